@@ -1,0 +1,143 @@
+//! What was run, on what, and how it ended.
+
+use serde::{Deserialize, Serialize};
+
+/// `manifest.json`: everything that is needed to repeat the run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Manifest {
+    /// Version of the bundle's layout; 1.
+    pub schema: u32,
+    /// Version of scaleprof that wrote it.
+    pub scaleprof: String,
+    /// When the run began, RFC 3339 in UTC.
+    pub started_at: String,
+    /// When it ended; none while it runs or if it was killed.
+    pub ended_at: Option<String>,
+    /// How it stands.
+    pub state: RunState,
+    /// Why it failed or stopped, in words that hold no query text, value or table name.
+    pub problem: Option<String>,
+    /// The command that repeats it, without passwords and paths.
+    pub command: Vec<String>,
+    /// The server under test.
+    pub server: Server,
+    /// The load.
+    pub workload: Workload,
+    /// The machine.
+    pub machine: Machine,
+    /// The ladder.
+    pub ladder: Ladder,
+    /// Figures that could not be measured, each with its reason.
+    pub missing: Vec<Missing>,
+    /// Things that the reader should know before believing the figures.
+    pub warnings: Vec<String>,
+}
+
+/// How a run stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RunState {
+    /// It runs, or was killed before it could say otherwise.
+    Running,
+    /// Every rung was measured.
+    Complete,
+    /// The user stopped it.
+    Interrupted,
+    /// It could not go on.
+    Failed,
+}
+
+/// The server under test.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Server {
+    /// `MariaDB`, `MySQL` or `Percona Server`.
+    pub product: String,
+    /// As the server says it, such as `10.11.19-MariaDB`.
+    pub version: String,
+    /// Build-id of the binary in hexadecimal, where it has one.
+    pub build_id: Option<String>,
+    /// File name of the binary, without its folder; none for a server that was attached to from afar.
+    pub binary: Option<String>,
+    /// CPUs that the server was confined to, as a list such as `0-3`; none when it may use all.
+    pub cpus: Option<String>,
+    /// How many CPUs the server may use.
+    pub cpu_count: u32,
+    /// Whether it shares them with the client.
+    pub shares_cpus_with_client: bool,
+}
+
+/// The load.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Workload {
+    /// Such as `oltp_read_write`, or `script` for the user's own statements.
+    pub name: String,
+    /// How many tables; none for a script.
+    pub tables: Option<u32>,
+    /// Rows a table; none for a script.
+    pub rows: Option<u64>,
+    /// `uniform`, `special`, `pareto`, `zipfian`, `gaussian` or `zipfian-scrambled`.
+    pub distribution: String,
+    /// `text` or `binary`.
+    pub protocol: String,
+    /// Isolation level that the connections ask for; none for the server's default.
+    pub isolation: Option<String>,
+    /// Seed of every random choice.
+    pub seed: u64,
+    /// `closed` or `open`.
+    pub loop_kind: String,
+    /// Further options as name and value.
+    pub options: Vec<(String, String)>,
+}
+
+/// The machine.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Machine {
+    /// CPU model as the kernel prints it.
+    pub cpu_model: String,
+    /// CPUs online.
+    pub cpus: u32,
+    /// NUMA nodes.
+    pub numa_nodes: u32,
+    /// Memory, bytes.
+    pub memory_bytes: u64,
+    /// Release of the kernel.
+    pub kernel: String,
+    /// Such as `x86_64`.
+    pub architecture: String,
+    /// Distribution, such as `Debian GNU/Linux 12 (bookworm)`.
+    pub distribution: Option<String>,
+    /// Hypervisor, where one shows.
+    pub hypervisor: Option<String>,
+    /// Frequency governor, where there is one.
+    pub governor: Option<String>,
+    /// Clock source.
+    pub clock_source: Option<String>,
+    /// Setting of transparent huge pages.
+    pub transparent_huge_pages: Option<String>,
+}
+
+/// What was asked for.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Ladder {
+    /// Rungs as asked, in connections.
+    pub connections: Vec<u32>,
+    /// Rungs that refinement added.
+    pub refined: Vec<u32>,
+    /// Seconds a visit.
+    pub seconds: u32,
+    /// Visits a rung.
+    pub repeats: u32,
+    /// Connections that idle beside the working ones.
+    pub idle_connections: u32,
+    /// Transactions per second that are offered; none in the closed loop.
+    pub rate: Option<f64>,
+}
+
+/// A figure that could not be measured.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Missing {
+    /// Which figure, such as `iron_law.instructions_per_txn`.
+    pub figure: String,
+    /// Why, and what would give it.
+    pub reason: String,
+}

@@ -1,0 +1,181 @@
+//! `summary.json`, the stable face for scripts: additions are allowed, changes of meaning are not.
+//!
+//! A figure that could not be measured is null, and `missing` says why.
+
+use crate::Missing;
+use serde::{Deserialize, Serialize};
+
+/// A figure with its 95 % interval.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Estimate {
+    /// The estimate.
+    pub value: f64,
+    /// Lower limit; none where there are too few blocks to tell.
+    pub low: Option<f64>,
+    /// Upper limit.
+    pub high: Option<f64>,
+}
+
+/// The whole summary.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Summary {
+    /// Version of this layout; 1.
+    pub schema: u32,
+    /// As in the manifest.
+    pub server: crate::Server,
+    /// As in the manifest.
+    pub workload: crate::Workload,
+    /// As in the manifest.
+    pub machine: crate::Machine,
+    /// One entry a rung, by rising connections.
+    pub rungs: Vec<RungSummary>,
+    /// What it comes to; none with fewer than one measured rung.
+    pub verdict: Option<Verdict>,
+    /// The Universal Scalability Law, only where it fits.
+    pub usl: Option<Usl>,
+    /// Why the law is not shown, where it is not.
+    pub usl_refused: Option<String>,
+    /// Figures that could not be measured.
+    pub missing: Vec<Missing>,
+    /// Warnings of the run and of the analysis.
+    pub warnings: Vec<String>,
+}
+
+/// One rung: all its visits together.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RungSummary {
+    /// Connections that run transactions.
+    pub connections: u32,
+    /// Visits that count.
+    pub repeat_count: u32,
+    /// Transactions per second.
+    pub throughput: Estimate,
+    /// Service time of a transaction, milliseconds.
+    pub latency_ms: Latency,
+    /// Response time from the intended start; only in the open loop.
+    pub response_ms: Option<Latency>,
+    /// Errors by number.
+    pub errors: std::collections::BTreeMap<String, u64>,
+    /// Whether throughput settled in every visit.
+    pub steady: bool,
+    /// Why not, where not.
+    pub unsteady_reason: Option<String>,
+    /// Largest relative difference between the two halves of a measured window (TPC-C's jitter).
+    pub jitter: Option<f64>,
+    /// Seconds cut as warm-up, a figure a visit.
+    pub warmup_seconds: Vec<u32>,
+    /// Whether the client, not the server, set the limit.
+    pub client_limited: bool,
+    /// Why, where so.
+    pub client_limited_reason: Option<String>,
+    /// X·R/N: 1 when every connection was always inside a transaction; none in the open loop.
+    pub little: Option<f64>,
+    /// CPUs that the client used.
+    pub client_cpus: Option<f64>,
+    /// Share of the machine's CPU time taken by other programs.
+    pub other_cpu_share: Option<f64>,
+    /// Share of the machine's CPU time stolen by the hypervisor.
+    pub steal_share: Option<f64>,
+    /// The iron law; none where the server's CPU time is unknown.
+    pub iron_law: Option<IronLaw>,
+    /// Context switches of the server per transaction.
+    pub context_switches_per_txn: Option<f64>,
+    /// Other counters per transaction, by counter name.
+    pub per_txn: std::collections::BTreeMap<String, f64>,
+}
+
+/// Percentiles of a latency.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub struct Latency {
+    pub mean: Option<f64>,
+    pub p50: Option<f64>,
+    pub p95: Option<f64>,
+    pub p99: Option<f64>,
+    pub p999: Option<f64>,
+    pub max: Option<f64>,
+}
+
+/// X = C · U · f / (I · K), DESIGN section 2.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct IronLaw {
+    /// C, CPUs that the server may use.
+    pub cpus: f64,
+    /// U, the part of them that the server used.
+    pub utilisation: f64,
+    /// f, cycles per second of a busy CPU.
+    pub clock_hz: Option<f64>,
+    /// I, user and kernel.
+    pub instructions_per_txn: Option<f64>,
+    /// K.
+    pub cycles_per_instruction: Option<f64>,
+    /// I·K/f, or measured as one where there are no hardware counters.
+    pub cpu_seconds_per_txn: f64,
+    /// Of the server's CPU time, the part in the kernel.
+    pub system_share: Option<f64>,
+    /// Right side over the measured throughput, less 1.
+    pub residue: Option<f64>,
+    /// Which independent measurements the residue compares, in words.
+    pub residue_of: Option<String>,
+}
+
+/// What the run comes to.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Verdict {
+    /// False when throughput falls over.
+    pub scales: bool,
+    /// Rung of the best throughput.
+    pub peak_connections: u32,
+    /// Its throughput.
+    pub peak_throughput: Estimate,
+    /// Rungs with at least 95 % of it: the lowest and the highest that are joined to the peak.
+    pub peak_band: (u32, u32),
+    /// Throughput at the last rung over that at the peak.
+    pub retention: Option<Estimate>,
+    /// First rung after the peak that lost more than 5 % beyond doubt.
+    pub falls_over_at: Option<u32>,
+    /// b in X ~ N^-b past the peak; positive when throughput falls.
+    pub decay_exponent: Option<Estimate>,
+    /// The log-change between the peak and the last rung by its four names.
+    pub decomposition: Option<Decomposition>,
+    /// One sentence for a person.
+    pub sentence: String,
+}
+
+/// ln X(to) - ln X(from) by the factors of the iron law.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Decomposition {
+    /// Rung of the start.
+    pub from: u32,
+    /// Rung of the end.
+    pub to: u32,
+    /// The whole change.
+    pub throughput: f64,
+    /// Part of utilisation.
+    pub utilisation: f64,
+    /// Part of the clock.
+    pub clock: Option<f64>,
+    /// Part of instructions per transaction (negative when there are more).
+    pub instructions: Option<f64>,
+    /// Part of cycles per instruction.
+    pub cycles_per_instruction: Option<f64>,
+    /// Part of CPU seconds per transaction: the three above together.
+    pub cpu_seconds: f64,
+    /// What is left over.
+    pub residue: f64,
+}
+
+/// X(N) = γN / (1 + σ(N-1) + κN(N-1)).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Usl {
+    /// γ, transactions per second of one connection.
+    pub gamma: Estimate,
+    /// σ.
+    pub sigma: Estimate,
+    /// κ.
+    pub kappa: Estimate,
+    /// Connections at the top of the curve, where κ is surely above 0.
+    pub peak_connections: Option<Estimate>,
+    /// Worst relative residual.
+    pub worst_residual: f64,
+}

@@ -1,0 +1,1 @@
+//! What to run: ladders, repeats and order; drives the server, the load and the counters

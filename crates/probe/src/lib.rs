@@ -1,0 +1,1 @@
+//! What the kernel sees: CPU time, hardware counters, disk, network and memory

@@ -1,0 +1,1 @@
+//! The server under test: find, install a data folder, start, watch, stop

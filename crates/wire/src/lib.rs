@@ -1,0 +1,1 @@
+//! The MySQL client/server protocol: connecting, authenticating, and one statement at a time
