@@ -12,10 +12,21 @@
 //!
 //! Nothing in a bundle holds query text, values or table names.
 
+mod columns;
+mod error;
 mod manifest;
+mod part;
+mod reader;
 mod summary;
 mod tables;
+mod writer;
 
+pub use error::BundleError;
 pub use manifest::*;
+pub use reader::Bundle;
 pub use summary::*;
 pub use tables::*;
+pub use writer::BundleWriter;
+
+/// Version of the bundle's layout and of `summary.json` that this crate writes and reads.
+pub const SCHEMA: u32 = 1;

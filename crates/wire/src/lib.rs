@@ -1,1 +1,26 @@
-//! The MySQL client/server protocol: connecting, authenticating, and one statement at a time
+//! The MySQL client/server protocol: connecting, authenticating, and one statement at a time.
+//!
+//! Two users share it. The server and experiment crates need a plain blocking client for a handful of statements
+//! ([`Client`]). The load needs to send tens of thousands of prepared statements a second and to learn of each
+//! only whether it worked: it takes over the socket of a [`Client`] that has connected and prepared
+//! ([`Client::into_session`]), patches values into ready-made packets ([`ExecuteTemplate`]) and walks over the
+//! replies without decoding them ([`ReplyScanner`]).
+//!
+//! Handshake and authentication come from `mysql_common`.
+//! Source: MySQL internals manual, "Client/Server Protocol"; MariaDB knowledge base, "Clients & Utilities,
+//! Server-client protocol".
+
+mod auth;
+mod client;
+mod endpoint;
+mod error;
+mod execute;
+mod packet;
+mod reply;
+mod scan;
+
+pub use client::{Client, Outcome, Prepared, ResultSet, Session};
+pub use endpoint::{Credentials, Endpoint, Password};
+pub use error::{Error, ServerError};
+pub use execute::{ExecuteTemplate, Parameter, query_packet};
+pub use scan::{Reply, ReplyScanner};

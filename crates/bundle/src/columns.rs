@@ -1,0 +1,196 @@
+//! How a field of a row becomes a Parquet column: only types that any engine reads (no unsigned integers).
+
+use crate::UtcMicros;
+use parquet::basic::{LogicalType, Repetition, TimeUnit};
+use parquet::column::reader::get_typed_column_reader;
+use parquet::data_type::{
+    BoolType, ByteArray, ByteArrayType, DataType, DoubleType, Int32Type, Int64Type,
+};
+use parquet::errors::{ParquetError, Result};
+use parquet::file::reader::RowGroupReader;
+use parquet::file::writer::SerializedRowGroupWriter;
+use parquet::schema::types::{Type, TypePtr};
+use std::io::Write;
+use std::sync::Arc;
+
+/// A type that a field of a row may have.
+pub(crate) trait Cell: Sized {
+    /// The physical type of Parquet.
+    type Physical: DataType;
+    /// Whether a value may be missing.
+    const OPTIONAL: bool = false;
+    /// What the physical type stands for.
+    fn logical() -> Option<LogicalType> {
+        None
+    }
+    /// The value to store; none where it is missing.
+    fn store(&self) -> Option<<Self::Physical as DataType>::T>;
+    /// The value again.
+    fn load(stored: Option<<Self::Physical as DataType>::T>) -> Result<Self>;
+}
+
+fn present<T>(stored: Option<T>) -> Result<T> {
+    stored.ok_or_else(|| ParquetError::General("a value is missing".into()))
+}
+
+macro_rules! plain_cell {
+    ($rust:ty, $physical:ty) => {
+        impl Cell for $rust {
+            type Physical = $physical;
+            fn store(&self) -> Option<$rust> {
+                Some(*self)
+            }
+            fn load(stored: Option<$rust>) -> Result<Self> {
+                present(stored)
+            }
+        }
+    };
+}
+plain_cell!(i32, Int32Type);
+plain_cell!(i64, Int64Type);
+plain_cell!(f64, DoubleType);
+plain_cell!(bool, BoolType);
+
+impl Cell for UtcMicros {
+    type Physical = Int64Type;
+    fn logical() -> Option<LogicalType> {
+        Some(LogicalType::timestamp(true, TimeUnit::MICROS))
+    }
+    fn store(&self) -> Option<i64> {
+        Some(self.0)
+    }
+    fn load(stored: Option<i64>) -> Result<Self> {
+        present(stored).map(UtcMicros)
+    }
+}
+
+impl Cell for String {
+    type Physical = ByteArrayType;
+    fn logical() -> Option<LogicalType> {
+        Some(LogicalType::String)
+    }
+    fn store(&self) -> Option<ByteArray> {
+        Some(ByteArray::from(self.as_str()))
+    }
+    fn load(stored: Option<ByteArray>) -> Result<Self> {
+        let bytes = present(stored)?;
+        Ok(std::str::from_utf8(bytes.data())
+            .map_err(|e| ParquetError::General(e.to_string()))?
+            .to_owned())
+    }
+}
+
+impl<C: Cell> Cell for Option<C> {
+    type Physical = C::Physical;
+    const OPTIONAL: bool = true;
+    fn logical() -> Option<LogicalType> {
+        C::logical()
+    }
+    fn store(&self) -> Option<<C::Physical as DataType>::T> {
+        self.as_ref().and_then(C::store)
+    }
+    fn load(stored: Option<<C::Physical as DataType>::T>) -> Result<Self> {
+        stored.map(|value| C::load(Some(value))).transpose()
+    }
+}
+
+/// The schema entry of the column that `get` reads.
+pub(crate) fn column_type<R, C: Cell>(name: &str, _get: fn(&R) -> &C) -> Result<TypePtr> {
+    let repetition = if C::OPTIONAL {
+        Repetition::OPTIONAL
+    } else {
+        Repetition::REQUIRED
+    };
+    let column = Type::primitive_type_builder(name, C::Physical::get_physical_type())
+        .with_repetition(repetition)
+        .with_logical_type(C::logical())
+        .build()?;
+    Ok(Arc::new(column))
+}
+
+/// Writes the next column of a row group.
+pub(crate) fn write_column<R, C: Cell, W: Write + Send>(
+    group: &mut SerializedRowGroupWriter<'_, W>,
+    rows: &[R],
+    get: fn(&R) -> &C,
+) -> Result<()> {
+    let mut values = Vec::with_capacity(rows.len());
+    let mut levels = Vec::with_capacity(if C::OPTIONAL { rows.len() } else { 0 });
+    for row in rows {
+        let stored = get(row).store();
+        if C::OPTIONAL {
+            levels.push(i16::from(stored.is_some()));
+        }
+        values.extend(stored);
+    }
+    let mut writer = group
+        .next_column()?
+        .ok_or_else(|| ParquetError::General("the schema has too few columns".into()))?;
+    writer
+        .typed::<C::Physical>()
+        .write_batch(&values, C::OPTIONAL.then_some(&levels), None)?;
+    writer.close()
+}
+
+/// Reads the column `name` of a row group; a column that an older version did not write is empty where it may be.
+pub(crate) fn read_column<R, C: Cell>(
+    group: &dyn RowGroupReader,
+    name: &str,
+    _get: fn(&R) -> &C,
+) -> Result<std::vec::IntoIter<C>> {
+    let total = usize::try_from(group.metadata().num_rows())
+        .map_err(|e| ParquetError::General(e.to_string()))?;
+    let position = group
+        .metadata()
+        .columns()
+        .iter()
+        .position(|c| c.column_path().parts() == [name.to_owned()]);
+    let Some(position) = position else {
+        if C::OPTIONAL {
+            return Ok((0..total)
+                .map(|_| C::load(None))
+                .collect::<Result<Vec<_>>>()?
+                .into_iter());
+        }
+        return Err(ParquetError::General(format!(
+            "the column {name} is missing"
+        )));
+    };
+    let descriptor = group.metadata().column(position).column_descr();
+    if descriptor.physical_type() != C::Physical::get_physical_type()
+        || descriptor.max_rep_level() != 0
+        || descriptor.max_def_level() > 1
+    {
+        return Err(ParquetError::General(format!(
+            "the column {name} has another type"
+        )));
+    }
+    let may_miss = descriptor.max_def_level() == 1;
+    let mut reader = get_typed_column_reader::<C::Physical>(group.get_column_reader(position)?);
+    let (mut levels, mut values) = (Vec::new(), Vec::new());
+    let mut read = 0;
+    while read < total {
+        let (records, _, _) = reader.read_records(
+            total - read,
+            may_miss.then_some(&mut levels),
+            None,
+            &mut values,
+        )?;
+        if records == 0 {
+            return Err(ParquetError::General(format!(
+                "the column {name} ends after {read} of {total} rows"
+            )));
+        }
+        read += records;
+    }
+    let mut values = values.into_iter();
+    let cells: Result<Vec<C>> = if may_miss {
+        levels
+            .iter()
+            .map(|level| C::load(if *level == 1 { values.next() } else { None }))
+            .collect()
+    } else {
+        values.map(|value| C::load(Some(value))).collect()
+    };
+    Ok(cells?.into_iter())
+}

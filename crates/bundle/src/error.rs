@@ -1,0 +1,102 @@
+//! What can go wrong with a bundle, in words that say which file and what to do.
+
+use std::path::PathBuf;
+
+/// An error of reading or writing a bundle.
+#[derive(Debug, thiserror::Error)]
+pub enum BundleError {
+    /// The folder holds something else.
+    #[error(
+        "{path} is not empty and is not a scaleprof bundle (it has no manifest.json): nothing was written; name another \
+         folder with --output"
+    )]
+    NotEmpty {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// The folder holds an earlier run.
+    #[error(
+        "{path} already holds a run: nothing was overwritten; name another folder with --output or remove this one"
+    )]
+    AlreadyABundle {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// The folder is no bundle.
+    #[error(
+        "{path} is not a scaleprof bundle: it has no manifest.json; name the folder that `scaleprof run` wrote"
+    )]
+    NotABundle {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// The bundle was written by a version that knows more.
+    #[error(
+        "{path} has schema version {found} and this scaleprof reads version {known}: use the scaleprof that wrote it, or a \
+         newer one"
+    )]
+    Schema {
+        /// The manifest.
+        path: PathBuf,
+        /// The version it names.
+        found: u32,
+        /// The version that is known here.
+        known: u32,
+    },
+    /// The operating system refused.
+    #[error("could not {action} {path}: {source}")]
+    Io {
+        /// What was tried, such as `write`.
+        action: &'static str,
+        /// The file or folder.
+        path: PathBuf,
+        /// Why it failed.
+        source: std::io::Error,
+    },
+    /// A JSON file that does not hold what it should.
+    #[error(
+        "{path} cannot be understood: {source}; it was changed by hand or by another version of scaleprof: restore it"
+    )]
+    Json {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: serde_json::Error,
+    },
+    /// A Parquet file that is cut short, damaged or of another shape.
+    #[error(
+        "{path} is damaged: {problem}; copy the bundle again from where it was measured, or remove that visit's part from \
+         every table to read the rest"
+    )]
+    Part {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// A mistake of the caller.
+    #[error("visit {visit} was not written to {path}: {problem}")]
+    Visit {
+        /// The visit.
+        visit: i32,
+        /// The bundle.
+        path: PathBuf,
+        /// What is wrong with it.
+        problem: String,
+    },
+}
+
+impl BundleError {
+    /// For `map_err` on operations of the file system.
+    pub(crate) fn io(
+        action: &'static str,
+        path: impl Into<PathBuf>,
+    ) -> impl FnOnce(std::io::Error) -> BundleError {
+        let path = path.into();
+        move |source| BundleError::Io {
+            action,
+            path,
+            source,
+        }
+    }
+}

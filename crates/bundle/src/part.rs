@@ -1,0 +1,163 @@
+//! One Parquet file of a table: a part.
+
+use crate::columns::{column_type, read_column, write_column};
+use crate::error::BundleError;
+use crate::{CounterRow, ErrorRow, LatencyRow, RungRow, SecondRow, SettingRow};
+use parquet::basic::Compression;
+use parquet::errors::{ParquetError, Result};
+use parquet::file::metadata::KeyValue;
+use parquet::file::properties::WriterProperties;
+use parquet::file::reader::{FileReader, RowGroupReader};
+use parquet::file::serialized_reader::SerializedFileReader;
+use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
+use parquet::schema::types::{Type, TypePtr};
+use std::fs::File;
+use std::io::Write;
+use std::path::Path;
+use std::sync::Arc;
+
+/// A row struct that is kept as a Parquet table.
+pub(crate) trait Table: Sized {
+    /// Name of the table and of its folder.
+    const NAME: &'static str;
+    /// The columns in the order of the struct's fields.
+    fn schema() -> Result<Vec<TypePtr>>;
+    /// Writes all columns of one row group.
+    fn write_group<W: Write + Send>(
+        group: &mut SerializedRowGroupWriter<'_, W>,
+        rows: &[Self],
+    ) -> Result<()>;
+    /// Reads one row group.
+    fn read_group(group: &dyn RowGroupReader, into: &mut Vec<Self>) -> Result<()>;
+}
+
+/// Maps a row struct to a table: every field is the column of the same name.
+macro_rules! table {
+    ($row:ident, $name:literal, $first:ident $(, $field:ident)* $(,)?) => {
+        impl Table for $row {
+            const NAME: &'static str = $name;
+            fn schema() -> Result<Vec<TypePtr>> {
+                Ok(vec![
+                    column_type(stringify!($first), |row: &$row| &row.$first)?,
+                    $(column_type(stringify!($field), |row: &$row| &row.$field)?),*
+                ])
+            }
+            fn write_group<W: Write + Send>(
+                group: &mut SerializedRowGroupWriter<'_, W>,
+                rows: &[Self],
+            ) -> Result<()> {
+                write_column(group, rows, |row: &$row| &row.$first)?;
+                $(write_column(group, rows, |row: &$row| &row.$field)?;)*
+                Ok(())
+            }
+            fn read_group(group: &dyn RowGroupReader, into: &mut Vec<Self>) -> Result<()> {
+                let $first = read_column(group, stringify!($first), |row: &$row| &row.$first)?;
+                $(let mut $field = read_column(group, stringify!($field), |row: &$row| &row.$field)?;)*
+                for $first in $first {
+                    $(let Some($field) = $field.next() else {
+                        return Err(ParquetError::General("the columns have different lengths".into()));
+                    };)*
+                    into.push($row { $first $(, $field)* });
+                }
+                Ok(())
+            }
+        }
+    };
+}
+
+table!(
+    RungRow,
+    "rungs",
+    visit,
+    connections,
+    idle_connections,
+    repeat,
+    offered_rate,
+    started_at,
+    connect_seconds,
+    outcome,
+    client_lag_p99_us,
+    client_threads,
+    client_resident_bytes,
+);
+table!(
+    SecondRow,
+    "seconds",
+    visit,
+    second,
+    started_at,
+    duration_ns,
+    transactions,
+    queries,
+    reads,
+    writes,
+    errors,
+    retries,
+    service_sum_ns,
+    response_sum_ns,
+    p50_ns,
+    p95_ns,
+    p99_ns,
+    max_ns,
+);
+table!(
+    CounterRow,
+    "counters",
+    visit,
+    second,
+    counter,
+    value,
+    counted_share
+);
+table!(
+    LatencyRow, "latency", visit, second, kind, what, value_ns, count
+);
+table!(ErrorRow, "errors", visit, number, statement, count, retried);
+table!(SettingRow, "settings", name, value);
+
+/// Writes `rows` as one Parquet file; a table without rows keeps its schema, so that a query over all parts still finds it.
+pub(crate) fn write_part<T: Table>(out: File, rows: &[T]) -> Result<File> {
+    let schema = Type::group_type_builder(T::NAME)
+        .with_fields(T::schema()?)
+        .build()?;
+    let properties = WriterProperties::builder()
+        .set_compression(Compression::SNAPPY)
+        .set_key_value_metadata(Some(vec![KeyValue::new(
+            "scaleprof.schema".into(),
+            crate::SCHEMA.to_string(),
+        )]))
+        .build();
+    let mut writer = SerializedFileWriter::new(out, Arc::new(schema), Arc::new(properties))?;
+    if !rows.is_empty() {
+        let mut group = writer.next_row_group()?;
+        T::write_group(&mut group, rows)?;
+        group.close()?;
+    }
+    writer.into_inner()
+}
+
+/// Appends the rows of one Parquet file to `into`.
+pub(crate) fn read_part<T: Table>(
+    path: &Path,
+    into: &mut Vec<T>,
+) -> std::result::Result<(), BundleError> {
+    let file = File::open(path).map_err(BundleError::io("read", path))?;
+    let read = || -> Result<Vec<T>> {
+        let reader = SerializedFileReader::new(file)?;
+        let mut rows = Vec::new();
+        for index in 0..reader.num_row_groups() {
+            T::read_group(reader.get_row_group(index)?.as_ref(), &mut rows)?;
+        }
+        Ok(rows)
+    };
+    match read() {
+        Ok(mut rows) => {
+            into.append(&mut rows);
+            Ok(())
+        }
+        Err(error) => Err(BundleError::Part {
+            path: path.to_owned(),
+            problem: error.to_string(),
+        }),
+    }
+}

@@ -1,0 +1,188 @@
+//! Writing a bundle while the run goes on.
+
+use crate::error::BundleError;
+use crate::part::{Table, write_part};
+use crate::{CounterRow, ErrorRow, LatencyRow, Manifest, RungRow, SecondRow, SettingRow, Summary};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+pub(crate) const MANIFEST: &str = "manifest.json";
+pub(crate) const SUMMARY: &str = "summary.json";
+pub(crate) const SETTINGS_PART: &str = "settings.parquet";
+/// Files that were not finished end in this; engines skip names that begin with a dot.
+pub(crate) const UNFINISHED: &str = ".partial";
+
+/// Writes one bundle. Every file is written under another name, flushed to the disk and then renamed, so that a run that
+/// is killed at any time leaves a bundle that can be read.
+#[derive(Debug)]
+pub struct BundleWriter {
+    path: PathBuf,
+}
+
+impl BundleWriter {
+    /// A new bundle in `folder`, which is made where it is missing and must be empty where it is not.
+    ///
+    /// # Errors
+    /// [`BundleError::NotEmpty`] or [`BundleError::AlreadyABundle`] where something is there; nothing is changed then.
+    pub fn create(folder: impl Into<PathBuf>) -> Result<BundleWriter, BundleError> {
+        let path = folder.into();
+        fs::create_dir_all(&path).map_err(BundleError::io("create the folder", &path))?;
+        let mut entries = fs::read_dir(&path).map_err(BundleError::io("look into", &path))?;
+        if entries.next().is_some() {
+            return Err(match path.join(MANIFEST).exists() {
+                true => BundleError::AlreadyABundle { path },
+                false => BundleError::NotEmpty { path },
+            });
+        }
+        Ok(BundleWriter { path })
+    }
+
+    /// The bundle that is already in `folder`, to write its manifest or summary anew.
+    ///
+    /// # Errors
+    /// [`BundleError::NotABundle`] where there is none.
+    pub fn reopen(folder: impl Into<PathBuf>) -> Result<BundleWriter, BundleError> {
+        let path = folder.into();
+        match path.join(MANIFEST).exists() {
+            true => Ok(BundleWriter { path }),
+            false => Err(BundleError::NotABundle { path }),
+        }
+    }
+
+    /// The bundle's folder.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Writes `manifest.json`; first when the run begins, again when it ends.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    pub fn write_manifest(&self, manifest: &Manifest) -> Result<(), BundleError> {
+        self.write_json(MANIFEST, manifest)
+    }
+
+    /// Writes `summary.json`.
+    ///
+    /// # Errors
+    /// Those of the file system, and [`BundleError::Json`] for a figure that is not finite.
+    pub fn write_summary(&self, summary: &Summary) -> Result<(), BundleError> {
+        self.write_json(SUMMARY, summary)
+    }
+
+    /// Writes the server's settings.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    pub fn write_settings(&self, settings: &[SettingRow]) -> Result<(), BundleError> {
+        self.write_table(SETTINGS_PART, settings)
+    }
+
+    /// Writes all that is known of one visit: one part a table, that of `rungs` last, because a visit counts only when it
+    /// is there.
+    ///
+    /// # Errors
+    /// Those of the file system; [`BundleError::Visit`] when rows name another visit or it was written before.
+    pub fn write_visit(
+        &self,
+        visit: i32,
+        rung: &RungRow,
+        seconds: &[SecondRow],
+        counters: &[CounterRow],
+        latency: &[LatencyRow],
+        errors: &[ErrorRow],
+    ) -> Result<(), BundleError> {
+        let name = format!("visit-{visit:05}.parquet");
+        let refuse = |problem: &str| {
+            Err(BundleError::Visit {
+                visit,
+                path: self.path.clone(),
+                problem: problem.to_owned(),
+            })
+        };
+        let same = rung.visit == visit
+            && seconds.iter().all(|row| row.visit == visit)
+            && counters.iter().all(|row| row.visit == visit)
+            && latency.iter().all(|row| row.visit == visit)
+            && errors.iter().all(|row| row.visit == visit);
+        if !same || visit < 0 {
+            return refuse("its rows carry other numbers");
+        }
+        if self.path.join(RungRow::NAME).join(&name).exists() {
+            return refuse("it was written before");
+        }
+        self.write_table(&name, seconds)?;
+        self.write_table(&name, counters)?;
+        self.write_table(&name, latency)?;
+        self.write_table(&name, errors)?;
+        self.write_table(&name, std::slice::from_ref(rung))
+    }
+
+    fn write_table<T: Table>(&self, name: &str, rows: &[T]) -> Result<(), BundleError> {
+        let folder = self.path.join(T::NAME);
+        if !folder.exists() {
+            fs::create_dir_all(&folder).map_err(BundleError::io("create the folder", &folder))?;
+            sync_folder(&self.path)?;
+        }
+        replace(&folder, name, |path, file| {
+            write_part(file, rows).map_err(|error| BundleError::Io {
+                action: "write",
+                path: path.to_owned(),
+                source: std::io::Error::other(error),
+            })
+        })
+    }
+
+    fn write_json<T: Serialize + DeserializeOwned>(
+        &self,
+        name: &str,
+        value: &T,
+    ) -> Result<(), BundleError> {
+        let path = self.path.join(name);
+        let broken = |source| BundleError::Json {
+            path: path.clone(),
+            source,
+        };
+        let mut text = serde_json::to_vec_pretty(value).map_err(broken)?;
+        // JSON has no infinity: serde writes null, which would only be noticed when the bundle is read.
+        serde_json::from_slice::<T>(&text).map_err(broken)?;
+        text.push(b'\n');
+        replace(&self.path, name, |path, mut file| {
+            file.write_all(&text)
+                .map_err(BundleError::io("write", path))?;
+            Ok(file)
+        })
+    }
+}
+
+/// Writes `folder/name` so that it is there whole or not at all, also after a power cut.
+fn replace(
+    folder: &Path,
+    name: &str,
+    write: impl FnOnce(&Path, File) -> Result<File, BundleError>,
+) -> Result<(), BundleError> {
+    let target = folder.join(name);
+    let unfinished = folder.join(format!(".{name}{UNFINISHED}"));
+    let result = (|| {
+        let file = File::create(&unfinished).map_err(BundleError::io("create", &unfinished))?;
+        let file = write(&target, file)?;
+        file.sync_all()
+            .map_err(BundleError::io("flush to the disk", &unfinished))?;
+        fs::rename(&unfinished, &target).map_err(BundleError::io("rename into place", &target))
+    })();
+    if result.is_err() {
+        // A full disk should not keep the half that did not fit; what failed first is what the user must read.
+        let _ = fs::remove_file(&unfinished);
+        return result;
+    }
+    sync_folder(folder)
+}
+
+fn sync_folder(folder: &Path) -> Result<(), BundleError> {
+    File::open(folder)
+        .and_then(|folder| folder.sync_all())
+        .map_err(BundleError::io("flush to the disk", folder))
+}

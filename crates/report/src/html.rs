@@ -1,0 +1,84 @@
+//! The report as one page that works offline.
+//!
+//! The page itself is built from TypeScript in `web/` and kept in `assets/page.html`, so that cargo needs no npm. It
+//! carries its own style and script, both named by hash in a content security policy that allows nothing else. This
+//! module only puts the data of a run into it.
+
+mod page;
+mod statements;
+mod visits;
+
+use crate::text;
+use page::Page;
+use scaleprof_bundle::{Bundle, Summary};
+
+/// The built page, with `@@TITLE@@`, `@@NOSCRIPT@@` and `@@DATA@@` where the run goes.
+const TEMPLATE: &str = include_str!("../assets/page.html");
+
+/// The page for a bundle and what the analysis made of it.
+pub fn render(bundle: &Bundle, summary: &Summary) -> String {
+    let title = format!(
+        "{} {}, {} · scaleprof",
+        bundle.manifest.server.product, bundle.manifest.server.version, bundle.manifest.workload.name
+    );
+    let data = serde_json::to_string(&Page::new(bundle, summary))
+        .unwrap_or_else(|error| serde_json::json!({ "unreadable": error.to_string() }).to_string());
+    let plain = text::table(summary, text::Style::plain());
+    fill(&[("@@TITLE@@", &for_markup(&title)), ("@@NOSCRIPT@@", &for_markup(&plain)), ("@@DATA@@", &for_script(&data))])
+}
+
+/// Puts each value where its mark stands. What was put in is not looked at again: data may hold a mark.
+fn fill(values: &[(&str, &str)]) -> String {
+    let mut rest = TEMPLATE;
+    let mut out = String::with_capacity(TEMPLATE.len() + values.iter().map(|(_, v)| v.len()).sum::<usize>());
+    while let Some((at, mark, value)) =
+        values.iter().filter_map(|(mark, value)| rest.find(mark).map(|at| (at, *mark, *value))).min()
+    {
+        out.push_str(&rest[..at]);
+        out.push_str(value);
+        rest = &rest[at + mark.len()..];
+    }
+    out.push_str(rest);
+    out
+}
+
+/// JSON that may stand inside a script element: nothing in it can end the element, begin a comment or break a line.
+fn for_script(json: &str) -> String {
+    json.replace('<', "\\u003c")
+        .replace('>', "\\u003e")
+        .replace('&', "\\u0026")
+        .replace('\u{2028}', "\\u2028")
+        .replace('\u{2029}', "\\u2029")
+}
+
+/// Text that may stand between tags or in an attribute.
+fn for_markup(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;").replace('\'', "&#39;")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn data_cannot_leave_its_element() {
+        let escaped = for_script("{\"a\":\"</script><!-- & \u{2028}\u{2029}\"}");
+        assert!(!escaped.contains(['<', '>', '&', '\u{2028}', '\u{2029}']));
+        let back: serde_json::Value = serde_json::from_str(&escaped).expect("still JSON");
+        assert_eq!(back["a"], "</script><!-- & \u{2028}\u{2029}");
+    }
+
+    #[test]
+    fn the_template_has_each_mark_once() {
+        for mark in ["@@TITLE@@", "@@NOSCRIPT@@", "@@DATA@@"] {
+            assert_eq!(TEMPLATE.matches(mark).count(), 1, "{mark}");
+        }
+    }
+
+    #[test]
+    fn a_mark_in_the_data_stays_data() {
+        let page = fill(&[("@@TITLE@@", "@@DATA@@"), ("@@NOSCRIPT@@", ""), ("@@DATA@@", "{}")]);
+        assert!(page.contains("<title>@@DATA@@</title>"));
+        assert!(page.contains("type=\"application/json\">{}</script>"));
+    }
+}

@@ -1,0 +1,97 @@
+//! The closing table of a run in a terminal.
+
+mod columns;
+mod layout;
+
+use columns::Column;
+use layout::{Ink, wrap};
+use scaleprof_bundle::{RungSummary, Summary};
+
+/// How the table is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Style {
+    /// Whether to use colours (ANSI escape sequences).
+    pub colour: bool,
+    /// Columns of the terminal; none for as wide as it comes.
+    pub width: Option<usize>,
+}
+
+impl Style {
+    /// For a file or a pipe: no colour, as wide as it comes.
+    pub const fn plain() -> Self {
+        Style { colour: false, width: None }
+    }
+}
+
+/// The width at which running text is broken where the terminal's is not known.
+const USUAL_WIDTH: usize = 110;
+
+/// The rungs with their figures, what is missing and why, warnings, and the verdict; ends with a newline.
+pub fn table(summary: &Summary, style: Style) -> String {
+    let ink = Ink::new(style.colour);
+    let wrap_at = style.width.unwrap_or(USUAL_WIDTH).max(20);
+    let mut out = String::new();
+    let mut notes = Vec::new();
+    if !summary.rungs.is_empty() {
+        let (measured, empty): (Vec<Column>, Vec<Column>) =
+            columns::all(summary).into_iter().partition(Column::is_measured);
+        let (shown, hidden) = columns::fit(measured, style.width);
+        out.push_str(&layout::grid(&shown, &summary.rungs, &ink, |rung| row_ink(rung, summary)));
+        out.push('\n');
+        notes.extend(empty.iter().map(|column| format!("{}: {}", column.name, column.reason(summary))));
+        if !hidden.is_empty() {
+            let names: Vec<&str> = hidden.iter().map(|column| column.name).collect();
+            notes.push(format!("Left out at this width: {}.", names.join(", ")));
+        }
+        notes.extend(reasons(&summary.rungs));
+    }
+    for note in &notes {
+        out.push_str(&ink.dim(&wrap(note, wrap_at, "  ")));
+        out.push('\n');
+    }
+    for warning in &summary.warnings {
+        out.push_str(&ink.yellow(&wrap(&format!("Warning: {warning}"), wrap_at, "  ")));
+        out.push('\n');
+    }
+    if !(notes.is_empty() && summary.warnings.is_empty()) {
+        out.push('\n');
+    }
+    let sentence = match &summary.verdict {
+        Some(verdict) => verdict.sentence.as_str(),
+        None => "No rung was measured, so there is no verdict.",
+    };
+    out.push_str(&ink.bold(&wrap(sentence, wrap_at, "")));
+    out.push('\n');
+    out
+}
+
+/// Why rungs are not steady or not to be believed, one line for each reason with the rungs it holds for.
+fn reasons(rungs: &[RungSummary]) -> Vec<String> {
+    let mut found: Vec<(String, Vec<String>)> = Vec::new();
+    for rung in rungs {
+        let flags = [
+            (!rung.steady, "Not steady", &rung.unsteady_reason),
+            (rung.client_limited, "Client-limited", &rung.client_limited_reason),
+        ];
+        for (_, name, reason) in flags.into_iter().filter(|(is_set, ..)| *is_set) {
+            let text = format!("{name}{}", reason.as_ref().map(|why| format!(": {why}")).unwrap_or_default());
+            let connections = rung.connections.to_string();
+            match found.iter_mut().find(|(known, _)| *known == text) {
+                Some((_, at)) => at.push(connections),
+                None => found.push((text, vec![connections])),
+            }
+        }
+    }
+    found.into_iter().map(|(text, at)| format!("At {} connections: {text}", at.join(", "))).collect()
+}
+
+/// The peak stands out, what is not to be relied on does too.
+fn row_ink(rung: &RungSummary, summary: &Summary) -> layout::RowInk {
+    if rung.client_limited || !rung.steady {
+        layout::RowInk::Doubtful
+    } else if summary.verdict.as_ref().is_some_and(|verdict| verdict.peak_connections == rung.connections) {
+        layout::RowInk::Peak
+    } else {
+        layout::RowInk::Plain
+    }
+}

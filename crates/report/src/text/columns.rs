@@ -1,0 +1,132 @@
+//! The columns of the closing table.
+
+use crate::figures::{number, percent, si};
+use scaleprof_bundle::{IronLaw, RungSummary, Summary};
+
+/// One column: a cell for each rung, empty where the figure is not known.
+pub(super) struct Column {
+    pub(super) heading: &'static str,
+    /// Its name in a sentence.
+    pub(super) name: &'static str,
+    pub(super) cells: Vec<String>,
+    /// Whether figures end at the same place.
+    pub(super) right: bool,
+    /// Where the summary gives its reason when it is missing.
+    figure: &'static str,
+    /// The lowest goes first where the terminal is narrow; none never goes.
+    worth: Option<u8>,
+}
+
+impl Column {
+    /// Whether any rung has the figure.
+    pub(super) fn is_measured(&self) -> bool {
+        self.worth.is_none() || self.cells.iter().any(|cell| !cell.is_empty())
+    }
+
+    /// Characters across.
+    pub(super) fn width(&self) -> usize {
+        self.cells.iter().map(|cell| cell.chars().count()).chain([self.heading.chars().count()]).max().unwrap_or(0)
+    }
+
+    /// Why it was not measured.
+    pub(super) fn reason(&self, summary: &Summary) -> String {
+        let about = |figure: &str| {
+            figure == self.figure
+                || figure.strip_suffix(self.figure).is_some_and(|before| before.ends_with('.'))
+                || self.figure.strip_prefix(figure).is_some_and(|after| after.starts_with('.'))
+        };
+        let found = summary.missing.iter().find(|missing| about(&missing.figure));
+        found.map_or_else(|| "not measured in this run".into(), |missing| missing.reason.clone())
+    }
+}
+
+/// Every column there is, measured or not.
+pub(super) fn all(summary: &Summary) -> Vec<Column> {
+    let rungs = &summary.rungs;
+    let cells = |cell: &dyn Fn(&RungSummary) -> Option<String>| -> Vec<String> {
+        rungs.iter().map(|rung| cell(rung).unwrap_or_default()).collect()
+    };
+    let law = |figure: &dyn Fn(&IronLaw) -> Option<String>| -> Vec<String> {
+        cells(&|rung| rung.iron_law.as_ref().and_then(figure))
+    };
+    let column = |heading, name, figure, worth, cells| Column { heading, name, cells, right: true, figure, worth };
+    vec![
+        column("connections", "connections", "connections", None, cells(&|rung| Some(rung.connections.to_string()))),
+        column("tx/s", "transactions per second", "throughput", None, cells(&|rung| Some(number(rung.throughput.value)))),
+        column("95 % interval", "95 % interval of tx/s", "throughput.low", Some(3), cells(&interval)),
+        column("p50 ms", "median latency", "latency_ms.p50", Some(1), cells(&|rung| rung.latency_ms.p50.map(number))),
+        column("p99 ms", "99th percentile of latency", "latency_ms.p99", Some(8), cells(&|rung| rung.latency_ms.p99.map(number))),
+        column(
+            "CPU µs/tx",
+            "CPU time per transaction",
+            "iron_law.cpu_seconds_per_txn",
+            Some(7),
+            law(&|law| Some(number(law.cpu_seconds_per_txn * 1e6))),
+        ),
+        column(
+            "instr/tx",
+            "instructions per transaction",
+            "iron_law.instructions_per_txn",
+            Some(5),
+            law(&|law| law.instructions_per_txn.map(si)),
+        ),
+        column(
+            "CPI",
+            "cycles per instruction",
+            "iron_law.cycles_per_instruction",
+            Some(4),
+            law(&|law| law.cycles_per_instruction.map(number)),
+        ),
+        column("CPU used", "utilisation", "iron_law.utilisation", Some(6), law(&|law| Some(percent(law.utilisation)))),
+        column(
+            "switches/tx",
+            "context switches per transaction",
+            "context_switches_per_txn",
+            Some(2),
+            cells(&|rung| rung.context_switches_per_txn.map(number)),
+        ),
+        Column { right: false, ..column("", "remarks", "remarks", None, cells(&|rung| Some(remarks(rung, summary)))) },
+    ]
+}
+
+/// The columns that fit, in order, and those that do not.
+pub(super) fn fit(columns: Vec<Column>, width: Option<usize>) -> (Vec<Column>, Vec<Column>) {
+    let mut shown = columns;
+    let mut hidden = Vec::new();
+    let Some(width) = width else { return (shown, hidden) };
+    while super::layout::width(&shown) > width {
+        let least = shown.iter().enumerate().filter_map(|(at, column)| Some((column.worth?, at))).min();
+        match least {
+            Some((_, at)) => hidden.push(shown.remove(at)),
+            None => break,
+        }
+    }
+    (shown, hidden)
+}
+
+fn interval(rung: &RungSummary) -> Option<String> {
+    Some(format!("{} – {}", number(rung.throughput.low?), number(rung.throughput.high?)))
+}
+
+fn remarks(rung: &RungSummary, summary: &Summary) -> String {
+    let mut remarks = Vec::new();
+    if let Some(verdict) = &summary.verdict {
+        if verdict.peak_connections == rung.connections {
+            remarks.push("peak".to_owned());
+        }
+        if verdict.falls_over_at == Some(rung.connections) {
+            remarks.push("falls over".into());
+        }
+    }
+    if !rung.steady {
+        remarks.push("not steady".into());
+    }
+    if rung.client_limited {
+        remarks.push("client-limited".into());
+    }
+    let errors: u64 = rung.errors.values().sum();
+    if errors > 0 {
+        remarks.push(format!("{} error{}", number(errors as f64), if errors == 1 { "" } else { "s" }));
+    }
+    remarks.join(", ")
+}

@@ -1,0 +1,205 @@
+//! The handshake: the server's greeting, our answer, and the exchange that the account's plugin asks for.
+
+use crate::packet::PacketStream;
+use crate::reply::parse_error;
+use crate::{Credentials, Endpoint, Error};
+use mysql_common::auth::plugins::{AuthProc, ChallengeResponsePlugin, Context, Response};
+use mysql_common::constants::CapabilityFlags;
+use mysql_common::io::ParseBuf;
+use mysql_common::packets::{AuthPlugin, AuthSwitchRequest, HandshakePacket, HandshakeResponse};
+use mysql_common::proto::{MyDeserialize, MySerialize};
+
+/// What the greeting told us.
+#[derive(Debug, Clone)]
+pub(crate) struct Greeting {
+    pub(crate) server_version: String,
+    pub(crate) connection_id: u32,
+    pub(crate) capabilities: CapabilityFlags,
+}
+
+/// Capabilities that we ask for where the server has them.
+fn wanted() -> CapabilityFlags {
+    CapabilityFlags::CLIENT_LONG_PASSWORD
+        | CapabilityFlags::CLIENT_LONG_FLAG
+        | CapabilityFlags::CLIENT_PROTOCOL_41
+        | CapabilityFlags::CLIENT_TRANSACTIONS
+        | CapabilityFlags::CLIENT_SECURE_CONNECTION
+        | CapabilityFlags::CLIENT_LOCAL_FILES
+        | CapabilityFlags::CLIENT_MULTI_RESULTS
+        | CapabilityFlags::CLIENT_PS_MULTI_RESULTS
+        | CapabilityFlags::CLIENT_PLUGIN_AUTH
+        | CapabilityFlags::CLIENT_DEPRECATE_EOF
+}
+
+struct Exchange<'a> {
+    password: &'a [u8],
+    scramble: &'a [u8],
+    is_socket: bool,
+}
+
+impl Context for Exchange<'_> {
+    fn pass(&self) -> &[u8] {
+        self.password
+    }
+    fn is_ipc_transport(&self) -> bool {
+        self.is_socket
+    }
+    fn is_tls_transport(&self) -> bool {
+        false
+    }
+    fn scramble(&self) -> &[u8] {
+        self.scramble
+    }
+    fn server_key_pem(&self) -> Option<&[u8]> {
+        None
+    }
+}
+
+/// Carries out the handshake on a fresh connection.
+pub(crate) fn log_in(
+    stream: &mut PacketStream,
+    endpoint: &Endpoint,
+    who: &Credentials,
+) -> Result<Greeting, Error> {
+    let is_socket = matches!(endpoint, Endpoint::Unix(_));
+    let refused = |packet: &[u8]| Error::Refused {
+        endpoint: endpoint.clone(),
+        user: who.user.clone(),
+        error: parse_error(packet),
+    };
+    let impossible = |reason: String| Error::Authentication {
+        user: who.user.clone(),
+        reason,
+    };
+
+    let packet = stream.read_packet()?;
+    if packet.first() == Some(&0xff) {
+        return Err(refused(&packet));
+    }
+    let hello = HandshakePacket::deserialize((), &mut ParseBuf(&packet))
+        .map_err(|_| Error::Protocol("a greeting that cannot be read"))?;
+    let greeting = Greeting {
+        server_version: hello.server_version_str().into_owned(),
+        connection_id: hello.connection_id(),
+        capabilities: wanted() & hello.capabilities(),
+    };
+    if !greeting.capabilities.contains(CapabilityFlags::CLIENT_PROTOCOL_41) {
+        return Err(Error::Protocol("a greeting of a server older than 4.1"));
+    }
+
+    let password = who.password.as_ref().map_or(&b""[..], |p| p.as_bytes());
+    // MariaDB sends an empty plugin name in some set-ups: the native method is then meant.
+    let plugin = match hello.auth_plugin() {
+        Some(AuthPlugin::Other(name)) if name.is_empty() => AuthPlugin::MysqlNativePassword,
+        Some(plugin) => plugin.into_owned(),
+        None => AuthPlugin::MysqlNativePassword,
+    };
+    // A plugin of the server's that we do not know may not be the account's: offer the native one and let it switch.
+    let plugin = if AuthProc::init(&plugin).is_ok() && is_safe(&plugin, is_socket) {
+        plugin
+    } else {
+        AuthPlugin::MysqlNativePassword
+    };
+    let mut scramble = hello.nonce();
+    let mut procedure = AuthProc::init(&plugin).map_err(|e| impossible(e.to_string()))?;
+    let first = procedure
+        .run(exchange(password, &scramble, is_socket), &scramble)
+        .map_err(|e| impossible(e.to_string()))?;
+
+    let response = HandshakeResponse::new(
+        Some(first.data().unwrap_or_default()),
+        hello.server_version_parsed().unwrap_or((5, 5, 5)),
+        Some(who.user.as_bytes()),
+        who.database.as_ref().map(|d| d.as_bytes()),
+        Some(plugin),
+        greeting.capabilities,
+        None,
+        MAX_PACKET,
+    );
+    let mut out = Vec::new();
+    response.serialize(&mut out);
+    stream.write_packet(&out)?;
+
+    loop {
+        let packet = stream.read_packet()?;
+        match packet.first() {
+            Some(0x00) => return Ok(greeting),
+            Some(0xff) => return Err(refused(&packet)),
+            Some(0xfe) if packet.len() > 1 => {
+                let switch = AuthSwitchRequest::deserialize((), &mut ParseBuf(&packet))
+                    .map_err(|_| Error::Protocol("an authentication switch that cannot be read"))?;
+                let plugin = switch.auth_plugin();
+                if !is_safe(&plugin, is_socket) {
+                    return Err(impossible(
+                        "the account asks for the password in clear text over TCP, which we do not send. \
+                         Use the server's socket, or an account with another plugin"
+                            .into(),
+                    ));
+                }
+                scramble = switch.plugin_data().to_vec();
+                if scramble.last() == Some(&0) {
+                    scramble.pop();
+                }
+                procedure = AuthProc::init(&plugin).map_err(|e| {
+                    impossible(format!(
+                        "{e}. Use an account with mysql_native_password, caching_sha2_password or ed25519"
+                    ))
+                })?;
+                answer(stream, &mut procedure, &scramble, password, &scramble, is_socket)
+                    .map_err(|e| e.into_error(&impossible))?;
+            }
+            Some(0x01) => answer(stream, &mut procedure, &packet[1..], password, &scramble, is_socket)
+                .map_err(|e| e.into_error(&impossible))?,
+            _ => return Err(Error::Protocol("an unknown step of the handshake")),
+        }
+    }
+}
+
+/// Largest packet that we say we take; the server never sends one near it to us.
+const MAX_PACKET: u32 = 1 << 30;
+
+/// Whether a plugin keeps the password secret on this transport.
+fn is_safe(plugin: &AuthPlugin<'_>, is_socket: bool) -> bool {
+    is_socket || !matches!(plugin, AuthPlugin::MysqlClearPassword | AuthPlugin::MysqlOldPassword)
+}
+
+fn exchange<'a>(password: &'a [u8], scramble: &'a [u8], is_socket: bool) -> Exchange<'a> {
+    Exchange {
+        password,
+        scramble,
+        is_socket,
+    }
+}
+
+enum StepError {
+    Plugin(String),
+    Stream(Error),
+}
+
+impl StepError {
+    fn into_error(self, impossible: &impl Fn(String) -> Error) -> Error {
+        match self {
+            StepError::Plugin(reason) => impossible(reason),
+            StepError::Stream(e) => e,
+        }
+    }
+}
+
+/// Answers one challenge.
+fn answer(
+    stream: &mut PacketStream,
+    procedure: &mut AuthProc,
+    challenge: &[u8],
+    password: &[u8],
+    scramble: &[u8],
+    is_socket: bool,
+) -> Result<(), StepError> {
+    let response = procedure
+        .run(exchange(password, scramble, is_socket), challenge)
+        .map_err(|e| StepError::Plugin(e.to_string()))?;
+    let (Response::Next { packet } | Response::Last { packet }) = response;
+    match packet {
+        Some(data) => stream.write_packet(&data).map_err(StepError::Stream),
+        None => Ok(()),
+    }
+}
