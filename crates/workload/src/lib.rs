@@ -1,1 +1,23 @@
-//! The load on the server: sysbench's OLTP workloads and SQL scripts, and the client that drives them
+//! The load on the server: sysbench's OLTP workloads and SQL scripts, and the client that drives them.
+//!
+//! A [`Program`] says what a connection sends. [`drive`] opens the connections, runs the program on all of them
+//! from a few threads and reports every second. [`schema`] makes and fills the tables that the OLTP programs need.
+
+mod client;
+mod distribution;
+mod oltp;
+mod program;
+mod random;
+mod script;
+
+pub mod schema;
+
+pub use client::{
+    Arrivals, LoadError, LoadObserver, LoadOutcome, LoadPlan, LoopKind, SecondRecord, Transport,
+    drive, raise_open_file_limit,
+};
+pub use distribution::{Distribution, UnknownDistribution};
+pub use oltp::{OltpOptions, OltpWorkload, OltpWorkloadKind, OptionsError, Protocol, StatementKind};
+pub use program::{Program, Repetition};
+pub use random::ConnectionRng;
+pub use script::{Script, ScriptError};

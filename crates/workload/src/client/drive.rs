@@ -1,0 +1,341 @@
+//! Running a program on all connections for a while.
+
+use super::epoll;
+use super::pacing::{LoopKind, Schedule};
+use super::ramp::open_all;
+use super::record::SecondRecord;
+use super::transport::Transport;
+use super::uring;
+use super::worker::{Failure, Message, SECOND_NS, Worker, now_ns};
+use crate::program::Program;
+use crate::random::ConnectionRng;
+use rustix::net::{SendFlags, send};
+use scaleprof_wire::{Credentials, Endpoint, Error, ServerError, Session};
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::Duration;
+
+/// One measurement of one rung.
+#[derive(Debug, Clone)]
+pub struct LoadPlan {
+    /// The server.
+    pub endpoint: Endpoint,
+    /// The account, with the schema of the load.
+    pub credentials: Credentials,
+    /// What every connection runs.
+    pub program: Arc<Program>,
+    /// Connections that run it.
+    pub connections: u32,
+    /// Connections that are open beside them and do nothing.
+    pub idle_connections: u32,
+    /// Whole seconds to run for.
+    pub seconds: u32,
+    /// Closed or open loop.
+    pub loop_kind: LoopKind,
+    /// Threads of the client.
+    pub threads: u32,
+    /// CPUs that they may use; all where empty.
+    pub cpus: Vec<usize>,
+    /// Seed of every random choice. Visits of one rung should have different ones.
+    pub seed: u64,
+    /// Which system calls carry the packets.
+    pub transport: Transport,
+    /// Statements that every connection runs first, such as SET SESSION TRANSACTION ISOLATION LEVEL.
+    pub session_statements: Vec<String>,
+}
+
+/// Who hears about a load as it goes.
+pub trait LoadObserver {
+    /// So many connections are open.
+    fn connected(&mut self, open: u32, wanted: u32);
+    /// All are open, the first transactions are being sent: second 0 begins.
+    fn begins(&mut self);
+    /// A second ended just now; its record may follow a little later.
+    fn second_ended(&mut self, second: u32);
+    /// The record of a second, complete, in order.
+    fn record(&mut self, record: SecondRecord);
+}
+
+/// What is known about a load that ran.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LoadOutcome {
+    /// How long opening the connections took, seconds.
+    pub connect_seconds: f64,
+    /// Seconds that were recorded.
+    pub seconds: u32,
+    /// Transport that was used.
+    pub transport: Transport,
+    /// Time from the first transaction to the last, nanoseconds; for programs that run once.
+    pub ran_ns: u64,
+}
+
+/// Why a load could not be run to its end.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// A connection could not be opened.
+    #[error("connection {} of {wanted} could not be opened: {source}{}", .open + 1, hint(source))]
+    Open {
+        /// How many were open.
+        open: u32,
+        /// How many were wanted.
+        wanted: u32,
+        /// Why.
+        source: Error,
+    },
+    /// A statement failed with an error that is not retried.
+    #[error("a statement of the kind '{statement}' failed: {error}. Deadlocks (1213), lock wait timeouts (1205) and changed records (1020) are retried; any other error ends the rung")]
+    Statement {
+        /// Kind of the statement.
+        statement: String,
+        /// What the server said.
+        error: ServerError,
+    },
+    /// The server went away.
+    #[error("lost a connection to the server: {0}")]
+    Lost(io::Error),
+    /// The server sent what we do not understand.
+    #[error("the server sent {0}, which the protocol does not allow here")]
+    Protocol(&'static str),
+    /// A system call failed.
+    #[error("{0} failed: {1}")]
+    System(&'static str, io::Error),
+    /// It was asked to stop.
+    #[error("stopped")]
+    Stopped,
+}
+
+/// What can be done about a connection that was refused.
+fn hint(error: &Error) -> &'static str {
+    match error.number() {
+        Some(1040) => ". Raise max_connections of the server",
+        Some(1135) => ". The server could not start a thread: raise its limit of processes (ulimit -u, systemd's TasksMax) or give it memory",
+        Some(1461) => ". Raise max_prepared_stmt_count of the server",
+        Some(1049 | 1146) => ". The load's tables are not there: they were not prepared or have been dropped",
+        _ => "",
+    }
+}
+
+/// Opens the connections, runs the plan, closes them. Blocks until it is over; `stop` ends it early.
+///
+/// Every second that ended is given to the observer, also of a load that fails.
+///
+/// # Errors
+/// The connections could not be opened, the server went away, a statement failed for good, or `stop` was set.
+pub fn drive(
+    plan: &LoadPlan,
+    stop: &Arc<AtomicBool>,
+    observer: &mut dyn LoadObserver,
+) -> Result<LoadOutcome, LoadError> {
+    let transport = uring::choose(plan.transport)?;
+    let began_ns = now_ns();
+    let opened = open_with_progress(plan, stop, observer)?;
+    let connect_seconds = (now_ns() - began_ns) as f64 / SECOND_NS as f64;
+
+    let threads = plan.threads.clamp(1, plan.connections.max(1)) as usize;
+    let mut shares: Vec<Vec<_>> = (0..threads).map(|_| Vec::new()).collect();
+    for (i, connection) in opened.working.into_iter().enumerate() {
+        shares[i % threads].push(connection);
+    }
+
+    let give_up = Arc::new(AtomicBool::new(false));
+    let (messages, inbox) = channel();
+    observer.begins();
+    let start_ns = now_ns();
+    let end_ns = start_ns + u64::from(plan.seconds) * SECOND_NS;
+    let handles: Vec<_> = shares
+        .into_iter()
+        .enumerate()
+        .map(|(number, connections)| {
+            let schedule = match plan.loop_kind {
+                LoopKind::Closed => None,
+                LoopKind::Open { rate, arrivals } => Some(Schedule::new(
+                    rate / threads as f64,
+                    arrivals,
+                    start_ns,
+                    ConnectionRng::new(plan.seed ^ 0x5eed, number as u64),
+                )),
+            };
+            let mut worker = Worker::new(
+                plan.program.clone(),
+                connections,
+                schedule,
+                (start_ns, end_ns),
+                give_up.clone(),
+                messages.clone(),
+            );
+            let (messages, cpus) = (messages.clone(), plan.cpus.clone());
+            std::thread::Builder::new()
+                .name(format!("load-{number}"))
+                .spawn(move || {
+                    confine(&cpus);
+                    let result = match transport {
+                        Transport::IoUring => uring::run(&mut worker, end_ns),
+                        Transport::Epoll | Transport::Auto => epoll::run(&mut worker, end_ns),
+                    };
+                    // Nobody listens any more when the load was given up.
+                    let _ = messages.send(match result {
+                        Ok(()) => Message::Finished,
+                        Err(failure) => Message::Failed(failure),
+                    });
+                    say_goodbye(&worker);
+                })
+                .map_err(|e| LoadError::System("starting a thread", e))
+        })
+        .collect::<Result<_, _>>()?;
+    drop(messages);
+
+    let mut collector = Collector::new(handles.len());
+    let result = collector.collect(plan, (start_ns, stop), &inbox, observer);
+    give_up.store(true, Ordering::Relaxed);
+    let ran_ns = now_ns() - start_ns;
+    for handle in handles {
+        // A panic of a worker has been printed by the panic hook; its channel end tells the collector.
+        let _ = handle.join();
+    }
+    opened.idle.iter().for_each(quit);
+    result?;
+    Ok(LoadOutcome {
+        connect_seconds,
+        seconds: collector.delivered,
+        transport,
+        ran_ns: ran_ns.min(end_ns - start_ns),
+    })
+}
+
+/// Opens the connections on helper threads while this one tells the observer how far they are.
+fn open_with_progress(
+    plan: &LoadPlan,
+    stop: &Arc<AtomicBool>,
+    observer: &mut dyn LoadObserver,
+) -> Result<super::ramp::Opened, LoadError> {
+    let wanted = plan.connections + plan.idle_connections;
+    let (sender, progress) = channel();
+    std::thread::scope(|scope| {
+        let opening = scope.spawn(move || {
+            open_all(plan, stop, &move |open| {
+                // The receiver outlives this thread's scope.
+                let _ = sender.send(open);
+            })
+        });
+        for open in progress {
+            observer.connected(open, wanted);
+        }
+        opening
+            .join()
+            .unwrap_or(Err(LoadError::Protocol("what made a thread of ours panic")))
+    })
+}
+
+/// Puts the records of all workers together.
+struct Collector {
+    workers: usize,
+    running: usize,
+    /// Records of seconds that not all workers have delivered; the first is second `delivered`.
+    pending: Vec<(usize, Option<SecondRecord>)>,
+    delivered: u32,
+}
+
+impl Collector {
+    fn new(workers: usize) -> Self {
+        Collector {
+            workers,
+            running: workers,
+            pending: Vec::new(),
+            delivered: 0,
+        }
+    }
+
+    fn collect(
+        &mut self,
+        plan: &LoadPlan,
+        (start_ns, stop): (u64, &AtomicBool),
+        inbox: &Receiver<Message>,
+        observer: &mut dyn LoadObserver,
+    ) -> Result<(), LoadError> {
+        let mut ended = 0;
+        while self.running > 0 {
+            let boundary = start_ns + (u64::from(ended) + 1) * SECOND_NS;
+            let now = now_ns();
+            if now >= boundary && ended < plan.seconds {
+                observer.second_ended(ended);
+                ended += 1;
+                continue;
+            }
+            let until = if ended < plan.seconds { boundary - now } else { SECOND_NS };
+            match inbox.recv_timeout(Duration::from_nanos(until.min(SECOND_NS / 10))) {
+                Ok(Message::Second(record)) => self.add(&record, observer),
+                Ok(Message::Finished) => self.running -= 1,
+                Ok(Message::Failed(failure)) => return Err(load_error(failure, &plan.program)),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => {
+                    return Err(LoadError::Protocol("what made a thread of ours panic"));
+                }
+            }
+            if stop.load(Ordering::Relaxed) {
+                return Err(LoadError::Stopped);
+            }
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, record: &SecondRecord, observer: &mut dyn LoadObserver) {
+        let place = (record.second - self.delivered) as usize;
+        while self.pending.len() <= place {
+            self.pending.push((0, None));
+        }
+        let (count, sum) = &mut self.pending[place];
+        *count += 1;
+        match sum {
+            Some(sum) => sum.merge(record),
+            None => *sum = Some(record.clone()),
+        }
+        while self.pending.first().is_some_and(|(count, _)| *count == self.workers) {
+            if let (_, Some(whole)) = self.pending.remove(0) {
+                observer.record(whole);
+            }
+            self.delivered += 1;
+        }
+    }
+}
+
+fn load_error(failure: Failure, program: &Program) -> LoadError {
+    match failure {
+        Failure::Statement { statement, error } => LoadError::Statement {
+            statement: program
+                .statement_names()
+                .get(usize::from(statement))
+                .cloned()
+                .unwrap_or_default(),
+            error: *error,
+        },
+        Failure::Lost(e) => LoadError::Lost(e),
+        Failure::Protocol(what) => LoadError::Protocol(what),
+        Failure::System(what, e) => LoadError::System(what, e),
+    }
+}
+
+/// Keeps the calling thread on these CPUs. Where that is refused the load runs all the same: the placement is
+/// checked and reported by who chose the CPUs.
+fn confine(cpus: &[usize]) {
+    if cpus.is_empty() {
+        return;
+    }
+    let mut set = rustix::thread::CpuSet::new();
+    cpus.iter().for_each(|&cpu| set.set(cpu));
+    let _ = rustix::thread::sched_setaffinity(None, &set);
+}
+
+/// COM_QUIT, so that the server does not count aborted connections.
+const QUIT: [u8; 5] = [1, 0, 0, 0, 1];
+
+fn say_goodbye(worker: &Worker) {
+    for connection in &worker.connections {
+        let _ = send(&connection.socket, &QUIT, SendFlags::NOSIGNAL | SendFlags::DONTWAIT);
+    }
+}
+
+fn quit(session: &Session) {
+    let _ = send(&session.socket, &QUIT, SendFlags::NOSIGNAL | SendFlags::DONTWAIT);
+}

@@ -1,0 +1,104 @@
+//! The transport over epoll: a recv and a send for every statement, a wait for every batch of them.
+
+use super::worker::{Failure, Next, SECOND_NS, Worker, now_ns};
+use rustix::buffer::spare_capacity;
+use rustix::event::{Timespec, epoll};
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendFlags};
+use std::io;
+
+/// Replies longer than this take more than one recv.
+const RECEIVE_BYTES: usize = 64 * 1024;
+/// Sockets that one wait can report. A small batch keeps the first of them from waiting for the last.
+const BATCH: usize = 64;
+/// How long transactions under way may take after the end before they are given up.
+pub(super) const DRAIN_NS: u64 = 10 * SECOND_NS;
+
+/// Runs a worker to its end.
+pub(crate) fn run(worker: &mut Worker, end_ns: u64) -> Result<(), Failure> {
+    let system = |what| move |e: Errno| Failure::System(what, e.into());
+    let poll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(system("epoll_create"))?;
+    for (index, connection) in worker.connections.iter().enumerate() {
+        // Edge-triggered: a reply is read to its end, so there is nothing to be told again.
+        epoll::add(
+            &poll,
+            &connection.socket,
+            epoll::EventData::new_u64(index as u64),
+            epoll::EventFlags::IN | epoll::EventFlags::ET,
+        )
+        .map_err(system("epoll_ctl"))?;
+    }
+    let mut events = Vec::with_capacity(BATCH);
+    let mut buffer = vec![0_u8; RECEIVE_BYTES].into_boxed_slice();
+    let mut to_send = Vec::new();
+    let mut now = now_ns();
+    worker.start(now, &mut to_send);
+    loop {
+        worker.tick(now, &mut to_send);
+        for index in to_send.drain(..) {
+            send(worker, index)?;
+        }
+        if worker.is_done(now) || now > end_ns + DRAIN_NS {
+            return Ok(());
+        }
+        let patience = worker.patience_ns(now);
+        let timeout = Timespec {
+            tv_sec: (patience / SECOND_NS) as i64,
+            tv_nsec: (patience % SECOND_NS) as _,
+        };
+        events.clear();
+        match epoll::wait(&poll, spare_capacity(&mut events), Some(&timeout)) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(e) => return Err(system("epoll_wait")(e)),
+        }
+        let ready = now_ns();
+        now = ready;
+        for event in &events {
+            let index = event.data.u64() as u32;
+            now = receive(worker, index, &mut buffer, ready)?;
+        }
+    }
+}
+
+/// Reads what has come for a connection and does what follows from it; gives the time.
+fn receive(worker: &mut Worker, index: u32, buffer: &mut [u8], ready: u64) -> Result<u64, Failure> {
+    loop {
+        let socket = &worker.connections[index as usize].socket;
+        let count = match rustix::net::recv(socket, &mut *buffer, RecvFlags::DONTWAIT) {
+            Ok((_, 0)) => return Err(Failure::Lost(io::ErrorKind::UnexpectedEof.into())),
+            Ok((_, count)) => count,
+            Err(Errno::AGAIN) => return Ok(now_ns()),
+            Err(Errno::INTR) => continue,
+            Err(e) => return Err(Failure::Lost(e.into())),
+        };
+        let now = now_ns();
+        match worker.received(index, &buffer[..count], now)? {
+            // A full buffer means that there is more, or may be; less means that the next bytes bring a new edge.
+            Next::Receive if count == buffer.len() => {}
+            Next::Receive => return Ok(now),
+            next => {
+                worker.count_lag(now - ready);
+                if next == Next::Send {
+                    send(worker, index)?;
+                }
+                return Ok(now);
+            }
+        }
+    }
+}
+
+/// Sends the current packet. It is short and the socket's buffer is empty, so waiting for room is rare; a script's
+/// statement of megabytes may have to.
+fn send(worker: &mut Worker, index: u32) -> Result<(), Failure> {
+    loop {
+        let connection = &worker.connections[index as usize];
+        let packet = connection.unsent(&worker.program);
+        let length = packet.len();
+        match rustix::net::send(&connection.socket, packet, SendFlags::NOSIGNAL) {
+            Ok(sent) if sent == length => return Ok(()),
+            Ok(sent) => worker.connections[index as usize].sent += sent,
+            Err(Errno::INTR) => {}
+            Err(e) => return Err(Failure::Lost(e.into())),
+        }
+    }
+}

@@ -1,0 +1,18 @@
+//! The client: many connections on a few threads.
+
+mod connection;
+mod drive;
+mod epoll;
+mod limits;
+mod pacing;
+mod ramp;
+mod record;
+mod transport;
+mod uring;
+mod worker;
+
+pub use drive::{LoadError, LoadObserver, LoadOutcome, LoadPlan, drive};
+pub use limits::raise_open_file_limit;
+pub use pacing::{Arrivals, LoopKind};
+pub use record::SecondRecord;
+pub use transport::Transport;

@@ -1,0 +1,104 @@
+//! When a transaction begins: at once after the one before, or at its appointed time.
+
+use crate::random::ConnectionRng;
+
+/// How the load is paced.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub enum LoopKind {
+    /// Every connection begins its next transaction as soon as one ends.
+    #[default]
+    Closed,
+    /// Transactions are due at a fixed rate, whether or not the server keeps up. Response time counts from when a
+    /// transaction was due, so that waiting for a free connection is not left out.
+    Open {
+        /// Transactions per second over all connections.
+        rate: f64,
+        /// How they are spread.
+        arrivals: Arrivals,
+    },
+}
+
+/// How the arrivals of an open loop are spread over time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Arrivals {
+    /// Independent of one another, as sysbench's `--rate` has them.
+    #[default]
+    Poisson,
+    /// Evenly.
+    Even,
+}
+
+/// The appointments of one worker's share of an open loop.
+#[derive(Debug)]
+pub(crate) struct Schedule {
+    /// Mean distance, nanoseconds.
+    interval_ns: f64,
+    arrivals: Arrivals,
+    rng: ConnectionRng,
+    next_ns: f64,
+}
+
+impl Schedule {
+    /// Appointments at `rate` per second from `start_ns` on.
+    pub(crate) fn new(rate: f64, arrivals: Arrivals, start_ns: u64, rng: ConnectionRng) -> Self {
+        let mut schedule = Schedule {
+            interval_ns: 1e9 / rate,
+            arrivals,
+            rng,
+            next_ns: start_ns as f64,
+        };
+        schedule.advance();
+        schedule
+    }
+
+    /// When the next transaction is due.
+    pub(crate) fn next_ns(&self) -> u64 {
+        self.next_ns as u64
+    }
+
+    /// Takes the next appointment if its time has come.
+    pub(crate) fn take_due(&mut self, now_ns: u64) -> Option<u64> {
+        let due = self.next_ns();
+        (due <= now_ns).then(|| {
+            self.advance();
+            due
+        })
+    }
+
+    /// About how many appointments have passed that nobody took.
+    pub(crate) fn overdue(&self, now_ns: u64) -> u64 {
+        ((now_ns as f64 - self.next_ns) / self.interval_ns).max(0.0) as u64
+    }
+
+    fn advance(&mut self) {
+        self.next_ns += match self.arrivals {
+            Arrivals::Even => self.interval_ns,
+            Arrivals::Poisson => -(1.0 - self.rng.unit()).ln() * self.interval_ns,
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn arrivals_in_a_second(arrivals: Arrivals) -> usize {
+        let mut schedule = Schedule::new(10_000.0, arrivals, 5, ConnectionRng::new(1, 0));
+        std::iter::from_fn(|| schedule.take_due(1_000_000_005)).count()
+    }
+
+    #[test]
+    fn the_rate_is_kept() {
+        let even = arrivals_in_a_second(Arrivals::Even);
+        assert!((9_999..=10_000).contains(&even), "{even}");
+        let poisson = arrivals_in_a_second(Arrivals::Poisson);
+        assert!((9_600..=10_400).contains(&poisson), "{poisson} is over 4 sigma off");
+    }
+
+    #[test]
+    fn what_is_not_due_is_not_given() {
+        let mut schedule = Schedule::new(1.0, Arrivals::Even, 0, ConnectionRng::new(1, 0));
+        assert_eq!(schedule.take_due(999_999_999), None);
+        assert_eq!(schedule.take_due(1_000_000_000), Some(1_000_000_000));
+    }
+}

@@ -1,0 +1,126 @@
+//! Opening the connections: a few at a time, so that the server's listen queue does not overflow.
+
+use super::connection::Connection;
+use super::drive::{LoadError, LoadPlan};
+use crate::program::Composer;
+use crate::random::ConnectionRng;
+use scaleprof_wire::{Client, Error, Session};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+/// Connections that are being opened at the same time.
+const AT_ONCE: u32 = 8;
+/// "This command is not supported in the prepared statement protocol yet".
+const NOT_PREPARABLE: u16 = 1295;
+
+/// The open connections of a rung.
+#[derive(Debug)]
+pub(crate) struct Opened {
+    pub(crate) working: Vec<Connection>,
+    /// Held open and never used.
+    pub(crate) idle: Vec<Session>,
+}
+
+/// Opens all connections of a plan; `progress` hears how many are open.
+pub(crate) fn open_all(
+    plan: &LoadPlan,
+    stop: &AtomicBool,
+    progress: &(dyn Fn(u32) + Sync),
+) -> Result<Opened, LoadError> {
+    let wanted = plan.connections + plan.idle_connections;
+    let next = AtomicU32::new(0);
+    let open = AtomicU32::new(0);
+    let working: Mutex<Vec<(u32, Connection)>> = Mutex::new(Vec::new());
+    let idle = Mutex::new(Vec::new());
+    let failure: Mutex<Option<LoadError>> = Mutex::new(None);
+
+    std::thread::scope(|scope| {
+        for _ in 0..AT_ONCE.min(wanted) {
+            scope.spawn(|| {
+                loop {
+                    let position = next.fetch_add(1, Ordering::Relaxed);
+                    if position >= wanted || stop.load(Ordering::Relaxed) || is_set(&failure) {
+                        return;
+                    }
+                    let result = if position < plan.connections {
+                        open_working(plan, position).map(|c| push(&working, (position, c)))
+                    } else {
+                        open_idle(plan).map(|session| push(&idle, session))
+                    };
+                    match result {
+                        Ok(()) => progress(open.fetch_add(1, Ordering::Relaxed) + 1),
+                        Err(source) => {
+                            let error = LoadError::Open {
+                                open: open.load(Ordering::Relaxed),
+                                wanted,
+                                source,
+                            };
+                            lock(&failure).get_or_insert(error);
+                            return;
+                        }
+                    }
+                }
+            });
+        }
+    });
+    if let Some(error) = lock(&failure).take() {
+        return Err(error);
+    }
+    if stop.load(Ordering::Relaxed) {
+        return Err(LoadError::Stopped);
+    }
+    let mut working = std::mem::take(&mut *lock(&working));
+    working.sort_by_key(|(position, _)| *position);
+    Ok(Opened {
+        working: working.into_iter().map(|(_, c)| c).collect(),
+        idle: std::mem::take(&mut *lock(&idle)),
+    })
+}
+
+/// A thread that panicked while it held the lock has left nothing half done: the guarded values are whole.
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+fn is_set(failure: &Mutex<Option<LoadError>>) -> bool {
+    lock(failure).is_some()
+}
+
+fn push<T>(list: &Mutex<Vec<T>>, item: T) {
+    lock(list).push(item);
+}
+
+fn connect(plan: &LoadPlan) -> Result<Client, Error> {
+    let mut client = Client::connect(&plan.endpoint, &plan.credentials)?;
+    for statement in &plan.session_statements {
+        client.execute(statement)?;
+    }
+    Ok(client)
+}
+
+fn open_idle(plan: &LoadPlan) -> Result<Session, Error> {
+    connect(plan)?.into_session()
+}
+
+fn open_working(plan: &LoadPlan, position: u32) -> Result<Connection, Error> {
+    let mut client = connect(plan)?;
+    let texts = plan.program.prepared_sql();
+    let mut statement_ids = Vec::with_capacity(texts.len());
+    for prepared in client.prepare_all(texts.iter().map(String::as_str))? {
+        match prepared {
+            Ok(statement) => statement_ids.push(statement.id),
+            // BEGIN on MySQL: it goes as text, as sysbench sends it then.
+            Err(e) if e.number() == Some(NOT_PREPARABLE) => statement_ids.push(0),
+            Err(e) => return Err(e),
+        }
+    }
+    let session = client.into_session()?;
+    let composer = Composer {
+        rng: ConnectionRng::new(plan.seed, u64::from(position)),
+        position,
+        of: plan.connections,
+        types_sent: vec![false; statement_ids.len()].into(),
+        statement_ids: statement_ids.into(),
+    };
+    Ok(Connection::new(session.socket, session.deprecate_eof, composer))
+}

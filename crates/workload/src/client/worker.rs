@@ -1,0 +1,295 @@
+//! One thread of the client: what to do with a reply, whichever way it came.
+//!
+//! A worker owns its connections, its random numbers and its histograms: the threads share nothing while they run.
+
+use super::connection::{Connection, Phase};
+use super::pacing::Schedule;
+use super::record::SecondRecord;
+use crate::program::{Program, Repetition};
+use scaleprof_wire::{Reply, ServerError};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::Sender;
+
+/// What a worker tells the thread that drives the load.
+#[derive(Debug)]
+pub(crate) enum Message {
+    /// A second is over.
+    Second(Box<SecondRecord>),
+    /// The worker has nothing more to do.
+    Finished,
+    /// It could not go on.
+    Failed(Failure),
+}
+
+/// Why a worker could not go on.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// A statement failed with an error that is not retried.
+    Statement {
+        /// Kind of the statement.
+        statement: u16,
+        error: Box<ServerError>,
+    },
+    /// The server closed the connection, or it broke.
+    Lost(std::io::Error),
+    /// The server sent what we do not understand.
+    Protocol(&'static str),
+    /// A system call of ours failed.
+    System(&'static str, std::io::Error),
+}
+
+/// What the transport has to do next for a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Next {
+    /// Wait for more of the reply.
+    Receive,
+    /// Send [`Connection::unsent`].
+    Send,
+    /// Nothing until it is called again.
+    Rest,
+}
+
+/// Errors after which a transaction is begun again: deadlock, lock wait timeout, record changed since last read
+/// (as sysbench's `--mysql-ignore-errors`).
+const RETRIED: [u16; 3] = [1213, 1205, 1020];
+
+/// Length of a second, nanoseconds.
+pub(crate) const SECOND_NS: u64 = 1_000_000_000;
+
+/// The state of one worker.
+pub(crate) struct Worker {
+    pub(crate) program: Arc<Program>,
+    pub(crate) connections: Vec<Connection>,
+    /// Connections that wait for a transaction to be due.
+    resting: Vec<u32>,
+    pub(crate) schedule: Option<Schedule>,
+    current: SecondRecord,
+    start_ns: u64,
+    end_ns: u64,
+    /// Transactions under way.
+    pub(crate) active: usize,
+    stop: Arc<AtomicBool>,
+    messages: Sender<Message>,
+}
+
+impl Worker {
+    pub(crate) fn new(
+        program: Arc<Program>,
+        connections: Vec<Connection>,
+        schedule: Option<Schedule>,
+        (start_ns, end_ns): (u64, u64),
+        stop: Arc<AtomicBool>,
+        messages: Sender<Message>,
+    ) -> Self {
+        let timed = if program.times_statements() {
+            program.statement_names().len()
+        } else {
+            0
+        };
+        Worker {
+            current: SecondRecord::new(0, schedule.is_some(), timed),
+            resting: Vec::with_capacity(connections.len()),
+            program,
+            connections,
+            schedule,
+            start_ns,
+            end_ns,
+            active: 0,
+            stop,
+            messages,
+        }
+    }
+
+    /// Begins: all connections at once in the closed loop, those that are due in the open one.
+    pub(crate) fn start(&mut self, now_ns: u64, to_send: &mut Vec<u32>) {
+        for index in (0..self.connections.len() as u32).rev() {
+            if self.schedule.is_some() {
+                self.resting.push(index);
+            } else {
+                self.begin(index, now_ns, now_ns);
+                to_send.push(index);
+            }
+        }
+    }
+
+    fn begin(&mut self, index: u32, due_ns: u64, now_ns: u64) {
+        let connection = &mut self.connections[index as usize];
+        connection.begin(&self.program);
+        connection.due_ns = due_ns;
+        connection.began_ns = now_ns;
+        connection.statement_began_ns = now_ns;
+        self.active += 1;
+    }
+
+    /// Closes the seconds that are over and begins the transactions that are due.
+    pub(crate) fn tick(&mut self, now_ns: u64, to_send: &mut Vec<u32>) {
+        while now_ns >= self.second_end_ns() && self.second_end_ns() <= self.end_ns {
+            let open = self.schedule.is_some();
+            let next = SecondRecord::like(&self.current, self.current.second + 1);
+            let mut record = std::mem::replace(&mut self.current, next);
+            if open {
+                record.backlog = self.backlog(now_ns);
+            }
+            // Nobody listens any more when the run was given up: the stop flag ends the loop.
+            let _ = self.messages.send(Message::Second(Box::new(record)));
+        }
+        if self.is_over(now_ns) {
+            return;
+        }
+        if let Some(schedule) = &mut self.schedule {
+            let mut due = Vec::new();
+            while due.len() < self.resting.len() {
+                match schedule.take_due(now_ns) {
+                    Some(at) => due.push(at),
+                    None => break,
+                }
+            }
+            for at in due {
+                if let Some(index) = self.resting.pop() {
+                    self.begin(index, at, now_ns);
+                    to_send.push(index);
+                }
+            }
+        }
+    }
+
+    fn backlog(&self, now_ns: u64) -> u64 {
+        self.schedule.as_ref().map_or(0, |s| s.overdue(now_ns))
+    }
+
+    fn second_end_ns(&self) -> u64 {
+        self.start_ns + (u64::from(self.current.second) + 1) * SECOND_NS
+    }
+
+    /// Whether no new transaction may begin.
+    pub(crate) fn is_over(&self, now_ns: u64) -> bool {
+        now_ns >= self.end_ns || self.stop.load(Ordering::Relaxed)
+    }
+
+    /// Whether the worker may leave: time is up and nothing is under way, or everything ran once.
+    pub(crate) fn is_done(&self, now_ns: u64) -> bool {
+        self.active == 0
+            && (self.is_over(now_ns) || self.program.repetition() == Repetition::Once)
+    }
+
+    /// How long the transport may sleep, nanoseconds. Bounded, so that the stop flag is seen.
+    pub(crate) fn patience_ns(&self, now_ns: u64) -> u64 {
+        const STOP_FLAG_NS: u64 = 100_000_000;
+        let mut until = self.second_end_ns().min(now_ns + STOP_FLAG_NS);
+        if let Some(schedule) = &self.schedule
+            && !self.resting.is_empty()
+            && !self.is_over(now_ns)
+        {
+            until = until.min(schedule.next_ns());
+        }
+        until.saturating_sub(now_ns)
+    }
+
+    /// Counts how long a reply lay there before it was served.
+    #[inline]
+    pub(crate) fn count_lag(&mut self, lag_ns: u64) {
+        self.current.lag.saturating_record(lag_ns);
+    }
+
+    /// Takes bytes of a reply that came at `now_ns`.
+    #[inline]
+    pub(crate) fn received(&mut self, index: u32, bytes: &[u8], now_ns: u64) -> Result<Next, Failure> {
+        let connection = &mut self.connections[index as usize];
+        let (used, reply) = connection.scanner.feed(bytes).map_err(Failure::Protocol)?;
+        let Some(reply) = reply else {
+            return Ok(Next::Receive);
+        };
+        if used < bytes.len() || connection.phase == Phase::Resting {
+            return Err(Failure::Protocol("more than one reply to a statement"));
+        }
+        match reply {
+            Reply::Rows { .. } => self.current.reads += 1,
+            Reply::Done { affected_rows } => self.current.writes += u64::from(affected_rows > 0),
+            Reply::LocalFile => return Err(Failure::Protocol("a request for a local file")),
+            Reply::Failed(error) => return self.failed(index, error, now_ns),
+        }
+        let connection = &mut self.connections[index as usize];
+        if connection.phase == Phase::RollingBack {
+            // Begin again with new values, as sysbench does; the latency goes on counting.
+            connection.begin(&self.program);
+            connection.statement_began_ns = now_ns;
+            return Ok(Next::Send);
+        }
+        self.current.queries += 1;
+        if !self.current.statements.is_empty() {
+            let statement = usize::from(connection.statement(&self.program));
+            self.current.statements[statement]
+                .saturating_record(now_ns.saturating_sub(connection.statement_began_ns));
+        }
+        connection.statement_began_ns = now_ns;
+        if connection.advance(&self.program) {
+            return Ok(Next::Send);
+        }
+        Ok(self.ended(index, now_ns))
+    }
+
+    /// A transaction ended well.
+    #[inline]
+    fn ended(&mut self, index: u32, now_ns: u64) -> Next {
+        let connection = &mut self.connections[index as usize];
+        let service_ns = now_ns.saturating_sub(connection.began_ns);
+        let response_ns = now_ns.saturating_sub(connection.due_ns);
+        self.current.transactions += 1;
+        self.current.service_sum_ns += service_ns;
+        self.current.response_sum_ns += response_ns;
+        self.current.service.saturating_record(service_ns);
+        if let Some(histogram) = &mut self.current.response {
+            histogram.saturating_record(response_ns);
+        }
+        self.active -= 1;
+        connection.phase = Phase::Resting;
+        if self.is_over(now_ns) || self.program.repetition() == Repetition::Once {
+            return Next::Rest;
+        }
+        let due_ns = match &mut self.schedule {
+            None => now_ns,
+            Some(schedule) => match schedule.take_due(now_ns) {
+                Some(due_ns) => due_ns,
+                None => {
+                    self.resting.push(index);
+                    return Next::Rest;
+                }
+            },
+        };
+        self.begin(index, due_ns, now_ns);
+        Next::Send
+    }
+
+    #[cold]
+    fn failed(&mut self, index: u32, error: Box<ServerError>, now_ns: u64) -> Result<Next, Failure> {
+        let connection = &mut self.connections[index as usize];
+        let statement = connection.statement(&self.program);
+        if connection.phase == Phase::RollingBack || !RETRIED.contains(&error.number) {
+            return Err(Failure::Statement { statement, error });
+        }
+        self.current.queries += 1;
+        *self
+            .current
+            .errors
+            .entry((error.number, statement))
+            .or_default() += 1;
+        if self.is_over(now_ns) {
+            // No time to try again: what it did is rolled back when the connection closes.
+            self.active -= 1;
+            self.connections[index as usize].phase = Phase::Resting;
+            return Ok(Next::Rest);
+        }
+        self.current.retries += 1;
+        // After a lock wait timeout the server keeps what the transaction did so far: undo it before beginning again.
+        self.connections[index as usize].roll_back();
+        Ok(Next::Send)
+    }
+}
+
+/// CLOCK_MONOTONIC, nanoseconds.
+#[inline]
+pub(crate) fn now_ns() -> u64 {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    time.tv_sec as u64 * SECOND_NS + time.tv_nsec as u64
+}

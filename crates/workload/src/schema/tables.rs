@@ -1,0 +1,180 @@
+//! The schema and its tables.
+
+use crate::oltp::OltpOptions;
+use scaleprof_wire::{Client, Error};
+
+/// The schema that the load makes and uses.
+pub const SCHEMA: &str = "scaleprof_load";
+/// The table that says that the schema is ours, and what is in it.
+const MARKER: &str = "scaleprof_marker";
+
+/// What can go wrong with the load's tables.
+#[derive(Debug, thiserror::Error)]
+pub enum SchemaError {
+    /// The name is taken.
+    #[error("there is a schema {SCHEMA} on this server that scaleprof did not make (it has no table {MARKER}). It is left alone: rename it, or use another server")]
+    NotOurs,
+    /// A statement failed.
+    #[error("{doing}: {source}{}", hint(source))]
+    Statement {
+        /// What we were about.
+        doing: String,
+        /// What went wrong.
+        source: Error,
+    },
+    /// It was asked to stop.
+    #[error("stopped")]
+    Stopped,
+}
+
+fn hint(error: &Error) -> &'static str {
+    match error.number() {
+        Some(1044 | 1142 | 1227) => {
+            ". The account needs these rights on the schema: GRANT ALL ON scaleprof_load.* TO the account"
+        }
+        Some(1114 | 1021) => ". Free space on the server's disk, or use fewer --rows or --tables",
+        _ => "",
+    }
+}
+
+pub(super) fn doing(what: impl Into<String>) -> impl FnOnce(Error) -> SchemaError {
+    let what = what.into();
+    move |source| SchemaError::Statement { doing: what, source }
+}
+
+/// What is on the server already.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SchemaState {
+    /// No schema of our name.
+    Absent,
+    /// Ours, filled to the end; with the description that [`create`] was given.
+    Filled(String),
+    /// Ours, but filling it did not come to its end.
+    HalfFilled,
+}
+
+/// Looks what is there.
+///
+/// # Errors
+/// The schema is somebody else's, or the server does not answer.
+pub fn state(client: &mut Client) -> Result<SchemaState, SchemaError> {
+    let looking = || doing("looking for the load's schema");
+    let schema = format!(
+        "SELECT COUNT(*) FROM information_schema.schemata WHERE schema_name = '{SCHEMA}'"
+    );
+    if client.query_value(&schema).map_err(looking())?.as_deref() == Some("0") {
+        return Ok(SchemaState::Absent);
+    }
+    let marker = format!(
+        "SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = '{SCHEMA}' AND table_name = '{MARKER}'"
+    );
+    if client.query_value(&marker).map_err(looking())?.as_deref() == Some("0") {
+        return Err(SchemaError::NotOurs);
+    }
+    let description = format!("SELECT description FROM {SCHEMA}.{MARKER} WHERE filled = 1");
+    Ok(
+        match client.query_value(&description).map_err(looking())? {
+            Some(description) => SchemaState::Filled(description),
+            None => SchemaState::HalfFilled,
+        },
+    )
+}
+
+/// Drops the schema if it is ours.
+///
+/// # Errors
+/// It is somebody else's, or the server refuses.
+pub fn drop_ours(client: &mut Client) -> Result<(), SchemaError> {
+    if state(client)? == SchemaState::Absent {
+        return Ok(());
+    }
+    client
+        .execute(&format!("DROP DATABASE {SCHEMA}"))
+        .map(drop)
+        .map_err(doing("dropping the load's schema"))
+}
+
+/// Makes the schema with its marker and empty tables. What was there of ours is dropped first.
+///
+/// # Errors
+/// The name is taken by somebody else, or a statement fails.
+pub fn create(client: &mut Client, options: Option<&OltpOptions>, description: &str) -> Result<(), SchemaError> {
+    drop_ours(client)?;
+    client
+        .execute(&format!("CREATE DATABASE {SCHEMA}"))
+        .map_err(doing("making the load's schema"))?;
+    // The description holds only our own words and numbers; quotes are doubled all the same.
+    let quoted = description.replace('\'', "''");
+    for statement in [
+        format!("CREATE TABLE {SCHEMA}.{MARKER} (description VARCHAR(500) NOT NULL, filled INT NOT NULL)"),
+        format!("INSERT INTO {SCHEMA}.{MARKER} VALUES ('{quoted}', 0)"),
+    ] {
+        client
+            .execute(&statement)
+            .map_err(doing("marking the load's schema as ours"))?;
+    }
+    for table in 1..=options.map_or(0, |o| o.tables) {
+        if let Some(options) = options {
+            client
+                .execute(&create_table(options, table))
+                .map_err(doing(format!("making table {table} of the load")))?;
+        }
+    }
+    Ok(())
+}
+
+/// sysbench's table.
+fn create_table(options: &OltpOptions, table: u32) -> String {
+    let auto_increment = if options.auto_inc { " AUTO_INCREMENT" } else { "" };
+    let key = if options.secondary { "KEY xid" } else { "PRIMARY KEY" };
+    format!(
+        "CREATE TABLE {SCHEMA}.sbtest{table} (id INTEGER NOT NULL{auto_increment}, k INTEGER DEFAULT '0' NOT NULL, \
+         c CHAR(120) DEFAULT '' NOT NULL, pad CHAR(60) DEFAULT '' NOT NULL, {key} (id)) ENGINE = InnoDB"
+    )
+}
+
+/// Notes that the tables are complete.
+pub(super) fn mark_filled(client: &mut Client) -> Result<(), SchemaError> {
+    client
+        .execute(&format!("UPDATE {SCHEMA}.{MARKER} SET filled = 1"))
+        .map(drop)
+        .map_err(doing("noting that the tables are complete"))
+}
+
+/// Reads every page of the tables and indexes once, so that the first rung finds them in memory as the others do.
+///
+/// # Errors
+/// A statement fails.
+pub fn warm(client: &mut Client, options: &OltpOptions, table: u32) -> Result<(), SchemaError> {
+    let name = format!("{SCHEMA}.sbtest{table}");
+    let rows = if options.secondary { String::new() } else { "FORCE INDEX (PRIMARY)".into() };
+    let mut statements = vec![
+        format!("ANALYZE TABLE {name}"),
+        format!("SELECT COUNT(*), AVG(LENGTH(c)) FROM {name} {rows}"),
+    ];
+    if options.create_secondary {
+        statements.push(format!(
+            "SELECT COUNT(*) FROM {name} FORCE INDEX (k_{table}) WHERE k >= 0"
+        ));
+    }
+    for statement in statements {
+        client
+            .execute(&statement)
+            .map_err(doing(format!("reading table {table} into memory")))?;
+    }
+    Ok(())
+}
+
+/// Size of the tables with their indexes as the server estimates it, bytes.
+///
+/// # Errors
+/// The server does not answer.
+pub fn data_bytes(client: &mut Client) -> Result<Option<u64>, SchemaError> {
+    let sum = format!(
+        "SELECT CAST(SUM(data_length + index_length) AS UNSIGNED) FROM information_schema.tables WHERE table_schema = '{SCHEMA}'"
+    );
+    let value = client
+        .query_value(&sum)
+        .map_err(doing("asking for the size of the tables"))?;
+    Ok(value.and_then(|text| text.parse().ok()))
+}
