@@ -1,1 +1,29 @@
-//! What a run means: pure functions from the tables of a bundle to a verdict
+//! What a run means: pure functions from the tables of a bundle to a verdict.
+//!
+//! [`summarise`] does it all; the modules hold one idea each and can be used alone.
+
+pub mod changepoints;
+pub mod decomposition;
+pub mod guards;
+pub mod intervals;
+pub mod iron_law;
+pub mod latency;
+pub mod numbers;
+pub mod peak;
+pub mod refine;
+mod rung;
+pub mod steadiness;
+pub mod student;
+mod summarise;
+pub mod totals;
+mod unsteady;
+pub mod usl;
+mod usl_fit;
+pub mod verdict;
+pub mod warmup;
+
+pub use summarise::summarise;
+
+#[cfg(test)]
+#[allow(missing_docs)]
+mod simulated;

@@ -3,9 +3,7 @@
 use crate::UtcMicros;
 use parquet::basic::{LogicalType, Repetition, TimeUnit};
 use parquet::column::reader::get_typed_column_reader;
-use parquet::data_type::{
-    BoolType, ByteArray, ByteArrayType, DataType, DoubleType, Int32Type, Int64Type,
-};
+use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DataType, DoubleType, Int32Type, Int64Type};
 use parquet::errors::{ParquetError, Result};
 use parquet::file::reader::RowGroupReader;
 use parquet::file::writer::SerializedRowGroupWriter;
@@ -138,8 +136,7 @@ pub(crate) fn read_column<R, C: Cell>(
     name: &str,
     _get: fn(&R) -> &C,
 ) -> Result<std::vec::IntoIter<C>> {
-    let total = usize::try_from(group.metadata().num_rows())
-        .map_err(|e| ParquetError::General(e.to_string()))?;
+    let total = usize::try_from(group.metadata().num_rows()).map_err(|e| ParquetError::General(e.to_string()))?;
     let position = group
         .metadata()
         .columns()
@@ -152,30 +149,21 @@ pub(crate) fn read_column<R, C: Cell>(
                 .collect::<Result<Vec<_>>>()?
                 .into_iter());
         }
-        return Err(ParquetError::General(format!(
-            "the column {name} is missing"
-        )));
+        return Err(ParquetError::General(format!("the column {name} is missing")));
     };
     let descriptor = group.metadata().column(position).column_descr();
     if descriptor.physical_type() != C::Physical::get_physical_type()
         || descriptor.max_rep_level() != 0
         || descriptor.max_def_level() > 1
     {
-        return Err(ParquetError::General(format!(
-            "the column {name} has another type"
-        )));
+        return Err(ParquetError::General(format!("the column {name} has another type")));
     }
     let may_miss = descriptor.max_def_level() == 1;
     let mut reader = get_typed_column_reader::<C::Physical>(group.get_column_reader(position)?);
     let (mut levels, mut values) = (Vec::new(), Vec::new());
     let mut read = 0;
     while read < total {
-        let (records, _, _) = reader.read_records(
-            total - read,
-            may_miss.then_some(&mut levels),
-            None,
-            &mut values,
-        )?;
+        let (records, _, _) = reader.read_records(total - read, may_miss.then_some(&mut levels), None, &mut values)?;
         if records == 0 {
             return Err(ParquetError::General(format!(
                 "the column {name} ends after {read} of {total} rows"

@@ -23,9 +23,7 @@ pub enum BundleError {
         path: PathBuf,
     },
     /// The folder is no bundle.
-    #[error(
-        "{path} is not a scaleprof bundle: it has no manifest.json; name the folder that `scaleprof run` wrote"
-    )]
+    #[error("{path} is not a scaleprof bundle: it has no manifest.json; name the folder that `scaleprof run` wrote")]
     NotABundle {
         /// The folder.
         path: PathBuf,
@@ -88,15 +86,8 @@ pub enum BundleError {
 
 impl BundleError {
     /// For `map_err` on operations of the file system.
-    pub(crate) fn io(
-        action: &'static str,
-        path: impl Into<PathBuf>,
-    ) -> impl FnOnce(std::io::Error) -> BundleError {
+    pub(crate) fn io(action: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(std::io::Error) -> BundleError {
         let path = path.into();
-        move |source| BundleError::Io {
-            action,
-            path,
-            source,
-        }
+        move |source| BundleError::Io { action, path, source }
     }
 }

@@ -23,10 +23,7 @@ pub(crate) trait Table: Sized {
     /// The columns in the order of the struct's fields.
     fn schema() -> Result<Vec<TypePtr>>;
     /// Writes all columns of one row group.
-    fn write_group<W: Write + Send>(
-        group: &mut SerializedRowGroupWriter<'_, W>,
-        rows: &[Self],
-    ) -> Result<()>;
+    fn write_group<W: Write + Send>(group: &mut SerializedRowGroupWriter<'_, W>, rows: &[Self]) -> Result<()>;
     /// Reads one row group.
     fn read_group(group: &dyn RowGroupReader, into: &mut Vec<Self>) -> Result<()>;
 }
@@ -100,26 +97,14 @@ table!(
     p99_ns,
     max_ns,
 );
-table!(
-    CounterRow,
-    "counters",
-    visit,
-    second,
-    counter,
-    value,
-    counted_share
-);
-table!(
-    LatencyRow, "latency", visit, second, kind, what, value_ns, count
-);
+table!(CounterRow, "counters", visit, second, counter, value, counted_share);
+table!(LatencyRow, "latency", visit, second, kind, what, value_ns, count);
 table!(ErrorRow, "errors", visit, number, statement, count, retried);
 table!(SettingRow, "settings", name, value);
 
 /// Writes `rows` as one Parquet file; a table without rows keeps its schema, so that a query over all parts still finds it.
 pub(crate) fn write_part<T: Table>(out: File, rows: &[T]) -> Result<File> {
-    let schema = Type::group_type_builder(T::NAME)
-        .with_fields(T::schema()?)
-        .build()?;
+    let schema = Type::group_type_builder(T::NAME).with_fields(T::schema()?).build()?;
     let properties = WriterProperties::builder()
         .set_compression(Compression::SNAPPY)
         .set_key_value_metadata(Some(vec![KeyValue::new(
@@ -137,10 +122,7 @@ pub(crate) fn write_part<T: Table>(out: File, rows: &[T]) -> Result<File> {
 }
 
 /// Appends the rows of one Parquet file to `into`.
-pub(crate) fn read_part<T: Table>(
-    path: &Path,
-    into: &mut Vec<T>,
-) -> std::result::Result<(), BundleError> {
+pub(crate) fn read_part<T: Table>(path: &Path, into: &mut Vec<T>) -> std::result::Result<(), BundleError> {
     let file = File::open(path).map_err(BundleError::io("read", path))?;
     let read = || -> Result<Vec<T>> {
         let reader = SerializedFileReader::new(file)?;
@@ -150,14 +132,17 @@ pub(crate) fn read_part<T: Table>(
         }
         Ok(rows)
     };
-    match read() {
-        Ok(mut rows) => {
+    // The parquet crate asserts what a damaged footer or page may break; one bad byte must not end the program.
+    let problem = match std::panic::catch_unwind(std::panic::AssertUnwindSafe(read)) {
+        Ok(Ok(mut rows)) => {
             into.append(&mut rows);
-            Ok(())
+            return Ok(());
         }
-        Err(error) => Err(BundleError::Part {
-            path: path.to_owned(),
-            problem: error.to_string(),
-        }),
-    }
+        Ok(Err(error)) => error.to_string(),
+        Err(_) => "its inner lengths contradict each other".to_owned(),
+    };
+    Err(BundleError::Part {
+        path: path.to_owned(),
+        problem,
+    })
 }

@@ -3,9 +3,7 @@
 use crate::error::BundleError;
 use crate::part::{Table, read_part};
 use crate::writer::{MANIFEST, SUMMARY, UNFINISHED};
-use crate::{
-    CounterRow, ErrorRow, LatencyRow, Manifest, RungRow, SCHEMA, SecondRow, SettingRow, Summary,
-};
+use crate::{CounterRow, ErrorRow, LatencyRow, Manifest, RungRow, SCHEMA, SecondRow, SettingRow, Summary};
 use serde::de::DeserializeOwned;
 use std::collections::BTreeSet;
 use std::fs;
@@ -119,10 +117,7 @@ fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, BundleError> {
     })
 }
 
-fn read_table<T: Table>(
-    bundle: &Path,
-    unfinished: &mut Vec<String>,
-) -> Result<Vec<T>, BundleError> {
+fn read_table<T: Table>(bundle: &Path, unfinished: &mut Vec<String>) -> Result<Vec<T>, BundleError> {
     let folder = bundle.join(T::NAME);
     let mut rows = Vec::new();
     if !folder.exists() {

@@ -136,11 +136,7 @@ impl BundleWriter {
         })
     }
 
-    fn write_json<T: Serialize + DeserializeOwned>(
-        &self,
-        name: &str,
-        value: &T,
-    ) -> Result<(), BundleError> {
+    fn write_json<T: Serialize + DeserializeOwned>(&self, name: &str, value: &T) -> Result<(), BundleError> {
         let path = self.path.join(name);
         let broken = |source| BundleError::Json {
             path: path.clone(),
@@ -151,8 +147,7 @@ impl BundleWriter {
         serde_json::from_slice::<T>(&text).map_err(broken)?;
         text.push(b'\n');
         replace(&self.path, name, |path, mut file| {
-            file.write_all(&text)
-                .map_err(BundleError::io("write", path))?;
+            file.write_all(&text).map_err(BundleError::io("write", path))?;
             Ok(file)
         })
     }

@@ -88,15 +88,13 @@ fn any_latency() -> impl Strategy<Value = LatencyRow> {
 }
 
 fn any_error() -> impl Strategy<Value = ErrorRow> {
-    (any::<i32>(), ".{0,9}", any::<i64>(), any::<bool>()).prop_map(
-        |(number, statement, count, retried)| ErrorRow {
-            visit: 0,
-            number,
-            statement,
-            count,
-            retried,
-        },
-    )
+    (any::<i32>(), ".{0,9}", any::<i64>(), any::<bool>()).prop_map(|(number, statement, count, retried)| ErrorRow {
+        visit: 0,
+        number,
+        statement,
+        count,
+        retried,
+    })
 }
 
 proptest! {
@@ -158,14 +156,7 @@ fn many_rows_span_pages() {
         })
         .collect();
     let counters: Vec<_> = (0..60_000)
-        .map(|n| {
-            sample::counter(
-                0,
-                (n % 3 > 0).then_some(n),
-                &format!("status.{n}"),
-                f64::from(n) * 1.1,
-            )
-        })
+        .map(|n| sample::counter(0, (n % 3 > 0).then_some(n), &format!("status.{n}"), f64::from(n) * 1.1))
         .collect();
     writer
         .write_visit(0, &sample::rung(0), &[], &counters, &buckets, &[])

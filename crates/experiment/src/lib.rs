@@ -1,1 +1,24 @@
-//! What to run: ladders, repeats and order; drives the server, the load and the counters
+//! What to run: ladders, repeats and order; drives the server, the load and the counters.
+//!
+//! [`run`] carries out a whole run: it starts a server (or takes the one that was named), fills the tables, climbs
+//! the ladder and keeps everything in a bundle as it goes. Whoever shows it to a person implements [`Progress`].
+
+mod error;
+mod ladder;
+mod manifest;
+mod observe;
+mod options;
+mod prepare;
+mod privacy;
+mod progress;
+mod run;
+mod status;
+mod target;
+mod visit;
+
+pub use error::RunError;
+pub use ladder::{LadderError, parse_connections, shuffled_visits};
+pub use options::{LoadOptions, RunOptions, ServerChoice, WorkloadChoice};
+pub use progress::{Progress, VisitDone, VisitStart};
+pub use run::{RunResult, run};
+pub use target::Attach;

@@ -1,1 +1,41 @@
-//! What the kernel sees: CPU time, hardware counters, disk, network and memory
+//! What the kernel sees of a database server and its machine while it is under load.
+//!
+//! [`Sampler`] reads CPU time, context switches, page faults, disk, network, memory and hardware counters about once a
+//! second; [`delta`] gives the figures between two [`Sample`]s and [`missing`] those that could not be had, with the
+//! reason. [`MachineFacts`] says what machine it is, [`check`](check::check) what it lacks. Nothing here prints, and a
+//! figure that was not measured is never a zero.
+
+mod cgroup;
+mod cgroup_paths;
+pub mod check;
+mod check_bpf;
+mod check_limits;
+mod check_symbols;
+mod cost;
+mod cpu_counters;
+mod cpu_facts;
+mod disks;
+mod error;
+mod hardware;
+mod kernel_file;
+mod machine;
+mod machine_counters;
+mod perf_event;
+mod process;
+mod rotation;
+mod sample;
+mod sampler;
+mod switch_watch;
+mod taskstats;
+mod thread_walk;
+
+pub use cgroup::ServerCgroup;
+pub use check::{CheckItem, Status, check};
+pub use cost::{CounterCost, CountingLoss, counting_loss};
+pub use cpu_counters::{UsableHardware, probe_hardware};
+pub use error::ProbeError;
+pub use machine::MachineFacts;
+pub use perf_event::Event;
+pub use process::process_cpu_clock;
+pub use sample::{Counter, Missing, Sample, delta, missing};
+pub use sampler::{Sampler, SamplerCost, SamplerOptions};

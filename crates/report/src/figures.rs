@@ -23,7 +23,16 @@ fn to_significant(value: f64, digits: i32) -> f64 {
         return 0.0;
     }
     let unit = 10f64.powi(value.abs().log10().floor() as i32 + 1 - digits);
-    if unit <= 1.0 { value } else { (value / unit).round() * unit }
+    if unit <= 1.0 {
+        value
+    } else {
+        (value / unit).round() * unit
+    }
+}
+
+/// A count, every digit of it.
+pub(crate) fn whole(count: u64) -> String {
+    with_thousands(&count.to_string())
 }
 
 /// A large count with its SI prefix: `310 k`, `1.24 M`.

@@ -24,15 +24,21 @@ pub fn render(bundle: &Bundle, summary: &Summary) -> String {
     let data = serde_json::to_string(&Page::new(bundle, summary))
         .unwrap_or_else(|error| serde_json::json!({ "unreadable": error.to_string() }).to_string());
     let plain = text::table(summary, text::Style::plain());
-    fill(&[("@@TITLE@@", &for_markup(&title)), ("@@NOSCRIPT@@", &for_markup(&plain)), ("@@DATA@@", &for_script(&data))])
+    fill(&[
+        ("@@TITLE@@", &for_markup(&title)),
+        ("@@NOSCRIPT@@", &for_markup(&plain)),
+        ("@@DATA@@", &for_script(&data)),
+    ])
 }
 
 /// Puts each value where its mark stands. What was put in is not looked at again: data may hold a mark.
 fn fill(values: &[(&str, &str)]) -> String {
     let mut rest = TEMPLATE;
     let mut out = String::with_capacity(TEMPLATE.len() + values.iter().map(|(_, v)| v.len()).sum::<usize>());
-    while let Some((at, mark, value)) =
-        values.iter().filter_map(|(mark, value)| rest.find(mark).map(|at| (at, *mark, *value))).min()
+    while let Some((at, mark, value)) = values
+        .iter()
+        .filter_map(|(mark, value)| rest.find(mark).map(|at| (at, *mark, *value)))
+        .min()
     {
         out.push_str(&rest[..at]);
         out.push_str(value);
@@ -53,7 +59,11 @@ fn for_script(json: &str) -> String {
 
 /// Text that may stand between tags or in an attribute.
 fn for_markup(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;").replace('\'', "&#39;")
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
+        .replace('"', "&quot;")
+        .replace('\'', "&#39;")
 }
 
 #[cfg(test)]

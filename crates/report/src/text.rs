@@ -19,7 +19,10 @@ pub struct Style {
 impl Style {
     /// For a file or a pipe: no colour, as wide as it comes.
     pub const fn plain() -> Self {
-        Style { colour: false, width: None }
+        Style {
+            colour: false,
+            width: None,
+        }
     }
 }
 
@@ -36,9 +39,11 @@ pub fn table(summary: &Summary, style: Style) -> String {
         let (measured, empty): (Vec<Column>, Vec<Column>) =
             columns::all(summary).into_iter().partition(Column::is_measured);
         let (shown, hidden) = columns::fit(measured, style.width);
-        out.push_str(&layout::grid(&shown, &summary.rungs, &ink, |rung| row_ink(rung, summary)));
+        out.push_str(&layout::grid(&shown, &summary.rungs, &ink, |rung| {
+            row_ink(rung, summary)
+        }));
         out.push('\n');
-        notes.extend(empty.iter().map(|column| format!("{}: {}", column.name, column.reason(summary))));
+        notes.extend(not_measured(&empty, summary));
         if !hidden.is_empty() {
             let names: Vec<&str> = hidden.iter().map(|column| column.name).collect();
             notes.push(format!("Left out at this width: {}.", names.join(", ")));
@@ -65,6 +70,22 @@ pub fn table(summary: &Summary, style: Style) -> String {
     out
 }
 
+/// The columns that were not measured, those with one reason together.
+fn not_measured(empty: &[Column], summary: &Summary) -> Vec<String> {
+    let mut found: Vec<(String, Vec<&str>)> = Vec::new();
+    for column in empty {
+        let reason = column.reason(summary);
+        match found.iter_mut().find(|(known, _)| *known == reason) {
+            Some((_, names)) => names.push(column.name),
+            None => found.push((reason, vec![column.name])),
+        }
+    }
+    found
+        .into_iter()
+        .map(|(reason, names)| format!("Not shown: {} ({reason})", names.join(", ")))
+        .collect()
+}
+
 /// Why rungs are not steady or not to be believed, one line for each reason with the rungs it holds for.
 fn reasons(rungs: &[RungSummary]) -> Vec<String> {
     let mut found: Vec<(String, Vec<String>)> = Vec::new();
@@ -74,7 +95,10 @@ fn reasons(rungs: &[RungSummary]) -> Vec<String> {
             (rung.client_limited, "Client-limited", &rung.client_limited_reason),
         ];
         for (_, name, reason) in flags.into_iter().filter(|(is_set, ..)| *is_set) {
-            let text = format!("{name}{}", reason.as_ref().map(|why| format!(": {why}")).unwrap_or_default());
+            let text = format!(
+                "{name}{}",
+                reason.as_ref().map(|why| format!(": {why}")).unwrap_or_default()
+            );
             let connections = rung.connections.to_string();
             match found.iter_mut().find(|(known, _)| *known == text) {
                 Some((_, at)) => at.push(connections),
@@ -82,14 +106,24 @@ fn reasons(rungs: &[RungSummary]) -> Vec<String> {
             }
         }
     }
-    found.into_iter().map(|(text, at)| format!("At {} connections: {text}", at.join(", "))).collect()
+    found
+        .into_iter()
+        .map(|(text, at)| {
+            let plural = if at == ["1"] { "" } else { "s" };
+            format!("{text} (at {} connection{plural})", at.join(", "))
+        })
+        .collect()
 }
 
 /// The peak stands out, what is not to be relied on does too.
 fn row_ink(rung: &RungSummary, summary: &Summary) -> layout::RowInk {
     if rung.client_limited || !rung.steady {
         layout::RowInk::Doubtful
-    } else if summary.verdict.as_ref().is_some_and(|verdict| verdict.peak_connections == rung.connections) {
+    } else if summary
+        .verdict
+        .as_ref()
+        .is_some_and(|verdict| verdict.peak_connections == rung.connections)
+    {
         layout::RowInk::Peak
     } else {
         layout::RowInk::Plain

@@ -1,1 +1,50 @@
-//! The server under test: find, install a data folder, start, watch, stop
+//! The server under test: find, install a data folder, start, watch, stop.
+//!
+//! A [`Sandbox`] is a MySQL or MariaDB server of any build, started as our child on a data folder of its own, told
+//! everything by one option file, reachable through a Unix socket, and gone with all its files when we are, however
+//! we end. Nothing of the machine's own database instance is read or touched.
+//!
+//! ```no_run
+//! use scaleprof_server::*;
+//! # fn main() -> Result<(), Error> {
+//! let installation = Installation::distribution()?;
+//! let settings = Settings::new(ServerSettings { connections: 512, ..ServerSettings::default() })?;
+//! let work = WorkFolder::open(&WorkFolder::default_path())?;
+//! let sandbox = SandboxBuilder::new(installation, settings, work)
+//!     .placement(Placement::on_this_machine(None, None)?)
+//!     .janitor(Janitor::spawn()?)
+//!     .start_fresh()?;
+//! sandbox.connect()?;
+//! sandbox.stop()
+//! # }
+//! ```
+
+pub mod capabilities;
+pub mod data_folder;
+mod error;
+pub mod error_log;
+pub mod file_copy;
+pub mod identify;
+mod initialise;
+pub mod janitor;
+pub mod memory;
+pub mod placement;
+pub mod process;
+mod sandbox;
+pub mod settings;
+pub mod user;
+pub mod variables;
+pub mod work_folder;
+
+pub use capabilities::{Capabilities, Feature};
+pub use data_folder::{Cache, DataKey, PreparedData};
+pub use error::Error;
+pub use error_log::Reason;
+pub use identify::{Installation, Product, Version};
+pub use janitor::Janitor;
+pub use placement::{CpuSet, Placement, Topology};
+pub use process::Death;
+pub use sandbox::{Sandbox, SandboxBuilder};
+pub use settings::{Origin, ServerSettings, Setting, Settings};
+pub use user::ServerUser;
+pub use work_folder::WorkFolder;

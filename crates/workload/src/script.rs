@@ -66,6 +66,14 @@ impl Script {
         })
     }
 
+    /// Splits a text into its statements, for running them one by one.
+    ///
+    /// # Errors
+    /// A quote or comment that is not closed.
+    pub fn split(text: &str) -> Result<Vec<&str>, ScriptError> {
+        split(text)
+    }
+
     pub(crate) fn packets(&self) -> (&[u8], &[Step]) {
         (&self.packets, &self.steps)
     }

@@ -134,19 +134,9 @@ pub fn write_two_visits(folder: &std::path::Path) -> BundleWriter {
         let counters: Vec<_> = (0..5)
             .map(|s| counter(visit, Some(s), "server.cpu_user_seconds", 0.75))
             .collect();
-        let buckets = [
-            latency(visit, 0, 1_000_000, 90),
-            latency(visit, 0, 2_000_000, 10),
-        ];
+        let buckets = [latency(visit, 0, 1_000_000, 90), latency(visit, 0, 2_000_000, 10)];
         writer
-            .write_visit(
-                visit,
-                &rung(visit),
-                &seconds,
-                &counters,
-                &buckets,
-                &[error(visit)],
-            )
+            .write_visit(visit, &rung(visit), &seconds, &counters, &buckets, &[error(visit)])
             .unwrap();
     }
     let setting = SettingRow {

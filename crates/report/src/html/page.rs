@@ -56,7 +56,11 @@ impl<'a> Page<'a> {
             visits,
             counters_left_out,
             errors,
-            settings: bundle.settings.iter().map(|row| (row.name.as_str(), row.value.as_str())).collect(),
+            settings: bundle
+                .settings
+                .iter()
+                .map(|row| (row.name.as_str(), row.value.as_str()))
+                .collect(),
             statements: statements(bundle),
         }
     }

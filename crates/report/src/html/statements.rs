@@ -20,7 +20,11 @@ pub(super) struct Statement<'a> {
 pub(super) fn statements(bundle: &Bundle) -> Vec<Statement<'_>> {
     let rungs: BTreeMap<i32, i32> = bundle.rungs.iter().map(|rung| (rung.visit, rung.connections)).collect();
     let mut histograms: BTreeMap<(i32, usize, &str), BTreeMap<i64, i64>> = BTreeMap::new();
-    for row in bundle.latency.iter().filter(|row| row.kind == "service" && row.what != "transaction") {
+    for row in bundle
+        .latency
+        .iter()
+        .filter(|row| row.kind == "service" && row.what != "transaction")
+    {
         if let Some(&connections) = rungs.get(&row.visit) {
             let histogram = histograms.entry((connections, row.what.len(), &row.what)).or_default();
             *histogram.entry(row.value_ns).or_default() += row.count;

@@ -50,7 +50,11 @@ pub(super) fn visits<'a>(bundle: &'a Bundle, summary: &Summary) -> (Vec<Visit<'a
         seconds.entry(row.visit).or_default().push(row);
     }
     let mut counters: HashMap<i32, Vec<&'a CounterRow>> = HashMap::new();
-    for row in bundle.counters.iter().filter(|row| row.second.is_some() && kept.contains(row.counter.as_str())) {
+    for row in bundle
+        .counters
+        .iter()
+        .filter(|row| row.second.is_some() && kept.contains(row.counter.as_str()))
+    {
         counters.entry(row.visit).or_default().push(row);
     }
     let warmups = warmups(&bundle.rungs, summary);
@@ -85,14 +89,21 @@ pub(super) fn visits<'a>(bundle: &'a Bundle, summary: &Summary) -> (Vec<Visit<'a
 fn warmups(rungs: &[RungRow], summary: &Summary) -> HashMap<i32, u32> {
     let mut found = HashMap::new();
     for rung in &summary.rungs {
-        let mut visits: Vec<&RungRow> =
-            rungs.iter().filter(|row| row.connections == rung.connections as i32).collect();
+        let mut visits: Vec<&RungRow> = rungs
+            .iter()
+            .filter(|row| row.connections == rung.connections as i32)
+            .collect();
         visits.sort_by_key(|row| row.visit);
         if visits.len() != rung.warmup_seconds.len() {
             visits.retain(|row| row.outcome == "complete");
         }
         if visits.len() == rung.warmup_seconds.len() {
-            found.extend(visits.iter().zip(&rung.warmup_seconds).map(|(row, &warmup)| (row.visit, warmup)));
+            found.extend(
+                visits
+                    .iter()
+                    .zip(&rung.warmup_seconds)
+                    .map(|(row, &warmup)| (row.visit, warmup)),
+            );
         }
     }
     found
@@ -141,7 +152,11 @@ fn counter_columns<'a>(seconds: &[&SecondRow], rows: Vec<&'a CounterRow>) -> BTr
     let mut columns: BTreeMap<&str, Vec<Option<f64>>> = BTreeMap::new();
     for row in rows {
         if let Some(&at) = row.second.as_ref().and_then(|second| place.get(second)) {
-            let length = if row.counter.ends_with("_level") { 1.0 } else { length_in_seconds(seconds[at]) };
+            let length = if row.counter.ends_with("_level") {
+                1.0
+            } else {
+                length_in_seconds(seconds[at])
+            };
             let column = columns.entry(&row.counter).or_insert_with(|| vec![None; seconds.len()]);
             column[at] = Some(round(row.value / length));
         }
@@ -150,7 +165,11 @@ fn counter_columns<'a>(seconds: &[&SecondRow], rows: Vec<&'a CounterRow>) -> BTr
 }
 
 fn length_in_seconds(row: &SecondRow) -> f64 {
-    if row.duration_ns > 0 { row.duration_ns as f64 / 1e9 } else { 1.0 }
+    if row.duration_ns > 0 {
+        row.duration_ns as f64 / 1e9
+    } else {
+        1.0
+    }
 }
 
 /// Five significant digits: more than a curve can show, a third of the text.
@@ -174,7 +193,13 @@ mod tests {
     use super::*;
 
     fn counter(name: &str, value: f64) -> CounterRow {
-        CounterRow { visit: 0, second: Some(0), counter: name.into(), value, counted_share: None }
+        CounterRow {
+            visit: 0,
+            second: Some(0),
+            counter: name.into(),
+            value,
+            counted_share: None,
+        }
     }
 
     #[test]

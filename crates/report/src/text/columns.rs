@@ -1,6 +1,6 @@
 //! The columns of the closing table.
 
-use crate::figures::{number, percent, si};
+use crate::figures::{number, percent, si, whole};
 use scaleprof_bundle::{IronLaw, RungSummary, Summary};
 
 /// One column: a cell for each rung, empty where the figure is not known.
@@ -9,6 +9,8 @@ pub(super) struct Column {
     /// Its name in a sentence.
     pub(super) name: &'static str,
     pub(super) cells: Vec<String>,
+    /// A shorter heading and shorter cells for a narrow terminal.
+    narrow: Option<(&'static str, Vec<String>)>,
     /// Whether figures end at the same place.
     pub(super) right: bool,
     /// Where the summary gives its reason when it is missing.
@@ -25,18 +27,33 @@ impl Column {
 
     /// Characters across.
     pub(super) fn width(&self) -> usize {
-        self.cells.iter().map(|cell| cell.chars().count()).chain([self.heading.chars().count()]).max().unwrap_or(0)
+        self.cells
+            .iter()
+            .map(|cell| cell.chars().count())
+            .chain([self.heading.chars().count()])
+            .max()
+            .unwrap_or(0)
     }
 
     /// Why it was not measured.
     pub(super) fn reason(&self, summary: &Summary) -> String {
         let about = |figure: &str| {
             figure == self.figure
-                || figure.strip_suffix(self.figure).is_some_and(|before| before.ends_with('.'))
-                || self.figure.strip_prefix(figure).is_some_and(|after| after.starts_with('.'))
+                || figure
+                    .strip_suffix(self.figure)
+                    .is_some_and(|before| before.ends_with('.'))
+                || self
+                    .figure
+                    .strip_prefix(figure)
+                    .is_some_and(|after| after.starts_with('.'))
+        };
+        let usual = if self.figure == "throughput.low" {
+            "too few repeats and seconds to tell"
+        } else {
+            "not measured in this run"
         };
         let found = summary.missing.iter().find(|missing| about(&missing.figure));
-        found.map_or_else(|| "not measured in this run".into(), |missing| missing.reason.clone())
+        found.map_or_else(|| usual.into(), |missing| missing.reason.clone())
     }
 }
 
@@ -49,13 +66,54 @@ pub(super) fn all(summary: &Summary) -> Vec<Column> {
     let law = |figure: &dyn Fn(&IronLaw) -> Option<String>| -> Vec<String> {
         cells(&|rung| rung.iron_law.as_ref().and_then(figure))
     };
-    let column = |heading, name, figure, worth, cells| Column { heading, name, cells, right: true, figure, worth };
+    let column = |heading, name, figure, worth, cells| Column {
+        heading,
+        name,
+        cells,
+        narrow: None,
+        right: true,
+        figure,
+        worth,
+    };
     vec![
-        column("connections", "connections", "connections", None, cells(&|rung| Some(rung.connections.to_string()))),
-        column("tx/s", "transactions per second", "throughput", None, cells(&|rung| Some(number(rung.throughput.value)))),
-        column("95 % interval", "95 % interval of tx/s", "throughput.low", Some(3), cells(&interval)),
-        column("p50 ms", "median latency", "latency_ms.p50", Some(1), cells(&|rung| rung.latency_ms.p50.map(number))),
-        column("p99 ms", "99th percentile of latency", "latency_ms.p99", Some(8), cells(&|rung| rung.latency_ms.p99.map(number))),
+        column(
+            "connections",
+            "connections",
+            "connections",
+            None,
+            cells(&|rung| Some(rung.connections.to_string())),
+        ),
+        column(
+            "tx/s",
+            "transactions per second",
+            "throughput",
+            None,
+            cells(&|rung| Some(number(rung.throughput.value))),
+        ),
+        Column {
+            narrow: Some(("±95 %", cells(&half_interval))),
+            ..column(
+                "95 % interval",
+                "95 % interval of tx/s",
+                "throughput.low",
+                Some(9),
+                cells(&interval),
+            )
+        },
+        column(
+            "p50 ms",
+            "median latency",
+            "latency_ms.p50",
+            Some(1),
+            cells(&|rung| rung.latency_ms.p50.map(number)),
+        ),
+        column(
+            "p99 ms",
+            "99th percentile of latency",
+            "latency_ms.p99",
+            Some(8),
+            cells(&|rung| rung.latency_ms.p99.map(number)),
+        ),
         column(
             "CPU µs/tx",
             "CPU time per transaction",
@@ -77,7 +135,13 @@ pub(super) fn all(summary: &Summary) -> Vec<Column> {
             Some(4),
             law(&|law| law.cycles_per_instruction.map(number)),
         ),
-        column("CPU used", "utilisation", "iron_law.utilisation", Some(6), law(&|law| Some(percent(law.utilisation)))),
+        column(
+            "CPU used",
+            "utilisation",
+            "iron_law.utilisation",
+            Some(6),
+            law(&|law| Some(percent(law.utilisation))),
+        ),
         column(
             "switches/tx",
             "context switches per transaction",
@@ -85,17 +149,39 @@ pub(super) fn all(summary: &Summary) -> Vec<Column> {
             Some(2),
             cells(&|rung| rung.context_switches_per_txn.map(number)),
         ),
-        Column { right: false, ..column("", "remarks", "remarks", None, cells(&|rung| Some(remarks(rung, summary)))) },
+        Column {
+            right: false,
+            ..column(
+                "",
+                "remarks",
+                "remarks",
+                None,
+                cells(&|rung| Some(remarks(rung, summary))),
+            )
+        },
     ]
 }
 
-/// The columns that fit, in order, and those that do not.
+/// The columns that fit, in their narrow form where they must, and those that do not.
 pub(super) fn fit(columns: Vec<Column>, width: Option<usize>) -> (Vec<Column>, Vec<Column>) {
     let mut shown = columns;
     let mut hidden = Vec::new();
-    let Some(width) = width else { return (shown, hidden) };
+    let Some(width) = width else {
+        return (shown, hidden);
+    };
+    if super::layout::width(&shown) > width {
+        for column in &mut shown {
+            if let Some((heading, cells)) = column.narrow.take() {
+                (column.heading, column.cells) = (heading, cells);
+            }
+        }
+    }
     while super::layout::width(&shown) > width {
-        let least = shown.iter().enumerate().filter_map(|(at, column)| Some((column.worth?, at))).min();
+        let least = shown
+            .iter()
+            .enumerate()
+            .filter_map(|(at, column)| Some((column.worth?, at)))
+            .min();
         match least {
             Some((_, at)) => hidden.push(shown.remove(at)),
             None => break,
@@ -105,7 +191,17 @@ pub(super) fn fit(columns: Vec<Column>, width: Option<usize>) -> (Vec<Column>, V
 }
 
 fn interval(rung: &RungSummary) -> Option<String> {
-    Some(format!("{} – {}", number(rung.throughput.low?), number(rung.throughput.high?)))
+    Some(format!(
+        "{} – {}",
+        number(rung.throughput.low?),
+        number(rung.throughput.high?)
+    ))
+}
+
+/// The longer half of the interval, as a share of the estimate.
+fn half_interval(rung: &RungSummary) -> Option<String> {
+    let at = rung.throughput;
+    Some(percent((at.high? - at.value).max(at.value - at.low?) / at.value))
 }
 
 fn remarks(rung: &RungSummary, summary: &Summary) -> String {
@@ -126,7 +222,7 @@ fn remarks(rung: &RungSummary, summary: &Summary) -> String {
     }
     let errors: u64 = rung.errors.values().sum();
     if errors > 0 {
-        remarks.push(format!("{} error{}", number(errors as f64), if errors == 1 { "" } else { "s" }));
+        remarks.push(format!("{} error{}", whole(errors), if errors == 1 { "" } else { "s" }));
     }
     remarks.join(", ")
 }

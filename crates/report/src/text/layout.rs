@@ -36,7 +36,11 @@ impl Ink {
     }
 
     fn paint(&self, text: &str, code: &str) -> String {
-        if self.colour { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
+        if self.colour {
+            format!("\x1b[{code}m{text}\x1b[0m")
+        } else {
+            text.to_owned()
+        }
     }
 }
 
@@ -57,7 +61,11 @@ pub(super) fn grid(
             .iter()
             .map(|column| {
                 let (text, width) = (cell(column), column.width());
-                if column.right { format!("{text:>width$}") } else { format!("{text:<width$}") }
+                if column.right {
+                    format!("{text:>width$}")
+                } else {
+                    format!("{text:<width$}")
+                }
             })
             .collect();
         cells.join(&" ".repeat(GAP)).trim_end().to_owned()

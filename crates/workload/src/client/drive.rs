@@ -67,6 +67,8 @@ pub struct LoadOutcome {
     pub seconds: u32,
     /// Transport that was used.
     pub transport: Transport,
+    /// Transactions that were under way when time was up and ended well after it; they are in no record.
+    pub late_transactions: u64,
     /// Time from the first transaction to the last, nanoseconds; for programs that run once.
     pub ran_ns: u64,
 }
@@ -176,7 +178,9 @@ pub fn drive(
                     };
                     // Nobody listens any more when the load was given up.
                     let _ = messages.send(match result {
-                        Ok(()) => Message::Finished,
+                        Ok(()) => Message::Finished {
+                            late_transactions: worker.late_transactions(),
+                        },
                         Err(failure) => Message::Failed(failure),
                     });
                     say_goodbye(&worker);
@@ -199,6 +203,7 @@ pub fn drive(
     Ok(LoadOutcome {
         connect_seconds,
         seconds: collector.delivered,
+        late_transactions: collector.late_transactions,
         transport,
         ran_ns: ran_ns.min(end_ns - start_ns),
     })
@@ -235,6 +240,7 @@ struct Collector {
     /// Records of seconds that not all workers have delivered; the first is second `delivered`.
     pending: Vec<(usize, Option<SecondRecord>)>,
     delivered: u32,
+    late_transactions: u64,
 }
 
 impl Collector {
@@ -244,6 +250,7 @@ impl Collector {
             running: workers,
             pending: Vec::new(),
             delivered: 0,
+            late_transactions: 0,
         }
     }
 
@@ -266,7 +273,10 @@ impl Collector {
             let until = if ended < plan.seconds { boundary - now } else { SECOND_NS };
             match inbox.recv_timeout(Duration::from_nanos(until.min(SECOND_NS / 10))) {
                 Ok(Message::Second(record)) => self.add(&record, observer),
-                Ok(Message::Finished) => self.running -= 1,
+                Ok(Message::Finished { late_transactions }) => {
+                    self.running -= 1;
+                    self.late_transactions += late_transactions;
+                }
                 Ok(Message::Failed(failure)) => return Err(load_error(failure, &plan.program)),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => {

@@ -16,8 +16,11 @@ use std::sync::mpsc::Sender;
 pub(crate) enum Message {
     /// A second is over.
     Second(Box<SecondRecord>),
-    /// The worker has nothing more to do.
-    Finished,
+    /// The worker has nothing more to do; so many transactions ended after the last second.
+    Finished {
+        /// They were under way when time was up.
+        late_transactions: u64,
+    },
     /// It could not go on.
     Failed(Failure),
 }
@@ -160,6 +163,11 @@ impl Worker {
 
     fn second_end_ns(&self) -> u64 {
         self.start_ns + (u64::from(self.current.second) + 1) * SECOND_NS
+    }
+
+    /// Transactions that ended since the last whole second.
+    pub(crate) fn late_transactions(&self) -> u64 {
+        self.current.transactions
     }
 
     /// Whether no new transaction may begin.

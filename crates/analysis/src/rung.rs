@@ -1,0 +1,264 @@
+//! All visits of one rung together.
+
+use crate::guards::{Client, client_limit, little};
+use crate::intervals::{Measured, throughput};
+use crate::iron_law::iron_law;
+use crate::latency::Histogram;
+use crate::steadiness::{Steadiness, judge};
+use crate::totals::{Amount, Total, Window, totals};
+use crate::usl;
+use scaleprof_bundle::{CounterRow, ErrorRow, Latency, LatencyRow, Missing, RungRow, RungSummary, SecondRow};
+use std::collections::BTreeMap;
+
+/// The rows of one visit.
+#[derive(Debug, Default)]
+pub(crate) struct VisitRows<'a> {
+    pub rung: Option<&'a RungRow>,
+    pub seconds: Vec<&'a SecondRow>,
+    pub counters: Vec<&'a CounterRow>,
+    pub latency: Vec<&'a LatencyRow>,
+    pub errors: Vec<&'a ErrorRow>,
+}
+
+/// A rung as the rest of the analysis needs it.
+pub(crate) struct RungResult {
+    pub summary: RungSummary,
+    pub throughput: Measured,
+    /// Throughput of each visit.
+    pub visits: Vec<usl::Visit>,
+    pub missing: Vec<Missing>,
+    pub warnings: Vec<String>,
+}
+
+struct Measurement<'a> {
+    rows: &'a VisitRows<'a>,
+    steadiness: Steadiness,
+    rates: Vec<f64>,
+    window: Window,
+    measured: Vec<&'a SecondRow>,
+}
+
+/// Sums up the complete visits of the rung with `connections`; none where no second was measured.
+pub(crate) fn rung(connections: u32, cpus: u32, closed: bool, visits: &[&VisitRows<'_>]) -> Option<RungResult> {
+    let measured: Vec<Measurement> = visits.iter().filter_map(|rows| measure(rows)).collect();
+    let throughput = throughput(&measured.iter().map(|m| m.rates.clone()).collect::<Vec<_>>())?;
+    let windows: Vec<Window> = measured.iter().map(|m| m.window.clone()).collect();
+    let sums = totals(&windows, measured.iter().flat_map(|m| m.rows.counters.iter().copied()));
+    let found = iron_law(cpus, throughput.value, &sums);
+    let latency_ms = latency(&measured, "service", |row| row.service_sum_ns, |row| row.max_ns);
+    let client = client(&measured, connections, closed, &sums, latency_ms.p50);
+    let limit = client_limit(&client);
+    let problems: Vec<String> = measured
+        .iter()
+        .filter_map(|m| {
+            m.steadiness
+                .problem
+                .as_ref()
+                .map(|p| format!("visit {}: {p}", m.window.visit))
+        })
+        .collect();
+    let mut errors = BTreeMap::new();
+    for row in measured.iter().flat_map(|m| &m.rows.errors) {
+        *errors.entry(row.number.to_string()).or_insert(0) += u64::try_from(row.count).unwrap_or(0);
+    }
+    let machine = MachineShares::of(&sums);
+    let per_txn: BTreeMap<String, f64> = sums
+        .iter()
+        .filter_map(|(name, total)| Some((name.clone(), total.per_transaction()?)))
+        .collect();
+    let switches = per_txn
+        .get("server.voluntary_switches")
+        .zip(per_txn.get("server.involuntary_switches"));
+    let mut warnings = Vec::new();
+    if let Some(share) = found.counted_share {
+        warnings.push(format!(
+            "at {connections} connections the hardware counters counted {:.0} % of the time and were scaled up",
+            share * 100.0
+        ));
+    }
+    if let Some(residue) = found
+        .law
+        .as_ref()
+        .and_then(|law| law.residue)
+        .filter(|r| r.abs() > 0.02)
+    {
+        warnings.push(format!(
+            "at {connections} connections the iron law is off by {:+.1} %: its sources disagree by more than 2 %",
+            residue * 100.0
+        ));
+    }
+    if let Some(steal) = machine.steal.filter(|share| *share > 0.02) {
+        warnings.push(format!(
+            "at {connections} connections the hypervisor took {:.1} % of the machine's CPU time",
+            steal * 100.0
+        ));
+    }
+    if let Some(other) = machine.other.filter(|share| *share > 0.05) {
+        warnings.push(format!(
+            "at {connections} connections other programs used {:.1} % of the machine's CPU time",
+            other * 100.0
+        ));
+    }
+    let summary = RungSummary {
+        connections,
+        repeat_count: u32::try_from(measured.len()).unwrap_or(u32::MAX),
+        throughput: throughput.estimate(),
+        latency_ms,
+        response_ms: (!closed).then(|| latency(&measured, "response", |row| row.response_sum_ns, |_| None)),
+        errors,
+        steady: problems.is_empty(),
+        unsteady_reason: (!problems.is_empty()).then(|| problems.join("; ")),
+        jitter: measured.iter().filter_map(|m| m.steadiness.jitter).reduce(f64::max),
+        warmup_seconds: measured.iter().map(|m| m.steadiness.warmup as u32).collect(),
+        client_limited: limit.is_some(),
+        client_limited_reason: limit,
+        little: client.little,
+        client_cpus: client.cpus,
+        other_cpu_share: machine.other,
+        steal_share: machine.steal,
+        iron_law: found.law,
+        context_switches_per_txn: switches.map(|(a, b)| a + b),
+        per_txn,
+    };
+    let visit = |m: &Measurement| usl::Visit {
+        connections,
+        throughput: crate::warmup::mean(&m.rates),
+    };
+    let visits = measured.iter().map(visit).collect();
+    Some(RungResult {
+        summary,
+        throughput,
+        visits,
+        missing: found.missing,
+        warnings,
+    })
+}
+
+fn measure<'a>(rows: &'a VisitRows<'a>) -> Option<Measurement<'a>> {
+    let mut seconds: Vec<&SecondRow> = rows.seconds.iter().copied().filter(|row| row.duration_ns > 0).collect();
+    seconds.sort_by_key(|row| row.second);
+    let amount = |row: &SecondRow| Amount {
+        seconds: row.duration_ns as f64 / 1e9,
+        transactions: row.transactions.max(0) as f64,
+    };
+    let rate = |row: &&SecondRow| amount(row).transactions / amount(row).seconds;
+    let rates: Vec<f64> = seconds.iter().map(rate).collect();
+    let steadiness = judge(&rates);
+    let measured = seconds.split_off(steadiness.warmup.min(seconds.len()));
+    let whole = seconds
+        .iter()
+        .chain(&measured)
+        .fold(Amount::default(), |sum, row| Amount {
+            seconds: sum.seconds + amount(row).seconds,
+            transactions: sum.transactions + amount(row).transactions,
+        });
+    let window = Window {
+        visit: rows.rung?.visit,
+        seconds: measured.iter().map(|row| (row.second, amount(row))).collect(),
+        whole,
+    };
+    let rates = rates[steadiness.warmup.min(rates.len())..].to_vec();
+    (!measured.is_empty()).then_some(Measurement {
+        rows,
+        steadiness,
+        rates,
+        window,
+        measured,
+    })
+}
+
+/// Percentiles from the histograms of the measured windows; mean and maximum exactly from the seconds.
+fn latency(
+    measured: &[Measurement<'_>],
+    kind: &str,
+    sum_ns: fn(&SecondRow) -> i64,
+    max_ns: fn(&SecondRow) -> Option<i64>,
+) -> Latency {
+    let rows =
+        measured.iter().flat_map(|m| {
+            m.rows.latency.iter().copied().filter(|row| {
+                row.kind == kind && row.what == "transaction" && m.window.seconds.contains_key(&row.second)
+            })
+        });
+    let mut latency = Histogram::of(rows).latency_ms();
+    let seconds = || measured.iter().flat_map(|m| m.measured.iter().copied());
+    let transactions: f64 = seconds().map(|row| row.transactions as f64).sum();
+    if transactions > 0.0 {
+        latency.mean = Some(seconds().map(|row| sum_ns(row) as f64).sum::<f64>() / transactions / 1e6);
+    }
+    latency.max = seconds()
+        .filter_map(max_ns)
+        .max()
+        .map(|ns| ns as f64 / 1e6)
+        .or(latency.max);
+    latency
+}
+
+fn client(
+    measured: &[Measurement<'_>],
+    connections: u32,
+    closed: bool,
+    sums: &BTreeMap<String, Total>,
+    median_ms: Option<f64>,
+) -> Client {
+    let rows = || measured.iter().flat_map(|m| m.measured.iter());
+    let service: f64 = rows().map(|row| row.service_sum_ns as f64 / 1e9).sum();
+    let seconds: f64 = rows().map(|row| row.duration_ns as f64 / 1e9).sum();
+    let visits = || measured.iter().filter_map(|m| m.rows.rung);
+    Client {
+        little: if closed {
+            little(service, seconds, connections)
+        } else {
+            None
+        },
+        cpus: cpu_rate(sums, "client"),
+        threads: visits()
+            .filter_map(|row| u32::try_from(row.client_threads).ok())
+            .filter(|n| *n > 0)
+            .min(),
+        lag_p99_ms: visits()
+            .filter_map(|row| row.client_lag_p99_us)
+            .reduce(f64::max)
+            .map(|us| us / 1e3),
+        median_ms,
+    }
+}
+
+fn cpu_rate(sums: &BTreeMap<String, Total>, who: &str) -> Option<f64> {
+    let rate = |what: &str| {
+        sums.get(&format!("{who}.cpu_{what}_seconds"))
+            .and_then(Total::per_second)
+    };
+    Some(rate("user")? + rate("system")?)
+}
+
+struct MachineShares {
+    other: Option<f64>,
+    steal: Option<f64>,
+}
+
+impl MachineShares {
+    fn of(sums: &BTreeMap<String, Total>) -> MachineShares {
+        let rate = |what: &str| {
+            sums.get(&format!("machine.cpu_{what}_seconds"))
+                .and_then(Total::per_second)
+        };
+        let optional = |what: &str| rate(what).unwrap_or(0.0);
+        let Some((busy, idle)) = cpu_rate(sums, "machine").zip(rate("idle")) else {
+            return MachineShares {
+                other: None,
+                steal: None,
+            };
+        };
+        let busy = busy + optional("irq");
+        let all = busy + idle + optional("iowait") + optional("steal");
+        let ours = cpu_rate(sums, "server").zip(cpu_rate(sums, "client"));
+        MachineShares {
+            // Interrupts are charged to no process, so a little is left even on a quiet machine.
+            other: ours
+                .filter(|_| all > 0.0)
+                .map(|(server, client)| ((busy - server - client) / all).max(0.0)),
+            steal: rate("steal").filter(|_| all > 0.0).map(|steal| steal / all),
+        }
+    }
+}

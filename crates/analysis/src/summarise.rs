@@ -1,0 +1,189 @@
+//! From a bundle to its summary.
+
+use crate::numbers::{grouped, percent};
+use crate::rung::{RungResult, VisitRows, rung};
+use crate::usl;
+use crate::verdict::{Judged, nothing_counts, verdict};
+use scaleprof_bundle::{Bundle, Missing, RunState, SCHEMA, Summary, Verdict};
+use std::collections::BTreeMap;
+
+/// All that a bundle says. The same bundle gives the same summary, on any machine.
+///
+/// Only visits that ended as `complete` count; the others are warned about, and a rung without any is left out. A rung that
+/// did not settle counts and is marked; one in which the client set the limit is listed and takes no part in the verdict.
+pub fn summarise(bundle: &Bundle) -> Summary {
+    let manifest = &bundle.manifest;
+    let closed = manifest.workload.loop_kind != "open";
+    let mut warnings = manifest.warnings.clone();
+    let visits = by_visit(bundle);
+    let rungs = by_connections(bundle, &visits, &mut warnings);
+    warnings.extend(of_the_run(bundle));
+    let mut results = Vec::new();
+    for (connections, visits) in &rungs {
+        match rung(*connections, manifest.server.cpu_count, closed, visits) {
+            Some(result) => results.push(result),
+            None => warnings.push(format!(
+                "the rung of {connections} connections has no complete visit and is left out"
+            )),
+        }
+    }
+    let unsteady: Vec<String> = results
+        .iter()
+        .filter(|r| !r.summary.steady)
+        .map(|r| r.summary.connections.to_string())
+        .collect();
+    if !unsteady.is_empty() {
+        warnings.push(format!(
+            "throughput did not settle at {} connections",
+            unsteady.join(", ")
+        ));
+    }
+    for result in &results {
+        warnings.extend(result.warnings.iter().cloned());
+    }
+    let (refused, counted): (Vec<&RungResult>, Vec<&RungResult>) =
+        results.iter().partition(|result| result.summary.client_limited);
+    let refused: Vec<u32> = refused.iter().map(|result| result.summary.connections).collect();
+    let judged: Vec<Judged> = counted.iter().map(|result| judged(result)).collect();
+    let mut verdict = verdict(&judged, &refused);
+    if verdict.is_none() && !refused.is_empty() {
+        warnings.push(nothing_counts(&refused));
+    }
+    if judged.iter().any(|j| j.rung.throughput.error.is_none()) {
+        warnings.push(
+            "some rungs have no interval, as they have too few seconds: repeat them three times or measure 15 s or more"
+                .to_owned(),
+        );
+    }
+    let law = if closed {
+        let visits: Vec<usl::Visit> = counted
+            .iter()
+            .flat_map(|result| result.visits.iter().copied())
+            .collect();
+        usl::fit(&visits, manifest.workload.seed)
+    } else {
+        Err("the Universal Scalability Law is about the closed loop; this was an open one".to_owned())
+    };
+    if let (false, Some(verdict)) = (closed, verdict.as_mut()) {
+        verdict.sentence = open_loop(bundle, verdict);
+    }
+    let missing = missing(&manifest.missing, &results);
+    let (usl, usl_refused) = match law {
+        Ok(law) => (Some(law), None),
+        Err(reason) => (None, Some(reason)),
+    };
+    Summary {
+        schema: SCHEMA,
+        server: manifest.server.clone(),
+        workload: manifest.workload.clone(),
+        machine: manifest.machine.clone(),
+        rungs: results.into_iter().map(|result| result.summary).collect(),
+        verdict,
+        usl,
+        usl_refused,
+        missing,
+        warnings,
+    }
+}
+
+fn judged(result: &RungResult) -> Judged {
+    let rung = crate::peak::Rung {
+        connections: result.summary.connections,
+        throughput: result.throughput,
+    };
+    Judged {
+        rung,
+        law: result.summary.iron_law.clone(),
+    }
+}
+
+fn by_visit(bundle: &Bundle) -> BTreeMap<i32, VisitRows<'_>> {
+    let mut visits: BTreeMap<i32, VisitRows> = BTreeMap::new();
+    for row in &bundle.rungs {
+        visits.entry(row.visit).or_default().rung = Some(row);
+    }
+    for row in &bundle.seconds {
+        visits.entry(row.visit).or_default().seconds.push(row);
+    }
+    for row in &bundle.counters {
+        visits.entry(row.visit).or_default().counters.push(row);
+    }
+    for row in &bundle.latency {
+        visits.entry(row.visit).or_default().latency.push(row);
+    }
+    for row in &bundle.errors {
+        visits.entry(row.visit).or_default().errors.push(row);
+    }
+    visits
+}
+
+fn by_connections<'a>(
+    bundle: &Bundle,
+    visits: &'a BTreeMap<i32, VisitRows<'a>>,
+    warnings: &mut Vec<String>,
+) -> BTreeMap<u32, Vec<&'a VisitRows<'a>>> {
+    let mut rungs: BTreeMap<u32, Vec<&VisitRows>> = BTreeMap::new();
+    for row in &bundle.rungs {
+        let Some((connections, rows)) = u32::try_from(row.connections).ok().zip(visits.get(&row.visit)) else {
+            warnings.push(format!(
+                "visit {} names {} connections and is not counted",
+                row.visit, row.connections
+            ));
+            continue;
+        };
+        let rung = rungs.entry(connections).or_default();
+        if row.outcome == "complete" {
+            rung.push(rows);
+        } else {
+            warnings.push(format!(
+                "visit {} at {connections} connections ended as {} and is not counted",
+                row.visit, row.outcome
+            ));
+        }
+    }
+    rungs
+}
+
+fn of_the_run(bundle: &Bundle) -> Vec<String> {
+    let mut warnings = Vec::new();
+    let state = match bundle.manifest.state {
+        RunState::Complete => None,
+        RunState::Running => Some("the run was killed, or has not ended yet: this is what it had measured".to_owned()),
+        RunState::Interrupted => Some("the run was interrupted: this is what it had measured".to_owned()),
+        RunState::Failed => Some(match &bundle.manifest.problem {
+            Some(problem) => format!("the run failed: {problem}"),
+            None => "the run failed: this is what it had measured".to_owned(),
+        }),
+    };
+    warnings.extend(state);
+    for visit in &bundle.unfinished_visits {
+        warnings.push(format!("visit {visit} was not finished and is not counted"));
+    }
+    warnings
+}
+
+fn missing(known: &[Missing], results: &[RungResult]) -> Vec<Missing> {
+    let mut all = known.to_vec();
+    for one in results.iter().flat_map(|result| &result.missing) {
+        if !all.iter().any(|other| other.figure == one.figure) {
+            all.push(one.clone());
+        }
+    }
+    all
+}
+
+/// In the open loop throughput follows what is offered, so its peak says nothing about the server.
+fn open_loop(bundle: &Bundle, verdict: &Verdict) -> String {
+    let done = verdict.peak_throughput.value;
+    let at = format!("{}/s at {} connections", grouped(done), verdict.peak_connections);
+    match bundle.manifest.ladder.rate.filter(|rate| *rate > 0.0) {
+        Some(rate) => {
+            format!(
+                "The server completed {at}, {} of the {}/s that were offered.",
+                percent(done / rate),
+                grouped(rate)
+            )
+        }
+        None => format!("The server completed {at} of what was offered."),
+    }
+}

@@ -1,0 +1,176 @@
+//! What a run comes to, in one sentence for a person.
+
+use crate::decomposition::{Side, decompose};
+use crate::numbers::{factor, grouped, percent};
+use crate::peak::{Rung, peak};
+use scaleprof_bundle::{Decomposition, IronLaw, Verdict};
+
+/// Rungs below which nothing is said about scaling.
+pub const FEWEST_RUNGS: usize = 3;
+/// CPUs count as busy from this utilisation on.
+const BUSY: f64 = 0.85;
+
+/// A rung that counts, with its iron law where there is one.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Judged {
+    /// Connections and throughput.
+    pub rung: Rung,
+    /// Its iron law.
+    pub law: Option<IronLaw>,
+}
+
+/// Judges rungs that stand by rising connections. `refused` are the connections of the rungs in which the client set the
+/// limit: they are named, not interpreted. None where no rung counts.
+pub fn verdict(judged: &[Judged], refused: &[u32]) -> Option<Verdict> {
+    let rungs: Vec<Rung> = judged.iter().map(|j| j.rung).collect();
+    let found = peak(&rungs)?;
+    let (best, last) = (&judged[found.index], judged.last()?);
+    let decomposition = (found.index + 1 < judged.len())
+        .then(|| decomposed(best, last))
+        .flatten();
+    let mut verdict = Verdict {
+        scales: found.falls_over_at.is_none(),
+        peak_connections: best.rung.connections,
+        peak_throughput: best.rung.throughput.estimate(),
+        peak_band: found.band,
+        retention: found.retention,
+        falls_over_at: found.falls_over_at,
+        decay_exponent: found.decay_exponent,
+        decomposition,
+        sentence: String::new(),
+    };
+    verdict.sentence = sentence(&verdict, judged, last) + &refusals(refused);
+    Some(verdict)
+}
+
+/// What to say where the client set the limit in every rung.
+pub fn nothing_counts(refused: &[u32]) -> String {
+    format!("Nothing can be said about the server.{}", refusals(refused))
+}
+
+fn decomposed(from: &Judged, to: &Judged) -> Option<Decomposition> {
+    let side = |j: &'_ Judged, law| Side {
+        connections: j.rung.connections,
+        throughput: j.rung.throughput.value,
+        law,
+    };
+    decompose(side(from, from.law.as_ref()?), side(to, to.law.as_ref()?))
+}
+
+fn sentence(verdict: &Verdict, judged: &[Judged], last: &Judged) -> String {
+    let peak = format!(
+        "{}/s at {}",
+        grouped(verdict.peak_throughput.value),
+        connections(verdict.peak_connections)
+    );
+    let end = last.rung.connections;
+    if judged.len() < FEWEST_RUNGS {
+        let rungs = if judged.len() == 1 {
+            "one rung was"
+        } else {
+            "two rungs were"
+        };
+        return format!("Throughput is {peak}; only {rungs} measured, too few to say whether it scales.");
+    }
+    let kept = verdict.retention.map_or(1.0, |r| r.value);
+    if verdict.falls_over_at.is_some() {
+        let fall = match last.rung.throughput.value > 0.0 {
+            true => format!(
+                "Throughput peaks at {peak} and falls to {} of that at {end}",
+                percent(kept)
+            ),
+            false => format!("Throughput peaks at {peak} and stops altogether at {end}"),
+        };
+        let why = verdict
+            .decomposition
+            .as_ref()
+            .map(|d| cause(d, last))
+            .unwrap_or_default();
+        return format!("{fall}{why}.");
+    }
+    if verdict.peak_connections == end {
+        let before = &judged[judged.len() - 2].rung;
+        let gain = verdict.peak_throughput.value / before.throughput.value.max(f64::MIN_POSITIVE) - 1.0;
+        if gain > 1.0 - crate::peak::BAND {
+            return format!(
+                "Throughput still rises at the last rung: {peak}, {} more than at {}; measure more connections to find its peak.",
+                percent(gain),
+                before.connections
+            );
+        }
+        return format!("Throughput levels off at {peak}, the last rung, and does not fall over.");
+    }
+    if kept >= crate::peak::BAND {
+        return format!(
+            "Throughput peaks at {peak} and holds {} of that at {end}.",
+            percent(kept)
+        );
+    }
+    format!(
+        "Throughput peaks at {peak} and is at {} of that at {end}: too little, or too uncertain, to call a fall.",
+        percent(kept)
+    )
+}
+
+/// Names the parts of a fall: dearer transactions, idle CPUs, or both.
+fn cause(parts: &Decomposition, last: &Judged) -> String {
+    let lost = parts.throughput;
+    if lost >= 0.0 {
+        return String::new();
+    }
+    let busy = last.law.as_ref().map(|law| law.utilisation);
+    let dearer = (-parts.cpu_seconds).exp();
+    let mut said = Vec::new();
+    if parts.cpu_seconds < 0.15 * lost {
+        let mut text = format!("each transaction costs {} times the CPU", factor(dearer));
+        if let (Some(i), Some(k)) = (parts.instructions, parts.cycles_per_instruction) {
+            text += &format!(
+                " (instructions {}x, cycles per instruction {}x",
+                factor((-i).exp()),
+                factor((-k).exp())
+            );
+            if let Some(clock) = parts.clock.filter(|clock| clock.abs() > 0.05) {
+                text += &format!(", clock {}x", factor(clock.exp()));
+            }
+            text += ")";
+        }
+        said.push(text);
+    }
+    if parts.utilisation < 0.15 * lost {
+        let down = |now: f64| {
+            format!(
+                " (their use is down from {} to {})",
+                percent(now / parts.utilisation.exp()),
+                percent(now)
+            )
+        };
+        said.push(format!("CPUs idle{}", busy.map(down).unwrap_or_default()));
+    } else if !said.is_empty() && busy.is_some_and(|u| u >= BUSY) {
+        let Some(first) = said.pop() else { return String::new() };
+        return format!(": {first} while CPUs stay busy");
+    }
+    if said.is_empty() {
+        return "; the counters do not explain it".to_owned();
+    }
+    format!(": {}", said.join(" and "))
+}
+
+fn refusals(refused: &[u32]) -> String {
+    if refused.is_empty() {
+        return String::new();
+    }
+    let list: Vec<String> = refused.iter().map(ToString::to_string).collect();
+    let list = match list.split_last() {
+        Some((last, rest)) if !rest.is_empty() => format!("{} and {last}", rest.join(", ")),
+        _ => list.concat(),
+    };
+    let what = if refused == [1] { "connection" } else { "connections" };
+    format!(" Not counted: {list} {what}, where the client, not the server, set the limit.")
+}
+
+fn connections(count: u32) -> String {
+    format!("{count} connection{}", if count == 1 { "" } else { "s" })
+}
+
+#[cfg(test)]
+mod tests;

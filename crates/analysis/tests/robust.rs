@@ -1,0 +1,140 @@
+//! Whatever stands in the tables, there is a summary and it can be written.
+
+use proptest::collection::vec;
+use proptest::option;
+use proptest::prelude::*;
+use scaleprof_analysis::summarise;
+use scaleprof_bundle::*;
+
+fn manifest() -> impl Strategy<Value = Manifest> {
+    (any::<u32>(), prop_oneof!["closed", "open"]).prop_map(|(cpu_count, loop_kind)| {
+        let text = r#"{"schema": 1, "scaleprof": "", "started_at": "", "ended_at": null, "state": "complete",
+            "problem": null, "command": [], "missing": [], "warnings": [],
+            "server": {"product": "", "version": "", "build_id": null, "binary": null, "cpus": null, "cpu_count": 2,
+                       "shares_cpus_with_client": true},
+            "workload": {"name": "", "tables": null, "rows": null, "distribution": "", "protocol": "",
+                         "isolation": null, "seed": 1, "loop_kind": "", "options": []},
+            "machine": {"cpu_model": "", "cpus": 2, "numa_nodes": 1, "memory_bytes": 1, "kernel": "",
+                        "architecture": "", "distribution": null, "hypervisor": null, "governor": null,
+                        "clock_source": null, "transparent_huge_pages": null},
+            "ladder": {"connections": [], "refined": [], "seconds": 0, "repeats": 0, "idle_connections": 0,
+                       "rate": null}}"#;
+        let mut manifest: Manifest = serde_json::from_str(text).expect("the text above");
+        manifest.server.cpu_count = cpu_count;
+        manifest.workload.loop_kind = loop_kind;
+        manifest
+    })
+}
+
+/// Ordinary and extreme values alike.
+fn big() -> impl Strategy<Value = i64> {
+    prop_oneof![0..2_000_000_000i64, any::<i64>()]
+}
+
+fn seconds() -> impl Strategy<Value = Vec<SecondRow>> {
+    let row = (0..9i32, 0..40i32, big(), big(), big(), option::of(big()));
+    vec(row, 0..300).prop_map(|rows| {
+        let made = |(visit, second, duration_ns, transactions, service_sum_ns, max_ns)| SecondRow {
+            visit,
+            second,
+            started_at: UtcMicros(0),
+            duration_ns,
+            transactions,
+            queries: 0,
+            reads: 0,
+            writes: 0,
+            errors: 0,
+            retries: 0,
+            service_sum_ns,
+            response_sum_ns: service_sum_ns,
+            p50_ns: None,
+            p95_ns: None,
+            p99_ns: None,
+            max_ns,
+        };
+        rows.into_iter().map(made).collect()
+    })
+}
+
+fn rungs() -> impl Strategy<Value = Vec<RungRow>> {
+    vec(
+        (
+            prop_oneof![1..600i32, any::<i32>()],
+            any::<i32>(),
+            option::of(any::<f64>()),
+        ),
+        0..9,
+    )
+    .prop_map(|rows| {
+        let made = |(visit, (connections, client_threads, lag)): (usize, (i32, i32, Option<f64>))| RungRow {
+            visit: visit as i32,
+            connections,
+            idle_connections: 0,
+            repeat: 0,
+            offered_rate: None,
+            started_at: UtcMicros(0),
+            connect_seconds: 0.0,
+            outcome: "complete".into(),
+            client_lag_p99_us: lag,
+            client_threads,
+            client_resident_bytes: None,
+        };
+        rows.into_iter().enumerate().map(made).collect()
+    })
+}
+
+fn counters() -> impl Strategy<Value = Vec<CounterRow>> {
+    let names = prop::sample::select(vec![
+        "server.cpu_user_seconds",
+        "server.cpu_system_seconds",
+        "server.cpu_seconds_by_scheduler",
+        "server.transactions_by_status",
+        "client.cpu_user_seconds",
+        "client.cpu_system_seconds",
+        "machine.cpu_idle_seconds",
+        "machine.cpu_user_seconds",
+        "machine.cpu_system_seconds",
+        "machine.cpu_steal_seconds",
+        "hw.instructions",
+        "hw.cycles",
+        "hw.task_clock_seconds",
+    ]);
+    vec(
+        (
+            0..9i32,
+            option::of(0..40i32),
+            names,
+            any::<f64>(),
+            option::of(any::<f64>()),
+        ),
+        0..200,
+    )
+    .prop_map(|rows| {
+        let made = |(visit, second, counter, value, counted_share): (_, _, &str, _, _)| CounterRow {
+            visit,
+            second,
+            counter: counter.into(),
+            value,
+            counted_share,
+        };
+        rows.into_iter().map(made).collect()
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(150))]
+
+    #[test]
+    fn any_tables_give_a_summary_that_can_be_written(
+        manifest in manifest(), rungs in rungs(), seconds in seconds(), counters in counters(),
+    ) {
+        let bundle = Bundle {
+            path: "nowhere".into(), manifest, rungs, seconds, counters, latency: vec![], errors: vec![],
+            settings: vec![], summary: None, unfinished_visits: vec![], unfinished_files: vec![],
+        };
+        let summary = summarise(&bundle);
+        let text = serde_json::to_string(&summary).unwrap();
+        let read: Result<Summary, _> = serde_json::from_str(&text);
+        prop_assert!(read.is_ok(), "{:?} {}", read.err(), text);
+    }
+}

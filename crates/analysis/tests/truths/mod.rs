@@ -1,0 +1,170 @@
+//! Bundles whose truth is known.
+
+use scaleprof_bundle::*;
+
+/// What a rung is made of.
+#[derive(Clone, Copy)]
+pub struct Truth {
+    pub connections: i32,
+    pub throughput: f64,
+    pub cpus_used: f64,
+    pub instructions: f64,
+    /// X·R/N.
+    pub little: f64,
+}
+
+pub const FALLS: [Truth; 8] = [
+    truth(1, 1_200.0, 0.6, 2.9e5),
+    truth(4, 5_000.0, 1.3, 2.9e5),
+    truth(16, 13_312.0, 1.92, 2.9e5),
+    truth(32, 13_000.0, 1.92, 2.9e5),
+    truth(64, 11_000.0, 1.94, 3.5e5),
+    truth(128, 9_000.0, 1.94, 4.2e5),
+    truth(256, 7_700.0, 1.94, 4.9e5),
+    truth(512, 6_523.0, 1.96, 5.8e5),
+];
+
+pub const fn truth(connections: i32, throughput: f64, cpus_used: f64, instructions: f64) -> Truth {
+    Truth {
+        connections,
+        throughput,
+        cpus_used,
+        instructions,
+        little: 0.999,
+    }
+}
+
+pub fn manifest() -> Manifest {
+    let text = r#"{"schema": 1, "scaleprof": "0.1.0", "started_at": "2026-11-21T03:00:00Z", "ended_at": null,
+        "state": "complete", "problem": null, "command": [], "missing": [], "warnings": [],
+        "server": {"product": "MySQL", "version": "5.6.14", "build_id": null, "binary": "mysqld", "cpus": null,
+                   "cpu_count": 2, "shares_cpus_with_client": true},
+        "workload": {"name": "oltp_update_index", "tables": 4, "rows": 50000, "distribution": "uniform",
+                     "protocol": "binary", "isolation": null, "seed": 1, "loop_kind": "closed", "options": []},
+        "machine": {"cpu_model": "a CPU", "cpus": 2, "numa_nodes": 1, "memory_bytes": 1, "kernel": "6.1",
+                    "architecture": "x86_64", "distribution": null, "hypervisor": null, "governor": null,
+                    "clock_source": null, "transparent_huge_pages": null},
+        "ladder": {"connections": [1], "refined": [], "seconds": 30, "repeats": 3, "idle_connections": 0,
+                   "rate": null}}"#;
+    serde_json::from_str(text).unwrap()
+}
+
+pub fn empty() -> Bundle {
+    Bundle {
+        path: "nowhere".into(),
+        manifest: manifest(),
+        rungs: vec![],
+        seconds: vec![],
+        counters: vec![],
+        latency: vec![],
+        errors: vec![],
+        settings: vec![],
+        summary: None,
+        unfinished_visits: vec![],
+        unfinished_files: vec![],
+    }
+}
+
+/// Three repeats of 30 s, the first 4 s at half speed, with noise of about 1 %.
+pub fn bundle(truths: &[Truth], hardware: bool) -> Bundle {
+    let mut bundle = empty();
+    for repeat in 0..3 {
+        for truth in truths {
+            let visit = bundle.rungs.len() as i32;
+            add_visit(&mut bundle, visit, repeat, truth, hardware);
+        }
+    }
+    bundle
+}
+
+fn add_visit(bundle: &mut Bundle, visit: i32, repeat: i32, truth: &Truth, hardware: bool) {
+    bundle.rungs.push(RungRow {
+        visit,
+        connections: truth.connections,
+        idle_connections: 0,
+        repeat,
+        offered_rate: None,
+        started_at: UtcMicros(0),
+        connect_seconds: 0.1,
+        outcome: "complete".into(),
+        client_lag_p99_us: Some(1.0),
+        client_threads: 1,
+        client_resident_bytes: None,
+    });
+    for second in 0..30 {
+        let noise = 1.0 + 0.01 * f64::from((second * 7 + visit * 5) % 11 - 5) / 3.2;
+        let rate = truth.throughput * if second < 4 { 0.5 } else { noise };
+        let transactions = rate.round();
+        let service_ns = (1e9 * truth.little * f64::from(truth.connections)) as i64;
+        bundle.seconds.push(SecondRow {
+            visit,
+            second,
+            started_at: UtcMicros(i64::from(second) * 1_000_000),
+            duration_ns: 1_000_000_000,
+            transactions: transactions as i64,
+            queries: transactions as i64,
+            reads: 0,
+            writes: transactions as i64,
+            errors: 0,
+            retries: 0,
+            service_sum_ns: service_ns,
+            response_sum_ns: service_ns,
+            p50_ns: None,
+            p95_ns: None,
+            p99_ns: None,
+            max_ns: Some(50_000_000),
+        });
+        let median = service_ns / (transactions as i64).max(1);
+        bundle.latency.push(LatencyRow {
+            visit,
+            second,
+            kind: "service".into(),
+            what: "transaction".into(),
+            value_ns: median,
+            count: transactions as i64,
+        });
+        let cpu = truth.cpus_used * rate / truth.throughput;
+        let mut count = |counter: &str, value: f64| {
+            let counter = counter.to_owned();
+            bundle.counters.push(CounterRow {
+                visit,
+                second: Some(second),
+                counter,
+                value,
+                counted_share: None,
+            });
+        };
+        count("server.cpu_user_seconds", 0.7 * cpu);
+        count("server.cpu_system_seconds", 0.3 * cpu);
+        count("server.cpu_seconds_by_scheduler", 1.002 * cpu);
+        count("server.voluntary_switches", 2.0 * transactions);
+        count("server.involuntary_switches", transactions);
+        count("client.cpu_user_seconds", 0.02);
+        count("client.cpu_system_seconds", 0.03);
+        if hardware {
+            count("hw.instructions", truth.instructions * transactions);
+            count("hw.cycles", 2.0e9 * cpu);
+            count("hw.task_clock_seconds", cpu);
+        }
+    }
+    let total: i64 = bundle
+        .seconds
+        .iter()
+        .filter(|row| row.visit == visit)
+        .map(|row| row.transactions)
+        .sum();
+    bundle.counters.push(CounterRow {
+        visit,
+        second: None,
+        counter: "server.transactions_by_status".into(),
+        value: total as f64,
+        counted_share: None,
+    });
+    bundle.errors.push(ErrorRow {
+        visit,
+        number: 1213,
+        statement: "index_updates".into(),
+        count: 2,
+        retried: true,
+    });
+}

@@ -1,0 +1,160 @@
+//! What a bundle says of the run itself.
+
+use crate::options::{LoadOptions, RunOptions, ServerChoice, WorkloadChoice};
+use crate::target::Target;
+use scaleprof_bundle::{Ladder, Machine, Manifest, RunState, Server, Workload};
+use scaleprof_probe::MachineFacts;
+use scaleprof_server::Placement;
+use scaleprof_workload::{Arrivals, LoopKind};
+use std::collections::BTreeMap;
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
+
+/// The manifest of a run that begins.
+pub(crate) fn begin(
+    options: &RunOptions,
+    target: &Target,
+    placement: &Placement,
+    variables: &BTreeMap<String, String>,
+) -> Manifest {
+    Manifest {
+        schema: scaleprof_bundle::SCHEMA,
+        scaleprof: env!("CARGO_PKG_VERSION").to_owned(),
+        started_at: timestamp(),
+        ended_at: None,
+        state: RunState::Running,
+        problem: None,
+        command: options.command.clone(),
+        server: server(options, target, placement, variables),
+        workload: workload(&options.load),
+        machine: machine(&MachineFacts::read()),
+        ladder: Ladder {
+            connections: options.connections.clone(),
+            refined: Vec::new(),
+            seconds: options.seconds,
+            repeats: options.repeats,
+            idle_connections: options.load.idle_connections,
+            rate: match options.load.loop_kind {
+                LoopKind::Closed => None,
+                LoopKind::Open { rate, .. } => Some(rate),
+            },
+        },
+        missing: Vec::new(),
+        warnings: Vec::new(),
+    }
+}
+
+/// The time as RFC 3339 in UTC, to the second.
+pub(crate) fn timestamp() -> String {
+    let now = OffsetDateTime::now_utc();
+    let whole = now.replace_nanosecond(0).unwrap_or(now);
+    whole.format(&Rfc3339).unwrap_or_default()
+}
+
+fn server(
+    options: &RunOptions,
+    target: &Target,
+    placement: &Placement,
+    variables: &BTreeMap<String, String>,
+) -> Server {
+    let variable = |name: &str| variables.get(name).cloned().unwrap_or_default();
+    let comment = variable("version_comment");
+    let version = variable("version");
+    match target {
+        Target::Private(sandbox) => {
+            let installation = sandbox.installation();
+            let confined = matches!(
+                options.server,
+                ServerChoice::Private { cpus_server: Some(_), .. }
+            ) || !placement.shared;
+            Server {
+                product: installation.product.to_string(),
+                version,
+                build_id: installation.build_id.clone(),
+                binary: Some(installation.file_name()),
+                cpus: confined.then(|| placement.server.to_string()),
+                cpu_count: placement.server.len() as u32,
+                shares_cpus_with_client: placement.shared,
+            }
+        }
+        Target::Attached(_) => Server {
+            product: match () {
+                () if version.contains("MariaDB") => "MariaDB".to_owned(),
+                () if comment.contains("Percona") => "Percona Server".to_owned(),
+                () => "MySQL".to_owned(),
+            },
+            version,
+            build_id: None,
+            binary: None,
+            cpus: None,
+            cpu_count: placement.server.len() as u32,
+            shares_cpus_with_client: target.pid().is_some(),
+        },
+    }
+}
+
+fn workload(load: &LoadOptions) -> Workload {
+    let o = &load.oltp;
+    let mut options = Vec::new();
+    let defaults = scaleprof_workload::OltpOptions::default();
+    let mut note = |name: &str, value: String, default: String| {
+        if value != default {
+            options.push((name.to_owned(), value));
+        }
+    };
+    macro_rules! note_changed {
+        ($($field:ident),*) => { $(note(stringify!($field), o.$field.to_string(), defaults.$field.to_string());)* };
+    }
+    note_changed!(
+        range_size, point_selects, simple_ranges, sum_ranges, order_ranges, distinct_ranges, index_updates,
+        non_index_updates, delete_inserts, range_selects, auto_inc, skip_trx, secondary, create_secondary,
+        random_points, number_of_ranges, delta
+    );
+    if let LoopKind::Open { arrivals, .. } = load.loop_kind {
+        let words = match arrivals {
+            Arrivals::Poisson => "poisson",
+            Arrivals::Even => "even",
+        };
+        options.push(("arrivals".to_owned(), words.to_owned()));
+    }
+    options.push(("transport".to_owned(), load.transport.to_string()));
+    let name = match &load.workload {
+        WorkloadChoice::Oltp(kind) => kind.name(),
+        WorkloadChoice::Script { .. } => "script",
+    };
+    Workload {
+        name: name.to_owned(),
+        tables: load.with_tables().then_some(o.tables),
+        rows: load.with_tables().then_some(u64::from(o.table_size)),
+        distribution: o.distribution.to_string(),
+        protocol: match load.workload {
+            WorkloadChoice::Oltp(_) => o.protocol.to_string(),
+            WorkloadChoice::Script { .. } => "text".to_owned(),
+        },
+        isolation: load.isolation.clone(),
+        seed: load.seed,
+        loop_kind: match load.loop_kind {
+            LoopKind::Closed => "closed",
+            LoopKind::Open { .. } => "open",
+        }
+        .to_owned(),
+        options,
+    }
+}
+
+fn machine(facts: &MachineFacts) -> Machine {
+    let unknown = || "unknown".to_owned();
+    Machine {
+        cpu_model: facts.cpu_model.clone().unwrap_or_else(unknown),
+        cpus: facts.cpus.unwrap_or(0) as u32,
+        numa_nodes: facts.numa_nodes.unwrap_or(1) as u32,
+        memory_bytes: facts.memory_bytes.unwrap_or(0),
+        kernel: facts.kernel_release.clone().unwrap_or_else(unknown),
+        architecture: facts.architecture.clone(),
+        distribution: facts.distribution.clone(),
+        hypervisor: facts.hypervisor.clone(),
+        governor: facts.governor.clone(),
+        clock_source: facts.clock_source.clone(),
+        transparent_huge_pages: facts.transparent_huge_pages.clone(),
+    }
+}

@@ -1,0 +1,210 @@
+//! Listening to a load: what a visit's tables are made of.
+
+use crate::progress::Progress;
+use scaleprof_bundle::{CounterRow, ErrorRow, LatencyRow, SecondRow, UtcMicros};
+use scaleprof_probe::{Counter, Sample, Sampler, delta, missing};
+use scaleprof_workload::{LoadObserver, Program, SecondRecord};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Seconds without a single transaction after which something must be wrong.
+pub(crate) const STANDSTILL_SECONDS: u32 = 8;
+
+/// Collects one visit.
+pub(crate) struct VisitObserver<'a> {
+    visit: i32,
+    progress: &'a mut dyn Progress,
+    sampler: Option<&'a mut Sampler>,
+    samples: Vec<Sample>,
+    pub(crate) started_at: UtcMicros,
+    pub(crate) seconds: Vec<SecondRow>,
+    pub(crate) latency: Vec<LatencyRow>,
+    errors: BTreeMap<(u16, u16), u64>,
+    lag: hdrhistogram::Histogram<u64>,
+    idle_seconds: u32,
+    /// Asks the load to stop when the server stands still.
+    give_up: &'a AtomicBool,
+    statement_names: Vec<String>,
+    /// Seconds that the visit takes; the sample at the end of the last is the thorough one.
+    planned_seconds: u32,
+}
+
+impl<'a> VisitObserver<'a> {
+    pub(crate) fn new(
+        (visit, planned_seconds): (i32, u32),
+        program: &Program,
+        progress: &'a mut dyn Progress,
+        sampler: Option<&'a mut Sampler>,
+        give_up: &'a AtomicBool,
+    ) -> Self {
+        VisitObserver {
+            visit,
+            progress,
+            sampler,
+            samples: Vec::new(),
+            started_at: now(),
+            seconds: Vec::new(),
+            latency: Vec::new(),
+            errors: BTreeMap::new(),
+            lag: hdrhistogram::Histogram::new(2).unwrap_or_else(|_| unreachable!("two digits are possible")),
+            idle_seconds: 0,
+            give_up,
+            statement_names: program.statement_names().to_vec(),
+            planned_seconds,
+        }
+    }
+
+    /// Whether the load was stopped because the server did nothing any more.
+    pub(crate) fn stood_still(&self) -> bool {
+        self.idle_seconds >= STANDSTILL_SECONDS
+    }
+
+    /// 99th percentile of the client's own delay, microseconds.
+    pub(crate) fn lag_p99_us(&self) -> Option<f64> {
+        (!self.lag.is_empty()).then(|| self.lag.value_at_quantile(0.99) as f64 / 1000.0)
+    }
+
+    /// The errors, as rows.
+    pub(crate) fn error_rows(&self) -> Vec<ErrorRow> {
+        self.errors
+            .iter()
+            .map(|(&(number, statement), &count)| ErrorRow {
+                visit: self.visit,
+                number: i32::from(number),
+                statement: self.statement_names.get(usize::from(statement)).cloned().unwrap_or_default(),
+                count: i64::try_from(count).unwrap_or(i64::MAX),
+                retried: true,
+            })
+            .collect()
+    }
+
+    /// The counters of every second, and what could not be counted.
+    pub(crate) fn counter_rows(&self) -> (Vec<CounterRow>, Vec<(String, String)>) {
+        let mut rows = Vec::new();
+        let mut lacks = BTreeMap::new();
+        for (second, pair) in self.samples.windows(2).enumerate() {
+            for Counter { name, value, counted_share } in delta(&pair[0], &pair[1]) {
+                rows.push(CounterRow {
+                    visit: self.visit,
+                    second: Some(second as i32),
+                    counter: name.to_owned(),
+                    value,
+                    counted_share,
+                });
+            }
+            for lack in missing(&pair[0], &pair[1]) {
+                lacks.insert(lack.figure.to_owned(), lack.reason);
+            }
+        }
+        // What only the ends of a visit can tell.
+        if let (Some(first), Some(last)) = (self.samples.first(), self.samples.last())
+            && self.samples.len() > 1
+        {
+            let seen: std::collections::BTreeSet<String> = rows.iter().map(|row| row.counter.clone()).collect();
+            for Counter { name, value, counted_share } in delta(first, last) {
+                if !seen.contains(name) {
+                    rows.push(CounterRow {
+                        visit: self.visit,
+                        second: None,
+                        counter: name.to_owned(),
+                        value,
+                        counted_share,
+                    });
+                    lacks.remove(name);
+                }
+            }
+        }
+        (rows, lacks.into_iter().collect())
+    }
+
+    fn sample(&mut self, at_end: bool) {
+        if let Some(sampler) = &mut self.sampler {
+            self.samples.push(match at_end {
+                true => sampler.sample_at_end_of_visit(),
+                false => sampler.sample(),
+            });
+        }
+    }
+
+    fn push_latency(&mut self, second: i32, kind: &str, what: &str, histogram: &hdrhistogram::Histogram<u32>) {
+        for bucket in histogram.iter_recorded() {
+            self.latency.push(LatencyRow {
+                visit: self.visit,
+                second,
+                kind: kind.to_owned(),
+                what: what.to_owned(),
+                value_ns: bucket.value_iterated_to() as i64,
+                count: bucket.count_since_last_iteration() as i64,
+            });
+        }
+    }
+}
+
+impl LoadObserver for VisitObserver<'_> {
+    fn connected(&mut self, open: u32, wanted: u32) {
+        self.progress.connecting(open, wanted);
+    }
+
+    fn begins(&mut self) {
+        self.sample(true);
+        self.started_at = now();
+    }
+
+    fn second_ended(&mut self, second: u32) {
+        self.sample(second + 1 == self.planned_seconds);
+    }
+
+    fn record(&mut self, record: SecondRecord) {
+        let me = self;
+        let second = record.second as i32;
+        let percentile = |q| (!record.service.is_empty()).then(|| record.service.value_at_quantile(q) as i64);
+        let count = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
+        me.seconds.push(SecondRow {
+            visit: me.visit,
+            second,
+            started_at: UtcMicros(me.started_at.0 + i64::from(second) * 1_000_000),
+            // The workers cut their seconds by the clock: they are one second long whatever the machine does.
+            duration_ns: 1_000_000_000,
+            transactions: count(record.transactions),
+            queries: count(record.queries),
+            reads: count(record.reads),
+            writes: count(record.writes),
+            errors: count(record.error_count()),
+            retries: count(record.retries),
+            service_sum_ns: count(record.service_sum_ns),
+            response_sum_ns: count(record.response_sum_ns),
+            p50_ns: percentile(0.5),
+            p95_ns: percentile(0.95),
+            p99_ns: percentile(0.99),
+            max_ns: (!record.service.is_empty()).then(|| record.service.max() as i64),
+        });
+        me.push_latency(second, "service", "transaction", &record.service);
+        if let Some(response) = &record.response {
+            me.push_latency(second, "response", "transaction", response);
+        }
+        for (i, histogram) in record.statements.iter().enumerate() {
+            let what = me.statement_names.get(i).cloned().unwrap_or_default();
+            me.push_latency(second, "service", &what, histogram);
+        }
+        for (key, count) in &record.errors {
+            *me.errors.entry(*key).or_default() += count;
+        }
+        for bucket in record.lag.iter_recorded() {
+            me.lag
+                .saturating_record_n(bucket.value_iterated_to(), bucket.count_since_last_iteration());
+        }
+        me.idle_seconds = if record.transactions == 0 { me.idle_seconds + 1 } else { 0 };
+        if me.stood_still() {
+            me.give_up.store(true, Ordering::Relaxed);
+        }
+        let p99 = record.service.value_at_quantile(0.99);
+        me.progress.second(record.second, record.transactions, p99);
+    }
+}
+
+/// The time.
+pub(crate) fn now() -> UtcMicros {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    UtcMicros(i64::try_from(since.as_micros()).unwrap_or(i64::MAX))
+}

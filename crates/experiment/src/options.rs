@@ -1,0 +1,134 @@
+//! What was asked for.
+
+use crate::target::Attach;
+use scaleprof_server::{CpuSet, ServerSettings};
+use scaleprof_workload::{LoopKind, OltpOptions, OltpWorkloadKind, Repetition, Transport};
+use std::path::PathBuf;
+
+/// A whole run, as a person asks for it.
+#[derive(Debug, Clone)]
+pub struct RunOptions {
+    /// The server.
+    pub server: ServerChoice,
+    /// The load.
+    pub load: LoadOptions,
+    /// Rungs, rising.
+    pub connections: Vec<u32>,
+    /// Whether to add rungs around the peak and the fall-over.
+    pub refine: bool,
+    /// Visits a rung.
+    pub repeats: u32,
+    /// Seconds a visit.
+    pub seconds: u32,
+    /// Where the bundle goes.
+    pub output: PathBuf,
+    /// The command line that repeats it, without passwords and paths.
+    pub command: Vec<String>,
+}
+
+/// The server under test.
+#[derive(Debug, Clone)]
+pub enum ServerChoice {
+    /// One of our own.
+    Private {
+        /// A BASEDIR or BINARY; the distribution's server where there is none.
+        path: Option<PathBuf>,
+        /// Its settings.
+        settings: Box<ServerSettings>,
+        /// CPUs of the server.
+        cpus_server: Option<CpuSet>,
+        /// CPUs of the client.
+        cpus_client: Option<CpuSet>,
+        /// Where its files go; the usual place where there is none.
+        work_folder: Option<PathBuf>,
+        /// Whether a prepared data folder may be used and kept.
+        use_cache: bool,
+    },
+    /// One that runs already.
+    Attached(Attach),
+}
+
+/// The load.
+#[derive(Debug, Clone)]
+pub struct LoadOptions {
+    /// What the connections run.
+    pub workload: WorkloadChoice,
+    /// Tables and statements; for a script, the tables that it may use.
+    pub oltp: OltpOptions,
+    /// Connections that idle beside the working ones.
+    pub idle_connections: u32,
+    /// Closed or open loop.
+    pub loop_kind: LoopKind,
+    /// Isolation level, such as `READ COMMITTED`; the server's where there is none.
+    pub isolation: Option<String>,
+    /// Seed of every random choice.
+    pub seed: u64,
+    /// Threads of the client; chosen by the CPUs where there is none.
+    pub threads: Option<u32>,
+    /// Which system calls carry the packets.
+    pub transport: Transport,
+}
+
+/// What the connections run.
+#[derive(Debug, Clone)]
+pub enum WorkloadChoice {
+    /// One of sysbench's workloads.
+    Oltp(OltpWorkloadKind),
+    /// The user's own statements.
+    Script {
+        /// The statements.
+        text: String,
+        /// Statements that one connection runs first, in the load's schema.
+        setup: Option<String>,
+        /// Whether connections run it again and again.
+        repetition: Repetition,
+        /// Whether the tables of the OLTP workloads are made too.
+        with_tables: bool,
+    },
+}
+
+impl LoadOptions {
+    /// Whether a rung leaves the tables so different that the next must not start on them.
+    pub(crate) fn needs_fresh_data(&self) -> bool {
+        matches!(
+            self.workload,
+            WorkloadChoice::Oltp(OltpWorkloadKind::Insert | OltpWorkloadKind::Delete)
+        )
+    }
+
+    /// Whether the tables of the OLTP workloads are needed.
+    pub(crate) fn with_tables(&self) -> bool {
+        match &self.workload {
+            WorkloadChoice::Oltp(_) => true,
+            WorkloadChoice::Script { with_tables, .. } => *with_tables,
+        }
+    }
+
+    /// What the tables hold, in words: equal words, equal tables.
+    pub(crate) fn data_description(&self) -> String {
+        let o = &self.oltp;
+        if !self.with_tables() {
+            return "no tables".to_owned();
+        }
+        let empty = matches!(self.workload, WorkloadChoice::Oltp(OltpWorkloadKind::Insert)) && !o.auto_inc;
+        format!(
+            "oltp 1: tables {} rows {} distribution {} auto_inc {} secondary {} create_secondary {} seed {}",
+            o.tables,
+            if empty { 0 } else { o.table_size },
+            o.distribution,
+            o.auto_inc,
+            o.secondary,
+            o.create_secondary,
+            self.seed
+        )
+    }
+
+    /// About how large the tables get, bytes: 189 of a row's 200-odd bytes are its columns; pages are 15/16 full and
+    /// the index on `k` adds a tenth.
+    pub(crate) fn data_bytes(&self) -> u64 {
+        match self.with_tables() {
+            true => u64::from(self.oltp.tables) * u64::from(self.oltp.table_size) * 245,
+            false => 0,
+        }
+    }
+}

@@ -1,0 +1,247 @@
+//! Getting a server ready: its process, its tables, its memory.
+
+use crate::error::RunError;
+use crate::options::{LoadOptions, RunOptions, ServerChoice, WorkloadChoice};
+use crate::progress::Progress;
+use crate::target::{Attach, Target, wire};
+use scaleprof_server::{
+    Cache, CpuSet, DataKey, Installation, Janitor, Placement, PreparedData, Sandbox, SandboxBuilder, ServerSettings,
+    Settings, WorkFolder,
+};
+use scaleprof_wire::Client;
+use scaleprof_workload::schema::{self, FillPlan, SCHEMA, SchemaState};
+use scaleprof_workload::{OltpWorkloadKind, Script};
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+
+/// Statements at the same time while the tables are filled.
+const FILL_THREADS: u32 = 4;
+
+/// A server that is ready for its first rung.
+#[derive(Debug)]
+pub(crate) struct Ready {
+    pub(crate) target: Target,
+    pub(crate) placement: Placement,
+    /// How to get the same server on untouched data again; for our own servers only.
+    pub(crate) source: Option<Source>,
+    /// What the reader should know.
+    pub(crate) warnings: Vec<String>,
+}
+
+/// What a private server is started from.
+#[derive(Debug)]
+pub(crate) struct Source {
+    builder: SandboxBuilder,
+    prepared: PreparedData,
+    cache: Cache,
+    key: DataKey,
+}
+
+impl Source {
+    /// A server on a fresh copy of the prepared data.
+    pub(crate) fn start(&self) -> Result<Sandbox, RunError> {
+        Ok(self.builder.clone().start_from(&self.prepared)?)
+    }
+
+    /// Removes the prepared data.
+    pub(crate) fn forget(self) -> Result<(), RunError> {
+        drop(self.prepared);
+        Ok(self.cache.remove(&self.key)?)
+    }
+}
+
+/// Starts or finds the server and fills its tables.
+pub(crate) fn prepare(options: &RunOptions, stop: &AtomicBool, progress: &mut dyn Progress) -> Result<Ready, RunError> {
+    match &options.server {
+        ServerChoice::Private {
+            path,
+            settings,
+            cpus_server,
+            cpus_client,
+            work_folder,
+            use_cache,
+        } => {
+            let placement = Placement::on_this_machine(cpus_server.clone(), cpus_client.clone())?;
+            let builder = builder(options, path.as_deref(), settings, work_folder.as_deref(), &placement)?;
+            private(&options.load, builder, placement, *use_cache, stop, progress)
+        }
+        ServerChoice::Attached(attach) => attached(&options.load, attach, stop, progress),
+    }
+}
+
+struct Parts {
+    builder: SandboxBuilder,
+    work: WorkFolder,
+    key: DataKey,
+}
+
+fn builder(
+    options: &RunOptions,
+    path: Option<&Path>,
+    settings: &ServerSettings,
+    work_folder: Option<&Path>,
+    placement: &Placement,
+) -> Result<Parts, RunError> {
+    let installation = match path {
+        Some(path) => Installation::at(path)?,
+        None => Installation::distribution()?,
+    };
+    let most = options.connections.iter().max().copied().unwrap_or(1);
+    let settings = Settings::new(ServerSettings {
+        // The control connections come on top; the settings add a margin.
+        connections: most + options.load.idle_connections,
+        dataset: Some(options.load.data_bytes()).filter(|&bytes| bytes > 0),
+        ..settings.clone()
+    })?;
+    let work = WorkFolder::open(work_folder.map_or_else(WorkFolder::default_path, Path::to_path_buf).as_path())?;
+    let key = DataKey::new(&installation, &settings, options.load.data_description())?;
+    let builder = SandboxBuilder::new(installation, settings, work.clone())
+        .placement(placement.clone())
+        .janitor(Janitor::spawn()?);
+    Ok(Parts { builder, work, key })
+}
+
+fn private(
+    load: &LoadOptions,
+    parts: Parts,
+    placement: Placement,
+    use_cache: bool,
+    stop: &AtomicBool,
+    progress: &mut dyn Progress,
+) -> Result<Ready, RunError> {
+    let Parts { builder, work, key } = parts;
+    let cache = Cache::open(&work)?;
+    if !use_cache {
+        cache.remove(&key)?;
+    }
+    let prepared = match cache.get(&key)? {
+        Some(prepared) => prepared,
+        None => {
+            progress.stage("making a data folder");
+            let sandbox = builder.clone().start_fresh()?;
+            sandbox.check_space_for(load.data_bytes())?;
+            let target = Target::Private(Box::new(sandbox));
+            make_tables(&target, load, stop, progress)?;
+            progress.stage("shutting the server down to keep its data");
+            let Target::Private(sandbox) = target else {
+                unreachable!("made four lines above")
+            };
+            sandbox.into_prepared(&cache, &key)?
+        }
+    };
+    progress.stage("starting the server");
+    let source = Source {
+        builder,
+        prepared,
+        cache,
+        key,
+    };
+    let target = Target::Private(Box::new(source.start()?));
+    Ok(Ready {
+        warnings: warm(&target, load, progress)?,
+        target,
+        placement,
+        source: Some(source),
+    })
+}
+
+fn attached(
+    load: &LoadOptions,
+    attach: &Attach,
+    stop: &AtomicBool,
+    progress: &mut dyn Progress,
+) -> Result<Ready, RunError> {
+    let target = Target::Attached(attach.clone());
+    let all = CpuSet::allowed()?;
+    let placement = Placement::on_this_machine(Some(all.clone()), Some(all))?;
+    let mut client = target.connect()?;
+    let wanted = load.data_description();
+    match schema::state(&mut client)? {
+        SchemaState::Filled(found) if found == wanted && !load.needs_fresh_data() => {}
+        _ => make_tables(&target, load, stop, progress)?,
+    }
+    Ok(Ready {
+        warnings: warm(&target, load, progress)?,
+        target,
+        placement,
+        source: None,
+    })
+}
+
+/// Makes and fills the tables in the load's schema and runs the script's setup.
+pub(crate) fn make_tables(
+    target: &Target,
+    load: &LoadOptions,
+    stop: &AtomicBool,
+    progress: &mut dyn Progress,
+) -> Result<(), RunError> {
+    let mut client = target.connect()?;
+    let tables = load.with_tables().then_some(&load.oltp);
+    schema::create(&mut client, tables, &load.data_description())?;
+    if tables.is_some() {
+        progress.stage("filling the tables");
+        let plan = FillPlan {
+            endpoint: target.endpoint().clone(),
+            credentials: target.credentials(),
+            options: load.oltp.clone(),
+            kind: match load.workload {
+                WorkloadChoice::Oltp(kind) => kind,
+                WorkloadChoice::Script { .. } => OltpWorkloadKind::ReadWrite,
+            },
+            seed: load.seed,
+            threads: FILL_THREADS,
+        };
+        schema::fill(&plan, stop, &mut |done| progress.filling(done))?;
+    }
+    Ok(())
+}
+
+/// Reads the tables into memory, runs the script's setup, and says what would disturb the measurement.
+pub(crate) fn warm(
+    target: &Target,
+    load: &LoadOptions,
+    progress: &mut dyn Progress,
+) -> Result<Vec<String>, RunError> {
+    let mut client = target.connect()?;
+    let mut warnings = Vec::new();
+    if load.with_tables() {
+        progress.stage("reading the tables into memory");
+        for table in 1..=load.oltp.tables {
+            schema::warm(&mut client, &load.oltp, table)?;
+        }
+        warnings.extend(too_large(&mut client)?);
+    }
+    if let WorkloadChoice::Script { setup: Some(setup), .. } = &load.workload {
+        progress.stage("running the script's setup");
+        run_setup(target, setup)?;
+    }
+    Ok(warnings)
+}
+
+/// A warning when the data do not fit into the buffer pool.
+fn too_large(client: &mut Client) -> Result<Option<String>, RunError> {
+    let data = schema::data_bytes(client)?;
+    let pool: Option<u64> = client
+        .query_value("SELECT @@innodb_buffer_pool_size")
+        .map_err(wire("asking for the size of the buffer pool"))?
+        .and_then(|text| text.parse().ok());
+    Ok(match (data, pool) {
+        (Some(data), Some(pool)) if data > pool => Some(format!(
+            "the tables ({} MiB) are larger than the buffer pool ({} MiB): pages are read from disk all the time",
+            data >> 20,
+            pool >> 20
+        )),
+        _ => None,
+    })
+}
+
+fn run_setup(target: &Target, setup: &str) -> Result<(), RunError> {
+    let credentials = target.credentials().in_database(SCHEMA);
+    let mut client =
+        Client::connect(target.endpoint(), &credentials).map_err(wire("connecting to run the script's setup"))?;
+    for statement in Script::split(setup)? {
+        client.execute(statement).map_err(wire("running the script's setup"))?;
+    }
+    client.quit();
+    Ok(())
+}

@@ -1,0 +1,48 @@
+//! Telling whoever watches how far a run is.
+
+use scaleprof_workload::schema::FillProgress;
+
+/// A visit that is about to begin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct VisitStart {
+    /// Its number, from 0.
+    pub visit: u32,
+    /// Visits in all, as far as is known now.
+    pub of: u32,
+    /// Connections of the rung.
+    pub connections: u32,
+    /// Which repeat, from 0.
+    pub repeat: u32,
+    /// Seconds it takes.
+    pub seconds: u32,
+}
+
+/// A visit that is over.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct VisitDone {
+    /// Connections of the rung.
+    pub connections: u32,
+    /// Transactions per second over the whole visit, warm-up included.
+    pub throughput: f64,
+}
+
+/// Hears how far a run is. All methods do nothing unless they are written.
+#[allow(unused_variables)]
+pub trait Progress {
+    /// Something takes its time; in words such as "starting the server".
+    fn stage(&mut self, what: &str) {}
+    /// The tables are being filled.
+    fn filling(&mut self, progress: FillProgress) {}
+    /// A visit begins.
+    fn visit_begins(&mut self, start: VisitStart) {}
+    /// Its connections are being opened.
+    fn connecting(&mut self, open: u32, wanted: u32) {}
+    /// A second of it is over, with so many transactions and such a 99th percentile (nanoseconds).
+    fn second(&mut self, second: u32, transactions: u64, p99_ns: u64) {}
+    /// It is over.
+    fn visit_done(&mut self, done: VisitDone) {}
+    /// Rungs were added around the peak and the fall-over.
+    fn refined(&mut self, rungs: &[u32]) {}
+    /// Something that the reader of the figures should know.
+    fn warning(&mut self, text: &str) {}
+}

@@ -1,0 +1,323 @@
+//! A whole run.
+
+use crate::error::RunError;
+use crate::ladder::shuffled_visits;
+use crate::manifest;
+use crate::options::{LoadOptions, RunOptions, ServerChoice, WorkloadChoice};
+use crate::prepare::{Ready, make_tables, prepare, warm};
+use crate::privacy::public_settings;
+use crate::progress::{Progress, VisitStart};
+use crate::target::Target;
+use crate::visit::{VisitContext, VisitEnd, VisitNumber};
+use scaleprof_analysis::refine::{Seen, next_rungs};
+use scaleprof_analysis::summarise;
+use scaleprof_bundle::{Bundle, BundleWriter, Manifest, Missing, RunState, Summary};
+use scaleprof_probe::{Sampler, SamplerOptions};
+use scaleprof_workload::{OltpWorkload, Program, Script, raise_open_file_limit};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Rungs that refinement may add.
+const REFINEMENTS: usize = 4;
+/// Visits in a row that may fail before the run is given up.
+const FAILURES_IN_A_ROW: u32 = 3;
+/// Reads of pages from disk per visit from which the data count as not in memory.
+const DISK_READS: f64 = 1000.0;
+
+/// What a run left.
+#[derive(Debug)]
+pub struct RunResult {
+    /// The bundle, read back.
+    pub bundle: Bundle,
+    /// What it comes to.
+    pub summary: Summary,
+    /// Why it ended before its time; what was measured until then is in the bundle all the same.
+    pub problem: Option<RunError>,
+}
+
+/// Carries out a run. `stop` ends it early; what was measured is kept.
+///
+/// # Errors
+/// The run could not begin. Once there is a bundle, an error is in [`RunResult::problem`] instead.
+pub fn run(options: &RunOptions, stop: &Arc<AtomicBool>, progress: &mut dyn Progress) -> Result<RunResult, RunError> {
+    // Everything that can be wrong with the options comes before anything is started.
+    let program = Arc::new(program(&options.load)?);
+    let most = options.connections.iter().max().copied().unwrap_or(1) + options.load.idle_connections;
+    raise_open_file_limit(most).map_err(|limit| RunError::OpenFiles { wanted: most, limit })?;
+    let bundle = BundleWriter::create(&options.output)?;
+
+    let prepared = prepare(options, stop, progress);
+    let mut ready = match prepared {
+        Ok(ready) => ready,
+        Err(error) => {
+            // Nothing was measured: an empty bundle would only be in the way. It goes only if it is empty.
+            let _ = std::fs::remove_dir(bundle.path());
+            return Err(match stop.load(Ordering::Relaxed) {
+                true => RunError::Stopped,
+                false => error,
+            });
+        }
+    };
+    let variables = ready.target.variables()?;
+    let mut manifest = manifest::begin(options, &ready.target, &ready.placement, &variables);
+    for warning in std::mem::take(&mut ready.warnings) {
+        progress.warning(&warning);
+        manifest.warnings.push(warning);
+    }
+    bundle.write_settings(&public_settings(&variables))?;
+    bundle.write_manifest(&manifest)?;
+
+    let mut climb = Climb {
+        options,
+        context: VisitContext {
+            load: &options.load,
+            program,
+            threads: options.load.threads.unwrap_or_else(|| default_threads(&ready)),
+            client_cpus: ready.placement.client.iter().map(|cpu| cpu as usize).collect(),
+            seconds: options.seconds,
+            bundle: &bundle,
+            stop,
+        },
+        throughput: BTreeMap::new(),
+        missing: BTreeMap::new(),
+        next_visit: 0,
+        failures: 0,
+    };
+    let problem = climb.climb(&mut ready, &mut manifest, progress).err();
+    manifest.missing = std::mem::take(&mut climb.missing)
+        .into_iter()
+        .map(|(figure, reason)| Missing { figure, reason })
+        .collect();
+    finish(&bundle, &mut manifest, &ready, problem.as_ref())?;
+    leave(ready, options, progress);
+
+    let written = Bundle::open(bundle.path())?;
+    let summary = summarise(&written);
+    bundle.write_summary(&summary)?;
+    Ok(RunResult {
+        bundle: written,
+        summary,
+        problem,
+    })
+}
+
+/// Notes how the run ended and keeps the server's error log beside the bundle: it may hold names, so it is no part
+/// of what is given to others.
+fn finish(
+    bundle: &BundleWriter,
+    manifest: &mut Manifest,
+    ready: &Ready,
+    problem: Option<&RunError>,
+) -> Result<(), RunError> {
+    manifest.ended_at = Some(manifest::timestamp());
+    manifest.problem = problem.map(RunError::for_bundle);
+    manifest.state = match problem {
+        None => RunState::Complete,
+        Some(RunError::Stopped) => RunState::Interrupted,
+        Some(_) => RunState::Failed,
+    };
+    if let Target::Private(sandbox) = &ready.target {
+        // A full disk must not keep the manifest from being written.
+        let _ = sandbox.keep_error_log(&error_log_beside(bundle.path()));
+    }
+    Ok(bundle.write_manifest(manifest)?)
+}
+
+/// Where the server's error log of a bundle is kept.
+fn error_log_beside(bundle: &std::path::Path) -> PathBuf {
+    let mut name = bundle.file_name().unwrap_or_default().to_owned();
+    name.push("-server.log");
+    bundle.with_file_name(name)
+}
+
+/// Stops our server; drops our schema from somebody else's where that was asked for.
+fn leave(ready: Ready, options: &RunOptions, progress: &mut dyn Progress) {
+    match ready.target {
+        Target::Private(sandbox) => {
+            sandbox.stop_hard();
+        }
+        Target::Attached(attach) if attach.drop_schema => {
+            let target = Target::Attached(attach);
+            let dropped = target
+                .connect()
+                .and_then(|mut client| Ok(scaleprof_workload::schema::drop_ours(&mut client)?));
+            if let Err(error) = dropped {
+                progress.warning(&format!("the load's schema was left behind: {error}"));
+            }
+        }
+        Target::Attached(_) => {}
+    }
+    if let ServerChoice::Private { use_cache: false, .. } = &options.server
+        && let Some(source) = ready.source
+        && let Err(error) = source.forget()
+    {
+        progress.warning(&format!("the prepared data were left behind: {error}"));
+    }
+}
+
+fn program(load: &LoadOptions) -> Result<Program, RunError> {
+    Ok(match &load.workload {
+        WorkloadChoice::Oltp(kind) => Program::Oltp(OltpWorkload::new(*kind, load.oltp.clone())?),
+        WorkloadChoice::Script { text, repetition, .. } => Program::Script(Script::parse(text, *repetition)?),
+    })
+}
+
+/// One thread of the client for eight of its CPUs, at most four: a thread serves over 100 000 statements a second.
+fn default_threads(ready: &Ready) -> u32 {
+    (ready.placement.client.len() as u32 / 8).clamp(1, 4)
+}
+
+/// Going through the visits.
+struct Climb<'a> {
+    options: &'a RunOptions,
+    context: VisitContext<'a>,
+    /// Throughput of every visit, by connections.
+    throughput: BTreeMap<u32, Vec<f64>>,
+    missing: BTreeMap<String, String>,
+    next_visit: u32,
+    failures: u32,
+}
+
+impl Climb<'_> {
+    fn climb(&mut self, ready: &mut Ready, manifest: &mut Manifest, progress: &mut dyn Progress) -> Result<(), RunError> {
+        let mut sampler = self.sampler(&ready.target, progress);
+        let planned = shuffled_visits(&self.options.connections, self.options.repeats, self.options.load.seed);
+        self.visits(&planned, ready, manifest, &mut sampler, progress)?;
+        let mut budget = if self.options.refine { REFINEMENTS } else { 0 };
+        while budget > 0 {
+            let rungs = next_rungs(&self.seen(), budget);
+            if rungs.is_empty() {
+                break;
+            }
+            budget -= rungs.len().min(budget);
+            progress.refined(&rungs);
+            manifest.ladder.refined.extend(&rungs);
+            self.context.bundle.write_manifest(manifest)?;
+            let seed = self.options.load.seed ^ u64::from(self.next_visit);
+            let more = shuffled_visits(&rungs, self.options.repeats, seed);
+            self.visits(&more, ready, manifest, &mut sampler, progress)?;
+        }
+        Ok(())
+    }
+
+    fn seen(&self) -> Vec<Seen> {
+        self.throughput
+            .iter()
+            .map(|(&connections, visits)| Seen {
+                connections,
+                throughput: visits.iter().sum::<f64>() / visits.len() as f64,
+            })
+            .collect()
+    }
+
+    fn visits(
+        &mut self,
+        planned: &[(u32, u32)],
+        ready: &mut Ready,
+        manifest: &mut Manifest,
+        sampler: &mut Option<Sampler>,
+        progress: &mut dyn Progress,
+    ) -> Result<(), RunError> {
+        let of = self.next_visit + planned.len() as u32;
+        for &(connections, repeat) in planned {
+            if self.context.stop.load(Ordering::Relaxed) {
+                return Err(RunError::Stopped);
+            }
+            if self.context.load.needs_fresh_data() && self.next_visit > 0 {
+                self.refresh(ready, sampler, progress)?;
+            }
+            let number = VisitNumber {
+                visit: self.next_visit,
+                connections,
+                repeat,
+            };
+            progress.visit_begins(VisitStart {
+                visit: number.visit,
+                of,
+                connections,
+                repeat,
+                seconds: self.options.seconds,
+            });
+            self.next_visit += 1;
+            let end = self.context.run(&mut ready.target, sampler.as_mut(), number, progress)?;
+            self.judge(end, connections, manifest, progress)?;
+        }
+        Ok(())
+    }
+
+    /// What follows from how a visit ended.
+    fn judge(
+        &mut self,
+        end: VisitEnd,
+        connections: u32,
+        manifest: &mut Manifest,
+        progress: &mut dyn Progress,
+    ) -> Result<(), RunError> {
+        self.missing.extend(end.missing);
+        if let Some(reads) = end.disk_page_reads.filter(|&reads| reads > DISK_READS) {
+            let warning = format!("{reads:.0} pages were read from disk in a visit with {connections} connections: the data were not all in memory");
+            progress.warning(&warning);
+            manifest.warnings.push(warning);
+        }
+        let Some(problem) = end.problem else {
+            self.failures = 0;
+            self.throughput.entry(connections).or_default().push(end.throughput);
+            return Ok(());
+        };
+        self.failures += 1;
+        let is_final = !matches!(problem, RunError::Load { .. } | RunError::StoodStill { .. });
+        if is_final || self.failures >= FAILURES_IN_A_ROW {
+            return Err(problem);
+        }
+        progress.warning(&problem.to_string());
+        manifest.warnings.push(problem.for_bundle());
+        Ok(())
+    }
+
+    /// The same server on untouched data, for workloads that use their tables up.
+    fn refresh(
+        &mut self,
+        ready: &mut Ready,
+        sampler: &mut Option<Sampler>,
+        progress: &mut dyn Progress,
+    ) -> Result<(), RunError> {
+        *sampler = None;
+        match &ready.source {
+            Some(source) => {
+                progress.stage("starting the server on fresh data");
+                ready.target = Target::Private(Box::new(source.start()?));
+            }
+            None => make_tables(&ready.target, self.context.load, self.context.stop, progress)?,
+        }
+        warm(&ready.target, self.context.load, progress)?;
+        *sampler = self.sampler(&ready.target, progress);
+        Ok(())
+    }
+
+    fn sampler(&mut self, target: &Target, progress: &mut dyn Progress) -> Option<Sampler> {
+        let Some(pid) = target.pid() else {
+            let reason = "the server does not run on this machine, or not where we can see it".to_owned();
+            self.missing.insert("server.*".to_owned(), reason);
+            return None;
+        };
+        let options = SamplerOptions {
+            data_directory: match target {
+                Target::Private(sandbox) => Some(sandbox.data()),
+                Target::Attached(_) => None,
+            },
+            // A server that is not ours stays in the cgroup that its owner put it into.
+            leave_cgroup: matches!(target, Target::Attached(_)),
+            ..SamplerOptions::default()
+        };
+        match Sampler::start(pid, options) {
+            Ok(sampler) => Some(sampler),
+            Err(error) => {
+                progress.warning(&format!("nothing of the server's CPU time can be measured: {error}"));
+                self.missing.insert("server.*".to_owned(), error.to_string());
+                None
+            }
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! The server that a run measures: one of our own, or one that runs already.
+
+use crate::error::RunError;
+use scaleprof_server::Sandbox;
+use scaleprof_server::variables;
+use scaleprof_wire::{Client, Credentials, Endpoint};
+use std::collections::BTreeMap;
+
+/// A server that runs already.
+#[derive(Debug, Clone)]
+pub struct Attach {
+    /// Where it listens.
+    pub endpoint: Endpoint,
+    /// Our account.
+    pub credentials: Credentials,
+    /// Whether the user agreed to make the load's schema and to load the server.
+    pub may_load: bool,
+    /// Whether to drop the schema at the end.
+    pub drop_schema: bool,
+}
+
+/// The server of a run.
+#[derive(Debug)]
+pub(crate) enum Target {
+    /// Ours: gone with us.
+    Private(Box<Sandbox>),
+    /// Somebody's: left running.
+    Attached(Attach),
+}
+
+impl Target {
+    pub(crate) fn endpoint(&self) -> &Endpoint {
+        match self {
+            Target::Private(sandbox) => sandbox.endpoint(),
+            Target::Attached(attach) => &attach.endpoint,
+        }
+    }
+
+    pub(crate) fn credentials(&self) -> Credentials {
+        match self {
+            Target::Private(sandbox) => sandbox.credentials(),
+            Target::Attached(attach) => attach.credentials.clone(),
+        }
+    }
+
+    pub(crate) fn connect(&self) -> Result<Client, RunError> {
+        Client::connect(self.endpoint(), &self.credentials()).map_err(wire("connecting to the server under test"))
+    }
+
+    /// The server's process id, where it runs on this machine.
+    pub(crate) fn pid(&self) -> Option<u32> {
+        match self {
+            Target::Private(sandbox) => Some(sandbox.pid()),
+            Target::Attached(attach) => match &attach.endpoint {
+                Endpoint::Unix(path) => peer_of(path),
+                Endpoint::Tcp { .. } => None,
+            },
+        }
+    }
+
+    pub(crate) fn variables(&self) -> Result<BTreeMap<String, String>, RunError> {
+        Ok(variables::global_variables(&mut self.connect()?)?)
+    }
+
+    /// Whether the server died, and how, in words for a person.
+    pub(crate) fn death(&mut self) -> Option<String> {
+        match self {
+            Target::Private(sandbox) => sandbox.watch().map(|death| death.to_string()),
+            Target::Attached(_) => None,
+        }
+    }
+
+    /// Bytes free on the server's disk, where we know it.
+    pub(crate) fn free_space(&self) -> Option<u64> {
+        match self {
+            Target::Private(sandbox) => sandbox.free_space().ok(),
+            Target::Attached(_) => None,
+        }
+    }
+}
+
+pub(crate) fn wire(doing: &'static str) -> impl FnOnce(scaleprof_wire::Error) -> RunError {
+    move |source| RunError::Wire { doing, source }
+}
+
+/// The process at the other end of a Unix socket.
+fn peer_of(path: &std::path::Path) -> Option<u32> {
+    let stream = std::os::unix::net::UnixStream::connect(path).ok()?;
+    let peer = rustix::net::sockopt::socket_peercred(&stream).ok()?;
+    u32::try_from(peer.pid.as_raw_nonzero().get()).ok()
+}

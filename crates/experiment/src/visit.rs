@@ -1,0 +1,223 @@
+//! One visit of a rung: the load, the counters, and the rows that come of it.
+
+use crate::error::RunError;
+use crate::observe::VisitObserver;
+use crate::options::LoadOptions;
+use crate::progress::{Progress, VisitDone};
+use crate::status::{Status, transaction_counter};
+use crate::target::Target;
+use scaleprof_bundle::{BundleWriter, CounterRow, RungRow};
+use scaleprof_probe::Sampler;
+use scaleprof_workload::schema::SCHEMA;
+use scaleprof_workload::{LoadError, LoadOutcome, LoadPlan, LoopKind, Program, drive};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// What is the same for all visits of a run.
+pub(crate) struct VisitContext<'a> {
+    pub(crate) load: &'a LoadOptions,
+    pub(crate) program: Arc<Program>,
+    pub(crate) threads: u32,
+    pub(crate) client_cpus: Vec<usize>,
+    pub(crate) seconds: u32,
+    pub(crate) bundle: &'a BundleWriter,
+    pub(crate) stop: &'a Arc<AtomicBool>,
+}
+
+/// Which visit.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct VisitNumber {
+    pub(crate) visit: u32,
+    pub(crate) connections: u32,
+    pub(crate) repeat: u32,
+}
+
+/// What is left to say of a visit after its rows were written.
+pub(crate) struct VisitEnd {
+    /// Why it was not complete.
+    pub(crate) problem: Option<RunError>,
+    /// Figures that could not be counted, with the reasons.
+    pub(crate) missing: Vec<(String, String)>,
+    /// Reads of data pages from disk during the visit, as the server counts them.
+    pub(crate) disk_page_reads: Option<f64>,
+    /// Transactions per second over the whole visit.
+    pub(crate) throughput: f64,
+}
+
+impl VisitContext<'_> {
+    /// Runs one visit and writes its rows, whatever came of it.
+    pub(crate) fn run(
+        &self,
+        target: &mut Target,
+        sampler: Option<&mut Sampler>,
+        number: VisitNumber,
+        progress: &mut dyn Progress,
+    ) -> Result<VisitEnd, RunError> {
+        let VisitNumber { visit, connections, repeat } = number;
+        let plan = self.plan(target, number);
+        // Kept for the whole visit: opening it under load would wait behind the load.
+        let mut control = target.connect()?;
+        let before = Status::read(&mut control)?;
+
+        // Set by the user's ^C (through `forward`) or by the observer when the server stands still.
+        let give_up = Arc::new(AtomicBool::new(self.stop.load(Ordering::Relaxed)));
+        let mut observer = VisitObserver::new((visit as i32, self.seconds), &self.program, progress, sampler, &give_up);
+        let result = self.drive_until_stopped(&plan, &give_up, &mut observer);
+        let after = match &result {
+            Ok(_) => Status::read(&mut control).ok(),
+            Err(_) => None,
+        };
+
+        let (mut counters, missing) = observer.counter_rows();
+        let mut whole_visit = |counter: String, value: f64| {
+            counters.push(CounterRow {
+                visit: visit as i32,
+                second: None,
+                counter,
+                value,
+                counted_share: None,
+            });
+        };
+        let mut disk_page_reads = None;
+        if let (Some(after), Ok(outcome)) = (&after, &result) {
+            for (name, change) in after.since(&before) {
+                whole_visit(format!("status.{name}"), change);
+            }
+            if let Some(count) = self.transactions_by_status(&before, after, outcome) {
+                whole_visit("server.transactions_by_status".to_owned(), count);
+            }
+            let reads = |status: &Status| status.get("innodb_buffer_pool_reads");
+            disk_page_reads = reads(after).zip(reads(&before)).map(|(a, b)| a - b);
+        }
+
+        let stood_still = observer.stood_still();
+        let connect_seconds = result.as_ref().map_or(0.0, |outcome| outcome.connect_seconds);
+        let problem = result.err().map(|source| self.problem(source, target, connections, stood_still));
+        let rung = RungRow {
+            visit: visit as i32,
+            connections: connections as i32,
+            idle_connections: self.load.idle_connections as i32,
+            repeat: repeat as i32,
+            offered_rate: match self.load.loop_kind {
+                LoopKind::Closed => None,
+                LoopKind::Open { rate, .. } => Some(rate),
+            },
+            started_at: observer.started_at,
+            connect_seconds,
+            outcome: outcome_word(problem.as_ref()).to_owned(),
+            client_lag_p99_us: observer.lag_p99_us(),
+            client_threads: plan.threads as i32,
+            client_resident_bytes: resident_bytes(),
+        };
+        let errors = observer.error_rows();
+        self.bundle
+            .write_visit(visit as i32, &rung, &observer.seconds, &counters, &observer.latency, &errors)?;
+        let transactions: i64 = observer.seconds.iter().map(|s| s.transactions).sum();
+        let length = observer.seconds.len().max(1) as f64;
+        let throughput = transactions as f64 / length;
+        progress.visit_done(VisitDone { connections, throughput });
+        Ok(VisitEnd {
+            problem,
+            missing,
+            disk_page_reads,
+            throughput,
+        })
+    }
+
+    fn plan(&self, target: &Target, number: VisitNumber) -> LoadPlan {
+        LoadPlan {
+            endpoint: target.endpoint().clone(),
+            credentials: target.credentials().in_database(SCHEMA),
+            program: self.program.clone(),
+            connections: number.connections,
+            idle_connections: self.load.idle_connections,
+            seconds: self.seconds,
+            loop_kind: self.load.loop_kind,
+            threads: self.threads.min(number.connections),
+            cpus: self.client_cpus.clone(),
+            // Every visit draws other rows; the same seed repeats the whole run.
+            seed: self.load.seed.wrapping_add(u64::from(number.visit) << 32),
+            transport: self.load.transport,
+            session_statements: self
+                .load
+                .isolation
+                .iter()
+                .map(|level| format!("SET SESSION TRANSACTION ISOLATION LEVEL {level}"))
+                .collect(),
+        }
+    }
+
+    /// The server's own count of the transactions in the recorded seconds: what it counted, less those that ended
+    /// after the last second.
+    fn transactions_by_status(&self, before: &Status, after: &Status, outcome: &LoadOutcome) -> Option<f64> {
+        let (counter, per_transaction) = transaction_counter(self.load)?;
+        let counted = (after.get(counter)? - before.get(counter)?) / per_transaction;
+        Some(counted - outcome.late_transactions as f64)
+    }
+
+    /// Runs the load; the user's stop is passed on to it.
+    fn drive_until_stopped(
+        &self,
+        plan: &LoadPlan,
+        give_up: &Arc<AtomicBool>,
+        observer: &mut VisitObserver<'_>,
+    ) -> Result<LoadOutcome, LoadError> {
+        let over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !over.load(Ordering::Relaxed) {
+                    if self.stop.load(Ordering::Relaxed) {
+                        give_up.store(true, Ordering::Relaxed);
+                    }
+                    std::thread::sleep(Duration::from_millis(50));
+                }
+            });
+            let result = drive(plan, give_up, observer);
+            over.store(true, Ordering::Relaxed);
+            result
+        })
+    }
+
+    /// What is behind the load's error.
+    fn problem(&self, error: LoadError, target: &mut Target, connections: u32, stood_still: bool) -> RunError {
+        const LITTLE_MIB: u64 = 256;
+        if self.stop.load(Ordering::Relaxed) {
+            return RunError::Stopped;
+        }
+        if matches!(error, LoadError::Lost(_) | LoadError::Open { .. }) {
+            // The connections break a moment before the process can be reaped.
+            for _ in 0..20 {
+                if let Some(death) = target.death() {
+                    return RunError::ServerDied { connections, death };
+                }
+                std::thread::sleep(Duration::from_millis(100));
+            }
+        }
+        if stood_still {
+            let free_mib = target.free_space().unwrap_or(u64::MAX) >> 20;
+            let seconds = crate::observe::STANDSTILL_SECONDS;
+            return match free_mib < LITTLE_MIB {
+                true => RunError::DiskFull { seconds, free_mib },
+                false => RunError::StoodStill { seconds, connections },
+            };
+        }
+        RunError::Load { connections, source: error }
+    }
+}
+
+fn outcome_word(problem: Option<&RunError>) -> &'static str {
+    match problem {
+        None => "complete",
+        Some(RunError::Stopped) => "interrupted",
+        Some(RunError::ServerDied { .. }) => "server_died",
+        Some(_) => "failed",
+    }
+}
+
+/// Memory of this process, bytes.
+fn resident_bytes() -> Option<i64> {
+    let statm = std::fs::read_to_string("/proc/self/statm").ok()?;
+    let pages: i64 = statm.split_whitespace().nth(1)?.parse().ok()?;
+    Some(pages * i64::try_from(rustix::param::page_size()).ok()?)
+}

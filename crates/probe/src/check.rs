@@ -1,0 +1,373 @@
+//! What this machine and this server allow, and the command that mends each lack.
+
+use std::path::Path;
+use std::time::Duration;
+
+use crate::check_limits::{self, Wanted};
+use crate::machine::{self, MachineFacts};
+use crate::{check_bpf, check_symbols, cpu_counters, cpu_facts, machine_counters};
+
+/// How good it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Status {
+    /// As it should be.
+    Ok,
+    /// Works, but figures may be disturbed or incomplete.
+    Warn,
+    /// Something cannot be measured or run.
+    Lack,
+}
+
+/// One thing that was looked at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CheckItem {
+    /// What was looked at, such as `hardware counters`.
+    pub topic: &'static str,
+    /// How good it is.
+    pub status: Status,
+    /// What was found.
+    pub what: String,
+    /// The command that mends it; always there for a lack.
+    pub mend: Option<String>,
+}
+
+impl CheckItem {
+    pub(crate) fn new(topic: &'static str, status: Status, what: impl Into<String>, mend: Option<String>) -> Self {
+        Self {
+            topic,
+            status,
+            what: what.into(),
+            mend,
+        }
+    }
+
+    pub(crate) fn ok(topic: &'static str, what: impl Into<String>) -> Self {
+        Self::new(topic, Status::Ok, what, None)
+    }
+
+    pub(crate) fn warn(topic: &'static str, what: impl Into<String>, mend: impl Into<String>) -> Self {
+        Self::new(topic, Status::Warn, what, Some(mend.into()))
+    }
+
+    pub(crate) fn lack(topic: &'static str, what: impl Into<String>, mend: impl Into<String>) -> Self {
+        Self::new(topic, Status::Lack, what, Some(mend.into()))
+    }
+}
+
+/// Looks at everything. It takes a good second, in which it measures how much time the hypervisor steals.
+///
+/// `want_connections` is the largest number of connections of the run that is planned.
+pub fn check(server_binary: Option<&Path>, want_connections: u32) -> Vec<CheckItem> {
+    let facts = MachineFacts::read();
+    let mut items = vec![
+        kernel(facts.kernel_release.as_deref()),
+        paranoid(),
+        hardware(&facts),
+        bpf(),
+        types(),
+    ];
+    if let Some(binary) = server_binary {
+        let symbols = check_symbols::symbol_facts(binary);
+        let package = check_symbols::package_of(binary);
+        let distribution = facts.distribution_id.as_deref();
+        items.extend(check_symbols::symbol_items(
+            binary,
+            &symbols,
+            distribution,
+            package.as_deref(),
+        ));
+    }
+    let wanted = Wanted {
+        connections: u64::from(want_connections),
+        cpus: facts.cpus.unwrap_or(1) as u64,
+    };
+    items.extend(check_limits::limit_items(
+        &facts,
+        &check_limits::cgroup_limits(),
+        wanted,
+    ));
+    items.extend(machine_items(&facts));
+    items.push(io_uring());
+    items.push(steal());
+    items
+}
+
+fn kernel(release: Option<&str>) -> CheckItem {
+    const TOPIC: &str = "kernel";
+    let release = release.unwrap_or("unknown");
+    match cpu_facts::kernel_version(release) {
+        Some(version) if version >= (5, 15) => CheckItem::ok(TOPIC, release),
+        _ => CheckItem::lack(
+            TOPIC,
+            format!("Linux {release}: the full probe needs 5.15 or newer"),
+            "install a newer kernel and reboot; on Debian 11: apt-get install -t bullseye-backports linux-image-amd64",
+        ),
+    }
+}
+
+fn paranoid() -> CheckItem {
+    const TOPIC: &str = "perf events";
+    let setting = crate::perf_event::paranoid();
+    let root = rustix::process::geteuid().is_root();
+    match setting.parse::<i32>() {
+        Ok(level) if level <= 0 => CheckItem::ok(TOPIC, format!("kernel.perf_event_paranoid is {level}")),
+        Ok(level) if root => CheckItem::ok(
+            TOPIC,
+            format!("kernel.perf_event_paranoid is {level}, which does not bind root"),
+        ),
+        Ok(level) => CheckItem::lack(
+            TOPIC,
+            format!("kernel.perf_event_paranoid is {level}: nothing of the whole machine can be counted"),
+            "sudo sysctl -w kernel.perf_event_paranoid=-1",
+        ),
+        Err(_) => CheckItem::lack(
+            TOPIC,
+            "this kernel has no perf events",
+            "use a kernel with CONFIG_PERF_EVENTS=y",
+        ),
+    }
+}
+
+fn hardware(facts: &MachineFacts) -> CheckItem {
+    const TOPIC: &str = "hardware counters";
+    match cpu_counters::probe_hardware() {
+        Ok(usable) if usable.missing.is_empty() => CheckItem::ok(
+            TOPIC,
+            "cycles, instructions, cache references and misses, branch misses count",
+        ),
+        Ok(usable) => {
+            let lacking: Vec<&str> = usable.missing.iter().map(|missing| missing.figure).collect();
+            let what = format!("cycles and instructions count; these do not: {}", lacking.join(", "));
+            CheckItem::warn(
+                TOPIC,
+                what,
+                "perf stat -e cache-references,cache-misses,branch-misses true",
+            )
+        }
+        Err(reason) => {
+            let mend = match &facts.hypervisor {
+                Some(name) => format!(
+                    "give this machine ({name}) a PMU in its settings (for QEMU: -cpu host,pmu=on), or use bare metal; \
+                     until then the iron law uses CPU seconds per transaction"
+                ),
+                None => "sudo sysctl -w kernel.perf_event_paranoid=-1, then: perf stat -e cycles true".to_owned(),
+            };
+            CheckItem::lack(TOPIC, reason, mend)
+        }
+    }
+}
+
+fn bpf() -> CheckItem {
+    const TOPIC: &str = "BPF";
+    match check_bpf::try_load() {
+        Ok(()) => CheckItem::ok(TOPIC, "a program can be loaded into the kernel"),
+        Err(error) => {
+            let setting =
+                machine::line("/proc/sys/kernel/unprivileged_bpf_disabled").unwrap_or_else(|| "unknown".into());
+            CheckItem::lack(
+                TOPIC,
+                format!("no program can be loaded: {error} (kernel.unprivileged_bpf_disabled is {setting})"),
+                "run as root: sudo scaleprof; or: sudo setcap cap_bpf,cap_perfmon,cap_sys_ptrace+ep \"$(command -v scaleprof)\"",
+            )
+        }
+    }
+}
+
+fn types() -> CheckItem {
+    const TOPIC: &str = "kernel types (BTF)";
+    if Path::new("/sys/kernel/btf/vmlinux").exists() {
+        CheckItem::ok(TOPIC, "/sys/kernel/btf/vmlinux is there")
+    } else {
+        CheckItem::lack(
+            TOPIC,
+            "the kernel does not describe its types: portable BPF programs cannot be loaded",
+            "use a kernel with CONFIG_DEBUG_INFO_BTF=y (all of Debian 11+, Ubuntu 20.10+, RHEL 8.2+)",
+        )
+    }
+}
+
+fn machine_items(facts: &MachineFacts) -> Vec<CheckItem> {
+    vec![
+        governor(facts.governor.as_deref()),
+        clock_source(facts.clock_source.as_deref()),
+        huge_pages(facts.transparent_huge_pages.as_deref()),
+        numa(facts.numa_nodes, machine::number("/proc/sys/kernel/numa_balancing")),
+        swap(facts),
+    ]
+}
+
+fn governor(governor: Option<&str>) -> CheckItem {
+    const TOPIC: &str = "CPU frequency";
+    match governor {
+        Some("performance") => CheckItem::ok(TOPIC, "governor performance"),
+        Some(other) => CheckItem::warn(
+            TOPIC,
+            format!("governor {other}: the clock changes with the load, and CPU seconds with it"),
+            "echo performance | sudo tee /sys/devices/system/cpu/cpu*/cpufreq/scaling_governor",
+        ),
+        None => CheckItem::ok(TOPIC, "the machine sets its clock itself; no governor to set"),
+    }
+}
+
+fn clock_source(source: Option<&str>) -> CheckItem {
+    const TOPIC: &str = "clock source";
+    const FAST: [&str; 6] = [
+        "tsc",
+        "kvm-clock",
+        "arch_sys_counter",
+        "hyperv_clocksource_tsc_page",
+        "timebase",
+        "tod",
+    ];
+    match source {
+        Some(name) if FAST.contains(&name) => CheckItem::ok(TOPIC, name),
+        Some(name) => CheckItem::warn(
+            TOPIC,
+            format!("{name}: every reading of the time is a system call or slower, in server and client"),
+            "echo tsc | sudo tee /sys/devices/system/clocksource/clocksource0/current_clocksource",
+        ),
+        None => CheckItem::warn(
+            TOPIC,
+            "unknown",
+            "cat /sys/devices/system/clocksource/clocksource0/current_clocksource",
+        ),
+    }
+}
+
+fn huge_pages(setting: Option<&str>) -> CheckItem {
+    const TOPIC: &str = "transparent huge pages";
+    match setting {
+        Some("always") => CheckItem::warn(
+            TOPIC,
+            "always: memory grows by 2 MiB steps, and the kernel moves pages while it measures",
+            "echo madvise | sudo tee /sys/kernel/mm/transparent_hugepage/enabled",
+        ),
+        Some(other) => CheckItem::ok(TOPIC, other),
+        None => CheckItem::ok(TOPIC, "not in this kernel"),
+    }
+}
+
+fn numa(nodes: Option<usize>, balancing: Option<u64>) -> CheckItem {
+    const TOPIC: &str = "NUMA";
+    match (nodes, balancing) {
+        (Some(nodes), Some(1..)) if nodes > 1 => CheckItem::warn(
+            TOPIC,
+            format!("{nodes} nodes, and the kernel moves memory between them while it measures"),
+            "sudo sysctl -w kernel.numa_balancing=0",
+        ),
+        (Some(nodes), _) => CheckItem::ok(TOPIC, format!("{nodes} node{}", if nodes == 1 { "" } else { "s" })),
+        (None, _) => CheckItem::ok(TOPIC, "one node"),
+    }
+}
+
+fn swap(facts: &MachineFacts) -> CheckItem {
+    const TOPIC: &str = "swap";
+    match (facts.swap_bytes, facts.swap_used_bytes) {
+        (Some(0) | None, _) => CheckItem::ok(TOPIC, "none"),
+        (_, Some(used)) if used > 0 => CheckItem::warn(
+            TOPIC,
+            format!("{} MiB are swapped out: memory was short", used >> 20),
+            "sudo swapoff -a && sudo swapon -a",
+        ),
+        (Some(all), _) => CheckItem::ok(TOPIC, format!("{} MiB, unused", all >> 20)),
+    }
+}
+
+fn io_uring() -> CheckItem {
+    const TOPIC: &str = "io_uring";
+    match check_bpf::try_io_uring() {
+        Ok(()) => CheckItem::ok(TOPIC, "allowed"),
+        Err(error) => CheckItem::warn(
+            TOPIC,
+            format!("not allowed: {error}; server and client use other calls"),
+            "sudo sysctl -w kernel.io_uring_disabled=0 (in a container: also its seccomp profile)",
+        ),
+    }
+}
+
+fn steal() -> CheckItem {
+    let read = || machine_counters::parse_proc_stat(&machine::whole("/proc/stat")?);
+    let before = read();
+    std::thread::sleep(Duration::from_secs(1));
+    steal_item(before.zip(read()))
+}
+
+fn steal_item(readings: Option<(machine_counters::MachineTimes, machine_counters::MachineTimes)>) -> CheckItem {
+    const TOPIC: &str = "steal";
+    let Some((then, now)) = readings else {
+        return CheckItem::warn(TOPIC, "/proc/stat cannot be read", "head -1 /proc/stat");
+    };
+    let stolen = now.steal.saturating_sub(then.steal) as f64;
+    let all = [
+        (then.user, now.user),
+        (then.system, now.system),
+        (then.idle, now.idle),
+        (then.iowait, now.iowait),
+        (then.irq, now.irq),
+        (then.steal, now.steal),
+    ];
+    let all: f64 = all.iter().map(|(then, now)| now.saturating_sub(*then) as f64).sum();
+    let share = if all > 0.0 { stolen / all } else { 0.0 };
+    let what = format!("{:.1} % of the last second", share * 100.0);
+    if share > 0.01 {
+        CheckItem::warn(
+            TOPIC,
+            what,
+            "move to a machine with CPUs of its own, or repeat when the host is quiet: vmstat 1",
+        )
+    } else {
+        CheckItem::ok(TOPIC, what)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine_counters::MachineTimes;
+
+    #[test]
+    fn every_lack_and_every_warning_says_how_to_mend_it() {
+        let server = std::env::current_exe().expect("a path");
+        for item in check(Some(&server), 100_000_000) {
+            assert!(!item.what.is_empty(), "{}", item.topic);
+            assert_eq!(item.mend.is_none(), item.status == Status::Ok, "{item:?}");
+        }
+    }
+
+    #[test]
+    fn old_kernels_lack_the_full_probe() {
+        assert_eq!(kernel(Some("5.14.0-503.el9")).status, Status::Lack);
+        assert_eq!(kernel(Some("5.15.0-1-amd64")).status, Status::Ok);
+        assert_eq!(kernel(None).status, Status::Lack);
+    }
+
+    #[test]
+    fn stolen_time_is_a_share_of_all_time() {
+        let zero = MachineTimes {
+            user: 0,
+            system: 0,
+            idle: 0,
+            iowait: 0,
+            irq: 0,
+            steal: 0,
+        };
+        let quiet = MachineTimes { idle: 200, ..zero };
+        let stolen = MachineTimes {
+            user: 90,
+            steal: 10,
+            ..zero
+        };
+        assert_eq!(steal_item(Some((zero, quiet))).status, Status::Ok);
+        assert_eq!(steal_item(Some((zero, stolen))).status, Status::Warn);
+        assert!(steal_item(Some((zero, stolen))).what.starts_with("10.0 %"));
+    }
+
+    #[test]
+    fn settings_that_disturb_are_warned_of() {
+        assert_eq!(governor(Some("powersave")).status, Status::Warn);
+        assert_eq!(clock_source(Some("acpi_pm")).status, Status::Warn);
+        assert_eq!(huge_pages(Some("always")).status, Status::Warn);
+        assert_eq!(numa(Some(2), Some(1)).status, Status::Warn);
+        assert_eq!(numa(Some(1), Some(1)).status, Status::Ok);
+    }
+}

@@ -1,0 +1,50 @@
+//! What can go wrong while a probe is set up: what was tried, why it failed and the command that mends it.
+
+use std::path::PathBuf;
+
+/// A failure to set up or to read a source of figures.
+///
+/// Only [`Sampler::start`](crate::Sampler::start) returns it to the caller; a source that fails later only takes
+/// its own figures with it, and the text of the error becomes the reason in
+/// [`missing`](crate::missing).
+#[derive(Debug, thiserror::Error)]
+pub enum ProbeError {
+    /// The process whose figures are wanted does not exist.
+    #[error("process {pid} cannot be watched: {source}; is it running? see: ps -p {pid}")]
+    NoProcess {
+        /// Process id that was given.
+        pid: u32,
+        /// What the kernel answered.
+        source: std::io::Error,
+    },
+    /// A file of the kernel could not be read.
+    #[error("{path} cannot be read: {source}; run scaleprof as root: sudo scaleprof", path = path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the kernel answered.
+        source: std::io::Error,
+    },
+    /// A file of the kernel has a form that this program does not know.
+    #[error("{what} has a form that scaleprof does not know; please report it with: uname -r")]
+    Form {
+        /// Which file.
+        what: String,
+    },
+    /// A performance event could not be opened or read.
+    #[error("{0}")]
+    Event(String),
+    /// No cgroup could be made for the server.
+    #[error("no cgroup for the server: {why}; {mend}")]
+    Cgroup {
+        /// Why not.
+        why: String,
+        /// The command that mends it.
+        mend: String,
+    },
+    /// The taskstats interface of the kernel does not answer.
+    #[error(
+        "taskstats (netlink) does not answer: {0}; it needs root and a kernel with CONFIG_TASKSTATS: sudo scaleprof"
+    )]
+    Taskstats(String),
+}

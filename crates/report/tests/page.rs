@@ -1,0 +1,82 @@
+//! The page holds what the bundle holds, whatever its shape.
+
+#[allow(dead_code, missing_docs)]
+mod fixture;
+
+use fixture::{Shape, make};
+use scaleprof_report::{html, json};
+use serde_json::Value;
+
+fn data(page: &str) -> Value {
+    let begin = "<script id=\"data\" type=\"application/json\">";
+    let from = page.find(begin).expect("the data's element") + begin.len();
+    let length = page[from..].find("</script>").expect("its end");
+    serde_json::from_str(&page[from..from + length]).expect("JSON")
+}
+
+#[test]
+fn every_shape_is_rendered() {
+    for name in ["usual", "vm", "open", "one", "bare", "failed", "empty"] {
+        let (bundle, summary) = make(&Shape::named(name).expect("a shape"));
+        let data = data(&html::render(&bundle, &summary));
+        assert_eq!(
+            data["visits"].as_array().map(Vec::len),
+            Some(bundle.rungs.len()),
+            "{name}"
+        );
+        assert_eq!(
+            data["summary"]["rungs"].as_array().map(Vec::len),
+            Some(summary.rungs.len()),
+            "{name}"
+        );
+    }
+}
+
+#[test]
+fn visits_carry_their_warm_up_seconds_and_counters() {
+    let (bundle, summary) = make(&Shape::usual());
+    let data = data(&html::render(&bundle, &summary));
+    for visit in data["visits"].as_array().expect("visits") {
+        let seconds = visit["seconds"]["second"].as_array().expect("seconds");
+        assert_eq!(seconds.len(), 30);
+        assert!(visit["warmup_seconds"].is_u64());
+        assert_eq!(
+            visit["counters"]["server.cpu_user_seconds"].as_array().map(Vec::len),
+            Some(30)
+        );
+        assert!(
+            visit["counters"].get("status.Com_load").is_none(),
+            "a counter that never moved is left out"
+        );
+    }
+}
+
+#[test]
+fn hostile_values_stay_text() {
+    let (mut bundle, mut summary) = make(&Shape::usual());
+    bundle.manifest.server.version = "</title><script>alert(1)</script>".into();
+    summary.warnings = vec!["</script><script>alert(1)</script> \u{2028}".into()];
+    let page = html::render(&bundle, &summary);
+    assert_eq!(page.matches("<script").count(), 2, "the data and the page's own");
+    assert!(!page.contains("alert(1)</script>"));
+    assert_eq!(data(&page)["summary"]["warnings"][0], summary.warnings[0]);
+}
+
+#[test]
+fn the_page_names_no_other_place() {
+    let (bundle, summary) = make(&Shape::usual());
+    let page = html::render(&bundle, &summary);
+    for outside in ["src=\"http", "href=\"http", "url(", "@import", "connect-src"] {
+        assert!(!page.contains(outside), "{outside}");
+    }
+    assert!(page.contains("default-src 'none'"));
+}
+
+#[test]
+fn the_summary_reads_back() {
+    let (_, summary) = make(&Shape::usual());
+    let text = json::summary(&summary).expect("JSON");
+    assert!(text.ends_with("}\n"));
+    let back: scaleprof_bundle::Summary = serde_json::from_str(&text).expect("the summary");
+    assert_eq!(back.rungs.len(), summary.rungs.len());
+}

@@ -1,0 +1,246 @@
+//! What can go wrong with a server under test. Each message says what was tried, why it failed, and what mends it.
+
+use crate::identify::Product;
+use crate::process::Death;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Any failure of this crate.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// No server was named and the distribution's was not found.
+    #[error(
+        "found no database server: looked for {looked}. Install one (apt-get install mariadb-server-core), or name one \
+         with --server BASEDIR|BINARY"
+    )]
+    NoServer {
+        /// The places that were searched.
+        looked: String,
+    },
+
+    /// The path does not lead to a server that can be run.
+    #[error("{} is not a server that can be run here: {reason}", path.display())]
+    NotAServer {
+        /// What was named.
+        path: PathBuf,
+        /// Why it will not do, and what would.
+        reason: String,
+    },
+
+    /// The unprivileged user that the server runs as cannot reach a file.
+    #[error(
+        "the server would run as user '{user}', which cannot read {}: {} is closed to it. Open that folder \
+         (chmod a+x {}), move the server to where everyone may read, or start scaleprof as an ordinary user",
+        path.display(), closed.display(), closed.display()
+    )]
+    Unreachable {
+        /// The server's user.
+        user: String,
+        /// What it must read.
+        path: PathBuf,
+        /// The folder or file in the way.
+        closed: PathBuf,
+    },
+
+    /// A product of a version that the capability table does not know how to run.
+    #[error("{product} {version} cannot be run as a server under test: {reason}")]
+    Unsupported {
+        /// The product.
+        product: Product,
+        /// Its version.
+        version: String,
+        /// What is missing.
+        reason: String,
+    },
+
+    /// A setting that is wrong before any server has seen it.
+    #[error("--set {name}: {reason}")]
+    BadSetting {
+        /// The setting as it was given.
+        name: String,
+        /// Why it cannot be used.
+        reason: String,
+    },
+
+    /// The server itself refused a setting.
+    #[error(
+        "the server refused a setting and said: {line}\nCorrect or drop that --set or defaults-file line; \
+         `{} --no-defaults --verbose --help` lists what this server knows", binary.display()
+    )]
+    SettingRefused {
+        /// The server's own words.
+        line: String,
+        /// The server.
+        binary: PathBuf,
+    },
+
+    /// Making the system tables of an empty data folder failed.
+    #[error("cannot make a data folder with {}: {death}", binary.display())]
+    Initialise {
+        /// The server.
+        binary: PathBuf,
+        /// How it ended.
+        death: Death,
+    },
+
+    /// The server died before it answered.
+    #[error("the server {} did not start: {death}", binary.display())]
+    DiedAtStart {
+        /// The server.
+        binary: PathBuf,
+        /// How it ended.
+        death: Death,
+    },
+
+    /// The server runs but answers nobody.
+    #[error(
+        "the server {} runs but did not answer within {seconds} s; the last connection said: {last}. Its error log \
+         ends:\n{log}", binary.display()
+    )]
+    NotReady {
+        /// The server.
+        binary: PathBuf,
+        /// How long we waited.
+        seconds: u64,
+        /// What the last attempt to connect met.
+        last: String,
+        /// The end of the error log.
+        log: String,
+    },
+
+    /// The server did not stop cleanly, so that its data folder cannot be kept.
+    #[error("the server did not stop cleanly: {death}")]
+    DidNotStop {
+        /// How it ended.
+        death: Death,
+    },
+
+    /// A folder that carries no marker of ours.
+    #[error(
+        "{} exists but was not made by scaleprof ({reason}). It is neither used nor removed: name another folder \
+         with --work-folder, or remove it yourself", path.display()
+    )]
+    NotOurs {
+        /// The folder.
+        path: PathBuf,
+        /// What tells.
+        reason: String,
+    },
+
+    /// The socket's path would not fit.
+    #[error(
+        "the server's socket {} would have a path of {length} bytes, and the kernel allows 107. Name a shorter \
+         folder with --work-folder", path.display()
+    )]
+    SocketPathTooLong {
+        /// The socket.
+        path: PathBuf,
+        /// Bytes of the path.
+        length: usize,
+    },
+
+    /// Not enough room on the disk.
+    #[error(
+        "{} has {free_mib} MiB free and {what} needs {needed_mib} MiB. Make room (`scaleprof cache remove` drops \
+         prepared data), or name a folder on another disk with --work-folder", path.display()
+    )]
+    NoSpace {
+        /// The folder.
+        path: PathBuf,
+        /// What for.
+        what: String,
+        /// Free MiB.
+        free_mib: u64,
+        /// Needed MiB.
+        needed_mib: u64,
+    },
+
+    /// Not enough memory.
+    #[error(
+        "{connections} connections and a warm buffer pool need about {needed_mib} MiB, and {available_mib} MiB are \
+         available. Use fewer connections, or a smaller pool: --set innodb_buffer_pool_size=..."
+    )]
+    NoMemory {
+        /// Connections asked for.
+        connections: u32,
+        /// Estimate of the need, MiB.
+        needed_mib: u64,
+        /// What the machine or control group has, MiB.
+        available_mib: u64,
+    },
+
+    /// Another scaleprof holds the lock.
+    #[error("another scaleprof is at work on {}. Wait for it, or name another folder with --work-folder", path.display())]
+    Locked {
+        /// What is locked.
+        path: PathBuf,
+    },
+
+    /// A CPU list that does not parse or does not fit the machine.
+    #[error("CPU list '{list}': {reason}")]
+    CpuList {
+        /// The list.
+        list: String,
+        /// What is wrong.
+        reason: String,
+    },
+
+    /// The system refused something.
+    #[error("cannot {doing} {}: {source}{}", path.display(), hint(doing, source))]
+    System {
+        /// What we tried.
+        doing: &'static str,
+        /// On what.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+
+    /// The server's answer, or the connection to it.
+    #[error("{doing}: {source}")]
+    Wire {
+        /// What we tried.
+        doing: &'static str,
+        /// Why not.
+        source: Box<scaleprof_wire::Error>,
+    },
+}
+
+impl Error {
+    /// For `map_err`: the system refused `doing` on `path`.
+    pub(crate) fn system(doing: &'static str, path: impl AsRef<Path>) -> impl FnOnce(io::Error) -> Error {
+        let path = path.as_ref().to_owned();
+        move |source| Error::System { doing, path, source }
+    }
+
+    /// For `map_err`: the server, or the connection to it, failed at `doing`.
+    pub(crate) fn wire(doing: &'static str) -> impl FnOnce(scaleprof_wire::Error) -> Error {
+        move |source| Error::Wire {
+            doing,
+            source: Box::new(source),
+        }
+    }
+
+    /// As [`Error::system`], for rustix's error type.
+    pub(crate) fn errno(doing: &'static str, path: impl AsRef<Path>) -> impl FnOnce(rustix::io::Errno) -> Error {
+        let path = path.as_ref().to_owned();
+        move |errno| Error::System {
+            doing,
+            path,
+            source: errno.into(),
+        }
+    }
+}
+
+fn hint(doing: &str, source: &io::Error) -> &'static str {
+    match source.raw_os_error() {
+        Some(libc::EACCES | libc::EPERM) if doing.starts_with("start") => {
+            ". Is it executable, and may this process change its user? (In a container, root may lack CAP_SETUID)"
+        }
+        Some(libc::ENOSPC) => ". Make room, or name a folder on another disk with --work-folder",
+        Some(libc::EACCES | libc::EPERM) => ". Name a folder you may write to with --work-folder",
+        Some(libc::EROFS) => ". That file system is read-only: name another folder with --work-folder",
+        _ => "",
+    }
+}

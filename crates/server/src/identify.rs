@@ -1,0 +1,412 @@
+//! Which server is this: product, version, build, and where its parts lie.
+
+use crate::error::Error;
+use object::read::elf::{ElfFile32, ElfFile64};
+use object::{Endianness, Object};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use std::fmt;
+use std::fs;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::str::FromStr;
+
+/// The products whose servers we can run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Product {
+    /// MariaDB Server.
+    MariaDb,
+    /// MySQL, of Oracle or of a distribution.
+    MySql,
+    /// Percona Server for MySQL.
+    Percona,
+}
+
+impl fmt::Display for Product {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Product::MariaDb => "MariaDB",
+            Product::MySql => "MySQL",
+            Product::Percona => "Percona Server",
+        })
+    }
+}
+
+/// The three numbers of a server's version.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Version {
+    /// 10 of 10.11.6.
+    pub major: u16,
+    /// 11 of 10.11.6.
+    pub minor: u16,
+    /// 6 of 10.11.6.
+    pub patch: u16,
+}
+
+impl Version {
+    /// A version of its three numbers.
+    pub const fn new(major: u16, minor: u16, patch: u16) -> Self {
+        Version { major, minor, patch }
+    }
+}
+
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}.{}", self.major, self.minor, self.patch)
+    }
+}
+
+impl FromStr for Version {
+    type Err = ();
+
+    /// Reads the leading `A.B.C` of strings such as `10.11.6-MariaDB-0+deb12u1-log`.
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let mut parts = text.splitn(3, '.').map(|part| {
+            let digits = part.find(|c: char| !c.is_ascii_digit()).unwrap_or(part.len());
+            part[..digits].parse::<u16>().map_err(|_| ())
+        });
+        let mut next = || parts.next().unwrap_or(Err(()));
+        Ok(Version::new(next()?, next()?, next()?))
+    }
+}
+
+/// A server that can be run, and where its parts lie.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Installation {
+    /// Who makes it.
+    pub product: Product,
+    /// Its version, as numbers.
+    pub version: Version,
+    /// Its version in its own words, such as `10.11.6-MariaDB-0+deb12u1`.
+    pub version_text: String,
+    /// The server's executable, symbolic links resolved.
+    pub binary: PathBuf,
+    /// What the server calls basedir.
+    pub basedir: PathBuf,
+    /// The folder with the system tables' SQL scripts, for the products that need them.
+    pub share: Option<PathBuf>,
+    /// The folder whose `english/errmsg.sys` holds the messages.
+    pub messages: Option<PathBuf>,
+    /// The folder with `Index.xml` of the character sets.
+    pub charsets: Option<PathBuf>,
+    /// The folder with the server's plugins.
+    pub plugins: Option<PathBuf>,
+    /// The linker's build-id in hexadecimal digits, where the file has one.
+    pub build_id: Option<String>,
+}
+
+const NAMES: [&str; 2] = ["mariadbd", "mysqld"];
+const SYSTEM_FOLDERS: [&str; 6] = [
+    "/usr/sbin",
+    "/usr/libexec",
+    "/usr/local/sbin",
+    "/usr/local/bin",
+    "/usr/local/mysql/bin",
+    "/usr/local/mariadb/bin",
+];
+const FOLDERS_IN_BASEDIR: [&str; 7] = ["bin", "sbin", "libexec", "usr/sbin", "usr/bin", "usr/libexec", "sql"];
+
+impl Installation {
+    /// The distribution's server: the first `mariadbd`, else `mysqld`, in PATH and the usual folders.
+    pub fn distribution() -> Result<Self, Error> {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let folders: Vec<PathBuf> = std::env::split_paths(&path)
+            .filter(|folder| folder.is_absolute())
+            .chain(SYSTEM_FOLDERS.iter().map(PathBuf::from))
+            .collect();
+        let found = NAMES
+            .iter()
+            .flat_map(|name| folders.iter().map(move |folder| folder.join(name)))
+            .find(|binary| is_executable(binary));
+        match found {
+            Some(binary) => Installation::of_binary(&binary),
+            None => Err(Error::NoServer {
+                looked: format!("{} in PATH and {}", NAMES.join(" and "), SYSTEM_FOLDERS.join(", ")),
+            }),
+        }
+    }
+
+    /// The server at a BASEDIR (the top of an unpacked archive or package tree) or of a BINARY.
+    pub fn at(path: &Path) -> Result<Self, Error> {
+        let path = fs::canonicalize(path).map_err(|source| Error::NotAServer {
+            path: path.to_owned(),
+            reason: source.to_string(),
+        })?;
+        if path.is_file() {
+            return Installation::of_binary(&path);
+        }
+        let found = FOLDERS_IN_BASEDIR
+            .iter()
+            .flat_map(|folder| NAMES.map(|name| path.join(folder).join(name)))
+            .find(|binary| is_executable(binary));
+        match found {
+            Some(binary) => Installation::of_binary(&binary),
+            None => Err(Error::NotAServer {
+                reason: format!(
+                    "it has no {} in {}. Name the folder that an archive was unpacked to, or the executable itself",
+                    NAMES.join(" or "),
+                    FOLDERS_IN_BASEDIR.join("/, ") + "/"
+                ),
+                path,
+            }),
+        }
+    }
+
+    fn of_binary(binary: &Path) -> Result<Self, Error> {
+        let not_a_server = |reason: String| Error::NotAServer {
+            path: binary.to_owned(),
+            reason,
+        };
+        let resolved = fs::canonicalize(binary).map_err(|source| not_a_server(source.to_string()))?;
+        let output = Command::new(&resolved)
+            // Without it the server would read /etc/my.cnf first, and complain of what stands there.
+            .args(["--no-defaults", "--version"])
+            .stdin(Stdio::null())
+            .output()
+            .map_err(|source| {
+                not_a_server(match source.raw_os_error() {
+                    // The file is there: it is the dynamic loader that is not.
+                    Some(libc::ENOENT) => "its dynamic loader is missing; a package tree of another distribution \
+                                           must be patched first, see scripts/fetch-servers"
+                        .to_owned(),
+                    _ => source.to_string(),
+                })
+            })?;
+        let said = String::from_utf8_lossy(&output.stdout);
+        let (product, version, version_text) = parse_version(&said).ok_or_else(|| {
+            let complaint = String::from_utf8_lossy(&output.stderr);
+            let complaint = complaint.lines().last().or(said.lines().last()).unwrap_or("nothing");
+            not_a_server(format!("asked for its --version it answered: {complaint}"))
+        })?;
+
+        let basedir = resolved
+            .parent()
+            .and_then(Path::parent)
+            .unwrap_or(Path::new("/"))
+            .to_owned();
+        let shares = share_folders(&basedir, product);
+        let folder_with = |file: &str| shares.iter().find(|share| share.join(file).is_file()).cloned();
+        Ok(Installation {
+            product,
+            version,
+            version_text,
+            share: crate::capabilities::SYSTEM_TABLE_SCRIPTS
+                .iter()
+                .find_map(|file| folder_with(file)),
+            messages: folder_with("english/errmsg.sys"),
+            charsets: folder_with("charsets/Index.xml").map(|share| share.join("charsets")),
+            plugins: plugin_folder(&basedir),
+            build_id: build_id(&resolved),
+            binary: resolved,
+            basedir,
+        })
+    }
+
+    /// The executable's file name, such as `mariadbd`.
+    pub fn file_name(&self) -> String {
+        self.binary
+            .file_name()
+            .map(|name| name.to_string_lossy().into_owned())
+            .unwrap_or_default()
+    }
+
+    /// What tells this build from every other: the build-id, or a hash of the file where there is none (as in
+    /// MySQL 5.6.14, whose linker was too old).
+    pub fn fingerprint(&self) -> Result<String, Error> {
+        if let Some(id) = &self.build_id {
+            return Ok(format!("build-id:{id}"));
+        }
+        let mut file = fs::File::open(&self.binary).map_err(Error::system("read", &self.binary))?;
+        let mut hash = Sha256::new();
+        let mut buffer = vec![0; 1 << 16];
+        loop {
+            match file.read(&mut buffer).map_err(Error::system("read", &self.binary))? {
+                0 => break,
+                n => hash.update(&buffer[..n]),
+            }
+        }
+        Ok(format!("sha256:{}", hexadecimal(&hash.finalize())))
+    }
+}
+
+impl fmt::Display for Installation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {} ({})", self.product, self.version_text, self.binary.display())
+    }
+}
+
+pub(crate) fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn is_executable(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    fs::metadata(path).is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
+}
+
+/// Reads `mysqld  Ver 8.0.36-28 for Linux on x86_64 (Percona Server (GPL), Release 28)`.
+fn parse_version(said: &str) -> Option<(Product, Version, String)> {
+    let (_, after) = said.split_once("Ver ")?;
+    let text = after.split_whitespace().next()?;
+    let version = text.parse().ok()?;
+    let product = if text.contains("MariaDB") {
+        Product::MariaDb
+    } else if said.contains("Percona") {
+        Product::Percona
+    } else {
+        Product::MySql
+    };
+    Some((product, version, text.to_owned()))
+}
+
+/// `share` and its subfolders. Distributions put the files into a subfolder of the product's or package's name
+/// (`share/mysql`, `share/mariadb`, `share/mysql-8.0`), and a machine may hold those of two products side by side.
+fn share_folders(basedir: &Path, product: Product) -> Vec<PathBuf> {
+    let share = basedir.join("share");
+    let mut names: Vec<String> = fs::read_dir(&share)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(|entry| entry.file_name().into_string().ok())
+        .filter(|name| ["mariadb", "mysql", "percona"].iter().any(|p| name.starts_with(p)))
+        .collect();
+    let own_name = match product {
+        Product::MariaDb => "mariadb",
+        Product::MySql => "mysql",
+        Product::Percona => "percona",
+    };
+    names.sort_by_key(|name| (!name.starts_with(own_name), name.clone()));
+    let mut folders: Vec<PathBuf> = names.iter().map(|name| share.join(name)).collect();
+    folders.push(share);
+    folders
+}
+
+fn plugin_folder(basedir: &Path) -> Option<PathBuf> {
+    let fixed = [
+        "lib/plugin",
+        "lib/mysql/plugin",
+        "lib64/mysql/plugin",
+        "lib64/plugin",
+        "lib/mariadb/plugin",
+    ];
+    let fixed = fixed.iter().map(|folder| basedir.join(folder));
+    // Debian's multi-architecture layout: lib/x86_64-linux-gnu/mariadb19/plugin.
+    let nested = fs::read_dir(basedir.join("lib"))
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter(|entry| entry.file_name().to_string_lossy().ends_with("-linux-gnu"))
+        .flat_map(|entry| fs::read_dir(entry.path()).into_iter().flatten().flatten())
+        .filter(|entry| {
+            let name = entry.file_name();
+            let name = name.to_string_lossy();
+            name.starts_with("mariadb") || name.starts_with("mysql")
+        })
+        .map(|entry| entry.path().join("plugin"));
+    fixed.chain(nested).find(|folder| folder.is_dir())
+}
+
+/// The GNU build-id note. The file is mapped, not read: of 76 MB only some pages are looked at.
+fn build_id(binary: &Path) -> Option<String> {
+    let file = fs::File::open(binary).ok()?;
+    let length = usize::try_from(file.metadata().ok()?.len()).ok()?;
+    let mapping = Mapping::of(&file, length)?;
+    let bytes = mapping.bytes();
+    match ElfFile64::<Endianness>::parse(bytes) {
+        Ok(elf) => elf.build_id().ok()?.map(hexadecimal),
+        Err(_) => {
+            let elf = ElfFile32::<Endianness>::parse(bytes).ok()?;
+            elf.build_id().ok()?.map(hexadecimal)
+        }
+    }
+}
+
+/// A file mapped for reading.
+struct Mapping {
+    start: *mut std::ffi::c_void,
+    length: usize,
+}
+
+impl Mapping {
+    fn of(file: &fs::File, length: usize) -> Option<Self> {
+        use rustix::mm::{MapFlags, ProtFlags, mmap};
+        // SAFETY: a fresh private mapping at an address of the kernel's choice aliases nothing.
+        let start = unsafe {
+            mmap(
+                std::ptr::null_mut(),
+                length,
+                ProtFlags::READ,
+                MapFlags::PRIVATE,
+                file,
+                0,
+            )
+        }
+        .ok()?;
+        Some(Mapping { start, length })
+    }
+
+    fn bytes(&self) -> &[u8] {
+        // SAFETY: `start` is mapped readable for `length` bytes as long as `self` lives. Installed executables are
+        // replaced, not truncated in place (the kernel refuses writes to one that runs).
+        unsafe { std::slice::from_raw_parts(self.start.cast(), self.length) }
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: this is the mapping made in `of`, and no slice of it outlives `self`.
+        let _ = unsafe { rustix::mm::munmap(self.start, self.length) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_what_servers_say_of_their_version() {
+        let cases = [
+            (
+                "mysqld  Ver 5.6.14 for linux-glibc2.5 on x86_64 (MySQL Community Server (GPL))",
+                (Product::MySql, Version::new(5, 6, 14), "5.6.14"),
+            ),
+            (
+                "/usr/sbin/mysqld  Ver 5.5.62-log for Linux on x86_64 (Source distribution)",
+                (Product::MySql, Version::new(5, 5, 62), "5.5.62-log"),
+            ),
+            (
+                "mariadbd  Ver 10.11.6-MariaDB-0+deb12u1 for debian-linux-gnu on x86_64 (Debian 12)",
+                (Product::MariaDb, Version::new(10, 11, 6), "10.11.6-MariaDB-0+deb12u1"),
+            ),
+            (
+                "/opt/ps/bin/mysqld  Ver 8.0.36-28 for Linux on x86_64 (Percona Server (GPL), Release 28, Revision 4)",
+                (Product::Percona, Version::new(8, 0, 36), "8.0.36-28"),
+            ),
+            (
+                "/t/usr/sbin/mysqld  Ver 9.7.4-2 for Linux on x86_64 ((Debian))",
+                (Product::MySql, Version::new(9, 7, 4), "9.7.4-2"),
+            ),
+        ];
+        for (said, (product, version, text)) in cases {
+            assert_eq!(parse_version(said), Some((product, version, text.to_owned())), "{said}");
+        }
+        assert_eq!(parse_version("ls (GNU coreutils) 9.1"), None);
+    }
+
+    #[test]
+    fn versions_are_ordered_by_number() {
+        let version = |text: &str| text.parse::<Version>().expect("a version");
+        assert!(version("10.11.6") > version("10.2.44"));
+        assert!(version("8.0.4-rc") < version("8.0.30"));
+        assert!("8.0".parse::<Version>().is_err());
+    }
+
+    #[test]
+    fn a_program_that_is_no_server_is_refused_with_its_own_words() {
+        let error = Installation::at(Path::new("/bin/ls")).expect_err("ls is no server");
+        assert!(error.to_string().contains("--version"), "{error}");
+        let error = Installation::at(Path::new("/etc")).expect_err("/etc holds no server");
+        assert!(error.to_string().contains("mariadbd or mysqld"), "{error}");
+    }
+}

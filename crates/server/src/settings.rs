@@ -1,0 +1,545 @@
+//! What the server is told: settings pinned so that two runs can be compared, and the user's own.
+//!
+//! Pinned is what would otherwise differ between versions or with the machine and change the work itself (character
+//! set, isolation, durability, redo log, buffer pool, binary log), and what many connections need. All that scaling
+//! is about (spin waits, adaptive hash index, cache instances, thread handling, I/O) stays at the server's default:
+//! a default that does not scale is a finding, not something to be tuned away beforehand.
+//!
+//! Later wins: pinned, then the user's `--defaults-file`, then `--set`, then the places that keep the server private.
+
+use crate::capabilities::Capabilities;
+use crate::error::Error;
+use crate::identify::{Installation, hexadecimal};
+use crate::memory;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+/// Who chose a setting.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Origin {
+    /// We pin it.
+    Pinned,
+    /// The user gave it with `--set`.
+    User,
+}
+
+/// One setting as the server is told it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Setting {
+    /// The name with underscores, as in SHOW VARIABLES.
+    pub name: String,
+    /// The value; none for a bare flag such as `skip_log_bin`.
+    pub value: Option<String>,
+    /// Who chose it.
+    pub origin: Origin,
+}
+
+/// What a run asks of the server. [`Settings::new`] checks it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServerSettings {
+    /// The most connections of the load at one time.
+    pub connections: u32,
+    /// Bytes that the workload's tables and indexes will take, if known: the buffer pool is made to hold them.
+    pub dataset: Option<u64>,
+    /// Bytes of the buffer pool; chosen from the memory and the dataset if not given.
+    pub buffer_pool: Option<u64>,
+    /// Bytes of the redo log.
+    pub redo_log: u64,
+    /// The isolation level that connections start in.
+    pub isolation: String,
+    /// Whether to run with the Performance Schema. It costs some percent, and more the more connections.
+    pub performance_schema: bool,
+    /// Whether to listen on 127.0.0.1 too, on a port that is free.
+    pub tcp: bool,
+    /// An option file of the user's.
+    pub defaults_file: Option<PathBuf>,
+    /// The user's `--set NAME[=VALUE]`, in order.
+    pub set: Vec<String>,
+}
+
+/// 1 GiB: large enough that checkpoints are not forced within a rung, and the same for every version.
+pub const REDO_LOG: u64 = 1 << 30;
+
+impl Default for ServerSettings {
+    fn default() -> Self {
+        ServerSettings {
+            connections: 512,
+            dataset: None,
+            buffer_pool: None,
+            redo_log: REDO_LOG,
+            isolation: "REPEATABLE-READ".to_owned(),
+            performance_schema: false,
+            tcp: false,
+            defaults_file: None,
+            set: Vec::new(),
+        }
+    }
+}
+
+/// What keeps the server private is ours alone.
+const RESERVED: [&str; 27] = [
+    "basedir",
+    "bind_address",
+    "bootstrap",
+    "chroot",
+    "console",
+    "daemonize",
+    "datadir",
+    "defaults_extra_file",
+    "defaults_file",
+    "help",
+    "init_file",
+    "initialize",
+    "initialize_insecure",
+    "innodb_data_home_dir",
+    "innodb_log_group_home_dir",
+    "innodb_undo_directory",
+    "log_error",
+    "no_defaults",
+    "pid_file",
+    "port",
+    "print_defaults",
+    "skip_grant_tables",
+    "skip_networking",
+    "socket",
+    "tmpdir",
+    "user",
+    "version",
+];
+
+/// Prefixes of settings that decide what the data files are.
+const SHAPES_FILES: [&str; 22] = [
+    "aria_",
+    "character_set_server",
+    "collation_server",
+    "default_storage_engine",
+    "early_plugin_load",
+    "encrypt",
+    "explicit_defaults",
+    "innodb_checksum",
+    "innodb_compression",
+    "innodb_data_file",
+    "innodb_default",
+    "innodb_doublewrite",
+    "innodb_encrypt",
+    "innodb_file",
+    "innodb_fill",
+    "innodb_log_",
+    "innodb_page_size",
+    "innodb_redo",
+    "innodb_temp",
+    "innodb_undo",
+    "lower_case_table_names",
+    "plugin_load",
+];
+
+/// Settings that were checked, ready for one server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settings {
+    asked: ServerSettings,
+    buffer_pool: u64,
+    defaults_file: Option<String>,
+    user: Vec<Setting>,
+}
+
+/// The places that a server's option file names.
+#[derive(Debug, Clone)]
+pub(crate) struct Places<'a> {
+    pub installation: &'a Installation,
+    pub data: &'a Path,
+    pub temporary: &'a Path,
+    pub socket: &'a Path,
+    pub pid_file: &'a Path,
+    pub error_log: &'a Path,
+    /// The copy of the user's option file that the server's user can read.
+    pub include: Option<&'a Path>,
+    pub port: Option<u16>,
+}
+
+impl Settings {
+    /// Checks what was asked, once, before anything is started.
+    pub fn new(asked: ServerSettings) -> Result<Self, Error> {
+        if asked.connections == 0 || asked.connections > 99_000 {
+            return Err(Error::BadSetting {
+                name: "max_connections".to_owned(),
+                reason: format!("{} connections; a server takes 1 to 99000", asked.connections),
+            });
+        }
+        let user = asked
+            .set
+            .iter()
+            .map(|text| parse_set(text))
+            .collect::<Result<Vec<_>, _>>()?;
+        let defaults_file = match &asked.defaults_file {
+            None => None,
+            Some(path) => Some(std::fs::read_to_string(path).map_err(Error::system("read the option file", path))?),
+        };
+        let buffer_pool = asked
+            .buffer_pool
+            .unwrap_or_else(|| memory::buffer_pool(memory::available(), asked.dataset));
+        Ok(Settings {
+            buffer_pool,
+            defaults_file,
+            user,
+            asked,
+        })
+    }
+
+    /// What was asked for.
+    pub fn asked(&self) -> &ServerSettings {
+        &self.asked
+    }
+
+    /// Bytes of the buffer pool, as far as we choose it: `--set innodb_buffer_pool_size` is seen too.
+    pub fn buffer_pool(&self) -> u64 {
+        self.user
+            .iter()
+            .rev()
+            .find(|setting| setting.name == "innodb_buffer_pool_size")
+            .and_then(|setting| parse_size(setting.value.as_deref()?))
+            .unwrap_or(self.buffer_pool)
+    }
+
+    /// Everything the server of these capabilities is told but for places, the user's settings last.
+    pub fn told(&self, capabilities: &Capabilities) -> Vec<Setting> {
+        let mut told = self.pinned(capabilities);
+        // A pinned setting that the user chose is not told twice. The names of the redo log's size count as one.
+        let is_redo = |name: &str| {
+            [
+                "innodb_redo_log_capacity",
+                "innodb_log_file_size",
+                "innodb_log_files_in_group",
+            ]
+            .contains(&name)
+        };
+        let users_redo = self.user.iter().any(|setting| is_redo(&setting.name));
+        told.retain(|pinned| {
+            let same = |user: &Setting| base_name(&user.name) == base_name(&pinned.name);
+            let replaced = self.user.iter().any(same) || (users_redo && is_redo(&pinned.name));
+            !replaced
+        });
+        told.extend(self.user.iter().cloned());
+        told
+    }
+
+    fn pinned(&self, capabilities: &Capabilities) -> Vec<Setting> {
+        let connections = u64::from(self.asked.connections) + 64; // 64: our own, and the user's mysql client
+        // Each connection may have some tables open at once; beyond, all would fight for the cache.
+        // The server reckons two files for each, and cuts the cache itself, with a warning, if they are not allowed.
+        let most_files = crate::process::open_files_limit();
+        let table_cache = (u64::from(self.asked.connections) * 16)
+            .clamp(4096, 32768)
+            .min(most_files.saturating_sub(connections + 1024) / 2)
+            .max(400);
+        let open_files = (connections + 2 * table_cache + 1024).min(most_files);
+        let on_off = |on: bool| if on { "ON" } else { "OFF" }.to_owned();
+        let mut pinned: Vec<(&str, String)> = vec![
+            // The default of MySQL since 8.0 and MariaDB since 11.6, and of new schemas everywhere; general_ci is the
+            // one collation of it that every version from 5.5 on has, so that all sort and compare alike.
+            ("character_set_server", "utf8mb4".to_owned()),
+            ("collation_server", "utf8mb4_general_ci".to_owned()),
+            ("transaction_isolation", self.asked.isolation.clone()),
+            // Each commit is written and none waits for the disk (it is flushed once a second): the whole commit path
+            // of the server is measured, and what limits it is the server. With 1 the ladder measures the disk's
+            // flushes wherever these are slow: MySQL 5.6.14, oltp_update_index, 2 CPUs and a virtual disk gave 8100/s
+            // at 16 connections and 6900/s at 512 with 1, but 16400/s and 10000/s with 2. For a question of
+            // durability in production: `--set innodb_flush_log_at_trx_commit=1`.
+            ("innodb_flush_log_at_trx_commit", "2".to_owned()),
+            ("sync_binlog", "0".to_owned()), // the binary log is off; says so to who turns it on
+            ("innodb_buffer_pool_size", self.buffer_pool.to_string()),
+            ("performance_schema", on_off(self.asked.performance_schema)),
+            ("max_connections", connections.to_string()),
+            ("back_log", connections.clamp(128, 65535).to_string()),
+            ("open_files_limit", open_files.to_string()),
+            ("table_open_cache", table_cache.to_string()),
+            ("max_prepared_stmt_count", "1048576".to_owned()), // 16382 is 31 statements for each of 512 connections
+            ("max_connect_errors", "1000000".to_owned()),
+            ("skip_name_resolve", "ON".to_owned()),
+            ("local_infile", "ON".to_owned()),
+            ("server_id", "1".to_owned()),
+        ];
+        pinned.extend(capabilities.redo_log(self.asked.redo_log));
+        let off = capabilities.switched_off();
+        pinned.extend(off.iter().map(|(name, value)| (*name, (*value).to_owned())));
+        let mut pinned: Vec<Setting> = pinned
+            .into_iter()
+            .map(|(name, value)| Setting {
+                name: name.to_owned(),
+                value: Some(value),
+                origin: Origin::Pinned,
+            })
+            .collect();
+        let logs = |setting: &Setting| base_name(&setting.name) == "log_bin";
+        if capabilities.has(crate::capabilities::Feature::BinlogByDefault) && !self.user.iter().any(logs) {
+            pinned.push(Setting {
+                name: "skip_log_bin".to_owned(),
+                value: None,
+                origin: Origin::Pinned,
+            });
+        }
+        pinned
+    }
+
+    /// The settings that decide what the data files are, for the key of a prepared data folder.
+    pub fn shaping_files(&self, capabilities: &Capabilities) -> Vec<(String, String)> {
+        let mut shaping: Vec<(String, String)> = self
+            .told(capabilities)
+            .into_iter()
+            .filter(|setting| {
+                SHAPES_FILES
+                    .iter()
+                    .any(|prefix| base_name(&setting.name).starts_with(prefix))
+            })
+            .map(|setting| (setting.name, setting.value.unwrap_or_default()))
+            .collect();
+        if let Some(text) = &self.defaults_file {
+            // Whatever it holds, it may be such a setting.
+            shaping.push((
+                "defaults_file".to_owned(),
+                hexadecimal(&Sha256::digest(text.as_bytes())),
+            ));
+        }
+        shaping
+    }
+
+    /// The text of the user's option file.
+    pub(crate) fn defaults_file(&self) -> Option<&str> {
+        self.defaults_file.as_deref()
+    }
+
+    /// The option file of one server. It is the whole truth: the server reads no other, and anyone can start the
+    /// same server by hand with it.
+    pub(crate) fn option_file(&self, capabilities: &Capabilities, places: &Places<'_>) -> String {
+        let mut file = String::from("# Written by scaleprof; later lines win.\n[mysqld]\n");
+        let told = self.told(capabilities);
+        let write = |file: &mut String, setting: &Setting| match &setting.value {
+            Some(value) => writeln!(file, "{} = {}", setting.name, quote(value)),
+            None => writeln!(file, "{}", setting.name),
+        };
+        for setting in told.iter().filter(|setting| setting.origin == Origin::Pinned) {
+            let _ = write(&mut file, setting);
+        }
+        if let Some(include) = places.include {
+            let _ = writeln!(file, "!include {}\n[mysqld]", include.display());
+        }
+        for setting in told.iter().filter(|setting| setting.origin == Origin::User) {
+            let _ = write(&mut file, setting);
+        }
+        for (name, path) in self.place_lines(places) {
+            let _ = writeln!(file, "{name} = {}", quote(&path.to_string_lossy()));
+        }
+        let _ = match places.port {
+            Some(port) => writeln!(file, "port = {port}\nbind_address = 127.0.0.1"),
+            None => writeln!(file, "skip_networking"),
+        };
+        // The compiled-in default is a folder of the distribution's own instance, and 9.7 aborts when it is absent.
+        file.push_str("secure_file_priv =\n");
+        file
+    }
+
+    fn place_lines<'a>(&self, places: &Places<'a>) -> Vec<(&'static str, &'a Path)> {
+        let mut lines = vec![
+            ("basedir", places.installation.basedir.as_path()),
+            ("datadir", places.data),
+            ("tmpdir", places.temporary),
+            ("socket", places.socket),
+            ("pid_file", places.pid_file),
+            ("log_error", places.error_log),
+        ];
+        let parts = [
+            ("lc_messages_dir", &places.installation.messages),
+            ("character_sets_dir", &places.installation.charsets),
+            ("plugin_dir", &places.installation.plugins),
+        ];
+        lines.extend(parts.iter().filter_map(|(name, path)| Some((*name, path.as_deref()?))));
+        if places.include.is_some() {
+            // The user's file may be that of the system's own instance. Its data is not to be touched.
+            lines.extend([
+                ("innodb_data_home_dir", places.data),
+                ("innodb_log_group_home_dir", places.data),
+                ("loose_innodb_undo_directory", places.data),
+                ("loose_aria_log_dir_path", places.data),
+            ]);
+        }
+        lines
+    }
+}
+
+/// The name without `loose_`, `skip_` and the like.
+fn base_name(name: &str) -> &str {
+    let mut name = name;
+    for prefix in ["loose_", "skip_", "disable_", "enable_", "maximum_"] {
+        name = name.strip_prefix(prefix).unwrap_or(name);
+    }
+    name
+}
+
+fn parse_set(text: &str) -> Result<Setting, Error> {
+    let (name, value) = match text.split_once('=') {
+        Some((name, value)) => (name, Some(value.trim().to_owned())),
+        None => (text, None),
+    };
+    let name = name
+        .trim()
+        .trim_start_matches("--")
+        .replace('-', "_")
+        .to_ascii_lowercase();
+    let bad = |reason: String| {
+        Err(Error::BadSetting {
+            name: text.to_owned(),
+            reason,
+        })
+    };
+    if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '.') {
+        return bad("a setting is NAME=VALUE, or NAME for a bare flag".to_owned());
+    }
+    if RESERVED.contains(&name.as_str()) || RESERVED.contains(&base_name(&name)) {
+        return bad(format!(
+            "scaleprof sets {name} itself, to keep this server apart from all others"
+        ));
+    }
+    if value
+        .as_deref()
+        .is_some_and(|value| value.contains(|c: char| c.is_control()))
+    {
+        return bad("the value holds a line break or control character".to_owned());
+    }
+    Ok(Setting {
+        name,
+        value,
+        origin: Origin::User,
+    })
+}
+
+/// Reads `128M`, `1G`, `1073741824` as the servers do.
+fn parse_size(text: &str) -> Option<u64> {
+    let text = text.trim();
+    let shift = match text.chars().last()?.to_ascii_uppercase() {
+        'K' => 10,
+        'M' => 20,
+        'G' => 30,
+        'T' => 40,
+        _ => 0,
+    };
+    let digits = if shift == 0 { text } else { &text[..text.len() - 1] };
+    digits.parse::<u64>().ok()?.checked_shl(shift)
+}
+
+fn quote(value: &str) -> String {
+    format!("\"{}\"", value.replace('\\', "\\\\").replace('"', "\\\""))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::identify::{Product, Version};
+    use proptest::prelude::*;
+
+    fn settings(set: &[&str]) -> Result<Settings, Error> {
+        Settings::new(ServerSettings {
+            connections: 2000,
+            buffer_pool: Some(1 << 30),
+            set: set.iter().map(|text| (*text).to_owned()).collect(),
+            ..ServerSettings::default()
+        })
+    }
+
+    fn value(settings: &Settings, product: Product, version: Version, name: &str) -> Option<String> {
+        let told = settings.told(&Capabilities::of(product, version));
+        let named: Vec<_> = told.into_iter().filter(|setting| setting.name == name).collect();
+        assert!(named.len() < 2, "{name} is told twice");
+        named.into_iter().next().and_then(|setting| setting.value)
+    }
+
+    const MARIADB: (Product, Version) = (Product::MariaDb, Version::new(10, 11, 6));
+    const NEWEST: (Product, Version) = (Product::MySql, Version::new(9, 7, 4));
+
+    #[test]
+    fn many_connections_are_made_room_for() {
+        let settings = settings(&[]).expect("settings");
+        let of = |name: &str| value(&settings, MARIADB.0, MARIADB.1, name);
+        assert_eq!(of("max_connections").as_deref(), Some("2064"));
+        assert_eq!(of("back_log").as_deref(), Some("2064"));
+        let number = |name: &str| of(name).and_then(|text| text.parse::<u64>().ok()).expect("a number");
+        assert!(number("open_files_limit") <= crate::process::open_files_limit());
+        assert!(number("table_open_cache") >= 400);
+    }
+
+    #[test]
+    fn what_the_user_sets_replaces_what_we_pin() {
+        let settings = settings(&["innodb-buffer-pool-size=2G", "performance_schema=ON"]).expect("settings");
+        let of = |name| value(&settings, MARIADB.0, MARIADB.1, name);
+        assert_eq!(of("innodb_buffer_pool_size").as_deref(), Some("2G"));
+        assert_eq!(of("performance_schema").as_deref(), Some("ON"));
+        assert_eq!(settings.buffer_pool(), 2 << 30);
+    }
+
+    #[test]
+    fn a_redo_log_of_the_user_replaces_ours_whatever_its_name() {
+        let settings = settings(&["innodb_log_file_size=64M"]).expect("settings");
+        assert_eq!(value(&settings, NEWEST.0, NEWEST.1, "innodb_redo_log_capacity"), None);
+        assert_eq!(
+            value(&settings, NEWEST.0, NEWEST.1, "innodb_log_file_size").as_deref(),
+            Some("64M")
+        );
+    }
+
+    #[test]
+    fn the_binary_log_is_off_unless_the_user_wants_it() {
+        let told = |set: &[&str]| -> Vec<String> {
+            let told = settings(set)
+                .expect("settings")
+                .told(&Capabilities::of(NEWEST.0, NEWEST.1));
+            told.into_iter().map(|setting| setting.name).collect()
+        };
+        assert!(told(&[]).contains(&"skip_log_bin".to_owned()));
+        assert!(!told(&["log-bin=binlog"]).contains(&"skip_log_bin".to_owned()));
+    }
+
+    #[test]
+    fn what_keeps_the_server_private_cannot_be_set() {
+        for text in [
+            "datadir=/var/lib/mysql",
+            "--socket=/run/mysqld.sock",
+            "loose-user=mysql",
+            "skip_networking",
+        ] {
+            let error = settings(&[text]).expect_err(text);
+            assert!(error.to_string().contains("scaleprof sets"), "{error}");
+        }
+        assert!(settings(&["a b=c"]).is_err());
+        assert!(settings(&["=c"]).is_err());
+        assert!(settings(&["x=1\ny=2"]).is_err());
+    }
+
+    #[test]
+    fn only_settings_that_shape_files_are_part_of_the_key() {
+        let key = |set: &[&str]| {
+            settings(set)
+                .expect("settings")
+                .shaping_files(&Capabilities::of(NEWEST.0, NEWEST.1))
+        };
+        assert_eq!(key(&[]), key(&["innodb_spin_wait_delay=20", "max_connections=7"]));
+        assert_ne!(key(&[]), key(&["innodb_page_size=8K"]));
+        assert_ne!(key(&[]), key(&["character-set-server=latin1"]));
+    }
+
+    proptest! {
+        #[test]
+        fn no_value_breaks_out_of_its_line(value in "[^\\p{Cc}]*") {
+            let line = quote(&value);
+            prop_assert!(line.starts_with('"') && line.ends_with('"') && line.len() >= 2);
+            let inner = line[1..line.len() - 1].replace("\\\\", "").replace("\\\"", "");
+            prop_assert!(!inner.contains('"'));
+        }
+
+        #[test]
+        fn sizes_are_read_as_the_server_reads_them(number in 0u64..1 << 20, unit in 0usize..5) {
+            let text = format!("{number}{}", ["", "K", "m", "G", "T"][unit]);
+            prop_assert_eq!(parse_size(&text), Some(number << (10 * unit)));
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! The real servers that tests run on.
+
+#![allow(dead_code)] // each test program uses its part
+
+use scaleprof_server::{Installation, WorkFolder};
+use std::ops::Deref;
+use std::path::PathBuf;
+
+/// A server to test on.
+pub struct Server {
+    /// What the tests call it.
+    pub name: &'static str,
+    /// Where it is.
+    pub installation: Installation,
+}
+
+/// Those without which CI must not pass.
+const REQUIRED: [&str; 2] = ["distribution", "mysql-5.6.14"];
+const FETCHED: [&str; 3] = ["mysql-5.6.14", "mariadb-11.8", "mysql-9.7"];
+
+/// The folder of `scripts/fetch-servers`, by the same rule.
+pub fn servers_cache() -> PathBuf {
+    let var = |name| {
+        std::env::var_os(name)
+            .filter(|value| !value.is_empty())
+            .map(PathBuf::from)
+    };
+    let home = || var("XDG_CACHE_HOME").or_else(|| Some(var("HOME")?.join(".cache")));
+    var("SCALEPROF_SERVERS").unwrap_or_else(|| match rustix::process::geteuid().is_root() {
+        true => PathBuf::from("/var/cache/scaleprof/servers"),
+        false => home().unwrap_or_default().join("scaleprof/servers"),
+    })
+}
+
+fn found(name: &'static str, installation: Result<Installation, scaleprof_server::Error>) -> Option<Server> {
+    match installation {
+        Ok(installation) => Some(Server { name, installation }),
+        Err(error) => {
+            let in_ci = std::env::var("CI").is_ok_and(|value| value == "true");
+            assert!(!(in_ci && REQUIRED.contains(&name)), "CI needs {name}: {error}");
+            eprintln!("\n*** SKIPPED {name}: {error}\n*** scripts/fetch-servers fetches it\n");
+            None
+        }
+    }
+}
+
+/// The distribution's server.
+pub fn distribution() -> Option<Server> {
+    found("distribution", Installation::distribution())
+}
+
+/// One that was fetched.
+pub fn fetched(name: &'static str) -> Option<Server> {
+    found(name, Installation::at(&servers_cache().join(name)))
+}
+
+/// All there are.
+pub fn each_server() -> Vec<Server> {
+    distribution()
+        .into_iter()
+        .chain(FETCHED.into_iter().filter_map(fetched))
+        .collect()
+}
+
+/// A work folder that goes with the test.
+pub struct TestFolder {
+    work: WorkFolder,
+    _folder: tempfile::TempDir,
+}
+
+impl Deref for TestFolder {
+    type Target = WorkFolder;
+
+    fn deref(&self) -> &WorkFolder {
+        &self.work
+    }
+}
+
+/// A work folder of this test alone, which the server's user can reach.
+pub fn work_folder() -> TestFolder {
+    let folder = tempfile::Builder::new()
+        .prefix("scaleprof-test-")
+        .tempdir_in("/var/tmp")
+        .expect("a folder");
+    let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(folder.path(), open).expect("chmod");
+    TestFolder {
+        work: WorkFolder::open(&folder.path().join("w")).expect("a work folder"),
+        _folder: folder,
+    }
+}
+
+/// The folders of servers that are in a work folder.
+pub fn runs(work: &WorkFolder) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(work.path()).expect("the work folder");
+    let runs = entries
+        .flatten()
+        .filter(|entry| entry.file_name().to_string_lossy().starts_with("run-"));
+    runs.map(|entry| entry.path()).collect()
+}

@@ -1,0 +1,154 @@
+/** The data of a report, as crates/report/src/html/page.rs and crates/bundle write them. */
+
+export interface Estimate { value: number; low: number | null; high: number | null }
+
+export interface Latency {
+  mean: number | null; p50: number | null; p95: number | null; p99: number | null; p999: number | null; max: number | null;
+}
+
+export interface IronLaw {
+  cpus: number;
+  utilisation: number;
+  clock_hz: number | null;
+  instructions_per_txn: number | null;
+  cycles_per_instruction: number | null;
+  cpu_seconds_per_txn: number;
+  system_share: number | null;
+  residue: number | null;
+  residue_of: string | null;
+}
+
+export interface Rung {
+  connections: number;
+  repeat_count: number;
+  throughput: Estimate;
+  latency_ms: Latency;
+  response_ms: Latency | null;
+  errors: Record<string, number>;
+  steady: boolean;
+  unsteady_reason: string | null;
+  jitter: number | null;
+  warmup_seconds: number[];
+  client_limited: boolean;
+  client_limited_reason: string | null;
+  little: number | null;
+  client_cpus: number | null;
+  other_cpu_share: number | null;
+  steal_share: number | null;
+  iron_law: IronLaw | null;
+  context_switches_per_txn: number | null;
+  per_txn: Record<string, number>;
+}
+
+export interface Decomposition {
+  from: number;
+  to: number;
+  throughput: number;
+  utilisation: number;
+  clock: number | null;
+  instructions: number | null;
+  cycles_per_instruction: number | null;
+  cpu_seconds: number;
+  residue: number;
+}
+
+export interface Verdict {
+  scales: boolean;
+  peak_connections: number;
+  peak_throughput: Estimate;
+  peak_band: [number, number];
+  retention: Estimate | null;
+  falls_over_at: number | null;
+  decay_exponent: Estimate | null;
+  decomposition: Decomposition | null;
+  sentence: string;
+}
+
+export interface Usl { gamma: Estimate; sigma: Estimate; kappa: Estimate; peak_connections: Estimate | null; worst_residual: number }
+
+export interface Missing { figure: string; reason: string }
+
+export interface Summary {
+  rungs: Rung[];
+  verdict: Verdict | null;
+  usl: Usl | null;
+  usl_refused: string | null;
+  missing: Missing[];
+  warnings: string[];
+}
+
+export interface Manifest {
+  scaleprof: string;
+  started_at: string;
+  ended_at: string | null;
+  state: "running" | "complete" | "interrupted" | "failed";
+  problem: string | null;
+  command: string[];
+  server: {
+    product: string; version: string; build_id: string | null; binary: string | null;
+    cpus: string | null; cpu_count: number; shares_cpus_with_client: boolean;
+  };
+  workload: {
+    name: string; tables: number | null; rows: number | null; distribution: string; protocol: string;
+    isolation: string | null; seed: number; loop_kind: string; options: [string, string][];
+  };
+  machine: {
+    cpu_model: string; cpus: number; numa_nodes: number; memory_bytes: number; kernel: string; architecture: string;
+    distribution: string | null; hypervisor: string | null; governor: string | null; clock_source: string | null;
+    transparent_huge_pages: string | null;
+  };
+  ladder: { connections: number[]; refined: number[]; seconds: number; repeats: number; idle_connections: number; rate: number | null };
+  missing: Missing[];
+  warnings: string[];
+}
+
+/** Columns of the per-second table of one visit: rates per second, latencies in milliseconds. */
+export interface Seconds {
+  second: number[];
+  transactions: number[];
+  queries: number[];
+  errors: number[];
+  retries: number[];
+  p50_ms: (number | null)[];
+  p95_ms: (number | null)[];
+  p99_ms: (number | null)[];
+  max_ms: (number | null)[];
+}
+
+export interface Visit {
+  visit: number;
+  connections: number;
+  idle_connections: number;
+  repeat: number;
+  offered_rate: number | null;
+  connect_seconds: number;
+  outcome: string;
+  client_lag_p99_us: number | null;
+  client_threads: number;
+  client_resident_bytes: number | null;
+  warmup_seconds: number | null;
+  seconds: Seconds;
+  counters: Record<string, (number | null)[]>;
+}
+
+export interface ErrorCount { connections: number; repeat: number; number: number; statement: string; count: number; retried: boolean }
+
+export interface Statement { connections: number; what: string; count: number; p50: number; p95: number; p99: number; max: number }
+
+export interface Report {
+  manifest: Manifest;
+  summary: Summary;
+  unfinished_visits: number[];
+  visits: Visit[];
+  counters_left_out: string[];
+  errors: ErrorCount[];
+  settings: [string, string][];
+  statements: Statement[];
+}
+
+/** Reads the data out of the page; throws where they are not there. */
+export function readReport(): Report {
+  const data = JSON.parse(document.getElementById("data")?.textContent ?? "null");
+  if (!data?.manifest || !data?.summary) throw new Error(data?.unreadable ?? "this page holds no data");
+  return data as Report;
+}

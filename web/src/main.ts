@@ -1,0 +1,50 @@
+/** Puts the report together. */
+
+import { caveats, errors, machine, repeat, settings } from "./about.ts";
+import { readReport, type Report } from "./data.ts";
+import { h } from "./element.ts";
+import { ironLaw } from "./ironLaw.ts";
+import { latency } from "./latency.ts";
+import { quality } from "./quality.ts";
+import { rungTable } from "./rungTable.ts";
+import { series } from "./series.ts";
+import { startTheme, themeButton } from "./theme.ts";
+import { throughput } from "./throughput.ts";
+import { verdict } from "./verdict.ts";
+
+const short: Record<string, string> = {
+  throughput: "Throughput", "iron-law": "Iron law", latency: "Latency", seconds: "Seconds", figures: "Figures", quality: "Data quality",
+  errors: "Errors", settings: "Settings", machine: "Machine", caveats: "Warnings", repeat: "Repeat",
+};
+
+/** A part that cannot be shown must not take the others with it. */
+function part(name: string, make: (report: Report) => HTMLElement | null, report: Report): HTMLElement | null {
+  try {
+    return make(report);
+  } catch (problem) {
+    console.error(name, problem);
+    return h("section", { class: "incomplete" }, `The part “${name}” could not be shown: ${problem instanceof Error ? problem.message : String(problem)}`);
+  }
+}
+
+function build(): Node[] {
+  const report = readReport();
+  const makers: [string, (report: Report) => HTMLElement | null][] = [
+    ["throughput", throughput], ["iron law", ironLaw], ["latency", latency], ["seconds", series], ["figures", rungTable],
+    ["data quality", quality], ["errors", errors], ["settings", settings], ["machine", machine], ["warnings", caveats], ["repeat", repeat],
+  ];
+  const sections = makers.flatMap(([name, make]) => part(name, make, report) ?? []);
+  const links = sections.filter((one) => one.id).map((one) => h("a", { href: `#${one.id}` }, short[one.id] ?? one.id));
+  return [
+    h("div", { class: "top" }, h("span", { class: "brand" }, "scaleprof"), h("nav", { "aria-label": "Parts of the report" }, links), themeButton()),
+    h("main", { id: "report", tabindex: "-1" }, part("verdict", verdict, report), sections),
+  ];
+}
+
+startTheme();
+const page = document.getElementById("page");
+try {
+  page?.replaceChildren(...build());
+} catch (problem) {
+  page?.replaceChildren(h("main", {}, h("h1", {}, "This report cannot be shown"), h("p", {}, problem instanceof Error ? problem.message : String(problem))));
+}

@@ -1,0 +1,66 @@
+/** How far the figures can be trusted: what should be 1 or 0, and is it. */
+
+import type { Report, Rung, Visit } from "./data.ts";
+import { h, section } from "./element.ts";
+import { bytes, count, isKnown, milliseconds, number, percent, signedPercent, type Figure } from "./format.ts";
+import { table, type Cell, type Column } from "./table.ts";
+
+interface Check {
+  heading: string;
+  unit: string;
+  of: (rung: Rung, visits: Visit[]) => Figure;
+  show: (value: number) => string;
+  /** Whether the figure is a reason for doubt. */
+  doubtful?: (value: number) => boolean;
+}
+
+const worst = (visits: Visit[], of: (visit: Visit) => number | null): number | null => {
+  const known = visits.map(of).filter(isKnown);
+  return known.length ? Math.max(...known) : null;
+};
+
+const checks: Check[] = [
+  { heading: "offered", unit: "tx/s", of: (_rung, visits) => worst(visits, (visit) => visit.offered_rate), show: number },
+  { heading: "Little’s law", unit: "X·R/N", of: (rung) => rung.little, show: (value) => value.toFixed(3), doubtful: (value) => Math.abs(value - 1) > 0.02 },
+  { heading: "iron law", unit: "residue", of: (rung) => rung.iron_law?.residue, show: signedPercent, doubtful: (value) => Math.abs(value) > 0.02 },
+  { heading: "jitter", unit: "between halves", of: (rung) => rung.jitter, show: (value) => percent(value), doubtful: (value) => value > 0.02 },
+  { heading: "warm-up", unit: "s, longest", of: (rung) => (rung.warmup_seconds.length ? Math.max(...rung.warmup_seconds) : null), show: count },
+  { heading: "steal", unit: "of machine", of: (rung) => rung.steal_share, show: (value) => percent(value), doubtful: (value) => value > 0.02 },
+  { heading: "other programs", unit: "of machine", of: (rung) => rung.other_cpu_share, show: (value) => percent(value), doubtful: (value) => value > 0.05 },
+  { heading: "client", unit: "CPUs", of: (rung) => rung.client_cpus, show: number },
+  { heading: "client lag", unit: "µs, p99", of: (_rung, visits) => worst(visits, (visit) => visit.client_lag_p99_us), show: number },
+  { heading: "client memory", unit: "resident", of: (_rung, visits) => worst(visits, (visit) => visit.client_resident_bytes), show: bytes },
+  { heading: "connecting", unit: "longest", of: (_rung, visits) => worst(visits, (visit) => visit.connect_seconds * 1000), show: milliseconds },
+];
+
+/** The panel: one row a rung, doubtful figures marked in words and colour. */
+export function quality(report: Report): HTMLElement | null {
+  const { rungs } = report.summary;
+  if (rungs.length === 0) return null;
+  const visitsOf = (rung: Rung) => report.visits.filter((visit) => visit.connections === rung.connections);
+  const rows = rungs.map((rung) => ({ rung, visits: visitsOf(rung) }));
+  const shown = checks.filter((check) => rows.some(({ rung, visits }) => isKnown(check.of(rung, visits))));
+  const columns: Column<(typeof rows)[number]>[] = [
+    { heading: "connec\u00adtions", cell: ({ rung }) => count(rung.connections) },
+    ...shown.map((check): Column<(typeof rows)[number]> => ({
+      heading: check.heading, unit: check.unit,
+      cell: ({ rung, visits }): Cell => {
+        const value = check.of(rung, visits);
+        if (!isKnown(value)) return { text: "–", mark: "faint" };
+        const doubtful = check.doubtful?.(value) ?? false;
+        return { text: (doubtful ? "! " : "") + check.show(value), mark: doubtful ? "doubtful" : undefined };
+      },
+    })),
+    {
+      heading: "remarks", words: true, cell: ({ rung }) => [
+        rung.steady ? "" : `Not steady${rung.unsteady_reason ? `: ${rung.unsteady_reason}` : ""}.`,
+        rung.client_limited ? `Client-limited${rung.client_limited_reason ? `: ${rung.client_limited_reason}` : ""}.` : "",
+      ].filter(Boolean).join(" "),
+    },
+  ];
+  const compared = rungs.find((rung) => rung.iron_law?.residue_of)?.iron_law?.residue_of;
+  return section("quality", "How good the data are",
+    h("p", { class: "lead" }, "Little’s law should give 1: every connection was always inside a transaction. ",
+      compared ? `The residue of the iron law compares ${compared}. ` : "", "A figure that gives reason for doubt is marked with “!”."),
+    table("Data quality of every rung", columns, rows));
+}

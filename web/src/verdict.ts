@@ -1,0 +1,82 @@
+/** The head of the report: what it comes to, on what, and whether the run was complete. */
+
+import type { Estimate, Report } from "./data.ts";
+import { h, type Child } from "./element.ts";
+import { between, bytes, count, counted, isKnown, moment, number, percent, times } from "./format.ts";
+
+/** The verdict as the headline, the figures that carry it, and what it holds for. */
+export function verdict(report: Report): HTMLElement {
+  const { summary, manifest } = report;
+  const sentence = summary.verdict?.sentence
+    ?? (summary.rungs.length ? "The run has no verdict." : "No rung was measured yet, so there is no verdict.");
+  return h("header", { class: "verdict" },
+    incomplete(report),
+    h("h1", { id: "verdict" }, thousands(sentence)),
+    h("p", { class: "subject" }, subject(report)),
+    keyFigures(report),
+    manifest.warnings.length + summary.warnings.length > 0
+      ? h("p", { class: "caveat" }, h("a", { href: "#caveats" }, counted(warnings(report).length, "warning")), " to read before believing the figures.")
+      : null);
+}
+
+/** Keeps the groups of a number on one line. */
+function thousands(sentence: string): string {
+  return sentence.replace(/(\d) (?=\d{3}\b)/g, "$1\u202f").replace(/(\d) %/g, "$1\u202f%").replace(/(\d)x\b/g, "$1\u00d7");
+}
+
+/** Warnings of the run and of the analysis, each once. */
+export function warnings(report: Report): string[] {
+  return [...new Set([...report.manifest.warnings, ...report.summary.warnings])];
+}
+
+function incomplete({ manifest, summary, unfinished_visits }: Report): Child {
+  if (manifest.state === "complete") return null;
+  const words = {
+    running: "This run had not ended when the report was made",
+    interrupted: "This run was interrupted",
+    failed: "This run failed",
+  }[manifest.state];
+  const asked = new Set([...manifest.ladder.connections, ...manifest.ladder.refined]).size;
+  const lost = unfinished_visits.length ? ` ${counted(unfinished_visits.length, "visit was", "visits were")} cut short and left out.` : "";
+  return h("div", { class: "incomplete", role: "alert" }, h("strong", {}, words), manifest.problem ? `: ${manifest.problem}.` : ".",
+    ` It shows ${summary.rungs.length} of ${counted(asked, "rung")}.${lost}`);
+}
+
+function subject({ manifest }: Report): string {
+  const { server, workload, machine, ladder } = manifest;
+  const size = isKnown(workload.tables) ? `, ${counted(workload.tables, "table")}${isKnown(workload.rows) ? ` of ${counted(workload.rows, "row")}` : ""}` : "";
+  const cpus = server.cpu_count === machine.cpus ? `all ${counted(machine.cpus, "CPU")}` : `${server.cpu_count} of ${counted(machine.cpus, "CPU")}`;
+  return [
+    `${server.product} ${server.version}`,
+    `${workload.name}${size}, ${workload.loop_kind} loop`,
+    `${machine.cpu_model}, ${cpus}${server.shares_cpus_with_client ? " shared with the client" : ""}, ${bytes(machine.memory_bytes)}`,
+    machine.hypervisor ? `under ${machine.hypervisor}` : "",
+    `${ladder.repeats} × ${ladder.seconds}\u202fs a rung`,
+    moment(manifest.started_at) + (manifest.ended_at ? `, ${between(manifest.started_at, manifest.ended_at)}` : ""),
+  ].filter(Boolean).join(" · ");
+}
+
+/** A figure with its interval: 13 300 (13 030–13 570). */
+export function interval(estimate: Estimate, show: (value: number) => string): string {
+  return isKnown(estimate.low) && isKnown(estimate.high) ? `${show(estimate.low)} – ${show(estimate.high)}` : "no interval";
+}
+
+const two = (value: number) => value.toFixed(2).replace("-", "−");
+
+function keyFigures({ summary }: Report): Child {
+  const found = summary.verdict;
+  if (!found) return null;
+  const entry = (name: string, value: string, note: string) => h("div", {}, h("dt", {}, name), h("dd", {}, value, h("small", {}, note)));
+  const [lowest, highest] = found.peak_band;
+  const law = (connections: number) => summary.rungs.find((rung) => rung.connections === connections)?.iron_law;
+  const [peak, last] = [law(found.peak_connections), summary.rungs.at(-1)?.iron_law];
+  return h("dl", { class: "keys" },
+    entry("Peak", `${number(found.peak_throughput.value)}/s`, `at ${counted(found.peak_connections, "connection")}${isKnown(found.peak_throughput.low) ? `; 95\u202f% interval ${interval(found.peak_throughput, number)}` : "; too few repeats for an interval"}`),
+    entry("Peak band", lowest === highest ? count(lowest) : `${count(lowest)} – ${count(highest)}`, "connections with at least 95\u202f% of the peak"),
+    found.retention ? entry("Retained", percent(found.retention.value), `at the last rung, ${counted(summary.rungs.at(-1)?.connections ?? 0, "connection")}; ${interval(found.retention, percent)}`) : null,
+    entry("Falls over", found.falls_over_at ? `at ${count(found.falls_over_at)}` : "no", found.falls_over_at ? "connections: first rung surely over 5\u202f% below the peak" : "no rung past the peak is surely over 5\u202f% below it"),
+    peak && last && peak !== last
+      ? entry("CPU per transaction", times(last.cpu_seconds_per_txn / peak.cpu_seconds_per_txn), `${number(peak.cpu_seconds_per_txn * 1e6)} → ${number(last.cpu_seconds_per_txn * 1e6)}\u202fµs from the peak to the last rung`)
+      : null,
+    found.decay_exponent ? entry("Decay", two(found.decay_exponent.value), `exponent b of X ~ N⁻ᵇ past the peak; ${interval(found.decay_exponent, two)}`) : null);
+}

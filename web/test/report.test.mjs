@@ -1,0 +1,222 @@
+// Reads what a report really shows. REPORT names the file; any report will do, what it must show is read from its data.
+import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
+import { after, before, describe, test } from "node:test";
+import { faintTexts } from "./contrast.mjs";
+import { charted, drawnPixels, open, report } from "./opened.mjs";
+
+const plain = (text) => text.replace(/[\u202f\u00a0]/g, " ").replaceAll("×", "x").replace(/\s+/g, " ").trim();
+
+describe("report", () => {
+  let opened;
+  let page;
+  let data;
+  let rungs;
+  before(async () => {
+    opened = await open();
+    ({ page, data } = opened);
+    rungs = data.summary.rungs;
+  });
+  after(() => opened?.close());
+
+  test("opens quickly, without a complaint and without the network", async (t) => {
+    t.diagnostic(`opened in ${opened.openedIn} ms`);
+    assert.ok(opened.openedIn < 3000, `opened in ${opened.openedIn} ms`);
+    assert.deepEqual(opened.complaints, []);
+    assert.deepEqual(await page.evaluate(() => window.violations), []);
+    assert.deepEqual(opened.requests.filter((url) => !/^(file|data):/.test(url)), []);
+  });
+
+  test("is one file under a strict policy", async () => {
+    const text = await readFile(report, "utf8");
+    const head = text.slice(0, text.indexOf("<style>"));
+    const policy = /Content-Security-Policy" content="([^"]+)"/.exec(head)?.[1] ?? "";
+    assert.match(policy, /^default-src 'none'; script-src 'sha256-[^']+'; style-src 'sha256-[^']+';/);
+    assert.doesNotMatch(policy, /unsafe|connect-src|https?:|\*/);
+    const links = await page.evaluate(() => [...document.querySelectorAll("[src],[href]")].map((one) => one.getAttribute("src") ?? one.getAttribute("href")));
+    assert.deepEqual(links.filter((link) => !/^(#|data:,)/.test(link)), []);
+    await page.evaluate(() => { const script = document.createElement("script"); script.textContent = "window.broken = true"; document.body.append(script); script.remove(); });
+    assert.equal(await page.evaluate(() => window.broken), undefined, "a script that is not ours must not run");
+    assert.ok((await page.evaluate(() => window.violations)).length > 0);
+    opened.complaints.length = 0;
+  });
+
+  test("says the verdict and how the run stands", async () => {
+    const said = plain(await page.textContent("#verdict"));
+    if (data.summary.verdict) assert.equal(said, plain(data.summary.verdict.sentence));
+    else assert.match(said, /no verdict/);
+    const alert = await page.$(".incomplete");
+    assert.equal(alert !== null, data.manifest.state !== "complete");
+    if (alert && data.manifest.problem) assert.ok((await alert.textContent()).includes(data.manifest.problem));
+    assert.ok(plain(await page.textContent(".subject")).includes(data.manifest.server.version));
+    for (const warning of data.summary.warnings) assert.ok((await page.textContent("#caveats")).includes(warning));
+    for (const { reason } of data.summary.missing) assert.ok((await page.textContent("#caveats")).includes(reason));
+  });
+
+  test("draws throughput at every rung", async (t) => {
+    if (!rungs.length) return t.skip("no rung");
+    const [x, y] = await charted(page, "throughput");
+    assert.deepEqual(x, rungs.map((rung) => rung.connections));
+    assert.deepEqual(y, rungs.map((rung) => rung.throughput.value));
+    for (const [at, pixels] of (await drawnPixels(page, "throughput", 1)).entries()) assert.ok(pixels > 20, `rung ${x[at]}: ${pixels} pixels`);
+  });
+
+  test("draws the factors that were measured, and says why where not", async (t) => {
+    if (!rungs.length) return t.skip("no rung");
+    const factors = {
+      utilisation: (rung) => rung.iron_law?.utilisation, cpu: (rung) => rung.iron_law?.cpu_seconds_per_txn,
+      instructions: (rung) => rung.iron_law?.instructions_per_txn, cpi: (rung) => rung.iron_law?.cycles_per_instruction,
+      clock: (rung) => rung.iron_law?.clock_hz, switches: (rung) => rung.context_switches_per_txn,
+    };
+    let missing = 0;
+    for (const [name, of] of Object.entries(factors)) {
+      const known = rungs.filter((rung) => typeof of(rung) === "number").length;
+      const chart = await charted(page, `factor-${name}`);
+      assert.equal(chart !== null, known > 0, name);
+      if (!chart) { missing++; continue; }
+      const pixels = (await drawnPixels(page, `factor-${name}`, 1)).filter((count) => count !== null);
+      assert.equal(pixels.length, known);
+      assert.ok(pixels.every((count) => count > 20), `${name}: ${pixels}`);
+    }
+    assert.equal(await page.locator("#iron-law ul.notes li").count(), missing);
+    assert.equal(await page.locator("#decomposition").count(), data.summary.verdict?.decomposition ? 1 : 0);
+  });
+
+  test("draws the percentiles of latency", async (t) => {
+    const measured = ["p50", "p95", "p99", "p999", "max"].filter((key) => rungs.some((rung) => rung.latency_ms[key] > 0));
+    if (!measured.length) return t.skip("no latency");
+    const columns = await charted(page, "latency-service");
+    assert.equal(columns.length, measured.length + 1);
+    for (const [at, key] of measured.entries()) {
+      assert.deepEqual(columns[at + 1], rungs.map((rung) => rung.latency_ms[key] || null));
+      assert.ok((await drawnPixels(page, "latency-service", at + 1)).every((count) => count === null || count > 4), key);
+    }
+    assert.equal((await charted(page, "latency-response")) !== null, rungs.some((rung) => rung.response_ms));
+  });
+
+  test("the arrow keys go from rung to rung and the seconds follow", async (t) => {
+    const choices = [...new Set(data.visits.map((visit) => visit.connections))].sort((a, b) => a - b);
+    if (!choices.length) return t.skip("no visit");
+    const shown = async () => (await charted(page, "seconds-throughput"))?.[1].filter((value) => value !== null);
+    const wanted = (connections) => data.visits.filter((visit) => visit.connections === connections)
+      .sort((a, b) => a.repeat - b.repeat).flatMap((visit) => visit.seconds.transactions);
+    const chosen = () => page.evaluate(() => Number(document.querySelector(".rungs [aria-checked=true]").dataset.rung));
+    await page.focus(".rungs [aria-checked=true]");
+    await page.keyboard.press("Home");
+    for (const connections of choices.slice(0, 4)) {
+      assert.equal(await chosen(), connections);
+      assert.equal(await page.evaluate(() => Number(document.activeElement.dataset.rung)), connections);
+      assert.deepEqual(await shown(), wanted(connections));
+      assert.ok(plain(await page.textContent("#series-heading")).startsWith(plain(connections.toLocaleString("en").replaceAll(",", " "))));
+      await page.keyboard.press("ArrowRight");
+    }
+    await page.keyboard.press("End");
+    assert.deepEqual(await shown(), wanted(choices.at(-1)));
+    assert.equal(await page.locator(".rungs [tabindex='0']").count(), 1);
+  });
+
+  test("a counter can be chosen", async (t) => {
+    const select = page.locator("#counter-1");
+    if (!(await select.count())) return t.skip("no counters");
+    const names = await select.locator("option").evaluateAll((options) => options.map((option) => option.value));
+    const rung = await page.evaluate(() => Number(document.querySelector(".rungs [aria-checked=true]").dataset.rung));
+    const visits = data.visits.filter((visit) => visit.connections === rung).sort((a, b) => a.repeat - b.repeat);
+    const name = names.findLast((one) => visits.some((visit) => visit.counters[one])) ?? names[0];
+    await select.selectOption(name);
+    const shown = (await charted(page, "seconds-counter-1"))[1].filter((value) => value !== null);
+    assert.deepEqual(shown, visits.flatMap((visit) => visit.counters[name] ?? []).filter((value) => value !== null));
+  });
+
+  test("every chart says in words what it shows and has its figures in a table", async () => {
+    const labels = await page.$$eval(".chart", (charts) => charts.map((chart) => [chart.getAttribute("role"), chart.getAttribute("aria-label").length]));
+    assert.ok(labels.every(([role, length]) => role === "img" && length > 20));
+    const figures = await page.locator("#throughput figure, #iron-law figure, #latency figure").count();
+    const folds = page.locator("#throughput details, #iron-law details, #latency details");
+    assert.equal(await folds.count(), figures);
+    for (let at = 0; at < figures; at++) {
+      await folds.nth(at).locator("summary").press("Enter");
+      await folds.nth(at).locator("tbody tr").first().waitFor();
+      assert.equal(await folds.nth(at).locator("tbody tr").count(), rungs.length);
+      await folds.nth(at).locator("summary").press("Enter");
+    }
+    if (rungs.length) assert.equal(await page.locator("#figures .scroll").first().locator("tbody tr").count(), rungs.length);
+  });
+
+  test("settings are found by their words", async (t) => {
+    if (!data.settings.length) return t.skip("no settings");
+    const [name, value] = data.settings.at(-1);
+    await page.fill("#settings-search", name);
+    const row = page.locator("#settings tbody tr", { hasText: name }).first();
+    assert.equal(plain(await row.locator("td").textContent()), plain(value));
+    await page.fill("#settings-search", "no such setting anywhere");
+    assert.equal(await page.locator("#settings tbody tr").count(), 0);
+    await page.fill("#settings-search", "");
+    assert.equal(await page.locator("#settings tbody tr").count(), data.settings.length);
+  });
+
+  test("the keyboard reaches everything and shows where it is", async () => {
+    await page.reload();
+    await page.waitForSelector("#verdict");
+    await page.keyboard.press("Tab");
+    assert.equal(await page.evaluate(() => document.activeElement.className), "skip");
+    const seen = new Set();
+    for (let step = 0; step < 80; step++) {
+      await page.keyboard.press("Tab");
+      const at = await page.evaluate(() => {
+        const one = document.activeElement;
+        return [one.id || one.getAttribute("role") || one.tagName, one === document.body || getComputedStyle(one).outlineStyle !== "none"];
+      });
+      seen.add(at[0]);
+      assert.ok(at[1], `${at[0]} shows no focus`);
+    }
+    for (const wanted of ["theme", ...(data.visits.length ? ["radio"] : []), ...(data.settings.length ? ["settings-search"] : [])]) assert.ok(seen.has(wanted), wanted);
+  });
+
+  test("light and dark have contrast, and the curves change with them", async () => {
+    const paper = () => page.evaluate(() => getComputedStyle(document.documentElement).backgroundColor);
+    assert.deepEqual(await faintTexts(page, 4.5), []);
+    const light = await paper();
+    await page.click("#theme");
+    assert.notEqual(await paper(), light);
+    assert.deepEqual(await faintTexts(page, 4.5), []);
+    if (rungs.length) assert.ok((await drawnPixels(page, "throughput", 1)).every((count) => count > 20));
+    await page.click("#theme");
+    assert.equal(await paper(), light);
+  });
+
+  test("prints light, whatever the screen shows", async () => {
+    await page.click("#theme");
+    await page.emulateMedia({ media: "print" });
+    await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
+    assert.equal(await page.evaluate(() => getComputedStyle(document.documentElement).backgroundColor), "rgb(255, 255, 255)");
+    assert.equal(await page.isVisible(".top"), false);
+    assert.deepEqual(await faintTexts(page, 4.5), []);
+    if (rungs.length) {
+      assert.equal(await page.evaluate(() => window.scaleprofCharts.throughput.series[1].stroke(window.scaleprofCharts.throughput, 1)), "#0b5c9e");
+      const tooWide = await page.$$eval(".chart-box", (boxes) => boxes.filter((box) => box.clientWidth > 690 || box.querySelector("canvas")?.clientWidth > 690).length);
+      assert.equal(tooWide, 0);
+    }
+    assert.ok((await page.pdf({ preferCSSPageSize: true })).length > 10_000);
+    await page.emulateMedia({ media: "screen" });
+    await page.click("#theme");
+    assert.equal(await page.isVisible(".top"), true);
+  });
+
+  test("fits a narrow screen", async () => {
+    await page.setViewportSize({ width: 390, height: 800 });
+    await page.waitForTimeout(100);
+    assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= 390), "the page must not scroll sideways");
+    await page.setViewportSize({ width: 1180, height: 900 });
+    assert.deepEqual(opened.complaints, []);
+  });
+});
+
+test("follows a system that is dark, and a reader without JavaScript still reads the figures", async () => {
+  const dark = await open({ colorScheme: "dark" });
+  const paper = await dark.page.evaluate(() => getComputedStyle(document.documentElement).backgroundColor);
+  assert.ok(paper.match(/\d+/g).map(Number).every((part) => part < 60), paper);
+  await dark.close();
+  const text = await readFile(report, "utf8");
+  const noscript = /<noscript>([\s\S]*?)<\/noscript>/.exec(text)?.[1] ?? "";
+  assert.ok(noscript.includes("<pre>") && noscript.length > 100);
+});
