@@ -1,2 +1,54 @@
-//! The command line of scaleprof.
-fn main() {}
+//! The command line of scaleprof. It reads arguments, shows progress and results, and has no logic of its own.
+
+mod arguments;
+mod attach;
+mod bench_load;
+mod cache;
+mod check;
+mod credentials;
+mod load_arguments;
+mod manual;
+mod report;
+mod run;
+mod selfbench;
+mod show;
+mod size;
+mod stop;
+mod terminal;
+
+use arguments::{Arguments, Command};
+use clap::Parser;
+use std::process::ExitCode;
+
+/// Exit code of a run that the user stopped, as shells give it for SIGINT.
+const INTERRUPTED: u8 = 130;
+
+fn main() -> ExitCode {
+    // The janitor is started by re-executing this file; it must not read arguments or touch the terminal.
+    if std::env::args().nth(1).as_deref() == Some(scaleprof_server::janitor::ARGUMENT) {
+        scaleprof_server::janitor::main_loop(stop::standard_input());
+        return ExitCode::SUCCESS;
+    }
+    let arguments = Arguments::parse();
+    let result = match arguments.command {
+        Command::Run(run) => run::execute(*run),
+        Command::Attach(attach) => attach::execute(*attach),
+        Command::Report(report) => report::execute(&report),
+        Command::Check(check) => check::execute(&check),
+        Command::Selfbench(selfbench) => selfbench::execute(&selfbench),
+        Command::Cache(cache) => cache::execute(&cache),
+        Command::Completions { shell } => manual::completions(shell),
+        Command::Man { folder } => manual::man_pages(&folder),
+        Command::BenchLoad(load) => bench_load::execute(&load),
+    };
+    match result {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("scaleprof: {error:#}");
+            match error.downcast_ref::<scaleprof_experiment::RunError>() {
+                Some(scaleprof_experiment::RunError::Stopped) => ExitCode::from(INTERRUPTED),
+                _ => ExitCode::FAILURE,
+            }
+        }
+    }
+}

@@ -13,8 +13,6 @@ pub struct Attach {
     pub endpoint: Endpoint,
     /// Our account.
     pub credentials: Credentials,
-    /// Whether the user agreed to make the load's schema and to load the server.
-    pub may_load: bool,
     /// Whether to drop the schema at the end.
     pub drop_schema: bool,
 }

@@ -48,11 +48,15 @@ impl ServerCgroup {
             Ok(OwnedFd::from(file))
         });
         match opened {
-            Ok(descriptor) => Ok(Self {
-                folder,
-                parent,
-                descriptor,
-            }),
+            Ok(descriptor) => {
+                // Empty now, if the server was still in what a killed run left.
+                remove_stale(&parent);
+                Ok(Self {
+                    folder,
+                    parent,
+                    descriptor,
+                })
+            }
             Err(error) => {
                 let _ = fs::remove_dir(&folder);
                 Err(ProbeError::Cgroup {

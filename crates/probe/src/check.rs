@@ -145,7 +145,9 @@ fn hardware(facts: &MachineFacts) -> CheckItem {
             )
         }
         Err(reason) => {
+            let root = rustix::process::geteuid().is_root();
             let mend = match &facts.hypervisor {
+                _ if !root => "run as root, to see whether there are any: sudo scaleprof check".to_owned(),
                 Some(name) => format!(
                     "give this machine ({name}) a PMU in its settings (for QEMU: -cpu host,pmu=on), or use bare metal; \
                      until then the iron law uses CPU seconds per transaction"

@@ -10,7 +10,7 @@ use crate::machine_counters::{MachineTimes, NetworkBytes};
 use crate::perf_event::Event;
 use crate::process::{self, ProcessIo, ProcessStat};
 use crate::taskstats::Switches;
-use crate::thread_walk::{ThreadSwitches, thread_delta};
+use crate::thread_walk::{ThreadUses, thread_delta};
 
 /// A figure of the time between two samples (or, if its name ends in `_level`, of the later one).
 #[derive(Debug, Clone, PartialEq)]
@@ -46,7 +46,7 @@ pub(crate) enum SwitchCounts {
     /// Of all threads, ended ones included.
     Whole(Switches),
     /// Thread by thread.
-    ByThread(ThreadSwitches),
+    ByThread(ThreadUses),
 }
 
 /// Everything that was read at one moment, or why it could not be read.
@@ -307,7 +307,7 @@ impl Comparison {
 
     fn switches(&mut self, before: &Sample, after: &Sample, total: Option<f64>) {
         const FIGURES: [&str; 2] = ["server.voluntary_switches", "server.involuntary_switches"];
-        let (counted, survivors) = match (&before.switches, &after.switches) {
+        let (counted, share_of_cpu) = match (&before.switches, &after.switches) {
             (Ok(SwitchCounts::Whole(then)), Ok(SwitchCounts::Whole(now))) => {
                 let grown = now
                     .voluntary
@@ -320,34 +320,30 @@ impl Comparison {
             }
             (Ok(SwitchCounts::ByThread(then)), Ok(SwitchCounts::ByThread(now))) => {
                 let walked = thread_delta(then, now);
-                (walked.switches, Some(walked.survivors))
+                (walked.switches, share_of_cpu(walked.cpu_nanoseconds, before, after))
             }
             (Err(reason), _) | (_, Err(reason)) => return self.lack_all(&FIGURES, reason),
             _ => return self.lack_all(&FIGURES, "the two samples come from different samplers"),
         };
         // With the exact total of the cgroup the share that was seen is known, and what ended threads took with them is
-        // shared out in the same proportion.
-        let share = match total {
-            Some(total) if total >= COMPARED_FROM_SWITCHES => counted.total() as f64 / total,
-            _ => 1.0,
-        };
+        // shared out in the same proportion. Without it, the CPU time that the threads cannot explain tells how much is
+        // lacking, which is good enough to confess and not to scale by.
+        let exact = total
+            .filter(|total| *total >= COMPARED_FROM_SWITCHES)
+            .map(|total| counted.total() as f64 / total);
+        let share = exact.or(share_of_cpu).unwrap_or(1.0);
         if !(0.5..=1.0 + 2.0 * SWITCHES_AGREE_WITHIN).contains(&share) {
             let reason = format!(
-                "threads that began or ended meanwhile took their counts away: the threads tell of {:.0} % of all switches; \
-                 sample before connections are closed",
+                "threads that began or ended meanwhile took their counts away: the others tell of {:.0} % of what was done; \
+                 sample before connections are closed, or run as root",
                 share * 100.0
             );
             return self.lack_all(&FIGURES, &reason);
         }
-        let scale = if share < 1.0 - SWITCHES_AGREE_WITHIN {
-            1.0 / share
-        } else {
-            1.0
-        };
-        let counted_share = match (total, survivors) {
-            (Some(_), _) => Some(share.min(1.0)),
-            (None, survivors) => survivors,
-        };
+        let scale = exact
+            .filter(|share| *share < 1.0 - SWITCHES_AGREE_WITHIN)
+            .map_or(1.0, |share| 1.0 / share);
+        let counted_share = (total.is_some() || share_of_cpu.is_some()).then_some(share.min(1.0));
         for (name, value) in FIGURES.into_iter().zip([counted.voluntary, counted.involuntary]) {
             self.counters.push(Counter {
                 name,
@@ -388,6 +384,17 @@ impl Comparison {
             .collect();
         self.missing.extend(more);
     }
+}
+
+/// Which share of the server's CPU time the threads that were seen explain; `None` where there is too little to tell.
+fn share_of_cpu(seen_nanoseconds: u64, before: &Sample, after: &Sample) -> Option<f64> {
+    const LEAST: Duration = Duration::from_millis(1);
+    let (Ok(then), Ok(now)) = (&before.server_clock, &after.server_clock) else {
+        return None;
+    };
+    let all = now.saturating_sub(*then);
+    // The walk comes a little after the clock, so it may see more.
+    (all >= LEAST).then(|| (seen_nanoseconds as f64 / all.as_nanos() as f64).min(1.0))
 }
 
 const COUNTING_WAS_OFF: &str = "counting was switched off between the two samples";

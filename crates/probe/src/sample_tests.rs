@@ -1,5 +1,6 @@
 use super::*;
 use crate::disks::DiskCounts;
+use crate::thread_walk::ThreadUse;
 use proptest::prelude::*;
 
 fn lack<T>(why: &str) -> Result<T, String> {
@@ -98,6 +99,34 @@ fn switches_that_ended_threads_took_away_are_scaled_by_the_exact_total() {
         None,
         "more than there were"
     );
+}
+
+#[test]
+fn without_root_the_cpu_time_of_ended_threads_gives_the_loss_away() {
+    let walk = |voluntary, cpu_nanoseconds| {
+        let switches = Switches {
+            voluntary,
+            involuntary: 0,
+        };
+        Ok(SwitchCounts::ByThread(ThreadUses::from([(
+            1,
+            ThreadUse {
+                switches,
+                cpu_nanoseconds,
+            },
+        )])))
+    };
+    let (mut before, mut after) = (nothing(), nothing());
+    (before.switches, after.switches) = (walk(0, 0), walk(800, 80_000_000));
+    (before.server_clock, after.server_clock) = (Ok(Duration::ZERO), Ok(Duration::from_millis(100)));
+    let counters = delta(&before, &after);
+    let counter = counters
+        .iter()
+        .find(|c| c.name == "server.voluntary_switches")
+        .expect("there");
+    assert_eq!((counter.value, counter.counted_share), (800.0, Some(0.8)));
+    after.server_clock = Ok(Duration::from_millis(1000));
+    assert_eq!(value(&delta(&before, &after), "server.voluntary_switches"), None);
 }
 
 #[test]

@@ -86,7 +86,7 @@ fn sum_holds_ended_threads(socket: &OwnedFd, family: u16, buffer: &mut [u8]) -> 
     let living: u64 = thread_walk::walk(own)
         .map_err(ProbeError::Taskstats)?
         .values()
-        .fold(0, |all, thread| all.saturating_add(thread.total()));
+        .fold(0, |all, thread| all.saturating_add(thread.switches.total()));
     Ok(sum.total() > living.saturating_add(SLEEPS / 2))
 }
 

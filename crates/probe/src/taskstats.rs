@@ -1,9 +1,9 @@
 //! The messages of the kernel's taskstats interface, as bytes in and figures out.
 //!
-//! Taskstats (Documentation/accounting/taskstats.rst) gives the context switches of all living threads of a process
-//! in one netlink message, where `/proc/PID/task/*/status` costs three system calls a thread: 0.18 ms against 21 ms
-//! at 2000 threads. A thread that ends takes its counts out of that sum, so the socket also listens for the
-//! kernel's message about every thread that ends ([`ended_thread`]).
+//! Taskstats (Documentation/accounting/taskstats.rst) gives the context switches of all threads of a process in one netlink
+//! message, where `/proc/PID/task/*/status` costs three system calls a thread: 0.18 ms against 21 ms at 2000 threads. On
+//! kernels where a thread that ends takes its counts out of that sum, the message about each such thread is read too
+//! ([`ended_thread`]).
 
 /// Context switches of a thread or a group of threads.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -7,9 +7,9 @@ use crate::identify::{Installation, hexadecimal};
 use crate::settings::Settings;
 use crate::user::ServerUser;
 use crate::work_folder::{
-    MARKER, WorkFolder, check_marked, check_space, lock_marker, make_marked, make_or_check_marked, remove_marked,
+    FolderLock, WorkFolder, check_marked, check_space, make_marked, make_or_check_marked, remove_marked,
 };
-use rustix::fs::{FlockOperation, flock, syncfs};
+use rustix::fs::syncfs;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::fs::{self, File};
@@ -83,7 +83,7 @@ pub struct Entry {
 pub struct PreparedData {
     folder: PathBuf,
     entry: Entry,
-    _shared_lock: File,
+    _shared_lock: FolderLock,
 }
 
 impl PreparedData {
@@ -127,7 +127,7 @@ impl Cache {
                 .unwrap_or_default();
             let half_made = name.starts_with(MAKING) || !folder.join(ENTRY).is_file();
             // A living maker holds the lock from before the first byte on.
-            if half_made && let Ok(Some(_lock)) = lock_marker(&folder) {
+            if half_made && let Ok(Some(_lock)) = FolderLock::exclusive(&folder) {
                 remove_marked(&folder)?;
             }
         }
@@ -149,7 +149,7 @@ impl Cache {
             .root
             .join(format!("{MAKING}{}-{}-{serial}", key.name(), std::process::id()));
         make_marked(&making)?;
-        let lock = lock_marker(&making)?;
+        let lock = FolderLock::exclusive(&making)?;
         let made = self.fill(key, stopped, &making);
         let stored = made.and_then(|()| {
             let whole = self.root.join(key.name());
@@ -226,7 +226,7 @@ impl Cache {
             return Ok(());
         }
         check_marked(folder)?;
-        match lock_marker(folder)? {
+        match FolderLock::exclusive(folder)? {
             Some(_lock) => {
                 // First of all it must cease to look whole.
                 let _ = fs::remove_file(folder.join(ENTRY));
@@ -249,12 +249,9 @@ impl Cache {
         if check_marked(folder).is_err() {
             return Ok(None);
         }
-        let Ok(lock) = File::open(folder.join(MARKER)) else {
-            return Ok(None);
-        };
-        if flock(&lock, FlockOperation::NonBlockingLockShared).is_err() {
+        let Ok(Some(lock)) = FolderLock::shared(folder) else {
             return Ok(None); // it is being made or removed
-        }
+        };
         let text = fs::read(folder.join(ENTRY)).unwrap_or_default();
         let Ok(entry) = serde_json::from_slice(&text) else {
             return Ok(None);
@@ -353,7 +350,7 @@ mod tests {
         let alive = cache.root.join("making-alive-1-0");
         make_marked(&dead).expect("a folder");
         make_marked(&alive).expect("a folder");
-        let _lock = lock_marker(&alive).expect("a lock").expect("free");
+        let _lock = FolderLock::exclusive(&alive).expect("a lock").expect("free");
         let foreign = cache.root.join("making-foreign");
         fs::create_dir(&foreign).expect("a folder");
         let work = WorkFolder::open(&folder.path().join("work")).expect("a work folder");

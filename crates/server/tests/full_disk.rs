@@ -46,7 +46,18 @@ impl SmallDisk {
 
 impl Drop for SmallDisk {
     fn drop(&mut self) {
-        let _ = Command::new("umount").arg(&self.mount).status();
+        // A process that another test is just starting holds our files open until its exec; then "busy" passes.
+        for _ in 0..100 {
+            if Command::new("umount")
+                .arg(&self.mount)
+                .output()
+                .is_ok_and(|output| output.status.success())
+            {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        let _ = Command::new("umount").arg("--lazy").arg(&self.mount).status();
     }
 }
 

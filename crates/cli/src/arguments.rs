@@ -1,0 +1,210 @@
+//! The commands and their options.
+
+use crate::load_arguments::{LadderArguments, LoadArguments};
+use clap::{Args, Parser, Subcommand};
+use std::path::PathBuf;
+
+/// Finds out why a MySQL or MariaDB server stops gaining throughput as connections are added.
+#[derive(Debug, Parser)]
+#[command(name = "scaleprof", version, about, max_term_width = 110, arg_required_else_help = true)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Climb a ladder of connections on a private server and say how it scales
+    Run(Box<RunArguments>),
+    /// Climb the ladder on a server that runs already, in a schema of our own
+    Attach(Box<AttachArguments>),
+    /// Show a bundle again: as a page, a table or JSON
+    Report(ReportArguments),
+    /// Say what this machine and server allow, and the command that mends each lack
+    Check(CheckArguments),
+    /// Measure what scaleprof's client costs here, beside sysbench's where it is installed
+    Selfbench(SelfbenchArguments),
+    /// List or remove the prepared data folders
+    Cache(CacheArguments),
+    /// Print a script that completes commands and options in your shell
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+    /// Write the manual pages into a folder
+    #[command(hide = true)]
+    Man {
+        /// The folder
+        folder: PathBuf,
+    },
+    /// Run one load and print its figures (used by selfbench)
+    #[command(hide = true, name = "__load")]
+    BenchLoad(BenchLoadArguments),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RunArguments {
+    /// Server to run: an unpacked BASEDIR or a mysqld or mariadbd binary [default: the distribution's server]
+    #[arg(long, value_name = "BASEDIR|BINARY", help_heading = "Server")]
+    pub(crate) server: Option<PathBuf>,
+    /// A setting of the server; can be given again
+    #[arg(long = "set", value_name = "NAME=VALUE", help_heading = "Server")]
+    pub(crate) set: Vec<String>,
+    /// An option file of the server's, read before our own settings
+    #[arg(long, value_name = "FILE", help_heading = "Server")]
+    pub(crate) defaults_file: Option<PathBuf>,
+    /// Size of the buffer pool, such as 4G [default: by memory and data]
+    #[arg(long, value_name = "SIZE", value_parser = crate::size::parse, help_heading = "Server")]
+    pub(crate) buffer_pool: Option<u64>,
+    /// Switch the Performance Schema on (it costs throughput)
+    #[arg(long, help_heading = "Server")]
+    pub(crate) performance_schema: bool,
+    /// CPUs of the server, such as 0-3,8 [default: by the machine]
+    #[arg(long, value_name = "CPUS", help_heading = "Server")]
+    pub(crate) cpus_server: Option<scaleprof_server::CpuSet>,
+    /// CPUs of the client
+    #[arg(long, value_name = "CPUS", help_heading = "Server")]
+    pub(crate) cpus_client: Option<scaleprof_server::CpuSet>,
+    /// Folder for the server's files [default: a folder of the user's in /var/tmp]
+    #[arg(long, value_name = "DIR", help_heading = "Server")]
+    pub(crate) work_folder: Option<PathBuf>,
+    /// Make the tables anew and do not keep them for the next run
+    #[arg(long, help_heading = "Server")]
+    pub(crate) no_cache: bool,
+    #[command(flatten)]
+    pub(crate) load: LoadArguments,
+    #[command(flatten)]
+    pub(crate) ladder: LadderArguments,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct AttachArguments {
+    /// Where the server is: mysql://USER@HOST:PORT (no password in it)
+    #[arg(long, value_name = "DSN", required_unless_present = "socket", conflicts_with = "socket", help_heading = "Server")]
+    pub(crate) dsn: Option<String>,
+    /// The server's Unix socket
+    #[arg(long, value_name = "PATH", help_heading = "Server")]
+    pub(crate) socket: Option<PathBuf>,
+    /// Account to log in with [default: that of the DSN, else your user name]
+    #[arg(long, value_name = "NAME", help_heading = "Server")]
+    pub(crate) user: Option<String>,
+    /// Ask for the password. Without it, SCALEPROF_PASSWORD and the option file are looked at
+    #[arg(long, help_heading = "Server")]
+    pub(crate) ask_password: bool,
+    /// Option file with user and password under [client]
+    #[arg(long, value_name = "FILE", help_heading = "Server")]
+    pub(crate) defaults_file: Option<PathBuf>,
+    /// Do not ask before loading a server that scaleprof did not start
+    #[arg(long, help_heading = "Server")]
+    pub(crate) yes: bool,
+    /// Drop the load's schema at the end
+    #[arg(long, help_heading = "Server")]
+    pub(crate) drop_schema: bool,
+    #[command(flatten)]
+    pub(crate) load: LoadArguments,
+    #[command(flatten)]
+    pub(crate) ladder: LadderArguments,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ReportArguments {
+    /// The bundle's folder
+    pub(crate) bundle: PathBuf,
+    /// How to show it
+    #[arg(long, value_enum, default_value = "html")]
+    pub(crate) format: ReportFormat,
+    /// Where to write it [default: report.html in the bundle; the terminal for text and json]
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum ReportFormat {
+    /// One self-contained page
+    Html,
+    /// A table and the verdict
+    Text,
+    /// summary.json
+    Json,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CheckArguments {
+    /// Server to look at: a BASEDIR or a binary [default: the distribution's server]
+    #[arg(long, value_name = "BASEDIR|BINARY")]
+    pub(crate) server: Option<PathBuf>,
+    /// Connections that a run shall have
+    #[arg(long, value_name = "N", default_value_t = 512)]
+    pub(crate) connections: u32,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SelfbenchArguments {
+    /// Server to load: a BASEDIR or a binary [default: the distribution's server]
+    #[arg(long, value_name = "BASEDIR|BINARY")]
+    pub(crate) server: Option<PathBuf>,
+    /// Workloads, separated by commas
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "oltp_point_select,oltp_read_write")]
+    pub(crate) workloads: Vec<String>,
+    /// Connections, separated by commas
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "16,64,512")]
+    pub(crate) connections: Vec<u32>,
+    /// Seconds of each measurement
+    #[arg(long, value_name = "S", default_value_t = 5)]
+    pub(crate) seconds: u32,
+    /// Measurements of each kind, in turns
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    pub(crate) repeats: u32,
+    /// Which system calls carry the packets: auto, epoll or io_uring
+    #[arg(long, value_name = "WHICH", default_value = "auto")]
+    pub(crate) transport: scaleprof_workload::Transport,
+    /// Measure filling tables of this many rows instead, four of them
+    #[arg(long, value_name = "ROWS")]
+    pub(crate) fill: Option<u32>,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CacheArguments {
+    /// Remove all of them
+    #[arg(long)]
+    pub(crate) remove: bool,
+    /// Folder of the server's files [default: as for run]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) work_folder: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct BenchLoadArguments {
+    #[arg(long)]
+    pub(crate) socket: PathBuf,
+    #[arg(long, default_value = "root")]
+    pub(crate) user: String,
+    #[arg(long)]
+    pub(crate) workload: scaleprof_workload::OltpWorkloadKind,
+    #[arg(long)]
+    pub(crate) tables: u32,
+    #[arg(long)]
+    pub(crate) rows: u32,
+    #[arg(long)]
+    pub(crate) connections: u32,
+    #[arg(long)]
+    pub(crate) seconds: u32,
+    #[arg(long, default_value = "auto")]
+    pub(crate) transport: scaleprof_workload::Transport,
+    #[arg(long, default_value = "uniform")]
+    pub(crate) distribution: scaleprof_workload::Distribution,
+    #[arg(long, default_value = "binary")]
+    pub(crate) protocol: scaleprof_workload::Protocol,
+    /// Fill the tables instead, with so many threads
+    #[arg(long)]
+    pub(crate) fill: Option<u32>,
+    /// One transaction on one connection, for comparing statements
+    #[arg(long)]
+    pub(crate) option: Vec<String>,
+}

@@ -1,0 +1,53 @@
+//! `scaleprof attach`.
+
+use crate::arguments::AttachArguments;
+use crate::credentials;
+use crate::run::{carry_out, public_command};
+use anyhow::bail;
+use scaleprof_experiment::{Attach, RunOptions, ServerChoice};
+use scaleprof_workload::schema::SCHEMA;
+use std::io::{IsTerminal, Write};
+use std::process::ExitCode;
+
+pub(crate) fn execute(arguments: AttachArguments) -> anyhow::Result<ExitCode> {
+    let load = arguments.load.options()?;
+    let connections = arguments.ladder.rungs()?;
+    let (endpoint, who) = credentials::of(&arguments)?;
+    if !arguments.yes {
+        let most = connections.iter().max().copied().unwrap_or(1);
+        ask(&format!(
+            "This puts a load of up to {most} connections on {endpoint}, which scaleprof did not start, and makes \
+             tables in the schema {SCHEMA} there. Go on? [y/N] "
+        ))?;
+    }
+    let options = RunOptions {
+        server: ServerChoice::Attached(Attach {
+            endpoint,
+            credentials: who,
+            drop_schema: arguments.drop_schema,
+        }),
+        load,
+        connections,
+        refine: !arguments.ladder.no_refine,
+        repeats: arguments.ladder.repeats,
+        seconds: arguments.ladder.seconds,
+        output: arguments.ladder.output(&arguments.load.workload),
+        command: public_command(std::env::args().skip(1)),
+    };
+    carry_out(&options, &arguments.ladder)
+}
+
+/// Waits for a yes.
+fn ask(question: &str) -> anyhow::Result<()> {
+    if !std::io::stdin().is_terminal() {
+        bail!("the load needs your consent and there is no terminal to ask on: give --yes");
+    }
+    eprint!("{question}");
+    std::io::stderr().flush()?;
+    let mut answer = String::new();
+    std::io::stdin().read_line(&mut answer)?;
+    match answer.trim().to_ascii_lowercase().as_str() {
+        "y" | "yes" => Ok(()),
+        _ => bail!("nothing was done"),
+    }
+}

@@ -1,0 +1,28 @@
+//! `scaleprof cache`.
+
+use crate::arguments::CacheArguments;
+use scaleprof_server::{Cache, WorkFolder};
+use std::path::Path;
+use std::process::ExitCode;
+
+pub(crate) fn execute(arguments: &CacheArguments) -> anyhow::Result<ExitCode> {
+    let folder = arguments
+        .work_folder
+        .as_deref()
+        .map_or_else(WorkFolder::default_path, Path::to_path_buf);
+    let cache = Cache::open(&WorkFolder::open(&folder)?)?;
+    if arguments.remove {
+        let count = cache.remove_all()?;
+        println!("removed {count} prepared data folders");
+        return Ok(ExitCode::SUCCESS);
+    }
+    let list = cache.list()?;
+    if list.is_empty() {
+        println!("no prepared data folders in {}", folder.display());
+    }
+    for prepared in list {
+        let entry = prepared.entry();
+        println!("{:>7} MiB  {}  {}", entry.bytes >> 20, entry.key.server, entry.key.workload);
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,140 @@
+//! Where to connect and as whom. A password comes from the environment, an option file or a prompt, never from the
+//! command line, which every user of the machine can read.
+
+use crate::arguments::AttachArguments;
+use anyhow::{Context, bail};
+use scaleprof_wire::{Credentials, Endpoint, Password};
+use std::path::Path;
+
+const DEFAULT_PORT: u16 = 3306;
+
+/// The server's address and our account.
+pub(crate) fn of(arguments: &AttachArguments) -> anyhow::Result<(Endpoint, Credentials)> {
+    let (endpoint, dsn_user) = match (&arguments.socket, &arguments.dsn) {
+        (Some(path), _) => (Endpoint::Unix(path.clone()), None),
+        (None, Some(dsn)) => parse_dsn(dsn)?,
+        (None, None) => bail!("give --socket PATH or --dsn mysql://USER@HOST:PORT"),
+    };
+    let file = match &arguments.defaults_file {
+        Some(path) => read_option_file(path)?,
+        None => Account::default(),
+    };
+    let user = arguments.user.clone().or(dsn_user).or(file.user);
+    let password = if arguments.ask_password {
+        Some(rpassword::prompt_password("Password: ").context("cannot read the password")?)
+    } else {
+        std::env::var("SCALEPROF_PASSWORD").ok().or(file.password)
+    };
+    let user = user
+        .or_else(|| std::env::var("USER").ok())
+        .context("as which user? Give --user NAME")?;
+    let who = Credentials {
+        user,
+        password: password.map(Password::new),
+        database: None,
+    };
+    Ok((endpoint, who))
+}
+
+/// Reads `mysql://USER@HOST:PORT`.
+fn parse_dsn(dsn: &str) -> anyhow::Result<(Endpoint, Option<String>)> {
+    // The text is not quoted in any message: it may hold a password.
+    let rest = dsn
+        .strip_prefix("mysql://")
+        .or_else(|| dsn.strip_prefix("mariadb://"))
+        .context("--dsn: mysql://USER@HOST:PORT is wanted")?;
+    let rest = rest.trim_end_matches('/');
+    let (user, address) = match rest.rsplit_once('@') {
+        Some((user, _)) if user.contains(':') => bail!(
+            "--dsn: a password on the command line can be read by every user of this machine. Leave it out and set \
+             SCALEPROF_PASSWORD, give --defaults-file, or --ask-password"
+        ),
+        Some((user, address)) => (Some(user.to_owned()), address),
+        None => (None, rest),
+    };
+    if address.contains(['/', '?']) {
+        bail!("--dsn: only USER@HOST:PORT is understood; the schema is always the load's own");
+    }
+    let (host, port) = match address.rsplit_once(':') {
+        Some((host, port)) if !host.ends_with(':') => {
+            (host, port.parse().with_context(|| format!("--dsn: '{port}' is no port"))?)
+        }
+        _ => (address, DEFAULT_PORT),
+    };
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    if host.is_empty() {
+        bail!("--dsn: the host is missing");
+    }
+    Ok((
+        Endpoint::Tcp {
+            host: host.to_owned(),
+            port,
+        },
+        user,
+    ))
+}
+
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Account {
+    user: Option<String>,
+    password: Option<String>,
+}
+
+fn read_option_file(path: &Path) -> anyhow::Result<Account> {
+    let text =
+        std::fs::read_to_string(path).with_context(|| format!("cannot read the option file {}", path.display()))?;
+    Ok(parse_option_file(&text))
+}
+
+/// User and password of the groups `[client]` and `[scaleprof]`.
+fn parse_option_file(text: &str) -> Account {
+    let mut account = Account::default();
+    let mut ours = false;
+    for line in text.lines().map(str::trim) {
+        if let Some(group) = line.strip_prefix('[') {
+            let group = group.trim_end_matches(']').trim();
+            ours = group == "client" || group == "scaleprof";
+        } else if let Some((name, value)) = line.split_once('=').filter(|_| ours) {
+            let value = value.trim();
+            let unquoted = [('"', '"'), ('\'', '\'')]
+                .iter()
+                .find_map(|&(open, close)| value.strip_prefix(open)?.strip_suffix(close))
+                .unwrap_or(value);
+            match name.trim() {
+                "user" => account.user = Some(unquoted.to_owned()),
+                "password" => account.password = Some(unquoted.to_owned()),
+                _ => {}
+            }
+        }
+    }
+    account
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_dsn_names_user_host_and_port() {
+        let (endpoint, user) = parse_dsn("mysql://anna@db.example:3307/").unwrap();
+        assert_eq!(endpoint.to_string(), "db.example:3307");
+        assert_eq!(user.as_deref(), Some("anna"));
+        assert_eq!(parse_dsn("mysql://127.0.0.1").unwrap().0.to_string(), "127.0.0.1:3306");
+    }
+
+    #[test]
+    fn a_password_in_a_dsn_is_refused_and_not_repeated() {
+        let error = parse_dsn("mysql://anna:hunter2@db").unwrap_err().to_string();
+        assert!(error.contains("SCALEPROF_PASSWORD") && !error.contains("hunter2"));
+    }
+
+    #[test]
+    fn option_files_give_the_client_s_account() {
+        let text = "[mysqld]\nuser=mysql\n[client]\nuser = anna\npassword=\"p=w\"\n";
+        let expected = Account {
+            user: Some("anna".into()),
+            password: Some("p=w".into()),
+        };
+        assert_eq!(parse_option_file(text), expected);
+    }
+}

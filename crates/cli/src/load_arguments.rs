@@ -1,0 +1,182 @@
+//! The options of the load and of the ladder, which `run` and `attach` share.
+
+use anyhow::{Context, bail};
+use clap::Args;
+use scaleprof_experiment::{LoadOptions, WorkloadChoice, parse_connections};
+use scaleprof_workload::{
+    Arrivals, Distribution, LoopKind, OltpOptions, OltpWorkloadKind, Protocol, Repetition, Transport,
+};
+use std::path::{Path, PathBuf};
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Load")]
+pub(crate) struct LoadArguments {
+    /// What every connection runs: one of sysbench's OLTP workloads (oltp_read_write, oltp_read_only,
+    /// oltp_write_only, oltp_point_select, oltp_update_index, oltp_update_non_index, oltp_insert, oltp_delete,
+    /// select_random_points, select_random_ranges) or a FILE.sql
+    #[arg(long, value_name = "NAME|FILE.sql", default_value = "oltp_read_write")]
+    pub(crate) workload: String,
+    /// Tables [default: 4; 1 for the select_random workloads; none for a FILE.sql]
+    #[arg(long, value_name = "N")]
+    pub(crate) tables: Option<u32>,
+    /// Rows of each table
+    #[arg(long, value_name = "N", default_value_t = 50_000)]
+    pub(crate) rows: u32,
+    /// Which rows: uniform, special, pareto, zipfian, gaussian (as sysbench's) or zipfian-scrambled
+    #[arg(long, value_name = "NAME", default_value = "uniform")]
+    pub(crate) distribution: Distribution,
+    /// Prepared statements (binary) or whole texts (text)
+    #[arg(long, value_name = "HOW", default_value = "binary")]
+    pub(crate) protocol: Protocol,
+    /// A further option of sysbench's workloads, such as point_selects=1 or skip_trx=on; can be given again
+    #[arg(long = "option", short = 'o', value_name = "NAME=VALUE")]
+    pub(crate) options: Vec<String>,
+    /// Statements that one connection runs before a FILE.sql
+    #[arg(long, value_name = "FILE.sql")]
+    pub(crate) setup: Option<PathBuf>,
+    /// Run a FILE.sql once on every connection instead of in a loop
+    #[arg(long)]
+    pub(crate) once: bool,
+    /// Isolation level of the connections, such as read-committed [default: the server's]
+    #[arg(long, value_name = "LEVEL", value_parser = isolation)]
+    pub(crate) isolation: Option<String>,
+    /// Offer so many transactions a second (open loop) instead of as many as the connections can
+    #[arg(long, value_name = "TX/S")]
+    pub(crate) rate: Option<f64>,
+    /// How an open loop spreads them: poisson or even
+    #[arg(long, value_name = "HOW", default_value = "poisson", value_parser = arrivals)]
+    pub(crate) arrivals: Arrivals,
+    /// Connections that are open beside the working ones and do nothing
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) idle_connections: u32,
+    /// Seed of every random choice
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// Threads of the client [default: by its CPUs]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
+    pub(crate) threads: Option<u32>,
+    /// Which system calls carry the packets: auto, epoll or io_uring
+    #[arg(long, value_name = "WHICH", default_value = "auto")]
+    pub(crate) transport: Transport,
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Ladder")]
+pub(crate) struct LadderArguments {
+    /// Rungs: numbers and doubling ranges
+    #[arg(long, value_name = "LADDER", default_value = "1,2,4..512")]
+    pub(crate) connections: String,
+    /// Seconds at each rung
+    #[arg(long, value_name = "S", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=86_400))]
+    pub(crate) seconds: u32,
+    /// How often each rung is measured
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(crate) repeats: u32,
+    /// Do not add rungs around the peak and the fall-over
+    #[arg(long)]
+    pub(crate) no_refine: bool,
+    /// Folder of the bundle [default: scaleprof-runs/WORKLOAD-TIME]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) output: Option<PathBuf>,
+    /// Show no progress
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
+    /// Print summary.json instead of the table
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+impl LadderArguments {
+    pub(crate) fn rungs(&self) -> anyhow::Result<Vec<u32>> {
+        Ok(parse_connections(&self.connections)?)
+    }
+
+    /// The bundle's folder.
+    pub(crate) fn output(&self, workload: &str) -> PathBuf {
+        self.output.clone().unwrap_or_else(|| {
+            let name = Path::new(workload).file_stem().unwrap_or_default().to_string_lossy().into_owned();
+            Path::new("scaleprof-runs").join(format!("{name}-{}", crate::show::compact_time()))
+        })
+    }
+}
+
+impl LoadArguments {
+    pub(crate) fn options(&self) -> anyhow::Result<LoadOptions> {
+        let workload = self.workload()?;
+        let one_table = matches!(
+            workload,
+            WorkloadChoice::Oltp(OltpWorkloadKind::RandomPoints | OltpWorkloadKind::RandomRanges)
+        );
+        let mut oltp = OltpOptions {
+            tables: self.tables.unwrap_or(if one_table { 1 } else { 4 }),
+            table_size: self.rows,
+            distribution: self.distribution,
+            protocol: self.protocol,
+            ..OltpOptions::default()
+        };
+        for option in &self.options {
+            let (name, value) = option
+                .split_once('=')
+                .with_context(|| format!("--option {option}: NAME=VALUE is wanted, such as point_selects=1"))?;
+            oltp.set(name, value)?;
+        }
+        Ok(LoadOptions {
+            workload,
+            oltp,
+            idle_connections: self.idle_connections,
+            loop_kind: self.loop_kind()?,
+            isolation: self.isolation.clone(),
+            seed: self.seed,
+            threads: self.threads,
+            transport: self.transport,
+        })
+    }
+
+    fn loop_kind(&self) -> anyhow::Result<LoopKind> {
+        let Some(rate) = self.rate else {
+            return Ok(LoopKind::Closed);
+        };
+        if !(rate.is_finite() && (0.001..=1e8).contains(&rate)) {
+            bail!("--rate {rate} is not possible: use transactions per second above 0.001");
+        }
+        Ok(LoopKind::Open {
+            rate,
+            arrivals: self.arrivals,
+        })
+    }
+
+    fn workload(&self) -> anyhow::Result<WorkloadChoice> {
+        if !self.workload.ends_with(".sql") {
+            if self.once || self.setup.is_some() {
+                bail!("--once and --setup go with a FILE.sql; {} is none", self.workload);
+            }
+            let kind = self.workload.parse().map_err(anyhow::Error::msg)?;
+            return Ok(WorkloadChoice::Oltp(kind));
+        }
+        let read = |path: &Path| {
+            std::fs::read_to_string(path).with_context(|| format!("cannot read the statements in {}", path.display()))
+        };
+        Ok(WorkloadChoice::Script {
+            text: read(Path::new(&self.workload))?,
+            setup: self.setup.as_deref().map(read).transpose()?,
+            repetition: if self.once { Repetition::Once } else { Repetition::Loop },
+            with_tables: self.tables.is_some(),
+        })
+    }
+}
+
+fn isolation(text: &str) -> Result<String, String> {
+    let level = text.to_ascii_uppercase().replace(['-', '_'], " ");
+    match level.as_str() {
+        "READ UNCOMMITTED" | "READ COMMITTED" | "REPEATABLE READ" | "SERIALIZABLE" => Ok(level),
+        _ => Err("use read-uncommitted, read-committed, repeatable-read or serializable".to_owned()),
+    }
+}
+
+fn arrivals(text: &str) -> Result<Arrivals, String> {
+    match text {
+        "poisson" => Ok(Arrivals::Poisson),
+        "even" => Ok(Arrivals::Even),
+        _ => Err("use poisson or even".to_owned()),
+    }
+}

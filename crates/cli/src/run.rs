@@ -1,0 +1,149 @@
+//! `scaleprof run`.
+
+use crate::arguments::RunArguments;
+use crate::load_arguments::LadderArguments;
+use crate::show;
+use crate::stop;
+use crate::terminal::TerminalProgress;
+use scaleprof_experiment::{RunError, RunOptions, RunResult, ServerChoice, run};
+use scaleprof_server::ServerSettings;
+use std::process::ExitCode;
+
+pub(crate) fn execute(arguments: RunArguments) -> anyhow::Result<ExitCode> {
+    let options = RunOptions {
+        load: arguments.load.options()?,
+        connections: arguments.ladder.rungs()?,
+        refine: !arguments.ladder.no_refine,
+        repeats: arguments.ladder.repeats,
+        seconds: arguments.ladder.seconds,
+        output: arguments.ladder.output(&arguments.load.workload),
+        command: public_command(std::env::args().skip(1)),
+        server: ServerChoice::Private {
+            path: arguments.server,
+            settings: Box::new(ServerSettings {
+                buffer_pool: arguments.buffer_pool,
+                performance_schema: arguments.performance_schema,
+                defaults_file: arguments.defaults_file,
+                set: arguments.set,
+                ..ServerSettings::default()
+            }),
+            cpus_server: arguments.cpus_server,
+            cpus_client: arguments.cpus_client,
+            work_folder: arguments.work_folder,
+            use_cache: !arguments.no_cache,
+        },
+    };
+    carry_out(&options, &arguments.ladder)
+}
+
+/// Runs and shows what came of it; for `run` and `attach`.
+pub(crate) fn carry_out(options: &RunOptions, ladder: &LadderArguments) -> anyhow::Result<ExitCode> {
+    let stop = stop::flag()?;
+    let mut progress = TerminalProgress::new(ladder.quiet);
+    let result = run(options, &stop, &mut progress);
+    progress.finish();
+    let RunResult {
+        bundle,
+        summary,
+        problem,
+    } = result?;
+    let page = show::write_page(&bundle, &summary, &options.output)?;
+    match ladder.json {
+        true => print!("{}", show::summary_json(&summary)?),
+        false => {
+            print!("{}", show::table(&summary));
+            println!("\nReport: {}", page.display());
+        }
+    }
+    match problem {
+        None => Ok(ExitCode::SUCCESS),
+        Some(problem @ RunError::Stopped) => {
+            eprintln!("scaleprof: stopped; what was measured is in {}", options.output.display());
+            Err(problem.into())
+        }
+        Some(problem) => {
+            eprintln!("scaleprof: what was measured is in {}", options.output.display());
+            Err(problem.into())
+        }
+    }
+}
+
+/// Options whose values name places, accounts or hosts.
+const PRIVATE: [&str; 13] = [
+    "--server",
+    "--defaults-file",
+    "--work-folder",
+    "--output",
+    "--dsn",
+    "--socket",
+    "--user",
+    "--setup",
+    "--set",
+    "--host",
+    "--workload",
+    "--password",
+    "--bundle",
+];
+
+/// The command line without what should not be given to others: values of private options are replaced by three
+/// dots, but for settings and workloads that are plain words.
+pub(crate) fn public_command(arguments: impl Iterator<Item = String>) -> Vec<String> {
+    let mut out = vec!["scaleprof".to_owned()];
+    let mut hide_next = false;
+    for argument in arguments {
+        let (name, value) = match argument.split_once('=') {
+            Some((name, value)) if name.starts_with("--") => (name, Some(value)),
+            _ => (argument.as_str(), None),
+        };
+        if hide_next {
+            out.push(shown(&argument));
+            hide_next = false;
+        } else if PRIVATE.contains(&name) {
+            match value {
+                Some(value) => out.push(format!("{name}={}", shown(value))),
+                None => {
+                    hide_next = true;
+                    out.push(argument);
+                }
+            }
+        } else {
+            out.push(argument);
+        }
+    }
+    out
+}
+
+/// A value as it may be shown: plain words such as `oltp_read_write` and `innodb_x=4` stay.
+fn shown(value: &str) -> String {
+    let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'=');
+    let workload_or_setting = value.starts_with("oltp_") || value.starts_with("select_random_") || value.starts_with("innodb_");
+    match workload_or_setting && value.bytes().all(plain) {
+        true => value.to_owned(),
+        false => "...".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::public_command;
+
+    fn public(line: &str) -> String {
+        public_command(line.split(' ').map(str::to_owned)).join(" ")
+    }
+
+    #[test]
+    fn places_and_accounts_are_hidden() {
+        assert_eq!(
+            public("run --server /opt/secret/mysql --set innodb_spin_wait_delay=6 --seconds 5 --output=/home/anna/x"),
+            "scaleprof run --server ... --set innodb_spin_wait_delay=6 --seconds 5 --output=..."
+        );
+        assert_eq!(
+            public("run --workload customers.sql --set init_connect=x"),
+            "scaleprof run --workload ... --set ..."
+        );
+        assert_eq!(
+            public("attach --dsn mysql://anna@db --workload oltp_insert"),
+            "scaleprof attach --dsn ... --workload oltp_insert"
+        );
+    }
+}

@@ -1,0 +1,130 @@
+//! `scaleprof selfbench`: what the client costs here, beside sysbench's, in one run.
+//!
+//! Both run as processes of their own against the same server, in turns; the CPU time of each is what the kernel
+//! accounts to the process from its start to its end, connecting included.
+
+mod child;
+mod table;
+
+use crate::arguments::SelfbenchArguments;
+use crate::stop;
+use anyhow::{Context, bail};
+use child::{Measured, ours, sysbench};
+use scaleprof_server::{Installation, Janitor, Sandbox, SandboxBuilder, ServerSettings, Settings, WorkFolder};
+use scaleprof_workload::OltpWorkloadKind;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::atomic::Ordering;
+use table::Row;
+
+/// Tables and rows of the load.
+const TABLES: u32 = 4;
+const ROWS: u32 = 50_000;
+
+/// One combination to measure.
+#[derive(Debug, Clone, Copy)]
+struct Case {
+    workload: OltpWorkloadKind,
+    connections: u32,
+    seconds: u32,
+    rows: u32,
+}
+
+pub(crate) fn execute(arguments: &SelfbenchArguments) -> anyhow::Result<ExitCode> {
+    let stop = stop::flag()?;
+    let workloads: Vec<OltpWorkloadKind> = arguments
+        .workloads
+        .iter()
+        .map(|name| name.parse().map_err(anyhow::Error::msg))
+        .collect::<Result<_, _>>()?;
+    let sandbox = start(arguments)?;
+    let scaleprof_wire::Endpoint::Unix(socket) = sandbox.endpoint().clone() else {
+        bail!("the private server has no socket");
+    };
+    let server = format!("{} {}", sandbox.installation().product, sandbox.installation().version_text);
+    let has_sysbench = child::has_sysbench();
+    if !has_sysbench {
+        eprintln!("sysbench is not installed: only scaleprof is measured (apt-get install sysbench)");
+    }
+    let mut rows = Vec::new();
+    if let Some(fill) = arguments.fill {
+        rows.push(measure_fill(arguments, &socket, fill, has_sysbench)?);
+    } else {
+        child::fill_ours(&socket, ROWS)?;
+        for &workload in &workloads {
+            for &connections in &arguments.connections {
+                let case = Case {
+                    workload,
+                    connections,
+                    seconds: arguments.seconds,
+                    rows: ROWS,
+                };
+                let (mut our, mut their) = (Vec::new(), Vec::new());
+                for turn in 0..arguments.repeats {
+                    if stop.load(Ordering::Relaxed) {
+                        return Err(scaleprof_experiment::RunError::Stopped.into());
+                    }
+                    eprintln!("{workload}, {connections} connections, turn {} of {}", turn + 1, arguments.repeats);
+                    our.push(ours(&socket, case, arguments.transport)?);
+                    if has_sysbench {
+                        their.push(sysbench(&socket, case)?);
+                    }
+                }
+                rows.push(Row::new(workload.name(), connections, &our, &their));
+            }
+        }
+    }
+    drop(sandbox);
+    match arguments.json {
+        true => println!("{}", serde_json::to_string_pretty(&serde_json::json!({"server": server, "rows": rows}))?),
+        false => print!("{server}\n\n{}", table::text(&rows)),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn start(arguments: &SelfbenchArguments) -> anyhow::Result<Sandbox> {
+    let installation = match &arguments.server {
+        Some(path) => Installation::at(path)?,
+        None => Installation::distribution()?,
+    };
+    let most = arguments.connections.iter().max().copied().unwrap_or(1);
+    let settings = Settings::new(ServerSettings {
+        connections: most + 16,
+        dataset: Some(u64::from(TABLES) * u64::from(arguments.fill.unwrap_or(ROWS)) * 245),
+        ..ServerSettings::default()
+    })?;
+    let work = WorkFolder::open(&WorkFolder::default_path())?;
+    Ok(SandboxBuilder::new(installation, settings, work)
+        .janitor(Janitor::spawn()?)
+        .start_fresh()?)
+}
+
+/// Filling tables, ours and sysbench's in turns, with as many threads as tables.
+fn measure_fill(arguments: &SelfbenchArguments, socket: &PathBuf, rows: u32, has_sysbench: bool) -> anyhow::Result<Row> {
+    let (mut our, mut their) = (Vec::new(), Vec::new());
+    for turn in 0..arguments.repeats {
+        eprintln!("filling {TABLES} tables of {rows} rows, turn {} of {}", turn + 1, arguments.repeats);
+        our.push(child::fill_ours(socket, rows).context("filling")?);
+        if has_sysbench {
+            their.push(child::fill_sysbench(socket, rows)?);
+        }
+    }
+    Ok(Row::new("fill", TABLES, &our, &their))
+}
+
+/// The median of some figures.
+fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_by(f64::total_cmp);
+    let n = values.len();
+    match n {
+        0 => None,
+        _ if n % 2 == 1 => Some(values[n / 2]),
+        _ => Some((values[n / 2 - 1] + values[n / 2]) / 2.0),
+    }
+}
+
+/// Median of a figure of some measurements.
+fn median_of(measured: &[Measured], figure: impl Fn(&Measured) -> f64) -> Option<f64> {
+    median(measured.iter().map(figure))
+}

@@ -1,0 +1,60 @@
+//! Closing words: the table, the bundle's place, and times.
+
+use anyhow::Context;
+use scaleprof_bundle::{Bundle, Summary};
+use scaleprof_report::{html, json, text};
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+
+/// The table as wide as the terminal, in colours only on one.
+pub(crate) fn table(summary: &Summary) -> String {
+    let on_terminal = std::io::stdout().is_terminal();
+    text::table(
+        summary,
+        text::Style {
+            colour: on_terminal && std::env::var_os("NO_COLOR").is_none(),
+            width: on_terminal
+                .then(|| rustix::termios::tcgetwinsize(std::io::stdout()).ok())
+                .flatten()
+                .map(|size| usize::from(size.ws_col))
+                .filter(|&columns| columns > 0),
+        },
+    )
+}
+
+/// Writes report.html into the bundle and returns where it is.
+pub(crate) fn write_page(bundle: &Bundle, summary: &Summary, folder: &Path) -> anyhow::Result<PathBuf> {
+    let path = folder.join("report.html");
+    write_whole(&path, &html::render(bundle, summary))?;
+    Ok(path)
+}
+
+/// Writes a file so that it is never seen half written.
+pub(crate) fn write_whole(path: &Path, content: &str) -> anyhow::Result<()> {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(".part");
+    let part = path.with_file_name(name);
+    std::fs::write(&part, content)
+        .and_then(|()| std::fs::rename(&part, path))
+        .inspect_err(|_| drop(std::fs::remove_file(&part)))
+        .with_context(|| format!("cannot write {}", path.display()))
+}
+
+/// summary.json as it is printed.
+pub(crate) fn summary_json(summary: &Summary) -> anyhow::Result<String> {
+    json::summary(summary).context("the summary cannot be written as JSON")
+}
+
+/// The time in UTC as 20261121-043000.
+pub(crate) fn compact_time() -> String {
+    let now = time::OffsetDateTime::now_utc();
+    format!(
+        "{:04}{:02}{:02}-{:02}{:02}{:02}",
+        now.year(),
+        u8::from(now.month()),
+        now.day(),
+        now.hour(),
+        now.minute(),
+        now.second()
+    )
+}

@@ -1,0 +1,155 @@
+//! Progress on the terminal: which rung, seconds left, live throughput.
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use scaleprof_experiment::{Progress, VisitDone, VisitStart};
+use scaleprof_workload::schema::FillProgress;
+use std::collections::HashSet;
+use std::time::{Duration, Instant};
+
+/// Progress on standard error; nothing where that is no terminal, or quiet was asked for, but warnings.
+pub(crate) struct TerminalProgress {
+    bar: ProgressBar,
+    visit: Option<VisitStart>,
+    /// Seconds of all visits that were planned so far, and those that are done.
+    planned_seconds: u64,
+    done_seconds: u64,
+    measuring_since: Option<Instant>,
+    last_throughput: Option<f64>,
+    said: HashSet<String>,
+}
+
+/// Opening and closing connections takes about so long for each visit, in tenths of its length; measured as it goes.
+const OVERHEAD_AT_FIRST: f64 = 1.05;
+
+impl TerminalProgress {
+    pub(crate) fn new(quiet: bool) -> Self {
+        let target = match quiet {
+            true => ProgressDrawTarget::hidden(),
+            false => ProgressDrawTarget::stderr_with_hz(10),
+        };
+        let bar = ProgressBar::with_draw_target(None, target);
+        bar.set_style(spinner());
+        TerminalProgress {
+            bar,
+            visit: None,
+            planned_seconds: 0,
+            done_seconds: 0,
+            measuring_since: None,
+            last_throughput: None,
+            said: HashSet::new(),
+        }
+    }
+
+    /// Clears the line.
+    pub(crate) fn finish(&self) {
+        self.bar.finish_and_clear();
+    }
+
+    fn left(&self) -> String {
+        let left = self.planned_seconds.saturating_sub(self.done_seconds) as f64;
+        let pace = match self.measuring_since {
+            Some(since) if self.done_seconds >= 5 => since.elapsed().as_secs_f64() / self.done_seconds as f64,
+            _ => OVERHEAD_AT_FIRST,
+        };
+        let seconds = (left * pace) as u64;
+        match seconds {
+            0..60 => format!("{seconds} s left"),
+            _ => format!("{} min {:02} s left", seconds / 60, seconds % 60),
+        }
+    }
+
+    fn show_visit(&self, rest: &str) {
+        if let Some(visit) = &self.visit {
+            self.bar.set_message(format!(
+                "{} connections, repeat {} (visit {} of {})  {rest}",
+                visit.connections,
+                visit.repeat + 1,
+                visit.visit + 1,
+                visit.of
+            ));
+        }
+    }
+}
+
+fn spinner() -> ProgressStyle {
+    style("{spinner} {msg}")
+}
+
+fn style(template: &str) -> ProgressStyle {
+    // The templates are constants of this file; a wrong one shows as the plain default.
+    ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_spinner())
+}
+
+impl Progress for TerminalProgress {
+    fn stage(&mut self, what: &str) {
+        self.bar.set_style(spinner());
+        self.bar.enable_steady_tick(Duration::from_millis(100));
+        self.bar.set_message(what.to_owned());
+    }
+
+    fn filling(&mut self, progress: FillProgress) {
+        if self.bar.length() != Some(progress.of) {
+            self.bar.set_length(progress.of);
+            self.bar
+                .set_style(style("{spinner} filling the tables [{bar:30}] {human_pos} of {human_len} rows, {eta} left"));
+        }
+        self.bar.set_position(progress.rows);
+        if progress.rows == progress.of && progress.of > 0 {
+            self.bar.set_style(style("{spinner} making the indexes ({human_len} rows)"));
+        }
+    }
+
+    fn visit_begins(&mut self, start: VisitStart) {
+        if self.measuring_since.is_none() {
+            self.measuring_since = Some(Instant::now());
+        }
+        self.planned_seconds = u64::from(start.of) * u64::from(start.seconds);
+        self.done_seconds = u64::from(start.visit) * u64::from(start.seconds);
+        self.visit = Some(start);
+        self.bar
+            .set_style(style("{spinner} [{bar:24}] {prefix}  {msg}"));
+        self.bar.set_length(self.planned_seconds);
+        self.bar.set_position(self.done_seconds);
+        self.bar.set_prefix(self.left());
+        self.bar.disable_steady_tick();
+        self.show_visit("");
+    }
+
+    fn connecting(&mut self, open: u32, wanted: u32) {
+        if open == wanted || open % 16 == 0 {
+            self.show_visit(&format!("opening connections: {open} of {wanted}"));
+        }
+    }
+
+    fn second(&mut self, _second: u32, transactions: u64, p99_ns: u64) {
+        self.done_seconds += 1;
+        self.bar.set_position(self.done_seconds);
+        self.bar.set_prefix(self.left());
+        self.show_visit(&format!("{transactions} tx/s, p99 {:.1} ms", p99_ns as f64 / 1e6));
+    }
+
+    fn visit_done(&mut self, done: VisitDone) {
+        self.last_throughput = Some(done.throughput);
+    }
+
+    fn refined(&mut self, rungs: &[u32]) {
+        let list = rungs.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
+        self.bar
+            .suspend(|| self.say(&format!("adding rungs around the peak and the fall-over: {list}")));
+    }
+
+    fn warning(&mut self, text: &str) {
+        // The same lack shows in every visit; once is enough.
+        if self.said.insert(text.to_owned()) {
+            self.bar.suspend(|| eprintln!("warning: {text}"));
+        }
+    }
+}
+
+impl TerminalProgress {
+    fn say(&self, text: &str) {
+        if !self.bar.is_hidden() {
+            eprintln!("{text}");
+        }
+    }
+}
