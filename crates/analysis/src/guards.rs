@@ -6,6 +6,9 @@ pub const LITTLE: f64 = 0.02;
 pub const CLIENT_CPU: f64 = 0.7;
 /// Most that the client's lag (99th percentile) may be of the median latency.
 pub const LAG: f64 = 0.05;
+/// From this share of used CPU time on the client's lag is the wait for a CPU that the server has: the run queue, not the
+/// client (docs/adr/0006).
+pub const BUSY: f64 = 0.85;
 
 /// What is known of the client in one rung; what is none is not judged.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -20,6 +23,8 @@ pub struct Client {
     pub lag_p99_ms: Option<f64>,
     /// Median service time, milliseconds.
     pub median_ms: Option<f64>,
+    /// Share of the machine's CPU time that somebody used.
+    pub busy_share: Option<f64>,
 }
 
 /// X·R/N by Little's law: 1 when every connection was always inside a transaction. `service_seconds` is the sum of the
@@ -45,6 +50,7 @@ pub fn client_limit(client: &Client) -> Option<String> {
     }
     if let (Some(lag), Some(median)) = (client.lag_p99_ms, client.median_ms)
         && lag > LAG * median
+        && client.busy_share.is_none_or(|busy| busy < BUSY)
     {
         reasons.push(format!(
             "the client answered ready sockets late: 99th percentile {lag:.3} ms, median latency {median:.3} ms"
@@ -66,6 +72,7 @@ mod tests {
             threads: Some(1),
             lag_p99_ms: Some(0.04),
             median_ms: Some(1.0),
+            busy_share: Some(0.5),
         };
         assert_eq!(client_limit(&client), None);
         assert_eq!(client_limit(&Client::default()), None);

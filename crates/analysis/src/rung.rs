@@ -46,7 +46,11 @@ pub(crate) fn rung(connections: u32, cpus: u32, closed: bool, visits: &[&VisitRo
     let sums = totals(&windows, measured.iter().flat_map(|m| m.rows.counters.iter().copied()));
     let found = iron_law(cpus, throughput.value, &sums);
     let latency_ms = latency(&measured, "service", |row| row.service_sum_ns, |row| row.max_ns);
-    let client = client(&measured, connections, closed, &sums, latency_ms.p50);
+    let machine = MachineShares::of(&sums);
+    let client = Client {
+        busy_share: machine.busy,
+        ..client(&measured, connections, closed, &sums, latency_ms.p50)
+    };
     let limit = client_limit(&client);
     let problems: Vec<String> = measured
         .iter()
@@ -61,7 +65,6 @@ pub(crate) fn rung(connections: u32, cpus: u32, closed: bool, visits: &[&VisitRo
     for row in measured.iter().flat_map(|m| &m.rows.errors) {
         *errors.entry(row.number.to_string()).or_insert(0) += u64::try_from(row.count).unwrap_or(0);
     }
-    let machine = MachineShares::of(&sums);
     let per_txn: BTreeMap<String, f64> = sums
         .iter()
         .filter_map(|(name, total)| Some((name.clone(), total.per_transaction()?)))
@@ -116,6 +119,7 @@ pub(crate) fn rung(connections: u32, cpus: u32, closed: bool, visits: &[&VisitRo
         client_cpus: client.cpus,
         other_cpu_share: machine.other,
         steal_share: machine.steal,
+        busy_share: machine.busy,
         iron_law: found.law,
         context_switches_per_txn: switches.map(|(a, b)| a + b),
         per_txn,
@@ -221,6 +225,7 @@ fn client(
             .reduce(f64::max)
             .map(|us| us / 1e3),
         median_ms,
+        busy_share: None,
     }
 }
 
@@ -233,6 +238,7 @@ fn cpu_rate(sums: &BTreeMap<String, Total>, who: &str) -> Option<f64> {
 }
 
 struct MachineShares {
+    busy: Option<f64>,
     other: Option<f64>,
     steal: Option<f64>,
 }
@@ -246,6 +252,7 @@ impl MachineShares {
         let optional = |what: &str| rate(what).unwrap_or(0.0);
         let Some((busy, idle)) = cpu_rate(sums, "machine").zip(rate("idle")) else {
             return MachineShares {
+                busy: None,
                 other: None,
                 steal: None,
             };
@@ -254,6 +261,7 @@ impl MachineShares {
         let all = busy + idle + optional("iowait") + optional("steal");
         let ours = cpu_rate(sums, "server").zip(cpu_rate(sums, "client"));
         MachineShares {
+            busy: (all > 0.0).then(|| 1.0 - (idle + optional("iowait")) / all),
             // Interrupts are charged to no process, so a little is left even on a quiet machine.
             other: ours
                 .filter(|_| all > 0.0)

@@ -94,6 +94,7 @@ fn judged(result: &RungResult) -> Judged {
     Judged {
         rung,
         law: result.summary.iron_law.clone(),
+        machine_busy: result.summary.busy_share,
     }
 }
 

@@ -17,6 +17,8 @@ pub struct Judged {
     pub rung: Rung,
     /// Its iron law.
     pub law: Option<IronLaw>,
+    /// Share of the machine's CPU time that somebody used, the client and other programs included.
+    pub machine_busy: Option<f64>,
 }
 
 /// Judges rungs that stand by rising connections. `refused` are the connections of the rungs in which the client set the
@@ -144,8 +146,12 @@ fn cause(parts: &Decomposition, last: &Judged) -> String {
                 percent(now)
             )
         };
-        said.push(format!("CPUs idle{}", busy.map(down).unwrap_or_default()));
-    } else if !said.is_empty() && busy.is_some_and(|u| u >= BUSY) {
+        let whose = match last.machine_busy.is_some_and(|all| all >= BUSY) {
+            true => "the client or other programs take its CPUs",
+            false => "CPUs idle",
+        };
+        said.push(format!("{whose}{}", busy.map(down).unwrap_or_default()));
+    } else if !said.is_empty() && last.machine_busy.or(busy).is_some_and(|u| u >= BUSY) {
         let Some(first) = said.pop() else { return String::new() };
         return format!(": {first} while CPUs stay busy");
     }

@@ -76,6 +76,8 @@ pub struct RungSummary {
     pub other_cpu_share: Option<f64>,
     /// Share of the machine's CPU time stolen by the hypervisor.
     pub steal_share: Option<f64>,
+    /// Share of the machine's CPU time in which no CPU was idle, whoever used it.
+    pub busy_share: Option<f64>,
     /// The iron law; none where the server's CPU time is unknown.
     pub iron_law: Option<IronLaw>,
     /// Context switches of the server per transaction.

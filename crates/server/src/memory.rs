@@ -64,12 +64,14 @@ fn limits(proc_self_cgroup: &str) -> Vec<(PathBuf, PathBuf)> {
     files
 }
 
-/// Bytes of the buffer pool for this memory and dataset: all data and a quarter more, so that the load measures the
-/// server and not the disk, but at most half of the memory. With the dataset unknown, 40 % of the memory.
+/// Bytes of the buffer pool for this memory and dataset: twice the data and 1 GiB for what writing adds (undo logs that
+/// purge has not reached, split pages), so that the load measures the server and not the disk, but at most half of the
+/// memory. With 128 MiB for 49 MiB of data, MySQL 5.6.14 read 11 000 pages from disk in one rung of updates. With the
+/// dataset unknown, 40 % of the memory.
 pub fn buffer_pool(available: u64, dataset: Option<u64>) -> u64 {
     const STEP: u64 = 128 << 20; // the server's own chunk size: it rounds up to it
     let wanted = match dataset {
-        Some(bytes) => (bytes + bytes / 4 + (64 << 20)).min(available / 2),
+        Some(bytes) => (bytes.saturating_mul(2).saturating_add(1 << 30)).min(available / 2),
         None => available / 5 * 2,
     };
     (wanted / STEP * STEP

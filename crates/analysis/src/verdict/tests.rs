@@ -21,6 +21,7 @@ fn judged(points: &[(u32, f64, f64, f64, f64)]) -> Vec<Judged> {
         .map(|(rung, point)| Judged {
             rung,
             law: Some(law(point)),
+            machine_busy: None,
         })
         .collect()
 }
@@ -128,4 +129,13 @@ fn a_fall_without_any_counter_is_still_a_fall() {
 #[test]
 fn nothing_measured_has_no_verdict() {
     assert_eq!(verdict(&[], &[8]), None);
+}
+
+#[test]
+fn a_server_that_gets_less_of_busy_cpus_is_not_said_to_leave_them_idle() {
+    let mut rungs = judged(&[(1, 900.0, 0.5, 1e6, 1.0), (16, 1000.0, 0.9, 1e6, 1.0), (512, 500.0, 0.45, 1e6, 1.0)]);
+    rungs.iter_mut().for_each(|rung| rung.machine_busy = Some(0.98));
+    let text = verdict(&rungs, &[]).unwrap().sentence;
+    assert!(text.contains("other programs take its CPUs"), "{text}");
+    assert!(!text.contains("idle"), "{text}");
 }
