@@ -27,10 +27,11 @@ pub struct Client {
     pub busy_share: Option<f64>,
 }
 
-/// X·R/N by Little's law: 1 when every connection was always inside a transaction. `service_seconds` is the sum of the
-/// service times of the transactions that ended in `seconds`. None where there is nothing to divide by.
-pub fn little(service_seconds: f64, seconds: f64, connections: u32) -> Option<f64> {
-    let value = service_seconds / seconds / f64::from(connections);
+/// X·R/N by Little's law: 1 when every connection was always inside a transaction. `inside_seconds` is the time that
+/// connections spent inside transactions during `seconds`; summing the service times of those that ended then would be
+/// wrong at both edges. None where there is nothing to divide by.
+pub fn little(inside_seconds: f64, seconds: f64, connections: u32) -> Option<f64> {
+    let value = inside_seconds / seconds / f64::from(connections);
     value.is_finite().then_some(value)
 }
 

@@ -206,12 +206,12 @@ fn client(
     median_ms: Option<f64>,
 ) -> Client {
     let rows = || measured.iter().flat_map(|m| m.measured.iter());
-    let service: f64 = rows().map(|row| row.service_sum_ns as f64 / 1e9).sum();
+    let inside: f64 = rows().map(|row| row.inside_ns as f64 / 1e9).sum();
     let seconds: f64 = rows().map(|row| row.duration_ns as f64 / 1e9).sum();
     let visits = || measured.iter().filter_map(|m| m.rows.rung);
     Client {
         little: if closed {
-            little(service, seconds, connections)
+            little(inside, seconds, connections)
         } else {
             None
         },

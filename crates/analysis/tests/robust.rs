@@ -47,6 +47,7 @@ fn seconds() -> impl Strategy<Value = Vec<SecondRow>> {
             retries: 0,
             service_sum_ns,
             response_sum_ns: service_sum_ns,
+            inside_ns: service_sum_ns,
             p50_ns: None,
             p95_ns: None,
             p99_ns: None,

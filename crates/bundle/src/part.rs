@@ -92,6 +92,7 @@ table!(
     retries,
     service_sum_ns,
     response_sum_ns,
+    inside_ns,
     p50_ns,
     p95_ns,
     p99_ns,

@@ -61,6 +61,9 @@ pub struct SecondRow {
     pub service_sum_ns: i64,
     /// Sum of their response times (intended start to last reply), nanoseconds; the same in the closed loop.
     pub response_sum_ns: i64,
+    /// Time that connections spent inside transactions in it, nanoseconds, whether or not these ended in it. Over the length
+    /// of the second times the connections it is X·R/N.
+    pub inside_ns: i64,
     /// Percentiles of the service time in it, nanoseconds; none where no transaction ended.
     pub p50_ns: Option<i64>,
     /// 95th percentile.

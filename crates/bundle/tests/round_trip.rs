@@ -52,6 +52,7 @@ fn any_second() -> impl Strategy<Value = SecondRow> {
             retries: n[7],
             service_sum_ns: n[8],
             response_sum_ns: n[9],
+            inside_ns: n[8],
             p50_ns: a,
             p95_ns: b,
             p99_ns: a,

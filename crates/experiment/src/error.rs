@@ -19,10 +19,8 @@ pub enum RunError {
         death: String,
     },
     /// The server's disk is full: it stands still.
-    #[error("the server has done nothing for {seconds} seconds and its disk has only {free_mib} MiB free: free some, or use --work-folder on another disk")]
+    #[error("the server's disk is full ({free_mib} MiB free): free some, or use --work-folder on another disk")]
     DiskFull {
-        /// How long.
-        seconds: u32,
         /// What is free.
         free_mib: u64,
     },

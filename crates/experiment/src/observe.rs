@@ -174,6 +174,7 @@ impl LoadObserver for VisitObserver<'_> {
             retries: count(record.retries),
             service_sum_ns: count(record.service_sum_ns),
             response_sum_ns: count(record.response_sum_ns),
+            inside_ns: count(record.inside_ns),
             p50_ns: percentile(0.5),
             p95_ns: percentile(0.95),
             p99_ns: percentile(0.99),

@@ -5,6 +5,7 @@ use scaleprof_server::Sandbox;
 use scaleprof_server::variables;
 use scaleprof_wire::{Client, Credentials, Endpoint};
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 /// A server that runs already.
 #[derive(Debug, Clone)]
@@ -61,17 +62,24 @@ impl Target {
     }
 
     /// Whether the server died, and how, in words for a person.
+    ///
+    /// A server that dies closes its sockets seconds before it is gone: this waits for it.
     pub(crate) fn death(&mut self) -> Option<String> {
+        const LONGEST: Duration = Duration::from_secs(20);
         match self {
-            Target::Private(sandbox) => sandbox.watch().map(|death| death.to_string()),
+            Target::Private(sandbox) => sandbox.wait_for_death(LONGEST).map(|death| death.to_string()),
             Target::Attached(_) => None,
         }
     }
 
-    /// Bytes free on the server's disk, where we know it.
-    pub(crate) fn free_space(&self) -> Option<u64> {
+    /// Bytes free on the server's disk when it waits for room there.
+    pub(crate) fn full_disk(&self) -> Option<u64> {
+        const LITTLE: u64 = 64 << 20;
         match self {
-            Target::Private(sandbox) => sandbox.free_space().ok(),
+            Target::Private(sandbox) => {
+                let free = sandbox.free_space().ok()?;
+                (free < LITTLE || sandbox.complains_of_full_disk()).then_some(free)
+            }
             Target::Attached(_) => None,
         }
     }

@@ -181,26 +181,24 @@ impl VisitContext<'_> {
 
     /// What is behind the load's error.
     fn problem(&self, error: LoadError, target: &mut Target, connections: u32, stood_still: bool) -> RunError {
-        const LITTLE_MIB: u64 = 256;
         if self.stop.load(Ordering::Relaxed) {
             return RunError::Stopped;
         }
-        if matches!(error, LoadError::Lost(_) | LoadError::Open { .. }) {
-            // The connections break a moment before the process can be reaped.
-            for _ in 0..20 {
-                if let Some(death) = target.death() {
-                    return RunError::ServerDied { connections, death };
-                }
-                std::thread::sleep(Duration::from_millis(100));
-            }
+        let seconds = crate::observe::STANDSTILL_SECONDS;
+        // A server that answers with an error is alive.
+        let lost = match &error {
+            LoadError::Lost(_) => true,
+            LoadError::Open { source, .. } => source.number().is_none(),
+            _ => false,
+        };
+        if let Some(death) = lost.then(|| target.death()).flatten() {
+            return RunError::ServerDied { connections, death };
+        }
+        if let Some(free) = target.full_disk() {
+            return RunError::DiskFull { free_mib: free >> 20 };
         }
         if stood_still {
-            let free_mib = target.free_space().unwrap_or(u64::MAX) >> 20;
-            let seconds = crate::observe::STANDSTILL_SECONDS;
-            return match free_mib < LITTLE_MIB {
-                true => RunError::DiskFull { seconds, free_mib },
-                false => RunError::StoodStill { seconds, connections },
-            };
+            return RunError::StoodStill { seconds, connections };
         }
         RunError::Load { connections, source: error }
     }

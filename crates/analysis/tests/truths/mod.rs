@@ -109,6 +109,7 @@ fn add_visit(bundle: &mut Bundle, visit: i32, repeat: i32, truth: &Truth, hardwa
             retries: 0,
             service_sum_ns: service_ns,
             response_sum_ns: service_ns,
+            inside_ns: service_ns,
             p50_ns: None,
             p95_ns: None,
             p99_ns: None,

@@ -87,6 +87,7 @@ pub fn second(visit: i32, second: i32) -> SecondRow {
         retries: 0,
         service_sum_ns: 100_000_000,
         response_sum_ns: 100_000_000,
+        inside_ns: 100_000_000,
         p50_ns: Some(900_000),
         p95_ns: None,
         p99_ns: Some(2_000_000),

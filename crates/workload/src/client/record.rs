@@ -29,6 +29,10 @@ pub struct SecondRecord {
     pub service_sum_ns: u64,
     /// Sum of the response times, nanoseconds.
     pub response_sum_ns: u64,
+    /// Time that connections spent inside transactions in this second, whether or not these ended in it, nanoseconds.
+    pub inside_ns: u64,
+    /// Service time of transactions that were given up when time was up.
+    pub(crate) given_up_ns: u64,
     /// Time from the first send to the last reply of a transaction, nanoseconds.
     pub service: Histogram<u32>,
     /// Time from when it was due; in the open loop only.
@@ -61,6 +65,8 @@ impl SecondRecord {
             errors: BTreeMap::new(),
             service_sum_ns: 0,
             response_sum_ns: 0,
+            inside_ns: 0,
+            given_up_ns: 0,
             service: histogram(3),
             response: open_loop.then(|| histogram(3)),
             statements: vec![histogram(2); timed_statements],
@@ -86,6 +92,8 @@ impl SecondRecord {
         }
         self.service_sum_ns += other.service_sum_ns;
         self.response_sum_ns += other.response_sum_ns;
+        self.inside_ns += other.inside_ns;
+        self.given_up_ns += other.given_up_ns;
         self.backlog += other.backlog;
         add(&mut self.service, &other.service);
         add(&mut self.lag, &other.lag);

@@ -72,6 +72,10 @@ pub(crate) struct Worker {
     end_ns: u64,
     /// Transactions under way.
     pub(crate) active: usize,
+    /// Sum of the times at which they began: with `active` it gives how long they have been under way together.
+    began_sum_ns: u64,
+    /// How long that was when the current second began.
+    under_way_at_start_ns: u64,
     stop: Arc<AtomicBool>,
     messages: Sender<Message>,
 }
@@ -99,6 +103,8 @@ impl Worker {
             start_ns,
             end_ns,
             active: 0,
+            began_sum_ns: 0,
+            under_way_at_start_ns: 0,
             stop,
             messages,
         }
@@ -123,6 +129,16 @@ impl Worker {
         connection.began_ns = now_ns;
         connection.statement_began_ns = now_ns;
         self.active += 1;
+        self.began_sum_ns = self.began_sum_ns.wrapping_add(now_ns);
+    }
+
+    /// A transaction is over, well or not: it is no longer under way.
+    #[inline]
+    fn leave(&mut self, index: u32) {
+        let connection = &mut self.connections[index as usize];
+        connection.phase = Phase::Resting;
+        self.active -= 1;
+        self.began_sum_ns = self.began_sum_ns.wrapping_sub(connection.began_ns);
     }
 
     /// Closes the seconds that are over and begins the transactions that are due.
@@ -131,6 +147,11 @@ impl Worker {
             let open = self.schedule.is_some();
             let next = SecondRecord::like(&self.current, self.current.second + 1);
             let mut record = std::mem::replace(&mut self.current, next);
+            // What ended in this second was inside it but for its part in earlier ones; what is under way was too.
+            let under_way_ns = (self.active as u64).wrapping_mul(now_ns).wrapping_sub(self.began_sum_ns);
+            let inside_ns = record.service_sum_ns + record.given_up_ns + under_way_ns;
+            record.inside_ns = inside_ns.saturating_sub(self.under_way_at_start_ns);
+            self.under_way_at_start_ns = under_way_ns;
             if open {
                 record.backlog = self.backlog(now_ns);
             }
@@ -250,8 +271,7 @@ impl Worker {
         if let Some(histogram) = &mut self.current.response {
             histogram.saturating_record(response_ns);
         }
-        self.active -= 1;
-        connection.phase = Phase::Resting;
+        self.leave(index);
         if self.is_over(now_ns) || self.program.repetition() == Repetition::Once {
             return Next::Rest;
         }
@@ -284,8 +304,8 @@ impl Worker {
             .or_default() += 1;
         if self.is_over(now_ns) {
             // No time to try again: what it did is rolled back when the connection closes.
-            self.active -= 1;
-            self.connections[index as usize].phase = Phase::Resting;
+            self.current.given_up_ns += now_ns.saturating_sub(self.connections[index as usize].began_ns);
+            self.leave(index);
             return Ok(Next::Rest);
         }
         self.current.retries += 1;
