@@ -9,6 +9,11 @@ use crate::{Credentials, Endpoint, Error};
 use mysql_common::constants::CapabilityFlags;
 use std::io::Read;
 use std::os::fd::OwnedFd;
+use std::time::Duration;
+
+/// Longest wait for a step of the handshake: a server that takes thousands of connections at once may be slow, one that
+/// hangs says nothing at all.
+const HANDSHAKE: Duration = Duration::from_secs(60);
 
 const COM_QUIT: u8 = 0x01;
 const COM_QUERY: u8 = 0x03;
@@ -63,7 +68,9 @@ impl Client {
     /// Connects and logs in.
     pub fn connect(endpoint: &Endpoint, who: &Credentials) -> Result<Client, Error> {
         let mut stream = PacketStream::connect(endpoint)?;
+        stream.set_patience(Some(HANDSHAKE))?;
         let greeting = log_in(&mut stream, endpoint, who)?;
+        stream.set_patience(None)?;
         Ok(Client { stream, greeting })
     }
 
@@ -131,23 +138,33 @@ impl Client {
         })
     }
 
-    /// Prepares statements, all of them in one round trip. An error of the server is given in its place and does
+    /// Prepares statements, many of them in one round trip. An error of the server is given in its place and does
     /// not stop the others.
     pub fn prepare_all<'a>(
         &mut self,
         statements: impl IntoIterator<Item = &'a str>,
     ) -> Result<Vec<Result<Prepared, Error>>, Error> {
-        let mut out = Vec::new();
-        let mut count = 0;
-        for sql in statements {
-            out.extend_from_slice(&((sql.len() + 1) as u32).to_le_bytes()[..3]);
-            out.push(0);
-            out.push(COM_STMT_PREPARE);
-            out.extend_from_slice(sql.as_bytes());
-            count += 1;
+        // The server answers each statement before it reads the next. While it waits for us to read its answers it
+        // takes no more statements: what is on the way must fit into the sockets' buffers, or both wait for ever.
+        const AT_ONCE: usize = 64;
+        let mut statements = statements.into_iter().peekable();
+        let mut answers = Vec::new();
+        while statements.peek().is_some() {
+            let mut out = Vec::new();
+            let mut count = 0;
+            for sql in statements.by_ref().take(AT_ONCE) {
+                out.extend_from_slice(&((sql.len() + 1) as u32).to_le_bytes()[..3]);
+                out.push(0);
+                out.push(COM_STMT_PREPARE);
+                out.extend_from_slice(sql.as_bytes());
+                count += 1;
+            }
+            self.stream.write_raw(&out)?;
+            for _ in 0..count {
+                answers.push(self.read_prepared()?);
+            }
         }
-        self.stream.write_raw(&out)?;
-        (0..count).map(|_| self.read_prepared()).collect()
+        Ok(answers)
     }
 
     /// Leaves the blocking client and gives its socket to the load.
@@ -288,4 +305,26 @@ fn text_row(packet: &[u8], columns: usize) -> Option<Vec<Option<String>>> {
         at += used;
     }
     Some(row)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..200), columns in 0_usize..10) {
+            let _ = column_name(&bytes);
+            let _ = text_row(&bytes, columns);
+            let _ = parse_ok(&bytes);
+            let _ = parse_error(&bytes);
+        }
+    }
+
+    #[test]
+    fn a_row_has_its_values_and_nulls() {
+        assert_eq!(text_row(b"\x02ab\xfb\x00", 3), Some(vec![Some("ab".into()), None, Some(String::new())]));
+        assert_eq!(text_row(b"\x05ab", 1), None, "cut off");
+    }
 }

@@ -43,6 +43,13 @@ impl PacketStream {
         })
     }
 
+    /// Bounds how long a reply may take; `None` waits for ever.
+    pub(crate) fn set_patience(&self, longest: Option<Duration>) -> Result<(), Error> {
+        use rustix::net::sockopt::{Timeout, set_socket_timeout};
+        set_socket_timeout(&self.socket, Timeout::Recv, longest)
+            .map_err(|e| Error::lost("setting a time limit for the handshake")(e.into()))
+    }
+
     /// Gives the socket away. What was received and not read would be lost: there must be none.
     pub(crate) fn into_socket(self) -> Result<OwnedFd, Error> {
         if self.position < self.received.len() {
@@ -125,6 +132,10 @@ impl PacketStream {
                 }
                 Ok((_, n)) => self.received.extend_from_slice(&chunk[..n]),
                 Err(rustix::io::Errno::INTR) => {}
+                Err(rustix::io::Errno::AGAIN) => {
+                    let late = io::Error::new(io::ErrorKind::TimedOut, "the server accepted the connection and said nothing");
+                    return Err(Error::lost("waiting for a reply")(late));
+                }
                 Err(e) => return Err(Error::lost("waiting for a reply")(e.into())),
             }
         }

@@ -76,9 +76,7 @@ impl Distribution {
                     u * (hot + 1.0) + (span / 2.0).floor() - (hot / 2.0).floor()
                 }
             }
-            Distribution::Pareto => {
-                width * rng.unit().powf(PARETO_H.ln() / (1.0 - PARETO_H).ln())
-            }
+            Distribution::Pareto => width * rng.unit().powf(PARETO_H.ln() / (1.0 - PARETO_H).ln()),
             Distribution::Zipfian => zipf(rng, width) - 1.0,
             Distribution::ZipfianScrambled => {
                 let rank = zipf(rng, width) as u64;
@@ -105,12 +103,9 @@ fn zipf(rng: &mut ConnectionRng, width: f64) -> f64 {
 
 /// FNV-1a over the eight bytes, as YCSB scatters its keys.
 fn fnv1a(value: u64) -> u64 {
-    value
-        .to_le_bytes()
-        .iter()
-        .fold(0xcbf2_9ce4_8422_2325, |hash, &byte| {
-            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-        })
+    value.to_le_bytes().iter().fold(0xcbf2_9ce4_8422_2325, |hash, &byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
 }
 
 impl fmt::Display for Distribution {
@@ -150,10 +145,7 @@ mod tests {
     }
 
     fn close(measured: f64, expected: f64) {
-        assert!(
-            (measured - expected).abs() < 0.01,
-            "{measured} is not {expected}"
-        );
+        assert!((measured - expected).abs() < 0.01, "{measured} is not {expected}");
     }
 
     #[test]
@@ -186,9 +178,7 @@ mod tests {
 
     #[test]
     fn zipfian_follows_its_law_and_scrambling_moves_the_ranks_apart() {
-        let weight = |ranks: std::ops::RangeInclusive<u32>| -> f64 {
-            ranks.map(|r| f64::from(r).powf(-0.8)).sum()
-        };
+        let weight = |ranks: std::ops::RangeInclusive<u32>| -> f64 { ranks.map(|r| f64::from(r).powf(-0.8)).sum() };
         let expected = weight(1..=100) / weight(1..=10_000);
         close(share(Distribution::Zipfian, 1, 100), expected);
         let half = share(Distribution::ZipfianScrambled, 1, 5000);

@@ -13,8 +13,8 @@ mod script;
 pub mod schema;
 
 pub use client::{
-    Arrivals, LoadError, LoadObserver, LoadOutcome, LoadPlan, LoopKind, SecondRecord, Transport,
-    drive, raise_open_file_limit,
+    Arrivals, LoadError, LoadObserver, LoadOutcome, LoadPlan, LoopKind, SecondRecord, Transport, drive,
+    raise_open_file_limit,
 };
 pub use distribution::{Distribution, UnknownDistribution};
 pub use oltp::{OltpOptions, OltpWorkload, OltpWorkloadKind, OptionsError, Protocol, StatementKind};

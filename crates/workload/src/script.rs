@@ -91,8 +91,8 @@ impl Script {
 /// The statement's verb in brackets, where it is a well-known one: anything else might be private.
 fn verb(statement: &str) -> String {
     const KNOWN: [&str; 17] = [
-        "SELECT", "INSERT", "UPDATE", "DELETE", "REPLACE", "BEGIN", "START", "COMMIT", "ROLLBACK",
-        "CREATE", "DROP", "ALTER", "TRUNCATE", "CALL", "SET", "DO", "WITH",
+        "SELECT", "INSERT", "UPDATE", "DELETE", "REPLACE", "BEGIN", "START", "COMMIT", "ROLLBACK", "CREATE", "DROP",
+        "ALTER", "TRUNCATE", "CALL", "SET", "DO", "WITH",
     ];
     let word: String = statement
         .chars()
@@ -201,14 +201,11 @@ mod tests {
 
     #[test]
     fn statements_end_at_semicolons_outside_quotes_and_comments() {
-        let text = "SELECT ';', \"it's\", `a;b`; -- not; here\n# nor; here\n/* nor; here */ SELECT 'a\\';b', 'c'';d';;\nDO 1";
+        let text =
+            "SELECT ';', \"it's\", `a;b`; -- not; here\n# nor; here\n/* nor; here */ SELECT 'a\\';b', 'c'';d';;\nDO 1";
         assert_eq!(
             split(text).unwrap(),
-            [
-                "SELECT ';', \"it's\", `a;b`",
-                "SELECT 'a\\';b', 'c'';d'",
-                "DO 1"
-            ]
+            ["SELECT ';', \"it's\", `a;b`", "SELECT 'a\\';b', 'c'';d'", "DO 1"]
         );
     }
 

@@ -75,9 +75,7 @@ impl Connection {
         if self.phase == Phase::RollingBack {
             return &ROLLBACK[self.sent..];
         }
-        let (packets, steps) = program
-            .shared_packets()
-            .unwrap_or((&self.packets, &self.steps));
+        let (packets, steps) = program.shared_packets().unwrap_or((&self.packets, &self.steps));
         let start = match self.step {
             0 => 0,
             n => steps[n - 1].end as usize,
@@ -96,6 +94,9 @@ impl Connection {
 
     /// Stands before a ROLLBACK.
     pub(crate) fn roll_back(&mut self) {
+        // The statements behind the one that failed were made but never sent, perhaps with the types that go with a
+        // first EXECUTE only. The server takes types at any time: send all of them again.
+        self.composer.types_sent.fill(false);
         self.phase = Phase::RollingBack;
         self.sent = 0;
     }

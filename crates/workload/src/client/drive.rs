@@ -87,7 +87,9 @@ pub enum LoadError {
         source: Error,
     },
     /// A statement failed with an error that is not retried.
-    #[error("a statement of the kind '{statement}' failed: {error}. Deadlocks (1213), lock wait timeouts (1205) and changed records (1020) are retried; any other error ends the rung")]
+    #[error(
+        "a statement of the kind '{statement}' failed: {error}. Deadlocks (1213), lock wait timeouts (1205) and changed records (1020) are retried; any other error ends the rung"
+    )]
     Statement {
         /// Kind of the statement.
         statement: String,
@@ -112,7 +114,9 @@ pub enum LoadError {
 fn hint(error: &Error) -> &'static str {
     match error.number() {
         Some(1040) => ". Raise max_connections of the server",
-        Some(1135) => ". The server could not start a thread: raise its limit of processes (ulimit -u, systemd's TasksMax) or give it memory",
+        Some(1135) => {
+            ". The server could not start a thread: raise its limit of processes (ulimit -u, systemd's TasksMax) or give it memory"
+        }
         Some(1461) => ". Raise max_prepared_stmt_count of the server",
         Some(1049 | 1146) => ". The load's tables are not there: they were not prepared or have been dropped",
         _ => "",
@@ -178,16 +182,16 @@ pub fn drive(
                     };
                     // Nobody listens any more when the load was given up.
                     let _ = messages.send(match result {
-                        Ok(()) => Message::Finished {
-                            late_transactions: worker.late_transactions(),
-                        },
+                        Ok(()) => worker.finish(),
                         Err(failure) => Message::Failed(failure),
                     });
                     say_goodbye(&worker);
                 })
                 .map_err(|e| LoadError::System("starting a thread", e))
         })
-        .collect::<Result<_, _>>()?;
+        .collect::<Result<_, _>>()
+        // Those that did start must not go on without us.
+        .inspect_err(|_| give_up.store(true, Ordering::Relaxed))?;
     drop(messages);
 
     let mut collector = Collector::new(handles.len());
@@ -235,8 +239,9 @@ fn open_with_progress(
 
 /// Puts the records of all workers together.
 struct Collector {
-    workers: usize,
     running: usize,
+    /// How many seconds each worker told of that has finished.
+    finished: Vec<u32>,
     /// Records of seconds that not all workers have delivered; the first is second `delivered`.
     pending: Vec<(usize, Option<SecondRecord>)>,
     delivered: u32,
@@ -246,8 +251,8 @@ struct Collector {
 impl Collector {
     fn new(workers: usize) -> Self {
         Collector {
-            workers,
             running: workers,
+            finished: Vec::new(),
             pending: Vec::new(),
             delivered: 0,
             late_transactions: 0,
@@ -270,12 +275,21 @@ impl Collector {
                 ended += 1;
                 continue;
             }
-            let until = if ended < plan.seconds { boundary - now } else { SECOND_NS };
+            let until = if ended < plan.seconds {
+                boundary - now
+            } else {
+                SECOND_NS
+            };
             match inbox.recv_timeout(Duration::from_nanos(until.min(SECOND_NS / 10))) {
                 Ok(Message::Second(record)) => self.add(&record, observer),
-                Ok(Message::Finished { late_transactions }) => {
+                Ok(Message::Finished {
+                    seconds,
+                    late_transactions,
+                }) => {
                     self.running -= 1;
+                    self.finished.push(seconds);
                     self.late_transactions += late_transactions;
+                    self.deliver(observer);
                 }
                 Ok(Message::Failed(failure)) => return Err(load_error(failure, &plan.program)),
                 Err(RecvTimeoutError::Timeout) => {}
@@ -301,7 +315,20 @@ impl Collector {
             Some(sum) => sum.merge(record),
             None => *sum = Some(record.clone()),
         }
-        while self.pending.first().is_some_and(|(count, _)| *count == self.workers) {
+        self.deliver(observer);
+    }
+
+    /// Gives on the seconds that every worker has told of, or has finished before.
+    fn deliver(&mut self, observer: &mut dyn LoadObserver) {
+        while let Some((count, _)) = self.pending.first() {
+            let past = self
+                .finished
+                .iter()
+                .filter(|&&seconds| seconds > self.delivered)
+                .count();
+            if *count < self.running + past {
+                return;
+            }
             if let (_, Some(whole)) = self.pending.remove(0) {
                 observer.record(whole);
             }

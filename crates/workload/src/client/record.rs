@@ -48,8 +48,7 @@ pub struct SecondRecord {
 /// Three digits: an error of at most 0.1 %.
 fn histogram(digits: u8) -> Histogram<u32> {
     // The bounds are constants that the constructor accepts; auto-resizing stays off so that recording never allocates.
-    Histogram::new_with_bounds(LOWEST_NS, HIGHEST_NS, digits)
-        .unwrap_or_else(|_| unreachable!("constant bounds"))
+    Histogram::new_with_bounds(LOWEST_NS, HIGHEST_NS, digits).unwrap_or_else(|_| unreachable!("constant bounds"))
 }
 
 impl SecondRecord {

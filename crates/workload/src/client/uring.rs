@@ -147,10 +147,7 @@ pub(crate) fn run(worker: &mut Worker, end_ns: u64) -> Result<(), Failure> {
         let ready = now_ns();
         now = ready;
         completions.clear();
-        completions.extend(
-            ring.completion()
-                .map(|c| (c.user_data(), c.result(), c.flags())),
-        );
+        completions.extend(ring.completion().map(|c| (c.user_data(), c.result(), c.flags())));
         for &(tag, result, flags) in &completions {
             let index = tag as u32;
             if tag & SEND != 0 {

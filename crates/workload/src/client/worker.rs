@@ -16,9 +16,11 @@ use std::sync::mpsc::Sender;
 pub(crate) enum Message {
     /// A second is over.
     Second(Box<SecondRecord>),
-    /// The worker has nothing more to do; so many transactions ended after the last second.
+    /// The worker has nothing more to do.
     Finished {
-        /// They were under way when time was up.
+        /// Seconds that it told of.
+        seconds: u32,
+        /// Transactions that ended after the last second: they were under way when time was up.
         late_transactions: u64,
     },
     /// It could not go on.
@@ -144,19 +146,7 @@ impl Worker {
     /// Closes the seconds that are over and begins the transactions that are due.
     pub(crate) fn tick(&mut self, now_ns: u64, to_send: &mut Vec<u32>) {
         while now_ns >= self.second_end_ns() && self.second_end_ns() <= self.end_ns {
-            let open = self.schedule.is_some();
-            let next = SecondRecord::like(&self.current, self.current.second + 1);
-            let mut record = std::mem::replace(&mut self.current, next);
-            // What ended in this second was inside it but for its part in earlier ones; what is under way was too.
-            let under_way_ns = (self.active as u64).wrapping_mul(now_ns).wrapping_sub(self.began_sum_ns);
-            let inside_ns = record.service_sum_ns + record.given_up_ns + under_way_ns;
-            record.inside_ns = inside_ns.saturating_sub(self.under_way_at_start_ns);
-            self.under_way_at_start_ns = under_way_ns;
-            if open {
-                record.backlog = self.backlog(now_ns);
-            }
-            // Nobody listens any more when the run was given up: the stop flag ends the loop.
-            let _ = self.messages.send(Message::Second(Box::new(record)));
+            self.close_second(now_ns);
         }
         if self.is_over(now_ns) {
             return;
@@ -178,6 +168,36 @@ impl Worker {
         }
     }
 
+    fn close_second(&mut self, now_ns: u64) {
+        let next = SecondRecord::like(&self.current, self.current.second + 1);
+        let mut record = std::mem::replace(&mut self.current, next);
+        // What ended in this second was inside it but for its part in earlier ones; what is under way was too.
+        let under_way_ns = (self.active as u64)
+            .wrapping_mul(now_ns)
+            .wrapping_sub(self.began_sum_ns);
+        let inside_ns = record.service_sum_ns + record.given_up_ns + under_way_ns;
+        record.inside_ns = inside_ns.saturating_sub(self.under_way_at_start_ns);
+        self.under_way_at_start_ns = under_way_ns;
+        if self.schedule.is_some() {
+            record.backlog = self.backlog(now_ns);
+        }
+        // Nobody listens any more when the run was given up: the stop flag ends the loop.
+        let _ = self.messages.send(Message::Second(Box::new(record)));
+    }
+
+    /// The worker leaves: tells what is not told yet. A program that runs once ends within a second, not with one.
+    pub(crate) fn finish(&mut self) -> Message {
+        let now_ns = now_ns();
+        let once = self.program.repetition() == Repetition::Once;
+        if once && now_ns < self.end_ns && self.current.queries > 0 {
+            self.close_second(now_ns);
+        }
+        Message::Finished {
+            seconds: self.current.second,
+            late_transactions: self.current.transactions,
+        }
+    }
+
     fn backlog(&self, now_ns: u64) -> u64 {
         self.schedule.as_ref().map_or(0, |s| s.overdue(now_ns))
     }
@@ -186,26 +206,26 @@ impl Worker {
         self.start_ns + (u64::from(self.current.second) + 1) * SECOND_NS
     }
 
-    /// Transactions that ended since the last whole second.
-    pub(crate) fn late_transactions(&self) -> u64 {
-        self.current.transactions
-    }
-
     /// Whether no new transaction may begin.
     pub(crate) fn is_over(&self, now_ns: u64) -> bool {
         now_ns >= self.end_ns || self.stop.load(Ordering::Relaxed)
     }
 
-    /// Whether the worker may leave: time is up and nothing is under way, or everything ran once.
+    /// Whether the worker may leave: the run was given up, time is up and nothing is under way, or everything ran
+    /// once.
     pub(crate) fn is_done(&self, now_ns: u64) -> bool {
-        self.active == 0
-            && (self.is_over(now_ns) || self.program.repetition() == Repetition::Once)
+        self.stop.load(Ordering::Relaxed)
+            || self.active == 0 && (self.is_over(now_ns) || self.program.repetition() == Repetition::Once)
     }
 
     /// How long the transport may sleep, nanoseconds. Bounded, so that the stop flag is seen.
     pub(crate) fn patience_ns(&self, now_ns: u64) -> u64 {
         const STOP_FLAG_NS: u64 = 100_000_000;
-        let mut until = self.second_end_ns().min(now_ns + STOP_FLAG_NS);
+        let mut until = now_ns + STOP_FLAG_NS;
+        // Past the last second none is closed any more, however long what is under way takes.
+        if self.second_end_ns() <= self.end_ns {
+            until = until.min(self.second_end_ns());
+        }
         if let Some(schedule) = &self.schedule
             && !self.resting.is_empty()
             && !self.is_over(now_ns)
@@ -248,8 +268,7 @@ impl Worker {
         self.current.queries += 1;
         if !self.current.statements.is_empty() {
             let statement = usize::from(connection.statement(&self.program));
-            self.current.statements[statement]
-                .saturating_record(now_ns.saturating_sub(connection.statement_began_ns));
+            self.current.statements[statement].saturating_record(now_ns.saturating_sub(connection.statement_began_ns));
         }
         connection.statement_began_ns = now_ns;
         if connection.advance(&self.program) {
@@ -297,11 +316,7 @@ impl Worker {
             return Err(Failure::Statement { statement, error });
         }
         self.current.queries += 1;
-        *self
-            .current
-            .errors
-            .entry((error.number, statement))
-            .or_default() += 1;
+        *self.current.errors.entry((error.number, statement)).or_default() += 1;
         if self.is_over(now_ns) {
             // No time to try again: what it did is rolled back when the connection closes.
             self.current.given_up_ns += now_ns.saturating_sub(self.connections[index as usize].began_ns);

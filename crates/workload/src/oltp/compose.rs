@@ -48,14 +48,7 @@ impl OltpWorkload {
         }
     }
 
-    fn push_on_table(
-        &self,
-        kind: Kind,
-        table: u32,
-        composer: &mut Composer,
-        out: &mut Vec<u8>,
-        steps: &mut Vec<Step>,
-    ) {
+    fn push_on_table(&self, kind: Kind, table: u32, composer: &mut Composer, out: &mut Vec<u8>, steps: &mut Vec<Step>) {
         let mut id = || {
             let rows = self.options.table_size;
             self.options.distribution.draw(&mut composer.rng, 1, rows) as i32
@@ -82,17 +75,26 @@ impl OltpWorkload {
             }
             Kind::Deletes => {
                 let (id, k) = (id(), id());
-                let gone = Values { ints: &[id], strings: &[] };
+                let gone = Values {
+                    ints: &[id],
+                    strings: &[],
+                };
                 self.push(Kind::Deletes, table, &gone, composer, out, steps);
                 let strings = &[C_GROUPS, PAD_GROUPS];
-                let back = Values { ints: &[id, k], strings };
+                let back = Values {
+                    ints: &[id, k],
+                    strings,
+                };
                 self.push(Kind::Inserts, table, &back, composer, out, steps);
             }
             Kind::Inserts => {
                 let k = id();
                 let id = if self.options.auto_inc { 0 } else { unique_id() };
                 let strings = &[C_GROUPS, PAD_GROUPS];
-                let values = Values { ints: &[id, k], strings };
+                let values = Values {
+                    ints: &[id, k],
+                    strings,
+                };
                 self.push(kind, table, &values, composer, out, steps);
             }
             Kind::Begin | Kind::Commit | Kind::RandomPoints | Kind::RandomRanges => {}
@@ -100,13 +102,7 @@ impl OltpWorkload {
     }
 
     /// The random selects stay in the connection's own slice of the table, as sysbench's threads do.
-    fn push_random_select(
-        &self,
-        kind: Kind,
-        composer: &mut Composer,
-        out: &mut Vec<u8>,
-        steps: &mut Vec<Step>,
-    ) {
+    fn push_random_select(&self, kind: Kind, composer: &mut Composer, out: &mut Vec<u8>, steps: &mut Vec<Step>) {
         let rows = u64::from(self.options.table_size);
         let slice = |position: u32| (rows * u64::from(position) / u64::from(composer.of.max(1))) as u32;
         let (low, high) = (slice(composer.position), slice(composer.position + 1));
@@ -120,7 +116,17 @@ impl OltpWorkload {
                 ints.extend([first, first.saturating_add(self.options.delta as i32)]);
             }
         }
-        self.push(kind, 0, &Values { ints: &ints, strings: &[] }, composer, out, steps);
+        self.push(
+            kind,
+            0,
+            &Values {
+                ints: &ints,
+                strings: &[],
+            },
+            composer,
+            out,
+            steps,
+        );
     }
 
     #[inline]
@@ -184,13 +190,7 @@ fn push_execute(
 
 /// The statement as text, with its values in the places of the question marks. The values are numbers and strings
 /// of digits: there is nothing to escape.
-fn push_text(
-    sql: &str,
-    parameters: &[Parameter],
-    values: &Values<'_>,
-    composer: &mut Composer,
-    out: &mut Vec<u8>,
-) {
+fn push_text(sql: &str, parameters: &[Parameter], values: &Values<'_>, composer: &mut Composer, out: &mut Vec<u8>) {
     const COM_QUERY: u8 = 3;
     let start = out.len();
     out.extend_from_slice(&[0, 0, 0, 0, COM_QUERY]);
@@ -263,7 +263,10 @@ mod tests {
     fn packets_follow_one_another_and_their_lengths_are_right() {
         for protocol in [Protocol::Binary, Protocol::Text] {
             for kind in OltpWorkloadKind::ALL {
-                let options = OltpOptions { protocol, ..OltpOptions::default() };
+                let options = OltpOptions {
+                    protocol,
+                    ..OltpOptions::default()
+                };
                 let (out, steps) = compose(kind, options);
                 let mut at = 0;
                 for step in &steps {

@@ -192,12 +192,7 @@ impl OltpOptions {
             if (low..=high).contains(&value) {
                 Ok(())
             } else {
-                Err(OptionsError::OutOfRange {
-                    name,
-                    value,
-                    low,
-                    high,
-                })
+                Err(OptionsError::OutOfRange { name, value, low, high })
             }
         };
         within("tables", self.tables, 1, 10_000)?;
@@ -237,9 +232,6 @@ mod tests {
             options.set("skip-trx", "maybe").unwrap_err().to_string(),
             "--skip-trx maybe: on or off is wanted"
         );
-        assert!(matches!(
-            options.set("threads", "3"),
-            Err(OptionsError::Unknown(_))
-        ));
+        assert!(matches!(options.set("threads", "3"), Err(OptionsError::Unknown(_))));
     }
 }

@@ -70,11 +70,7 @@ struct Shared<'a> {
 ///
 /// # Errors
 /// A statement fails or `stop` was set; the schema stays marked as half filled.
-pub fn fill(
-    plan: &FillPlan,
-    stop: &AtomicBool,
-    progress: &mut dyn FnMut(FillProgress),
-) -> Result<(), SchemaError> {
+pub fn fill(plan: &FillPlan, stop: &AtomicBool, progress: &mut dyn FnMut(FillProgress)) -> Result<(), SchemaError> {
     // sysbench leaves the tables empty here: ids of its own would collide with those of the workload.
     let empty = plan.kind == OltpWorkloadKind::Insert && !plan.options.auto_inc;
     let rows = if empty { 0 } else { plan.options.table_size };
@@ -164,11 +160,7 @@ impl Shared<'_> {
             if self.stop.load(Ordering::Relaxed) {
                 return Err(SchemaError::Stopped);
             }
-            let next = self
-                .pieces
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .pop_front();
+            let next = self.pieces.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
             let Some(piece) = next.filter(|_| !self.failed.load(Ordering::Relaxed)) else {
                 client.quit();
                 return Ok(());

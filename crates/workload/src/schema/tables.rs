@@ -12,7 +12,9 @@ const MARKER: &str = "scaleprof_marker";
 #[derive(Debug, thiserror::Error)]
 pub enum SchemaError {
     /// The name is taken.
-    #[error("there is a schema {SCHEMA} on this server that scaleprof did not make (it has no table {MARKER}). It is left alone: rename it, or use another server")]
+    #[error(
+        "there is a schema {SCHEMA} on this server that scaleprof did not make (it has no table {MARKER}). It is left alone: rename it, or use another server"
+    )]
     NotOurs,
     /// A statement failed.
     #[error("{doing}: {source}{}", hint(source))]
@@ -59,9 +61,7 @@ pub enum SchemaState {
 /// The schema is somebody else's, or the server does not answer.
 pub fn state(client: &mut Client) -> Result<SchemaState, SchemaError> {
     let looking = || doing("looking for the load's schema");
-    let schema = format!(
-        "SELECT COUNT(*) FROM information_schema.schemata WHERE schema_name = '{SCHEMA}'"
-    );
+    let schema = format!("SELECT COUNT(*) FROM information_schema.schemata WHERE schema_name = '{SCHEMA}'");
     if client.query_value(&schema).map_err(looking())?.as_deref() == Some("0") {
         return Ok(SchemaState::Absent);
     }
@@ -72,12 +72,10 @@ pub fn state(client: &mut Client) -> Result<SchemaState, SchemaError> {
         return Err(SchemaError::NotOurs);
     }
     let description = format!("SELECT description FROM {SCHEMA}.{MARKER} WHERE filled = 1");
-    Ok(
-        match client.query_value(&description).map_err(looking())? {
-            Some(description) => SchemaState::Filled(description),
-            None => SchemaState::HalfFilled,
-        },
-    )
+    Ok(match client.query_value(&description).map_err(looking())? {
+        Some(description) => SchemaState::Filled(description),
+        None => SchemaState::HalfFilled,
+    })
 }
 
 /// Drops the schema if it is ours.
@@ -147,7 +145,11 @@ pub(super) fn mark_filled(client: &mut Client) -> Result<(), SchemaError> {
 /// A statement fails.
 pub fn warm(client: &mut Client, options: &OltpOptions, table: u32) -> Result<(), SchemaError> {
     let name = format!("{SCHEMA}.sbtest{table}");
-    let rows = if options.secondary { String::new() } else { "FORCE INDEX (PRIMARY)".into() };
+    let rows = if options.secondary {
+        String::new()
+    } else {
+        "FORCE INDEX (PRIMARY)".into()
+    };
     let mut statements = vec![
         format!("ANALYZE TABLE {name}"),
         format!("SELECT COUNT(*), AVG(LENGTH(c)) FROM {name} {rows}"),

@@ -1,0 +1,117 @@
+//! What the client costs: two thousand connections, and waiting. Alone in its program, for it looks at the whole
+//! process.
+
+#[path = "../../server/tests/servers/mod.rs"]
+mod servers;
+#[path = "real_servers/stage.rs"]
+#[allow(dead_code)] // the other program uses its part
+mod stage;
+
+use scaleprof_workload::*;
+use stage::*;
+use std::sync::Arc;
+
+/// A line of /proc/self/status, KiB.
+fn memory_kib(name: &str) -> u64 {
+    let text = std::fs::read_to_string("/proc/self/status").expect("our status");
+    let line = text.lines().find_map(|line| line.strip_prefix(name)).expect("the line");
+    line.trim_matches(|c: char| !c.is_ascii_digit())
+        .parse()
+        .expect("a number")
+}
+
+/// CPU time of this process, seconds.
+fn cpu_seconds() -> f64 {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
+}
+
+const WORKING: u32 = 2000;
+const IDLE: u32 = 100;
+
+#[test]
+fn two_thousand_connections_are_all_at_work_and_cost_little_memory() {
+    let Some(server) = servers::distribution() else { return };
+    if let Err(limit) = raise_open_file_limit(WORKING + IDLE) {
+        let in_ci = std::env::var("CI").is_ok_and(|value| value == "true");
+        assert!(!in_ci, "CI needs more than {limit} open files");
+        eprintln!("\n*** SKIPPED: only {limit} files may be open. ulimit -n 4096\n");
+        return;
+    }
+    let stage = start(&server, WORKING + IDLE);
+    let options = OltpOptions {
+        tables: 2,
+        table_size: 1000,
+        ..OltpOptions::default()
+    };
+    prepare(&stage, &options, OltpWorkloadKind::PointSelect);
+    let mut control = client(&stage);
+    for transport in transports() {
+        let load = LoadPlan {
+            connections: WORKING,
+            idle_connections: IDLE,
+            threads: 2,
+            seconds: 4,
+            transport,
+            ..plan(&stage, oltp(OltpWorkloadKind::PointSelect, &options))
+        };
+        // A second is cut when the client gets to it: a machine that is late at the last cut makes its share more
+        // than whole. Look again then.
+        let mut inside = Vec::new();
+        let whole = (0..4).any(|_| {
+            let (mut connected, mut memory) = (0, 0);
+            let ran = run_with(&load, &Arc::default(), &mut |second| {
+                if second == 1 {
+                    connected = number(
+                        &mut control,
+                        "SELECT variable_value FROM information_schema.global_status WHERE variable_name = 'Threads_connected'",
+                    );
+                    memory = memory_kib("VmRSS");
+                }
+            });
+            assert!(ran.transactions() > 0);
+            assert_eq!(ran.records.len(), 4);
+            // And ourselves.
+            assert_eq!(connected, u64::from(WORKING + IDLE) + 1, "{transport}");
+            assert!(memory < 100 * 1024, "{transport}: {memory} KiB");
+            let after_the_first: u64 = ran.records[1..].iter().map(|r| r.inside_ns).sum();
+            let share = after_the_first as f64 / 3e9 / f64::from(WORKING);
+            println!("{transport}: {memory} KiB, {:.4} of the time inside transactions", share);
+            inside.push(share);
+            // Those that have left are still being closed by the server.
+            wait_until_closed(&mut control);
+            (share - 1.0).abs() < 0.02
+        });
+        assert!(whole, "{transport}: share of time inside transactions {inside:?}");
+    }
+    // Beside the other measurement, not at the same time.
+    waiting_costs_nothing(&stage);
+}
+
+fn wait_until_closed(control: &mut scaleprof_wire::Client) {
+    let began = std::time::Instant::now();
+    while number(
+        control,
+        "SELECT COUNT(*) FROM information_schema.processlist WHERE user = 'root'",
+    ) > 1
+    {
+        assert!(began.elapsed().as_secs() < 60, "connections are left");
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+}
+
+/// Time is up after one second, the statement under way ends four seconds later: nothing is to be done meanwhile.
+fn waiting_costs_nothing(stage: &Stage) {
+    execute(&mut client(stage), "CREATE DATABASE other");
+    for transport in transports() {
+        let load = LoadPlan {
+            transport,
+            ..plan(stage, stage::script("DO SLEEP(4)", Repetition::Loop))
+        };
+        let before = cpu_seconds();
+        let ran = run(&load);
+        let spent = cpu_seconds() - before;
+        assert_eq!(ran.outcome().late_transactions, 1);
+        assert!(spent < 0.5, "{transport}: waiting took {spent} s of CPU time");
+    }
+}

@@ -1,0 +1,93 @@
+//! The open loop: transactions come when they are due, and what waits is counted.
+
+use crate::stage::*;
+use scaleprof_workload::*;
+
+fn open(rate: f64, arrivals: Arrivals) -> LoopKind {
+    LoopKind::Open { rate, arrivals }
+}
+
+fn last_backlog(ran: &Ran) -> u64 {
+    ran.records.last().expect("seconds").backlog
+}
+
+#[test]
+fn a_rate_that_the_server_can_bear_is_kept() {
+    on_the_distribution_server(|stage| {
+        let options = OltpOptions {
+            table_size: 1000,
+            ..OltpOptions::default()
+        };
+        prepare(stage, &options, OltpWorkloadKind::PointSelect);
+        for transport in transports() {
+            for (arrivals, rate, tolerance) in [
+                (Arrivals::Even, 400.0, 0.02),
+                // The arrivals themselves scatter by the root of their number; this is five times as much.
+                (Arrivals::Poisson, 1000.0, 0.11),
+            ] {
+                let load = LoadPlan {
+                    connections: 16,
+                    threads: 2,
+                    seconds: 2,
+                    loop_kind: open(rate, arrivals),
+                    transport,
+                    ..plan(stage, oltp(OltpWorkloadKind::PointSelect, &options))
+                };
+                // A machine that stands still just when time is up lets some wait: look again then.
+                let kept = (0..4).any(|_| {
+                    let ran = run(&load);
+                    let off = (ran.transactions() as f64 / (2.0 * rate) - 1.0).abs();
+                    let due = (ran.transactions() + last_backlog(&ran)) as f64;
+                    assert!((due / (2.0 * rate) - 1.0).abs() < tolerance + 0.02, "{due} were due");
+                    assert_eq!(
+                        ran.sum(|r| r.response.as_ref().expect("open").len()),
+                        ran.sum(|r| r.transactions)
+                    );
+                    assert!(ran.sum(|r| r.response_sum_ns) >= ran.sum(|r| r.service_sum_ns));
+                    off < tolerance
+                });
+                assert!(kept, "{transport} {arrivals:?}");
+            }
+        }
+    });
+}
+
+#[test]
+fn above_capacity_the_backlog_grows_and_waiting_counts_as_response_time() {
+    on_the_distribution_server(|stage| {
+        for transport in transports() {
+            for arrivals in [Arrivals::Even, Arrivals::Poisson] {
+                // Two connections that take 20 ms or longer bear 100 a second at most.
+                let load = LoadPlan {
+                    connections: 2,
+                    seconds: 3,
+                    loop_kind: open(500.0, arrivals),
+                    transport,
+                    ..plan(stage, script("DO SLEEP(0.02)", Repetition::Loop))
+                };
+                let ran = run(&load);
+                let done = ran.sum(|r| r.transactions);
+                assert!(done > 0 && done <= 302, "{done}");
+                for pair in ran.records.windows(2) {
+                    assert!(pair[1].backlog > pair[0].backlog, "{transport} {arrivals:?}");
+                }
+                let waiting = last_backlog(&ran);
+                assert!(
+                    waiting > 1000,
+                    "{waiting} wait of 1500 that were due less 300 that were done"
+                );
+                let (service, response) = (ran.sum(|r| r.service_sum_ns), ran.sum(|r| r.response_sum_ns));
+                assert!(response > 5 * service, "service {service}, response {response}");
+                assert_eq!(ran.sum(|r| r.response.as_ref().expect("open").len()), done);
+            }
+        }
+    });
+}
+
+#[test]
+fn a_closed_loop_has_no_response_time_of_its_own() {
+    on_the_distribution_server(|stage| {
+        let ran = run(&plan(stage, script("DO 1", Repetition::Loop)));
+        assert!(ran.records.iter().all(|r| r.response.is_none() && r.backlog == 0));
+    });
+}
