@@ -64,7 +64,8 @@ export function machine({ manifest: { server, workload, machine: host, ladder, s
       ["Product", `${server.product} ${server.version}`],
       ["Binary", server.binary],
       ["Build-id", server.build_id ? h("code", {}, server.build_id) : null],
-      ["CPUs", `${count(server.cpu_count)}${server.cpus ? ` (${server.cpus})` : ""}${server.shares_cpus_with_client ? ", shared with the client" : ", its own"}`],
+      ["CPUs", server.cpu_count === null ? "unknown: its process cannot be seen from here"
+        : `${count(server.cpu_count)}${server.cpus ? ` (${server.cpus})` : ""}${server.shares_cpus_with_client ? ", shared with the client" : ", its own"}`],
     ]),
     pairs("Load", [
       ["Workload", workload.name],

@@ -86,7 +86,7 @@ export interface Manifest {
   command: string[];
   server: {
     product: string; version: string; build_id: string | null; binary: string | null;
-    cpus: string | null; cpu_count: number; shares_cpus_with_client: boolean;
+    cpus: string | null; cpu_count: number | null; shares_cpus_with_client: boolean | null;
   };
   workload: {
     name: string; tables: number | null; rows: number | null; distribution: string; protocol: string;

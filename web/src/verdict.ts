@@ -45,10 +45,12 @@ function incomplete({ manifest, summary, unfinished_visits }: Report): Child {
 function subject({ manifest }: Report): string {
   const { server, workload, machine, ladder } = manifest;
   const size = isKnown(workload.tables) ? `, ${counted(workload.tables, "table")}${isKnown(workload.rows) ? ` of ${counted(workload.rows, "row")}` : ""}` : "";
-  const cpus = server.cpu_count === machine.cpus ? `all ${counted(machine.cpus, "CPU")}` : `${server.cpu_count} of ${counted(machine.cpus, "CPU")}`;
+  const cpus = server.cpu_count === null ? "the client's machine"
+    : server.cpu_count === machine.cpus ? `all ${counted(machine.cpus, "CPU")}` : `${server.cpu_count} of ${counted(machine.cpus, "CPU")}`;
+  const loop = workload.options.some(([name, value]) => name === "repetition" && value === "once") ? "once on every connection" : `${workload.loop_kind} loop`;
   return [
     `${server.product} ${server.version}`,
-    `${workload.name}${size}, ${workload.loop_kind} loop`,
+    `${workload.name}${size}, ${loop}`,
     `${machine.cpu_model}, ${cpus}${server.shares_cpus_with_client ? " shared with the client" : ""}, ${bytes(machine.memory_bytes)}`,
     machine.hypervisor ? `under ${machine.hypervisor}` : "",
     `${ladder.repeats} × ${ladder.seconds}\u202fs a rung`,

@@ -25,6 +25,11 @@ impl Histogram {
         histogram
     }
 
+    /// How much was counted.
+    pub fn count(&self) -> u64 {
+        self.buckets.values().fold(0, |sum, count| sum.saturating_add(*count))
+    }
+
     /// The least value that at least `share` of the counts do not exceed, nanoseconds; none where nothing was counted.
     pub fn quantile_ns(&self, share: f64) -> Option<i64> {
         let total: u128 = self.buckets.values().map(|count| u128::from(*count)).sum();

@@ -7,7 +7,7 @@ use crate::latency::Histogram;
 use crate::steadiness::{Steadiness, judge};
 use crate::totals::{Amount, Total, Window, totals};
 use crate::usl;
-use scaleprof_bundle::{CounterRow, ErrorRow, Latency, LatencyRow, Missing, RungRow, RungSummary, SecondRow};
+use scaleprof_bundle::{CounterRow, ErrorRow, Latency, LatencyRow, Missing, RungRow, RungSummary, SecondRow, StatementLatency, Workload};
 use std::collections::BTreeMap;
 
 /// The rows of one visit.
@@ -30,6 +30,28 @@ pub(crate) struct RungResult {
     pub warnings: Vec<String>,
 }
 
+/// What begins the next transaction of a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Pacing {
+    /// The end of the one before.
+    Closed,
+    /// Its appointment.
+    Open,
+    /// Nothing: every connection runs one.
+    Once,
+}
+
+impl Pacing {
+    pub(crate) fn of(workload: &Workload) -> Pacing {
+        let once = |(name, value): &(String, String)| name == "repetition" && value == "once";
+        match workload.loop_kind.as_str() {
+            "open" => Pacing::Open,
+            _ if workload.options.iter().any(once) => Pacing::Once,
+            _ => Pacing::Closed,
+        }
+    }
+}
+
 struct Measurement<'a> {
     rows: &'a VisitRows<'a>,
     steadiness: Steadiness,
@@ -39,8 +61,8 @@ struct Measurement<'a> {
 }
 
 /// Sums up the complete visits of the rung with `connections`; none where no second was measured.
-pub(crate) fn rung(connections: u32, cpus: u32, closed: bool, visits: &[&VisitRows<'_>]) -> Option<RungResult> {
-    let measured: Vec<Measurement> = visits.iter().filter_map(|rows| measure(rows)).collect();
+pub(crate) fn rung(connections: u32, cpus: u32, pacing: Pacing, visits: &[&VisitRows<'_>]) -> Option<RungResult> {
+    let measured: Vec<Measurement> = visits.iter().filter_map(|rows| measure(rows, pacing)).collect();
     let throughput = throughput(&measured.iter().map(|m| m.rates.clone()).collect::<Vec<_>>())?;
     let windows: Vec<Window> = measured.iter().map(|m| m.window.clone()).collect();
     let sums = totals(&windows, measured.iter().flat_map(|m| m.rows.counters.iter().copied()));
@@ -49,7 +71,7 @@ pub(crate) fn rung(connections: u32, cpus: u32, closed: bool, visits: &[&VisitRo
     let machine = MachineShares::of(&sums);
     let client = Client {
         busy_share: machine.busy,
-        ..client(&measured, connections, closed, &sums, latency_ms.p50)
+        ..client(&measured, connections, pacing, &sums, latency_ms.p50)
     };
     let limit = client_limit(&client);
     let problems: Vec<String> = measured
@@ -107,7 +129,7 @@ pub(crate) fn rung(connections: u32, cpus: u32, closed: bool, visits: &[&VisitRo
         repeat_count: u32::try_from(measured.len()).unwrap_or(u32::MAX),
         throughput: throughput.estimate(),
         latency_ms,
-        response_ms: (!closed).then(|| latency(&measured, "response", |row| row.response_sum_ns, |_| None)),
+        response_ms: (pacing == Pacing::Open).then(|| latency(&measured, "response", |row| row.response_sum_ns, |_| None)),
         errors,
         steady: problems.is_empty(),
         unsteady_reason: (!problems.is_empty()).then(|| problems.join("; ")),
@@ -123,6 +145,7 @@ pub(crate) fn rung(connections: u32, cpus: u32, closed: bool, visits: &[&VisitRo
         iron_law: found.law,
         context_switches_per_txn: switches.map(|(a, b)| a + b),
         per_txn,
+        statements: statements(&measured),
     };
     let visit = |m: &Measurement| usl::Visit {
         connections,
@@ -138,7 +161,7 @@ pub(crate) fn rung(connections: u32, cpus: u32, closed: bool, visits: &[&VisitRo
     })
 }
 
-fn measure<'a>(rows: &'a VisitRows<'a>) -> Option<Measurement<'a>> {
+fn measure<'a>(rows: &'a VisitRows<'a>, pacing: Pacing) -> Option<Measurement<'a>> {
     let mut seconds: Vec<&SecondRow> = rows.seconds.iter().copied().filter(|row| row.duration_ns > 0).collect();
     seconds.sort_by_key(|row| row.second);
     let amount = |row: &SecondRow| Amount {
@@ -146,8 +169,19 @@ fn measure<'a>(rows: &'a VisitRows<'a>) -> Option<Measurement<'a>> {
         transactions: row.transactions.max(0) as f64,
     };
     let rate = |row: &&SecondRow| amount(row).transactions / amount(row).seconds;
-    let rates: Vec<f64> = seconds.iter().map(rate).collect();
-    let steadiness = judge(&rates);
+    let rates: Vec<f64> = match pacing {
+        // Its seconds are no repetitions of one another: only all of them together are a figure.
+        Pacing::Once => whole_rate(seconds.iter().copied().map(amount)).into_iter().collect(),
+        _ => seconds.iter().map(rate).collect(),
+    };
+    let steadiness = match pacing {
+        Pacing::Once => Steadiness {
+            warmup: 0,
+            jitter: None,
+            problem: None,
+        },
+        _ => judge(&rates),
+    };
     let measured = seconds.split_off(steadiness.warmup.min(seconds.len()));
     let whole = seconds
         .iter()
@@ -169,6 +203,39 @@ fn measure<'a>(rows: &'a VisitRows<'a>) -> Option<Measurement<'a>> {
         window,
         measured,
     })
+}
+
+/// Transactions over the time that they really took; none where no time passed.
+fn whole_rate(amounts: impl Iterator<Item = Amount>) -> Option<f64> {
+    let (transactions, seconds) = amounts.fold((0.0, 0.0), |(transactions, seconds), amount| {
+        (transactions + amount.transactions, seconds + amount.seconds)
+    });
+    (seconds > 0.0).then(|| transactions / seconds)
+}
+
+/// Each statement's latency, in the order of the script.
+fn statements(measured: &[Measurement<'_>]) -> Vec<StatementLatency> {
+    let mut histograms: BTreeMap<(u64, &str), Histogram> = BTreeMap::new();
+    for m in measured {
+        for row in m.rows.latency.iter().filter(|row| row.kind == "service") {
+            let number = row.what.strip_prefix("statement ").map(|rest| {
+                let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
+                digits.parse().unwrap_or(u64::MAX)
+            });
+            if let Some(number) = number.filter(|_| m.window.seconds.contains_key(&row.second)) {
+                let histogram = histograms.entry((number, &row.what)).or_default();
+                histogram.add(row.value_ns, row.count);
+            }
+        }
+    }
+    histograms
+        .into_iter()
+        .map(|((_, statement), histogram)| StatementLatency {
+            statement: statement.to_owned(),
+            count: histogram.count(),
+            latency_ms: histogram.latency_ms(),
+        })
+        .collect()
 }
 
 /// Percentiles from the histograms of the measured windows; mean and maximum exactly from the seconds.
@@ -201,7 +268,7 @@ fn latency(
 fn client(
     measured: &[Measurement<'_>],
     connections: u32,
-    closed: bool,
+    pacing: Pacing,
     sums: &BTreeMap<String, Total>,
     median_ms: Option<f64>,
 ) -> Client {
@@ -210,7 +277,8 @@ fn client(
     let seconds: f64 = rows().map(|row| row.duration_ns as f64 / 1e9).sum();
     let visits = || measured.iter().filter_map(|m| m.rows.rung);
     Client {
-        little: if closed {
+        // A connection that has run its one transaction rests: X·R/N says nothing then.
+        little: if pacing == Pacing::Closed {
             little(inside, seconds, connections)
         } else {
             None

@@ -2,11 +2,9 @@
 
 use crate::changepoints::{noise_variance, segment_starts};
 use crate::student::two_sided_p;
-pub use crate::unsteady::Unsteady;
+pub use crate::unsteady::{SHORTEST, Unsteady};
 use crate::warmup::{mean, warmup_seconds};
 
-/// Shortest series of which anything is said, seconds.
-pub const SHORTEST: usize = 10;
 /// Changes below this are let pass: TPC-C's jitter of under 2 % over the window, as scaleprof asks it of every rung.
 const MATERIAL: f64 = 0.02;
 const SHORTEST_SEGMENT: usize = 5;

@@ -1,7 +1,7 @@
 //! From a bundle to its summary.
 
 use crate::numbers::{grouped, percent};
-use crate::rung::{RungResult, VisitRows, rung};
+use crate::rung::{Pacing, RungResult, VisitRows, rung};
 use crate::usl;
 use crate::verdict::{Judged, nothing_counts, verdict};
 use scaleprof_bundle::{Bundle, Missing, RunState, SCHEMA, Summary, Verdict};
@@ -13,14 +13,15 @@ use std::collections::BTreeMap;
 /// did not settle counts and is marked; one in which the client set the limit is listed and takes no part in the verdict.
 pub fn summarise(bundle: &Bundle) -> Summary {
     let manifest = &bundle.manifest;
-    let closed = manifest.workload.loop_kind != "open";
+    let pacing = Pacing::of(&manifest.workload);
+    let closed = pacing != Pacing::Open;
     let mut warnings = manifest.warnings.clone();
     let visits = by_visit(bundle);
     let rungs = by_connections(bundle, &visits, &mut warnings);
     warnings.extend(of_the_run(bundle));
     let mut results = Vec::new();
     for (connections, visits) in &rungs {
-        match rung(*connections, manifest.server.cpu_count, closed, visits) {
+        match rung(*connections, manifest.server.cpu_count.unwrap_or(0), pacing, visits) {
             Some(result) => results.push(result),
             None => warnings.push(format!(
                 "the rung of {connections} connections has no complete visit and is left out"

@@ -1,7 +1,9 @@
 //! Why a throughput did not settle, in words.
 
-use crate::steadiness::SHORTEST;
 use std::fmt;
+
+/// Shortest series of which anything is said, seconds.
+pub const SHORTEST: usize = 10;
 
 /// Why a series is not steady. Seconds count from the start of the visit.
 #[derive(Debug, Clone, PartialEq)]

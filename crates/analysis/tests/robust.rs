@@ -20,7 +20,7 @@ fn manifest() -> impl Strategy<Value = Manifest> {
             "ladder": {"connections": [], "refined": [], "seconds": 0, "repeats": 0, "idle_connections": 0,
                        "rate": null}}"#;
         let mut manifest: Manifest = serde_json::from_str(text).expect("the text above");
-        manifest.server.cpu_count = cpu_count;
+        manifest.server.cpu_count = Some(cpu_count);
         manifest.workload.loop_kind = loop_kind;
         manifest
     })

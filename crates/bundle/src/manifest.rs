@@ -60,10 +60,10 @@ pub struct Server {
     pub binary: Option<String>,
     /// CPUs that the server was confined to, as a list such as `0-3`; none when it may use all.
     pub cpus: Option<String>,
-    /// How many CPUs the server may use.
-    pub cpu_count: u32,
-    /// Whether it shares them with the client.
-    pub shares_cpus_with_client: bool,
+    /// How many CPUs the server may use; none where its process cannot be seen.
+    pub cpu_count: Option<u32>,
+    /// Whether it shares some of them with the client; none where that cannot be known.
+    pub shares_cpus_with_client: Option<bool>,
 }
 
 /// The load.

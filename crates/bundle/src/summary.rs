@@ -84,6 +84,20 @@ pub struct RungSummary {
     pub context_switches_per_txn: Option<f64>,
     /// Other counters per transaction, by counter name.
     pub per_txn: std::collections::BTreeMap<String, f64>,
+    /// Service time of each statement of a script, in its order; empty for other workloads.
+    #[serde(default)]
+    pub statements: Vec<StatementLatency>,
+}
+
+/// Service time of one statement of a script.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct StatementLatency {
+    /// Such as `statement 2 (SELECT)`; never its text.
+    pub statement: String,
+    /// How often it was answered in the measured window.
+    pub count: u64,
+    /// Its service time, milliseconds.
+    pub latency_ms: Latency,
 }
 
 /// Percentiles of a latency.

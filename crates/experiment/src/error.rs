@@ -11,7 +11,7 @@ pub enum RunError {
     #[error(transparent)]
     Server(#[from] scaleprof_server::Error),
     /// The server died under the load.
-    #[error("the server died with {connections} connections: {death}")]
+    #[error("the server died with {}: {death}", in_words(*.connections))]
     ServerDied {
         /// Connections of the rung.
         connections: u32,
@@ -25,7 +25,7 @@ pub enum RunError {
         free_mib: u64,
     },
     /// The server answers nothing.
-    #[error("with {connections} connections no transaction has ended for {seconds} seconds: see what the statements wait for with SHOW PROCESSLIST, or use fewer connections")]
+    #[error("with {} no statement was answered for {seconds} seconds: see what they wait for with SHOW PROCESSLIST, or use fewer connections", in_words(*.connections))]
     StoodStill {
         /// How long.
         seconds: u32,
@@ -36,7 +36,7 @@ pub enum RunError {
     #[error(transparent)]
     Schema(#[from] SchemaError),
     /// The load.
-    #[error("with {connections} connections: {source}")]
+    #[error("with {}: {source}", in_words(*.connections))]
     Load {
         /// Connections of the rung.
         connections: u32,
@@ -73,28 +73,52 @@ pub enum RunError {
     Stopped,
 }
 
+/// `1 connection`, `2 connections`.
+pub(crate) fn in_words(connections: u32) -> String {
+    match connections {
+        1 => "1 connection".to_owned(),
+        _ => format!("{connections} connections"),
+    }
+}
+
+/// Errors of statements that come again however often they are tried: syntax, unknown tables, columns, schemas,
+/// routines, and rights.
+const HOPELESS: [u16; 9] = [1064, 1146, 1054, 1049, 1305, 1142, 1044, 1143, 1136];
+
 impl RunError {
+    /// Whether the next visit would meet it too.
+    pub(crate) fn is_final(&self) -> bool {
+        match self {
+            RunError::Load {
+                source: LoadError::Statement { error, .. },
+                ..
+            } => HOPELESS.contains(&error.number),
+            RunError::Load { .. } | RunError::StoodStill { .. } => false,
+            _ => true,
+        }
+    }
+
     /// The same in words that may stand in a bundle: no text of the server's, which can quote values and names.
     pub fn for_bundle(&self) -> String {
         match self {
-            RunError::Load {
-                connections,
-                source: LoadError::Statement { statement, error },
-            } => format!("with {connections} connections: a statement of the kind '{statement}' failed with error {}", error.number),
-            RunError::Load {
-                connections,
-                source: LoadError::Open { open, wanted, source },
-            } => match source.number() {
-                Some(number) => format!("with {connections} connections: only {open} of {wanted} could be opened: error {number}"),
-                None => format!("with {connections} connections: only {open} of {wanted} could be opened"),
-            },
-            RunError::Load { connections, source: LoadError::Lost(_) } => {
-                format!("with {connections} connections: lost a connection to the server")
+            RunError::Load { connections, source } => {
+                let with = in_words(*connections);
+                match source {
+                    LoadError::Statement { statement, error } => {
+                        let number = error.number;
+                        format!("with {with}: a statement of the kind '{statement}' failed with error {number}")
+                    }
+                    LoadError::Open { open, wanted, source } => match source.number() {
+                        Some(number) => format!("with {with}: only {open} of {wanted} could be opened: error {number}"),
+                        None => format!("with {with}: only {open} of {wanted} could be opened"),
+                    },
+                    LoadError::Lost(_) => format!("with {with}: lost a connection to the server"),
+                    _ => format!("with {with}: the load failed"),
+                }
             }
-            RunError::Load { connections, .. } => format!("with {connections} connections: the load failed"),
-            RunError::ServerDied { connections, .. } => format!("the server died with {connections} connections"),
+            RunError::ServerDied { connections, .. } => format!("the server died with {}", in_words(*connections)),
             RunError::StoodStill { connections, .. } => {
-                format!("with {connections} connections no transaction ended any more")
+                format!("with {} no statement was answered any more", in_words(*connections))
             }
             RunError::DiskFull { .. } => "the server's disk is full".into(),
             RunError::Stopped => "stopped by the user".into(),
@@ -102,7 +126,9 @@ impl RunError {
             RunError::Schema(_) => "the load's tables could not be made".into(),
             RunError::Bundle(_) => "the bundle could not be written".into(),
             RunError::Wire { doing, .. } => format!("{doing} failed"),
-            RunError::Options(_) | RunError::Script(_) | RunError::OpenFiles { .. } => "the options cannot be run".into(),
+            RunError::Options(_) | RunError::Script(_) | RunError::OpenFiles { .. } => {
+                "the options cannot be run".into()
+            }
         }
     }
 }

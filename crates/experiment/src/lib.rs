@@ -13,6 +13,7 @@ mod privacy;
 mod progress;
 mod run;
 mod status;
+mod status_watch;
 mod target;
 mod visit;
 

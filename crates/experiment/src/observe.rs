@@ -1,15 +1,24 @@
 //! Listening to a load: what a visit's tables are made of.
 
 use crate::progress::Progress;
+use crate::status_watch::StatusWatch;
 use scaleprof_bundle::{CounterRow, ErrorRow, LatencyRow, SecondRow, UtcMicros};
 use scaleprof_probe::{Counter, Sample, Sampler, delta, missing};
 use scaleprof_workload::{LoadObserver, Program, SecondRecord};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// Seconds without a single transaction after which something must be wrong.
-pub(crate) const STANDSTILL_SECONDS: u32 = 8;
+/// How long a visit is to be and how much of nothing it may hold.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Length {
+    /// Seconds; for a program that runs once, the most it may take.
+    pub(crate) seconds: u32,
+    /// Whether it ends when every connection has run its program once.
+    pub(crate) once: bool,
+    /// Seconds without an answered statement after which something must be wrong.
+    pub(crate) standstill_seconds: u32,
+}
 
 /// Collects one visit.
 pub(crate) struct VisitObserver<'a> {
@@ -26,16 +35,20 @@ pub(crate) struct VisitObserver<'a> {
     /// Asks the load to stop when the server stands still.
     give_up: &'a AtomicBool,
     statement_names: Vec<String>,
-    /// Seconds that the visit takes; the sample at the end of the last is the thorough one.
-    planned_seconds: u32,
+    began: Option<Instant>,
+    /// Starts and ends of seconds that were sampled.
+    boundaries_seen: u32,
+    /// The sample at the end of the last second is the thorough one.
+    length: Length,
+    status: Option<StatusWatch>,
 }
 
 impl<'a> VisitObserver<'a> {
     pub(crate) fn new(
-        (visit, planned_seconds): (i32, u32),
+        (visit, length): (i32, Length),
         program: &Program,
         progress: &'a mut dyn Progress,
-        sampler: Option<&'a mut Sampler>,
+        (sampler, status): (Option<&'a mut Sampler>, Option<StatusWatch>),
         give_up: &'a AtomicBool,
     ) -> Self {
         VisitObserver {
@@ -51,13 +64,16 @@ impl<'a> VisitObserver<'a> {
             idle_seconds: 0,
             give_up,
             statement_names: program.statement_names().to_vec(),
-            planned_seconds,
+            began: None,
+            boundaries_seen: 0,
+            length,
+            status,
         }
     }
 
     /// Whether the load was stopped because the server did nothing any more.
     pub(crate) fn stood_still(&self) -> bool {
-        self.idle_seconds >= STANDSTILL_SECONDS
+        self.idle_seconds >= self.length.standstill_seconds
     }
 
     /// 99th percentile of the client's own delay, microseconds.
@@ -118,6 +134,43 @@ impl<'a> VisitObserver<'a> {
         (rows, lacks.into_iter().collect())
     }
 
+    /// The changes of the server's status in every second that could be read in time.
+    pub(crate) fn status_rows(&mut self) -> Vec<CounterRow> {
+        self.status.take().map_or_else(Vec::new, |watch| watch.finish(self.visit))
+    }
+
+    /// Transactions over the time that they really took.
+    pub(crate) fn throughput(&self) -> f64 {
+        let transactions: i64 = self.seconds.iter().map(|second| second.transactions).sum();
+        let ns: i64 = self.seconds.iter().map(|second| second.duration_ns).sum();
+        if ns > 0 { transactions as f64 / (ns as f64 / 1e9) } else { 0.0 }
+    }
+
+    /// Something begins or ends: `boundary` seconds have passed.
+    fn boundary(&mut self, boundary: u32, at_end: bool) {
+        if let Some(status) = &self.status {
+            status.tick(boundary);
+        }
+        self.sample(at_end);
+    }
+
+    /// How long the second was that is recorded now. The workers cut their seconds by the clock: they are one second long
+    /// whatever the machine does, but for the last of a program that runs once, which ends when all have run it.
+    fn duration_ns(&mut self, second: u32) -> i64 {
+        let whole = 1_000_000_000;
+        let boundaries_seen = self.boundaries_seen;
+        if !self.length.once || boundaries_seen > second + 1 {
+            return whole;
+        }
+        let ns = self.began.map_or(whole, |began| {
+            let since = began.elapsed().saturating_sub(Duration::from_secs(u64::from(second)));
+            i64::try_from(since.as_nanos()).unwrap_or(whole)
+        });
+        self.boundaries_seen = second + 2;
+        self.boundary(second + 1, true);
+        ns.clamp(1, whole)
+    }
+
     fn sample(&mut self, at_end: bool) {
         if let Some(sampler) = &mut self.sampler {
             self.samples.push(match at_end {
@@ -147,25 +200,31 @@ impl LoadObserver for VisitObserver<'_> {
     }
 
     fn begins(&mut self) {
-        self.sample(true);
+        self.boundary(0, true);
+        self.boundaries_seen = 1;
+        self.began = Some(Instant::now());
         self.started_at = now();
     }
 
     fn second_ended(&mut self, second: u32) {
-        self.sample(second + 1 == self.planned_seconds);
+        // A program that ran once may have ended this second early.
+        if self.boundaries_seen <= second + 1 {
+            self.boundaries_seen = second + 2;
+            self.boundary(second + 1, second + 1 == self.length.seconds);
+        }
     }
 
     fn record(&mut self, record: SecondRecord) {
         let me = self;
         let second = record.second as i32;
+        let duration_ns = me.duration_ns(record.second);
         let percentile = |q| (!record.service.is_empty()).then(|| record.service.value_at_quantile(q) as i64);
         let count = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
         me.seconds.push(SecondRow {
             visit: me.visit,
             second,
             started_at: UtcMicros(me.started_at.0 + i64::from(second) * 1_000_000),
-            // The workers cut their seconds by the clock: they are one second long whatever the machine does.
-            duration_ns: 1_000_000_000,
+            duration_ns,
             transactions: count(record.transactions),
             queries: count(record.queries),
             reads: count(record.reads),
@@ -195,7 +254,7 @@ impl LoadObserver for VisitObserver<'_> {
             me.lag
                 .saturating_record_n(bucket.value_iterated_to(), bucket.count_since_last_iteration());
         }
-        me.idle_seconds = if record.transactions == 0 { me.idle_seconds + 1 } else { 0 };
+        me.idle_seconds = if record.queries == 0 { me.idle_seconds + 1 } else { 0 };
         if me.stood_still() {
             me.give_up.store(true, Ordering::Relaxed);
         }

@@ -24,29 +24,32 @@ impl Status {
         self.0.get(name).copied()
     }
 
-    /// What changed since `before`, by name. Levels such as `threads_running` show their change too, which says
-    /// little; they are left out.
-    pub(crate) fn since(&self, before: &Status) -> Vec<(String, f64)> {
-        let is_level = |name: &str| {
-            name.starts_with("threads_")
-                || name.starts_with("max_used")
-                || name.starts_with("open_")
-                || name.starts_with("uptime")
-                || name.contains("_pages_")
-                || name.contains("_bytes_data")
-                || name.ends_with("_current_waits")
-                || name.ends_with("_size")
-                || name.contains("_age")
-        };
+    /// By how much each counter changed since `before`. Levels such as `threads_running` are left out: their change
+    /// says little.
+    pub(crate) fn since<'a>(&'a self, before: &'a Status) -> impl Iterator<Item = (&'a str, f64)> {
         self.0
             .iter()
             .filter(|(name, _)| !is_level(name))
-            .filter_map(|(name, after)| {
-                let change = after - before.get(name)?;
-                (change > 0.0).then(|| (name.clone(), change))
-            })
-            .collect()
+            .filter_map(|(name, after)| Some((name.as_str(), after - before.get(name)?)))
     }
+}
+
+#[cfg(test)]
+impl<const N: usize> From<[(&str, f64); N]> for Status {
+    fn from(numbers: [(&str, f64); N]) -> Self {
+        Status(numbers.map(|(name, value)| (name.to_owned(), value)).into())
+    }
+}
+
+fn is_level(name: &str) -> bool {
+    const COUNTED_PAGES: [&str; 7] = ["read", "written", "created", "flushed", "freed", "evicted", "young"];
+    let pages = name.contains("_pages_") && !COUNTED_PAGES.iter().any(|end| name.ends_with(end));
+    let begins = ["threads_", "max_used", "open_", "uptime"];
+    let ends = ["_current_waits", "_size", "_bytes_data", "_bytes_dirty"];
+    pages
+        || begins.iter().any(|begin| name.starts_with(begin)) && name != "threads_created"
+        || ends.iter().any(|end| name.ends_with(end))
+        || name.contains("_age")
 }
 
 /// Which of the server's counters counts transactions of this load, and by how much a transaction raises it.
@@ -75,3 +78,29 @@ pub(crate) fn transaction_counter(load: &LoadOptions) -> Option<(&'static str, f
     })
 }
 
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn levels_are_told_from_counters() {
+        for level in [
+            "threads_running",
+            "innodb_buffer_pool_pages_dirty",
+            "innodb_checkpoint_age",
+            "open_files",
+            "uptime",
+        ] {
+            assert!(is_level(level), "{level}");
+        }
+        for counter in [
+            "com_commit",
+            "innodb_pages_read",
+            "innodb_buffer_pool_pages_flushed",
+            "threads_created",
+            "bytes_sent",
+        ] {
+            assert!(!is_level(counter), "{counter}");
+        }
+    }
+}

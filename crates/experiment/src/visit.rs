@@ -1,15 +1,17 @@
 //! One visit of a rung: the load, the counters, and the rows that come of it.
 
 use crate::error::RunError;
-use crate::observe::VisitObserver;
+use crate::observe::{Length, VisitObserver};
 use crate::options::LoadOptions;
 use crate::progress::{Progress, VisitDone};
 use crate::status::{Status, transaction_counter};
+use crate::status_watch::StatusWatch;
 use crate::target::Target;
 use scaleprof_bundle::{BundleWriter, CounterRow, RungRow};
 use scaleprof_probe::Sampler;
 use scaleprof_workload::schema::SCHEMA;
 use scaleprof_workload::{LoadError, LoadOutcome, LoadPlan, LoopKind, Program, drive};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -20,7 +22,9 @@ pub(crate) struct VisitContext<'a> {
     pub(crate) program: Arc<Program>,
     pub(crate) threads: u32,
     pub(crate) client_cpus: Vec<usize>,
-    pub(crate) seconds: u32,
+    pub(crate) length: Length,
+    /// CPU time of one sample, nanoseconds, where it was measured and no visit tells of it yet.
+    pub(crate) sample_cost_ns: Option<f64>,
     pub(crate) bundle: &'a BundleWriter,
     pub(crate) stop: &'a Arc<AtomicBool>,
 }
@@ -48,7 +52,7 @@ pub(crate) struct VisitEnd {
 impl VisitContext<'_> {
     /// Runs one visit and writes its rows, whatever came of it.
     pub(crate) fn run(
-        &self,
+        &mut self,
         target: &mut Target,
         sampler: Option<&mut Sampler>,
         number: VisitNumber,
@@ -58,11 +62,18 @@ impl VisitContext<'_> {
         let plan = self.plan(target, number);
         // Kept for the whole visit: opening it under load would wait behind the load.
         let mut control = target.connect()?;
+        let status = target.connect().ok().and_then(|client| StatusWatch::start(client).ok());
         let before = Status::read(&mut control)?;
 
         // Set by the user's ^C (through `forward`) or by the observer when the server stands still.
         let give_up = Arc::new(AtomicBool::new(self.stop.load(Ordering::Relaxed)));
-        let mut observer = VisitObserver::new((visit as i32, self.seconds), &self.program, progress, sampler, &give_up);
+        let mut observer = VisitObserver::new(
+            (visit as i32, self.length),
+            &self.program,
+            progress,
+            (sampler, status),
+            &give_up,
+        );
         let result = self.drive_until_stopped(&plan, &give_up, &mut observer);
         let after = match &result {
             Ok(_) => Status::read(&mut control).ok(),
@@ -70,6 +81,8 @@ impl VisitContext<'_> {
         };
 
         let (mut counters, missing) = observer.counter_rows();
+        counters.extend(observer.status_rows());
+        let by_second: BTreeSet<String> = counters.iter().map(|row| row.counter.clone()).collect();
         let mut whole_visit = |counter: String, value: f64| {
             counters.push(CounterRow {
                 visit: visit as i32,
@@ -79,10 +92,17 @@ impl VisitContext<'_> {
                 counted_share: None,
             });
         };
+        if let Some(cost) = self.sample_cost_ns.take() {
+            whole_visit("probe.nanoseconds_per_sample_level".to_owned(), cost);
+        }
         let mut disk_page_reads = None;
         if let (Some(after), Ok(outcome)) = (&after, &result) {
-            for (name, change) in after.since(&before) {
-                whole_visit(format!("status.{name}"), change);
+            // What has figures by second would count twice in a sum over all rows.
+            for (name, change) in after.since(&before).filter(|(_, change)| *change > 0.0) {
+                let counter = format!("status.{name}");
+                if !by_second.contains(&counter) {
+                    whole_visit(counter, change);
+                }
             }
             if let Some(count) = self.transactions_by_status(&before, after, outcome) {
                 whole_visit("server.transactions_by_status".to_owned(), count);
@@ -113,9 +133,7 @@ impl VisitContext<'_> {
         let errors = observer.error_rows();
         self.bundle
             .write_visit(visit as i32, &rung, &observer.seconds, &counters, &observer.latency, &errors)?;
-        let transactions: i64 = observer.seconds.iter().map(|s| s.transactions).sum();
-        let length = observer.seconds.len().max(1) as f64;
-        let throughput = transactions as f64 / length;
+        let throughput = observer.throughput();
         progress.visit_done(VisitDone { connections, throughput });
         Ok(VisitEnd {
             problem,
@@ -132,7 +150,7 @@ impl VisitContext<'_> {
             program: self.program.clone(),
             connections: number.connections,
             idle_connections: self.load.idle_connections,
-            seconds: self.seconds,
+            seconds: self.length.seconds,
             loop_kind: self.load.loop_kind,
             threads: self.threads.min(number.connections),
             cpus: self.client_cpus.clone(),
@@ -184,7 +202,7 @@ impl VisitContext<'_> {
         if self.stop.load(Ordering::Relaxed) {
             return RunError::Stopped;
         }
-        let seconds = crate::observe::STANDSTILL_SECONDS;
+        let seconds = self.length.standstill_seconds;
         // A server that answers with an error is alive.
         let lost = match &error {
             LoadError::Lost(_) => true,

@@ -3,56 +3,10 @@
 use std::path::Path;
 use std::time::Duration;
 
+use crate::check_item::CheckItem;
 use crate::check_limits::{self, Wanted};
 use crate::machine::{self, MachineFacts};
 use crate::{check_bpf, check_symbols, cpu_counters, cpu_facts, machine_counters};
-
-/// How good it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Status {
-    /// As it should be.
-    Ok,
-    /// Works, but figures may be disturbed or incomplete.
-    Warn,
-    /// Something cannot be measured or run.
-    Lack,
-}
-
-/// One thing that was looked at.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CheckItem {
-    /// What was looked at, such as `hardware counters`.
-    pub topic: &'static str,
-    /// How good it is.
-    pub status: Status,
-    /// What was found.
-    pub what: String,
-    /// The command that mends it; always there for a lack.
-    pub mend: Option<String>,
-}
-
-impl CheckItem {
-    pub(crate) fn new(topic: &'static str, status: Status, what: impl Into<String>, mend: Option<String>) -> Self {
-        Self {
-            topic,
-            status,
-            what: what.into(),
-            mend,
-        }
-    }
-
-    pub(crate) fn ok(topic: &'static str, what: impl Into<String>) -> Self {
-        Self::new(topic, Status::Ok, what, None)
-    }
-
-    pub(crate) fn warn(topic: &'static str, what: impl Into<String>, mend: impl Into<String>) -> Self {
-        Self::new(topic, Status::Warn, what, Some(mend.into()))
-    }
-
-    pub(crate) fn lack(topic: &'static str, what: impl Into<String>, mend: impl Into<String>) -> Self {
-        Self::new(topic, Status::Lack, what, Some(mend.into()))
-    }
-}
 
 /// Looks at everything. It takes a good second, in which it measures how much time the hypervisor steals.
 ///
@@ -325,6 +279,7 @@ fn steal_item(readings: Option<(machine_counters::MachineTimes, machine_counters
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::check_item::Status;
     use crate::machine_counters::MachineTimes;
 
     #[test]

@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::cgroup_paths;
-use crate::check::CheckItem;
+use crate::check_item::CheckItem;
 use crate::machine::{self, Limit, MachineFacts};
 
 /// What the run will need.
@@ -160,7 +160,7 @@ fn limit_value(text: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::check::Status;
+    use crate::check_item::Status;
 
     const MANY: Wanted = Wanted {
         connections: 2000,

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use object::{Object as _, ObjectSymbolTable as _};
 
-use crate::check::{CheckItem, Status};
+use crate::check_item::{CheckItem, Status};
 
 /// What a server's binary and the folders of debug symbols hold.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

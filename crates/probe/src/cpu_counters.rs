@@ -8,10 +8,10 @@
 //! of such a passage itself is outside of what the events see, some 1 to 3 µs each that the scheduler's clock does count:
 //! divide hardware counts by `hw.task_clock_seconds`, not by `server.cpu_seconds_by_scheduler`.
 
+use crate::figure::Missing;
 use crate::hardware::{self, HardwareCounts};
 use crate::perf_event::{Event, EventGroup, RawGroup, Target};
 use crate::rotation::{GroupReader, Rotation};
-use crate::sample::Missing;
 
 /// Exact counts of the server's cgroup since counting began; threads that ended are in it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -5,8 +5,8 @@
 //! cycles, or 582,654 instructions instead of 1.5e9). Groups take turns. A figure that is in one group only is scaled by
 //! cycles, which are in all of them: `value = counted in the group x cycles of all groups / cycles of the group`.
 
+use crate::figure::{Counter, Missing};
 use crate::perf_event::{Event, RawGroup};
-use crate::sample::{Counter, Missing};
 
 /// Instructions per cycle outside of this range are garbage: no CPU retires more than ten, and one instruction in a
 /// hundred cycles is slower than memory makes them.

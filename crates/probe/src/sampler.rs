@@ -23,11 +23,12 @@ use crate::cgroup::ServerCgroup;
 use crate::cpu_counters::{self, CgroupCounters, HardwareCounters, UsableHardware};
 use crate::disks;
 use crate::error::ProbeError;
+use crate::figure::Missing;
 use crate::kernel_file::KernelFile;
 use crate::machine_counters;
 use crate::perf_event::Target;
 use crate::process::{self, ProcessFiles};
-use crate::sample::{ClientUse, Missing, Sample, SwitchCounts};
+use crate::sample::{ClientUse, Sample, SwitchCounts};
 use crate::switch_watch::SwitchWatch;
 use crate::thread_walk;
 

@@ -2,6 +2,7 @@
 
 mod columns;
 mod layout;
+mod statements;
 
 use columns::Column;
 use layout::{Ink, wrap};
@@ -38,7 +39,7 @@ pub fn table(summary: &Summary, style: Style) -> String {
     if !summary.rungs.is_empty() {
         let (measured, empty): (Vec<Column>, Vec<Column>) =
             columns::all(summary).into_iter().partition(Column::is_measured);
-        let (shown, hidden) = columns::fit(measured, style.width);
+        let (shown, hidden) = layout::fit(measured, style.width);
         out.push_str(&layout::grid(&shown, &summary.rungs, &ink, |rung| {
             row_ink(rung, summary)
         }));
@@ -49,6 +50,10 @@ pub fn table(summary: &Summary, style: Style) -> String {
             notes.push(format!("Left out at this width: {}.", names.join(", ")));
         }
         notes.extend(reasons(&summary.rungs));
+    }
+    if let Some(statements) = statements::table(summary) {
+        out.push_str(&statements);
+        out.push('\n');
     }
     for note in &notes {
         out.push_str(&ink.dim(&wrap(note, wrap_at, "  ")));

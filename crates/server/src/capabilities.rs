@@ -4,7 +4,8 @@
 //! Sources: the "Server Option, System Variable, and Status Variable Reference" of the MySQL 5.6 to 9 manuals and
 //! "What Is New in MySQL x.y"; the MariaDB knowledge base's page of each variable; dbdeployer's capability table.
 
-use crate::identify::{Installation, Product, Version};
+use crate::identify::{Installation, SYSTEM_TABLE_SCRIPTS};
+use crate::product::{Product, Version};
 
 /// Something that some versions have and others do not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -99,9 +100,6 @@ const TABLE: &[(Feature, &[Range])] = &[
 
 /// The oldest versions that were ever meant to work.
 const OLDEST: [(Product, Version); 2] = [(MySql, v(5, 5, 0)), (MariaDb, v(5, 5, 0))];
-
-/// The first script of a bootstrap under its names: MariaDB renamed its own in 11.
-pub(crate) const SYSTEM_TABLE_SCRIPTS: [&str; 2] = ["mariadb_system_tables.sql", "mysql_system_tables.sql"];
 
 /// The scripts of a bootstrap, in order. Each is given by all its names, of which the first that exists is used;
 /// the second field says whether it may be missing.

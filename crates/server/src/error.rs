@@ -1,7 +1,7 @@
 //! What can go wrong with a server under test. Each message says what was tried, why it failed, and what mends it.
 
-use crate::identify::Product;
-use crate::process::Death;
+use crate::death::Death;
+use crate::product::Product;
 use std::io;
 use std::path::{Path, PathBuf};
 

@@ -1,6 +1,7 @@
 //! Which server is this: product, version, build, and where its parts lie.
 
 use crate::error::Error;
+use crate::product::{Product, Version};
 use object::read::elf::{ElfFile32, ElfFile64};
 use object::{Endianness, Object};
 use serde::{Deserialize, Serialize};
@@ -10,66 +11,6 @@ use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::str::FromStr;
-
-/// The products whose servers we can run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub enum Product {
-    /// MariaDB Server.
-    MariaDb,
-    /// MySQL, of Oracle or of a distribution.
-    MySql,
-    /// Percona Server for MySQL.
-    Percona,
-}
-
-impl fmt::Display for Product {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Product::MariaDb => "MariaDB",
-            Product::MySql => "MySQL",
-            Product::Percona => "Percona Server",
-        })
-    }
-}
-
-/// The three numbers of a server's version.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct Version {
-    /// 10 of 10.11.6.
-    pub major: u16,
-    /// 11 of 10.11.6.
-    pub minor: u16,
-    /// 6 of 10.11.6.
-    pub patch: u16,
-}
-
-impl Version {
-    /// A version of its three numbers.
-    pub const fn new(major: u16, minor: u16, patch: u16) -> Self {
-        Version { major, minor, patch }
-    }
-}
-
-impl fmt::Display for Version {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{}.{}", self.major, self.minor, self.patch)
-    }
-}
-
-impl FromStr for Version {
-    type Err = ();
-
-    /// Reads the leading `A.B.C` of strings such as `10.11.6-MariaDB-0+deb12u1-log`.
-    fn from_str(text: &str) -> Result<Self, ()> {
-        let mut parts = text.splitn(3, '.').map(|part| {
-            let digits = part.find(|c: char| !c.is_ascii_digit()).unwrap_or(part.len());
-            part[..digits].parse::<u16>().map_err(|_| ())
-        });
-        let mut next = || parts.next().unwrap_or(Err(()));
-        Ok(Version::new(next()?, next()?, next()?))
-    }
-}
 
 /// A server that can be run, and where its parts lie.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -95,6 +36,9 @@ pub struct Installation {
     /// The linker's build-id in hexadecimal digits, where the file has one.
     pub build_id: Option<String>,
 }
+
+/// The first script of a bootstrap under its names: MariaDB renamed its own in 11.
+pub(crate) const SYSTEM_TABLE_SCRIPTS: [&str; 2] = ["mariadb_system_tables.sql", "mysql_system_tables.sql"];
 
 const NAMES: [&str; 2] = ["mariadbd", "mysqld"];
 const SYSTEM_FOLDERS: [&str; 6] = [
@@ -191,9 +135,7 @@ impl Installation {
             product,
             version,
             version_text,
-            share: crate::capabilities::SYSTEM_TABLE_SCRIPTS
-                .iter()
-                .find_map(|file| folder_with(file)),
+            share: SYSTEM_TABLE_SCRIPTS.iter().find_map(|file| folder_with(file)),
             messages: folder_with("english/errmsg.sys"),
             charsets: folder_with("charsets/Index.xml").map(|share| share.join("charsets")),
             plugins: plugin_folder(&basedir),

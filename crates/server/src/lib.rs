@@ -19,8 +19,11 @@
 //! # }
 //! ```
 
+mod before_exec;
 pub mod capabilities;
+pub mod cpu_set;
 pub mod data_folder;
+pub mod death;
 mod error;
 pub mod error_log;
 pub mod file_copy;
@@ -30,6 +33,7 @@ pub mod janitor;
 pub mod memory;
 pub mod placement;
 pub mod process;
+pub mod product;
 mod sandbox;
 pub mod settings;
 pub mod user;
@@ -37,13 +41,15 @@ pub mod variables;
 pub mod work_folder;
 
 pub use capabilities::{Capabilities, Feature};
+pub use cpu_set::CpuSet;
 pub use data_folder::{Cache, DataKey, PreparedData};
+pub use death::Death;
 pub use error::Error;
 pub use error_log::Reason;
-pub use identify::{Installation, Product, Version};
+pub use identify::Installation;
 pub use janitor::Janitor;
-pub use placement::{CpuSet, Placement, Topology};
-pub use process::Death;
+pub use placement::{Placement, Topology};
+pub use product::{Product, Version};
 pub use sandbox::{Sandbox, SandboxBuilder};
 pub use settings::{Origin, ServerSettings, Setting, Settings};
 pub use user::ServerUser;

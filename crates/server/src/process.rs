@@ -1,10 +1,11 @@
 //! The server's process: started with nothing inherited that matters, watched, and gone when we are.
 
+use crate::before_exec::BeforeExec;
+use crate::cpu_set::CpuSet;
+use crate::death::Death;
 use crate::error::Error;
 use crate::error_log::{self, Reason};
-use crate::placement::CpuSet;
 use crate::user::ServerUser;
-use std::fmt;
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -33,51 +34,6 @@ pub struct Launch {
     pub cpus: Option<CpuSet>,
     /// The NUMA nodes its memory is bound to.
     pub memory_nodes: Option<Vec<u32>>,
-}
-
-/// How a server ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Death {
-    /// Its exit code, if it left by itself.
-    pub exit_code: Option<i32>,
-    /// The signal that killed it, if one did.
-    pub signal: Option<i32>,
-    /// What the log or the kernel tells of why, and the line of the log that does.
-    pub reason: Option<(Reason, String)>,
-    /// The last lines of its error log.
-    pub log: Vec<String>,
-}
-
-impl fmt::Display for Death {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match (self.exit_code, self.signal) {
-            (Some(code), _) => write!(f, "it left with exit code {code}")?,
-            (_, Some(signal)) => write!(f, "it was killed by signal {signal} ({})", signal_name(signal))?,
-            _ => write!(f, "it is gone")?,
-        }
-        if let Some((reason, line)) = &self.reason {
-            write!(f, "; {}. It said: {line}", reason.advice())?;
-        }
-        match self.log.is_empty() {
-            true => write!(f, ". Its error log is empty"),
-            false => write!(f, ". Its error log ends:\n{}", self.log.join("\n")),
-        }
-    }
-}
-
-fn signal_name(signal: i32) -> &'static str {
-    match signal {
-        libc::SIGKILL => "SIGKILL",
-        libc::SIGTERM => "SIGTERM",
-        libc::SIGSEGV => "SIGSEGV",
-        libc::SIGABRT => "SIGABRT",
-        libc::SIGBUS => "SIGBUS",
-        libc::SIGILL => "SIGILL",
-        libc::SIGFPE => "SIGFPE",
-        libc::SIGINT => "SIGINT",
-        libc::SIGXFSZ => "SIGXFSZ, a limit on file sizes",
-        _ => "see kill -l",
-    }
 }
 
 /// Lines of the log that an error quotes.
@@ -133,7 +89,12 @@ impl ServerProcess {
         ] {
             command.env_remove(name);
         }
-        let mut before_exec = BeforeExec::of(launch);
+        let mut before_exec = BeforeExec::new(
+            open_files_limit(),
+            launch.cpus.as_ref(),
+            launch.memory_nodes.as_deref(),
+            launch.user.as_ref(),
+        );
         // SAFETY: `apply` only makes system calls on memory that was laid out before the fork.
         unsafe { command.pre_exec(move || before_exec.apply()) };
         let oom_kills = oom_kills();
@@ -305,109 +266,6 @@ fn may_raise_limits() -> bool {
         .is_some_and(|mask| mask & (1 << CAP_SYS_RESOURCE) != 0)
 }
 
-/// What is done in the child between fork and exec. Everything is laid out before: after a fork of a program with
-/// threads, allocating may deadlock.
-struct BeforeExec {
-    parent: libc::pid_t,
-    open_files: u64,
-    cpus: Option<Box<[libc::c_ulong]>>,
-    nodes: Option<Box<[libc::c_ulong]>>,
-    user: Option<(libc::uid_t, libc::gid_t)>,
-}
-
-impl BeforeExec {
-    fn of(launch: &Launch) -> Self {
-        BeforeExec {
-            parent: std::process::id() as libc::pid_t,
-            open_files: open_files_limit(),
-            cpus: launch.cpus.as_ref().map(|cpus| mask(cpus.iter())),
-            nodes: launch.memory_nodes.as_ref().map(|nodes| mask(nodes.iter().copied())),
-            user: launch.user.as_ref().map(|user| (user.uid, user.gid)),
-        }
-    }
-
-    fn apply(&mut self) -> io::Result<()> {
-        let check = |result: libc::c_long| match result {
-            -1 => Err(io::Error::last_os_error()),
-            _ => Ok(()),
-        };
-        // SAFETY: plain system calls on memory owned by `self` or on this stack.
-        unsafe {
-            let files = libc::rlimit {
-                rlim_cur: self.open_files,
-                rlim_max: self.open_files,
-            };
-            check(libc::setrlimit(libc::RLIMIT_NOFILE, &files).into())?;
-            // The core file of a large buffer pool would fill the disk, in a folder that is thrown away.
-            let no_core = libc::rlimit {
-                rlim_cur: 0,
-                rlim_max: 0,
-            };
-            check(libc::setrlimit(libc::RLIMIT_CORE, &no_core).into())?;
-            // When memory runs out the server is to die, not what watches it. Not vital, so not checked.
-            let score = libc::open(c"/proc/self/oom_score_adj".as_ptr(), libc::O_WRONLY | libc::O_CLOEXEC);
-            if score >= 0 {
-                libc::write(score, b"700".as_ptr().cast(), 3);
-                libc::close(score);
-            }
-            if let Some(cpus) = &self.cpus {
-                check(libc::syscall(
-                    libc::SYS_sched_setaffinity,
-                    0,
-                    size_of_val(&**cpus),
-                    cpus.as_ptr(),
-                ))?;
-            }
-            if let Some(nodes) = &self.nodes {
-                bind_memory(nodes)?;
-            }
-            if let Some((uid, gid)) = self.user {
-                check(libc::setgroups(0, std::ptr::null()).into())?;
-                check(libc::setgid(gid).into())?;
-                check(libc::setuid(uid).into())?;
-            }
-            // After the change of user, which clears it.
-            check(libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL).into())?;
-            if libc::getppid() != self.parent {
-                return Err(io::Error::from_raw_os_error(libc::ESRCH)); // we died before it was set
-            }
-        }
-        Ok(())
-    }
-}
-
-/// Binds what this thread allocates from now on to NUMA nodes. Exec keeps it.
-fn bind_memory(nodes: &[libc::c_ulong]) -> io::Result<()> {
-    // The kernel reads one bit less than it is told.
-    let bits = nodes.len() * libc::c_ulong::BITS as usize + 1;
-    // SAFETY: the kernel reads `bits` bits from `nodes`, which has them.
-    match unsafe { libc::syscall(libc::SYS_set_mempolicy, libc::MPOL_BIND, nodes.as_ptr(), bits) } {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
-    }
-}
-
-/// Whether memory can be bound to these nodes here, tried on a thread that ends at once.
-pub(crate) fn try_binding_memory(nodes: &[u32]) -> io::Result<()> {
-    let nodes = mask(nodes.iter().copied());
-    let tried = std::thread::spawn(move || bind_memory(&nodes)).join();
-    tried.unwrap_or_else(|_| Err(io::Error::other("the thread that tried it panicked")))
-}
-
-/// The kernel's bit mask of some numbers.
-fn mask(numbers: impl Iterator<Item = u32>) -> Box<[libc::c_ulong]> {
-    let bits = libc::c_ulong::BITS;
-    let mut words = vec![0; 1];
-    for number in numbers {
-        let word = (number / bits) as usize;
-        if word >= words.len() {
-            words.resize(word + 1, 0);
-        }
-        words[word] |= 1 << (number % bits);
-    }
-    words.into_boxed_slice()
-}
-
 type Job = (Command, Sender<io::Result<Child>>);
 
 /// The kernel sends PR_SET_PDEATHSIG when the *thread* that forked ends. So all servers are forked by one thread
@@ -526,7 +384,7 @@ mod tests {
 
     #[test]
     fn cpus_become_the_kernels_mask() {
-        assert_eq!(&*mask([0, 1, 3].into_iter()), [0b1011]);
-        assert_eq!(&*mask([64, 129].into_iter()), [0, 1, 2]);
+        assert_eq!(&*crate::before_exec::mask([0, 1, 3].into_iter()), [0b1011]);
+        assert_eq!(&*crate::before_exec::mask([64, 129].into_iter()), [0, 1, 2]);
     }
 }

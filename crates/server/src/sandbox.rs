@@ -2,6 +2,7 @@
 
 use crate::capabilities::Capabilities;
 use crate::data_folder::{Cache, DataKey, PreparedData};
+use crate::death::Death;
 use crate::error::Error;
 use crate::error_log::Reason;
 use crate::identify::Installation;
@@ -9,7 +10,7 @@ use crate::initialise::initialise;
 use crate::janitor::Janitor;
 use crate::memory;
 use crate::placement::Placement;
-use crate::process::{Death, Launch, ServerProcess};
+use crate::process::{Launch, ServerProcess};
 use crate::settings::{Places, Setting, Settings};
 use crate::user::ServerUser;
 use crate::variables;

@@ -435,7 +435,7 @@ fn quote(value: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::identify::{Product, Version};
+    use crate::product::{Product, Version};
     use proptest::prelude::*;
 
     fn settings(set: &[&str]) -> Result<Settings, Error> {

@@ -101,7 +101,7 @@ pub fn settings_that_matter(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::identify::{Product, Version};
+    use crate::product::{Product, Version};
 
     #[test]
     fn keeps_what_matters_and_no_paths() {

@@ -133,7 +133,11 @@ fn nothing_measured_has_no_verdict() {
 
 #[test]
 fn a_server_that_gets_less_of_busy_cpus_is_not_said_to_leave_them_idle() {
-    let mut rungs = judged(&[(1, 900.0, 0.5, 1e6, 1.0), (16, 1000.0, 0.9, 1e6, 1.0), (512, 500.0, 0.45, 1e6, 1.0)]);
+    let mut rungs = judged(&[
+        (1, 900.0, 0.5, 1e6, 1.0),
+        (16, 1000.0, 0.9, 1e6, 1.0),
+        (512, 500.0, 0.45, 1e6, 1.0),
+    ]);
     rungs.iter_mut().for_each(|rung| rung.machine_busy = Some(0.98));
     let text = verdict(&rungs, &[]).unwrap().sentence;
     assert!(text.contains("other programs take its CPUs"), "{text}");

@@ -17,8 +17,8 @@ pub fn manifest() -> Manifest {
             build_id: Some("00ff".into()),
             binary: Some("mariadbd".into()),
             cpus: Some("0-1".into()),
-            cpu_count: 2,
-            shares_cpus_with_client: true,
+            cpu_count: Some(2),
+            shares_cpus_with_client: Some(true),
         },
         workload: Workload {
             name: "oltp_read_write".into(),

@@ -10,13 +10,13 @@ pub(super) struct Column {
     pub(super) name: &'static str,
     pub(super) cells: Vec<String>,
     /// A shorter heading and shorter cells for a narrow terminal.
-    narrow: Option<(&'static str, Vec<String>)>,
+    pub(super) narrow: Option<(&'static str, Vec<String>)>,
     /// Whether figures end at the same place.
     pub(super) right: bool,
     /// Where the summary gives its reason when it is missing.
     figure: &'static str,
     /// The lowest goes first where the terminal is narrow; none never goes.
-    worth: Option<u8>,
+    pub(super) worth: Option<u8>,
 }
 
 impl Column {
@@ -160,34 +160,6 @@ pub(super) fn all(summary: &Summary) -> Vec<Column> {
             )
         },
     ]
-}
-
-/// The columns that fit, in their narrow form where they must, and those that do not.
-pub(super) fn fit(columns: Vec<Column>, width: Option<usize>) -> (Vec<Column>, Vec<Column>) {
-    let mut shown = columns;
-    let mut hidden = Vec::new();
-    let Some(width) = width else {
-        return (shown, hidden);
-    };
-    if super::layout::width(&shown) > width {
-        for column in &mut shown {
-            if let Some((heading, cells)) = column.narrow.take() {
-                (column.heading, column.cells) = (heading, cells);
-            }
-        }
-    }
-    while super::layout::width(&shown) > width {
-        let least = shown
-            .iter()
-            .enumerate()
-            .filter_map(|(at, column)| Some((column.worth?, at)))
-            .min();
-        match least {
-            Some((_, at)) => hidden.push(shown.remove(at)),
-            None => break,
-        }
-    }
-    (shown, hidden)
 }
 
 fn interval(rung: &RungSummary) -> Option<String> {

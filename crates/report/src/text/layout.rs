@@ -49,6 +49,34 @@ pub(super) fn width(columns: &[Column]) -> usize {
     columns.iter().map(Column::width).sum::<usize>() + GAP * columns.len().saturating_sub(1)
 }
 
+/// The columns that fit, in their narrow form where they must, and those that do not.
+pub(super) fn fit(columns: Vec<Column>, room: Option<usize>) -> (Vec<Column>, Vec<Column>) {
+    let mut shown = columns;
+    let mut hidden = Vec::new();
+    let Some(room) = room else {
+        return (shown, hidden);
+    };
+    if width(&shown) > room {
+        for column in &mut shown {
+            if let Some((heading, cells)) = column.narrow.take() {
+                (column.heading, column.cells) = (heading, cells);
+            }
+        }
+    }
+    while width(&shown) > room {
+        let least = shown
+            .iter()
+            .enumerate()
+            .filter_map(|(at, column)| Some((column.worth?, at)))
+            .min();
+        match least {
+            Some((_, at)) => hidden.push(shown.remove(at)),
+            None => break,
+        }
+    }
+    (shown, hidden)
+}
+
 /// A heading and a line for each rung.
 pub(super) fn grid(
     columns: &[Column],

@@ -7,7 +7,7 @@ use super::rows::{RowFormat, RowMaker, RowReader};
 use super::tables::{SCHEMA, SchemaError, doing, mark_filled};
 use crate::oltp::{OltpOptions, OltpWorkloadKind};
 use crate::random::ConnectionRng;
-use scaleprof_wire::{Client, Credentials, Endpoint};
+use scaleprof_wire::{Client, Credentials, Endpoint, Error};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -43,6 +43,9 @@ pub struct FillProgress {
 
 /// Error numbers by which servers refuse LOCAL.
 const LOCAL_REFUSED: [u16; 3] = [1148, 3948, 4166];
+/// Deadlock and lock wait timeout: the statement, which is a transaction of its own, has been undone. MariaDB locks an
+/// empty table as a whole to load it in bulk, and two statements that find it empty at once may deadlock over that.
+const RETRIED: [u16; 2] = [1213, 1205];
 /// Length of an INSERT, as sysbench's.
 const INSERT_BYTES: usize = 512 * 1024;
 
@@ -145,6 +148,10 @@ fn connect(plan: &FillPlan) -> Result<Client, SchemaError> {
     Ok(client)
 }
 
+fn is_one_of(error: &Error, numbers: &[u16]) -> bool {
+    error.number().is_some_and(|number| numbers.contains(&number))
+}
+
 impl Shared<'_> {
     fn work(&self) -> Result<(), SchemaError> {
         let result = self.work_until_done();
@@ -175,11 +182,11 @@ impl Shared<'_> {
     }
 
     fn load(&self, client: &mut Client, piece: Piece) -> Result<(), SchemaError> {
-        if !self.local_refused.load(Ordering::Relaxed) {
-            let sql = format!(
-                "LOAD DATA LOCAL INFILE 'rows' INTO TABLE sbtest{} CHARACTER SET latin1 (id, k, c, pad)",
-                piece.table
-            );
+        let sql = format!(
+            "LOAD DATA LOCAL INFILE 'rows' INTO TABLE sbtest{} CHARACTER SET latin1 (id, k, c, pad)",
+            piece.table
+        );
+        while !self.local_refused.load(Ordering::Relaxed) {
             let mut reader = RowReader {
                 maker: self.maker(piece),
                 pending: Vec::new(),
@@ -189,10 +196,14 @@ impl Shared<'_> {
             };
             match client.load_local(&sql, &mut reader) {
                 Ok(_) => return Ok(()),
-                Err(e) if e.number().is_some_and(|n| LOCAL_REFUSED.contains(&n)) => {
+                Err(_) if self.stop.load(Ordering::Relaxed) => return Err(SchemaError::Stopped),
+                Err(e) if is_one_of(&e, &RETRIED) => {
+                    let made = reader.maker.next_id - piece.first;
+                    self.rows.fetch_sub(u64::from(made), Ordering::Relaxed);
+                }
+                Err(e) if is_one_of(&e, &LOCAL_REFUSED) => {
                     self.local_refused.store(true, Ordering::Relaxed);
                 }
-                Err(_) if self.stop.load(Ordering::Relaxed) => return Err(SchemaError::Stopped),
                 Err(e) => return Err(doing(format!("filling table {}", piece.table))(e)),
             }
         }
@@ -204,9 +215,6 @@ impl Shared<'_> {
         let mut maker = self.maker(piece);
         let head = format!("INSERT INTO sbtest{} (id, k, c, pad) VALUES ", piece.table);
         loop {
-            if self.stop.load(Ordering::Relaxed) {
-                return Err(SchemaError::Stopped);
-            }
             let mut sql = head.clone().into_bytes();
             let before = maker.next_id;
             while sql.len() < INSERT_BYTES && maker.push(RowFormat::Values, &mut sql) {
@@ -216,9 +224,17 @@ impl Shared<'_> {
                 return Ok(());
             }
             sql.pop();
-            client
-                .execute(&String::from_utf8_lossy(&sql))
-                .map_err(doing(format!("filling table {}", piece.table)))?;
+            let sql = String::from_utf8_lossy(&sql);
+            loop {
+                if self.stop.load(Ordering::Relaxed) {
+                    return Err(SchemaError::Stopped);
+                }
+                match client.execute(&sql) {
+                    Ok(_) => break,
+                    Err(e) if is_one_of(&e, &RETRIED) => {}
+                    Err(e) => return Err(doing(format!("filling table {}", piece.table))(e)),
+                }
+            }
             self.rows
                 .fetch_add(u64::from(maker.next_id - before), Ordering::Relaxed);
         }

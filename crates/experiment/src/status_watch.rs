@@ -1,0 +1,133 @@
+//! SHOW GLOBAL STATUS once a second, on a thread and a connection of its own: a server that is slow to answer it never
+//! delays the seconds of the load.
+
+use crate::status::Status;
+use scaleprof_bundle::CounterRow;
+use scaleprof_wire::Client;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::{Duration, Instant};
+
+/// How long after the end of a second a reading still stands for it.
+const LATEST: Duration = Duration::from_millis(250);
+/// How long the last reading is waited for.
+const LAST: Duration = Duration::from_millis(500);
+
+/// The end of a second; 0 is the start of the visit.
+type Boundary = u32;
+
+/// Reads the status at every [`tick`](StatusWatch::tick).
+pub(crate) struct StatusWatch {
+    ticks: Sender<(Boundary, Instant)>,
+    readings: Receiver<(Boundary, Status)>,
+}
+
+impl StatusWatch {
+    /// Starts on a connection that is open already: opening one under load would wait behind the load.
+    pub(crate) fn start(mut client: Client) -> std::io::Result<StatusWatch> {
+        let (ticks, inbox) = channel::<(Boundary, Instant)>();
+        let (sender, readings) = channel();
+        // Never joined: a server that stands still may not answer for ever. The thread ends with the connection.
+        std::thread::Builder::new().name("status".to_owned()).spawn(move || {
+            while let Ok(mut tick) = inbox.recv() {
+                // When it is behind, only the newest boundary can still be met.
+                while let Ok(newer) = inbox.try_recv() {
+                    tick = newer;
+                }
+                let (boundary, at) = tick;
+                let Ok(status) = Status::read(&mut client) else {
+                    return;
+                };
+                if at.elapsed() <= LATEST && sender.send((boundary, status)).is_err() {
+                    return;
+                }
+            }
+            client.quit();
+        })?;
+        Ok(StatusWatch { ticks, readings })
+    }
+
+    /// A second ends now. Does not wait.
+    pub(crate) fn tick(&self, boundary: Boundary) {
+        // The thread is gone when the server went away: there is nothing to read then.
+        let _ = self.ticks.send((boundary, Instant::now()));
+    }
+
+    /// The changes of every second that has a reading at both ends, as rows of the visit.
+    pub(crate) fn finish(self, visit: i32) -> Vec<CounterRow> {
+        drop(self.ticks);
+        let deadline = Instant::now() + LAST;
+        let mut readings = BTreeMap::new();
+        while let Ok((boundary, status)) = self
+            .readings
+            .recv_timeout(deadline.saturating_duration_since(Instant::now()))
+        {
+            readings.insert(boundary, status);
+        }
+        changes(&readings)
+            .into_iter()
+            .map(|(second, name, value)| CounterRow {
+                visit,
+                second: i32::try_from(second).ok(),
+                counter: format!("status.{name}"),
+                value,
+                counted_share: None,
+            })
+            .collect()
+    }
+}
+
+/// The change of every counter in every second that has both ends.
+///
+/// A counter that moved in one second has a row in all, a zero where it stood: a second without a row would count as
+/// not measured. One that never moved, or ever fell (somebody reset it), has none.
+fn changes(readings: &BTreeMap<Boundary, Status>) -> Vec<(u32, String, f64)> {
+    let mut all = Vec::new();
+    let (mut moved, mut fell) = (BTreeSet::new(), BTreeSet::new());
+    for (&start, before) in readings {
+        let Some(after) = readings.get(&(start + 1)) else {
+            continue;
+        };
+        for (name, change) in after.since(before) {
+            if change > 0.0 {
+                moved.insert(name.to_owned());
+            } else if change < 0.0 {
+                fell.insert(name.to_owned());
+            }
+            all.push((start, name.to_owned(), change));
+        }
+    }
+    all.retain(|(_, name, _)| moved.contains(name) && !fell.contains(name));
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_second_without_a_reading_at_both_ends_is_left_out() {
+        let readings = BTreeMap::from([
+            (0, Status::from([("com_commit", 5.0), ("com_select", 1.0)])),
+            (1, Status::from([("com_commit", 7.0), ("com_select", 1.0)])),
+            (3, Status::from([("com_commit", 20.0), ("com_select", 1.0)])),
+            (4, Status::from([("com_commit", 20.0), ("com_select", 1.0)])),
+        ]);
+        let found = changes(&readings);
+        assert_eq!(
+            found,
+            [(0, "com_commit".to_owned(), 2.0), (3, "com_commit".to_owned(), 0.0)]
+        );
+    }
+
+    #[test]
+    fn what_somebody_reset_is_left_out() {
+        let readings = BTreeMap::from([
+            (0, Status::from([("a", 5.0), ("b", 1.0)])),
+            (1, Status::from([("a", 9.0), ("b", 2.0)])),
+            (2, Status::from([("a", 0.0), ("b", 4.0)])),
+        ]);
+        let names: BTreeSet<String> = changes(&readings).into_iter().map(|(_, name, _)| name).collect();
+        assert_eq!(names, BTreeSet::from(["b".to_owned()]));
+    }
+}
