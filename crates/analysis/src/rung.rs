@@ -7,7 +7,9 @@ use crate::latency::Histogram;
 use crate::steadiness::{Steadiness, judge};
 use crate::totals::{Amount, Total, Window, totals};
 use crate::usl;
-use scaleprof_bundle::{CounterRow, ErrorRow, Latency, LatencyRow, Missing, RungRow, RungSummary, SecondRow, StatementLatency, Workload};
+use scaleprof_bundle::{
+    CounterRow, ErrorRow, Latency, LatencyRow, Missing, RungRow, RungSummary, SecondRow, StatementLatency, Workload,
+};
 use std::collections::BTreeMap;
 
 /// The rows of one visit.
@@ -129,7 +131,8 @@ pub(crate) fn rung(connections: u32, cpus: u32, pacing: Pacing, visits: &[&Visit
         repeat_count: u32::try_from(measured.len()).unwrap_or(u32::MAX),
         throughput: throughput.estimate(),
         latency_ms,
-        response_ms: (pacing == Pacing::Open).then(|| latency(&measured, "response", |row| row.response_sum_ns, |_| None)),
+        response_ms: (pacing == Pacing::Open)
+            .then(|| latency(&measured, "response", |row| row.response_sum_ns, |_| None)),
         errors,
         steady: problems.is_empty(),
         unsteady_reason: (!problems.is_empty()).then(|| problems.join("; ")),

@@ -6,7 +6,13 @@ use std::path::PathBuf;
 
 /// Finds out why a MySQL or MariaDB server stops gaining throughput as connections are added.
 #[derive(Debug, Parser)]
-#[command(name = "scaleprof", version, about, max_term_width = 110, arg_required_else_help = true)]
+#[command(
+    name = "scaleprof",
+    version,
+    about,
+    max_term_width = 110,
+    arg_required_else_help = true
+)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -80,7 +86,13 @@ pub(crate) struct RunArguments {
 #[derive(Debug, Args)]
 pub(crate) struct AttachArguments {
     /// Where the server is: mysql://USER@HOST:PORT (no password in it)
-    #[arg(long, value_name = "DSN", required_unless_present = "socket", conflicts_with = "socket", help_heading = "Server")]
+    #[arg(
+        long,
+        value_name = "DSN",
+        required_unless_present = "socket",
+        conflicts_with = "socket",
+        help_heading = "Server"
+    )]
     pub(crate) dsn: Option<String>,
     /// The server's Unix socket
     #[arg(long, value_name = "PATH", help_heading = "Server")]
@@ -147,7 +159,12 @@ pub(crate) struct SelfbenchArguments {
     #[arg(long, value_name = "BASEDIR|BINARY")]
     pub(crate) server: Option<PathBuf>,
     /// Workloads, separated by commas
-    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "oltp_point_select,oltp_read_write")]
+    #[arg(
+        long,
+        value_name = "LIST",
+        value_delimiter = ',',
+        default_value = "oltp_point_select,oltp_read_write"
+    )]
     pub(crate) workloads: Vec<String>,
     /// Connections, separated by commas
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "16,64,512")]

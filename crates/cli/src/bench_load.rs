@@ -92,7 +92,11 @@ pub(crate) fn execute(arguments: &BenchLoadArguments) -> anyhow::Result<ExitCode
     let outcome = drive(&plan, &stop, &mut sums)?;
     let seconds = f64::from(sums.seconds.max(1));
     let mean_ns = sums.service_ns as f64 / sums.transactions.max(1) as f64;
-    let quantile = |q| sums.service.as_ref().map(|r| r.service.value_at_quantile(q) as f64 / 1e3);
+    let quantile = |q| {
+        sums.service
+            .as_ref()
+            .map(|r| r.service.value_at_quantile(q) as f64 / 1e3)
+    };
     println!(
         "{}",
         serde_json::json!({

@@ -22,7 +22,21 @@ pub(crate) fn execute(arguments: &CacheArguments) -> anyhow::Result<ExitCode> {
     }
     for prepared in list {
         let entry = prepared.entry();
-        println!("{:>7} MiB  {}  {}", entry.bytes >> 20, entry.key.server, entry.key.workload);
+        println!(
+            "{:>7} MiB  {}  {}",
+            entry.bytes >> 20,
+            short(&entry.key.server),
+            entry.key.workload
+        );
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The server with as much of its build-id or hash as tells builds apart.
+fn short(server: &str) -> String {
+    const DIGITS: usize = 12;
+    match server.rsplit_once(':') {
+        Some((what, hash)) if hash.len() > DIGITS && hash.is_ascii() => format!("{what}:{}", &hash[..DIGITS]),
+        _ => server.to_owned(),
+    }
 }

@@ -27,7 +27,12 @@ pub(crate) fn execute(arguments: &CheckArguments) -> anyhow::Result<ExitCode> {
     } else {
         let colour = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
         match &installation {
-            Some(found) => println!("server: {} {} ({})\n", found.product, found.version_text, found.binary.display()),
+            Some(found) => println!(
+                "server: {} {} ({})\n",
+                found.product,
+                found.version_text,
+                found.binary.display()
+            ),
             None => println!("server: none found; apt-get install mariadb-server-core, or give --server\n"),
         }
         let width = items.iter().map(|item| item.topic.len()).max().unwrap_or(0);

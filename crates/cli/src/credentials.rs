@@ -56,9 +56,10 @@ fn parse_dsn(dsn: &str) -> anyhow::Result<(Endpoint, Option<String>)> {
         bail!("--dsn: only USER@HOST:PORT is understood; the schema is always the load's own");
     }
     let (host, port) = match address.rsplit_once(':') {
-        Some((host, port)) if !host.ends_with(':') => {
-            (host, port.parse().with_context(|| format!("--dsn: '{port}' is no port"))?)
-        }
+        Some((host, port)) if !host.ends_with(':') => (
+            host,
+            port.parse().with_context(|| format!("--dsn: '{port}' is no port"))?,
+        ),
         _ => (address, DEFAULT_PORT),
     };
     let host = host.trim_start_matches('[').trim_end_matches(']');

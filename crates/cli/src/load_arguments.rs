@@ -94,7 +94,11 @@ impl LadderArguments {
     /// The bundle's folder.
     pub(crate) fn output(&self, workload: &str) -> PathBuf {
         self.output.clone().unwrap_or_else(|| {
-            let name = Path::new(workload).file_stem().unwrap_or_default().to_string_lossy().into_owned();
+            let name = Path::new(workload)
+                .file_stem()
+                .unwrap_or_default()
+                .to_string_lossy()
+                .into_owned();
             Path::new("scaleprof-runs").join(format!("{name}-{}", crate::show::compact_time()))
         })
     }

@@ -5,6 +5,7 @@ mod attach;
 mod bench_load;
 mod cache;
 mod check;
+mod complaint;
 mod credentials;
 mod load_arguments;
 mod manual;
@@ -44,7 +45,7 @@ fn main() -> ExitCode {
     match result {
         Ok(code) => code,
         Err(error) => {
-            eprintln!("scaleprof: {error:#}");
+            eprintln!("scaleprof: {}", complaint::of(&error));
             match error.downcast_ref::<scaleprof_experiment::RunError>() {
                 Some(scaleprof_experiment::RunError::Stopped) => ExitCode::from(INTERRUPTED),
                 _ => ExitCode::FAILURE,

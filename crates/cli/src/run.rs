@@ -5,7 +5,7 @@ use crate::load_arguments::LadderArguments;
 use crate::show;
 use crate::stop;
 use crate::terminal::TerminalProgress;
-use scaleprof_experiment::{RunError, RunOptions, RunResult, ServerChoice, run};
+use scaleprof_experiment::{RunOptions, RunResult, ServerChoice, run};
 use scaleprof_server::ServerSettings;
 use std::process::ExitCode;
 
@@ -57,12 +57,8 @@ pub(crate) fn carry_out(options: &RunOptions, ladder: &LadderArguments) -> anyho
     }
     match problem {
         None => Ok(ExitCode::SUCCESS),
-        Some(problem @ RunError::Stopped) => {
-            eprintln!("scaleprof: stopped; what was measured is in {}", options.output.display());
-            Err(problem.into())
-        }
         Some(problem) => {
-            eprintln!("scaleprof: what was measured is in {}", options.output.display());
+            eprintln!("What was measured until then is in {}", options.output.display());
             Err(problem.into())
         }
     }
@@ -113,14 +109,45 @@ pub(crate) fn public_command(arguments: impl Iterator<Item = String>) -> Vec<Str
     out
 }
 
-/// A value as it may be shown: plain words such as `oltp_read_write` and `innodb_x=4` stay.
+/// A value as it may be shown: the names of workloads, and settings that are a number or a switch.
 fn shown(value: &str) -> String {
-    let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'=');
-    let workload_or_setting = value.starts_with("oltp_") || value.starts_with("select_random_") || value.starts_with("innodb_");
-    match workload_or_setting && value.bytes().all(plain) {
+    let workload = value.parse::<scaleprof_workload::OltpWorkloadKind>().is_ok();
+    let setting = value
+        .split_once('=')
+        .is_some_and(|(name, value)| is_setting(name) && is_number_or_switch(value));
+    match workload || setting {
         true => value.to_owned(),
         false => "...".to_owned(),
     }
+}
+
+fn is_setting(name: &str) -> bool {
+    !name.is_empty()
+        && name
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-'))
+}
+
+/// `4`, `0.5`, `128M`, `ON`, and the words of well-known settings. Any other word may be somebody's name.
+fn is_number_or_switch(value: &str) -> bool {
+    const WORDS: [&str; 14] = [
+        "on",
+        "off",
+        "true",
+        "false",
+        "default",
+        "none",
+        "all",
+        "o_direct",
+        "o_direct_no_fsync",
+        "o_dsync",
+        "fsync",
+        "pool-of-threads",
+        "one-thread-per-connection",
+        "crc32",
+    ];
+    let digits = value.strip_suffix(['k', 'K', 'm', 'M', 'g', 'G']).unwrap_or(value);
+    digits.parse::<f64>().is_ok_and(f64::is_finite) || WORDS.contains(&value.to_ascii_lowercase().as_str())
 }
 
 #[cfg(test)]
@@ -138,8 +165,12 @@ mod tests {
             "scaleprof run --server ... --set innodb_spin_wait_delay=6 --seconds 5 --output=..."
         );
         assert_eq!(
-            public("run --workload customers.sql --set init_connect=x"),
-            "scaleprof run --workload ... --set ..."
+            public("run --workload customers.sql --set init_connect=x --set innodb_data_home_dir=anna"),
+            "scaleprof run --workload ... --set ... --set ..."
+        );
+        assert_eq!(
+            public("run --set sync_binlog=1 --set innodb_flush_method=O_DIRECT --workload oltp_anna.sql"),
+            "scaleprof run --set sync_binlog=1 --set innodb_flush_method=O_DIRECT --workload ..."
         );
         assert_eq!(
             public("attach --dsn mysql://anna@db --workload oltp_insert"),

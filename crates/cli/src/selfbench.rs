@@ -12,7 +12,7 @@ use anyhow::{Context, bail};
 use child::{Measured, ours, sysbench};
 use scaleprof_server::{Installation, Janitor, Sandbox, SandboxBuilder, ServerSettings, Settings, WorkFolder};
 use scaleprof_workload::OltpWorkloadKind;
-use std::path::PathBuf;
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::atomic::Ordering;
 use table::Row;
@@ -41,7 +41,11 @@ pub(crate) fn execute(arguments: &SelfbenchArguments) -> anyhow::Result<ExitCode
     let scaleprof_wire::Endpoint::Unix(socket) = sandbox.endpoint().clone() else {
         bail!("the private server has no socket");
     };
-    let server = format!("{} {}", sandbox.installation().product, sandbox.installation().version_text);
+    let server = format!(
+        "{} {}",
+        sandbox.installation().product,
+        sandbox.installation().version_text
+    );
     let has_sysbench = child::has_sysbench();
     if !has_sysbench {
         eprintln!("sysbench is not installed: only scaleprof is measured (apt-get install sysbench)");
@@ -64,7 +68,11 @@ pub(crate) fn execute(arguments: &SelfbenchArguments) -> anyhow::Result<ExitCode
                     if stop.load(Ordering::Relaxed) {
                         return Err(scaleprof_experiment::RunError::Stopped.into());
                     }
-                    eprintln!("{workload}, {connections} connections, turn {} of {}", turn + 1, arguments.repeats);
+                    eprintln!(
+                        "{workload}, {connections} connections, turn {} of {}",
+                        turn + 1,
+                        arguments.repeats
+                    );
                     our.push(ours(&socket, case, arguments.transport)?);
                     if has_sysbench {
                         their.push(sysbench(&socket, case)?);
@@ -76,7 +84,10 @@ pub(crate) fn execute(arguments: &SelfbenchArguments) -> anyhow::Result<ExitCode
     }
     drop(sandbox);
     match arguments.json {
-        true => println!("{}", serde_json::to_string_pretty(&serde_json::json!({"server": server, "rows": rows}))?),
+        true => println!(
+            "{}",
+            serde_json::to_string_pretty(&serde_json::json!({"server": server, "rows": rows}))?
+        ),
         false => print!("{server}\n\n{}", table::text(&rows)),
     }
     Ok(ExitCode::SUCCESS)
@@ -100,10 +111,14 @@ fn start(arguments: &SelfbenchArguments) -> anyhow::Result<Sandbox> {
 }
 
 /// Filling tables, ours and sysbench's in turns, with as many threads as tables.
-fn measure_fill(arguments: &SelfbenchArguments, socket: &PathBuf, rows: u32, has_sysbench: bool) -> anyhow::Result<Row> {
+fn measure_fill(arguments: &SelfbenchArguments, socket: &Path, rows: u32, has_sysbench: bool) -> anyhow::Result<Row> {
     let (mut our, mut their) = (Vec::new(), Vec::new());
     for turn in 0..arguments.repeats {
-        eprintln!("filling {TABLES} tables of {rows} rows, turn {} of {}", turn + 1, arguments.repeats);
+        eprintln!(
+            "filling {TABLES} tables of {rows} rows, turn {} of {}",
+            turn + 1,
+            arguments.repeats
+        );
         our.push(child::fill_ours(socket, rows).context("filling")?);
         if has_sysbench {
             their.push(child::fill_sysbench(socket, rows)?);

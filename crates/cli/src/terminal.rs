@@ -58,17 +58,27 @@ impl TerminalProgress {
         }
     }
 
+    fn show_left(&self) {
+        let known = self.visit.is_some_and(|visit| visit.seconds.is_some());
+        self.bar.set_prefix(if known { self.left() } else { String::new() });
+    }
+
     fn show_visit(&self, rest: &str) {
         if let Some(visit) = &self.visit {
             self.bar.set_message(format!(
-                "{} connections, repeat {} (visit {} of {})  {rest}",
-                visit.connections,
+                "{}, repeat {} (visit {} of {})  {rest}",
+                connections(visit.connections),
                 visit.repeat + 1,
                 visit.visit + 1,
                 visit.of
             ));
         }
     }
+}
+
+/// `1 connection`, `2 connections`.
+fn connections(count: u32) -> String {
+    format!("{count} connection{}", if count == 1 { "" } else { "s" })
 }
 
 fn spinner() -> ProgressStyle {
@@ -90,12 +100,14 @@ impl Progress for TerminalProgress {
     fn filling(&mut self, progress: FillProgress) {
         if self.bar.length() != Some(progress.of) {
             self.bar.set_length(progress.of);
-            self.bar
-                .set_style(style("{spinner} filling the tables [{bar:30}] {human_pos} of {human_len} rows, {eta} left"));
+            self.bar.set_style(style(
+                "{spinner} filling the tables [{bar:30}] {human_pos} of {human_len} rows, {eta} left",
+            ));
         }
         self.bar.set_position(progress.rows);
         if progress.rows == progress.of && progress.of > 0 {
-            self.bar.set_style(style("{spinner} making the indexes ({human_len} rows)"));
+            self.bar
+                .set_style(style("{spinner} making the indexes ({human_len} rows)"));
         }
     }
 
@@ -103,28 +115,31 @@ impl Progress for TerminalProgress {
         if self.measuring_since.is_none() {
             self.measuring_since = Some(Instant::now());
         }
-        self.planned_seconds = u64::from(start.of) * u64::from(start.seconds);
-        self.done_seconds = u64::from(start.visit) * u64::from(start.seconds);
+        // A script that runs once takes as long as it takes: then the visits are what is counted.
+        let seconds = u64::from(start.seconds.unwrap_or(1));
+        self.planned_seconds = u64::from(start.of) * seconds;
+        self.done_seconds = u64::from(start.visit) * seconds;
         self.visit = Some(start);
-        self.bar
-            .set_style(style("{spinner} [{bar:24}] {prefix}  {msg}"));
+        self.bar.set_style(style("{spinner} [{bar:24}] {prefix}  {msg}"));
         self.bar.set_length(self.planned_seconds);
         self.bar.set_position(self.done_seconds);
-        self.bar.set_prefix(self.left());
+        self.show_left();
         self.bar.disable_steady_tick();
         self.show_visit("");
     }
 
     fn connecting(&mut self, open: u32, wanted: u32) {
-        if open == wanted || open % 16 == 0 {
+        if open == wanted || open.is_multiple_of(16) {
             self.show_visit(&format!("opening connections: {open} of {wanted}"));
         }
     }
 
     fn second(&mut self, _second: u32, transactions: u64, p99_ns: u64) {
-        self.done_seconds += 1;
-        self.bar.set_position(self.done_seconds);
-        self.bar.set_prefix(self.left());
+        if self.visit.is_some_and(|visit| visit.seconds.is_some()) {
+            self.done_seconds += 1;
+            self.bar.set_position(self.done_seconds);
+        }
+        self.show_left();
         self.show_visit(&format!("{transactions} tx/s, p99 {:.1} ms", p99_ns as f64 / 1e6));
     }
 

@@ -58,7 +58,7 @@ pub enum RunError {
         /// What we were about.
         doing: &'static str,
         /// Why.
-        source: scaleprof_wire::Error,
+        source: Box<scaleprof_wire::Error>,
     },
     /// Limit of open files.
     #[error("{wanted} connections need more open files than the limit of {limit}: raise it with `ulimit -n {}`", .wanted + 256)]

@@ -2,9 +2,9 @@
 
 use crate::options::{LoadOptions, RunOptions, ServerChoice, WorkloadChoice};
 use crate::target::Target;
-use scaleprof_bundle::{Ladder, Machine, Manifest, RunState, Server, Workload};
+use scaleprof_bundle::{Ladder, Machine, Manifest, RunState, Server, SettingRow, Workload};
 use scaleprof_probe::MachineFacts;
-use scaleprof_server::Placement;
+use scaleprof_server::{CpuSet, Placement};
 use scaleprof_workload::{Arrivals, LoopKind};
 use std::collections::BTreeMap;
 use time::OffsetDateTime;
@@ -65,7 +65,10 @@ fn server(
             let installation = sandbox.installation();
             let confined = matches!(
                 options.server,
-                ServerChoice::Private { cpus_server: Some(_), .. }
+                ServerChoice::Private {
+                    cpus_server: Some(_),
+                    ..
+                }
             ) || !placement.shared;
             Server {
                 product: installation.product.to_string(),
@@ -73,24 +76,48 @@ fn server(
                 build_id: installation.build_id.clone(),
                 binary: Some(installation.file_name()),
                 cpus: confined.then(|| placement.server.to_string()),
-                cpu_count: placement.server.len() as u32,
-                shares_cpus_with_client: placement.shared,
+                cpu_count: Some(placement.server.len() as u32),
+                shares_cpus_with_client: Some(placement.shared),
             }
         }
-        Target::Attached(_) => Server {
-            product: match () {
-                () if version.contains("MariaDB") => "MariaDB".to_owned(),
-                () if comment.contains("Percona") => "Percona Server".to_owned(),
-                () => "MySQL".to_owned(),
-            },
-            version,
-            build_id: None,
-            binary: None,
-            cpus: None,
-            cpu_count: placement.server.len() as u32,
-            shares_cpus_with_client: target.pid().is_some(),
-        },
+        Target::Attached(_) => {
+            let cpus = target.cpus();
+            let confined = |cpus: &CpuSet| cpus.len() < MachineFacts::read().cpus.unwrap_or(0);
+            Server {
+                product: match () {
+                    () if version.contains("MariaDB") => "MariaDB".to_owned(),
+                    () if comment.contains("Percona") => "Percona Server".to_owned(),
+                    () => "MySQL".to_owned(),
+                },
+                version,
+                build_id: None,
+                binary: None,
+                cpus: cpus.as_ref().filter(|cpus| confined(cpus)).map(CpuSet::to_string),
+                cpu_count: cpus.as_ref().map(|cpus| cpus.len() as u32),
+                shares_cpus_with_client: cpus.map(|cpus| !cpus.within(&placement.client).is_empty()),
+            }
+        }
     }
+}
+
+/// Where server and client ran, as settings: what the server itself does not know.
+pub(crate) fn placement_settings(target: &Target, placement: &Placement) -> Vec<SettingRow> {
+    let row = |name: &str, value: String| SettingRow {
+        name: format!("scaleprof.{name}"),
+        value,
+    };
+    let mut rows = vec![row("client_cpu_list", placement.client.to_string())];
+    if let Target::Private(_) = target {
+        rows.push(row("server_cpu_list", placement.server.to_string()));
+        let nodes = placement.memory_nodes.as_ref().map(|nodes| {
+            let words: Vec<String> = nodes.iter().map(u32::to_string).collect();
+            words.join(",")
+        });
+        rows.push(row("server_memory_nodes", nodes.unwrap_or_else(|| "all".to_owned())));
+    } else if let Some(cpus) = target.cpus() {
+        rows.push(row("server_cpu_list", cpus.to_string()));
+    }
+    rows
 }
 
 fn workload(load: &LoadOptions) -> Workload {
@@ -106,9 +133,23 @@ fn workload(load: &LoadOptions) -> Workload {
         ($($field:ident),*) => { $(note(stringify!($field), o.$field.to_string(), defaults.$field.to_string());)* };
     }
     note_changed!(
-        range_size, point_selects, simple_ranges, sum_ranges, order_ranges, distinct_ranges, index_updates,
-        non_index_updates, delete_inserts, range_selects, auto_inc, skip_trx, secondary, create_secondary,
-        random_points, number_of_ranges, delta
+        range_size,
+        point_selects,
+        simple_ranges,
+        sum_ranges,
+        order_ranges,
+        distinct_ranges,
+        index_updates,
+        non_index_updates,
+        delete_inserts,
+        range_selects,
+        auto_inc,
+        skip_trx,
+        secondary,
+        create_secondary,
+        random_points,
+        number_of_ranges,
+        delta
     );
     if let LoopKind::Open { arrivals, .. } = load.loop_kind {
         let words = match arrivals {
@@ -116,6 +157,9 @@ fn workload(load: &LoadOptions) -> Workload {
             Arrivals::Even => "even",
         };
         options.push(("arrivals".to_owned(), words.to_owned()));
+    }
+    if load.runs_once() {
+        options.push(("repetition".to_owned(), "once".to_owned()));
     }
     options.push(("transport".to_owned(), load.transport.to_string()));
     let name = match &load.workload {

@@ -88,7 +88,11 @@ impl<'a> VisitObserver<'a> {
             .map(|(&(number, statement), &count)| ErrorRow {
                 visit: self.visit,
                 number: i32::from(number),
-                statement: self.statement_names.get(usize::from(statement)).cloned().unwrap_or_default(),
+                statement: self
+                    .statement_names
+                    .get(usize::from(statement))
+                    .cloned()
+                    .unwrap_or_default(),
                 count: i64::try_from(count).unwrap_or(i64::MAX),
                 retried: true,
             })
@@ -100,7 +104,12 @@ impl<'a> VisitObserver<'a> {
         let mut rows = Vec::new();
         let mut lacks = BTreeMap::new();
         for (second, pair) in self.samples.windows(2).enumerate() {
-            for Counter { name, value, counted_share } in delta(&pair[0], &pair[1]) {
+            for Counter {
+                name,
+                value,
+                counted_share,
+            } in delta(&pair[0], &pair[1])
+            {
                 rows.push(CounterRow {
                     visit: self.visit,
                     second: Some(second as i32),
@@ -118,7 +127,12 @@ impl<'a> VisitObserver<'a> {
             && self.samples.len() > 1
         {
             let seen: std::collections::BTreeSet<String> = rows.iter().map(|row| row.counter.clone()).collect();
-            for Counter { name, value, counted_share } in delta(first, last) {
+            for Counter {
+                name,
+                value,
+                counted_share,
+            } in delta(first, last)
+            {
                 if !seen.contains(name) {
                     rows.push(CounterRow {
                         visit: self.visit,
@@ -136,14 +150,20 @@ impl<'a> VisitObserver<'a> {
 
     /// The changes of the server's status in every second that could be read in time.
     pub(crate) fn status_rows(&mut self) -> Vec<CounterRow> {
-        self.status.take().map_or_else(Vec::new, |watch| watch.finish(self.visit))
+        self.status
+            .take()
+            .map_or_else(Vec::new, |watch| watch.finish(self.visit))
     }
 
     /// Transactions over the time that they really took.
     pub(crate) fn throughput(&self) -> f64 {
         let transactions: i64 = self.seconds.iter().map(|second| second.transactions).sum();
         let ns: i64 = self.seconds.iter().map(|second| second.duration_ns).sum();
-        if ns > 0 { transactions as f64 / (ns as f64 / 1e9) } else { 0.0 }
+        if ns > 0 {
+            transactions as f64 / (ns as f64 / 1e9)
+        } else {
+            0.0
+        }
     }
 
     /// Something begins or ends: `boundary` seconds have passed.

@@ -88,6 +88,17 @@ pub enum WorkloadChoice {
 }
 
 impl LoadOptions {
+    /// Whether a visit ends when every connection has run its script once.
+    pub(crate) fn runs_once(&self) -> bool {
+        matches!(
+            self.workload,
+            WorkloadChoice::Script {
+                repetition: Repetition::Once,
+                ..
+            }
+        )
+    }
+
     /// Whether a rung leaves the tables so different that the next must not start on them.
     pub(crate) fn needs_fresh_data(&self) -> bool {
         matches!(

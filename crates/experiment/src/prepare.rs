@@ -93,7 +93,11 @@ fn builder(
         dataset: Some(options.load.data_bytes()).filter(|&bytes| bytes > 0),
         ..settings.clone()
     })?;
-    let work = WorkFolder::open(work_folder.map_or_else(WorkFolder::default_path, Path::to_path_buf).as_path())?;
+    let work = WorkFolder::open(
+        work_folder
+            .map_or_else(WorkFolder::default_path, Path::to_path_buf)
+            .as_path(),
+    )?;
     let key = DataKey::new(&installation, &settings, options.load.data_description())?;
     let builder = SandboxBuilder::new(installation, settings, work.clone())
         .placement(placement.clone())
@@ -197,11 +201,7 @@ pub(crate) fn make_tables(
 }
 
 /// Reads the tables into memory, runs the script's setup, and says what would disturb the measurement.
-pub(crate) fn warm(
-    target: &Target,
-    load: &LoadOptions,
-    progress: &mut dyn Progress,
-) -> Result<Vec<String>, RunError> {
+pub(crate) fn warm(target: &Target, load: &LoadOptions, progress: &mut dyn Progress) -> Result<Vec<String>, RunError> {
     let mut client = target.connect()?;
     let mut warnings = Vec::new();
     if load.with_tables() {

@@ -5,8 +5,30 @@ use std::collections::BTreeMap;
 
 /// Parts of names whose values name hosts, users, schemas or places.
 const PRIVATE: [&str; 24] = [
-    "host", "user", "password", "_key", "key_", "secret", "token", "uuid", "init_", "ssl_", "tls_", "_dir", "dir_", "datadir",
-    "basedir", "tmpdir", "socket", "_file", "_path", "_address", "wsrep_", "replicate_", "_db", "proxy",
+    "host",
+    "user",
+    "password",
+    "_key",
+    "key_",
+    "secret",
+    "token",
+    "uuid",
+    "init_",
+    "ssl_",
+    "tls_",
+    "_dir",
+    "dir_",
+    "datadir",
+    "basedir",
+    "tmpdir",
+    "socket",
+    "_file",
+    "_path",
+    "_address",
+    "wsrep_",
+    "replicate_",
+    "_db",
+    "proxy",
 ];
 
 /// The settings that hold neither names nor places.
@@ -34,9 +56,9 @@ fn is_private(name: &str) -> bool {
 
 fn is_plain(value: &str) -> bool {
     value.len() <= 400
-        && value
-            .bytes()
-            .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.' | b',' | b'=' | b':' | b'+' | b'%' | b' '))
+        && value.bytes().all(|b| {
+            b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.' | b',' | b'=' | b':' | b'+' | b'%' | b' ')
+        })
 }
 
 #[cfg(test)]
@@ -59,6 +81,14 @@ mod tests {
         .map(|(n, v)| (n.to_owned(), v.to_owned()))
         .into();
         let kept: Vec<String> = public_settings(&variables).into_iter().map(|s| s.name).collect();
-        assert_eq!(kept, ["innodb_file_per_table", "innodb_log_file_size", "open_files_limit", "sql_mode"]);
+        assert_eq!(
+            kept,
+            [
+                "innodb_file_per_table",
+                "innodb_log_file_size",
+                "open_files_limit",
+                "sql_mode"
+            ]
+        );
     }
 }

@@ -13,8 +13,8 @@ pub struct VisitStart {
     pub connections: u32,
     /// Which repeat, from 0.
     pub repeat: u32,
-    /// Seconds it takes.
-    pub seconds: u32,
+    /// Seconds it takes; none where it ends when every connection has run its script once.
+    pub seconds: Option<u32>,
 }
 
 /// A visit that is over.

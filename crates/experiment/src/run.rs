@@ -1,8 +1,9 @@
 //! A whole run.
 
-use crate::error::RunError;
+use crate::error::{RunError, in_words};
 use crate::ladder::shuffled_visits;
 use crate::manifest;
+use crate::observe::Length;
 use crate::options::{LoadOptions, RunOptions, ServerChoice, WorkloadChoice};
 use crate::prepare::{Ready, make_tables, prepare, warm};
 use crate::privacy::public_settings;
@@ -12,7 +13,7 @@ use crate::visit::{VisitContext, VisitEnd, VisitNumber};
 use scaleprof_analysis::refine::{Seen, next_rungs};
 use scaleprof_analysis::summarise;
 use scaleprof_bundle::{Bundle, BundleWriter, Manifest, Missing, RunState, Summary};
-use scaleprof_probe::{Sampler, SamplerOptions};
+use scaleprof_probe::{CounterCost, Sampler, SamplerOptions};
 use scaleprof_workload::{OltpWorkload, Program, Script, raise_open_file_limit};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -21,6 +22,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Rungs that refinement may add.
 const REFINEMENTS: usize = 4;
+/// Seconds without an answered statement after which something must be wrong: the statements of the OLTP workloads are
+/// short, a user's may well take minutes.
+const STANDSTILL_SECONDS: u32 = 8;
+const STANDSTILL_OF_A_SCRIPT_SECONDS: u32 = 600;
+/// The most that a script which runs once may take.
+const LONGEST_ONCE_SECONDS: u32 = 86_400;
+/// Samples from which the cost of one is taken, and the share of a CPU from which it is worth a word.
+const COST_SAMPLES: u32 = 5;
+const DEAR: f64 = 0.01;
 /// Visits in a row that may fail before the run is given up.
 const FAILURES_IN_A_ROW: u32 = 3;
 /// Reads of pages from disk per visit from which the data count as not in memory.
@@ -66,7 +76,12 @@ pub fn run(options: &RunOptions, stop: &Arc<AtomicBool>, progress: &mut dyn Prog
         progress.warning(&warning);
         manifest.warnings.push(warning);
     }
-    bundle.write_settings(&public_settings(&variables))?;
+    if let (Target::Private(_), true) = (&ready.target, ready.placement.shared) {
+        manifest.warnings.push(ready.placement.reason.clone());
+    }
+    let mut settings = public_settings(&variables);
+    settings.extend(manifest::placement_settings(&ready.target, &ready.placement));
+    bundle.write_settings(&settings)?;
     bundle.write_manifest(&manifest)?;
 
     let mut climb = Climb {
@@ -76,7 +91,8 @@ pub fn run(options: &RunOptions, stop: &Arc<AtomicBool>, progress: &mut dyn Prog
             program,
             threads: options.load.threads.unwrap_or_else(|| default_threads(&ready)),
             client_cpus: ready.placement.client.iter().map(|cpu| cpu as usize).collect(),
-            seconds: options.seconds,
+            length: length(options),
+            sample_cost_ns: None,
             bundle: &bundle,
             stop,
         },
@@ -84,23 +100,30 @@ pub fn run(options: &RunOptions, stop: &Arc<AtomicBool>, progress: &mut dyn Prog
         missing: BTreeMap::new(),
         next_visit: 0,
         failures: 0,
+        last_failure: None,
     };
     let problem = climb.climb(&mut ready, &mut manifest, progress).err();
     manifest.missing = std::mem::take(&mut climb.missing)
         .into_iter()
         .map(|(figure, reason)| Missing { figure, reason })
         .collect();
-    finish(&bundle, &mut manifest, &ready, problem.as_ref())?;
+    let finished = finish(&bundle, &mut manifest, &ready, problem.as_ref());
     leave(ready, options, progress);
-
-    let written = Bundle::open(bundle.path())?;
-    let summary = summarise(&written);
-    bundle.write_summary(&summary)?;
-    Ok(RunResult {
-        bundle: written,
-        summary,
-        problem,
-    })
+    let closed = finished.and_then(|()| {
+        let written = Bundle::open(bundle.path())?;
+        let summary = summarise(&written);
+        bundle.write_summary(&summary)?;
+        Ok((written, summary))
+    });
+    // What ended the run comes first: a full disk also keeps the end from being written.
+    match (closed, problem) {
+        (Ok((bundle, summary)), problem) => Ok(RunResult {
+            bundle,
+            summary,
+            problem,
+        }),
+        (Err(_), Some(problem)) | (Err(problem), None) => Err(problem),
+    }
 }
 
 /// Notes how the run ended and keeps the server's error log beside the bundle: it may hold names, so it is no part
@@ -164,6 +187,18 @@ fn program(load: &LoadOptions) -> Result<Program, RunError> {
     })
 }
 
+fn length(options: &RunOptions) -> Length {
+    let once = options.load.runs_once();
+    Length {
+        seconds: if once { LONGEST_ONCE_SECONDS } else { options.seconds },
+        once,
+        standstill_seconds: match options.load.workload {
+            WorkloadChoice::Oltp(_) => STANDSTILL_SECONDS,
+            WorkloadChoice::Script { .. } => STANDSTILL_OF_A_SCRIPT_SECONDS,
+        },
+    }
+}
+
 /// One thread of the client for eight of its CPUs, at most four: a thread serves over 100 000 statements a second.
 fn default_threads(ready: &Ready) -> u32 {
     (ready.placement.client.len() as u32 / 8).clamp(1, 4)
@@ -178,11 +213,17 @@ struct Climb<'a> {
     missing: BTreeMap<String, String>,
     next_visit: u32,
     failures: u32,
+    last_failure: Option<RunError>,
 }
 
 impl Climb<'_> {
-    fn climb(&mut self, ready: &mut Ready, manifest: &mut Manifest, progress: &mut dyn Progress) -> Result<(), RunError> {
-        let mut sampler = self.sampler(&ready.target, progress);
+    fn climb(
+        &mut self,
+        ready: &mut Ready,
+        manifest: &mut Manifest,
+        progress: &mut dyn Progress,
+    ) -> Result<(), RunError> {
+        let mut sampler = self.sampler(&ready.target, manifest, progress);
         let planned = shuffled_visits(&self.options.connections, self.options.repeats, self.options.load.seed);
         self.visits(&planned, ready, manifest, &mut sampler, progress)?;
         let mut budget = if self.options.refine { REFINEMENTS } else { 0 };
@@ -199,7 +240,11 @@ impl Climb<'_> {
             let more = shuffled_visits(&rungs, self.options.repeats, seed);
             self.visits(&more, ready, manifest, &mut sampler, progress)?;
         }
-        Ok(())
+        // A run of which nothing is left to show has failed.
+        match self.last_failure.take() {
+            Some(problem) if self.throughput.is_empty() => Err(problem),
+            _ => Ok(()),
+        }
     }
 
     fn seen(&self) -> Vec<Seen> {
@@ -226,7 +271,7 @@ impl Climb<'_> {
                 return Err(RunError::Stopped);
             }
             if self.context.load.needs_fresh_data() && self.next_visit > 0 {
-                self.refresh(ready, sampler, progress)?;
+                self.refresh(ready, manifest, sampler, progress)?;
             }
             let number = VisitNumber {
                 visit: self.next_visit,
@@ -238,10 +283,12 @@ impl Climb<'_> {
                 of,
                 connections,
                 repeat,
-                seconds: self.options.seconds,
+                seconds: (!self.options.load.runs_once()).then_some(self.options.seconds),
             });
             self.next_visit += 1;
-            let end = self.context.run(&mut ready.target, sampler.as_mut(), number, progress)?;
+            let end = self
+                .context
+                .run(&mut ready.target, sampler.as_mut(), number, progress)?;
             self.judge(end, connections, manifest, progress)?;
         }
         Ok(())
@@ -257,7 +304,10 @@ impl Climb<'_> {
     ) -> Result<(), RunError> {
         self.missing.extend(end.missing);
         if let Some(reads) = end.disk_page_reads.filter(|&reads| reads > DISK_READS) {
-            let warning = format!("{reads:.0} pages were read from disk in a visit with {connections} connections: the data were not all in memory");
+            let warning = format!(
+                "{reads:.0} pages were read from disk in a visit with {}: the data were not all in memory",
+                in_words(connections)
+            );
             progress.warning(&warning);
             manifest.warnings.push(warning);
         }
@@ -267,12 +317,12 @@ impl Climb<'_> {
             return Ok(());
         };
         self.failures += 1;
-        let is_final = !matches!(problem, RunError::Load { .. } | RunError::StoodStill { .. });
-        if is_final || self.failures >= FAILURES_IN_A_ROW {
+        if problem.is_final() || self.failures >= FAILURES_IN_A_ROW {
             return Err(problem);
         }
         progress.warning(&problem.to_string());
         manifest.warnings.push(problem.for_bundle());
+        self.last_failure = Some(problem);
         Ok(())
     }
 
@@ -280,6 +330,7 @@ impl Climb<'_> {
     fn refresh(
         &mut self,
         ready: &mut Ready,
+        manifest: &mut Manifest,
         sampler: &mut Option<Sampler>,
         progress: &mut dyn Progress,
     ) -> Result<(), RunError> {
@@ -292,14 +343,15 @@ impl Climb<'_> {
             None => make_tables(&ready.target, self.context.load, self.context.stop, progress)?,
         }
         warm(&ready.target, self.context.load, progress)?;
-        *sampler = self.sampler(&ready.target, progress);
+        *sampler = self.sampler(&ready.target, manifest, progress);
         Ok(())
     }
 
-    fn sampler(&mut self, target: &Target, progress: &mut dyn Progress) -> Option<Sampler> {
+    fn sampler(&mut self, target: &Target, manifest: &mut Manifest, progress: &mut dyn Progress) -> Option<Sampler> {
         let Some(pid) = target.pid() else {
-            let reason = "the server does not run on this machine, or not where we can see it".to_owned();
-            self.missing.insert("server.*".to_owned(), reason);
+            for figure in ["server.*", "server.cpu_count", "server.shares_cpus_with_client"] {
+                self.missing.insert(figure.to_owned(), target.why_no_pid().to_owned());
+            }
             return None;
         };
         let options = SamplerOptions {
@@ -312,7 +364,26 @@ impl Climb<'_> {
             ..SamplerOptions::default()
         };
         match Sampler::start(pid, options) {
-            Ok(sampler) => Some(sampler),
+            Ok(mut sampler) => {
+                let mut warn = |warning: String| {
+                    if !manifest.warnings.contains(&warning) {
+                        progress.warning(&warning);
+                        manifest.warnings.push(warning);
+                    }
+                };
+                sampler.notes().iter().cloned().for_each(&mut warn);
+                if self.next_visit == 0 {
+                    let cost = CounterCost::measure(&mut sampler, COST_SAMPLES);
+                    self.context.sample_cost_ns = Some(cost.nanoseconds_per_sample);
+                    if cost.share_of_one_cpu > DEAR {
+                        warn(format!(
+                            "reading the counters once a second takes {:.1} % of a CPU",
+                            cost.share_of_one_cpu * 100.0
+                        ));
+                    }
+                }
+                Some(sampler)
+            }
             Err(error) => {
                 progress.warning(&format!("nothing of the server's CPU time can be measured: {error}"));
                 self.missing.insert("server.*".to_owned(), error.to_string());

@@ -1,8 +1,8 @@
 //! The server that a run measures: one of our own, or one that runs already.
 
 use crate::error::RunError;
-use scaleprof_server::Sandbox;
 use scaleprof_server::variables;
+use scaleprof_server::{CpuSet, Sandbox};
 use scaleprof_wire::{Client, Credentials, Endpoint};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -57,6 +57,28 @@ impl Target {
         }
     }
 
+    /// Why there is no process id.
+    pub(crate) fn why_no_pid(&self) -> &'static str {
+        match self {
+            Target::Attached(Attach {
+                endpoint: Endpoint::Tcp { .. },
+                ..
+            }) => {
+                "the server was reached over TCP, which does not say where its process is: on the server's own machine give \
+                 --socket"
+            }
+            _ => "the process behind the socket is no server that can be seen from here",
+        }
+    }
+
+    /// The CPUs that the server's process may use, where it can be seen.
+    pub(crate) fn cpus(&self) -> Option<CpuSet> {
+        let pid = rustix::process::Pid::from_raw(i32::try_from(self.pid()?).ok()?)?;
+        let mask = rustix::thread::sched_getaffinity(Some(pid)).ok()?;
+        let all = 0..rustix::thread::CpuSet::MAX_CPU as u32;
+        Some(all.filter(|cpu| mask.is_set(*cpu as usize)).collect())
+    }
+
     pub(crate) fn variables(&self) -> Result<BTreeMap<String, String>, RunError> {
         Ok(variables::global_variables(&mut self.connect()?)?)
     }
@@ -86,12 +108,21 @@ impl Target {
 }
 
 pub(crate) fn wire(doing: &'static str) -> impl FnOnce(scaleprof_wire::Error) -> RunError {
-    move |source| RunError::Wire { doing, source }
+    move |source| RunError::Wire {
+        doing,
+        source: Box::new(source),
+    }
 }
 
-/// The process at the other end of a Unix socket.
+/// The server at the other end of a Unix socket. With socket activation that is the service manager, and with a proxy
+/// the proxy: neither is what we measure.
 fn peer_of(path: &std::path::Path) -> Option<u32> {
     let stream = std::os::unix::net::UnixStream::connect(path).ok()?;
     let peer = rustix::net::sockopt::socket_peercred(&stream).ok()?;
-    u32::try_from(peer.pid.as_raw_nonzero().get()).ok()
+    let pid = u32::try_from(peer.pid.as_raw_nonzero().get()).ok()?;
+    let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
+    let is_server = ["mysqld", "mariadbd", "mariadb"]
+        .iter()
+        .any(|known| name.trim_end().starts_with(known));
+    is_server.then_some(pid)
 }

@@ -58,7 +58,11 @@ impl VisitContext<'_> {
         number: VisitNumber,
         progress: &mut dyn Progress,
     ) -> Result<VisitEnd, RunError> {
-        let VisitNumber { visit, connections, repeat } = number;
+        let VisitNumber {
+            visit,
+            connections,
+            repeat,
+        } = number;
         let plan = self.plan(target, number);
         // Kept for the whole visit: opening it under load would wait behind the load.
         let mut control = target.connect()?;
@@ -113,7 +117,9 @@ impl VisitContext<'_> {
 
         let stood_still = observer.stood_still();
         let connect_seconds = result.as_ref().map_or(0.0, |outcome| outcome.connect_seconds);
-        let problem = result.err().map(|source| self.problem(source, target, connections, stood_still));
+        let problem = result
+            .err()
+            .map(|source| self.problem(source, target, connections, stood_still));
         let rung = RungRow {
             visit: visit as i32,
             connections: connections as i32,
@@ -131,10 +137,19 @@ impl VisitContext<'_> {
             client_resident_bytes: resident_bytes(),
         };
         let errors = observer.error_rows();
-        self.bundle
-            .write_visit(visit as i32, &rung, &observer.seconds, &counters, &observer.latency, &errors)?;
+        self.bundle.write_visit(
+            visit as i32,
+            &rung,
+            &observer.seconds,
+            &counters,
+            &observer.latency,
+            &errors,
+        )?;
         let throughput = observer.throughput();
-        progress.visit_done(VisitDone { connections, throughput });
+        progress.visit_done(VisitDone {
+            connections,
+            throughput,
+        });
         Ok(VisitEnd {
             problem,
             missing,
@@ -218,7 +233,10 @@ impl VisitContext<'_> {
         if stood_still {
             return RunError::StoodStill { seconds, connections };
         }
-        RunError::Load { connections, source: error }
+        RunError::Load {
+            connections,
+            source: error,
+        }
     }
 }
 

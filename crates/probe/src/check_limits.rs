@@ -109,10 +109,16 @@ fn resource(topic: &'static str, limit: Limit, needed: u64, letter: char) -> Che
 }
 
 fn at_least(topic: &'static str, value: Option<u64>, needed: u64, mend: String) -> CheckItem {
+    // Memory is read in MiB; everything else is counted.
+    let words = |n: u64| match topic.contains("memory") {
+        true => format!("{} MiB", n >> 20),
+        false => n.to_string(),
+    };
+    let wanted = words(needed);
     match value {
-        Some(value) if value >= needed => CheckItem::ok(topic, format!("{value}; {needed} are wanted")),
-        Some(value) => CheckItem::lack(topic, format!("{value}; {needed} are wanted"), mend),
-        None => CheckItem::warn(topic, format!("unknown; {needed} are wanted"), mend),
+        Some(value) if value >= needed => CheckItem::ok(topic, format!("{}; {wanted} are wanted", words(value))),
+        Some(value) => CheckItem::lack(topic, format!("{}; {wanted} are wanted", words(value)), mend),
+        None => CheckItem::warn(topic, format!("unknown; {wanted} are wanted"), mend),
     }
 }
 

@@ -56,11 +56,7 @@ impl Context for Exchange<'_> {
 }
 
 /// Carries out the handshake on a fresh connection.
-pub(crate) fn log_in(
-    stream: &mut PacketStream,
-    endpoint: &Endpoint,
-    who: &Credentials,
-) -> Result<Greeting, Error> {
+pub(crate) fn log_in(stream: &mut PacketStream, endpoint: &Endpoint, who: &Credentials) -> Result<Greeting, Error> {
     let is_socket = matches!(endpoint, Endpoint::Unix(_));
     let refused = |packet: &[u8]| Error::Refused {
         endpoint: endpoint.clone(),
@@ -136,10 +132,8 @@ pub(crate) fn log_in(
                             .into(),
                     ));
                 }
+                // Without the NUL that some plugins' data end with; a zero at the end of ed25519's is part of it.
                 scramble = switch.plugin_data().to_vec();
-                if scramble.last() == Some(&0) {
-                    scramble.pop();
-                }
                 procedure = AuthProc::init(&plugin).map_err(|e| {
                     impossible(format!(
                         "{e}. Use an account with mysql_native_password, caching_sha2_password or ed25519"

@@ -2,9 +2,7 @@
 
 use crate::auth::{Greeting, log_in};
 use crate::packet::PacketStream;
-use crate::reply::{
-    SERVER_MORE_RESULTS_EXISTS, length_encoded, length_encoded_string, parse_error, parse_ok,
-};
+use crate::reply::{SERVER_MORE_RESULTS_EXISTS, length_encoded, length_encoded_string, parse_error, parse_ok};
 use crate::{Credentials, Endpoint, Error};
 use mysql_common::constants::CapabilityFlags;
 use std::io::Read;
@@ -123,9 +121,7 @@ impl Client {
         }
         let mut chunk = vec![0_u8; 256 * 1024];
         loop {
-            let n = data
-                .read(&mut chunk)
-                .map_err(Error::lost("reading the rows to load"))?;
+            let n = data.read(&mut chunk).map_err(Error::lost("reading the rows to load"))?;
             // An empty packet says that the file is over.
             self.stream.write_packet(&chunk[..n])?;
             if n == 0 {
@@ -204,8 +200,7 @@ impl Client {
             let packet = self.stream.read_packet()?;
             let status = match packet.first() {
                 Some(0x00) => {
-                    let (affected, status) =
-                        parse_ok(&packet).ok_or(Error::Protocol("an OK that cannot be read"))?;
+                    let (affected, status) = parse_ok(&packet).ok_or(Error::Protocol("an OK that cannot be read"))?;
                     last.affected_rows = affected;
                     status
                 }
@@ -229,15 +224,12 @@ impl Client {
     }
 
     fn read_rows(&mut self, head: &[u8]) -> Result<(ResultSet, u16), Error> {
-        let (count, _) =
-            length_encoded(head).ok_or(Error::Protocol("a column count that cannot be read"))?;
+        let (count, _) = length_encoded(head).ok_or(Error::Protocol("a column count that cannot be read"))?;
         let mut set = ResultSet::default();
         for _ in 0..count {
             let definition = self.stream.read_packet()?;
-            set.columns.push(
-                column_name(&definition)
-                    .ok_or(Error::Protocol("a column definition that cannot be read"))?,
-            );
+            set.columns
+                .push(column_name(&definition).ok_or(Error::Protocol("a column definition that cannot be read"))?);
         }
         if !self.deprecate_eof() {
             self.stream.read_packet()?;
@@ -247,16 +239,15 @@ impl Client {
             match packet.first() {
                 Some(0xff) => return Err(Error::Server(parse_error(&packet))),
                 Some(0xfe) if self.deprecate_eof() && packet.len() < crate::packet::MAX_PAYLOAD => {
-                    let (_, status) = parse_ok(&packet)
-                        .ok_or(Error::Protocol("an end of rows that cannot be read"))?;
+                    let (_, status) = parse_ok(&packet).ok_or(Error::Protocol("an end of rows that cannot be read"))?;
                     return Ok((set, status));
                 }
                 Some(0xfe) if !self.deprecate_eof() && packet.len() == 5 => {
                     return Ok((set, u16::from_le_bytes([packet[3], packet[4]])));
                 }
                 _ => {
-                    let row = text_row(&packet, set.columns.len())
-                        .ok_or(Error::Protocol("a row that cannot be read"))?;
+                    let row =
+                        text_row(&packet, set.columns.len()).ok_or(Error::Protocol("a row that cannot be read"))?;
                     set.rows.push(row);
                 }
             }
@@ -324,7 +315,10 @@ mod tests {
 
     #[test]
     fn a_row_has_its_values_and_nulls() {
-        assert_eq!(text_row(b"\x02ab\xfb\x00", 3), Some(vec![Some("ab".into()), None, Some(String::new())]));
+        assert_eq!(
+            text_row(b"\x02ab\xfb\x00", 3),
+            Some(vec![Some("ab".into()), None, Some(String::new())])
+        );
         assert_eq!(text_row(b"\x05ab", 1), None, "cut off");
     }
 }

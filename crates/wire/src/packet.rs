@@ -124,16 +124,16 @@ impl PacketStream {
             let mut chunk = [0_u8; 16 * 1024];
             match rustix::net::recv(&self.socket, &mut chunk[..], RecvFlags::empty()) {
                 Ok((_, 0)) => {
-                    let closed = io::Error::new(
-                        io::ErrorKind::UnexpectedEof,
-                        "the server closed the connection",
-                    );
+                    let closed = io::Error::new(io::ErrorKind::UnexpectedEof, "the server closed the connection");
                     return Err(Error::lost("waiting for a reply")(closed));
                 }
                 Ok((_, n)) => self.received.extend_from_slice(&chunk[..n]),
                 Err(rustix::io::Errno::INTR) => {}
                 Err(rustix::io::Errno::AGAIN) => {
-                    let late = io::Error::new(io::ErrorKind::TimedOut, "the server accepted the connection and said nothing");
+                    let late = io::Error::new(
+                        io::ErrorKind::TimedOut,
+                        "the server accepted the connection and said nothing",
+                    );
                     return Err(Error::lost("waiting for a reply")(late));
                 }
                 Err(e) => return Err(Error::lost("waiting for a reply")(e.into())),

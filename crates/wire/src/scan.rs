@@ -225,8 +225,7 @@ impl ReplyScanner {
             0xff => Ok(Step::End(4 + length, Reply::Failed(Box::new(parse_error(packet))))),
             0xfb => Ok(Step::End(4 + length, Reply::LocalFile)),
             _ => {
-                let (columns, _) =
-                    length_encoded(packet).ok_or("a column count that cannot be read")?;
+                let (columns, _) = length_encoded(packet).ok_or("a column count that cannot be read")?;
                 self.saw_rows = true;
                 self.expect = Expect::Columns(
                     u32::try_from(columns)

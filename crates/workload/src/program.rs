@@ -39,6 +39,7 @@ pub(crate) struct Composer {
 
 /// What every connection of a rung runs.
 #[derive(Debug)]
+#[allow(clippy::large_enum_variant)] // there is one in a rung
 pub enum Program {
     /// One of sysbench's OLTP workloads.
     Oltp(OltpWorkload),

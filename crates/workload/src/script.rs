@@ -132,8 +132,8 @@ fn split(text: &str) -> Result<Vec<&str>, ScriptError> {
             content = None;
         } else if is_line_comment(rest) {
             at += rest.find('\n').unwrap_or(rest.len());
-        } else if rest.starts_with("/*") {
-            let length = rest[2..].find("*/").ok_or(ScriptError::NotClosed {
+        } else if let Some(comment) = rest.strip_prefix("/*") {
+            let length = comment.find("*/").ok_or(ScriptError::NotClosed {
                 line: line_of(text, at),
                 what: "comment",
             })? + 4;

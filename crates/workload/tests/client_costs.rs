@@ -62,10 +62,7 @@ fn two_thousand_connections_are_all_at_work_and_cost_little_memory() {
             let (mut connected, mut memory) = (0, 0);
             let ran = run_with(&load, &Arc::default(), &mut |second| {
                 if second == 1 {
-                    connected = number(
-                        &mut control,
-                        "SELECT variable_value FROM information_schema.global_status WHERE variable_name = 'Threads_connected'",
-                    );
+                    connected = status(&mut control, "Threads_connected");
                     memory = memory_kib("VmRSS");
                 }
             });
@@ -76,7 +73,10 @@ fn two_thousand_connections_are_all_at_work_and_cost_little_memory() {
             assert!(memory < 100 * 1024, "{transport}: {memory} KiB");
             let after_the_first: u64 = ran.records[1..].iter().map(|r| r.inside_ns).sum();
             let share = after_the_first as f64 / 3e9 / f64::from(WORKING);
-            println!("{transport}: {memory} KiB, {:.4} of the time inside transactions", share);
+            println!(
+                "{transport}: {memory} KiB, {:.4} of the time inside transactions",
+                share
+            );
             inside.push(share);
             // Those that have left are still being closed by the server.
             wait_until_closed(&mut control);
@@ -86,6 +86,17 @@ fn two_thousand_connections_are_all_at_work_and_cost_little_memory() {
     }
     // Beside the other measurement, not at the same time.
     waiting_costs_nothing(&stage);
+}
+
+/// A counter of SHOW GLOBAL STATUS.
+fn status(control: &mut scaleprof_wire::Client, name: &str) -> u64 {
+    let shown = control
+        .query(&format!("SHOW GLOBAL STATUS LIKE '{name}'"))
+        .expect("the status");
+    shown.rows[0][1]
+        .as_deref()
+        .and_then(|text| text.parse().ok())
+        .expect("a number")
 }
 
 fn wait_until_closed(control: &mut scaleprof_wire::Client) {

@@ -104,7 +104,11 @@ pub(super) fn ours(socket: &Path, case: Case, transport: Transport) -> anyhow::R
     Ok(Measured {
         floor_us: json["latency_us"]["min"].as_f64(),
         little: json["little"].as_f64(),
-        ..measured(&ended, figure(&json["transactions"])?, figure(&json["transactions_per_second"])?)
+        ..measured(
+            &ended,
+            figure(&json["transactions"])?,
+            figure(&json["transactions_per_second"])?,
+        )
     })
 }
 
@@ -146,7 +150,9 @@ pub(super) fn sysbench(socket: &Path, case: Case) -> anyhow::Result<Measured> {
 
 /// Reads `transactions:   187060 (46705.07 per sec.)`.
 fn parse_transactions(output: &str) -> Option<(f64, f64)> {
-    let line = output.lines().find_map(|line| line.trim().strip_prefix("transactions:"))?;
+    let line = output
+        .lines()
+        .find_map(|line| line.trim().strip_prefix("transactions:"))?;
     let (count, rest) = line.trim().split_once(char::is_whitespace)?;
     let rate = rest.trim().strip_prefix('(')?.split_whitespace().next()?;
     Some((count.parse().ok()?, rate.parse().ok()?))

@@ -60,7 +60,9 @@ impl Row {
 fn side(measured: &[Measured]) -> Option<Side> {
     Some(Side {
         cpu_us_per_transaction: median_of(measured, Measured::cpu_us_per_transaction)?,
-        cpu_user_share: median_of(measured, |m| m.cpu_user_seconds / (m.cpu_user_seconds + m.cpu_system_seconds))?,
+        cpu_user_share: median_of(measured, |m| {
+            m.cpu_user_seconds / (m.cpu_user_seconds + m.cpu_system_seconds)
+        })?,
         transactions_per_second: median_of(measured, |m| m.per_second)?,
         resident_mib: median_of(measured, |m| m.resident_mib)?,
         elapsed_seconds: median_of(measured, |m| m.elapsed_seconds)?,
@@ -81,11 +83,22 @@ fn ratio(ours: &[Measured], sysbench: &[Measured], figure: impl Fn(&Measured) ->
 pub(super) fn text(rows: &[Row]) -> String {
     let mut out = format!(
         "{:<24}{:>6} {:>10} {:>10} {:>22} {:>12} {:>12} {:>22} {:>8} {:>8}\n",
-        "", "conn.", "CPU µs/tx", "sysbench", "ratio (least to most)", "tx/s", "sysbench", "ratio (least to most)", "RSS MiB", "X·R/N"
+        "",
+        "conn.",
+        "CPU µs/tx",
+        "sysbench",
+        "ratio (least to most)",
+        "tx/s",
+        "sysbench",
+        "ratio (least to most)",
+        "RSS MiB",
+        "X·R/N"
     );
     for row in rows {
         let side = |f: &dyn Fn(&Side) -> f64, digits: usize| {
-            row.sysbench.as_ref().map_or_else(|| "-".to_owned(), |s| format!("{:.digits$}", f(s)))
+            row.sysbench
+                .as_ref()
+                .map_or_else(|| "-".to_owned(), |s| format!("{:.digits$}", f(s)))
         };
         let ratio = |ratio: &Option<Ratio>| {
             ratio.as_ref().map_or_else(

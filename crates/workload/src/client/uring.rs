@@ -71,8 +71,8 @@ impl Buffers {
             tail: 0,
             layout,
         };
-        // SAFETY: the memory is page-aligned, of the size that BUFFERS entries take, and lives as long as `Buffers`,
-        // which the ring does not outlive (see `run`).
+        // SAFETY: the memory is page-aligned, of the size that BUFFERS entries take, and is not freed while anything is
+        // armed (see `run`).
         unsafe {
             ring.submitter()
                 .register_buf_ring_with_flags(entries as u64, BUFFERS, GROUP, 0)?;
@@ -118,17 +118,34 @@ impl Drop for Buffers {
 
 /// Runs a worker to its end.
 pub(crate) fn run(worker: &mut Worker, end_ns: u64) -> Result<(), Failure> {
-    let system = |what| move |e: io::Error| Failure::System(what, e);
-    let ring = open_ring().map_err(system("io_uring_setup"))?;
-    // Dropped in reverse order of declaration: the ring goes before the memory that it writes to.
+    let mut ring = open_ring().map_err(system("io_uring_setup"))?;
     let mut buffers = Buffers::new(&ring).map_err(system("registering receive buffers"))?;
-    let mut ring = ring;
+    let result = serve(worker, end_ns, &mut ring, &mut buffers);
+    // The kernel takes a closed ring down in its own time. Nothing may be armed any more when the buffers go; should
+    // that not be certain, they stay: a few MiB once, instead of a write into somebody else's memory.
+    let timeout = types::Timespec::new().sec(5);
+    match ring
+        .submitter()
+        .register_sync_cancel(Some(timeout), types::CancelBuilder::any())
+    {
+        Ok(()) => {}
+        Err(e) if e.raw_os_error() == Some(libc::ENOENT) => {}
+        Err(_) => std::mem::forget(buffers),
+    }
+    result
+}
+
+fn system(what: &'static str) -> impl FnOnce(io::Error) -> Failure {
+    move |e| Failure::System(what, e)
+}
+
+fn serve(worker: &mut Worker, end_ns: u64, ring: &mut IoUring, buffers: &mut Buffers) -> Result<(), Failure> {
     let sockets: Vec<_> = worker.connections.iter().map(|c| c.socket.as_raw_fd()).collect();
     ring.submitter()
         .register_files(&sockets)
         .map_err(system("registering the sockets"))?;
     for index in 0..sockets.len() as u32 {
-        push(&mut ring, arm(index))?;
+        push(ring, arm(index))?;
     }
 
     let mut to_send = Vec::new();
@@ -138,12 +155,12 @@ pub(crate) fn run(worker: &mut Worker, end_ns: u64) -> Result<(), Failure> {
     loop {
         worker.tick(now, &mut to_send);
         for index in to_send.drain(..) {
-            push(&mut ring, send(worker, index))?;
+            push(ring, send(worker, index))?;
         }
         if worker.is_done(now) || now > end_ns + DRAIN_NS {
             return Ok(());
         }
-        wait(&mut ring, worker.patience_ns(now)).map_err(system("io_uring_enter"))?;
+        wait(ring, worker.patience_ns(now)).map_err(system("io_uring_enter"))?;
         let ready = now_ns();
         now = ready;
         completions.clear();
@@ -155,7 +172,7 @@ pub(crate) fn run(worker: &mut Worker, end_ns: u64) -> Result<(), Failure> {
                 return Err(Failure::Lost(io::Error::from_raw_os_error(-result)));
             }
             if result == -libc::ENOBUFS {
-                push(&mut ring, arm(index))?;
+                push(ring, arm(index))?;
                 continue;
             }
             if result <= 0 {
@@ -172,13 +189,13 @@ pub(crate) fn run(worker: &mut Worker, end_ns: u64) -> Result<(), Failure> {
             let next = worker.received(index, buffers.received(buffer, result as usize), now)?;
             buffers.put(buffer);
             if !cqueue::more(flags) {
-                push(&mut ring, arm(index))?;
+                push(ring, arm(index))?;
             }
             if next != Next::Receive {
                 worker.count_lag(now - ready);
             }
             if next == Next::Send {
-                push(&mut ring, send(worker, index))?;
+                push(ring, send(worker, index))?;
             }
         }
         buffers.publish();

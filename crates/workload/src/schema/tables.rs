@@ -22,7 +22,7 @@ pub enum SchemaError {
         /// What we were about.
         doing: String,
         /// What went wrong.
-        source: Error,
+        source: Box<Error>,
     },
     /// It was asked to stop.
     #[error("stopped")]
@@ -41,7 +41,10 @@ fn hint(error: &Error) -> &'static str {
 
 pub(super) fn doing(what: impl Into<String>) -> impl FnOnce(Error) -> SchemaError {
     let what = what.into();
-    move |source| SchemaError::Statement { doing: what, source }
+    move |error| SchemaError::Statement {
+        doing: what,
+        source: Box::new(error),
+    }
 }
 
 /// What is on the server already.

@@ -55,31 +55,32 @@ fn a_rate_that_the_server_can_bear_is_kept() {
 #[test]
 fn above_capacity_the_backlog_grows_and_waiting_counts_as_response_time() {
     on_the_distribution_server(|stage| {
-        for transport in transports() {
-            for arrivals in [Arrivals::Even, Arrivals::Poisson] {
-                // Two connections that take 20 ms or longer bear 100 a second at most.
-                let load = LoadPlan {
-                    connections: 2,
-                    seconds: 3,
-                    loop_kind: open(500.0, arrivals),
-                    transport,
-                    ..plan(stage, script("DO SLEEP(0.02)", Repetition::Loop))
-                };
-                let ran = run(&load);
-                let done = ran.sum(|r| r.transactions);
-                assert!(done > 0 && done <= 302, "{done}");
-                for pair in ran.records.windows(2) {
-                    assert!(pair[1].backlog > pair[0].backlog, "{transport} {arrivals:?}");
-                }
-                let waiting = last_backlog(&ran);
-                assert!(
-                    waiting > 1000,
-                    "{waiting} wait of 1500 that were due less 300 that were done"
-                );
-                let (service, response) = (ran.sum(|r| r.service_sum_ns), ran.sum(|r| r.response_sum_ns));
-                assert!(response > 5 * service, "service {service}, response {response}");
-                assert_eq!(ran.sum(|r| r.response.as_ref().expect("open").len()), done);
+        for (arrivals, transport) in [Arrivals::Even, Arrivals::Poisson]
+            .into_iter()
+            .zip(transports().into_iter().cycle())
+        {
+            // Two connections that take 20 ms or longer bear 100 a second at most.
+            let load = LoadPlan {
+                connections: 2,
+                seconds: 3,
+                loop_kind: open(500.0, arrivals),
+                transport,
+                ..plan(stage, script("DO SLEEP(0.02)", Repetition::Loop))
+            };
+            let ran = run(&load);
+            let done = ran.sum(|r| r.transactions);
+            assert!(done > 0 && done <= 302, "{done}");
+            for pair in ran.records.windows(2) {
+                assert!(pair[1].backlog > pair[0].backlog, "{transport} {arrivals:?}");
             }
+            let waiting = last_backlog(&ran);
+            assert!(
+                waiting > 1000,
+                "{waiting} wait of 1500 that were due less 300 that were done"
+            );
+            let (service, response) = (ran.sum(|r| r.service_sum_ns), ran.sum(|r| r.response_sum_ns));
+            assert!(response > 5 * service, "service {service}, response {response}");
+            assert_eq!(ran.sum(|r| r.response.as_ref().expect("open").len()), done);
         }
     });
 }

@@ -192,10 +192,7 @@ fn a_schema_of_somebody_else_is_neither_written_to_nor_dropped() {
 #[test]
 fn an_account_without_rights_is_told_which_it_needs() {
     on_the_distribution_server(|stage| {
-        execute(
-            &mut client(stage),
-            "CREATE OR REPLACE USER poor@localhost IDENTIFIED BY ''",
-        );
+        execute(&mut client(stage), "CREATE USER poor@localhost IDENTIFIED BY ''");
         let poor = scaleprof_wire::Credentials::user("poor");
         let mut poor = scaleprof_wire::Client::connect(stage.endpoint(), &poor).expect("a connection");
         let error = schema::create(&mut poor, Some(&options()), "x").expect_err("no rights");

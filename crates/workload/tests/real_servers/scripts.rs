@@ -87,8 +87,13 @@ fn large_results_and_long_rows_are_read_to_their_end() {
         let mut control = client(stage);
         execute(&mut control, "SET GLOBAL max_allowed_packet = 67108864");
         execute(&mut control, "CREATE TABLE other.marks (n INT)");
+        execute(&mut control, "CREATE TABLE other.d (n INT)");
+        execute(
+            &mut control,
+            "INSERT INTO other.d VALUES (0), (1), (2), (3), (4), (5), (6), (7), (8), (9)",
+        );
         // 16 MiB less one byte is where a payload is continued in the next packet: rows on both sides of it.
-        let text = "SELECT seq, REPEAT('x', seq % 300) FROM seq_1_to_100000; INSERT INTO marks VALUES (1);
+        let text = "SELECT a.n, REPEAT('x', 40 * b.n + c.n) FROM d a, d b, d c, d d, d e; INSERT INTO marks VALUES (1);
             SELECT REPEAT('y', 17000000); INSERT INTO marks VALUES (2);
             SELECT REPEAT('y', 16777211); SELECT REPEAT('y', 16777210); SELECT REPEAT('y', 33554426);
             INSERT INTO marks VALUES (3)";

@@ -1,0 +1,14 @@
+//! The command line from outside: what it prints, how it ends, what it leaves.
+
+mod attach;
+mod full_disk;
+mod help;
+mod once;
+mod password;
+mod privacy;
+mod refusals;
+#[path = "../../../server/tests/servers/mod.rs"]
+mod servers;
+mod stage;
+mod sudden_ends;
+mod whole_run;
