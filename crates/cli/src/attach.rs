@@ -17,7 +17,7 @@ pub(crate) fn execute(arguments: AttachArguments) -> anyhow::Result<ExitCode> {
         let most = connections.iter().max().copied().unwrap_or(1);
         ask(&format!(
             "This puts a load of up to {most} connections on {endpoint}, which scaleprof did not start, and makes \
-             tables in the schema {SCHEMA} there. Go on? [y/N] "
+             tables in the schema {SCHEMA} there; what an earlier run left in it is dropped. Go on? [y/N] "
         ))?;
     }
     let options = RunOptions {
@@ -32,7 +32,7 @@ pub(crate) fn execute(arguments: AttachArguments) -> anyhow::Result<ExitCode> {
         repeats: arguments.ladder.repeats,
         seconds: arguments.ladder.seconds,
         output: arguments.ladder.output(&arguments.load.workload),
-        command: public_command(std::env::args().skip(1)),
+        command: public_command(crate::run::our_arguments()),
     };
     carry_out(&options, &arguments.ladder)
 }

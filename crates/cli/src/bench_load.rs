@@ -68,6 +68,7 @@ pub(crate) fn execute(arguments: &BenchLoadArguments) -> anyhow::Result<ExitCode
             kind: arguments.workload,
             seed: 1,
             threads,
+            skip_binary_log: true,
         };
         schema::fill(&plan, &stop, &mut |_| {})?;
         return Ok(ExitCode::SUCCESS);

@@ -58,7 +58,7 @@ fn parse_dsn(dsn: &str) -> anyhow::Result<(Endpoint, Option<String>)> {
     let (host, port) = match address.rsplit_once(':') {
         Some((host, port)) if !host.ends_with(':') => (
             host,
-            port.parse().with_context(|| format!("--dsn: '{port}' is no port"))?,
+            port.parse().context("--dsn: behind the last colon a port is wanted")?,
         ),
         _ => (address, DEFAULT_PORT),
     };

@@ -26,7 +26,7 @@ const INTERRUPTED: u8 = 130;
 
 fn main() -> ExitCode {
     // The janitor is started by re-executing this file; it must not read arguments or touch the terminal.
-    if std::env::args().nth(1).as_deref() == Some(scaleprof_server::janitor::ARGUMENT) {
+    if std::env::args_os().nth(1).as_deref() == Some(scaleprof_server::janitor::ARGUMENT.as_ref()) {
         scaleprof_server::janitor::main_loop(stop::standard_input());
         return ExitCode::SUCCESS;
     }

@@ -17,7 +17,7 @@ pub(crate) fn execute(arguments: RunArguments) -> anyhow::Result<ExitCode> {
         repeats: arguments.ladder.repeats,
         seconds: arguments.ladder.seconds,
         output: arguments.ladder.output(&arguments.load.workload),
-        command: public_command(std::env::args().skip(1)),
+        command: public_command(our_arguments()),
         server: ServerChoice::Private {
             path: arguments.server,
             settings: Box::new(ServerSettings {
@@ -62,6 +62,13 @@ pub(crate) fn carry_out(options: &RunOptions, ladder: &LadderArguments) -> anyho
             Err(problem.into())
         }
     }
+}
+
+/// Our command line behind the program's name; a path that is not UTF-8 shows with replacement characters.
+pub(crate) fn our_arguments() -> impl Iterator<Item = String> {
+    std::env::args_os()
+        .skip(1)
+        .map(|argument| argument.to_string_lossy().into_owned())
 }
 
 /// Options whose values name places, accounts or hosts.

@@ -140,7 +140,12 @@ impl Progress for TerminalProgress {
             self.bar.set_position(self.done_seconds);
         }
         self.show_left();
-        self.show_visit(&format!("{transactions} tx/s, p99 {:.1} ms", p99_ns as f64 / 1e6));
+        // The last second of a script that runs once is no whole one: a count is true of it, a rate is not.
+        let unit = match self.visit.is_some_and(|visit| visit.seconds.is_none()) {
+            true => "transactions ended",
+            false => "tx/s",
+        };
+        self.show_visit(&format!("{transactions} {unit}, p99 {:.1} ms", p99_ns as f64 / 1e6));
     }
 
     fn visit_done(&mut self, done: VisitDone) {

@@ -32,6 +32,26 @@ pub enum RunError {
         /// Connections of the rung.
         connections: u32,
     },
+    /// An attached server has no room for the load beside its own users.
+    #[error(
+        "the load needs {wanted} of the server's {limit}, which allows {allowed} and has {taken} in use; a tenth of the \
+         rest is left to its own users. {advice}, or raise {limit}"
+    )]
+    NoRoom {
+        /// The server's setting.
+        limit: &'static str,
+        /// Its value.
+        allowed: u64,
+        /// What is in use.
+        taken: u64,
+        /// What the load needs.
+        wanted: u64,
+        /// What else can be done.
+        advice: &'static str,
+    },
+    /// Somebody else loads the same server.
+    #[error("another scaleprof loads this server: it holds the lock 'scaleprof_load'. Wait for its end")]
+    AnotherLoad,
     /// The load's tables.
     #[error(transparent)]
     Schema(#[from] SchemaError),
@@ -120,6 +140,8 @@ impl RunError {
             RunError::StoodStill { connections, .. } => {
                 format!("with {} no statement was answered any more", in_words(*connections))
             }
+            RunError::NoRoom { limit, .. } => format!("the server's {limit} is too low"),
+            RunError::AnotherLoad => "another load runs on this server".into(),
             RunError::DiskFull { .. } => "the server's disk is full".into(),
             RunError::Stopped => "stopped by the user".into(),
             RunError::Server(_) => "the server under test failed".into(),

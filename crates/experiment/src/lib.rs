@@ -4,6 +4,7 @@
 //! the ladder and keeps everything in a bundle as it goes. Whoever shows it to a person implements [`Progress`].
 
 mod error;
+mod guest;
 mod ladder;
 mod manifest;
 mod observe;

@@ -1,6 +1,7 @@
 //! Getting a server ready: its process, its tables, its memory.
 
 use crate::error::RunError;
+use crate::guest;
 use crate::options::{LoadOptions, RunOptions, ServerChoice, WorkloadChoice};
 use crate::progress::Progress;
 use crate::target::{Attach, Target, wire};
@@ -24,6 +25,8 @@ pub(crate) struct Ready {
     pub(crate) placement: Placement,
     /// How to get the same server on untouched data again; for our own servers only.
     pub(crate) source: Option<Source>,
+    /// The connection that holds the lock of the one load on somebody's server.
+    pub(crate) guest_lock: Option<Client>,
     /// What the reader should know.
     pub(crate) warnings: Vec<String>,
 }
@@ -65,7 +68,10 @@ pub(crate) fn prepare(options: &RunOptions, stop: &AtomicBool, progress: &mut dy
             let builder = builder(options, path.as_deref(), settings, work_folder.as_deref(), &placement)?;
             private(&options.load, builder, placement, *use_cache, stop, progress)
         }
-        ServerChoice::Attached(attach) => attached(&options.load, attach, stop, progress),
+        ServerChoice::Attached(attach) => {
+            let most = options.connections.iter().max().copied().unwrap_or(1);
+            attached(&options.load, attach, most, stop, progress)
+        }
     }
 }
 
@@ -146,12 +152,14 @@ fn private(
         target,
         placement,
         source: Some(source),
+        guest_lock: None,
     })
 }
 
 fn attached(
     load: &LoadOptions,
     attach: &Attach,
+    most_connections: u32,
     stop: &AtomicBool,
     progress: &mut dyn Progress,
 ) -> Result<Ready, RunError> {
@@ -159,16 +167,23 @@ fn attached(
     let all = CpuSet::allowed()?;
     let placement = Placement::on_this_machine(Some(all.clone()), Some(all))?;
     let mut client = target.connect()?;
+    guest::check_room(&mut client, load, most_connections)?;
+    guest::lock(&mut client)?;
     let wanted = load.data_description();
     match schema::state(&mut client)? {
         SchemaState::Filled(found) if found == wanted && !load.needs_fresh_data() => {}
         _ => make_tables(&target, load, stop, progress)?,
     }
+    let mut warnings = warm(&target, load, progress)?;
+    if guest::writes_binary_log(&mut client)? {
+        warnings.push("the server writes a binary log: its replicas follow all that the load does".to_owned());
+    }
     Ok(Ready {
-        warnings: warm(&target, load, progress)?,
+        warnings,
         target,
         placement,
         source: None,
+        guest_lock: Some(client),
     })
 }
 
@@ -194,6 +209,7 @@ pub(crate) fn make_tables(
             },
             seed: load.seed,
             threads: FILL_THREADS,
+            skip_binary_log: matches!(target, Target::Private(_)),
         };
         schema::fill(&plan, stop, &mut |done| progress.filling(done))?;
     }

@@ -178,6 +178,8 @@ fn leave(ready: Ready, options: &RunOptions, progress: &mut dyn Progress) {
     {
         progress.warning(&format!("the prepared data were left behind: {error}"));
     }
+    // Held until the schema is as it shall stay.
+    drop(ready.guest_lock);
 }
 
 fn program(load: &LoadOptions) -> Result<Program, RunError> {
@@ -338,6 +340,10 @@ impl Climb<'_> {
         match &ready.source {
             Some(source) => {
                 progress.stage("starting the server on fresh data");
+                // Not two at once: the machine may have memory for one buffer pool only.
+                if let Target::Private(used_up) = &mut ready.target {
+                    used_up.kill();
+                }
                 ready.target = Target::Private(Box::new(source.start()?));
             }
             None => make_tables(&ready.target, self.context.load, self.context.stop, progress)?,

@@ -318,6 +318,11 @@ impl Sandbox {
         self.process.stop_hard()
     }
 
+    /// Kills the server, so that its memory is free for another; its folder goes when this is dropped.
+    pub fn kill(&mut self) -> Death {
+        self.process.stop_hard()
+    }
+
     /// Shuts the server down cleanly and removes all of it.
     pub fn stop(mut self) -> Result<(), Error> {
         self.stop_cleanly()

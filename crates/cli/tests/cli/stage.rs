@@ -41,8 +41,8 @@ pub fn run(server: Option<&Installation>, output: &Path) -> Command {
 pub fn work_folder() -> &'static Path {
     static FOLDER: OnceLock<PathBuf> = OnceLock::new();
     extern "C" fn remove() {
-        if let Some(folder) = FOLDER.get() {
-            let _ = std::fs::remove_dir_all(folder);
+        if let Some(ours) = FOLDER.get().and_then(|work| work.parent()) {
+            let _ = std::fs::remove_dir_all(ours);
         }
     }
     FOLDER.get_or_init(|| {

@@ -157,7 +157,7 @@ pub fn drive(
             let schedule = match plan.loop_kind {
                 LoopKind::Closed => None,
                 LoopKind::Open { rate, arrivals } => Some(Schedule::new(
-                    rate / threads as f64,
+                    rate * connections.len() as f64 / f64::from(plan.connections),
                     arrivals,
                     start_ns,
                     ConnectionRng::new(plan.seed ^ 0x5eed, number as u64),

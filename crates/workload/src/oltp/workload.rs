@@ -204,6 +204,11 @@ impl OltpWorkload {
         if self.sends_text() { &[] } else { &self.prepared_sql }
     }
 
+    /// How many statements every connection prepares.
+    pub fn prepared_count(&self) -> u64 {
+        self.prepared_sql().len() as u64
+    }
+
     pub(super) fn sends_text(&self) -> bool {
         self.options.protocol == super::Protocol::Text || self.kind == Insert
     }

@@ -28,6 +28,9 @@ pub struct FillPlan {
     pub seed: u64,
     /// Statements at the same time.
     pub threads: u32,
+    /// Whether the rows stay out of the binary log. Only for a server of our own: on one with replicas the load's
+    /// updates would not find their rows there.
+    pub skip_binary_log: bool,
 }
 
 /// How far it is.
@@ -143,8 +146,11 @@ fn connect(plan: &FillPlan) -> Result<Client, SchemaError> {
             .execute(&format!("SET SESSION {setting}"))
             .map_err(doing("preparing to fill the tables"))?;
     }
-    // Needs a right that an account on an attached server may lack; without it the rows go through the binary log.
-    let _ = client.execute("SET SESSION sql_log_bin = 0");
+    if plan.skip_binary_log {
+        client
+            .execute("SET SESSION sql_log_bin = 0")
+            .map_err(doing("preparing to fill the tables"))?;
+    }
     Ok(client)
 }
 

@@ -22,6 +22,7 @@ fn fill(stage: &Stage, options: &OltpOptions, threads: u32) -> u64 {
         kind: OltpWorkloadKind::ReadWrite,
         seed: 3,
         threads,
+        skip_binary_log: true,
     };
     schema::fill(&plan, &AtomicBool::new(false), &mut |progress| {
         assert!(progress.rows <= progress.of)
@@ -120,6 +121,7 @@ fn a_fill_that_is_kept_waiting_for_a_lock_begins_again() {
                 kind: OltpWorkloadKind::ReadWrite,
                 seed: 3,
                 threads: 4,
+                skip_binary_log: true,
             };
             let mut blocker = Some(blocker);
             let began = std::time::Instant::now();
@@ -152,6 +154,7 @@ fn a_stopped_fill_leaves_a_schema_that_is_not_marked_as_whole() {
             kind: OltpWorkloadKind::ReadWrite,
             seed: 3,
             threads: 2,
+            skip_binary_log: true,
         };
         let error = schema::fill(&plan, &AtomicBool::new(true), &mut |_| {}).expect_err("stopped");
         assert!(matches!(error, SchemaError::Stopped), "{error}");

@@ -123,6 +123,7 @@ pub fn prepare(sandbox: &Sandbox, options: &OltpOptions, kind: OltpWorkloadKind)
         kind,
         seed: 1,
         threads: 2,
+        skip_binary_log: true,
     };
     schema::fill(&plan, &AtomicBool::new(false), &mut |_| {}).expect("rows");
 }
