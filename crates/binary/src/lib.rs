@@ -1,0 +1,1 @@
+//! What a machine-code file says: unwind rules, symbols, functions, variables.

@@ -1,0 +1,133 @@
+//! What a collector gives: addresses, before anything has a name.
+
+use crate::ThreadState;
+
+/// One thread at one moment, and the time that this stands for.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RawSample {
+    /// When: nanoseconds of CLOCK_MONOTONIC. For a blocked thread, when it blocked.
+    pub time_ns: u64,
+    /// The thread's number, as the kernel's initial PID namespace has it.
+    pub thread: u32,
+    /// The CPU that it ran on last.
+    pub cpu: u32,
+    /// What it was doing.
+    pub state: ThreadState,
+    /// Thread-nanoseconds that the sample stands for: the sampling period on a CPU; for a blocked thread the length of the
+    /// wait over the probability with which it was chosen, so that sums over samples are unbiased.
+    pub weight_ns: f64,
+    /// Where it was.
+    pub stack: RawStack,
+    /// The futex that it waited for; only in state [`Lock`](ThreadState::Lock).
+    pub lock: Option<LockWait>,
+    /// Who ended the wait, where that was seen.
+    pub waker: Option<Waker>,
+}
+
+/// Addresses of a stack, innermost first.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct RawStack {
+    /// In the kernel; empty for a thread that was in user space.
+    pub kernel: Vec<u64>,
+    /// In user space. The first is an instruction pointer; those after it are return addresses, but for the one after a
+    /// signal frame.
+    pub user: Vec<u64>,
+    /// Positions in `user` that hold an instruction pointer and not a return address (the first, and frames that a signal
+    /// interrupted).
+    pub interrupted: Vec<u16>,
+    /// How the walk through user space ended.
+    pub ending: Ending,
+}
+
+/// How a walk through a stack ended. Only [`Complete`](Ending::Complete) stacks show their whole call path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[repr(u8)]
+pub enum Ending {
+    /// At the thread's first frame, which the unwind rules mark as the outermost.
+    #[default]
+    Complete = 0,
+    /// The thread has no user stack: it belongs to the kernel or is about to end.
+    NoUserStack = 1,
+    /// An address lies in no mapped file (JIT code, or a file mapped a moment ago).
+    NoMapping = 2,
+    /// No unwind rule covers an address of a mapped file.
+    NoRule = 3,
+    /// A rule of a kind that is not supported.
+    UnsupportedRule = 4,
+    /// The stack's memory was not to be read.
+    UnreadableMemory = 5,
+    /// It is deeper than the most frames that are kept.
+    TooDeep = 6,
+    /// The walk did not go outwards: a broken stack or a wrong rule.
+    NoProgress = 7,
+    /// It was not taken: the thread blocked before it was first watched, or a buffer was full.
+    NotTaken = 8,
+}
+
+impl Ending {
+    /// All endings, in the order of their numbers.
+    pub const ALL: [Ending; 9] = [
+        Ending::Complete,
+        Ending::NoUserStack,
+        Ending::NoMapping,
+        Ending::NoRule,
+        Ending::UnsupportedRule,
+        Ending::UnreadableMemory,
+        Ending::TooDeep,
+        Ending::NoProgress,
+        Ending::NotTaken,
+    ];
+
+    /// Its name in tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Ending::Complete => "complete",
+            Ending::NoUserStack => "no_user_stack",
+            Ending::NoMapping => "no_mapping",
+            Ending::NoRule => "no_rule",
+            Ending::UnsupportedRule => "unsupported_rule",
+            Ending::UnreadableMemory => "unreadable_memory",
+            Ending::TooDeep => "too_deep",
+            Ending::NoProgress => "no_progress",
+            Ending::NotTaken => "not_taken",
+        }
+    }
+
+    /// The ending of that number.
+    pub fn of_number(number: u8) -> Option<Ending> {
+        Self::ALL.get(usize::from(number)).copied()
+    }
+}
+
+/// What a blocked thread waited for.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LockWait {
+    /// Address of the futex word.
+    pub address: u64,
+    /// The futex operation without its flags (FUTEX_WAIT 0, FUTEX_WAIT_BITSET 9, FUTEX_LOCK_PI 6; include/uapi/linux/futex.h).
+    pub operation: u32,
+    /// The thread that the owner field of a glibc mutex at that address named when the wait began.
+    pub owner: Option<u32>,
+    /// Where that thread was then, if it was off its CPU.
+    pub owner_stack: Option<RawStack>,
+}
+
+/// Who ended a wait.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Waker {
+    /// What it was.
+    pub kind: WakerKind,
+    /// Where it was; only of threads of the same process.
+    pub stack: Option<RawStack>,
+}
+
+/// What ended a wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum WakerKind {
+    /// A thread of the same process.
+    Sibling(u32),
+    /// A thread of another process: for a socket, the client.
+    OtherProcess(u32),
+    /// An interrupt or a kernel thread: a timer, a disk, a network card.
+    Kernel,
+}
