@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The few fields of the kernel's own structures that are read. The loader finds each field's place in the running kernel's
+ * type information (CO-RE), so the order and the neighbours of a field do not matter here.
+ */
+#ifndef SCALEPROF_KERNEL_H
+#define SCALEPROF_KERNEL_H
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+/* arch/x86/include/asm/ptrace.h, arch/arm64/include/asm/ptrace.h; the suffix keeps it apart from the one of user space. */
+#if defined(__TARGET_ARCH_x86)
+struct pt_regs___kernel {
+	unsigned long bp;
+	unsigned long dx;
+	unsigned long si;
+	unsigned long di;
+	unsigned long orig_ax;
+	unsigned long ip;
+	unsigned long cs;
+	unsigned long sp;
+};
+#elif defined(__TARGET_ARCH_arm64)
+struct pt_regs___kernel {
+	__u64 regs[31];
+	__u64 sp;
+	__u64 pc;
+	__u64 orig_x0;
+	__s32 syscallno;
+};
+#endif
+
+/* include/linux/fs.h, fdtable.h: is a descriptor a socket? */
+struct inode {
+	unsigned short i_mode;
+};
+
+struct file {
+	struct inode *f_inode;
+};
+
+struct fdtable {
+	unsigned int max_fds;
+	struct file **fd;
+};
+
+struct files_struct {
+	struct fdtable *fdt;
+};
+
+/* include/linux/sched.h */
+struct task_struct {
+	unsigned int __state;
+	unsigned int flags;
+	int on_cpu;
+	unsigned int in_iowait : 1;
+	int pid;
+	int tgid;
+	char comm[16];
+	struct files_struct *files;
+};
+
+/* kernel/bpf/task_iter.c */
+struct bpf_iter_meta {
+	__u64 session_id;
+	__u64 seq_num;
+};
+
+struct bpf_iter__task {
+	struct bpf_iter_meta *meta;
+	struct task_struct *task;
+};
+
+#pragma clang attribute pop
+
+/* include/linux/sched.h */
+#define TASK_RUNNING 0
+#define PF_KTHREAD 0x00200000
+
+#endif

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * What the kernel's side and the program's side both know: the tables that they share and the records that travel from one
+ * to the other. src/watch/layout.rs mirrors it; a test compares the sizes.
+ */
+#ifndef SCALEPROF_LAYOUT_H
+#define SCALEPROF_LAYOUT_H
+
+/* The most frames that are kept of one stack: server stacks are 15 to 40 deep. */
+#define MAX_USER_FRAMES 128
+#define MAX_KERNEL_FRAMES 64
+
+/* Rows of the unwind tables are reached in chunks: an array map rounds its elements up to 8 bytes, a row has 4. */
+#define ROWS_OF_CHUNK 1024
+
+/* Mappings of one generation; the other half is filled while this one is in use. */
+#define MAX_MAPPINGS 2048
+
+#define STATES 8
+
+/* profile::ThreadState */
+enum thread_state {
+	STATE_CPU = 0,
+	STATE_SPIN = 1,
+	STATE_RUN_QUEUE = 2,
+	STATE_LOCK = 3,
+	STATE_IO = 4,
+	STATE_NET = 5,
+	STATE_SLEEP = 6,
+	STATE_OTHER = 7,
+};
+
+/* profile::Ending */
+enum ending {
+	END_COMPLETE = 0,
+	END_NO_USER_STACK = 1,
+	END_NO_MAPPING = 2,
+	END_NO_RULE = 3,
+	END_UNSUPPORTED_RULE = 4,
+	END_UNREADABLE_MEMORY = 5,
+	END_TOO_DEEP = 6,
+	END_NO_PROGRESS = 7,
+	END_NOT_TAKEN = 8,
+	ENDINGS = 9,
+};
+
+/* What a system call waits for; the program fills a table by call number, so that no number stands in here. */
+enum call_class {
+	CALL_OTHER = 0,
+	CALL_FUTEX = 1,
+	CALL_DISK = 2,
+	CALL_NET = 3,
+	CALL_SLEEP = 4,
+	/* A socket or a file: told by what the descriptor is. */
+	CALL_DESCRIPTOR = 5,
+	/* A socket, or nothing at all and only the time (poll, select). */
+	CALL_POLL = 6,
+	/* The same with the number of descriptors as the first argument (select). */
+	CALL_SELECT = 7,
+};
+#define MAX_CALLS 512
+
+/* binary::unwind::UnwindRow */
+struct unwind_row {
+	__u16 pc_low;
+	__u16 rule;
+};
+
+/* binary::unwind::UnwindRule */
+struct unwind_rule {
+	__u8 cfa;
+	__u8 fp;
+	__u8 ra;
+	__u8 reserved;
+	__s32 cfa_offset;
+	__s32 fp_offset;
+	__s32 ra_offset;
+};
+
+enum cfa_kind {
+	CFA_INVALID = 0,
+	CFA_OUTERMOST = 1,
+	CFA_STACK_POINTER = 2,
+	CFA_FRAME_POINTER = 3,
+	CFA_PLT = 4,
+	CFA_SIGNAL_FRAME = 5,
+	CFA_DEREFERENCED_STACK_POINTER = 6,
+	CFA_DEREFERENCED_FRAME_POINTER = 7,
+	CFA_UNSUPPORTED = 8,
+	CFA_REGISTER = 9,
+};
+
+enum saved_kind {
+	SAVED_SAME = 0,
+	SAVED_AT_CFA = 1,
+	SAVED_UNDEFINED = 2,
+	SAVED_IN_REGISTER = 3,
+	SAVED_AT_FRAME_POINTER = 4,
+	SAVED_UNSUPPORTED = 5,
+};
+
+/* Rows of one 64 KiB page of code. */
+struct page_rows {
+	__u32 first;
+	__u32 count;
+};
+
+/* One mapped file's tables. */
+struct code_object {
+	__u32 first_page; /* address >> 16 of its first page */
+	__u32 page_count;
+	__u32 pages;	  /* index of its first page_rows */
+	__u32 rules;	  /* index of its first rule */
+};
+
+/* One executable mapping of the process, sorted by start. */
+struct mapping {
+	__u64 start;
+	__u64 end;
+	__u64 bias; /* address in memory less address in the file */
+	__u32 object;
+	__u32 reserved;
+};
+
+/* What the program may change while the probe runs. */
+struct control {
+	__u32 generation; /* which half of the mappings counts */
+	__u32 mapping_count[2];
+	__u32 enabled; /* stacks are taken */
+	__u64 off_cpu_interval; /* one stack for so many nanoseconds off CPU, as expected */
+};
+
+/* One thread. Written by the CPU that switches it, or under `version` by the one that wakes it. */
+struct thread_slot {
+	__u32 thread; /* 0: free */
+	__u32 version; /* odd while it is written */
+	__u8 state;
+	__u8 sampled; /* the sleep under way was chosen */
+	__u8 ended;
+	__u8 from_start; /* asleep since before the probe was there */
+	__u32 probability; /* of the choice, as a part of 2^32 - 1 */
+	__u64 since; /* when it entered its state */
+	__u64 started;
+	__u64 ended_at;
+	__u64 nanoseconds[STATES];
+	__u64 switches; /* voluntary */
+	__u64 preemptions;
+	__u64 net_waits;
+	__u64 fault_waits;
+	__u64 off_average; /* of the time from leaving a CPU to having one again */
+	__u64 sleep; /* running number of the sleep under way */
+	__u64 sleep_began;
+	__u64 runnable_at;
+	__u32 waker;
+	__u32 waker_kind;
+	/* Registers of user space when it last left its CPU. */
+	__u64 pc;
+	__u64 sp;
+	__u64 fp;
+	char name[16];
+};
+
+enum record_kind {
+	RECORD_CPU = 1,	   /* a stack on CPU */
+	RECORD_SLEEP = 2,  /* a stack that leaves its CPU */
+	RECORD_WAKE = 3,   /* the end of such a sleep: no stack */
+	RECORD_OWNER = 4,  /* stack of the owner of the futex that `thread` waits for */
+	RECORD_WAKER = 5,  /* stack of the thread that wakes `thread` */
+};
+
+enum waker_kind {
+	WAKER_UNKNOWN = 0,
+	WAKER_SIBLING = 1,
+	WAKER_OTHER_PROCESS = 2,
+	WAKER_KERNEL = 3,
+};
+
+/* Followed by user_frames and then kernel_frames addresses, innermost first. */
+struct record {
+	__u8 kind;
+	__u8 state;
+	__u8 ending;
+	__u8 waker_kind;
+	__u32 thread;
+	__u32 cpu;
+	__u32 other; /* owner of the futex, or waker */
+	__u64 time;
+	__u64 sleep;	   /* which sleep of this thread */
+	__u64 runnable_at; /* RECORD_WAKE: when it could run; 0 where it always could */
+	__u64 futex;
+	__u32 futex_operation;
+	__u32 probability;
+	__u16 kernel_frames;
+	__u16 user_frames;
+	/* Bit i: user frame i + 1 was interrupted by a signal: it is no return address. Frame 0 never is one. */
+	__u32 interrupted;
+};
+
+/* Counts of what was done and what was lost, by CPU. */
+enum counted {
+	COUNT_CPU_STACKS = 0,
+	COUNT_SLEEP_STACKS = 1,
+	COUNT_OTHER_STACKS = 2,
+	COUNT_RING_FULL = 3,
+	COUNT_NO_SLOT = 4,
+	COUNT_NO_STORAGE = 5,
+	COUNT_SWITCHES = 6,
+	COUNT_WAKEUPS = 7,
+	COUNT_NO_SCRATCH = 8,
+	COUNT_FRAMES = 9,
+	COUNT_MAX = 16,
+};
+
+#endif

@@ -1,0 +1,33 @@
+//! Compiles the BPF programs and, for the tests and the walks from user space, the unwinder for this machine.
+
+use std::env;
+use std::path::PathBuf;
+
+fn main() {
+    let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
+    let architecture = env::var("CARGO_CFG_TARGET_ARCH").expect("cargo sets the target");
+    println!("cargo:rerun-if-changed=bpf");
+
+    // <asm/types.h> lies in a folder of the host's own; clang for BPF does not look there by itself.
+    let triplet = format!("{architecture}-linux-gnu");
+    let arguments = [
+        format!("-I/usr/include/{triplet}"),
+        "-Wall".to_owned(),
+        "-Werror".to_owned(),
+        // Instructions that Linux 5.1 and newer know, whatever clang there is.
+        "-mcpu=v3".to_owned(),
+    ];
+    libbpf_cargo::SkeletonBuilder::new()
+        .source("bpf/watch.bpf.c")
+        .clang_args(arguments)
+        .build_and_generate(out.join("watch.skel.rs"))
+        .unwrap_or_else(|error| {
+            panic!("the BPF programs do not compile: {error:#}\nThey need clang: apt-get install clang libelf-dev zlib1g-dev")
+        });
+
+    cc::Build::new()
+        .file("bpf/unwind_native.c")
+        .warnings_into_errors(true)
+        .flag("-Wall")
+        .compile("scaleprof_unwind");
+}

@@ -1,0 +1,300 @@
+//! Waits, from their two ends: a stack when a thread leaves its CPU, a time when it has one again.
+//!
+//! A wait that was chosen with probability p stands for 1/p like it. It is told in up to two parts: blocked until it could
+//! run, then waiting for a CPU. A wait that is still under way when the figures are read is told up to then and goes on in
+//! the next reading, so that every reading holds just its own time.
+
+use std::collections::HashMap;
+
+use scaleprof_profile::{LockWait, RawSample, RawStack, ThreadState, Waker, WakerKind};
+
+use super::layout::ThreadSlot;
+use super::records::{Record, What};
+
+/// A wait whose end was not seen yet.
+#[derive(Debug)]
+struct Wait {
+    sleep: u64,
+    /// What was told of it already ends here.
+    told_until: u64,
+    began: u64,
+    state: ThreadState,
+    probability: f64,
+    cpu: u32,
+    stack: RawStack,
+    lock: Option<LockWait>,
+    waker_stack: Option<RawStack>,
+}
+
+impl Wait {
+    fn part(&self, state: ThreadState, from: u64, until: u64, waker: Option<Waker>) -> Option<RawSample> {
+        let from = from.max(self.told_until);
+        (until > from).then(|| RawSample {
+            time_ns: self.began,
+            thread: 0,
+            cpu: self.cpu,
+            state,
+            weight_ns: (until - from) as f64 / self.probability,
+            stack: self.stack.clone(),
+            lock: self.lock.clone().filter(|_| state == ThreadState::Lock),
+            waker,
+        })
+    }
+
+    /// Both parts up to `until`; `runnable_at` is 0 while it is blocked.
+    fn tell(&self, runnable_at: u64, until: u64, waker: Option<Waker>) -> impl Iterator<Item = RawSample> {
+        let blocked_until = match runnable_at {
+            0 => until,
+            at => at.min(until),
+        };
+        let blocked = match self.state {
+            ThreadState::RunQueue => None,
+            state => self.part(state, self.began, blocked_until, waker),
+        };
+        let queued_from = match self.state {
+            ThreadState::RunQueue => self.began,
+            _ => blocked_until,
+        };
+        let queued = self.part(ThreadState::RunQueue, queued_from, until, None);
+        blocked.into_iter().chain(queued)
+    }
+}
+
+/// The waits under way of all threads.
+#[derive(Debug, Default)]
+pub(crate) struct Sleeps {
+    waits: HashMap<u32, Wait>,
+    /// Ends of waits whose beginning was lost.
+    pub(crate) unmatched: u64,
+}
+
+impl Sleeps {
+    /// A thread that slept before the probe was there: its wait counts from `since`, with certainty.
+    pub(crate) fn found_asleep(&mut self, slot: &ThreadSlot, state: ThreadState, stack: RawStack) {
+        self.waits.insert(
+            slot.thread,
+            Wait {
+                sleep: slot.sleep,
+                told_until: slot.since,
+                began: slot.since,
+                state,
+                probability: 1.0,
+                cpu: 0,
+                stack,
+                lock: None,
+                waker_stack: None,
+            },
+        );
+    }
+
+    /// Takes one record; records must come by rising time. Samples that are complete now go to `out`.
+    pub(crate) fn take(&mut self, record: Record, out: &mut Vec<RawSample>) {
+        let Record {
+            time,
+            thread,
+            cpu,
+            what,
+        } = record;
+        match what {
+            What::OnCpu(stack) => out.push(RawSample {
+                time_ns: time,
+                thread,
+                cpu,
+                state: ThreadState::Cpu,
+                weight_ns: 0.0,
+                stack,
+                lock: None,
+                waker: None,
+            }),
+            What::Sleeps {
+                sleep,
+                state,
+                probability,
+                stack,
+                futex,
+            } => {
+                let lock = futex.map(|(address, operation, owner)| LockWait {
+                    address,
+                    operation,
+                    owner,
+                    owner_stack: None,
+                });
+                self.waits.insert(
+                    thread,
+                    Wait {
+                        sleep,
+                        told_until: time,
+                        began: time,
+                        state,
+                        probability,
+                        cpu,
+                        stack,
+                        lock,
+                        waker_stack: None,
+                    },
+                );
+            }
+            What::Owner { sleep, stack } => {
+                if let Some(lock) = self.wait(thread, sleep).and_then(|wait| wait.lock.as_mut()) {
+                    lock.owner_stack = Some(stack);
+                }
+            }
+            What::Waker { sleep, stack } => {
+                if let Some(wait) = self.wait(thread, sleep) {
+                    wait.waker_stack = Some(stack);
+                }
+            }
+            What::Runs {
+                sleep,
+                runnable_at,
+                waker_kind,
+                waker,
+            } => {
+                if self.wait(thread, sleep).is_none() {
+                    self.unmatched += 1;
+                    return;
+                }
+                let Some(mut wait) = self.waits.remove(&thread) else { return };
+                let kind = match waker_kind {
+                    1 => Some(WakerKind::Sibling(waker)),
+                    2 => Some(WakerKind::OtherProcess(waker)),
+                    3 => Some(WakerKind::Kernel),
+                    _ => None,
+                };
+                let stack = wait.waker_stack.take();
+                let waker = kind.map(|kind| Waker { kind, stack });
+                out.extend(named(thread, wait.tell(runnable_at, time, waker)));
+            }
+        }
+    }
+
+    /// Tells every wait that is still under way up to `now`. `slot` gives what a thread does at this moment; a wait that it
+    /// does not know any more ended a moment ago, and its end is still to come.
+    pub(crate) fn tell_until(
+        &mut self,
+        now: u64,
+        slot: impl Fn(u32) -> Option<ThreadSlot>,
+        out: &mut Vec<RawSample>,
+    ) {
+        self.waits.retain(|thread, wait| {
+            let Some(slot) = slot(*thread) else {
+                // The thread has ended: nothing more will be heard of it.
+                return false;
+            };
+            if slot.sleep == wait.sleep && slot.state != ThreadState::Cpu as u8 {
+                out.extend(named(*thread, wait.tell(slot.runnable_at, now, None)));
+                wait.told_until = now.max(wait.told_until);
+            }
+            // A later wait without an end of this one: that record was lost.
+            slot.sleep <= wait.sleep || now.saturating_sub(wait.told_until) < 10_000_000_000
+        });
+    }
+
+    fn wait(&mut self, thread: u32, sleep: u64) -> Option<&mut Wait> {
+        self.waits.get_mut(&thread).filter(|wait| wait.sleep == sleep)
+    }
+}
+
+fn named(thread: u32, samples: impl Iterator<Item = RawSample>) -> impl Iterator<Item = RawSample> {
+    samples.map(move |sample| RawSample { thread, ..sample })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sleeps(time: u64, sleep: u64, state: ThreadState, probability: f64) -> Record {
+        let what = What::Sleeps {
+            sleep,
+            state,
+            probability,
+            stack: RawStack::default(),
+            futex: (state == ThreadState::Lock).then_some((64, 0, Some(9))),
+        };
+        record(time, what)
+    }
+
+    fn runs(time: u64, sleep: u64, runnable_at: u64) -> Record {
+        let what = What::Runs {
+            sleep,
+            runnable_at,
+            waker_kind: 1,
+            waker: 9,
+        };
+        record(time, what)
+    }
+
+    fn record(time: u64, what: What) -> Record {
+        Record {
+            time,
+            thread: 5,
+            cpu: 1,
+            what,
+        }
+    }
+
+    fn told(samples: &[RawSample]) -> Vec<(ThreadState, f64)> {
+        samples.iter().map(|sample| (sample.state, sample.weight_ns)).collect()
+    }
+
+    #[test]
+    fn a_wait_is_told_as_blocked_and_then_queued_for_a_cpu() {
+        let (mut all, mut out) = (Sleeps::default(), Vec::new());
+        all.take(sleeps(100, 1, ThreadState::Lock, 0.5), &mut out);
+        all.take(runs(200, 1, 180), &mut out);
+        assert_eq!(
+            told(&out),
+            [(ThreadState::Lock, 160.0), (ThreadState::RunQueue, 40.0)]
+        );
+        assert_eq!(out[0].waker.as_ref().map(|waker| waker.kind), Some(WakerKind::Sibling(9)));
+        assert_eq!(out[0].lock.as_ref().map(|lock| lock.owner), Some(Some(9)));
+        assert_eq!((out[1].thread, out[1].lock.is_none()), (5, true));
+    }
+
+    #[test]
+    fn a_thread_that_was_preempted_only_queues() {
+        let (mut all, mut out) = (Sleeps::default(), Vec::new());
+        all.take(sleeps(100, 1, ThreadState::RunQueue, 1.0), &mut out);
+        all.take(runs(150, 1, 100), &mut out);
+        assert_eq!(told(&out), [(ThreadState::RunQueue, 50.0)]);
+    }
+
+    #[test]
+    fn a_wait_under_way_is_shared_between_two_readings() {
+        let (mut all, mut out) = (Sleeps::default(), Vec::new());
+        all.take(sleeps(100, 3, ThreadState::Net, 1.0), &mut out);
+        let slot = ThreadSlot {
+            thread: 5,
+            sleep: 3,
+            state: ThreadState::Net as u8,
+            ..ThreadSlot::default()
+        };
+        all.tell_until(140, |_| Some(slot), &mut out);
+        all.take(runs(200, 3, 190), &mut out);
+        assert_eq!(
+            told(&out),
+            [
+                (ThreadState::Net, 40.0),
+                (ThreadState::Net, 50.0),
+                (ThreadState::RunQueue, 10.0)
+            ]
+        );
+    }
+
+    #[test]
+    fn an_end_without_a_beginning_is_counted_and_tells_nothing() {
+        let (mut all, mut out) = (Sleeps::default(), Vec::new());
+        all.take(runs(200, 3, 190), &mut out);
+        all.take(sleeps(300, 4, ThreadState::Io, 1.0), &mut out);
+        all.take(runs(400, 5, 390), &mut out);
+        assert_eq!((out.len(), all.unmatched), (0, 2));
+    }
+
+    #[test]
+    fn threads_that_ended_are_forgotten() {
+        let (mut all, mut out) = (Sleeps::default(), Vec::new());
+        all.take(sleeps(100, 3, ThreadState::Net, 1.0), &mut out);
+        all.tell_until(140, |_| None, &mut out);
+        assert!(all.waits.is_empty() && out.is_empty());
+    }
+}

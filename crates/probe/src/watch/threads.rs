@@ -1,0 +1,168 @@
+//! Exact time by thread and state, from the slots that the BPF programs keep.
+
+use std::collections::HashMap;
+
+use super::layout::ThreadSlot;
+use super::shared::Shared;
+
+/// What one thread did since the reading before.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ThreadTimes {
+    /// Its number.
+    pub thread: u32,
+    /// Its name, as the operating system has it.
+    pub name: String,
+    /// How long it lived in this time, nanoseconds.
+    pub lifetime_ns: u64,
+    /// Nanoseconds in each [`ThreadState`](scaleprof_profile::ThreadState), by its number. `spin` is part of `cpu` here.
+    pub nanoseconds: [u64; 8],
+    /// Times that it left its CPU by itself.
+    pub switches: u64,
+    /// Times that its CPU was taken from it.
+    pub preemptions: u64,
+    /// Waits for a socket.
+    pub net_waits: u64,
+    /// Waits outside of any system call: page faults.
+    pub fault_waits: u64,
+    /// Whether it has ended.
+    pub ended: bool,
+}
+
+/// The slots as they were when they were last read.
+#[derive(Debug, Default)]
+pub(crate) struct Threads {
+    last: HashMap<usize, ThreadSlot>,
+    names: HashMap<(usize, u64), String>,
+    read_at: u64,
+}
+
+impl Threads {
+    pub(crate) fn begin(read_at: u64) -> Self {
+        Self {
+            read_at,
+            ..Self::default()
+        }
+    }
+
+    /// Reads all slots. Gives what every thread did since the last time, and the slots whose threads have ended, which are
+    /// free for others once they were emptied.
+    pub(crate) fn read(
+        &mut self,
+        slots: &Shared<ThreadSlot>,
+        now: u64,
+        name_of: impl Fn(u32) -> Option<String>,
+    ) -> (Vec<ThreadTimes>, Vec<usize>) {
+        let (mut times, mut ended) = (Vec::new(), Vec::new());
+        for index in 0..slots.len() {
+            let Some(slot) = consistent(slots, index).filter(|slot| slot.thread != 0) else {
+                continue;
+            };
+            let before = self
+                .last
+                .get(&index)
+                .filter(|last| (last.thread, last.started) == (slot.thread, slot.started));
+            let key = (index, slot.started);
+            if slot.ended != 0 {
+                self.names.remove(&key);
+                ended.push(index);
+            } else if let std::collections::hash_map::Entry::Vacant(place) = self.names.entry(key)
+                && let Some(name) = name_of(slot.thread)
+            {
+                place.insert(name);
+            }
+            let name = self.names.get(&key).cloned().unwrap_or_else(|| slot_name(&slot));
+            times.push(difference(before, &slot, name, self.read_at, now));
+            self.last.insert(index, at(&slot, now));
+        }
+        for index in &ended {
+            self.last.remove(index);
+        }
+        self.read_at = now;
+        (times, ended)
+    }
+}
+
+/// A copy of a slot that nobody wrote meanwhile; after many tries the last one, which is off by one interval at most.
+pub(crate) fn consistent(slots: &Shared<ThreadSlot>, index: usize) -> Option<ThreadSlot> {
+    let mut slot = slots.get(index)?;
+    for _ in 0..100 {
+        let again = slots.get(index)?;
+        if slot.version % 2 == 0 && slot.version == again.version {
+            return Some(slot);
+        }
+        slot = again;
+    }
+    Some(slot)
+}
+
+/// The slot as if its thread had changed its state at `now`: the interval under way is in the sums.
+fn at(slot: &ThreadSlot, now: u64) -> ThreadSlot {
+    let mut slot = *slot;
+    if slot.ended == 0 {
+        let state = usize::from(slot.state) % slot.nanoseconds.len();
+        slot.nanoseconds[state] += now.saturating_sub(slot.since);
+        slot.since = now.max(slot.since);
+    }
+    slot
+}
+
+fn difference(before: Option<&ThreadSlot>, slot: &ThreadSlot, name: String, from: u64, now: u64) -> ThreadTimes {
+    let after = at(slot, now);
+    let nothing = ThreadSlot::default();
+    let old = before.unwrap_or(&nothing);
+    let mut nanoseconds = after.nanoseconds;
+    for (sum, before) in nanoseconds.iter_mut().zip(old.nanoseconds) {
+        *sum = sum.saturating_sub(before);
+    }
+    let end = if slot.ended != 0 { slot.ended_at } else { now };
+    ThreadTimes {
+        thread: slot.thread,
+        name,
+        lifetime_ns: end.saturating_sub(slot.started.max(from)),
+        nanoseconds,
+        switches: after.switches.saturating_sub(old.switches),
+        preemptions: after.preemptions.saturating_sub(old.preemptions),
+        net_waits: after.net_waits.saturating_sub(old.net_waits),
+        fault_waits: after.fault_waits.saturating_sub(old.fault_waits),
+        ended: slot.ended != 0,
+    }
+}
+
+fn slot_name(slot: &ThreadSlot) -> String {
+    let end = slot.name.iter().position(|byte| *byte == 0).unwrap_or(slot.name.len());
+    String::from_utf8_lossy(&slot.name[..end]).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use scaleprof_profile::ThreadState;
+
+    fn slot(state: ThreadState, since: u64, nanoseconds: [u64; 8]) -> ThreadSlot {
+        ThreadSlot {
+            thread: 7,
+            state: state as u8,
+            since,
+            started: 100,
+            nanoseconds,
+            ..ThreadSlot::default()
+        }
+    }
+
+    #[test]
+    fn the_interval_under_way_counts_up_to_the_reading() {
+        let before = at(&slot(ThreadState::Net, 150, [50, 0, 0, 0, 0, 0, 0, 0]), 200);
+        let now = slot(ThreadState::Cpu, 260, [50, 0, 10, 0, 0, 100, 0, 0]);
+        let times = difference(Some(&before), &now, String::new(), 200, 300);
+        assert_eq!(times.nanoseconds, [40, 0, 10, 0, 0, 50, 0, 0]);
+        assert_eq!(times.nanoseconds.iter().sum::<u64>(), times.lifetime_ns);
+    }
+
+    #[test]
+    fn a_thread_that_ended_lived_until_then() {
+        let mut now = slot(ThreadState::Cpu, 250, [150, 0, 0, 0, 0, 0, 0, 0]);
+        (now.ended, now.ended_at) = (1, 250);
+        let times = difference(None, &now, String::new(), 50, 300);
+        assert_eq!((times.lifetime_ns, times.nanoseconds[0], times.ended), (150, 150, true));
+    }
+}
