@@ -1,1 +1,8 @@
 //! What a machine-code file says: unwind rules, symbols, functions, variables.
+//!
+//! Everything here speaks of one ELF file in the file's own virtual addresses (`svma`, "stated virtual memory
+//! address"): what `nm`, `readelf` and `objdump` print. [`loads`] tells by how much a running process has moved them.
+
+mod call_frames;
+pub mod loads;
+pub mod unwind;

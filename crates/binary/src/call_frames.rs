@@ -1,0 +1,233 @@
+//! The call frame information of a file: `.eh_frame`, or `.debug_frame` where there is none.
+//!
+//! A frame description entry (FDE) covers the code of one function, or of a part of one that the compiler moved away
+//! (`.cold`). Unwinding and naming both stand on them: their ranges are the only bounds that survive `strip`.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::ops::Range;
+
+use gimli::{BaseAddresses, EndianSlice, LittleEndian, UnwindContext, UnwindSection};
+use object::read::elf::{FileHeader as _, ProgramHeader as _};
+use object::{Endianness, Object as _, ObjectSection as _, elf};
+
+use crate::loads::{self, Segment};
+use crate::unwind::{Architecture, UnwindError};
+
+pub(crate) type Bytes<'data> = EndianSlice<'data, LittleEndian>;
+pub(crate) type Fde<'data> = gimli::FrameDescriptionEntry<Bytes<'data>>;
+pub(crate) type Rows<'data, 'context> = gimli::UnwindTable<'data, 'context, Bytes<'data>>;
+
+/// A section of call frame information, ready to be read.
+pub(crate) struct CallFrames<'data> {
+    data: Cow<'data, [u8]>,
+    kind: Kind,
+    bases: BaseAddresses,
+    pub(crate) architecture: Architecture,
+    /// The loaded segments, no longer than the file is.
+    pub(crate) segments: Vec<Segment>,
+}
+
+#[derive(Clone, Copy)]
+enum Kind {
+    Eh,
+    Debug,
+}
+
+/// The entries of a section.
+pub(crate) struct Entries<'data> {
+    /// Those that cover code of the file, by start and then by their order in the section.
+    pub(crate) fdes: Vec<Fde<'data>>,
+    /// How many could not be read.
+    pub(crate) damaged: u32,
+}
+
+impl<'data> CallFrames<'data> {
+    /// Finds the section of an ELF file.
+    pub(crate) fn from_elf(bytes: &'data [u8]) -> Result<Self, UnwindError> {
+        let file = object::File::parse(bytes).map_err(UnwindError::NotElf)?;
+        let architecture = match (file.architecture(), file.is_little_endian(), file.is_64()) {
+            (object::Architecture::X86_64, true, true) => Architecture::X86_64,
+            (object::Architecture::Aarch64, true, true) => Architecture::Aarch64,
+            (other, ..) => return Err(UnwindError::Architecture(format!("{other:?}"))),
+        };
+        let mut segments = loads::segments(bytes);
+        for segment in &mut segments {
+            segment.file_size = loads::segment_bytes(bytes, segment).len() as u64;
+        }
+        let address = |name| file.section_by_name(name).map(|section| section.address());
+        let mut bases = BaseAddresses::default();
+        if let Some(text) = address(".text") {
+            bases = bases.set_text(text);
+        }
+        if let Some(got) = address(".got") {
+            bases = bases.set_got(got);
+        }
+        let section = |name| {
+            let section = file.section_by_name(name)?;
+            let data = section.uncompressed_data().ok()?;
+            (!data.is_empty()).then(|| (section.address(), data))
+        };
+        let found = if let Some(found) = section(".eh_frame").or_else(|| by_program_header(bytes, &segments)) {
+            Some((Kind::Eh, found))
+        } else {
+            section(".debug_frame").map(|found| (Kind::Debug, found))
+        };
+        let (kind, (start, data)) = found.ok_or(UnwindError::NoCallFrames)?;
+        Ok(CallFrames {
+            data,
+            kind,
+            bases: bases.set_eh_frame(start),
+            architecture,
+            segments,
+        })
+    }
+
+    /// The section as its kind of it is read.
+    pub(crate) fn section(&self) -> Section<'_> {
+        let reader = match self.kind {
+            Kind::Eh => {
+                let mut section = gimli::EhFrame::new(&self.data, LittleEndian);
+                section.set_vendor(self.vendor());
+                Reader::Eh(section)
+            }
+            Kind::Debug => {
+                let mut section = gimli::DebugFrame::new(&self.data, LittleEndian);
+                section.set_address_size(8);
+                section.set_vendor(self.vendor());
+                Reader::Debug(section)
+            }
+        };
+        let bases = &self.bases;
+        Section { reader, bases }
+    }
+
+    /// Opcode 0x2d means two things: `DW_CFA_GNU_window_save` and, on aarch64, `DW_CFA_AARCH64_negate_ra_state`.
+    fn vendor(&self) -> gimli::Vendor {
+        match self.architecture {
+            Architecture::Aarch64 => gimli::Vendor::AArch64,
+            Architecture::X86_64 => gimli::Vendor::Default,
+        }
+    }
+
+    /// Reads all entries that start in executable segments, by start and then by their order in the section.
+    ///
+    /// Others stand for functions that the linker threw away: their addresses are left near 0 in `.debug_frame`.
+    pub(crate) fn entries(&self) -> Entries<'_> {
+        let section = self.section();
+        let mut entries = match &section.reader {
+            Reader::Eh(reader) => read_entries(reader, &self.bases),
+            Reader::Debug(reader) => read_entries(reader, &self.bases),
+        };
+        entries.fdes.retain(|fde| self.code_range(fde).is_some());
+        entries.fdes.sort_by_key(gimli::FrameDescriptionEntry::initial_address);
+        entries
+    }
+
+    /// The code that an entry covers, cut at the end of the segment that holds its start.
+    pub(crate) fn code_range(&self, fde: &Fde<'_>) -> Option<Range<u64>> {
+        let start = fde.initial_address();
+        let segment = self
+            .segments
+            .iter()
+            .find(|segment| segment.executable && segment.svma <= start && start < file_end(segment))?;
+        let end = start.saturating_add(fde.len()).min(file_end(segment));
+        (start < end).then_some(start..end)
+    }
+}
+
+fn file_end(segment: &Segment) -> u64 {
+    segment.svma.saturating_add(segment.file_size)
+}
+
+/// What reads a section's rows.
+pub(crate) struct Section<'data> {
+    reader: Reader<'data>,
+    bases: &'data BaseAddresses,
+}
+
+enum Reader<'data> {
+    Eh(gimli::EhFrame<Bytes<'data>>),
+    Debug(gimli::DebugFrame<Bytes<'data>>),
+}
+
+impl<'data> Section<'data> {
+    /// Starts evaluating the rows of an entry.
+    pub(crate) fn rows<'context>(
+        &'data self,
+        fde: &Fde<'data>,
+        context: &'context mut UnwindContext<usize>,
+    ) -> gimli::Result<Rows<'data, 'context>> {
+        match &self.reader {
+            Reader::Eh(reader) => fde.rows(reader, self.bases, context),
+            Reader::Debug(reader) => fde.rows(reader, self.bases, context),
+        }
+    }
+
+    /// The operations of an expression in a rule.
+    pub(crate) fn expression(&self, expression: &gimli::UnwindExpression<usize>) -> Option<&'data [u8]> {
+        let expression = match &self.reader {
+            Reader::Eh(reader) => expression.get(reader),
+            Reader::Debug(reader) => expression.get(reader),
+        };
+        Some(expression.ok()?.0.slice())
+    }
+}
+
+fn read_entries<'data, S>(section: &S, bases: &BaseAddresses) -> Entries<'data>
+where
+    S: UnwindSection<Bytes<'data>>,
+    S::Offset: std::hash::Hash,
+{
+    let mut common = HashMap::new();
+    let mut fdes = Vec::new();
+    let mut damaged = 0;
+    let mut entries = section.entries(bases);
+    loop {
+        match entries.next() {
+            Ok(Some(gimli::CieOrFde::Fde(partial))) => {
+                let fde = partial.parse(|section, bases, offset| match common.get(&offset) {
+                    Some(cie) => Clone::clone(cie),
+                    None => {
+                        let cie = section.cie_from_offset(bases, offset);
+                        common.insert(offset, Clone::clone(&cie));
+                        cie
+                    }
+                });
+                match fde {
+                    Ok(fde) => fdes.push(fde),
+                    Err(_) => damaged += 1,
+                }
+            }
+            Ok(Some(gimli::CieOrFde::Cie(_))) => {}
+            Ok(None) => break,
+            // Where one entry's length is broken nothing behind it can be found.
+            Err(_) => {
+                damaged += 1;
+                break;
+            }
+        }
+    }
+    Entries { fdes, damaged }
+}
+
+/// Finds `.eh_frame` as the C++ runtime does, through `PT_GNU_EH_FRAME`, in files without section headers. Its end is
+/// not stated there: it goes on to the segment's end, and a terminator (an entry of length 0) ends the reading.
+fn by_program_header<'data>(bytes: &'data [u8], segments: &[Segment]) -> Option<(u64, Cow<'data, [u8]>)> {
+    let header = elf::FileHeader64::<Endianness>::parse(bytes).ok()?;
+    let endian = header.endian().ok()?;
+    let index = header
+        .program_headers(endian, bytes)
+        .ok()?
+        .iter()
+        .find(|header| header.p_type(endian) == elf::PT_GNU_EH_FRAME)?;
+    let start = index.p_vaddr(endian);
+    let data = index.data(endian, bytes).ok()?;
+    let bases = BaseAddresses::default().set_eh_frame_hdr(start);
+    let parsed = gimli::EhFrameHdr::new(data, LittleEndian).parse(&bases, 8).ok()?;
+    let address = parsed.eh_frame_ptr().direct().ok()?;
+    let segment = segments.iter().find(|segment| segment.contains(address))?;
+    let skipped = usize::try_from(address - segment.svma).ok()?;
+    let data = loads::segment_bytes(bytes, segment).get(skipped..)?;
+    (!data.is_empty()).then_some((address, Cow::Borrowed(data)))
+}
