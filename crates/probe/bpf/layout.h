@@ -147,12 +147,14 @@ struct thread_slot {
 	__u64 preemptions;
 	__u64 net_waits;
 	__u64 fault_waits;
-	__u64 off_average; /* of the time from leaving a CPU to having one again */
+	__u64 off_average[STATES]; /* of the time from leaving a CPU in this state to having one again */
 	__u64 sleep; /* running number of the sleep under way */
 	__u64 sleep_began;
 	__u64 runnable_at;
 	__u32 waker;
-	__u32 waker_kind;
+	__u8 waker_kind;
+	__u8 left_as; /* the state in which it left its CPU */
+	__u16 reserved;
 	/* Registers of user space when it last left its CPU. */
 	__u64 pc;
 	__u64 sp;

@@ -7,7 +7,7 @@
  *
  * Stacks are samples. On a CPU a timer takes them. Off the CPU a thread that leaves it throws a coin: with probability
  *
- *     p = min(1, average length of this thread's recent waits / off_cpu_interval)
+ *     p = min(1, average length of this thread's recent waits in the same state / off_cpu_interval)
  *
  * its stack is taken, and the wait counts length / p. p is fixed before the length is known, so sums are unbiased whatever
  * the waits are like (Horvitz and Thompson 1952), threads that alternate long and short waits included; and because long
@@ -28,7 +28,6 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 /* Set before loading. */
 const volatile __u32 watched = 0;	   /* the process, as the initial PID namespace numbers it */
-const volatile __u32 own_process = 0;	   /* ours: what we wake and read is not the server's doing */
 const volatile bool has_previous_state = 0; /* sched_switch tells the state that the thread left with (Linux 5.18) */
 const volatile bool has_loop = 0;	   /* bpf_loop (Linux 5.17) */
 const volatile __u8 call_class[MAX_CALLS] = {};
@@ -234,20 +233,23 @@ struct walk_loop {
 static long walk_one(__u32 index, struct walk_loop *loop)
 {
 	struct walk *walk = &loop->walk;
-	__u32 depth = walk->depth;
 
-	if (depth >= MAX_USER_FRAMES) {
+	/* Counted by the loop: a counter of our own has a known value in each turn, and the verifier would follow them all. */
+	if (index >= MAX_USER_FRAMES) {
 		finish(walk, END_TOO_DEEP);
 		return 1;
 	}
-	loop->frames[depth & (MAX_USER_FRAMES - 1)] = walk->pc;
-	walk->depth = depth + 1;
+	loop->frames[index & (MAX_USER_FRAMES - 1)] = walk->pc;
+	walk->depth = index + 1;
 	step_outwards(walk);
-	return walk->done;
+	return walk->done ? 1 : 0;
 }
 
-/* Fills the user part of a record. Memory is that of the thread that runs: any thread of the same process will do. */
-static __noinline int take_user_stack(struct scratch *scratch, const struct registers *registers)
+/*
+ * Fills the user part of a record. Memory is that of the thread that runs: any thread of the same process will do.
+ * Global, so that the verifier looks at it once and not from every caller.
+ */
+__noinline int take_user_stack(struct scratch *scratch, const struct registers *registers)
 {
 	struct control *settings = control();
 	struct walk_loop loop = {};
@@ -405,13 +407,14 @@ static __always_inline struct thread_slot *new_slot(struct task_struct *task, __
 	slot->since = now;
 	slot->started = now;
 	slot->ended_at = 0;
-	for (int i = 0; i < STATES; i++)
+	for (int i = 0; i < STATES; i++) {
 		slot->nanoseconds[i] = 0;
+		slot->off_average[i] = settings->off_cpu_interval;
+	}
 	slot->switches = 0;
 	slot->preemptions = 0;
 	slot->net_waits = 0;
 	slot->fault_waits = 0;
-	slot->off_average = settings->off_cpu_interval;
 	slot->sleep = 0;
 	slot->sleep_began = now;
 	slot->runnable_at = now;
@@ -489,7 +492,7 @@ static __always_inline __u8 blocked_state(struct thread_slot *slot, struct task_
 /* Throws the coin. Waits for the client are all alike: an eighth of the stacks will do for them. */
 static __always_inline bool choose(struct thread_slot *slot, const struct control *settings)
 {
-	__u64 expected = slot->off_average, interval = settings->off_cpu_interval;
+	__u64 expected = slot->off_average[slot->state & (STATES - 1)], interval = settings->off_cpu_interval;
 	__u64 probability, least = 0xffffffffULL >> 9;
 
 	if (slot->state == STATE_NET)
@@ -584,6 +587,7 @@ static __always_inline void leave_cpu(void *context, struct task_struct *task, b
 		slot->runnable_at = 0;
 	}
 	state = slot->state;
+	slot->left_as = state;
 	sleep = ++slot->sleep;
 	slot->sleep_began = now;
 	slot->waker_kind = WAKER_UNKNOWN;
@@ -635,8 +639,11 @@ static __always_inline void enter_cpu(struct task_struct *task, __u64 now)
 	__sync_fetch_and_add(&slot->version, 1);
 	account(slot, now);
 	slot->state = STATE_CPU;
-	if (now > slot->sleep_began)
-		slot->off_average += (now - slot->sleep_began) / 8 - slot->off_average / 8;
+	if (now > slot->sleep_began) {
+		__u64 *average = &slot->off_average[slot->left_as & (STATES - 1)];
+
+		*average += (now - slot->sleep_began) / 8 - *average / 8;
+	}
 	__sync_fetch_and_add(&slot->version, 1);
 	if (!slot->sampled)
 		return;

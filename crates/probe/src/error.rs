@@ -47,4 +47,12 @@ pub enum ProbeError {
         "taskstats (netlink) does not answer: {0}; it needs root and a kernel with CONFIG_TASKSTATS: sudo scaleprof"
     )]
     Taskstats(String),
+    /// The kernel did not take the BPF programs.
+    #[error("{doing} failed: {why}; it needs root (or CAP_BPF, CAP_PERFMON, CAP_SYS_PTRACE) and Linux 5.15: scaleprof check")]
+    Bpf {
+        /// What was tried.
+        doing: &'static str,
+        /// What libbpf and the kernel said.
+        why: String,
+    },
 }

@@ -30,6 +30,7 @@ mod sampler;
 mod switch_watch;
 mod taskstats;
 mod thread_walk;
+mod watch;
 
 pub use cgroup::ServerCgroup;
 pub use check::check;
@@ -43,3 +44,7 @@ pub use perf_event::Event;
 pub use process::process_cpu_clock;
 pub use sample::{Sample, delta, missing};
 pub use sampler::{Sampler, SamplerCost, SamplerOptions};
+pub use watch::{
+    CodeFile, CodeMap, CodePlace, CodeTables, ProcessCode, StartRegisters, ThreadTimes, TimerEvent, Watch, WatchCounts,
+    WatchOptions, WatchReading,
+};

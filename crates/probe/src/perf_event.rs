@@ -91,6 +91,7 @@ const _: () = assert!(size_of::<Attributes>() == 64);
 
 const FLAG_DISABLED: u64 = 1;
 const FLAG_PINNED: u64 = 1 << 2;
+const FLAG_FREQUENCY: u64 = 1 << 10;
 /// TOTAL_TIME_ENABLED, TOTAL_TIME_RUNNING, GROUP.
 const READ_FORMAT: u64 = 1 | 2 | 8;
 const OPEN_CGROUP: libc::c_ulong = 1 << 2;
@@ -204,12 +205,27 @@ fn open(event: Event, target: Target<'_>, leader: Option<&OwnedFd>, pinned: bool
         Target::Cpu(cpu) => (-1, cpu as libc::c_int, OPEN_CLOSE_ON_EXEC),
         Target::CgroupOnCpu(cgroup, cpu) => (cgroup.as_raw_fd(), cpu as libc::c_int, OPEN_CLOSE_ON_EXEC | OPEN_CGROUP),
     };
-    let group = leader.map_or(-1, AsRawFd::as_raw_fd);
+    open_raw(
+        &attributes,
+        pid,
+        cpu,
+        leader.map_or(-1, AsRawFd::as_raw_fd),
+        mode,
+    )
+}
+
+fn open_raw(
+    attributes: &Attributes,
+    pid: libc::pid_t,
+    cpu: libc::c_int,
+    group: libc::c_int,
+    mode: libc::c_ulong,
+) -> io::Result<OwnedFd> {
     // SAFETY: `attributes` is valid for the call and says its own size.
     let fd = unsafe {
         libc::syscall(
             libc::SYS_perf_event_open,
-            std::ptr::from_ref(&attributes),
+            std::ptr::from_ref(attributes),
             pid,
             cpu,
             group,
@@ -221,6 +237,26 @@ fn open(event: Event, target: Target<'_>, leader: Option<&OwnedFd>, pinned: bool
     }
     // SAFETY: the kernel just gave us this descriptor.
     Ok(unsafe { OwnedFd::from_raw_fd(fd as libc::c_int) })
+}
+
+/// A timer for samples on one CPU, whatever runs there: `per_second` times a second of `event` (CPU cycles are counted only
+/// while it is busy; the CPU clock always runs). It sends nothing by itself: a BPF program is attached to it.
+pub(crate) fn open_timer(event: Event, cpu: u32, per_second: u32) -> io::Result<OwnedFd> {
+    let (kind, config) = event.code();
+    // The kernel steers the period of an event that comes unevenly; the clock has one period for ever.
+    let (sample_period, flags) = match event {
+        Event::CpuClock => (1_000_000_000 / u64::from(per_second.max(1)), 0),
+        _ => (u64::from(per_second), FLAG_FREQUENCY),
+    };
+    let attributes = Attributes {
+        kind,
+        size: size_of::<Attributes>() as u32,
+        config,
+        sample_period,
+        flags,
+        ..Attributes::default()
+    };
+    open_raw(&attributes, -1, cpu as libc::c_int, -1, OPEN_CLOSE_ON_EXEC)
 }
 
 /// The setting that decides who may count, as text.

@@ -46,7 +46,6 @@ pub(crate) fn call_classes() -> [u8; MAX_CALLS] {
             libc::SYS_preadv2,
             libc::SYS_pwritev2,
             libc::SYS_io_getevents,
-            libc::SYS_io_pgetevents,
             libc::SYS_io_submit,
             libc::SYS_io_uring_enter,
             libc::SYS_fallocate,

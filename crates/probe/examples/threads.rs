@@ -1,0 +1,50 @@
+//! Watches a process for some seconds and prints where its threads' time went: `threads PID [SECONDS]`.
+
+use std::time::Duration;
+
+use scaleprof_probe::{Watch, WatchOptions};
+use scaleprof_profile::ThreadState;
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let mut arguments = std::env::args().skip(1);
+    let pid = arguments.next().ok_or("threads PID [SECONDS]")?.parse()?;
+    let seconds = arguments.next().map_or(Ok(5), |text| text.parse())?;
+    let options = WatchOptions {
+        without_loops: std::env::var_os("WITHOUT_LOOPS").is_some(),
+        ..WatchOptions::default()
+    };
+    let began = std::time::Instant::now();
+    let mut watch = Watch::start(pid, options)?;
+    println!("started in {:?}, timer {:?}", began.elapsed(), watch.timer());
+    for _ in 0..seconds {
+        std::thread::sleep(Duration::from_secs(1));
+        let reading = watch.read()?;
+        let mut exact = [0.0; 8];
+        let (mut lifetime, mut sampled) = (0.0, [0.0; 8]);
+        for thread in &reading.threads {
+            lifetime += thread.lifetime_ns as f64 / 1e9;
+            for (sum, ns) in exact.iter_mut().zip(thread.nanoseconds) {
+                *sum += ns as f64 / 1e9;
+            }
+        }
+        for sample in &reading.samples {
+            sampled[sample.state as usize] += sample.weight_ns / 1e9;
+        }
+        println!(
+            "{} threads, {lifetime:.3} thread-seconds, states {:.3}, {} samples",
+            reading.threads.len(),
+            exact.iter().sum::<f64>(),
+            reading.samples.len()
+        );
+        for state in ThreadState::ALL {
+            println!(
+                "  {:6} exact {:8.3} sampled {:8.3}",
+                state.name(),
+                exact[state as usize],
+                sampled[state as usize]
+            );
+        }
+        println!("  {:?} complete {:?}", reading.counts, reading.counts.complete_share());
+    }
+    Ok(())
+}

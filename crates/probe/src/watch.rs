@@ -1,0 +1,25 @@
+//! Watching a server's threads from the kernel: exact states, whole stacks.
+//!
+//! The BPF programs in `bpf/` do the watching; the files here load them, keep their tables and read what they found.
+
+mod calls;
+mod code;
+mod features;
+mod layout;
+mod maps;
+mod native;
+mod programs;
+mod records;
+mod shared;
+mod skeleton;
+mod sleeps;
+mod tables;
+mod threads;
+mod watcher;
+
+pub use code::{CodeFile, CodePlace, ProcessCode};
+pub use native::StartRegisters;
+pub use programs::TimerEvent;
+pub use tables::CodeTables;
+pub use threads::ThreadTimes;
+pub use watcher::{CodeMap, Watch, WatchCounts, WatchOptions, WatchReading};

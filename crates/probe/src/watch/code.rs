@@ -1,0 +1,205 @@
+//! The code of the watched process: which files it has mapped where, and their unwind rules.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt as _;
+use std::path::{Path, PathBuf};
+
+use scaleprof_binary::loads::{self, Segment};
+use scaleprof_binary::unwind::UnwindTable;
+use scaleprof_profile::RawStack;
+
+use super::layout::Mapping;
+use super::maps::{CodeMapping, Mapped, parse_maps};
+use super::native::{self, StartRegisters};
+use super::tables::CodeTables;
+
+/// A file that the process runs code from.
+#[derive(Debug, Clone)]
+pub struct CodeFile {
+    /// What it is called in `/proc/PID/maps`; `[vdso]` for the kernel's own.
+    pub name: PathBuf,
+    /// A path under which this program can open it, while the process lives.
+    pub open_as: PathBuf,
+    /// Its bytes where it is no file (the vDSO).
+    pub bytes: Option<Vec<u8>>,
+    /// Why its stacks cannot be walked, where that is so.
+    pub problem: Option<String>,
+    segments: Vec<Segment>,
+    object: Option<u32>,
+}
+
+/// Where a file lies in memory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CodePlace {
+    /// First address.
+    pub start: u64,
+    /// One past the last.
+    pub end: u64,
+    /// Address in memory less address in the file.
+    pub bias: u64,
+    /// Position in [`ProcessCode::files`].
+    pub file: usize,
+}
+
+/// All code of one process. Files that were unmapped stay known: samples of before still name them.
+#[derive(Debug)]
+pub struct ProcessCode {
+    pid: u32,
+    files: Vec<CodeFile>,
+    known: BTreeMap<Mapped, usize>,
+    places: Vec<CodePlace>,
+    tables: CodeTables,
+}
+
+impl ProcessCode {
+    /// Reads the mappings of a process and the unwind rules of all its files.
+    ///
+    /// # Errors
+    /// Where `/proc/PID/maps` cannot be read: it belongs to another user, or the server was started by root with `--user`
+    /// and may not be looked into.
+    pub fn of(pid: u32) -> io::Result<Self> {
+        let mut code = Self {
+            pid,
+            files: Vec::new(),
+            known: BTreeMap::new(),
+            places: Vec::new(),
+            tables: CodeTables::default(),
+        };
+        code.refresh()?;
+        Ok(code)
+    }
+
+    /// Looks again: libraries may have been loaded. True where anything changed.
+    pub fn refresh(&mut self) -> io::Result<bool> {
+        let text = std::fs::read(format!("/proc/{}/maps", self.pid))?;
+        let mappings = parse_maps(&String::from_utf8_lossy(&text));
+        let mut places = Vec::new();
+        for mapping in &mappings {
+            let Some(file) = self.file_of(mapping) else { continue };
+            if let Some(bias) = loads::bias(mapping.start, mapping.offset, &self.files[file].segments) {
+                places.push(CodePlace {
+                    start: mapping.start,
+                    end: mapping.end,
+                    bias,
+                    file,
+                });
+            }
+        }
+        let changed = places != self.places;
+        self.places = places;
+        if changed {
+            let mapped = |place: &CodePlace| {
+                Some(Mapping {
+                    start: place.start,
+                    end: place.end,
+                    bias: place.bias,
+                    object: self.files[place.file].object?,
+                    reserved: 0,
+                })
+            };
+            let mapped = self.places.iter().filter_map(mapped).collect();
+            self.tables.set_mappings(mapped);
+        }
+        Ok(changed)
+    }
+
+    /// The files, in the order in which they were seen.
+    pub fn files(&self) -> &[CodeFile] {
+        &self.files
+    }
+
+    /// Where they lie now, by rising address.
+    pub fn places(&self) -> &[CodePlace] {
+        &self.places
+    }
+
+    pub(crate) fn tables(&self) -> &CodeTables {
+        &self.tables
+    }
+
+    /// Walks a stack with the same code that runs in the kernel; `read` gives words of the thread's memory.
+    pub fn unwind(&self, start: StartRegisters, read: &mut dyn FnMut(u64) -> Option<u64>) -> RawStack {
+        native::unwind(&self.tables, start, read)
+    }
+
+    /// A reader of the process's memory, for [`unwind`](Self::unwind).
+    pub fn memory(&self) -> io::Result<impl FnMut(u64) -> Option<u64> + use<>> {
+        let memory = File::open(format!("/proc/{}/mem", self.pid))?;
+        Ok(move |address| {
+            let mut word = [0; 8];
+            memory.read_exact_at(&mut word, address).ok()?;
+            Some(u64::from_ne_bytes(word))
+        })
+    }
+
+    fn file_of(&mut self, mapping: &CodeMapping) -> Option<usize> {
+        if mapping.what == Mapped::Anonymous {
+            return None;
+        }
+        if let Some(file) = self.known.get(&mapping.what) {
+            return Some(*file);
+        }
+        let (name, open_as, bytes) = match &mapping.what {
+            Mapped::File { path, .. } => {
+                let open_as = self.openable(mapping, path);
+                let bytes = std::fs::read(&open_as);
+                (path.clone(), open_as, bytes)
+            }
+            _ => (PathBuf::from("[vdso]"), PathBuf::new(), self.vdso(mapping)),
+        };
+        let mut file = CodeFile {
+            name,
+            open_as,
+            bytes: None,
+            problem: None,
+            segments: Vec::new(),
+            object: None,
+        };
+        match bytes {
+            Ok(bytes) => {
+                file.segments = loads::segments(&bytes);
+                match UnwindTable::from_elf(&bytes) {
+                    Ok(table) => {
+                        file.object = self.tables.add_object(&table);
+                        if file.object.is_none() {
+                            file.problem = Some("the process maps more files than there is room for".to_owned());
+                        }
+                    }
+                    Err(error) => file.problem = Some(error.to_string()),
+                }
+                file.bytes = (mapping.what == Mapped::Vdso).then_some(bytes);
+            }
+            Err(error) => file.problem = Some(format!("it cannot be read: {error}")),
+        }
+        let index = self.files.len();
+        self.files.push(file);
+        self.known.insert(mapping.what.clone(), index);
+        Some(index)
+    }
+
+    /// The mapping itself where the kernel lets us open it (also when the file was replaced or deleted since), else the path
+    /// as the process sees it.
+    fn openable(&self, mapping: &CodeMapping, path: &Path) -> PathBuf {
+        let pid = self.pid;
+        let exact = PathBuf::from(format!("/proc/{pid}/map_files/{:x}-{:x}", mapping.start, mapping.end));
+        if File::open(&exact).is_ok() {
+            return exact;
+        }
+        let mut inside = std::ffi::OsString::from(format!("/proc/{pid}/root"));
+        inside.push(path);
+        match File::open(&inside) {
+            Ok(_) => inside.into(),
+            Err(_) => path.to_owned(),
+        }
+    }
+
+    fn vdso(&self, mapping: &CodeMapping) -> io::Result<Vec<u8>> {
+        let memory = File::open(format!("/proc/{}/mem", self.pid))?;
+        let length = usize::try_from(mapping.end - mapping.start).unwrap_or_default();
+        let mut bytes = vec![0; length];
+        memory.read_exact_at(&mut bytes, mapping.start)?;
+        Ok(bytes)
+    }
+}

@@ -1,0 +1,35 @@
+//! What the running kernel offers to BPF programs: asked, not guessed from its version.
+
+use libbpf_rs::btf::types::{FuncProto, Ptr, Typedef};
+use libbpf_rs::btf::Btf;
+use libbpf_rs::ReferencesType as _;
+
+/// What the programs are fitted to before they are loaded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct KernelFeatures {
+    /// `sched_switch` tells the state that the thread left with, as its fourth argument (Linux 5.18).
+    pub previous_state: bool,
+    /// `bpf_loop` (Linux 5.17).
+    pub loops: bool,
+}
+
+impl KernelFeatures {
+    pub(crate) fn ask() -> Result<Self, libbpf_rs::Error> {
+        Ok(Self {
+            previous_state: arguments_of_switch(&Btf::from_vmlinux()?) >= 4,
+            loops: libbpf_rs::ProgramType::PerfEvent
+                .is_helper_supported(libbpf_rs::libbpf_sys::BPF_FUNC_loop)
+                .unwrap_or(false),
+        })
+    }
+}
+
+/// Arguments of the tracepoint `sched_switch`; the kernel describes its handlers by a typedef whose first parameter is the
+/// handler's own data.
+fn arguments_of_switch(btf: &Btf<'_>) -> usize {
+    let handler = btf
+        .type_by_name::<Typedef<'_>>("btf_trace_sched_switch")
+        .and_then(|name| Ptr::try_from(name.referenced_type()).ok())
+        .and_then(|pointer| FuncProto::try_from(pointer.referenced_type()).ok());
+    handler.map_or(0, |handler| handler.iter().count().saturating_sub(1))
+}

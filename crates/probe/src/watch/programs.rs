@@ -1,0 +1,335 @@
+//! The BPF programs in the kernel: fitted, loaded, attached, and their tables within reach.
+
+use std::io::Read as _;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd as _, AsRawFd as _, IntoRawFd as _};
+use std::sync::{Mutex, PoisonError};
+
+use libbpf_rs::skel::{OpenSkel as _, SkelBuilder as _};
+use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, MapType, OpenObject, PrintLevel};
+
+use super::calls::call_classes;
+use super::features::KernelFeatures;
+use super::layout::{
+    CodeObject, Control, MAX_MAPPINGS, MAX_OBJECTS, Mapping, PageRows, ROWS_OF_CHUNK, Row, Rule, ThreadSlot,
+};
+use super::shared::Shared;
+use super::skeleton::{WatchSkel, WatchSkelBuilder};
+use super::tables::{CodeTables, Lengths};
+use crate::cpu_counters::parse_cpu_list;
+use crate::error::ProbeError;
+use crate::perf_event::{self, Event};
+
+/// Bytes of one ring; there is one for each CPU up to [`MOST_RINGS`].
+const RING_BYTES: u32 = 1 << 20;
+const MOST_RINGS: usize = 32;
+/// Room for the tables of libraries that are loaded later.
+const SPARE_ROWS: usize = 512 * 1024;
+const SPARE_PAGES: usize = 4096;
+const SPARE_RULES: usize = 8192;
+/// Waits are chosen once in so many nanoseconds off CPU at first; the budget changes it.
+const FIRST_INTERVAL: u64 = 10_000_000;
+/// The longest of these intervals: the programs multiply it by 2^32.
+pub(crate) const LONGEST_INTERVAL: u64 = 1 << 31;
+
+/// What to load.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Fit {
+    pub watched: u32,
+    pub features: KernelFeatures,
+    pub most_threads: u32,
+    pub frequency_hz: u32,
+}
+
+/// Which event the timer counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TimerEvent {
+    /// CPU cycles: it stands still while the CPU is idle, and interrupts even code that bars interrupts.
+    Cycles,
+    /// The CPU clock, where there are no hardware counters. It cannot interrupt code that bars interrupts: such code is
+    /// seen where it allows them again.
+    CpuClock,
+}
+
+/// The loaded programs. Dropping them takes them out of the kernel.
+pub(crate) struct Programs<'obj> {
+    // Detached before anything that they use goes.
+    links: Vec<Link>,
+    skeleton: WatchSkel<'obj>,
+    pub(crate) rings: Vec<MapHandle>,
+    pub(crate) slots: Shared<ThreadSlot>,
+    control: Shared<Control>,
+    rows: Shared<Row>,
+    pages: Shared<PageRows>,
+    rules: Shared<Rule>,
+    objects: Shared<CodeObject>,
+    mappings: Shared<Mapping>,
+    published: Lengths,
+    pub(crate) timer_event: TimerEvent,
+}
+
+impl<'obj> Programs<'obj> {
+    /// Loads the programs for the process whose code is in `tables`. Nothing runs before [`attach`](Self::attach).
+    pub(crate) fn load(
+        place: &'obj mut MaybeUninit<OpenObject>,
+        fit: Fit,
+        tables: &CodeTables,
+    ) -> Result<Self, ProbeError> {
+        let complaints = Complaints::listen();
+        let failed = |doing: &'static str| {
+            let complaints = &complaints;
+            move |error: libbpf_rs::Error| ProbeError::Bpf {
+                doing,
+                why: complaints.explain(&error),
+            }
+        };
+        let cpus = online_cpus()?;
+        let ring_count = cpus.len().clamp(1, MOST_RINGS);
+        let possible = libbpf_rs::num_possible_cpus().unwrap_or(cpus.len());
+        let lengths = tables.lengths();
+
+        let mut open = WatchSkelBuilder::default()
+            .open(place)
+            .map_err(failed("opening the BPF programs"))?;
+        let Some(settings) = open.maps.rodata_data.as_deref_mut() else {
+            return Err(ProbeError::Bpf {
+                doing: "opening the BPF programs",
+                why: "they have no settings".to_owned(),
+            });
+        };
+        settings.watched = fit.watched;
+        settings.has_previous_state = fit.features.previous_state;
+        settings.has_loop = fit.features.loops;
+        settings.call_class = call_classes();
+        settings.ring_count = ring_count as u32;
+
+        let chunks = (lengths.rows + SPARE_ROWS).div_ceil(ROWS_OF_CHUNK);
+        let page_room = lengths.pages + SPARE_PAGES;
+        let rule_room = lengths.rules + SPARE_RULES;
+        let sizing = failed("sizing the BPF tables");
+        (|| {
+            open.maps.rows.set_max_entries(chunks as u32)?;
+            open.maps.pages.set_max_entries(page_room as u32)?;
+            open.maps.rules.set_max_entries(rule_room as u32)?;
+            open.maps.slots.set_max_entries(fit.most_threads)?;
+            open.maps.free_slots.set_max_entries(fit.most_threads)?;
+            open.maps.slot_of_number.set_max_entries(fit.most_threads)?;
+            open.maps.rings.set_max_entries(ring_count.max(possible.min(MOST_RINGS)) as u32)
+        })()
+        .map_err(sizing)?;
+        let skeleton = open.load().map_err(failed("loading the BPF programs"))?;
+
+        let mut rings = Vec::with_capacity(ring_count);
+        for index in 0..ring_count as u32 {
+            let options = libbpf_rs::libbpf_sys::bpf_map_create_opts {
+                sz: size_of::<libbpf_rs::libbpf_sys::bpf_map_create_opts>() as _,
+                ..Default::default()
+            };
+            let ring = MapHandle::create(MapType::RingBuf, Some("scaleprof_ring"), 0, 0, RING_BYTES, &options)
+                .map_err(failed("making a ring"))?;
+            let descriptor = ring.as_fd().as_raw_fd();
+            skeleton
+                .maps
+                .rings
+                .update(&index.to_ne_bytes(), &descriptor.to_ne_bytes(), MapFlags::ANY)
+                .map_err(failed("placing a ring"))?;
+            rings.push(ring);
+        }
+        for slot in (0..fit.most_threads).rev() {
+            skeleton
+                .maps
+                .free_slots
+                .update(&[], &slot.to_ne_bytes(), MapFlags::ANY)
+                .map_err(failed("filling the table of threads"))?;
+        }
+
+        let io = |source: std::io::Error| ProbeError::Bpf {
+            doing: "mapping a BPF table",
+            why: source.to_string(),
+        };
+        let maps = &skeleton.maps;
+        let mut programs = Self {
+            links: Vec::new(),
+            slots: Shared::map(maps.slots.as_fd(), fit.most_threads as usize).map_err(io)?,
+            control: Shared::map(maps.controls.as_fd(), 1).map_err(io)?,
+            rows: Shared::map(maps.rows.as_fd(), chunks * ROWS_OF_CHUNK).map_err(io)?,
+            pages: Shared::map(maps.pages.as_fd(), page_room).map_err(io)?,
+            rules: Shared::map(maps.rules.as_fd(), rule_room).map_err(io)?,
+            objects: Shared::map(maps.objects.as_fd(), MAX_OBJECTS).map_err(io)?,
+            mappings: Shared::map(maps.mappings.as_fd(), 2 * MAX_MAPPINGS).map_err(io)?,
+            skeleton,
+            rings,
+            published: Lengths::default(),
+            timer_event: TimerEvent::CpuClock,
+        };
+        programs.control.set(
+            0,
+            Control {
+                off_cpu_interval: FIRST_INTERVAL,
+                enabled: 1,
+                ..Control::default()
+            },
+        );
+        programs.publish(tables);
+        Ok(programs)
+    }
+
+    /// Attaches everything: first the switches, then the threads that are there already, then the timer.
+    pub(crate) fn attach(&mut self, fit: Fit) -> Result<(), ProbeError> {
+        let complaints = Complaints::listen();
+        let failed = |doing: &'static str| {
+            let complaints = &complaints;
+            move |error: libbpf_rs::Error| ProbeError::Bpf {
+                doing,
+                why: complaints.explain(&error),
+            }
+        };
+        let programs = &self.skeleton.progs;
+        for (program, doing) in [
+            (&programs.on_exit, "watching ends of threads"),
+            (&programs.on_new, "watching new threads"),
+            (&programs.on_switch, "watching context switches"),
+            (&programs.on_wakeup, "watching wake-ups"),
+            (&programs.on_waking, "watching who wakes"),
+        ] {
+            self.links.push(program.attach().map_err(failed(doing))?);
+        }
+        let finding = failed("finding the server's threads");
+        let iterator = programs.find_threads.attach().map_err(&finding)?;
+        let mut nothing = Vec::new();
+        libbpf_rs::Iter::new(&iterator)
+            .map_err(&finding)?
+            .read_to_end(&mut nothing)
+            .map_err(|error| ProbeError::Bpf {
+                doing: "finding the server's threads",
+                why: error.to_string(),
+            })?;
+
+        let cpus = online_cpus()?;
+        let cycles = cpus
+            .first()
+            .is_some_and(|cpu| perf_event::open_timer(Event::Cycles, *cpu, fit.frequency_hz).is_ok());
+        let (event, kind) = match cycles {
+            true => (Event::Cycles, TimerEvent::Cycles),
+            false => (Event::CpuClock, TimerEvent::CpuClock),
+        };
+        self.timer_event = kind;
+        for cpu in cpus {
+            let timer = perf_event::open_timer(event, cpu, fit.frequency_hz)
+                .map_err(|error| ProbeError::Event(perf_event::explain(event, &error, &perf_event::paranoid())))?;
+            // The link closes the event when it goes.
+            let link = programs
+                .on_sample
+                .attach_perf_event(timer.into_raw_fd())
+                .map_err(failed("attaching the timer"))?;
+            self.links.push(link);
+        }
+        Ok(())
+    }
+
+    /// Shows the kernel what is new in the tables, then the new mappings. False where they did not fit.
+    pub(crate) fn publish(&mut self, tables: &CodeTables) -> bool {
+        let (old, new) = (self.published, tables.lengths());
+        let fits = self.rows.set_all(old.rows, &tables.rows[old.rows..])
+            && self.rules.set_all(old.rules, &tables.rules[old.rules..])
+            && self.pages.set_all(old.pages, &tables.pages[old.pages..])
+            && self.objects.set_all(old.objects, &tables.objects[old.objects..]);
+        if !fits {
+            return false;
+        }
+        self.published = new;
+        let mut control = self.control();
+        // Walks that run at this moment go on in the old half.
+        let half = (control.generation + 1) % 2;
+        if !self.mappings.set_all(half as usize * MAX_MAPPINGS, &tables.mappings) {
+            return false;
+        }
+        control.mapping_count[half as usize] = tables.mappings.len() as u32;
+        control.generation += 1;
+        self.control.set(0, control);
+        true
+    }
+
+    pub(crate) fn control(&self) -> Control {
+        self.control.get(0).unwrap_or_default()
+    }
+
+    pub(crate) fn set_interval(&self, off_cpu_interval: u64) {
+        let mut control = self.control();
+        control.off_cpu_interval = off_cpu_interval.clamp(1, LONGEST_INTERVAL);
+        self.control.set(0, control);
+    }
+
+    /// Gives the slot of a thread that has ended to others.
+    pub(crate) fn free_slot(&self, index: usize) {
+        self.slots.set(index, ThreadSlot::default());
+        let index = index as u32;
+        // It is full only if a slot was freed twice, which loses nothing.
+        let _ = self
+            .skeleton
+            .maps
+            .free_slots
+            .update(&[], &index.to_ne_bytes(), MapFlags::ANY);
+    }
+
+    /// One of the counts, summed over the CPUs.
+    pub(crate) fn count(&self, which: u32) -> u64 {
+        sum_of_cpus(&self.skeleton.maps.counts, which)
+    }
+
+    /// How many walks ended so.
+    pub(crate) fn ending_count(&self, ending: u32) -> u64 {
+        sum_of_cpus(&self.skeleton.maps.endings, ending)
+    }
+}
+
+fn sum_of_cpus(map: &impl MapCore, key: u32) -> u64 {
+    let values = map.lookup_percpu(&key.to_ne_bytes(), MapFlags::ANY).ok().flatten();
+    values
+        .unwrap_or_default()
+        .iter()
+        .filter_map(|bytes| Some(u64::from_ne_bytes(bytes.get(..8)?.try_into().ok()?)))
+        .sum()
+}
+
+fn online_cpus() -> Result<Vec<u32>, ProbeError> {
+    const ONLINE: &str = "/sys/devices/system/cpu/online";
+    let text = std::fs::read_to_string(ONLINE).unwrap_or_default();
+    parse_cpu_list(&text).ok_or(ProbeError::Form {
+        what: ONLINE.to_owned(),
+    })
+}
+
+/// What libbpf says on the way: kept for the error message instead of being printed.
+struct Complaints;
+
+const LAST_LINES: usize = 12;
+
+static SAID: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+impl Complaints {
+    fn listen() -> Self {
+        fn keep(_: PrintLevel, text: String) {
+            let mut said = SAID.lock().unwrap_or_else(PoisonError::into_inner);
+            // The verifier's log can have thousands of lines; the last ones say why.
+            if said.len() >= 40 {
+                said.remove(0);
+            }
+            said.push(text.trim_end().to_owned());
+        }
+        SAID.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        libbpf_rs::set_print(Some((PrintLevel::Warn, keep)));
+        Self
+    }
+
+    fn explain(&self, error: &libbpf_rs::Error) -> String {
+        let said = SAID.lock().unwrap_or_else(PoisonError::into_inner);
+        // The verifier's log has thousands of lines; the last ones say why.
+        let lines: Vec<&str> = said.iter().flat_map(|text| text.lines()).collect();
+        let last = lines[lines.len().saturating_sub(LAST_LINES)..].join("\n");
+        match last.is_empty() {
+            true => format!("{error:#}"),
+            false => format!("{error:#}\n{last}"),
+        }
+    }
+}

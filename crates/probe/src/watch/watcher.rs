@@ -1,0 +1,469 @@
+//! The thread that looks after the BPF programs: empties their rings, keeps to the budget, follows newly loaded libraries.
+
+use std::cell::RefCell;
+use std::mem::MaybeUninit;
+use std::rc::Rc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use libbpf_rs::{MapCore, RingBufferBuilder};
+use scaleprof_profile::{Ending, RawSample, RawStack, ThreadState};
+
+use super::code::{CodeFile, CodePlace, ProcessCode};
+use super::features::KernelFeatures;
+use super::layout::{ThreadSlot, counted};
+use super::native::StartRegisters;
+use super::programs::{Fit, LONGEST_INTERVAL, Programs, TimerEvent};
+use super::records::{Record, parse};
+use super::sleeps::Sleeps;
+use super::threads::{ThreadTimes, Threads, consistent};
+use crate::error::ProbeError;
+
+/// How the threads are watched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WatchOptions {
+    /// Stacks of running threads a second and CPU. At the default a function that takes 0.1 % of two CPUs is seen some
+    /// twelve times a minute.
+    pub frequency_hz: u32,
+    /// Stacks of threads that leave their CPU, a second, about; however often they do.
+    pub sleep_stacks_per_second: u32,
+    /// The most threads at a time.
+    pub most_threads: u32,
+    /// Do without `bpf_loop`, as Linux 5.15 and 5.16 do.
+    pub without_loops: bool,
+}
+
+impl Default for WatchOptions {
+    fn default() -> Self {
+        Self {
+            frequency_hz: 99,
+            sleep_stacks_per_second: 1000,
+            most_threads: 8192,
+            without_loops: false,
+        }
+    }
+}
+
+/// What was done and what was lost since the watch began.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct WatchCounts {
+    /// Stacks of running threads.
+    pub cpu_stacks: u64,
+    /// Stacks of threads that left their CPU.
+    pub sleep_stacks: u64,
+    /// Stacks of owners and wakers.
+    pub other_stacks: u64,
+    /// Frames of all of them.
+    pub frames: u64,
+    /// Context switches from or to the server.
+    pub switches: u64,
+    /// Wake-ups of its threads.
+    pub wakeups: u64,
+    /// Stacks that found no room in their ring.
+    pub lost_to_full_ring: u64,
+    /// Threads, at each of their switches, that found no slot.
+    pub lost_without_slot: u64,
+    /// The same without memory for it.
+    pub lost_without_storage: u64,
+    /// Records that could not be read, and ends of waits without a beginning.
+    pub unmatched: u64,
+    /// Walks by how they ended, by the number of the [`Ending`].
+    pub endings: [u64; 9],
+}
+
+impl WatchCounts {
+    /// Part of all walks that reached the thread's first frame; none before the first walk.
+    pub fn complete_share(&self) -> Option<f64> {
+        let all: u64 = self.endings.iter().sum();
+        (all > 0).then(|| self.endings[Ending::Complete as usize] as f64 / all as f64)
+    }
+}
+
+/// What happened since the reading before.
+#[derive(Debug, Clone)]
+pub struct WatchReading {
+    /// When it was taken, nanoseconds of CLOCK_MONOTONIC.
+    pub taken_ns: u64,
+    /// The same of the reading before, or of the start.
+    pub since_ns: u64,
+    /// Exact times of every thread that lived in between.
+    pub threads: Vec<ThreadTimes>,
+    /// Stacks, weighted. Those of the last 20 ms come with the next reading.
+    pub samples: Vec<RawSample>,
+    /// Counts since the watch began.
+    pub counts: WatchCounts,
+}
+
+/// Where the code of the process lies, to give names to addresses.
+#[derive(Debug, Clone)]
+pub struct CodeMap {
+    /// Its files.
+    pub files: Vec<CodeFile>,
+    /// Where they are mapped, by rising address.
+    pub places: Vec<CodePlace>,
+}
+
+enum Request {
+    Read(Sender<WatchReading>),
+    Code(Sender<CodeMap>),
+}
+
+/// A watch over one process. It ends, and leaves nothing in the kernel, when it is dropped.
+#[derive(Debug)]
+pub struct Watch {
+    requests: Option<Sender<Request>>,
+    thread: Option<JoinHandle<()>>,
+    timer_event: TimerEvent,
+    frequency_hz: u32,
+}
+
+impl Watch {
+    /// Begins to watch a process.
+    ///
+    /// # Errors
+    /// [`ProbeError::Bpf`] where the kernel refuses the programs, [`ProbeError::Event`] where there is no timer,
+    /// [`ProbeError::NoProcess`] where the process's memory map cannot be read.
+    pub fn start(pid: u32, options: WatchOptions) -> Result<Self, ProbeError> {
+        inside_initial_pid_namespace()?;
+        let (requests, inbox) = channel();
+        let (ready, started) = channel();
+        let thread = std::thread::Builder::new()
+            .name("scaleprof-watch".to_owned())
+            .spawn(move || {
+                let mut place = MaybeUninit::uninit();
+                match Watcher::start(&mut place, pid, options) {
+                    Ok(mut watcher) => {
+                        let _ = ready.send(Ok(watcher.programs.timer_event));
+                        watcher.serve(&inbox);
+                    }
+                    Err(error) => {
+                        let _ = ready.send(Err(error));
+                    }
+                }
+            })
+            .map_err(|error| ProbeError::Bpf {
+                doing: "starting a thread",
+                why: error.to_string(),
+            })?;
+        let timer_event = match started.recv() {
+            Ok(result) => result?,
+            Err(_) => return Err(gone()),
+        };
+        Ok(Self {
+            requests: Some(requests),
+            thread: Some(thread),
+            timer_event,
+            frequency_hz: options.frequency_hz,
+        })
+    }
+
+    /// Reads what happened since the last reading.
+    pub fn read(&mut self) -> Result<WatchReading, ProbeError> {
+        self.ask(Request::Read)
+    }
+
+    /// Where the code lies now.
+    pub fn code(&self) -> Result<CodeMap, ProbeError> {
+        self.ask(Request::Code)
+    }
+
+    /// The event that takes stacks of running threads, and how often a second and CPU.
+    pub fn timer(&self) -> (TimerEvent, u32) {
+        (self.timer_event, self.frequency_hz)
+    }
+
+    fn ask<T>(&self, request: impl FnOnce(Sender<T>) -> Request) -> Result<T, ProbeError> {
+        let (answer, answered) = channel();
+        let requests = self.requests.as_ref().ok_or_else(gone)?;
+        requests.send(request(answer)).map_err(|_| gone())?;
+        answered.recv().map_err(|_| gone())
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        // The thread ends when nobody can ask any more, and takes the programs out of the kernel.
+        drop(self.requests.take());
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn gone() -> ProbeError {
+    ProbeError::Bpf {
+        doing: "asking the watching thread",
+        why: "it has ended".to_owned(),
+    }
+}
+
+/// The kernel numbers processes by the initial PID namespace; from inside of another the numbers mean something else.
+fn inside_initial_pid_namespace() -> Result<(), ProbeError> {
+    // PROC_PID_INIT_INO of include/linux/proc_ns.h.
+    const INITIAL: &str = "pid:[4026531836]";
+    match std::fs::read_link("/proc/self/ns/pid") {
+        Ok(link) if link.as_os_str() != INITIAL => Err(ProbeError::Bpf {
+            doing: "watching from inside a container",
+            why: "its process numbers are not the kernel's; run scaleprof on the host, or: docker run --pid=host".to_owned(),
+        }),
+        _ => Ok(()),
+    }
+}
+
+/// Records may come in another order than they were made, each CPU having its ring: they rest for so long before they count.
+const REST_NS: u64 = 20_000_000;
+const EMPTY_EVERY: Duration = Duration::from_millis(100);
+
+struct Watcher<'obj> {
+    pid: u32,
+    code: ProcessCode,
+    programs: Programs<'obj>,
+    threads: Threads,
+    sleeps: Sleeps,
+    /// Records that rest.
+    resting: Vec<Record>,
+    unreadable: u64,
+    samples: Vec<RawSample>,
+    began_ns: u64,
+    tuned: Tuned,
+    options: WatchOptions,
+}
+
+/// When the budget was last looked at.
+struct Tuned {
+    at: Instant,
+    stacks: u64,
+    unmapped: u64,
+}
+
+impl<'obj> Watcher<'obj> {
+    fn start(
+        place: &'obj mut MaybeUninit<libbpf_rs::OpenObject>,
+        pid: u32,
+        options: WatchOptions,
+    ) -> Result<Self, ProbeError> {
+        let code = ProcessCode::of(pid).map_err(|source| ProbeError::NoProcess { pid, source })?;
+        let mut features = KernelFeatures::ask().map_err(|error| ProbeError::Bpf {
+            doing: "reading the kernel's types",
+            why: format!("{error:#}"),
+        })?;
+        features.loops &= !options.without_loops;
+        let fit = Fit {
+            watched: pid,
+            features,
+            most_threads: options.most_threads.max(1),
+            frequency_hz: options.frequency_hz.max(1),
+        };
+        let mut programs = Programs::load(place, fit, code.tables())?;
+        programs.attach(fit)?;
+        let began_ns = monotonic_ns();
+        let mut watcher = Self {
+            pid,
+            code,
+            programs,
+            threads: Threads::begin(began_ns),
+            sleeps: Sleeps::default(),
+            resting: Vec::new(),
+            unreadable: 0,
+            samples: Vec::new(),
+            began_ns,
+            tuned: Tuned {
+                at: Instant::now(),
+                stacks: 0,
+                unmapped: 0,
+            },
+            options,
+        };
+        watcher.take_sleepers();
+        Ok(watcher)
+    }
+
+    fn serve(&mut self, inbox: &Receiver<Request>) {
+        let inboxes: Vec<Rc<RefCell<Vec<Record>>>> =
+            (0..self.programs.rings.len()).map(|_| Rc::default()).collect();
+        let unreadable = Rc::new(RefCell::new(0));
+        // Handles of their own: the programs are borrowed for other things meanwhile.
+        let rings: Vec<libbpf_rs::MapHandle> = self
+            .programs
+            .rings
+            .iter()
+            .filter_map(|ring| libbpf_rs::MapHandle::try_from(ring).ok())
+            .collect();
+        let mut builder = RingBufferBuilder::new();
+        for (ring, into) in rings.iter().zip(&inboxes) {
+            let (into, unreadable) = (Rc::clone(into), Rc::clone(&unreadable));
+            let added = builder.add(ring as &dyn MapCore, move |bytes| {
+                match parse(bytes) {
+                    Some(record) => into.borrow_mut().push(record),
+                    None => *unreadable.borrow_mut() += 1,
+                }
+                0
+            });
+            if added.is_err() {
+                return;
+            }
+        }
+        let Ok(ring) = builder.build() else { return };
+        let empty = |watcher: &mut Self| {
+            let _ = ring.consume_raw();
+            for inbox in &inboxes {
+                watcher.resting.append(&mut inbox.borrow_mut());
+            }
+            watcher.unreadable = *unreadable.borrow();
+        };
+        loop {
+            match inbox.recv_timeout(EMPTY_EVERY) {
+                Ok(Request::Read(answer)) => {
+                    empty(self);
+                    let _ = answer.send(self.reading());
+                }
+                Ok(Request::Code(answer)) => {
+                    let _ = self.refresh_code();
+                    let _ = answer.send(CodeMap {
+                        files: self.code.files().to_vec(),
+                        places: self.code.places().to_vec(),
+                    });
+                }
+                Err(RecvTimeoutError::Timeout) => {
+                    empty(self);
+                    self.settle(monotonic_ns().saturating_sub(REST_NS));
+                }
+                Err(RecvTimeoutError::Disconnected) => return,
+            }
+            self.tune();
+        }
+    }
+
+    /// Takes the records up to `until`, in the order of time.
+    fn settle(&mut self, until: u64) {
+        self.resting.sort_by_key(|record| record.time);
+        let ripe = self.resting.partition_point(|record| record.time <= until);
+        for record in self.resting.drain(..ripe) {
+            self.sleeps.take(record, &mut self.samples);
+        }
+    }
+
+    fn reading(&mut self) -> WatchReading {
+        let now = monotonic_ns();
+        let horizon = now.saturating_sub(REST_NS);
+        self.settle(horizon);
+        let by_thread: std::collections::HashMap<u32, ThreadSlot> = (0..self.programs.slots.len())
+            .filter_map(|index| consistent(&self.programs.slots, index))
+            .filter(|slot| slot.thread != 0 && slot.ended == 0)
+            .map(|slot| (slot.thread, slot))
+            .collect();
+        self.sleeps
+            .tell_until(horizon, |thread| by_thread.get(&thread).copied(), &mut self.samples);
+        let pid = self.pid;
+        let (threads, ended) = self.threads.read(&self.programs.slots, monotonic_ns(), |thread| {
+            std::fs::read_to_string(format!("/proc/{pid}/task/{thread}/comm"))
+                .ok()
+                .map(|name| name.trim_end().to_owned())
+        });
+        for slot in ended {
+            self.programs.free_slot(slot);
+        }
+        let period = 1e9 / f64::from(self.options.frequency_hz.max(1));
+        let mut samples = std::mem::take(&mut self.samples);
+        for sample in samples.iter_mut().filter(|sample| sample.state == ThreadState::Cpu) {
+            sample.weight_ns = period;
+        }
+        let since_ns = std::mem::replace(&mut self.began_ns, now);
+        WatchReading {
+            taken_ns: now,
+            since_ns,
+            threads,
+            samples,
+            counts: self.counts(),
+        }
+    }
+
+    fn counts(&self) -> WatchCounts {
+        let count = |which| self.programs.count(which);
+        let mut endings = [0; 9];
+        for (number, place) in endings.iter_mut().enumerate() {
+            *place = self.programs.ending_count(number as u32);
+        }
+        WatchCounts {
+            cpu_stacks: count(counted::CPU_STACKS),
+            sleep_stacks: count(counted::SLEEP_STACKS),
+            other_stacks: count(counted::OTHER_STACKS),
+            frames: count(counted::FRAMES),
+            switches: count(counted::SWITCHES),
+            wakeups: count(counted::WAKEUPS),
+            lost_to_full_ring: count(counted::RING_FULL) + count(counted::NO_SCRATCH),
+            lost_without_slot: count(counted::NO_SLOT),
+            lost_without_storage: count(counted::NO_STORAGE),
+            unmatched: self.unreadable + self.sleeps.unmatched,
+            endings,
+        }
+    }
+
+    /// Once a second: as many stacks as the budget allows, and new libraries where walks met unknown code.
+    fn tune(&mut self) {
+        let seconds = self.tuned.at.elapsed().as_secs_f64();
+        if seconds < 1.0 {
+            return;
+        }
+        let stacks = self.programs.count(counted::SLEEP_STACKS);
+        let made = stacks.saturating_sub(self.tuned.stacks) as f64 / seconds;
+        let budget = f64::from(self.options.sleep_stacks_per_second.max(1));
+        let interval = self.programs.control().off_cpu_interval as f64;
+        // Down slowly: a quiet second says little about the next one.
+        let factor = (made / budget).clamp(0.7, 100.0);
+        if !(0.8..=1.1).contains(&factor) {
+            let least = 100_000.0;
+            self.programs
+                .set_interval((interval * factor).clamp(least, LONGEST_INTERVAL as f64) as u64);
+        }
+        let unmapped = self.programs.ending_count(Ending::NoMapping as u32);
+        if unmapped > self.tuned.unmapped {
+            let _ = self.refresh_code();
+        }
+        self.tuned = Tuned {
+            at: Instant::now(),
+            stacks,
+            unmapped,
+        };
+    }
+
+    fn refresh_code(&mut self) -> std::io::Result<()> {
+        if self.code.refresh()? {
+            self.programs.publish(self.code.tables());
+        }
+        Ok(())
+    }
+
+    /// Walks, from here, the stacks of the threads that slept before the programs were there: most of them for hours.
+    fn take_sleepers(&mut self) {
+        let Ok(mut memory) = self.code.memory() else { return };
+        for index in 0..self.programs.slots.len() {
+            let Some(slot) = consistent(&self.programs.slots, index) else { continue };
+            let Some(state) = ThreadState::of_number(slot.state) else { continue };
+            if slot.thread == 0 || slot.from_start == 0 || slot.sampled == 0 {
+                continue;
+            }
+            let start = StartRegisters {
+                pc: slot.pc,
+                sp: slot.sp,
+                fp: slot.fp,
+                lr: 0,
+            };
+            let mut stack = self.code.unwind(start, &mut memory);
+            // It woke meanwhile: what was read is no stack of one moment.
+            if consistent(&self.programs.slots, index).is_none_or(|again| again.version != slot.version) {
+                stack = RawStack {
+                    ending: Ending::NotTaken,
+                    ..RawStack::default()
+                };
+            }
+            self.sleeps.found_asleep(&slot, state, stack);
+        }
+    }
+}
+
+fn monotonic_ns() -> u64 {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
