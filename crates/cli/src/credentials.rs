@@ -139,7 +139,8 @@ mod tests {
 
     #[test]
     fn option_files_give_the_client_s_account() {
-        let text = "[mysqld]\nuser=mysql\n[client]\nuser = anna\npassword=\"p=w\"\nssl_ca=/ca.pem\nssl-mode=VERIFY_CA\n";
+        let text =
+            "[mysqld]\nuser=mysql\n[client]\nuser = anna\npassword=\"p=w\"\nssl_ca=/ca.pem\nssl-mode=VERIFY_CA\n";
         let expected = Account {
             user: Some("anna".into()),
             password: Some("p=w".into()),

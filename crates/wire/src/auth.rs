@@ -97,6 +97,11 @@ pub(crate) fn log_in(
 
     if wants_encryption(&who.tls, endpoint, hello.capabilities())? {
         greeting.capabilities |= CapabilityFlags::CLIENT_SSL;
+        // The server goes by the flags of the first packet that it gets.
+        greeting.capabilities |= CapabilityFlags::CLIENT_PLUGIN_AUTH;
+        greeting
+            .capabilities
+            .set(CapabilityFlags::CLIENT_CONNECT_WITH_DB, who.database.is_some());
         let mut request = Vec::new();
         SslRequest::new(greeting.capabilities, MAX_PACKET, UTF8MB4_GENERAL_CI).serialize(&mut request);
         stream.write_packet(&request)?;

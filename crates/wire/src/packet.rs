@@ -191,10 +191,7 @@ impl PacketStream {
                 }
                 Ok(n) => self.received.extend_from_slice(&chunk[..n]),
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
-                    let late = io::Error::new(
-                        io::ErrorKind::TimedOut,
-                        "the server said nothing for too long",
-                    );
+                    let late = io::Error::new(io::ErrorKind::TimedOut, "the server said nothing for too long");
                     return Err(Error::lost("waiting for a reply")(late));
                 }
                 Err(e) => return Err(Error::lost("waiting for a reply")(e)),

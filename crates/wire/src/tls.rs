@@ -74,7 +74,9 @@ pub struct TlsOptions {
 #[non_exhaustive]
 pub enum TlsError {
     /// There is nothing to verify with.
-    #[error("--ssl-mode {0} needs the certificate of the CA that signed the server's: give --ssl-ca FILE (MySQL keeps it as ca.pem in its data folder), or --ssl-mode required to encrypt without looking at who the server is")]
+    #[error(
+        "--ssl-mode {0} needs the certificate of the CA that signed the server's: give --ssl-ca FILE (MySQL keeps it as ca.pem in its data folder), or --ssl-mode required to encrypt without looking at who the server is"
+    )]
     NoAuthority(TlsMode),
     /// One without the other.
     #[error("--ssl-cert and --ssl-key go together: the certificate and the key that belongs to it")]
