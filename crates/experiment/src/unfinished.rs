@@ -50,10 +50,7 @@ pub(crate) fn kill(client: &mut Client, user: &str, connection_ids: &[u32]) -> R
         true => 0,
         false => wait(client, user, &ours, LONGEST)?.len(),
     };
-    Ok(Killed {
-        told: busy.len(),
-        left,
-    })
+    Ok(Killed { told: busy.len(), left })
 }
 
 /// Waits until the server has let our connections go, but not too long; gives those that it has not.
