@@ -53,7 +53,7 @@ export interface Decomposition {
 }
 
 export interface Verdict {
-  scales: boolean;
+  scales: boolean | null;
   peak_connections: number;
   peak_throughput: Estimate;
   peak_band: [number, number];

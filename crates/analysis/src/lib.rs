@@ -2,6 +2,7 @@
 //!
 //! [`summarise`] does it all; the modules hold one idea each and can be used alone.
 
+mod backlog;
 pub mod changepoints;
 pub mod decomposition;
 pub mod guards;

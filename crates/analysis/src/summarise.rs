@@ -1,5 +1,6 @@
 //! From a bundle to its summary.
 
+use crate::backlog;
 use crate::numbers::{grouped, percent};
 use crate::rung::{Pacing, RungResult, VisitRows, rung};
 use crate::usl;
@@ -42,6 +43,7 @@ pub fn summarise(bundle: &Bundle) -> Summary {
     for result in &results {
         warnings.extend(result.warnings.iter().cloned());
     }
+    warnings.extend(backlog::warnings(&rungs));
     let (refused, counted): (Vec<&RungResult>, Vec<&RungResult>) =
         results.iter().partition(|result| result.summary.client_limited);
     let refused: Vec<u32> = refused.iter().map(|result| result.summary.connections).collect();
@@ -67,6 +69,7 @@ pub fn summarise(bundle: &Bundle) -> Summary {
     };
     if let (false, Some(verdict)) = (closed, verdict.as_mut()) {
         verdict.sentence = open_loop(bundle, verdict);
+        verdict.scales = None;
     }
     let missing = missing(&manifest.missing, &results);
     let (usl, usl_refused) = match law {

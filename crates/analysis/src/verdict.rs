@@ -31,7 +31,7 @@ pub fn verdict(judged: &[Judged], refused: &[u32]) -> Option<Verdict> {
         .then(|| decomposed(best, last))
         .flatten();
     let mut verdict = Verdict {
-        scales: found.falls_over_at.is_none(),
+        scales: (judged.len() >= FEWEST_RUNGS).then_some(found.falls_over_at.is_none()),
         peak_connections: best.rung.connections,
         peak_throughput: best.rung.throughput.estimate(),
         peak_band: found.band,

@@ -10,7 +10,7 @@ use truths::{FALLS, Truth, bundle, empty, truth};
 fn a_server_that_falls_over_is_found_with_its_reason() {
     let summary = summarise(&bundle(&FALLS, true));
     let verdict = summary.verdict.as_ref().unwrap();
-    assert!(!verdict.scales);
+    assert_eq!(verdict.scales, Some(false));
     assert_eq!(
         (verdict.peak_connections, verdict.peak_band, verdict.falls_over_at),
         (16, (16, 32), Some(64))
@@ -45,7 +45,7 @@ fn a_server_that_scales_is_not_blamed() {
         .map(|n| truth(n, 1000.0 * f64::from(n), 0.2 * f64::from(n), 2e5))
         .to_vec();
     let verdict = summarise(&bundle(&rises, true)).verdict.unwrap();
-    assert!(verdict.scales && verdict.falls_over_at.is_none() && verdict.decomposition.is_none());
+    assert!(verdict.scales == Some(true) && verdict.falls_over_at.is_none() && verdict.decomposition.is_none());
     assert!(verdict.sentence.contains("still rises"), "{}", verdict.sentence);
 }
 
@@ -152,10 +152,41 @@ fn an_open_loop_is_not_judged_by_its_peak() {
     bundle.manifest.ladder.rate = Some(14_000.0);
     let summary = summarise(&bundle);
     assert!(summary.rungs[0].little.is_none() && summary.rungs[0].response_ms.is_some());
-    let sentence = summary.verdict.unwrap().sentence;
+    let verdict = summary.verdict.unwrap();
+    assert_eq!(verdict.scales, None);
+    let sentence = verdict.sentence;
     assert!(
         sentence.contains("95 % of the 14 000/s that were offered"),
         "{sentence}"
+    );
+}
+
+#[test]
+fn percentiles_that_leave_out_what_never_began_are_warned_of() {
+    let warned = |left: f64| {
+        let mut bundle = bundle(&FALLS[..3], true);
+        bundle.manifest.workload.loop_kind = "open".into();
+        for rung in &mut bundle.rungs {
+            rung.offered_rate = Some(1000.0);
+        }
+        for second in 0..30 {
+            bundle.counters.push(CounterRow {
+                visit: 0,
+                second: Some(second),
+                counter: "client.backlog_level".into(),
+                value: left * f64::from(second + 1) / 30.0,
+                counted_share: None,
+            });
+        }
+        let warnings = summarise(&bundle).warnings;
+        warnings.into_iter().find(|text| text.contains("had not begun"))
+    };
+    // Of 30 000 that were due in the 30 s of the first visit.
+    assert_eq!(warned(290.0), None);
+    let text = warned(6000.0).unwrap();
+    assert!(
+        text.starts_with(&format!("at {} connections 20 %", FALLS[0].connections)),
+        "{text}"
     );
 }
 

@@ -138,8 +138,8 @@ pub struct IronLaw {
 /// What the run comes to.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Verdict {
-    /// False when throughput falls over.
-    pub scales: bool,
+    /// False when throughput falls over; none where too few rungs were measured to tell, and in the open loop.
+    pub scales: Option<bool>,
     /// Rung of the best throughput.
     pub peak_connections: u32,
     /// Its throughput.

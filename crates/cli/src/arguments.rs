@@ -1,6 +1,7 @@
 //! The commands and their options.
 
 use crate::load_arguments::{LadderArguments, LoadArguments};
+use crate::tls_arguments::TlsArguments;
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
 
@@ -103,9 +104,11 @@ pub(crate) struct AttachArguments {
     /// Ask for the password. Without it, SCALEPROF_PASSWORD and the option file are looked at
     #[arg(long, help_heading = "Server")]
     pub(crate) ask_password: bool,
-    /// Option file with user and password under [client]
+    /// Option file with user, password and ssl-* options under [client] or [scaleprof]
     #[arg(long, value_name = "FILE", help_heading = "Server")]
     pub(crate) defaults_file: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) tls: TlsArguments,
     /// Do not ask before loading a server that scaleprof did not start
     #[arg(long, help_heading = "Server")]
     pub(crate) yes: bool,

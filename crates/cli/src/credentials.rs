@@ -2,6 +2,7 @@
 //! command line, which every user of the machine can read.
 
 use crate::arguments::AttachArguments;
+use crate::tls_arguments::TlsArguments;
 use anyhow::{Context, bail};
 use scaleprof_wire::{Credentials, Endpoint, Password};
 use std::path::Path;
@@ -32,6 +33,7 @@ pub(crate) fn of(arguments: &AttachArguments) -> anyhow::Result<(Endpoint, Crede
         user,
         password: password.map(Password::new),
         database: None,
+        tls: arguments.tls.clone().or(file.tls).read(&endpoint)?,
     };
     Ok((endpoint, who))
 }
@@ -79,23 +81,25 @@ fn parse_dsn(dsn: &str) -> anyhow::Result<(Endpoint, Option<String>)> {
 struct Account {
     user: Option<String>,
     password: Option<String>,
+    tls: TlsArguments,
 }
 
 fn read_option_file(path: &Path) -> anyhow::Result<Account> {
     let text =
         std::fs::read_to_string(path).with_context(|| format!("cannot read the option file {}", path.display()))?;
-    Ok(parse_option_file(&text))
+    parse_option_file(&text).with_context(|| format!("in {}", path.display()))
 }
 
-/// User and password of the groups `[client]` and `[scaleprof]`.
-fn parse_option_file(text: &str) -> Account {
+/// User, password and encryption of the groups `[client]` and `[scaleprof]`.
+fn parse_option_file(text: &str) -> anyhow::Result<Account> {
     let mut account = Account::default();
     let mut ours = false;
     for line in text.lines().map(str::trim) {
         if let Some(group) = line.strip_prefix('[') {
             let group = group.trim_end_matches(']').trim();
             ours = group == "client" || group == "scaleprof";
-        } else if let Some((name, value)) = line.split_once('=').filter(|_| ours) {
+        } else if ours && !line.starts_with(['#', ';']) {
+            let (name, value) = line.split_once('=').unwrap_or((line, ""));
             let value = value.trim();
             let unquoted = [('"', '"'), ('\'', '\'')]
                 .iter()
@@ -104,16 +108,20 @@ fn parse_option_file(text: &str) -> Account {
             match name.trim() {
                 "user" => account.user = Some(unquoted.to_owned()),
                 "password" => account.password = Some(unquoted.to_owned()),
-                _ => {}
+                other => {
+                    // The rest is for other programs.
+                    account.tls.take(other, unquoted)?;
+                }
             }
         }
     }
-    account
+    Ok(account)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use scaleprof_wire::TlsMode;
 
     #[test]
     fn a_dsn_names_user_host_and_port() {
@@ -131,11 +139,19 @@ mod tests {
 
     #[test]
     fn option_files_give_the_client_s_account() {
-        let text = "[mysqld]\nuser=mysql\n[client]\nuser = anna\npassword=\"p=w\"\n";
+        let text =
+            "[mysqld]\nuser=mysql\n[client]\nuser = anna\npassword=\"p=w\"\nssl_ca=/ca.pem\nssl-mode=VERIFY_CA\n";
         let expected = Account {
             user: Some("anna".into()),
             password: Some("p=w".into()),
+            tls: TlsArguments {
+                ssl_mode: Some(TlsMode::VerifyCa),
+                ssl_ca: Some("/ca.pem".into()),
+                ..TlsArguments::default()
+            },
         };
-        assert_eq!(parse_option_file(text), expected);
+        assert_eq!(parse_option_file(text).unwrap(), expected);
+        let error = parse_option_file("[client]\nssl-mode=sometimes\n").unwrap_err();
+        assert!(format!("{error:#}").contains("'sometimes'"));
     }
 }

@@ -16,6 +16,7 @@ mod show;
 mod size;
 mod stop;
 mod terminal;
+mod tls_arguments;
 
 use arguments::{Arguments, Command};
 use clap::Parser;

@@ -72,7 +72,7 @@ pub(crate) fn our_arguments() -> impl Iterator<Item = String> {
 }
 
 /// Options whose values name places, accounts or hosts.
-const PRIVATE: [&str; 13] = [
+const PRIVATE: [&str; 16] = [
     "--server",
     "--defaults-file",
     "--work-folder",
@@ -86,6 +86,9 @@ const PRIVATE: [&str; 13] = [
     "--workload",
     "--password",
     "--bundle",
+    "--ssl-ca",
+    "--ssl-cert",
+    "--ssl-key",
 ];
 
 /// The command line without what should not be given to others: values of private options are replaced by three

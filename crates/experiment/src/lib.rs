@@ -16,6 +16,7 @@ mod run;
 mod status;
 mod status_watch;
 mod target;
+mod unfinished;
 mod visit;
 
 pub use error::RunError;

@@ -5,6 +5,7 @@ use crate::target::Target;
 use scaleprof_bundle::{Ladder, Machine, Manifest, RunState, Server, SettingRow, Workload};
 use scaleprof_probe::MachineFacts;
 use scaleprof_server::{CpuSet, Placement};
+use scaleprof_wire::Client;
 use scaleprof_workload::{Arrivals, LoopKind};
 use std::collections::BTreeMap;
 use time::OffsetDateTime;
@@ -118,6 +119,14 @@ pub(crate) fn placement_settings(target: &Target, placement: &Placement) -> Vec<
         rows.push(row("server_cpu_list", cpus.to_string()));
     }
     rows
+}
+
+/// How the connections to somebody's server are encrypted, as a setting.
+pub(crate) fn encryption_setting(client: &Client) -> SettingRow {
+    SettingRow {
+        name: "scaleprof.encryption".to_owned(),
+        value: client.encryption().unwrap_or("none").to_owned(),
+    }
 }
 
 fn workload(load: &LoadOptions) -> Workload {

@@ -41,6 +41,10 @@ pub(crate) struct VisitObserver<'a> {
     /// The sample at the end of the last second is the thorough one.
     length: Length,
     status: Option<StatusWatch>,
+    /// Transactions due and not begun at the end of every second; in the open loop only.
+    backlog: Vec<(i32, u64)>,
+    /// Connections that were given up in the middle of a transaction.
+    pub(crate) unfinished: Vec<u32>,
 }
 
 impl<'a> VisitObserver<'a> {
@@ -68,6 +72,8 @@ impl<'a> VisitObserver<'a> {
             boundaries_seen: 0,
             length,
             status,
+            backlog: Vec::new(),
+            unfinished: Vec::new(),
         }
     }
 
@@ -155,6 +161,17 @@ impl<'a> VisitObserver<'a> {
             .map_or_else(Vec::new, |watch| watch.finish(self.visit))
     }
 
+    /// What an open loop offered and the server had not begun, at the end of every second.
+    pub(crate) fn backlog_rows(&self) -> impl Iterator<Item = CounterRow> {
+        self.backlog.iter().map(|&(second, backlog)| CounterRow {
+            visit: self.visit,
+            second: Some(second),
+            counter: "client.backlog_level".to_owned(),
+            value: backlog as f64,
+            counted_share: None,
+        })
+    }
+
     /// Transactions over the time that they really took.
     pub(crate) fn throughput(&self) -> f64 {
         let transactions: i64 = self.seconds.iter().map(|second| second.transactions).sum();
@@ -215,6 +232,10 @@ impl<'a> VisitObserver<'a> {
 }
 
 impl LoadObserver for VisitObserver<'_> {
+    fn left_unfinished(&mut self, connection_ids: &[u32]) {
+        self.unfinished.extend(connection_ids);
+    }
+
     fn connected(&mut self, open: u32, wanted: u32) {
         self.progress.connecting(open, wanted);
     }
@@ -261,6 +282,7 @@ impl LoadObserver for VisitObserver<'_> {
         });
         me.push_latency(second, "service", "transaction", &record.service);
         if let Some(response) = &record.response {
+            me.backlog.push((second, record.backlog));
             me.push_latency(second, "response", "transaction", response);
         }
         for (i, histogram) in record.statements.iter().enumerate() {

@@ -11,7 +11,7 @@ use scaleprof_server::{
 };
 use scaleprof_wire::Client;
 use scaleprof_workload::schema::{self, FillPlan, SCHEMA, SchemaState};
-use scaleprof_workload::{OltpWorkloadKind, Script};
+use scaleprof_workload::{OltpWorkloadKind, Script, Transport};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
@@ -177,6 +177,15 @@ fn attached(
     let mut warnings = warm(&target, load, progress)?;
     if guest::writes_binary_log(&mut client)? {
         warnings.push("the server writes a binary log: its replicas follow all that the load does".to_owned());
+    }
+    if let Some(version) = client.encryption() {
+        let transport = match load.transport {
+            Transport::IoUring => "; they go over epoll, io_uring cannot carry them",
+            Transport::Auto | Transport::Epoll => "",
+        };
+        warnings.push(format!(
+            "the connections are encrypted ({version}): what that costs server and client is in all figures{transport}"
+        ));
     }
     Ok(Ready {
         warnings,

@@ -81,6 +81,7 @@ pub fn run(options: &RunOptions, stop: &Arc<AtomicBool>, progress: &mut dyn Prog
     }
     let mut settings = public_settings(&variables);
     settings.extend(manifest::placement_settings(&ready.target, &ready.placement));
+    settings.extend(ready.guest_lock.as_ref().map(manifest::encryption_setting));
     bundle.write_settings(&settings)?;
     bundle.write_manifest(&manifest)?;
 
@@ -310,6 +311,10 @@ impl Climb<'_> {
                 "{reads:.0} pages were read from disk in a visit with {}: the data were not all in memory",
                 in_words(connections)
             );
+            progress.warning(&warning);
+            manifest.warnings.push(warning);
+        }
+        if let Some(warning) = end.unfinished {
             progress.warning(&warning);
             manifest.warnings.push(warning);
         }

@@ -1,14 +1,16 @@
 //! One visit of a rung: the load, the counters, and the rows that come of it.
 
-use crate::error::RunError;
+use crate::error::{RunError, in_words};
 use crate::observe::{Length, VisitObserver};
 use crate::options::LoadOptions;
 use crate::progress::{Progress, VisitDone};
 use crate::status::{Status, transaction_counter};
 use crate::status_watch::StatusWatch;
 use crate::target::Target;
+use crate::unfinished::{self, Killed};
 use scaleprof_bundle::{BundleWriter, CounterRow, RungRow};
 use scaleprof_probe::Sampler;
+use scaleprof_wire::Client;
 use scaleprof_workload::schema::SCHEMA;
 use scaleprof_workload::{LoadError, LoadOutcome, LoadPlan, LoopKind, Program, drive};
 use std::collections::BTreeSet;
@@ -47,6 +49,8 @@ pub(crate) struct VisitEnd {
     pub(crate) disk_page_reads: Option<f64>,
     /// Transactions per second over the whole visit.
     pub(crate) throughput: f64,
+    /// What there is to say of transactions that outlived it.
+    pub(crate) unfinished: Option<String>,
 }
 
 impl VisitContext<'_> {
@@ -86,6 +90,7 @@ impl VisitContext<'_> {
 
         let (mut counters, missing) = observer.counter_rows();
         counters.extend(observer.status_rows());
+        counters.extend(observer.backlog_rows());
         let by_second: BTreeSet<String> = counters.iter().map(|row| row.counter.clone()).collect();
         let mut whole_visit = |counter: String, value: f64| {
             counters.push(CounterRow {
@@ -136,6 +141,8 @@ impl VisitContext<'_> {
             client_threads: plan.threads as i32,
             client_resident_bytes: resident_bytes(),
         };
+        let unfinished = std::mem::take(&mut observer.unfinished);
+        let unfinished = self.end_unfinished(target, &mut control, problem.as_ref(), (connections, &unfinished));
         let errors = observer.error_rows();
         self.bundle.write_visit(
             visit as i32,
@@ -155,7 +162,41 @@ impl VisitContext<'_> {
             missing,
             disk_page_reads,
             throughput,
+            unfinished,
         })
+    }
+
+    /// Ends what the server still does for connections of this visit. Not where it is gone with us anyway.
+    fn end_unfinished(
+        &self,
+        target: &Target,
+        control: &mut Client,
+        problem: Option<&RunError>,
+        (connections, unfinished): (u32, &[u32]),
+    ) -> Option<String> {
+        let in_vain = match problem {
+            Some(RunError::ServerDied { .. } | RunError::DiskFull { .. }) => true,
+            Some(RunError::Stopped) => matches!(target, Target::Private(_)),
+            _ => false,
+        };
+        if in_vain || unfinished.is_empty() {
+            return None;
+        }
+        let with = in_words(connections);
+        match unfinished::kill(control, &target.credentials().user, unfinished) {
+            Ok(Killed { told: 0, .. }) => None,
+            Ok(Killed { told, left: 0 }) => Some(format!(
+                "{told} transactions were still under way 10 s after the end of a visit with {with}: they were ended with \
+                 KILL and are in no figure"
+            )),
+            Ok(Killed { left, .. }) => Some(format!(
+                "{left} transactions of a visit with {with} go on although they were told to end: they disturb the \
+                 visits behind it"
+            )),
+            Err(_) => Some(format!(
+                "transactions of a visit with {with} may go on: the server did not let us end them"
+            )),
+        }
     }
 
     fn plan(&self, target: &Target, number: VisitNumber) -> LoadPlan {

@@ -9,33 +9,11 @@
 
 use crate::capabilities::Capabilities;
 use crate::error::Error;
-use crate::identify::{Installation, hexadecimal};
+use crate::identify::hexadecimal;
 use crate::memory;
-use serde::{Deserialize, Serialize};
+use crate::setting::{Origin, Setting, base_name, parse_set, parse_size};
 use sha2::{Digest, Sha256};
-use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
-
-/// Who chose a setting.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Origin {
-    /// We pin it.
-    Pinned,
-    /// The user gave it with `--set`.
-    User,
-}
-
-/// One setting as the server is told it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Setting {
-    /// The name with underscores, as in SHOW VARIABLES.
-    pub name: String,
-    /// The value; none for a bare flag such as `skip_log_bin`.
-    pub value: Option<String>,
-    /// Who chose it.
-    pub origin: Origin,
-}
+use std::path::PathBuf;
 
 /// What a run asks of the server. [`Settings::new`] checks it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -79,37 +57,6 @@ impl Default for ServerSettings {
     }
 }
 
-/// What keeps the server private is ours alone.
-const RESERVED: [&str; 27] = [
-    "basedir",
-    "bind_address",
-    "bootstrap",
-    "chroot",
-    "console",
-    "daemonize",
-    "datadir",
-    "defaults_extra_file",
-    "defaults_file",
-    "help",
-    "init_file",
-    "initialize",
-    "initialize_insecure",
-    "innodb_data_home_dir",
-    "innodb_log_group_home_dir",
-    "innodb_undo_directory",
-    "log_error",
-    "no_defaults",
-    "pid_file",
-    "port",
-    "print_defaults",
-    "skip_grant_tables",
-    "skip_networking",
-    "socket",
-    "tmpdir",
-    "user",
-    "version",
-];
-
 /// Prefixes of settings that decide what the data files are.
 const SHAPES_FILES: [&str; 22] = [
     "aria_",
@@ -143,20 +90,6 @@ pub struct Settings {
     buffer_pool: u64,
     defaults_file: Option<String>,
     user: Vec<Setting>,
-}
-
-/// The places that a server's option file names.
-#[derive(Debug, Clone)]
-pub(crate) struct Places<'a> {
-    pub installation: &'a Installation,
-    pub data: &'a Path,
-    pub temporary: &'a Path,
-    pub socket: &'a Path,
-    pub pid_file: &'a Path,
-    pub error_log: &'a Path,
-    /// The copy of the user's option file that the server's user can read.
-    pub include: Option<&'a Path>,
-    pub port: Option<u16>,
 }
 
 impl Settings {
@@ -309,134 +242,12 @@ impl Settings {
     pub(crate) fn defaults_file(&self) -> Option<&str> {
         self.defaults_file.as_deref()
     }
-
-    /// The option file of one server. It is the whole truth: the server reads no other, and anyone can start the
-    /// same server by hand with it.
-    pub(crate) fn option_file(&self, capabilities: &Capabilities, places: &Places<'_>) -> String {
-        let mut file = String::from("# Written by scaleprof; later lines win.\n[mysqld]\n");
-        let told = self.told(capabilities);
-        let write = |file: &mut String, setting: &Setting| match &setting.value {
-            Some(value) => writeln!(file, "{} = {}", setting.name, quote(value)),
-            None => writeln!(file, "{}", setting.name),
-        };
-        for setting in told.iter().filter(|setting| setting.origin == Origin::Pinned) {
-            let _ = write(&mut file, setting);
-        }
-        if let Some(include) = places.include {
-            let _ = writeln!(file, "!include {}\n[mysqld]", include.display());
-        }
-        for setting in told.iter().filter(|setting| setting.origin == Origin::User) {
-            let _ = write(&mut file, setting);
-        }
-        for (name, path) in self.place_lines(places) {
-            let _ = writeln!(file, "{name} = {}", quote(&path.to_string_lossy()));
-        }
-        let _ = match places.port {
-            Some(port) => writeln!(file, "port = {port}\nbind_address = 127.0.0.1"),
-            None => writeln!(file, "skip_networking"),
-        };
-        // The compiled-in default is a folder of the distribution's own instance, and 9.7 aborts when it is absent.
-        file.push_str("secure_file_priv =\n");
-        file
-    }
-
-    fn place_lines<'a>(&self, places: &Places<'a>) -> Vec<(&'static str, &'a Path)> {
-        let mut lines = vec![
-            ("basedir", places.installation.basedir.as_path()),
-            ("datadir", places.data),
-            ("tmpdir", places.temporary),
-            ("socket", places.socket),
-            ("pid_file", places.pid_file),
-            ("log_error", places.error_log),
-        ];
-        let parts = [
-            ("lc_messages_dir", &places.installation.messages),
-            ("character_sets_dir", &places.installation.charsets),
-            ("plugin_dir", &places.installation.plugins),
-        ];
-        lines.extend(parts.iter().filter_map(|(name, path)| Some((*name, path.as_deref()?))));
-        if places.include.is_some() {
-            // The user's file may be that of the system's own instance. Its data is not to be touched.
-            lines.extend([
-                ("innodb_data_home_dir", places.data),
-                ("innodb_log_group_home_dir", places.data),
-                ("loose_innodb_undo_directory", places.data),
-                ("loose_aria_log_dir_path", places.data),
-            ]);
-        }
-        lines
-    }
-}
-
-/// The name without `loose_`, `skip_` and the like.
-fn base_name(name: &str) -> &str {
-    let mut name = name;
-    for prefix in ["loose_", "skip_", "disable_", "enable_", "maximum_"] {
-        name = name.strip_prefix(prefix).unwrap_or(name);
-    }
-    name
-}
-
-fn parse_set(text: &str) -> Result<Setting, Error> {
-    let (name, value) = match text.split_once('=') {
-        Some((name, value)) => (name, Some(value.trim().to_owned())),
-        None => (text, None),
-    };
-    let name = name
-        .trim()
-        .trim_start_matches("--")
-        .replace('-', "_")
-        .to_ascii_lowercase();
-    let bad = |reason: String| {
-        Err(Error::BadSetting {
-            name: text.to_owned(),
-            reason,
-        })
-    };
-    if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '.') {
-        return bad("a setting is NAME=VALUE, or NAME for a bare flag".to_owned());
-    }
-    if RESERVED.contains(&name.as_str()) || RESERVED.contains(&base_name(&name)) {
-        return bad(format!(
-            "scaleprof sets {name} itself, to keep this server apart from all others"
-        ));
-    }
-    if value
-        .as_deref()
-        .is_some_and(|value| value.contains(|c: char| c.is_control()))
-    {
-        return bad("the value holds a line break or control character".to_owned());
-    }
-    Ok(Setting {
-        name,
-        value,
-        origin: Origin::User,
-    })
-}
-
-/// Reads `128M`, `1G`, `1073741824` as the servers do.
-fn parse_size(text: &str) -> Option<u64> {
-    let text = text.trim();
-    let shift = match text.chars().last()?.to_ascii_uppercase() {
-        'K' => 10,
-        'M' => 20,
-        'G' => 30,
-        'T' => 40,
-        _ => 0,
-    };
-    let digits = if shift == 0 { text } else { &text[..text.len() - 1] };
-    digits.parse::<u64>().ok()?.checked_shl(shift)
-}
-
-fn quote(value: &str) -> String {
-    format!("\"{}\"", value.replace('\\', "\\\\").replace('"', "\\\""))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::product::{Product, Version};
-    use proptest::prelude::*;
 
     fn settings(set: &[&str]) -> Result<Settings, Error> {
         Settings::new(ServerSettings {
@@ -500,22 +311,6 @@ mod tests {
     }
 
     #[test]
-    fn what_keeps_the_server_private_cannot_be_set() {
-        for text in [
-            "datadir=/var/lib/mysql",
-            "--socket=/run/mysqld.sock",
-            "loose-user=mysql",
-            "skip_networking",
-        ] {
-            let error = settings(&[text]).expect_err(text);
-            assert!(error.to_string().contains("scaleprof sets"), "{error}");
-        }
-        assert!(settings(&["a b=c"]).is_err());
-        assert!(settings(&["=c"]).is_err());
-        assert!(settings(&["x=1\ny=2"]).is_err());
-    }
-
-    #[test]
     fn only_settings_that_shape_files_are_part_of_the_key() {
         let key = |set: &[&str]| {
             settings(set)
@@ -525,21 +320,5 @@ mod tests {
         assert_eq!(key(&[]), key(&["innodb_spin_wait_delay=20", "max_connections=7"]));
         assert_ne!(key(&[]), key(&["innodb_page_size=8K"]));
         assert_ne!(key(&[]), key(&["character-set-server=latin1"]));
-    }
-
-    proptest! {
-        #[test]
-        fn no_value_breaks_out_of_its_line(value in "[^\\p{Cc}]*") {
-            let line = quote(&value);
-            prop_assert!(line.starts_with('"') && line.ends_with('"') && line.len() >= 2);
-            let inner = line[1..line.len() - 1].replace("\\\\", "").replace("\\\"", "");
-            prop_assert!(!inner.contains('"'));
-        }
-
-        #[test]
-        fn sizes_are_read_as_the_server_reads_them(number in 0u64..1 << 20, unit in 0usize..5) {
-            let text = format!("{number}{}", ["", "K", "m", "G", "T"][unit]);
-            prop_assert_eq!(parse_size(&text), Some(number << (10 * unit)));
-        }
     }
 }

@@ -2,11 +2,11 @@
 
 use crate::packet::PacketStream;
 use crate::reply::parse_error;
-use crate::{Credentials, Endpoint, Error};
+use crate::{Credentials, Endpoint, Error, Tls, TlsMode};
 use mysql_common::auth::plugins::{AuthProc, ChallengeResponsePlugin, Context, Response};
 use mysql_common::constants::CapabilityFlags;
 use mysql_common::io::ParseBuf;
-use mysql_common::packets::{AuthPlugin, AuthSwitchRequest, HandshakePacket, HandshakeResponse};
+use mysql_common::packets::{AuthPlugin, AuthSwitchRequest, HandshakePacket, HandshakeResponse, SslRequest};
 use mysql_common::proto::{MyDeserialize, MySerialize};
 
 /// What the greeting told us.
@@ -34,7 +34,16 @@ fn wanted() -> CapabilityFlags {
 struct Exchange<'a> {
     password: &'a [u8],
     scramble: &'a [u8],
+    way: Way,
+}
+
+/// How the password travels.
+#[derive(Clone, Copy)]
+struct Way {
     is_socket: bool,
+    is_encrypted: bool,
+    /// Whether the server at the end of the encryption has shown who it is.
+    is_verified: bool,
 }
 
 impl Context for Exchange<'_> {
@@ -42,10 +51,10 @@ impl Context for Exchange<'_> {
         self.password
     }
     fn is_ipc_transport(&self) -> bool {
-        self.is_socket
+        self.way.is_socket
     }
     fn is_tls_transport(&self) -> bool {
-        false
+        self.way.is_encrypted
     }
     fn scramble(&self) -> &[u8] {
         self.scramble
@@ -55,9 +64,12 @@ impl Context for Exchange<'_> {
     }
 }
 
-/// Carries out the handshake on a fresh connection.
-pub(crate) fn log_in(stream: &mut PacketStream, endpoint: &Endpoint, who: &Credentials) -> Result<Greeting, Error> {
-    let is_socket = matches!(endpoint, Endpoint::Unix(_));
+/// Carries out the handshake on a fresh connection, which may come back encrypted.
+pub(crate) fn log_in(
+    mut stream: PacketStream,
+    endpoint: &Endpoint,
+    who: &Credentials,
+) -> Result<(PacketStream, Greeting), Error> {
     let refused = |packet: &[u8]| Error::Refused {
         endpoint: endpoint.clone(),
         user: who.user.clone(),
@@ -74,7 +86,7 @@ pub(crate) fn log_in(stream: &mut PacketStream, endpoint: &Endpoint, who: &Crede
     }
     let hello = HandshakePacket::deserialize((), &mut ParseBuf(&packet))
         .map_err(|_| Error::Protocol("a greeting that cannot be read"))?;
-    let greeting = Greeting {
+    let mut greeting = Greeting {
         server_version: hello.server_version_str().into_owned(),
         connection_id: hello.connection_id(),
         capabilities: wanted() & hello.capabilities(),
@@ -82,6 +94,24 @@ pub(crate) fn log_in(stream: &mut PacketStream, endpoint: &Endpoint, who: &Crede
     if !greeting.capabilities.contains(CapabilityFlags::CLIENT_PROTOCOL_41) {
         return Err(Error::Protocol("a greeting of a server older than 4.1"));
     }
+
+    if wants_encryption(&who.tls, endpoint, hello.capabilities())? {
+        greeting.capabilities |= CapabilityFlags::CLIENT_SSL;
+        // The server goes by the flags of the first packet that it gets.
+        greeting.capabilities |= CapabilityFlags::CLIENT_PLUGIN_AUTH;
+        greeting
+            .capabilities
+            .set(CapabilityFlags::CLIENT_CONNECT_WITH_DB, who.database.is_some());
+        let mut request = Vec::new();
+        SslRequest::new(greeting.capabilities, MAX_PACKET, UTF8MB4_GENERAL_CI).serialize(&mut request);
+        stream.write_packet(&request)?;
+        stream = stream.encrypt(&who.tls, endpoint)?;
+    }
+    let way = Way {
+        is_socket: matches!(endpoint, Endpoint::Unix(_)),
+        is_encrypted: stream.encryption().is_some(),
+        is_verified: who.tls.verifies(),
+    };
 
     let password = who.password.as_ref().map_or(&b""[..], |p| p.as_bytes());
     // MariaDB sends an empty plugin name in some set-ups: the native method is then meant.
@@ -91,7 +121,7 @@ pub(crate) fn log_in(stream: &mut PacketStream, endpoint: &Endpoint, who: &Crede
         None => AuthPlugin::MysqlNativePassword,
     };
     // A plugin of the server's that we do not know may not be the account's: offer the native one and let it switch.
-    let plugin = if AuthProc::init(&plugin).is_ok() && is_safe(&plugin, is_socket) {
+    let plugin = if AuthProc::init(&plugin).is_ok() && is_safe(&plugin, way) {
         plugin
     } else {
         AuthPlugin::MysqlNativePassword
@@ -99,7 +129,7 @@ pub(crate) fn log_in(stream: &mut PacketStream, endpoint: &Endpoint, who: &Crede
     let mut scramble = hello.nonce();
     let mut procedure = AuthProc::init(&plugin).map_err(|e| impossible(e.to_string()))?;
     let first = procedure
-        .run(exchange(password, &scramble, is_socket), &scramble)
+        .run(exchange(password, &scramble, way), &scramble)
         .map_err(|e| impossible(e.to_string()))?;
 
     let response = HandshakeResponse::new(
@@ -119,16 +149,16 @@ pub(crate) fn log_in(stream: &mut PacketStream, endpoint: &Endpoint, who: &Crede
     loop {
         let packet = stream.read_packet()?;
         match packet.first() {
-            Some(0x00) => return Ok(greeting),
+            Some(0x00) => return Ok((stream, greeting)),
             Some(0xff) => return Err(refused(&packet)),
             Some(0xfe) if packet.len() > 1 => {
                 let switch = AuthSwitchRequest::deserialize((), &mut ParseBuf(&packet))
                     .map_err(|_| Error::Protocol("an authentication switch that cannot be read"))?;
                 let plugin = switch.auth_plugin();
-                if !is_safe(&plugin, is_socket) {
+                if !is_safe(&plugin, way) {
                     return Err(impossible(
-                        "the account asks for the password in clear text over TCP, which we do not send. \
-                         Use the server's socket, or an account with another plugin"
+                        "the account asks for the password in clear text over TCP, which we do not send. Use the \
+                         server's socket, --ssl-mode verify-ca, or an account with another plugin"
                             .into(),
                     ));
                 }
@@ -139,29 +169,47 @@ pub(crate) fn log_in(stream: &mut PacketStream, endpoint: &Endpoint, who: &Crede
                         "{e}. Use an account with mysql_native_password, caching_sha2_password or ed25519"
                     ))
                 })?;
-                answer(stream, &mut procedure, &scramble, password, &scramble, is_socket)
+                answer(&mut stream, &mut procedure, &scramble, password, &scramble, way)
                     .map_err(|e| e.into_error(&impossible))?;
             }
-            Some(0x01) => answer(stream, &mut procedure, &packet[1..], password, &scramble, is_socket)
+            Some(0x01) => answer(&mut stream, &mut procedure, &packet[1..], password, &scramble, way)
                 .map_err(|e| e.into_error(&impossible))?,
             _ => return Err(Error::Protocol("an unknown step of the handshake")),
         }
     }
 }
 
+/// Whether to ask for encryption before anything of ours is sent.
+fn wants_encryption(tls: &Tls, endpoint: &Endpoint, offered: CapabilityFlags) -> Result<bool, Error> {
+    match (tls.mode(), offered.contains(CapabilityFlags::CLIENT_SSL)) {
+        (TlsMode::Disabled, _) | (TlsMode::Preferred, false) => Ok(false),
+        (_, true) => Ok(true),
+        (mode, false) => Err(Error::Tls {
+            endpoint: endpoint.clone(),
+            reason: format!(
+                "the server offers no TLS, and --ssl-mode is {mode}. Give the server a certificate (its settings \
+                 ssl_cert and ssl_key; SHOW VARIABLES LIKE '%ssl%' says what it has), or --ssl-mode preferred"
+            ),
+        }),
+    }
+}
+
+/// Collation that a request for encryption names; the answer to the greeting names it again.
+const UTF8MB4_GENERAL_CI: u8 = 45;
+
 /// Largest packet that we say we take; the server never sends one near it to us.
 const MAX_PACKET: u32 = 1 << 30;
 
 /// Whether a plugin keeps the password secret on this transport.
-fn is_safe(plugin: &AuthPlugin<'_>, is_socket: bool) -> bool {
-    is_socket || !matches!(plugin, AuthPlugin::MysqlClearPassword | AuthPlugin::MysqlOldPassword)
+fn is_safe(plugin: &AuthPlugin<'_>, way: Way) -> bool {
+    way.is_socket || way.is_verified || !matches!(plugin, AuthPlugin::MysqlClearPassword | AuthPlugin::MysqlOldPassword)
 }
 
-fn exchange<'a>(password: &'a [u8], scramble: &'a [u8], is_socket: bool) -> Exchange<'a> {
+fn exchange<'a>(password: &'a [u8], scramble: &'a [u8], way: Way) -> Exchange<'a> {
     Exchange {
         password,
         scramble,
-        is_socket,
+        way,
     }
 }
 
@@ -186,10 +234,10 @@ fn answer(
     challenge: &[u8],
     password: &[u8],
     scramble: &[u8],
-    is_socket: bool,
+    way: Way,
 ) -> Result<(), StepError> {
     let response = procedure
-        .run(exchange(password, scramble, is_socket), challenge)
+        .run(exchange(password, scramble, way), challenge)
         .map_err(|e| StepError::Plugin(e.to_string()))?;
     let (Response::Next { packet } | Response::Last { packet }) = response;
     match packet {

@@ -3,7 +3,7 @@
 use crate::auth::{Greeting, log_in};
 use crate::packet::PacketStream;
 use crate::reply::{SERVER_MORE_RESULTS_EXISTS, length_encoded, length_encoded_string, parse_error, parse_ok};
-use crate::{Credentials, Endpoint, Error};
+use crate::{Credentials, Encryption, Endpoint, Error};
 use mysql_common::constants::CapabilityFlags;
 use std::io::Read;
 use std::os::fd::OwnedFd;
@@ -56,6 +56,8 @@ pub struct Prepared {
 pub struct Session {
     /// The connected socket, blocking.
     pub socket: OwnedFd,
+    /// What its bytes are encrypted with, if they are.
+    pub encryption: Option<Encryption>,
     /// Whether replies end without EOF packets (CLIENT_DEPRECATE_EOF).
     pub deprecate_eof: bool,
     /// The server's number of the connection, as in SHOW PROCESSLIST.
@@ -65,9 +67,9 @@ pub struct Session {
 impl Client {
     /// Connects and logs in.
     pub fn connect(endpoint: &Endpoint, who: &Credentials) -> Result<Client, Error> {
-        let mut stream = PacketStream::connect(endpoint)?;
+        let stream = PacketStream::connect(endpoint)?;
         stream.set_patience(Some(HANDSHAKE))?;
-        let greeting = log_in(&mut stream, endpoint, who)?;
+        let (stream, greeting) = log_in(stream, endpoint, who)?;
         stream.set_patience(None)?;
         Ok(Client { stream, greeting })
     }
@@ -84,6 +86,20 @@ impl Client {
     /// The server's number of this connection.
     pub fn connection_id(&self) -> u32 {
         self.greeting.connection_id
+    }
+
+    /// Bounds how long each answer may take; `None` waits for ever. After an answer that came too late the client is of no
+    /// use any more.
+    ///
+    /// # Errors
+    /// The system refuses it.
+    pub fn set_patience(&self, longest: Option<Duration>) -> Result<(), Error> {
+        self.stream.set_patience(longest)
+    }
+
+    /// Version of the encryption, such as `TLSv1.3`; none in the clear.
+    pub fn encryption(&self) -> Option<&'static str> {
+        self.stream.encryption().map(Encryption::version)
     }
 
     /// Runs a statement and returns its (last) result set.
@@ -165,10 +181,13 @@ impl Client {
 
     /// Leaves the blocking client and gives its socket to the load.
     pub fn into_session(self) -> Result<Session, Error> {
+        let (deprecate_eof, connection_id) = (self.deprecate_eof(), self.greeting.connection_id);
+        let (socket, encryption) = self.stream.into_socket()?;
         Ok(Session {
-            deprecate_eof: self.deprecate_eof(),
-            connection_id: self.greeting.connection_id,
-            socket: self.stream.into_socket()?,
+            socket,
+            encryption,
+            deprecate_eof,
+            connection_id,
         })
     }
 

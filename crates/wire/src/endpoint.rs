@@ -1,5 +1,6 @@
 //! Where a server listens and who we are to it.
 
+use crate::Tls;
 use std::fmt;
 use std::path::PathBuf;
 
@@ -56,15 +57,18 @@ pub struct Credentials {
     pub password: Option<Password>,
     /// The schema to start in.
     pub database: Option<String>,
+    /// Whether we speak in the clear, and to whom.
+    pub tls: Tls,
 }
 
 impl Credentials {
-    /// A user without password or schema.
+    /// A user without password, schema or encryption.
     pub fn user(name: impl Into<String>) -> Self {
         Credentials {
             user: name.into(),
             password: None,
             database: None,
+            tls: Tls::default(),
         }
     }
 

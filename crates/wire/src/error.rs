@@ -43,6 +43,14 @@ pub enum Error {
         /// What it said.
         error: ServerError,
     },
+    /// The connection could not be encrypted as was asked.
+    #[error("no encrypted connection to {endpoint}: {reason}")]
+    Tls {
+        /// Where to.
+        endpoint: Endpoint,
+        /// Why, and what to do.
+        reason: String,
+    },
     /// Authentication could not be carried out on our side.
     #[error("cannot log in as '{user}': {reason}")]
     Authentication {

@@ -6,21 +6,26 @@
 //! ([`Client::into_session`]), patches values into ready-made packets ([`ExecuteTemplate`]) and walks over the
 //! replies without decoding them ([`ReplyScanner`]).
 //!
-//! Handshake and authentication come from `mysql_common`.
+//! Handshake and authentication come from `mysql_common`, encryption ([`Tls`]) from `rustls`.
 //! Source: MySQL internals manual, "Client/Server Protocol"; MariaDB knowledge base, "Clients & Utilities,
 //! Server-client protocol".
 
 mod auth;
+mod certificates;
 mod client;
+mod encryption;
 mod endpoint;
 mod error;
 mod execute;
 mod packet;
 mod reply;
 mod scan;
+mod tls;
 
 pub use client::{Client, Outcome, Prepared, ResultSet, Session};
+pub use encryption::Encryption;
 pub use endpoint::{Credentials, Endpoint, Password};
 pub use error::{Error, ServerError};
 pub use execute::{ExecuteTemplate, Parameter, query_packet};
 pub use scan::{Reply, ReplyScanner};
+pub use tls::{Tls, TlsError, TlsMode, TlsOptions};

@@ -1,6 +1,6 @@
 //! Framing: every packet is a 3-byte length, a sequence number and a payload; one of 2^24-1 bytes is continued.
 
-use crate::{Endpoint, Error};
+use crate::{Encryption, Endpoint, Error, Tls};
 use rustix::net::{RecvFlags, SendFlags};
 use std::io;
 use std::net::TcpStream;
@@ -11,10 +11,52 @@ use std::time::Duration;
 /// Payload length at which a packet is continued in the next.
 pub(crate) const MAX_PAYLOAD: usize = 0xff_ffff;
 
+/// What the packets travel in.
+#[derive(Debug)]
+enum Carrier {
+    Plain(OwnedFd),
+    Encrypted(OwnedFd, Encryption),
+}
+
+impl Carrier {
+    fn socket(&self) -> &OwnedFd {
+        let (Carrier::Plain(socket) | Carrier::Encrypted(socket, _)) = self;
+        socket
+    }
+
+    fn send(&mut self, mut bytes: &[u8]) -> io::Result<()> {
+        let socket = match self {
+            Carrier::Encrypted(socket, encryption) => return encryption.send(socket, bytes),
+            Carrier::Plain(socket) => socket,
+        };
+        while !bytes.is_empty() {
+            match rustix::net::send(&*socket, bytes, SendFlags::NOSIGNAL) {
+                Ok(sent) => bytes = &bytes[sent..],
+                Err(rustix::io::Errno::INTR) => {}
+                Err(e) => return Err(e.into()),
+            }
+        }
+        Ok(())
+    }
+
+    fn receive(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let socket = match self {
+            Carrier::Encrypted(socket, encryption) => return encryption.receive(socket, buffer, true),
+            Carrier::Plain(socket) => socket,
+        };
+        loop {
+            match rustix::net::recv(&*socket, &mut *buffer, RecvFlags::empty()) {
+                Err(rustix::io::Errno::INTR) => {}
+                done => return Ok(done?.1),
+            }
+        }
+    }
+}
+
 /// A blocking socket that speaks in packets.
 #[derive(Debug)]
 pub(crate) struct PacketStream {
-    socket: OwnedFd,
+    carrier: Carrier,
     received: Vec<u8>,
     /// Start of what has not been read yet in `received`.
     position: usize,
@@ -36,7 +78,7 @@ impl PacketStream {
             }
         };
         Ok(PacketStream {
-            socket,
+            carrier: Carrier::Plain(socket),
             received: Vec::with_capacity(16 * 1024),
             position: 0,
             sequence: 0,
@@ -46,16 +88,43 @@ impl PacketStream {
     /// Bounds how long a reply may take; `None` waits for ever.
     pub(crate) fn set_patience(&self, longest: Option<Duration>) -> Result<(), Error> {
         use rustix::net::sockopt::{Timeout, set_socket_timeout};
-        set_socket_timeout(&self.socket, Timeout::Recv, longest)
-            .map_err(|e| Error::lost("setting a time limit for the handshake")(e.into()))
+        set_socket_timeout(self.carrier.socket(), Timeout::Recv, longest)
+            .map_err(|e| Error::lost("setting a time limit for replies")(e.into()))
+    }
+
+    /// Encrypts what follows.
+    pub(crate) fn encrypt(self, tls: &Tls, endpoint: &Endpoint) -> Result<Self, Error> {
+        // What came in the clear must not pass for something that came encrypted.
+        if self.position < self.received.len() {
+            return Err(Error::Protocol("bytes before the encryption that it asked for"));
+        }
+        let carrier = match self.carrier {
+            Carrier::Plain(socket) => {
+                let encryption = Encryption::begin(tls, endpoint, &socket)?;
+                Carrier::Encrypted(socket, encryption)
+            }
+            encrypted => encrypted,
+        };
+        Ok(PacketStream { carrier, ..self })
+    }
+
+    /// How it is encrypted.
+    pub(crate) fn encryption(&self) -> Option<&Encryption> {
+        match &self.carrier {
+            Carrier::Plain(_) => None,
+            Carrier::Encrypted(_, encryption) => Some(encryption),
+        }
     }
 
     /// Gives the socket away. What was received and not read would be lost: there must be none.
-    pub(crate) fn into_socket(self) -> Result<OwnedFd, Error> {
+    pub(crate) fn into_socket(self) -> Result<(OwnedFd, Option<Encryption>), Error> {
         if self.position < self.received.len() {
             return Err(Error::Protocol("bytes that belong to no reply"));
         }
-        Ok(self.socket)
+        Ok(match self.carrier {
+            Carrier::Plain(socket) => (socket, None),
+            Carrier::Encrypted(socket, encryption) => (socket, Some(encryption)),
+        })
     }
 
     /// Starts a new command: sequence numbers begin at 0 again.
@@ -82,15 +151,8 @@ impl PacketStream {
     }
 
     /// Sends bytes that are packets already.
-    pub(crate) fn write_raw(&mut self, mut bytes: &[u8]) -> Result<(), Error> {
-        while !bytes.is_empty() {
-            match rustix::net::send(&self.socket, bytes, SendFlags::NOSIGNAL) {
-                Ok(sent) => bytes = &bytes[sent..],
-                Err(rustix::io::Errno::INTR) => {}
-                Err(e) => return Err(Error::lost("sending a statement")(e.into())),
-            }
-        }
-        Ok(())
+    pub(crate) fn write_raw(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        self.carrier.send(bytes).map_err(Error::lost("sending a statement"))
     }
 
     /// Reads one packet, joined from its parts where it was continued.
@@ -122,21 +184,17 @@ impl PacketStream {
         }
         while self.received.len() - self.position < wanted {
             let mut chunk = [0_u8; 16 * 1024];
-            match rustix::net::recv(&self.socket, &mut chunk[..], RecvFlags::empty()) {
-                Ok((_, 0)) => {
+            match self.carrier.receive(&mut chunk) {
+                Ok(0) => {
                     let closed = io::Error::new(io::ErrorKind::UnexpectedEof, "the server closed the connection");
                     return Err(Error::lost("waiting for a reply")(closed));
                 }
-                Ok((_, n)) => self.received.extend_from_slice(&chunk[..n]),
-                Err(rustix::io::Errno::INTR) => {}
-                Err(rustix::io::Errno::AGAIN) => {
-                    let late = io::Error::new(
-                        io::ErrorKind::TimedOut,
-                        "the server accepted the connection and said nothing",
-                    );
+                Ok(n) => self.received.extend_from_slice(&chunk[..n]),
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
+                    let late = io::Error::new(io::ErrorKind::TimedOut, "the server said nothing for too long");
                     return Err(Error::lost("waiting for a reply")(late));
                 }
-                Err(e) => return Err(Error::lost("waiting for a reply")(e.into())),
+                Err(e) => return Err(Error::lost("waiting for a reply")(e)),
             }
         }
         Ok(())

@@ -122,8 +122,16 @@ fn a_fall_without_any_counter_is_still_a_fall() {
     ]);
     rungs.iter_mut().for_each(|j| j.law = None);
     let found = verdict(&rungs, &[]).unwrap();
-    assert!(!found.scales && found.decomposition.is_none());
+    assert!(found.scales == Some(false) && found.decomposition.is_none());
     assert!(found.sentence.ends_with("at 512."), "{}", found.sentence);
+}
+
+#[test]
+fn too_few_rungs_neither_scale_nor_fall() {
+    let mut rungs = judged(&[(1, 1e4, 0.9, 2e5, 1.), (16, 5e3, 0.97, 4e5, 1.)]);
+    assert_eq!(verdict(&rungs, &[]).unwrap().scales, None);
+    rungs.truncate(1);
+    assert_eq!(verdict(&rungs, &[]).unwrap().scales, None);
 }
 
 #[test]

@@ -1,15 +1,30 @@
 //! `attach`: a server that scaleprof did not start.
 
 use crate::servers::distribution;
-use crate::stage::{bundle, fail, place, running_server, scaleprof, socket, succeed};
+use crate::stage::{
+    Running, bundle, fail, place, running_server, running_server_with, scaleprof, socket, soon, succeed,
+};
 use scaleprof_server::Sandbox;
 use std::path::Path;
 use std::process::Command;
 
 fn attach(folder: &Path) -> Command {
+    attach_with(folder, "2", "3")
+}
+
+fn attach_with(folder: &Path, connections: &str, seconds: &str) -> Command {
     let mut command = scaleprof();
     command.args(["attach", "--user", "root", "--repeats", "1", "--no-refine", "--quiet"]);
-    command.args(["--tables", "1", "--rows", "300", "--connections", "2", "--seconds", "3"]);
+    command.args([
+        "--tables",
+        "1",
+        "--rows",
+        "300",
+        "--connections",
+        connections,
+        "--seconds",
+        seconds,
+    ]);
     command.arg("--output").arg(folder);
     command
 }
@@ -83,4 +98,74 @@ fn over_the_socket_the_servers_process_is_found_and_over_tcp_its_lack_is_said() 
         assert!(missing.expect(figure).reason.contains("--socket"));
     }
     assert!(!schemas(&server).contains("scaleprof_load"), "dropped as asked");
+}
+
+#[test]
+fn a_load_that_would_take_the_connections_of_the_server_s_users_is_refused() {
+    let Some(found) = distribution() else { return };
+    let server = running_server(found.installation);
+    let mut client = server.connect().expect("a connection");
+    let place = place();
+    let folder = place.path().join("run");
+    let mut on_socket = |limit: &str, connections: &str| {
+        client.execute(&format!("SET GLOBAL {limit}")).expect(limit);
+        let mut command = attach_with(&folder, connections, "2");
+        command.arg("--socket").arg(socket(&server)).arg("--yes");
+        command
+    };
+    let error = fail(&mut on_socket("max_connections = 20", "1,19"), 1);
+    assert!(
+        error.contains("max_connections") && error.contains("fewer --connections"),
+        "{error}"
+    );
+    let error = fail(
+        on_socket("max_connections = 100", "2").args(["--idle-connections", "95"]),
+        1,
+    );
+    assert!(
+        error.contains("needs 97") && error.contains("max_connections"),
+        "{error}"
+    );
+    let error = fail(&mut on_socket("max_prepared_stmt_count = 5", "1"), 1);
+    assert!(
+        error.contains("max_prepared_stmt_count") && error.contains("--protocol text"),
+        "{error}"
+    );
+    assert!(!folder.exists() && !schemas(&server).contains("scaleprof_load"));
+    succeed(&mut on_socket("max_prepared_stmt_count = 1000", "1"));
+}
+
+#[test]
+fn two_loads_at_once_on_one_server_are_refused() {
+    let Some(found) = distribution() else { return };
+    let server = running_server(found.installation);
+    let place = place();
+    let on_socket = |name: &str, seconds: &str| {
+        let mut command = attach_with(&place.path().join(name), "2", seconds);
+        command.arg("--socket").arg(socket(&server)).arg("--yes");
+        command
+    };
+    let first = Running::start(&mut on_socket("first", "15"));
+    soon("the first is under way", || schemas(&server).contains("scaleprof_load"));
+    let error = fail(&mut on_socket("second", "1"), 1);
+    assert!(error.contains("another scaleprof loads this server"), "{error}");
+    assert!(!place.path().join("second").exists());
+    let output = first.end_and_leave_nothing(&[]);
+    assert!(output.status.success(), "the first was not disturbed");
+    succeed(&mut on_socket("third", "1"));
+}
+
+#[test]
+fn replicas_that_would_follow_the_load_are_warned_of() {
+    let Some(found) = distribution() else { return };
+    let warned = |set: Vec<String>| {
+        let server = running_server_with(found.installation.clone(), set);
+        let place = place();
+        let folder = place.path().join("run");
+        succeed(attach(&folder).arg("--socket").arg(socket(&server)).arg("--yes"));
+        let warnings = bundle(&folder).manifest.warnings;
+        warnings.iter().any(|text| text.contains("binary log"))
+    };
+    assert!(warned(vec!["log_bin=changes".to_owned()]));
+    assert!(!warned(Vec::new()));
 }

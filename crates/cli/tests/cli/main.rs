@@ -11,4 +11,6 @@ mod refusals;
 mod servers;
 mod stage;
 mod sudden_ends;
+mod tls;
+mod unfinished;
 mod whole_run;

@@ -56,7 +56,9 @@ fn a_password_logs_in_and_shows_nowhere() {
             // Over TCP without TLS the password goes out under the server's public key.
             true => {
                 let dsn = format!("mysql://lena@{}", server.tcp_endpoint().expect("TCP"));
-                command.env("SCALEPROF_PASSWORD", PASSWORD).args(["--dsn", &dsn]);
+                command
+                    .env("SCALEPROF_PASSWORD", PASSWORD)
+                    .args(["--dsn", &dsn, "--ssl-mode", "disabled"]);
             }
             false => {
                 command.arg("--socket").arg(socket(&server));

@@ -107,11 +107,17 @@ pub fn is_root(what: &str) -> bool {
 
 /// A server that runs already, for `attach`. It dies with the test.
 pub fn running_server(installation: Installation) -> Sandbox {
+    running_server_with(installation, Vec::new())
+}
+
+/// The same with settings of the test's.
+pub fn running_server_with(installation: Installation, set: Vec<String>) -> Sandbox {
     let settings = Settings::new(ServerSettings {
         connections: 64,
         buffer_pool: Some(128 << 20),
         redo_log: 96 << 20,
         tcp: true,
+        set,
         ..ServerSettings::default()
     })
     .expect("settings");

@@ -1,7 +1,7 @@
 //! One connection of the load.
 
 use crate::program::{Composer, Program, Step};
-use scaleprof_wire::ReplyScanner;
+use scaleprof_wire::{Encryption, ReplyScanner, Session};
 use std::os::fd::OwnedFd;
 
 /// What a connection is about.
@@ -19,6 +19,10 @@ pub(crate) enum Phase {
 #[derive(Debug)]
 pub(crate) struct Connection {
     pub(crate) socket: OwnedFd,
+    /// What its bytes are encrypted with, if they are.
+    pub(crate) encryption: Option<Encryption>,
+    /// The server's number of it.
+    pub(crate) id: u32,
     pub(crate) scanner: ReplyScanner,
     pub(crate) phase: Phase,
     composer: Composer,
@@ -36,10 +40,12 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    pub(crate) fn new(socket: OwnedFd, deprecate_eof: bool, composer: Composer) -> Self {
+    pub(crate) fn new(session: Session, composer: Composer) -> Self {
         Connection {
-            socket,
-            scanner: ReplyScanner::new(deprecate_eof),
+            socket: session.socket,
+            encryption: session.encryption,
+            id: session.connection_id,
+            scanner: ReplyScanner::new(session.deprecate_eof),
             phase: Phase::Resting,
             composer,
             packets: Vec::new(),

@@ -1,5 +1,6 @@
 //! Running a program on all connections for a while.
 
+use super::connection::Phase;
 use super::epoll;
 use super::pacing::{LoopKind, Schedule};
 use super::ramp::open_all;
@@ -10,8 +11,9 @@ use super::worker::{Failure, Message, SECOND_NS, Worker, now_ns};
 use crate::program::Program;
 use crate::random::ConnectionRng;
 use rustix::net::{SendFlags, send};
-use scaleprof_wire::{Credentials, Endpoint, Error, ServerError, Session};
+use scaleprof_wire::{Credentials, Encryption, Endpoint, Error, ServerError};
 use std::io;
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
@@ -56,6 +58,9 @@ pub trait LoadObserver {
     fn second_ended(&mut self, second: u32);
     /// The record of a second, complete, in order.
     fn record(&mut self, record: SecondRecord);
+    /// The load is over and these connections, by the server's numbers, were given up in the middle of a transaction,
+    /// which the server may go on with.
+    fn left_unfinished(&mut self, _connection_ids: &[u32]) {}
 }
 
 /// What is known about a load that ran.
@@ -138,6 +143,11 @@ pub fn drive(
     let began_ns = now_ns();
     let opened = open_with_progress(plan, stop, observer)?;
     let connect_seconds = (now_ns() - began_ns) as f64 / SECOND_NS as f64;
+    // io_uring receives into buffers that all connections share, in the clear.
+    let transport = match opened.working.iter().any(|connection| connection.encryption.is_some()) {
+        true => Transport::Epoll,
+        false => transport,
+    };
 
     let threads = plan.threads.clamp(1, plan.connections.max(1)) as usize;
     let mut shares: Vec<Vec<_>> = (0..threads).map(|_| Vec::new()).collect();
@@ -185,7 +195,7 @@ pub fn drive(
                         Ok(()) => worker.finish(),
                         Err(failure) => Message::Failed(failure),
                     });
-                    say_goodbye(&worker);
+                    leave(worker)
                 })
                 .map_err(|e| LoadError::System("starting a thread", e))
         })
@@ -198,11 +208,17 @@ pub fn drive(
     let result = collector.collect(plan, (start_ns, stop), &inbox, observer);
     give_up.store(true, Ordering::Relaxed);
     let ran_ns = now_ns() - start_ns;
-    for handle in handles {
-        // A panic of a worker has been printed by the panic hook; its channel end tells the collector.
-        let _ = handle.join();
+    // A panic of a worker has been printed by the panic hook; its channel end tells the collector.
+    let unfinished: Vec<u32> = handles
+        .into_iter()
+        .flat_map(|handle| handle.join().unwrap_or_default())
+        .collect();
+    for mut session in opened.idle {
+        quit(&session.socket, session.encryption.as_mut());
     }
-    opened.idle.iter().for_each(quit);
+    if !unfinished.is_empty() {
+        observer.left_unfinished(&unfinished);
+    }
     result?;
     Ok(LoadOutcome {
         connect_seconds,
@@ -367,12 +383,27 @@ fn confine(cpus: &[usize]) {
 /// COM_QUIT, so that the server does not count aborted connections.
 const QUIT: [u8; 5] = [1, 0, 0, 0, 1];
 
-fn say_goodbye(worker: &Worker) {
-    for connection in &worker.connections {
-        let _ = send(&connection.socket, &QUIT, SendFlags::NOSIGNAL | SendFlags::DONTWAIT);
+fn quit(socket: &OwnedFd, encryption: Option<&mut Encryption>) {
+    match encryption {
+        None => {
+            let _ = send(socket, &QUIT, SendFlags::NOSIGNAL | SendFlags::DONTWAIT);
+        }
+        Some(encryption) => {
+            let _ = encryption.send(socket, &QUIT).and_then(|()| encryption.close(socket));
+        }
     }
 }
 
-fn quit(session: &Session) {
-    let _ = send(&session.socket, &QUIT, SendFlags::NOSIGNAL | SendFlags::DONTWAIT);
+/// Closes a worker's connections; gives the server's numbers of those with a transaction under way.
+fn leave(worker: Worker) -> Vec<u32> {
+    let mut unfinished = Vec::new();
+    for mut connection in worker.connections {
+        if connection.phase != Phase::Resting {
+            unfinished.push(connection.id);
+            // Half a packet may stand before the good-bye: closing says it too.
+            continue;
+        }
+        quit(&connection.socket, connection.encryption.as_mut());
+    }
+    unfinished
 }

@@ -1,11 +1,14 @@
 //! The transport over epoll: a recv and a send for every statement, a wait for every batch of them.
 
+use super::connection::Connection;
 use super::worker::{Failure, Next, SECOND_NS, Worker, now_ns};
 use rustix::buffer::spare_capacity;
 use rustix::event::{Timespec, epoll};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags};
+use scaleprof_wire::Encryption;
 use std::io;
+use std::os::fd::OwnedFd;
 
 /// Replies longer than this take more than one recv.
 const RECEIVE_BYTES: usize = 64 * 1024;
@@ -63,10 +66,14 @@ pub(crate) fn run(worker: &mut Worker, end_ns: u64) -> Result<(), Failure> {
 /// Reads what has come for a connection and does what follows from it; gives the time.
 fn receive(worker: &mut Worker, index: u32, buffer: &mut [u8], ready: u64) -> Result<u64, Failure> {
     loop {
-        let socket = &worker.connections[index as usize].socket;
-        let count = match rustix::net::recv(socket, &mut *buffer, RecvFlags::DONTWAIT) {
-            Ok((_, 0)) => return Err(Failure::Lost(io::ErrorKind::UnexpectedEof.into())),
-            Ok((_, count)) => count,
+        let Connection { socket, encryption, .. } = &mut worker.connections[index as usize];
+        let received = match encryption {
+            None => rustix::net::recv(&*socket, &mut *buffer, RecvFlags::DONTWAIT).map(|(_, count)| count),
+            Some(encryption) => decrypt(encryption, socket, buffer)?,
+        };
+        let count = match received {
+            Ok(0) => return Err(Failure::Lost(io::ErrorKind::UnexpectedEof.into())),
+            Ok(count) => count,
             Err(Errno::AGAIN) => return Ok(now_ns()),
             Err(Errno::INTR) => continue,
             Err(e) => return Err(Failure::Lost(e.into())),
@@ -91,6 +98,9 @@ fn receive(worker: &mut Worker, index: u32, buffer: &mut [u8], ready: u64) -> Re
 fn send(worker: &mut Worker, index: u32) -> Result<(), Failure> {
     loop {
         let connection = &worker.connections[index as usize];
+        if connection.encryption.is_some() {
+            return encrypt(worker, index);
+        }
         let packet = connection.unsent(&worker.program);
         let length = packet.len();
         match rustix::net::send(&connection.socket, packet, SendFlags::NOSIGNAL) {
@@ -100,4 +110,25 @@ fn send(worker: &mut Worker, index: u32) -> Result<(), Failure> {
             Err(e) => return Err(Failure::Lost(e.into())),
         }
     }
+}
+
+/// A recv of what is encrypted. Errors that a socket does not have end the load.
+fn decrypt(encryption: &mut Encryption, socket: &OwnedFd, buffer: &mut [u8]) -> Result<Result<usize, Errno>, Failure> {
+    match encryption.receive(socket, buffer, false) {
+        Ok(count) => Ok(Ok(count)),
+        Err(e) if e.kind() == io::ErrorKind::WouldBlock => Ok(Err(Errno::AGAIN)),
+        Err(e) => Err(Failure::Lost(e)),
+    }
+}
+
+/// Encrypts and sends the current packet.
+fn encrypt(worker: &mut Worker, index: u32) -> Result<(), Failure> {
+    let connection = &mut worker.connections[index as usize];
+    // Out of its place for a moment: the packet is borrowed from the same connection.
+    let Some(mut encryption) = connection.encryption.take() else {
+        return Ok(());
+    };
+    let result = encryption.send(&connection.socket, connection.unsent(&worker.program));
+    connection.encryption = Some(encryption);
+    result.map_err(Failure::Lost)
 }

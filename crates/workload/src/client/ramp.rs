@@ -122,5 +122,5 @@ fn open_working(plan: &LoadPlan, position: u32) -> Result<Connection, Error> {
         types_sent: vec![false; statement_ids.len()].into(),
         statement_ids: statement_ids.into(),
     };
-    Ok(Connection::new(session.socket, session.deprecate_eof, composer))
+    Ok(Connection::new(session, composer))
 }

@@ -11,7 +11,7 @@ pub enum Transport {
     Auto,
     /// epoll, recv and send.
     Epoll,
-    /// io_uring: one system call for a batch of sends and receives.
+    /// io_uring: one system call for a batch of sends and receives. Encrypted connections fall back to epoll.
     IoUring,
 }
 

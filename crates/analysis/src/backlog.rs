@@ -1,0 +1,40 @@
+//! What an open loop offered and the server never began: it is in no percentile.
+
+use crate::numbers::percent;
+use crate::rung::VisitRows;
+use std::collections::BTreeMap;
+
+/// Counter of the transactions that were due and not begun at the end of a second.
+const COUNTER: &str = "client.backlog_level";
+/// Part of what was offered from which the percentiles are no longer those of the offered load.
+const MOST: f64 = 0.01;
+
+/// One warning for every rung that ended with more than that behind it.
+pub(crate) fn warnings(rungs: &BTreeMap<u32, Vec<&VisitRows<'_>>>) -> Vec<String> {
+    let worst = |visits: &[&VisitRows]| visits.iter().filter_map(|visit| left_over(visit)).fold(0.0, f64::max);
+    rungs
+        .iter()
+        .map(|(connections, visits)| (connections, worst(visits)))
+        .filter(|(_, share)| *share > MOST)
+        .map(|(connections, share)| {
+            format!(
+                "at {connections} connections {} of the transactions that were offered had not begun at the end: latencies and \
+                 response times are of those that had, and leave out the longest waits",
+                percent(share)
+            )
+        })
+        .collect()
+}
+
+/// Part of what was offered in a visit that was not begun at its end.
+fn left_over(visit: &VisitRows<'_>) -> Option<f64> {
+    let seconds = visit
+        .seconds
+        .iter()
+        .map(|row| row.duration_ns as f64 / 1e9)
+        .sum::<f64>();
+    let offered = visit.rung?.offered_rate? * seconds;
+    let backlog = visit.counters.iter().filter(|row| row.counter == COUNTER);
+    let last = backlog.max_by_key(|row| row.second)?;
+    (offered > 0.0).then_some(last.value / offered)
+}
