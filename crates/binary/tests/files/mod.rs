@@ -2,6 +2,8 @@
 
 #![allow(dead_code)] // each test program uses its part
 
+pub mod small_elf;
+
 use std::path::{Path, PathBuf};
 
 /// A file to read.
