@@ -93,7 +93,10 @@ impl Rows {
             page_starts.push(rows.len() as u32);
             let base = page << 16;
             if changes.peek().is_none_or(|(address, _)| *address != base) {
-                rows.push(UnwindRow { pc_low: 0, rule: carried });
+                rows.push(UnwindRow {
+                    pc_low: 0,
+                    rule: carried,
+                });
             }
             while let Some((address, rule)) = changes.next_if(|(address, _)| address >> 16 == page) {
                 let pc_low = (address & 0xffff) as u16;
@@ -108,7 +111,11 @@ impl Rows {
         }
         page_starts.push(rows.len() as u32);
 
-        let unsupported = |row: &&UnwindRow| self.rules.get(usize::from(row.rule)).is_some_and(UnwindRule::unsupported);
+        let unsupported = |row: &&UnwindRow| {
+            self.rules
+                .get(usize::from(row.rule))
+                .is_some_and(UnwindRule::unsupported)
+        };
         let unsupported_rows = rows.iter().filter(unsupported).count() as u32 + damaged;
         Ok(UnwindTable {
             architecture,

@@ -158,9 +158,19 @@ fn saved(rule: Option<RegisterRule<usize>>, registers: &Registers, section: &Sec
 fn jump_table(bytes: &[u8]) -> Option<i32> {
     // breg7 8; breg16 0; lit15; and; lit11; ge; lit3; shl; plus
     match bytes {
-        [0x77, 8, 0x80, 0, 0x3f, 0x1a, boundary @ (0x3a | 0x3b), 0x2a, 0x33, 0x24, 0x22] => {
-            Some(i32::from(boundary - 0x30))
-        }
+        [
+            0x77,
+            8,
+            0x80,
+            0,
+            0x3f,
+            0x1a,
+            boundary @ (0x3a | 0x3b),
+            0x2a,
+            0x33,
+            0x24,
+            0x22,
+        ] => Some(i32::from(boundary - 0x30)),
         _ => None,
     }
 }

@@ -47,7 +47,11 @@ impl Trampolines {
     /// The code of those that start in a gap between entries, with the byte before as far as it belongs to the gap.
     pub(super) fn within(&self, gap: Range<u64>) -> impl Iterator<Item = Range<u64>> + '_ {
         let first = self.starts.partition_point(|start| *start < gap.start);
-        let inside = self.starts.iter().skip(first).take_while(move |start| **start < gap.end);
+        let inside = self
+            .starts
+            .iter()
+            .skip(first)
+            .take_while(move |start| **start < gap.end);
         inside.map(move |start| {
             let end = start.saturating_add(self.length).min(gap.end);
             start.saturating_sub(1).max(gap.start)..end
