@@ -7,7 +7,7 @@ use crate::progress::{Progress, VisitDone};
 use crate::status::{Status, transaction_counter};
 use crate::status_watch::StatusWatch;
 use crate::target::Target;
-use scaleprof_bundle::{BundleWriter, CounterRow, RungRow};
+use scaleprof_bundle::{BundleWriter, CounterRow, RungRow, VisitRows};
 use scaleprof_probe::Sampler;
 use scaleprof_workload::schema::SCHEMA;
 use scaleprof_workload::{LoadError, LoadOutcome, LoadPlan, LoopKind, Program, drive};
@@ -137,15 +137,17 @@ impl VisitContext<'_> {
             client_resident_bytes: resident_bytes(),
         };
         let errors = observer.error_rows();
-        self.bundle.write_visit(
-            visit as i32,
-            &rung,
-            &observer.seconds,
-            &counters,
-            &observer.latency,
-            &errors,
-        )?;
         let throughput = observer.throughput();
+        self.bundle.write_visit(
+            &rung,
+            &VisitRows {
+                seconds: observer.seconds,
+                counters,
+                latency: observer.latency,
+                errors,
+                ..VisitRows::default()
+            },
+        )?;
         progress.visit_done(VisitDone {
             connections,
             throughput,
