@@ -8,6 +8,7 @@ pub mod guards;
 pub mod intervals;
 pub mod iron_law;
 pub mod latency;
+pub mod ledger;
 pub mod numbers;
 pub mod peak;
 pub mod refine;
@@ -15,6 +16,7 @@ mod rung;
 pub mod steadiness;
 pub mod student;
 mod summarise;
+mod thread_time;
 pub mod totals;
 mod unsteady;
 pub mod usl;
@@ -27,3 +29,6 @@ pub use summarise::summarise;
 #[cfg(test)]
 #[allow(missing_docs)]
 mod simulated;
+#[cfg(test)]
+#[allow(missing_docs)]
+mod simulated_loop;

@@ -16,6 +16,7 @@
 
 mod columns;
 mod error;
+mod ledger_summary;
 mod manifest;
 mod part;
 mod profile_tables;
@@ -26,6 +27,7 @@ mod visit_rows;
 mod writer;
 
 pub use error::BundleError;
+pub use ledger_summary::*;
 pub use manifest::*;
 pub use profile_tables::*;
 pub use reader::Bundle;
