@@ -2,10 +2,10 @@
 
 use crate::error::BundleError;
 use crate::part::{Table, write_part};
-use crate::{Manifest, RungRow, SettingRow, Summary, VisitRows};
+use crate::{FrameRow, Manifest, RungRow, SettingRow, StackRow, Summary, VisitRows};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -28,8 +28,8 @@ pub struct BundleWriter {
 /// Entries of the dictionaries that are on the disk.
 #[derive(Debug, Default)]
 struct Known {
-    stacks: HashSet<i64>,
-    frames: HashSet<i64>,
+    stacks: HashMap<i64, StackRow>,
+    frames: HashMap<i64, FrameRow>,
 }
 
 impl BundleWriter {
@@ -122,6 +122,14 @@ impl BundleWriter {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let frames = only_new(&rows.frames, &known.frames, |row| row.frame);
         let stacks = only_new(&rows.stacks, &known.stacks, |row| row.stack);
+        let (frames, stacks) = match (frames, stacks) {
+            (Ok(frames), Ok(stacks)) => (frames, stacks),
+            (Err(number), _) | (_, Err(number)) => {
+                return refuse(&format!(
+                    "its number {number} stands for two different frames or stacks"
+                ));
+            }
+        };
         self.write_table(&name, &rows.seconds)?;
         self.write_table(&name, &rows.counters)?;
         self.write_table(&name, &rows.latency)?;
@@ -132,8 +140,8 @@ impl BundleWriter {
         self.write_table(&name, &rows.locks)?;
         self.write_table(&name, &rows.samples)?;
         self.write_table(&name, std::slice::from_ref(rung))?;
-        known.frames.extend(frames.iter().map(|row| row.frame));
-        known.stacks.extend(stacks.iter().map(|row| row.stack));
+        known.frames.extend(frames.into_iter().map(|row| (row.frame, row)));
+        known.stacks.extend(stacks.into_iter().map(|row| (row.stack, row)));
         Ok(())
     }
 
@@ -169,13 +177,26 @@ impl BundleWriter {
     }
 }
 
-/// The rows whose number is not known yet, each number once.
-fn only_new<T: Clone>(rows: &[T], known: &HashSet<i64>, number: impl Fn(&T) -> i64) -> Vec<T> {
-    let mut seen = HashSet::new();
-    rows.iter()
-        .filter(|row| !known.contains(&number(row)) && seen.insert(number(row)))
-        .cloned()
-        .collect()
+/// The rows whose number is not known yet, each number once; as an error, a number that stands for two different ones.
+fn only_new<T: Clone + PartialEq>(
+    rows: &[T],
+    known: &HashMap<i64, T>,
+    number: impl Fn(&T) -> i64,
+) -> Result<Vec<T>, i64> {
+    let mut seen: HashMap<i64, &T> = HashMap::new();
+    let mut new = Vec::new();
+    for row in rows {
+        let number = number(row);
+        match known.get(&number).or(seen.get(&number).copied()) {
+            Some(other) if other != row => return Err(number),
+            Some(_) => {}
+            None => {
+                seen.insert(number, row);
+                new.push(row.clone());
+            }
+        }
+    }
+    Ok(new)
 }
 
 /// Writes `folder/name` so that it is there whole or not at all, also after a power cut.

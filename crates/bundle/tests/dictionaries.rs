@@ -48,6 +48,8 @@ fn one_number_with_two_meanings_is_refused() {
     let writer = sample::write_two_visits(folder.path());
     let mut rows = sample::profiled(2);
     rows.frames[0].function = Some("another".into());
+    let refused = writer.write_visit(&sample::rung(2), &rows).unwrap_err().to_string();
+    assert!(refused.contains("its number 1 stands for two different"), "{refused}");
     let other = tempfile::tempdir().unwrap();
     let elsewhere = BundleWriter::create(other.path()).unwrap();
     elsewhere.write_visit(&sample::rung(2), &rows).unwrap();
