@@ -9,6 +9,7 @@ pub mod guards;
 pub mod intervals;
 pub mod iron_law;
 pub mod latency;
+pub mod ledger;
 pub mod numbers;
 pub mod peak;
 pub mod refine;
@@ -16,6 +17,7 @@ mod rung;
 pub mod steadiness;
 pub mod student;
 mod summarise;
+mod thread_time;
 pub mod totals;
 mod unsteady;
 pub mod usl;
@@ -28,3 +30,6 @@ pub use summarise::summarise;
 #[cfg(test)]
 #[allow(missing_docs)]
 mod simulated;
+#[cfg(test)]
+#[allow(missing_docs)]
+mod simulated_loop;

@@ -4,11 +4,13 @@ use crate::guards::{Client, client_limit, little};
 use crate::intervals::{Measured, throughput};
 use crate::iron_law::iron_law;
 use crate::latency::Histogram;
+use crate::ledger::{Watched, ledger};
 use crate::steadiness::{Steadiness, judge};
 use crate::totals::{Amount, Total, Window, totals};
 use crate::usl;
 use scaleprof_bundle::{
-    CounterRow, ErrorRow, Latency, LatencyRow, Missing, RungRow, RungSummary, SecondRow, StatementLatency, Workload,
+    CounterRow, ErrorRow, Latency, LatencyRow, LockRow, Missing, RungRow, RungSummary, SampleRow, SecondRow, StateRow,
+    StatementLatency, Workload,
 };
 use std::collections::BTreeMap;
 
@@ -20,6 +22,9 @@ pub(crate) struct VisitRows<'a> {
     pub counters: Vec<&'a CounterRow>,
     pub latency: Vec<&'a LatencyRow>,
     pub errors: Vec<&'a ErrorRow>,
+    pub states: Vec<&'a StateRow>,
+    pub samples: Vec<&'a SampleRow>,
+    pub locks: Vec<&'a LockRow>,
 }
 
 /// A rung as the rest of the analysis needs it.
@@ -126,6 +131,14 @@ pub(crate) fn rung(connections: u32, cpus: u32, pacing: Pacing, visits: &[&Visit
             other * 100.0
         ));
     }
+    let rows = || measured.iter().map(|m| m.rows);
+    let watched = Watched {
+        states: rows().flat_map(|rows| rows.states.iter().copied()).collect(),
+        samples: rows().flat_map(|rows| rows.samples.iter().copied()).collect(),
+        counters: rows().flat_map(|rows| rows.counters.iter().copied()).collect(),
+    };
+    let threads = ledger(connections, &windows, &sums, &watched);
+    warnings.extend(threads.warnings);
     let summary = RungSummary {
         connections,
         repeat_count: u32::try_from(measured.len()).unwrap_or(u32::MAX),
@@ -149,6 +162,9 @@ pub(crate) fn rung(connections: u32, cpus: u32, pacing: Pacing, visits: &[&Visit
         context_switches_per_txn: switches.map(|(a, b)| a + b),
         per_txn,
         statements: statements(&measured),
+        ledger: threads.ledger,
+        paths: Vec::new(),
+        locks: Vec::new(),
     };
     let visit = |m: &Measurement| usl::Visit {
         connections,
@@ -159,7 +175,7 @@ pub(crate) fn rung(connections: u32, cpus: u32, pacing: Pacing, visits: &[&Visit
         summary,
         throughput,
         visits,
-        missing: found.missing,
+        missing: [found.missing, threads.missing].concat(),
         warnings,
     })
 }

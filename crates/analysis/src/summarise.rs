@@ -119,6 +119,15 @@ fn by_visit(bundle: &Bundle) -> BTreeMap<i32, VisitRows<'_>> {
     for row in &bundle.errors {
         visits.entry(row.visit).or_default().errors.push(row);
     }
+    for row in &bundle.states {
+        visits.entry(row.visit).or_default().states.push(row);
+    }
+    for row in &bundle.samples {
+        visits.entry(row.visit).or_default().samples.push(row);
+    }
+    for row in &bundle.locks {
+        visits.entry(row.visit).or_default().locks.push(row);
+    }
     visits
 }
 

@@ -131,6 +131,7 @@ proptest! {
     ) {
         let bundle = Bundle {
             path: "nowhere".into(), manifest, rungs, seconds, counters, latency: vec![], errors: vec![],
+            states: vec![], samples: vec![], locks: vec![], stacks: vec![], frames: vec![],
             settings: vec![], summary: None, unfinished_visits: vec![], unfinished_files: vec![],
         };
         let summary = summarise(&bundle);

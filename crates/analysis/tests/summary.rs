@@ -32,7 +32,7 @@ fn a_server_that_falls_over_is_found_with_its_reason() {
         assert_eq!(rung.latency_ms.max, Some(50.0));
     }
     assert!(
-        summary.warnings.is_empty() && summary.missing.is_empty(),
+        summary.warnings.is_empty() && summary.missing.iter().all(|m| m.figure == "ledger"),
         "{:?} {:?}",
         summary.warnings,
         summary.missing
@@ -201,14 +201,18 @@ fn a_summary_survives_the_disk_and_is_the_same_when_made_again() {
             rows.iter().filter(|row| visit(row)).cloned().collect()
         }
         let v = row.visit;
-        let (seconds, counters) = (
-            of(&made.seconds, |r| r.visit == v),
-            of(&made.counters, |r| r.visit == v),
-        );
-        let (latency, errors) = (of(&made.latency, |r| r.visit == v), of(&made.errors, |r| r.visit == v));
-        writer
-            .write_visit(v, row, &seconds, &counters, &latency, &errors)
-            .unwrap();
+        let rows = VisitRows {
+            seconds: of(&made.seconds, |r| r.visit == v),
+            counters: of(&made.counters, |r| r.visit == v),
+            latency: of(&made.latency, |r| r.visit == v),
+            errors: of(&made.errors, |r| r.visit == v),
+            states: of(&made.states, |r| r.visit == v),
+            samples: of(&made.samples, |r| r.visit == v),
+            locks: of(&made.locks, |r| r.visit == v),
+            stacks: made.stacks.clone(),
+            frames: made.frames.clone(),
+        };
+        writer.write_visit(row, &rows).unwrap();
     }
     let read = Bundle::open(folder.path()).unwrap();
     let summary = summarise(&read);

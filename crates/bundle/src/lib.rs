@@ -4,7 +4,9 @@
 //! BUNDLE/manifest.json                what was run, on what, in what state it ended
 //! BUNDLE/rungs/visit-00000.parquet    one part a visit: a killed run keeps what it had
 //! BUNDLE/seconds/visit-00000.parquet
-//! BUNDLE/counters/…  latency/…  errors/…
+//! BUNDLE/counters/…  latency/…  errors/…  states/…  samples/…  locks/…
+//! BUNDLE/stacks/visit-00000.parquet   what earlier visits did not know yet
+//! BUNDLE/frames/…
 //! BUNDLE/settings/settings.parquet    the server's settings
 //! BUNDLE/summary.json                 the stable face for scripts
 //! BUNDLE/report.html
@@ -14,18 +16,26 @@
 
 mod columns;
 mod error;
+mod ledger_summary;
 mod manifest;
 mod part;
+mod profile_rows;
+mod profile_tables;
 mod reader;
 mod summary;
 mod tables;
+mod visit_rows;
 mod writer;
 
 pub use error::BundleError;
+pub use ledger_summary::*;
 pub use manifest::*;
+pub use profile_rows::VisitClock;
+pub use profile_tables::*;
 pub use reader::Bundle;
 pub use summary::*;
 pub use tables::*;
+pub use visit_rows::VisitRows;
 pub use writer::BundleWriter;
 
 /// Version of the bundle's layout and of `summary.json` that this crate writes and reads.

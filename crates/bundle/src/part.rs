@@ -2,7 +2,9 @@
 
 use crate::columns::{column_type, read_column, write_column};
 use crate::error::BundleError;
-use crate::{CounterRow, ErrorRow, LatencyRow, RungRow, SecondRow, SettingRow};
+use crate::{
+    CounterRow, ErrorRow, FrameRow, LatencyRow, LockRow, RungRow, SampleRow, SecondRow, SettingRow, StackRow, StateRow,
+};
 use parquet::basic::Compression;
 use parquet::errors::{ParquetError, Result};
 use parquet::file::metadata::KeyValue;
@@ -102,6 +104,61 @@ table!(CounterRow, "counters", visit, second, counter, value, counted_share);
 table!(LatencyRow, "latency", visit, second, kind, what, value_ns, count);
 table!(ErrorRow, "errors", visit, number, statement, count, retried);
 table!(SettingRow, "settings", name, value);
+table!(
+    StateRow,
+    "states",
+    visit,
+    second,
+    role,
+    thread,
+    name,
+    state,
+    nanoseconds
+);
+table!(
+    SampleRow,
+    "samples",
+    visit,
+    second,
+    time_us,
+    thread,
+    role,
+    cpu,
+    state,
+    stack,
+    ending,
+    weight_ns,
+    lock,
+    waker_kind,
+    waker_stack,
+);
+table!(StackRow, "stacks", stack, parent, frame, depth);
+table!(
+    FrameRow,
+    "frames",
+    frame,
+    module,
+    build_id,
+    address,
+    function,
+    inlined,
+    file,
+    line,
+    name_source,
+);
+table!(
+    LockRow,
+    "locks",
+    visit,
+    lock,
+    name,
+    module,
+    operation,
+    waits,
+    wait_ns,
+    owner_stack,
+    owner_samples,
+);
 
 /// Writes `rows` as one Parquet file; a table without rows keeps its schema, so that a query over all parts still finds it.
 pub(crate) fn write_part<T: Table>(out: File, rows: &[T]) -> Result<File> {

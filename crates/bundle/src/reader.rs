@@ -3,9 +3,13 @@
 use crate::error::BundleError;
 use crate::part::{Table, read_part};
 use crate::writer::{MANIFEST, SUMMARY, UNFINISHED};
-use crate::{CounterRow, ErrorRow, LatencyRow, Manifest, RungRow, SCHEMA, SecondRow, SettingRow, Summary};
+use crate::{
+    CounterRow, ErrorRow, FrameRow, LatencyRow, LockRow, Manifest, RungRow, SCHEMA, SampleRow, SecondRow, SettingRow,
+    StackRow, StateRow, Summary,
+};
 use serde::de::DeserializeOwned;
-use std::collections::BTreeSet;
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeSet, HashMap};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -26,6 +30,16 @@ pub struct Bundle {
     pub latency: Vec<LatencyRow>,
     /// Their errors.
     pub errors: Vec<ErrorRow>,
+    /// What their threads did.
+    pub states: Vec<StateRow>,
+    /// Their threads' call paths.
+    pub samples: Vec<SampleRow>,
+    /// The locks that were waited for.
+    pub locks: Vec<LockRow>,
+    /// The call paths of the samples, every one once.
+    pub stacks: Vec<StackRow>,
+    /// The frames of the call paths, every one once.
+    pub frames: Vec<FrameRow>,
     /// The server's settings; empty where they were not written yet.
     pub settings: Vec<SettingRow>,
     /// The summary that was kept; none before the run's end.
@@ -68,6 +82,16 @@ impl Bundle {
         latency.retain(|row| keep(row.visit));
         let mut errors: Vec<ErrorRow> = read_table(&path, &mut unfinished_files)?;
         errors.retain(|row| keep(row.visit));
+        let mut states: Vec<StateRow> = read_table(&path, &mut unfinished_files)?;
+        states.retain(|row| keep(row.visit));
+        let mut samples: Vec<SampleRow> = read_table(&path, &mut unfinished_files)?;
+        samples.retain(|row| keep(row.visit));
+        let mut locks: Vec<LockRow> = read_table(&path, &mut unfinished_files)?;
+        locks.retain(|row| keep(row.visit));
+        let stacks: Vec<StackRow> = read_table(&path, &mut unfinished_files)?;
+        let stacks = one_of_each(&path, stacks, |row| row.stack)?;
+        let frames: Vec<FrameRow> = read_table(&path, &mut unfinished_files)?;
+        let frames = one_of_each(&path, frames, |row| row.frame)?;
         let settings = read_table(&path, &mut unfinished_files)?;
         let summary_path = path.join(SUMMARY);
         let summary = if summary_path.exists() {
@@ -84,6 +108,11 @@ impl Bundle {
             counters,
             latency,
             errors,
+            states,
+            samples,
+            locks,
+            stacks,
+            frames,
             settings,
             summary,
             unfinished_visits,
@@ -141,4 +170,30 @@ fn read_table<T: Table>(bundle: &Path, unfinished: &mut Vec<String>) -> Result<V
         read_part(&folder.join(name), &mut rows)?;
     }
     Ok(rows)
+}
+
+/// A dictionary without its repetitions; one number with two meanings is an error.
+fn one_of_each<T: Table + PartialEq>(
+    bundle: &Path,
+    rows: Vec<T>,
+    number: impl Fn(&T) -> i64,
+) -> Result<Vec<T>, BundleError> {
+    let mut places = HashMap::with_capacity(rows.len());
+    let mut unique: Vec<T> = Vec::with_capacity(rows.len());
+    for row in rows {
+        match places.entry(number(&row)) {
+            Entry::Vacant(place) => {
+                place.insert(unique.len());
+                unique.push(row);
+            }
+            Entry::Occupied(place) if unique[*place.get()] == row => {}
+            Entry::Occupied(place) => {
+                return Err(BundleError::Part {
+                    path: bundle.join(T::NAME),
+                    problem: format!("the number {} stands for two different entries", place.key()),
+                });
+            }
+        }
+    }
+    Ok(unique)
 }

@@ -2,7 +2,7 @@
 //!
 //! A figure that could not be measured is null, and `missing` says why.
 
-use crate::Missing;
+use crate::{CallPath, Ledger, LockSummary, Missing};
 use serde::{Deserialize, Serialize};
 
 /// A figure with its 95 % interval.
@@ -87,6 +87,15 @@ pub struct RungSummary {
     /// Service time of each statement of a script, in its order; empty for other workloads.
     #[serde(default)]
     pub statements: Vec<StatementLatency>,
+    /// The thread ledger; none where the server's threads were not watched.
+    #[serde(default)]
+    pub ledger: Option<Ledger>,
+    /// The heaviest call paths of the connections' threads, the heaviest first.
+    #[serde(default)]
+    pub paths: Vec<CallPath>,
+    /// The locks for which the connections' threads waited longest, the worst first.
+    #[serde(default)]
+    pub locks: Vec<LockSummary>,
 }
 
 /// Service time of one statement of a script.

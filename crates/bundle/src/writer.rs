@@ -2,12 +2,14 @@
 
 use crate::error::BundleError;
 use crate::part::{Table, write_part};
-use crate::{CounterRow, ErrorRow, LatencyRow, Manifest, RungRow, SecondRow, SettingRow, Summary};
+use crate::{FrameRow, Manifest, RungRow, SettingRow, StackRow, Summary, VisitRows};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 pub(crate) const MANIFEST: &str = "manifest.json";
 pub(crate) const SUMMARY: &str = "summary.json";
@@ -20,6 +22,14 @@ pub(crate) const UNFINISHED: &str = ".partial";
 #[derive(Debug)]
 pub struct BundleWriter {
     path: PathBuf,
+    known: Mutex<Known>,
+}
+
+/// Entries of the dictionaries that are on the disk.
+#[derive(Debug, Default)]
+struct Known {
+    stacks: HashMap<i64, StackRow>,
+    frames: HashMap<i64, FrameRow>,
 }
 
 impl BundleWriter {
@@ -37,7 +47,7 @@ impl BundleWriter {
                 false => BundleError::NotEmpty { path },
             });
         }
-        Ok(BundleWriter { path })
+        Ok(BundleWriter::new(path))
     }
 
     /// The bundle that is already in `folder`, to write its manifest or summary anew.
@@ -47,8 +57,15 @@ impl BundleWriter {
     pub fn reopen(folder: impl Into<PathBuf>) -> Result<BundleWriter, BundleError> {
         let path = folder.into();
         match path.join(MANIFEST).exists() {
-            true => Ok(BundleWriter { path }),
+            true => Ok(BundleWriter::new(path)),
             false => Err(BundleError::NotABundle { path }),
+        }
+    }
+
+    fn new(path: PathBuf) -> BundleWriter {
+        BundleWriter {
+            path,
+            known: Mutex::default(),
         }
     }
 
@@ -82,19 +99,12 @@ impl BundleWriter {
     }
 
     /// Writes all that is known of one visit: one part a table, that of `rungs` last, because a visit counts only when it
-    /// is there.
+    /// is there. Of stacks and frames only those are written that no earlier visit of this writer had.
     ///
     /// # Errors
     /// Those of the file system; [`BundleError::Visit`] when rows name another visit or it was written before.
-    pub fn write_visit(
-        &self,
-        visit: i32,
-        rung: &RungRow,
-        seconds: &[SecondRow],
-        counters: &[CounterRow],
-        latency: &[LatencyRow],
-        errors: &[ErrorRow],
-    ) -> Result<(), BundleError> {
+    pub fn write_visit(&self, rung: &RungRow, rows: &VisitRows) -> Result<(), BundleError> {
+        let visit = rung.visit;
         let name = format!("visit-{visit:05}.parquet");
         let refuse = |problem: &str| {
             Err(BundleError::Visit {
@@ -103,22 +113,36 @@ impl BundleWriter {
                 problem: problem.to_owned(),
             })
         };
-        let same = rung.visit == visit
-            && seconds.iter().all(|row| row.visit == visit)
-            && counters.iter().all(|row| row.visit == visit)
-            && latency.iter().all(|row| row.visit == visit)
-            && errors.iter().all(|row| row.visit == visit);
-        if !same || visit < 0 {
+        if visit < 0 || !rows.are_all_of(visit) {
             return refuse("its rows carry other numbers");
         }
         if self.path.join(RungRow::NAME).join(&name).exists() {
             return refuse("it was written before");
         }
-        self.write_table(&name, seconds)?;
-        self.write_table(&name, counters)?;
-        self.write_table(&name, latency)?;
-        self.write_table(&name, errors)?;
-        self.write_table(&name, std::slice::from_ref(rung))
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let frames = only_new(&rows.frames, &known.frames, |row| row.frame);
+        let stacks = only_new(&rows.stacks, &known.stacks, |row| row.stack);
+        let (frames, stacks) = match (frames, stacks) {
+            (Ok(frames), Ok(stacks)) => (frames, stacks),
+            (Err(number), _) | (_, Err(number)) => {
+                return refuse(&format!(
+                    "its number {number} stands for two different frames or stacks"
+                ));
+            }
+        };
+        self.write_table(&name, &rows.seconds)?;
+        self.write_table(&name, &rows.counters)?;
+        self.write_table(&name, &rows.latency)?;
+        self.write_table(&name, &rows.errors)?;
+        self.write_table(&name, &rows.states)?;
+        self.write_table(&name, &frames)?;
+        self.write_table(&name, &stacks)?;
+        self.write_table(&name, &rows.locks)?;
+        self.write_table(&name, &rows.samples)?;
+        self.write_table(&name, std::slice::from_ref(rung))?;
+        known.frames.extend(frames.into_iter().map(|row| (row.frame, row)));
+        known.stacks.extend(stacks.into_iter().map(|row| (row.stack, row)));
+        Ok(())
     }
 
     fn write_table<T: Table>(&self, name: &str, rows: &[T]) -> Result<(), BundleError> {
@@ -151,6 +175,28 @@ impl BundleWriter {
             Ok(file)
         })
     }
+}
+
+/// The rows whose number is not known yet, each number once; as an error, a number that stands for two different ones.
+fn only_new<T: Clone + PartialEq>(
+    rows: &[T],
+    known: &HashMap<i64, T>,
+    number: impl Fn(&T) -> i64,
+) -> Result<Vec<T>, i64> {
+    let mut seen: HashMap<i64, &T> = HashMap::new();
+    let mut new = Vec::new();
+    for row in rows {
+        let number = number(row);
+        match known.get(&number).or(seen.get(&number).copied()) {
+            Some(other) if other != row => return Err(number),
+            Some(_) => {}
+            None => {
+                seen.insert(number, row);
+                new.push(row.clone());
+            }
+        }
+    }
+    Ok(new)
 }
 
 /// Writes `folder/name` so that it is there whole or not at all, also after a power cut.

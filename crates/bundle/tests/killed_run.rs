@@ -142,10 +142,24 @@ fn a_manifest_that_was_cut_short_is_named() {
 fn a_visit_is_written_once_and_with_its_own_rows() {
     let folder = tempfile::tempdir().unwrap();
     let writer = sample::write_two_visits(folder.path());
-    let twice = writer.write_visit(1, &sample::rung(1), &[], &[], &[], &[]).unwrap_err();
+    let twice = writer.write_visit(&sample::rung(1), &VisitRows::default()).unwrap_err();
     assert!(twice.to_string().contains("visit 1"), "{twice}");
-    let foreign = writer.write_visit(2, &sample::rung(2), &[sample::second(1, 0)], &[], &[], &[]);
-    assert!(matches!(foreign, Err(BundleError::Visit { visit: 2, .. })));
+    let seconds = VisitRows {
+        seconds: vec![sample::second(1, 0)],
+        ..VisitRows::default()
+    };
+    let states = VisitRows {
+        states: sample::profiled(1).states,
+        ..VisitRows::default()
+    };
+    let locks = VisitRows {
+        locks: sample::profiled(1).locks,
+        ..VisitRows::default()
+    };
+    for foreign in [seconds, states, locks, sample::profiled(0)] {
+        let error = writer.write_visit(&sample::rung(2), &foreign).unwrap_err();
+        assert!(matches!(error, BundleError::Visit { visit: 2, .. }), "{error}");
+    }
 }
 
 /// Bytes that make the parquet crate itself panic (found by changing every byte of a part, each to five values).

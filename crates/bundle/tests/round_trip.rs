@@ -98,6 +98,106 @@ fn any_error() -> impl Strategy<Value = ErrorRow> {
     })
 }
 
+fn any_state() -> impl Strategy<Value = StateRow> {
+    let numbers = (option::of(any::<i32>()), option::of(any::<i64>()), any::<i64>());
+    (numbers, any::<[bool; 2]>(), option::of(".{0,9}")).prop_map(|((second, thread, nanoseconds), kind, name)| {
+        StateRow {
+            visit: 0,
+            second,
+            role: if kind[0] { "connection" } else { "background" }.into(),
+            thread,
+            name,
+            state: if kind[1] { "cpu" } else { "lifetime" }.into(),
+            nanoseconds,
+        }
+    })
+}
+
+fn any_sample() -> impl Strategy<Value = SampleRow> {
+    let optional = (
+        option::of(any::<i64>()),
+        option::of("[a-z_]{1,9}"),
+        option::of(any::<i64>()),
+    );
+    (
+        any::<[i32; 2]>(),
+        any::<[i64; 3]>(),
+        "[a-z_]{1,9}",
+        0.0..1e12f64,
+        optional,
+    )
+        .prop_map(
+            |(small, big, word, weight_ns, (lock, waker_kind, waker_stack))| SampleRow {
+                visit: 0,
+                second: small[0],
+                time_us: UtcMicros(big[0]),
+                thread: big[1],
+                role: word.clone(),
+                cpu: small[1],
+                state: word.clone(),
+                stack: big[2],
+                ending: word,
+                weight_ns,
+                lock,
+                waker_kind,
+                waker_stack,
+            },
+        )
+}
+
+fn any_lock() -> impl Strategy<Value = LockRow> {
+    let names = (option::of(".{0,9}"), option::of(".{0,9}"));
+    (any::<[i64; 3]>(), names, 0.0..1e12f64, option::of(any::<i64>())).prop_map(
+        |(numbers, (name, module), wait_ns, owner_stack)| LockRow {
+            visit: 0,
+            lock: numbers[0],
+            name,
+            module,
+            operation: "wait".into(),
+            waits: numbers[1],
+            wait_ns,
+            owner_stack,
+            owner_samples: numbers[2],
+        },
+    )
+}
+
+fn any_stack() -> impl Strategy<Value = StackRow> {
+    (any::<[i64; 2]>(), option::of(any::<i64>()), any::<i32>()).prop_map(|(n, parent, depth)| StackRow {
+        stack: n[0],
+        parent,
+        frame: n[1],
+        depth,
+    })
+}
+
+fn any_frame() -> impl Strategy<Value = FrameRow> {
+    let names = (
+        ".{0,9}",
+        option::of(".{0,9}"),
+        option::of(".{0,9}"),
+        option::of(".{0,9}"),
+    );
+    (any::<[i64; 2]>(), names, any::<bool>(), option::of(any::<i32>())).prop_map(
+        |(numbers, (module, build_id, function, file), inlined, line)| FrameRow {
+            frame: numbers[0],
+            module,
+            build_id,
+            address: numbers[1],
+            function,
+            inlined,
+            file,
+            line,
+            name_source: "dwarf".into(),
+        },
+    )
+}
+
+fn each_once<T>(rows: Vec<T>, number: impl Fn(&T) -> i64) -> Vec<T> {
+    let mut seen = std::collections::HashSet::new();
+    rows.into_iter().filter(|row| seen.insert(number(row))).collect()
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
@@ -108,17 +208,33 @@ proptest! {
         counters in vec(any_counter(), 0..40),
         latency in vec(any_latency(), 0..40),
         errors in vec(any_error(), 0..5),
+        states in vec(any_state(), 0..20),
+        samples in vec(any_sample(), 0..20),
+        locks in vec(any_lock(), 0..5),
+        stacks in vec(any_stack(), 0..20),
+        frames in vec(any_frame(), 0..20),
     ) {
         let folder = tempfile::tempdir().unwrap();
         let writer = BundleWriter::create(folder.path()).unwrap();
         writer.write_manifest(&sample::manifest()).unwrap();
-        writer.write_visit(0, &rung, &seconds, &counters, &latency, &errors).unwrap();
+        let stacks = each_once(stacks, |row| row.stack);
+        let frames = each_once(frames, |row| row.frame);
+        let rows = VisitRows { seconds, counters, latency, errors, states, samples, locks, stacks, frames };
+        writer.write_visit(&rung, &rows).unwrap();
         let bundle = Bundle::open(folder.path()).unwrap();
-        prop_assert_eq!(bundle.rungs, vec![rung]);
-        prop_assert_eq!(bundle.seconds, seconds);
-        prop_assert_eq!(bundle.counters, counters);
-        prop_assert_eq!(bundle.latency, latency);
-        prop_assert_eq!(bundle.errors, errors);
+        prop_assert_eq!(&bundle.rungs, &vec![rung]);
+        let read = VisitRows {
+            seconds: bundle.seconds,
+            counters: bundle.counters,
+            latency: bundle.latency,
+            errors: bundle.errors,
+            states: bundle.states,
+            samples: bundle.samples,
+            locks: bundle.locks,
+            stacks: bundle.stacks,
+            frames: bundle.frames,
+        };
+        prop_assert_eq!(read, rows);
     }
 
     #[test]
@@ -150,7 +266,7 @@ fn many_rows_span_pages() {
     let folder = tempfile::tempdir().unwrap();
     let writer = BundleWriter::create(folder.path()).unwrap();
     writer.write_manifest(&sample::manifest()).unwrap();
-    let buckets: Vec<_> = (0..200_000)
+    let latency: Vec<_> = (0..200_000)
         .map(|n| LatencyRow {
             what: format!("statement {}", n % 7),
             ..sample::latency(0, n, i64::from(n) * 977, 1)
@@ -159,10 +275,13 @@ fn many_rows_span_pages() {
     let counters: Vec<_> = (0..60_000)
         .map(|n| sample::counter(0, (n % 3 > 0).then_some(n), &format!("status.{n}"), f64::from(n) * 1.1))
         .collect();
-    writer
-        .write_visit(0, &sample::rung(0), &[], &counters, &buckets, &[])
-        .unwrap();
+    let rows = VisitRows {
+        latency,
+        counters,
+        ..VisitRows::default()
+    };
+    writer.write_visit(&sample::rung(0), &rows).unwrap();
     let bundle = Bundle::open(folder.path()).unwrap();
-    assert!(bundle.latency == buckets);
-    assert!(bundle.counters == counters);
+    assert!(bundle.latency == rows.latency);
+    assert!(bundle.counters == rows.counters);
 }

@@ -7,8 +7,12 @@ use crate::progress::{Progress, VisitDone};
 use crate::status::{Status, transaction_counter};
 use crate::status_watch::StatusWatch;
 use crate::target::Target;
+<<<<<<< HEAD
 use crate::unfinished::{self, Killed};
 use scaleprof_bundle::{BundleWriter, CounterRow, RungRow};
+=======
+use scaleprof_bundle::{BundleWriter, CounterRow, RungRow, VisitRows};
+>>>>>>> profile
 use scaleprof_probe::Sampler;
 use scaleprof_wire::Client;
 use scaleprof_workload::schema::SCHEMA;
@@ -144,15 +148,17 @@ impl VisitContext<'_> {
         let unfinished = std::mem::take(&mut observer.unfinished);
         let unfinished = self.end_unfinished(target, &mut control, problem.as_ref(), (connections, &unfinished));
         let errors = observer.error_rows();
-        self.bundle.write_visit(
-            visit as i32,
-            &rung,
-            &observer.seconds,
-            &counters,
-            &observer.latency,
-            &errors,
-        )?;
         let throughput = observer.throughput();
+        self.bundle.write_visit(
+            &rung,
+            &VisitRows {
+                seconds: observer.seconds,
+                counters,
+                latency: observer.latency,
+                errors,
+                ..VisitRows::default()
+            },
+        )?;
         progress.visit_done(VisitDone {
             connections,
             throughput,

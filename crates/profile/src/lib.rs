@@ -2,10 +2,27 @@
 //!
 //! A collector gives [`RawSample`]s: addresses of one thread at one moment, with the state that the thread was in and the
 //! time that the sample stands for. Everything from there on is the same whether the kernel was asked just now or a
-//! recording is read again.
+//! recording is read again: a [`Converter`] gives the addresses their names and makes a [`Profile`], in which every frame
+//! and every call path is kept once, under a number that follows from its content.
 
+mod content_hash;
+mod convert;
+mod dictionary;
+mod frame;
+mod locks;
+mod profile;
 mod raw;
+mod role;
+mod stack_tree;
 mod state;
 
+pub use content_hash::ContentHash;
+pub use convert::{Converter, Namer};
+pub use dictionary::{Content, Dictionary};
+pub use frame::{Frame, FrameId, Frames, KERNEL, SCALEPROF};
+pub use locks::FUTEX2_WAITV;
+pub use profile::{Lock, LockId, Profile, Sample, Variable};
 pub use raw::{Ending, LockWait, RawSample, RawStack, Waker, WakerKind};
+pub use role::Role;
+pub use stack_tree::{StackId, StackNode, StackTree};
 pub use state::ThreadState;

@@ -131,3 +131,14 @@ pub enum WakerKind {
     /// An interrupt or a kernel thread: a timer, a disk, a network card.
     Kernel,
 }
+
+impl WakerKind {
+    /// Its name in tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            WakerKind::Sibling(_) => "sibling",
+            WakerKind::OtherProcess(_) => "other_process",
+            WakerKind::Kernel => "kernel",
+        }
+    }
+}

@@ -126,6 +126,67 @@ pub fn error(visit: i32) -> ErrorRow {
     }
 }
 
+/// One sampled wait: the frame `main` is the same in every visit, the frame inside it is the visit's own.
+pub fn profiled(visit: i32) -> VisitRows {
+    let frame = |frame: i64, function: &str| FrameRow {
+        frame,
+        module: "mariadbd".into(),
+        build_id: Some("00ff".into()),
+        address: 0x1000 + frame,
+        function: Some(function.into()),
+        inlined: false,
+        file: None,
+        line: None,
+        name_source: "symtab".into(),
+    };
+    let stack = |stack: i64, parent: Option<i64>, frame: i64| StackRow {
+        stack,
+        parent,
+        frame,
+        depth: i32::from(parent.is_some()),
+    };
+    let own = i64::from(visit) + 100;
+    VisitRows {
+        states: vec![StateRow {
+            visit,
+            second: Some(0),
+            role: "connection".into(),
+            state: "lock".into(),
+            nanoseconds: 1_000_000,
+            ..StateRow::default()
+        }],
+        samples: vec![SampleRow {
+            visit,
+            second: 0,
+            time_us: UtcMicros(1_800_000_000_000_007),
+            thread: 4711,
+            role: "connection".into(),
+            cpu: 1,
+            state: "lock".into(),
+            stack: own,
+            ending: "complete".into(),
+            weight_ns: 1e6,
+            lock: Some(9),
+            waker_kind: Some("sibling".into()),
+            waker_stack: Some(1),
+        }],
+        locks: vec![LockRow {
+            visit,
+            lock: 9,
+            name: Some("log_sys+64".into()),
+            module: Some("mariadbd".into()),
+            operation: "wait".into(),
+            waits: 1,
+            wait_ns: 1e6,
+            owner_stack: Some(1),
+            owner_samples: 1,
+        }],
+        stacks: vec![stack(1, None, 1), stack(own, Some(1), own)],
+        frames: vec![frame(1, "main"), frame(own, "wait")],
+        ..VisitRows::default()
+    }
+}
+
 /// Two finished visits, as a run would write them.
 pub fn write_two_visits(folder: &std::path::Path) -> BundleWriter {
     let writer = BundleWriter::create(folder).unwrap();
@@ -137,7 +198,16 @@ pub fn write_two_visits(folder: &std::path::Path) -> BundleWriter {
             .collect();
         let buckets = [latency(visit, 0, 1_000_000, 90), latency(visit, 0, 2_000_000, 10)];
         writer
-            .write_visit(visit, &rung(visit), &seconds, &counters, &buckets, &[error(visit)])
+            .write_visit(
+                &rung(visit),
+                &VisitRows {
+                    seconds,
+                    counters,
+                    latency: buckets.to_vec(),
+                    errors: vec![error(visit)],
+                    ..profiled(visit)
+                },
+            )
             .unwrap();
     }
     let setting = SettingRow {

@@ -1,0 +1,243 @@
+//! The thread ledger (DESIGN section 2): in a closed loop of N connections the thread-seconds per transaction in all states
+//! add up to N/X, by Little's law.
+
+use crate::thread_time::ThreadTime;
+use crate::totals::{Total, Window};
+use scaleprof_bundle::{BackgroundThreads, CounterRow, Ledger, Missing, SampleRow, StateRow, StateSeconds};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The role of threads that serve the load's connections.
+pub(crate) const CONNECTION: &str = "connection";
+const BACKGROUND: &str = "background";
+/// Residues beyond this are warned about.
+const TOLERANCE: f64 = 0.02;
+
+/// What the probe wrote of the visits of one rung.
+#[derive(Debug, Clone, Default)]
+pub struct Watched<'a> {
+    /// Rows of `states`.
+    pub states: Vec<&'a StateRow>,
+    /// Rows of `samples`.
+    pub samples: Vec<&'a SampleRow>,
+    /// Rows of `counters`.
+    pub counters: Vec<&'a CounterRow>,
+}
+
+/// The ledger of one rung, with what could not be told and what to warn of.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Found {
+    /// The ledger; none where the server's threads were not watched.
+    pub ledger: Option<Ledger>,
+    /// What is missing in it, each with its reason.
+    pub missing: Vec<Missing>,
+    /// Residues that are too large, in words.
+    pub warnings: Vec<String>,
+}
+
+/// The ledger of the rung with `connections` over the measured windows of its visits; `sums` are the totals of its counters.
+pub fn ledger(connections: u32, windows: &[Window], sums: &BTreeMap<String, Total>, watched: &Watched<'_>) -> Found {
+    let of_role = |role: &'static str| {
+        let rows = watched.states.iter().copied();
+        rows.filter(move |row| row.role == role && row.thread.is_none())
+    };
+    let Some(mut time) = ThreadTime::of(windows, of_role(CONNECTION)) else {
+        return Found {
+            missing: vec![Missing {
+                figure: "ledger".into(),
+                reason: "the server's threads were not watched in this run; `scaleprof check` says what that needs"
+                    .into(),
+            }],
+            ..Found::default()
+        };
+    };
+    let mut missing = Vec::new();
+    split_off_spin(&mut time.states, windows, &watched.samples);
+    if time.states.spin.is_none() {
+        missing.push(Missing {
+            figure: "ledger.seconds_per_txn.spin".into(),
+            reason: "no stack was told to be in a spin-wait loop, so the time of such loops is in cpu".into(),
+        });
+    }
+    let compare = |a: f64, b: f64| Some(a / b - 1.0).filter(|residue| residue.is_finite());
+    let connection_seconds = f64::from(connections) * time.over.seconds;
+    let total = |name: &str| sums.get(name).map(|total| total.value);
+    let whole = |value: f64| (value.is_finite() && value >= 0.0).then_some(value as u64);
+    let ledger = Ledger {
+        seconds_per_txn: time.per_transaction(),
+        connections_over_throughput: Some(connection_seconds / time.over.transactions).filter(|v| v.is_finite()),
+        residue: compare(time.states.sum(), connection_seconds),
+        states_residue: time.lifetime.and_then(|lifetime| compare(time.states.sum(), lifetime)),
+        cpu_residue: cpu_seconds(windows, watched).and_then(|(states, scheduler)| compare(states, scheduler)),
+        background: background(windows, &watched.states),
+        complete_stacks_share: total("probe.stacks_complete")
+            .zip(total("probe.stacks"))
+            .and_then(|(complete, all)| Some(complete / all).filter(|v| v.is_finite()))
+            .or_else(|| complete_share(windows, &watched.samples)),
+        samples: total("probe.samples").and_then(whole),
+        samples_lost: total("probe.samples_lost").and_then(whole),
+    };
+    let warnings = warnings(connections, &ledger);
+    Found {
+        ledger: Some(ledger),
+        missing,
+        warnings,
+    }
+}
+
+/// Only stacks tell spinning from working: of the time on a CPU the part goes to `spin` that the samples give it.
+fn split_off_spin(states: &mut StateSeconds, windows: &[Window], samples: &[&SampleRow]) {
+    if states.spin.is_some() {
+        return;
+    }
+    let (mut working, mut spinning) = (0.0, 0.0);
+    for row in in_windows(windows, samples).filter(|row| row.role == CONNECTION && row.weight_ns.is_finite()) {
+        match row.state.as_str() {
+            "cpu" => working += row.weight_ns,
+            "spin" => spinning += row.weight_ns,
+            _ => {}
+        }
+    }
+    if let Some(cpu) = states.cpu.filter(|_| spinning > 0.0) {
+        let share = spinning / (working + spinning);
+        states.spin = Some(cpu * share);
+        states.cpu = Some(cpu * (1.0 - share));
+    }
+}
+
+/// The samples of measured seconds.
+pub(crate) fn in_windows<'a>(windows: &[Window], samples: &[&'a SampleRow]) -> impl Iterator<Item = &'a SampleRow> {
+    let measured: BTreeSet<(i32, i32)> = windows
+        .iter()
+        .flat_map(|window| window.seconds.keys().map(|second| (window.visit, *second)))
+        .collect();
+    let rows = samples.iter().copied();
+    rows.filter(move |row| measured.contains(&(row.visit, row.second)))
+}
+
+fn complete_share(windows: &[Window], samples: &[&SampleRow]) -> Option<f64> {
+    let (mut complete, mut all) = (0u64, 0u64);
+    for row in in_windows(windows, samples) {
+        all += 1;
+        complete += u64::from(row.ending == "complete");
+    }
+    (all > 0).then(|| complete as f64 / all as f64)
+}
+
+/// CPU seconds of all threads of the server by their states, and by the scheduler's account, over the same time: the measured
+/// seconds that both have, else the visits that both have.
+fn cpu_seconds(windows: &[Window], watched: &Watched<'_>) -> Option<(f64, f64)> {
+    let mut by_states: BTreeMap<(i32, Option<i32>), f64> = BTreeMap::new();
+    for row in watched.states.iter().filter(|row| row.thread.is_none()) {
+        let on_cpu = matches!(row.state.as_str(), "cpu" | "spin");
+        let nanoseconds = if on_cpu { row.nanoseconds.max(0) } else { 0 };
+        *by_states.entry((row.visit, row.second)).or_default() += nanoseconds as f64 / 1e9;
+    }
+    let by_scheduler: BTreeMap<(i32, Option<i32>), f64> = watched
+        .counters
+        .iter()
+        .filter(|row| row.counter == "server.cpu_seconds_by_scheduler" && row.value.is_finite())
+        .map(|row| ((row.visit, row.second), row.value))
+        .collect();
+    let common = |times: &mut dyn Iterator<Item = (i32, Option<i32>)>| {
+        times
+            .filter_map(|time| by_states.get(&time).copied().zip(by_scheduler.get(&time).copied()))
+            .reduce(|(a, b), (c, d)| (a + c, b + d))
+    };
+    let mut seconds = windows
+        .iter()
+        .flat_map(|window| window.seconds.keys().map(|second| (window.visit, Some(*second))));
+    if let Some(found) = common(&mut seconds) {
+        return Some(found);
+    }
+    let mut visits = windows.iter().map(|window| (window.visit, None));
+    if let Some(found) = common(&mut visits) {
+        return Some(found);
+    }
+    // The scheduler's account may be known for the visit only and the states by second: all of the visit's seconds then.
+    let sum_of_visit = |window: &Window| {
+        let seconds: Vec<f64> = by_states
+            .range((window.visit, Some(i32::MIN))..=(window.visit, Some(i32::MAX)))
+            .map(|(_, seconds)| *seconds)
+            .collect();
+        let all_there = seconds.len() as f64 > window.whole.seconds - 0.5;
+        all_there.then(|| seconds.iter().sum::<f64>())
+    };
+    windows
+        .iter()
+        .filter_map(|window| sum_of_visit(window).zip(by_scheduler.get(&(window.visit, None)).copied()))
+        .reduce(|(a, b), (c, d)| (a + c, b + d))
+}
+
+/// The threads that serve no connection, by name; where they were not told apart, all together.
+fn background(windows: &[Window], states: &[&StateRow]) -> Vec<BackgroundThreads> {
+    let all = || states.iter().copied().filter(|row| row.role == BACKGROUND);
+    let mut by_name: BTreeMap<&str, Vec<&StateRow>> = BTreeMap::new();
+    for row in all().filter(|row| row.thread.is_some()) {
+        by_name
+            .entry(row.name.as_deref().unwrap_or("(without a name)"))
+            .or_default()
+            .push(row);
+    }
+    let mut found: Vec<BackgroundThreads> = by_name
+        .into_iter()
+        .filter_map(|(name, rows)| {
+            let mut threads: BTreeMap<i32, BTreeSet<i64>> = BTreeMap::new();
+            for row in &rows {
+                threads.entry(row.visit).or_default().extend(row.thread);
+            }
+            let most = threads.values().map(BTreeSet::len).max()?;
+            Some(BackgroundThreads {
+                name: name.to_owned(),
+                threads: u32::try_from(most).ok(),
+                seconds_per_second: ThreadTime::of(windows, rows)?.per_second(),
+            })
+        })
+        .collect();
+    if found.is_empty() {
+        found.extend(ThreadTime::of(windows, all()).map(|time| BackgroundThreads {
+            name: "all background threads".to_owned(),
+            threads: None,
+            seconds_per_second: time.per_second(),
+        }));
+    }
+    let busy = |threads: &BackgroundThreads| {
+        let StateSeconds {
+            cpu, spin, runq, io, ..
+        } = threads.seconds_per_second;
+        [cpu, spin, runq, io].into_iter().flatten().sum::<f64>()
+    };
+    found.sort_by(|a, b| busy(b).total_cmp(&busy(a)).then_with(|| a.name.cmp(&b.name)));
+    found
+}
+
+fn warnings(connections: u32, ledger: &Ledger) -> Vec<String> {
+    let residues = [
+        (
+            ledger.residue,
+            "the thread ledger is off by {}: the states of the threads that serve the load do not add up to connections over \
+             throughput",
+        ),
+        (
+            ledger.states_residue,
+            "the states of the threads that serve the load are off by {} from the time that these threads lived",
+        ),
+        (
+            ledger.cpu_residue,
+            "the CPU time of the server's threads is off by {} from the scheduler's account of the server",
+        ),
+    ];
+    residues
+        .into_iter()
+        .filter_map(|(residue, words)| {
+            let residue = residue.filter(|residue| residue.abs() > TOLERANCE)?;
+            let percent = format!("{:+.1} %", residue * 100.0);
+            Some(format!(
+                "at {connections} connections {}",
+                words.replace("{}", &percent)
+            ))
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests;

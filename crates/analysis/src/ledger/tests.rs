@@ -1,0 +1,284 @@
+//! A simulated closed loop whose truth is known must give the ledger exactly.
+
+use super::*;
+use crate::simulated_loop::{CPU_NS, IO_NS, LOCKED_NS, NET_NS, closed_loop};
+use crate::totals::{Amount, totals};
+use scaleprof_bundle::UtcMicros;
+
+fn state(second: Option<i32>, role: &str, state: &str, seconds: f64) -> StateRow {
+    StateRow {
+        visit: 0,
+        second,
+        role: role.into(),
+        state: state.into(),
+        nanoseconds: (seconds * 1e9).round() as i64,
+        ..StateRow::default()
+    }
+}
+
+fn thread(thread: i64, name: &str, of: &str, seconds: f64) -> StateRow {
+    StateRow {
+        thread: Some(thread),
+        name: Some(name.into()),
+        ..state(None, "background", of, seconds)
+    }
+}
+
+fn counter(second: Option<i32>, name: &str, value: f64) -> CounterRow {
+    CounterRow {
+        visit: 0,
+        second,
+        counter: name.into(),
+        value,
+        counted_share: None,
+    }
+}
+
+fn sample(second: i32, of: &str, weight_ns: f64, ending: &str) -> SampleRow {
+    SampleRow {
+        visit: 0,
+        second,
+        time_us: UtcMicros(0),
+        thread: 1,
+        role: "connection".into(),
+        cpu: 0,
+        state: of.into(),
+        stack: 1,
+        ending: ending.into(),
+        weight_ns,
+        lock: None,
+        waker_kind: None,
+        waker_stack: None,
+    }
+}
+
+/// Seconds 2 to 4 of a visit of 5 s with 100 transactions in each.
+fn window() -> Window {
+    let one = Amount {
+        seconds: 1.0,
+        transactions: 100.0,
+    };
+    Window {
+        visit: 0,
+        seconds: (2..5).map(|second| (second, one)).collect(),
+        whole: Amount {
+            seconds: 5.0,
+            transactions: 500.0,
+        },
+    }
+}
+
+fn found(connections: u32, states: &[StateRow], samples: &[SampleRow], counters: &[CounterRow]) -> Found {
+    let watched = Watched {
+        states: states.iter().collect(),
+        samples: samples.iter().collect(),
+        counters: counters.iter().collect(),
+    };
+    let windows = [window()];
+    ledger(connections, &windows, &totals(&windows, counters), &watched)
+}
+
+/// Four connections: 1 s on CPU, 3 s blocked in every second.
+fn four_connections() -> Vec<StateRow> {
+    (0..5)
+        .flat_map(|second| {
+            let row = |of: &str, seconds| state(Some(second), "connection", of, seconds);
+            [row("cpu", 1.0), row("lock", 2.5), row("net", 0.5), row("lifetime", 4.0)]
+        })
+        .collect()
+}
+
+#[test]
+fn a_simulated_closed_loop_closes_exactly_at_every_rung() {
+    let mut lock_waits = Vec::new();
+    for connections in [1, 4, 8, 16, 32] {
+        let run = closed_loop(connections, 2, 12);
+        let window = run.window(2);
+        let watched = Watched {
+            states: run.states.iter().collect(),
+            ..Watched::default()
+        };
+        let found = ledger(connections, &[window.clone()], &BTreeMap::new(), &watched);
+        let ledger = found.ledger.unwrap();
+        assert!(
+            ledger.residue.unwrap().abs() < 1e-9,
+            "{connections}: {:?}",
+            ledger.residue
+        );
+        assert!(ledger.states_residue.unwrap().abs() < 1e-9);
+        let times = ledger.seconds_per_txn;
+        let expected = ledger.connections_over_throughput.unwrap();
+        assert!((times.sum() / expected - 1.0).abs() < 1e-9, "{connections}");
+        // Work under way at the edges of the window is all that these may differ by.
+        for (seen, truth) in [(times.cpu, CPU_NS + LOCKED_NS), (times.io, IO_NS), (times.net, NET_NS)] {
+            let truth = truth as f64 / 1e9;
+            assert!(
+                (seen.unwrap() / truth - 1.0).abs() < 0.02,
+                "{connections}: {seen:?} {truth}"
+            );
+        }
+        assert!(found.warnings.is_empty());
+        lock_waits.push(times.lock.unwrap());
+    }
+    assert_eq!(lock_waits[0], 0.0);
+    assert!(lock_waits.windows(2).all(|pair| pair[0] <= pair[1]), "{lock_waits:?}");
+}
+
+#[test]
+fn warm_up_is_left_out_and_a_state_without_rows_is_zero() {
+    let mut states = four_connections();
+    states[0].nanoseconds = 900_000_000_000;
+    let ledger = found(4, &states, &[], &[]).ledger.unwrap();
+    let times = ledger.seconds_per_txn;
+    assert_eq!(
+        (times.cpu, times.lock, times.net),
+        (Some(0.01), Some(0.025), Some(0.005))
+    );
+    assert_eq!((times.io, times.sleep, times.spin), (Some(0.0), Some(0.0), None));
+    assert_eq!(ledger.connections_over_throughput, Some(0.04));
+    assert_eq!((ledger.residue, ledger.states_residue), (Some(0.0), Some(0.0)));
+}
+
+#[test]
+fn a_thread_that_was_not_seen_shows_as_a_residue_and_a_warning() {
+    let found = found(5, &four_connections(), &[], &[]);
+    assert!((found.ledger.unwrap().residue.unwrap() + 0.2).abs() < 1e-12);
+    assert_eq!(
+        found.warnings,
+        [
+            "at 5 connections the thread ledger is off by -20.0 %: the states of the threads that serve the load do not add up \
+          to connections over throughput"
+        ]
+    );
+}
+
+#[test]
+fn states_that_do_not_fill_the_lifetime_are_warned_about() {
+    let mut states = four_connections();
+    for row in states.iter_mut().filter(|row| row.state == "lifetime") {
+        row.nanoseconds = 4_100_000_000;
+    }
+    let found = found(4, &states, &[], &[]);
+    assert!((found.ledger.unwrap().states_residue.unwrap() - (4.0 / 4.1 - 1.0)).abs() < 1e-12);
+    assert!(
+        found.warnings[0].contains("off by -2.4 % from the time that these threads lived"),
+        "{:?}",
+        found.warnings
+    );
+}
+
+#[test]
+fn cpu_time_of_all_roles_is_held_against_the_schedulers() {
+    let mut states = four_connections();
+    for second in 0..5 {
+        states.push(state(Some(second), "background", "cpu", 0.2));
+        states.push(state(Some(second), "control", "spin", 0.05));
+    }
+    let name = "server.cpu_seconds_by_scheduler";
+    let by_second: Vec<_> = (0..5).map(|second| counter(Some(second), name, 1.25)).collect();
+    assert!(
+        found(4, &states, &[], &by_second)
+            .ledger
+            .unwrap()
+            .cpu_residue
+            .unwrap()
+            .abs()
+            < 1e-12
+    );
+    // Only the visit's figure: the states of all its seconds, the warm-up included.
+    let of_visit = [counter(None, name, 5.0)];
+    let residue = found(4, &states, &[], &of_visit).ledger.unwrap().cpu_residue.unwrap();
+    assert!((residue - 0.25).abs() < 1e-12);
+    // A second of states is missing: nothing can be compared.
+    let gap: Vec<_> = states.into_iter().filter(|row| row.second != Some(1)).collect();
+    assert_eq!(found(4, &gap, &[], &of_visit).ledger.unwrap().cpu_residue, None);
+}
+
+#[test]
+fn background_threads_stand_apart_by_name_and_busiest_first() {
+    let mut states = four_connections();
+    states.extend([
+        thread(7, "purge", "sleep", 10.0),
+        thread(7, "purge", "cpu", 0.5),
+        thread(8, "cleaner", "io", 2.0),
+        thread(9, "cleaner", "cpu", 1.0),
+        thread(1, "one_connection", "cpu", 1.0),
+    ]);
+    states.last_mut().unwrap().role = "connection".into();
+    let ledger = found(4, &states, &[], &[]).ledger.unwrap();
+    let seen: Vec<_> = ledger.background.iter().map(|t| (t.name.as_str(), t.threads)).collect();
+    assert_eq!(seen, [("cleaner", Some(2)), ("purge", Some(1))]);
+    let cleaner = ledger.background[0].seconds_per_second;
+    assert_eq!((cleaner.io, cleaner.cpu), (Some(0.4), Some(0.2)));
+    assert_eq!(ledger.residue, Some(0.0));
+}
+
+#[test]
+fn background_threads_that_were_not_told_apart_are_one_entry() {
+    let mut states = four_connections();
+    states.push(state(Some(3), "background", "cpu", 0.25));
+    let ledger = found(4, &states, &[], &[]).ledger.unwrap();
+    assert_eq!(ledger.background.len(), 1);
+    assert_eq!(ledger.background[0].threads, None);
+    assert_eq!(ledger.background[0].seconds_per_second.cpu, Some(0.25));
+}
+
+#[test]
+fn samples_of_spin_loops_take_their_part_from_the_time_on_cpu() {
+    let samples = [
+        sample(2, "cpu", 3e6, "complete"),
+        sample(3, "spin", 1e6, "no_rule"),
+        sample(0, "spin", 9e6, "complete"),
+        sample(4, "lock", 1e6, "complete"),
+    ];
+    let found = found(4, &four_connections(), &samples, &[]);
+    let ledger = found.ledger.unwrap();
+    assert_eq!(ledger.seconds_per_txn.spin, Some(0.0025));
+    assert_eq!(ledger.seconds_per_txn.cpu, Some(0.0075));
+    assert_eq!(
+        (ledger.residue, ledger.complete_stacks_share),
+        (Some(0.0), Some(2.0 / 3.0))
+    );
+    assert!(found.missing.is_empty());
+}
+
+#[test]
+fn losses_and_complete_stacks_come_from_the_probes_own_counts() {
+    let counters = [
+        counter(None, "probe.samples", 1000.0),
+        counter(None, "probe.samples_lost", 3.0),
+        counter(None, "probe.stacks", 800.0),
+        counter(None, "probe.stacks_complete", 796.0),
+    ];
+    let ledger = found(4, &four_connections(), &[], &counters).ledger.unwrap();
+    assert_eq!((ledger.samples, ledger.samples_lost), (Some(1000), Some(3)));
+    assert_eq!(ledger.complete_stacks_share, Some(0.995));
+}
+
+#[test]
+fn a_run_without_states_says_so() {
+    let found = found(4, &[], &[], &[]);
+    assert_eq!(found.ledger, None);
+    assert_eq!(found.missing[0].figure, "ledger");
+    let only_spin = super::tests::found(4, &four_connections(), &[], &[]).missing;
+    assert_eq!(only_spin[0].figure, "ledger.seconds_per_txn.spin");
+}
+
+#[test]
+fn no_transaction_leaves_times_out_and_keeps_the_residue() {
+    let mut window = window();
+    for amount in window.seconds.values_mut() {
+        amount.transactions = 0.0;
+    }
+    let states = four_connections();
+    let watched = Watched {
+        states: states.iter().collect(),
+        ..Watched::default()
+    };
+    let ledger = ledger(4, &[window], &BTreeMap::new(), &watched).ledger.unwrap();
+    assert_eq!(
+        (ledger.seconds_per_txn.cpu, ledger.connections_over_throughput),
+        (None, None)
+    );
+    assert_eq!(ledger.residue, Some(0.0));
+}

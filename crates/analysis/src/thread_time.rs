@@ -1,0 +1,98 @@
+//! Thread-seconds by state, summed over the measured windows, each sum with the time and the transactions that it covers.
+
+use crate::totals::{Amount, Window};
+use scaleprof_bundle::{StateRow, StateSeconds};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The name under which the time that threads were alive stands among the states.
+const LIFETIME: &str = "lifetime";
+
+/// Time of some threads.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(crate) struct ThreadTime {
+    /// Seconds in each state; a state without time is 0, but for `spin`, which is none where nothing told it.
+    pub states: StateSeconds,
+    /// Seconds in which they were alive; none where that was not measured.
+    pub lifetime: Option<f64>,
+    /// The time and the transactions of the seconds, or visits, that have rows.
+    pub over: Amount,
+}
+
+impl ThreadTime {
+    /// What `rows` sum up to. Those by second count in the measured seconds; only where there are none do those of the whole
+    /// visit count, over all of it. None without rows.
+    pub(crate) fn of<'a>(windows: &[Window], rows: impl IntoIterator<Item = &'a StateRow>) -> Option<ThreadTime> {
+        let by_visit: BTreeMap<i32, &Window> = windows.iter().map(|window| (window.visit, window)).collect();
+        let (mut in_seconds, mut in_visits) = (Sum::default(), Sum::default());
+        for row in rows {
+            let Some(window) = by_visit.get(&row.visit) else {
+                continue;
+            };
+            match row.second {
+                None => in_visits.add(row, &window.whole),
+                Some(second) => {
+                    if let Some(amount) = window.seconds.get(&second) {
+                        in_seconds.add(row, amount);
+                    }
+                }
+            }
+        }
+        in_seconds.finish().or_else(|| in_visits.finish())
+    }
+
+    /// Seconds per transaction in each state; none in all of them without transactions.
+    pub(crate) fn per_transaction(&self) -> StateSeconds {
+        self.divided_by(self.over.transactions)
+    }
+
+    /// Seconds per second in each state.
+    pub(crate) fn per_second(&self) -> StateSeconds {
+        self.divided_by(self.over.seconds)
+    }
+
+    fn divided_by(&self, divisor: f64) -> StateSeconds {
+        let mut quotient = StateSeconds::default();
+        for (state, seconds) in self.states.named() {
+            if let Some(place) = quotient.named_mut(state) {
+                *place = seconds.map(|seconds| seconds / divisor).filter(|v| v.is_finite());
+            }
+        }
+        quotient
+    }
+}
+
+#[derive(Default)]
+struct Sum {
+    time: ThreadTime,
+    covered: BTreeSet<(i32, Option<i32>)>,
+}
+
+impl Sum {
+    fn add(&mut self, row: &StateRow, amount: &Amount) {
+        let seconds = row.nanoseconds.max(0) as f64 / 1e9;
+        let place = match row.state.as_str() {
+            LIFETIME => &mut self.time.lifetime,
+            state => match self.time.states.named_mut(state) {
+                Some(place) => place,
+                None => return,
+            },
+        };
+        *place = Some(place.unwrap_or(0.0) + seconds);
+        if self.covered.insert((row.visit, row.second)) {
+            self.time.over.seconds += amount.seconds;
+            self.time.over.transactions += amount.transactions;
+        }
+    }
+
+    fn finish(mut self) -> Option<ThreadTime> {
+        if self.covered.is_empty() {
+            return None;
+        }
+        for (state, _) in StateSeconds::default().named() {
+            if let Some(place) = self.time.states.named_mut(state).filter(|_| state != "spin") {
+                place.get_or_insert(0.0);
+            }
+        }
+        Some(self.time)
+    }
+}

@@ -1,0 +1,111 @@
+//! From a profile to the rows of one visit.
+
+use crate::{FrameRow, LockRow, SampleRow, StackRow, UtcMicros, VisitRows};
+use scaleprof_profile::{Frames, Profile, Role, StackTree};
+
+/// When a visit began, by the clock of the samples and by that of the bundle.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct VisitClock {
+    /// Start of second 0, nanoseconds of CLOCK_MONOTONIC.
+    pub monotonic_ns: u64,
+    /// The same moment in UTC.
+    pub utc: UtcMicros,
+}
+
+impl VisitClock {
+    /// The second of the visit at a time of CLOCK_MONOTONIC; negative before the visit.
+    pub fn second(&self, monotonic_ns: u64) -> i32 {
+        let second = self.since_start_ns(monotonic_ns).div_euclid(1_000_000_000);
+        i32::try_from(second).unwrap_or(if second < 0 { i32::MIN } else { i32::MAX })
+    }
+
+    /// The time in UTC.
+    pub fn utc(&self, monotonic_ns: u64) -> UtcMicros {
+        let micros = self.since_start_ns(monotonic_ns).div_euclid(1000);
+        UtcMicros(self.utc.0.saturating_add(micros))
+    }
+
+    fn since_start_ns(&self, monotonic_ns: u64) -> i64 {
+        let difference = i128::from(monotonic_ns) - i128::from(self.monotonic_ns);
+        i64::try_from(difference).unwrap_or(if difference < 0 { i64::MIN } else { i64::MAX })
+    }
+}
+
+impl VisitRows {
+    /// Adds the samples, locks, stacks and frames of a profile as rows of `visit`. `role` tells whom a thread serves.
+    pub fn add_profile(&mut self, visit: i32, profile: &Profile, clock: &VisitClock, role: impl Fn(u32) -> Role) {
+        self.samples.extend(profile.samples.iter().map(|sample| SampleRow {
+            visit,
+            second: clock.second(sample.time_ns),
+            time_us: clock.utc(sample.time_ns),
+            thread: i64::from(sample.thread),
+            role: role(sample.thread).name().to_owned(),
+            cpu: i32::try_from(sample.cpu).unwrap_or(i32::MAX),
+            state: sample.state.name().to_owned(),
+            stack: sample.stack.0,
+            ending: sample.ending.name().to_owned(),
+            weight_ns: sample.weight_ns,
+            lock: sample.lock.map(|lock| lock.0),
+            waker_kind: sample.waker_kind.map(str::to_owned),
+            waker_stack: sample.waker_stack.map(|stack| stack.0),
+        }));
+        let count = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
+        self.locks.extend(profile.locks.iter().map(|lock| LockRow {
+            visit,
+            lock: lock.id.0,
+            name: lock.variable.as_ref().map(|variable| variable.name.clone()),
+            module: lock.variable.as_ref().map(|variable| variable.module.clone()),
+            operation: lock.operation.clone(),
+            waits: count(lock.waits),
+            wait_ns: lock.wait_ns,
+            owner_stack: lock.owner_stack.map(|stack| stack.0),
+            owner_samples: count(lock.owner_samples),
+        }));
+        self.stacks.extend(stack_rows(&profile.stacks));
+        self.frames.extend(frame_rows(&profile.frames));
+    }
+}
+
+fn stack_rows(stacks: &StackTree) -> impl Iterator<Item = StackRow> {
+    stacks.iter().map(|(stack, node)| StackRow {
+        stack: stack.0,
+        parent: node.parent.map(|parent| parent.0),
+        frame: node.frame.0,
+        depth: stacks
+            .depth(stack)
+            .and_then(|depth| i32::try_from(depth).ok())
+            .unwrap_or(i32::MAX),
+    })
+}
+
+fn frame_rows(frames: &Frames) -> impl Iterator<Item = FrameRow> {
+    frames.iter().map(|(id, frame)| FrameRow {
+        frame: id.0,
+        module: frame.module.clone(),
+        build_id: frame.build_id.clone(),
+        address: frame.address,
+        function: frame.function.clone(),
+        inlined: frame.inlined,
+        file: frame.file.clone(),
+        line: frame.line,
+        name_source: frame.name_source.clone(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_before_the_visit_are_in_negative_seconds() {
+        let clock = VisitClock {
+            monotonic_ns: 5_000_000_000,
+            utc: UtcMicros(1_000),
+        };
+        let at = |ns| (clock.second(ns), clock.utc(ns).0);
+        assert_eq!(at(5_000_000_000), (0, 1_000));
+        assert_eq!(at(6_999_999_999), (1, 2_000_999));
+        assert_eq!(at(4_999_999_999), (-1, 999));
+        assert_eq!(at(u64::MAX).0, i32::MAX);
+    }
+}

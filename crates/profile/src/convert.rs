@@ -1,0 +1,192 @@
+//! From addresses to a profile.
+
+use crate::locks::{LockIdentity, Locks, PathPart};
+use crate::{
+    Ending, Frame, FrameId, Frames, LockId, LockWait, Profile, RawSample, RawStack, Sample, StackId, StackTree,
+    Variable,
+};
+use std::collections::HashMap;
+
+/// Gives names to addresses of one process and of the kernel.
+pub trait Namer {
+    /// The frames at an address, innermost first: one, and one more for each function that the compiler built in there. None
+    /// where no file is mapped there.
+    ///
+    /// `address` is the one to look up. For a return address, which `is_return_address` tells, it is already less 1: it lies
+    /// in the call instruction, since the return address itself may belong to the next line or function. `kernel` says which
+    /// address space it is of.
+    fn frames(&mut self, address: u64, is_return_address: bool, kernel: bool) -> Vec<Frame>;
+
+    /// The variable at an address, for locks; none on the heap or on a stack, or where nothing names it.
+    fn variable(&mut self, address: u64) -> Option<Variable> {
+        let _ = address;
+        None
+    }
+}
+
+/// Makes a [`Profile`] of [`RawSample`]s of one process.
+///
+/// Names are looked up once an address, so a converter belongs to one process of the server. Its dictionaries live on after
+/// [`take`](Converter::take): visits that share a converter share the numbers of frames, stacks and locks.
+#[derive(Debug, Clone, Default)]
+pub struct Converter {
+    frames: Frames,
+    stacks: StackTree,
+    samples: Vec<Sample>,
+    locks: Locks,
+    /// Frames at an address, outermost first.
+    known: HashMap<(u64, Kind), Box<[FrameId]>>,
+    variables: HashMap<u64, Option<Variable>>,
+}
+
+/// What an address is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct Kind {
+    is_return_address: bool,
+    kernel: bool,
+}
+
+impl Converter {
+    /// Without any sample.
+    pub fn new() -> Converter {
+        Converter::default()
+    }
+
+    /// Adds one sample.
+    pub fn add(&mut self, raw: &RawSample, namer: &mut dyn Namer) {
+        let (user, stack) = self.stack(&raw.stack, namer);
+        let lock = raw
+            .lock
+            .as_ref()
+            .map(|wait| self.lock(wait, raw.weight_ns, user, namer));
+        let waker_stack = raw.waker.as_ref().and_then(|waker| waker.stack.as_ref());
+        let waker_stack = waker_stack.map(|stack| self.stack(stack, namer).1);
+        self.samples.push(Sample {
+            time_ns: raw.time_ns,
+            thread: raw.thread,
+            cpu: raw.cpu,
+            state: raw.state,
+            weight_ns: raw.weight_ns,
+            stack,
+            ending: raw.stack.ending,
+            lock,
+            waker_kind: raw.waker.as_ref().map(|waker| waker.kind.name()),
+            waker_stack,
+        });
+    }
+
+    /// Samples that were added since the last [`take`](Converter::take).
+    pub fn len(&self) -> usize {
+        self.samples.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.samples.is_empty()
+    }
+
+    /// The profile of the samples since the last time. Its dictionaries hold all frames and stacks so far.
+    pub fn take(&mut self) -> Profile {
+        Profile {
+            frames: self.frames.clone(),
+            stacks: self.stacks.clone(),
+            samples: std::mem::take(&mut self.samples),
+            locks: self.locks.take(),
+        }
+    }
+
+    /// Forgets what stands at which address: for when the process has mapped or unmapped a file.
+    pub fn forget_addresses(&mut self) {
+        self.known.clear();
+        self.variables.clear();
+    }
+
+    /// The user part of a stack and the whole of it. A stack that is not complete stands under a root of its own, so that it
+    /// is never taken for a complete one.
+    fn stack(&mut self, raw: &RawStack, namer: &mut dyn Namer) -> (StackId, StackId) {
+        let is_empty = raw.user.is_empty() && raw.kernel.is_empty();
+        let ending = if is_empty && raw.ending == Ending::Complete {
+            Ending::NotTaken
+        } else {
+            raw.ending
+        };
+        let mut at = None;
+        if ending != Ending::Complete {
+            let words = format!("[incomplete: {}]", ending.name());
+            let frame = self.frames.intern(Frame::placeholder(words));
+            at = Some(self.stacks.child(None, frame));
+        }
+        for (position, address) in raw.user.iter().enumerate().rev() {
+            let is_return_address = position > 0
+                && !raw
+                    .interrupted
+                    .iter()
+                    .any(|interrupted| usize::from(*interrupted) == position);
+            let kind = Kind {
+                is_return_address,
+                kernel: false,
+            };
+            at = Some(self.inside(at, *address, kind, namer));
+        }
+        let user = at;
+        for (position, address) in raw.kernel.iter().enumerate().rev() {
+            let kind = Kind {
+                is_return_address: position > 0,
+                kernel: true,
+            };
+            at = Some(self.inside(at, *address, kind, namer));
+        }
+        let whole = at.unwrap_or_else(|| unreachable!("a stack without an address is incomplete and has a root"));
+        (user.unwrap_or(whole), whole)
+    }
+
+    /// The stack with the frames of an address inside of `parent`.
+    fn inside(&mut self, parent: Option<StackId>, address: u64, kind: Kind, namer: &mut dyn Namer) -> StackId {
+        let lookup = address.wrapping_sub(u64::from(kind.is_return_address));
+        let frames = self.known.entry((lookup, kind)).or_insert_with(|| {
+            let mut found = namer.frames(lookup, kind.is_return_address, kind.kernel);
+            if found.is_empty() {
+                // The number of such an address says nothing in another process.
+                found.push(Frame::placeholder("[unknown]".to_owned()));
+            }
+            let frames = &mut self.frames;
+            found.into_iter().rev().map(|frame| frames.intern(frame)).collect()
+        });
+        let mut at = parent;
+        for frame in frames.iter() {
+            at = Some(self.stacks.child(at, *frame));
+        }
+        at.unwrap_or_else(|| unreachable!("every address has a frame"))
+    }
+
+    fn lock(&mut self, wait: &LockWait, weight_ns: f64, user: StackId, namer: &mut dyn Namer) -> LockId {
+        let variable = self
+            .variables
+            .entry(wait.address)
+            .or_insert_with(|| namer.variable(wait.address))
+            .clone();
+        let owner = wait.owner_stack.as_ref().map(|stack| self.stack(stack, namer).1);
+        let identity = match variable {
+            Some(variable) => LockIdentity::Variable(variable),
+            None => LockIdentity::CallPath(self.functions(user)),
+        };
+        self.locks.add(identity, wait, weight_ns, owner)
+    }
+
+    fn functions(&self, stack: StackId) -> Vec<PathPart> {
+        let frames = self.stacks.frames(stack);
+        frames
+            .into_iter()
+            .filter_map(|id| {
+                let frame = self.frames.get(id)?;
+                Some(PathPart {
+                    module: frame.module.clone(),
+                    function: frame.function.clone().ok_or(id),
+                })
+            })
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests;

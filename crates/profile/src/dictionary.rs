@@ -1,0 +1,115 @@
+//! Things that are kept once, each under a number that follows from its content.
+
+use crate::ContentHash;
+use std::collections::HashMap;
+
+/// Something that a [`Dictionary`] can hold.
+pub trait Content: PartialEq {
+    /// Takes all of it into the hash.
+    fn hash(&self, hash: &mut ContentHash);
+}
+
+/// Entries in the order in which they came, each with its number.
+///
+/// Two entries whose hashes are equal are never merged: the later one gets the first free hash of its content with a count
+/// from 1 behind it. Which of the two was the later one depends on the run, so in that case, and in no other, the number in
+/// another bundle may differ.
+#[derive(Debug, Clone)]
+pub struct Dictionary<T> {
+    entries: Vec<(i64, T)>,
+    places: HashMap<i64, usize>,
+    /// Bits of the hash that are used; fewer only to make collisions in tests.
+    bits: i64,
+}
+
+impl<T> Default for Dictionary<T> {
+    fn default() -> Self {
+        Dictionary {
+            entries: Vec::new(),
+            places: HashMap::new(),
+            bits: -1,
+        }
+    }
+}
+
+impl<T: Content> Dictionary<T> {
+    /// The number of the entry, which is kept if it is new.
+    pub fn intern(&mut self, content: T) -> i64 {
+        let mut hash = ContentHash::new();
+        content.hash(&mut hash);
+        let mut number = hash.number() & self.bits;
+        let mut count = 0;
+        while let Some(place) = self.places.get(&number) {
+            if self.entries[*place].1 == content {
+                return number;
+            }
+            count += 1;
+            let mut again = hash;
+            again.integer(count);
+            number = again.number() & self.bits;
+        }
+        self.places.insert(number, self.entries.len());
+        self.entries.push((number, content));
+        number
+    }
+
+    /// The entry of that number.
+    pub fn get(&self, number: i64) -> Option<&T> {
+        self.places.get(&number).map(|place| &self.entries[*place].1)
+    }
+
+    /// All entries with their numbers, in the order in which they came.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = (i64, &T)> {
+        self.entries.iter().map(|(number, content)| (*number, content))
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    impl Content for String {
+        fn hash(&self, hash: &mut ContentHash) {
+            hash.string(self);
+        }
+    }
+
+    #[test]
+    fn equal_content_has_one_number_in_every_dictionary() {
+        let mut one = Dictionary::default();
+        let mut other = Dictionary::default();
+        other.intern("first".to_owned());
+        let number = one.intern("main".to_owned());
+        assert_eq!(one.intern("main".to_owned()), number);
+        assert_eq!(other.intern("main".to_owned()), number);
+        assert_eq!((one.len(), one.is_empty()), (1, false));
+        assert_eq!(one.get(number).map(String::as_str), Some("main"));
+        assert_eq!(one.get(number + 1), None);
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_is_merged_that_differs_even_where_hashes_collide(words in vec("[a-c]{0,4}", 0..120), bits in 8i64..12) {
+            let mut dictionary = Dictionary { bits: (1 << bits) - 1, ..Dictionary::default() };
+            let numbers: Vec<i64> = words.iter().map(|word| dictionary.intern(word.clone())).collect();
+            for (word, number) in words.iter().zip(&numbers) {
+                prop_assert_eq!(dictionary.get(*number), Some(word));
+                prop_assert_eq!(dictionary.intern(word.clone()), *number);
+            }
+            let distinct: std::collections::HashSet<&String> = words.iter().collect();
+            prop_assert_eq!(distinct.len(), dictionary.len());
+        }
+    }
+}
