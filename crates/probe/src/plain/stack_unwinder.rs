@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::rc::Rc;
+
 use std::sync::Arc;
 
 use framehop::{
@@ -46,7 +46,7 @@ pub struct StackUnwinder {
     /// What is known of addresses that were met: the same few thousand come again and again.
     known: HashMap<u64, Rule>,
     /// Files that were read, so that reading the maps again reads only new ones.
-    files: HashMap<(String, u64), Result<Rc<UnwindRules>, String>>,
+    files: HashMap<(String, u64), Result<Arc<UnwindRules>, String>>,
 }
 
 /// Where maps and files come from.
@@ -61,7 +61,7 @@ struct Source {
 
 struct Code {
     addresses: Range<u64>,
-    rules: Option<(Rc<UnwindRules>, u64)>,
+    rules: Option<(Arc<UnwindRules>, u64)>,
 }
 
 impl StackUnwinder {
@@ -282,7 +282,7 @@ impl StackUnwinder {
         }
     }
 
-    fn rules_of(&mut self, mapping: &Mapping) -> Option<Rc<UnwindRules>> {
+    fn rules_of(&mut self, mapping: &Mapping) -> Option<Arc<UnwindRules>> {
         // [vsyscall] is three system calls and no stack.
         if !mapping.path.starts_with('/') && mapping.path != "[vdso]" {
             return None;
@@ -290,7 +290,7 @@ impl StackUnwinder {
         let key = (mapping.path.clone(), mapping.inode);
         if !self.files.contains_key(&key) {
             let rules = read_rules(mapping, &self.source);
-            self.files.insert(key.clone(), rules.map(Rc::new));
+            self.files.insert(key.clone(), rules.map(Arc::new));
         }
         self.files[&key].as_ref().ok().cloned()
     }
