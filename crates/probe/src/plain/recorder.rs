@@ -109,24 +109,33 @@ impl Recorder {
     /// Hands over all that has come since. The records of one CPU come in their order, the CPUs one after another.
     pub(super) fn drain(&mut self, mut take: impl FnMut(Told<'_>)) {
         for CpuRing { ring, on_cpu, .. } in &mut self.rings {
-            ring.drain(|bytes| match parse(bytes) {
-                Some(Record::Switch { onto: true, at }) => *on_cpu = Some((at.thread, at.time_ns)),
-                Some(Record::Switch { onto: false, at }) => {
-                    if let Some((thread, from_ns)) = on_cpu.take()
-                        && thread == at.thread
-                    {
-                        take(Told::OnCpu {
-                            thread,
-                            from_ns,
-                            to_ns: at.time_ns,
-                        });
-                    }
+            ring.drain(|bytes| {
+                let Some(record) = parse(bytes) else { return };
+                if let Some(on_cpu) = on_cpu_until(on_cpu, &record) {
+                    take(on_cpu);
                 }
-                Some(record) => take(Told::Record(record)),
-                None => {}
+                if !matches!(record, Record::Switch { .. }) {
+                    take(Told::Record(record));
+                }
             });
         }
     }
+}
+
+/// Follows who is on a CPU, from the records of that CPU; gives a stretch of time when it is over.
+fn on_cpu_until(on_cpu: &mut Option<(u32, u64)>, record: &Record<'_>) -> Option<Told<'static>> {
+    let (leaving, to_ns) = match record {
+        Record::Switch { onto: true, at } => {
+            *on_cpu = Some((at.thread, at.time_ns));
+            return None;
+        }
+        Record::Switch { onto: false, at } => (at.thread, at.time_ns),
+        // The last time that it leaves a CPU it has no events any more.
+        Record::Exit { thread, time_ns, .. } => (*thread, *time_ns),
+        _ => return None,
+    };
+    let (thread, from_ns) = on_cpu.take_if(|(thread, _)| *thread == leaving)?;
+    Some(Told::OnCpu { thread, from_ns, to_ns })
 }
 
 impl CpuRing {
@@ -138,5 +147,62 @@ impl CpuRing {
             owner,
             on_cpu: None,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::record::Moment;
+    use super::*;
+
+    fn switch(onto: bool, thread: u32, time_ns: u64) -> Record<'static> {
+        let at = Moment {
+            process: 1,
+            thread,
+            time_ns,
+            cpu: 0,
+        };
+        Record::Switch { onto, at }
+    }
+
+    fn exit(thread: u32, time_ns: u64) -> Record<'static> {
+        Record::Exit {
+            process: 1,
+            thread,
+            time_ns,
+        }
+    }
+
+    fn stretches(records: &[Record<'_>]) -> Vec<Told<'static>> {
+        let mut on_cpu = None;
+        records
+            .iter()
+            .filter_map(|record| on_cpu_until(&mut on_cpu, record))
+            .collect()
+    }
+
+    fn stretch(thread: u32, from_ns: u64, to_ns: u64) -> Told<'static> {
+        Told::OnCpu { thread, from_ns, to_ns }
+    }
+
+    #[test]
+    fn a_stretch_on_a_cpu_ends_with_the_switch_or_with_the_thread() {
+        let records = [
+            switch(true, 7, 10),
+            switch(false, 7, 15),
+            switch(true, 8, 15),
+            exit(8, 18),
+            switch(true, 7, 20),
+        ];
+        assert_eq!(stretches(&records), [stretch(7, 10, 15), stretch(8, 15, 18)]);
+    }
+
+    #[test]
+    fn a_lost_record_makes_no_stretch_of_two_threads() {
+        assert_eq!(
+            stretches(&[switch(true, 7, 10), switch(false, 8, 15), switch(false, 7, 16)]),
+            [stretch(7, 10, 16)]
+        );
+        assert_eq!(stretches(&[switch(false, 8, 15), exit(9, 20)]), []);
     }
 }
