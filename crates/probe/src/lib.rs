@@ -23,6 +23,7 @@ mod kernel_file;
 mod machine;
 mod machine_counters;
 mod perf_event;
+pub mod plain;
 mod process;
 mod rotation;
 mod sample;

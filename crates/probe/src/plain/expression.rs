@@ -1,0 +1,122 @@
+//! The caller of a frame whose unwind rule is a DWARF expression (DWARF 5, 6.4.3 and 2.5).
+//!
+//! There are three such kinds in a server's process: PLT stubs, the frame that the kernel makes for a signal, and
+//! functions that align their stack. framehop evaluates no expression that reads memory, which the last two do.
+
+use gimli::{
+    CfaRule, EhFrame, Encoding, Evaluation, EvaluationResult, Expression, FrameDescriptionEntry, Location, Register,
+    RegisterRule, UnwindExpression, Value,
+};
+
+use super::stack_unwinder::Registers;
+use super::unwind_rules::{Row, Slice};
+
+/// The stack pointer, as DWARF numbers it (System V ABI of the processor).
+#[cfg(target_arch = "x86_64")]
+pub(super) const STACK_POINTER: Register = gimli::X86_64::RSP;
+/// The frame pointer.
+#[cfg(target_arch = "x86_64")]
+pub(super) const FRAME_POINTER: Register = gimli::X86_64::RBP;
+/// The stack pointer, as DWARF numbers it (System V ABI of the processor).
+#[cfg(target_arch = "aarch64")]
+pub(super) const STACK_POINTER: Register = gimli::AArch64::SP;
+/// The frame pointer.
+#[cfg(target_arch = "aarch64")]
+pub(super) const FRAME_POINTER: Register = gimli::AArch64::X29;
+
+/// Most steps of one expression: those that occur have five to ten.
+const MOST_STEPS: u32 = 200;
+
+/// The registers of the caller; nothing where memory cannot be read or the rule needs more than that.
+pub(super) fn caller(
+    fde: &FrameDescriptionEntry<Slice<'_>>,
+    row: &Row,
+    section: &EhFrame<Slice<'_>>,
+    frame: &Registers,
+    read: &mut dyn FnMut(u64) -> Option<u64>,
+) -> Option<Registers> {
+    let mut place = Place {
+        section,
+        encoding: fde.cie().encoding(),
+        frame,
+        read,
+    };
+    let cfa = match row.cfa() {
+        CfaRule::RegisterAndOffset { register, offset } => place.register(*register)?.wrapping_add_signed(*offset),
+        CfaRule::Expression(expression) => place.evaluate(expression, None)?,
+    };
+    let return_address = row.register(fde.cie().return_address_register());
+    let pc = place.value(return_address?, cfa, frame.lr)?;
+    let frame_pointer = row.register(FRAME_POINTER).unwrap_or(RegisterRule::SameValue);
+    Some(Registers {
+        pc,
+        sp: cfa,
+        fp: place.value(frame_pointer, cfa, frame.fp)?,
+        lr: pc,
+    })
+}
+
+/// What an expression may look at.
+struct Place<'a, 'bytes> {
+    section: &'a EhFrame<Slice<'bytes>>,
+    encoding: Encoding,
+    frame: &'a Registers,
+    read: &'a mut dyn FnMut(u64) -> Option<u64>,
+}
+
+impl Place<'_, '_> {
+    fn register(&self, register: Register) -> Option<u64> {
+        match register {
+            STACK_POINTER => Some(self.frame.sp),
+            FRAME_POINTER => Some(self.frame.fp),
+            // The PLT's rule looks where in the stub it stands.
+            #[cfg(target_arch = "x86_64")]
+            gimli::X86_64::RA => Some(self.frame.pc),
+            _ => None,
+        }
+    }
+
+    /// What a register held in the caller.
+    fn value(&mut self, rule: RegisterRule<usize>, cfa: u64, now: u64) -> Option<u64> {
+        match rule {
+            RegisterRule::SameValue => Some(now),
+            RegisterRule::Offset(offset) => (self.read)(cfa.wrapping_add_signed(offset)),
+            RegisterRule::ValOffset(offset) => Some(cfa.wrapping_add_signed(offset)),
+            RegisterRule::Register(register) => self.register(register),
+            RegisterRule::Expression(expression) => {
+                let address = self.evaluate(&expression, Some(cfa))?;
+                (self.read)(address)
+            }
+            RegisterRule::ValExpression(expression) => self.evaluate(&expression, Some(cfa)),
+            _ => None,
+        }
+    }
+
+    fn evaluate(&mut self, expression: &UnwindExpression<usize>, first: Option<u64>) -> Option<u64> {
+        let Expression(bytes) = expression.get(self.section).ok()?;
+        let mut evaluation = Evaluation::new(bytes, self.encoding);
+        evaluation.set_max_iterations(MOST_STEPS);
+        if let Some(first) = first {
+            evaluation.set_initial_value(first);
+        }
+        let mut result = evaluation.evaluate().ok()?;
+        loop {
+            result = match result {
+                EvaluationResult::Complete => break,
+                EvaluationResult::RequiresRegister { register, .. } => {
+                    let value = self.register(register)?;
+                    evaluation.resume_with_register(Value::Generic(value)).ok()?
+                }
+                EvaluationResult::RequiresMemory { address, size: 8, .. } => {
+                    let value = (self.read)(address)?;
+                    evaluation.resume_with_memory(Value::Generic(value)).ok()?
+                }
+                _ => return None,
+            };
+        }
+        match evaluation.as_result().last()?.location {
+            Location::Address { address } => Some(address),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,27 @@
+//! Watching one's own server with what the kernel gives to everybody: no BPF, no root.
+//!
+//! [`PlainWatch`] samples where its threads are on CPU and accounts for every thread's time by state; what it cannot see
+//! stands in [`PlainWatch::missing`] with the command that would give it. [`StackUnwinder`] serves on its own wherever
+//! registers and a stack are at hand.
+
+mod access;
+mod account;
+mod expression;
+mod lack;
+mod memory_map;
+mod record;
+mod recorder;
+mod ring;
+mod sampling_event;
+mod stack_unwinder;
+mod thread_files;
+mod thread_table;
+mod unwind_rules;
+mod vdso;
+mod wait;
+mod watch;
+
+pub use lack::Lack;
+pub use memory_map::{Mapping, parse_maps};
+pub use stack_unwinder::{MOST_FRAMES, Registers, StackUnwinder};
+pub use watch::{PlainOptions, PlainReading, PlainThread, PlainWatch};

@@ -1,0 +1,214 @@
+//! The unwind rules of one file of machine code: its `.eh_frame`, and what kind of rule holds at an address.
+//!
+//! framehop does the unwinding; what it does not tell is *why* it could not, and whether the end that it found is one
+//! that the rules mark (it also takes a frame pointer of zero for the end). That is asked here of the same bytes.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use framehop::{ExplicitModuleSectionInfo, Module};
+use gimli::{
+    BaseAddresses, CfaRule, EhFrame, EhFrameHdr, EndianSlice, FrameDescriptionEntry, LittleEndian, Register,
+    RegisterRule, UnwindContext, UnwindSection as _, UnwindTableRow,
+};
+use object::{Object as _, ObjectSection as _, ObjectSegment as _, ReadRef};
+
+use super::expression;
+use super::stack_unwinder::Registers;
+
+/// Bytes of a section.
+pub(super) type Slice<'a> = EndianSlice<'a, LittleEndian>;
+/// The rules that hold from one address of code to the next.
+pub(super) type Row = UnwindTableRow<usize>;
+
+/// What holds at one address of code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Rule {
+    /// How the caller is found.
+    pub(super) kind: RuleKind,
+    /// The frame was made by a signal: its caller was interrupted and did not call.
+    pub(super) of_signal: bool,
+}
+
+/// How the caller of a frame is found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum RuleKind {
+    /// There is none: the return address is marked as undefined.
+    Outermost,
+    /// From the stack pointer or the frame pointer.
+    Offset,
+    /// By a DWARF expression.
+    Expression,
+    /// From a register that nobody keeps.
+    Unsupported,
+    /// No rule covers the address.
+    None,
+}
+
+/// The unwind rules of a file.
+#[derive(Debug)]
+pub(super) struct UnwindRules {
+    /// Those with code.
+    segments: Vec<Segment>,
+    frames: Option<Section>,
+    index: Option<Section>,
+    text: Range<u64>,
+    offset_table: Range<u64>,
+}
+
+/// A part of the file that is loaded: positions in the file and its address there.
+#[derive(Debug)]
+struct Segment {
+    file: Range<u64>,
+    address: u64,
+}
+
+#[derive(Debug, Clone)]
+struct Section {
+    addresses: Range<u64>,
+    bytes: Arc<[u8]>,
+}
+
+impl UnwindRules {
+    /// Reads what is needed of an ELF image.
+    pub(super) fn read<'data>(image: impl ReadRef<'data>) -> Result<Self, String> {
+        let elf = object::File::parse(image).map_err(|error| format!("not an ELF file: {error}"))?;
+        if !elf.is_64() || !elf.is_little_endian() {
+            return Err("code for another kind of processor".to_owned());
+        }
+        let addresses = |name: &str| {
+            elf.section_by_name(name)
+                .map_or(0..0, |section| section.address()..section.address() + section.size())
+        };
+        let section = |name: &str| {
+            let bytes = elf.section_by_name(name)?.data().ok()?;
+            // In a file of separate debug information the section is there and empty.
+            (!bytes.is_empty()).then(|| Section {
+                addresses: addresses(name),
+                bytes: bytes.into(),
+            })
+        };
+        let code = elf.segments().filter(|segment| segment.permissions().executable());
+        let segments = code.map(|segment| {
+            let (start, length) = segment.file_range();
+            Segment {
+                file: start..start.saturating_add(length),
+                address: segment.address(),
+            }
+        });
+        Ok(Self {
+            segments: segments.collect(),
+            frames: section(".eh_frame"),
+            index: section(".eh_frame_hdr"),
+            text: addresses(".text"),
+            offset_table: addresses(".got"),
+        })
+    }
+
+    /// Address in the process less address in the file, for a mapping of code that begins at `start` and shows the file
+    /// from `file_offset` on.
+    pub(super) fn bias(&self, start: u64, file_offset: u64) -> Option<u64> {
+        // Whole pages are mapped: a mapping may begin up to a page before its segment does (64 KiB at most, on aarch64).
+        let page = rustix::param::page_size() as u64;
+        let shown = |segment: &&Segment| (segment.file.start / page * page..segment.file.end).contains(&file_offset);
+        let segment = self.segments.iter().rfind(shown)?;
+        let to_address = segment.address.wrapping_sub(segment.file.start);
+        Some(start.wrapping_sub(file_offset).wrapping_sub(to_address))
+    }
+
+    /// These rules for code that is mapped at these addresses, as framehop takes them.
+    pub(super) fn module(&self, name: &str, addresses: Range<u64>, bias: u64) -> Option<Module<Arc<[u8]>>> {
+        let frames = self.frames.clone()?;
+        // framehop counts addresses in 32 bits from a base.
+        let base = self.segments.iter().map(|segment| segment.address).min()?;
+        let sections = ExplicitModuleSectionInfo {
+            base_svma: base,
+            text_svma: Some(self.text.clone()),
+            got_svma: Some(self.offset_table.clone()),
+            eh_frame_svma: Some(frames.addresses),
+            eh_frame: Some(frames.bytes),
+            eh_frame_hdr_svma: self.index.as_ref().map(|index| index.addresses.clone()),
+            eh_frame_hdr: self.index.as_ref().map(|index| index.bytes.clone()),
+            ..Default::default()
+        };
+        Some(Module::new(
+            name.to_owned(),
+            addresses,
+            base.wrapping_add(bias),
+            sections,
+        ))
+    }
+
+    /// What rule holds at an address of the file.
+    pub(super) fn rule_at(&self, address: u64) -> Rule {
+        const NO_RULE: Rule = Rule {
+            kind: RuleKind::None,
+            of_signal: false,
+        };
+        let rule = self.with_row(address, |fde, row, _| {
+            let return_address = row.register(fde.cie().return_address_register());
+            Some(Rule {
+                kind: kind(row.cfa(), return_address.as_ref()),
+                of_signal: fde.is_signal_trampoline(),
+            })
+        });
+        rule.unwrap_or(NO_RULE)
+    }
+
+    /// The caller of a frame whose rule at this address of the file is an expression.
+    pub(super) fn caller_by_expression(
+        &self,
+        address: u64,
+        frame: &Registers,
+        read: &mut dyn FnMut(u64) -> Option<u64>,
+    ) -> Option<Registers> {
+        self.with_row(address, |fde, row, section| {
+            expression::caller(fde, row, section, frame, read)
+        })
+    }
+
+    /// Finds the row of the table of rules that covers an address of the file.
+    fn with_row<T>(
+        &self,
+        address: u64,
+        take: impl FnOnce(&FrameDescriptionEntry<Slice<'_>>, &Row, &EhFrame<Slice<'_>>) -> Option<T>,
+    ) -> Option<T> {
+        let frames = self.frames.as_ref()?;
+        let mut section = EhFrame::from(Slice::new(&frames.bytes, LittleEndian));
+        section.set_address_size(8);
+        let mut bases = BaseAddresses::default()
+            .set_eh_frame(frames.addresses.start)
+            .set_text(self.text.start)
+            .set_got(self.offset_table.start);
+        let fde = match &self.index {
+            Some(index) => {
+                bases = bases.set_eh_frame_hdr(index.addresses.start);
+                let header = EhFrameHdr::new(&index.bytes, LittleEndian).parse(&bases, 8).ok()?;
+                let table = header.table()?;
+                table
+                    .fde_for_address(&section, &bases, address, EhFrame::cie_from_offset)
+                    .ok()?
+            }
+            None => section
+                .fde_for_address(&bases, address, EhFrame::cie_from_offset)
+                .ok()?,
+        };
+        let mut context = UnwindContext::new();
+        let row = fde
+            .unwind_info_for_address(&section, &bases, &mut context, address)
+            .ok()?;
+        take(&fde, row, &section)
+    }
+}
+
+fn kind(cfa: &CfaRule<usize>, return_address: Option<&RegisterRule<usize>>) -> RuleKind {
+    match (return_address, cfa) {
+        (Some(RegisterRule::Undefined), _) => RuleKind::Outermost,
+        (_, CfaRule::Expression(_)) => RuleKind::Expression,
+        (_, CfaRule::RegisterAndOffset { register, .. }) if KEPT_REGISTERS.contains(register) => RuleKind::Offset,
+        _ => RuleKind::Unsupported,
+    }
+}
+
+/// Stack pointer and frame pointer.
+const KEPT_REGISTERS: [Register; 2] = [expression::STACK_POINTER, expression::FRAME_POINTER];

@@ -1,0 +1,375 @@
+//! Watching without BPF: a program of which is known what each thread does. Shares only; no time is asserted that a busy
+//! machine could spoil.
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::time::Duration;
+
+use scaleprof_probe::plain::{PlainOptions, PlainReading, PlainThread, PlainWatch};
+use scaleprof_profile::{Ending, RawSample, ThreadState};
+
+/// The program, compiled and running.
+struct Program {
+    child: Child,
+    output: BufReader<ChildStdout>,
+    /// Where burn_inner, burn_middle, burn_outer and spins begin.
+    functions: Vec<u64>,
+    _folder: tempfile::TempDir,
+}
+
+impl Program {
+    /// Nothing, aloud, where there is no compiler; continuous integration must have one.
+    fn start() -> Option<Self> {
+        let folder = tempfile::tempdir().expect("a folder");
+        let program = compile(folder.path())?;
+        let mut child = Command::new(program)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("it starts");
+        let mut output = BufReader::new(child.stdout.take().expect("piped"));
+        let mut line = String::new();
+        output.read_line(&mut line).expect("it says where its functions are");
+        let functions = line
+            .split_whitespace()
+            .map(|word| u64::from_str_radix(word, 16).expect("an address"));
+        Some(Self {
+            functions: functions.collect(),
+            child,
+            output,
+            _folder: folder,
+        })
+    }
+
+    fn breed(&mut self) {
+        self.child
+            .stdin
+            .as_mut()
+            .expect("piped")
+            .write_all(b"breed\n")
+            .expect("it listens");
+    }
+
+    fn watch(&self, options: PlainOptions) -> PlainWatch {
+        PlainWatch::start(self.child.id(), options).expect("our own child can be watched")
+    }
+
+    /// All frames of the function, by its place in the program's text.
+    fn is_in(&self, address: u64, function: usize) -> bool {
+        (self.functions[function]..self.functions[function] + 400).contains(&address)
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        drop(self.child.stdin.take());
+        let _ = self.child.wait();
+        let _ = self.output.read_line(&mut String::new());
+    }
+}
+
+fn compile(folder: &Path) -> Option<PathBuf> {
+    let (source, program) = (folder.join("threads.c"), folder.join("threads"));
+    std::fs::write(&source, include_str!("threads.c")).expect("written");
+    let compiler = Command::new("cc")
+        .args(["-O2", "-pthread", "-o"])
+        .arg(&program)
+        .arg(&source)
+        .output();
+    match compiler {
+        Ok(output) => {
+            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+            Some(program)
+        }
+        Err(error) => skip(&format!("there is no C compiler: {error}; apt-get install gcc")),
+    }
+}
+
+fn skip<T>(why: &str) -> Option<T> {
+    assert!(std::env::var("CI").is_err(), "{why}");
+    eprintln!("SKIPPED: {why}");
+    None
+}
+
+fn wait(milliseconds: u64) {
+    std::thread::sleep(Duration::from_millis(milliseconds));
+}
+
+fn thread<'a>(reading: &'a PlainReading, name: &str) -> &'a PlainThread {
+    let found = reading.threads.iter().find(|thread| thread.name == name);
+    found.unwrap_or_else(|| panic!("no thread {name} in {:#?}", reading.threads))
+}
+
+fn share(thread: &PlainThread, state: ThreadState) -> f64 {
+    thread.nanoseconds[state as usize] as f64 / thread.lifetime_ns as f64
+}
+
+fn samples_of<'a>(reading: &'a PlainReading, name: &str) -> Vec<&'a RawSample> {
+    let number = thread(reading, name).thread;
+    reading
+        .samples
+        .iter()
+        .filter(|sample| sample.thread == number)
+        .collect()
+}
+
+#[test]
+fn every_thread_is_in_the_state_that_it_is_known_to_be_in() {
+    let Some(program) = Program::start() else { return };
+    let mut watch = program.watch(PlainOptions::default());
+    wait(1500);
+    let reading = watch.read();
+    let known = [
+        ("sleeps", ThreadState::Sleep),
+        ("holds", ThreadState::Sleep),
+        ("polls_nothing", ThreadState::Sleep),
+        ("waits_for_lock", ThreadState::Lock),
+        ("polls_socket", ThreadState::Net),
+        ("receives", ThreadState::Net),
+        ("reads_pipe", ThreadState::Other),
+    ];
+    for (name, state) in known {
+        let thread = thread(&reading, name);
+        assert!(share(thread, state) > 0.99, "{thread:?}");
+        assert!(thread.estimated && !thread.ended, "{thread:?}");
+    }
+    let spins = thread(&reading, "spins");
+    let ready = share(spins, ThreadState::Cpu) + share(spins, ThreadState::RunQueue);
+    assert!(ready > 0.95, "{spins:?}");
+    let alternates = thread(&reading, "alternates");
+    assert!(share(alternates, ThreadState::Sleep) > 0.5, "{alternates:?}");
+    assert!(share(alternates, ThreadState::Cpu) > 0.02, "{alternates:?}");
+}
+
+#[test]
+fn the_states_of_every_thread_add_up_to_its_life() {
+    let Some(mut program) = Program::start() else { return };
+    program.breed();
+    let mut watch = program.watch(PlainOptions::default());
+    for _ in 0..4 {
+        wait(200);
+        for thread in watch.read().threads {
+            assert_eq!(thread.nanoseconds.iter().sum::<u64>(), thread.lifetime_ns, "{thread:?}");
+        }
+    }
+}
+
+#[test]
+fn threads_that_live_throughout_are_seen_for_all_of_the_time() {
+    let Some(program) = Program::start() else { return };
+    let mut watch = program.watch(PlainOptions::default());
+    watch.read();
+    let before = std::time::Instant::now();
+    wait(1000);
+    let reading = watch.read();
+    let passed = before.elapsed().as_nanos() as f64;
+    for thread in &reading.threads {
+        let seen = thread.lifetime_ns as f64 / passed;
+        assert!((0.9..1.1).contains(&seen), "{thread:?} in {passed} ns");
+    }
+    assert_eq!(reading.threads.len(), 10, "{:#?}", reading.threads);
+}
+
+#[test]
+fn time_on_cpu_is_what_the_kernel_says_of_the_whole_process() {
+    let Some(mut program) = Program::start() else { return };
+    program.breed();
+    let mut watch = program.watch(PlainOptions::default());
+    wait(100);
+    let pid = program.child.id();
+    let clock = || scaleprof_probe::process_cpu_clock(pid).expect("it lives").as_nanos() as f64;
+    watch.read();
+    let before = clock();
+    wait(3000);
+    let reading = watch.read();
+    let theirs = clock() - before;
+    let ours: u64 = reading
+        .threads
+        .iter()
+        .map(|thread| thread.nanoseconds[ThreadState::Cpu as usize])
+        .sum();
+    let ratio = ours as f64 / theirs;
+    println!(
+        "CPU time over that of the kernel: {ratio:.4}, of {:.3} s",
+        theirs * 1e-9
+    );
+    // Without switches the last moments of threads that end are lost.
+    let least = if sampling(&watch) { 0.95 } else { 0.5 };
+    assert!((least..1.05).contains(&ratio), "{ratio}: {ours} against {theirs}");
+}
+
+/// Whether the kernel lets us have events at all (kernel.perf_event_paranoid may be 3).
+fn sampling(watch: &PlainWatch) -> bool {
+    let refused = watch.missing().into_iter().find(|lack| lack.what.contains("on CPU"));
+    match refused {
+        Some(lack) => skip::<()>(&format!("{lack:?}")).is_some(),
+        None => true,
+    }
+}
+
+#[test]
+fn threads_that_end_are_read_out_once_and_with_their_time() {
+    let Some(mut program) = Program::start() else { return };
+    let mut watch = program.watch(PlainOptions::default());
+    if !sampling(&watch) {
+        return;
+    }
+    program.breed();
+    let mut brief = Vec::new();
+    for _ in 0..5 {
+        wait(400);
+        brief.extend(watch.read().threads.into_iter().filter(|thread| thread.ended));
+    }
+    assert!(brief.len() > 10, "{brief:#?}");
+    let mut numbers: Vec<u32> = brief.iter().map(|thread| thread.thread).collect();
+    numbers.sort_unstable();
+    numbers.dedup();
+    assert_eq!(numbers.len(), brief.len());
+    // Each burns 4 ms of CPU time and no more than a quarter more with all that is around it.
+    let cpu: Vec<f64> = brief.iter().map(|thread| thread.nanoseconds[0] as f64 * 1e-6).collect();
+    let mean = cpu.iter().sum::<f64>() / cpu.len() as f64;
+    assert!((3.6..5.0).contains(&mean), "{mean} ms: {cpu:?}");
+    assert!(
+        brief
+            .iter()
+            .all(|thread| thread.name == "brief" || thread.name == "breeds"),
+        "{brief:#?}"
+    );
+}
+
+#[test]
+fn samples_show_the_way_to_where_a_thread_spins() {
+    let Some(program) = Program::start() else { return };
+    let options = PlainOptions {
+        frequency_hz: 500,
+        ..PlainOptions::default()
+    };
+    let mut watch = program.watch(options);
+    if !sampling(&watch) {
+        return;
+    }
+    wait(2000);
+    let reading = watch.read();
+    let samples = samples_of(&reading, "spins");
+    assert!(samples.len() > 20, "{} samples", samples.len());
+    let is_known = |sample: &&RawSample| {
+        let from_burn = sample.stack.user.iter().position(|address| program.is_in(*address, 0));
+        let callers = from_burn.map(|at| &sample.stack.user[at + 1..]);
+        let callers = callers.is_some_and(|callers| {
+            callers.len() > 3 && (1..=3).all(|function| program.is_in(callers[function - 1], function))
+        });
+        callers && sample.stack.ending == Ending::Complete
+    };
+    let known = samples.iter().filter(|sample| is_known(sample)).count();
+    println!(
+        "{known} of {} samples of the spinning thread have its whole call path",
+        samples.len()
+    );
+    assert!(
+        known as f64 > 0.99 * samples.len() as f64,
+        "{known} of {}: {:x?}",
+        samples.len(),
+        samples[0]
+    );
+    assert!(reading.complete_share() > Some(0.99), "{:?}", reading.complete_share());
+    assert_eq!(reading.lost, 0);
+}
+
+#[test]
+fn samples_stand_for_the_time_on_cpu() {
+    let Some(program) = Program::start() else { return };
+    let options = PlainOptions {
+        frequency_hz: 500,
+        ..PlainOptions::default()
+    };
+    let mut watch = program.watch(options);
+    if !sampling(&watch) {
+        return;
+    }
+    wait(3000);
+    let reading = watch.read();
+    for name in ["spins", "alternates"] {
+        let weight: f64 = samples_of(&reading, name).iter().map(|sample| sample.weight_ns).sum();
+        let cpu = thread(&reading, name).nanoseconds[ThreadState::Cpu as usize] as f64;
+        println!("{name}: samples stand for {:.3} of its CPU time", weight / cpu);
+        // The clock of perf also runs while the hypervisor has the CPU; a late timer gives one sample, not many.
+        assert!((0.6..1.4).contains(&(weight / cpu)), "{name}: {weight} against {cpu}");
+    }
+}
+
+#[test]
+fn what_is_not_seen_is_said_with_the_command_that_would_show_it() {
+    let Some(program) = Program::start() else { return };
+    let watch = program.watch(PlainOptions::default());
+    let missing = watch.missing();
+    println!("{missing:#?}");
+    assert!(
+        missing.iter().any(|lack| lack.what.contains("threads that wait")),
+        "{missing:#?}"
+    );
+    assert!(missing.iter().all(|lack| !lack.why.is_empty()), "{missing:#?}");
+}
+
+#[test]
+fn a_process_that_ends_is_read_out_to_its_end() {
+    let Some(program) = Program::start() else { return };
+    let mut watch = program.watch(PlainOptions::default());
+    wait(300);
+    drop(program);
+    wait(300);
+    let first = watch.read();
+    assert!(
+        first.threads.iter().any(|thread| thread.name == "spins"),
+        "{:#?}",
+        first.threads
+    );
+    let second = watch.read();
+    assert!(second.samples.is_empty(), "{second:#?}");
+}
+
+#[test]
+fn a_process_that_does_not_exist_is_named() {
+    let error = PlainWatch::start(u32::MAX / 2, PlainOptions::default())
+        .err()
+        .expect("no such process");
+    assert!(error.to_string().contains("2147483647"), "{error}");
+}
+
+/// Root may do all of it anyway, so root lets nobody do it again.
+#[test]
+fn nobody_sees_the_same() {
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let program = folder.path().join("tests");
+    std::fs::copy(std::env::current_exe().expect("own path"), &program).expect("copied");
+    open_to_all(folder.path());
+    open_to_all(&program);
+    let run = Command::new("setpriv")
+        .args(["--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=-all"])
+        .arg(&program)
+        .args(["--test-threads=1", "--nocapture"])
+        .env("TMPDIR", "/tmp")
+        .current_dir("/")
+        .output();
+    match run {
+        Ok(run) => {
+            println!(
+                "{}{}",
+                String::from_utf8_lossy(&run.stdout),
+                String::from_utf8_lossy(&run.stderr)
+            );
+            assert!(run.status.success());
+        }
+        Err(error) => {
+            let _: Option<()> = skip(&format!("setpriv cannot be run: {error}; apt-get install util-linux"));
+        }
+    }
+}
+
+fn open_to_all(path: &Path) {
+    use std::os::unix::fs::PermissionsExt as _;
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).expect("it is ours");
+}
