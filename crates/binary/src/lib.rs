@@ -4,5 +4,7 @@
 //! address"): what `nm`, `readelf` and `objdump` print. [`loads`] tells by how much a running process has moved them.
 
 mod call_frames;
+pub mod kernel_symbols;
 pub mod loads;
+pub mod symbols;
 pub mod unwind;

@@ -1,0 +1,256 @@
+//! The names of the running kernel's functions, from `/proc/kallsyms`.
+
+use std::cmp::Reverse;
+use std::path::Path;
+
+use thiserror::Error;
+
+/// Longest function taken for granted behind the last symbol, which nothing else bounds.
+const LAST_LENGTH: u64 = 1 << 16;
+
+/// The functions of a kernel and its modules, by address.
+#[derive(Debug, Clone, Default)]
+pub struct KernelSymbols {
+    /// All symbols by address; those that are no functions only end the ones before.
+    symbols: Vec<Symbol>,
+    text: String,
+    modules: Vec<String>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Symbol {
+    address: u64,
+    name_start: u32,
+    name_length: u32,
+    /// Index into the modules.
+    module: Option<u16>,
+    function: bool,
+}
+
+/// Why the kernel's functions cannot be named.
+#[derive(Debug, Error)]
+pub enum KernelSymbolsError {
+    /// The file cannot be read.
+    #[error("cannot read {path}: {error}. Is /proc mounted?")]
+    Read {
+        /// Which file.
+        path: String,
+        /// Why not.
+        error: std::io::Error,
+    },
+    /// The kernel hides its addresses from this user.
+    #[error(
+        "the kernel hides its addresses (all of /proc/kallsyms are 0): run as root, or `sysctl -w kernel.kptr_restrict=0`"
+    )]
+    Hidden,
+    /// No line is of the form that the kernel writes.
+    #[error("/proc/kallsyms holds no symbols: the kernel was built without CONFIG_KALLSYMS")]
+    Empty,
+}
+
+impl KernelSymbols {
+    /// Reads the running kernel's.
+    pub fn of_this_kernel() -> Result<KernelSymbols, KernelSymbolsError> {
+        let path = Path::new("/proc/kallsyms");
+        // Names are bytes: a module may have any.
+        let bytes = std::fs::read(path).map_err(|error| KernelSymbolsError::Read {
+            path: path.display().to_string(),
+            error,
+        })?;
+        Self::from_text(&String::from_utf8_lossy(&bytes))
+    }
+
+    /// Reads the text of `/proc/kallsyms`: lines of address, type, name and, for modules, `[module]`.
+    pub fn from_text(kallsyms: &str) -> Result<KernelSymbols, KernelSymbolsError> {
+        let mut lines: Vec<Line<'_>> = kallsyms.lines().filter_map(Line::parse).collect();
+        if lines.is_empty() {
+            return Err(KernelSymbolsError::Empty);
+        }
+        if lines.iter().all(|line| line.address == 0) {
+            return Err(KernelSymbolsError::Hidden);
+        }
+        lines.sort_by_key(|line| (line.address, line.preference(), line.name.len(), line.name));
+        lines.dedup_by_key(|line| line.address);
+        let mut table = KernelSymbols::default();
+        for line in lines {
+            let (Ok(name_start), Ok(name_length)) = (u32::try_from(table.text.len()), u32::try_from(line.name.len()))
+            else {
+                break;
+            };
+            table.text.push_str(line.name);
+            let symbol = Symbol {
+                address: line.address,
+                name_start,
+                name_length,
+                module: line.module.and_then(|module| table.module(module)),
+                function: line.is_function(),
+            };
+            table.symbols.push(symbol);
+        }
+        Ok(table)
+    }
+
+    fn module(&mut self, name: &str) -> Option<u16> {
+        let known = self.modules.iter().rposition(|module| module == name);
+        let index = known.unwrap_or_else(|| {
+            self.modules.push(name.to_owned());
+            self.modules.len() - 1
+        });
+        u16::try_from(index).ok()
+    }
+
+    /// The function that holds an address: its name, how far behind its start the address is, and the module.
+    ///
+    /// A function ends where the next symbol starts, whatever that is.
+    #[must_use]
+    pub fn function(&self, address: u64) -> Option<(&str, u64, Option<&str>)> {
+        let index = self
+            .symbols
+            .partition_point(|symbol| symbol.address <= address)
+            .checked_sub(1)?;
+        let symbol = self.symbols.get(index)?;
+        let offset = address - symbol.address;
+        let last = index + 1 == self.symbols.len();
+        if !symbol.function || (last && offset >= LAST_LENGTH) {
+            return None;
+        }
+        let start = symbol.name_start as usize;
+        let name = self.text.get(start..start + symbol.name_length as usize)?;
+        let module = symbol.module.and_then(|module| self.modules.get(usize::from(module)));
+        Some((name, offset, module.map(String::as_str)))
+    }
+
+    /// How many functions have names.
+    #[must_use]
+    pub fn functions(&self) -> usize {
+        self.symbols.iter().filter(|symbol| symbol.function).count()
+    }
+}
+
+struct Line<'text> {
+    address: u64,
+    kind: char,
+    name: &'text str,
+    module: Option<&'text str>,
+}
+
+impl<'text> Line<'text> {
+    fn parse(line: &'text str) -> Option<Self> {
+        let mut fields = line.split_ascii_whitespace();
+        let address = u64::from_str_radix(fields.next()?, 16).ok()?;
+        let mut kind = fields.next()?.chars();
+        let (kind, None) = (kind.next()?, kind.next()) else {
+            return None;
+        };
+        let name = fields.next()?;
+        let module = fields
+            .next()
+            .and_then(|field| field.strip_prefix('[')?.strip_suffix(']'));
+        Some(Line {
+            address,
+            kind,
+            name,
+            module,
+        })
+    }
+
+    fn is_function(&self) -> bool {
+        matches!(self.kind, 't' | 'T' | 'w' | 'W')
+    }
+
+    /// Of several names of one address the one that people use: functions, then global ones, then plain names.
+    fn preference(&self) -> (Reverse<bool>, u8, usize) {
+        let binding = match self.kind {
+            'T' => 0,
+            'W' | 'w' => 1,
+            _ => 2,
+        };
+        let underscores = self.name.len() - self.name.trim_start_matches('_').len();
+        (Reverse(self.is_function()), binding, underscores)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const TEXT: &str = "\
+0000000000000000 A fixed_percpu_data
+ffffffff81000000 T _stext
+ffffffff81000000 T _text
+ffffffff81000040 t __local
+ffffffff81000040 T do_syscall_64
+ffffffff81000100 T schedule
+ffffffff81000200 D jiffies
+ffffffffc0000000 t ext4_sync_file\t[ext4]
+ffffffffc0000100 t bpf_prog_6deef7357e7b4530\t[bpf]
+";
+
+    #[test]
+    fn an_address_has_the_name_of_the_function_that_holds_it() {
+        let table = KernelSymbols::from_text(TEXT).expect("a table");
+        assert_eq!(table.function(0xffff_ffff_8100_0043), Some(("do_syscall_64", 3, None)));
+        assert_eq!(
+            table.function(0xffff_ffff_c000_00ff),
+            Some(("ext4_sync_file", 0xff, Some("ext4")))
+        );
+        assert_eq!(
+            table.function(0xffff_ffff_c000_0101),
+            Some(("bpf_prog_6deef7357e7b4530", 1, Some("bpf")))
+        );
+        assert_eq!(table.functions(), 5);
+    }
+
+    #[test]
+    fn what_is_no_code_ends_a_function_and_names_none() {
+        let table = KernelSymbols::from_text(TEXT).expect("a table");
+        assert_eq!(table.function(0xffff_ffff_8100_01ff), Some(("schedule", 0xff, None)));
+        for address in [0, 5, 0xffff_ffff_8100_0200, 0xffff_ffff_c001_0100, u64::MAX] {
+            assert_eq!(table.function(address), None, "{address:#x}");
+        }
+    }
+
+    #[test]
+    fn hidden_addresses_are_an_error_that_names_the_remedy() {
+        let hidden = "0000000000000000 T _text\n0000000000000000 t schedule\n";
+        let error = KernelSymbols::from_text(hidden).expect_err("hidden");
+        assert!(
+            error.to_string().contains("sysctl -w kernel.kptr_restrict=0"),
+            "{error}"
+        );
+        assert!(matches!(KernelSymbols::from_text("\n"), Err(KernelSymbolsError::Empty)));
+    }
+
+    #[test]
+    fn this_kernels_functions_have_names_or_the_reason_is_told() {
+        match KernelSymbols::of_this_kernel() {
+            Ok(table) => assert!(table.functions() > 1000, "only {}", table.functions()),
+            Err(error) => eprintln!("\n*** SKIPPED: {error}\n"),
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_read_without_harm(text in "([0-9a-f]{0,17}[ \t][a-zA-Z]{0,2}[ \t][^\n]{0,9}\n?){0,20}", address: u64) {
+            if let Ok(table) = KernelSymbols::from_text(&text) {
+                let _ = table.function(address);
+            }
+        }
+
+        #[test]
+        fn every_function_is_found_from_its_first_byte_to_its_last(starts in prop::collection::btree_set(1_u64..1 << 40, 1..50)) {
+            let text: String = starts.iter().map(|start| format!("{start:016x} t f{start}\n")).collect();
+            let table = KernelSymbols::from_text(&text).expect("a table");
+            let ends = starts.iter().skip(1).copied().map(Some).chain([None]);
+            for (start, end) in starts.iter().zip(ends) {
+                let name = format!("f{start}");
+                prop_assert_eq!(table.function(*start), Some((name.as_str(), 0, None)));
+                if let Some(end) = end {
+                    prop_assert_eq!(table.function(end - 1), Some((name.as_str(), end - 1 - start, None)));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,327 @@
+//! Names of the functions and variables of one file, from the best source that there is.
+//!
+//! A server is rarely whole: distributions strip it and keep its symbols elsewhere or nowhere. In order of trust: its
+//! own symbol table or that of its debug file, a list of symbols beside it, what it exports, and at last the bounds of
+//! its functions, which survive `strip` as call frame information: `mariadbd!fun_9a3f10` is no name, but it is the same
+//! place every time. Every answer says where it comes from.
+
+mod code_regions;
+mod demangle;
+mod gather;
+mod jump_table;
+mod name_table;
+mod separate_files;
+mod source_frames;
+mod symbol_list;
+
+use std::borrow::Cow;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use thiserror::Error;
+
+use code_regions::CodeRegions;
+use demangle::demangle;
+use gather::Gathering;
+use jump_table::Stub;
+use name_table::NameTable;
+pub use separate_files::SymbolSearch;
+pub use source_frames::SourceFrame;
+use source_frames::{Dwarf, Frame};
+
+/// Where a name comes from, the most trusted first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum NameSource {
+    /// The debug information.
+    Dwarf,
+    /// The symbol table of the file or of its debug file.
+    Symtab,
+    /// A list of symbols beside the file, which agrees with what the file exports.
+    SymbolList,
+    /// What the file exports to other files, or (`write@plt`) imports from them.
+    Dynsym,
+    /// No name at all: the bounds of a function, known from its call frame information.
+    FunctionBounds,
+}
+
+/// A function that holds an address.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Function<'file> {
+    /// Without parameter types and long template arguments.
+    pub name: String,
+    /// With all of it.
+    pub full_name: String,
+    /// As the linker knows it.
+    pub linkage_name: Cow<'file, str>,
+    /// How far behind its start the address is, in bytes.
+    pub offset: u64,
+    /// Where it starts in the file's addresses.
+    pub start: u64,
+    /// In bytes; where the source gives no size, up to the end of what it may name.
+    pub size: u64,
+    /// Where the name comes from.
+    pub source: NameSource,
+}
+
+/// A variable that holds an address.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Variable<'file> {
+    /// Without long template arguments.
+    pub name: String,
+    /// With all of it.
+    pub full_name: String,
+    /// As the linker knows it.
+    pub linkage_name: &'file str,
+    /// How far behind its start the address is, in bytes.
+    pub offset: u64,
+    /// Where it starts in the file's addresses.
+    pub start: u64,
+    /// In bytes; where the source gives no size, up to the next variable.
+    pub size: u64,
+    /// Where the name comes from.
+    pub source: NameSource,
+}
+
+/// How much of a file's code has names, as shares of the bytes that call frame information covers.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Coverage {
+    /// Bytes of code that call frame information covers.
+    pub bytes: u64,
+    /// [`NameSource::Symtab`].
+    pub symtab: f64,
+    /// [`NameSource::SymbolList`].
+    pub symbol_list: f64,
+    /// [`NameSource::Dynsym`].
+    pub dynsym: f64,
+    /// [`NameSource::FunctionBounds`]: without a name, unless there is DWARF that has one.
+    pub function_bounds: f64,
+}
+
+/// Why a file's symbols cannot be read.
+#[derive(Debug, Error)]
+pub enum SymbolError {
+    /// The file cannot be read.
+    #[error("cannot read {path}: {error}. Run as root or as the server's user")]
+    Read {
+        /// Which file.
+        path: PathBuf,
+        /// Why not.
+        error: std::io::Error,
+    },
+    /// It is no ELF file.
+    #[error("{name} is not a 64-bit ELF file: {error}. Name the server's binary itself, not a script that starts it")]
+    NotElf {
+        /// Which file.
+        name: String,
+        /// What is wrong with it.
+        error: object::Error,
+    },
+}
+
+/// The names of one file, indexed by address.
+pub struct SymbolFile {
+    name: String,
+    build_id: Option<String>,
+    functions: NameTable,
+    variables: NameTable,
+    code: CodeRegions,
+    /// Parts of the file in which variables lie, by address.
+    data: Vec<Range<u64>>,
+    stubs: Vec<Stub>,
+    dwarf: Dwarf,
+    notes: Vec<String>,
+}
+
+impl SymbolFile {
+    /// Reads a file's symbols and finds more in other files. DWARF is not read until [`SymbolFile::frames`] needs it.
+    pub fn open(path: &Path, extra: &SymbolSearch) -> Result<SymbolFile, SymbolError> {
+        // The lists and debug files are called like the file that a link (`mysqld` to `mariadbd`) leads to.
+        let place = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        let bytes = gather::mapped(&place).map_err(|error| SymbolError::Read {
+            path: path.to_owned(),
+            error,
+        })?;
+        let name = place
+            .file_name()
+            .map_or_else(|| place.to_string_lossy(), |name| name.to_string_lossy());
+        let mut gathering = Gathering::of(&name, &bytes)?;
+        gathering.find_more(&place, extra);
+        Ok(gathering.finish())
+    }
+
+    /// Reads the symbols of a file that is only in memory, such as the vDSO.
+    pub fn from_bytes(name: &str, bytes: &[u8]) -> Result<SymbolFile, SymbolError> {
+        Ok(Gathering::of(name, bytes)?.finish())
+    }
+
+    /// What the file is called.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The linker's fingerprint of the file, in hexadecimal.
+    #[must_use]
+    pub fn build_id(&self) -> Option<String> {
+        self.build_id.clone()
+    }
+
+    /// What was found beside the file, and why what was found was not used.
+    #[must_use]
+    pub fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
+    /// The function that holds an address. For a return address ask for the byte before it.
+    #[must_use]
+    pub fn function(&self, svma: u64) -> Option<Function<'_>> {
+        let (found, _) = self.named(svma)?;
+        if found.source == NameSource::FunctionBounds
+            && let Some(linkage_name) = self.dwarf.frames(svma).pop().and_then(|frame| frame.linkage_name)
+        {
+            let names = demangle(&linkage_name);
+            return Some(Function {
+                name: names.name,
+                full_name: names.full_name,
+                linkage_name: Cow::Owned(linkage_name),
+                source: NameSource::Dwarf,
+                ..found
+            });
+        }
+        Some(found)
+    }
+
+    /// What the indexes say, and up to which address they say the same.
+    fn named(&self, svma: u64) -> Option<(Function<'_>, u64)> {
+        let before = self.stubs.partition_point(|stub| stub.start <= svma).checked_sub(1);
+        if let Some(stub) = before.and_then(|index| self.stubs.get(index))
+            && svma < stub.start + stub.size
+        {
+            let end = stub.start + stub.size;
+            return Some((
+                function(&stub.name, svma, stub.start, stub.size, NameSource::Dynsym),
+                end,
+            ));
+        }
+        let next_stub = before.map_or(0, |index| index + 1);
+        let next_stub = self.stubs.get(next_stub).map_or(u64::MAX, |stub| stub.start);
+        let region = self.code.region(svma)?;
+        if let Some(named) = self.functions.find(svma, &region.range) {
+            let end = named.holds_until.min(region.range.end).min(next_stub);
+            return Some((function(named.name, svma, named.start, named.size, named.source), end));
+        }
+        if !region.is_function {
+            return None;
+        }
+        let Range { start, end } = region.range;
+        let name = format!("{}!fun_{start:x}", self.name);
+        let bounds = Function {
+            full_name: name.clone(),
+            linkage_name: Cow::Owned(name.clone()),
+            name,
+            offset: svma - start,
+            start,
+            size: end - start,
+            source: NameSource::FunctionBounds,
+        };
+        Some((bounds, end.min(self.functions.next_start(svma)).min(next_stub)))
+    }
+
+    /// The functions at an address as their programmer sees them, innermost first: those that the compiler put into
+    /// others, and at last the one that the machine runs. Without DWARF that one alone. Never empty.
+    ///
+    /// For a return address ask for the byte before it.
+    #[must_use]
+    pub fn frames(&self, svma: u64) -> Vec<SourceFrame> {
+        let named = self.named(svma).map(|(function, _)| function);
+        let has_name = |function: &&Function<'_>| function.source != NameSource::FunctionBounds;
+        let outer = named
+            .as_ref()
+            .filter(has_name)
+            .map(|function| function.linkage_name.clone());
+        let placeholder = || match &named {
+            Some(function) => function.linkage_name.clone().into_owned(),
+            None => format!("{}+{svma:#x}", self.name),
+        };
+        let mut frames = self.dwarf.frames(svma);
+        if frames.is_empty() {
+            frames.push(Frame {
+                linkage_name: None,
+                file: None,
+                line: None,
+            });
+        }
+        let last = frames.len() - 1;
+        let named = frames.into_iter().enumerate().map(|(index, frame)| {
+            let inlined = index < last;
+            let name = match frame.linkage_name {
+                // The symbol says more than DWARF does: `.cold`, and names of assembler.
+                _ if !inlined && outer.is_some() => outer.clone().unwrap_or_default().into_owned(),
+                Some(name) => name,
+                None => placeholder(),
+            };
+            SourceFrame::new(&name, frame.file, frame.line, inlined)
+        });
+        named.collect()
+    }
+
+    /// The variable that holds an address.
+    #[must_use]
+    pub fn variable(&self, svma: u64) -> Option<Variable<'_>> {
+        let section = self.data.iter().find(|section| section.contains(&svma))?;
+        let found = self.variables.find(svma, section)?;
+        let names = demangle(found.name);
+        Some(Variable {
+            name: names.name,
+            full_name: names.full_name,
+            linkage_name: found.name,
+            offset: svma - found.start,
+            start: found.start,
+            size: found.size,
+            source: found.source,
+        })
+    }
+
+    /// How much of the code has names.
+    #[must_use]
+    pub fn coverage(&self) -> Coverage {
+        let mut bytes = 0_u64;
+        let mut by_source = [0_u64; 5];
+        for range in self.code.functions() {
+            bytes += range.end - range.start;
+            let mut svma = range.start;
+            while svma < range.end {
+                let Some((function, end)) = self.named(svma) else { break };
+                let end = end.clamp(svma + 1, range.end);
+                if let Some(count) = by_source.get_mut(function.source as usize) {
+                    *count += end - svma;
+                }
+                svma = end;
+            }
+        }
+        let share = |source: NameSource| match by_source.get(source as usize) {
+            Some(count) if bytes > 0 => *count as f64 / bytes as f64,
+            _ => 0.0,
+        };
+        Coverage {
+            bytes,
+            symtab: share(NameSource::Symtab),
+            symbol_list: share(NameSource::SymbolList),
+            dynsym: share(NameSource::Dynsym),
+            function_bounds: share(NameSource::FunctionBounds),
+        }
+    }
+}
+
+fn function(linkage_name: &str, svma: u64, start: u64, size: u64, source: NameSource) -> Function<'_> {
+    let names = demangle(linkage_name);
+    Function {
+        name: names.name,
+        full_name: names.full_name,
+        linkage_name: Cow::Borrowed(linkage_name),
+        offset: svma - start,
+        start,
+        size,
+        source,
+    }
+}

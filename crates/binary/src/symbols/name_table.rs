@@ -1,0 +1,263 @@
+//! Names by address, from several sources, and which of them may name an address.
+//!
+//! A wrong name is worse than none: it sends its reader to the wrong code. The nearest symbol before an address is wrong
+//! for half of a stripped server's code. So a symbol names what its size covers; and one without a size (lists of `nm`
+//! have none, and hand-written assembler) names no more than the region that holds its start: the function's range by
+//! the call frame information, or a gap between such.
+
+use std::ops::Range;
+
+use super::NameSource;
+
+/// How many symbols are looked at before an address: some may be labels in a function that ended before it.
+const LOOK_BACK: usize = 64;
+
+/// A symbol as a source states it.
+pub(crate) struct Symbol<'name> {
+    pub(crate) start: u64,
+    /// 0 if unknown.
+    pub(crate) size: u64,
+    pub(crate) name: &'name str,
+    pub(crate) source: NameSource,
+    pub(crate) binding: Binding,
+}
+
+/// Of several names of one address, the better comes first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Binding {
+    Global,
+    Weak,
+    Local,
+    /// Neither function nor variable by its type.
+    Label,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Entry {
+    start: u64,
+    size: u64,
+    name_start: u32,
+    name_length: u32,
+    source: NameSource,
+    binding: Binding,
+}
+
+/// One name for every address that has a symbol.
+#[derive(Debug, Default)]
+pub(crate) struct NameTable {
+    text: String,
+    entries: Vec<Entry>,
+}
+
+/// A symbol that names an address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Named<'table> {
+    pub(crate) name: &'table str,
+    pub(crate) start: u64,
+    /// As the source states it, or up to the end of what it names.
+    pub(crate) size: u64,
+    pub(crate) source: NameSource,
+    /// From the address asked for up to here the answer is the same.
+    pub(crate) holds_until: u64,
+}
+
+impl NameTable {
+    /// Adds a symbol; call [`NameTable::finish`] before looking up.
+    pub(crate) fn add(&mut self, symbol: &Symbol<'_>) {
+        // What is behind `@` is the version of a library's symbol.
+        let name = symbol.name.split("@@").next().unwrap_or_default();
+        let (Ok(name_start), Ok(name_length)) = (u32::try_from(self.text.len()), u32::try_from(name.len())) else {
+            return;
+        };
+        // aarch64's mapping symbols ($x) and compilers' labels (.L) are no names.
+        if name.is_empty() || name.starts_with(['$', '.']) {
+            return;
+        }
+        self.text.push_str(name);
+        self.entries.push(Entry {
+            start: symbol.start,
+            size: symbol.size,
+            name_start,
+            name_length,
+            source: symbol.source,
+            binding: symbol.binding,
+        });
+    }
+
+    /// Sorts and keeps one name for each start; the size is of the best source that has one.
+    pub(crate) fn finish(&mut self) {
+        let text = &self.text;
+        let name = |entry: &Entry| text_of(text, entry);
+        let underscores = |name: &str| match name.starts_with("_Z") {
+            true => 0,
+            false => name.len() - name.trim_start_matches('_').len(),
+        };
+        self.entries.sort_by(|a, b| {
+            let key = |entry: &Entry| {
+                (
+                    entry.start,
+                    entry.source,
+                    entry.binding,
+                    underscores(name(entry)),
+                    entry.name_length,
+                )
+            };
+            key(a).cmp(&key(b)).then_with(|| name(a).cmp(name(b)))
+        });
+        self.entries.dedup_by(|worse, better| {
+            let same = worse.start == better.start;
+            if same && better.size == 0 {
+                better.size = worse.size;
+            }
+            same
+        });
+        self.entries.shrink_to_fit();
+    }
+
+    /// The symbol that names an address which lies in `region`.
+    pub(crate) fn find(&self, address: u64, region: &Range<u64>) -> Option<Named<'_>> {
+        let behind = self.entries.partition_point(|entry| entry.start <= address);
+        let next = self.entries.get(behind).map_or(u64::MAX, |entry| entry.start);
+        let before = self.entries.get(..behind)?.iter().rev().take(LOOK_BACK);
+        for entry in before {
+            let end = match entry.size {
+                0 if region.contains(&entry.start) => region.end,
+                0 => continue,
+                size => entry.start.saturating_add(size),
+            };
+            if address < end {
+                let holds_until = end.min(next);
+                return Some(Named {
+                    name: text_of(&self.text, entry),
+                    start: entry.start,
+                    size: if entry.size == 0 {
+                        holds_until - entry.start
+                    } else {
+                        entry.size
+                    },
+                    source: entry.source,
+                    holds_until,
+                });
+            }
+        }
+        None
+    }
+
+    /// Where the next symbol behind an address starts.
+    pub(crate) fn next_start(&self, address: u64) -> u64 {
+        let behind = self.entries.partition_point(|entry| entry.start <= address);
+        self.entries.get(behind).map_or(u64::MAX, |entry| entry.start)
+    }
+}
+
+fn text_of<'text>(text: &'text str, entry: &Entry) -> &'text str {
+    let start = entry.name_start as usize;
+    text.get(start..start + entry.name_length as usize).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn table(symbols: &[(u64, u64, &str, NameSource, Binding)]) -> NameTable {
+        let mut table = NameTable::default();
+        for (start, size, name, source, binding) in symbols {
+            table.add(&Symbol {
+                start: *start,
+                size: *size,
+                name,
+                source: *source,
+                binding: *binding,
+            });
+        }
+        table.finish();
+        table
+    }
+
+    fn name(table: &NameTable, address: u64, region: Range<u64>) -> Option<&str> {
+        table.find(address, &region).map(|named| named.name)
+    }
+
+    use Binding::{Global, Label, Local, Weak};
+    use NameSource::{Dynsym, SymbolList, Symtab};
+
+    #[test]
+    fn a_symbol_names_what_its_size_covers_and_no_more() {
+        let table = table(&[(100, 20, "sized", Symtab, Global)]);
+        assert_eq!(name(&table, 99, 90..200), None);
+        assert_eq!(name(&table, 119, 90..200), Some("sized"));
+        assert_eq!(name(&table, 120, 90..200), None);
+        // `clone` of glibc has two entries of call frame information, but one symbol.
+        assert_eq!(name(&table, 119, 110..200), Some("sized"));
+    }
+
+    #[test]
+    fn a_symbol_without_a_size_stays_in_the_region_of_its_start() {
+        let table = table(&[(100, 0, "listed", SymbolList, Global)]);
+        assert_eq!(name(&table, 150, 100..200), Some("listed"));
+        assert_eq!(name(&table, 150, 140..200), None);
+    }
+
+    #[test]
+    fn a_label_that_ended_does_not_hide_the_function_around_it() {
+        let table = table(&[(100, 100, "outer", Symtab, Global), (120, 8, "inner", Symtab, Local)]);
+        let names = [119, 120, 127, 128].map(|address| name(&table, address, 100..200));
+        assert_eq!(names, [Some("outer"), Some("inner"), Some("inner"), Some("outer")]);
+        assert_eq!(table.find(100, &(100..200)).map(|named| named.holds_until), Some(120));
+    }
+
+    #[test]
+    fn of_several_names_the_one_that_people_use_is_taken() {
+        let table = table(&[
+            (8, 0, "alone", Dynsym, Global),
+            (16, 4, "__pthread_mutex_lock", Symtab, Global),
+            (16, 4, "pthread_mutex_lock@@GLIBC_2.2.5", Symtab, Global),
+            (16, 4, "a", Symtab, Label),
+            (16, 4, "a", Symtab, Weak),
+            (16, 4, "a", Dynsym, Global),
+            (32, 0, "listed", SymbolList, Global),
+            (32, 12, "exported", Dynsym, Global),
+        ]);
+        assert_eq!(name(&table, 16, 0..64), Some("pthread_mutex_lock"));
+        let named = table.find(33, &(0..64)).expect("a name");
+        assert_eq!((named.name, named.size), ("listed", 12));
+    }
+
+    proptest! {
+        /// Against the definition, on few addresses, so that much overlaps.
+        #[test]
+        fn the_nearest_symbol_that_may_name_an_address_does(
+            symbols in prop::collection::btree_map(0_u64..200, 0_u64..40, 0..30),
+            start in 0_u64..200,
+            into in 0_u64..30,
+            rest in 1_u64..30,
+        ) {
+            let address = start + into;
+            let region = start..address + rest;
+            let names: Vec<String> = symbols.keys().map(|start| format!("s{start}")).collect();
+            let list: Vec<_> = symbols
+                .iter()
+                .zip(&names)
+                .map(|((start, size), name)| (*start, *size, name.as_str(), Symtab, Global))
+                .collect();
+            let table = table(&list);
+            let expected = symbols
+                .range(..=address)
+                .rev()
+                .find(|(start, size)| match size {
+                    0 => region.contains(start),
+                    size => address < **start + *size,
+                })
+                .map(|(start, _)| format!("s{start}"));
+            prop_assert_eq!(name(&table, address, region.clone()).map(str::to_owned), expected);
+            // And the answer holds as long as it says.
+            if let Some(named) = table.find(address, &region) {
+                for later in address..named.holds_until.min(region.end) {
+                    prop_assert_eq!(table.find(later, &region).map(|later| later.start), Some(named.start));
+                }
+            }
+        }
+    }
+}

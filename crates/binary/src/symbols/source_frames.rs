@@ -1,0 +1,93 @@
+//! Functions that the compiler put into others, with files and lines, from DWARF.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, OnceLock};
+
+use addr2line::Loader;
+
+use super::demangle::demangle;
+
+/// A function at an address, as its programmer sees it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SourceFrame {
+    /// Without parameter types and long template arguments.
+    pub name: String,
+    /// With all of it.
+    pub full_name: String,
+    /// As the linker knows it.
+    pub linkage_name: String,
+    /// The file of the source, where DWARF tells.
+    pub file: Option<String>,
+    /// The line in it, from 1.
+    pub line: Option<u32>,
+    /// Whether it was put into the function behind it in the list.
+    pub inlined: bool,
+}
+
+/// The DWARF of a file, read when it is first asked for.
+#[derive(Default)]
+pub(super) struct Dwarf {
+    path: Option<PathBuf>,
+    supplementary: Option<PathBuf>,
+    // Loaded on the first question. The loader keeps what it has read of a unit, so it is not to be shared.
+    loader: OnceLock<Option<Mutex<Loader>>>,
+}
+
+/// A frame as DWARF tells it; the outermost may have no name.
+pub(super) struct Frame {
+    pub(super) linkage_name: Option<String>,
+    pub(super) file: Option<String>,
+    pub(super) line: Option<u32>,
+}
+
+impl Dwarf {
+    pub(super) fn of(path: &Path, supplementary: Option<PathBuf>) -> Self {
+        Dwarf {
+            path: Some(path.to_owned()),
+            supplementary,
+            loader: OnceLock::new(),
+        }
+    }
+
+    /// The frames at an address, innermost first; none where DWARF knows nothing.
+    pub(super) fn frames(&self, svma: u64) -> Vec<Frame> {
+        let loaded = self.loader.get_or_init(|| {
+            let loader = Loader::new_with_sup(self.path.as_ref()?, self.supplementary.as_ref()).ok()?;
+            Some(Mutex::new(loader))
+        });
+        let Some(Ok(loader)) = loaded.as_ref().map(Mutex::lock) else {
+            return Vec::new();
+        };
+        let Ok(mut found) = loader.find_frames(svma) else {
+            return Vec::new();
+        };
+        let mut frames = Vec::new();
+        // An error ends the list: what is before it holds.
+        while let Ok(Some(frame)) = found.next() {
+            let name = frame
+                .function
+                .and_then(|function| Some(function.raw_name().ok()?.into_owned()));
+            let location = frame.location;
+            frames.push(Frame {
+                linkage_name: name,
+                file: location.as_ref().and_then(|location| location.file).map(str::to_owned),
+                line: location.and_then(|location| location.line).filter(|line| *line > 0),
+            });
+        }
+        frames
+    }
+}
+
+impl SourceFrame {
+    pub(super) fn new(linkage_name: &str, file: Option<String>, line: Option<u32>, inlined: bool) -> Self {
+        let names = demangle(linkage_name);
+        SourceFrame {
+            name: names.name,
+            full_name: names.full_name,
+            linkage_name: linkage_name.to_owned(),
+            file,
+            line,
+            inlined,
+        }
+    }
+}
