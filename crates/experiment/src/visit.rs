@@ -7,12 +7,8 @@ use crate::progress::{Progress, VisitDone};
 use crate::status::{Status, transaction_counter};
 use crate::status_watch::StatusWatch;
 use crate::target::Target;
-<<<<<<< HEAD
 use crate::unfinished::{self, Killed};
-use scaleprof_bundle::{BundleWriter, CounterRow, RungRow};
-=======
 use scaleprof_bundle::{BundleWriter, CounterRow, RungRow, VisitRows};
->>>>>>> profile
 use scaleprof_probe::Sampler;
 use scaleprof_wire::Client;
 use scaleprof_workload::schema::SCHEMA;

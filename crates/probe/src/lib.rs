@@ -46,6 +46,6 @@ pub use process::process_cpu_clock;
 pub use sample::{Sample, delta, missing};
 pub use sampler::{Sampler, SamplerCost, SamplerOptions};
 pub use watch::{
-    CodeFile, CodeMap, CodePlace, CodeTables, ProcessCode, StartRegisters, ThreadTimes, TimerEvent, Watch, WatchCounts,
+    CodeFile, CodeMap, CodePlace, CodeTables, ProcessCode, ProcessNames, StartRegisters, ThreadTimes, TimerEvent, Watch, WatchCounts,
     WatchOptions, WatchReading,
 };

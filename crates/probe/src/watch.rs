@@ -7,6 +7,7 @@ mod code;
 mod features;
 mod layout;
 mod maps;
+mod names;
 mod native;
 mod programs;
 mod records;
@@ -18,6 +19,7 @@ mod threads;
 mod watcher;
 
 pub use code::{CodeFile, CodePlace, ProcessCode};
+pub use names::ProcessNames;
 pub use native::StartRegisters;
 pub use programs::TimerEvent;
 pub use tables::CodeTables;

@@ -5,7 +5,8 @@ use crate::ThreadState;
 /// One thread at one moment, and the time that this stands for.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RawSample {
-    /// When: nanoseconds of CLOCK_MONOTONIC. For a blocked thread, when it blocked.
+    /// When: nanoseconds of CLOCK_MONOTONIC. For a blocked thread, when it blocked, or when the part of its wait began that was
+    /// not told before.
     pub time_ns: u64,
     /// The thread's number, as the kernel's initial PID namespace has it.
     pub thread: u32,

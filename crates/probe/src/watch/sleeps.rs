@@ -30,7 +30,7 @@ impl Wait {
     fn part(&self, state: ThreadState, from: u64, until: u64, waker: Option<Waker>) -> Option<RawSample> {
         let from = from.max(self.told_until);
         (until > from).then(|| RawSample {
-            time_ns: self.began,
+            time_ns: from,
             thread: 0,
             cpu: self.cpu,
             state,

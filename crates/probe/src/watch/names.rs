@@ -1,0 +1,210 @@
+//! Names for the addresses of a watched process and of the kernel.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use scaleprof_binary::kernel_symbols::KernelSymbols;
+use scaleprof_binary::symbols::{NameSource, SymbolFile, SymbolSearch};
+use scaleprof_profile::{Frame, KERNEL, Namer, Variable};
+
+use super::code::{CodeFile, CodePlace};
+use super::watcher::CodeMap;
+
+/// Gives names to the addresses of one process. A file's symbols are read when the first address in it is asked for.
+pub struct ProcessNames {
+    search: SymbolSearch,
+    files: Vec<CodeFile>,
+    places: Vec<CodePlace>,
+    /// By the name in `/proc/PID/maps`: a server that is started again has the same files.
+    symbols: HashMap<PathBuf, Option<Symbols>>,
+    kernel: Result<KernelSymbols, String>,
+}
+
+struct Symbols {
+    module: String,
+    build_id: Option<String>,
+    file: SymbolFile,
+}
+
+impl std::fmt::Debug for ProcessNames {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let known = self.symbols.keys();
+        formatter.debug_struct("ProcessNames").field("known", &known).finish_non_exhaustive()
+    }
+}
+
+impl ProcessNames {
+    /// Knows no code yet.
+    pub fn new(search: SymbolSearch) -> Self {
+        Self {
+            search,
+            files: Vec::new(),
+            places: Vec::new(),
+            symbols: HashMap::new(),
+            kernel: KernelSymbols::of_this_kernel().map_err(|error| error.to_string()),
+        }
+    }
+
+    /// Follows the process: code that is mapped now. True where something lies elsewhere than before, so that addresses that
+    /// were looked up already may mean something else.
+    pub fn follow(&mut self, map: CodeMap) -> bool {
+        let moved = self.places != map.places;
+        self.files = map.files;
+        self.places = map.places;
+        moved
+    }
+
+    /// Reads the symbols of all files while the process lives: afterwards its files may be out of reach.
+    pub fn read_all(&mut self) {
+        for file in 0..self.files.len() {
+            self.symbols_of(file);
+        }
+    }
+
+    /// Why the kernel's functions have no names, where that is so.
+    pub fn kernel_problem(&self) -> Option<&str> {
+        self.kernel.as_ref().err().map(String::as_str)
+    }
+
+    fn place(&self, address: u64) -> Option<&CodePlace> {
+        let after = self.places.partition_point(|place| place.start <= address);
+        let place = self.places.get(after.checked_sub(1)?)?;
+        (address < place.end).then_some(place)
+    }
+
+    fn symbols_of(&mut self, file: usize) -> Option<&Symbols> {
+        let code = self.files.get(file)?;
+        if !self.symbols.contains_key(&code.name) {
+            let symbols = read(code, &self.search);
+            self.symbols.insert(code.name.clone(), symbols);
+        }
+        self.symbols.get(&self.files[file].name)?.as_ref()
+    }
+
+    fn kernel_frames(&self, address: u64) -> Vec<Frame> {
+        let found = self.kernel.as_ref().ok().and_then(|kernel| kernel.function(address));
+        let frame = match found {
+            Some((function, offset, module)) => Frame {
+                module: module.map_or_else(|| KERNEL.to_owned(), |module| format!("[{module}]")),
+                build_id: None,
+                address: offset as i64,
+                function: Some(function.to_owned()),
+                inlined: false,
+                file: None,
+                line: None,
+                name_source: "kallsyms".to_owned(),
+            },
+            None => unnamed(KERNEL.to_owned(), None, 0),
+        };
+        vec![frame]
+    }
+}
+
+impl Namer for ProcessNames {
+    fn frames(&mut self, address: u64, _is_return_address: bool, kernel: bool) -> Vec<Frame> {
+        if kernel {
+            return self.kernel_frames(address);
+        }
+        let Some(place) = self.place(address).cloned() else {
+            return Vec::new();
+        };
+        let svma = address.wrapping_sub(place.bias);
+        let name = self.files.get(place.file).map(|file| file_name(&file.name));
+        let Some(symbols) = self.symbols_of(place.file) else {
+            return name.map(|name| unnamed(name, None, svma)).into_iter().collect();
+        };
+        let source = match symbols.file.function(svma) {
+            Some(function) => source_name(function.source),
+            None => return vec![unnamed(symbols.module.clone(), symbols.build_id.clone(), svma)],
+        };
+        let frames = symbols.file.frames(svma);
+        let frames = frames.into_iter().map(|frame| Frame {
+            module: symbols.module.clone(),
+            build_id: symbols.build_id.clone(),
+            address: svma as i64,
+            function: Some(frame.name),
+            inlined: frame.inlined,
+            file: frame.file.as_deref().map(end_of_path),
+            line: frame.line.and_then(|line| i32::try_from(line).ok()),
+            name_source: source.to_owned(),
+        });
+        frames.collect()
+    }
+
+    fn variable(&mut self, address: u64) -> Option<Variable> {
+        // Data lies beside the code of its file, in mappings that hold no code: the nearest file before it whose data
+        // segments reach so far.
+        let candidates: Vec<(usize, u64)> = self
+            .places
+            .iter()
+            .rev()
+            .filter(|place| place.start <= address)
+            .map(|place| (place.file, address.wrapping_sub(place.bias)))
+            .take(2)
+            .collect();
+        candidates.into_iter().find_map(|(file, svma)| {
+            let symbols = self.symbols_of(file)?;
+            let variable = symbols.file.variable(svma)?;
+            let name = match variable.offset {
+                0 => variable.name.clone(),
+                offset => format!("{}+{offset}", variable.name),
+            };
+            Some(Variable {
+                module: symbols.module.clone(),
+                name,
+            })
+        })
+    }
+}
+
+fn read(code: &CodeFile, search: &SymbolSearch) -> Option<Symbols> {
+    let module = file_name(&code.name);
+    let file = match &code.bytes {
+        Some(bytes) => SymbolFile::from_bytes(&module, bytes),
+        None => SymbolFile::open(&code.open_as, search),
+    }
+    .ok()?;
+    Some(Symbols {
+        module,
+        build_id: file.build_id(),
+        file,
+    })
+}
+
+fn file_name(path: &Path) -> String {
+    let name = path.file_name().unwrap_or(path.as_os_str());
+    name.to_string_lossy().into_owned()
+}
+
+/// The last folder and the file: the rest of the path may hold the name of whoever built it.
+fn end_of_path(path: &str) -> String {
+    let mut parts = path.rsplit('/');
+    match (parts.next(), parts.next()) {
+        (Some(file), Some(folder)) if !folder.is_empty() => format!("{folder}/{file}"),
+        (file, _) => file.unwrap_or_default().to_owned(),
+    }
+}
+
+fn unnamed(module: String, build_id: Option<String>, svma: u64) -> Frame {
+    Frame {
+        module,
+        build_id,
+        address: svma as i64,
+        function: None,
+        inlined: false,
+        file: None,
+        line: None,
+        name_source: "none".to_owned(),
+    }
+}
+
+/// As in the table `frames`.
+fn source_name(source: NameSource) -> &'static str {
+    match source {
+        NameSource::Dwarf => "dwarf",
+        NameSource::Symtab => "symtab",
+        NameSource::SymbolList => "symbol_list",
+        NameSource::Dynsym => "dynsym",
+        NameSource::FunctionBounds => "eh_frame",
+    }
+}
