@@ -1,6 +1,7 @@
 //! The commands and their options.
 
 use crate::load_arguments::{LadderArguments, LoadArguments};
+use crate::probe_arguments::ProbeArguments;
 use crate::tls_arguments::TlsArguments;
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
@@ -82,6 +83,8 @@ pub(crate) struct RunArguments {
     pub(crate) load: LoadArguments,
     #[command(flatten)]
     pub(crate) ladder: LadderArguments,
+    #[command(flatten)]
+    pub(crate) probe: ProbeArguments,
 }
 
 #[derive(Debug, Args)]
@@ -119,6 +122,8 @@ pub(crate) struct AttachArguments {
     pub(crate) load: LoadArguments,
     #[command(flatten)]
     pub(crate) ladder: LadderArguments,
+    #[command(flatten)]
+    pub(crate) probe: ProbeArguments,
 }
 
 #[derive(Debug, Args)]

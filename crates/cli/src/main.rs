@@ -9,6 +9,7 @@ mod complaint;
 mod credentials;
 mod load_arguments;
 mod manual;
+mod probe_arguments;
 mod report;
 mod run;
 mod selfbench;

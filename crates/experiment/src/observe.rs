@@ -2,6 +2,7 @@
 
 use crate::progress::Progress;
 use crate::status_watch::StatusWatch;
+use crate::threads::{Stretch, ThreadWatch};
 use scaleprof_bundle::{CounterRow, ErrorRow, LatencyRow, SecondRow, UtcMicros};
 use scaleprof_probe::{Counter, Sample, Sampler, delta, missing};
 use scaleprof_workload::{LoadObserver, Program, SecondRecord};
@@ -45,6 +46,9 @@ pub(crate) struct VisitObserver<'a> {
     backlog: Vec<(i32, u64)>,
     /// Connections that were given up in the middle of a transaction.
     pub(crate) unfinished: Vec<u32>,
+    threads: Option<&'a mut ThreadWatch>,
+    /// What the server's threads did: one reading at the start, one at the end of each second.
+    pub(crate) stretches: Vec<Stretch>,
 }
 
 impl<'a> VisitObserver<'a> {
@@ -52,7 +56,11 @@ impl<'a> VisitObserver<'a> {
         (visit, length): (i32, Length),
         program: &Program,
         progress: &'a mut dyn Progress,
-        (sampler, status): (Option<&'a mut Sampler>, Option<StatusWatch>),
+        (sampler, threads, status): (
+            Option<&'a mut Sampler>,
+            Option<&'a mut ThreadWatch>,
+            Option<StatusWatch>,
+        ),
         give_up: &'a AtomicBool,
     ) -> Self {
         VisitObserver {
@@ -74,6 +82,8 @@ impl<'a> VisitObserver<'a> {
             status,
             backlog: Vec::new(),
             unfinished: Vec::new(),
+            threads,
+            stretches: Vec::new(),
         }
     }
 
@@ -189,6 +199,9 @@ impl<'a> VisitObserver<'a> {
             status.tick(boundary);
         }
         self.sample(at_end);
+        if let Some(threads) = &mut self.threads {
+            self.stretches.push(threads.read());
+        }
     }
 
     /// How long the second was that is recorded now. The workers cut their seconds by the clock: they are one second long

@@ -1,6 +1,7 @@
 //! What was asked for.
 
 use crate::target::Attach;
+use scaleprof_probe::WatchOptions;
 use scaleprof_server::{CpuSet, ServerSettings};
 use scaleprof_workload::{LoopKind, OltpOptions, OltpWorkloadKind, Repetition, Transport};
 use std::path::PathBuf;
@@ -20,6 +21,8 @@ pub struct RunOptions {
     pub repeats: u32,
     /// Seconds a visit.
     pub seconds: u32,
+    /// How the server's threads are watched; not at all where there is none.
+    pub watch: Option<WatchOptions>,
     /// Where the bundle goes.
     pub output: PathBuf,
     /// The command line that repeats it, without passwords and paths.

@@ -7,13 +7,13 @@ use crate::observe::Length;
 use crate::options::{LoadOptions, RunOptions, ServerChoice, WorkloadChoice};
 use crate::prepare::{Ready, make_tables, prepare, warm};
 use crate::privacy::public_settings;
+use crate::probes::{Probes, Said};
 use crate::progress::{Progress, VisitStart};
 use crate::target::Target;
 use crate::visit::{VisitContext, VisitEnd, VisitNumber};
 use scaleprof_analysis::refine::{Seen, next_rungs};
 use scaleprof_analysis::summarise;
 use scaleprof_bundle::{Bundle, BundleWriter, Manifest, Missing, RunState, Summary};
-use scaleprof_probe::{CounterCost, Sampler, SamplerOptions};
 use scaleprof_workload::{OltpWorkload, Program, Script, raise_open_file_limit};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -28,9 +28,6 @@ const STANDSTILL_SECONDS: u32 = 8;
 const STANDSTILL_OF_A_SCRIPT_SECONDS: u32 = 600;
 /// The most that a script which runs once may take.
 const LONGEST_ONCE_SECONDS: u32 = 86_400;
-/// Samples from which the cost of one is taken, and the share of a CPU from which it is worth a word.
-const COST_SAMPLES: u32 = 5;
-const DEAR: f64 = 0.01;
 /// Visits in a row that may fail before the run is given up.
 const FAILURES_IN_A_ROW: u32 = 3;
 /// Reads of pages from disk per visit from which the data count as not in memory.
@@ -226,9 +223,9 @@ impl Climb<'_> {
         manifest: &mut Manifest,
         progress: &mut dyn Progress,
     ) -> Result<(), RunError> {
-        let mut sampler = self.sampler(&ready.target, manifest, progress);
+        let mut probes = self.probes(&ready.target, manifest, progress);
         let planned = shuffled_visits(&self.options.connections, self.options.repeats, self.options.load.seed);
-        self.visits(&planned, ready, manifest, &mut sampler, progress)?;
+        self.visits(&planned, ready, manifest, &mut probes, progress)?;
         let mut budget = if self.options.refine { REFINEMENTS } else { 0 };
         while budget > 0 {
             let rungs = next_rungs(&self.seen(), budget);
@@ -241,7 +238,7 @@ impl Climb<'_> {
             self.context.bundle.write_manifest(manifest)?;
             let seed = self.options.load.seed ^ u64::from(self.next_visit);
             let more = shuffled_visits(&rungs, self.options.repeats, seed);
-            self.visits(&more, ready, manifest, &mut sampler, progress)?;
+            self.visits(&more, ready, manifest, &mut probes, progress)?;
         }
         // A run of which nothing is left to show has failed.
         match self.last_failure.take() {
@@ -265,7 +262,7 @@ impl Climb<'_> {
         planned: &[(u32, u32)],
         ready: &mut Ready,
         manifest: &mut Manifest,
-        sampler: &mut Option<Sampler>,
+        probes: &mut Probes,
         progress: &mut dyn Progress,
     ) -> Result<(), RunError> {
         let of = self.next_visit + planned.len() as u32;
@@ -274,7 +271,7 @@ impl Climb<'_> {
                 return Err(RunError::Stopped);
             }
             if self.context.load.needs_fresh_data() && self.next_visit > 0 {
-                self.refresh(ready, manifest, sampler, progress)?;
+                self.refresh(ready, manifest, probes, progress)?;
             }
             let number = VisitNumber {
                 visit: self.next_visit,
@@ -289,9 +286,7 @@ impl Climb<'_> {
                 seconds: (!self.options.load.runs_once()).then_some(self.options.seconds),
             });
             self.next_visit += 1;
-            let end = self
-                .context
-                .run(&mut ready.target, sampler.as_mut(), number, progress)?;
+            let end = self.context.run(&mut ready.target, probes.both(), number, progress)?;
             self.judge(end, connections, manifest, progress)?;
         }
         Ok(())
@@ -338,10 +333,10 @@ impl Climb<'_> {
         &mut self,
         ready: &mut Ready,
         manifest: &mut Manifest,
-        sampler: &mut Option<Sampler>,
+        probes: &mut Probes,
         progress: &mut dyn Progress,
     ) -> Result<(), RunError> {
-        *sampler = None;
+        *probes = Probes::default();
         match &ready.source {
             Some(source) => {
                 progress.stage("starting the server on fresh data");
@@ -354,52 +349,24 @@ impl Climb<'_> {
             None => make_tables(&ready.target, self.context.load, self.context.stop, progress)?,
         }
         warm(&ready.target, self.context.load, progress)?;
-        *sampler = self.sampler(&ready.target, manifest, progress);
+        *probes = self.probes(&ready.target, manifest, progress);
         Ok(())
     }
 
-    fn sampler(&mut self, target: &Target, manifest: &mut Manifest, progress: &mut dyn Progress) -> Option<Sampler> {
-        let Some(pid) = target.pid() else {
-            for figure in ["server.*", "server.cpu_count", "server.shares_cpus_with_client"] {
-                self.missing.insert(figure.to_owned(), target.why_no_pid().to_owned());
-            }
-            return None;
-        };
-        let options = SamplerOptions {
-            data_directory: match target {
-                Target::Private(sandbox) => Some(sandbox.data()),
-                Target::Attached(_) => None,
-            },
-            // A server that is not ours stays in the cgroup that its owner put it into.
-            leave_cgroup: matches!(target, Target::Attached(_)),
-            ..SamplerOptions::default()
-        };
-        match Sampler::start(pid, options) {
-            Ok(mut sampler) => {
-                let mut warn = |warning: String| {
-                    if !manifest.warnings.contains(&warning) {
-                        progress.warning(&warning);
-                        manifest.warnings.push(warning);
-                    }
-                };
-                sampler.notes().iter().cloned().for_each(&mut warn);
-                if self.next_visit == 0 {
-                    let cost = CounterCost::measure(&mut sampler, COST_SAMPLES);
-                    self.context.sample_cost_ns = Some(cost.nanoseconds_per_sample);
-                    if cost.share_of_one_cpu > DEAR {
-                        warn(format!(
-                            "reading the counters once a second takes {:.1} % of a CPU",
-                            cost.share_of_one_cpu * 100.0
-                        ));
-                    }
-                }
-                Some(sampler)
-            }
-            Err(error) => {
-                progress.warning(&format!("nothing of the server's CPU time can be measured: {error}"));
-                self.missing.insert("server.*".to_owned(), error.to_string());
-                None
+    fn probes(&mut self, target: &Target, manifest: &mut Manifest, progress: &mut dyn Progress) -> Probes {
+        let mut said = Said::default();
+        let measure_cost = self.next_visit == 0;
+        let (probes, cost) = Probes::start(target, self.options.watch, measure_cost, &mut said);
+        if cost.is_some() {
+            self.context.sample_cost_ns = cost;
+        }
+        self.missing.extend(said.missing);
+        for warning in said.warnings {
+            if !manifest.warnings.contains(&warning) {
+                progress.warning(&warning);
+                manifest.warnings.push(warning);
             }
         }
+        probes
     }
 }

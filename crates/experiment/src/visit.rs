@@ -7,6 +7,7 @@ use crate::progress::{Progress, VisitDone};
 use crate::status::{Status, transaction_counter};
 use crate::status_watch::StatusWatch;
 use crate::target::Target;
+use crate::threads::ThreadWatch;
 use crate::unfinished::{self, Killed};
 use scaleprof_bundle::{BundleWriter, CounterRow, RungRow, VisitRows};
 use scaleprof_probe::Sampler;
@@ -58,7 +59,7 @@ impl VisitContext<'_> {
     pub(crate) fn run(
         &mut self,
         target: &mut Target,
-        sampler: Option<&mut Sampler>,
+        (sampler, mut threads): (Option<&mut Sampler>, Option<&mut ThreadWatch>),
         number: VisitNumber,
         progress: &mut dyn Progress,
     ) -> Result<VisitEnd, RunError> {
@@ -79,7 +80,7 @@ impl VisitContext<'_> {
             (visit as i32, self.length),
             &self.program,
             progress,
-            (sampler, status),
+            (sampler, threads.as_deref_mut(), status),
             &give_up,
         );
         let result = self.drive_until_stopped(&plan, &give_up, &mut observer);
@@ -145,16 +146,18 @@ impl VisitContext<'_> {
         let unfinished = self.end_unfinished(target, &mut control, problem.as_ref(), (connections, &unfinished));
         let errors = observer.error_rows();
         let throughput = observer.throughput();
-        self.bundle.write_visit(
-            &rung,
-            &VisitRows {
-                seconds: observer.seconds,
-                counters,
-                latency: observer.latency,
-                errors,
-                ..VisitRows::default()
-            },
-        )?;
+        let (started_at, stretches) = (observer.started_at, observer.stretches);
+        let mut rows = VisitRows {
+            seconds: observer.seconds,
+            counters,
+            latency: observer.latency,
+            errors,
+            ..VisitRows::default()
+        };
+        if let Some(threads) = threads {
+            threads.add_rows(visit as i32, started_at, connections, &stretches, &mut rows);
+        }
+        self.bundle.write_visit(&rung, &rows)?;
         progress.visit_done(VisitDone {
             connections,
             throughput,

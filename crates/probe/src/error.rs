@@ -48,7 +48,9 @@ pub enum ProbeError {
     )]
     Taskstats(String),
     /// The kernel did not take the BPF programs.
-    #[error("{doing} failed: {why}; it needs root (or CAP_BPF, CAP_PERFMON, CAP_SYS_PTRACE) and Linux 5.15: scaleprof check")]
+    #[error(
+        "{doing} failed: {why}; it needs root (or CAP_BPF, CAP_PERFMON, CAP_SYS_PTRACE) and Linux 5.15: scaleprof check"
+    )]
     Bpf {
         /// What was tried.
         doing: &'static str,

@@ -45,7 +45,8 @@ pub use perf_event::Event;
 pub use process::process_cpu_clock;
 pub use sample::{Sample, delta, missing};
 pub use sampler::{Sampler, SamplerCost, SamplerOptions};
+pub use scaleprof_binary::symbols;
 pub use watch::{
-    CodeFile, CodeMap, CodePlace, CodeTables, ProcessCode, ProcessNames, StartRegisters, ThreadTimes, TimerEvent, Watch, WatchCounts,
-    WatchOptions, WatchReading,
+    CodeFile, CodeMap, CodePlace, CodeTables, ProcessCode, ProcessNames, StartRegisters, ThreadTimes, TimerEvent,
+    Watch, WatchCounts, WatchOptions, WatchReading,
 };

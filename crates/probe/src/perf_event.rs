@@ -205,13 +205,7 @@ fn open(event: Event, target: Target<'_>, leader: Option<&OwnedFd>, pinned: bool
         Target::Cpu(cpu) => (-1, cpu as libc::c_int, OPEN_CLOSE_ON_EXEC),
         Target::CgroupOnCpu(cgroup, cpu) => (cgroup.as_raw_fd(), cpu as libc::c_int, OPEN_CLOSE_ON_EXEC | OPEN_CGROUP),
     };
-    open_raw(
-        &attributes,
-        pid,
-        cpu,
-        leader.map_or(-1, AsRawFd::as_raw_fd),
-        mode,
-    )
+    open_raw(&attributes, pid, cpu, leader.map_or(-1, AsRawFd::as_raw_fd), mode)
 }
 
 fn open_raw(

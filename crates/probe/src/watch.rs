@@ -18,10 +18,10 @@ mod tables;
 mod threads;
 mod watcher;
 
-pub use code::{CodeFile, CodePlace, ProcessCode};
+pub use code::{CodeFile, CodeMap, CodePlace, ProcessCode};
 pub use names::ProcessNames;
 pub use native::StartRegisters;
 pub use programs::TimerEvent;
 pub use tables::CodeTables;
 pub use threads::ThreadTimes;
-pub use watcher::{CodeMap, Watch, WatchCounts, WatchOptions, WatchReading};
+pub use watcher::{Watch, WatchCounts, WatchOptions, WatchReading};

@@ -43,6 +43,15 @@ pub struct CodePlace {
     pub file: usize,
 }
 
+/// Where the code of a process lies, to give names to addresses.
+#[derive(Debug, Clone)]
+pub struct CodeMap {
+    /// Its files.
+    pub files: Vec<CodeFile>,
+    /// Where they are mapped, by rising address.
+    pub places: Vec<CodePlace>,
+}
+
 /// All code of one process. Files that were unmapped stay known: samples of before still name them.
 #[derive(Debug)]
 pub struct ProcessCode {
@@ -113,6 +122,14 @@ impl ProcessCode {
     /// Where they lie now, by rising address.
     pub fn places(&self) -> &[CodePlace] {
         &self.places
+    }
+
+    /// The files and where they lie, apart from the tables.
+    pub fn map(&self) -> CodeMap {
+        CodeMap {
+            files: self.files.clone(),
+            places: self.places.clone(),
+        }
     }
 
     pub(crate) fn tables(&self) -> &CodeTables {

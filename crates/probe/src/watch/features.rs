@@ -1,8 +1,8 @@
 //! What the running kernel offers to BPF programs: asked, not guessed from its version.
 
-use libbpf_rs::btf::types::{FuncProto, Ptr, Typedef};
-use libbpf_rs::btf::Btf;
 use libbpf_rs::ReferencesType as _;
+use libbpf_rs::btf::Btf;
+use libbpf_rs::btf::types::{FuncProto, Ptr, Typedef};
 
 /// What the programs are fitted to before they are loaded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

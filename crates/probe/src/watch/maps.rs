@@ -19,11 +19,7 @@ pub(crate) struct CodeMapping {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Mapped {
     /// A file; device and inode tell a file that was replaced from its successor of the same name.
-    File {
-        path: PathBuf,
-        device: String,
-        inode: u64,
-    },
+    File { path: PathBuf, device: String, inode: u64 },
     /// The kernel's own code for user space.
     Vdso,
     /// Code that no file holds.

@@ -7,8 +7,7 @@ use scaleprof_binary::kernel_symbols::KernelSymbols;
 use scaleprof_binary::symbols::{NameSource, SymbolFile, SymbolSearch};
 use scaleprof_profile::{Frame, KERNEL, Namer, Variable};
 
-use super::code::{CodeFile, CodePlace};
-use super::watcher::CodeMap;
+use super::code::{CodeFile, CodeMap, CodePlace};
 
 /// Gives names to the addresses of one process. A file's symbols are read when the first address in it is asked for.
 pub struct ProcessNames {
@@ -29,7 +28,10 @@ struct Symbols {
 impl std::fmt::Debug for ProcessNames {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let known = self.symbols.keys();
-        formatter.debug_struct("ProcessNames").field("known", &known).finish_non_exhaustive()
+        formatter
+            .debug_struct("ProcessNames")
+            .field("known", &known)
+            .finish_non_exhaustive()
     }
 }
 

@@ -114,7 +114,9 @@ impl<'obj> Programs<'obj> {
             open.maps.slots.set_max_entries(fit.most_threads)?;
             open.maps.free_slots.set_max_entries(fit.most_threads)?;
             open.maps.slot_of_number.set_max_entries(fit.most_threads)?;
-            open.maps.rings.set_max_entries(ring_count.max(possible.min(MOST_RINGS)) as u32)
+            open.maps
+                .rings
+                .set_max_entries(ring_count.max(possible.min(MOST_RINGS)) as u32)
         })()
         .map_err(sizing)?;
         let skeleton = open.load().map_err(failed("loading the BPF programs"))?;

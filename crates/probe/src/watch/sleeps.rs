@@ -154,7 +154,9 @@ impl Sleeps {
                     self.unmatched += 1;
                     return;
                 }
-                let Some(mut wait) = self.waits.remove(&thread) else { return };
+                let Some(mut wait) = self.waits.remove(&thread) else {
+                    return;
+                };
                 let kind = match waker_kind {
                     1 => Some(WakerKind::Sibling(waker)),
                     2 => Some(WakerKind::OtherProcess(waker)),
@@ -170,12 +172,7 @@ impl Sleeps {
 
     /// Tells every wait that is still under way up to `now`. `slot` gives what a thread does at this moment; a wait that it
     /// does not know any more ended a moment ago, and its end is still to come.
-    pub(crate) fn tell_until(
-        &mut self,
-        now: u64,
-        slot: impl Fn(u32) -> Option<ThreadSlot>,
-        out: &mut Vec<RawSample>,
-    ) {
+    pub(crate) fn tell_until(&mut self, now: u64, slot: impl Fn(u32) -> Option<ThreadSlot>, out: &mut Vec<RawSample>) {
         self.waits.retain(|thread, wait| {
             let Some(slot) = slot(*thread) else {
                 // The thread has ended: nothing more will be heard of it.
@@ -242,11 +239,11 @@ mod tests {
         let (mut all, mut out) = (Sleeps::default(), Vec::new());
         all.take(sleeps(100, 1, ThreadState::Lock, 0.5), &mut out);
         all.take(runs(200, 1, 180), &mut out);
+        assert_eq!(told(&out), [(ThreadState::Lock, 160.0), (ThreadState::RunQueue, 40.0)]);
         assert_eq!(
-            told(&out),
-            [(ThreadState::Lock, 160.0), (ThreadState::RunQueue, 40.0)]
+            out[0].waker.as_ref().map(|waker| waker.kind),
+            Some(WakerKind::Sibling(9))
         );
-        assert_eq!(out[0].waker.as_ref().map(|waker| waker.kind), Some(WakerKind::Sibling(9)));
         assert_eq!(out[0].lock.as_ref().map(|lock| lock.owner), Some(Some(9)));
         assert_eq!((out[1].thread, out[1].lock.is_none()), (5, true));
     }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use libbpf_rs::{MapCore, RingBufferBuilder};
 use scaleprof_profile::{Ending, RawSample, RawStack, ThreadState};
 
-use super::code::{CodeFile, CodePlace, ProcessCode};
+use super::code::{CodeMap, ProcessCode};
 use super::features::KernelFeatures;
 use super::layout::{ThreadSlot, counted};
 use super::native::StartRegisters;
@@ -93,15 +93,6 @@ pub struct WatchReading {
     pub samples: Vec<RawSample>,
     /// Counts since the watch began.
     pub counts: WatchCounts,
-}
-
-/// Where the code of the process lies, to give names to addresses.
-#[derive(Debug, Clone)]
-pub struct CodeMap {
-    /// Its files.
-    pub files: Vec<CodeFile>,
-    /// Where they are mapped, by rising address.
-    pub places: Vec<CodePlace>,
 }
 
 enum Request {
@@ -205,7 +196,8 @@ fn inside_initial_pid_namespace() -> Result<(), ProbeError> {
     match std::fs::read_link("/proc/self/ns/pid") {
         Ok(link) if link.as_os_str() != INITIAL => Err(ProbeError::Bpf {
             doing: "watching from inside a container",
-            why: "its process numbers are not the kernel's; run scaleprof on the host, or: docker run --pid=host".to_owned(),
+            why: "its process numbers are not the kernel's; run scaleprof on the host, or: docker run --pid=host"
+                .to_owned(),
         }),
         _ => Ok(()),
     }
@@ -280,8 +272,7 @@ impl<'obj> Watcher<'obj> {
     }
 
     fn serve(&mut self, inbox: &Receiver<Request>) {
-        let inboxes: Vec<Rc<RefCell<Vec<Record>>>> =
-            (0..self.programs.rings.len()).map(|_| Rc::default()).collect();
+        let inboxes: Vec<Rc<RefCell<Vec<Record>>>> = (0..self.programs.rings.len()).map(|_| Rc::default()).collect();
         let unreadable = Rc::new(RefCell::new(0));
         // Handles of their own: the programs are borrowed for other things meanwhile.
         let rings: Vec<libbpf_rs::MapHandle> = self
@@ -320,10 +311,7 @@ impl<'obj> Watcher<'obj> {
                 }
                 Ok(Request::Code(answer)) => {
                     let _ = self.refresh_code();
-                    let _ = answer.send(CodeMap {
-                        files: self.code.files().to_vec(),
-                        places: self.code.places().to_vec(),
-                    });
+                    let _ = answer.send(self.code.map());
                 }
                 Err(RecvTimeoutError::Timeout) => {
                     empty(self);
@@ -439,8 +427,12 @@ impl<'obj> Watcher<'obj> {
     fn take_sleepers(&mut self) {
         let Ok(mut memory) = self.code.memory() else { return };
         for index in 0..self.programs.slots.len() {
-            let Some(slot) = consistent(&self.programs.slots, index) else { continue };
-            let Some(state) = ThreadState::of_number(slot.state) else { continue };
+            let Some(slot) = consistent(&self.programs.slots, index) else {
+                continue;
+            };
+            let Some(state) = ThreadState::of_number(slot.state) else {
+                continue;
+            };
             if slot.thread == 0 || slot.from_start == 0 || slot.sampled == 0 {
                 continue;
             }

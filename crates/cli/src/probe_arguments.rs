@@ -1,0 +1,28 @@
+//! How the server's threads are watched.
+
+use clap::Args;
+use scaleprof_experiment::WatchOptions;
+
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Probe")]
+pub(crate) struct ProbeArguments {
+    /// Do not watch the server's threads: no states, no stacks, no locks
+    #[arg(long)]
+    pub(crate) no_probe: bool,
+    /// Stacks of running threads, a second and CPU
+    #[arg(long, value_name = "HZ", default_value_t = 99, value_parser = clap::value_parser!(u32).range(1..=2000))]
+    pub(crate) frequency: u32,
+    /// Stacks of threads that begin to wait, a second, about
+    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(10..=20_000))]
+    pub(crate) wait_stacks: u32,
+}
+
+impl ProbeArguments {
+    pub(crate) fn options(&self) -> Option<WatchOptions> {
+        (!self.no_probe).then_some(WatchOptions {
+            frequency_hz: self.frequency,
+            sleep_stacks_per_second: self.wait_stacks,
+            ..WatchOptions::default()
+        })
+    }
+}

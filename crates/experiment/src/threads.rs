@@ -1,0 +1,301 @@
+//! Watching the server's threads through the visits of a run, and what a visit's tables say of them.
+
+use std::collections::{BTreeMap, HashMap};
+
+use scaleprof_bundle::{CounterRow, StateRow, UtcMicros, VisitClock, VisitRows};
+use scaleprof_probe::plain::{PlainOptions, PlainWatch};
+use scaleprof_probe::symbols::SymbolSearch;
+use scaleprof_probe::{ProbeError, ProcessCode, ProcessNames, Watch, WatchCounts, WatchOptions};
+use scaleprof_profile::{Converter, Ending, RawSample, Role, ThreadState};
+
+use crate::roles::{ThreadUse, roles};
+
+/// Watches one server.
+pub(crate) struct ThreadWatch {
+    pid: u32,
+    source: Source,
+    names: ProcessNames,
+    converter: Converter,
+}
+
+enum Source {
+    /// BPF programs: exact states, stacks on and off the CPU, locks, wakers.
+    Kernel(Watch),
+    /// Without privileges.
+    Plain(Box<PlainWatch>),
+}
+
+/// What was seen between two readings.
+#[derive(Debug, Default)]
+pub(crate) struct Stretch {
+    taken_ns: u64,
+    threads: Vec<ThreadStretch>,
+    samples: Vec<RawSample>,
+    /// Since the watch began.
+    counts: Counts,
+}
+
+#[derive(Debug)]
+struct ThreadStretch {
+    thread: u32,
+    name: String,
+    lifetime_ns: u64,
+    nanoseconds: [u64; 8],
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Counts {
+    stacks: u64,
+    complete: u64,
+    lost: u64,
+}
+
+impl ThreadWatch {
+    /// Begins to watch. Without the privileges for BPF it falls back on what one may see of one's own process, and tells why.
+    pub(crate) fn start(pid: u32, options: WatchOptions) -> Result<(Self, Vec<(String, String)>), ProbeError> {
+        let (source, lacks) = match Watch::start(pid, options) {
+            Ok(watch) => (Source::Kernel(watch), Vec::new()),
+            Err(refused) => {
+                let plain = PlainOptions {
+                    frequency_hz: options.frequency_hz,
+                    ..PlainOptions::default()
+                };
+                // Where even that is refused, the first refusal says more.
+                let Ok(watch) = PlainWatch::start(pid, plain) else {
+                    return Err(refused);
+                };
+                let lacks = lacks_of(&watch, &refused);
+                (Source::Plain(Box::new(watch)), lacks)
+            }
+        };
+        let watch = Self {
+            pid,
+            source,
+            names: ProcessNames::new(SymbolSearch::default()),
+            converter: Converter::new(),
+        };
+        Ok((watch, lacks))
+    }
+
+    /// What happened since the last reading; nothing where the watch has ended.
+    pub(crate) fn read(&mut self) -> Stretch {
+        match &mut self.source {
+            Source::Kernel(watch) => watch.read().map(of_kernel).unwrap_or_default(),
+            Source::Plain(watch) => of_plain(watch),
+        }
+    }
+
+    /// Adds what the stretches of a visit with `connections` say to its rows. The first reading was the visit's start; each of
+    /// the others ended a second.
+    pub(crate) fn add_rows(
+        &mut self,
+        visit: i32,
+        started_at: UtcMicros,
+        connections: u32,
+        stretches: &[Stretch],
+        rows: &mut VisitRows,
+    ) {
+        let Some((start, seconds)) = stretches.split_first().filter(|(_, seconds)| !seconds.is_empty()) else {
+            return;
+        };
+        let clock = VisitClock {
+            monotonic_ns: start.taken_ns,
+            utc: started_at,
+        };
+        let whole = whole_visit(seconds);
+        let uses: Vec<ThreadUse> = whole
+            .iter()
+            .map(|(thread, stretch)| ThreadUse {
+                thread: *thread,
+                cpu_ns: stretch.nanoseconds[ThreadState::Cpu as usize],
+                net_ns: stretch.nanoseconds[ThreadState::Net as usize],
+            })
+            .collect();
+        let roles = roles(self.pid, connections, &uses);
+        let role = |thread: u32| roles.get(&thread).copied().unwrap_or(Role::Background);
+        for (second, stretch) in seconds.iter().enumerate() {
+            rows.states.extend(second_rows(visit, second as i32, stretch, &role));
+        }
+        for (thread, stretch) in &whole {
+            rows.states.extend(thread_rows(visit, *thread, stretch, role(*thread)));
+        }
+        self.follow_code();
+        for sample in seconds.iter().flat_map(|stretch| &stretch.samples) {
+            self.converter.add(sample, &mut self.names);
+        }
+        let profile = self.converter.take();
+        let samples = profile.samples.len() as u64;
+        rows.add_profile(visit, &profile, &clock, role);
+        let last = seconds.last().map_or(start.counts, |last| last.counts);
+        rows.counters.extend(counter_rows(visit, samples, start.counts, last));
+    }
+
+    /// Symbols are looked up after the visit, so that reading them does not disturb it, and while the server lives.
+    fn follow_code(&mut self) {
+        let map = match &self.source {
+            Source::Kernel(watch) => watch.code().ok(),
+            Source::Plain(_) => ProcessCode::of(self.pid).ok().map(|code| code.map()),
+        };
+        if map.is_some_and(|map| self.names.follow(map)) {
+            self.converter.forget_addresses();
+        }
+    }
+}
+
+fn lacks_of(watch: &PlainWatch, refused: &ProbeError) -> Vec<(String, String)> {
+    let mut lacks: Vec<(String, String)> = watch
+        .missing()
+        .into_iter()
+        .map(|lack| {
+            let mend = lack.command.map_or_else(String::new, |command| format!("; {command}"));
+            (lack.what, format!("{}{mend}", lack.why))
+        })
+        .collect();
+    lacks.push((
+        "stacks of waiting threads, locks, wakers".to_owned(),
+        format!("the kernel did not take the BPF programs: {refused}"),
+    ));
+    lacks
+}
+
+fn of_kernel(reading: scaleprof_probe::WatchReading) -> Stretch {
+    Stretch {
+        taken_ns: reading.taken_ns,
+        counts: counts(&reading.counts),
+        samples: reading.samples,
+        threads: reading
+            .threads
+            .into_iter()
+            .map(|thread| ThreadStretch {
+                thread: thread.thread,
+                name: thread.name,
+                lifetime_ns: thread.lifetime_ns,
+                nanoseconds: thread.nanoseconds,
+            })
+            .collect(),
+    }
+}
+
+fn counts(counts: &WatchCounts) -> Counts {
+    Counts {
+        stacks: counts.endings.iter().sum(),
+        complete: counts.endings[Ending::Complete as usize],
+        lost: counts.lost_to_full_ring + counts.lost_without_slot + counts.lost_without_storage + counts.unmatched,
+    }
+}
+
+fn of_plain(watch: &mut PlainWatch) -> Stretch {
+    let reading = watch.read();
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    let complete = |sample: &&RawSample| sample.stack.ending == Ending::Complete;
+    Stretch {
+        taken_ns: time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64,
+        counts: Counts {
+            stacks: reading.samples.len() as u64,
+            complete: reading.samples.iter().filter(complete).count() as u64,
+            lost: reading.lost,
+        },
+        samples: reading.samples,
+        threads: reading
+            .threads
+            .into_iter()
+            .map(|thread| ThreadStretch {
+                thread: thread.thread,
+                name: thread.name,
+                lifetime_ns: thread.lifetime_ns,
+                nanoseconds: thread.nanoseconds,
+            })
+            .collect(),
+    }
+}
+
+/// Every thread over all seconds.
+fn whole_visit(seconds: &[Stretch]) -> BTreeMap<u32, ThreadStretch> {
+    let mut whole: BTreeMap<u32, ThreadStretch> = BTreeMap::new();
+    for thread in seconds.iter().flat_map(|stretch| &stretch.threads) {
+        let sum = whole.entry(thread.thread).or_insert_with(|| ThreadStretch {
+            thread: thread.thread,
+            name: String::new(),
+            lifetime_ns: 0,
+            nanoseconds: [0; 8],
+        });
+        // A thread may get its name only after its start.
+        sum.name.clone_from(&thread.name);
+        sum.lifetime_ns += thread.lifetime_ns;
+        for (sum, ns) in sum.nanoseconds.iter_mut().zip(thread.nanoseconds) {
+            *sum += ns;
+        }
+    }
+    whole
+}
+
+const LIFETIME: &str = "lifetime";
+
+/// The states that a collector tells; spinning is found later, in the stacks.
+fn told_states() -> impl Iterator<Item = ThreadState> {
+    ThreadState::ALL.into_iter().filter(|state| *state != ThreadState::Spin)
+}
+
+fn second_rows(visit: i32, second: i32, stretch: &Stretch, role: &impl Fn(u32) -> Role) -> Vec<StateRow> {
+    let mut sums: HashMap<(&'static str, &'static str), u64> = HashMap::new();
+    for thread in &stretch.threads {
+        let role = role(thread.thread).name();
+        *sums.entry((role, LIFETIME)).or_default() += thread.lifetime_ns;
+        for state in told_states() {
+            *sums.entry((role, state.name())).or_default() += thread.nanoseconds[state as usize];
+        }
+    }
+    let mut rows: Vec<StateRow> = sums
+        .into_iter()
+        .map(|((role, state), nanoseconds)| StateRow {
+            visit,
+            second: Some(second),
+            role: role.to_owned(),
+            thread: None,
+            name: None,
+            state: state.to_owned(),
+            nanoseconds: signed(nanoseconds),
+        })
+        .collect();
+    rows.sort_by(|a, b| (&a.role, &a.state).cmp(&(&b.role, &b.state)));
+    rows
+}
+
+fn thread_rows(visit: i32, thread: u32, stretch: &ThreadStretch, role: Role) -> Vec<StateRow> {
+    let states = told_states().map(|state| (state.name(), stretch.nanoseconds[state as usize]));
+    states
+        .chain([(LIFETIME, stretch.lifetime_ns)])
+        .filter(|(_, nanoseconds)| *nanoseconds > 0)
+        .map(|(state, nanoseconds)| StateRow {
+            visit,
+            second: None,
+            role: role.name().to_owned(),
+            thread: Some(i64::from(thread)),
+            name: Some(stretch.name.clone()),
+            state: state.to_owned(),
+            nanoseconds: signed(nanoseconds),
+        })
+        .collect()
+}
+
+fn counter_rows(visit: i32, samples: u64, before: Counts, after: Counts) -> Vec<CounterRow> {
+    [
+        ("probe.samples", samples),
+        ("probe.samples_lost", after.lost.saturating_sub(before.lost)),
+        ("probe.stacks", after.stacks.saturating_sub(before.stacks)),
+        ("probe.stacks_complete", after.complete.saturating_sub(before.complete)),
+    ]
+    .into_iter()
+    .map(|(counter, value)| CounterRow {
+        visit,
+        second: None,
+        counter: counter.to_owned(),
+        value: value as f64,
+        counted_share: None,
+    })
+    .collect()
+}
+
+fn signed(nanoseconds: u64) -> i64 {
+    i64::try_from(nanoseconds).unwrap_or(i64::MAX)
+}
