@@ -29,7 +29,6 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 /* Set before loading. */
 const volatile __u32 watched = 0;	   /* the process, as the initial PID namespace numbers it */
 const volatile bool has_previous_state = 0; /* sched_switch tells the state that the thread left with (Linux 5.18) */
-const volatile bool has_loop = 0;	   /* bpf_loop (Linux 5.17) */
 const volatile __u8 call_class[MAX_CALLS] = {};
 
 struct row_chunk {
@@ -225,61 +224,49 @@ struct registers {
 	__u64 arguments[3];
 };
 
-struct walk_loop {
-	struct walk walk;
-	__u64 *frames;
-};
-
-static long walk_one(__u32 index, struct walk_loop *loop)
+/* Global functions are verified once, on their own, and not again from each of their callers and turns of a loop. */
+__noinline int walk_outwards(struct walk *walk)
 {
-	struct walk *walk = &loop->walk;
-
-	/* Counted by the loop: a counter of our own has a known value in each turn, and the verifier would follow them all. */
-	if (index >= MAX_USER_FRAMES) {
-		finish(walk, END_TOO_DEEP);
-		return 1;
-	}
-	loop->frames[index & (MAX_USER_FRAMES - 1)] = walk->pc;
-	walk->depth = index + 1;
-	step_outwards(walk);
-	return walk->done ? 1 : 0;
+	if (walk)
+		step_outwards(walk);
+	return 0;
 }
 
 /*
  * Fills the user part of a record. Memory is that of the thread that runs: any thread of the same process will do.
- * Global, so that the verifier looks at it once and not from every caller.
  */
 __noinline int take_user_stack(struct scratch *scratch, const struct registers *registers)
 {
 	struct control *settings = control();
-	struct walk_loop loop = {};
-	__u32 ending;
+	struct walk walk = {};
+	__u32 ending, depth = 0;
 	__u64 *count;
 
 	if (!scratch || !registers || !settings)
 		return 0;
-	loop.frames = scratch->addresses;
-	loop.walk.pc = registers->pc;
-	loop.walk.sp = registers->sp;
-	loop.walk.fp = registers->fp;
-	loop.walk.lr = registers->lr;
-	loop.walk.exact = 1;
-	loop.walk.mapping_base = settings->generation & 1 ? MAX_MAPPINGS : 0;
-	loop.walk.mapping_count = settings->generation & 1 ? settings->mapping_count[1] : settings->mapping_count[0];
+	walk.pc = registers->pc;
+	walk.sp = registers->sp;
+	walk.fp = registers->fp;
+	walk.lr = registers->lr;
+	walk.exact = 1;
+	walk.mapping_base = settings->generation & 1 ? MAX_MAPPINGS : 0;
+	walk.mapping_count = settings->generation & 1 ? settings->mapping_count[1] : settings->mapping_count[0];
 	if (!registers->pc || !registers->sp) {
-		finish(&loop.walk, END_NO_USER_STACK);
-	} else if (has_loop) {
-		bpf_loop(MAX_USER_FRAMES + 1, walk_one, &loop, 0);
+		finish(&walk, END_NO_USER_STACK);
 	} else {
-		for (int i = 0; i <= MAX_USER_FRAMES; i++)
-			if (walk_one(i, &loop))
-				break;
+		for (depth = 0; depth < MAX_USER_FRAMES && !walk.done; depth++) {
+			scratch->addresses[depth] = walk.pc;
+			walk.depth = depth + 1;
+			walk_outwards(&walk);
+		}
+		if (!walk.done)
+			finish(&walk, END_TOO_DEEP);
 	}
-	ending = loop.walk.ending;
+	ending = walk.ending;
 	scratch->record.ending = ending;
-	scratch->record.interrupted = loop.walk.interrupted;
-	scratch->record.user_frames = loop.walk.depth;
-	add(COUNT_FRAMES, loop.walk.depth);
+	scratch->record.interrupted = walk.interrupted;
+	scratch->record.user_frames = depth;
+	add(COUNT_FRAMES, depth);
 	count = bpf_map_lookup_elem(&endings, &ending);
 	if (count)
 		*count += 1;

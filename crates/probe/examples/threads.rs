@@ -9,12 +9,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1);
     let pid = arguments.next().ok_or("threads PID [SECONDS]")?.parse()?;
     let seconds = arguments.next().map_or(Ok(5), |text| text.parse())?;
-    let options = WatchOptions {
-        without_loops: std::env::var_os("WITHOUT_LOOPS").is_some(),
-        ..WatchOptions::default()
-    };
     let began = std::time::Instant::now();
-    let mut watch = Watch::start(pid, options)?;
+    let mut watch = Watch::start(pid, WatchOptions::default())?;
     println!("started in {:?}, timer {:?}", began.elapsed(), watch.timer());
     for _ in 0..seconds {
         std::thread::sleep(Duration::from_secs(1));

@@ -84,6 +84,10 @@ impl ProcessCode {
     pub fn refresh(&mut self) -> io::Result<bool> {
         let text = std::fs::read(format!("/proc/{}/maps", self.pid))?;
         let mappings = parse_maps(&String::from_utf8_lossy(&text));
+        if mappings.is_empty() {
+            // It is about to end: what it had still names the samples of before.
+            return Ok(false);
+        }
         let mut places = Vec::new();
         for mapping in &mappings {
             let Some(file) = self.file_of(mapping) else { continue };

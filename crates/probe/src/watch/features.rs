@@ -9,17 +9,12 @@ use libbpf_rs::btf::types::{FuncProto, Ptr, Typedef};
 pub(crate) struct KernelFeatures {
     /// `sched_switch` tells the state that the thread left with, as its fourth argument (Linux 5.18).
     pub previous_state: bool,
-    /// `bpf_loop` (Linux 5.17).
-    pub loops: bool,
 }
 
 impl KernelFeatures {
     pub(crate) fn ask() -> Result<Self, libbpf_rs::Error> {
         Ok(Self {
             previous_state: arguments_of_switch(&Btf::from_vmlinux()?) >= 4,
-            loops: libbpf_rs::ProgramType::PerfEvent
-                .is_helper_supported(libbpf_rs::libbpf_sys::BPF_FUNC_loop)
-                .unwrap_or(false),
         })
     }
 }

@@ -99,7 +99,6 @@ impl<'obj> Programs<'obj> {
         };
         settings.watched = fit.watched;
         settings.has_previous_state = fit.features.previous_state;
-        settings.has_loop = fit.features.loops;
         settings.call_class = call_classes();
         settings.ring_count = ring_count as u32;
 

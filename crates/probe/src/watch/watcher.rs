@@ -30,8 +30,8 @@ pub struct WatchOptions {
     pub sleep_stacks_per_second: u32,
     /// The most threads at a time.
     pub most_threads: u32,
-    /// Do without `bpf_loop`, as Linux 5.15 and 5.16 do.
-    pub without_loops: bool,
+    /// Do as on kernels before Linux 5.18, whose `sched_switch` does not tell the state that a thread leaves with.
+    pub without_previous_state: bool,
 }
 
 impl Default for WatchOptions {
@@ -40,7 +40,7 @@ impl Default for WatchOptions {
             frequency_hz: 99,
             sleep_stacks_per_second: 1000,
             most_threads: 8192,
-            without_loops: false,
+            without_previous_state: false,
         }
     }
 }
@@ -240,7 +240,7 @@ impl<'obj> Watcher<'obj> {
             doing: "reading the kernel's types",
             why: format!("{error:#}"),
         })?;
-        features.loops &= !options.without_loops;
+        features.previous_state &= !options.without_previous_state;
         let fit = Fit {
             watched: pid,
             features,

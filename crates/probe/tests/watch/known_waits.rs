@@ -1,0 +1,190 @@
+//! Waits that are known, from places that are known.
+
+use std::time::Duration;
+
+use scaleprof_probe::symbols::SymbolSearch;
+use scaleprof_probe::{ProcessNames, Watch, WatchOptions, WatchReading};
+use scaleprof_profile::{Ending, Namer as _, RawSample, RawStack, ThreadState};
+
+use crate::program::{Program, can_watch};
+
+/// What was seen of a program, with names for its addresses.
+struct Seen {
+    samples: Vec<RawSample>,
+    last: WatchReading,
+    names: ProcessNames,
+}
+
+/// Watches a program for some seconds. Gives its own sums too.
+fn watched(mode: &str, seconds: u64, options: WatchOptions) -> (Seen, [f64; 3]) {
+    let mut program = Program::start(mode);
+    let mut watch = Watch::start(program.pid(), options).expect("it can be watched");
+    std::thread::sleep(Duration::from_millis(300));
+    // What was before does not count.
+    watch.read().expect("readable");
+    let mut names = ProcessNames::new(SymbolSearch::default());
+    names.follow(watch.code().expect("readable"));
+    names.read_all();
+    program.begin();
+    watch.read().expect("readable");
+    std::thread::sleep(Duration::from_secs(seconds));
+    let truth = program.end();
+    let last = watch.read().expect("readable");
+    let seen = Seen {
+        samples: last.samples.clone(),
+        last,
+        names,
+    };
+    (seen, truth)
+}
+
+impl Seen {
+    /// Functions of a stack, innermost first.
+    fn functions(&mut self, stack: &RawStack) -> Vec<String> {
+        let mut functions = Vec::new();
+        for (position, address) in stack.user.iter().enumerate() {
+            let exact = stack.interrupted.contains(&(position as u16));
+            let address = address - u64::from(!exact);
+            let frames = self.names.frames(address, !exact, false);
+            functions.extend(frames.into_iter().filter_map(|frame| frame.function));
+        }
+        functions
+    }
+
+    /// Thread-nanoseconds in one state below one function.
+    fn nanoseconds(&mut self, state: ThreadState, function: &str) -> f64 {
+        let samples: Vec<RawSample> = self.samples.iter().filter(|s| s.state == state).cloned().collect();
+        samples
+            .iter()
+            .filter(|sample| self.functions(&sample.stack).iter().any(|name| name == function))
+            .map(|sample| sample.weight_ns)
+            .sum()
+    }
+}
+
+fn close(measured: f64, truth: f64, within: f64) {
+    assert!(
+        (measured / truth - 1.0).abs() <= within,
+        "{measured:.0} is not within {within} of {truth:.0}"
+    );
+}
+
+#[test]
+fn finds_the_owner_of_a_contended_mutex() {
+    if !can_watch() {
+        return;
+    }
+    let (mut seen, [waited, ..]) = watched("mutex", 5, WatchOptions::default());
+    // From being blocked to having a CPU again: what the program measures holds both.
+    let blocked = seen.nanoseconds(ThreadState::Lock, "want_it");
+    let queued = seen.nanoseconds(ThreadState::RunQueue, "want_it");
+    close(blocked + queued, waited, 0.05);
+
+    let waits: Vec<RawSample> = seen
+        .samples
+        .iter()
+        .filter(|sample| sample.lock.is_some())
+        .cloned()
+        .collect();
+    let mut held = 0.0;
+    let mut all = 0.0;
+    for sample in &waits {
+        let lock = sample.lock.as_ref().expect("filtered");
+        if !seen.functions(&sample.stack).contains(&"want_it".to_owned()) {
+            continue;
+        }
+        let name = seen.names.variable(lock.address).expect("a global variable");
+        assert_eq!((name.module.as_str(), name.name.as_str()), ("waits", "planted_mutex"));
+        all += sample.weight_ns;
+        let Some(owner) = &lock.owner_stack else { continue };
+        if seen.functions(owner).contains(&"hold_it".to_owned()) {
+            assert_ne!(lock.owner, Some(sample.thread));
+            held += sample.weight_ns;
+        }
+    }
+    // A waiter may hold it for a moment too.
+    assert!(
+        held > 0.9 * all,
+        "the holder's stack is known for {held:.0} of {all:.0} ns"
+    );
+
+    let woken_by_holder = waits.iter().filter(|sample| {
+        let stack = sample.waker.as_ref().and_then(|waker| waker.stack.clone());
+        stack.is_some_and(|stack| seen.functions(&stack).contains(&"hold_it".to_owned()))
+    });
+    assert!(woken_by_holder.count() > 0, "who unlocks it is seen as the waker");
+}
+
+#[test]
+fn a_thread_with_long_and_short_sleeps_is_charged_for_each_as_long_as_it_lasted() {
+    if !can_watch() {
+        return;
+    }
+    // A small budget, so that most waits are not chosen.
+    let options = WatchOptions {
+        sleep_stacks_per_second: 200,
+        ..WatchOptions::default()
+    };
+    let (mut seen, [_, long, short]) = watched("uneven", 8, options);
+    let whole = |seen: &mut Seen, function: &str| {
+        seen.nanoseconds(ThreadState::Sleep, function) + seen.nanoseconds(ThreadState::RunQueue, function)
+    };
+    let told_long = whole(&mut seen, "long_nap");
+    let told_short = whole(&mut seen, "short_nap");
+    close(told_long, long, 0.05);
+    // Some 200 short ones in all: their sum is small, and its error as well.
+    assert!(
+        (told_short - short).abs() < 0.02 * long,
+        "{told_short:.0} of {short:.0} beside {long:.0}"
+    );
+    // The others nap thousands of times a second. What was chosen of it stands for all of it.
+    let exact: u64 = seen
+        .last
+        .threads
+        .iter()
+        .map(|thread| thread.nanoseconds[ThreadState::Sleep as usize])
+        .sum();
+    let sampled: f64 = seen
+        .samples
+        .iter()
+        .filter(|sample| sample.state == ThreadState::Sleep)
+        .map(|sample| sample.weight_ns)
+        .sum();
+    close(sampled, exact as f64, 0.1);
+}
+
+#[test]
+fn walks_go_through_signal_frames() {
+    if !can_watch() {
+        return;
+    }
+    let options = WatchOptions {
+        frequency_hz: 999,
+        ..WatchOptions::default()
+    };
+    let (mut seen, _) = watched("signal", 2, options);
+    let running: Vec<RawSample> = seen
+        .samples
+        .iter()
+        .filter(|s| s.state == ThreadState::Cpu)
+        .cloned()
+        .collect();
+    let mut through = 0;
+    for sample in &running {
+        let functions = seen.functions(&sample.stack);
+        if functions.contains(&"in_the_handler".to_owned()) && sample.stack.ending == Ending::Complete {
+            let place = |name: &str| functions.iter().position(|function| function == name);
+            assert!(place("in_the_handler") < place("interrupted_work"), "{functions:?}");
+            assert!(
+                sample.stack.interrupted.len() > 1,
+                "the interrupted frame is no return address"
+            );
+            through += 1;
+        }
+    }
+    assert!(
+        through > 10,
+        "{through} of {} samples lie in the handler",
+        running.len()
+    );
+}

@@ -1,0 +1,99 @@
+//! Programs of which is known what their threads do.
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::PathBuf;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+/// A running program; killed when dropped.
+pub struct Program {
+    child: Child,
+    input: ChildStdin,
+    output: BufReader<ChildStdout>,
+    _folder: tempfile::TempDir,
+}
+
+impl Program {
+    /// Compiles `waits.c` and starts it; its threads run when this returns.
+    pub fn start(mode: &str) -> Self {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/watch/waits.c");
+        let binary: PathBuf = folder.path().join("waits");
+        let compiled = Command::new("cc")
+            .args([
+                "-O2",
+                "-g",
+                "-pthread",
+                "-fomit-frame-pointer",
+                "-Wall",
+                "-Werror",
+                "-o",
+            ])
+            .arg(&binary)
+            .arg(source)
+            .status();
+        assert!(compiled.expect("cc runs").success(), "the program compiles");
+        let mut child = Command::new(&binary)
+            .arg(mode)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("the program starts");
+        let input = child.stdin.take().expect("piped");
+        let output = BufReader::new(child.stdout.take().expect("piped"));
+        let mut program = Self {
+            child,
+            input,
+            output,
+            _folder: folder,
+        };
+        assert_eq!(program.line(), "ready");
+        program
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Sets its own sums to zero.
+    pub fn begin(&mut self) {
+        self.tell();
+        assert_eq!(self.line(), "begun");
+    }
+
+    /// Its own sums since [`begin`](Self::begin): nanoseconds waited for the mutex, slept long, slept briefly.
+    pub fn end(&mut self) -> [f64; 3] {
+        self.tell();
+        let line = self.line();
+        let sums: Vec<f64> = line.split(' ').map(|word| word.parse().expect("a number")).collect();
+        sums.try_into().expect("three sums")
+    }
+
+    fn tell(&mut self) {
+        self.input.write_all(b"\n").expect("it listens");
+    }
+
+    fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.output.read_line(&mut line).expect("it answers");
+        line.trim_end().to_owned()
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Whether BPF programs can be loaded here; says so aloud where not, and fails in CI, where nothing may be skipped.
+pub fn can_watch() -> bool {
+    match scaleprof_probe::Watch::start(std::process::id(), scaleprof_probe::WatchOptions::default()) {
+        Ok(_) => true,
+        Err(error) => {
+            assert!(std::env::var_os("CI").is_none(), "in CI nothing is skipped: {error}");
+            eprintln!("SKIPPED: {error}");
+            false
+        }
+    }
+}

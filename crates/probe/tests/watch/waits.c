@@ -1,0 +1,190 @@
+/*
+ * Threads whose waits are known. Prints, at the end, the nanoseconds that each path waited, measured by itself with the same
+ * clock that the kernel uses.
+ *
+ *   waits MODE SECONDS
+ *
+ * MODE mutex: `holder` holds the mutex `planted_mutex` for 40 of every 50 ms, two `waiter` threads want it.
+ * MODE uneven: one thread sleeps 40 ms in `long_nap` and 0.4 ms in `short_nap`, by turns; four threads nap briefly all the time.
+ * MODE signal: a thread runs; a timer's handler runs on top of it.
+ */
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/time.h>
+#include <time.h>
+#include <unistd.h>
+
+#define OUT_OF_LINE __attribute__((noinline, noclone))
+
+pthread_mutex_t planted_mutex = PTHREAD_MUTEX_INITIALIZER;
+static atomic_int over;
+static atomic_long waited_for_mutex, slept_long, slept_short;
+
+static long now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1000000000L + t.tv_nsec;
+}
+
+static void nap(long nanoseconds)
+{
+	struct timespec t = {nanoseconds / 1000000000L, nanoseconds % 1000000000L};
+
+	nanosleep(&t, 0);
+}
+
+OUT_OF_LINE void hold_it(void)
+{
+	pthread_mutex_lock(&planted_mutex);
+	nap(40000000);
+	pthread_mutex_unlock(&planted_mutex);
+	__asm__ volatile("");
+}
+
+static void *holder(void *unused)
+{
+	while (!over) {
+		hold_it();
+		nap(10000000);
+	}
+	return unused;
+}
+
+OUT_OF_LINE void want_it(void)
+{
+	long before = now();
+
+	pthread_mutex_lock(&planted_mutex);
+	waited_for_mutex += now() - before;
+	pthread_mutex_unlock(&planted_mutex);
+}
+
+static void *waiter(void *unused)
+{
+	while (!over) {
+		want_it();
+		nap(1000000);
+	}
+	return unused;
+}
+
+OUT_OF_LINE void long_nap(void)
+{
+	long before = now();
+
+	nap(40000000);
+	slept_long += now() - before;
+}
+
+OUT_OF_LINE void short_nap(void)
+{
+	long before = now();
+
+	nap(400000);
+	slept_short += now() - before;
+}
+
+static void *uneven(void *unused)
+{
+	while (!over) {
+		long_nap();
+		short_nap();
+	}
+	return unused;
+}
+
+OUT_OF_LINE void brief_nap(void)
+{
+	nap(200000);
+	__asm__ volatile("");
+}
+
+static void *restless(void *unused)
+{
+	while (!over)
+		brief_nap();
+	return unused;
+}
+
+static volatile unsigned long sink;
+
+OUT_OF_LINE void spin_a_while(unsigned long turns)
+{
+	for (unsigned long i = 0; i < turns; i++)
+		sink += i;
+}
+
+OUT_OF_LINE void in_the_handler(int signal)
+{
+	(void)signal;
+	spin_a_while(3000000);
+	__asm__ volatile("");
+}
+
+OUT_OF_LINE void interrupted_work(void)
+{
+	while (!over)
+		spin_a_while(1000);
+}
+
+static void *worker(void *unused)
+{
+	interrupted_work();
+	return unused;
+}
+
+static void start(pthread_t *thread, void *(*body)(void *))
+{
+	if (pthread_create(thread, 0, body, 0))
+		exit(3);
+}
+
+int main(int count, char **arguments)
+{
+	pthread_t threads[8];
+	int started = 0;
+	const char *mode = count > 1 ? arguments[1] : "";
+
+	if (!strcmp(mode, "mutex")) {
+		start(&threads[started++], holder);
+		start(&threads[started++], waiter);
+		start(&threads[started++], waiter);
+	} else if (!strcmp(mode, "uneven")) {
+		start(&threads[started++], uneven);
+		for (int i = 0; i < 4; i++)
+			start(&threads[started++], restless);
+	} else if (!strcmp(mode, "signal")) {
+		struct itimerval every = {{0, 20000}, {0, 20000}};
+		sigset_t alarm;
+
+		signal(SIGALRM, in_the_handler);
+		sigemptyset(&alarm);
+		sigaddset(&alarm, SIGALRM);
+		start(&threads[started++], worker);
+		/* The signal goes to a thread that does not block it. */
+		pthread_sigmask(SIG_BLOCK, &alarm, 0);
+		setitimer(ITIMER_REAL, &every, 0);
+	} else {
+		return 2;
+	}
+	/* Told when to begin and when to end, so that both sides count the same time. */
+	puts("ready");
+	fflush(stdout);
+	getchar();
+	waited_for_mutex = slept_long = slept_short = 0;
+	puts("begun");
+	fflush(stdout);
+	getchar();
+	printf("%ld %ld %ld\n", (long)waited_for_mutex, (long)slept_long, (long)slept_short);
+	fflush(stdout);
+	over = 1;
+	for (int i = 0; i < started; i++)
+		pthread_join(threads[i], 0);
+	return 0;
+}
