@@ -70,11 +70,6 @@ pub(crate) fn log_in(
     endpoint: &Endpoint,
     who: &Credentials,
 ) -> Result<(PacketStream, Greeting), Error> {
-    let refused = |packet: &[u8]| Error::Refused {
-        endpoint: endpoint.clone(),
-        user: who.user.clone(),
-        error: parse_error(packet),
-    };
     let impossible = |reason: String| Error::Authentication {
         user: who.user.clone(),
         reason,
@@ -82,7 +77,7 @@ pub(crate) fn log_in(
 
     let packet = stream.read_packet()?;
     if packet.first() == Some(&0xff) {
-        return Err(refused(&packet));
+        return Err(refused(endpoint, who, &packet, ""));
     }
     let hello = HandshakePacket::deserialize((), &mut ParseBuf(&packet))
         .map_err(|_| Error::Protocol("a greeting that cannot be read"))?;
@@ -111,6 +106,12 @@ pub(crate) fn log_in(
         is_socket: matches!(endpoint, Endpoint::Unix(_)),
         is_encrypted: stream.encryption().is_some(),
         is_verified: who.tls.verifies(),
+    };
+
+    // The server does not say which of the two it is.
+    let hint = match hello.capabilities().contains(CapabilityFlags::CLIENT_SSL) && !way.is_encrypted {
+        true => ". The password may be wrong, or the account may want encryption: --ssl-mode required",
+        false => "",
     };
 
     let password = who.password.as_ref().map_or(&b""[..], |p| p.as_bytes());
@@ -150,7 +151,7 @@ pub(crate) fn log_in(
         let packet = stream.read_packet()?;
         match packet.first() {
             Some(0x00) => return Ok((stream, greeting)),
-            Some(0xff) => return Err(refused(&packet)),
+            Some(0xff) => return Err(refused(endpoint, who, &packet, hint)),
             Some(0xfe) if packet.len() > 1 => {
                 let switch = AuthSwitchRequest::deserialize((), &mut ParseBuf(&packet))
                     .map_err(|_| Error::Protocol("an authentication switch that cannot be read"))?;
@@ -178,6 +179,24 @@ pub(crate) fn log_in(
         }
     }
 }
+
+fn refused(endpoint: &Endpoint, who: &Credentials, packet: &[u8], hint: &'static str) -> Error {
+    let error = parse_error(packet);
+    Error::Refused {
+        endpoint: endpoint.clone(),
+        user: who.user.clone(),
+        hint: match error.number {
+            ACCESS_DENIED | INSECURE_TRANSPORT => hint,
+            _ => "",
+        },
+        error,
+    }
+}
+
+/// "Access denied for user", whatever is behind it.
+const ACCESS_DENIED: u16 = 1045;
+/// "Connections using insecure transport are prohibited".
+const INSECURE_TRANSPORT: u16 = 3159;
 
 /// Whether to ask for encryption before anything of ours is sent.
 fn wants_encryption(tls: &Tls, endpoint: &Endpoint, offered: CapabilityFlags) -> Result<bool, Error> {

@@ -34,7 +34,7 @@ pub enum Error {
         source: io::Error,
     },
     /// The server refused the account or ended the handshake.
-    #[error("{endpoint} refused user '{user}': {error}")]
+    #[error("{endpoint} refused user '{user}': {error}{hint}")]
     Refused {
         /// Where.
         endpoint: Endpoint,
@@ -42,6 +42,8 @@ pub enum Error {
         user: String,
         /// What it said.
         error: ServerError,
+        /// What may mend it.
+        hint: &'static str,
     },
     /// The connection could not be encrypted as was asked.
     #[error("no encrypted connection to {endpoint}: {reason}")]
