@@ -77,7 +77,7 @@ pub(crate) fn log_in(
 
     let packet = stream.read_packet()?;
     if packet.first() == Some(&0xff) {
-        return Err(refused(endpoint, who, &packet, ""));
+        return Err(refused(endpoint, who, &packet, false));
     }
     let hello = HandshakePacket::deserialize((), &mut ParseBuf(&packet))
         .map_err(|_| Error::Protocol("a greeting that cannot be read"))?;
@@ -108,11 +108,7 @@ pub(crate) fn log_in(
         is_verified: who.tls.verifies(),
     };
 
-    // The server does not say which of the two it is.
-    let hint = match hello.capabilities().contains(CapabilityFlags::CLIENT_SSL) && !way.is_encrypted {
-        true => ". The password may be wrong, or the account may want encryption: --ssl-mode required",
-        false => "",
-    };
+    let in_the_clear = hello.capabilities().contains(CapabilityFlags::CLIENT_SSL) && !way.is_encrypted;
 
     let password = who.password.as_ref().map_or(&b""[..], |p| p.as_bytes());
     // MariaDB sends an empty plugin name in some set-ups: the native method is then meant.
@@ -151,7 +147,7 @@ pub(crate) fn log_in(
         let packet = stream.read_packet()?;
         match packet.first() {
             Some(0x00) => return Ok((stream, greeting)),
-            Some(0xff) => return Err(refused(endpoint, who, &packet, hint)),
+            Some(0xff) => return Err(refused(endpoint, who, &packet, in_the_clear)),
             Some(0xfe) if packet.len() > 1 => {
                 let switch = AuthSwitchRequest::deserialize((), &mut ParseBuf(&packet))
                     .map_err(|_| Error::Protocol("an authentication switch that cannot be read"))?;
@@ -180,15 +176,13 @@ pub(crate) fn log_in(
     }
 }
 
-fn refused(endpoint: &Endpoint, who: &Credentials, packet: &[u8], hint: &'static str) -> Error {
-    let error = parse_error(packet);
+fn refused(endpoint: &Endpoint, who: &Credentials, packet: &[u8], in_the_clear: bool) -> Error {
+    let error = Box::new(parse_error(packet));
     Error::Refused {
         endpoint: endpoint.clone(),
         user: who.user.clone(),
-        hint: match error.number {
-            ACCESS_DENIED | INSECURE_TRANSPORT => hint,
-            _ => "",
-        },
+        // The server does not say what it is that it denies.
+        may_want_encryption: in_the_clear && [ACCESS_DENIED, INSECURE_TRANSPORT].contains(&error.number),
         error,
     }
 }
