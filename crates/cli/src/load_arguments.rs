@@ -55,7 +55,7 @@ pub(crate) struct LoadArguments {
     /// Threads of the client [default: by its CPUs]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
     pub(crate) threads: Option<u32>,
-    /// Which system calls carry the packets: auto, epoll or io_uring
+    /// Which system calls carry the packets: auto, epoll or io_uring (encrypted ones always go over epoll)
     #[arg(long, value_name = "WHICH", default_value = "auto")]
     pub(crate) transport: Transport,
 }

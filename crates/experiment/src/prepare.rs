@@ -180,8 +180,8 @@ fn attached(
     }
     if let Some(version) = client.encryption() {
         let transport = match load.transport {
-            Transport::IoUring => "; they go over epoll, io_uring cannot carry them",
-            Transport::Auto | Transport::Epoll => "",
+            Transport::Epoll => "",
+            Transport::Auto | Transport::IoUring => ", and they go over epoll, as io_uring cannot carry them",
         };
         warnings.push(format!(
             "the connections are encrypted ({version}): what that costs server and client is in all figures{transport}"

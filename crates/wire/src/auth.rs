@@ -70,11 +70,6 @@ pub(crate) fn log_in(
     endpoint: &Endpoint,
     who: &Credentials,
 ) -> Result<(PacketStream, Greeting), Error> {
-    let refused = |packet: &[u8]| Error::Refused {
-        endpoint: endpoint.clone(),
-        user: who.user.clone(),
-        error: parse_error(packet),
-    };
     let impossible = |reason: String| Error::Authentication {
         user: who.user.clone(),
         reason,
@@ -82,7 +77,7 @@ pub(crate) fn log_in(
 
     let packet = stream.read_packet()?;
     if packet.first() == Some(&0xff) {
-        return Err(refused(&packet));
+        return Err(refused(endpoint, who, &packet, false));
     }
     let hello = HandshakePacket::deserialize((), &mut ParseBuf(&packet))
         .map_err(|_| Error::Protocol("a greeting that cannot be read"))?;
@@ -112,6 +107,8 @@ pub(crate) fn log_in(
         is_encrypted: stream.encryption().is_some(),
         is_verified: who.tls.verifies(),
     };
+
+    let in_the_clear = hello.capabilities().contains(CapabilityFlags::CLIENT_SSL) && !way.is_encrypted;
 
     let password = who.password.as_ref().map_or(&b""[..], |p| p.as_bytes());
     // MariaDB sends an empty plugin name in some set-ups: the native method is then meant.
@@ -150,7 +147,7 @@ pub(crate) fn log_in(
         let packet = stream.read_packet()?;
         match packet.first() {
             Some(0x00) => return Ok((stream, greeting)),
-            Some(0xff) => return Err(refused(&packet)),
+            Some(0xff) => return Err(refused(endpoint, who, &packet, in_the_clear)),
             Some(0xfe) if packet.len() > 1 => {
                 let switch = AuthSwitchRequest::deserialize((), &mut ParseBuf(&packet))
                     .map_err(|_| Error::Protocol("an authentication switch that cannot be read"))?;
@@ -178,6 +175,22 @@ pub(crate) fn log_in(
         }
     }
 }
+
+fn refused(endpoint: &Endpoint, who: &Credentials, packet: &[u8], in_the_clear: bool) -> Error {
+    let error = Box::new(parse_error(packet));
+    Error::Refused {
+        endpoint: endpoint.clone(),
+        user: who.user.clone(),
+        // The server does not say what it is that it denies.
+        may_want_encryption: in_the_clear && [ACCESS_DENIED, INSECURE_TRANSPORT].contains(&error.number),
+        error,
+    }
+}
+
+/// "Access denied for user", whatever is behind it.
+const ACCESS_DENIED: u16 = 1045;
+/// "Connections using insecure transport are prohibited".
+const INSECURE_TRANSPORT: u16 = 3159;
 
 /// Whether to ask for encryption before anything of ours is sent.
 fn wants_encryption(tls: &Tls, endpoint: &Endpoint, offered: CapabilityFlags) -> Result<bool, Error> {

@@ -34,14 +34,16 @@ pub enum Error {
         source: io::Error,
     },
     /// The server refused the account or ended the handshake.
-    #[error("{endpoint} refused user '{user}': {error}")]
+    #[error("{endpoint} refused user '{user}': {error}{}", advice(*.may_want_encryption))]
     Refused {
         /// Where.
         endpoint: Endpoint,
         /// Who.
         user: String,
         /// What it said.
-        error: ServerError,
+        error: Box<ServerError>,
+        /// Whether the server offers encryption, was spoken to in the clear, and may mean that.
+        may_want_encryption: bool,
     },
     /// The connection could not be encrypted as was asked.
     #[error("no encrypted connection to {endpoint}: {reason}")]
@@ -75,11 +77,20 @@ pub enum Error {
     Protocol(&'static str),
 }
 
+/// What may mend a refusal.
+fn advice(may_want_encryption: bool) -> &'static str {
+    match may_want_encryption {
+        true => ". The password may be wrong, or the account may want encryption: --ssl-mode required",
+        false => "",
+    }
+}
+
 impl Error {
     /// The server's error number, where it was the server that complained.
     pub fn number(&self) -> Option<u16> {
         match self {
-            Error::Server(e) | Error::Refused { error: e, .. } => Some(e.number),
+            Error::Server(e) => Some(e.number),
+            Error::Refused { error, .. } => Some(error.number),
             _ => None,
         }
     }

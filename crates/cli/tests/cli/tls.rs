@@ -105,6 +105,7 @@ fn an_account_that_requires_tls_is_served_by_default_and_refused_in_the_clear() 
         1,
     );
     assert!(error.contains("1045") && !error.contains(PASSWORD), "{error}");
+    assert!(error.contains("--ssl-mode required"), "{error}");
 
     // The certificates that MySQL made for itself.
     let ca = data_folder(&server).join("ca.pem");

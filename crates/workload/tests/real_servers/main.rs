@@ -6,6 +6,7 @@
 #[path = "../../../server/tests/servers/mod.rs"]
 mod servers;
 
+mod encrypted;
 mod errors;
 mod general_log;
 mod histograms;
