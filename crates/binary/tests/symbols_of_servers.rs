@@ -412,3 +412,34 @@ fn an_index_may_be_used_by_many_threads() {
     fn shared<T: Send + Sync>() {}
     shared::<SymbolFile>();
 }
+
+/// Names come from files that anyone may have written.
+#[test]
+fn a_library_with_broken_bytes_is_read_without_harm() {
+    let Some(libm) =
+        std::fs::read(binary("libc").map_or_else(PathBuf::new, |libc| libc.path.with_file_name("libm.so.6"))).ok()
+    else {
+        return;
+    };
+    let mut runner = proptest::test_runner::TestRunner::new(proptest::test_runner::Config::with_cases(60));
+    let near_the_start = 0..4096_usize;
+    let near_the_end = libm.len() - 4096..libm.len();
+    let anywhere = 0..libm.len();
+    let place = proptest::prop_oneof![near_the_start, near_the_end, anywhere];
+    let breaks = proptest::collection::vec((place, proptest::num::u8::ANY), 1..400);
+    let outcome = runner.run(&breaks, |breaks| {
+        let mut bytes = libm.clone();
+        for (place, value) in breaks {
+            bytes[place] = value;
+        }
+        if let Ok(file) = SymbolFile::from_bytes("libm.so.6", &bytes) {
+            for svma in (0..bytes.len() as u64).step_by(4093) {
+                let _ = (file.function(svma), file.variable(svma), file.frames(svma));
+            }
+            let _ = file.coverage();
+        }
+        let _ = scaleprof_binary::unwind::UnwindTable::from_elf(&bytes);
+        Ok(())
+    });
+    outcome.expect("no panic");
+}
