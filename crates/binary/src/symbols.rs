@@ -15,13 +15,15 @@ mod source_frames;
 mod symbol_list;
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use thiserror::Error;
 
 use code_regions::CodeRegions;
-use demangle::demangle;
+use demangle::{Demangled, demangle};
 use gather::Gathering;
 use jump_table::Stub;
 use name_table::NameTable;
@@ -129,6 +131,7 @@ pub struct SymbolFile {
     data: Vec<Range<u64>>,
     stubs: Vec<Stub>,
     dwarf: Dwarf,
+    demangled: DemangledNames,
     notes: Vec<String>,
 }
 
@@ -175,56 +178,59 @@ impl SymbolFile {
     /// The function that holds an address. For a return address ask for the byte before it.
     #[must_use]
     pub fn function(&self, svma: u64) -> Option<Function<'_>> {
-        let (found, _) = self.named(svma)?;
+        let mut found = self.placed(svma)?;
         if found.source == NameSource::FunctionBounds
             && let Some(linkage_name) = self.dwarf.frames(svma).pop().and_then(|frame| frame.linkage_name)
         {
-            let names = demangle(&linkage_name);
-            return Some(Function {
-                name: names.name,
-                full_name: names.full_name,
-                linkage_name: Cow::Owned(linkage_name),
-                source: NameSource::Dwarf,
-                ..found
-            });
+            found.linkage_name = Cow::Owned(linkage_name);
+            found.source = NameSource::Dwarf;
         }
-        Some(found)
+        let names = self.demangled.names(&found.linkage_name);
+        Some(Function {
+            name: names.name,
+            full_name: names.full_name,
+            linkage_name: found.linkage_name,
+            offset: svma - found.start,
+            start: found.start,
+            size: found.size,
+            source: found.source,
+        })
     }
 
-    /// What the indexes say, and up to which address they say the same.
-    fn named(&self, svma: u64) -> Option<(Function<'_>, u64)> {
+    /// What the indexes say.
+    fn placed(&self, svma: u64) -> Option<Placed<'_>> {
         let before = self.stubs.partition_point(|stub| stub.start <= svma).checked_sub(1);
         if let Some(stub) = before.and_then(|index| self.stubs.get(index))
             && svma < stub.start + stub.size
         {
-            let end = stub.start + stub.size;
-            return Some((
-                function(&stub.name, svma, stub.start, stub.size, NameSource::Dynsym),
-                end,
-            ));
+            return Some(Placed {
+                linkage_name: Cow::Borrowed(&stub.name),
+                start: stub.start,
+                size: stub.size,
+                source: NameSource::Dynsym,
+                holds_until: stub.start + stub.size,
+            });
         }
         let next_stub = before.map_or(0, |index| index + 1);
         let next_stub = self.stubs.get(next_stub).map_or(u64::MAX, |stub| stub.start);
         let region = self.code.region(svma)?;
         if let Some(named) = self.functions.find(svma, &region.range) {
-            let end = named.holds_until.min(region.range.end).min(next_stub);
-            return Some((function(named.name, svma, named.start, named.size, named.source), end));
-        }
-        if !region.is_function {
-            return None;
+            return Some(Placed {
+                linkage_name: Cow::Borrowed(named.name),
+                start: named.start,
+                size: named.size,
+                source: named.source,
+                holds_until: named.holds_until.min(region.range.end).min(next_stub),
+            });
         }
         let Range { start, end } = region.range;
-        let name = format!("{}!fun_{start:x}", self.name);
-        let bounds = Function {
-            full_name: name.clone(),
-            linkage_name: Cow::Owned(name.clone()),
-            name,
-            offset: svma - start,
+        region.is_function.then(|| Placed {
+            linkage_name: Cow::Owned(format!("{}!fun_{start:x}", self.name)),
             start,
             size: end - start,
             source: NameSource::FunctionBounds,
-        };
-        Some((bounds, end.min(self.functions.next_start(svma)).min(next_stub)))
+            holds_until: end.min(self.functions.next_start(svma)).min(next_stub),
+        })
     }
 
     /// The functions at an address as their programmer sees them, innermost first: those that the compiler put into
@@ -233,14 +239,13 @@ impl SymbolFile {
     /// For a return address ask for the byte before it.
     #[must_use]
     pub fn frames(&self, svma: u64) -> Vec<SourceFrame> {
-        let named = self.named(svma).map(|(function, _)| function);
-        let has_name = |function: &&Function<'_>| function.source != NameSource::FunctionBounds;
-        let outer = named
+        let placed = self.placed(svma);
+        let outer = placed
             .as_ref()
-            .filter(has_name)
-            .map(|function| function.linkage_name.clone());
-        let placeholder = || match &named {
-            Some(function) => function.linkage_name.clone().into_owned(),
+            .filter(|placed| placed.source != NameSource::FunctionBounds)
+            .map(|placed| &placed.linkage_name);
+        let placeholder = || match &placed {
+            Some(placed) => placed.linkage_name.clone().into_owned(),
             None => format!("{}+{svma:#x}", self.name),
         };
         let mut frames = self.dwarf.frames(svma);
@@ -252,17 +257,25 @@ impl SymbolFile {
             });
         }
         let last = frames.len() - 1;
-        let named = frames.into_iter().enumerate().map(|(index, frame)| {
+        let frames = frames.into_iter().enumerate().map(|(index, frame)| {
             let inlined = index < last;
-            let name = match frame.linkage_name {
+            let linkage_name = match (outer, frame.linkage_name) {
                 // The symbol says more than DWARF does: `.cold`, and names of assembler.
-                _ if !inlined && outer.is_some() => outer.clone().unwrap_or_default().into_owned(),
-                Some(name) => name,
-                None => placeholder(),
+                (Some(outer), _) if !inlined => outer.clone().into_owned(),
+                (_, Some(name)) => name,
+                _ => placeholder(),
             };
-            SourceFrame::new(&name, frame.file, frame.line, inlined)
+            let names = self.demangled.names(&linkage_name);
+            SourceFrame {
+                name: names.name,
+                full_name: names.full_name,
+                linkage_name,
+                file: frame.file,
+                line: frame.line,
+                inlined,
+            }
         });
-        named.collect()
+        frames.collect()
     }
 
     /// The variable that holds an address.
@@ -270,7 +283,7 @@ impl SymbolFile {
     pub fn variable(&self, svma: u64) -> Option<Variable<'_>> {
         let section = self.data.iter().find(|section| section.contains(&svma))?;
         let found = self.variables.find(svma, section)?;
-        let names = demangle(found.name);
+        let names = self.demangled.names(found.name);
         Some(Variable {
             name: names.name,
             full_name: names.full_name,
@@ -291,9 +304,9 @@ impl SymbolFile {
             bytes += range.end - range.start;
             let mut svma = range.start;
             while svma < range.end {
-                let Some((function, end)) = self.named(svma) else { break };
-                let end = end.clamp(svma + 1, range.end);
-                if let Some(count) = by_source.get_mut(function.source as usize) {
+                let Some(placed) = self.placed(svma) else { break };
+                let end = placed.holds_until.clamp(svma + 1, range.end);
+                if let Some(count) = by_source.get_mut(placed.source as usize) {
                     *count += end - svma;
                 }
                 svma = end;
@@ -313,15 +326,29 @@ impl SymbolFile {
     }
 }
 
-fn function(linkage_name: &str, svma: u64, start: u64, size: u64, source: NameSource) -> Function<'_> {
-    let names = demangle(linkage_name);
-    Function {
-        name: names.name,
-        full_name: names.full_name,
-        linkage_name: Cow::Borrowed(linkage_name),
-        offset: svma - start,
-        start,
-        size,
-        source,
+/// What the indexes say of an address.
+struct Placed<'file> {
+    linkage_name: Cow<'file, str>,
+    start: u64,
+    size: u64,
+    source: NameSource,
+    /// Up to here the answer is the same.
+    holds_until: u64,
+}
+
+/// Demangled names: a profile asks for the same functions again and again, and long C++ names take 0.1 ms.
+#[derive(Default)]
+struct DemangledNames(Mutex<HashMap<String, Demangled>>);
+
+impl DemangledNames {
+    fn names(&self, linkage_name: &str) -> Demangled {
+        // A thread that panicked meanwhile has left nothing half done: every entry is whole.
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(names) = known.get(linkage_name) {
+            return names.clone();
+        }
+        let names = demangle(linkage_name);
+        known.insert(linkage_name.to_owned(), names.clone());
+        names
     }
 }

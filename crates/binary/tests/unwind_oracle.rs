@@ -271,3 +271,15 @@ fn threads_end_where_libc_starts_them() {
     assert!(table.rules.iter().any(|rule| rule.cfa_kind() == CfaKind::SignalFrame));
     assert!(table.rules.iter().any(|rule| rule.cfa_kind() == CfaKind::Plt));
 }
+
+/// Programs may be stripped of their section headers (`sstrip`); the C++ runtime needs none either.
+#[test]
+fn a_file_without_section_headers_has_the_same_table() {
+    for name in ["libc", "mysql-9.7"] {
+        let Some(mut binary) = binary(name) else { continue };
+        let whole = table(&binary);
+        binary.bytes[40..48].fill(0); // e_shoff
+        binary.bytes[58..64].fill(0); // e_shentsize, e_shnum, e_shstrndx
+        assert_eq!(table(&binary), whole, "{name}");
+    }
+}

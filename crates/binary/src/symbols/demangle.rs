@@ -18,29 +18,105 @@ pub(crate) struct Demangled {
 ///
 /// Compilers add what they made of a function behind a dot (`.cold`, `.part.0`), and linkers `@plt`; both are kept.
 pub(crate) fn demangle(linkage_name: &str) -> Demangled {
-    demangled(linkage_name).unwrap_or_else(|| Demangled {
-        name: linkage_name.to_owned(),
-        full_name: linkage_name.to_owned(),
+    let (mangled, stub) = match linkage_name.find('@') {
+        Some(at) => linkage_name.split_at(at),
+        None => (linkage_name, ""),
+    };
+    let mut names = demangled(mangled).unwrap_or_else(|| Demangled {
+        name: leading_names(mangled).unwrap_or_else(|| mangled.to_owned()),
+        full_name: mangled.to_owned(),
+    });
+    names.name.push_str(stub);
+    names.full_name.push_str(stub);
+    names
+}
+
+fn demangled(mangled: &str) -> Option<Demangled> {
+    if !mangled.starts_with("_Z") {
+        return None;
+    }
+    let symbol = Symbol::new(mangled).ok()?;
+    let options = DemangleOptions::new().no_params().no_return_type();
+    let name = symbol.demangle_with_options(&options).ok()?;
+    let full_name = symbol.demangle().ok()?;
+    Some(Demangled {
+        name: compact(&name, &full_name),
+        full_name: as_binutils_say(&full_name),
     })
 }
 
-fn demangled(linkage_name: &str) -> Option<Demangled> {
-    if !linkage_name.starts_with("_Z") {
-        return None;
+/// A short name from one without parameters (which lacks what the compiler added) and one with all.
+fn compact(name: &str, full_name: &str) -> String {
+    let clones = full_name.find(CLONE).and_then(|start| full_name.get(start..));
+    let plain = as_binutils_say(name);
+    // What a method may be called on.
+    let plain = plain.trim_end_matches('&').trim_end();
+    let plain = plain.strip_suffix(" volatile").unwrap_or(plain);
+    let mut short = shortened(plain.strip_suffix(" const").unwrap_or(plain));
+    for clone in clones.unwrap_or_default().split(CLONE) {
+        short.push_str(clone.trim_start().trim_end_matches(']'));
     }
-    let end = linkage_name.find(['.', '@']).unwrap_or(linkage_name.len());
-    let (mangled, suffix) = linkage_name.split_at(end);
-    let symbol = Symbol::new(mangled).ok()?;
-    let options = DemangleOptions::new().no_params().no_return_type();
-    let mut name = shortened(&symbol.demangle_with_options(&options).ok()?);
-    let mut full_name = symbol.demangle().ok()?;
-    if suffix.starts_with('.') {
-        full_name.push_str(&format!(" [clone {suffix}]"));
-    } else {
-        full_name.push_str(suffix);
+    short
+}
+
+/// What cpp_demangle puts before each part that the compiler added.
+const CLONE: &str = " [clone";
+
+/// The forms of cpp_demangle for what is neither function nor variable, and those that gdb, perf and c++filt show.
+const SPECIAL: [(&str, &str); 3] = [
+    ("{vtable(", "vtable for "),
+    ("{vtt(", "VTT for "),
+    ("{virtual override thunk({", "virtual thunk to "),
+];
+
+fn as_binutils_say(name: &str) -> String {
+    for (theirs, usual) in SPECIAL {
+        if let Some(inside) = name.strip_prefix(theirs)
+            && let Some(inside) = inside.strip_suffix(")}")
+        {
+            // Thunks: by how much they move the object.
+            let inside = match theirs.ends_with('{') {
+                true => inside.split_once("}, ").map_or(inside, |(_, inside)| inside),
+                false => inside,
+            };
+            return format!("{usual}{inside}");
+        }
     }
-    name.push_str(suffix);
-    Some(Demangled { name, full_name })
+    name.to_owned()
+}
+
+/// The names that a mangled name starts with, for those that cannot be read whole (C++20's constraints):
+/// `_ZN2dd5cache3getI...` is `dd::cache::get`.
+fn leading_names(mangled: &str) -> Option<String> {
+    let mut rest = mangled.strip_prefix("_Z")?;
+    let nested = rest.strip_prefix('N');
+    rest = nested.unwrap_or(rest).trim_start_matches(['r', 'V', 'K', 'L']);
+    let mut names = Vec::new();
+    if let Some(std) = rest.strip_prefix("St") {
+        names.push("std");
+        rest = std;
+    }
+    loop {
+        rest = rest.trim_start_matches('L');
+        let digits = rest.len() - rest.trim_start_matches(|digit: char| digit.is_ascii_digit()).len();
+        let Some(length) = rest.get(..digits).and_then(|digits| digits.parse::<usize>().ok()) else {
+            break;
+        };
+        let Some(name) = rest.get(digits..digits.saturating_add(length)) else {
+            break;
+        };
+        names.push(if name.starts_with("_GLOBAL__N") {
+            "(anonymous namespace)"
+        } else {
+            name
+        });
+        rest = rest.get(digits + length..)?;
+        if nested.is_none() {
+            break;
+        }
+    }
+    let known = names.last().is_some_and(|name| *name != "std" && !name.is_empty());
+    known.then(|| names.join("::"))
 }
 
 /// Replaces long template arguments.
@@ -144,8 +220,37 @@ mod tests {
     }
 
     #[test]
+    fn names_with_dots_in_them_are_read() {
+        assert_eq!(names("_ZN10._anon_223D1Ev").0, "._anon_223::~._anon_223");
+        let compiled_twice = "_Z3fooi.constprop.0.isra.0.cold";
+        assert_eq!(names(compiled_twice).0, "foo.constprop.0.isra.0.cold");
+    }
+
+    #[test]
+    fn tables_and_thunks_are_called_as_elsewhere() {
+        assert_eq!(names("_ZTV3THD").0, "vtable for THD");
+        assert_eq!(names("_ZTI3THD").0, "typeinfo for THD");
+        assert_eq!(names("_ZThn8_N3Foo3barEv").0, "virtual thunk to Foo::bar");
+        assert_eq!(names("_ZNKRSs3strEv").0, "std::string::str");
+    }
+
+    #[test]
+    fn what_cannot_be_read_whole_keeps_its_leading_names() {
+        let constrained = "_ZN2dd12ForEachChildIP10AccessPathQaaaa16is_convertible_vIT_PKS0_EEvSE_";
+        assert_eq!(names(constrained), pair("dd::ForEachChild", constrained));
+        assert_eq!(names("_ZSt14__copy_move_a1IXsrEX").0, "std::__copy_move_a1");
+    }
+
+    #[test]
     fn what_is_not_mangled_stays_as_it_is() {
-        for name in ["pthread_mutex_lock", "_ZThis is not a name", "", "_Z", "ut_delay"] {
+        for name in [
+            "pthread_mutex_lock",
+            "_GLOBAL__I_x",
+            "_ZThis is not a name",
+            "",
+            "_Z",
+            "ut_delay",
+        ] {
             assert_eq!(names(name), pair(name, name));
         }
     }

@@ -14,7 +14,7 @@ use super::name_table::{Binding, NameTable, Symbol};
 use super::separate_files::SymbolSearch;
 use super::source_frames::Dwarf;
 use super::symbol_list;
-use super::{NameSource, SymbolError, SymbolFile};
+use super::{DemangledNames, NameSource, SymbolError, SymbolFile};
 
 /// Maps a file into memory.
 pub(super) fn mapped(path: &Path) -> std::io::Result<Mmap> {
@@ -54,6 +54,7 @@ impl<'bytes> Gathering<'bytes> {
             data: places.data.clone(),
             stubs: Vec::new(),
             dwarf: Dwarf::default(),
+            demangled: DemangledNames::default(),
             notes: Vec::new(),
         };
         add_symbols(&mut file, &places, elf.symbols(), NameSource::Symtab);

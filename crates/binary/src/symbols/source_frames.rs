@@ -5,8 +5,6 @@ use std::sync::{Mutex, OnceLock};
 
 use addr2line::Loader;
 
-use super::demangle::demangle;
-
 /// A function at an address, as its programmer sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SourceFrame {
@@ -75,19 +73,5 @@ impl Dwarf {
             });
         }
         frames
-    }
-}
-
-impl SourceFrame {
-    pub(super) fn new(linkage_name: &str, file: Option<String>, line: Option<u32>, inlined: bool) -> Self {
-        let names = demangle(linkage_name);
-        SourceFrame {
-            name: names.name,
-            full_name: names.full_name,
-            linkage_name: linkage_name.to_owned(),
-            file,
-            line,
-            inlined,
-        }
     }
 }
