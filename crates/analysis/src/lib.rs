@@ -2,6 +2,8 @@
 //!
 //! [`summarise`] does it all; the modules hold one idea each and can be used alone.
 
+mod block_ratio;
+pub mod call_paths;
 pub mod changepoints;
 pub mod decomposition;
 pub mod guards;
@@ -10,6 +12,7 @@ pub mod iron_law;
 pub mod latency;
 pub mod ledger;
 pub mod numbers;
+mod paths;
 pub mod peak;
 pub mod refine;
 mod rung;

@@ -35,18 +35,7 @@ pub const fn truth(connections: i32, throughput: f64, cpus_used: f64, instructio
 }
 
 pub fn manifest() -> Manifest {
-    let text = r#"{"schema": 1, "scaleprof": "0.1.0", "started_at": "2026-11-21T03:00:00Z", "ended_at": null,
-        "state": "complete", "problem": null, "command": [], "missing": [], "warnings": [],
-        "server": {"product": "MySQL", "version": "5.6.14", "build_id": null, "binary": "mysqld", "cpus": null,
-                   "cpu_count": 2, "shares_cpus_with_client": true},
-        "workload": {"name": "oltp_update_index", "tables": 4, "rows": 50000, "distribution": "uniform",
-                     "protocol": "binary", "isolation": null, "seed": 1, "loop_kind": "closed", "options": []},
-        "machine": {"cpu_model": "a CPU", "cpus": 2, "numa_nodes": 1, "memory_bytes": 1, "kernel": "6.1",
-                    "architecture": "x86_64", "distribution": null, "hypervisor": null, "governor": null,
-                    "clock_source": null, "transparent_huge_pages": null},
-        "ladder": {"connections": [1], "refined": [], "seconds": 30, "repeats": 3, "idle_connections": 0,
-                   "rate": null}}"#;
-    serde_json::from_str(text).unwrap()
+    serde_json::from_str(include_str!("manifest.json")).unwrap()
 }
 
 pub fn empty() -> Bundle {
