@@ -2,24 +2,27 @@
 
 use scaleprof_bundle::CallPath;
 
-/// The `most` innermost functions that say something, innermost first. A blocked thread is always in the kernel's scheduler
-/// and in the C library's waiting: these say no more than its state does.
+/// The `most` innermost functions that say something, innermost first.
 pub(super) fn innermost(path: &CallPath, most: usize) -> Vec<String> {
-    let blocked = !matches!(path.state.as_str(), "cpu" | "spin");
-    let says_something = |name: &&String| !(blocked && (name.ends_with(" [k]") || waits_in_library(name)));
-    let found: Vec<String> = path
-        .path
-        .iter()
-        .rev()
-        .skip_while(|name| !says_something(name))
-        .take(most)
-        .cloned()
-        .collect();
-    let found = match found.is_empty() {
-        true => path.path.iter().rev().take(most).cloned().collect(),
+    match path.state.as_str() {
+        "cpu" | "spin" => shortened(path.path.iter().rev().take(most)),
+        _ => innermost_waiting(&path.path, most),
+    }
+}
+
+/// The same of a thread that is off its CPU: it is always in the kernel's scheduler and in the C library's waiting, which say
+/// no more than its state does.
+pub(super) fn innermost_waiting(path: &[String], most: usize) -> Vec<String> {
+    let says_nothing = |name: &&String| name.ends_with(" [k]") || waits_in_library(name);
+    let found = shortened(path.iter().rev().skip_while(says_nothing).take(most));
+    match found.is_empty() {
+        true => shortened(path.iter().rev().take(most)),
         false => found,
-    };
-    found.iter().map(|name| without_parameters(name).to_owned()).collect()
+    }
+}
+
+fn shortened<'a>(names: impl Iterator<Item = &'a String>) -> Vec<String> {
+    names.map(|name| without_parameters(name).to_owned()).collect()
 }
 
 /// Functions of the C library in which a thread waits.

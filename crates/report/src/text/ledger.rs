@@ -2,13 +2,15 @@
 
 use super::Style;
 use super::columns::Column;
-use super::functions::innermost;
+use super::functions::{innermost, innermost_waiting};
 use super::layout::{self, Ink, RowInk};
 use crate::figures::{number, percent};
 use scaleprof_bundle::{CallPath, RungSummary, Summary};
 
 /// Call paths that are shown of the last rung.
 const MOST_PATHS: usize = 5;
+/// Locks that are named.
+const MOST_LOCKS: usize = 3;
 
 /// Time per transaction by state at every rung, and the heaviest call paths of the last one, so far as they were measured.
 pub(super) fn table(summary: &Summary, ink: &Ink, style: Style, wrap_at: usize) -> Option<String> {
@@ -32,6 +34,10 @@ pub(super) fn table(summary: &Summary, ink: &Ink, style: Style, wrap_at: usize) 
     {
         out.push('\n');
         out.push_str(&paths);
+    }
+    if let Some(locks) = summary.rungs.last().and_then(locks) {
+        out.push_str(&layout::wrap(&locks, wrap_at, "  "));
+        out.push('\n');
     }
     Some(out)
 }
@@ -101,6 +107,24 @@ fn columns(summary: &Summary) -> Vec<Column> {
         cells(&|rung| rung.ledger.as_ref()?.residue.map(percent)),
     ));
     found
+}
+
+/// The locks with a name that were waited for longest.
+fn locks(rung: &RungSummary) -> Option<String> {
+    let named: Vec<String> = rung
+        .locks
+        .iter()
+        .filter_map(|lock| {
+            let name = lock.name.as_ref()?;
+            let holder = innermost_waiting(&lock.holder, 1);
+            let held = holder
+                .first()
+                .map_or_else(String::new, |holder| format!(", held in {holder}"));
+            Some(format!("{name} ({}{held})", number(lock.seconds_per_txn.value * 1e6)))
+        })
+        .take(MOST_LOCKS)
+        .collect();
+    (!named.is_empty()).then(|| format!("Locks waited for longest: {}.", named.join(", ")))
 }
 
 /// The heaviest call paths of a rung. Waiting for the client is no work of the server's and is left out.
