@@ -18,6 +18,38 @@ export interface IronLaw {
   residue_of: string | null;
 }
 
+/** Seconds in each state of a thread; null where it could not be told from another. */
+export interface StateSeconds {
+  cpu: number | null; spin: number | null; runq: number | null; lock: number | null;
+  io: number | null; net: number | null; sleep: number | null; other: number | null;
+}
+
+export interface Background { name: string; threads: number | null; seconds_per_second: StateSeconds }
+
+export interface Ledger {
+  seconds_per_txn: StateSeconds;
+  connections_over_throughput: number | null;
+  residue: number | null;
+  states_residue: number | null;
+  cpu_residue: number | null;
+  background: Background[];
+  complete_stacks_share: number | null;
+  samples: number | null;
+  samples_lost: number | null;
+}
+
+export interface CallPath { state: string; path: string[]; seconds_per_txn: Estimate; samples: number }
+
+export interface Lock {
+  name: string | null;
+  module: string | null;
+  seconds_per_txn: Estimate;
+  samples: number;
+  waiting: string[];
+  holder: string[];
+  holder_samples: number;
+}
+
 export interface Rung {
   connections: number;
   repeat_count: number;
@@ -38,6 +70,9 @@ export interface Rung {
   iron_law: IronLaw | null;
   context_switches_per_txn: number | null;
   per_txn: Record<string, number>;
+  ledger: Ledger | null;
+  paths: CallPath[];
+  locks: Lock[];
 }
 
 export interface Decomposition {

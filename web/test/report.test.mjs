@@ -82,6 +82,56 @@ describe("report", () => {
     assert.equal(await page.locator("#decomposition").count(), data.summary.verdict?.decomposition ? 1 : 0);
   });
 
+  test("stacks the connections' time by state, and says why where it was not measured", async (t) => {
+    if (!rungs.length) return t.skip("no rung");
+    const measured = rungs.filter((rung) => rung.ledger);
+    if (!measured.length) {
+      const said = plain(await page.textContent("#ledger"));
+      const { reason } = data.summary.missing.find(({ figure }) => figure === "ledger") ?? { reason: "not watched" };
+      return assert.ok(said.includes(plain(reason)), said);
+    }
+    const drawn = await page.$$eval("#ledger .bar.stack", (bars) => bars.map((bar) => ({
+      whole: Number(bar.querySelector(".whole").getAttribute("x1")),
+      parts: [...bar.querySelectorAll("rect")].map((part) => [part.dataset.state, Number(part.getAttribute("x")), Number(part.getAttribute("width"))]),
+    })));
+    assert.equal(drawn.length, measured.length);
+    for (const [at, { whole, parts }] of drawn.entries()) {
+      const { seconds_per_txn: times, connections_over_throughput: all, residue } = measured[at].ledger;
+      let end = 0;
+      for (const [state, x, width] of parts) {
+        assert.ok(Math.abs(x - end) < 1e-6, `${state} begins where the one before it ends`);
+        assert.ok(Math.abs(width / whole - (times[state] ?? 0) / all) < 1e-9, state);
+        end = x + width;
+      }
+      assert.ok(Math.abs(end / whole - 1 - residue) < 1e-6, `the bar of ${measured[at].connections} ends at its residue`);
+    }
+    const fold = page.locator("#ledger > details.folded");
+    await fold.locator("summary").press("Enter");
+    assert.equal(await fold.locator("tbody tr").count(), measured.length);
+    await fold.locator("summary").press("Enter");
+    assert.equal(await page.locator("#background tbody tr").count(), measured.at(-1).ledger.background.length);
+  });
+
+  test("shows the heaviest call paths and locks of a chosen rung", async (t) => {
+    const sampled = rungs.filter((rung) => rung.paths.length);
+    if (!sampled.length) {
+      assert.equal(await page.locator("#paths").count(), 0);
+      return t.skip("no stack was sampled");
+    }
+    for (const rung of [sampled[0], sampled.at(-1)]) {
+      await page.selectOption("#paths-rung", String(rung.connections));
+      const tables = page.locator("#paths table");
+      assert.equal(await tables.first().locator("tbody tr").count(), rung.paths.length);
+      assert.equal(await tables.count(), rung.locks.length ? 2 : 1);
+      const path = tables.first().locator("details").first();
+      assert.equal(await path.locator("ol").isVisible(), false);
+      await path.locator("summary").press("Enter");
+      assert.deepEqual(await path.locator("li").allTextContents(), rung.paths[0].path);
+      await path.locator("summary").press("Enter");
+      if (rung.locks[0]?.name) assert.ok(plain(await tables.last().textContent()).includes(rung.locks[0].name));
+    }
+  });
+
   test("draws the percentiles of latency", async (t) => {
     const measured = ["p50", "p95", "p99", "p999", "max"].filter((key) => rungs.some((rung) => rung.latency_ms[key] > 0));
     if (!measured.length) return t.skip("no latency");
@@ -160,7 +210,7 @@ describe("report", () => {
     await page.keyboard.press("Tab");
     assert.equal(await page.evaluate(() => document.activeElement.className), "skip");
     const seen = new Set();
-    for (let step = 0; step < 80; step++) {
+    for (let step = 0; step < 240; step++) {
       await page.keyboard.press("Tab");
       const at = await page.evaluate(() => {
         const one = document.activeElement;

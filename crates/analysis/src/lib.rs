@@ -3,6 +3,8 @@
 //! [`summarise`] does it all; the modules hold one idea each and can be used alone.
 
 mod backlog;
+mod block_ratio;
+pub mod call_paths;
 pub mod changepoints;
 pub mod decomposition;
 pub mod guards;
@@ -11,6 +13,7 @@ pub mod iron_law;
 pub mod latency;
 pub mod ledger;
 pub mod numbers;
+mod paths;
 pub mod peak;
 pub mod refine;
 mod rung;

@@ -1,10 +1,12 @@
 //! All visits of one rung together.
 
+use crate::call_paths::CallPaths;
 use crate::guards::{Client, client_limit, little};
 use crate::intervals::{Measured, throughput};
 use crate::iron_law::iron_law;
 use crate::latency::Histogram;
 use crate::ledger::{Watched, ledger};
+use crate::paths::Sampled;
 use crate::steadiness::{Steadiness, judge};
 use crate::totals::{Amount, Total, Window, totals};
 use crate::usl;
@@ -68,7 +70,13 @@ struct Measurement<'a> {
 }
 
 /// Sums up the complete visits of the rung with `connections`; none where no second was measured.
-pub(crate) fn rung(connections: u32, cpus: u32, pacing: Pacing, visits: &[&VisitRows<'_>]) -> Option<RungResult> {
+pub(crate) fn rung(
+    connections: u32,
+    cpus: u32,
+    pacing: Pacing,
+    visits: &[&VisitRows<'_>],
+    call_paths: &mut CallPaths<'_>,
+) -> Option<RungResult> {
     let measured: Vec<Measurement> = visits.iter().filter_map(|rows| measure(rows, pacing)).collect();
     let throughput = throughput(&measured.iter().map(|m| m.rates.clone()).collect::<Vec<_>>())?;
     let windows: Vec<Window> = measured.iter().map(|m| m.window.clone()).collect();
@@ -139,6 +147,17 @@ pub(crate) fn rung(connections: u32, cpus: u32, pacing: Pacing, visits: &[&Visit
     };
     let threads = ledger(connections, &windows, &sums, &watched);
     warnings.extend(threads.warnings);
+    let sampled = Sampled::of(&windows, &watched, threads.ledger.as_ref());
+    let paths = sampled.paths(call_paths);
+    let lock_rows: Vec<&LockRow> = rows().flat_map(|rows| rows.locks.iter().copied()).collect();
+    let locks = sampled.locks(&lock_rows, call_paths);
+    let mut missing = [found.missing, threads.missing].concat();
+    if paths.is_empty() && threads.ledger.is_some() {
+        missing.push(Missing {
+            figure: "paths".into(),
+            reason: "no stack of the threads that serve the load was sampled".into(),
+        });
+    }
     let summary = RungSummary {
         connections,
         repeat_count: u32::try_from(measured.len()).unwrap_or(u32::MAX),
@@ -163,8 +182,8 @@ pub(crate) fn rung(connections: u32, cpus: u32, pacing: Pacing, visits: &[&Visit
         per_txn,
         statements: statements(&measured),
         ledger: threads.ledger,
-        paths: Vec::new(),
-        locks: Vec::new(),
+        paths,
+        locks,
     };
     let visit = |m: &Measurement| usl::Visit {
         connections,
@@ -175,7 +194,7 @@ pub(crate) fn rung(connections: u32, cpus: u32, pacing: Pacing, visits: &[&Visit
         summary,
         throughput,
         visits,
-        missing: [found.missing, threads.missing].concat(),
+        missing,
         warnings,
     })
 }

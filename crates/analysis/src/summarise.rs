@@ -1,6 +1,7 @@
 //! From a bundle to its summary.
 
 use crate::backlog;
+use crate::call_paths::CallPaths;
 use crate::numbers::{grouped, percent};
 use crate::rung::{Pacing, RungResult, VisitRows, rung};
 use crate::usl;
@@ -21,8 +22,10 @@ pub fn summarise(bundle: &Bundle) -> Summary {
     let rungs = by_connections(bundle, &visits, &mut warnings);
     warnings.extend(of_the_run(bundle));
     let mut results = Vec::new();
+    let mut call_paths = CallPaths::of(bundle);
+    let cpus = manifest.server.cpu_count.unwrap_or(0);
     for (connections, visits) in &rungs {
-        match rung(*connections, manifest.server.cpu_count.unwrap_or(0), pacing, visits) {
+        match rung(*connections, cpus, pacing, visits, &mut call_paths) {
             Some(result) => results.push(result),
             None => warnings.push(format!(
                 "the rung of {connections} connections has no complete visit and is left out"

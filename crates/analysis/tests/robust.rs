@@ -122,16 +122,117 @@ fn counters() -> impl Strategy<Value = Vec<CounterRow>> {
     })
 }
 
+const ROLES: [&str; 4] = ["connection", "control", "background", "what"];
+const STATES: [&str; 5] = ["cpu", "spin", "lock", "lifetime", "what"];
+
+fn states() -> impl Strategy<Value = Vec<StateRow>> {
+    let row = (
+        0..9i32,
+        option::of(0..40i32),
+        (0..4usize, 0..5usize),
+        option::of(0..3i64),
+        any::<i64>(),
+    );
+    vec(row, 0..200).prop_map(|rows| {
+        rows.into_iter()
+            .map(|(visit, second, (role, state), thread, nanoseconds)| StateRow {
+                visit,
+                second,
+                role: ROLES[role].into(),
+                thread,
+                name: thread.filter(|n| *n > 0).map(|n| n.to_string()),
+                state: STATES[state].into(),
+                nanoseconds,
+            })
+            .collect()
+    })
+}
+
+fn samples() -> impl Strategy<Value = Vec<SampleRow>> {
+    let row = (
+        (0..9i32, -2..40i32),
+        (0..4usize, 0..5usize),
+        0..12i64,
+        any::<f64>(),
+        option::of(0..4i64),
+    );
+    vec(row, 0..200).prop_map(|rows| {
+        rows.into_iter()
+            .map(|((visit, second), (role, state), stack, weight_ns, lock)| SampleRow {
+                visit,
+                second,
+                time_us: UtcMicros(0),
+                thread: 1,
+                role: ROLES[role].into(),
+                cpu: 0,
+                state: STATES[state].into(),
+                stack,
+                ending: "complete".into(),
+                weight_ns,
+                lock,
+                waker_kind: None,
+                waker_stack: None,
+            })
+            .collect()
+    })
+}
+
+/// Stacks in which parents are missing or in a circle.
+fn dictionaries() -> impl Strategy<Value = (Vec<LockRow>, Vec<StackRow>, Vec<FrameRow>)> {
+    let locks = vec(
+        (0..9i32, 0..4i64, any::<f64>(), option::of(0..12i64), any::<i64>()),
+        0..20,
+    );
+    let stacks = vec((0..10i64, option::of(0..12i64), 0..6i64), 0..20);
+    let frames = vec((0..4i64, option::of("[a-c.0-9]{0,9}")), 0..8);
+    (locks, stacks, frames).prop_map(|(locks, stacks, frames)| {
+        let lock = |(visit, lock, wait_ns, owner_stack, owner_samples): (_, _, _, Option<i64>, _)| LockRow {
+            visit,
+            lock,
+            name: owner_stack.map(|_| "log_sys".to_owned()),
+            module: None,
+            operation: "wait".into(),
+            waits: owner_samples,
+            wait_ns,
+            owner_stack,
+            owner_samples,
+        };
+        let stack = |(stack, parent, frame)| StackRow {
+            stack,
+            parent,
+            frame,
+            depth: 0,
+        };
+        let frame = |(frame, function)| FrameRow {
+            frame,
+            module: "[kernel]".into(),
+            build_id: None,
+            address: 0,
+            function,
+            inlined: false,
+            file: None,
+            line: None,
+            name_source: "none".into(),
+        };
+        (
+            locks.into_iter().map(lock).collect(),
+            stacks.into_iter().map(stack).collect(),
+            frames.into_iter().map(frame).collect(),
+        )
+    })
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(150))]
 
     #[test]
     fn any_tables_give_a_summary_that_can_be_written(
         manifest in manifest(), rungs in rungs(), seconds in seconds(), counters in counters(),
+        states in states(), samples in samples(), (locks, stacks, frames) in dictionaries(),
     ) {
         let bundle = Bundle {
             path: "nowhere".into(), manifest, rungs, seconds, counters, latency: vec![], errors: vec![],
-            states: vec![], samples: vec![], locks: vec![], stacks: vec![], frames: vec![],
+            states, samples, locks, stacks, frames,
             settings: vec![], summary: None, unfinished_visits: vec![], unfinished_files: vec![],
         };
         let summary = summarise(&bundle);

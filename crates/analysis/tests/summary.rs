@@ -4,7 +4,7 @@ mod truths;
 
 use scaleprof_analysis::summarise;
 use scaleprof_bundle::*;
-use truths::{FALLS, Truth, bundle, empty, truth};
+use truths::{FALLS, Truth, bundle, empty, truth, watch};
 
 #[test]
 fn a_server_that_falls_over_is_found_with_its_reason() {
@@ -115,6 +115,40 @@ fn visits_that_did_not_complete_are_warned_about_and_left_out() {
 }
 
 #[test]
+fn a_watched_run_has_a_ledger_that_closes_at_every_rung() {
+    let mut bundle = bundle(&FALLS, true);
+    watch(&mut bundle);
+    let summary = summarise(&bundle);
+    assert!(summary.warnings.is_empty(), "{:?}", summary.warnings);
+    for (rung, truth) in summary.rungs.iter().zip(FALLS) {
+        let ledger = rung.ledger.as_ref().unwrap();
+        let round_trip = f64::from(truth.connections) / rung.throughput.value;
+        assert!((ledger.connections_over_throughput.unwrap() / round_trip - 1.0).abs() < 1e-3);
+        for residue in [ledger.residue, ledger.states_residue, ledger.cpu_residue] {
+            assert!(residue.unwrap().abs() < 1e-6, "{residue:?}");
+        }
+        assert_eq!(ledger.background[0].name, "purge");
+        assert_eq!(ledger.complete_stacks_share, Some(1.0));
+
+        let of = |state: &str, function: &str| {
+            let path = ["start_thread", function];
+            let found = rung.paths.iter().find(|p| p.state == state && p.path == path);
+            found.unwrap().seconds_per_txn.value
+        };
+        let cpu = ledger.seconds_per_txn.cpu.unwrap();
+        assert!(
+            (of("cpu", "work") / cpu - 2.0 / 3.0).abs() < 1e-9
+                && (of("cpu", "more_work") / cpu - 1.0 / 3.0).abs() < 1e-9
+        );
+        assert_eq!(rung.locks[0].name.as_deref(), Some("kernel_mutex"));
+        assert!((rung.locks[0].seconds_per_txn.value / ledger.seconds_per_txn.lock.unwrap() - 1.0).abs() < 1e-9);
+        assert_eq!(rung.locks[0].holder, ["start_thread", "more_work"]);
+    }
+    let missing: Vec<&str> = summary.missing.iter().map(|one| one.figure.as_str()).collect();
+    assert_eq!(missing, ["ledger.seconds_per_txn.spin"]);
+}
+
+#[test]
 fn a_run_that_measured_nothing_has_a_summary_without_a_verdict() {
     let mut bundle = empty();
     bundle.manifest.state = RunState::Running;
@@ -192,7 +226,8 @@ fn percentiles_that_leave_out_what_never_began_are_warned_of() {
 
 #[test]
 fn a_summary_survives_the_disk_and_is_the_same_when_made_again() {
-    let made = bundle(&FALLS, true);
+    let mut made = bundle(&FALLS, true);
+    watch(&mut made);
     let folder = tempfile::tempdir().unwrap();
     let writer = BundleWriter::create(folder.path()).unwrap();
     writer.write_manifest(&made.manifest).unwrap();

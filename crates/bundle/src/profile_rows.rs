@@ -1,7 +1,7 @@
 //! From a profile to the rows of one visit.
 
-use crate::{FrameRow, LockRow, SampleRow, StackRow, UtcMicros, VisitRows};
-use scaleprof_profile::{Frames, Profile, Role, StackTree};
+use crate::{FrameRow, LockRow, SampleRow, StackRow, StateRow, UtcMicros, VisitRows};
+use scaleprof_profile::{Frames, Profile, Role, StackTree, ThreadState, ThreadTimes};
 
 /// When a visit began, by the clock of the samples and by that of the bundle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,6 +32,30 @@ impl VisitClock {
 }
 
 impl VisitRows {
+    /// Adds the time in each state as rows of `visit`, of a second or of all of it: of one thread by its number and name, or of
+    /// all threads of the role together. A state without time has no row; the lifetime always has one.
+    pub fn add_times(
+        &mut self,
+        visit: i32,
+        second: Option<i32>,
+        role: Role,
+        thread: Option<(u32, &str)>,
+        times: &ThreadTimes,
+    ) {
+        let states = ThreadState::ALL.map(|state| (state.name(), times[state]));
+        let named = states.into_iter().filter(|(_, nanoseconds)| *nanoseconds > 0);
+        let rows = named.chain([("lifetime", times.lifetime)]);
+        self.states.extend(rows.map(|(state, nanoseconds)| StateRow {
+            visit,
+            second,
+            role: role.name().to_owned(),
+            thread: thread.map(|(number, _)| i64::from(number)),
+            name: thread.map(|(_, name)| name.to_owned()),
+            state: state.to_owned(),
+            nanoseconds: i64::try_from(nanoseconds).unwrap_or(i64::MAX),
+        }));
+    }
+
     /// Adds the samples, locks, stacks and frames of a profile as rows of `visit`. `role` tells whom a thread serves.
     pub fn add_profile(&mut self, visit: i32, profile: &Profile, clock: &VisitClock, role: impl Fn(u32) -> Role) {
         self.samples.extend(profile.samples.iter().map(|sample| SampleRow {
@@ -95,6 +119,29 @@ fn frame_rows(frames: &Frames) -> impl Iterator<Item = FrameRow> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn states_without_time_have_no_row() {
+        let mut times = ThreadTimes {
+            lifetime: 9,
+            ..ThreadTimes::default()
+        };
+        times[ThreadState::RunQueue] = 8;
+        let mut rows = VisitRows::default();
+        rows.add_times(3, None, Role::Background, Some((7, "purge")), &times);
+        rows.add_times(3, Some(1), Role::Connection, None, &ThreadTimes::default());
+        let found: Vec<_> = rows
+            .states
+            .iter()
+            .map(|row| (row.state.as_str(), row.nanoseconds))
+            .collect();
+        assert_eq!(found, [("runq", 8), ("lifetime", 9), ("lifetime", 0)]);
+        assert_eq!(
+            (rows.states[0].thread, rows.states[0].name.as_deref()),
+            (Some(7), Some("purge"))
+        );
+        assert_eq!((rows.states[2].thread, rows.states[2].second), (None, Some(1)));
+    }
 
     #[test]
     fn times_before_the_visit_are_in_negative_seconds() {

@@ -15,6 +15,7 @@ mod raw;
 mod role;
 mod stack_tree;
 mod state;
+mod thread_times;
 
 pub use content_hash::ContentHash;
 pub use convert::{Converter, Namer};
@@ -26,3 +27,4 @@ pub use raw::{Ending, LockWait, RawSample, RawStack, Waker, WakerKind};
 pub use role::Role;
 pub use stack_tree::{StackId, StackNode, StackTree};
 pub use state::ThreadState;
+pub use thread_times::ThreadTimes;

@@ -1,7 +1,9 @@
 //! The closing table of a run in a terminal.
 
 mod columns;
+mod functions;
 mod layout;
+mod ledger;
 mod statements;
 
 use columns::Column;
@@ -45,6 +47,7 @@ pub fn table(summary: &Summary, style: Style) -> String {
         }));
         out.push('\n');
         notes.extend(not_measured(&empty, summary));
+        notes.extend(ledger::reason(summary));
         if !hidden.is_empty() {
             let names: Vec<&str> = hidden.iter().map(|column| column.name).collect();
             notes.push(format!("Left out at this width: {}.", names.join(", ")));
@@ -53,6 +56,10 @@ pub fn table(summary: &Summary, style: Style) -> String {
     }
     if let Some(statements) = statements::table(summary) {
         out.push_str(&statements);
+        out.push('\n');
+    }
+    if let Some(ledger) = ledger::table(summary, &ink, style, wrap_at) {
+        out.push_str(&ledger);
         out.push('\n');
     }
     for note in &notes {

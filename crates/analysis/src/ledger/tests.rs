@@ -93,12 +93,11 @@ fn a_simulated_closed_loop_closes_exactly_at_every_rung() {
     let mut lock_waits = Vec::new();
     for connections in [1, 4, 8, 16, 32] {
         let run = closed_loop(connections, 2, 12);
-        let window = run.window(2);
         let watched = Watched {
             states: run.states.iter().collect(),
             ..Watched::default()
         };
-        let found = ledger(connections, &[window.clone()], &BTreeMap::new(), &watched);
+        let found = ledger(connections, &[run.window(2)], &BTreeMap::new(), &watched);
         let ledger = found.ledger.unwrap();
         assert!(
             ledger.residue.unwrap().abs() < 1e-9,

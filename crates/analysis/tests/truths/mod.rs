@@ -35,18 +35,7 @@ pub const fn truth(connections: i32, throughput: f64, cpus_used: f64, instructio
 }
 
 pub fn manifest() -> Manifest {
-    let text = r#"{"schema": 1, "scaleprof": "0.1.0", "started_at": "2026-11-21T03:00:00Z", "ended_at": null,
-        "state": "complete", "problem": null, "command": [], "missing": [], "warnings": [],
-        "server": {"product": "MySQL", "version": "5.6.14", "build_id": null, "binary": "mysqld", "cpus": null,
-                   "cpu_count": 2, "shares_cpus_with_client": true},
-        "workload": {"name": "oltp_update_index", "tables": 4, "rows": 50000, "distribution": "uniform",
-                     "protocol": "binary", "isolation": null, "seed": 1, "loop_kind": "closed", "options": []},
-        "machine": {"cpu_model": "a CPU", "cpus": 2, "numa_nodes": 1, "memory_bytes": 1, "kernel": "6.1",
-                    "architecture": "x86_64", "distribution": null, "hypervisor": null, "governor": null,
-                    "clock_source": null, "transparent_huge_pages": null},
-        "ladder": {"connections": [1], "refined": [], "seconds": 30, "repeats": 3, "idle_connections": 0,
-                   "rate": null}}"#;
-    serde_json::from_str(text).unwrap()
+    serde_json::from_str(include_str!("manifest.json")).unwrap()
 }
 
 pub fn empty() -> Bundle {
@@ -173,4 +162,92 @@ fn add_visit(bundle: &mut Bundle, visit: i32, repeat: i32, truth: &Truth, hardwa
         count: 2,
         retried: true,
     });
+}
+
+/// Adds to a bundle what the probe would have seen: on CPUs as long as the counters say, waiting for one lock the rest of the
+/// time, and a purge thread. The time on CPUs is two thirds of `work` and one third of `more_work`.
+pub fn watch(bundle: &mut Bundle) {
+    let functions = ["start_thread", "work", "more_work", "lock"];
+    bundle.frames = (0i64..)
+        .zip(functions)
+        .map(|(frame, function)| FrameRow {
+            frame,
+            module: "mysqld".into(),
+            build_id: None,
+            address: frame,
+            function: Some(function.into()),
+            inlined: false,
+            file: None,
+            line: None,
+            name_source: "symtab".into(),
+        })
+        .collect();
+    bundle.stacks = (0..4)
+        .map(|frame| StackRow {
+            stack: frame,
+            parent: (frame > 0).then_some(0),
+            frame,
+            depth: i32::from(frame > 0),
+        })
+        .collect();
+    let seconds: Vec<(i32, i32)> = bundle.seconds.iter().map(|row| (row.visit, row.second)).collect();
+    for (visit, second) in seconds {
+        let connections = f64::from(bundle.rungs[visit as usize].connections);
+        let of_counter = |row: &&CounterRow| {
+            row.visit == visit && row.second == Some(second) && row.counter == "server.cpu_seconds_by_scheduler"
+        };
+        let all_cpu = bundle.counters.iter().find(of_counter).unwrap().value;
+        let cpu = 0.9 * all_cpu.min(connections);
+        let mut state = |role: &str, thread: Option<i64>, of: &str, seconds: f64| {
+            bundle.states.push(StateRow {
+                visit,
+                second: Some(second),
+                role: role.into(),
+                thread,
+                name: thread.map(|_| "purge".into()),
+                state: of.into(),
+                nanoseconds: (seconds * 1e9).round() as i64,
+            });
+        };
+        state("connection", None, "cpu", cpu);
+        state("connection", None, "lock", connections - cpu);
+        state("connection", None, "lifetime", connections);
+        for thread in [None, Some(77)] {
+            state("background", thread, "cpu", all_cpu - cpu);
+        }
+        let mut sample = |of: &str, stack: i64, lock: Option<i64>| {
+            bundle.samples.push(SampleRow {
+                visit,
+                second,
+                time_us: UtcMicros(0),
+                thread: 1,
+                role: "connection".into(),
+                cpu: 0,
+                state: of.into(),
+                stack,
+                ending: "complete".into(),
+                weight_ns: 1e7,
+                lock,
+                waker_kind: None,
+                waker_stack: None,
+            });
+        };
+        sample("cpu", 1, None);
+        sample("cpu", 1, None);
+        sample("cpu", 2, None);
+        sample("lock", 3, Some(5));
+    }
+    for rung in &bundle.rungs {
+        bundle.locks.push(LockRow {
+            visit: rung.visit,
+            lock: 5,
+            name: Some("kernel_mutex".into()),
+            module: Some("mysqld".into()),
+            operation: "wait".into(),
+            waits: 30,
+            wait_ns: 3e8,
+            owner_stack: Some(2),
+            owner_samples: 3,
+        });
+    }
 }

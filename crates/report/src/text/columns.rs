@@ -14,7 +14,7 @@ pub(super) struct Column {
     /// Whether figures end at the same place.
     pub(super) right: bool,
     /// Where the summary gives its reason when it is missing.
-    figure: &'static str,
+    pub(super) figure: &'static str,
     /// The lowest goes first where the terminal is narrow; none never goes.
     pub(super) worth: Option<u8>,
 }

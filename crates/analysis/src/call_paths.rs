@@ -1,0 +1,228 @@
+//! Call paths by function: what remains of stacks when addresses within one function are one.
+
+use scaleprof_bundle::{Bundle, FrameRow, StackRow};
+use std::collections::HashMap;
+
+/// All call paths of a bundle as one tree of functions.
+#[derive(Debug, Default)]
+pub struct CallPaths<'a> {
+    stacks: HashMap<i64, &'a StackRow>,
+    frames: HashMap<i64, &'a FrameRow>,
+    functions: Vec<String>,
+    function_numbers: HashMap<String, usize>,
+    /// Function by frame.
+    known_frames: HashMap<i64, usize>,
+    nodes: Vec<Node>,
+    node_numbers: HashMap<Node, PathId>,
+    /// Path by stack.
+    known: HashMap<i64, PathId>,
+}
+
+/// A function inside of a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct Node {
+    parent: Option<PathId>,
+    function: usize,
+}
+
+/// A call path: its place among those of its [`CallPaths`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PathId(usize);
+
+impl<'a> CallPaths<'a> {
+    /// Those of a bundle.
+    pub fn of(bundle: &'a Bundle) -> CallPaths<'a> {
+        CallPaths {
+            stacks: bundle.stacks.iter().map(|row| (row.stack, row)).collect(),
+            frames: bundle.frames.iter().map(|row| (row.frame, row)).collect(),
+            ..CallPaths::default()
+        }
+    }
+
+    /// The path of a stack. What a damaged bundle lacks is `[not in the bundle]`.
+    pub fn path(&mut self, stack: i64) -> PathId {
+        let mut inner = Vec::new();
+        let mut at = Some(stack);
+        let mut parent = None;
+        while let Some(stack) = at {
+            if let Some(known) = self.known.get(&stack) {
+                parent = Some(*known);
+                break;
+            }
+            let row = self.stacks.get(&stack).copied();
+            inner.push((stack, row));
+            // Only a damaged table has a circle; a stack is not deeper than there are stacks.
+            let goes_on = inner.len() <= self.stacks.len();
+            at = row.and_then(|row| row.parent).filter(|_| goes_on);
+        }
+        for (stack, row) in inner.into_iter().rev() {
+            let function = match row {
+                Some(row) => self.function(row.frame),
+                None => self.named("[not in the bundle]".to_owned()),
+            };
+            let path = self.node(Node { parent, function });
+            self.known.insert(stack, path);
+            parent = Some(path);
+        }
+        parent.unwrap_or_else(|| unreachable!("the stack itself is known by now"))
+    }
+
+    /// The functions of a path, outermost first; those of the kernel end in ` [k]`.
+    pub fn functions(&self, path: PathId) -> Vec<String> {
+        let mut functions = Vec::new();
+        let mut at = Some(path);
+        while let Some(path) = at {
+            let node = self.nodes[path.0];
+            functions.push(self.functions[node.function].clone());
+            at = node.parent;
+        }
+        functions.reverse();
+        functions
+    }
+
+    fn node(&mut self, node: Node) -> PathId {
+        let nodes = &mut self.nodes;
+        *self.node_numbers.entry(node).or_insert_with(|| {
+            nodes.push(node);
+            PathId(nodes.len() - 1)
+        })
+    }
+
+    fn function(&mut self, frame: i64) -> usize {
+        if let Some(known) = self.known_frames.get(&frame) {
+            return *known;
+        }
+        let name = match self.frames.get(&frame) {
+            Some(row) => function_name(row),
+            None => "[not in the bundle]".to_owned(),
+        };
+        let function = self.named(name);
+        self.known_frames.insert(frame, function);
+        function
+    }
+
+    fn named(&mut self, name: String) -> usize {
+        let functions = &mut self.functions;
+        *self.function_numbers.entry(name).or_insert_with_key(|name| {
+            functions.push(name.clone());
+            functions.len() - 1
+        })
+    }
+}
+
+/// What stands in a path for a frame: its function, or its module and address where nothing names it.
+fn function_name(frame: &FrameRow) -> String {
+    match &frame.function {
+        Some(function) if frame.module == "[kernel]" => format!("{} [k]", without_clone_suffix(function)),
+        Some(function) => without_clone_suffix(function).to_owned(),
+        None => format!("{}+{:#x}", frame.module, frame.address),
+    }
+}
+
+/// Parts that compilers split off or copy belong to the function: `f.part.0`, `f.constprop.1`, `f.isra.0`, `f.cold`,
+/// `f.lto_priv.3`.
+fn without_clone_suffix(function: &str) -> &str {
+    let mut name = function;
+    loop {
+        let shorter = name.trim_end_matches(|c: char| c.is_ascii_digit());
+        let shorter = if shorter.len() < name.len() {
+            shorter.strip_suffix('.').unwrap_or(name)
+        } else {
+            name
+        };
+        let cut = [".part", ".constprop", ".isra", ".cold", ".lto_priv"]
+            .iter()
+            .find_map(|suffix| shorter.strip_suffix(suffix));
+        match cut {
+            Some(rest) if !rest.is_empty() => name = rest,
+            _ => return name,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clones_of_a_function_are_the_function() {
+        for (name, function) in [
+            ("mtr_commit", "mtr_commit"),
+            ("buf_page_get.part.0", "buf_page_get"),
+            ("f.isra.0.constprop.12", "f"),
+            ("row_search(int).cold", "row_search(int)"),
+            ("f.lto_priv.0.cold", "f"),
+            ("operator new", "operator new"),
+            ("f32", "f32"),
+            ("a.7", "a.7"),
+            (".cold", ".cold"),
+        ] {
+            assert_eq!(without_clone_suffix(name), function);
+        }
+    }
+
+    fn frame(frame: i64, module: &str, function: Option<&str>) -> FrameRow {
+        FrameRow {
+            frame,
+            module: module.into(),
+            build_id: None,
+            address: frame,
+            function: function.map(str::to_owned),
+            inlined: false,
+            file: None,
+            line: None,
+            name_source: "symtab".into(),
+        }
+    }
+
+    fn stack(stack: i64, parent: Option<i64>, frame: i64) -> StackRow {
+        StackRow {
+            stack,
+            parent,
+            frame,
+            depth: 0,
+        }
+    }
+
+    fn paths<'a>(stacks: &'a [StackRow], frames: &'a [FrameRow]) -> CallPaths<'a> {
+        CallPaths {
+            stacks: stacks.iter().map(|row| (row.stack, row)).collect(),
+            frames: frames.iter().map(|row| (row.frame, row)).collect(),
+            ..CallPaths::default()
+        }
+    }
+
+    #[test]
+    fn addresses_of_one_function_are_one_path() {
+        let frames = [
+            frame(1, "mysqld", Some("main")),
+            frame(2, "mysqld", Some("main")),
+            frame(3, "[kernel]", Some("futex_wait")),
+            frame(4, "libc.so.6", None),
+        ];
+        let stacks = [
+            stack(10, None, 1),
+            stack(20, None, 2),
+            stack(13, Some(10), 3),
+            stack(23, Some(20), 3),
+            stack(24, Some(20), 4),
+        ];
+        let mut paths = paths(&stacks, &frames);
+        let (one, other) = (paths.path(13), paths.path(23));
+        assert_eq!(one, other);
+        assert_eq!(paths.functions(one), ["main", "futex_wait [k]"]);
+        let unnamed = paths.path(24);
+        assert_eq!(paths.functions(unnamed), ["main", "libc.so.6+0x4"]);
+    }
+
+    #[test]
+    fn damaged_dictionaries_end_somewhere() {
+        let stacks = [stack(1, Some(2), 7), stack(2, Some(1), 7), stack(3, Some(99), 7)];
+        let mut paths = paths(&stacks, &[]);
+        for stack in [1, 2, 3, 4] {
+            let path = paths.path(stack);
+            let functions = paths.functions(path);
+            assert!((1..6).contains(&functions.len()) && functions.iter().all(|f| f == "[not in the bundle]"));
+        }
+    }
+}

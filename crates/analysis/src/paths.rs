@@ -1,0 +1,172 @@
+//! The heaviest call paths of a rung, and the locks that were waited for longest.
+
+use crate::block_ratio::ratio;
+use crate::call_paths::{CallPaths, PathId};
+use crate::ledger::{CONNECTION, Watched, in_windows};
+use crate::totals::Window;
+use scaleprof_bundle::{CallPath, Estimate, Ledger, LockRow, LockSummary, SampleRow};
+use std::collections::{BTreeMap, HashMap};
+
+/// Call paths that the summary keeps of a rung.
+const MOST_PATHS: usize = 20;
+/// Locks that it keeps.
+const MOST_LOCKS: usize = 10;
+
+/// The samples of the connections' threads in the measured windows, each with the thread-seconds that it stands for.
+pub(crate) struct Sampled<'a> {
+    rows: Vec<(&'a SampleRow, f64)>,
+    /// Transactions by visit and second.
+    transactions: BTreeMap<(i32, i32), f64>,
+}
+
+impl<'a> Sampled<'a> {
+    /// Time on and off the CPU is known exactly by state, and samples only share it out: with a ledger, the weights of a
+    /// state's samples are scaled to the time in that state. So the paths of a state add up to it, whatever was lost.
+    pub(crate) fn of(windows: &[Window], watched: &Watched<'a>, ledger: Option<&Ledger>) -> Sampled<'a> {
+        let mut rows: Vec<(&SampleRow, f64)> = in_windows(windows, &watched.samples)
+            .filter(|row| row.role == CONNECTION && row.weight_ns.is_finite() && row.weight_ns >= 0.0)
+            .map(|row| (row, row.weight_ns / 1e9))
+            .collect();
+        let transactions: BTreeMap<(i32, i32), f64> = windows
+            .iter()
+            .flat_map(|window| {
+                window
+                    .seconds
+                    .iter()
+                    .map(|(second, amount)| ((window.visit, *second), amount.transactions))
+            })
+            .collect();
+        let all: f64 = transactions.values().sum();
+        let exact: HashMap<&str, f64> = ledger
+            .into_iter()
+            .flat_map(|ledger| ledger.seconds_per_txn.named())
+            .filter_map(|(state, per_txn)| Some((state, per_txn? * all)))
+            .collect();
+        let mut sampled: HashMap<&str, f64> = HashMap::new();
+        for (row, seconds) in &rows {
+            *sampled.entry(row.state.as_str()).or_default() += seconds;
+        }
+        for (row, seconds) in &mut rows {
+            let (exact, sampled) = (exact.get(row.state.as_str()), sampled[row.state.as_str()]);
+            if let Some(exact) = exact.filter(|exact| **exact > 0.0 && sampled > 0.0) {
+                *seconds *= exact / sampled;
+            }
+        }
+        Sampled { rows, transactions }
+    }
+
+    /// Sums up the rows by `key`, and gives the `most` heaviest keys with their time per transaction and their samples.
+    fn heaviest<K: Ord + Copy>(
+        &self,
+        most: usize,
+        mut key: impl FnMut(&'a SampleRow) -> Option<K>,
+    ) -> Vec<(K, Estimate, u64)> {
+        let keys: Vec<Option<K>> = self.rows.iter().map(|(row, _)| key(row)).collect();
+        let mut sums: BTreeMap<K, (f64, u64)> = BTreeMap::new();
+        for ((_, seconds), key) in self.rows.iter().zip(&keys) {
+            if let Some(key) = key {
+                let sum = sums.entry(*key).or_default();
+                sum.0 += seconds;
+                sum.1 += 1;
+            }
+        }
+        let mut order: Vec<(K, f64, u64)> = sums.into_iter().map(|(key, (sum, count))| (key, sum, count)).collect();
+        order.sort_by(|a, b| b.1.total_cmp(&a.1));
+        order.truncate(most);
+        let places: BTreeMap<K, usize> = order
+            .iter()
+            .enumerate()
+            .map(|(place, (key, ..))| (*key, place))
+            .collect();
+        let mut blocks: Vec<BTreeMap<(i32, i32), f64>> = vec![BTreeMap::new(); order.len()];
+        for ((row, seconds), key) in self.rows.iter().zip(&keys) {
+            if let Some(place) = key.and_then(|key| places.get(&key)) {
+                *blocks[*place].entry((row.visit, row.second)).or_default() += seconds;
+            }
+        }
+        let estimate = |block: &BTreeMap<(i32, i32), f64>| {
+            let pairs: Vec<(f64, f64)> = self
+                .transactions
+                .iter()
+                .map(|(second, transactions)| (block.get(second).copied().unwrap_or(0.0), *transactions))
+                .collect();
+            ratio(&pairs)
+        };
+        let found = order.into_iter().zip(&blocks);
+        found
+            .filter_map(|((key, _, count), block)| Some((key, estimate(block)?, count)))
+            .collect()
+    }
+
+    /// The heaviest call paths by state.
+    pub(crate) fn paths(&self, call_paths: &mut CallPaths<'_>) -> Vec<CallPath> {
+        let mut states: Vec<&'a str> = Vec::new();
+        let found = self.heaviest(MOST_PATHS, |row| {
+            let state = states.iter().position(|state| *state == row.state);
+            // A state is named by its place, so that keys are small.
+            let state = state.unwrap_or_else(|| {
+                states.push(&row.state);
+                states.len() - 1
+            });
+            Some((state, call_paths.path(row.stack)))
+        });
+        found
+            .into_iter()
+            .map(|((state, path), seconds_per_txn, samples)| CallPath {
+                state: states[state].to_owned(),
+                path: call_paths.functions(path),
+                seconds_per_txn,
+                samples,
+            })
+            .collect()
+    }
+
+    /// The locks that were waited for longest; `rows` are those of the same visits.
+    pub(crate) fn locks(&self, rows: &[&LockRow], call_paths: &mut CallPaths<'_>) -> Vec<LockSummary> {
+        let found = self.heaviest(MOST_LOCKS, |row| row.lock);
+        found
+            .into_iter()
+            .map(|(lock, seconds_per_txn, samples)| {
+                let of_lock = || rows.iter().filter(|row| row.lock == lock);
+                let named = of_lock().find(|row| row.name.is_some());
+                let waiting = self.most(call_paths, |row, seconds| {
+                    (row.lock == Some(lock)).then_some((row.stack, seconds))
+                });
+                let mut holders: BTreeMap<PathId, i64> = BTreeMap::new();
+                for row in of_lock() {
+                    if let Some(stack) = row.owner_stack {
+                        *holders.entry(call_paths.path(stack)).or_default() += row.owner_samples.max(0);
+                    }
+                }
+                let holder = holders.into_iter().max_by_key(|(_, samples)| *samples);
+                LockSummary {
+                    name: named.and_then(|row| row.name.clone()),
+                    module: named.and_then(|row| row.module.clone()),
+                    seconds_per_txn,
+                    samples,
+                    waiting: waiting.map_or(Vec::new(), |path| call_paths.functions(path)),
+                    holder: holder.map_or(Vec::new(), |(path, _)| call_paths.functions(path)),
+                    holder_samples: holder.map_or(0, |(_, samples)| samples.unsigned_abs()),
+                }
+            })
+            .collect()
+    }
+
+    /// The path with the most of what `part` gives.
+    fn most(
+        &self,
+        call_paths: &mut CallPaths<'_>,
+        part: impl Fn(&SampleRow, f64) -> Option<(i64, f64)>,
+    ) -> Option<PathId> {
+        let mut sums: BTreeMap<PathId, f64> = BTreeMap::new();
+        for (stack, seconds) in self.rows.iter().filter_map(|(row, seconds)| part(row, *seconds)) {
+            *sums.entry(call_paths.path(stack)).or_default() += seconds;
+        }
+        sums.into_iter()
+            .max_by(|a, b| a.1.total_cmp(&b.1))
+            .map(|(path, _)| path)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,254 @@
+use super::*;
+use crate::totals::Amount;
+use scaleprof_bundle::{Bundle, FrameRow, StackRow, StateSeconds, UtcMicros};
+
+/// Stack n is the frame n inside of `main`, which is 0.
+fn dictionary() -> (Vec<StackRow>, Vec<FrameRow>) {
+    let names = ["main", "work", "wait", "hold", "idle"];
+    let stacks = (0..names.len() as i64).map(|n| StackRow {
+        stack: n,
+        parent: (n > 0).then_some(0),
+        frame: n,
+        depth: i32::from(n > 0),
+    });
+    let frames = names.iter().zip(0..).map(|(name, n)| FrameRow {
+        frame: n,
+        module: "mysqld".into(),
+        build_id: None,
+        address: n,
+        function: Some((*name).to_owned()),
+        inlined: false,
+        file: None,
+        line: None,
+        name_source: "symtab".into(),
+    });
+    (stacks.collect(), frames.collect())
+}
+
+fn bundle() -> Bundle {
+    let (stacks, frames) = dictionary();
+    let manifest = serde_json::from_str(include_str!("../../tests/truths/manifest.json")).unwrap();
+    Bundle {
+        path: "nowhere".into(),
+        manifest,
+        rungs: vec![],
+        seconds: vec![],
+        counters: vec![],
+        latency: vec![],
+        errors: vec![],
+        states: vec![],
+        samples: vec![],
+        locks: vec![],
+        stacks,
+        frames,
+        settings: vec![],
+        summary: None,
+        unfinished_visits: vec![],
+        unfinished_files: vec![],
+    }
+}
+
+fn sample(second: i32, state: &str, stack: i64, milliseconds: f64) -> SampleRow {
+    SampleRow {
+        visit: 0,
+        second,
+        time_us: UtcMicros(0),
+        thread: 1,
+        role: "connection".into(),
+        cpu: 0,
+        state: state.into(),
+        stack,
+        ending: "complete".into(),
+        weight_ns: milliseconds * 1e6,
+        lock: None,
+        waker_kind: None,
+        waker_stack: None,
+    }
+}
+
+/// Ten seconds of 100 transactions from second 2 on.
+fn windows() -> [Window; 1] {
+    let one = Amount {
+        seconds: 1.0,
+        transactions: 100.0,
+    };
+    [Window {
+        visit: 0,
+        seconds: (2..12).map(|second| (second, one)).collect(),
+        whole: Amount {
+            seconds: 12.0,
+            transactions: 1200.0,
+        },
+    }]
+}
+
+fn ledger(cpu: f64, lock: f64) -> Ledger {
+    Ledger {
+        seconds_per_txn: StateSeconds {
+            cpu: Some(cpu),
+            lock: Some(lock),
+            ..StateSeconds::default()
+        },
+        connections_over_throughput: None,
+        residue: None,
+        states_residue: None,
+        cpu_residue: None,
+        background: vec![],
+        complete_stacks_share: None,
+        samples: None,
+        samples_lost: None,
+    }
+}
+
+fn sampled<'a>(samples: &'a [SampleRow], ledger: Option<&Ledger>) -> Sampled<'a> {
+    let watched = Watched {
+        samples: samples.iter().collect(),
+        ..Watched::default()
+    };
+    Sampled::of(&windows(), &watched, ledger)
+}
+
+/// In every second 30 ms of work, 10 ms idle, 60 ms of waiting; other seconds and roles hold nonsense.
+fn steady() -> Vec<SampleRow> {
+    let mut samples: Vec<SampleRow> = (2..12)
+        .flat_map(|second| {
+            let work = (0..3).map(move |_| sample(second, "cpu", 1, 10.0));
+            work.chain([sample(second, "cpu", 4, 10.0), sample(second, "lock", 2, 60.0)])
+        })
+        .collect();
+    samples.push(sample(0, "cpu", 3, 1e6));
+    samples.push(SampleRow {
+        role: "background".into(),
+        ..sample(5, "cpu", 3, 1e6)
+    });
+    samples
+}
+
+#[test]
+fn paths_are_ranked_by_their_time_per_transaction() {
+    let (bundle, samples) = (bundle(), steady());
+    let found = sampled(&samples, None).paths(&mut CallPaths::of(&bundle));
+    let seen: Vec<_> = found
+        .iter()
+        .map(|p| (p.state.as_str(), p.path.join(" "), p.samples))
+        .collect();
+    let expected = [
+        ("lock", "main wait", 10),
+        ("cpu", "main work", 30),
+        ("cpu", "main idle", 10),
+    ];
+    assert_eq!(
+        seen,
+        expected.map(|(state, path, count)| (state, path.to_owned(), count))
+    );
+    let times: Vec<f64> = found.iter().map(|p| p.seconds_per_txn.value).collect();
+    for (time, truth) in times.iter().zip([6e-4, 3e-4, 1e-4]) {
+        assert!((time / truth - 1.0).abs() < 1e-9, "{times:?}");
+    }
+    // Every second is the same, so nothing is unsure.
+    let limits = found[0].seconds_per_txn;
+    assert!((limits.high.unwrap() - limits.low.unwrap()).abs() < 1e-12);
+}
+
+#[test]
+fn with_a_ledger_the_paths_of_a_state_add_up_to_it() {
+    let (bundle, mut samples) = (bundle(), steady());
+    // Half of what happened on CPUs was lost.
+    for row in samples.iter_mut().filter(|row| row.state == "cpu") {
+        row.weight_ns /= 2.0;
+    }
+    let found = sampled(&samples, Some(&ledger(4e-4, 6e-4))).paths(&mut CallPaths::of(&bundle));
+    let of_state = |state: &str| {
+        found
+            .iter()
+            .filter(|p| p.state == state)
+            .map(|p| p.seconds_per_txn.value)
+            .sum::<f64>()
+    };
+    assert!((of_state("cpu") / 4e-4 - 1.0).abs() < 1e-9 && (of_state("lock") / 6e-4 - 1.0).abs() < 1e-9);
+}
+
+#[test]
+fn a_path_that_comes_and_goes_has_wide_limits() {
+    let bundle = bundle();
+    let samples: Vec<_> = (2..12)
+        .map(|second| sample(second, "lock", 2, if second < 4 { 500.0 } else { 1.0 }))
+        .collect();
+    let found = sampled(&samples, None).paths(&mut CallPaths::of(&bundle));
+    let time = found[0].seconds_per_txn;
+    assert!(
+        time.low.unwrap() < 0.5 * time.value && time.high.unwrap() > 1.5 * time.value,
+        "{time:?}"
+    );
+}
+
+#[test]
+fn no_more_than_twenty_paths_are_kept() {
+    let mut bundle = bundle();
+    bundle.stacks = (0..100)
+        .map(|n| StackRow {
+            stack: n,
+            parent: None,
+            frame: n,
+            depth: 0,
+        })
+        .collect();
+    bundle.frames = (0..100)
+        .map(|n| FrameRow {
+            frame: n,
+            function: Some(format!("f{n}")),
+            ..dictionary().1[0].clone()
+        })
+        .collect();
+    let samples: Vec<_> = (0..100).map(|n| sample(5, "cpu", n, n as f64)).collect();
+    let found = sampled(&samples, None).paths(&mut CallPaths::of(&bundle));
+    assert_eq!((found.len(), found[0].path[0].as_str()), (20, "f99"));
+}
+
+#[test]
+fn locks_have_their_name_their_waiter_and_their_holder() {
+    let bundle = bundle();
+    let waits = |lock: i64, stack: i64, milliseconds: f64| {
+        let row = move |second| SampleRow {
+            lock: Some(lock),
+            ..sample(second, "lock", stack, milliseconds)
+        };
+        (2..12).map(row)
+    };
+    let samples: Vec<_> = waits(7, 2, 5.0)
+        .chain(waits(7, 1, 1.0))
+        .chain(waits(8, 4, 2.0))
+        .collect();
+    let lock = |visit: i32, lock: i64, name: Option<&str>, owner: Option<i64>, owner_samples: i64| LockRow {
+        visit,
+        lock,
+        name: name.map(str::to_owned),
+        module: name.map(|_| "mysqld".to_owned()),
+        operation: "wait".into(),
+        waits: 10,
+        wait_ns: 1.0,
+        owner_stack: owner,
+        owner_samples,
+    };
+    let rows = [
+        lock(0, 7, Some("log_sys+64"), Some(3), 4),
+        lock(1, 7, Some("log_sys+64"), Some(1), 9),
+        lock(2, 7, Some("log_sys+64"), Some(3), 6),
+        lock(0, 8, None, None, 0),
+    ];
+    let rows: Vec<&LockRow> = rows.iter().collect();
+    let found = sampled(&samples, Some(&ledger(0.0, 8e-4))).locks(&rows, &mut CallPaths::of(&bundle));
+    assert_eq!(found.len(), 2);
+    let worst = &found[0];
+    assert_eq!(
+        (worst.name.as_deref(), worst.module.as_deref()),
+        (Some("log_sys+64"), Some("mysqld"))
+    );
+    assert!((worst.seconds_per_txn.value / 6e-4 - 1.0).abs() < 1e-9);
+    assert_eq!((worst.waiting.join(" ").as_str(), worst.samples), ("main wait", 20));
+    assert_eq!(
+        (worst.holder.join(" ").as_str(), worst.holder_samples),
+        ("main hold", 10)
+    );
+    assert_eq!((found[1].name.as_deref(), found[1].holder.len()), (None, 0));
+}

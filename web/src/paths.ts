@@ -1,0 +1,84 @@
+/** The heaviest call paths and locks of a rung that the reader chooses. */
+
+import type { CallPath, Estimate, Lock, Report, Rung } from "./data.ts";
+import { h } from "./element.ts";
+import { count, counted, isKnown, number, percent } from "./format.ts";
+import { micros, states } from "./ledger.ts";
+import { onChoice } from "./selection.ts";
+import { table } from "./table.ts";
+
+/** A choice of rung, and below it its paths and its locks; nothing where no stack was sampled. */
+export function heaviest({ summary: { rungs } }: Report, peak: number | null): HTMLElement | null {
+  const sampled = rungs.filter((rung) => rung.paths.length > 0);
+  const last = sampled.at(-1);
+  if (!last) return null;
+  const heading = h("h3", { "aria-live": "polite" });
+  const body = h("div", {});
+  const select = h("select", { id: "paths-rung" }, sampled.map((rung) => h("option", { value: rung.connections, selected: rung === last },
+    `${counted(rung.connections, "connection")}${rung.connections === peak ? " (peak)" : ""}`)));
+  const show = () => {
+    const rung = sampled.find((one) => String(one.connections) === select.value) ?? last;
+    heading.textContent = `Heaviest call paths at ${counted(rung.connections, "connection")}`;
+    body.replaceChildren(paths(rung), ...(rung.locks.length ? [h("h3", {}, "Locks that were waited for longest"), locks(rung)] : []));
+  };
+  select.addEventListener("change", show);
+  onChoice((connections) => {
+    if (!sampled.some((rung) => rung.connections === connections)) return;
+    select.value = String(connections);
+    show();
+  });
+  show();
+  return h("div", { id: "paths" }, heading, h("p", { class: "search" }, h("label", { for: "paths-rung" }, "Rung "), select), body);
+}
+
+function paths(rung: Rung): HTMLElement {
+  const whole = rung.ledger?.connections_over_throughput;
+  return table(`Heaviest call paths at ${counted(rung.connections, "connection")}`, [
+    { heading: "state", words: true, cell: (path) => states.find(([state]) => state === path.state)?.[1] ?? path.state },
+    { heading: "time", unit: "µs/tx", cell: (path) => micros(path.seconds_per_txn.value) },
+    { heading: "±", unit: "95\u202f%", cell: (path) => half(path.seconds_per_txn) },
+    { heading: "share", unit: "of N/X", cell: (path) => percent(isKnown(whole) ? path.seconds_per_txn.value / whole : null) },
+    { heading: "samples", cell: (path) => count(path.samples) },
+    { heading: "call path", unit: "innermost function first", words: true, cell: callPath },
+  ], rung.paths);
+}
+
+function locks(rung: Rung): HTMLElement {
+  return table(`Locks that were waited for longest at ${counted(rung.connections, "connection")}`, [
+    { heading: "lock", words: true, cell: (lock) => lock.name ?? { text: "(on the heap)", mark: "faint" } },
+    { heading: "waits", unit: "µs/tx", cell: (lock) => micros(lock.seconds_per_txn.value) },
+    { heading: "±", unit: "95\u202f%", cell: (lock) => half(lock.seconds_per_txn) },
+    { heading: "samples", cell: (lock) => count(lock.samples) },
+    { heading: "waits most in", words: true, cell: (lock) => unfolding(lock.waiting, innermost(lock.waiting, true)) },
+    { heading: "holder, where off its CPU", words: true, cell: holder },
+  ], rung.locks);
+}
+
+function holder(lock: Lock) {
+  if (lock.holder.length === 0) return { text: "not seen", mark: "faint" as const };
+  return h("div", {}, unfolding(lock.holder, innermost(lock.holder, true)), h("span", { class: "faint" }, `${counted(lock.holder_samples, "sample")}`));
+}
+
+function half({ value, high }: Estimate): string {
+  return isKnown(high) ? number((high - value) * 1e6) : "–";
+}
+
+function callPath(path: CallPath): HTMLElement {
+  return unfolding(path.path, innermost(path.path, !["cpu", "spin"].includes(path.state)));
+}
+
+/** Functions of the kernel and of the C library in which a thread waits: they say no more than its state does. */
+const waiting = / \[k\]$|^(__lll_|_{0,3}pthread_|__futex_|__GI_|futex_|syscall)/;
+
+/** The innermost functions that say something, innermost first; the same choice as crates/report/src/text/functions.rs. */
+function innermost(functions: string[], blocked: boolean): string {
+  const inwards = [...functions].reverse();
+  const first = blocked ? inwards.findIndex((name) => !waiting.test(name)) : 0;
+  return inwards.slice(Math.max(0, first), Math.max(0, first) + 3).join(" < ");
+}
+
+/** A few words that open into the whole path. */
+function unfolding(functions: string[], few: string): HTMLElement {
+  return h("details", { class: "path" }, h("summary", {}, few),
+    h("ol", {}, functions.map((name) => h("li", {}, name))));
+}
