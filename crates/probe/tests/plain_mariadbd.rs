@@ -73,7 +73,7 @@ impl Server {
             std::thread::sleep(Duration::from_millis(50));
         }
         server.run(
-            "CREATE DATABASE d; CREATE TABLE d.t (id INT PRIMARY KEY AUTO_INCREMENT, k INT, KEY (k)) ENGINE=InnoDB; \
+            "CREATE DATABASE d; USE d; CREATE TABLE d.t (id INT PRIMARY KEY AUTO_INCREMENT, k INT, KEY (k)) ENGINE=InnoDB; \
                     INSERT INTO d.t (k) SELECT seq * 7919 % 50000 FROM seq_1_to_50000;",
         );
         Some(server)
@@ -148,6 +148,14 @@ fn show(reading: &PlainReading, watch: &PlainWatch) {
         reading.lost,
         reading.throttled
     );
+    for sample in reading
+        .samples
+        .iter()
+        .filter(|sample| sample.stack.ending != Ending::Complete)
+        .take(8)
+    {
+        println!("{:?} {:x?}", sample.stack.ending, sample.stack.user);
+    }
     println!("{:#?}", watch.missing());
 }
 

@@ -21,9 +21,14 @@ struct Program {
 impl Program {
     /// Nothing, aloud, where there is no compiler; continuous integration must have one.
     fn start() -> Option<Self> {
+        Self::start_with(&[])
+    }
+
+    fn start_with(arguments: &[&str]) -> Option<Self> {
         let folder = tempfile::tempdir().expect("a folder");
         let program = compile(folder.path())?;
         let mut child = Command::new(program)
+            .args(arguments)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -309,6 +314,36 @@ fn what_is_not_seen_is_said_with_the_command_that_would_show_it() {
         "{missing:#?}"
     );
     assert!(missing.iter().all(|lack| !lack.why.is_empty()), "{missing:#?}");
+}
+
+#[test]
+fn a_process_that_keeps_itself_closed_is_watched_as_far_as_it_lets() {
+    let Some(program) = Program::start_with(&["closed"]) else {
+        return;
+    };
+    let mut watch = program.watch(PlainOptions::default());
+    wait(1000);
+    let (reading, missing) = (watch.read(), watch.missing());
+    let spins = thread(&reading, "spins");
+    assert!(
+        share(spins, ThreadState::Cpu) + share(spins, ThreadState::RunQueue) > 0.95,
+        "{spins:?}"
+    );
+    let sleeps = thread(&reading, "sleeps");
+    if rustix::process::geteuid().is_root() {
+        assert!(share(sleeps, ThreadState::Sleep) > 0.99, "{sleeps:?}");
+    } else {
+        assert!(reading.samples.is_empty());
+        assert!(share(sleeps, ThreadState::Other) > 0.99, "{sleeps:?}");
+        let closed: Vec<_> = missing.iter().filter(|lack| lack.why.contains("--user")).collect();
+        assert_eq!(closed.len(), 2, "{missing:#?}");
+        assert!(
+            closed
+                .iter()
+                .all(|lack| lack.command.as_deref() == Some("sudo scaleprof")),
+            "{missing:#?}"
+        );
+    }
 }
 
 #[test]
