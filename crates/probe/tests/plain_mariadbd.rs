@@ -195,7 +195,13 @@ fn nearly_all_stacks_of_a_mariadb_are_whole() {
 fn watch_this_process() {
     let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u32>().ok());
     let pid = number("SCALEPROF_WATCH_PID").expect("SCALEPROF_WATCH_PID");
-    let mut watch = PlainWatch::start(pid, PlainOptions::default()).expect("it can be watched");
+    let usual = PlainOptions::default();
+    let options = PlainOptions {
+        frequency_hz: number("SCALEPROF_WATCH_HZ").unwrap_or(usual.frequency_hz),
+        switches: number("SCALEPROF_WATCH_SWITCHES").map_or(usual.switches, |yes| yes != 0),
+        ..usual
+    };
+    let mut watch = PlainWatch::start(pid, options).expect("it can be watched");
     let usage = || rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
     let before = usage();
     std::thread::sleep(Duration::from_secs(

@@ -14,7 +14,7 @@ use super::record::{REGISTERS, SAMPLE_TYPE};
 /// What is asked of every event.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct EventOptions {
-    /// Samples in a second of CPU time.
+    /// Samples in a second of CPU time; 0 for none.
     pub(super) frequency_hz: u32,
     /// Bytes of the stack that are copied with each sample.
     pub(super) stack_bytes: u32,
@@ -86,8 +86,8 @@ pub(super) fn open(thread: u32, cpu: u32, options: EventOptions) -> io::Result<O
     let attributes = Attributes {
         kind: SOFTWARE,
         size: size_of::<Attributes>() as u32,
-        config: TASK_CLOCK,
-        sample_period: 1_000_000_000 / u64::from(options.frequency_hz.max(1)),
+        config: if options.frequency_hz == 0 { DUMMY } else { TASK_CLOCK },
+        sample_period: 1_000_000_000u64.checked_div(options.frequency_hz.into()).unwrap_or(0),
         sample_type: SAMPLE_TYPE,
         flags: always | if options.kernel { 0 } else { EXCLUDE_KERNEL } | if options.switches { SWITCHES } else { 0 },
         wakeup: options.wake_at,

@@ -26,7 +26,7 @@ use crate::process::own_thread_clock;
 /// How to watch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PlainOptions {
-    /// Samples in a second of each thread's CPU time.
+    /// Samples in a second of each thread's CPU time; 0 for none.
     pub frequency_hz: u32,
     /// Bytes of a thread's stack that are copied with each sample; at most 65 000, a multiple of 8. A stack that is larger
     /// ends as [`UnreadableMemory`](Ending::UnreadableMemory): with 16 KiB it is 1 % of the samples of a MariaDB 10.11
@@ -240,7 +240,9 @@ impl Watched {
             switches: options.switches,
             wake_at: 0,
         };
+        let wanted = options.frequency_hz > 0 || options.switches;
         let recorder = match Recorder::start(&access::cpus_of(&numbers), event_options, first) {
+            _ if !wanted => None,
             Ok(recorder) => Some(recorder),
             Err(error) => {
                 refusals.push(Refusal::Events(error.to_string()));
