@@ -164,7 +164,8 @@ fn nearly_all_stacks_of_a_mariadb_are_whole() {
     let Some(mut server) = Server::start() else { return };
     server.load();
     let options = PlainOptions {
-        frequency_hz: 999,
+        frequency_hz: 499,
+        switches: true,
         ..PlainOptions::default()
     };
     let mut watch = PlainWatch::start(server.server.id(), options).expect("our own server can be watched");

@@ -101,6 +101,18 @@ impl Recorder {
         }
     }
 
+    /// Switches all events on or off. A thread that begins meanwhile does as the one that made it.
+    pub(super) fn switch(&mut self, on: bool) {
+        for event in &self.events {
+            // It cannot fail on an event that was opened; one whose thread has ended stays silent.
+            let _ = sampling_event::switch(event.as_fd(), on);
+        }
+        if !on {
+            // The switch that takes them off their CPU will not be told.
+            self.rings.iter_mut().for_each(|ring| ring.on_cpu = None);
+        }
+    }
+
     /// What to wait for until records have come.
     pub(super) fn wake_ups(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         self.rings.iter().map(|ring| ring.owner.as_fd())

@@ -68,6 +68,8 @@ const SWITCHES: u64 = 1 << 26;
 const INHERIT_BY_THREADS: u64 = 1 << 35;
 
 const CLOSE_ON_EXEC: libc::c_ulong = 1 << 3;
+const IOCTL_ENABLE: libc::Ioctl = 0x2400;
+const IOCTL_DISABLE: libc::Ioctl = 0x2401;
 const IOCTL_SET_OUTPUT: libc::Ioctl = 0x2405;
 
 /// Opens the event of a thread on a CPU. It counts from now on.
@@ -130,6 +132,16 @@ fn open_with(attributes: &Attributes, thread: libc::pid_t, cpu: u32) -> io::Resu
     }
     // SAFETY: the kernel just gave us this descriptor.
     Ok(unsafe { OwnedFd::from_raw_fd(fd as libc::c_int) })
+}
+
+/// Lets an event and all that threads inherited from it count, or stops them.
+pub(super) fn switch(event: BorrowedFd<'_>, on: bool) -> io::Result<()> {
+    let request = if on { IOCTL_ENABLE } else { IOCTL_DISABLE };
+    // SAFETY: the request takes a plain number.
+    if unsafe { libc::ioctl(event.as_raw_fd(), request, 0) } < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(())
 }
 
 /// Lets an event write into the ring of another one of the same CPU.
