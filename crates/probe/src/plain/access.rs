@@ -93,14 +93,15 @@ fn explain_one(refusal: &Refusal, owner: &Owner) -> Lack {
 
 fn owner_of(process: u32) -> Owner {
     let own = rustix::process::geteuid().as_raw();
-    let folder = std::fs::metadata(format!("/proc/{process}")).map_or(own, |about| about.uid());
+    let file = std::fs::metadata(format!("/proc/{process}/maps")).map_or(own, |about| about.uid());
     let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
-    whose(own, folder, effective_user(&status).unwrap_or(folder))
+    whose(own, file, effective_user(&status).unwrap_or(file))
 }
 
-/// `folder` is the owner of `/proc/PID`: the process's user, or root where the kernel keeps the process closed.
-fn whose(own: u32, folder: u32, user: u32) -> Owner {
-    match (own == user, folder == user) {
+/// `file` is the owner of the files in `/proc/PID`: the process's user, or root where the kernel keeps it closed (but not
+/// of the folder itself; fs/proc/base.c, `task_dump_owner`).
+fn whose(own: u32, file: u32, user: u32) -> Owner {
+    match (own == user, file == user) {
         (true, true) => Owner::Us,
         (_, false) => Owner::ClosedByUserChange,
         (false, true) => Owner::Other(user_name(user)),

@@ -6,6 +6,7 @@
 
 mod access;
 mod account;
+mod bursts;
 mod expression;
 mod lack;
 mod memory_map;

@@ -14,7 +14,7 @@ use super::record::{REGISTERS, SAMPLE_TYPE};
 /// What is asked of every event.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct EventOptions {
-    /// Samples in a second of CPU time.
+    /// Samples in a second of CPU time; 0 for none.
     pub(super) frequency_hz: u32,
     /// Bytes of the stack that are copied with each sample.
     pub(super) stack_bytes: u32,
@@ -68,6 +68,8 @@ const SWITCHES: u64 = 1 << 26;
 const INHERIT_BY_THREADS: u64 = 1 << 35;
 
 const CLOSE_ON_EXEC: libc::c_ulong = 1 << 3;
+const IOCTL_ENABLE: libc::Ioctl = 0x2400;
+const IOCTL_DISABLE: libc::Ioctl = 0x2401;
 const IOCTL_SET_OUTPUT: libc::Ioctl = 0x2405;
 
 /// Opens the event of a thread on a CPU. It counts from now on.
@@ -86,8 +88,8 @@ pub(super) fn open(thread: u32, cpu: u32, options: EventOptions) -> io::Result<O
     let attributes = Attributes {
         kind: SOFTWARE,
         size: size_of::<Attributes>() as u32,
-        config: TASK_CLOCK,
-        sample_period: 1_000_000_000 / u64::from(options.frequency_hz.max(1)),
+        config: if options.frequency_hz == 0 { DUMMY } else { TASK_CLOCK },
+        sample_period: 1_000_000_000u64.checked_div(options.frequency_hz.into()).unwrap_or(0),
         sample_type: SAMPLE_TYPE,
         flags: always | if options.kernel { 0 } else { EXCLUDE_KERNEL } | if options.switches { SWITCHES } else { 0 },
         wakeup: options.wake_at,
@@ -130,6 +132,16 @@ fn open_with(attributes: &Attributes, thread: libc::pid_t, cpu: u32) -> io::Resu
     }
     // SAFETY: the kernel just gave us this descriptor.
     Ok(unsafe { OwnedFd::from_raw_fd(fd as libc::c_int) })
+}
+
+/// Lets an event and all that threads inherited from it count, or stops them.
+pub(super) fn switch(event: BorrowedFd<'_>, on: bool) -> io::Result<()> {
+    let request = if on { IOCTL_ENABLE } else { IOCTL_DISABLE };
+    // SAFETY: the request takes a plain number.
+    if unsafe { libc::ioctl(event.as_raw_fd(), request, 0) } < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(())
 }
 
 /// Lets an event write into the ring of another one of the same CPU.

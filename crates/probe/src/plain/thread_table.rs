@@ -82,8 +82,18 @@ impl ThreadTable {
         self.sees_system_calls
     }
 
+    /// From now on nobody tells of threads that begin and end: they are found or missed in `/proc`, and the last moments
+    /// of those that end are lost.
+    pub(super) fn rely_on_looks(&mut self) {
+        self.told = false;
+        self.unannounced.clear();
+    }
+
     /// Takes what a ring says of threads.
     pub(super) fn take(&mut self, told: &Told<'_>) {
+        if !self.told {
+            return;
+        }
         match told {
             Told::OnCpu { thread, from_ns, to_ns } => {
                 if let Some(thread) = self.threads.get_mut(thread) {

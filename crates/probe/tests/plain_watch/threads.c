@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/types.h>
 #include <time.h>
@@ -100,7 +101,9 @@ static void begin(const char *name, void *(*work)(void *), void *argument) {
   pthread_setname_np(thread, name);
 }
 
-int main(void) {
+int main(int arguments, char **argument) {
+  /* With an argument it keeps itself closed, as a server that root started with --user. */
+  if (arguments > 1) prctl(PR_SET_DUMPABLE, 0);
   pthread_barrier_t ready;
   pthread_barrier_init(&ready, 0, 2);
   if (socketpair(AF_UNIX, SOCK_STREAM, 0, sockets) || pipe(pipes)) return 1;
