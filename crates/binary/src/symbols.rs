@@ -139,7 +139,7 @@ impl SymbolFile {
     /// Reads a file's symbols and finds more in other files. DWARF is not read until [`SymbolFile::frames`] needs it.
     pub fn open(path: &Path, extra: &SymbolSearch) -> Result<SymbolFile, SymbolError> {
         // The lists and debug files are called like the file that a link (`mysqld` to `mariadbd`) leads to.
-        let place = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        let place = gather::resolved(path);
         let bytes = gather::mapped(&place).map_err(|error| SymbolError::Read {
             path: path.to_owned(),
             error,

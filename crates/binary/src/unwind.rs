@@ -265,3 +265,31 @@ fn push_entry<'data>(
     // An instruction that could not be read: what follows it is unknown.
     rows.push(done..range.end, rule_of_row::UNSUPPORTED);
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The kernel program is compiled against these numbers and sizes.
+    #[test]
+    fn rows_and_rules_have_the_layout_that_the_kernel_program_reads() {
+        assert_eq!((size_of::<UnwindRow>(), align_of::<UnwindRow>()), (4, 2));
+        assert_eq!((size_of::<UnwindRule>(), align_of::<UnwindRule>()), (16, 4));
+        assert_eq!(std::mem::offset_of!(UnwindRule, cfa_offset), 4);
+        assert_eq!(std::mem::offset_of!(UnwindRule, fp_offset), 8);
+        assert_eq!(std::mem::offset_of!(UnwindRule, ra_offset), 12);
+        for cfa in 0..=9 {
+            let rule = UnwindRule {
+                cfa,
+                ..UnwindRule::default()
+            };
+            assert_eq!(rule.cfa_kind() as u8, cfa);
+        }
+        let unknown = UnwindRule {
+            cfa: 200,
+            ..UnwindRule::default()
+        };
+        assert_eq!(unknown.cfa_kind(), CfaKind::Unsupported);
+        assert_eq!(UnwindRule::default(), UnwindRule::INVALID);
+    }
+}

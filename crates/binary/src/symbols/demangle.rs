@@ -88,7 +88,10 @@ fn as_binutils_say(name: &str) -> String {
 /// The names that a mangled name starts with, for those that cannot be read whole (C++20's constraints):
 /// `_ZN2dd5cache3getI...` is `dd::cache::get`.
 fn leading_names(mangled: &str) -> Option<String> {
-    let mut rest = mangled.strip_prefix("_Z")?;
+    let mangled = mangled.strip_prefix("_Z")?;
+    // Something inside a function: a lambda, a local class.
+    let mut rest = mangled.trim_start_matches('Z');
+    let local = rest.len() < mangled.len();
     let nested = rest.strip_prefix('N');
     rest = nested.unwrap_or(rest).trim_start_matches(['r', 'V', 'K', 'L']);
     let mut names = Vec::new();
@@ -116,6 +119,9 @@ fn leading_names(mangled: &str) -> Option<String> {
         }
     }
     let known = names.last().is_some_and(|name| *name != "std" && !name.is_empty());
+    if local {
+        names.push("{...}");
+    }
     known.then(|| names.join("::"))
 }
 
@@ -239,6 +245,10 @@ mod tests {
         let constrained = "_ZN2dd12ForEachChildIP10AccessPathQaaaa16is_convertible_vIT_PKS0_EEvSE_";
         assert_eq!(names(constrained), pair("dd::ForEachChild", constrained));
         assert_eq!(names("_ZSt14__copy_move_a1IXsrEX").0, "std::__copy_move_a1");
+        assert_eq!(
+            names("_ZZ15WalkAccessPathsIPQaaaa16is_EENKUlOSD_SJ_E_clI").0,
+            "WalkAccessPaths::{...}"
+        );
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::ops::Range;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use memmap2::Mmap;
@@ -15,6 +16,21 @@ use super::separate_files::SymbolSearch;
 use super::source_frames::Dwarf;
 use super::symbol_list;
 use super::{DemangledNames, NameSource, SymbolError, SymbolFile};
+
+/// Where a link leads to, if that is the same file: the text of `/proc/PID/exe` and `/proc/PID/root` is true in the
+/// process's own namespace only, and a server in a container has another file there.
+pub(super) fn resolved(path: &Path) -> PathBuf {
+    let same = |place: &PathBuf| {
+        let (Ok(a), Ok(b)) = (std::fs::metadata(path), std::fs::metadata(place)) else {
+            return false;
+        };
+        (a.dev(), a.ino()) == (b.dev(), b.ino())
+    };
+    std::fs::canonicalize(path)
+        .ok()
+        .filter(same)
+        .unwrap_or_else(|| path.to_owned())
+}
 
 /// Maps a file into memory.
 pub(super) fn mapped(path: &Path) -> std::io::Result<Mmap> {
@@ -275,4 +291,16 @@ fn build_id(elf: &ElfFile64<'_, Endianness>) -> Option<String> {
 
 fn hexadecimal(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_link_to_a_running_program_leads_to_its_file() {
+        let program = std::env::current_exe().expect("a path");
+        assert_eq!(resolved(Path::new("/proc/self/exe")), program);
+        assert_eq!(resolved(Path::new("/nowhere/mysqld")), Path::new("/nowhere/mysqld"));
+    }
 }
