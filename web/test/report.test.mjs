@@ -107,6 +107,7 @@ describe("report", () => {
     }
     const fold = page.locator("#ledger > details.folded");
     await fold.locator("summary").press("Enter");
+    await fold.locator("tbody tr").first().waitFor();
     assert.equal(await fold.locator("tbody tr").count(), measured.length);
     await fold.locator("summary").press("Enter");
     assert.equal(await page.locator("#background tbody tr").count(), measured.at(-1).ledger.background.length);
@@ -126,6 +127,7 @@ describe("report", () => {
       const path = tables.first().locator("details").first();
       assert.equal(await path.locator("ol").isVisible(), false);
       await path.locator("summary").press("Enter");
+      await path.locator("li").first().waitFor();
       assert.deepEqual(await path.locator("li").allTextContents(), rung.paths[0].path);
       await path.locator("summary").press("Enter");
       if (rung.locks[0]?.name) assert.ok(plain(await tables.last().textContent()).includes(rung.locks[0].name));

@@ -12,6 +12,7 @@ pub mod intervals;
 pub mod iron_law;
 pub mod latency;
 pub mod ledger;
+mod machine_shares;
 pub mod numbers;
 mod paths;
 pub mod peak;

@@ -6,6 +6,7 @@ use crate::intervals::{Measured, throughput};
 use crate::iron_law::iron_law;
 use crate::latency::Histogram;
 use crate::ledger::{Watched, ledger};
+use crate::machine_shares::{MachineShares, cpu_rate};
 use crate::paths::Sampled;
 use crate::steadiness::{Steadiness, judge};
 use crate::totals::{Amount, Total, Window, totals};
@@ -332,47 +333,5 @@ fn client(
             .map(|us| us / 1e3),
         median_ms,
         busy_share: None,
-    }
-}
-
-fn cpu_rate(sums: &BTreeMap<String, Total>, who: &str) -> Option<f64> {
-    let rate = |what: &str| {
-        sums.get(&format!("{who}.cpu_{what}_seconds"))
-            .and_then(Total::per_second)
-    };
-    Some(rate("user")? + rate("system")?)
-}
-
-struct MachineShares {
-    busy: Option<f64>,
-    other: Option<f64>,
-    steal: Option<f64>,
-}
-
-impl MachineShares {
-    fn of(sums: &BTreeMap<String, Total>) -> MachineShares {
-        let rate = |what: &str| {
-            sums.get(&format!("machine.cpu_{what}_seconds"))
-                .and_then(Total::per_second)
-        };
-        let optional = |what: &str| rate(what).unwrap_or(0.0);
-        let Some((busy, idle)) = cpu_rate(sums, "machine").zip(rate("idle")) else {
-            return MachineShares {
-                busy: None,
-                other: None,
-                steal: None,
-            };
-        };
-        let busy = busy + optional("irq");
-        let all = busy + idle + optional("iowait") + optional("steal");
-        let ours = cpu_rate(sums, "server").zip(cpu_rate(sums, "client"));
-        MachineShares {
-            busy: (all > 0.0).then(|| 1.0 - (idle + optional("iowait")) / all),
-            // Interrupts are charged to no process, so a little is left even on a quiet machine.
-            other: ours
-                .filter(|_| all > 0.0)
-                .map(|(server, client)| ((busy - server - client) / all).max(0.0)),
-            steal: rate("steal").filter(|_| all > 0.0).map(|steal| steal / all),
-        }
     }
 }

@@ -1,0 +1,51 @@
+//! Who used the machine's CPUs.
+
+use crate::totals::Total;
+use std::collections::BTreeMap;
+
+/// CPUs that `who` used, by the kernel's account of user and system time.
+pub(crate) fn cpu_rate(sums: &BTreeMap<String, Total>, who: &str) -> Option<f64> {
+    let rate = |what: &str| {
+        sums.get(&format!("{who}.cpu_{what}_seconds"))
+            .and_then(Total::per_second)
+    };
+    Some(rate("user")? + rate("system")?)
+}
+
+/// Parts of the CPU time of all CPUs.
+pub(crate) struct MachineShares {
+    /// In which a CPU was not idle.
+    pub busy: Option<f64>,
+    /// Of other programs than the server and the client.
+    pub other: Option<f64>,
+    /// That the hypervisor took.
+    pub steal: Option<f64>,
+}
+
+impl MachineShares {
+    pub(crate) fn of(sums: &BTreeMap<String, Total>) -> MachineShares {
+        let rate = |what: &str| {
+            sums.get(&format!("machine.cpu_{what}_seconds"))
+                .and_then(Total::per_second)
+        };
+        let optional = |what: &str| rate(what).unwrap_or(0.0);
+        let Some((busy, idle)) = cpu_rate(sums, "machine").zip(rate("idle")) else {
+            return MachineShares {
+                busy: None,
+                other: None,
+                steal: None,
+            };
+        };
+        let busy = busy + optional("irq");
+        let all = busy + idle + optional("iowait") + optional("steal");
+        let ours = cpu_rate(sums, "server").zip(cpu_rate(sums, "client"));
+        MachineShares {
+            busy: (all > 0.0).then(|| 1.0 - (idle + optional("iowait")) / all),
+            // Interrupts are charged to no process, so a little is left even on a quiet machine.
+            other: ours
+                .filter(|_| all > 0.0)
+                .map(|(server, client)| ((busy - server - client) / all).max(0.0)),
+            steal: rate("steal").filter(|_| all > 0.0).map(|steal| steal / all),
+        }
+    }
+}
