@@ -164,7 +164,8 @@ impl ThreadTable {
         }
     }
 
-    /// Looks at every thread, and gives those that began unseen: nothing follows them yet.
+    /// Looks at every thread, and gives those of whose beginning nobody told although it should have been told: they
+    /// began before the thread that made them was followed, so nothing follows them yet.
     pub(super) fn round(&mut self) -> Vec<u32> {
         let listed = list(self.process).unwrap_or_default();
         for number in listed {
@@ -173,7 +174,9 @@ impl ThreadTable {
                 // The kernel gives the time of a thread's beginning in ticks only; a round is hardly longer.
                 let account = Account::new(self.round_ns.midpoint(found_ns), Default::default());
                 self.threads.insert(number, Thread::new(String::new(), account, None));
-                self.unannounced.insert(number, self.drains);
+                if self.told {
+                    self.unannounced.insert(number, self.drains);
+                }
             }
             if let Some(thread) = self.threads.get_mut(&number) {
                 thread.look(self.process, number, self.drains);

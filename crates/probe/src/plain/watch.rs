@@ -261,9 +261,9 @@ impl Watched {
             wake_at: 0,
         };
         let wanted = options.frequency_hz > 0 || options.switches;
-        let recorder = match Recorder::start(&access::cpus_of(&numbers), event_options, first) {
-            _ if !wanted => None,
-            Ok(recorder) => Some(recorder),
+        let recorder = wanted.then(|| Recorder::start(&access::cpus_of(&numbers), event_options, first));
+        let recorder = match recorder.transpose() {
+            Ok(recorder) => recorder,
             Err(error) => {
                 refusals.push(Refusal::Events(error.to_string()));
                 None

@@ -1,4 +1,4 @@
-/* Threads that do one known thing each, under a name that says what. Told "stop" by the end of its input. */
+/* Threads that do one known thing each, under a name that says what. */
 #define _GNU_SOURCE
 #include <poll.h>
 #include <pthread.h>
@@ -119,12 +119,11 @@ int main(int arguments, char **argument) {
   begin("alternates", alternates, 0);
   printf("%lx %lx %lx %lx\n", (long)burn_inner, (long)burn_middle, (long)burn_outer, (long)spins);
   fflush(stdout);
-  char line[8];
-  /* The first line lets it breed, the end of its input ends it. */
-  if (fgets(line, sizeof line, stdin)) {
-    begin("breeds", breeds, 0);
-    while (fgets(line, sizeof line, stdin)) {
-    }
+  /* Each line begins a thread; the end of its input ends it. */
+  char line[16];
+  while (fgets(line, sizeof line, stdin)) {
+    if (line[0] == 'b') begin("breeds", breeds, 0);
+    else begin("spins", spins, 0);
   }
   return 0;
 }
