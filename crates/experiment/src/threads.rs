@@ -92,10 +92,10 @@ impl ThreadWatch {
         visit: i32,
         started_at: UtcMicros,
         connections: u32,
-        stretches: &[Stretch],
+        stretches: &mut [Stretch],
         rows: &mut VisitRows,
     ) {
-        let Some((start, seconds)) = stretches.split_first().filter(|(_, seconds)| !seconds.is_empty()) else {
+        let Some((start, seconds)) = stretches.split_first_mut().filter(|(_, seconds)| !seconds.is_empty()) else {
             return;
         };
         let clock = VisitClock {
@@ -120,7 +120,8 @@ impl ThreadWatch {
             rows.states.extend(thread_rows(visit, *thread, stretch, role(*thread)));
         }
         self.follow_code();
-        for sample in seconds.iter().flat_map(|stretch| &stretch.samples) {
+        for sample in seconds.iter_mut().flat_map(|stretch| &mut stretch.samples) {
+            self.names.without_probe(&mut sample.stack);
             self.converter.add(sample, &mut self.names);
         }
         let profile = self.converter.take();

@@ -146,7 +146,7 @@ impl VisitContext<'_> {
         let unfinished = self.end_unfinished(target, &mut control, problem.as_ref(), (connections, &unfinished));
         let errors = observer.error_rows();
         let throughput = observer.throughput();
-        let (started_at, stretches) = (observer.started_at, observer.stretches);
+        let (started_at, mut stretches) = (observer.started_at, observer.stretches);
         let mut rows = VisitRows {
             seconds: observer.seconds,
             counters,
@@ -155,7 +155,7 @@ impl VisitContext<'_> {
             ..VisitRows::default()
         };
         if let Some(threads) = threads {
-            threads.add_rows(visit as i32, started_at, connections, &stretches, &mut rows);
+            threads.add_rows(visit as i32, started_at, connections, &mut stretches, &mut rows);
         }
         self.bundle.write_visit(&rung, &rows)?;
         progress.visit_done(VisitDone {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use scaleprof_binary::kernel_symbols::KernelSymbols;
 use scaleprof_binary::symbols::{NameSource, SymbolFile, SymbolSearch};
-use scaleprof_profile::{Frame, KERNEL, Namer, Variable};
+use scaleprof_profile::{Frame, KERNEL, Namer, RawStack, Variable};
 
 use super::code::{CodeFile, CodeMap, CodePlace};
 
@@ -18,6 +18,15 @@ pub struct ProcessNames {
     symbols: HashMap<PathBuf, Option<Symbols>>,
     kernel: Result<KernelSymbols, String>,
 }
+
+/// How the functions are called through which a tracepoint reaches a BPF program (kernel/trace/bpf_trace.c).
+const WAY_TO_PROBE: [&str; 5] = [
+    "bpf_prog_",
+    "bpf_trace_run",
+    "__bpf_trace_",
+    "__traceiter_",
+    "bpf_trampoline_",
+];
 
 struct Symbols {
     module: String,
@@ -61,6 +70,18 @@ impl ProcessNames {
         for file in 0..self.files.len() {
             self.symbols_of(file);
         }
+    }
+
+    /// Takes our own BPF programs, and the kernel's way to them, from the inner end of a stack: they were called there only
+    /// because somebody watches.
+    pub fn without_probe(&self, stack: &mut RawStack) {
+        let Ok(kernel) = &self.kernel else { return };
+        let ours = |address: &u64| {
+            let name = kernel.function(*address).map(|(name, ..)| name);
+            name.is_some_and(|name| WAY_TO_PROBE.iter().any(|begin| name.starts_with(begin)))
+        };
+        let first = stack.kernel.iter().position(|address| !ours(address));
+        stack.kernel.drain(..first.unwrap_or(0));
     }
 
     /// Why the kernel's functions have no names, where that is so.
