@@ -224,6 +224,20 @@ impl SymbolFile {
             });
         }
         let Range { start, end } = region.range;
+        // The entry of the code that signal handlers return to starts one byte before its symbol, because unwinders
+        // look up the byte before a return address.
+        if region.is_function
+            && svma == start
+            && let Some(next) = self.functions.find(svma + 1, &region.range)
+        {
+            return Some(Placed {
+                linkage_name: Cow::Borrowed(next.name),
+                start,
+                size: next.size + 1,
+                source: next.source,
+                holds_until: svma + 1,
+            });
+        }
         region.is_function.then(|| Placed {
             linkage_name: Cow::Owned(format!("{}!fun_{start:x}", self.name)),
             start,

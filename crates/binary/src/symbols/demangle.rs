@@ -1,4 +1,4 @@
-//! C++ names as people write them.
+//! C++ (and Rust) names as people write them.
 
 use cpp_demangle::{DemangleOptions, Symbol};
 
@@ -32,6 +32,13 @@ pub(crate) fn demangle(linkage_name: &str) -> Demangled {
 }
 
 fn demangled(mangled: &str) -> Option<Demangled> {
+    // Rust's older names look like those of C++, with a hash at the end.
+    if let Ok(symbol) = rustc_demangle::try_demangle(mangled) {
+        return Some(Demangled {
+            name: shortened(&format!("{symbol:#}")),
+            full_name: symbol.to_string(),
+        });
+    }
     if !mangled.starts_with("_Z") {
         return None;
     }
@@ -230,6 +237,16 @@ mod tests {
         assert_eq!(names("_ZN10._anon_223D1Ev").0, "._anon_223::~._anon_223");
         let compiled_twice = "_Z3fooi.constprop.0.isra.0.cold";
         assert_eq!(names(compiled_twice).0, "foo.constprop.0.isra.0.cold");
+    }
+
+    #[test]
+    fn names_of_rust_are_read_too() {
+        let old = "_ZN9own_stack7handler17h232903a75e004c70E";
+        assert_eq!(
+            names(old),
+            pair("own_stack::handler", "own_stack::handler::h232903a75e004c70")
+        );
+        assert_eq!(names("_RNvCskwGfYPst2Cb_3foo3bar").0, "foo::bar");
     }
 
     #[test]
