@@ -48,12 +48,13 @@ impl Program {
     }
 
     fn breed(&mut self) {
-        self.child
-            .stdin
-            .as_mut()
-            .expect("piped")
-            .write_all(b"breed\n")
-            .expect("it listens");
+        self.tell("breed\n");
+    }
+
+    /// Each line begins a thread.
+    fn tell(&mut self, line: &str) {
+        let input = self.child.stdin.as_mut().expect("piped");
+        input.write_all(line.as_bytes()).expect("it listens");
     }
 
     fn watch(&self, options: PlainOptions) -> PlainWatch {
