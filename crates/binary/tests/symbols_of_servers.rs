@@ -28,20 +28,21 @@ fn binutils(program: &'static str, arguments: &[&str], path: &Path) -> Option<St
     }
 }
 
-/// The list of Debian's 10.11, which belongs to another package than the server.
+/// The list of Debian's 10.11, which belongs to another package than the server; scripts/fetch-symbols takes it out of that.
 fn mariadb_list() -> Option<PathBuf> {
-    let path = std::env::var_os("SCALEPROF_MARIADB_LIST").map_or_else(
-        || PathBuf::from("/usr/share/doc/mariadb-server/mariadbd.sym.gz"),
-        PathBuf::from,
-    );
-    if !path.is_file() {
-        must_not_lack(
-            "mariadb",
-            &format!("{} is not there. apt-get install mariadb-server", path.display()),
-        );
-        return None;
+    let named = std::env::var_os("SCALEPROF_MARIADB_LIST").map(PathBuf::from);
+    let places = [
+        "/usr/share/doc/mariadb-server/mariadbd.sym.gz",
+        "/var/cache/scaleprof/symbols/mariadb-server/mariadbd.sym.gz",
+    ];
+    let found = named
+        .into_iter()
+        .chain(places.map(PathBuf::from))
+        .find(|path| path.is_file());
+    if found.is_none() {
+        must_not_lack("mariadb", "its list of symbols is not there. scripts/fetch-symbols");
     }
-    Some(path)
+    found
 }
 
 fn hexadecimal(text: &str) -> u64 {

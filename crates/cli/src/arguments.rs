@@ -189,6 +189,9 @@ pub(crate) struct SelfbenchArguments {
     /// Measure filling tables of this many rows instead, four of them
     #[arg(long, value_name = "ROWS")]
     pub(crate) fill: Option<u32>,
+    /// Measure what watching the server's threads costs instead, beside perf and bpftrace
+    #[arg(long, conflicts_with = "fill")]
+    pub(crate) watching: bool,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,

@@ -5,6 +5,7 @@
 
 mod child;
 mod table;
+mod watching;
 
 use crate::arguments::SelfbenchArguments;
 use crate::stop;
@@ -14,7 +15,7 @@ use scaleprof_server::{Installation, Janitor, Sandbox, SandboxBuilder, ServerSet
 use scaleprof_workload::OltpWorkloadKind;
 use std::path::Path;
 use std::process::ExitCode;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use table::Row;
 
 /// Tables and rows of the load.
@@ -41,11 +42,10 @@ pub(crate) fn execute(arguments: &SelfbenchArguments) -> anyhow::Result<ExitCode
     let scaleprof_wire::Endpoint::Unix(socket) = sandbox.endpoint().clone() else {
         bail!("the private server has no socket");
     };
-    let server = format!(
-        "{} {}",
-        sandbox.installation().product,
-        sandbox.installation().version_text
-    );
+    let server = name_of(&sandbox);
+    if arguments.watching {
+        return bench_watching(arguments, &sandbox, &workloads, &socket, &stop);
+    }
     let has_sysbench = child::has_sysbench();
     if !has_sysbench {
         eprintln!("sysbench is not installed: only scaleprof is measured (apt-get install sysbench)");
@@ -89,6 +89,48 @@ pub(crate) fn execute(arguments: &SelfbenchArguments) -> anyhow::Result<ExitCode
             serde_json::to_string_pretty(&serde_json::json!({"server": server, "rows": rows}))?
         ),
         false => print!("{server}\n\n{}", table::text(&rows)),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn name_of(sandbox: &Sandbox) -> String {
+    let installation = sandbox.installation();
+    format!("{} {}", installation.product, installation.version_text)
+}
+
+/// What watching the server costs it.
+fn bench_watching(
+    arguments: &SelfbenchArguments,
+    sandbox: &Sandbox,
+    workloads: &[OltpWorkloadKind],
+    socket: &Path,
+    stop: &AtomicBool,
+) -> anyhow::Result<ExitCode> {
+    child::fill_ours(socket, ROWS)?;
+    let mut rows = Vec::new();
+    for &workload in workloads {
+        for &connections in &arguments.connections {
+            let case = Case {
+                workload,
+                connections,
+                seconds: arguments.seconds,
+                rows: ROWS,
+            };
+            let stopped = || stop.load(Ordering::Relaxed);
+            let target = (socket, sandbox.pid());
+            match watching::measure(target, case, arguments.repeats, arguments.transport, stopped)? {
+                Some(row) => rows.push(row),
+                None => return Err(scaleprof_experiment::RunError::Stopped.into()),
+            }
+        }
+    }
+    let server = name_of(sandbox);
+    match arguments.json {
+        true => println!(
+            "{}",
+            serde_json::to_string_pretty(&serde_json::json!({"server": server, "rows": rows}))?
+        ),
+        false => print!("{server}\n\n{}", watching::text(&rows)),
     }
     Ok(ExitCode::SUCCESS)
 }

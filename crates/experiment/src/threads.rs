@@ -1,6 +1,7 @@
 //! Watching the server's threads through the visits of a run, and what a visit's tables say of them.
 
 use std::collections::{BTreeMap, HashMap};
+use std::path::PathBuf;
 
 use scaleprof_bundle::{CounterRow, StateRow, UtcMicros, VisitClock, VisitRows};
 use scaleprof_probe::plain::{PlainOptions, PlainWatch};
@@ -71,7 +72,7 @@ impl ThreadWatch {
         let watch = Self {
             pid,
             source,
-            names: ProcessNames::new(SymbolSearch::default()),
+            names: ProcessNames::new(symbol_search()),
             converter: Converter::new(),
         };
         Ok((watch, lacks))
@@ -141,6 +142,23 @@ impl ThreadWatch {
             self.converter.forget_addresses();
         }
     }
+}
+
+/// The usual places, and the lists of symbols that scripts/fetch-symbols keeps.
+fn symbol_search() -> SymbolSearch {
+    let mut search = SymbolSearch::default();
+    let caches = [std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from), home_cache()];
+    let folders = caches
+        .into_iter()
+        .flatten()
+        .map(|cache| cache.join("scaleprof/symbols"));
+    search.document_folders.extend(folders);
+    search.document_folders.push("/var/cache/scaleprof/symbols".into());
+    search
+}
+
+fn home_cache() -> Option<PathBuf> {
+    Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache"))
 }
 
 fn lacks_of(watch: &PlainWatch, refused: &ProbeError) -> Vec<(String, String)> {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use scaleprof_probe::{Watch, WatchOptions};
+use scaleprof_probe::{Watch, WatchOptions, process_cpu_clock};
 use scaleprof_profile::ThreadState;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -12,10 +12,14 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let began = std::time::Instant::now();
     let mut watch = Watch::start(pid, WatchOptions::default())?;
     println!("started in {:?}, timer {:?}", began.elapsed(), watch.timer());
+    let mut clock = process_cpu_clock(pid)?;
     for _ in 0..seconds {
         std::thread::sleep(Duration::from_secs(1));
         let reading = watch.read()?;
         let mut exact = [0.0; 8];
+        let now = process_cpu_clock(pid)?;
+        let by_scheduler = (now - clock).as_secs_f64();
+        clock = now;
         let (mut lifetime, mut sampled) = (0.0, [0.0; 8]);
         for thread in &reading.threads {
             lifetime += thread.lifetime_ns as f64 / 1e9;
@@ -40,6 +44,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                 sampled[state as usize]
             );
         }
+        println!(
+            "  cpu over the scheduler's account: {:+.2} %",
+            (exact[0] / by_scheduler - 1.0) * 100.0
+        );
         println!("  {:?} complete {:?}", reading.counts, reading.counts.complete_share());
     }
     Ok(())

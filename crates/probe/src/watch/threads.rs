@@ -31,15 +31,17 @@ pub struct ThreadTimes {
 /// The slots as they were when they were last read.
 #[derive(Debug, Default)]
 pub(crate) struct Threads {
-    last: HashMap<usize, ThreadSlot>,
+    /// With the time at which each was read.
+    last: HashMap<usize, (ThreadSlot, u64)>,
     names: HashMap<(usize, u64), String>,
-    read_at: u64,
+    /// Threads that are first seen later lived since then at the earliest.
+    began: u64,
 }
 
 impl Threads {
-    pub(crate) fn begin(read_at: u64) -> Self {
+    pub(crate) fn begin(began: u64) -> Self {
         Self {
-            read_at,
+            began,
             ..Self::default()
         }
     }
@@ -49,7 +51,7 @@ impl Threads {
     pub(crate) fn read(
         &mut self,
         slots: &Shared<ThreadSlot>,
-        now: u64,
+        clock: impl Fn() -> u64,
         name_of: impl Fn(u32) -> Option<String>,
     ) -> (Vec<ThreadTimes>, Vec<usize>) {
         let (mut times, mut ended) = (Vec::new(), Vec::new());
@@ -57,10 +59,13 @@ impl Threads {
             let Some(slot) = consistent(slots, index).filter(|slot| slot.thread != 0) else {
                 continue;
             };
+            // Each thread by its own time: reading them all takes a while, more where this thread has to wait for a CPU.
+            let now = clock().max(slot.since);
             let before = self
                 .last
                 .get(&index)
-                .filter(|last| (last.thread, last.started) == (slot.thread, slot.started));
+                .filter(|(last, _)| (last.thread, last.started) == (slot.thread, slot.started));
+            let from = before.map_or(self.began, |(_, read_at)| *read_at);
             let key = (index, slot.started);
             if slot.ended != 0 {
                 self.names.remove(&key);
@@ -71,13 +76,12 @@ impl Threads {
                 place.insert(name);
             }
             let name = self.names.get(&key).cloned().unwrap_or_else(|| slot_name(&slot));
-            times.push(difference(before, &slot, name, self.read_at, now));
-            self.last.insert(index, at(&slot, now));
+            times.push(difference(before.map(|(last, _)| last), &slot, name, from, now));
+            self.last.insert(index, (at(&slot, now), now));
         }
         for index in &ended {
             self.last.remove(index);
         }
-        self.read_at = now;
         (times, ended)
     }
 }

@@ -344,7 +344,7 @@ impl<'obj> Watcher<'obj> {
         self.sleeps
             .tell_until(horizon, |thread| by_thread.get(&thread).copied(), &mut self.samples);
         let pid = self.pid;
-        let (threads, ended) = self.threads.read(&self.programs.slots, monotonic_ns(), |thread| {
+        let (threads, ended) = self.threads.read(&self.programs.slots, monotonic_ns, |thread| {
             std::fs::read_to_string(format!("/proc/{pid}/task/{thread}/comm"))
                 .ok()
                 .map(|name| name.trim_end().to_owned())

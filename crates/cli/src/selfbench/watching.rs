@@ -1,0 +1,250 @@
+//! What watching costs: throughput with everything on over throughput without, beside perf and bpftrace, in turns.
+
+use super::child::ours;
+use super::{Case, median};
+use anyhow::Context;
+use scaleprof_analysis::student::t_quantile_975;
+use scaleprof_experiment::{WatchOptions, Watching};
+use scaleprof_workload::Transport;
+use serde::Serialize;
+use std::fmt::Write as _;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+/// Who watches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Watcher {
+    Nobody,
+    Scaleprof,
+    PerfFramePointers,
+    PerfDwarf,
+    BpftraceOffCpu,
+}
+
+impl Watcher {
+    const ALL: [Watcher; 5] = [
+        Watcher::Nobody,
+        Watcher::Scaleprof,
+        Watcher::PerfFramePointers,
+        Watcher::PerfDwarf,
+        Watcher::BpftraceOffCpu,
+    ];
+
+    fn name(self) -> &'static str {
+        match self {
+            Watcher::Nobody => "nobody",
+            Watcher::Scaleprof => "scaleprof, everything on",
+            Watcher::PerfFramePointers => "perf record -F 99 -g",
+            Watcher::PerfDwarf => "perf record -F 99 --call-graph dwarf",
+            Watcher::BpftraceOffCpu => "bpftrace, off-CPU stacks",
+        }
+    }
+
+    fn is_here(self) -> bool {
+        let program = match self {
+            Watcher::Nobody | Watcher::Scaleprof => return true,
+            Watcher::PerfFramePointers | Watcher::PerfDwarf => "perf",
+            Watcher::BpftraceOffCpu => "bpftrace",
+        };
+        let mut version = Command::new(program);
+        version.arg("--version").stdout(Stdio::null()).stderr(Stdio::null());
+        version.status().is_ok_and(|status| status.success())
+    }
+
+    fn start(self, pid: u32, folder: &Path) -> anyhow::Result<Running> {
+        let perf = |call_graph: &[&str]| {
+            let mut command = Command::new("perf");
+            command
+                .args(["record", "-q", "-F", "99"])
+                .args(call_graph)
+                .args(["-p", &pid.to_string(), "-o"])
+                .arg(folder.join("perf.data"));
+            command
+        };
+        let command = match self {
+            Watcher::Nobody => return Ok(Running::Nothing),
+            Watcher::Scaleprof => return Ok(Running::Ours(Watching::start(pid, WatchOptions::default())?)),
+            Watcher::PerfFramePointers => perf(&["-g"]),
+            Watcher::PerfDwarf => perf(&["--call-graph", "dwarf"]),
+            Watcher::BpftraceOffCpu => bpftrace(pid),
+        };
+        Running::program(command).with_context(|| format!("starting {}", self.name()))
+    }
+}
+
+/// What bcc's offcputime does, in bpftrace: a user and a kernel stack at each switch from one of the server's threads. Its
+/// tracepoints need tracefs, which a private mount namespace gets without touching the host's.
+fn bpftrace(pid: u32) -> Command {
+    let script = format!(
+        "tracepoint:sched:sched_switch {{ if (pid == {pid}) {{ @start[tid] = nsecs; @user[tid] = ustack(perf); \
+         @kernel[tid] = kstack(perf); }} $next = args->next_pid; if (@start[$next]) {{ \
+         @[@user[$next], @kernel[$next]] = sum(nsecs - @start[$next]); delete(@start[$next]); }} }}"
+    );
+    let mut command = Command::new("unshare");
+    command.args(["-m", "sh", "-c"]).arg(format!(
+        "mount -t tracefs tracefs /sys/kernel/tracing 2>/dev/null; ulimit -l unlimited; exec bpftrace -e '{script}'"
+    ));
+    command
+}
+
+/// A watcher at work.
+enum Running {
+    Nothing,
+    Ours(Watching),
+    Program(Child),
+}
+
+impl Running {
+    fn program(mut command: Command) -> anyhow::Result<Self> {
+        let child = command
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()?;
+        // It attaches to hundreds of threads or compiles its script first.
+        std::thread::sleep(Duration::from_secs(2));
+        Ok(Running::Program(child))
+    }
+
+    fn end(self) {
+        match self {
+            Running::Nothing => {}
+            Running::Ours(watching) => drop(watching),
+            Running::Program(mut child) => {
+                // What it gathered is of no use here, and printing it takes some of them minutes.
+                let _ = child.kill();
+                let _ = child.wait();
+            }
+        }
+    }
+}
+
+/// One combination.
+#[derive(Debug, Serialize)]
+pub(super) struct WatchingRow {
+    workload: String,
+    connections: u32,
+    rounds: u32,
+    nobody_per_second: Option<f64>,
+    watchers: Vec<Watched>,
+}
+
+#[derive(Debug, Serialize)]
+struct Watched {
+    watcher: &'static str,
+    /// Geometric mean of the rounds' throughput with it over that without.
+    ratio: f64,
+    /// 95 % interval (t on the logarithms); none with one round.
+    low: Option<f64>,
+    high: Option<f64>,
+}
+
+/// Measures one combination: in every round each watcher once, the order turned from round to round.
+pub(super) fn measure(
+    (socket, pid): (&Path, u32),
+    case: Case,
+    rounds: u32,
+    transport: Transport,
+    stop: impl Fn() -> bool,
+) -> anyhow::Result<Option<WatchingRow>> {
+    let folder = tempfile::tempdir().context("making a folder for perf's recordings")?;
+    let present: Vec<Watcher> = Watcher::ALL.into_iter().filter(|watcher| watcher.is_here()).collect();
+    for absent in Watcher::ALL.iter().filter(|watcher| !present.contains(watcher)) {
+        eprintln!("{} is not installed and left out", absent.name());
+    }
+    let mut per_second: Vec<Vec<f64>> = vec![Vec::new(); present.len()];
+    for round in 0..rounds as usize {
+        eprintln!(
+            "{}, {} connections, round {} of {rounds}",
+            case.workload,
+            case.connections,
+            round + 1
+        );
+        for turn in 0..present.len() {
+            if stop() {
+                return Ok(None);
+            }
+            // Forwards and backwards by turns, so that a drift hits all of them alike.
+            let place = (turn + round / 2) % present.len();
+            let place = if round % 2 == 0 {
+                place
+            } else {
+                present.len() - 1 - place
+            };
+            let running = present[place].start(pid, folder.path())?;
+            let measured = ours(socket, case, transport);
+            running.end();
+            per_second[place].push(measured?.per_second);
+        }
+    }
+    let nobody = per_second[0].clone();
+    let watchers = present.iter().zip(&per_second).skip(1).map(|(watcher, theirs)| {
+        let logs: Vec<f64> = theirs
+            .iter()
+            .zip(&nobody)
+            .map(|(with, without)| (with / without).ln())
+            .collect();
+        let (mean, half) = mean_and_half_width(&logs);
+        Watched {
+            watcher: watcher.name(),
+            ratio: mean.exp(),
+            low: half.map(|half| (mean - half).exp()),
+            high: half.map(|half| (mean + half).exp()),
+        }
+    });
+    Ok(Some(WatchingRow {
+        workload: case.workload.name().to_owned(),
+        connections: case.connections,
+        rounds,
+        watchers: watchers.collect(),
+        nobody_per_second: median(nobody.into_iter()),
+    }))
+}
+
+fn mean_and_half_width(values: &[f64]) -> (f64, Option<f64>) {
+    let n = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / n;
+    if values.len() < 2 {
+        return (mean, None);
+    }
+    let variance = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (n - 1.0);
+    (mean, Some(t_quantile_975(n - 1.0) * (variance / n).sqrt()))
+}
+
+/// The rows for a person.
+pub(super) fn text(rows: &[WatchingRow]) -> String {
+    let mut out = String::from("Throughput while somebody watches, over throughput while nobody does:\n");
+    for row in rows {
+        let _ = writeln!(
+            out,
+            "\n{}, {} connections, {} rounds, {:.0} tx/s unwatched",
+            row.workload,
+            row.connections,
+            row.rounds,
+            row.nobody_per_second.unwrap_or(f64::NAN)
+        );
+        for watched in &row.watchers {
+            let interval = match (watched.low, watched.high) {
+                (Some(low), Some(high)) => format!("{low:.3} to {high:.3}"),
+                _ => "one round: no interval".to_owned(),
+            };
+            let _ = writeln!(out, "  {:<38} {:.3}  ({interval})", watched.watcher, watched.ratio);
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_interval_is_that_of_student() {
+        let (mean, half) = mean_and_half_width(&[1.0, 2.0, 3.0]);
+        assert_eq!(mean, 2.0);
+        // 4.303 · 1/√3
+        assert!((half.expect("three values") - 2.484).abs() < 0.01);
+        assert_eq!(mean_and_half_width(&[1.0]), (1.0, None));
+    }
+}
