@@ -1,5 +1,5 @@
-//! The code that a program starts with, where no entry covers it: C libraries before glibc 2.26 wrote none, and programs
-//! that were linked then still have theirs. The main thread's stack ends there.
+//! The code that a program starts with, where no entry covers it: old C libraries wrote none, and programs that were linked
+//! with them still have theirs (MySQL 5.6.14). The main thread's stack ends there.
 
 use std::ops::Range;
 
