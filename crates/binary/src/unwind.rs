@@ -6,7 +6,9 @@
 //! and servers of 10 to 40 MB of code have only some ten different answers. So a table of rows of 4 bytes (the low half
 //! of an address and the number of a rule), grouped by 64 KiB pages, and a short list of rules says it all.
 
+mod jump_tables;
 mod pages;
+mod program_start;
 mod rule_of_row;
 mod trampolines;
 
@@ -16,6 +18,7 @@ use gimli::UnwindContext;
 use thiserror::Error;
 
 use crate::call_frames::{CallFrames, Fde, Section};
+use jump_tables::JumpTables;
 use pages::Rows;
 use trampolines::Trampolines;
 
@@ -194,29 +197,43 @@ pub enum UnwindError {
 impl UnwindTable {
     /// Compiles the table of an ELF file (a server, a library, the vDSO).
     ///
-    /// Where entries overlap, the one that starts first wins, and of two that start together the first in the section.
+    /// Where no entry covers the linker's jump tables, the program's start and the code that signal handlers return to,
+    /// their rules are known from their bytes. Where entries overlap, the one that starts first wins, and of two that start together the first in the section.
     pub fn from_elf(bytes: &[u8]) -> Result<UnwindTable, UnwindError> {
         let frames = CallFrames::from_elf(bytes)?;
         let entries = frames.entries();
         let section = frames.section();
         let trampolines = Trampolines::find(bytes, &frames);
+        let jump_tables = JumpTables::find(bytes, frames.architecture);
         let signal_frame = rule_of_row::signal_frame(frames.architecture);
+        let start = program_start::find(bytes, &frames);
+        let mut known: Vec<(Range<u64>, UnwindRule)> = Vec::new();
+        let mut fill = |rows: &mut Rows, gap: Range<u64>| {
+            if gap.is_empty() {
+                return;
+            }
+            known.extend(trampolines.within(gap.clone()).map(|range| (range, signal_frame)));
+            known.extend(jump_tables.within(gap.clone()));
+            known.extend(start.clone().filter(|(range, _)| gap.contains(&range.start)));
+            known.sort_by_key(|(range, _)| range.start);
+            for (range, rule) in known.drain(..) {
+                rows.push(range, rule);
+            }
+        };
         let mut rows = Rows::default();
         let mut context = UnwindContext::new();
         for fde in &entries.fdes {
             let Some(range) = frames.code_range(fde) else { continue };
-            for trampoline in trampolines.within(rows.end()..range.start) {
-                rows.push(trampoline, signal_frame);
-            }
+            let before = rows.end()..range.start;
+            fill(&mut rows, before);
             if fde.is_signal_trampoline() || trampolines.starts_at(range.start) {
                 rows.push(range, signal_frame);
             } else {
                 push_entry(&mut rows, &frames, &section, fde, range, &mut context);
             }
         }
-        for trampoline in trampolines.within(rows.end()..u64::MAX) {
-            rows.push(trampoline, signal_frame);
-        }
+        let behind = rows.end()..u64::MAX;
+        fill(&mut rows, behind);
         rows.into_table(frames.architecture, entries.fdes.len(), entries.damaged)
     }
 

@@ -235,6 +235,103 @@ fn code_that_returns_from_a_signal_is_known_by_its_bytes() {
     }
 }
 
+/// A file whose jump table lies in a section and has no entry.
+fn with_jump_table(machine: u16, code: &[u8], table: Vec<u8>, cie: CommonInformationEntry) -> UnwindTable {
+    let start = CODE + 8;
+    assert_eq!(code[8..8 + table.len()], table[..]);
+    let plt = SmallSection {
+        name: ".plt",
+        svma: start,
+        data: table,
+    };
+    let entries = eh_frame(cie, vec![entry(CODE, 4, vec![])]);
+    UnwindTable::from_elf(&small_elf(machine, CODE, code, &[entries, plt])).expect("a table")
+}
+
+#[test]
+fn a_jump_table_without_an_entry_is_known_by_its_stubs() {
+    // As MySQL 5.6.14 has it; it begins at no multiple of 16.
+    let mut table = vec![0xff, 0x35, 1, 2, 3, 4, 0xff, 0x25, 1, 2, 3, 4, 0x0f, 0x1f, 0x40, 0];
+    table.extend([0xff, 0x25, 1, 2, 3, 4, 0x68, 0, 0, 0, 0, 0xe9, 1, 2, 3, 4]);
+    table.extend([0xf3, 0x0f, 0x1e, 0xfa, 0x68, 1, 0, 0, 0, 0xf2, 0xe9, 1, 2, 3, 4, 0x90]);
+    table.extend([0xff, 0x25, 1, 2, 3, 4, 0x66, 0x90]);
+    let mut code = vec![0x90; 128];
+    code[8..8 + table.len()].copy_from_slice(&table);
+    let table = with_jump_table(X86_64, &code, table, x86_entry());
+    let pushed = |words: i32| {
+        rule(
+            CfaKind::StackPointer,
+            8 + 8 * words,
+            SavedKind::Same,
+            0,
+            SavedKind::AtCfa,
+            -8,
+        )
+    };
+    for (offset, words) in [
+        (8, 1),
+        (13, 1),
+        (14, 2),
+        (23, 2),
+        (24, 0),
+        (34, 0),
+        (35, 1),
+        (39, 1),
+        (40, 0),
+        (48, 0),
+        (49, 1),
+        (55, 1),
+        (56, 0),
+        (63, 0),
+    ] {
+        assert_eq!(at(&table, offset), pushed(words), "at {offset}");
+    }
+    for offset in [4, 7, 64] {
+        assert_eq!(at(&table, offset), UnwindRule::INVALID, "at {offset}");
+    }
+}
+
+#[test]
+fn an_arm_jump_table_leaves_the_return_address_in_its_register() {
+    let mut table = vec![0xf0, 0x7b, 0xbf, 0xa9];
+    table.resize(48, 0x1f);
+    let mut code = vec![0; 128];
+    code[8..56].copy_from_slice(&table);
+    let table = with_jump_table(AARCH64, &code, table, arm_entry());
+    let untouched = rule(CfaKind::StackPointer, 0, SavedKind::Same, 0, SavedKind::InRegister, 0);
+    let stored = rule(CfaKind::StackPointer, 16, SavedKind::Same, 0, SavedKind::AtCfa, -8);
+    assert_eq!(
+        [8, 12, 36, 40, 52].map(|offset| at(&table, offset)),
+        [untouched, stored, stored, untouched, untouched]
+    );
+    assert_eq!(at(&table, 56), UnwindRule::INVALID);
+}
+
+#[test]
+fn a_programs_start_without_an_entry_is_where_its_stack_ends() {
+    // As MySQL 5.6.14 has it: xor %ebp, %ebp; ...; call __libc_start_main; hlt
+    let mut start = vec![
+        0x31, 0xed, 0x49, 0x89, 0xd1, 0x5e, 0x48, 0x89, 0xe2, 0x48, 0x83, 0xe4, 0xf0, 0x50, 0x54,
+    ];
+    start.extend([0xe8, 0xcf, 0xfe, 0xff, 0xff, 0xf4]);
+    let mut code = vec![0x90; 128];
+    code[16..16 + start.len()].copy_from_slice(&start);
+    let entries = || eh_frame(x86_entry(), vec![entry(CODE, 8, vec![]), entry(CODE + 64, 8, vec![])]);
+    let mut file = small_elf(X86_64, CODE, &code, &[entries()]);
+    file[24..32].copy_from_slice(&(CODE + 16).to_le_bytes());
+    let table = UnwindTable::from_elf(&file).expect("a table");
+    for offset in [16, 31, 36] {
+        assert_eq!(at(&table, offset).cfa_kind(), CfaKind::Outermost, "at {offset}");
+    }
+    for offset in [15, 37, 63] {
+        assert_eq!(at(&table, offset), UnwindRule::INVALID, "at {offset}");
+    }
+    // Something else at the entry point is not taken for it.
+    file[24..32].copy_from_slice(&(CODE + 17).to_le_bytes());
+    let table = UnwindTable::from_elf(&file).expect("a table");
+    assert_eq!(at(&table, 31), UnwindRule::INVALID);
+}
+
 #[test]
 fn debug_frame_serves_where_there_is_no_eh_frame() {
     let mut frames = FrameTable::default();
