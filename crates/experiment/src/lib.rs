@@ -21,6 +21,7 @@ mod target;
 mod threads;
 mod unfinished;
 mod visit;
+mod watch;
 
 pub use error::RunError;
 pub use ladder::{LadderError, parse_connections, shuffled_visits};
@@ -29,3 +30,4 @@ pub use progress::{Progress, VisitDone, VisitStart};
 pub use run::{RunResult, run};
 pub use scaleprof_probe::WatchOptions;
 pub use target::Attach;
+pub use watch::{WatchError, WatchRequest, WatchResult, watch};

@@ -1,8 +1,8 @@
 //! Which of the server's threads serve the load.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
-use scaleprof_profile::Role;
+use scaleprof_profile::{Frames, Profile, Role, StackId, StackTree};
 
 /// What a thread did in a visit, as far as it tells whom it serves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,6 +34,45 @@ pub(crate) fn roles(pid: u32, connections: u32, threads: &[ThreadUse]) -> HashMa
     roles
 }
 
+/// The role of every thread of the process `pid` where the load is not ours: whoever serves a client serves a connection.
+/// `handlers` are the threads that were seen in a function that serves one: a thread that works or waits for a lock all the
+/// time never waits for its client.
+pub(crate) fn roles_of_any_load(pid: u32, threads: &[ThreadUse], handlers: &HashSet<u32>) -> HashMap<u32, Role> {
+    let role = |thread: &ThreadUse| match thread.thread != pid {
+        true if thread.net_ns > 0 || handlers.contains(&thread.thread) => Role::Connection,
+        _ => Role::Background,
+    };
+    threads.iter().map(|thread| (thread.thread, role(thread))).collect()
+}
+
+/// Functions of MariaDB and MySQL that serve one connection until it closes.
+const HANDLERS: [&str; 3] = ["handle_one_connection", "do_handle_one_connection", "handle_connection"];
+
+/// The threads of a profile that were seen in one of these.
+pub(crate) fn handlers(profile: &Profile) -> HashSet<u32> {
+    let mut known: HashMap<StackId, bool> = HashMap::new();
+    let samples = profile.samples.iter();
+    samples
+        .filter(|sample| {
+            let stack = sample.stack;
+            *known
+                .entry(stack)
+                .or_insert_with(|| serves_a_connection(&profile.stacks, &profile.frames, stack))
+        })
+        .map(|sample| sample.thread)
+        .collect()
+}
+
+fn serves_a_connection(stacks: &StackTree, frames: &Frames, stack: StackId) -> bool {
+    let functions = stacks
+        .frames(stack)
+        .into_iter()
+        .filter_map(|frame| frames.get(frame)?.function.as_deref());
+    functions
+        .map(|name| name.split_once('(').map_or(name, |(name, _)| name))
+        .any(|name| HANDLERS.contains(&name))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -56,6 +95,19 @@ mod tests {
         assert_eq!((roles[&11], roles[&12]), (Role::Connection, Role::Connection));
         assert_eq!(roles[&13], Role::Control);
         assert_eq!(roles[&14], Role::Background);
+    }
+
+    #[test]
+    fn under_a_load_that_is_not_ours_all_who_serve_a_client_count() {
+        let threads = [
+            thread(10, 5, 100), // the listener
+            thread(11, 1, 990), // idle
+            thread(12, 900, 0), // a long statement
+            thread(13, 7, 0),   // purge
+        ];
+        let roles = roles_of_any_load(10, &threads, &HashSet::from([12]));
+        assert_eq!((roles[&10], roles[&13]), (Role::Background, Role::Background));
+        assert_eq!((roles[&11], roles[&12]), (Role::Connection, Role::Connection));
     }
 
     #[test]
