@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use scaleprof_profile::{Frames, Profile, Role, StackId, StackTree};
+use scaleprof_profile::{Frames, KERNEL, Profile, Role, StackId, StackTree};
 
 /// What a thread did in a visit, as far as it tells whom it serves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,14 +63,32 @@ pub(crate) fn handlers(profile: &Profile) -> HashSet<u32> {
         .collect()
 }
 
+/// What such a thread is in when its connection has closed and the server keeps it for the next one.
+const PARKED: [&str; 8] = [
+    "pthread_cond_",
+    "__pthread_cond_",
+    "___pthread_cond_",
+    "my_cond_",
+    "inline_mysql_cond_",
+    "block_until_new_connection",
+    "Per_thread_connection_handler::block_until_new_connection",
+    "one_thread_per_connection_end",
+];
+
 fn serves_a_connection(stacks: &StackTree, frames: &Frames, stack: StackId) -> bool {
-    let functions = stacks
-        .frames(stack)
-        .into_iter()
-        .filter_map(|frame| frames.get(frame)?.function.as_deref());
-    functions
-        .map(|name| name.split_once('(').map_or(name, |(name, _)| name))
-        .any(|name| HANDLERS.contains(&name))
+    let functions = stacks.frames(stack).into_iter().filter_map(|frame| frames.get(frame));
+    let names: Vec<&str> = functions
+        .filter(|frame| frame.module != KERNEL)
+        .map(|frame| frame.function.as_deref().unwrap_or_default())
+        .collect();
+    is_serving(&names)
+}
+
+/// Whether a thread in these functions, outermost first, is at work for a connection.
+fn is_serving(names: &[&str]) -> bool {
+    let is_handler = |name: &&str| HANDLERS.contains(&name.split_once('(').map_or(*name, |(name, _)| name));
+    let inside = names.iter().rposition(is_handler).and_then(|at| names.get(at + 1));
+    inside.is_some_and(|name| !PARKED.iter().any(|parked| name.starts_with(parked)))
 }
 
 #[cfg(test)]
@@ -108,6 +126,18 @@ mod tests {
         let roles = roles_of_any_load(10, &threads, &HashSet::from([12]));
         assert_eq!((roles[&10], roles[&13]), (Role::Background, Role::Background));
         assert_eq!((roles[&11], roles[&12]), (Role::Connection, Role::Connection));
+    }
+
+    #[test]
+    fn a_thread_that_is_kept_for_the_next_connection_serves_none() {
+        let start = [
+            "start_thread",
+            "handle_one_connection",
+            "do_handle_one_connection(CONNECT*, bool)",
+        ];
+        let inside = |name| is_serving(&[&start[..], &[name]].concat());
+        assert!(inside("do_command(THD*, bool)") && inside(""));
+        assert!(!inside("pthread_cond_timedwait") && !is_serving(&start) && !is_serving(&["main", "poll"]));
     }
 
     #[test]
