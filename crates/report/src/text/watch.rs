@@ -54,6 +54,11 @@ pub(super) fn table(summary: &Summary, ink: &Ink, style: Style) -> String {
     out
 }
 
+/// A share that is nearly 0 has no sign.
+fn residue(share: f64) -> String {
+    percent((share * 1000.0).round() / 1000.0 + 0.0)
+}
+
 fn counted(threads: u32) -> String {
     match threads {
         1 => "1 thread".to_owned(),
@@ -89,7 +94,7 @@ fn states(watch: &WatchSummary, ink: &Ink, width: Option<usize>) -> String {
         [
             known(sum),
             known(of.lifetime_per_second),
-            of.states_residue.map_or_else(|| UNKNOWN.to_owned(), percent),
+            of.states_residue.map_or_else(|| UNKNOWN.to_owned(), residue),
         ]
     };
     let nothing = || [String::new(), String::new(), String::new()];
@@ -166,7 +171,7 @@ fn trust(watch: &WatchSummary) -> String {
     };
     let agreement = watch
         .cpu_residue
-        .map_or_else(String::new, |residue| format!(" (off by {})", percent(residue)));
+        .map_or_else(String::new, |off| format!(" (off by {})", residue(off)));
     let complete = match watch.complete_stacks_share {
         Some(share) => format!("{} of the stacks are complete", percent(share)),
         None => "no stack was taken".to_owned(),
