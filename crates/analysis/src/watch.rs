@@ -56,7 +56,11 @@ pub(crate) fn watched<'a>(bundle: &Bundle, visits: impl Iterator<Item = &'a Visi
         ));
         return found;
     }
-    let connections = threads(&windows, &rows, CONNECTION, true);
+    // What a thread waits for may be hidden from us; then all of its waiting is in `other` and no thread can be told.
+    let told = |state: &str| matches!(state, "net" | "lock" | "io" | "sleep");
+    let roles_are_told =
+        !rows.samples.is_empty() || rows.states.iter().any(|row| told(&row.state) && row.nanoseconds > 0);
+    let mut connections = threads(&windows, &rows, CONNECTION, true);
     let others = threads(&windows, &rows, BACKGROUND, false);
     let cpu = cpu_seconds(&windows, &rows);
     let sums = totals(&windows, rows.counters.iter().copied());
@@ -72,7 +76,12 @@ pub(crate) fn watched<'a>(bundle: &Bundle, visits: impl Iterator<Item = &'a Visi
     let paths = sampled.paths_of_each(&states, MOST_PATHS, &mut call_paths);
     let lock_rows: Vec<&LockRow> = visits.iter().flat_map(|rows| rows.locks.iter().copied()).collect();
     let locks = sampled.locks(&lock_rows, &mut call_paths);
-    if connections.threads == 0 {
+    if !roles_are_told {
+        connections.threads = None;
+        let reason = "what the server's threads wait for is hidden from this user: all waiting is in other, and threads that \
+                      serve clients cannot be told; as root: sudo scaleprof";
+        found.missing.push(missing("watch.connections", reason));
+    } else if connections.threads == Some(0) {
         let reason = "no thread of the server served a client while it was watched";
         found
             .missing
@@ -153,7 +162,7 @@ fn threads(windows: &[Window], rows: &Watched<'_>, role: &str, with_spin: bool) 
         time
     });
     WatchedThreads {
-        threads: u32::try_from(seen.len()).unwrap_or(u32::MAX),
+        threads: Some(u32::try_from(seen.len()).unwrap_or(u32::MAX)),
         seconds_per_second: time.as_ref().map(ThreadTime::per_second).unwrap_or_default(),
         lifetime_per_second: time.as_ref().and_then(|time| Some(time.lifetime? / time.over.seconds)),
         states_residue: time.as_ref().and_then(|time| off_by(time.states.sum(), time.lifetime?)),
@@ -254,6 +263,6 @@ mod tests {
         assert_eq!(found.states_residue, Some(0.0));
         let nobody = threads(&windows, &rows, BACKGROUND, false);
         assert_eq!(nobody.seconds_per_second, StateSeconds::default());
-        assert_eq!((nobody.threads, nobody.states_residue), (0, None));
+        assert_eq!((nobody.threads, nobody.states_residue), (Some(0), None));
     }
 }

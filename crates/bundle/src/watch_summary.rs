@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 pub struct WatchSummary {
     /// Seconds that were watched.
     pub seconds: f64,
-    /// Threads that serve clients.
+    /// Threads that serve clients; nothing is known of them where they cannot be told from the others.
     pub connections: WatchedThreads,
     /// All other threads together; by name in `background`.
     pub others: WatchedThreads,
@@ -35,8 +35,8 @@ pub struct WatchSummary {
 /// Threads of one kind.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct WatchedThreads {
-    /// How many different ones were seen.
-    pub threads: u32,
+    /// How many different ones were seen; none where it cannot be told whom a thread serves.
+    pub threads: Option<u32>,
     /// Thread-seconds per second in each state; none in all of them where there was no such thread.
     pub seconds_per_second: StateSeconds,
     /// Thread-seconds per second in which they were alive, measured apart from the states: threads on average.

@@ -21,6 +21,8 @@ use std::time::{Duration, Instant};
 
 /// How soon the user's stop is heard.
 const PATIENCE: Duration = Duration::from_millis(20);
+/// What stands for the number of connections where it is not known.
+const UNKNOWN: i32 = -1;
 const NO_ACCOUNT: &str = "only the process was watched: product and version are what a server says over a connection";
 
 /// What to watch.
@@ -130,9 +132,19 @@ pub fn watch(
     for figure in ["server.product", "server.version"] {
         missing.insert(figure.to_owned(), NO_ACCOUNT.to_owned());
     }
+    missing.insert(
+        "server.shares_cpus_with_client".to_owned(),
+        "there is no client of ours".to_owned(),
+    );
     let mut warnings = Vec::new();
     let mut sampler = sampler(request.pid, &mut warnings, &mut missing);
     let mut manifest = begin(request);
+    if manifest.server.binary.is_none() {
+        for figure in ["server.binary", "server.build_id"] {
+            let reason = "the program of the process is hidden from this user; as root: sudo scaleprof";
+            missing.insert(figure.to_owned(), reason.to_owned());
+        }
+    }
     for warning in warnings {
         progress.warning(&warning);
         manifest.warnings.push(warning);
@@ -341,10 +353,16 @@ fn watched_seconds(stretches: &[Stretch]) -> Vec<CounterRow> {
 /// The one visit of a watch. It counts whenever it ended: what was seen until then is whole.
 fn rung(seen: &Seen, rows: &VisitRows) -> RungRow {
     let of_connections = rows.states.iter().filter(|row| row.role == "connection");
+    let told = |state: &str| matches!(state, "net" | "lock" | "io" | "sleep");
+    let roles_are_told =
+        !rows.samples.is_empty() || rows.states.iter().any(|row| told(&row.state) && row.nanoseconds > 0);
     let connections: BTreeSet<i64> = of_connections.filter_map(|row| row.thread).collect();
     RungRow {
         visit: 0,
-        connections: i32::try_from(connections.len()).unwrap_or(i32::MAX),
+        connections: match roles_are_told {
+            true => i32::try_from(connections.len()).unwrap_or(i32::MAX),
+            false => UNKNOWN,
+        },
         idle_connections: 0,
         repeat: 0,
         offered_rate: None,

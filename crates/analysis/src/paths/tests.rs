@@ -1,6 +1,6 @@
 use super::*;
 use crate::totals::Amount;
-use scaleprof_bundle::{Bundle, FrameRow, StackRow, StateSeconds, UtcMicros};
+use scaleprof_bundle::{Bundle, FrameRow, Ledger, StackRow, StateSeconds, UtcMicros};
 
 /// Stack n is the frame n inside of `main`, which is 0.
 fn dictionary() -> (Vec<StackRow>, Vec<FrameRow>) {

@@ -22,10 +22,9 @@ pub(super) fn table(summary: &Summary, ink: &Ink, style: Style) -> String {
     if let Some(watch) = &summary.watch {
         let binary = summary.server.binary.as_deref().unwrap_or("the server");
         let sentence = format!(
-            "Watched {binary} for {} s under a load that is not ours: {} that served clients, {} other threads.",
+            "Watched {binary} for {} s under a load that is not ours: {}.",
             number(watch.seconds),
-            counted(watch.connections.threads),
-            whole(u64::from(watch.others.threads))
+            who(watch)
         );
         out.push_str(&ink.bold(&wrap(&sentence, wrap_at, "")));
         out.push_str("\n\n");
@@ -57,6 +56,18 @@ pub(super) fn table(summary: &Summary, ink: &Ink, style: Style) -> String {
 /// A share that is nearly 0 has no sign.
 fn residue(share: f64) -> String {
     percent((share * 1000.0).round() / 1000.0 + 0.0)
+}
+
+/// Whom the threads served, so far as that is known.
+fn who(watch: &WatchSummary) -> String {
+    let others = watch.others.threads.unwrap_or(0);
+    match watch.connections.threads {
+        Some(connections) => {
+            let others = whole(u64::from(others));
+            format!("{} that served clients, {others} other threads", counted(connections))
+        }
+        None => format!("{}; which of them served clients is not known", counted(others)),
+    }
 }
 
 fn counted(threads: u32) -> String {
@@ -108,9 +119,14 @@ fn states(watch: &WatchSummary, ink: &Ink, width: Option<usize>) -> String {
         cells: heading,
         stands_out: false,
     }];
-    for (name, of) in [("connections", &watch.connections), ("all others", &watch.others)] {
+    let others = if watch.connections.threads.is_some() {
+        "all others"
+    } else {
+        "all threads"
+    };
+    for (name, of) in [("connections", &watch.connections), (others, &watch.others)] {
         lines.push(Line {
-            cells: cells(name.to_owned(), Some(of.threads), &of.seconds_per_second, against(of)),
+            cells: cells(name.to_owned(), of.threads, &of.seconds_per_second, against(of)),
             stands_out: true,
         });
     }
@@ -174,7 +190,7 @@ fn trust(watch: &WatchSummary) -> String {
         .map_or_else(String::new, |off| format!(" (off by {})", residue(off)));
     let complete = match watch.complete_stacks_share {
         Some(share) => format!("{} of the stacks are complete", percent(share)),
-        None => "no stack was taken".to_owned(),
+        None => "No stack was taken".to_owned(),
     };
     let lost = match (watch.samples, watch.samples_lost) {
         (Some(samples), Some(lost)) => format!("{} samples, {} lost", whole(samples), whole(lost)),
