@@ -8,9 +8,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// The role of threads that serve the load's connections.
 pub(crate) const CONNECTION: &str = "connection";
-const BACKGROUND: &str = "background";
+pub(crate) const BACKGROUND: &str = "background";
 /// Residues beyond this are warned about.
-const TOLERANCE: f64 = 0.02;
+pub(crate) const TOLERANCE: f64 = 0.02;
 
 /// What the probe wrote of the visits of one rung.
 #[derive(Debug, Clone, Default)]
@@ -85,7 +85,7 @@ pub fn ledger(connections: u32, windows: &[Window], sums: &BTreeMap<String, Tota
 }
 
 /// Only stacks tell spinning from working: of the time on a CPU the part goes to `spin` that the samples give it.
-fn split_off_spin(states: &mut StateSeconds, windows: &[Window], samples: &[&SampleRow]) {
+pub(crate) fn split_off_spin(states: &mut StateSeconds, windows: &[Window], samples: &[&SampleRow]) {
     if states.spin.is_some() {
         return;
     }
@@ -114,7 +114,7 @@ pub(crate) fn in_windows<'a>(windows: &[Window], samples: &[&'a SampleRow]) -> i
     rows.filter(move |row| measured.contains(&(row.visit, row.second)))
 }
 
-fn complete_share(windows: &[Window], samples: &[&SampleRow]) -> Option<f64> {
+pub(crate) fn complete_share(windows: &[Window], samples: &[&SampleRow]) -> Option<f64> {
     let (mut complete, mut all) = (0u64, 0u64);
     for row in in_windows(windows, samples) {
         all += 1;
@@ -125,7 +125,7 @@ fn complete_share(windows: &[Window], samples: &[&SampleRow]) -> Option<f64> {
 
 /// CPU seconds of all threads of the server by their states, and by the scheduler's account, over the same time: the measured
 /// seconds that both have, else the visits that both have.
-fn cpu_seconds(windows: &[Window], watched: &Watched<'_>) -> Option<(f64, f64)> {
+pub(crate) fn cpu_seconds(windows: &[Window], watched: &Watched<'_>) -> Option<(f64, f64)> {
     let mut by_states: BTreeMap<(i32, Option<i32>), f64> = BTreeMap::new();
     for row in watched.states.iter().filter(|row| row.thread.is_none()) {
         let on_cpu = matches!(row.state.as_str(), "cpu" | "spin");
@@ -169,7 +169,7 @@ fn cpu_seconds(windows: &[Window], watched: &Watched<'_>) -> Option<(f64, f64)> 
 }
 
 /// The threads that serve no connection, by name; where they were not told apart, all together.
-fn background(windows: &[Window], states: &[&StateRow]) -> Vec<BackgroundThreads> {
+pub(crate) fn background(windows: &[Window], states: &[&StateRow]) -> Vec<BackgroundThreads> {
     let all = || states.iter().copied().filter(|row| row.role == BACKGROUND);
     let mut by_name: BTreeMap<&str, Vec<&StateRow>> = BTreeMap::new();
     for row in all().filter(|row| row.thread.is_some()) {

@@ -28,6 +28,7 @@ pub mod usl;
 mod usl_fit;
 pub mod verdict;
 pub mod warmup;
+mod watch;
 
 pub use summarise::summarise;
 

@@ -4,7 +4,7 @@ use crate::block_ratio::ratio;
 use crate::call_paths::{CallPaths, PathId};
 use crate::ledger::{CONNECTION, Watched, in_windows};
 use crate::totals::Window;
-use scaleprof_bundle::{CallPath, Estimate, Ledger, LockRow, LockSummary, SampleRow};
+use scaleprof_bundle::{CallPath, Estimate, LockRow, LockSummary, SampleRow, StateSeconds};
 use std::collections::{BTreeMap, HashMap};
 
 /// Call paths that the summary keeps of a rung.
@@ -20,9 +20,11 @@ pub(crate) struct Sampled<'a> {
 }
 
 impl<'a> Sampled<'a> {
-    /// Time on and off the CPU is known exactly by state, and samples only share it out: with a ledger, the weights of a
-    /// state's samples are scaled to the time in that state. So the paths of a state add up to it, whatever was lost.
-    pub(crate) fn of(windows: &[Window], watched: &Watched<'a>, ledger: Option<&Ledger>) -> Sampled<'a> {
+    /// Time on and off the CPU is known exactly by state, and samples only share it out: with
+    /// these times per
+    /// transaction, the weights of a state's samples are scaled to the time in that state. So the paths of a state add up to
+    /// it, whatever was lost.
+    pub(crate) fn of(windows: &[Window], watched: &Watched<'a>, per_transaction: Option<&StateSeconds>) -> Sampled<'a> {
         let mut rows: Vec<(&SampleRow, f64)> = in_windows(windows, &watched.samples)
             .filter(|row| row.role == CONNECTION && row.weight_ns.is_finite() && row.weight_ns >= 0.0)
             .map(|row| (row, row.weight_ns / 1e9))
@@ -37,9 +39,9 @@ impl<'a> Sampled<'a> {
             })
             .collect();
         let all: f64 = transactions.values().sum();
-        let exact: HashMap<&str, f64> = ledger
+        let exact: HashMap<&str, f64> = per_transaction
             .into_iter()
-            .flat_map(|ledger| ledger.seconds_per_txn.named())
+            .flat_map(|states| states.named())
             .filter_map(|(state, per_txn)| Some((state, per_txn? * all)))
             .collect();
         let mut sampled: HashMap<&str, f64> = HashMap::new();
@@ -119,6 +121,21 @@ impl<'a> Sampled<'a> {
                 samples,
             })
             .collect()
+    }
+
+    /// The heaviest call paths of each of these states.
+    pub(crate) fn paths_of_each(&self, states: &[&str], most: usize, call_paths: &mut CallPaths<'_>) -> Vec<CallPath> {
+        let mut paths = Vec::new();
+        for state in states {
+            let found = self.heaviest(most, |row| (row.state == *state).then(|| call_paths.path(row.stack)));
+            paths.extend(found.into_iter().map(|(path, seconds_per_txn, samples)| CallPath {
+                state: (*state).to_owned(),
+                path: call_paths.functions(path),
+                seconds_per_txn,
+                samples,
+            }));
+        }
+        paths
     }
 
     /// The locks that were waited for longest; `rows` are those of the same visits.

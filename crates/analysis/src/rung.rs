@@ -148,7 +148,11 @@ pub(crate) fn rung(
     };
     let threads = ledger(connections, &windows, &sums, &watched);
     warnings.extend(threads.warnings);
-    let sampled = Sampled::of(&windows, &watched, threads.ledger.as_ref());
+    let sampled = Sampled::of(
+        &windows,
+        &watched,
+        threads.ledger.as_ref().map(|ledger| &ledger.seconds_per_txn),
+    );
     let paths = sampled.paths(call_paths);
     let lock_rows: Vec<&LockRow> = rows().flat_map(|rows| rows.locks.iter().copied()).collect();
     let locks = sampled.locks(&lock_rows, call_paths);

@@ -6,7 +6,8 @@ use crate::numbers::{grouped, percent};
 use crate::rung::{Pacing, RungResult, VisitRows, rung};
 use crate::usl;
 use crate::verdict::{Judged, nothing_counts, verdict};
-use scaleprof_bundle::{Bundle, Missing, RunState, SCHEMA, Summary, Verdict};
+use crate::watch::watched;
+use scaleprof_bundle::{Bundle, Missing, RunState, SCHEMA, Summary, Verdict, WATCH};
 use std::collections::BTreeMap;
 
 /// All that a bundle says. The same bundle gives the same summary, on any machine.
@@ -15,6 +16,9 @@ use std::collections::BTreeMap;
 /// did not settle counts and is marked; one in which the client set the limit is listed and takes no part in the verdict.
 pub fn summarise(bundle: &Bundle) -> Summary {
     let manifest = &bundle.manifest;
+    if manifest.workload.name == WATCH {
+        return of_a_watch(bundle);
+    }
     let pacing = Pacing::of(&manifest.workload);
     let closed = pacing != Pacing::Open;
     let mut warnings = manifest.warnings.clone();
@@ -88,6 +92,32 @@ pub fn summarise(bundle: &Bundle) -> Summary {
         verdict,
         usl,
         usl_refused,
+        watch: None,
+        missing,
+        warnings,
+    }
+}
+
+/// Without a load of ours there is nothing per transaction and nothing to judge: what the threads did is all there is.
+fn of_a_watch(bundle: &Bundle) -> Summary {
+    let manifest = &bundle.manifest;
+    let visits = by_visit(bundle);
+    let found = watched(bundle, visits.values());
+    let mut missing = manifest.missing.clone();
+    missing.extend(found.missing);
+    let mut warnings = manifest.warnings.clone();
+    warnings.extend(of_the_run(bundle));
+    warnings.extend(found.warnings);
+    Summary {
+        schema: SCHEMA,
+        server: manifest.server.clone(),
+        workload: manifest.workload.clone(),
+        machine: manifest.machine.clone(),
+        rungs: Vec::new(),
+        verdict: None,
+        usl: None,
+        usl_refused: Some(crate::watch::NO_LOAD.to_owned()),
+        watch: found.watch,
         missing,
         warnings,
     }

@@ -25,6 +25,7 @@ mod reader;
 mod summary;
 mod tables;
 mod visit_rows;
+mod watch_summary;
 mod writer;
 
 pub use error::BundleError;
@@ -36,6 +37,7 @@ pub use reader::Bundle;
 pub use summary::*;
 pub use tables::*;
 pub use visit_rows::VisitRows;
+pub use watch_summary::*;
 pub use writer::BundleWriter;
 
 /// Version of the bundle's layout and of `summary.json` that this crate writes and reads.

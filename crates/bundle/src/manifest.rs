@@ -33,6 +33,9 @@ pub struct Manifest {
     pub warnings: Vec<String>,
 }
 
+/// Name of the workload of a bundle that only watched a server: there was no load of ours, so it says nothing of the load.
+pub const WATCH: &str = "watch";
+
 /// How a run stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -69,7 +72,7 @@ pub struct Server {
 /// The load.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Workload {
-    /// Such as `oltp_read_write`, or `script` for the user's own statements.
+    /// Such as `oltp_read_write`, `script` for the user's own statements, or [`WATCH`] for none of ours.
     pub name: String,
     /// How many tables; none for a script.
     pub tables: Option<u32>,

@@ -2,7 +2,7 @@
 //!
 //! A figure that could not be measured is null, and `missing` says why.
 
-use crate::{CallPath, Ledger, LockSummary, Missing};
+use crate::{CallPath, Ledger, LockSummary, Missing, WatchSummary};
 use serde::{Deserialize, Serialize};
 
 /// A figure with its 95 % interval.
@@ -35,6 +35,10 @@ pub struct Summary {
     pub usl: Option<Usl>,
     /// Why the law is not shown, where it is not.
     pub usl_refused: Option<String>,
+    /// What a running server's threads did under a load that is not ours (`attach --pid`); none for a run. There are no rungs
+    /// then and no verdict.
+    #[serde(default)]
+    pub watch: Option<WatchSummary>,
     /// Figures that could not be measured.
     pub missing: Vec<Missing>,
     /// Warnings of the run and of the analysis.

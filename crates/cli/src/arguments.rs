@@ -24,7 +24,7 @@ pub(crate) struct Arguments {
 pub(crate) enum Command {
     /// Climb a ladder of connections on a private server and say how it scales
     Run(Box<RunArguments>),
-    /// Climb the ladder on a server that runs already, in a schema of our own
+    /// Climb the ladder on a server that runs already, in a schema of our own; or, with --pid, only watch it
     Attach(Box<AttachArguments>),
     /// Show a bundle again: as a page, a table or JSON
     Report(ReportArguments),
@@ -93,7 +93,7 @@ pub(crate) struct AttachArguments {
     #[arg(
         long,
         value_name = "DSN",
-        required_unless_present = "socket",
+        required_unless_present_any = ["socket", "pid"],
         conflicts_with = "socket",
         help_heading = "Server"
     )]
@@ -101,6 +101,12 @@ pub(crate) struct AttachArguments {
     /// The server's Unix socket
     #[arg(long, value_name = "PATH", help_heading = "Server")]
     pub(crate) socket: Option<PathBuf>,
+    /// Only watch this server process: no load of ours, no account, no tables; --seconds says how long
+    #[arg(long, value_name = "PID", value_parser = clap::value_parser!(u32).range(1..), help_heading = "Server")]
+    pub(crate) pid: Option<u32>,
+    /// With --pid, watch the process though it has not the name of a server
+    #[arg(long, requires = "pid", help_heading = "Server")]
+    pub(crate) force: bool,
     /// Account to log in with [default: that of the DSN, else your user name]
     #[arg(long, value_name = "NAME", help_heading = "Server")]
     pub(crate) user: Option<String>,

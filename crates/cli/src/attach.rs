@@ -3,6 +3,7 @@
 use crate::arguments::AttachArguments;
 use crate::credentials;
 use crate::run::{carry_out, public_command};
+use crate::watch;
 use anyhow::bail;
 use scaleprof_experiment::{Attach, RunOptions, ServerChoice};
 use scaleprof_workload::schema::SCHEMA;
@@ -10,6 +11,9 @@ use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 
 pub(crate) fn execute(arguments: AttachArguments) -> anyhow::Result<ExitCode> {
+    if let Some(pid) = arguments.pid {
+        return watch::execute(pid, &arguments);
+    }
     let load = arguments.load.options()?;
     let connections = arguments.ladder.rungs()?;
     let (endpoint, who) = credentials::of(&arguments)?;

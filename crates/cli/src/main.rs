@@ -18,6 +18,7 @@ mod size;
 mod stop;
 mod terminal;
 mod tls_arguments;
+mod watch;
 
 use arguments::{Arguments, Command};
 use clap::Parser;

@@ -148,6 +148,17 @@ impl Progress for TerminalProgress {
         self.show_visit(&format!("{transactions} {unit}, p99 {:.1} ms", p99_ns as f64 / 1e6));
     }
 
+    fn watched(&mut self, second: u32, of: u32, threads: usize) {
+        self.bar.disable_steady_tick();
+        self.bar.set_style(style("{spinner} [{bar:24}] {msg}"));
+        self.bar.set_length(u64::from(of));
+        self.bar.set_position(u64::from(second));
+        let left = of.saturating_sub(second);
+        self.bar.set_message(format!(
+            "watching {threads} threads, {left} s left (^C ends it and keeps what was seen)"
+        ));
+    }
+
     fn visit_done(&mut self, done: VisitDone) {
         self.last_throughput = Some(done.throughput);
     }

@@ -21,6 +21,7 @@ mod target;
 mod threads;
 mod unfinished;
 mod visit;
+mod watch;
 mod watching;
 
 pub use error::RunError;
@@ -30,4 +31,5 @@ pub use progress::{Progress, VisitDone, VisitStart};
 pub use run::{RunResult, run};
 pub use scaleprof_probe::WatchOptions;
 pub use target::Attach;
+pub use watch::{WatchError, WatchRequest, WatchResult, watch};
 pub use watching::Watching;

@@ -195,7 +195,7 @@ fn workload(load: &LoadOptions) -> Workload {
     }
 }
 
-fn machine(facts: &MachineFacts) -> Machine {
+pub(crate) fn machine(facts: &MachineFacts) -> Machine {
     let unknown = || "unknown".to_owned();
     Machine {
         cpu_model: facts.cpu_model.clone().unwrap_or_else(unknown),

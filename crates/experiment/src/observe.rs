@@ -117,51 +117,7 @@ impl<'a> VisitObserver<'a> {
 
     /// The counters of every second, and what could not be counted.
     pub(crate) fn counter_rows(&self) -> (Vec<CounterRow>, Vec<(String, String)>) {
-        let mut rows = Vec::new();
-        let mut lacks = BTreeMap::new();
-        for (second, pair) in self.samples.windows(2).enumerate() {
-            for Counter {
-                name,
-                value,
-                counted_share,
-            } in delta(&pair[0], &pair[1])
-            {
-                rows.push(CounterRow {
-                    visit: self.visit,
-                    second: Some(second as i32),
-                    counter: name.to_owned(),
-                    value,
-                    counted_share,
-                });
-            }
-            for lack in missing(&pair[0], &pair[1]) {
-                lacks.insert(lack.figure.to_owned(), lack.reason);
-            }
-        }
-        // What only the ends of a visit can tell.
-        if let (Some(first), Some(last)) = (self.samples.first(), self.samples.last())
-            && self.samples.len() > 1
-        {
-            let seen: std::collections::BTreeSet<String> = rows.iter().map(|row| row.counter.clone()).collect();
-            for Counter {
-                name,
-                value,
-                counted_share,
-            } in delta(first, last)
-            {
-                if !seen.contains(name) {
-                    rows.push(CounterRow {
-                        visit: self.visit,
-                        second: None,
-                        counter: name.to_owned(),
-                        value,
-                        counted_share,
-                    });
-                    lacks.remove(name);
-                }
-            }
-        }
-        (rows, lacks.into_iter().collect())
+        counter_rows(self.visit, &self.samples)
     }
 
     /// The changes of the server's status in every second that could be read in time.
@@ -242,6 +198,55 @@ impl<'a> VisitObserver<'a> {
             });
         }
     }
+}
+
+/// The counters of every second between two samples, and what could not be counted.
+pub(crate) fn counter_rows(visit: i32, samples: &[Sample]) -> (Vec<CounterRow>, Vec<(String, String)>) {
+    let mut rows = Vec::new();
+    let mut lacks = BTreeMap::new();
+    for (second, pair) in samples.windows(2).enumerate() {
+        for Counter {
+            name,
+            value,
+            counted_share,
+        } in delta(&pair[0], &pair[1])
+        {
+            rows.push(CounterRow {
+                visit,
+                second: Some(second as i32),
+                counter: name.to_owned(),
+                value,
+                counted_share,
+            });
+        }
+        for lack in missing(&pair[0], &pair[1]) {
+            lacks.insert(lack.figure.to_owned(), lack.reason);
+        }
+    }
+    // What only the ends of a visit can tell.
+    if let (Some(first), Some(last)) = (samples.first(), samples.last())
+        && samples.len() > 1
+    {
+        let seen: std::collections::BTreeSet<String> = rows.iter().map(|row| row.counter.clone()).collect();
+        for Counter {
+            name,
+            value,
+            counted_share,
+        } in delta(first, last)
+        {
+            if !seen.contains(name) {
+                rows.push(CounterRow {
+                    visit,
+                    second: None,
+                    counter: name.to_owned(),
+                    value,
+                    counted_share,
+                });
+                lacks.remove(name);
+            }
+        }
+    }
+    (rows, lacks.into_iter().collect())
 }
 
 impl LoadObserver for VisitObserver<'_> {

@@ -39,6 +39,8 @@ pub trait Progress {
     fn connecting(&mut self, open: u32, wanted: u32) {}
     /// A second of it is over, with so many transactions and such a 99th percentile (nanoseconds).
     fn second(&mut self, second: u32, transactions: u64, p99_ns: u64) {}
+    /// A second of watching a server is over, of so many; it has so many threads.
+    fn watched(&mut self, second: u32, of: u32, threads: usize) {}
     /// It is over.
     fn visit_done(&mut self, done: VisitDone) {}
     /// Rungs were added around the peak and the fall-over.

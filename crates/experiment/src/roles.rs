@@ -1,8 +1,8 @@
 //! Which of the server's threads serve the load.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
-use scaleprof_profile::Role;
+use scaleprof_profile::{Frames, KERNEL, Profile, Role, StackId, StackTree};
 
 /// What a thread did in a visit, as far as it tells whom it serves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,6 +34,63 @@ pub(crate) fn roles(pid: u32, connections: u32, threads: &[ThreadUse]) -> HashMa
     roles
 }
 
+/// The role of every thread of the process `pid` where the load is not ours: whoever serves a client serves a connection.
+/// `handlers` are the threads that were seen in a function that serves one: a thread that works or waits for a lock all the
+/// time never waits for its client.
+pub(crate) fn roles_of_any_load(pid: u32, threads: &[ThreadUse], handlers: &HashSet<u32>) -> HashMap<u32, Role> {
+    let role = |thread: &ThreadUse| match thread.thread != pid {
+        true if thread.net_ns > 0 || handlers.contains(&thread.thread) => Role::Connection,
+        _ => Role::Background,
+    };
+    threads.iter().map(|thread| (thread.thread, role(thread))).collect()
+}
+
+/// Functions of MariaDB and MySQL that serve one connection until it closes.
+const HANDLERS: [&str; 3] = ["handle_one_connection", "do_handle_one_connection", "handle_connection"];
+
+/// The threads of a profile that were seen in one of these.
+pub(crate) fn handlers(profile: &Profile) -> HashSet<u32> {
+    let mut known: HashMap<StackId, bool> = HashMap::new();
+    let samples = profile.samples.iter();
+    samples
+        .filter(|sample| {
+            let stack = sample.stack;
+            *known
+                .entry(stack)
+                .or_insert_with(|| serves_a_connection(&profile.stacks, &profile.frames, stack))
+        })
+        .map(|sample| sample.thread)
+        .collect()
+}
+
+/// What such a thread is in when its connection has closed and the server keeps it for the next one.
+const PARKED: [&str; 8] = [
+    "pthread_cond_",
+    "__pthread_cond_",
+    "___pthread_cond_",
+    "my_cond_",
+    "inline_mysql_cond_",
+    "block_until_new_connection",
+    "Per_thread_connection_handler::block_until_new_connection",
+    "one_thread_per_connection_end",
+];
+
+fn serves_a_connection(stacks: &StackTree, frames: &Frames, stack: StackId) -> bool {
+    let functions = stacks.frames(stack).into_iter().filter_map(|frame| frames.get(frame));
+    let names: Vec<&str> = functions
+        .filter(|frame| frame.module != KERNEL)
+        .map(|frame| frame.function.as_deref().unwrap_or_default())
+        .collect();
+    is_serving(&names)
+}
+
+/// Whether a thread in these functions, outermost first, is at work for a connection.
+fn is_serving(names: &[&str]) -> bool {
+    let is_handler = |name: &&str| HANDLERS.contains(&name.split_once('(').map_or(*name, |(name, _)| name));
+    let inside = names.iter().rposition(is_handler).and_then(|at| names.get(at + 1));
+    inside.is_some_and(|name| !PARKED.iter().any(|parked| name.starts_with(parked)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -56,6 +113,31 @@ mod tests {
         assert_eq!((roles[&11], roles[&12]), (Role::Connection, Role::Connection));
         assert_eq!(roles[&13], Role::Control);
         assert_eq!(roles[&14], Role::Background);
+    }
+
+    #[test]
+    fn under_a_load_that_is_not_ours_all_who_serve_a_client_count() {
+        let threads = [
+            thread(10, 5, 100), // the listener
+            thread(11, 1, 990), // idle
+            thread(12, 900, 0), // a long statement
+            thread(13, 7, 0),   // purge
+        ];
+        let roles = roles_of_any_load(10, &threads, &HashSet::from([12]));
+        assert_eq!((roles[&10], roles[&13]), (Role::Background, Role::Background));
+        assert_eq!((roles[&11], roles[&12]), (Role::Connection, Role::Connection));
+    }
+
+    #[test]
+    fn a_thread_that_is_kept_for_the_next_connection_serves_none() {
+        let start = [
+            "start_thread",
+            "handle_one_connection",
+            "do_handle_one_connection(CONNECT*, bool)",
+        ];
+        let inside = |name| is_serving(&[&start[..], &[name]].concat());
+        assert!(inside("do_command(THD*, bool)") && inside(""));
+        assert!(!inside("pthread_cond_timedwait") && !is_serving(&start) && !is_serving(&["main", "poll"]));
     }
 
     #[test]

@@ -73,10 +73,7 @@ impl Target {
 
     /// The CPUs that the server's process may use, where it can be seen.
     pub(crate) fn cpus(&self) -> Option<CpuSet> {
-        let pid = rustix::process::Pid::from_raw(i32::try_from(self.pid()?).ok()?)?;
-        let mask = rustix::thread::sched_getaffinity(Some(pid)).ok()?;
-        let all = 0..rustix::thread::CpuSet::MAX_CPU as u32;
-        Some(all.filter(|cpu| mask.is_set(*cpu as usize)).collect())
+        cpus_of(self.pid()?)
     }
 
     pub(crate) fn variables(&self) -> Result<BTreeMap<String, String>, RunError> {
@@ -120,9 +117,26 @@ fn peer_of(path: &std::path::Path) -> Option<u32> {
     let stream = std::os::unix::net::UnixStream::connect(path).ok()?;
     let peer = rustix::net::sockopt::socket_peercred(&stream).ok()?;
     let pid = u32::try_from(peer.pid.as_raw_nonzero().get()).ok()?;
-    let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
-    let is_server = ["mysqld", "mariadbd", "mariadb"]
+    is_server(&name_of(pid)?).then_some(pid)
+}
+
+/// The name of a process; none where there is no such process.
+pub(crate) fn name_of(pid: u32) -> Option<String> {
+    let name = std::fs::read(format!("/proc/{pid}/comm")).ok()?;
+    Some(String::from_utf8_lossy(&name).trim_end().to_owned())
+}
+
+/// Whether processes of that name are servers that we know.
+pub(crate) fn is_server(name: &str) -> bool {
+    ["mysqld", "mariadbd", "mariadb"]
         .iter()
-        .any(|known| name.trim_end().starts_with(known));
-    is_server.then_some(pid)
+        .any(|known| name.starts_with(known))
+}
+
+/// The CPUs that a process may use.
+pub(crate) fn cpus_of(pid: u32) -> Option<CpuSet> {
+    let pid = rustix::process::Pid::from_raw(i32::try_from(pid).ok()?)?;
+    let mask = rustix::thread::sched_getaffinity(Some(pid)).ok()?;
+    let all = 0..rustix::thread::CpuSet::MAX_CPU as u32;
+    Some(all.filter(|cpu| mask.is_set(*cpu as usize)).collect())
 }

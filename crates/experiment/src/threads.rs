@@ -9,7 +9,7 @@ use scaleprof_probe::symbols::SymbolSearch;
 use scaleprof_probe::{ProbeError, ProcessCode, ProcessNames, Watch, WatchCounts, WatchOptions};
 use scaleprof_profile::{Converter, Ending, RawSample, Role, ThreadState};
 
-use crate::roles::{ThreadUse, roles};
+use crate::roles::{ThreadUse, handlers, roles, roles_of_any_load};
 
 /// Watches one server.
 pub(crate) struct ThreadWatch {
@@ -26,10 +26,20 @@ enum Source {
     Plain(Box<PlainWatch>),
 }
 
+/// Whose load it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Load {
+    /// Ours, with so many connections.
+    Ours(u32),
+    /// Somebody's: all connections are part of it.
+    Anybodys,
+}
+
 /// What was seen between two readings.
 #[derive(Debug, Default)]
 pub(crate) struct Stretch {
-    taken_ns: u64,
+    /// Nanoseconds of CLOCK_MONOTONIC; 0 where the watch had ended.
+    pub(crate) taken_ns: u64,
     threads: Vec<ThreadStretch>,
     samples: Vec<RawSample>,
     /// Since the watch began.
@@ -49,6 +59,13 @@ struct Counts {
     stacks: u64,
     complete: u64,
     lost: u64,
+}
+
+impl Stretch {
+    /// Threads that lived in it.
+    pub(crate) fn thread_count(&self) -> usize {
+        self.threads.len()
+    }
 }
 
 impl ThreadWatch {
@@ -86,13 +103,13 @@ impl ThreadWatch {
         }
     }
 
-    /// Adds what the stretches of a visit with `connections` say to its rows. The first reading was the visit's start; each of
+    /// Adds what the stretches of a visit under that load say to its rows. The first reading was the visit's start; each of
     /// the others ended a second.
     pub(crate) fn add_rows(
         &mut self,
         visit: i32,
         started_at: UtcMicros,
-        connections: u32,
+        load: Load,
         stretches: &mut [Stretch],
         rows: &mut VisitRows,
     ) {
@@ -112,7 +129,16 @@ impl ThreadWatch {
                 net_ns: stretch.nanoseconds[ThreadState::Net as usize],
             })
             .collect();
-        let roles = roles(self.pid, connections, &uses);
+        self.follow_code();
+        for sample in seconds.iter_mut().flat_map(|stretch| &mut stretch.samples) {
+            self.names.without_probe(&mut sample.stack);
+            self.converter.add(sample, &mut self.names);
+        }
+        let profile = self.converter.take();
+        let roles = match load {
+            Load::Ours(connections) => roles(self.pid, connections, &uses),
+            Load::Anybodys => roles_of_any_load(self.pid, &uses, &handlers(&profile)),
+        };
         let role = |thread: u32| roles.get(&thread).copied().unwrap_or(Role::Background);
         for (second, stretch) in seconds.iter().enumerate() {
             rows.states.extend(second_rows(visit, second as i32, stretch, &role));
@@ -120,12 +146,6 @@ impl ThreadWatch {
         for (thread, stretch) in &whole {
             rows.states.extend(thread_rows(visit, *thread, stretch, role(*thread)));
         }
-        self.follow_code();
-        for sample in seconds.iter_mut().flat_map(|stretch| &mut stretch.samples) {
-            self.names.without_probe(&mut sample.stack);
-            self.converter.add(sample, &mut self.names);
-        }
-        let profile = self.converter.take();
         let samples = profile.samples.len() as u64;
         rows.add_profile(visit, &profile, &clock, role);
         let last = seconds.last().map_or(start.counts, |last| last.counts);

@@ -7,7 +7,7 @@ use crate::progress::{Progress, VisitDone};
 use crate::status::{Status, transaction_counter};
 use crate::status_watch::StatusWatch;
 use crate::target::Target;
-use crate::threads::ThreadWatch;
+use crate::threads::{Load, ThreadWatch};
 use crate::unfinished::{self, Killed};
 use scaleprof_bundle::{BundleWriter, CounterRow, RungRow, VisitRows};
 use scaleprof_probe::Sampler;
@@ -155,7 +155,13 @@ impl VisitContext<'_> {
             ..VisitRows::default()
         };
         if let Some(threads) = threads {
-            threads.add_rows(visit as i32, started_at, connections, &mut stretches, &mut rows);
+            threads.add_rows(
+                visit as i32,
+                started_at,
+                Load::Ours(connections),
+                &mut stretches,
+                &mut rows,
+            );
         }
         self.bundle.write_visit(&rung, &rows)?;
         progress.visit_done(VisitDone {

@@ -5,10 +5,11 @@ mod functions;
 mod layout;
 mod ledger;
 mod statements;
+mod watch;
 
 use columns::Column;
 use layout::{Ink, wrap};
-use scaleprof_bundle::{RungSummary, Summary};
+use scaleprof_bundle::{RungSummary, Summary, WATCH};
 
 /// How the table is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,9 +33,12 @@ impl Style {
 /// The width at which running text is broken where the terminal's is not known.
 const USUAL_WIDTH: usize = 110;
 
-/// The rungs with their figures, what is missing and why, warnings, and the verdict; ends with a newline.
+/// What was watched, for a bundle of a watch. Else the rungs with their figures, what is missing and why, warnings, and the verdict; ends with a newline.
 pub fn table(summary: &Summary, style: Style) -> String {
     let ink = Ink::new(style.colour);
+    if summary.workload.name == WATCH {
+        return watch::table(summary, &ink, style);
+    }
     let wrap_at = style.width.unwrap_or(USUAL_WIDTH).max(20);
     let mut out = String::new();
     let mut notes = Vec::new();

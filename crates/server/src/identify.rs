@@ -250,7 +250,7 @@ fn plugin_folder(basedir: &Path) -> Option<PathBuf> {
 }
 
 /// The GNU build-id note. The file is mapped, not read: of 76 MB only some pages are looked at.
-fn build_id(binary: &Path) -> Option<String> {
+pub fn build_id(binary: &Path) -> Option<String> {
     let file = fs::File::open(binary).ok()?;
     let length = usize::try_from(file.metadata().ok()?.len()).ok()?;
     let mapping = Mapping::of(&file, length)?;

@@ -1,6 +1,6 @@
 use super::*;
 use crate::totals::Amount;
-use scaleprof_bundle::{Bundle, FrameRow, StackRow, StateSeconds, UtcMicros};
+use scaleprof_bundle::{Bundle, FrameRow, Ledger, StackRow, StateSeconds, UtcMicros};
 
 /// Stack n is the frame n inside of `main`, which is 0.
 fn dictionary() -> (Vec<StackRow>, Vec<FrameRow>) {
@@ -105,7 +105,7 @@ fn sampled<'a>(samples: &'a [SampleRow], ledger: Option<&Ledger>) -> Sampled<'a>
         samples: samples.iter().collect(),
         ..Watched::default()
     };
-    Sampled::of(&windows(), &watched, ledger)
+    Sampled::of(&windows(), &watched, ledger.map(|ledger| &ledger.seconds_per_txn))
 }
 
 /// In every second 30 ms of work, 10 ms idle, 60 ms of waiting; other seconds and roles hold nonsense.

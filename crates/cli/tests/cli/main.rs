@@ -13,4 +13,5 @@ mod stage;
 mod sudden_ends;
 mod tls;
 mod unfinished;
+mod watch;
 mod whole_run;

@@ -4,9 +4,14 @@ use scaleprof_bundle::CallPath;
 
 /// The `most` innermost functions that say something, innermost first.
 pub(super) fn innermost(path: &CallPath, most: usize) -> Vec<String> {
-    match path.state.as_str() {
-        "cpu" | "spin" => shortened(path.path.iter().rev().take(most)),
-        _ => innermost_waiting(&path.path, most),
+    innermost_in_state(&path.state, &path.path, most)
+}
+
+/// The same of functions in that state, outermost first.
+pub(super) fn innermost_in_state(state: &str, path: &[String], most: usize) -> Vec<String> {
+    match state {
+        "cpu" | "spin" => shortened(path.iter().rev().take(most)),
+        _ => innermost_waiting(path, most),
     }
 }
 

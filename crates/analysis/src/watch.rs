@@ -1,0 +1,268 @@
+//! What the threads of a server did while it was watched under a load that is not ours.
+
+use crate::call_paths::CallPaths;
+use crate::ledger::{
+    BACKGROUND, CONNECTION, TOLERANCE, Watched, background, complete_share, cpu_seconds, split_off_spin,
+};
+use crate::paths::Sampled;
+use crate::rung::VisitRows;
+use crate::thread_time::ThreadTime;
+use crate::totals::{Amount, Window, totals};
+use scaleprof_bundle::{
+    Bundle, CallPath, LockRow, LockSummary, Missing, StateSeconds, WatchSummary, WatchedLock, WatchedPath,
+    WatchedThreads,
+};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Why there is nothing per transaction.
+pub(crate) const NO_LOAD: &str = "no load of ours: transactions are not counted";
+/// Figures that therefore cannot be had.
+const PER_TRANSACTION: [&str; 5] = ["rungs", "throughput", "latency_ms", "iron_law", "verdict"];
+/// How long each second of the watch really was.
+const WATCHED_SECONDS: &str = "probe.watched_seconds";
+/// Call paths that the summary keeps of each state.
+const MOST_PATHS: usize = 8;
+
+/// What a watch comes to, with what could not be told and what to warn of.
+#[derive(Debug, Default)]
+pub(crate) struct Found {
+    pub watch: Option<WatchSummary>,
+    pub missing: Vec<Missing>,
+    pub warnings: Vec<String>,
+}
+
+/// Sums up all that was watched.
+pub(crate) fn watched<'a>(bundle: &Bundle, visits: impl Iterator<Item = &'a VisitRows<'a>>) -> Found {
+    let visits: Vec<&VisitRows> = visits.collect();
+    let missing = |figure: &str, reason: &str| Missing {
+        figure: figure.into(),
+        reason: reason.into(),
+    };
+    let mut found = Found {
+        missing: PER_TRANSACTION.map(|figure| missing(figure, NO_LOAD)).into(),
+        ..Found::default()
+    };
+    let rows = Watched {
+        states: visits.iter().flat_map(|rows| rows.states.iter().copied()).collect(),
+        samples: visits.iter().flat_map(|rows| rows.samples.iter().copied()).collect(),
+        counters: visits.iter().flat_map(|rows| rows.counters.iter().copied()).collect(),
+    };
+    let windows = windows(&rows);
+    let seconds: f64 = windows.iter().map(|window| window.whole.seconds).sum();
+    if seconds <= 0.0 || rows.states.is_empty() {
+        found.missing.push(missing(
+            "watch",
+            "it ended before anything of the server's threads was seen",
+        ));
+        return found;
+    }
+    // What a thread waits for may be hidden from us; then all of its waiting is in `other` and no thread can be told.
+    let told = |state: &str| matches!(state, "net" | "lock" | "io" | "sleep");
+    let roles_are_told =
+        !rows.samples.is_empty() || rows.states.iter().any(|row| told(&row.state) && row.nanoseconds > 0);
+    let mut connections = threads(&windows, &rows, CONNECTION, true);
+    let others = threads(&windows, &rows, BACKGROUND, false);
+    let cpu = cpu_seconds(&windows, &rows);
+    let sums = totals(&windows, rows.counters.iter().copied());
+    let total = |name: &str| sums.get(name).map(|total| total.value);
+    let count = |name: &str| total(name).filter(|value| *value >= 0.0).map(|value| value as u64);
+    let sampled = Sampled::of(&windows, &rows, Some(&connections.seconds_per_second));
+    let states: Vec<&str> = StateSeconds::default()
+        .named()
+        .iter()
+        .map(|(state, _)| *state)
+        .collect();
+    let mut call_paths = CallPaths::of(bundle);
+    let paths = sampled.paths_of_each(&states, MOST_PATHS, &mut call_paths);
+    let lock_rows: Vec<&LockRow> = visits.iter().flat_map(|rows| rows.locks.iter().copied()).collect();
+    let locks = sampled.locks(&lock_rows, &mut call_paths);
+    if !roles_are_told {
+        connections.threads = None;
+        let reason = "what the server's threads wait for is hidden from this user: all waiting is in other, and threads that \
+                      serve clients cannot be told; as root: sudo scaleprof";
+        found.missing.push(missing("watch.connections", reason));
+    } else if connections.threads == Some(0) {
+        let reason = "no thread of the server served a client while it was watched";
+        found
+            .missing
+            .push(missing("watch.connections.seconds_per_second", reason));
+    } else if connections.seconds_per_second.spin.is_none() {
+        let reason = "no stack was told to be in a spin-wait loop, so the time of such loops is in cpu";
+        found
+            .missing
+            .push(missing("watch.connections.seconds_per_second.spin", reason));
+    }
+    if cpu.is_none() {
+        let reason = "the scheduler's account of the server could not be read over the same seconds";
+        found.missing.push(missing("watch.cpu_residue", reason));
+    }
+    let on_cpu = |of: &WatchedThreads| {
+        let StateSeconds { cpu, spin, .. } = of.seconds_per_second;
+        [cpu, spin].into_iter().flatten().sum::<f64>()
+    };
+    let scheduler = sums.get("server.cpu_seconds_by_scheduler");
+    let summary = WatchSummary {
+        seconds,
+        background: background(&windows, &rows.states),
+        cpus_by_states: on_cpu(&connections) + on_cpu(&others),
+        cpus_by_scheduler: scheduler.and_then(|total| total.per_second()),
+        cpu_residue: cpu.and_then(|(states, scheduler)| off_by(states, scheduler)),
+        complete_stacks_share: total("probe.stacks_complete")
+            .zip(total("probe.stacks"))
+            .and_then(|(complete, all)| Some(complete / all).filter(|share| share.is_finite()))
+            .or_else(|| complete_share(&windows, &rows.samples)),
+        samples: count("probe.samples"),
+        samples_lost: count("probe.samples_lost"),
+        paths: paths.into_iter().map(path_per_second).collect(),
+        locks: locks.into_iter().map(lock_per_second).collect(),
+        connections,
+        others,
+    };
+    found.warnings = warnings(&summary);
+    found.watch = Some(summary);
+    found
+}
+
+/// The seconds that were watched. A second stands here where a transaction stands elsewhere: what other modules give per
+/// transaction is per second then.
+fn windows(rows: &Watched<'_>) -> Vec<Window> {
+    let mut windows: BTreeMap<i32, Window> = BTreeMap::new();
+    for row in rows
+        .counters
+        .iter()
+        .filter(|row| row.counter == WATCHED_SECONDS && row.value > 0.0)
+    {
+        let Some(second) = row.second else { continue };
+        let amount = Amount {
+            seconds: row.value,
+            transactions: row.value,
+        };
+        let window = windows.entry(row.visit).or_insert_with(|| Window {
+            visit: row.visit,
+            seconds: BTreeMap::new(),
+            whole: Amount::default(),
+        });
+        window.seconds.insert(second, amount);
+        window.whole.seconds += row.value;
+        window.whole.transactions += row.value;
+    }
+    windows.into_values().collect()
+}
+
+fn threads(windows: &[Window], rows: &Watched<'_>, role: &str, with_spin: bool) -> WatchedThreads {
+    let of_role = || rows.states.iter().copied().filter(|row| row.role == role);
+    let seen: BTreeSet<i64> = of_role().filter_map(|row| row.thread).collect();
+    let time = ThreadTime::of(windows, of_role().filter(|row| row.thread.is_none()));
+    let time = time.map(|mut time| {
+        if with_spin {
+            split_off_spin(&mut time.states, windows, &rows.samples);
+        }
+        // Seconds in which there was no such thread count too.
+        time.over.seconds = windows.iter().map(|window| window.whole.seconds).sum();
+        time
+    });
+    WatchedThreads {
+        threads: Some(u32::try_from(seen.len()).unwrap_or(u32::MAX)),
+        seconds_per_second: time.as_ref().map(ThreadTime::per_second).unwrap_or_default(),
+        lifetime_per_second: time.as_ref().and_then(|time| Some(time.lifetime? / time.over.seconds)),
+        states_residue: time.as_ref().and_then(|time| off_by(time.states.sum(), time.lifetime?)),
+    }
+}
+
+fn off_by(a: f64, b: f64) -> Option<f64> {
+    Some(a / b - 1.0).filter(|residue| residue.is_finite())
+}
+
+fn path_per_second(path: CallPath) -> WatchedPath {
+    WatchedPath {
+        state: path.state,
+        path: path.path,
+        seconds_per_second: path.seconds_per_txn,
+        samples: path.samples,
+    }
+}
+
+fn lock_per_second(lock: LockSummary) -> WatchedLock {
+    WatchedLock {
+        name: lock.name,
+        module: lock.module,
+        seconds_per_second: lock.seconds_per_txn,
+        samples: lock.samples,
+        waiting: lock.waiting,
+        holder: lock.holder,
+        holder_samples: lock.holder_samples,
+    }
+}
+
+fn warnings(watch: &WatchSummary) -> Vec<String> {
+    let residues = [
+        (
+            watch.connections.states_residue,
+            "the states of the threads that serve clients are off by {} from the time that these threads lived",
+        ),
+        (
+            watch.others.states_residue,
+            "the states of the other threads are off by {} from the time that these threads lived",
+        ),
+        (
+            watch.cpu_residue,
+            "the CPU time of the server's threads is off by {} from the scheduler's account of the server",
+        ),
+    ];
+    let too_large = residues.into_iter().filter_map(|(residue, words)| {
+        let residue = residue.filter(|residue| residue.abs() > TOLERANCE)?;
+        Some(words.replace("{}", &format!("{:+.1} %", residue * 100.0)))
+    });
+    too_large.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use scaleprof_bundle::{CounterRow, StateRow};
+
+    fn state(second: i32, role: &str, state: &str, nanoseconds: i64) -> StateRow {
+        StateRow {
+            visit: 0,
+            second: Some(second),
+            role: role.into(),
+            thread: None,
+            name: None,
+            state: state.into(),
+            nanoseconds,
+        }
+    }
+
+    fn second(second: i32, value: f64) -> CounterRow {
+        CounterRow {
+            visit: 0,
+            second: Some(second),
+            counter: WATCHED_SECONDS.into(),
+            value,
+            counted_share: None,
+        }
+    }
+
+    #[test]
+    fn times_are_per_second_that_was_watched_also_where_nobody_was_there() {
+        let states = [
+            state(0, CONNECTION, "cpu", 500_000_000),
+            state(0, CONNECTION, "net", 1_000_000_000),
+            state(0, CONNECTION, "lifetime", 1_500_000_000),
+        ];
+        let counters = [second(0, 1.0), second(1, 0.5)];
+        let rows = Watched {
+            states: states.iter().collect(),
+            counters: counters.iter().collect(),
+            ..Watched::default()
+        };
+        let windows = windows(&rows);
+        let found = threads(&windows, &rows, CONNECTION, true);
+        assert_eq!(found.seconds_per_second.cpu, Some(0.5 / 1.5));
+        assert_eq!(found.lifetime_per_second, Some(1.0));
+        assert_eq!(found.states_residue, Some(0.0));
+        let nobody = threads(&windows, &rows, BACKGROUND, false);
+        assert_eq!(nobody.seconds_per_second, StateSeconds::default());
+        assert_eq!((nobody.threads, nobody.states_residue), (Some(0), None));
+    }
+}

@@ -1,0 +1,142 @@
+//! `attach --pid`: a server under a load that is not ours, only watched.
+
+use crate::servers::distribution;
+use crate::stage::{Running, bundle, fail, place, running_server, scaleprof, socket, soon, succeed, texts};
+use scaleprof_bundle::{RunState, Summary};
+use scaleprof_server::Sandbox;
+use std::path::Path;
+use std::process::Command;
+
+fn attach(pid: u32, folder: &Path) -> Command {
+    let mut command = scaleprof();
+    command.args(["attach", "--quiet", "--pid", &pid.to_string(), "--output"]);
+    command.arg(folder);
+    command
+}
+
+/// A load of somebody's: eight connections for so many seconds.
+fn load(server: &Sandbox, folder: &Path, seconds: &str) -> Running {
+    let mut command = scaleprof();
+    command.args([
+        "attach",
+        "--user",
+        "root",
+        "--yes",
+        "--repeats",
+        "1",
+        "--no-refine",
+        "--quiet",
+    ]);
+    command.args(["--no-probe", "--tables", "1", "--rows", "500", "--connections", "8"]);
+    command.args(["--seconds", seconds, "--output"]).arg(folder);
+    let running = Running::start(command.arg("--socket").arg(socket(server)));
+    let mut client = server.connect().expect("a connection");
+    let busy = "SELECT COUNT(*) >= 8 FROM information_schema.processlist WHERE db = 'scaleprof_load'";
+    soon("the load is under way", || {
+        client.query_value(busy).expect("an answer").as_deref() == Some("1")
+    });
+    running
+}
+
+fn tables(server: &Sandbox) -> Option<String> {
+    let mut client = server.connect().expect("a connection");
+    let all = "SELECT GROUP_CONCAT(table_schema, '.', table_name ORDER BY 1) FROM information_schema.tables";
+    client.query_value(all).expect("an answer")
+}
+
+#[test]
+fn the_threads_of_a_loaded_server_are_told_by_state_and_nothing_is_written_to_it() {
+    let Some(found) = distribution() else { return };
+    let server = running_server(found.installation);
+    let place = place();
+    let load = load(&server, &place.path().join("load"), "12");
+    let before = tables(&server);
+    let folder = place.path().join("watch");
+    let (out, _) = succeed(attach(server.pid(), &folder).args(["--seconds", "4", "--json"]));
+    assert_eq!(tables(&server), before);
+
+    let summary: Summary = serde_json::from_str(&out).expect("JSON");
+    let kept = bundle(&folder);
+    assert_eq!(kept.summary.as_ref(), Some(&summary));
+    assert_eq!((kept.manifest.state, kept.rungs.len()), (RunState::Complete, 1));
+    assert!(kept.rungs[0].connections >= 8);
+    let watch = summary.watch.as_ref().expect("what was watched");
+    assert!((watch.seconds - 4.0).abs() < 0.5, "{}", watch.seconds);
+    assert!(watch.connections.threads >= Some(8), "{:?}", watch.connections.threads);
+    for threads in [&watch.connections, &watch.others] {
+        let residue = threads.states_residue.expect("a lifetime");
+        // Without BPF the states are looked at now and then.
+        assert!(residue.abs() < 0.05, "{threads:?}");
+    }
+    assert!(watch.connections.seconds_per_second.cpu.is_some_and(|cpu| cpu > 0.0));
+    assert!(!watch.background.is_empty() && !watch.paths.is_empty());
+
+    // Nothing of it is per transaction, and it says why.
+    assert!(summary.rungs.is_empty() && summary.verdict.is_none() && summary.usl.is_none());
+    assert!(kept.seconds.is_empty() && kept.latency.is_empty());
+    let reason = |figure: &str| {
+        let missing = summary.missing.iter().find(|missing| missing.figure == figure);
+        missing.expect(figure).reason.clone()
+    };
+    assert_eq!(reason("throughput"), "no load of ours: transactions are not counted");
+    assert!(reason("server.version").contains("connection"));
+    assert!(kept.counters.iter().all(|row| !row.counter.starts_with("client.")));
+
+    // From the bundle alone.
+    let show = |format: &str| {
+        scaleprof()
+            .arg("report")
+            .arg(&folder)
+            .args(["--format", format])
+            .output()
+    };
+    assert_eq!(texts(&show("json").expect("starts")).0, out);
+    let text = texts(&show("text").expect("starts")).0;
+    assert!(text.contains("connections") && text.contains("CPUs used"), "{text}");
+    let (_, error) = texts(&show("html").expect("starts"));
+    assert!(error.contains("--format text"), "{error}");
+    assert!(!folder.join("report.html").exists());
+    let output = load.end_and_leave_nothing(&[]);
+    assert!(output.status.success(), "the load was not disturbed");
+}
+
+#[test]
+fn an_early_end_keeps_what_was_seen() {
+    let Some(found) = distribution() else { return };
+    let server = running_server(found.installation);
+    let place = place();
+    let folder = place.path().join("watch");
+    let running = Running::start(attach(server.pid(), &folder).args(["--seconds", "600"]));
+    soon("it watches", || folder.join("manifest.json").exists());
+    std::thread::sleep(std::time::Duration::from_millis(2500));
+    running.signal(libc::SIGINT);
+    let output = running.end_and_leave_nothing(&[]);
+    let (out, err) = texts(&output);
+    assert!(output.status.success(), "{out}\n{err}");
+    let kept = bundle(&folder);
+    assert_eq!(kept.manifest.state, RunState::Interrupted);
+    let watch = kept.summary.expect("a summary").watch.expect("what was watched");
+    assert!(watch.seconds > 1.0 && watch.seconds < 60.0, "{}", watch.seconds);
+    // Nobody was connected: that is no zero. The server keeps the thread of a connection that closed; it serves nobody.
+    assert_eq!(
+        (watch.connections.threads, watch.connections.seconds_per_second.cpu),
+        (Some(0), None)
+    );
+    assert!(watch.others.seconds_per_second.sum() > 0.0);
+}
+
+#[test]
+fn what_cannot_be_watched_is_refused_with_what_to_do() {
+    let place = place();
+    let folder = place.path().join("watch");
+    let ours = std::process::id();
+    let error = fail(&mut attach(ours, &folder), 1);
+    assert!(error.contains("not a server") && error.contains("--force"), "{error}");
+    let error = fail(&mut attach(i32::MAX as u32, &folder), 1);
+    assert!(error.contains("no process") && error.contains("pgrep"), "{error}");
+    let error = fail(attach(ours, &folder).args(["--workload", "oltp_insert", "--yes"]), 1);
+    for word in ["--workload", "--yes", "--socket", "instead of --pid"] {
+        assert!(error.contains(word), "{word}: {error}");
+    }
+    assert!(!folder.exists());
+}

@@ -1,0 +1,280 @@
+//! What a watch of a running server saw, in a terminal.
+
+use super::Style;
+use super::functions::{innermost_in_state, innermost_waiting};
+use super::layout::{Ink, wrap};
+use crate::figures::{number, percent, whole};
+use scaleprof_bundle::{StateSeconds, Summary, WatchSummary, WatchedLock, WatchedPath};
+
+/// Call paths that are shown of each state, locks, and lines of background threads.
+const MOST_PATHS: usize = 3;
+const MOST_LOCKS: usize = 5;
+const MOST_BACKGROUND: usize = 12;
+/// Functions of a call path.
+const MOST_FUNCTIONS: usize = 4;
+/// What stands for a figure that is not known.
+const UNKNOWN: &str = "\u{2013}";
+
+/// Everything that was seen, what is missing and why, and the warnings; ends with a newline.
+pub(super) fn table(summary: &Summary, ink: &Ink, style: Style) -> String {
+    let wrap_at = style.width.unwrap_or(super::USUAL_WIDTH).max(20);
+    let mut out = String::new();
+    if let Some(watch) = &summary.watch {
+        let binary = summary.server.binary.as_deref().unwrap_or("the server");
+        let sentence = format!(
+            "Watched {binary} for {} s under a load that is not ours: {}.",
+            number(watch.seconds),
+            who(watch)
+        );
+        out.push_str(&ink.bold(&wrap(&sentence, wrap_at, "")));
+        out.push_str("\n\n");
+        out.push_str(&wrap(
+            "Where their time goes, thread-seconds per second:",
+            wrap_at,
+            "  ",
+        ));
+        out.push('\n');
+        out.push_str(&states(watch, ink, style.width));
+        out.push('\n');
+        out.push_str(&wrap(&trust(watch), wrap_at, "  "));
+        out.push('\n');
+        out.push_str(&paths(&watch.paths, style.width, wrap_at));
+        out.push_str(&locks(&watch.locks, style.width));
+        out.push('\n');
+    }
+    for missing in reasons(summary) {
+        out.push_str(&ink.dim(&wrap(&missing, wrap_at, "  ")));
+        out.push('\n');
+    }
+    for warning in &summary.warnings {
+        out.push_str(&ink.yellow(&wrap(&format!("Warning: {warning}"), wrap_at, "  ")));
+        out.push('\n');
+    }
+    out
+}
+
+/// A share that is nearly 0 has no sign.
+fn residue(share: f64) -> String {
+    percent((share * 1000.0).round() / 1000.0 + 0.0)
+}
+
+/// Whom the threads served, so far as that is known.
+fn who(watch: &WatchSummary) -> String {
+    let others = watch.others.threads.unwrap_or(0);
+    match watch.connections.threads {
+        Some(connections) => {
+            let others = whole(u64::from(others));
+            format!("{} that served clients, {others} other threads", counted(connections))
+        }
+        None => format!("{}; which of them served clients is not known", counted(others)),
+    }
+}
+
+fn counted(threads: u32) -> String {
+    match threads {
+        1 => "1 thread".to_owned(),
+        _ => format!("{} threads", whole(u64::from(threads))),
+    }
+}
+
+/// One line of threads: their name, how many, their states, the sum against the lifetime.
+struct Line {
+    cells: Vec<String>,
+    stands_out: bool,
+}
+
+fn states(watch: &WatchSummary, ink: &Ink, width: Option<usize>) -> String {
+    let all: Vec<&StateSeconds> = [&watch.connections.seconds_per_second, &watch.others.seconds_per_second]
+        .into_iter()
+        .collect();
+    // A state in which nobody ever was only takes room.
+    let shown: Vec<usize> = (0..8)
+        .filter(|place| {
+            all.iter()
+                .any(|states| states.named()[*place].1.is_some_and(|seconds| seconds > 0.0))
+        })
+        .collect();
+    let known = |figure: Option<f64>| figure.map_or_else(|| UNKNOWN.to_owned(), number);
+    let cells = |name: String, threads: Option<u32>, states: &StateSeconds, against: [String; 3]| {
+        let threads = threads.map_or_else(|| UNKNOWN.to_owned(), |threads| threads.to_string());
+        let figures = shown.iter().map(|place| known(states.named()[*place].1));
+        [name, threads].into_iter().chain(figures).chain(against).collect()
+    };
+    let against = |of: &scaleprof_bundle::WatchedThreads| {
+        let sum = of.lifetime_per_second.map(|_| of.seconds_per_second.sum());
+        [
+            known(sum),
+            known(of.lifetime_per_second),
+            of.states_residue.map_or_else(|| UNKNOWN.to_owned(), residue),
+        ]
+    };
+    let nothing = || [String::new(), String::new(), String::new()];
+    let heading: Vec<String> = ["", "threads"]
+        .into_iter()
+        .chain(shown.iter().map(|place| StateSeconds::default().named()[*place].0))
+        .chain(["sum", "alive", "off by"])
+        .map(str::to_owned)
+        .collect();
+    let mut lines = vec![Line {
+        cells: heading,
+        stands_out: false,
+    }];
+    let others = if watch.connections.threads.is_some() {
+        "all others"
+    } else {
+        "all threads"
+    };
+    for (name, of) in [("connections", &watch.connections), (others, &watch.others)] {
+        lines.push(Line {
+            cells: cells(name.to_owned(), of.threads, &of.seconds_per_second, against(of)),
+            stands_out: true,
+        });
+    }
+    for threads in watch.background.iter().take(MOST_BACKGROUND) {
+        lines.push(Line {
+            cells: cells(
+                format!("  {}", threads.name),
+                threads.threads,
+                &threads.seconds_per_second,
+                nothing(),
+            ),
+            stands_out: false,
+        });
+    }
+    let columns = lines.first().map_or(0, |line| line.cells.len());
+    let widths: Vec<usize> = (0..columns)
+        .map(|at| {
+            lines
+                .iter()
+                .map(|line| line.cells[at].chars().count())
+                .max()
+                .unwrap_or(0)
+        })
+        .collect();
+    let mut out = String::new();
+    for (at, line) in lines.iter().enumerate() {
+        let cells: Vec<String> = line
+            .cells
+            .iter()
+            .zip(&widths)
+            .enumerate()
+            .map(|(at, (cell, width))| match at {
+                0 => format!("{cell:<width$}"),
+                _ => format!("{cell:>width$}"),
+            })
+            .collect();
+        let text = cut(cells.join("  ").trim_end(), width);
+        out.push_str(&match (at, line.stands_out) {
+            (0, _) => ink.dim(&text),
+            (_, true) => ink.bold(&text),
+            _ => text,
+        });
+        out.push('\n');
+    }
+    let more = watch.background.len().saturating_sub(MOST_BACKGROUND);
+    if more > 0 {
+        out.push_str(&ink.dim(&format!("  and {more} more names, in summary.json")));
+        out.push('\n');
+    }
+    out
+}
+
+/// How well the figures agree with one another and what was lost.
+fn trust(watch: &WatchSummary) -> String {
+    let by_scheduler = match watch.cpus_by_scheduler {
+        Some(cpus) => format!("{} by the scheduler's account", number(cpus)),
+        None => "not known by the scheduler's account".to_owned(),
+    };
+    let agreement = watch
+        .cpu_residue
+        .map_or_else(String::new, |off| format!(" (off by {})", residue(off)));
+    let complete = match watch.complete_stacks_share {
+        Some(share) => format!("{} of the stacks are complete", percent(share)),
+        None => "No stack was taken".to_owned(),
+    };
+    let lost = match (watch.samples, watch.samples_lost) {
+        (Some(samples), Some(lost)) => format!("{} samples, {} lost", whole(samples), whole(lost)),
+        (Some(samples), None) => format!("{} samples, losses not known", whole(samples)),
+        _ => "samples not counted".to_owned(),
+    };
+    format!(
+        "CPUs used: {} by the threads' states, {by_scheduler}{agreement}. {complete}; {lost}.",
+        number(watch.cpus_by_states)
+    )
+}
+
+fn paths(paths: &[WatchedPath], width: Option<usize>, wrap_at: usize) -> String {
+    if paths.is_empty() {
+        return String::new();
+    }
+    let heading = "Heaviest call paths of the connections\u{2019} threads by state, thread-seconds per second, innermost \
+                   function first:";
+    let mut out = format!("\n{}\n", wrap(heading, wrap_at, "  "));
+    let mut shown: Vec<(&str, usize)> = Vec::new();
+    for path in paths {
+        match shown.iter_mut().find(|(state, _)| *state == path.state) {
+            Some((_, count)) => *count += 1,
+            None => shown.push((&path.state, 1)),
+        }
+        // Waiting for the client is no work of the server's: one path says it.
+        let most = if path.state == "net" { 1 } else { MOST_PATHS };
+        if shown.last().is_some_and(|(_, count)| *count > most) {
+            continue;
+        }
+        let time = path.seconds_per_second;
+        let half = time
+            .high
+            .map_or_else(String::new, |high| format!("\u{b1}{}", number(high - time.value)));
+        let functions = innermost_in_state(&path.state, &path.path, MOST_FUNCTIONS).join(" < ");
+        let line = format!("  {:<5}  {:>8}  {half:>8}  {functions}", path.state, number(time.value));
+        out.push_str(&cut(&line, width));
+        out.push('\n');
+    }
+    out
+}
+
+fn locks(locks: &[WatchedLock], width: Option<usize>) -> String {
+    if locks.is_empty() {
+        return String::new();
+    }
+    let mut out = "\nLocks waited for longest, thread-seconds per second:\n".to_owned();
+    for lock in locks.iter().take(MOST_LOCKS) {
+        let name = lock.name.as_deref().unwrap_or("(on the heap)");
+        let waiting = innermost_waiting(&lock.waiting, 2).join(" < ");
+        let holder = match lock.holder.is_empty() {
+            true => "holder not seen".to_owned(),
+            false => format!("held in {}", innermost_waiting(&lock.holder, 2).join(" < ")),
+        };
+        let line = format!(
+            "  {:>8}  {name}, waited for in {waiting}, {holder}",
+            number(lock.seconds_per_second.value)
+        );
+        out.push_str(&cut(&line, width));
+        out.push('\n');
+    }
+    out
+}
+
+fn cut(line: &str, width: Option<usize>) -> String {
+    match width {
+        Some(width) if line.chars().count() > width => {
+            let mut cut: String = line.chars().take(width.saturating_sub(1)).collect();
+            cut.push('\u{2026}');
+            cut
+        }
+        _ => line.to_owned(),
+    }
+}
+
+/// What is not known, those figures with one reason together.
+fn reasons(summary: &Summary) -> Vec<String> {
+    let mut found: Vec<(&str, Vec<&str>)> = Vec::new();
+    for missing in &summary.missing {
+        match found.iter_mut().find(|(reason, _)| *reason == missing.reason) {
+            Some((_, figures)) => figures.push(&missing.figure),
+            None => found.push((&missing.reason, vec![&missing.figure])),
+        }
+    }
+    let in_words = |(reason, figures): (&str, Vec<&str>)| format!("Not known: {} ({reason})", figures.join(", "));
+    found.into_iter().map(in_words).collect()
+}
