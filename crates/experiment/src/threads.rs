@@ -1,12 +1,10 @@
 //! Watching the server's threads through the visits of a run, and what a visit's tables say of them.
 
 use std::collections::{BTreeMap, HashMap};
-use std::path::PathBuf;
 
 use scaleprof_bundle::{CounterRow, StateRow, UtcMicros, VisitClock, VisitRows};
 use scaleprof_probe::plain::{PlainOptions, PlainWatch};
-use scaleprof_probe::symbols::SymbolSearch;
-use scaleprof_probe::{ProbeError, ProcessCode, ProcessNames, Watch, WatchCounts, WatchOptions};
+use scaleprof_probe::{ProbeError, ProcessCode, ProcessNames, Watch, WatchCounts, WatchOptions, symbol_search};
 use scaleprof_profile::{Converter, Ending, RawSample, Role, ThreadState};
 
 use crate::roles::{ThreadUse, handlers, roles, roles_of_any_load};
@@ -162,23 +160,6 @@ impl ThreadWatch {
             self.converter.forget_addresses();
         }
     }
-}
-
-/// The usual places, and the lists of symbols that scripts/fetch-symbols keeps.
-fn symbol_search() -> SymbolSearch {
-    let mut search = SymbolSearch::default();
-    let caches = [std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from), home_cache()];
-    let folders = caches
-        .into_iter()
-        .flatten()
-        .map(|cache| cache.join("scaleprof/symbols"));
-    search.document_folders.extend(folders);
-    search.document_folders.push("/var/cache/scaleprof/symbols".into());
-    search
-}
-
-fn home_cache() -> Option<PathBuf> {
-    Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache"))
 }
 
 fn lacks_of(watch: &PlainWatch, refused: &ProbeError) -> Vec<(String, String)> {

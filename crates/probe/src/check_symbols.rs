@@ -5,7 +5,10 @@ use std::process::Command;
 
 use object::{Object as _, ObjectSymbolTable as _};
 
+use scaleprof_binary::symbols::SymbolFile;
+
 use crate::check_item::{CheckItem, Status};
+use crate::watch::symbol_search;
 
 /// What a server's binary and the folders of debug symbols hold.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -82,12 +85,40 @@ fn separate_file(binary: &Path, build_id: Option<&str>, debug_link: Option<&str>
 
 fn symbol_list(binary: &Path) -> Option<PathBuf> {
     let name = format!("{}.sym.gz", binary.file_name()?.to_str()?);
-    let packages = std::fs::read_dir("/usr/share/doc").ok()?;
-    packages
+    let folders = symbol_search().document_folders;
+    folders
+        .iter()
+        .filter_map(|folder| std::fs::read_dir(folder).ok())
+        .flatten()
         .flatten()
         .map(|entry| entry.path().join(&name))
         .find(|path| path.is_file())
 }
+
+/// How much of the server's code has names; below [`ENOUGH`] its call paths have holes.
+pub(crate) fn coverage_item(binary: &Path, mend: Option<String>) -> CheckItem {
+    const TOPIC: &str = "names of the server's code";
+    let file = match SymbolFile::open(binary, &symbol_search()) {
+        Ok(file) => file,
+        Err(error) => return CheckItem::new(TOPIC, Status::Warn, error.to_string(), mend),
+    };
+    let coverage = file.coverage();
+    let named = 1.0 - coverage.function_bounds;
+    let what = format!(
+        "{:.1} % of {:.1} MB of code: symbol table {:.1} %, symbol list {:.1} %, exported {:.1} %",
+        named * 100.0,
+        coverage.bytes as f64 / 1e6,
+        coverage.symtab * 100.0,
+        coverage.symbol_list * 100.0,
+        coverage.dynsym * 100.0
+    );
+    match named >= ENOUGH {
+        true => CheckItem::new(TOPIC, Status::Ok, what, None),
+        false => CheckItem::new(TOPIC, Status::Warn, what, mend),
+    }
+}
+
+const ENOUGH: f64 = 0.99;
 
 /// The item of the check, from the facts, the distribution (`ID` of os-release) and the package that holds the binary.
 pub(crate) fn symbol_items(
@@ -133,7 +164,8 @@ pub(crate) fn symbol_items(
             Some(install_command(binary, distribution, package, shown)),
         ),
     };
-    vec![identity, symbols]
+    let mend = install_command(binary, distribution, package, shown);
+    vec![identity, symbols, coverage_item(binary, Some(mend))]
 }
 
 /// The command that installs the symbols of a binary.

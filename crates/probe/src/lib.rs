@@ -48,5 +48,5 @@ pub use sampler::{Sampler, SamplerCost, SamplerOptions};
 pub use scaleprof_binary::symbols;
 pub use watch::{
     CodeFile, CodeMap, CodePlace, CodeTables, ProcessCode, ProcessNames, StartRegisters, ThreadTimes, TimerEvent,
-    Watch, WatchCounts, WatchOptions, WatchReading,
+    Watch, WatchCounts, WatchOptions, WatchReading, symbol_search,
 };

@@ -19,7 +19,7 @@ mod threads;
 mod watcher;
 
 pub use code::{CodeFile, CodeMap, CodePlace, ProcessCode};
-pub use names::ProcessNames;
+pub use names::{ProcessNames, symbol_search};
 pub use native::StartRegisters;
 pub use programs::TimerEvent;
 pub use tables::CodeTables;

@@ -28,6 +28,19 @@ const WAY_TO_PROBE: [&str; 5] = [
     "bpf_trampoline_",
 ];
 
+/// Where to look for names that a file does not hold itself: the distributions' places, and the lists of symbols that
+/// scripts/fetch-symbols keeps.
+pub fn symbol_search() -> SymbolSearch {
+    let mut search = SymbolSearch::default();
+    let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
+    let home = std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".cache"));
+    let of_user = [cache, home].into_iter().flatten();
+    let folders = of_user.map(|cache| cache.join("scaleprof/symbols"));
+    search.document_folders.extend(folders);
+    search.document_folders.push("/var/cache/scaleprof/symbols".into());
+    search
+}
+
 struct Symbols {
     module: String,
     build_id: Option<String>,
