@@ -48,20 +48,21 @@ pub(crate) fn carry_out(options: &RunOptions, ladder: &LadderArguments) -> anyho
         summary,
         problem,
     } = result?;
-    let page = show::write_page(&bundle, &summary, &options.output)?;
+    let page = show::write_page(&bundle, &summary, &options.output);
     match ladder.json {
         true => print!("{}", show::summary_json(&summary)?),
-        false => {
-            print!("{}", show::table(&summary));
-            println!("\nReport: {}", page.display());
-        }
+        false => print!("{}", show::table(&summary)),
+    }
+    if let (Ok(page), false) = (&page, ladder.json) {
+        println!("\nReport: {}", page.display());
     }
     match problem {
-        None => Ok(ExitCode::SUCCESS),
+        // What ended the run comes first: a full disk also keeps the page from being written.
         Some(problem) => {
             eprintln!("What was measured until then is in {}", options.output.display());
             Err(problem.into())
         }
+        None => page.map(|_| ExitCode::SUCCESS),
     }
 }
 
