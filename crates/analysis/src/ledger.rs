@@ -62,12 +62,14 @@ pub fn ledger(connections: u32, windows: &[Window], sums: &BTreeMap<String, Tota
     let connection_seconds = f64::from(connections) * time.over.seconds;
     let total = |name: &str| sums.get(name).map(|total| total.value);
     let whole = |value: f64| (value.is_finite() && value >= 0.0).then_some(value as u64);
+    let cpu = cpu_seconds(windows, watched);
     let ledger = Ledger {
         seconds_per_txn: time.per_transaction(),
         connections_over_throughput: Some(connection_seconds / time.over.transactions).filter(|v| v.is_finite()),
         residue: compare(time.states.sum(), connection_seconds),
         states_residue: time.lifetime.and_then(|lifetime| compare(time.states.sum(), lifetime)),
-        cpu_residue: cpu_seconds(windows, watched).and_then(|(states, scheduler)| compare(states, scheduler)),
+        cpu_residue: cpu.and_then(|cpu| compare(cpu.charged(), cpu.by_scheduler)),
+        cpu_not_their_own: cpu.and_then(CpuSeconds::not_their_own_share),
         background: background(windows, &watched.states),
         complete_stacks_share: total("probe.stacks_complete")
             .zip(total("probe.stacks"))
@@ -123,25 +125,66 @@ pub(crate) fn complete_share(windows: &[Window], samples: &[&SampleRow]) -> Opti
     (all > 0).then(|| complete as f64 / all as f64)
 }
 
-/// CPU seconds of all threads of the server by their states, and by the scheduler's account, over the same time: the measured
-/// seconds that both have, else the visits that both have.
-pub(crate) fn cpu_seconds(windows: &[Window], watched: &Watched<'_>) -> Option<(f64, f64)> {
-    let mut by_states: BTreeMap<(i32, Option<i32>), f64> = BTreeMap::new();
+/// CPU seconds of all threads of the server over the same time.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(crate) struct CpuSeconds {
+    /// By their states.
+    by_states: f64,
+    /// The part of that which interrupts or the host of a virtual machine took: no part of the scheduler's account.
+    not_their_own: f64,
+    /// By the scheduler's account of the server.
+    pub(crate) by_scheduler: f64,
+}
+
+impl CpuSeconds {
+    /// What the scheduler should have charged.
+    pub(crate) fn charged(self) -> f64 {
+        self.by_states - self.not_their_own
+    }
+
+    pub(crate) fn not_their_own_share(self) -> Option<f64> {
+        Some(self.not_their_own / self.by_states).filter(|share| share.is_finite())
+    }
+
+    fn plus(self, other: Self) -> Self {
+        Self {
+            by_states: self.by_states + other.by_states,
+            not_their_own: self.not_their_own + other.not_their_own,
+            by_scheduler: self.by_scheduler + other.by_scheduler,
+        }
+    }
+}
+
+/// The measured seconds that both accounts have, else the visits that both have.
+pub(crate) fn cpu_seconds(windows: &[Window], watched: &Watched<'_>) -> Option<CpuSeconds> {
+    type Time = (i32, Option<i32>);
+    let mut by_states: BTreeMap<Time, f64> = BTreeMap::new();
     for row in watched.states.iter().filter(|row| row.thread.is_none()) {
         let on_cpu = matches!(row.state.as_str(), "cpu" | "spin");
         let nanoseconds = if on_cpu { row.nanoseconds.max(0) } else { 0 };
         *by_states.entry((row.visit, row.second)).or_default() += nanoseconds as f64 / 1e9;
     }
-    let by_scheduler: BTreeMap<(i32, Option<i32>), f64> = watched
-        .counters
-        .iter()
-        .filter(|row| row.counter == "server.cpu_seconds_by_scheduler" && row.value.is_finite())
-        .map(|row| ((row.visit, row.second), row.value))
-        .collect();
-    let common = |times: &mut dyn Iterator<Item = (i32, Option<i32>)>| {
+    let counter = |name: &str| -> BTreeMap<Time, f64> {
+        let rows = watched.counters.iter();
+        rows.filter(|row| row.counter == name && row.value.is_finite())
+            .map(|row| ((row.visit, row.second), row.value))
+            .collect()
+    };
+    let by_scheduler = counter("server.cpu_seconds_by_scheduler");
+    let not_their_own = counter("threads.cpu_seconds_not_their_own");
+    let at = |times: &[Time], scheduler: Time| {
+        let sum = |of: &BTreeMap<Time, f64>| times.iter().filter_map(|time| of.get(time)).sum();
+        Some(CpuSeconds {
+            by_states: sum(&by_states),
+            not_their_own: sum(&not_their_own),
+            by_scheduler: *by_scheduler.get(&scheduler)?,
+        })
+    };
+    let common = |times: &mut dyn Iterator<Item = Time>| {
         times
-            .filter_map(|time| by_states.get(&time).copied().zip(by_scheduler.get(&time).copied()))
-            .reduce(|(a, b), (c, d)| (a + c, b + d))
+            .filter(|time| by_states.contains_key(time))
+            .filter_map(|time| at(&[time], time))
+            .reduce(CpuSeconds::plus)
     };
     let mut seconds = windows
         .iter()
@@ -154,18 +197,29 @@ pub(crate) fn cpu_seconds(windows: &[Window], watched: &Watched<'_>) -> Option<(
         return Some(found);
     }
     // The scheduler's account may be known for the visit only and the states by second: all of the visit's seconds then.
-    let sum_of_visit = |window: &Window| {
-        let seconds: Vec<f64> = by_states
-            .range((window.visit, Some(i32::MIN))..=(window.visit, Some(i32::MAX)))
-            .map(|(_, seconds)| *seconds)
-            .collect();
-        let all_there = seconds.len() as f64 > window.whole.seconds - 0.5;
-        all_there.then(|| seconds.iter().sum::<f64>())
-    };
     windows
         .iter()
-        .filter_map(|window| sum_of_visit(window).zip(by_scheduler.get(&(window.visit, None)).copied()))
-        .reduce(|(a, b), (c, d)| (a + c, b + d))
+        .filter_map(|window| {
+            let seconds: Vec<Time> = by_states
+                .range((window.visit, Some(i32::MIN))..=(window.visit, Some(i32::MAX)))
+                .map(|(time, _)| *time)
+                .collect();
+            let all_there = seconds.len() as f64 > window.whole.seconds - 0.5;
+            all_there.then(|| at(&seconds, (window.visit, None)))?
+        })
+        .reduce(CpuSeconds::plus)
+}
+
+/// Worth a word from this part of the CPU time on.
+const MUCH_NOT_THEIR_OWN: f64 = 0.02;
+
+/// Time that the server's threads held a CPU and did not get it.
+pub(crate) fn taken_from_them(share: Option<f64>) -> Option<String> {
+    let share = share.filter(|share| *share > MUCH_NOT_THEIR_OWN)?;
+    Some(format!(
+        "{:.0} % of the time that the server's threads held a CPU went to interrupts or to the host of this virtual machine",
+        share * 100.0
+    ))
 }
 
 /// The threads that serve no connection, by name; where they were not told apart, all together.
@@ -227,6 +281,7 @@ fn warnings(connections: u32, ledger: &Ledger) -> Vec<String> {
         ),
     ];
     let waits_for_client = waits_for_client(connections, ledger);
+    let taken = taken_from_them(ledger.cpu_not_their_own).map(|words| format!("at {connections} connections {words}"));
     residues
         .into_iter()
         .filter_map(|(residue, words)| {
@@ -237,6 +292,7 @@ fn warnings(connections: u32, ledger: &Ledger) -> Vec<String> {
                 words.replace("{}", &percent)
             ))
         })
+        .chain(taken)
         .chain(waits_for_client)
         .collect()
 }

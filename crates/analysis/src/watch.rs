@@ -2,7 +2,8 @@
 
 use crate::call_paths::CallPaths;
 use crate::ledger::{
-    BACKGROUND, CONNECTION, TOLERANCE, Watched, background, complete_share, cpu_seconds, split_off_spin,
+    BACKGROUND, CONNECTION, CpuSeconds, TOLERANCE, Watched, background, complete_share, cpu_seconds, split_off_spin,
+    taken_from_them,
 };
 use crate::paths::Sampled;
 use crate::rung::VisitRows;
@@ -106,7 +107,8 @@ pub(crate) fn watched<'a>(bundle: &Bundle, visits: impl Iterator<Item = &'a Visi
         background: background(&windows, &rows.states),
         cpus_by_states: on_cpu(&connections) + on_cpu(&others),
         cpus_by_scheduler: scheduler.and_then(|total| total.per_second()),
-        cpu_residue: cpu.and_then(|(states, scheduler)| off_by(states, scheduler)),
+        cpu_residue: cpu.and_then(|cpu| off_by(cpu.charged(), cpu.by_scheduler)),
+        cpu_not_their_own: cpu.and_then(CpuSeconds::not_their_own_share),
         complete_stacks_share: total("probe.stacks_complete")
             .zip(total("probe.stacks"))
             .and_then(|(complete, all)| Some(complete / all).filter(|share| share.is_finite()))
@@ -213,7 +215,7 @@ fn warnings(watch: &WatchSummary) -> Vec<String> {
         let residue = residue.filter(|residue| residue.abs() > TOLERANCE)?;
         Some(words.replace("{}", &format!("{:+.1} %", residue * 100.0)))
     });
-    too_large.collect()
+    too_large.chain(taken_from_them(watch.cpu_not_their_own)).collect()
 }
 
 #[cfg(test)]

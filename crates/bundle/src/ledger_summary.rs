@@ -15,8 +15,12 @@ pub struct Ledger {
     pub residue: Option<f64>,
     /// Sum of the states over the time in which the threads were alive, less 1.
     pub states_residue: Option<f64>,
-    /// CPU time of all threads of the server by their states over that by the scheduler's account, less 1.
+    /// CPU time of all threads of the server by their states, without what was not their own, over that by the scheduler's
+    /// account, less 1.
     pub cpu_residue: Option<f64>,
+    /// Part of the CPU time by the states that the scheduler charges to no thread: interrupts, and what the host of a virtual
+    /// machine took.
+    pub cpu_not_their_own: Option<f64>,
     /// Threads that serve no connection, those of one name together; the busiest first.
     pub background: Vec<BackgroundThreads>,
     /// Part of the walks through a thread's stack that reached its first frame.

@@ -18,8 +18,12 @@ pub struct WatchSummary {
     pub cpus_by_states: f64,
     /// CPUs that it used, by the scheduler's account, over the seconds that have it.
     pub cpus_by_scheduler: Option<f64>,
-    /// CPU time by the states over that by the scheduler's account, less 1, over the seconds that have both.
+    /// CPU time by the states, without what was not their own, over that by the scheduler's account, less 1, over the
+    /// seconds that have both.
     pub cpu_residue: Option<f64>,
+    /// Part of the CPU time by the states that the scheduler charges to no thread: interrupts, and what the host of a virtual
+    /// machine took.
+    pub cpu_not_their_own: Option<f64>,
     /// Part of the walks through a thread's stack that reached its first frame.
     pub complete_stacks_share: Option<f64>,
     /// Samples of threads that were taken.

@@ -50,6 +50,16 @@ struct ThreadStretch {
     name: String,
     lifetime_ns: u64,
     nanoseconds: [u64; 8],
+    /// What only the kernel's programs count.
+    switching: Option<Switching>,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Switching {
+    voluntary: u64,
+    preempted: u64,
+    migrations: u64,
+    not_its_own_ns: u64,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -148,6 +158,10 @@ impl ThreadWatch {
         rows.add_profile(visit, &profile, &clock, role);
         let last = seconds.last().map_or(start.counts, |last| last.counts);
         rows.counters.extend(counter_rows(visit, samples, start.counts, last));
+        for (second, stretch) in seconds.iter().enumerate() {
+            rows.counters
+                .extend(switching_rows(visit, second as i32, &stretch.threads));
+        }
     }
 
     /// Symbols are looked up after the visit, so that reading them does not disturb it, and while the server lives.
@@ -191,6 +205,12 @@ fn of_kernel(reading: scaleprof_probe::WatchReading) -> Stretch {
                 name: thread.name,
                 lifetime_ns: thread.lifetime_ns,
                 nanoseconds: thread.nanoseconds,
+                switching: Some(Switching {
+                    voluntary: thread.switches,
+                    preempted: thread.preemptions,
+                    migrations: thread.migrations,
+                    not_its_own_ns: thread.not_its_own_ns,
+                }),
             })
             .collect(),
     }
@@ -200,7 +220,7 @@ fn counts(counts: &WatchCounts) -> Counts {
     Counts {
         stacks: counts.endings.iter().sum(),
         complete: counts.endings[Ending::Complete as usize],
-        lost: counts.lost_to_full_ring + counts.lost_without_slot + counts.lost_without_storage + counts.unmatched,
+        lost: counts.lost_to_full_ring + counts.lost_without_slot + counts.unmatched,
     }
 }
 
@@ -224,6 +244,7 @@ fn of_plain(watch: &mut PlainWatch) -> Stretch {
                 name: thread.name,
                 lifetime_ns: thread.lifetime_ns,
                 nanoseconds: thread.nanoseconds,
+                switching: None,
             })
             .collect(),
     }
@@ -238,6 +259,7 @@ fn whole_visit(seconds: &[Stretch]) -> BTreeMap<u32, ThreadStretch> {
             name: String::new(),
             lifetime_ns: 0,
             nanoseconds: [0; 8],
+            switching: None,
         });
         // A thread may get its name only after its start.
         sum.name.clone_from(&thread.name);
@@ -299,21 +321,54 @@ fn thread_rows(visit: i32, thread: u32, stretch: &ThreadStretch, role: Role) -> 
 }
 
 fn counter_rows(visit: i32, samples: u64, before: Counts, after: Counts) -> Vec<CounterRow> {
-    [
-        ("probe.samples", samples),
-        ("probe.samples_lost", after.lost.saturating_sub(before.lost)),
-        ("probe.stacks", after.stacks.saturating_sub(before.stacks)),
-        ("probe.stacks_complete", after.complete.saturating_sub(before.complete)),
-    ]
-    .into_iter()
-    .map(|(counter, value)| CounterRow {
+    rows_of(
         visit,
-        second: None,
-        counter: counter.to_owned(),
-        value: value as f64,
-        counted_share: None,
-    })
-    .collect()
+        None,
+        [
+            ("probe.samples", samples as f64),
+            ("probe.samples_lost", after.lost.saturating_sub(before.lost) as f64),
+            ("probe.stacks", after.stacks.saturating_sub(before.stacks) as f64),
+            (
+                "probe.stacks_complete",
+                after.complete.saturating_sub(before.complete) as f64,
+            ),
+        ],
+    )
+}
+
+/// How the server's threads got and lost their CPUs; nothing where that was not counted.
+fn switching_rows(visit: i32, second: i32, threads: &[ThreadStretch]) -> Vec<CounterRow> {
+    let counted: Vec<Switching> = threads.iter().filter_map(|thread| thread.switching).collect();
+    if counted.is_empty() {
+        return Vec::new();
+    }
+    let sum = |of: fn(&Switching) -> u64| counted.iter().map(of).sum::<u64>() as f64;
+    rows_of(
+        visit,
+        Some(second),
+        [
+            ("threads.voluntary_switches", sum(|thread| thread.voluntary)),
+            ("threads.preemptions", sum(|thread| thread.preempted)),
+            ("threads.migrations", sum(|thread| thread.migrations)),
+            (
+                "threads.cpu_seconds_not_their_own",
+                sum(|thread| thread.not_its_own_ns) * 1e-9,
+            ),
+        ],
+    )
+}
+
+fn rows_of<const N: usize>(visit: i32, second: Option<i32>, counters: [(&str, f64); N]) -> Vec<CounterRow> {
+    counters
+        .into_iter()
+        .map(|(counter, value)| CounterRow {
+            visit,
+            second,
+            counter: counter.to_owned(),
+            value,
+            counted_share: None,
+        })
+        .collect()
 }
 
 fn signed(nanoseconds: u64) -> i64 {

@@ -48,9 +48,22 @@ struct files_struct {
 	struct fdtable *fdt;
 };
 
+/* include/linux/sched.h: what the scheduler itself keeps of each thread, nanoseconds. */
+struct sched_entity {
+	__u64 sum_exec_runtime;
+};
+
+struct sched_info {
+	unsigned long long run_delay;
+	unsigned long long last_arrival; /* on a CPU, by the clock of its run queue */
+	unsigned long long last_queued; /* since when it waits in a run queue; 0 where it does not */
+};
+
 /* include/linux/sched.h */
 struct task_struct {
 	unsigned int __state;
+	struct sched_entity se;
+	struct sched_info sched_info;
 	unsigned int flags;
 	int on_cpu;
 	unsigned int in_iowait : 1;
@@ -75,6 +88,8 @@ struct bpf_iter__task {
 
 /* include/linux/sched.h */
 #define TASK_RUNNING 0
+#define TASK_WAKING 0x200
+#define PF_EXITING 0x00000004
 #define PF_KTHREAD 0x00200000
 
 #endif

@@ -130,36 +130,55 @@ struct control {
 	__u64 off_cpu_interval; /* one stack for so many nanoseconds off CPU, as expected */
 };
 
-/* One thread. Written by the CPU that switches it, or under `version` by the one that wakes it. */
+/*
+ * One thread. Written by the CPU that switches it, under `version` when it leaves; by the one that wakes it only the waker
+ * and `runnable_at`. What a switch needs stands in the first three cache lines.
+ *
+ * The sums hold everything up to `left_at`. Of what came after, the slot only knows where it stands: see close_interval().
+ */
 struct thread_slot {
 	__u32 thread; /* 0: free */
 	__u32 version; /* odd while it is written */
-	__u8 state;
+	__u8 state; /* STATE_CPU while it has one, else the state in which it left its CPU */
+	__u8 left_as; /* the state in which it last left its CPU */
 	__u8 sampled; /* the sleep under way was chosen */
+	__u8 waker_kind;
+	__u16 cpu; /* where it last ran */
 	__u8 ended;
 	__u8 from_start; /* asleep since before the probe was there */
-	__u32 probability; /* of the choice, as a part of 2^32 - 1 */
-	__u64 since; /* when it entered its state */
-	__u64 started;
-	__u64 ended_at;
+	__u64 left_at; /* when it last left its CPU */
+	__u64 entered_at; /* when it last got one */
+	__u64 runnable_at; /* when it was woken since it left its CPU, where that is known; 0: it was not, or is not known */
+	__u64 ran; /* the scheduler's own sums at left_at: time on CPUs, */
+	__u64 queued; /* and time in run queues */
+	__s64 uncharged; /* time on CPU that the scheduler did not charge and we not yet: see close_interval() */
+
 	__u64 nanoseconds[STATES];
-	__u64 switches; /* voluntary */
-	__u64 preemptions;
-	__u64 net_waits;
-	__u64 fault_waits;
-	__u64 off_average[STATES]; /* of the time from leaving a CPU in this state to having one again */
-	__u64 sleep; /* running number of the sleep under way */
-	__u64 sleep_began;
-	__u64 runnable_at;
-	__u32 waker;
-	__u8 waker_kind;
-	__u8 left_as; /* the state in which it left its CPU */
-	__u16 reserved;
+
+	__u64 sleep; /* running number of the sleep under way: how often it left its CPU */
 	/* Registers of user space when it last left its CPU. */
 	__u64 pc;
 	__u64 sp;
 	__u64 fp;
+	__u32 off_average[STATES]; /* ns from leaving a CPU in this state to having one again; 2^32 - 1 and more is one */
+
+	__u64 preemptions;
+	__u64 migrations;
+	__u64 net_waits;
+	__u64 fault_waits;
+	__u64 not_its_own; /* ns on a CPU that the scheduler does not charge to it: interrupts, stolen by the host */
+	__u32 waker;
+	__u32 probability; /* of the choice, as a part of 2^32 - 1 */
+	__u64 started;
+	__u64 ended_at;
 	char name[16];
+	__u64 reserved[6]; /* up to whole cache lines */
+};
+
+/* Which slot a thread has, by its number: index + 1, 0 for none. */
+#define THREADS_OF_GROUP 2
+struct slot_numbers {
+	__u32 slot[THREADS_OF_GROUP];
 };
 
 enum record_kind {
@@ -205,12 +224,9 @@ enum counted {
 	COUNT_OTHER_STACKS = 2,
 	COUNT_RING_FULL = 3,
 	COUNT_NO_SLOT = 4,
-	COUNT_NO_STORAGE = 5,
-	COUNT_SWITCHES = 6,
-	COUNT_WAKEUPS = 7,
-	COUNT_NO_SCRATCH = 8,
-	COUNT_FRAMES = 9,
-	COUNT_MAX = 16,
+	COUNT_NO_SCRATCH = 5,
+	COUNT_FRAMES = 6,
+	COUNT_MAX = 8,
 };
 
 #endif

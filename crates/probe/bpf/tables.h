@@ -11,6 +11,7 @@
 /* Set before loading. */
 const volatile __u32 watched = 0;	   /* the process, as the initial PID namespace numbers it */
 const volatile bool has_previous_state = 0; /* sched_switch tells the state that the thread left with (Linux 5.18) */
+const volatile bool ignore_run_delay = 0; /* do as where the kernel keeps no time in run queues */
 const volatile __u8 call_class[MAX_CALLS] = {};
 
 struct row_chunk {
@@ -80,21 +81,16 @@ struct {
 	__type(value, __u32);
 } free_slots SEC(".maps");
 
-/* Which slot a thread has: found from the thread itself, moved with it, freed with it. */
+/*
+ * Which slot a thread has. By its number in plain memory: a look into task storage costs a call, twice a switch, and could
+ * not find the owner of a lock.
+ */
 struct {
-	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__type(key, int);
-	__type(value, __u32);
-} slot_of_task SEC(".maps");
-
-/* The same from its number, for the owners of locks. */
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
 	__type(key, __u32);
-	__type(value, __u32);
-} slot_of_number SEC(".maps");
+	__type(value, struct slot_numbers);
+} slot_of_thread SEC(".maps");
 
 /* One ring a few CPUs; the program makes them. */
 struct ring {

@@ -2,8 +2,8 @@
 /*
  * What the threads of one process do, all the time.
  *
- * Time is exact: every switch and every wake-up of a thread of the watched process closes one interval and begins the next,
- * in a slot of that thread that the program reads through shared memory; no event is sent for it.
+ * Time is exact: each time a thread of the watched process leaves its CPU, the time since it last did is shared among its
+ * states (close_interval), in a slot of that thread that the program reads through shared memory; no event is sent for it.
  *
  * Stacks are samples. On a CPU a timer takes them. Off the CPU a thread that leaves it throws a coin: with probability
  *
@@ -25,9 +25,17 @@
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
+/* The state at this moment, not the one that it left with: sched_waking comes before it changes, and may have come already. */
+static __always_inline bool being_woken(const struct task_struct *task)
+{
+	__u32 state = task->__state;
+
+	return state == TASK_RUNNING || state == TASK_WAKING;
+}
+
 static __always_inline void leave_cpu(void *context, struct task_struct *task, bool preempted, __u64 now)
 {
-	struct thread_slot *slot = slot_of(task);
+	struct thread_slot *slot = slot_of(task->pid);
 	struct control *settings = control();
 	struct registers registers;
 	struct scratch *scratch;
@@ -42,21 +50,20 @@ static __always_inline void leave_cpu(void *context, struct task_struct *task, b
 	if (!slot)
 		return;
 	user_registers(&registers, task);
-	__sync_fetch_and_add(&slot->version, 1);
-	account(slot, now);
+	step_version(slot);
+	close_interval(slot, task, now);
 	if (preempted) {
-		slot->state = STATE_RUN_QUEUE;
+		state = STATE_RUN_QUEUE;
 		slot->preemptions++;
 		slot->runnable_at = now;
 	} else {
-		slot->state = blocked_state(slot, task, &registers);
-		slot->switches++;
-		slot->runnable_at = 0;
+		state = blocked_state(slot, task, &registers);
+		/* It sleeps already, as far as the scheduler goes; another CPU may just be waking it. */
+		slot->runnable_at = being_woken(task) ? now : 0;
 	}
-	state = slot->state;
+	slot->state = state;
 	slot->left_as = state;
 	sleep = ++slot->sleep;
-	slot->sleep_began = now;
 	slot->waker_kind = WAKER_UNKNOWN;
 	slot->waker = 0;
 	slot->from_start = 0;
@@ -64,7 +71,7 @@ static __always_inline void leave_cpu(void *context, struct task_struct *task, b
 	slot->sp = registers.sp;
 	slot->fp = registers.fp;
 	slot->sampled = settings->enabled && choose(slot, settings);
-	__sync_fetch_and_add(&slot->version, 1);
+	step_version(slot);
 	if (!slot->sampled)
 		return;
 
@@ -96,22 +103,24 @@ static __always_inline void leave_cpu(void *context, struct task_struct *task, b
 
 static __always_inline void enter_cpu(struct task_struct *task, __u64 now)
 {
-	struct thread_slot *slot = slot_of(task);
+	struct thread_slot *slot = slot_of(task->pid);
 	struct scratch *scratch;
+	__u16 cpu;
 
 	if (!slot) {
 		new_slot(task, now, STATE_CPU);
 		return;
 	}
-	__sync_fetch_and_add(&slot->version, 1);
-	account(slot, now);
+	/* Before the other marks: the scheduler still knows since when it was queued. */
+	if (slot->sampled && !slot->runnable_at)
+		slot->runnable_at = queued_since(slot, task, now);
+	slot->entered_at = now;
 	slot->state = STATE_CPU;
-	if (now > slot->sleep_began) {
-		__u64 *average = &slot->off_average[slot->left_as & (STATES - 1)];
-
-		*average += (now - slot->sleep_began) / 8 - *average / 8;
+	cpu = bpf_get_smp_processor_id();
+	if (slot->cpu != cpu) {
+		slot->cpu = cpu;
+		slot->migrations++;
 	}
-	__sync_fetch_and_add(&slot->version, 1);
 	if (!slot->sampled)
 		return;
 	slot->sampled = 0;
@@ -138,7 +147,6 @@ static __always_inline int switched(void *context, bool preempted, struct task_s
 	if (!leaves && !enters)
 		return 0;
 	now = bpf_ktime_get_ns();
-	add(COUNT_SWITCHES, 1);
 	if (leaves) {
 		/* Without the state: a thread that is being woken on another CPU just now looks as if it still ran. */
 		if (!state_known)
@@ -158,27 +166,6 @@ int on_switch(unsigned long long *ctx)
 	return switched(ctx, (bool)ctx[0], (void *)ctx[1], (void *)ctx[2], 0, 0);
 }
 
-SEC("tp_btf/sched_wakeup")
-int BPF_PROG(on_wakeup, struct task_struct *task)
-{
-	struct thread_slot *slot;
-	__u64 now;
-
-	if ((__u32)task->tgid != watched)
-		return 0;
-	slot = slot_of(task);
-	if (!slot || slot->state == STATE_CPU || slot->state == STATE_RUN_QUEUE)
-		return 0;
-	now = bpf_ktime_get_ns();
-	__sync_fetch_and_add(&slot->version, 1);
-	account(slot, now);
-	slot->state = STATE_RUN_QUEUE;
-	slot->runnable_at = now;
-	__sync_fetch_and_add(&slot->version, 1);
-	add(COUNT_WAKEUPS, 1);
-	return 0;
-}
-
 SEC("tp_btf/sched_wakeup_new")
 int BPF_PROG(on_new, struct task_struct *task)
 {
@@ -187,7 +174,10 @@ int BPF_PROG(on_new, struct task_struct *task)
 	return 0;
 }
 
-/* Who wakes a thread whose wait was chosen. This one runs where the waker is; sched_wakeup may run elsewhere. */
+/*
+ * When a thread is woken and by whom, where its wait was chosen: this one runs where the waker is. Of the others the scheduler
+ * itself keeps how long they were queued; where it does not, the time is marked here.
+ */
 SEC("tp_btf/sched_waking")
 int BPF_PROG(on_waking, struct task_struct *task)
 {
@@ -198,8 +188,11 @@ int BPF_PROG(on_waking, struct task_struct *task)
 
 	if ((__u32)task->tgid != watched)
 		return 0;
-	slot = slot_of(task);
-	if (!slot || !slot->sampled || slot->state == STATE_CPU || slot->state == STATE_RUN_QUEUE)
+	slot = slot_of(task->pid);
+	if (!slot || (!slot->sampled && scheduler_keeps_queues(task)))
+		return 0;
+	slot->runnable_at = bpf_ktime_get_ns();
+	if (!slot->sampled || slot->state == STATE_CPU || slot->state == STATE_RUN_QUEUE)
 		return 0;
 	waker = (void *)bpf_get_current_task_btf();
 	user_registers(&registers, waker);
@@ -229,7 +222,7 @@ int BPF_PROG(on_waking, struct task_struct *task)
 	scratch->record.thread = slot->thread;
 	scratch->record.other = slot->waker;
 	scratch->record.sleep = slot->sleep;
-	scratch->record.time = bpf_ktime_get_ns();
+	scratch->record.time = slot->runnable_at;
 	take_user_stack(scratch, &registers);
 	add(COUNT_OTHER_STACKS, 1);
 	send(scratch);
@@ -240,27 +233,29 @@ SEC("tp_btf/sched_process_exit")
 int BPF_PROG(on_exit, struct task_struct *task)
 {
 	struct thread_slot *slot;
+	__u32 thread, *place;
 	__u64 now;
-	__u32 thread;
 
 	if ((__u32)task->tgid != watched)
 		return 0;
-	slot = slot_of(task);
+	slot = slot_of(task->pid);
 	if (!slot)
 		return 0;
 	now = bpf_ktime_get_ns();
 	thread = slot->thread;
-	__sync_fetch_and_add(&slot->version, 1);
-	account(slot, now);
+	step_version(slot);
+	close_interval(slot, task, now);
 	slot->ended_at = now;
 	slot->ended = 1;
 	bpf_probe_read_kernel_str(slot->name, sizeof(slot->name), &task->comm);
-	__sync_fetch_and_add(&slot->version, 1);
-	bpf_map_delete_elem(&slot_of_number, &thread);
+	step_version(slot);
+	place = place_of(thread);
+	if (place)
+		*place = 0;
 	return 0;
 }
 
-/* Threads that were there before the probe. */
+/* Threads that were there before the probe; of those that are known it marks since when they are queued, for whoever reads. */
 SEC("iter/task")
 int find_threads(struct bpf_iter__task *ctx)
 {
@@ -270,9 +265,15 @@ int find_threads(struct bpf_iter__task *ctx)
 	__u64 now;
 	__u8 state;
 
-	if (!task || (__u32)task->tgid != watched || slot_of(task))
+	if (!task || (__u32)task->tgid != watched)
 		return 0;
 	now = bpf_ktime_get_ns();
+	slot = slot_of(task->pid);
+	if (slot) {
+		if (slot->state != STATE_CPU && !slot->runnable_at)
+			slot->runnable_at = queued_since(slot, task, now);
+		return 0;
+	}
 	/* If it moves at this very moment its next switch sets it right: one interval may carry the wrong name. */
 	state = task->on_cpu ? STATE_CPU : STATE_RUN_QUEUE;
 	slot = new_slot(task, now, state);
@@ -281,13 +282,13 @@ int find_threads(struct bpf_iter__task *ctx)
 	user_registers(&registers, task);
 	if (state == STATE_RUN_QUEUE && task->__state != TASK_RUNNING) {
 		slot->state = blocked_state(slot, task, &registers);
+		slot->left_as = slot->state;
 		slot->runnable_at = 0;
 		slot->pc = registers.pc;
 		slot->sp = registers.sp;
 		slot->fp = registers.fp;
 		slot->probability = 0xffffffff;
 		slot->from_start = 1;
-		slot->sleep = 1;
 		slot->sampled = 1;
 	}
 	return 0;

@@ -44,9 +44,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                 sampled[state as usize]
             );
         }
+        let not_own: u64 = reading.threads.iter().map(|thread| thread.not_its_own_ns).sum();
+        let not_own = not_own as f64 / 1e9;
         println!(
-            "  cpu over the scheduler's account: {:+.2} %",
-            (exact[0] / by_scheduler - 1.0) * 100.0
+            "  cpu over the scheduler's account: {:+.2} %, and {not_own:.4} s of interrupts and stolen time",
+            ((exact[0] - not_own) / by_scheduler - 1.0) * 100.0
         );
         println!("  {:?} complete {:?}", reading.counts, reading.counts.complete_share());
     }

@@ -1,5 +1,5 @@
 //! Samples a process once a second and prints the figures: `cargo run -p scaleprof-probe --example watch -- PID SECONDS
-//! [leave-cgroup]`.
+//! [leave-cgroup|count-cgroup]`.
 
 use std::error::Error;
 use std::time::Duration;
@@ -10,11 +10,12 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
     let pid = arguments.next().ok_or("which process?")?.parse()?;
     let seconds: u32 = arguments.next().ok_or("how many seconds?")?.parse()?;
-    let leave_cgroup = arguments.next().as_deref() == Some("leave-cgroup");
+    let mode = arguments.next();
     let mut sampler = Sampler::start(
         pid,
         SamplerOptions {
-            leave_cgroup,
+            leave_cgroup: mode.as_deref() == Some("leave-cgroup"),
+            always_count_cgroup: mode.as_deref() == Some("count-cgroup"),
             ..SamplerOptions::default()
         },
     )?;

@@ -9,7 +9,7 @@
 //! | bytes from and to disk | `/proc/PID/io` | counted | 0.08 ms |
 //! | voluntary, involuntary switches | taskstats: sum of the threads, message for each that ends | counted | 0.18 ms |
 //! | the same without root | `/proc/PID/task/*/status`, at the ends of a visit only | **lost**, and said | 45 ms |
-//! | all switches, migrations, CPU clock | perf software events per CPU, filtered by a cgroup of our own | counted | a read per CPU |
+//! | all switches, migrations, CPU clock | perf software events per CPU, filtered by a cgroup of our own, where there are hardware counters | counted | a read per CPU |
 //! | hardware counters | the same with hardware events, four at once, groups by turns | counted | a read per CPU |
 //!
 //! Nothing is opened per thread. perf events on existing threads with `inherit` would count ended threads too, but need a
@@ -42,6 +42,9 @@ pub struct SamplerOptions {
     pub leave_cgroup: bool,
     /// Do not count with hardware counters.
     pub no_hardware: bool,
+    /// Count the cgroup's switches, migrations and CPU clock where there are no hardware counters too. They cost as much as
+    /// those, and their only use is to be compared with them.
+    pub always_count_cgroup: bool,
     /// CPUs on which nothing but the server runs, if there are such.
     pub server_only_cpus: Option<Vec<u32>>,
     /// The server's data folder: its disk is the one that is counted.
@@ -175,7 +178,10 @@ impl Sampler {
     pub fn resume_counting(&mut self) {
         self.epoch += 1;
         self.notes.clear();
+        self.counting.hardware = self.open_hardware();
+        let needed = self.counting.hardware.is_ok() && self.counting.hardware_is_filtered;
         self.counting.software = match &self.cgroup {
+            Ok(_) if !needed && !self.options.always_count_cgroup => Err(ONLY_BESIDE_HARDWARE.to_owned()),
             Ok(cgroup) => CgroupCounters::open(
                 self.cpus
                     .iter()
@@ -183,7 +189,6 @@ impl Sampler {
             ),
             Err(reason) => Err(reason.clone()),
         };
-        self.counting.hardware = self.open_hardware();
     }
 
     fn open_hardware(&mut self) -> Result<HardwareCounters, String> {
@@ -296,6 +301,7 @@ impl Sampler {
     }
 }
 
+const ONLY_BESIDE_HARDWARE: &str = "counting by cgroup costs some percent of the throughput and is done only where there are hardware counters to compare with";
 const COUNTING_IS_OFF: &str = "counting is switched off";
 
 fn network_bytes(text: &str) -> Option<machine_counters::NetworkBytes> {

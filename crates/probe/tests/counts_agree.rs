@@ -179,8 +179,15 @@ fn flush(times: u64) {
     }
 }
 
+fn counting_all() -> SamplerOptions {
+    SamplerOptions {
+        always_count_cgroup: true,
+        ..SamplerOptions::default()
+    }
+}
+
 fn sampler(worker: &Worker) -> Sampler {
-    Sampler::start(worker.pid(), SamplerOptions::default()).expect("the worker lives")
+    Sampler::start(worker.pid(), counting_all()).expect("the worker lives")
 }
 
 /// What the worker counted itself, and what the sampler counted meanwhile.
@@ -503,7 +510,7 @@ fn cost_of_counting_on_context_switches() {
                     .stdout(Stdio::piped())
                     .spawn()
                     .expect("a shell");
-                let mut sampler = Sampler::start(child.id(), SamplerOptions::default()).expect("it lives");
+                let mut sampler = Sampler::start(child.id(), counting_all()).expect("it lives");
                 if suspended {
                     sampler.suspend_counting();
                 }

@@ -194,6 +194,30 @@ fn cpu_time_of_all_roles_is_held_against_the_schedulers() {
 }
 
 #[test]
+fn time_that_the_host_took_is_no_part_of_the_schedulers_account_and_is_said() {
+    let states = four_connections();
+    let by_second = |name: &str, value: f64| {
+        (0..5)
+            .map(|second| counter(Some(second), name, value))
+            .collect::<Vec<_>>()
+    };
+    let mut counters = by_second("server.cpu_seconds_by_scheduler", 0.9);
+    counters.extend(by_second("threads.cpu_seconds_not_their_own", 0.1));
+    let found = found(4, &states, &[], &counters);
+    let ledger = found.ledger.unwrap();
+    assert!(ledger.cpu_residue.unwrap().abs() < 1e-12, "{ledger:?}");
+    assert!((ledger.cpu_not_their_own.unwrap() - 0.1).abs() < 1e-12);
+    assert!(
+        found
+            .warnings
+            .iter()
+            .any(|text| text.contains("10 % of the time") && text.contains("host")),
+        "{:?}",
+        found.warnings
+    );
+}
+
+#[test]
 fn background_threads_stand_apart_by_name_and_busiest_first() {
     let mut states = four_connections();
     states.extend([

@@ -93,6 +93,7 @@ fn ledger(cpu: f64, lock: f64) -> Ledger {
         residue: None,
         states_residue: None,
         cpu_residue: None,
+        cpu_not_their_own: None,
         background: vec![],
         complete_stacks_share: None,
         samples: None,

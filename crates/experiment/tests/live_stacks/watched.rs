@@ -98,7 +98,7 @@ impl Seen {
     pub fn must_be_good(&self) {
         let share = self.counts.complete_share().expect("stacks were walked");
         assert!(share > 0.99, "{self}");
-        let lost = self.counts.lost_to_full_ring + self.counts.lost_without_slot + self.counts.lost_without_storage;
+        let lost = self.counts.lost_to_full_ring + self.counts.lost_without_slot;
         assert_eq!(lost, 0, "{:?}", self.counts);
         assert_eq!(self.lost_ends, 0, "{:?}", self.counts);
 
@@ -110,10 +110,9 @@ impl Seen {
 
         let (least, most) = self.clock;
         let cpu = self.cpu();
-        let off = self.time_of_switches();
         assert!(
-            cpu > least * 0.99 - off && cpu < most * 1.01 + off,
-            "on CPU by the watch {cpu:.0}, by the clock {least:.0} to {most:.0}, allowed for switches {off:.0}"
+            cpu > least * 0.99 && cpu < most * 1.01,
+            "on CPU by the watch {cpu:.0}, by the clock {least:.0} to {most:.0}"
         );
     }
 
@@ -124,21 +123,12 @@ impl Seen {
             .filter(|thread| thread.net_waits > 10 && thread.nanoseconds[ThreadState::Cpu as usize] > 0)
     }
 
-    fn time_of_switches(&self) -> f64 {
-        let switches = |thread: &ThreadTimes| (thread.switches + thread.preemptions) as f64;
-        SWITCH_NS * self.threads.iter().map(switches).sum::<f64>()
-    }
-
+    /// What the scheduler charges them with: time that the host of a virtual machine took is not in it.
     fn cpu(&self) -> f64 {
-        let cpu = |thread: &ThreadTimes| thread.nanoseconds[ThreadState::Cpu as usize] as f64;
+        let cpu = |thread: &ThreadTimes| (thread.nanoseconds[ThreadState::Cpu as usize] - thread.not_its_own_ns) as f64;
         self.threads.iter().map(cpu).sum()
     }
 }
-
-/// What a switch takes between the moments at which the kernel's clock and the watch end one thread's time and begin the
-/// next one's: the clock does it as the scheduler begins to choose, the watch when it has chosen. Coming from an idle CPU
-/// that is longer, so that the watch finds a little less, about a microsecond a switch.
-const SWITCH_NS: f64 = 1000.0;
 
 /// The outermost frames of stacks that are not whole.
 fn broken_off(samples: &[RawSample], names: &mut ProcessNames) -> BTreeMap<String, u64> {

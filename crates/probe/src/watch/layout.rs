@@ -10,6 +10,8 @@ pub(crate) const ROWS_OF_CHUNK: usize = 1024;
 pub(crate) const MAX_MAPPINGS: usize = 2048;
 /// Mapped files.
 pub(crate) const MAX_OBJECTS: usize = 1024;
+/// Numbers of slots in one element of the table `slot_of_thread`.
+pub(crate) const THREADS_OF_GROUP: u32 = 2;
 /// System calls that have a class.
 pub(crate) const MAX_CALLS: usize = 512;
 
@@ -96,30 +98,35 @@ pub(crate) struct ThreadSlot {
     pub thread: u32,
     pub version: u32,
     pub state: u8,
+    pub left_as: u8,
     pub sampled: u8,
+    pub waker_kind: u8,
+    pub cpu: u16,
     pub ended: u8,
     pub from_start: u8,
-    pub probability: u32,
-    pub since: u64,
-    pub started: u64,
-    pub ended_at: u64,
-    pub nanoseconds: [u64; 8],
-    pub switches: u64,
-    pub preemptions: u64,
-    pub net_waits: u64,
-    pub fault_waits: u64,
-    pub off_average: [u64; 8],
-    pub sleep: u64,
-    pub sleep_began: u64,
+    pub left_at: u64,
+    pub entered_at: u64,
     pub runnable_at: u64,
-    pub waker: u32,
-    pub waker_kind: u8,
-    pub left_as: u8,
-    pub reserved: u16,
+    pub ran: u64,
+    pub queued: u64,
+    pub uncharged: i64,
+    pub nanoseconds: [u64; 8],
+    pub sleep: u64,
     pub pc: u64,
     pub sp: u64,
     pub fp: u64,
+    pub off_average: [u32; 8],
+    pub preemptions: u64,
+    pub migrations: u64,
+    pub net_waits: u64,
+    pub fault_waits: u64,
+    pub not_its_own: u64,
+    pub waker: u32,
+    pub probability: u32,
+    pub started: u64,
+    pub ended_at: u64,
     pub name: [u8; 16],
+    pub reserved: [u64; 6],
 }
 
 /// Head of a record; its addresses follow.
@@ -151,7 +158,7 @@ plain! {
     Row = 4,
     Rule = 16,
     Control = 24,
-    ThreadSlot = 272,
+    ThreadSlot = 320,
     RecordHead = 64,
 }
 
@@ -171,9 +178,6 @@ pub(crate) mod counted {
     pub(crate) const OTHER_STACKS: u32 = 2;
     pub(crate) const RING_FULL: u32 = 3;
     pub(crate) const NO_SLOT: u32 = 4;
-    pub(crate) const NO_STORAGE: u32 = 5;
-    pub(crate) const SWITCHES: u32 = 6;
-    pub(crate) const WAKEUPS: u32 = 7;
-    pub(crate) const NO_SCRATCH: u32 = 8;
-    pub(crate) const FRAMES: u32 = 9;
+    pub(crate) const NO_SCRATCH: u32 = 5;
+    pub(crate) const FRAMES: u32 = 6;
 }

@@ -11,7 +11,8 @@ use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, MapType, OpenObject, PrintLe
 use super::calls::call_classes;
 use super::features::KernelFeatures;
 use super::layout::{
-    CodeObject, Control, MAX_MAPPINGS, MAX_OBJECTS, Mapping, PageRows, ROWS_OF_CHUNK, Row, Rule, ThreadSlot,
+    CodeObject, Control, MAX_MAPPINGS, MAX_OBJECTS, Mapping, PageRows, ROWS_OF_CHUNK, Row, Rule, THREADS_OF_GROUP,
+    ThreadSlot,
 };
 use super::shared::Shared;
 use super::skeleton::{WatchSkel, WatchSkelBuilder};
@@ -39,6 +40,7 @@ pub(crate) struct Fit {
     pub features: KernelFeatures,
     pub most_threads: u32,
     pub frequency_hz: u32,
+    pub ignore_run_delay: bool,
 }
 
 /// Which event the timer counts.
@@ -55,6 +57,7 @@ pub enum TimerEvent {
 pub(crate) struct Programs<'obj> {
     // Detached before anything that they use goes.
     links: Vec<Link>,
+    finder: Option<Link>,
     skeleton: WatchSkel<'obj>,
     pub(crate) rings: Vec<MapHandle>,
     pub(crate) slots: Shared<ThreadSlot>,
@@ -99,6 +102,7 @@ impl<'obj> Programs<'obj> {
         };
         settings.watched = fit.watched;
         settings.has_previous_state = fit.features.previous_state;
+        settings.ignore_run_delay = fit.ignore_run_delay;
         settings.call_class = call_classes();
         settings.ring_count = ring_count as u32;
 
@@ -112,7 +116,9 @@ impl<'obj> Programs<'obj> {
             open.maps.rules.set_max_entries(rule_room as u32)?;
             open.maps.slots.set_max_entries(fit.most_threads)?;
             open.maps.free_slots.set_max_entries(fit.most_threads)?;
-            open.maps.slot_of_number.set_max_entries(fit.most_threads)?;
+            open.maps
+                .slot_of_thread
+                .set_max_entries(highest_thread_number().div_ceil(THREADS_OF_GROUP) + 1)?;
             open.maps
                 .rings
                 .set_max_entries(ring_count.max(possible.min(MOST_RINGS)) as u32)
@@ -151,6 +157,7 @@ impl<'obj> Programs<'obj> {
         let maps = &skeleton.maps;
         let mut programs = Self {
             links: Vec::new(),
+            finder: None,
             slots: Shared::map(maps.slots.as_fd(), fit.most_threads as usize).map_err(io)?,
             control: Shared::map(maps.controls.as_fd(), 1).map_err(io)?,
             rows: Shared::map(maps.rows.as_fd(), chunks * ROWS_OF_CHUNK).map_err(io)?,
@@ -190,21 +197,17 @@ impl<'obj> Programs<'obj> {
             (&programs.on_exit, "watching ends of threads"),
             (&programs.on_new, "watching new threads"),
             (&programs.on_switch, "watching context switches"),
-            (&programs.on_wakeup, "watching wake-ups"),
-            (&programs.on_waking, "watching who wakes"),
+            (&programs.on_waking, "watching wake-ups"),
         ] {
             self.links.push(program.attach().map_err(failed(doing))?);
         }
-        let finding = failed("finding the server's threads");
-        let iterator = programs.find_threads.attach().map_err(&finding)?;
-        let mut nothing = Vec::new();
-        libbpf_rs::Iter::new(&iterator)
-            .map_err(&finding)?
-            .read_to_end(&mut nothing)
-            .map_err(|error| ProbeError::Bpf {
-                doing: "finding the server's threads",
-                why: error.to_string(),
-            })?;
+        self.finder = Some(
+            programs
+                .find_threads
+                .attach()
+                .map_err(failed("finding the server's threads"))?,
+        );
+        self.mark_queued()?;
 
         let cpus = online_cpus()?;
         let cycles = cpus
@@ -225,6 +228,20 @@ impl<'obj> Programs<'obj> {
                 .map_err(failed("attaching the timer"))?;
             self.links.push(link);
         }
+        Ok(())
+    }
+
+    /// Runs over the threads of the process: those that are new get a slot, those that wait for a CPU a mark since when.
+    pub(crate) fn mark_queued(&self) -> Result<(), ProbeError> {
+        let Some(finder) = &self.finder else { return Ok(()) };
+        let failed = |why: String| ProbeError::Bpf {
+            doing: "finding the server's threads",
+            why,
+        };
+        let mut iterator = libbpf_rs::Iter::new(finder).map_err(|error| failed(format!("{error:#}")))?;
+        iterator
+            .read_to_end(&mut Vec::new())
+            .map_err(|error| failed(error.to_string()))?;
         Ok(())
     }
 
@@ -291,6 +308,14 @@ fn sum_of_cpus(map: &impl MapCore, key: u32) -> u64 {
         .iter()
         .filter_map(|bytes| Some(u64::from_ne_bytes(bytes.get(..8)?.try_into().ok()?)))
         .sum()
+}
+
+/// Threads have numbers below this one (/proc/sys/kernel/pid_max; 2^22 is the most that there is).
+fn highest_thread_number() -> u32 {
+    const MOST: u32 = 1 << 22;
+    let told = std::fs::read_to_string("/proc/sys/kernel/pid_max").ok();
+    told.and_then(|text| text.trim().parse().ok())
+        .map_or(MOST, |most: u32| most.min(MOST))
 }
 
 fn online_cpus() -> Result<Vec<u32>, ProbeError> {

@@ -75,8 +75,8 @@ impl Sleeps {
             slot.thread,
             Wait {
                 sleep: slot.sleep,
-                told_until: slot.since,
-                began: slot.since,
+                told_until: slot.left_at,
+                began: slot.left_at,
                 state,
                 probability: 1.0,
                 cpu: 0,

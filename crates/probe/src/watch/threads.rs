@@ -2,6 +2,8 @@
 
 use std::collections::HashMap;
 
+use scaleprof_profile::ThreadState;
+
 use super::layout::ThreadSlot;
 use super::shared::Shared;
 
@@ -20,6 +22,11 @@ pub struct ThreadTimes {
     pub switches: u64,
     /// Times that its CPU was taken from it.
     pub preemptions: u64,
+    /// Times that it got another CPU than it had last.
+    pub migrations: u64,
+    /// Part of the time on CPU that the scheduler does not charge to it: interrupts, and time that the host of a virtual
+    /// machine gave to others.
+    pub not_its_own_ns: u64,
     /// Waits for a socket.
     pub net_waits: u64,
     /// Waits outside of any system call: page faults.
@@ -60,7 +67,7 @@ impl Threads {
                 continue;
             };
             // Each thread by its own time: reading them all takes a while, more where this thread has to wait for a CPU.
-            let now = clock().max(slot.since);
+            let now = clock().max(slot.left_at).max(slot.entered_at);
             let before = self
                 .last
                 .get(&index)
@@ -99,13 +106,21 @@ pub(crate) fn consistent(slots: &Shared<ThreadSlot>, index: usize) -> Option<Thr
     Some(slot)
 }
 
-/// The slot as if its thread had changed its state at `now`: the interval under way is in the sums.
+/// The slot as if its thread had left its CPU, or had gone on waiting, at `now`: what came after `left_at` is in the sums. The
+/// scheduler's account is not at hand here; our own marks are, which differ from it by a microsecond.
 fn at(slot: &ThreadSlot, now: u64) -> ThreadSlot {
     let mut slot = *slot;
     if slot.ended == 0 {
-        let state = usize::from(slot.state) % slot.nanoseconds.len();
-        slot.nanoseconds[state] += now.saturating_sub(slot.since);
-        slot.since = now.max(slot.since);
+        let on_cpu = slot.state == ThreadState::Cpu as u8;
+        let off_until = if on_cpu { slot.entered_at.max(slot.left_at) } else { now };
+        let left_as = usize::from(slot.left_as) % slot.nanoseconds.len();
+        let woken = match slot.runnable_at {
+            0 => off_until,
+            at => at.clamp(slot.left_at, off_until),
+        };
+        slot.nanoseconds[left_as] += woken - slot.left_at;
+        slot.nanoseconds[ThreadState::RunQueue as usize] += off_until - woken;
+        slot.nanoseconds[ThreadState::Cpu as usize] += now - off_until;
     }
     slot
 }
@@ -124,8 +139,10 @@ fn difference(before: Option<&ThreadSlot>, slot: &ThreadSlot, name: String, from
         name,
         lifetime_ns: end.saturating_sub(slot.started.max(from)),
         nanoseconds,
-        switches: after.switches.saturating_sub(old.switches),
+        switches: (after.sleep - after.preemptions).saturating_sub(old.sleep - old.preemptions),
         preemptions: after.preemptions.saturating_sub(old.preemptions),
+        migrations: after.migrations.saturating_sub(old.migrations),
+        not_its_own_ns: after.not_its_own.saturating_sub(old.not_its_own),
         net_waits: after.net_waits.saturating_sub(old.net_waits),
         fault_waits: after.fault_waits.saturating_sub(old.fault_waits),
         ended: slot.ended != 0,
@@ -140,26 +157,62 @@ fn slot_name(slot: &ThreadSlot) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use scaleprof_profile::ThreadState;
 
-    fn slot(state: ThreadState, since: u64, nanoseconds: [u64; 8]) -> ThreadSlot {
+    /// It lived since 100, left its CPU at `left_at`, and what came before is in `nanoseconds`.
+    fn slot(left_as: ThreadState, left_at: u64, nanoseconds: [u64; 8]) -> ThreadSlot {
         ThreadSlot {
             thread: 7,
-            state: state as u8,
-            since,
+            state: left_as as u8,
+            left_as: left_as as u8,
+            left_at,
+            entered_at: left_at,
             started: 100,
             nanoseconds,
             ..ThreadSlot::default()
         }
     }
 
+    fn running(slot: ThreadSlot, entered_at: u64) -> ThreadSlot {
+        ThreadSlot {
+            state: ThreadState::Cpu as u8,
+            entered_at,
+            ..slot
+        }
+    }
+
     #[test]
-    fn the_interval_under_way_counts_up_to_the_reading() {
-        let before = at(&slot(ThreadState::Net, 150, [50, 0, 0, 0, 0, 0, 0, 0]), 200);
-        let now = slot(ThreadState::Cpu, 260, [50, 0, 10, 0, 0, 100, 0, 0]);
-        let times = difference(Some(&before), &now, String::new(), 200, 300);
+    fn what_goes_on_counts_up_to_the_reading() {
+        let before = slot(ThreadState::Net, 150, [50, 0, 0, 0, 0, 0, 0, 0]);
+        let woken = ThreadSlot {
+            runnable_at: 250,
+            ..before
+        };
+        let now = running(woken, 260);
+        let times = difference(Some(&at(&before, 200)), &now, String::new(), 200, 300);
         assert_eq!(times.nanoseconds, [40, 0, 10, 0, 0, 50, 0, 0]);
         assert_eq!(times.nanoseconds.iter().sum::<u64>(), times.lifetime_ns);
+    }
+
+    #[test]
+    fn a_thread_that_was_woken_waits_for_a_cpu() {
+        let asleep = slot(ThreadState::Lock, 150, [50, 0, 0, 0, 0, 0, 0, 0]);
+        let woken = ThreadSlot {
+            runnable_at: 180,
+            ..asleep
+        };
+        assert_eq!(at(&asleep, 200).nanoseconds, [50, 0, 0, 50, 0, 0, 0, 0]);
+        assert_eq!(at(&woken, 200).nanoseconds, [50, 0, 20, 30, 0, 0, 0, 0]);
+    }
+
+    #[test]
+    fn a_mark_from_before_it_left_its_cpu_wakes_nobody_earlier() {
+        let asleep = ThreadSlot {
+            runnable_at: 120,
+            ..slot(ThreadState::Lock, 150, [50, 0, 0, 0, 0, 0, 0, 0])
+        };
+        assert_eq!(at(&asleep, 200).nanoseconds, [50, 0, 50, 0, 0, 0, 0, 0]);
+        let times = difference(Some(&asleep), &running(asleep, 200), String::new(), 150, 230);
+        assert_eq!(times.nanoseconds, [30, 0, 50, 0, 0, 0, 0, 0]);
     }
 
     #[test]

@@ -32,6 +32,8 @@ pub struct WatchOptions {
     pub most_threads: u32,
     /// Do as on kernels before Linux 5.18, whose `sched_switch` does not tell the state that a thread leaves with.
     pub without_previous_state: bool,
+    /// Do as on kernels that keep no account of the time in run queues (CONFIG_SCHED_INFO).
+    pub without_run_delay: bool,
 }
 
 impl Default for WatchOptions {
@@ -41,6 +43,7 @@ impl Default for WatchOptions {
             sleep_stacks_per_second: 1000,
             most_threads: 8192,
             without_previous_state: false,
+            without_run_delay: false,
         }
     }
 }
@@ -56,16 +59,10 @@ pub struct WatchCounts {
     pub other_stacks: u64,
     /// Frames of all of them.
     pub frames: u64,
-    /// Context switches from or to the server.
-    pub switches: u64,
-    /// Wake-ups of its threads.
-    pub wakeups: u64,
     /// Stacks that found no room in their ring.
     pub lost_to_full_ring: u64,
     /// Threads, at each of their switches, that found no slot.
     pub lost_without_slot: u64,
-    /// The same without memory for it.
-    pub lost_without_storage: u64,
     /// Records that could not be read, and ends of waits without a beginning.
     pub unmatched: u64,
     /// Walks by how they ended, by the number of the [`Ending`].
@@ -246,6 +243,7 @@ impl<'obj> Watcher<'obj> {
             features,
             most_threads: options.most_threads.max(1),
             frequency_hz: options.frequency_hz.max(1),
+            ignore_run_delay: options.without_run_delay,
         };
         let mut programs = Programs::load(place, fit, code.tables())?;
         programs.attach(fit)?;
@@ -336,6 +334,8 @@ impl<'obj> Watcher<'obj> {
         let now = monotonic_ns();
         let horizon = now.saturating_sub(REST_NS);
         self.settle(horizon);
+        // What is not marked stands as blocked until its thread runs, and is set right then.
+        let _ = self.programs.mark_queued();
         let by_thread: std::collections::HashMap<u32, ThreadSlot> = (0..self.programs.slots.len())
             .filter_map(|index| consistent(&self.programs.slots, index))
             .filter(|slot| slot.thread != 0 && slot.ended == 0)
@@ -378,11 +378,8 @@ impl<'obj> Watcher<'obj> {
             sleep_stacks: count(counted::SLEEP_STACKS),
             other_stacks: count(counted::OTHER_STACKS),
             frames: count(counted::FRAMES),
-            switches: count(counted::SWITCHES),
-            wakeups: count(counted::WAKEUPS),
             lost_to_full_ring: count(counted::RING_FULL) + count(counted::NO_SCRATCH),
             lost_without_slot: count(counted::NO_SLOT),
-            lost_without_storage: count(counted::NO_STORAGE),
             unmatched: self.unreadable + self.sleeps.unmatched,
             endings,
         }
@@ -444,7 +441,8 @@ impl<'obj> Watcher<'obj> {
             };
             let mut stack = self.code.unwind(start, &mut memory);
             // It woke meanwhile: what was read is no stack of one moment.
-            if consistent(&self.programs.slots, index).is_none_or(|again| again.version != slot.version) {
+            let moved = |again: ThreadSlot| again.version != slot.version || again.state == ThreadState::Cpu as u8;
+            if consistent(&self.programs.slots, index).is_none_or(moved) {
                 stack = RawStack {
                     ending: Ending::NotTaken,
                     ..RawStack::default()
