@@ -5,6 +5,8 @@ use std::path::Path;
 
 use thiserror::Error;
 
+/// No variable of the kernel that holds a lock is larger; memory that it allocates lies further behind any symbol.
+const LARGEST_VARIABLE: u64 = 1 << 16;
 /// Longest function taken for granted behind the last symbol, which nothing else bounds.
 const LAST_LENGTH: u64 = 1 << 16;
 
@@ -104,6 +106,18 @@ impl KernelSymbols {
     /// A function ends where the next symbol starts, whatever that is.
     #[must_use]
     pub fn function(&self, address: u64) -> Option<(&str, u64, Option<&str>)> {
+        self.symbol(address, true)
+    }
+
+    /// The variable that holds an address, as [`function`](Self::function) gives functions. What the kernel allocates has
+    /// none.
+    #[must_use]
+    pub fn variable(&self, address: u64) -> Option<(&str, u64, Option<&str>)> {
+        self.symbol(address, false)
+            .filter(|(_, offset, _)| *offset < LARGEST_VARIABLE)
+    }
+
+    fn symbol(&self, address: u64, function: bool) -> Option<(&str, u64, Option<&str>)> {
         let index = self
             .symbols
             .partition_point(|symbol| symbol.address <= address)
@@ -111,7 +125,7 @@ impl KernelSymbols {
         let symbol = self.symbols.get(index)?;
         let offset = address - symbol.address;
         let last = index + 1 == self.symbols.len();
-        if !symbol.function || (last && offset >= LAST_LENGTH) {
+        if symbol.function != function || (last && offset >= LAST_LENGTH) {
             return None;
         }
         let start = symbol.name_start as usize;

@@ -35,7 +35,7 @@ pub(crate) fn execute(arguments: AttachArguments) -> anyhow::Result<ExitCode> {
         refine: !arguments.ladder.no_refine,
         repeats: arguments.ladder.repeats,
         seconds: arguments.ladder.seconds,
-        watch: arguments.probe.options(),
+        watch: arguments.probe.options()?,
         output: arguments.ladder.output(&arguments.load.workload),
         command: public_command(crate::run::our_arguments()),
     };

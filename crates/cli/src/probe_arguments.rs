@@ -1,7 +1,7 @@
 //! How the server's threads are watched.
 
 use clap::Args;
-use scaleprof_experiment::WatchOptions;
+use scaleprof_experiment::{WatchOptions, debuginfod_can_be_asked};
 
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Probe")]
@@ -15,14 +15,21 @@ pub(crate) struct ProbeArguments {
     /// Stacks of threads that begin to wait, a second, about
     #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(10..=20_000))]
     pub(crate) wait_stacks: u32,
+    /// Fetch debug files from the servers in DEBUGINFOD_URLS where nothing here names the server's functions
+    #[arg(long)]
+    pub(crate) debuginfod: bool,
 }
 
 impl ProbeArguments {
-    pub(crate) fn options(&self) -> Option<WatchOptions> {
-        (!self.no_probe).then_some(WatchOptions {
+    pub(crate) fn options(&self) -> anyhow::Result<Option<WatchOptions>> {
+        if self.debuginfod && !self.no_probe {
+            debuginfod_can_be_asked().map_err(|lack| anyhow::anyhow!("--debuginfod: {lack}"))?;
+        }
+        Ok((!self.no_probe).then_some(WatchOptions {
             frequency_hz: self.frequency,
             sleep_stacks_per_second: self.wait_stacks,
+            ask_debuginfod: self.debuginfod,
             ..WatchOptions::default()
-        })
+        }))
     }
 }

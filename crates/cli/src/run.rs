@@ -16,7 +16,7 @@ pub(crate) fn execute(arguments: RunArguments) -> anyhow::Result<ExitCode> {
         refine: !arguments.ladder.no_refine,
         repeats: arguments.ladder.repeats,
         seconds: arguments.ladder.seconds,
-        watch: arguments.probe.options(),
+        watch: arguments.probe.options()?,
         output: arguments.ladder.output(&arguments.load.workload),
         command: public_command(our_arguments()),
         server: ServerChoice::Private {

@@ -39,7 +39,7 @@ pub(crate) fn execute(pid: u32, arguments: &AttachArguments) -> anyhow::Result<E
         seconds: arguments.ladder.seconds,
         options: arguments
             .probe
-            .options()
+            .options()?
             .context("--pid does nothing without the probe")?,
         output: arguments.ladder.output("watch"),
         command: public_command(our_arguments()),

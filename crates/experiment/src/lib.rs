@@ -29,7 +29,7 @@ pub use ladder::{LadderError, parse_connections, shuffled_visits};
 pub use options::{LoadOptions, RunOptions, ServerChoice, WorkloadChoice};
 pub use progress::{Progress, VisitDone, VisitStart};
 pub use run::{RunResult, run};
-pub use scaleprof_probe::WatchOptions;
+pub use scaleprof_probe::{WatchOptions, debuginfod_can_be_asked};
 pub use target::Attach;
 pub use watch::{WatchError, WatchRequest, WatchResult, watch};
 pub use watching::Watching;

@@ -94,12 +94,17 @@ impl ThreadWatch {
                 (Source::Plain(Box::new(watch)), lacks)
             }
         };
-        let watch = Self {
+        let mut watch = Self {
             pid,
             source,
-            names: ProcessNames::new(symbol_search()),
+            names: ProcessNames::new(symbol_search()).asking_debuginfod(options.ask_debuginfod),
             converter: Converter::new(),
         };
+        if options.ask_debuginfod {
+            // Now, and not between the first two rungs.
+            watch.follow_code();
+            watch.names.read_all();
+        }
         Ok((watch, lacks))
     }
 

@@ -89,6 +89,8 @@ struct bpf_iter__task {
 /* include/linux/sched.h */
 #define TASK_RUNNING 0
 #define TASK_WAKING 0x200
+/* include/trace/events/lock.h: the lock is waited for without leaving the CPU */
+#define LCB_F_SPIN 1
 #define PF_EXITING 0x00000004
 #define PF_KTHREAD 0x00200000
 

@@ -172,7 +172,9 @@ struct thread_slot {
 	__u64 started;
 	__u64 ended_at;
 	char name[16];
-	__u64 reserved[6]; /* up to whole cache lines */
+	__u64 kernel_lock; /* the lock of the kernel that it fights for at this moment; 0: none */
+	__u32 kernel_lock_kind; /* LCB_F_... of include/trace/events/lock.h */
+	__u32 reserved[9]; /* up to whole cache lines */
 };
 
 /* Which slot a thread has, by its number: index + 1, 0 for none. */
@@ -196,6 +198,9 @@ enum waker_kind {
 	WAKER_KERNEL = 3,
 };
 
+/* In `lock_operation`: the lock is one of the kernel's, and the rest of it its kind. */
+#define KERNEL_LOCK 0x80000000u
+
 /* Followed by user_frames and then kernel_frames addresses, innermost first. */
 struct record {
 	__u8 kind;
@@ -208,8 +213,8 @@ struct record {
 	__u64 time;
 	__u64 sleep;	   /* which sleep of this thread */
 	__u64 runnable_at; /* RECORD_WAKE: when it could run; 0 where it always could */
-	__u64 futex;
-	__u32 futex_operation;
+	__u64 lock;	   /* address of the futex, or of the kernel's lock */
+	__u32 lock_operation;
 	__u32 probability;
 	__u16 kernel_frames;
 	__u16 user_frames;

@@ -102,6 +102,8 @@ static __always_inline struct thread_slot *new_slot(struct task_struct *task, __
 	slot->pc = 0;
 	slot->sp = 0;
 	slot->fp = 0;
+	slot->kernel_lock = 0;
+	slot->kernel_lock_kind = 0;
 	slot->cpu = bpf_get_smp_processor_id();
 	bpf_probe_read_kernel_str(slot->name, sizeof(slot->name), &task->comm);
 	slot->thread = thread;
@@ -195,6 +197,8 @@ static __always_inline __u8 blocked_state(struct thread_slot *slot, struct task_
 		slot->fault_waits++;
 	if (BPF_CORE_READ_BITFIELD(task, in_iowait))
 		return STATE_IO;
+	if (slot->kernel_lock)
+		return STATE_LOCK;
 	if (registers->call >= 0 && registers->call < MAX_CALLS)
 		class = call_class[registers->call & (MAX_CALLS - 1)];
 	switch (class) {
@@ -291,6 +295,12 @@ static __always_inline __u32 futex_owner(__u64 futex)
 		return 0;
 	/* 2: locked, with waiters. Anything else is no mutex or no longer locked. */
 	return words[0] == 2 ? words[2] : 0;
+}
+
+static __always_inline void tell_kernel_lock(struct record *record, const struct thread_slot *slot)
+{
+	record->lock = slot->kernel_lock;
+	record->lock_operation = KERNEL_LOCK | slot->kernel_lock_kind;
 }
 
 static __always_inline void send_owner(__u32 thread, __u32 owner, __u64 sleep, __u64 now)

@@ -39,7 +39,7 @@ static __always_inline void leave_cpu(void *context, struct task_struct *task, b
 	struct control *settings = control();
 	struct registers registers;
 	struct scratch *scratch;
-	__u64 sleep, futex = 0;
+	__u64 sleep;
 	__u32 owner = 0, thread;
 	__u8 state;
 
@@ -86,11 +86,12 @@ static __always_inline void leave_cpu(void *context, struct task_struct *task, b
 	scratch->record.time = now;
 	scratch->record.sleep = sleep;
 	scratch->record.probability = slot->probability;
-	if (state == STATE_LOCK) {
-		futex = registers.arguments[0];
-		owner = futex_owner(futex);
-		scratch->record.futex = futex;
-		scratch->record.futex_operation = registers.arguments[1];
+	if (slot->kernel_lock) {
+		tell_kernel_lock(&scratch->record, slot);
+	} else if (state == STATE_LOCK) {
+		owner = futex_owner(registers.arguments[0]);
+		scratch->record.lock = registers.arguments[0];
+		scratch->record.lock_operation = registers.arguments[1];
 		scratch->record.other = owner;
 	}
 	take_user_stack(scratch, &registers);
@@ -207,7 +208,7 @@ int BPF_PROG(on_waking, struct task_struct *task)
 		return 0;
 	}
 	/* A futex is only ever woken by a futex call; anything else was interrupted by a timer in the middle of its call. */
-	if (slot->state == STATE_LOCK &&
+	if (slot->state == STATE_LOCK && !slot->kernel_lock &&
 	    (registers.call >= MAX_CALLS || call_class[registers.call & (MAX_CALLS - 1)] != CALL_FUTEX)) {
 		slot->waker = 0;
 		slot->waker_kind = WAKER_KERNEL;
@@ -294,6 +295,34 @@ int find_threads(struct bpf_iter__task *ctx)
 	return 0;
 }
 
+/* The kernel's own locks, where it tells of them (Linux 5.19): only those that are fought for come by here. */
+static __always_inline int contention(__u64 lock, __u32 kind)
+{
+	struct task_struct *task = (void *)bpf_get_current_task_btf();
+	struct thread_slot *slot;
+
+	if ((__u32)task->tgid != watched)
+		return 0;
+	slot = slot_of(task->pid);
+	if (slot) {
+		slot->kernel_lock = lock;
+		slot->kernel_lock_kind = kind;
+	}
+	return 0;
+}
+
+SEC("tp_btf/contention_begin")
+int on_contention(unsigned long long *ctx)
+{
+	return contention(ctx[0], (__u32)ctx[1]);
+}
+
+SEC("tp_btf/contention_end")
+int on_contention_end(unsigned long long *ctx)
+{
+	return contention(0, 0);
+}
+
 /* The timer. It takes the stack of whatever runs, if it is one of the watched threads. */
 SEC("perf_event")
 int on_sample(struct bpf_perf_event_data *ctx)
@@ -301,6 +330,7 @@ int on_sample(struct bpf_perf_event_data *ctx)
 	struct task_struct *task = (void *)bpf_get_current_task_btf();
 	struct control *settings = control();
 	struct registers registers = {};
+	struct thread_slot *slot;
 	struct scratch *scratch;
 	bool in_kernel;
 
@@ -329,8 +359,12 @@ int on_sample(struct bpf_perf_event_data *ctx)
 	if (in_kernel)
 		user_registers(&registers, task);
 	take_user_stack(scratch, &registers);
-	if (in_kernel)
+	if (in_kernel) {
 		take_kernel_stack(scratch, ctx);
+		slot = slot_of(task->pid);
+		if (slot && slot->kernel_lock)
+			tell_kernel_lock(&scratch->record, slot);
+	}
 	add(COUNT_CPU_STACKS, 1);
 	send(scratch);
 	return 0;

@@ -47,6 +47,6 @@ pub use sample::{Sample, delta, missing};
 pub use sampler::{Sampler, SamplerCost, SamplerOptions};
 pub use scaleprof_binary::symbols;
 pub use watch::{
-    CodeFile, CodeMap, CodePlace, CodeTables, ProcessCode, ProcessNames, StartRegisters, ThreadTimes, TimerEvent,
-    Watch, WatchCounts, WatchOptions, WatchReading, symbol_search,
+    CodeFile, CodeMap, CodePlace, CodeTables, ProcessCode, ProcessNames, RecordedWalk, RecordedWalks, StartRegisters,
+    ThreadTimes, TimerEvent, Watch, WatchCounts, WatchOptions, WatchReading, debuginfod_can_be_asked, symbol_search,
 };

@@ -4,12 +4,14 @@
 
 mod calls;
 mod code;
+mod debuginfod;
 mod features;
 mod layout;
 mod maps;
 mod names;
 mod native;
 mod programs;
+mod recorded;
 mod records;
 mod shared;
 mod skeleton;
@@ -19,9 +21,11 @@ mod threads;
 mod watcher;
 
 pub use code::{CodeFile, CodeMap, CodePlace, ProcessCode};
+pub use debuginfod::debuginfod_can_be_asked;
 pub use names::{ProcessNames, symbol_search};
 pub use native::StartRegisters;
 pub use programs::TimerEvent;
+pub use recorded::{RecordedWalk, RecordedWalks};
 pub use tables::CodeTables;
 pub use threads::ThreadTimes;
 pub use watcher::{Watch, WatchCounts, WatchOptions, WatchReading};

@@ -58,7 +58,7 @@ impl Converter {
         let lock = raw
             .lock
             .as_ref()
-            .map(|wait| self.lock(wait, raw.weight_ns, user, namer));
+            .map(|wait| self.lock(wait, raw.weight_ns, (user, stack), namer));
         let waker_stack = raw.waker.as_ref().and_then(|waker| waker.stack.as_ref());
         let waker_stack = waker_stack.map(|stack| self.stack(stack, namer).1);
         self.samples.push(Sample {
@@ -159,7 +159,14 @@ impl Converter {
         at.unwrap_or_else(|| unreachable!("every address has a frame"))
     }
 
-    fn lock(&mut self, wait: &LockWait, weight_ns: f64, user: StackId, namer: &mut dyn Namer) -> LockId {
+    /// `stacks`: the user part and the whole.
+    fn lock(
+        &mut self,
+        wait: &LockWait,
+        weight_ns: f64,
+        (user, whole): (StackId, StackId),
+        namer: &mut dyn Namer,
+    ) -> LockId {
         let variable = self
             .variables
             .entry(wait.address)
@@ -168,9 +175,29 @@ impl Converter {
         let owner = wait.owner_stack.as_ref().map(|stack| self.stack(stack, namer).1);
         let identity = match variable {
             Some(variable) => LockIdentity::Variable(variable),
+            None if wait.kernel => LockIdentity::Variable(self.taken_in(whole)),
             None => LockIdentity::CallPath(self.functions(user)),
         };
         self.locks.add(identity, wait, weight_ns, owner)
+    }
+
+    /// A lock that the kernel allocated, by the function that takes it: that is how its developers know it.
+    fn taken_in(&self, whole: StackId) -> Variable {
+        let innermost_last = self.stacks.frames(whole);
+        let kernel = innermost_last.iter().rev().filter_map(|id| self.frames.get(*id));
+        let taker = kernel
+            .take_while(|frame| frame.module.starts_with('['))
+            .find(|frame| frame.function.as_deref().is_some_and(|name| !is_lock_primitive(name)));
+        match taker {
+            Some(frame) => Variable {
+                module: frame.module.clone(),
+                name: format!("lock taken in {}", frame.function.as_deref().unwrap_or_default()),
+            },
+            None => Variable {
+                module: "[kernel]".to_owned(),
+                name: "lock".to_owned(),
+            },
+        }
     }
 
     fn functions(&self, stack: StackId) -> Vec<PathPart> {
@@ -186,6 +213,32 @@ impl Converter {
             })
             .collect()
     }
+}
+
+/// Whether a function of the kernel only takes a lock for another one (kernel/locking; names as of Linux 5.19 to 6.18), or is
+/// part of how it was seen there.
+fn is_lock_primitive(function: &str) -> bool {
+    const PARTS: [&str; 18] = [
+        "spin_lock",
+        "mutex_lock",
+        "down_read",
+        "down_write",
+        "rwsem",
+        "percpu_down",
+        "read_lock",
+        "write_lock",
+        "lock_slowpath",
+        "__down",
+        "rt_mutex",
+        "schedule",
+        "osq_lock",
+        "trace_contention",
+        "__traceiter",
+        "task_switch",
+        "spin_unlock",
+        "bpf_",
+    ];
+    PARTS.iter().any(|part| function.contains(part))
 }
 
 #[cfg(test)]

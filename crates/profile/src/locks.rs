@@ -44,8 +44,17 @@ impl Content for LockIdentity {
 pub(crate) struct Locks {
     identities: Dictionary<LockIdentity>,
     /// By lock and operation, in the order in which they came.
-    sums: Vec<(LockId, u32, Sum)>,
-    places: HashMap<(LockId, u32), usize>,
+    sums: Vec<(LockId, Operation, Sum)>,
+    places: HashMap<(LockId, Operation), usize>,
+}
+
+/// What was waited for there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Operation {
+    /// A futex, with the number of its operation.
+    Futex(u32),
+    /// A lock of the kernel, with its kind.
+    Kernel(u32),
 }
 
 #[derive(Debug, Clone, Default)]
@@ -66,8 +75,12 @@ impl Locks {
     ) -> LockId {
         let id = LockId(self.identities.intern(identity));
         let sums = &mut self.sums;
-        let place = *self.places.entry((id, wait.operation)).or_insert_with(|| {
-            sums.push((id, wait.operation, Sum::default()));
+        let operation = match wait.kernel {
+            true => Operation::Kernel(wait.operation),
+            false => Operation::Futex(wait.operation),
+        };
+        let place = *self.places.entry((id, operation)).or_insert_with(|| {
+            sums.push((id, operation, Sum::default()));
             sums.len() - 1
         });
         let sum = &mut self.sums[place].2;
@@ -92,7 +105,7 @@ impl Locks {
                         Some(LockIdentity::Variable(variable)) => Some(variable.clone()),
                         _ => None,
                     },
-                    operation: operation_name(operation),
+                    operation: operation.name(),
                     waits: sum.waits,
                     wait_ns: sum.wait_ns,
                     owner_stack: most.map(|(stack, _)| *stack),
@@ -103,20 +116,45 @@ impl Locks {
     }
 }
 
-/// The name of a futex operation (include/uapi/linux/futex.h), in lower case and without its prefix. The system calls of
-/// futex2 are not among them: a collector gives futex_waitv(2) as [`FUTEX2_WAITV`] and futex_wait(2) as FUTEX_WAIT_BITSET,
-/// which means the same.
-fn operation_name(operation: u32) -> String {
-    match operation {
-        0 => "wait",
-        6 => "lock_pi",
-        9 => "wait_bitset",
-        11 => "wait_requeue_pi",
-        13 => "lock_pi2",
-        FUTEX2_WAITV => "waitv",
-        other => return format!("operation {other}"),
+impl Operation {
+    /// The name of a futex operation (include/uapi/linux/futex.h), in lower case and without its prefix; for a lock of the
+    /// kernel, what it is. The system calls of futex2 are not among the former: a collector gives futex_waitv(2) as
+    /// [`FUTEX2_WAITV`] and futex_wait(2) as FUTEX_WAIT_BITSET, which means the same.
+    fn name(self) -> String {
+        match self {
+            Operation::Futex(0) => "wait",
+            Operation::Futex(6) => "lock_pi",
+            Operation::Futex(9) => "wait_bitset",
+            Operation::Futex(11) => "wait_requeue_pi",
+            Operation::Futex(13) => "lock_pi2",
+            Operation::Futex(FUTEX2_WAITV) => "waitv",
+            Operation::Futex(other) => return format!("operation {other}"),
+            Operation::Kernel(kind) => kernel_lock(kind),
+        }
+        .to_owned()
     }
-    .to_owned()
+}
+
+/// What kind of lock the flags LCB_F_... tell of (include/trace/events/lock.h). A semaphore that is spun for at first has the
+/// same ones as when it is slept for.
+fn kernel_lock(kind: u32) -> &'static str {
+    const SPIN: u32 = 1;
+    const READ: u32 = 2;
+    const WRITE: u32 = 4;
+    const RT: u32 = 8;
+    const PERCPU: u32 = 16;
+    const MUTEX: u32 = 32;
+    match kind {
+        kind if kind & MUTEX != 0 => "kernel mutex",
+        kind if kind & RT != 0 => "kernel rt_mutex",
+        kind if kind & PERCPU != 0 => "kernel percpu_rw_semaphore",
+        kind if kind & (SPIN | READ) == SPIN | READ => "kernel rwlock, read",
+        kind if kind & (SPIN | WRITE) == SPIN | WRITE => "kernel rwlock, write",
+        kind if kind & READ != 0 => "kernel rw_semaphore, read",
+        kind if kind & WRITE != 0 => "kernel rw_semaphore, write",
+        kind if kind & SPIN != 0 => "kernel spinlock",
+        _ => "kernel semaphore",
+    }
 }
 
 /// The number that stands for futex_waitv(2): that of the system call.

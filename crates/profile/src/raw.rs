@@ -19,7 +19,8 @@ pub struct RawSample {
     pub weight_ns: f64,
     /// Where it was.
     pub stack: RawStack,
-    /// The futex that it waited for; only in state [`Lock`](ThreadState::Lock).
+    /// The lock that it waited for: a futex, or a lock of the kernel, in state [`Lock`](ThreadState::Lock); on a CPU a lock of
+    /// the kernel that it spun for.
     pub lock: Option<LockWait>,
     /// Who ended the wait, where that was seen.
     pub waker: Option<Waker>,
@@ -100,12 +101,14 @@ impl Ending {
     }
 }
 
-/// What a blocked thread waited for.
+/// What a thread waited for.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LockWait {
-    /// Address of the futex word.
+    /// Address of the futex word, or of the kernel's lock.
     pub address: u64,
-    /// The futex operation without its flags (FUTEX_WAIT 0, FUTEX_WAIT_BITSET 9, FUTEX_LOCK_PI 6; include/uapi/linux/futex.h).
+    /// Whether it is a lock of the kernel itself.
+    pub kernel: bool,
+    /// For a lock of the kernel its kind, LCB_F_... of include/trace/events/lock.h. Else the futex operation without its flags (FUTEX_WAIT 0, FUTEX_WAIT_BITSET 9, FUTEX_LOCK_PI 6; include/uapi/linux/futex.h).
     pub operation: u32,
     /// The thread that the owner field of a glibc mutex at that address named when the wait began.
     pub owner: Option<u32>,

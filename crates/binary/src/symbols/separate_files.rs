@@ -10,6 +10,8 @@ const LEVELS: usize = 4;
 pub struct SymbolSearch {
     /// Folders of debug files, as gdb's `debug-file-directory`.
     pub debug_folders: Vec<PathBuf>,
+    /// Caches of debuginfod's clients: `FOLDER/BUILD-ID/debuginfo`.
+    pub debuginfod_caches: Vec<PathBuf>,
     /// Folders that hold a folder for each package with lists of symbols.
     pub document_folders: Vec<PathBuf>,
     /// Lists of symbols that are looked at first, whatever they are called.
@@ -23,6 +25,7 @@ impl Default for SymbolSearch {
     fn default() -> Self {
         SymbolSearch {
             debug_folders: vec!["/usr/lib/debug".into()],
+            debuginfod_caches: Vec::new(),
             document_folders: vec!["/usr/share/doc".into()],
             lists: Vec::new(),
             beside: true,
@@ -36,6 +39,7 @@ impl SymbolSearch {
     pub fn nowhere() -> Self {
         SymbolSearch {
             debug_folders: Vec::new(),
+            debuginfod_caches: Vec::new(),
             document_folders: Vec::new(),
             lists: Vec::new(),
             beside: false,
@@ -48,7 +52,14 @@ impl SymbolSearch {
             return Vec::new();
         };
         let place = Path::new(".build-id").join(first).join(format!("{rest}.debug"));
-        existing(self.debug_folders.iter().map(|folder| folder.join(&place)))
+        let installed = self.debug_folders.iter().map(|folder| folder.join(&place));
+        let fetched = self
+            .debuginfod_caches
+            .iter()
+            .map(|folder| folder.join(build_id).join("debuginfo"))
+            // An empty file there says that no server has it.
+            .filter(|path| std::fs::metadata(path).is_ok_and(|facts| facts.len() > 0));
+        existing(installed.chain(fetched))
     }
 
     /// The debug files that a `.gnu_debuglink` leads to: gdb's manual, "Separate Debug Files".
@@ -162,7 +173,16 @@ mod tests {
             debug_folders: vec![debug],
             ..SymbolSearch::default()
         };
-        assert_eq!(search.by_build_id("abcdef"), [by_id]);
+        assert_eq!(search.by_build_id("abcdef"), [by_id.clone()]);
+        let cache = root.join("cache");
+        let fetched = file(&cache.join("abcdef/debuginfo"));
+        let with_cache = SymbolSearch {
+            debuginfod_caches: vec![cache],
+            ..search.clone()
+        };
+        assert_eq!(with_cache.by_build_id("abcdef"), [by_id.clone()], "no server has it");
+        std::fs::write(&fetched, "x").expect("written");
+        assert_eq!(with_cache.by_build_id("abcdef"), [by_id, fetched]);
         assert!(search.by_build_id("ab").is_empty() && search.by_build_id("").is_empty());
         assert_eq!(search.by_link(&binary, Path::new("mysqld.debug")), [beside, global]);
         assert!(

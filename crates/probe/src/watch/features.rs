@@ -9,12 +9,16 @@ use libbpf_rs::btf::types::{FuncProto, Ptr, Typedef};
 pub(crate) struct KernelFeatures {
     /// `sched_switch` tells the state that the thread left with, as its fourth argument (Linux 5.18).
     pub previous_state: bool,
+    /// It tells of its own locks: `contention_begin` (Linux 5.19).
+    pub contention: bool,
 }
 
 impl KernelFeatures {
     pub(crate) fn ask() -> Result<Self, libbpf_rs::Error> {
+        let btf = Btf::from_vmlinux()?;
         Ok(Self {
-            previous_state: arguments_of_switch(&Btf::from_vmlinux()?) >= 4,
+            previous_state: arguments_of_switch(&btf) >= 4,
+            contention: btf.type_by_name::<Typedef<'_>>("btf_trace_contention_begin").is_some(),
         })
     }
 }

@@ -1,5 +1,7 @@
 //! What the BPF programs and this side share, as `bpf/layout.h` has it. Sizes are compared when it is compiled.
 
+use serde::{Deserialize, Serialize};
+
 /// The most frames of a stack in user space.
 pub(crate) const MAX_USER_FRAMES: usize = 128;
 /// The most frames of a stack in the kernel.
@@ -33,7 +35,7 @@ macro_rules! plain {
 
 /// Unwind rows of one 64 KiB page of code.
 #[repr(C)]
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct PageRows {
     pub first: u32,
     pub count: u32,
@@ -41,7 +43,7 @@ pub(crate) struct PageRows {
 
 /// One mapped file's tables.
 #[repr(C)]
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct CodeObject {
     pub first_page: u32,
     pub page_count: u32,
@@ -51,7 +53,7 @@ pub(crate) struct CodeObject {
 
 /// One executable mapping.
 #[repr(C)]
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Mapping {
     pub start: u64,
     pub end: u64,
@@ -62,7 +64,7 @@ pub(crate) struct Mapping {
 
 /// One unwind row; `binary::unwind::UnwindRow` without its type.
 #[repr(C)]
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Row {
     pub pc_low: u16,
     pub rule: u16,
@@ -70,7 +72,7 @@ pub(crate) struct Row {
 
 /// One unwind rule; `binary::unwind::UnwindRule` without its types.
 #[repr(C)]
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Rule {
     pub cfa: u8,
     pub fp: u8,
@@ -126,7 +128,9 @@ pub(crate) struct ThreadSlot {
     pub started: u64,
     pub ended_at: u64,
     pub name: [u8; 16],
-    pub reserved: [u64; 6],
+    pub kernel_lock: u64,
+    pub kernel_lock_kind: u32,
+    pub reserved: [u32; 9],
 }
 
 /// Head of a record; its addresses follow.
@@ -143,8 +147,8 @@ pub(crate) struct RecordHead {
     pub time: u64,
     pub sleep: u64,
     pub runnable_at: u64,
-    pub futex: u64,
-    pub futex_operation: u32,
+    pub lock: u64,
+    pub lock_operation: u32,
     pub probability: u32,
     pub kernel_frames: u16,
     pub user_frames: u16,
@@ -161,6 +165,9 @@ plain! {
     ThreadSlot = 320,
     RecordHead = 64,
 }
+
+/// In `lock_operation`: the lock is one of the kernel's.
+pub(crate) const KERNEL_LOCK: u32 = 0x8000_0000;
 
 /// Kinds of records.
 pub(crate) mod record_kind {

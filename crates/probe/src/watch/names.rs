@@ -8,6 +8,7 @@ use scaleprof_binary::symbols::{NameSource, SymbolFile, SymbolSearch};
 use scaleprof_profile::{Frame, KERNEL, Namer, RawStack, Variable};
 
 use super::code::{CodeFile, CodeMap, CodePlace};
+use super::debuginfod;
 
 /// Gives names to the addresses of one process. A file's symbols are read when the first address in it is asked for.
 pub struct ProcessNames {
@@ -17,6 +18,7 @@ pub struct ProcessNames {
     /// By the name in `/proc/PID/maps`: a server that is started again has the same files.
     symbols: HashMap<PathBuf, Option<Symbols>>,
     kernel: Result<KernelSymbols, String>,
+    ask_debuginfod: bool,
 }
 
 /// How the functions are called through which a tracepoint reaches a BPF program (kernel/trace/bpf_trace.c).
@@ -38,6 +40,7 @@ pub fn symbol_search() -> SymbolSearch {
     let folders = of_user.map(|cache| cache.join("scaleprof/symbols"));
     search.document_folders.extend(folders);
     search.document_folders.push("/var/cache/scaleprof/symbols".into());
+    search.debuginfod_caches = debuginfod::caches();
     search
 }
 
@@ -66,6 +69,16 @@ impl ProcessNames {
             places: Vec::new(),
             symbols: HashMap::new(),
             kernel: KernelSymbols::of_this_kernel().map_err(|error| error.to_string()),
+            ask_debuginfod: false,
+        }
+    }
+
+    /// Fetches, from now on, the debug files that nothing here knows; each file of the process may take minutes once.
+    #[must_use]
+    pub fn asking_debuginfod(self, ask: bool) -> Self {
+        Self {
+            ask_debuginfod: ask,
+            ..self
         }
     }
 
@@ -111,7 +124,17 @@ impl ProcessNames {
     fn symbols_of(&mut self, file: usize) -> Option<&Symbols> {
         let code = self.files.get(file)?;
         if !self.symbols.contains_key(&code.name) {
-            let symbols = read(code, &self.search);
+            let mut symbols = read(code, &self.search);
+            let lacking = |symbols: &&Symbols| self.ask_debuginfod && symbols.file.coverage().symtab < 0.5;
+            let build_id = symbols
+                .as_ref()
+                .filter(lacking)
+                .and_then(|symbols| symbols.build_id.as_deref());
+            if let Some(build_id) = build_id
+                && debuginfod::fetch(build_id).is_ok()
+            {
+                symbols = read(code, &self.search);
+            }
             self.symbols.insert(code.name.clone(), symbols);
         }
         self.symbols.get(&self.files[file].name)?.as_ref()
@@ -168,6 +191,13 @@ impl Namer for ProcessNames {
     }
 
     fn variable(&mut self, address: u64) -> Option<Variable> {
+        if address >= KERNEL_HALF {
+            let (name, offset, module) = self.kernel.as_ref().ok()?.variable(address)?;
+            return Some(Variable {
+                module: module.map_or_else(|| KERNEL.to_owned(), |module| format!("[{module}]")),
+                name: with_offset(name, offset),
+            });
+        }
         // Data lies beside the code of its file, in mappings that hold no code: the nearest file before it whose data
         // segments reach so far.
         let candidates: Vec<(usize, u64)> = self
@@ -181,15 +211,21 @@ impl Namer for ProcessNames {
         candidates.into_iter().find_map(|(file, svma)| {
             let symbols = self.symbols_of(file)?;
             let variable = symbols.file.variable(svma)?;
-            let name = match variable.offset {
-                0 => variable.name.clone(),
-                offset => format!("{}+{offset}", variable.name),
-            };
             Some(Variable {
                 module: symbols.module.clone(),
-                name,
+                name: with_offset(&variable.name, variable.offset),
             })
         })
+    }
+}
+
+/// Addresses from here on are the kernel's, on x86-64 and aarch64 alike.
+const KERNEL_HALF: u64 = 1 << 63;
+
+fn with_offset(name: &str, offset: u64) -> String {
+    match offset {
+        0 => name.to_owned(),
+        offset => format!("{name}+{offset}"),
     }
 }
 

@@ -5,6 +5,7 @@
 use std::ffi::c_void;
 
 use scaleprof_profile::{Ending, RawStack};
+use serde::{Deserialize, Serialize};
 
 use super::layout::{CodeObject, MAX_USER_FRAMES, Mapping, PageRows, Row, Rule};
 use super::tables::CodeTables;
@@ -40,7 +41,7 @@ unsafe extern "C" {
 }
 
 /// The registers that a walk begins with.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct StartRegisters {
     /// Program counter.
     pub pc: u64,

@@ -106,6 +106,9 @@ impl<'obj> Programs<'obj> {
         settings.call_class = call_classes();
         settings.ring_count = ring_count as u32;
 
+        open.progs.on_contention.set_autoload(fit.features.contention);
+        open.progs.on_contention_end.set_autoload(fit.features.contention);
+
         let chunks = (lengths.rows + SPARE_ROWS).div_ceil(ROWS_OF_CHUNK);
         let page_room = lengths.pages + SPARE_PAGES;
         let rule_room = lengths.rules + SPARE_RULES;
@@ -200,6 +203,12 @@ impl<'obj> Programs<'obj> {
             (&programs.on_waking, "watching wake-ups"),
         ] {
             self.links.push(program.attach().map_err(failed(doing))?);
+        }
+        if fit.features.contention {
+            for program in [&programs.on_contention, &programs.on_contention_end] {
+                let attached = program.attach().map_err(failed("watching the kernel's locks"))?;
+                self.links.push(attached);
+            }
         }
         self.finder = Some(
             programs

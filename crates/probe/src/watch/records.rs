@@ -1,8 +1,8 @@
 //! The records that the BPF programs send.
 
-use scaleprof_profile::{Ending, RawStack, ThreadState};
+use scaleprof_profile::{Ending, LockWait, RawStack, ThreadState};
 
-use super::layout::{MAX_KERNEL_FRAMES, MAX_USER_FRAMES, RecordHead, record_kind};
+use super::layout::{KERNEL_LOCK, MAX_KERNEL_FRAMES, MAX_USER_FRAMES, RecordHead, record_kind};
 use super::native::interrupted_frames;
 
 /// One record.
@@ -20,15 +20,19 @@ pub(crate) struct Record {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum What {
     /// It ran, here.
-    OnCpu(RawStack),
+    OnCpu {
+        stack: RawStack,
+        /// The lock of the kernel that it fought for.
+        lock: Option<LockWait>,
+    },
     /// It left its CPU here, and the coin chose this wait.
     Sleeps {
         sleep: u64,
         state: ThreadState,
         probability: f64,
         stack: RawStack,
-        /// Address, operation and owner of the futex in state `lock`.
-        futex: Option<(u64, u32, Option<u32>)>,
+        /// What it waits for in state `lock`, without the stack of the owner.
+        lock: Option<LockWait>,
     },
     /// It has a CPU again.
     Runs {
@@ -64,8 +68,16 @@ pub(crate) fn parse(bytes: &[u8]) -> Option<Record> {
         ending: Ending::of_number(head.ending)?,
     };
     let sleep = head.sleep;
+    let kernel = head.lock_operation & KERNEL_LOCK != 0;
+    let lock = (head.lock != 0).then(|| LockWait {
+        address: head.lock,
+        kernel,
+        operation: head.lock_operation & !if kernel { KERNEL_LOCK } else { FUTEX_FLAGS },
+        owner: (head.other != 0).then_some(head.other),
+        owner_stack: None,
+    });
     let what = match head.kind {
-        record_kind::CPU => What::OnCpu(stack),
+        record_kind::CPU => What::OnCpu { stack, lock },
         record_kind::SLEEP => {
             let state = ThreadState::of_number(head.state)?;
             What::Sleeps {
@@ -73,11 +85,7 @@ pub(crate) fn parse(bytes: &[u8]) -> Option<Record> {
                 state,
                 probability: f64::from(head.probability.max(1)) / f64::from(u32::MAX),
                 stack,
-                futex: (state == ThreadState::Lock).then_some((
-                    head.futex,
-                    head.futex_operation & !FUTEX_FLAGS,
-                    (head.other != 0).then_some(head.other),
-                )),
+                lock,
             }
         }
         record_kind::WAKE => What::Runs {
@@ -132,7 +140,7 @@ mod tests {
             let mut bytes = head.to_vec();
             bytes.extend(user.iter().chain(&kernel).flat_map(|word| word.to_ne_bytes()));
             let record = parse(&bytes).expect("a record");
-            let What::OnCpu(stack) = record.what else { panic!("another kind") };
+            let What::OnCpu { stack, .. } = record.what else { panic!("another kind") };
             prop_assert_eq!(stack.user, user);
             prop_assert_eq!(stack.kernel, kernel);
         }

@@ -96,14 +96,14 @@ impl Sleeps {
             what,
         } = record;
         match what {
-            What::OnCpu(stack) => out.push(RawSample {
+            What::OnCpu { stack, lock } => out.push(RawSample {
                 time_ns: time,
                 thread,
                 cpu,
                 state: ThreadState::Cpu,
                 weight_ns: 0.0,
                 stack,
-                lock: None,
+                lock,
                 waker: None,
             }),
             What::Sleeps {
@@ -111,14 +111,8 @@ impl Sleeps {
                 state,
                 probability,
                 stack,
-                futex,
+                lock,
             } => {
-                let lock = futex.map(|(address, operation, owner)| LockWait {
-                    address,
-                    operation,
-                    owner,
-                    owner_stack: None,
-                });
                 self.waits.insert(
                     thread,
                     Wait {
@@ -207,7 +201,13 @@ mod tests {
             state,
             probability,
             stack: RawStack::default(),
-            futex: (state == ThreadState::Lock).then_some((64, 0, Some(9))),
+            lock: (state == ThreadState::Lock).then_some(LockWait {
+                address: 64,
+                kernel: false,
+                operation: 0,
+                owner: Some(9),
+                owner_stack: None,
+            }),
         };
         record(time, what)
     }

@@ -1,11 +1,12 @@
 //! The unwind tables of all files that a process has mapped, laid end to end as the walk wants them.
 
 use scaleprof_binary::unwind::UnwindTable;
+use serde::{Deserialize, Serialize};
 
 use super::layout::{CodeObject, MAX_MAPPINGS, MAX_OBJECTS, Mapping, PageRows, Row, Rule};
 
 /// Tables of many files. Files are only ever added: what the kernel already has stays where it is.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub struct CodeTables {
     pub(crate) mappings: Vec<Mapping>,
     pub(crate) objects: Vec<CodeObject>,
@@ -64,6 +65,48 @@ impl CodeTables {
         mappings.sort_by_key(|mapping| mapping.start);
         mappings.truncate(MAX_MAPPINGS);
         self.mappings = mappings;
+    }
+
+    /// What is needed to walk through these addresses: the rows of their pages of code, and nothing of other pages.
+    pub(crate) fn excerpt(&self, addresses: &[u64]) -> CodeTables {
+        let mut wanted: Vec<bool> = vec![false; self.pages.len()];
+        for address in addresses {
+            let mapping = self.mappings.iter().find(|m| (m.start..m.end).contains(address));
+            let object = mapping.and_then(|m| Some((m, self.objects.get(m.object as usize)?)));
+            // A return address may be the first one of the next page.
+            for back in 0..=1 {
+                let page = object.and_then(|(mapping, object)| {
+                    let page =
+                        (address.wrapping_sub(mapping.bias + back) >> 16).checked_sub(object.first_page.into())?;
+                    (page < u64::from(object.page_count)).then_some(object.pages as usize + page as usize)
+                });
+                if let Some(wanted) = page.and_then(|page| wanted.get_mut(page)) {
+                    *wanted = true;
+                }
+            }
+        }
+        let mut rows = Vec::new();
+        let pages = self.pages.iter().zip(wanted).map(|(page, wanted)| {
+            let (first, count) = (page.first as usize, page.count as usize);
+            let kept = self
+                .rows
+                .get(first..first + count)
+                .filter(|_| wanted)
+                .unwrap_or_default();
+            let excerpt = PageRows {
+                first: rows.len() as u32,
+                count: kept.len() as u32,
+            };
+            rows.extend_from_slice(kept);
+            excerpt
+        });
+        CodeTables {
+            pages: pages.collect(),
+            mappings: self.mappings.clone(),
+            objects: self.objects.clone(),
+            rules: self.rules.clone(),
+            rows,
+        }
     }
 
     pub(crate) fn lengths(&self) -> Lengths {

@@ -30,10 +30,14 @@ pub struct WatchOptions {
     pub sleep_stacks_per_second: u32,
     /// The most threads at a time.
     pub most_threads: u32,
+    /// Fetch debug files of the server from debuginfod where nothing here names its functions.
+    pub ask_debuginfod: bool,
     /// Do as on kernels before Linux 5.18, whose `sched_switch` does not tell the state that a thread leaves with.
     pub without_previous_state: bool,
     /// Do as on kernels that keep no account of the time in run queues (CONFIG_SCHED_INFO).
     pub without_run_delay: bool,
+    /// Do as on kernels before Linux 5.19, which do not tell of their own locks.
+    pub without_contention: bool,
 }
 
 impl Default for WatchOptions {
@@ -42,8 +46,10 @@ impl Default for WatchOptions {
             frequency_hz: 99,
             sleep_stacks_per_second: 1000,
             most_threads: 8192,
+            ask_debuginfod: false,
             without_previous_state: false,
             without_run_delay: false,
+            without_contention: false,
         }
     }
 }
@@ -238,6 +244,7 @@ impl<'obj> Watcher<'obj> {
             why: format!("{error:#}"),
         })?;
         features.previous_state &= !options.without_previous_state;
+        features.contention &= !options.without_contention;
         let fit = Fit {
             watched: pid,
             features,

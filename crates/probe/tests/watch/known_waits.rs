@@ -75,6 +75,46 @@ fn close(measured: f64, truth: f64, within: f64) {
     );
 }
 
+/// mmap(2) and munmap(2) write to the memory map, and the kernel has one lock for it a process.
+#[test]
+fn locks_of_the_kernel_are_named_by_who_takes_them() {
+    if !can_watch() {
+        return;
+    }
+    let (mut seen, _) = watched("mmap", 3, WatchOptions::default());
+    for sample in &mut seen.samples {
+        seen.names.without_probe(&mut sample.stack);
+    }
+    let mut converter = scaleprof_profile::Converter::new();
+    for sample in seen.samples.iter().filter(|sample| sample.lock.is_some()) {
+        converter.add(sample, &mut seen.names);
+    }
+    let locks = converter.take().locks;
+    let mut named: Vec<(String, String, f64)> = locks
+        .into_iter()
+        .map(|lock| {
+            let name = lock.variable.map_or(String::new(), |variable| variable.name);
+            (name, lock.operation, lock.wait_ns)
+        })
+        .collect();
+    named.sort_by(|a, b| b.2.total_cmp(&a.2));
+    assert!(
+        named.iter().all(|(name, ..)| name.starts_with("lock taken in ")),
+        "{named:?}"
+    );
+    // Who writes to the map takes it as a writer, in a function of that system call.
+    let of_writers: f64 = named
+        .iter()
+        .filter(|(name, operation, _)| name.contains("map") && operation == "kernel rw_semaphore, write")
+        .map(|(.., nanoseconds)| nanoseconds)
+        .sum();
+    let in_state = seen.nanoseconds(ThreadState::Lock, "change_the_map");
+    assert!(
+        *nanoseconds > 0.1 * in_state && in_state > 1e8,
+        "{nanoseconds} of {in_state}"
+    );
+}
+
 #[test]
 fn finds_the_owner_of_a_contended_mutex() {
     if !can_watch() {

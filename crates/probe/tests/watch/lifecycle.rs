@@ -109,7 +109,7 @@ fn time_in_run_queues_is_what_proc_says_whoever_keeps_it() {
         let before = sums();
         watch.read().expect("readable");
         let begin = sums();
-        std::thread::sleep(Duration::from_secs(2));
+        std::thread::sleep(Duration::from_secs(4));
         let end = sums();
         let reading = watch.read().expect("readable");
         let after = sums();
@@ -130,8 +130,8 @@ fn time_in_run_queues_is_what_proc_says_whoever_keeps_it() {
         let cpu: u64 = ours.iter().map(|thread| charged(thread)).sum();
         let least = (end.0 - begin.0, end.1 - begin.1);
         let most = (after.0 - before.0, after.1 - before.1);
-        // /proc adds a wait in the queue when it is over, and time on the CPU at each tick.
-        let edge = 6.0 * 5e6;
+        // /proc adds a wait in the queue when it is over, and time on the CPU at each tick; beside other tests these are long.
+        let edge = 6.0 * 15e6;
         for (what, ours, least, most) in [("CPU", cpu, least.0, most.0), ("queued", queued, least.1, most.1)] {
             let range = least as f64 * (1.0 - tolerance) - edge..most as f64 * (1.0 + tolerance) + edge;
             assert!(
@@ -186,6 +186,7 @@ fn the_programs_for_older_kernels_load_and_walk_too() {
     let options = WatchOptions {
         without_previous_state: true,
         without_run_delay: true,
+        without_contention: true,
         ..WatchOptions::default()
     };
     let mut watch = Watch::start(program.pid(), options).expect("the verifier takes them");

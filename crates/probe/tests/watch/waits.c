@@ -6,10 +6,12 @@
  *
  * MODE mutex: `holder` holds the mutex `planted_mutex` for 40 of every 50 ms, two `waiter` threads want it.
  * MODE uneven: one thread sleeps 40 ms in `long_nap` and 0.4 ms in `short_nap`, by turns; four threads nap briefly all the time.
+ * MODE mmap: four threads change the memory map of the process all the time, and fight for the kernel's lock of it.
  * MODE signal: a thread runs; a timer's handler runs on top of it.
  */
 #include <pthread.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -139,6 +141,23 @@ static void *worker(void *unused)
 	return unused;
 }
 
+OUT_OF_LINE void change_the_map(void)
+{
+	char *memory = mmap(0, 1 << 16, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (memory == MAP_FAILED)
+		exit(4);
+	memory[0] = 1;
+	munmap(memory, 1 << 16);
+}
+
+static void *mapper(void *unused)
+{
+	while (!over)
+		change_the_map();
+	return unused;
+}
+
 static void start(pthread_t *thread, void *(*body)(void *))
 {
 	if (pthread_create(thread, 0, body, 0))
@@ -159,6 +178,9 @@ int main(int count, char **arguments)
 		start(&threads[started++], uneven);
 		for (int i = 0; i < 4; i++)
 			start(&threads[started++], restless);
+	} else if (!strcmp(mode, "mmap")) {
+		for (int i = 0; i < 4; i++)
+			start(&threads[started++], mapper);
 	} else if (!strcmp(mode, "signal")) {
 		struct itimerval every = {{0, 20000}, {0, 20000}};
 		sigset_t alarm;
