@@ -12,7 +12,7 @@ use scaleprof_experiment::{WatchRequest, WatchResult, watch};
 use std::process::ExitCode;
 
 /// The options that say something to a watch; all others are about a load.
-const OPTIONS: [&str; 8] = [
+const OPTIONS: [&str; 9] = [
     "pid",
     "force",
     "seconds",
@@ -21,6 +21,7 @@ const OPTIONS: [&str; 8] = [
     "json",
     "frequency",
     "wait-stacks",
+    "debuginfod",
 ];
 
 pub(crate) fn execute(pid: u32, arguments: &AttachArguments) -> anyhow::Result<ExitCode> {

@@ -6,6 +6,7 @@ use std::time::Duration;
 use crate::check_item::CheckItem;
 use crate::check_limits::{self, Wanted};
 use crate::machine::{self, MachineFacts};
+use crate::watch::{Watch, WatchOptions};
 use crate::{check_bpf, check_symbols, cpu_counters, cpu_facts, machine_counters};
 
 /// Looks at everything. It takes a good second, in which it measures how much time the hypervisor steals.
@@ -116,7 +117,7 @@ fn hardware(facts: &MachineFacts) -> CheckItem {
 fn bpf() -> CheckItem {
     const TOPIC: &str = "BPF";
     match check_bpf::try_load() {
-        Ok(()) => CheckItem::ok(TOPIC, "a program can be loaded into the kernel"),
+        Ok(()) => watch_item(TOPIC),
         Err(error) => {
             let setting =
                 machine::line("/proc/sys/kernel/unprivileged_bpf_disabled").unwrap_or_else(|| "unknown".into());
@@ -126,6 +127,18 @@ fn bpf() -> CheckItem {
                 "run as root: sudo scaleprof; or: sudo setcap cap_bpf,cap_perfmon,cap_sys_ptrace+ep \"$(command -v scaleprof)\"",
             )
         }
+    }
+}
+
+/// The programs themselves, on this very process: loaded, verified, attached, and taken out again.
+fn watch_item(topic: &'static str) -> CheckItem {
+    match Watch::start(std::process::id(), WatchOptions::default()) {
+        Ok(_) => CheckItem::ok(topic, "the programs that watch threads can be loaded into the kernel"),
+        Err(error) => CheckItem::lack(
+            topic,
+            format!("programs can be loaded, but not those that watch threads: {error}"),
+            "without them a run samples from user space; run scaleprof as root on the host, on Linux 5.15 or later",
+        ),
     }
 }
 

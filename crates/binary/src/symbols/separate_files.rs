@@ -173,14 +173,18 @@ mod tests {
             debug_folders: vec![debug],
             ..SymbolSearch::default()
         };
-        assert_eq!(search.by_build_id("abcdef"), [by_id.clone()]);
+        assert_eq!(search.by_build_id("abcdef"), std::slice::from_ref(&by_id));
         let cache = root.join("cache");
         let fetched = file(&cache.join("abcdef/debuginfo"));
         let with_cache = SymbolSearch {
             debuginfod_caches: vec![cache],
             ..search.clone()
         };
-        assert_eq!(with_cache.by_build_id("abcdef"), [by_id.clone()], "no server has it");
+        assert_eq!(
+            with_cache.by_build_id("abcdef"),
+            std::slice::from_ref(&by_id),
+            "no server has it"
+        );
         std::fs::write(&fetched, "x").expect("written");
         assert_eq!(with_cache.by_build_id("abcdef"), [by_id, fetched]);
         assert!(search.by_build_id("ab").is_empty() && search.by_build_id("").is_empty());
