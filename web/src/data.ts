@@ -101,6 +101,16 @@ export interface Verdict {
 
 export interface Usl { gamma: Estimate; sigma: Estimate; kappa: Estimate; peak_connections: Estimate | null; worst_residual: number }
 
+export interface Finding {
+  kind: string;
+  title: string;
+  lost_share: Estimate;
+  rungs: [number, number];
+  path: string[];
+  evidence: string[];
+  try: string[];
+}
+
 export interface Missing { figure: string; reason: string }
 
 export interface Summary {
@@ -108,6 +118,7 @@ export interface Summary {
   verdict: Verdict | null;
   usl: Usl | null;
   usl_refused: string | null;
+  findings: Finding[];
   missing: Missing[];
   warnings: string[];
 }

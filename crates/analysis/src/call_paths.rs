@@ -32,9 +32,14 @@ pub struct PathId(usize);
 impl<'a> CallPaths<'a> {
     /// Those of a bundle.
     pub fn of(bundle: &'a Bundle) -> CallPaths<'a> {
+        CallPaths::of_rows(&bundle.stacks, &bundle.frames)
+    }
+
+    /// Those of a bundle's two tables.
+    pub(crate) fn of_rows(stacks: &'a [StackRow], frames: &'a [FrameRow]) -> CallPaths<'a> {
         CallPaths {
-            stacks: bundle.stacks.iter().map(|row| (row.stack, row)).collect(),
-            frames: bundle.frames.iter().map(|row| (row.frame, row)).collect(),
+            stacks: stacks.iter().map(|row| (row.stack, row)).collect(),
+            frames: frames.iter().map(|row| (row.frame, row)).collect(),
             ..CallPaths::default()
         }
     }
@@ -78,6 +83,28 @@ impl<'a> CallPaths<'a> {
         }
         functions.reverse();
         functions
+    }
+
+    /// The path without its innermost function.
+    pub fn parent(&self, path: PathId) -> Option<PathId> {
+        self.nodes.get(path.0)?.parent
+    }
+
+    /// Whether a path is `outer` or goes on from it.
+    pub fn is_within(&self, path: PathId, outer: PathId) -> bool {
+        let mut at = Some(path);
+        while let Some(path) = at {
+            if path == outer {
+                return true;
+            }
+            at = self.parent(path);
+        }
+        false
+    }
+
+    /// A number for the innermost function of a path, the same in all paths that end in it.
+    pub(crate) fn leaf(&self, path: PathId) -> usize {
+        self.nodes[path.0].function
     }
 
     fn node(&mut self, node: Node) -> PathId {
@@ -184,14 +211,6 @@ mod tests {
         }
     }
 
-    fn paths<'a>(stacks: &'a [StackRow], frames: &'a [FrameRow]) -> CallPaths<'a> {
-        CallPaths {
-            stacks: stacks.iter().map(|row| (row.stack, row)).collect(),
-            frames: frames.iter().map(|row| (row.frame, row)).collect(),
-            ..CallPaths::default()
-        }
-    }
-
     #[test]
     fn addresses_of_one_function_are_one_path() {
         let frames = [
@@ -207,7 +226,7 @@ mod tests {
             stack(23, Some(20), 3),
             stack(24, Some(20), 4),
         ];
-        let mut paths = paths(&stacks, &frames);
+        let mut paths = CallPaths::of_rows(&stacks, &frames);
         let (one, other) = (paths.path(13), paths.path(23));
         assert_eq!(one, other);
         assert_eq!(paths.functions(one), ["main", "futex_wait [k]"]);
@@ -218,7 +237,7 @@ mod tests {
     #[test]
     fn damaged_dictionaries_end_somewhere() {
         let stacks = [stack(1, Some(2), 7), stack(2, Some(1), 7), stack(3, Some(99), 7)];
-        let mut paths = paths(&stacks, &[]);
+        let mut paths = CallPaths::of_rows(&stacks, &[]);
         for stack in [1, 2, 3, 4] {
             let path = paths.path(stack);
             let functions = paths.functions(path);

@@ -51,11 +51,11 @@ pub fn ledger(connections: u32, windows: &[Window], sums: &BTreeMap<String, Tota
         };
     };
     let mut missing = Vec::new();
-    split_off_spin(&mut time.states, windows, &watched.samples);
+    split_off_spin(&mut time.states, windows, watched);
     if time.states.spin.is_none() {
         missing.push(Missing {
             figure: "ledger.seconds_per_txn.spin".into(),
-            reason: "no stack was told to be in a spin-wait loop, so the time of such loops is in cpu".into(),
+            reason: NO_LOOPS.into(),
         });
     }
     let compare = |a: f64, b: f64| Some(a / b - 1.0).filter(|residue| residue.is_finite());
@@ -86,20 +86,26 @@ pub fn ledger(connections: u32, windows: &[Window], sums: &BTreeMap<String, Tota
     }
 }
 
-/// Only stacks tell spinning from working: of the time on a CPU the part goes to `spin` that the samples give it.
-pub(crate) fn split_off_spin(states: &mut StateSeconds, windows: &[Window], samples: &[&SampleRow]) {
+/// Why the time in loops that wait for another thread is not known.
+pub(crate) const NO_LOOPS: &str =
+    "nobody looked for loops that wait in the server's machine code, so the time in them is in cpu";
+
+/// Only stacks tell spinning from working: of the time on a CPU the part goes to `spin` that the samples give it. Unknown
+/// where no sample spins and nobody looked for the loops.
+pub(crate) fn split_off_spin(states: &mut StateSeconds, windows: &[Window], watched: &Watched<'_>) {
     if states.spin.is_some() {
         return;
     }
+    let looked = watched.counters.iter().any(|row| row.counter == "probe.waiting_loops");
     let (mut working, mut spinning) = (0.0, 0.0);
-    for row in in_windows(windows, samples).filter(|row| row.role == CONNECTION && row.weight_ns.is_finite()) {
+    for row in in_windows(windows, &watched.samples).filter(|row| row.role == CONNECTION && row.weight_ns.is_finite()) {
         match row.state.as_str() {
             "cpu" => working += row.weight_ns,
             "spin" => spinning += row.weight_ns,
             _ => {}
         }
     }
-    if let Some(cpu) = states.cpu.filter(|_| spinning > 0.0) {
+    if let Some(cpu) = states.cpu.filter(|_| spinning > 0.0 || (looked && working > 0.0)) {
         let share = spinning / (working + spinning);
         states.spin = Some(cpu * share);
         states.cpu = Some(cpu * (1.0 - share));

@@ -57,6 +57,18 @@ impl<'a> Sampled<'a> {
         Sampled { rows, transactions }
     }
 
+    /// The samples with the thread-seconds that each stands for.
+    pub(crate) fn rows(&self) -> impl Iterator<Item = (&'a SampleRow, f64)> {
+        self.rows.iter().copied()
+    }
+
+    /// The measured seconds, by visit and second, with their transactions.
+    pub(crate) fn seconds(&self) -> impl Iterator<Item = ((i32, i32), f64)> {
+        self.transactions
+            .iter()
+            .map(|(second, transactions)| (*second, *transactions))
+    }
+
     /// Sums up the rows by `key`, and gives the `most` heaviest keys with their time per transaction and their samples.
     fn heaviest<K: Ord + Copy>(
         &self,
@@ -152,7 +164,9 @@ impl<'a> Sampled<'a> {
                 let mut holders: BTreeMap<PathId, i64> = BTreeMap::new();
                 for row in of_lock() {
                     if let Some(stack) = row.owner_stack {
-                        *holders.entry(call_paths.path(stack)).or_default() += row.owner_samples.max(0);
+                        let seen = holders.entry(call_paths.path(stack)).or_default();
+                        // Only a damaged table has so many.
+                        *seen = seen.saturating_add(row.owner_samples.max(0));
                     }
                 }
                 let holder = holders.into_iter().max_by_key(|(_, samples)| *samples);

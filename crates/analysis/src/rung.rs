@@ -7,6 +7,7 @@ use crate::iron_law::iron_law;
 use crate::latency::Histogram;
 use crate::ledger::{Watched, ledger};
 use crate::machine_shares::{MachineShares, cpu_rate};
+use crate::path_costs::PathCosts;
 use crate::paths::Sampled;
 use crate::steadiness::{Steadiness, judge};
 use crate::totals::{Amount, Total, Window, totals};
@@ -38,6 +39,8 @@ pub(crate) struct RungResult {
     pub visits: Vec<usl::Visit>,
     pub missing: Vec<Missing>,
     pub warnings: Vec<String>,
+    /// What its call paths cost.
+    pub costs: PathCosts,
 }
 
 /// What begins the next transaction of a connection.
@@ -154,6 +157,7 @@ pub(crate) fn rung(
         threads.ledger.as_ref().map(|ledger| &ledger.seconds_per_txn),
     );
     let paths = sampled.paths(call_paths);
+    let costs = PathCosts::of(&sampled, call_paths);
     let lock_rows: Vec<&LockRow> = rows().flat_map(|rows| rows.locks.iter().copied()).collect();
     let locks = sampled.locks(&lock_rows, call_paths);
     let mut missing = [found.missing, threads.missing].concat();
@@ -201,6 +205,7 @@ pub(crate) fn rung(
         visits,
         missing,
         warnings,
+        costs,
     })
 }
 

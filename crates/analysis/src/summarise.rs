@@ -2,6 +2,7 @@
 
 use crate::backlog;
 use crate::call_paths::CallPaths;
+use crate::findings::{Profiled, findings};
 use crate::numbers::{grouped, percent};
 use crate::rung::{Pacing, RungResult, VisitRows, rung};
 use crate::usl;
@@ -79,6 +80,15 @@ pub fn summarise(bundle: &Bundle) -> Summary {
         verdict.scales = None;
     }
     let missing = missing(&manifest.missing, &results);
+    let profiled: Vec<Profiled<'_>> = counted
+        .iter()
+        .filter(|result| closed && result.summary.ledger.is_some())
+        .map(|result| Profiled {
+            summary: &result.summary,
+            costs: &result.costs,
+        })
+        .collect();
+    let findings = findings(&profiled, &manifest.server.product, &bundle.settings, &call_paths);
     let (usl, usl_refused) = match law {
         Ok(law) => (Some(law), None),
         Err(reason) => (None, Some(reason)),
@@ -93,6 +103,7 @@ pub fn summarise(bundle: &Bundle) -> Summary {
         usl,
         usl_refused,
         watch: None,
+        findings,
         missing,
         warnings,
     }
@@ -118,6 +129,7 @@ fn of_a_watch(bundle: &Bundle) -> Summary {
         usl: None,
         usl_refused: Some(crate::watch::NO_LOAD.to_owned()),
         watch: found.watch,
+        findings: Vec::new(),
         missing,
         warnings,
     }

@@ -2,8 +2,8 @@
 
 use crate::call_paths::CallPaths;
 use crate::ledger::{
-    BACKGROUND, CONNECTION, CpuSeconds, TOLERANCE, Watched, background, complete_share, cpu_seconds, split_off_spin,
-    taken_from_them,
+    BACKGROUND, CONNECTION, CpuSeconds, NO_LOOPS, TOLERANCE, Watched, background, complete_share, cpu_seconds,
+    split_off_spin, taken_from_them,
 };
 use crate::paths::Sampled;
 use crate::rung::VisitRows;
@@ -88,7 +88,7 @@ pub(crate) fn watched<'a>(bundle: &Bundle, visits: impl Iterator<Item = &'a Visi
             .missing
             .push(missing("watch.connections.seconds_per_second", reason));
     } else if connections.seconds_per_second.spin.is_none() {
-        let reason = "no stack was told to be in a spin-wait loop, so the time of such loops is in cpu";
+        let reason = NO_LOOPS;
         found
             .missing
             .push(missing("watch.connections.seconds_per_second.spin", reason));
@@ -157,7 +157,7 @@ fn threads(windows: &[Window], rows: &Watched<'_>, role: &str, with_spin: bool) 
     let time = ThreadTime::of(windows, of_role().filter(|row| row.thread.is_none()));
     let time = time.map(|mut time| {
         if with_spin {
-            split_off_spin(&mut time.states, windows, &rows.samples);
+            split_off_spin(&mut time.states, windows, rows);
         }
         // Seconds in which there was no such thread count too.
         time.over.seconds = windows.iter().map(|window| window.whole.seconds).sum();

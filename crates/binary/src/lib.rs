@@ -1,4 +1,4 @@
-//! What a machine-code file says: unwind rules, symbols, functions, variables.
+//! What a machine-code file says: unwind rules, symbols, functions, variables, loops that wait.
 //!
 //! Everything here speaks of one ELF file in the file's own virtual addresses (`svma`, "stated virtual memory
 //! address"): what `nm`, `readelf` and `objdump` print. [`loads`] tells by how much a running process has moved them.
@@ -6,5 +6,6 @@
 mod call_frames;
 pub mod kernel_symbols;
 pub mod loads;
+pub mod spin;
 pub mod symbols;
 pub mod unwind;

@@ -309,6 +309,12 @@ impl SymbolFile {
         })
     }
 
+    /// Its functions, and parts of such, by address and without overlaps, as call frame information has them.
+    #[must_use]
+    pub fn function_ranges(&self) -> &[Range<u64>] {
+        self.code.functions()
+    }
+
     /// How much of the code has names.
     #[must_use]
     pub fn coverage(&self) -> Coverage {

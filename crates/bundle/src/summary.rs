@@ -39,10 +39,34 @@ pub struct Summary {
     /// then and no verdict.
     #[serde(default)]
     pub watch: Option<WatchSummary>,
+    /// Why throughput is lost, the gravest first; empty where nothing beyond chance was found.
+    #[serde(default)]
+    pub findings: Vec<Finding>,
     /// Figures that could not be measured.
     pub missing: Vec<Missing>,
     /// Warnings of the run and of the analysis.
     pub warnings: Vec<String>,
+}
+
+/// One cause of lost throughput.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Finding {
+    /// Such as `spin_waiting`; docs/findings.md has all.
+    pub kind: String,
+    /// One sentence for a person.
+    pub title: String,
+    /// The part of what a transaction costs at the last rung that it makes up: of its CPU time while the CPUs are busy, of the
+    /// connections' time while they idle.
+    pub lost_share: Estimate,
+    /// The rungs that were compared, in connections.
+    pub rungs: [u32; 2],
+    /// Functions, outermost first; those of the kernel end in ` [k]`. The heaviest path where it has several.
+    pub path: Vec<String>,
+    /// What speaks for it.
+    pub evidence: Vec<String>,
+    /// What may help.
+    #[serde(rename = "try")]
+    pub tries: Vec<String>,
 }
 
 /// One rung: all its visits together.

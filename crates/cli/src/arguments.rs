@@ -30,6 +30,9 @@ pub(crate) enum Command {
     Report(ReportArguments),
     /// Say what this machine and server allow, and the command that mends each lack
     Check(CheckArguments),
+    /// List the loops of a binary that wait for another thread, and what they should not do
+    #[command(name = "spinloops")]
+    SpinLoops(SpinLoopsArguments),
     /// Measure what scaleprof's client costs here, beside sysbench's where it is installed
     Selfbench(SelfbenchArguments),
     /// List or remove the prepared data folders
@@ -48,6 +51,15 @@ pub(crate) enum Command {
     /// Run one load and print its figures (used by selfbench)
     #[command(hide = true, name = "__load")]
     BenchLoad(BenchLoadArguments),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SpinLoopsArguments {
+    /// An executable or a library, for x86-64 or aarch64; stripped or not
+    pub(crate) binary: PathBuf,
+    /// Print it as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]

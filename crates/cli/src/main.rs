@@ -15,6 +15,7 @@ mod run;
 mod selfbench;
 mod show;
 mod size;
+mod spinloops;
 mod stop;
 mod terminal;
 mod tls_arguments;
@@ -39,6 +40,7 @@ fn main() -> ExitCode {
         Command::Attach(attach) => attach::execute(*attach),
         Command::Report(report) => report::execute(&report),
         Command::Check(check) => check::execute(&check),
+        Command::SpinLoops(spinloops) => spinloops::execute(&spinloops),
         Command::Selfbench(selfbench) => selfbench::execute(&selfbench),
         Command::Cache(cache) => cache::execute(&cache),
         Command::Completions { shell } => manual::completions(shell),

@@ -163,6 +163,10 @@ impl ThreadWatch {
         rows.add_profile(visit, &profile, &clock, role);
         let last = seconds.last().map_or(start.counts, |last| last.counts);
         rows.counters.extend(counter_rows(visit, samples, start.counts, last));
+        // A reader must know that these were looked for: no sample in one is a zero then.
+        let loops = self.names.waiting_loops() as f64;
+        rows.counters
+            .extend(rows_of(visit, None, [("probe.waiting_loops", loops)]));
         for (second, stretch) in seconds.iter().enumerate() {
             rows.counters
                 .extend(switching_rows(visit, second as i32, &stretch.threads));

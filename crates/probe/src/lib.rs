@@ -25,6 +25,7 @@ mod machine_counters;
 mod perf_event;
 pub mod plain;
 mod process;
+mod relax_cost;
 mod rotation;
 mod sample;
 mod sampler;
@@ -43,9 +44,10 @@ pub use figure::{Counter, Missing};
 pub use machine::MachineFacts;
 pub use perf_event::Event;
 pub use process::process_cpu_clock;
+pub use relax_cost::relax_nanoseconds;
 pub use sample::{Sample, delta, missing};
 pub use sampler::{Sampler, SamplerCost, SamplerOptions};
-pub use scaleprof_binary::symbols;
+pub use scaleprof_binary::{spin, symbols};
 pub use watch::{
     CodeFile, CodeMap, CodePlace, CodeTables, ProcessCode, ProcessNames, RecordedWalk, RecordedWalks, StartRegisters,
     ThreadTimes, TimerEvent, Watch, WatchCounts, WatchOptions, WatchReading, debuginfod_can_be_asked, symbol_search,

@@ -3,7 +3,7 @@
 use crate::locks::{LockIdentity, Locks, PathPart};
 use crate::{
     Ending, Frame, FrameId, Frames, LockId, LockWait, Profile, RawSample, RawStack, Sample, StackId, StackTree,
-    Variable,
+    ThreadState, Variable,
 };
 use std::collections::HashMap;
 
@@ -16,6 +16,12 @@ pub trait Namer {
     /// in the call instruction, since the return address itself may belong to the next line or function. `kernel` says which
     /// address space it is of.
     fn frames(&mut self, address: u64, is_return_address: bool, kernel: bool) -> Vec<Frame>;
+
+    /// Whether the instruction at an address of user space belongs to a loop that waits for another thread.
+    fn is_waiting_loop(&mut self, address: u64) -> bool {
+        let _ = address;
+        false
+    }
 
     /// The variable at an address, for locks; none on the heap or on a stack, or where nothing names it.
     fn variable(&mut self, address: u64) -> Option<Variable> {
@@ -37,6 +43,8 @@ pub struct Converter {
     /// Frames at an address, outermost first.
     known: HashMap<(u64, Kind), Box<[FrameId]>>,
     variables: HashMap<u64, Option<Variable>>,
+    /// Whether an address belongs to a loop that waits.
+    waiting: HashMap<u64, bool>,
 }
 
 /// What an address is.
@@ -61,11 +69,12 @@ impl Converter {
             .map(|wait| self.lock(wait, raw.weight_ns, (user, stack), namer));
         let waker_stack = raw.waker.as_ref().and_then(|waker| waker.stack.as_ref());
         let waker_stack = waker_stack.map(|stack| self.stack(stack, namer).1);
+        let state = self.state(raw, namer);
         self.samples.push(Sample {
             time_ns: raw.time_ns,
             thread: raw.thread,
             cpu: raw.cpu,
-            state: raw.state,
+            state,
             weight_ns: raw.weight_ns,
             stack,
             ending: raw.stack.ending,
@@ -73,6 +82,16 @@ impl Converter {
             waker_kind: raw.waker.as_ref().map(|waker| waker.kind.name()),
             waker_stack,
         });
+    }
+
+    /// A thread that runs in a loop that waits for another thread spins. A thread in the kernel does not, wherever it came from.
+    fn state(&mut self, raw: &RawSample, namer: &mut dyn Namer) -> ThreadState {
+        let at = raw.stack.user.first().filter(|_| raw.stack.kernel.is_empty());
+        let (ThreadState::Cpu, Some(at)) = (raw.state, at) else {
+            return raw.state;
+        };
+        let spins = *self.waiting.entry(*at).or_insert_with(|| namer.is_waiting_loop(*at));
+        if spins { ThreadState::Spin } else { ThreadState::Cpu }
     }
 
     /// Samples that were added since the last [`take`](Converter::take).
@@ -99,6 +118,7 @@ impl Converter {
     pub fn forget_addresses(&mut self) {
         self.known.clear();
         self.variables.clear();
+        self.waiting.clear();
     }
 
     /// The user part of a stack and the whole of it. A stack that is not complete stands under a root of its own, so that it

@@ -1,6 +1,7 @@
 //! The closing table of a run in a terminal.
 
 mod columns;
+mod findings;
 mod functions;
 mod layout;
 mod ledger;
@@ -33,7 +34,7 @@ impl Style {
 /// The width at which running text is broken where the terminal's is not known.
 const USUAL_WIDTH: usize = 110;
 
-/// What was watched, for a bundle of a watch. Else the rungs with their figures, what is missing and why, warnings, and the verdict; ends with a newline.
+/// What was watched, for a bundle of a watch. Else the rungs with their figures, what is missing and why, warnings, the verdict, and the findings; ends with a newline.
 pub fn table(summary: &Summary, style: Style) -> String {
     let ink = Ink::new(style.colour);
     if summary.workload.name == WATCH {
@@ -83,6 +84,10 @@ pub fn table(summary: &Summary, style: Style) -> String {
     };
     out.push_str(&ink.bold(&wrap(sentence, wrap_at, "")));
     out.push('\n');
+    if let Some(findings) = findings::list(summary, &ink, wrap_at) {
+        out.push('\n');
+        out.push_str(&findings);
+    }
     out
 }
 

@@ -10,6 +10,7 @@ mod privacy;
 mod refusals;
 #[path = "../../../server/tests/servers/mod.rs"]
 mod servers;
+mod spinloops;
 mod stage;
 mod sudden_ends;
 mod tls;

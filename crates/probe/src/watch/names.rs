@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use scaleprof_binary::kernel_symbols::KernelSymbols;
+use scaleprof_binary::spin::SpinLoops;
 use scaleprof_binary::symbols::{NameSource, SymbolFile, SymbolSearch};
 use scaleprof_profile::{Frame, KERNEL, Namer, RawStack, Variable};
 
@@ -48,6 +49,7 @@ struct Symbols {
     module: String,
     build_id: Option<String>,
     file: SymbolFile,
+    waiting: SpinLoops,
 }
 
 impl std::fmt::Debug for ProcessNames {
@@ -108,6 +110,12 @@ impl ProcessNames {
         };
         let first = stack.kernel.iter().position(|address| !ours(address));
         stack.kernel.drain(..first.unwrap_or(0));
+    }
+
+    /// Loops that wait for another thread, in all files whose symbols were read so far.
+    pub fn waiting_loops(&self) -> usize {
+        let files = self.symbols.values().flatten();
+        files.map(|symbols| symbols.waiting.loops().len()).sum()
     }
 
     /// Why the kernel's functions have no names, where that is so.
@@ -190,6 +198,14 @@ impl Namer for ProcessNames {
         frames.collect()
     }
 
+    fn is_waiting_loop(&mut self, address: u64) -> bool {
+        let Some(place) = self.place(address).cloned() else {
+            return false;
+        };
+        let symbols = self.symbols_of(place.file);
+        symbols.is_some_and(|symbols| symbols.waiting.contains(address.wrapping_sub(place.bias)))
+    }
+
     fn variable(&mut self, address: u64) -> Option<Variable> {
         if address >= KERNEL_HALF {
             let (name, offset, module) = self.kernel.as_ref().ok()?.variable(address)?;
@@ -236,9 +252,17 @@ fn read(code: &CodeFile, search: &SymbolSearch) -> Option<Symbols> {
         None => SymbolFile::open(&code.open_as, search),
     }
     .ok()?;
+    let waiting = match &code.bytes {
+        Some(bytes) => SpinLoops::of(&module, bytes, file.function_ranges()),
+        None => std::fs::read(&code.open_as).map_or_else(
+            |_| Ok(SpinLoops::default()),
+            |bytes| SpinLoops::of(&module, &bytes, file.function_ranges()),
+        ),
+    };
     Some(Symbols {
         module,
         build_id: file.build_id(),
+        waiting: waiting.unwrap_or_default(),
         file,
     })
 }

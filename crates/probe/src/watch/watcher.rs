@@ -208,6 +208,8 @@ fn inside_initial_pid_namespace() -> Result<(), ProbeError> {
 
 /// Records may come in another order than they were made, each CPU having its ring: they rest for so long before they count.
 const REST_NS: u64 = 20_000_000;
+/// Seconds from which on the number of stacks says something.
+const SHORTEST_LOOK: f64 = 0.09;
 const EMPTY_EVERY: Duration = Duration::from_millis(100);
 
 struct Watcher<'obj> {
@@ -392,15 +394,19 @@ impl<'obj> Watcher<'obj> {
         }
     }
 
-    /// Once a second: as many stacks as the budget allows, and new libraries where walks met unknown code.
+    /// Once a second, sooner where they are far too many: as many stacks as the budget allows, and new libraries where walks met unknown code.
     fn tune(&mut self) {
         let seconds = self.tuned.at.elapsed().as_secs_f64();
-        if seconds < 1.0 {
+        if seconds < SHORTEST_LOOK {
             return;
         }
         let stacks = self.programs.count(counted::SLEEP_STACKS);
         let made = stacks.saturating_sub(self.tuned.stacks) as f64 / seconds;
         let budget = f64::from(self.options.sleep_stacks_per_second.max(1));
+        // A new load comes at once, and a second of it far over the budget would be felt.
+        if seconds < 1.0 && made < 2.0 * budget {
+            return;
+        }
         let interval = self.programs.control().off_cpu_interval as f64;
         // Down slowly: a quiet second says little about the next one.
         let factor = (made / budget).clamp(0.7, 100.0);

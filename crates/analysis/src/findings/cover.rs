@@ -1,0 +1,61 @@
+//! Which call paths to name for a loss that is spread over thousands of stacks.
+
+use crate::call_paths::{CallPaths, PathId};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Paths that are named at most.
+const MOST: usize = 6;
+/// A path is too general while one of those inside of it holds so much of it.
+const HOLDS_MOST: f64 = 0.5;
+
+/// Greedy cover: the path with the largest loss is followed inwards while one inner path holds most of it, named, and taken
+/// out with all that is within it; then the next. So no loss is told twice. Paths with less than `least` are not named.
+pub(super) fn cover(
+    losses: impl Iterator<Item = (PathId, f64)>,
+    call_paths: &CallPaths<'_>,
+    least: f64,
+) -> Vec<PathId> {
+    let mut inclusive: BTreeMap<PathId, f64> = BTreeMap::new();
+    let mut children: BTreeMap<Option<PathId>, BTreeSet<PathId>> = BTreeMap::new();
+    for (path, loss) in losses {
+        let mut at = Some(path);
+        while let Some(path) = at {
+            *inclusive.entry(path).or_default() += loss;
+            let parent = call_paths.parent(path);
+            children.entry(parent).or_default().insert(path);
+            at = parent;
+        }
+    }
+    let mut named = Vec::new();
+    while named.len() < MOST {
+        let worst = |parent: Option<PathId>, inclusive: &BTreeMap<PathId, f64>| {
+            let inner = children.get(&parent).into_iter().flatten().copied();
+            inner
+                .map(|path| (path, inclusive.get(&path).copied().unwrap_or(0.0)))
+                .max_by(|a, b| a.1.total_cmp(&b.1))
+        };
+        let Some((mut path, mut loss)) = worst(None, &inclusive).filter(|(_, loss)| *loss >= least) else {
+            break;
+        };
+        while let Some((inner, of_inner)) = worst(Some(path), &inclusive).filter(|(_, of)| *of >= HOLDS_MOST * loss) {
+            (path, loss) = (inner, of_inner);
+        }
+        if loss < least {
+            break;
+        }
+        named.push(path);
+        let mut at = Some(path);
+        while let Some(outer) = at {
+            if let Some(sum) = inclusive.get_mut(&outer) {
+                *sum -= loss;
+            }
+            at = call_paths.parent(outer);
+        }
+        let mut within = vec![path];
+        while let Some(path) = within.pop() {
+            inclusive.insert(path, 0.0);
+            within.extend(children.get(&Some(path)).into_iter().flatten());
+        }
+    }
+    named
+}

@@ -1,0 +1,59 @@
+//! A finding while it is put together.
+
+use super::kind::Kind;
+use scaleprof_bundle::{Estimate, Finding};
+
+pub(super) struct Draft {
+    pub kind: Kind,
+    /// What it is about, where that is known.
+    pub subject: Option<String>,
+    pub path: Vec<String>,
+    pub lost: Estimate,
+    /// The rungs that were compared.
+    pub rungs: (u32, u32),
+    pub evidence: Vec<String>,
+    pub tries: Vec<String>,
+    /// What is known of the place.
+    pub known: Option<String>,
+    /// Settings of the server that matter.
+    pub knobs: Vec<String>,
+}
+
+impl Draft {
+    pub(super) fn new(kind: Kind, path: Vec<String>, lost: Estimate) -> Draft {
+        Draft {
+            kind,
+            subject: None,
+            path,
+            lost,
+            rungs: (0, 0),
+            evidence: Vec::new(),
+            tries: Vec::new(),
+            known: None,
+            knobs: Vec::new(),
+        }
+    }
+
+    /// What it is ranked by: what is surely lost.
+    pub(super) fn rank(&self) -> f64 {
+        self.lost.low.unwrap_or(self.lost.value / 2.0)
+    }
+
+    pub(super) fn finish(self) -> Finding {
+        // The kernel's part says how; the server's own function says where.
+        let own = self.path.iter().rev().find(|function| !function.ends_with(" [k]"));
+        let mut evidence = self.evidence;
+        evidence.extend(self.known);
+        let mut tries = self.tries;
+        tries.extend(self.kind.remedy().map(str::to_owned));
+        Finding {
+            kind: self.kind.name().to_owned(),
+            title: self.kind.title(self.subject.as_deref(), own.map(String::as_str)),
+            lost_share: self.lost,
+            rungs: [self.rungs.0, self.rungs.1],
+            path: self.path,
+            evidence,
+            tries,
+        }
+    }
+}

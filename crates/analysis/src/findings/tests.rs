@@ -1,0 +1,331 @@
+use super::*;
+use crate::ledger::Watched;
+use crate::path_costs::PathCosts;
+use crate::paths::Sampled;
+use crate::totals::{Amount, Window};
+use scaleprof_bundle::{FrameRow, Latency, Ledger, SampleRow, StackRow, StateSeconds, UtcMicros};
+
+/// Seconds of one made-up rung.
+const SECONDS: i32 = 10;
+
+/// What a transaction costs at one rung: state, path (outermost first), microseconds.
+type Costs<'a> = &'a [(&'a str, &'a [&'a str], f64)];
+
+/// Dictionaries of all paths of a made-up run.
+#[derive(Default)]
+struct Dictionary {
+    functions: Vec<String>,
+    stacks: Vec<StackRow>,
+    frames: Vec<FrameRow>,
+}
+
+impl Dictionary {
+    fn stack(&mut self, path: &[&str]) -> i64 {
+        let mut parent = None;
+        for function in path {
+            let frame = match self.functions.iter().position(|known| known == function) {
+                Some(place) => place as i64,
+                None => {
+                    self.functions.push((*function).to_owned());
+                    let (name, module) = match function.strip_suffix(" [k]") {
+                        Some(name) => (name, "[kernel]"),
+                        None => (*function, "mysqld"),
+                    };
+                    self.frames.push(FrameRow {
+                        frame: self.frames.len() as i64,
+                        module: module.into(),
+                        build_id: None,
+                        address: self.frames.len() as i64,
+                        function: Some(name.into()),
+                        inlined: false,
+                        file: None,
+                        line: None,
+                        name_source: "symtab".into(),
+                    });
+                    self.frames.len() as i64 - 1
+                }
+            };
+            let known = self
+                .stacks
+                .iter()
+                .find(|row| row.parent == parent && row.frame == frame);
+            parent = Some(match known {
+                Some(row) => row.stack,
+                None => {
+                    let stack = self.stacks.len() as i64;
+                    self.stacks.push(StackRow {
+                        stack,
+                        parent,
+                        frame,
+                        depth: 0,
+                    });
+                    stack
+                }
+            });
+        }
+        parent.expect("a path has functions")
+    }
+}
+
+/// Samples that give these costs, with a little unrest from second to second.
+fn samples(dictionary: &mut Dictionary, visit: i32, per_second: f64, costs: Costs<'_>) -> Vec<SampleRow> {
+    let mut rows = Vec::new();
+    for second in 0..SECONDS {
+        for (place, (state, path, micros)) in costs.iter().enumerate() {
+            let unrest = 1.0 + 0.02 * f64::from((second * 7 + place as i32 * 3) % 5 - 2);
+            rows.push(SampleRow {
+                visit,
+                second,
+                time_us: UtcMicros(0),
+                thread: 1,
+                role: "connection".into(),
+                cpu: 0,
+                state: (*state).into(),
+                stack: dictionary.stack(path),
+                ending: "complete".into(),
+                weight_ns: micros * 1e3 * per_second * unrest,
+                lock: None,
+                waker_kind: None,
+                waker_stack: None,
+            });
+        }
+    }
+    rows
+}
+
+fn rung(connections: u32, per_second: f64, busy: f64, costs: Costs<'_>) -> RungSummary {
+    let mut states = StateSeconds::default();
+    for (state, _, micros) in costs {
+        if let Some(place) = states.named_mut(state) {
+            *place = Some(place.unwrap_or(0.0) + micros * 1e-6);
+        }
+    }
+    let none = Latency {
+        mean: None,
+        p50: None,
+        p95: None,
+        p99: None,
+        p999: None,
+        max: None,
+    };
+    RungSummary {
+        connections,
+        repeat_count: 1,
+        throughput: Estimate {
+            value: per_second,
+            low: None,
+            high: None,
+        },
+        latency_ms: none,
+        response_ms: None,
+        errors: BTreeMap::new(),
+        steady: true,
+        unsteady_reason: None,
+        jitter: None,
+        warmup_seconds: Vec::new(),
+        client_limited: false,
+        client_limited_reason: None,
+        little: None,
+        client_cpus: None,
+        other_cpu_share: None,
+        steal_share: None,
+        busy_share: Some(busy),
+        iron_law: None,
+        context_switches_per_txn: None,
+        per_txn: BTreeMap::new(),
+        statements: Vec::new(),
+        ledger: Some(Ledger {
+            seconds_per_txn: states,
+            connections_over_throughput: Some(f64::from(connections) / per_second),
+            residue: None,
+            states_residue: None,
+            cpu_residue: None,
+            cpu_not_their_own: None,
+            background: Vec::new(),
+            complete_stacks_share: None,
+            samples: None,
+            samples_lost: None,
+        }),
+        paths: Vec::new(),
+        locks: Vec::new(),
+    }
+}
+
+/// The findings of a made-up run: connections, transactions a second, busy share and costs of each rung.
+fn found(rungs: &[(u32, f64, f64, Costs<'_>)]) -> Vec<Finding> {
+    let mut dictionary = Dictionary::default();
+    let rows: Vec<Vec<SampleRow>> = rungs
+        .iter()
+        .zip(0..)
+        .map(|((_, per_second, _, costs), visit)| samples(&mut dictionary, visit, *per_second, costs))
+        .collect();
+    let mut call_paths = CallPaths::of_rows(&dictionary.stacks, &dictionary.frames);
+    let profiled: Vec<(RungSummary, PathCosts)> = rungs
+        .iter()
+        .zip(&rows)
+        .zip(0..)
+        .map(|(((connections, per_second, busy, costs), rows), visit)| {
+            let second = Amount {
+                seconds: 1.0,
+                transactions: *per_second,
+            };
+            let window = Window {
+                visit,
+                seconds: (0..SECONDS).map(|at| (at, second)).collect(),
+                whole: Amount {
+                    seconds: f64::from(SECONDS),
+                    transactions: per_second * f64::from(SECONDS),
+                },
+            };
+            let watched = Watched {
+                states: Vec::new(),
+                samples: rows.iter().collect(),
+                counters: Vec::new(),
+            };
+            let sampled = Sampled::of(&[window], &watched, None);
+            (
+                rung(*connections, *per_second, *busy, costs),
+                PathCosts::of(&sampled, &mut call_paths),
+            )
+        })
+        .collect();
+    let profiled: Vec<Profiled<'_>> = profiled
+        .iter()
+        .map(|(summary, costs)| Profiled { summary, costs })
+        .collect();
+    findings(&profiled, "MySQL", &[], &call_paths)
+}
+
+const PARSE: &[&str] = &["main", "dispatch_command", "parse"];
+const READ: &[&str] = &["main", "dispatch_command", "row_search", "buf_page_get"];
+const SPIN: &[&str] = &[
+    "main",
+    "dispatch_command",
+    "row_upd",
+    "trx_start_low",
+    "mutex_spin_wait",
+    "ut_delay",
+];
+const SPINLOCK: &[&str] = &[
+    "main",
+    "dispatch_command",
+    "sync_array_wait_event",
+    "futex_wait [k]",
+    "native_queued_spin_lock_slowpath [k]",
+];
+
+#[test]
+fn spinning_comes_first_with_who_waits_and_what_to_try() {
+    let few: Costs<'_> = &[("cpu", PARSE, 40.0), ("cpu", READ, 60.0), ("spin", SPIN, 5.0)];
+    let many: Costs<'_> = &[("cpu", PARSE, 42.0), ("cpu", READ, 63.0), ("spin", SPIN, 95.0)];
+    let found = found(&[(16, 19_000.0, 1.0, few), (512, 10_000.0, 1.0, many)]);
+    let first = &found[0];
+    assert_eq!(first.kind, "spin_waiting");
+    assert!(
+        first.title.contains("InnoDB's own mutexes and rw-locks"),
+        "{}",
+        first.title
+    );
+    assert!((first.lost_share.value - 0.475).abs() < 0.005, "{:?}", first.lost_share);
+    assert!(first.lost_share.low.is_some_and(|low| low > 0.4));
+    assert_eq!(
+        (first.rungs, first.path.last().map(String::as_str)),
+        ([16, 512], Some("ut_delay"))
+    );
+    assert!(
+        first
+            .evidence
+            .iter()
+            .any(|line| line.contains("trx_start_low > mutex_spin_wait > ut_delay")),
+        "{first:?}"
+    );
+    for setting in [
+        "innodb_sync_array_size",
+        "innodb_spin_wait_delay",
+        "innodb_sync_spin_loops",
+    ] {
+        assert!(
+            first.tries.iter().any(|line| line.contains(setting)),
+            "{setting}: {first:?}"
+        );
+    }
+}
+
+#[test]
+fn a_spinlock_of_the_kernel_is_named_with_the_function_above_it() {
+    let few: Costs<'_> = &[("cpu", PARSE, 100.0), ("cpu", SPINLOCK, 1.0)];
+    let many: Costs<'_> = &[("cpu", PARSE, 101.0), ("cpu", SPINLOCK, 60.0)];
+    let found = found(&[(8, 19_000.0, 1.0, few), (256, 12_000.0, 1.0, many)]);
+    assert_eq!(found[0].kind, "kernel_spinlock");
+    assert!(found[0].title.contains("InnoDB's sync array"), "{}", found[0].title);
+    assert_eq!(found.len(), 1, "{found:?}");
+}
+
+#[test]
+fn a_path_that_grew_is_told_once_and_what_grew_everywhere_alike_is_not_blamed() {
+    let leaves: Vec<[&str; 3]> = ["a", "b", "c", "d", "e", "f", "g", "h"]
+        .map(|leaf| ["main", "work", leaf])
+        .into();
+    let few: Vec<(&str, &[&str], f64)> = leaves
+        .iter()
+        .map(|path| ("cpu", &path[..], 10.0))
+        .chain([("cpu", READ, 20.0)])
+        .collect();
+    let many: Vec<(&str, &[&str], f64)> = leaves
+        .iter()
+        .map(|path| ("cpu", &path[..], 12.0))
+        .chain([("cpu", READ, 60.0)])
+        .collect();
+    let found = found(&[(8, 19_000.0, 1.0, &few), (256, 12_000.0, 1.0, &many)]);
+    let kinds: Vec<&str> = found.iter().map(|finding| finding.kind.as_str()).collect();
+    assert_eq!(kinds, ["cost_growth", "slower_everywhere"], "{found:?}");
+    assert_eq!(found[0].path, READ);
+    // (60 - 1.2 x 20) of 156.
+    assert!(
+        (found[0].lost_share.value - 36.0 / 156.0).abs() < 0.01,
+        "{:?}",
+        found[0].lost_share
+    );
+}
+
+#[test]
+fn waits_count_only_while_cpus_idle() {
+    let lock: &[&str] = &[
+        "main",
+        "dispatch_command",
+        "trx_commit",
+        "log_write_up_to",
+        "futex_wait [k]",
+    ];
+    let few: Costs<'_> = &[("cpu", PARSE, 100.0), ("lock", lock, 10.0)];
+    let many: Costs<'_> = &[("cpu", PARSE, 100.0), ("lock", lock, 3_000.0)];
+    let idle = found(&[(8, 4_000.0, 0.4, few), (256, 4_100.0, 0.4, many)]);
+    assert_eq!(idle[0].kind, "log_stall", "{idle:?}");
+    assert!(idle[0].evidence[0].contains("40 % busy"), "{idle:?}");
+    let busy = found(&[(8, 4_000.0, 1.0, few), (256, 4_100.0, 1.0, many)]);
+    assert!(busy.is_empty(), "{busy:?}");
+}
+
+#[test]
+fn a_healthy_run_has_no_finding() {
+    let same: Costs<'_> = &[
+        ("cpu", PARSE, 40.0),
+        ("cpu", READ, 60.0),
+        ("net", &["main", "recv"], 100.0),
+    ];
+    let little: Costs<'_> = &[
+        ("cpu", PARSE, 41.0),
+        ("cpu", READ, 61.0),
+        ("net", &["main", "recv"], 2_000.0),
+    ];
+    assert!(
+        found(&[
+            (1, 5_000.0, 0.5, same),
+            (8, 19_000.0, 1.0, same),
+            (64, 18_800.0, 1.0, little)
+        ])
+        .is_empty()
+    );
+    assert!(found(&[(8, 19_000.0, 1.0, same)]).is_empty());
+    assert!(found(&[]).is_empty());
+}

@@ -1,0 +1,154 @@
+//! Loops in which a thread waits for another one without leaving its CPU.
+//!
+//! A program that waits so tells the CPU: PAUSE on x86-64 (and TPAUSE, UMWAIT), ISB, YIELD or WFE on aarch64. Where such an
+//! instruction stands, a loop stands around it: in the same function, or in the one that calls it. So the loops are found in
+//! any binary, stripped or not, whatever its functions are called. Loops are taken from backward branches; what lies between
+//! the branch and its target is the loop, which holds for all that compilers make of a `while`.
+
+mod aarch64;
+mod find;
+mod step;
+mod x86_64;
+
+use std::ops::Range;
+
+use object::{Architecture, Object as _, ObjectSection as _, SectionKind};
+
+use crate::symbols::SymbolError;
+pub use step::Relax;
+
+/// What a loop does while it waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum SpinKind {
+    /// It looks at memory in every turn.
+    Poll,
+    /// It only counts time down; whoever is around it looks again afterwards.
+    Delay,
+    /// It calls a [`Delay`](SpinKind::Delay) in every turn.
+    Retry,
+}
+
+impl SpinKind {
+    /// In one word.
+    pub fn name(self) -> &'static str {
+        match self {
+            SpinKind::Poll => "poll",
+            SpinKind::Delay => "delay",
+            SpinKind::Retry => "retry",
+        }
+    }
+}
+
+/// What a waiting loop should not do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum SpinFault {
+    /// It locks the bus or takes the cache line for itself in every turn, and so slows down the thread that it waits for.
+    LockedInstruction,
+    /// It waits for all its stores in every turn.
+    MemoryBarrier,
+}
+
+impl SpinFault {
+    /// In words.
+    pub fn words(self) -> &'static str {
+        match self {
+            SpinFault::LockedInstruction => "a locked instruction in every turn: look with a plain load first",
+            SpinFault::MemoryBarrier => "a memory barrier in every turn: one after the loop will do",
+        }
+    }
+}
+
+/// One such loop.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SpinLoop {
+    /// Its code, in the file's addresses.
+    pub range: Range<u64>,
+    /// The function that it is in.
+    pub function: Range<u64>,
+    /// How it tells the CPU that it waits.
+    pub relax: Relax,
+    /// What it does.
+    pub kind: SpinKind,
+    /// Its instructions.
+    pub instructions: u32,
+    /// What it should not do.
+    pub faults: Vec<SpinFault>,
+}
+
+/// All waiting loops of a file.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SpinLoops {
+    /// By address. A loop may lie within another one.
+    loops: Vec<SpinLoop>,
+    /// Their ranges, laid together.
+    covered: Vec<Range<u64>>,
+}
+
+impl SpinLoops {
+    /// Those of an ELF file for x86-64 or aarch64; other architectures have none that are known.
+    ///
+    /// `functions` are its functions by address, without overlaps, as call frame information gives them.
+    ///
+    /// # Errors
+    /// [`SymbolError::NotElf`].
+    pub fn of(name: &str, bytes: &[u8], functions: &[Range<u64>]) -> Result<SpinLoops, SymbolError> {
+        let not_elf = |error| SymbolError::NotElf {
+            name: name.to_owned(),
+            error,
+        };
+        let elf = object::File::parse(bytes).map_err(not_elf)?;
+        let decode = match elf.architecture() {
+            Architecture::X86_64 => x86_64::decode,
+            Architecture::Aarch64 => aarch64::decode,
+            _ => return Ok(SpinLoops::default()),
+        };
+        let relaxes = match elf.architecture() {
+            Architecture::X86_64 => x86_64::relaxes,
+            _ => aarch64::relaxes,
+        };
+        let mut sections = Vec::new();
+        for section in elf.sections() {
+            if section.kind() == SectionKind::Text
+                && let Ok(data) = section.data()
+            {
+                sections.push((section.address(), data));
+            }
+        }
+        let code = find::Code {
+            sections,
+            functions,
+            decode,
+            relaxes,
+        };
+        Ok(SpinLoops::from_loops(find::loops(&code)))
+    }
+
+    fn from_loops(mut loops: Vec<SpinLoop>) -> SpinLoops {
+        loops.sort_by_key(|found| (found.range.start, std::cmp::Reverse(found.range.end)));
+        loops.dedup_by(|later, earlier| later.range == earlier.range);
+        let mut covered: Vec<Range<u64>> = Vec::new();
+        for found in &loops {
+            match covered.last_mut() {
+                Some(last) if found.range.start <= last.end => last.end = last.end.max(found.range.end),
+                _ => covered.push(found.range.clone()),
+            }
+        }
+        SpinLoops { loops, covered }
+    }
+
+    /// By address.
+    pub fn loops(&self) -> &[SpinLoop] {
+        &self.loops
+    }
+
+    /// Whether an instruction belongs to a waiting loop. For a sample ask for where the thread stood itself, not for a return
+    /// address.
+    pub fn contains(&self, svma: u64) -> bool {
+        let after = self.covered.partition_point(|range| range.start <= svma);
+        let before = after.checked_sub(1).and_then(|index| self.covered.get(index));
+        before.is_some_and(|range| range.contains(&svma))
+    }
+}
+
+#[cfg(test)]
+mod tests;

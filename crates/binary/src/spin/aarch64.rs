@@ -1,0 +1,83 @@
+//! Instructions of aarch64 (Arm ARM, C4 "A64 Instruction Set Encoding"): all have four bytes, and the few groups that matter
+//! are told by their first bits.
+
+use super::step::{Does, Relax, Step};
+
+const YIELD: u32 = 0xd503_203f;
+const WFE: u32 = 0xd503_205f;
+/// `isb sy`
+const ISB: u32 = 0xd503_3fdf;
+
+pub(super) fn relaxes(bytes: &[u8]) -> Vec<usize> {
+    let words = bytes.chunks_exact(4).enumerate();
+    words
+        .filter(|(_, bytes)| relax(word(bytes)).is_some())
+        .map(|(place, _)| place * 4)
+        .collect()
+}
+
+pub(super) fn decode(bytes: &[u8], address: u64) -> Vec<Step> {
+    let words = bytes.chunks_exact(4).enumerate();
+    words
+        .map(|(place, bytes)| {
+            let address = address + place as u64 * 4;
+            Step {
+                address,
+                end: address + 4,
+                does: does(word(bytes), address),
+            }
+        })
+        .collect()
+}
+
+fn word(bytes: &[u8]) -> u32 {
+    bytes.try_into().map_or(0, u32::from_le_bytes)
+}
+
+fn relax(word: u32) -> Option<Relax> {
+    match word {
+        YIELD => Some(Relax::Yield),
+        WFE => Some(Relax::Wfe),
+        ISB => Some(Relax::Isb),
+        _ => None,
+    }
+}
+
+/// A branch's distance: `bits` bits from bit `low` on, counted in instructions.
+fn target(address: u64, word: u32, low: u32, bits: u32) -> u64 {
+    let field = (word >> low) & ((1 << bits) - 1);
+    let signed = ((field << (32 - bits)) as i32) >> (32 - bits);
+    address.wrapping_add_signed(i64::from(signed) * 4)
+}
+
+fn does(word: u32, address: u64) -> Does {
+    if let Some(relax) = relax(word) {
+        return Does::Relax(relax);
+    }
+    match word {
+        // DMB and DSB, whatever their domain.
+        _ if word & 0xffff_f0ff == 0xd503_30bf || word & 0xffff_f0ff == 0xd503_309f => Does::Barrier,
+        // B.cond; CBZ and CBNZ; TBZ and TBNZ; B; BL; BLR.
+        _ if word & 0xff00_0000 == 0x5400_0000 => Does::Branch(target(address, word, 5, 19)),
+        _ if word & 0x7e00_0000 == 0x3400_0000 => Does::Branch(target(address, word, 5, 19)),
+        _ if word & 0x7e00_0000 == 0x3600_0000 => Does::Branch(target(address, word, 5, 14)),
+        _ if word & 0xfc00_0000 == 0x1400_0000 => Does::Branch(target(address, word, 0, 26)),
+        _ if word & 0xfc00_0000 == 0x9400_0000 => Does::Call(Some(target(address, word, 0, 26))),
+        _ if word & 0xffff_fc1f == 0xd63f_0000 => Does::Call(None),
+        // Exclusives of both kinds, and the atomic operations of ARMv8.1 (LDADD, SWP, CAS and their like).
+        _ if word & 0x3f40_0000 == 0x0800_0000 && word & 0x0080_0000 == 0 => Does::Locked,
+        _ if word & 0x3f20_0c00 == 0x3820_0000 => Does::Locked,
+        _ if word & 0x3fa0_7c00 == 0x08a0_7c00 => Does::Locked,
+        // Loads of one register, plain, acquiring or exclusive; base register 31 is the stack.
+        _ if is_load(word) && (word >> 5) & 31 != 31 => Does::Load,
+        _ => Does::Other,
+    }
+}
+
+fn is_load(word: u32) -> bool {
+    let unsigned_offset = word & 0x3b40_0000 == 0x3940_0000;
+    let other_offset = word & 0x3b60_0000 == 0x3840_0000;
+    let register_offset = word & 0x3b60_0c00 == 0x3860_0800;
+    let acquiring = word & 0x3f40_0000 == 0x0840_0000;
+    unsigned_offset || other_offset || register_offset || acquiring
+}

@@ -1,0 +1,104 @@
+use super::find::{Code, loops};
+use super::*;
+
+fn spin_loops(bytes: &[u8], functions: &[(u64, u64)], x86: bool) -> SpinLoops {
+    let functions: Vec<Range<u64>> = functions.iter().map(|(start, end)| *start..*end).collect();
+    let code = Code {
+        sections: vec![(0x1000, bytes)],
+        functions: &functions,
+        decode: if x86 { x86_64::decode } else { aarch64::decode },
+        relaxes: if x86 { x86_64::relaxes } else { aarch64::relaxes },
+    };
+    SpinLoops::from_loops(loops(&code))
+}
+
+fn words(words: &[u32]) -> Vec<u8> {
+    words.iter().flat_map(|word| word.to_le_bytes()).collect()
+}
+
+fn told(found: &SpinLoops) -> Vec<(Range<u64>, SpinKind, Relax)> {
+    let loops = found.loops().iter();
+    loops
+        .map(|found| (found.range.clone(), found.kind, found.relax))
+        .collect()
+}
+
+#[test]
+fn a_loop_that_looks_and_pauses_is_a_poll() {
+    // mov eax, [rdi]; test eax, eax; je end; pause; jmp start; end: ret
+    let code = [0x8b, 0x07, 0x85, 0xc0, 0x74, 0x04, 0xf3, 0x90, 0xeb, 0xf6, 0xc3];
+    let found = spin_loops(&code, &[(0x1000, 0x100b)], true);
+    assert_eq!(told(&found), [(0x1000..0x100a, SpinKind::Poll, Relax::Pause)]);
+    assert!(found.contains(0x1000) && found.contains(0x1009) && !found.contains(0x100a) && !found.contains(0xfff));
+    assert!(found.loops()[0].faults.is_empty());
+}
+
+#[test]
+fn a_loop_that_only_counts_is_a_delay_and_its_callers_loop_a_retry() {
+    // 1000: pause; dec edi; jne 1000; ret
+    // 1010: push rbx; 1011: mov rbx, rdi; 1014: mov edi, 6; 1019: call 1000; 101e: cmp dword [rbx], 0; 1021: jne 1014; pop; ret
+    let mut code = vec![0xf3, 0x90, 0xff, 0xcf, 0x75, 0xfa, 0xc3];
+    code.resize(16, 0xcc);
+    code.extend([0x53, 0x48, 0x89, 0xfb, 0xbf, 6, 0, 0, 0, 0xe8, 0xe2, 0xff, 0xff, 0xff]);
+    code.extend([0x83, 0x3b, 0x00, 0x75, 0xf1, 0x5b, 0xc3]);
+    let found = spin_loops(&code, &[(0x1000, 0x1007), (0x1010, 0x1025)], true);
+    assert_eq!(
+        told(&found),
+        [
+            (0x1000..0x1006, SpinKind::Delay, Relax::Pause),
+            (0x1014..0x1023, SpinKind::Retry, Relax::Pause)
+        ]
+    );
+}
+
+#[test]
+fn what_a_waiting_loop_must_not_do_is_told() {
+    // start: pause; mov eax, 1; xchg [rdi], eax; test eax, eax; jne start; ret
+    let locked = [0xf3, 0x90, 0xb8, 1, 0, 0, 0, 0x87, 0x07, 0x85, 0xc0, 0x75, 0xf3, 0xc3];
+    let found = spin_loops(&locked, &[(0x1000, 0x100e)], true);
+    assert_eq!(found.loops()[0].faults, [SpinFault::LockedInstruction]);
+    // start: pause; mfence; cmp dword [rdi], 0; jne start; ret
+    let fenced = [0xf3, 0x90, 0x0f, 0xae, 0xf0, 0x83, 0x3f, 0x00, 0x75, 0xf6, 0xc3];
+    let found = spin_loops(&fenced, &[(0x1000, 0x100b)], true);
+    assert_eq!(found.loops()[0].faults, [SpinFault::MemoryBarrier]);
+}
+
+#[test]
+fn loops_of_aarch64_are_found_by_isb_yield_and_wfe() {
+    for (relax, name) in [
+        (0xd503_3fdf, Relax::Isb),
+        (0xd503_203f, Relax::Yield),
+        (0xd503_205f, Relax::Wfe),
+    ] {
+        // start: ldr w1, [x0]; cbz w1, end; relax; b start; end: ret
+        let code = words(&[0xb940_0001, 0x3400_0061, relax, 0x17ff_fffd, 0xd65f_03c0]);
+        let found = spin_loops(&code, &[(0x1000, 0x1014)], false);
+        assert_eq!(told(&found), [(0x1000..0x1010, SpinKind::Poll, name)]);
+    }
+    // start: swp w2, w1, [x0]; dmb ish; yield; cbnz w1, start
+    let code = words(&[0xb822_8001, 0xd503_3bbf, 0xd503_203f, 0x35ff_ffa1]);
+    let found = spin_loops(&code, &[(0x1000, 0x1010)], false);
+    assert_eq!(
+        found.loops()[0].faults,
+        [SpinFault::LockedInstruction, SpinFault::MemoryBarrier]
+    );
+}
+
+#[test]
+fn a_pause_outside_of_any_loop_and_loops_without_one_are_none() {
+    // pause; ret, called by nobody in a loop; and a loop that adds up: add eax, [rdi]; dec esi; jne; ret
+    let code = [0xf3, 0x90, 0xc3, 0xcc, 0x03, 0x07, 0xff, 0xce, 0x75, 0xfa, 0xc3];
+    let found = spin_loops(&code, &[(0x1000, 0x1003), (0x1004, 0x100b)], true);
+    assert!(found.loops().is_empty(), "{found:?}");
+}
+
+proptest::proptest! {
+    #[test]
+    fn any_bytes_are_taken_apart_without_panic(bytes in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..400), x86: bool) {
+        let half = 0x1000 + bytes.len() as u64 / 2;
+        let found = spin_loops(&bytes, &[(0x1000, half), (half, 0x1000 + bytes.len() as u64)], x86);
+        for found in found.loops() {
+            proptest::prop_assert!(found.range.start < found.range.end && found.function.contains(&found.range.start));
+        }
+    }
+}

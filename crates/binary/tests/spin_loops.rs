@@ -1,0 +1,97 @@
+//! Waiting loops as a compiler makes them.
+
+use std::path::Path;
+use std::process::Command;
+
+use scaleprof_binary::spin::{SpinFault, SpinKind, SpinLoops};
+use scaleprof_binary::symbols::{SymbolFile, SymbolSearch};
+
+const SOURCE: &str = r#"
+#if defined(__x86_64__)
+#define RELAX() __asm__ volatile("pause" ::: "memory")
+#else
+#define RELAX() __asm__ volatile("isb" ::: "memory")
+#endif
+volatile int flag;
+volatile int *other;
+__attribute__((noinline)) unsigned long delay(unsigned long rounds)
+{
+	unsigned long sum = 0;
+	for (unsigned long i = 0; i < rounds * 50; i++) { sum += i; RELAX(); }
+	return sum;
+}
+void spins_with_a_helper(volatile int *word, unsigned rounds)
+{
+	while (rounds-- && *word) delay(6);
+}
+void polls(void) { while (flag) RELAX(); }
+void polls_with_a_barrier(void) { while (flag) { RELAX(); __sync_synchronize(); } }
+void counts_down_and_looks(volatile int *word)
+{
+	do { for (int i = 0; i < 100; i++) RELAX(); } while (*word);
+}
+unsigned long adds(const unsigned long *from, int count)
+{
+	unsigned long sum = 0;
+	while (count--) sum += *from++;
+	return sum;
+}
+"#;
+
+/// Functions with waiting loops in them, and what these are.
+fn found(optimisation: &str, folder: &Path) -> Vec<(String, SpinKind, Vec<SpinFault>)> {
+    let (source, library) = (folder.join("spin.c"), folder.join("spin.so"));
+    std::fs::write(&source, SOURCE).expect("written");
+    let status = Command::new("cc")
+        .args([optimisation, "-fPIC", "-shared", "-fvisibility=hidden", "-o"])
+        .args([&library, &source])
+        .status();
+    assert!(status.expect("cc runs").success());
+    let bytes = std::fs::read(&library).expect("readable");
+    let symbols = SymbolFile::open(&library, &SymbolSearch::nowhere()).expect("ELF");
+    let loops = SpinLoops::of("spin.so", &bytes, symbols.function_ranges()).expect("ELF");
+    let mut found: Vec<_> = loops
+        .loops()
+        .iter()
+        .map(|found| {
+            let function = symbols.function(found.range.start).expect("named").name;
+            (function, found.kind, found.faults.clone())
+        })
+        .collect();
+    found.sort();
+    found
+}
+
+#[test]
+fn finds_the_loops_that_a_compiler_makes_at_every_level() {
+    for optimisation in ["-O1", "-O2", "-O3"] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let found = found(optimisation, folder.path());
+        let is_there =
+            |function: &str, kind: SpinKind| found.iter().any(|(name, is, _)| name == function && *is == kind);
+        assert!(is_there("delay", SpinKind::Delay), "{optimisation}: {found:?}");
+        assert!(
+            is_there("spins_with_a_helper", SpinKind::Retry),
+            "{optimisation}: {found:?}"
+        );
+        assert!(is_there("polls", SpinKind::Poll), "{optimisation}: {found:?}");
+        assert!(
+            is_there("counts_down_and_looks", SpinKind::Delay),
+            "{optimisation}: {found:?}"
+        );
+        assert!(
+            is_there("counts_down_and_looks", SpinKind::Poll),
+            "{optimisation}: {found:?}"
+        );
+        assert!(
+            !found.iter().any(|(name, ..)| name == "adds"),
+            "{optimisation}: {found:?}"
+        );
+        let faults: Vec<_> = found.iter().filter(|(.., faults)| !faults.is_empty()).collect();
+        // A full barrier is a locked instruction on the stack for some compilers, and MFENCE for others.
+        assert!(
+            faults.iter().all(|(name, ..)| name == "polls_with_a_barrier"),
+            "{optimisation}: {faults:?}"
+        );
+    }
+}

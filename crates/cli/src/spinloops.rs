@@ -1,0 +1,96 @@
+//! `scaleprof spinloops`.
+
+use crate::arguments::SpinLoopsArguments;
+use anyhow::Context;
+use scaleprof_probe::relax_nanoseconds;
+use scaleprof_probe::spin::{SpinKind, SpinLoop, SpinLoops};
+use scaleprof_probe::symbol_search;
+use scaleprof_probe::symbols::SymbolFile;
+use serde::Serialize;
+use std::process::ExitCode;
+
+/// One loop, as `--json` gives it.
+#[derive(Debug, Serialize)]
+struct Entry {
+    /// The function that it is in.
+    function: String,
+    /// First address, and one past the last, in the file's addresses.
+    start: u64,
+    end: u64,
+    instructions: u32,
+    relax: &'static str,
+    kind: &'static str,
+    warnings: Vec<&'static str>,
+}
+
+#[derive(Debug, Serialize)]
+struct Listing {
+    binary: String,
+    build_id: Option<String>,
+    /// Nanoseconds of one PAUSE or ISB on this machine.
+    relax_nanoseconds: f64,
+    loops: Vec<Entry>,
+}
+
+pub(crate) fn execute(arguments: &SpinLoopsArguments) -> anyhow::Result<ExitCode> {
+    let symbols = SymbolFile::open(&arguments.binary, &symbol_search())?;
+    let bytes = std::fs::read(&arguments.binary).with_context(|| format!("reading {}", arguments.binary.display()))?;
+    let found = SpinLoops::of(symbols.name(), &bytes, symbols.function_ranges())?;
+    let listing = Listing {
+        binary: symbols.name().to_owned(),
+        build_id: symbols.build_id(),
+        relax_nanoseconds: relax_nanoseconds(),
+        loops: found.loops().iter().map(|found| entry(found, &symbols)).collect(),
+    };
+    match arguments.json {
+        true => println!("{}", serde_json::to_string_pretty(&listing)?),
+        false => print(&listing),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn entry(found: &SpinLoop, symbols: &SymbolFile) -> Entry {
+    let function = symbols.function(found.range.start);
+    Entry {
+        function: function.map_or_else(|| format!("fun_{:x}", found.function.start), |function| function.name),
+        start: found.range.start,
+        end: found.range.end,
+        instructions: found.instructions,
+        relax: found.relax.name(),
+        kind: found.kind.name(),
+        warnings: found.faults.iter().map(|fault| fault.words()).collect(),
+    }
+}
+
+fn print(listing: &Listing) {
+    println!(
+        "{} loops of {} wait for another thread. One {} takes {:.1} ns on this machine.",
+        listing.loops.len(),
+        listing.binary,
+        if cfg!(target_arch = "aarch64") { "isb" } else { "pause" },
+        listing.relax_nanoseconds
+    );
+    for (kind, words) in [
+        (SpinKind::Poll, "Loops that look at memory in every turn:"),
+        (SpinKind::Retry, "Loops that call a delay in every turn:"),
+        (SpinKind::Delay, "Delays, which others call or hold:"),
+    ] {
+        let mut of_kind = listing
+            .loops
+            .iter()
+            .filter(|entry| entry.kind == kind.name())
+            .peekable();
+        if of_kind.peek().is_some() {
+            println!("\n{words}");
+        }
+        for entry in of_kind {
+            println!(
+                "  {:#x}-{:#x}  {:>3} instructions, {}  {}",
+                entry.start, entry.end, entry.instructions, entry.relax, entry.function
+            );
+            for warning in &entry.warnings {
+                println!("      warning: {warning}");
+            }
+        }
+    }
+}

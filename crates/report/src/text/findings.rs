@@ -1,0 +1,56 @@
+//! Why throughput is lost, at the end of the table, where a terminal shows it.
+
+use super::layout::{Ink, wrap};
+use crate::figures::percent;
+use scaleprof_bundle::{Finding, Summary};
+
+/// The innermost functions that are shown of a path.
+const MOST_FUNCTIONS: usize = 6;
+
+/// One numbered entry a finding; none where there is nothing to say.
+pub(super) fn list(summary: &Summary, ink: &Ink, wrap_at: usize) -> Option<String> {
+    if summary.findings.is_empty() {
+        return None;
+    }
+    let mut out = String::new();
+    for (place, finding) in summary.findings.iter().enumerate() {
+        let title = format!("{}. {} ({})", place + 1, finding.title, share(finding));
+        out.push_str(&ink.bold(&wrap(&title, wrap_at, "   ")));
+        out.push('\n');
+        let path = innermost(&finding.path);
+        let lines = path
+            .map(|path| format!("in {path}"))
+            .into_iter()
+            .chain(finding.evidence.iter().map(|line| format!("- {line}")))
+            .chain(finding.tries.iter().map(|line| format!("try {line}")));
+        for line in lines {
+            out.push_str("   ");
+            out.push_str(&wrap(&line, wrap_at.saturating_sub(3), "     "));
+            out.push('\n');
+        }
+    }
+    Some(out)
+}
+
+fn share(finding: &Finding) -> String {
+    let lost = &finding.lost_share;
+    match lost.low.zip(lost.high) {
+        Some((low, high)) => format!(
+            "{} of a transaction\u{2019}s cost, {} to {}",
+            percent(lost.value),
+            percent(low),
+            percent(high)
+        ),
+        None => format!("{} of a transaction\u{2019}s cost", percent(lost.value)),
+    }
+}
+
+/// Outermost first, as it is called; what is left out is outside.
+fn innermost(path: &[String]) -> Option<String> {
+    let first = path.len().saturating_sub(MOST_FUNCTIONS);
+    let shown = path.get(first..).filter(|shown| !shown.is_empty())?.join(" > ");
+    Some(match first {
+        0 => shown,
+        _ => format!("... > {shown}"),
+    })
+}
