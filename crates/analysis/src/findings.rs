@@ -139,11 +139,11 @@ impl Context<'_> {
         }
         rest.sort_by_key(|pathway| pathway.path);
         rest.dedup();
-        let growths = rest.iter().map(|pathway| {
-            let grown = last.costs.seconds(*pathway) - dilation * base.costs.seconds(*pathway);
-            (pathway.path, grown)
+        let costs = rest.iter().map(|pathway| {
+            let cost = last.costs.seconds(*pathway);
+            (pathway.path, cost - dilation * base.costs.seconds(*pathway), cost)
         });
-        for path in cover(growths, self.call_paths, LEAST * cost) {
+        for path in cover(costs, self.call_paths, LEAST * cost) {
             let below: Vec<Pathway> = rest
                 .iter()
                 .copied()
@@ -246,11 +246,11 @@ impl Context<'_> {
                 continue;
             }
             let pathways: Vec<Pathway> = last.costs.pathways(state).collect();
-            let growths = pathways.iter().map(|pathway| {
-                let grown = last.costs.seconds(*pathway) - base.costs.seconds(*pathway);
-                (pathway.path, grown)
+            let costs = pathways.iter().map(|pathway| {
+                let cost = last.costs.seconds(*pathway);
+                (pathway.path, cost - base.costs.seconds(*pathway), cost)
             });
-            for path in cover(growths, self.call_paths, LEAST * all) {
+            for path in cover(costs, self.call_paths, LEAST * all) {
                 let below: Vec<Pathway> = pathways
                     .iter()
                     .copied()

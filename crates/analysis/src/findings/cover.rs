@@ -8,19 +8,27 @@ const MOST: usize = 6;
 /// A path is too general while one of those inside of it holds so much of it.
 const HOLDS_MOST: f64 = 0.5;
 
+/// A path with so much of all cost is the whole of the server's work: naming it says nothing.
+const WHOLE_WORK: f64 = 0.6;
+
 /// Greedy cover: the path with the largest loss is followed inwards while one inner path holds most of it, named, and taken
-/// out with all that is within it; then the next. So no loss is told twice. Paths with less than `least` are not named.
+/// out with all that is within it; then the next. So no loss is told twice. Paths with less than `least` are not named, nor
+/// are those through which nearly all of the work goes on. `costs` gives each whole path's loss and what it costs altogether.
 pub(super) fn cover(
-    losses: impl Iterator<Item = (PathId, f64)>,
+    costs: impl Iterator<Item = (PathId, f64, f64)>,
     call_paths: &CallPaths<'_>,
     least: f64,
 ) -> Vec<PathId> {
     let mut inclusive: BTreeMap<PathId, f64> = BTreeMap::new();
+    let mut cost_of: BTreeMap<PathId, f64> = BTreeMap::new();
+    let mut all = 0.0;
     let mut children: BTreeMap<Option<PathId>, BTreeSet<PathId>> = BTreeMap::new();
-    for (path, loss) in losses {
+    for (path, loss, cost) in costs {
+        all += cost;
         let mut at = Some(path);
         while let Some(path) = at {
             *inclusive.entry(path).or_default() += loss;
+            *cost_of.entry(path).or_default() += cost;
             let parent = call_paths.parent(path);
             children.entry(parent).or_default().insert(path);
             at = parent;
@@ -37,10 +45,14 @@ pub(super) fn cover(
         let Some((mut path, mut loss)) = worst(None, &inclusive).filter(|(_, loss)| *loss >= least) else {
             break;
         };
-        while let Some((inner, of_inner)) = worst(Some(path), &inclusive).filter(|(_, of)| *of >= HOLDS_MOST * loss) {
+        let is_all = |path: PathId| cost_of.get(&path).is_some_and(|cost| *cost > WHOLE_WORK * all);
+        while let Some((inner, of_inner)) = worst(Some(path), &inclusive) {
+            if of_inner < HOLDS_MOST * loss && !is_all(path) {
+                break;
+            }
             (path, loss) = (inner, of_inner);
         }
-        if loss < least {
+        if loss < least || (is_all(path) && children.contains_key(&Some(path))) {
             break;
         }
         named.push(path);
