@@ -21,7 +21,7 @@ function entry(finding: Finding): HTMLElement {
   const [from, to] = finding.rungs;
   return h("li", {},
     h("h3", {}, finding.title),
-    h("p", { class: "share" }, h("strong", {}, percent(value)), `${between} of what a transaction costs at ${count(to)} connections`,
+    h("p", { class: "share" }, h("strong", {}, percent(value)), `${between} of ${finding.kind === "retries" ? "the transactions" : "what a transaction costs"} at ${count(to)} connections`,
       from === to ? "" : `, compared with ${count(from)}`),
     finding.path.length ? h("p", { class: "path" }, finding.path.flatMap((name, place) => [place ? " › " : "", h("code", {}, name)])) : null,
     h("ul", {}, finding.evidence.map((line) => h("li", {}, line))),

@@ -140,7 +140,10 @@ impl<'a> CallPaths<'a> {
 /// What stands in a path for a frame: its function, or its module and address where nothing names it.
 fn function_name(frame: &FrameRow) -> String {
     match &frame.function {
-        Some(function) if frame.module == "[kernel]" => format!("{} [k]", without_clone_suffix(function)),
+        // The kernel itself and its modules, such as [ext4].
+        Some(function) if frame.module.starts_with('[') && frame.module != "[vdso]" => {
+            format!("{} [k]", without_clone_suffix(function))
+        }
         Some(function) => without_clone_suffix(function).to_owned(),
         None => format!("{}+{:#x}", frame.module, frame.address),
     }

@@ -38,6 +38,8 @@ const BUSY: f64 = 0.9;
 pub(crate) struct Profiled<'a> {
     pub summary: &'a RungSummary,
     pub costs: &'a PathCosts,
+    /// Transactions of its whole visits, as its errors are.
+    pub transactions: f64,
 }
 
 impl Profiled<'_> {
@@ -122,7 +124,12 @@ impl Context<'_> {
         let mut classes: BTreeMap<Kind, Vec<Pathway>> = BTreeMap::new();
         let mut rest = Vec::new();
         for pathway in last.costs.pathways("cpu").chain(base.costs.pathways("cpu")) {
-            match Kind::of_cpu_path(&self.call_paths.functions(pathway.path)) {
+            let functions = self.call_paths.functions(pathway.path);
+            // Their share may change with how deep a thread stands, and says nothing about it.
+            if functions.first().is_some_and(|root| root.starts_with("[incomplete")) {
+                continue;
+            }
+            match Kind::of_cpu_path(&functions) {
                 Some(kind) => classes.entry(kind).or_default().push(pathway),
                 None => rest.push(pathway),
             }
@@ -154,7 +161,12 @@ impl Context<'_> {
             drafts.push(self.draft(Kind::CostGrowth, functions, lost, base, last));
         }
         if dilation > 1.0 + LEAST_GROWTH {
-            let share = base_cost * (dilation - 1.0) / cost;
+            let worked = base
+                .summary
+                .ledger
+                .as_ref()
+                .and_then(|ledger| ledger.seconds_per_txn.cpu);
+            let share = worked.unwrap_or(0.0) * (dilation - 1.0) / cost;
             let lost = Estimate {
                 value: share,
                 low: None,
@@ -236,13 +248,14 @@ impl Context<'_> {
             .iter()
             .filter_map(|lock| self.contended(lock, base, last, all))
             .collect();
+        drafts.extend(self.spinning(base, last, all));
         for (state, plain) in [
             ("io", Kind::DiskBound),
             ("lock", Kind::LockConvoy),
             ("other", Kind::Blocked),
         ] {
             // Locks that were named are told above.
-            if state == "lock" && !drafts.is_empty() {
+            if state == "lock" && !last.summary.locks.is_empty() {
                 continue;
             }
             let pathways: Vec<Pathway> = last.costs.pathways(state).collect();
@@ -258,7 +271,7 @@ impl Context<'_> {
                     .collect();
                 let lost = growth(base.costs, last.costs, &below, 1.0).over(all);
                 let functions = self.call_paths.functions(path);
-                let kind = Kind::of_wait(plain, &functions);
+                let kind = Kind::of_wait(plain, self.knowledge.place_in_server(&functions));
                 drafts.push(self.draft(kind, functions, lost, base, last));
             }
         }
@@ -279,7 +292,7 @@ impl Context<'_> {
             .seconds_per_txn
             .less(before.map(|lock| lock.seconds_per_txn))
             .over(all);
-        let kind = Kind::of_wait(Kind::LockConvoy, &lock.waiting);
+        let kind = Kind::of_wait(Kind::LockConvoy, self.knowledge.place_in_server(&lock.waiting));
         let mut draft = self.draft(kind, lock.waiting.clone(), lost, base, last);
         if let Some(name) = &lock.name {
             draft.subject = Some(name.clone());
@@ -306,7 +319,7 @@ impl Context<'_> {
             .iter()
             .filter_map(|number| last.summary.errors.get(*number))
             .sum();
-        let done = last.costs.transactions();
+        let done = last.transactions;
         let share = failed as f64 / (failed as f64 + done);
         (failed > 0 && share.is_finite()).then(|| {
             let lost = Estimate {
@@ -328,6 +341,7 @@ impl Context<'_> {
     fn draft(&self, kind: Kind, path: Vec<String>, lost: Estimate, base: &Profiled<'_>, last: &Profiled<'_>) -> Draft {
         let mut draft = Draft::new(kind, path, lost);
         draft.rungs = (base.summary.connections, last.summary.connections);
+        draft.place = self.knowledge.place_in_server(&draft.path).map(str::to_owned);
         if let Some((place, function)) = self.knowledge.place(kind, &draft.path) {
             draft.known = Some(format!("{function}: {} ({})", place.says, place.source));
             draft.subject = Some(place.what.clone());
@@ -349,29 +363,35 @@ impl Context<'_> {
     }
 }
 
-/// By how much the same work took longer everywhere: the median of the growth of the innermost functions' CPU time per
-/// transaction, each with its weight, at least 1. It needs some functions that are busy in both rungs.
+/// By how much the same work took longer everywhere: the weighted median of the growth of the innermost functions' CPU time per
+/// transaction, at least 1. It says something only where there are many such functions and they agree: no function has more
+/// than a tenth of the weight, and the quartiles are within a third of each other.
 fn dilation(base: &PathCosts, last: &PathCosts) -> f64 {
     let (before, after) = (base.by_leaf("cpu"), last.by_leaf("cpu"));
     let all: f64 = before.values().sum();
     let mut ratios: Vec<(f64, f64)> = before
         .iter()
         .filter(|(_, seconds)| **seconds > 0.005 * all)
-        .filter_map(|(leaf, seconds)| Some((after.get(leaf)? / seconds, *seconds)))
+        .filter_map(|(leaf, seconds)| Some((after.get(leaf)? / seconds, seconds.min(0.1 * all))))
         .collect();
     if ratios.len() < 8 {
         return 1.0;
     }
     ratios.sort_by(|a, b| a.0.total_cmp(&b.0));
-    let half = ratios.iter().map(|(_, weight)| weight).sum::<f64>() / 2.0;
-    let mut sum = 0.0;
-    for (ratio, weight) in ratios {
-        sum += weight;
-        if sum >= half {
-            return ratio.max(1.0);
-        }
+    let weight: f64 = ratios.iter().map(|(_, weight)| weight).sum();
+    let quantile = |part: f64| {
+        let mut sum = 0.0;
+        let at = ratios.iter().find(|(_, weight)| {
+            sum += weight;
+            sum >= part
+        });
+        at.map_or(1.0, |(ratio, _)| *ratio)
+    };
+    let (low, middle, high) = (quantile(weight / 4.0), quantile(weight / 2.0), quantile(weight * 0.75));
+    match high <= low * 4.0 / 3.0 {
+        true => middle.max(1.0),
+        false => 1.0,
     }
-    1.0
 }
 
 /// How much dearer these paths got, seconds a transaction.
@@ -418,7 +438,8 @@ impl Figure for Estimate {
 
     fn less(self, other: Option<Estimate>) -> Self {
         let Some(other) = other else { return self };
-        let half = |figure: &Estimate| Some((figure.high? - figure.low?) / 2.0);
+        // No lower limit is below 0, so the upper one tells the width.
+        let half = |figure: &Estimate| Some(figure.high? - figure.value);
         let half = half(&self).zip(half(&other)).map(|(a, b)| a.hypot(b));
         let value = self.value - other.value;
         Estimate {

@@ -56,7 +56,7 @@ impl PathCosts {
     }
 
     /// Transactions of all measured seconds.
-    pub(crate) fn transactions(&self) -> f64 {
+    fn transactions(&self) -> f64 {
         self.transactions.iter().sum()
     }
 

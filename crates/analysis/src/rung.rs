@@ -41,6 +41,8 @@ pub(crate) struct RungResult {
     pub warnings: Vec<String>,
     /// What its call paths cost.
     pub costs: PathCosts,
+    /// Transactions of the whole visits, warm-up included.
+    pub transactions: f64,
 }
 
 /// What begins the next transaction of a connection.
@@ -206,6 +208,7 @@ pub(crate) fn rung(
         missing,
         warnings,
         costs,
+        transactions: windows.iter().map(|window| window.whole.transactions).sum(),
     })
 }
 

@@ -86,6 +86,7 @@ pub fn summarise(bundle: &Bundle) -> Summary {
         .map(|result| Profiled {
             summary: &result.summary,
             costs: &result.costs,
+            transactions: result.transactions,
         })
         .collect();
     let findings = findings(&profiled, &manifest.server.product, &bundle.settings, &call_paths);

@@ -132,7 +132,7 @@ static __always_inline struct thread_slot *new_slot(struct task_struct *task, __
  * the other: one interval proves nothing. But where it goes on charging less than passes between them, interrupts or the host
  * of a virtual machine took the difference while the thread held the CPU: that is time on CPU too, and no waiting.
  */
-static __always_inline void close_interval(struct thread_slot *slot, struct task_struct *task, __u64 now)
+static __always_inline void close_interval(struct thread_slot *slot, struct task_struct *task, __u64 now, bool account_is_closed)
 {
 	const __s64 slack = 20000;
 	__u64 ran = task->se.sum_exec_runtime, all, on, charged, rest, queued = 0, total = 0;
@@ -147,7 +147,10 @@ static __always_inline void close_interval(struct thread_slot *slot, struct task
 	on = now > slot->entered_at ? now - slot->entered_at : 0;
 	charged = ran - slot->ran;
 	uncharged = slot->uncharged + (__s64)(on - charged);
-	if (uncharged > 0) {
+	if (!account_is_closed) {
+		charged = charged > on ? charged : on;
+		uncharged = 0;
+	} else if (uncharged > 0) {
 		slot->not_its_own += uncharged;
 		charged += uncharged;
 		uncharged = 0;

@@ -51,7 +51,7 @@ static __always_inline void leave_cpu(void *context, struct task_struct *task, b
 		return;
 	user_registers(&registers, task);
 	step_version(slot);
-	close_interval(slot, task, now);
+	close_interval(slot, task, now, 1);
 	if (preempted) {
 		state = STATE_RUN_QUEUE;
 		slot->preemptions++;
@@ -245,7 +245,8 @@ int BPF_PROG(on_exit, struct task_struct *task)
 	now = bpf_ktime_get_ns();
 	thread = slot->thread;
 	step_version(slot);
-	close_interval(slot, task, now);
+	/* It runs: the scheduler's account of this stint is up to a tick behind. */
+	close_interval(slot, task, now, 0);
 	slot->ended_at = now;
 	slot->ended = 1;
 	bpf_probe_read_kernel_str(slot->name, sizeof(slot->name), &task->comm);
@@ -296,31 +297,35 @@ int find_threads(struct bpf_iter__task *ctx)
 }
 
 /* The kernel's own locks, where it tells of them (Linux 5.19): only those that are fought for come by here. */
-static __always_inline int contention(__u64 lock, __u32 kind)
+static __always_inline struct thread_slot *current_slot(void)
 {
 	struct task_struct *task = (void *)bpf_get_current_task_btf();
-	struct thread_slot *slot;
 
-	if ((__u32)task->tgid != watched)
-		return 0;
-	slot = slot_of(task->pid);
-	if (slot) {
-		slot->kernel_lock = lock;
-		slot->kernel_lock_kind = kind;
-	}
-	return 0;
+	return (__u32)task->tgid == watched ? slot_of(task->pid) : 0;
 }
 
 SEC("tp_btf/contention_begin")
 int on_contention(unsigned long long *ctx)
 {
-	return contention(ctx[0], (__u32)ctx[1]);
+	struct thread_slot *slot = current_slot();
+	__u32 kind = ctx[1];
+
+	/* On its way to sleep for one lock, or in an interrupt, it may spin for another for a moment. */
+	if (!slot || (slot->kernel_lock && kind == LCB_F_SPIN))
+		return 0;
+	slot->kernel_lock = ctx[0];
+	slot->kernel_lock_kind = kind;
+	return 0;
 }
 
 SEC("tp_btf/contention_end")
 int on_contention_end(unsigned long long *ctx)
 {
-	return contention(0, 0);
+	struct thread_slot *slot = current_slot();
+
+	if (slot && slot->kernel_lock == ctx[0])
+		slot->kernel_lock = 0;
+	return 0;
 }
 
 /* The timer. It takes the stack of whatever runs, if it is one of the watched threads. */

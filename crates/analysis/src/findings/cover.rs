@@ -8,6 +8,8 @@ const MOST: usize = 6;
 /// A path is too general while one of those inside of it holds so much of it.
 const HOLDS_MOST: f64 = 0.5;
 
+/// An inner path with more than so much of the outer one's loss has gained it from its neighbours.
+const MOVED: f64 = 1.2;
 /// A path with so much of all cost is the whole of the server's work: naming it says nothing.
 const WHOLE_WORK: f64 = 0.6;
 
@@ -35,7 +37,8 @@ pub(super) fn cover(
         }
     }
     let mut named = Vec::new();
-    while named.len() < MOST {
+    // Each turn takes out one path.
+    for _ in 0..4 * MOST {
         let worst = |parent: Option<PathId>, inclusive: &BTreeMap<PathId, f64>| {
             let inner = children.get(&parent).into_iter().flatten().copied();
             inner
@@ -47,15 +50,17 @@ pub(super) fn cover(
         };
         let is_all = |path: PathId| cost_of.get(&path).is_some_and(|cost| *cost > WHOLE_WORK * all);
         while let Some((inner, of_inner)) = worst(Some(path), &inclusive) {
-            if of_inner < HOLDS_MOST * loss && !is_all(path) {
+            // What an inner path lost and its neighbour saved only moved: the outer one tells the difference.
+            let holds_most = (HOLDS_MOST * loss..=MOVED * loss).contains(&of_inner);
+            if !holds_most && !is_all(path) {
                 break;
             }
             (path, loss) = (inner, of_inner);
         }
-        if loss < least || (is_all(path) && children.contains_key(&Some(path))) {
-            break;
+        let says_something = loss >= least && !(is_all(path) && children.contains_key(&Some(path)));
+        if says_something && named.len() < MOST {
+            named.push(path);
         }
-        named.push(path);
         let mut at = Some(path);
         while let Some(outer) = at {
             if let Some(sum) = inclusive.get_mut(&outer) {

@@ -8,6 +8,8 @@ pub(super) struct Draft {
     /// What it is about, where that is known.
     pub subject: Option<String>,
     pub path: Vec<String>,
+    /// The server's function that it is about.
+    pub place: Option<String>,
     pub lost: Estimate,
     /// The rungs that were compared.
     pub rungs: (u32, u32),
@@ -25,6 +27,7 @@ impl Draft {
             kind,
             subject: None,
             path,
+            place: None,
             lost,
             rungs: (0, 0),
             evidence: Vec::new(),
@@ -40,15 +43,13 @@ impl Draft {
     }
 
     pub(super) fn finish(self) -> Finding {
-        // The kernel's part says how; the server's own function says where.
-        let own = self.path.iter().rev().find(|function| !function.ends_with(" [k]"));
         let mut evidence = self.evidence;
         evidence.extend(self.known);
         let mut tries = self.tries;
         tries.extend(self.kind.remedy().map(str::to_owned));
         Finding {
             kind: self.kind.name().to_owned(),
-            title: self.kind.title(self.subject.as_deref(), own.map(String::as_str)),
+            title: self.kind.title(self.subject.as_deref(), self.place.as_deref()),
             lost_share: self.lost,
             rungs: [self.rungs.0, self.rungs.1],
             path: self.path,

@@ -52,7 +52,7 @@ impl Kind {
             Kind::LogStall => format!("Threads wait until the log is on disk, in {what}"),
             Kind::DiskBound => format!("Threads wait for the disk, in {what}"),
             Kind::Blocked => format!("Threads are blocked, in {what}"),
-            Kind::Retries => "Transactions fail with deadlocks or time-outs and are done again".to_owned(),
+            Kind::Retries => "Transactions fail with deadlocks or lock wait time-outs".to_owned(),
             Kind::CostGrowth => format!("Each transaction spends more CPU time in {what}"),
             Kind::SlowerEverywhere => {
                 "The same instructions take longer everywhere: caches, memory, SMT or the clock".to_owned()
@@ -146,26 +146,20 @@ impl Kind {
         allocates.then_some(Kind::AllocatorContention)
     }
 
-    /// A wait for the log is more than one for a disk or a lock.
-    pub(super) fn of_wait(plain: Kind, path: &[String]) -> Kind {
+    /// A wait for the log is more than one for a disk or a lock. `place` is the server's own function that waits: what called
+    /// it says little, since every commit comes from the binary log's group commit.
+    pub(super) fn of_wait(plain: Kind, place: Option<&str>) -> Kind {
         let parts = [
             "log_write_up_to",
-            "log_flush",
-            "fil_flush",
-            "Log_event",
-            "MYSQL_BIN_LOG",
-            "Log::",
+            "log_write_flush",
+            "log_buffer_flush",
             "log_t::",
             "trx_flush_log",
-            "log_buffer_flush",
-            "Gtid_log",
-            "ordered_commit",
-            "group_commit",
+            "group_commit_lock",
+            "sync_binlog_file",
+            "flush_cache_to_file",
         ];
-        let is_log = path
-            .iter()
-            .any(|function| parts.iter().any(|part| function.contains(part)));
-        match is_log {
+        match place.is_some_and(|place| parts.iter().any(|part| place.contains(part))) {
             true => Kind::LogStall,
             false => plain,
         }

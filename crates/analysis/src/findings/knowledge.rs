@@ -76,6 +76,15 @@ impl Knowledge {
         })
     }
 
+    /// The function of the server that a path is about: not the kernel's, not the C library's, not merely how waiting is done.
+    pub(super) fn place_in_server<'a>(&self, path: &'a [String]) -> Option<&'a str> {
+        let own = |function: &&String| {
+            let how = self.primitives.iter().any(|name| is_named(function, name));
+            !function.ends_with(" [k]") && !is_of_the_c_library(function) && !how
+        };
+        path.iter().rev().find(own).map(String::as_str)
+    }
+
     /// Who waits in a path that spins: the innermost functions up to the first that is not merely how waiting is done.
     pub(super) fn waiter(&self, path: &[String]) -> String {
         let mut inner = Vec::new();
@@ -91,10 +100,41 @@ impl Knowledge {
     }
 }
 
+/// Whether a function is one of glibc's, by its name: those that wait, write and start threads.
+pub(super) fn is_of_the_c_library(function: &str) -> bool {
+    const NAMES: [&str; 22] = [
+        "poll",
+        "ppoll",
+        "read",
+        "pread",
+        "pread64",
+        "write",
+        "pwrite",
+        "pwrite64",
+        "fsync",
+        "fdatasync",
+        "io_getevents",
+        "syscall",
+        "recv",
+        "send",
+        "clone",
+        "clone3",
+        "start_thread",
+        "select",
+        "futex_wait",
+        "lll_lock_wait",
+        "sched_yield",
+        "nanosleep",
+    ];
+    let bare = function.split('@').next().unwrap_or(function);
+    bare.starts_with("__") || bare.starts_with("pthread_") || NAMES.contains(&bare)
+}
+
 /// Whether a function is called so, whatever its arguments and its class are.
 fn is_named(function: &str, name: &str) -> bool {
-    let bare = function.split(['(', '<']).next().unwrap_or(function);
-    bare == name || bare.rsplit("::").next() == Some(name) || bare.starts_with(&format!("{name}."))
+    let named = function.replace("(anonymous namespace)::", "");
+    let bare = named.split(['(', '<']).next().unwrap_or(&named);
+    bare.split("::").any(|part| part == name)
 }
 
 #[cfg(test)]
@@ -127,6 +167,11 @@ mod tests {
         ));
         assert!(is_named("lock_sys_t::wr_lock(int)", "wr_lock"));
         assert!(!is_named("my_mutex_spin_wait", "mutex_spin_wait"));
+        assert!(is_named("trx_sys_t::register_rw(trx_t*)", "trx_sys_t"));
+        assert!(is_named(
+            "(anonymous namespace)::trx_start_low(trx_t*)",
+            "trx_start_low"
+        ));
     }
 
     #[test]

@@ -191,7 +191,11 @@ fn found(rungs: &[(u32, f64, f64, Costs<'_>)]) -> Vec<Finding> {
         .collect();
     let profiled: Vec<Profiled<'_>> = profiled
         .iter()
-        .map(|(summary, costs)| Profiled { summary, costs })
+        .map(|(summary, costs)| Profiled {
+            summary,
+            costs,
+            transactions: 1e6,
+        })
         .collect();
     findings(&profiled, "MySQL", &[], &call_paths)
 }

@@ -64,7 +64,9 @@ fn does(word: u32, address: u64) -> Does {
         _ if word & 0xfc00_0000 == 0x1400_0000 => Does::Branch(target(address, word, 0, 26)),
         _ if word & 0xfc00_0000 == 0x9400_0000 => Does::Call(Some(target(address, word, 0, 26))),
         _ if word & 0xffff_fc1f == 0xd63f_0000 => Does::Call(None),
-        // Exclusives of both kinds, and the atomic operations of ARMv8.1 (LDADD, SWP, CAS and their like).
+        // LDAPR looks like an atomic operation.
+        _ if word & 0x3fff_fc00 == 0x38bf_c000 => Does::Load,
+        // Exclusive stores, and the atomic operations of ARMv8.1 (LDADD, SWP, CAS and their like).
         _ if word & 0x3f40_0000 == 0x0800_0000 && word & 0x0080_0000 == 0 => Does::Locked,
         _ if word & 0x3f20_0c00 == 0x3820_0000 => Does::Locked,
         _ if word & 0x3fa0_7c00 == 0x08a0_7c00 => Does::Locked,

@@ -55,8 +55,7 @@ fn with_relaxes(code: &Code<'_>) -> Vec<Range<u64>> {
     functions.into_iter().map(|(start, end)| start..end).collect()
 }
 
-/// Loops that call a helper in every turn. Only functions that may call one are taken apart: a call holds the distance to its
-/// target, so each function is decoded only where a rough look finds one.
+/// Loops that call a helper in every turn. Every function has to be taken apart for it, once: any may call one.
 fn callers(code: &Code<'_>, helpers: &BTreeMap<u64, Relax>) -> Vec<SpinLoop> {
     let mut found = Vec::new();
     for function in code.functions {

@@ -1,6 +1,8 @@
 //! Instructions of x86-64 (Intel SDM volume 2).
 
-use iced_x86::{Code, Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind, Register};
+use iced_x86::{
+    Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register,
+};
 
 use super::step::{Does, Relax, Step};
 
@@ -19,29 +21,37 @@ pub(super) fn relaxes(bytes: &[u8]) -> Vec<usize> {
 
 pub(super) fn decode(bytes: &[u8], address: u64) -> Vec<Step> {
     let mut decoder = Decoder::with_ip(64, bytes, address, DecoderOptions::NONE);
+    let mut information = InstructionInfoFactory::new();
     let mut instruction = Instruction::default();
     let mut steps = Vec::new();
+    let has_frame_pointer = keeps_a_frame_pointer(bytes);
     while decoder.can_decode() {
         decoder.decode_out(&mut instruction);
         steps.push(Step {
             address: instruction.ip(),
             end: instruction.next_ip(),
-            does: does(&instruction),
+            does: does(&instruction, &mut information, has_frame_pointer),
         });
     }
     steps
 }
 
-fn does(instruction: &Instruction) -> Does {
+/// `push rbp; mov rbp, rsp`, after an ENDBR64: only then RBP is a place on the stack.
+fn keeps_a_frame_pointer(bytes: &[u8]) -> bool {
+    let bytes = bytes.strip_prefix(&[0xf3, 0x0f, 0x1e, 0xfa]).unwrap_or(bytes);
+    bytes.starts_with(&[0x55, 0x48, 0x89, 0xe5]) || bytes.starts_with(&[0x55, 0x48, 0x8b, 0xec])
+}
+
+fn does(instruction: &Instruction, information: &mut InstructionInfoFactory, has_frame_pointer: bool) -> Does {
     match instruction.mnemonic() {
         Mnemonic::Pause => return Does::Relax(Relax::Pause),
         Mnemonic::Tpause | Mnemonic::Umwait => return Does::Relax(Relax::TimedPause),
         Mnemonic::Mfence | Mnemonic::Lfence | Mnemonic::Sfence => return Does::Barrier,
         _ => {}
     }
-    let memory = memory_operand(instruction);
+    let in_memory = (0..instruction.op_count()).any(|place| instruction.op_kind(place) == OpKind::Memory);
     // XCHG with memory locks without the prefix.
-    if instruction.has_lock_prefix() || (instruction.mnemonic() == Mnemonic::Xchg && memory.is_some()) {
+    if instruction.has_lock_prefix() || (instruction.mnemonic() == Mnemonic::Xchg && in_memory) {
         return Does::Locked;
     }
     match instruction.flow_control() {
@@ -52,25 +62,20 @@ fn does(instruction: &Instruction) -> Does {
         FlowControl::IndirectCall => return Does::Call(None),
         _ => {}
     }
-    // The address alone is no load; a store has its memory first.
-    let reads = instruction.mnemonic() != Mnemonic::Lea
-        && instruction.code() != Code::INVALID
-        && memory.is_some_and(|place| place > 0 || reads_its_first_operand(instruction));
-    let on_the_stack = matches!(instruction.memory_base(), Register::RSP | Register::RBP);
-    match reads && !on_the_stack {
+    if !in_memory {
+        return Does::Other;
+    }
+    let on_the_stack = |base: Register| base == Register::RSP || (base == Register::RBP && has_frame_pointer);
+    let memory = information.info(instruction).used_memory();
+    let reads = memory.iter().any(|memory| {
+        let reads = matches!(
+            memory.access(),
+            OpAccess::Read | OpAccess::CondRead | OpAccess::ReadWrite | OpAccess::ReadCondWrite
+        );
+        reads && !on_the_stack(memory.base())
+    });
+    match reads {
         true => Does::Load,
         false => Does::Other,
     }
-}
-
-/// Position of the operand in memory.
-fn memory_operand(instruction: &Instruction) -> Option<u32> {
-    (0..instruction.op_count()).find(|place| instruction.op_kind(*place) == OpKind::Memory)
-}
-
-fn reads_its_first_operand(instruction: &Instruction) -> bool {
-    !matches!(
-        instruction.mnemonic(),
-        Mnemonic::Mov | Mnemonic::Movaps | Mnemonic::Movups | Mnemonic::Movdqa | Mnemonic::Movdqu | Mnemonic::Movq
-    )
 }

@@ -14,6 +14,7 @@ mod spinloops;
 mod stage;
 mod sudden_ends;
 mod tls;
+mod truth;
 mod unfinished;
 mod watch;
 mod whole_run;

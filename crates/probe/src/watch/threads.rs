@@ -139,7 +139,7 @@ fn difference(before: Option<&ThreadSlot>, slot: &ThreadSlot, name: String, from
         name,
         lifetime_ns: end.saturating_sub(slot.started.max(from)),
         nanoseconds,
-        switches: (after.sleep - after.preemptions).saturating_sub(old.sleep - old.preemptions),
+        switches: voluntary(&after).saturating_sub(voluntary(old)),
         preemptions: after.preemptions.saturating_sub(old.preemptions),
         migrations: after.migrations.saturating_sub(old.migrations),
         not_its_own_ns: after.not_its_own.saturating_sub(old.not_its_own),
@@ -147,6 +147,11 @@ fn difference(before: Option<&ThreadSlot>, slot: &ThreadSlot, name: String, from
         fault_waits: after.fault_waits.saturating_sub(old.fault_waits),
         ended: slot.ended != 0,
     }
+}
+
+/// Times that it left its CPU by itself. A copy that was torn may have more preemptions than that.
+fn voluntary(slot: &ThreadSlot) -> u64 {
+    slot.sleep.saturating_sub(slot.preemptions)
 }
 
 fn slot_name(slot: &ThreadSlot) -> String {

@@ -34,14 +34,14 @@ pub(super) fn list(summary: &Summary, ink: &Ink, wrap_at: usize) -> Option<Strin
 
 fn share(finding: &Finding) -> String {
     let lost = &finding.lost_share;
+    let whole = match finding.kind.as_str() {
+        "retries" => "the transactions",
+        _ => "a transaction\u{2019}s cost",
+    };
+    let share = format!("{} of {whole}", percent(lost.value));
     match lost.low.zip(lost.high) {
-        Some((low, high)) => format!(
-            "{} of a transaction\u{2019}s cost, {} to {}",
-            percent(lost.value),
-            percent(low),
-            percent(high)
-        ),
-        None => format!("{} of a transaction\u{2019}s cost", percent(lost.value)),
+        Some((low, high)) => format!("{share}, {} to {}", percent(low), percent(high)),
+        None => share,
     }
 }
 
