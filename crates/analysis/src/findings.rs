@@ -112,7 +112,7 @@ impl Context<'_> {
             return Vec::new();
         }
         let law = format!(
-            "a transaction costs {:.3} ms of CPU at {} connections and {:.3} ms at {}: {:.2} times",
+            "a transaction costs the threads that serve the load {:.3} ms of CPU at {} connections and {:.3} ms at {}: {:.2} times",
             cost * 1e3,
             last.summary.connections,
             base_cost * 1e3,
@@ -142,7 +142,9 @@ impl Context<'_> {
                 continue;
             };
             let path = self.call_paths.functions(worst.path);
-            drafts.push(self.draft(kind, path, lost, base, last));
+            let mut draft = self.draft(kind, path, lost, base, last);
+            draft.evidence.push(self.change(base, last, &pathways));
+            drafts.push(draft);
         }
         rest.sort_by_key(|pathway| pathway.path);
         rest.dedup();
@@ -158,7 +160,9 @@ impl Context<'_> {
                 .collect();
             let lost = growth(base.costs, last.costs, &below, dilation).over(cost);
             let functions = self.call_paths.functions(path);
-            drafts.push(self.draft(Kind::CostGrowth, functions, lost, base, last));
+            let mut draft = self.draft(Kind::CostGrowth, functions, lost, base, last);
+            draft.evidence.push(self.change(base, last, &below));
+            drafts.push(draft);
         }
         if dilation > 1.0 + LEAST_GROWTH {
             let worked = base
@@ -186,10 +190,32 @@ impl Context<'_> {
         drafts
     }
 
+    /// What some paths cost at both rungs.
+    fn change(&self, base: &Profiled<'_>, last: &Profiled<'_>, pathways: &[Pathway]) -> String {
+        let micros = |costs: &PathCosts| pathways.iter().map(|pathway| costs.seconds(*pathway)).sum::<f64>() * 1e6;
+        format!(
+            "{:.1} \u{b5}s of a transaction at {} connections, {:.1} \u{b5}s at {}, without what other findings count",
+            micros(last.costs),
+            last.summary.connections,
+            micros(base.costs),
+            base.summary.connections
+        )
+    }
+
     /// Threads that run and only wait.
     fn spinning(&self, base: &Profiled<'_>, last: &Profiled<'_>, cost: f64) -> Option<Draft> {
         let pathways: Vec<Pathway> = last.costs.pathways("spin").collect();
-        let worst = heaviest(last.costs, &pathways)?;
+        let mut waiters: BTreeMap<String, (f64, Vec<Pathway>)> = BTreeMap::new();
+        for pathway in &pathways {
+            let waiter = self.knowledge.waiter(&self.call_paths.functions(pathway.path));
+            let (seconds, paths) = waiters.entry(waiter).or_default();
+            *seconds += last.costs.seconds(*pathway);
+            paths.push(*pathway);
+        }
+        let mut waiters: Vec<(String, (f64, Vec<Pathway>))> = waiters.into_iter().collect();
+        waiters.sort_by(|(_, (a, _)), (_, (b, _))| b.total_cmp(a));
+        let (_, (_, paths)) = waiters.first()?;
+        let worst = heaviest(last.costs, paths)?;
         let spent = last.costs.estimate(&pathways)?;
         let lost = spent.over(cost);
         let path = self.call_paths.functions(worst.path);
@@ -200,22 +226,18 @@ impl Context<'_> {
             .map(|pathway| base.costs.seconds(pathway))
             .sum();
         draft.evidence.push(format!(
-            "{} of the CPU time of a transaction is spent in loops that only wait, {} at {} connections",
-            percent(lost.value),
-            percent(base.cpu().map_or(0.0, |cpu| before / cpu)),
+            "loops that only wait take {:.1} \u{b5}s of a transaction at {} connections and {:.1} \u{b5}s at {}; all of it is counted, not \
+             only what grew",
+            spent.value * 1e6,
+            last.summary.connections,
+            before * 1e6,
             base.summary.connections
         ));
-        let mut waiters: BTreeMap<String, f64> = BTreeMap::new();
-        for pathway in &pathways {
-            let functions = self.call_paths.functions(pathway.path);
-            *waiters.entry(self.knowledge.waiter(&functions)).or_default() += last.costs.seconds(*pathway);
-        }
-        let mut waiters: Vec<(String, f64)> = waiters.into_iter().collect();
-        waiters.sort_by(|a, b| b.1.total_cmp(&a.1));
-        for (waiter, seconds) in waiters.iter().take(4) {
-            draft
-                .evidence
-                .push(format!("{} of it in {waiter}", percent(seconds / spent.value)));
+        for (waiter, (seconds, _)) in waiters.iter().take(4) {
+            draft.evidence.push(format!(
+                "{} of the spinning in {waiter}",
+                percent(seconds / spent.value)
+            ));
         }
         draft.evidence.extend(self.settings_of(&draft.knobs));
         Some(draft)
@@ -272,7 +294,9 @@ impl Context<'_> {
                 let lost = growth(base.costs, last.costs, &below, 1.0).over(all);
                 let functions = self.call_paths.functions(path);
                 let kind = Kind::of_wait(plain, self.knowledge.place_in_server(&functions));
-                drafts.push(self.draft(kind, functions, lost, base, last));
+                let mut draft = self.draft(kind, functions, lost, base, last);
+                draft.evidence.push(self.change(base, last, &below));
+                drafts.push(draft);
             }
         }
         for draft in &mut drafts {

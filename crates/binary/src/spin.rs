@@ -61,8 +61,8 @@ impl SpinFault {
 /// One such loop.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SpinLoop {
-    /// Its code, in the file's addresses.
-    pub range: Range<u64>,
+    /// Its code, in the file's addresses, by address: in one piece, mostly.
+    pub parts: Vec<Range<u64>>,
     /// The function that it is in.
     pub function: Range<u64>,
     /// How it tells the CPU that it waits.
@@ -73,6 +73,18 @@ pub struct SpinLoop {
     pub instructions: u32,
     /// What it should not do.
     pub faults: Vec<SpinFault>,
+}
+
+impl SpinLoop {
+    /// Its first address.
+    pub fn start(&self) -> u64 {
+        self.parts.first().map_or(self.function.start, |part| part.start)
+    }
+
+    /// One past its last address.
+    pub fn end(&self) -> u64 {
+        self.parts.last().map_or(self.function.start, |part| part.end)
+    }
 }
 
 /// All waiting loops of a file.
@@ -124,13 +136,16 @@ impl SpinLoops {
     }
 
     fn from_loops(mut loops: Vec<SpinLoop>) -> SpinLoops {
-        loops.sort_by_key(|found| (found.range.start, std::cmp::Reverse(found.range.end)));
-        loops.dedup_by(|later, earlier| later.range == earlier.range);
+        loops.retain(|found| !found.parts.is_empty());
+        loops.sort_by_key(|found| (found.start(), std::cmp::Reverse(found.end())));
+        loops.dedup_by(|later, earlier| later.parts == earlier.parts);
+        let mut parts: Vec<Range<u64>> = loops.iter().flat_map(|found| found.parts.iter().cloned()).collect();
+        parts.sort_by_key(|part| part.start);
         let mut covered: Vec<Range<u64>> = Vec::new();
-        for found in &loops {
+        for part in parts {
             match covered.last_mut() {
-                Some(last) if found.range.start <= last.end => last.end = last.end.max(found.range.end),
-                _ => covered.push(found.range.clone()),
+                Some(last) if part.start <= last.end => last.end = last.end.max(part.end),
+                _ => covered.push(part),
             }
         }
         SpinLoops { loops, covered }

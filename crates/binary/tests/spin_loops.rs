@@ -54,7 +54,7 @@ fn found(optimisation: &str, folder: &Path) -> Vec<(String, SpinKind, Vec<SpinFa
         .loops()
         .iter()
         .map(|found| {
-            let function = symbols.function(found.range.start).expect("named").name;
+            let function = symbols.function(found.start()).expect("named").name;
             (function, found.kind, found.faults.clone())
         })
         .collect();

@@ -40,7 +40,7 @@ pub struct StateSeconds {
     pub spin: Option<f64>,
     /// Runnable, and no CPU is free.
     pub runq: Option<f64>,
-    /// Blocked in a futex.
+    /// Blocked in a futex, which is a mutex or a condition variable, or by a lock of the kernel.
     pub lock: Option<f64>,
     /// Blocked until a disk has done something.
     pub io: Option<f64>,

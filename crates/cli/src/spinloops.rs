@@ -17,6 +17,8 @@ struct Entry {
     /// First address, and one past the last, in the file's addresses.
     start: u64,
     end: u64,
+    /// Pieces that it lies in.
+    parts: usize,
     instructions: u32,
     relax: &'static str,
     kind: &'static str,
@@ -50,11 +52,12 @@ pub(crate) fn execute(arguments: &SpinLoopsArguments) -> anyhow::Result<ExitCode
 }
 
 fn entry(found: &SpinLoop, symbols: &SymbolFile) -> Entry {
-    let function = symbols.function(found.range.start);
+    let function = symbols.function(found.start());
     Entry {
         function: function.map_or_else(|| format!("fun_{:x}", found.function.start), |function| function.name),
-        start: found.range.start,
-        end: found.range.end,
+        start: found.start(),
+        end: found.end(),
+        parts: found.parts.len(),
         instructions: found.instructions,
         relax: found.relax.name(),
         kind: found.kind.name(),
@@ -85,8 +88,16 @@ fn print(listing: &Listing) {
         }
         for entry in of_kind {
             println!(
-                "  {:#x}-{:#x}  {:>3} instructions, {}  {}",
-                entry.start, entry.end, entry.instructions, entry.relax, entry.function
+                "  {:#x}-{:#x}  {:>3} instructions{}, {}  {}",
+                entry.start,
+                entry.end,
+                entry.instructions,
+                match entry.parts {
+                    1 => String::new(),
+                    parts => format!(" in {parts} parts"),
+                },
+                entry.relax,
+                entry.function
             );
             for warning in &entry.warnings {
                 println!("      warning: {warning}");

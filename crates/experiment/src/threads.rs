@@ -67,6 +67,8 @@ struct Counts {
     stacks: u64,
     complete: u64,
     lost: u64,
+    /// CPU time of whoever reads it; none where that is not known.
+    reader_ns: Option<u64>,
 }
 
 impl Stretch {
@@ -163,6 +165,12 @@ impl ThreadWatch {
         rows.add_profile(visit, &profile, &clock, role);
         let last = seconds.last().map_or(start.counts, |last| last.counts);
         rows.counters.extend(counter_rows(visit, samples, start.counts, last));
+        let reader = last.reader_ns.zip(start.counts.reader_ns);
+        if let Some((after, before)) = reader {
+            let spent = after.saturating_sub(before) as f64;
+            rows.counters
+                .extend(rows_of(visit, None, [("probe.cpu_nanoseconds", spent)]));
+        }
         // A reader must know that these were looked for: no sample in one is a zero then.
         let loops = self.names.waiting_loops() as f64;
         rows.counters
@@ -229,6 +237,7 @@ fn counts(counts: &WatchCounts) -> Counts {
     Counts {
         stacks: counts.endings.iter().sum(),
         complete: counts.endings[Ending::Complete as usize],
+        reader_ns: Some(counts.reader_cpu_ns),
         lost: counts.lost_to_full_ring + counts.lost_without_slot + counts.unmatched,
     }
 }
@@ -243,6 +252,7 @@ fn of_plain(watch: &mut PlainWatch) -> Stretch {
             stacks: reading.samples.len() as u64,
             complete: reading.samples.iter().filter(complete).count() as u64,
             lost: reading.lost,
+            reader_ns: None,
         },
         samples: reading.samples,
         threads: reading

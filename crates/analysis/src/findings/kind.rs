@@ -133,7 +133,6 @@ impl Kind {
             "sysmalloc",
             "je_",
             "arena_",
-            "tcache_",
             "tc_",
         ];
         let user = path.iter().rev().find(|function| !function.ends_with(" [k]"));

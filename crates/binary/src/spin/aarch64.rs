@@ -25,6 +25,7 @@ pub(super) fn decode(bytes: &[u8], address: u64) -> Vec<Step> {
                 address,
                 end: address + 4,
                 does: does(word(bytes), address),
+                goes_on: !ends(word(bytes)),
             }
         })
         .collect()
@@ -41,6 +42,14 @@ fn relax(word: u32) -> Option<Relax> {
         ISB => Some(Relax::Isb),
         _ => None,
     }
+}
+
+/// B, BR, RET and BRK: what stands behind runs only where something goes there.
+fn ends(word: u32) -> bool {
+    word & 0xfc00_0000 == 0x1400_0000
+        || word & 0xffff_fc1f == 0xd61f_0000
+        || word & 0xffff_fc1f == 0xd65f_0000
+        || word & 0xffe0_001f == 0xd420_0000
 }
 
 /// A branch's distance: `bits` bits from bit `low` on, counted in instructions.

@@ -75,10 +75,16 @@ fn callers(code: &Code<'_>, helpers: &BTreeMap<u64, Relax>) -> Vec<SpinLoop> {
         let body = Body::of(steps, function.clone());
         for (place, relax) in calls {
             // The call of the helper is the only one.
-            if let Some(around) = body.loops_around(place).next()
-                && body.calls(around) == 1
-            {
-                found.push(body.spin_loop(around, relax, SpinKind::Retry));
+            let around = body
+                .loops_around(place)
+                .next()
+                .filter(|around| body.calls(*around) == 1);
+            let turn = match around {
+                Some(around) => Some(all_of(around)),
+                None => body.turn_through(place),
+            };
+            if let Some(turn) = turn {
+                found.push(body.spin_loop(&turn, relax, SpinKind::Retry));
             }
         }
     }
@@ -120,6 +126,48 @@ impl Body {
         Body { function, steps, loops }
     }
 
+    /// The shortest way from a call back to itself without another call: a loop whose parts the compiler laid apart.
+    fn turn_through(&self, place: usize) -> Option<Vec<usize>> {
+        let mut came_from: BTreeMap<usize, usize> = BTreeMap::new();
+        let mut rim = vec![place];
+        for _ in 0..MOST_INSTRUCTIONS {
+            let mut next_rim = Vec::new();
+            for at in std::mem::take(&mut rim) {
+                for next in self.successors(at) {
+                    if next == place {
+                        let mut turn = vec![at];
+                        let mut back = at;
+                        while back != place {
+                            back = *came_from.get(&back)?;
+                            turn.push(back);
+                        }
+                        turn.sort_unstable();
+                        return Some(turn);
+                    }
+                    let is_call = matches!(self.steps.get(next)?.does, Does::Call(_));
+                    if !is_call && !came_from.contains_key(&next) {
+                        came_from.insert(next, at);
+                        next_rim.push(next);
+                    }
+                }
+            }
+            rim = next_rim;
+        }
+        None
+    }
+
+    fn successors(&self, place: usize) -> impl Iterator<Item = usize> {
+        let step = self.steps.get(place);
+        let target = step.and_then(|step| match step.does {
+            Does::Branch(target) => self.steps.binary_search_by_key(&target, |step| step.address).ok(),
+            _ => None,
+        });
+        let next = step
+            .filter(|step| step.goes_on && place + 1 < self.steps.len())
+            .map(|_| place + 1);
+        next.into_iter().chain(target)
+    }
+
     /// Loops that hold an instruction, the innermost first.
     fn loops_around(&self, place: usize) -> impl Iterator<Item = (usize, usize)> {
         let loops = self.loops.iter().copied();
@@ -156,13 +204,15 @@ impl Body {
                 continue;
             };
             if self.looks_at_memory(inner) {
-                found.push(self.spin_loop(inner, relax, SpinKind::Poll));
+                found.push(self.spin_loop(&all_of(inner), relax, SpinKind::Poll));
                 continue;
             }
-            found.push(self.spin_loop(inner, relax, SpinKind::Delay));
+            found.push(self.spin_loop(&all_of(inner), relax, SpinKind::Delay));
             // Whoever counts down inside of a loop that looks at memory waits in all of that loop.
             match around.find(|outer| self.looks_at_memory(*outer)) {
-                Some(outer) if self.calls(outer) == 0 => found.push(self.spin_loop(outer, relax, SpinKind::Poll)),
+                Some(outer) if self.calls(outer) == 0 => {
+                    found.push(self.spin_loop(&all_of(outer), relax, SpinKind::Poll))
+                }
                 Some(_) => {}
                 None if does_little => helper = Some(relax),
                 None => {}
@@ -171,8 +221,9 @@ impl Body {
         (found, helper)
     }
 
-    fn spin_loop(&self, around: (usize, usize), relax: Relax, kind: SpinKind) -> SpinLoop {
-        let steps = self.within(around);
+    /// `turn`: its instructions, by place.
+    fn spin_loop(&self, turn: &[usize], relax: Relax, kind: SpinKind) -> SpinLoop {
+        let steps: Vec<&Step> = turn.iter().filter_map(|place| self.steps.get(*place)).collect();
         let mut faults = Vec::new();
         let does = |wanted: Does| steps.iter().any(|step| step.does == wanted);
         // A retry that tries by a locked instruction after each delay is as it should be.
@@ -182,10 +233,15 @@ impl Body {
         if does(Does::Barrier) {
             faults.push(SpinFault::MemoryBarrier);
         }
-        let start = steps.first().map_or(self.function.start, |step| step.address);
-        let end = steps.last().map_or(start, |step| step.end);
+        let mut parts: Vec<Range<u64>> = Vec::new();
+        for step in &steps {
+            match parts.last_mut().filter(|part| part.end == step.address) {
+                Some(part) => part.end = step.end,
+                None => parts.push(step.address..step.end),
+            }
+        }
         SpinLoop {
-            range: start..end,
+            parts,
             function: self.function.clone(),
             relax,
             kind,
@@ -193,4 +249,8 @@ impl Body {
             faults,
         }
     }
+}
+
+fn all_of((first, last): (usize, usize)) -> Vec<usize> {
+    (first..=last).collect()
 }

@@ -50,4 +50,6 @@ pub(super) struct Step {
     pub address: u64,
     pub end: u64,
     pub does: Does,
+    /// Whether the next instruction may run after it.
+    pub goes_on: bool,
 }

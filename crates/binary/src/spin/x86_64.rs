@@ -31,6 +31,13 @@ pub(super) fn decode(bytes: &[u8], address: u64) -> Vec<Step> {
             address: instruction.ip(),
             end: instruction.next_ip(),
             does: does(&instruction, &mut information, has_frame_pointer),
+            goes_on: !matches!(
+                instruction.flow_control(),
+                FlowControl::UnconditionalBranch
+                    | FlowControl::IndirectBranch
+                    | FlowControl::Return
+                    | FlowControl::Exception
+            ),
         });
     }
     steps

@@ -48,6 +48,12 @@ fn stripped(folder: &Path) -> Ending {
     child
 }
 
+fn build_id(binary: &Path) -> String {
+    let search = scaleprof_probe::symbols::SymbolSearch::nowhere();
+    let file = scaleprof_probe::symbols::SymbolFile::open(binary, &search).expect("ELF");
+    file.build_id().expect("the linker made one")
+}
+
 #[test]
 fn debuginfod_names_a_stripped_program_when_asked_and_only_then() {
     if Command::new("debuginfod").arg("--version").output().is_err() {
@@ -75,11 +81,13 @@ fn debuginfod_names_a_stripped_program_when_asked_and_only_then() {
             .spawn()
             .expect("it starts"),
     );
+    let address = format!(
+        "http://127.0.0.1:{port}/buildid/{}/debuginfo",
+        build_id(&folder.join("busy"))
+    );
     let scanned = || {
-        let facts = Command::new("curl")
-            .args(["-sf", &format!("http://127.0.0.1:{port}/metrics")])
-            .output();
-        facts.is_ok_and(|facts| String::from_utf8_lossy(&facts.stdout).contains("groom{statistic=\"buildids\"} 1"))
+        let asked = Command::new("curl").args(["-sf", "-o", "/dev/null", &address]).status();
+        asked.is_ok_and(|status| status.success())
     };
     soon("it has scanned the folder", scanned);
     let watched = |output: &str, more: &[&str]| {

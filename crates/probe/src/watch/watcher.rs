@@ -19,6 +19,7 @@ use super::records::{Record, parse};
 use super::sleeps::Sleeps;
 use super::threads::{ThreadTimes, Threads, consistent};
 use crate::error::ProbeError;
+use crate::process::own_thread_clock;
 
 /// How the threads are watched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,6 +72,9 @@ pub struct WatchCounts {
     pub lost_without_slot: u64,
     /// Records that could not be read, and ends of waits without a beginning.
     pub unmatched: u64,
+    /// CPU time of the thread that reads what the programs send, nanoseconds. What the programs themselves take is part of the
+    /// time of the threads that switch.
+    pub reader_cpu_ns: u64,
     /// Walks by how they ended, by the number of the [`Ending`].
     pub endings: [u64; 9],
 }
@@ -390,6 +394,7 @@ impl<'obj> Watcher<'obj> {
             lost_to_full_ring: count(counted::RING_FULL) + count(counted::NO_SCRATCH),
             lost_without_slot: count(counted::NO_SLOT),
             unmatched: self.unreadable + self.sleeps.unmatched,
+            reader_cpu_ns: own_thread_clock().as_nanos() as u64,
             endings,
         }
     }

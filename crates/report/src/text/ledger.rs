@@ -114,17 +114,27 @@ fn locks(rung: &RungSummary) -> Option<String> {
     let named: Vec<String> = rung
         .locks
         .iter()
-        .filter_map(|lock| {
-            let name = lock.name.as_ref()?;
+        .map(|lock| {
+            let waiting = innermost_waiting(&lock.waiting, 1);
+            let name = match (&lock.name, waiting.first()) {
+                (Some(name), _) => name.clone(),
+                (None, Some(function)) => format!("one on the heap, in {function}"),
+                (None, None) => "one on the heap".to_owned(),
+            };
             let holder = innermost_waiting(&lock.holder, 1);
             let held = holder
                 .first()
                 .map_or_else(String::new, |holder| format!(", held in {holder}"));
-            Some(format!("{name} ({}{held})", number(lock.seconds_per_txn.value * 1e6)))
+            format!("{name} ({}{held})", number(lock.seconds_per_txn.value * 1e6))
         })
         .take(MOST_LOCKS)
         .collect();
-    (!named.is_empty()).then(|| format!("Locks waited for longest: {}.", named.join(", ")))
+    (!named.is_empty()).then(|| {
+        format!(
+            "Locks waited for longest, \u{b5}s per transaction: {}.",
+            named.join("; ")
+        )
+    })
 }
 
 /// The heaviest call paths of a rung. Waiting for the client is no work of the server's and is left out.
