@@ -57,6 +57,9 @@ static __always_inline void leave_cpu(void *context, struct task_struct *task, b
 		slot->preemptions++;
 		slot->runnable_at = now;
 	} else {
+		/* Who goes to sleep spins for nothing: the end of that was missed, in an interrupt within an interrupt. */
+		if (slot->kernel_lock_kind & LCB_F_SPIN)
+			slot->kernel_lock = 0;
 		state = blocked_state(slot, task, &registers);
 		/* It sleeps already, as far as the scheduler goes; another CPU may just be waking it. */
 		slot->runnable_at = being_woken(task) ? now : 0;

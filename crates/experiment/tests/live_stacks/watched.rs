@@ -106,7 +106,11 @@ impl Seen {
             assert!(gap(thread) < 0.01, "{thread:?}");
         }
         let connections = self.connections().count();
-        assert!(connections >= CONNECTIONS as usize, "{connections} connection threads");
+        assert!(
+            connections >= CONNECTIONS as usize,
+            "{connections} connection threads: {:#?}",
+            self.threads
+        );
 
         let (least, most) = self.clock;
         let cpu = self.cpu();
