@@ -196,7 +196,7 @@ pub(crate) struct SelfbenchArguments {
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "16,64,512")]
     pub(crate) connections: Vec<u32>,
     /// Seconds of each measurement
-    #[arg(long, value_name = "S", default_value_t = 5)]
+    #[arg(long, value_name = "S", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) seconds: u32,
     /// Measurements of each kind, in turns
     #[arg(long, value_name = "N", default_value_t = 5)]
@@ -241,6 +241,9 @@ pub(crate) struct BenchLoadArguments {
     pub(crate) connections: u32,
     #[arg(long)]
     pub(crate) seconds: u32,
+    /// Print when the load begins and each second's transactions
+    #[arg(long)]
+    pub(crate) tell_seconds: bool,
     #[arg(long, default_value = "auto")]
     pub(crate) transport: scaleprof_workload::Transport,
     #[arg(long, default_value = "uniform")]

@@ -13,6 +13,8 @@ use std::sync::atomic::AtomicBool;
 
 #[derive(Default)]
 struct Sums {
+    /// Tell each second's transactions as soon as they are known.
+    tells_seconds: bool,
     transactions: u64,
     queries: u64,
     service_ns: u64,
@@ -24,9 +26,16 @@ struct Sums {
 
 impl LoadObserver for Sums {
     fn connected(&mut self, _open: u32, _wanted: u32) {}
-    fn begins(&mut self) {}
+    fn begins(&mut self) {
+        if self.tells_seconds {
+            println!("begins");
+        }
+    }
     fn second_ended(&mut self, _second: u32) {}
     fn record(&mut self, record: SecondRecord) {
+        if self.tells_seconds {
+            println!("{} {}", record.second, record.transactions);
+        }
         self.transactions += record.transactions;
         self.queries += record.queries;
         self.service_ns += record.service_sum_ns;
@@ -89,7 +98,10 @@ pub(crate) fn execute(arguments: &BenchLoadArguments) -> anyhow::Result<ExitCode
         transport: arguments.transport,
         session_statements: Vec::new(),
     };
-    let mut sums = Sums::default();
+    let mut sums = Sums {
+        tells_seconds: arguments.tell_seconds,
+        ..Sums::default()
+    };
     let outcome = drive(&plan, &stop, &mut sums)?;
     let seconds = f64::from(sums.seconds.max(1));
     let mean_ns = sums.service_ns as f64 / sums.transactions.max(1) as f64;

@@ -1,6 +1,6 @@
 //! What watching costs: throughput with everything on over throughput without, beside perf and bpftrace, in turns.
 
-use super::child::ours;
+use super::child::LastingLoad;
 use super::{Case, median};
 use anyhow::Context;
 use scaleprof_analysis::student::t_quantile_975;
@@ -15,7 +15,6 @@ use std::time::Duration;
 /// Who watches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Watcher {
-    Nobody,
     Scaleprof,
     PerfFramePointers,
     PerfDwarf,
@@ -23,8 +22,7 @@ enum Watcher {
 }
 
 impl Watcher {
-    const ALL: [Watcher; 5] = [
-        Watcher::Nobody,
+    const ALL: [Watcher; 4] = [
         Watcher::Scaleprof,
         Watcher::PerfFramePointers,
         Watcher::PerfDwarf,
@@ -33,7 +31,6 @@ impl Watcher {
 
     fn name(self) -> &'static str {
         match self {
-            Watcher::Nobody => "nobody",
             Watcher::Scaleprof => "scaleprof, everything on",
             Watcher::PerfFramePointers => "perf record -F 99 -g",
             Watcher::PerfDwarf => "perf record -F 99 --call-graph dwarf",
@@ -43,7 +40,7 @@ impl Watcher {
 
     fn is_here(self) -> bool {
         let program = match self {
-            Watcher::Nobody | Watcher::Scaleprof => return true,
+            Watcher::Scaleprof => return true,
             Watcher::PerfFramePointers | Watcher::PerfDwarf => "perf",
             Watcher::BpftraceOffCpu => "bpftrace",
         };
@@ -63,7 +60,6 @@ impl Watcher {
             command
         };
         let command = match self {
-            Watcher::Nobody => return Ok(Running::Nothing),
             Watcher::Scaleprof => return Ok(Running::Ours(Watching::start(pid, WatchOptions::default())?)),
             Watcher::PerfFramePointers => perf(&["-g"]),
             Watcher::PerfDwarf => perf(&["--call-graph", "dwarf"]),
@@ -90,7 +86,6 @@ fn bpftrace(pid: u32) -> Command {
 
 /// A watcher at work.
 enum Running {
-    Nothing,
     Ours(Watching),
     Program(Child),
 }
@@ -109,7 +104,6 @@ impl Running {
 
     fn end(self) {
         match self {
-            Running::Nothing => {}
             Running::Ours(watching) => drop(watching),
             Running::Program(mut child) => {
                 // What it gathered is of no use here, and printing it takes some of them minutes.
@@ -133,14 +127,17 @@ pub(super) struct WatchingRow {
 #[derive(Debug, Serialize)]
 struct Watched {
     watcher: &'static str,
-    /// Geometric mean of the rounds' throughput with it over that without.
+    /// How often it watched.
+    turns: usize,
+    /// Geometric mean of the turns' throughput with it over that around them.
     ratio: f64,
     /// 95 % interval (t on the logarithms); none with one round.
     low: Option<f64>,
     high: Option<f64>,
 }
 
-/// Measures one combination: in every round each watcher once, the order turned from round to round.
+/// Measures one combination under one load that goes on: a watcher begins and ends between seconds in which nobody watches,
+/// and its seconds are compared with as many around them. Ours has a turn between any two others.
 pub(super) fn measure(
     (socket, pid): (&Path, u32),
     case: Case,
@@ -149,11 +146,23 @@ pub(super) fn measure(
     stop: impl Fn() -> bool,
 ) -> anyhow::Result<Option<WatchingRow>> {
     let folder = tempfile::tempdir().context("making a folder for perf's recordings")?;
-    let present: Vec<Watcher> = Watcher::ALL.into_iter().filter(|watcher| watcher.is_here()).collect();
-    for absent in Watcher::ALL.iter().filter(|watcher| !present.contains(watcher)) {
+    let (present, absent): (Vec<Watcher>, Vec<Watcher>) =
+        Watcher::ALL.into_iter().partition(|watcher| watcher.is_here());
+    for absent in absent {
         eprintln!("{} is not installed and left out", absent.name());
     }
-    let mut per_second: Vec<Vec<f64>> = vec![Vec::new(); present.len()];
+    let others = present.iter().copied().filter(|watcher| *watcher != Watcher::Scaleprof);
+    let order: Vec<Watcher> = match present.len() {
+        1 => present.clone(),
+        _ => others.flat_map(|other| [Watcher::Scaleprof, other]).collect(),
+    };
+    // A watcher's seconds, those before and after, and up to eight to begin and end in.
+    let longest = (3 * case.seconds + 8) * order.len() as u32 * rounds + 10 + case.seconds;
+    let load = LastingLoad::start(socket, case, longest, transport)?;
+    // It warms up.
+    load.next_seconds(2)?;
+    let mut ratios: Vec<(Watcher, f64)> = Vec::new();
+    let mut alone = Vec::new();
     for round in 0..rounds as usize {
         eprintln!(
             "{}, {} connections, round {} of {rounds}",
@@ -161,33 +170,31 @@ pub(super) fn measure(
             case.connections,
             round + 1
         );
-        for turn in 0..present.len() {
+        for turn in 0..order.len() {
             if stop() {
                 return Ok(None);
             }
-            // Forwards and backwards by turns, so that a drift hits all of them alike.
-            let place = (turn + round / 2) % present.len();
-            let place = if round % 2 == 0 {
-                place
-            } else {
-                present.len() - 1 - place
-            };
-            let running = present[place].start(pid, folder.path())?;
-            let measured = ours(socket, case, transport);
+            // Forwards and backwards by turns, so that what comes before is not always the same.
+            let place = if round % 2 == 0 { turn } else { order.len() - 1 - turn };
+            let watcher = order[place];
+            let before = load.next_seconds(case.seconds)?;
+            let running = watcher.start(pid, folder.path())?;
+            let watched = load.next_seconds(case.seconds);
             running.end();
-            per_second[place].push(measured?.per_second);
+            let watched = watched?;
+            let after = load.next_seconds(case.seconds)?;
+            let nobody = (mean(&before) + mean(&after)) / 2.0;
+            alone.push(nobody);
+            ratios.push((watcher, mean(&watched) / nobody));
         }
     }
-    let nobody = per_second[0].clone();
-    let watchers = present.iter().zip(&per_second).skip(1).map(|(watcher, theirs)| {
-        let logs: Vec<f64> = theirs
-            .iter()
-            .zip(&nobody)
-            .map(|(with, without)| (with / without).ln())
-            .collect();
+    let watchers = present.iter().map(|watcher| {
+        let theirs = ratios.iter().filter(|(who, _)| who == watcher);
+        let logs: Vec<f64> = theirs.map(|(_, ratio)| ratio.ln()).collect();
         let (mean, half) = mean_and_half_width(&logs);
         Watched {
             watcher: watcher.name(),
+            turns: logs.len(),
             ratio: mean.exp(),
             low: half.map(|half| (mean - half).exp()),
             high: half.map(|half| (mean + half).exp()),
@@ -198,8 +205,12 @@ pub(super) fn measure(
         connections: case.connections,
         rounds,
         watchers: watchers.collect(),
-        nobody_per_second: median(nobody.into_iter()),
+        nobody_per_second: median(alone.into_iter()),
     }))
+}
+
+fn mean(transactions: &[u64]) -> f64 {
+    transactions.iter().sum::<u64>() as f64 / transactions.len() as f64
 }
 
 fn mean_and_half_width(values: &[f64]) -> (f64, Option<f64>) {
@@ -227,9 +238,13 @@ pub(super) fn text(rows: &[WatchingRow]) -> String {
         for watched in &row.watchers {
             let interval = match (watched.low, watched.high) {
                 (Some(low), Some(high)) => format!("{low:.3} to {high:.3}"),
-                _ => "one round: no interval".to_owned(),
+                _ => "one turn: no interval".to_owned(),
             };
-            let _ = writeln!(out, "  {:<38} {:.3}  ({interval})", watched.watcher, watched.ratio);
+            let _ = writeln!(
+                out,
+                "  {:<38} {:.3}  ({interval}; {} turns)",
+                watched.watcher, watched.ratio, watched.turns
+            );
         }
     }
     out
