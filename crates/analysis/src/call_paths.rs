@@ -161,7 +161,7 @@ fn function_name(frame: &FrameRow) -> String {
 
 /// Parts that compilers split off or copy belong to the function: `f.part.0`, `f.constprop.1`, `f.isra.0`, `f.cold`,
 /// `f.lto_priv.3`.
-fn without_clone_suffix(function: &str) -> &str {
+pub(crate) fn without_clone_suffix(function: &str) -> &str {
     let mut name = function;
     loop {
         let shorter = name.trim_end_matches(|c: char| c.is_ascii_digit());

@@ -1,6 +1,7 @@
 //! All visits of one rung together.
 
 use crate::call_paths::CallPaths;
+use crate::findings::Course;
 use crate::guards::{Client, client_limit, little};
 use crate::instruction_costs::InstructionCosts;
 use crate::intervals::{Measured, throughput};
@@ -44,6 +45,8 @@ pub(crate) struct RungResult {
     pub costs: PathCosts,
     /// What its instructions cost.
     pub instructions: InstructionCosts,
+    /// How throughput went in each visit.
+    pub courses: Vec<Course>,
     /// Transactions of the whole visits, warm-up included.
     pub transactions: f64,
 }
@@ -205,6 +208,11 @@ pub(crate) fn rung(
         throughput: crate::warmup::mean(&m.rates),
     };
     let visits = measured.iter().map(visit).collect();
+    let course = |m: &Measurement| {
+        let steadiness = &m.steadiness;
+        Course::of(m.window.visit, steadiness.warmup, &m.rates, steadiness.problem.as_ref())
+    };
+    let courses = measured.iter().map(course).collect();
     Some(RungResult {
         summary,
         throughput,
@@ -213,6 +221,7 @@ pub(crate) fn rung(
         warnings,
         costs,
         instructions,
+        courses,
         transactions: windows.iter().map(|window| window.whole.transactions).sum(),
     })
 }

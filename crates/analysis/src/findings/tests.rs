@@ -9,7 +9,7 @@ use scaleprof_bundle::{FrameRow, Latency, Ledger, SampleRow, StackRow, StateSeco
 const SECONDS: i32 = 10;
 
 /// What a transaction costs at one rung: state, path (outermost first), microseconds.
-type Costs<'a> = &'a [(&'a str, &'a [&'a str], f64)];
+pub(super) type Costs<'a> = &'a [(&'a str, &'a [&'a str], f64)];
 
 /// Dictionaries of all paths of a made-up run.
 #[derive(Default)]
@@ -93,7 +93,7 @@ fn samples(dictionary: &mut Dictionary, visit: i32, per_second: f64, costs: Cost
     rows
 }
 
-fn rung(connections: u32, per_second: f64, busy: f64, costs: Costs<'_>) -> RungSummary {
+pub(super) fn rung(connections: u32, per_second: f64, busy: f64, costs: Costs<'_>) -> RungSummary {
     let mut states = StateSeconds::default();
     for (state, _, micros) in costs {
         if let Some(place) = states.named_mut(state) {
@@ -160,7 +160,7 @@ fn found(rungs: &[(u32, f64, f64, Costs<'_>)]) -> Vec<Finding> {
         .map(|((_, per_second, _, costs), visit)| samples(&mut dictionary, visit, *per_second, costs))
         .collect();
     let mut call_paths = CallPaths::of_rows(&dictionary.stacks, &dictionary.frames);
-    let profiled: Vec<(RungSummary, PathCosts)> = rungs
+    let profiled: Vec<(RungSummary, PathCosts, InstructionCosts)> = rungs
         .iter()
         .zip(&rows)
         .zip(0..)
@@ -186,18 +186,41 @@ fn found(rungs: &[(u32, f64, f64, Costs<'_>)]) -> Vec<Finding> {
             (
                 rung(*connections, *per_second, *busy, costs),
                 PathCosts::of(&sampled, &mut call_paths),
+                InstructionCosts::of(&sampled, &call_paths),
             )
         })
         .collect();
     let profiled: Vec<Profiled<'_>> = profiled
         .iter()
-        .map(|(summary, costs)| Profiled {
+        .map(|(summary, costs, instructions)| Profiled {
             summary,
             costs,
+            instructions,
             transactions: 1e6,
         })
         .collect();
-    findings(&profiled, "MySQL", &[], &call_paths)
+    let setting = |(name, value): (&str, &str)| SettingRow {
+        name: name.into(),
+        value: value.into(),
+    };
+    let surroundings = Surroundings {
+        manifest: &manifest(),
+        settings: &[("innodb_spin_wait_delay", "6"), ("innodb_sync_spin_loops", "30")].map(setting),
+    };
+    findings(&profiled, &surroundings, &call_paths)
+}
+
+/// Of a MySQL 5.6 on a machine whose PAUSE takes 24 ns.
+fn manifest() -> Manifest {
+    let text = r#"{
+        "schema": 1, "scaleprof": "0", "started_at": "", "ended_at": null, "state": "complete", "problem": null, "command": [],
+        "server": {"product": "MySQL", "version": "5.6.14"},
+        "workload": {"name": "x", "distribution": "uniform", "protocol": "binary", "seed": 1, "loop_kind": "closed", "options": []},
+        "machine": {"cpu_model": "", "cpus": 2, "numa_nodes": 1, "memory_bytes": 0, "kernel": "", "architecture": "x86_64",
+            "pause_nanoseconds": 24.0},
+        "ladder": {"connections": [], "refined": [], "seconds": 1, "repeats": 1, "idle_connections": 0, "rate": null},
+        "missing": [], "warnings": []}"#;
+    serde_json::from_str(text).expect("a manifest")
 }
 
 const PARSE: &[&str] = &["main", "dispatch_command", "parse"];

@@ -174,6 +174,7 @@ fn manifest(disease: &Disease, size: &Size) -> Manifest {
             governor: None,
             clock_source: None,
             transparent_huge_pages: None,
+            pause_nanoseconds: None,
         },
         ladder: Ladder {
             connections: size.rungs.to_vec(),
