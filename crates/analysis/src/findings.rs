@@ -46,6 +46,8 @@ const WITHOUT_INTERVAL: f64 = 2.0;
 const LEAST_GROWTH: f64 = 0.1;
 /// From this part of the CPUs on they count as busy.
 const BUSY: f64 = 0.9;
+/// From this part of the CPUs on other programs count, as they do in the rung's warning.
+const OTHERS: f64 = 0.05;
 
 /// A rung with what its paths cost.
 pub(crate) struct Profiled<'a> {
@@ -64,10 +66,17 @@ impl Profiled<'_> {
         (seconds > 0.0).then_some(seconds)
     }
 
-    /// The part of the CPUs that somebody used: of the machine's, or of those that the server may use.
+    /// The part of the CPUs that the server and its client used: of the machine's, or of those that the server may use. What other
+    /// programs took was there for the asking; a little of it is interrupts, which nobody is charged with.
     fn busy(&self) -> Option<f64> {
+        let others = self
+            .summary
+            .other_cpu_share
+            .filter(|share| *share > OTHERS)
+            .unwrap_or(0.0);
+        let busy = self.summary.busy_share.map(|share| share - others);
         let used = self.summary.iron_law.as_ref().map(|law| law.utilisation);
-        self.summary.busy_share.into_iter().chain(used).reduce(f64::max)
+        busy.into_iter().chain(used).reduce(f64::max)
     }
 
     fn is_busy(&self) -> bool {
