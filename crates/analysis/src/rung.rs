@@ -1,7 +1,9 @@
 //! All visits of one rung together.
 
 use crate::call_paths::CallPaths;
+use crate::findings::Course;
 use crate::guards::{Client, client_limit, little};
+use crate::instruction_costs::InstructionCosts;
 use crate::intervals::{Measured, throughput};
 use crate::iron_law::iron_law;
 use crate::latency::Histogram;
@@ -41,6 +43,10 @@ pub(crate) struct RungResult {
     pub warnings: Vec<String>,
     /// What its call paths cost.
     pub costs: PathCosts,
+    /// What its instructions cost.
+    pub instructions: InstructionCosts,
+    /// How throughput went in each visit.
+    pub courses: Vec<Course>,
     /// Transactions of the whole visits, warm-up included.
     pub transactions: f64,
 }
@@ -160,6 +166,7 @@ pub(crate) fn rung(
     );
     let paths = sampled.paths(call_paths);
     let costs = PathCosts::of(&sampled, call_paths);
+    let instructions = InstructionCosts::of(&sampled, call_paths);
     let lock_rows: Vec<&LockRow> = rows().flat_map(|rows| rows.locks.iter().copied()).collect();
     let locks = sampled.locks(&lock_rows, call_paths);
     let mut missing = [found.missing, threads.missing].concat();
@@ -201,6 +208,11 @@ pub(crate) fn rung(
         throughput: crate::warmup::mean(&m.rates),
     };
     let visits = measured.iter().map(visit).collect();
+    let course = |m: &Measurement| {
+        let steadiness = &m.steadiness;
+        Course::of(m.window.visit, steadiness.warmup, &m.rates, steadiness.problem.as_ref())
+    };
+    let courses = measured.iter().map(course).collect();
     Some(RungResult {
         summary,
         throughput,
@@ -208,6 +220,8 @@ pub(crate) fn rung(
         missing,
         warnings,
         costs,
+        instructions,
+        courses,
         transactions: windows.iter().map(|window| window.whole.transactions).sum(),
     })
 }

@@ -2,7 +2,7 @@
 
 use crate::backlog;
 use crate::call_paths::CallPaths;
-use crate::findings::{Profiled, findings};
+use crate::findings::{Measured, Profiled, Surroundings, doubts, findings};
 use crate::numbers::{grouped, percent};
 use crate::rung::{Pacing, RungResult, VisitRows, rung};
 use crate::usl;
@@ -86,10 +86,23 @@ pub fn summarise(bundle: &Bundle) -> Summary {
         .map(|result| Profiled {
             summary: &result.summary,
             costs: &result.costs,
+            instructions: &result.instructions,
             transactions: result.transactions,
         })
         .collect();
-    let findings = findings(&profiled, &manifest.server.product, &bundle.settings, &call_paths);
+    let surroundings = Surroundings {
+        manifest,
+        settings: &bundle.settings,
+    };
+    let mut findings = findings(&profiled, &surroundings, &call_paths);
+    let measured: Vec<Measured<'_>> = results
+        .iter()
+        .map(|result| Measured {
+            summary: &result.summary,
+            visits: &result.courses,
+        })
+        .collect();
+    findings.extend(doubts(&measured));
     let (usl, usl_refused) = match law {
         Ok(law) => (Some(law), None),
         Err(reason) => (None, Some(reason)),
@@ -148,7 +161,8 @@ fn judged(result: &RungResult) -> Judged {
     }
 }
 
-fn by_visit(bundle: &Bundle) -> BTreeMap<i32, VisitRows<'_>> {
+/// The rows of every visit.
+pub(crate) fn by_visit(bundle: &Bundle) -> BTreeMap<i32, VisitRows<'_>> {
     let mut visits: BTreeMap<i32, VisitRows> = BTreeMap::new();
     for row in &bundle.rungs {
         visits.entry(row.visit).or_default().rung = Some(row);
@@ -177,7 +191,8 @@ fn by_visit(bundle: &Bundle) -> BTreeMap<i32, VisitRows<'_>> {
     visits
 }
 
-fn by_connections<'a>(
+/// The complete visits of every rung; what does not count is warned about.
+pub(crate) fn by_connections<'a>(
     bundle: &Bundle,
     visits: &'a BTreeMap<i32, VisitRows<'a>>,
     warnings: &mut Vec<String>,

@@ -117,6 +117,10 @@ pub struct Machine {
     pub clock_source: Option<String>,
     /// Setting of transparent huge pages.
     pub transparent_huge_pages: Option<String>,
+    /// What one PAUSE (ISB on aarch64) took when the run began, nanoseconds: the unit in which servers measure how long they spin.
+    /// None in older bundles.
+    #[serde(default)]
+    pub pause_nanoseconds: Option<f64>,
 }
 
 /// What was asked for.

@@ -3,7 +3,7 @@
 use crate::options::{LoadOptions, RunOptions, ServerChoice, WorkloadChoice};
 use crate::target::Target;
 use scaleprof_bundle::{Ladder, Machine, Manifest, RunState, Server, SettingRow, Workload};
-use scaleprof_probe::MachineFacts;
+use scaleprof_probe::{MachineFacts, relax_nanoseconds};
 use scaleprof_server::{CpuSet, Placement};
 use scaleprof_wire::Client;
 use scaleprof_workload::{Arrivals, LoopKind};
@@ -209,5 +209,6 @@ pub(crate) fn machine(facts: &MachineFacts) -> Machine {
         governor: facts.governor.clone(),
         clock_source: facts.clock_source.clone(),
         transparent_huge_pages: facts.transparent_huge_pages.clone(),
+        pause_nanoseconds: Some(relax_nanoseconds()).filter(|cost| cost.is_finite()),
     }
 }

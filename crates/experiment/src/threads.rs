@@ -1,6 +1,6 @@
 //! Watching the server's threads through the visits of a run, and what a visit's tables say of them.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use scaleprof_bundle::{CounterRow, StateRow, UtcMicros, VisitClock, VisitRows};
 use scaleprof_probe::plain::{PlainOptions, PlainWatch};
@@ -26,11 +26,13 @@ enum Source {
 
 /// Whose load it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Load {
+pub(crate) enum Load<'a> {
     /// Ours, with so many connections.
     Ours(u32),
     /// Somebody's: all connections are part of it.
     Anybodys,
+    /// The process's own: these threads of it do the work.
+    Of(&'a BTreeSet<u32>),
 }
 
 /// What was seen between two readings.
@@ -124,7 +126,7 @@ impl ThreadWatch {
         &mut self,
         visit: i32,
         started_at: UtcMicros,
-        load: Load,
+        load: Load<'_>,
         stretches: &mut [Stretch],
         rows: &mut VisitRows,
     ) {
@@ -153,6 +155,7 @@ impl ThreadWatch {
         let roles = match load {
             Load::Ours(connections) => roles(self.pid, connections, &uses),
             Load::Anybodys => roles_of_any_load(self.pid, &uses, &handlers(&profile)),
+            Load::Of(workers) => workers.iter().map(|thread| (*thread, Role::Connection)).collect(),
         };
         let role = |thread: u32| roles.get(&thread).copied().unwrap_or(Role::Background);
         for (second, stretch) in seconds.iter().enumerate() {

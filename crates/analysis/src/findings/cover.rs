@@ -22,11 +22,13 @@ pub(super) fn cover(
     least: f64,
 ) -> Vec<PathId> {
     let mut inclusive: BTreeMap<PathId, f64> = BTreeMap::new();
+    let mut own: BTreeMap<PathId, f64> = BTreeMap::new();
     let mut cost_of: BTreeMap<PathId, f64> = BTreeMap::new();
     let mut all = 0.0;
     let mut children: BTreeMap<Option<PathId>, BTreeSet<PathId>> = BTreeMap::new();
     for (path, loss, cost) in costs {
         all += cost;
+        *own.entry(path).or_default() += loss;
         let mut at = Some(path);
         while let Some(path) = at {
             *inclusive.entry(path).or_default() += loss;
@@ -48,16 +50,20 @@ pub(super) fn cover(
         let Some((mut path, mut loss)) = worst(None, &inclusive).filter(|(_, loss)| *loss >= least) else {
             break;
         };
-        let is_all = |path: PathId| cost_of.get(&path).is_some_and(|cost| *cost > WHOLE_WORK * all);
+        // Unless most of it is lost in its innermost function itself.
+        let is_all = |path: PathId, loss: f64| {
+            let itself = own.get(&path).copied().unwrap_or(0.0);
+            cost_of.get(&path).is_some_and(|cost| *cost > WHOLE_WORK * all) && itself < HOLDS_MOST * loss
+        };
         while let Some((inner, of_inner)) = worst(Some(path), &inclusive) {
             // What an inner path lost and its neighbour saved only moved: the outer one tells the difference.
             let holds_most = (HOLDS_MOST * loss..=MOVED * loss).contains(&of_inner);
-            if !holds_most && !is_all(path) {
+            if !holds_most && !is_all(path, loss) {
                 break;
             }
             (path, loss) = (inner, of_inner);
         }
-        let says_something = loss >= least && !(is_all(path) && children.contains_key(&Some(path)));
+        let says_something = loss >= least && !(is_all(path, loss) && children.contains_key(&Some(path)));
         if says_something && named.len() < MOST {
             named.push(path);
         }

@@ -1,10 +1,13 @@
 //! A finding while it is put together.
 
 use super::kind::Kind;
+use super::{LEAST, WITHOUT_INTERVAL};
 use scaleprof_bundle::{Estimate, Finding};
 
 pub(super) struct Draft {
     pub kind: Kind,
+    /// In plain words, where its kind does not say enough.
+    pub title: Option<String>,
     /// What it is about, where that is known.
     pub subject: Option<String>,
     pub path: Vec<String>,
@@ -25,6 +28,7 @@ impl Draft {
     pub(super) fn new(kind: Kind, path: Vec<String>, lost: Estimate) -> Draft {
         Draft {
             kind,
+            title: None,
             subject: None,
             path,
             place: None,
@@ -42,6 +46,19 @@ impl Draft {
         self.lost.low.unwrap_or(self.lost.value / 2.0)
     }
 
+    /// Whether it is beyond chance and large enough. What was counted has no interval and needs none; what was sampled in too
+    /// few seconds for one must be twice as large.
+    pub(super) fn is_worth_a_word(&self) -> bool {
+        let least = match self.kind {
+            Kind::Retries => LEAST,
+            _ => LEAST * WITHOUT_INTERVAL,
+        };
+        match self.lost.low {
+            Some(low) => low >= LEAST && self.lost.value >= LEAST,
+            None => self.lost.value >= least,
+        }
+    }
+
     pub(super) fn finish(self) -> Finding {
         let mut evidence = self.evidence;
         evidence.extend(self.known);
@@ -49,7 +66,9 @@ impl Draft {
         tries.extend(self.kind.remedy().map(str::to_owned));
         Finding {
             kind: self.kind.name().to_owned(),
-            title: self.kind.title(self.subject.as_deref(), self.place.as_deref()),
+            title: self
+                .title
+                .unwrap_or_else(|| self.kind.title(self.subject.as_deref(), self.place.as_deref())),
             lost_share: self.lost,
             rungs: [self.rungs.0, self.rungs.1],
             path: self.path,

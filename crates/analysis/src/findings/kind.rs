@@ -1,5 +1,7 @@
 //! What kind of trouble a call path shows.
 
+use super::knowledge::is_of_the_c_library;
+
 /// The kinds of findings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Kind {
@@ -13,8 +15,12 @@ pub(crate) enum Kind {
     DiskBound,
     Blocked,
     Retries,
+    CacheLineSharing,
     CostGrowth,
     SlowerEverywhere,
+    ClientLimited,
+    NotWarmedUp,
+    Drifting,
 }
 
 impl Kind {
@@ -31,8 +37,12 @@ impl Kind {
             Kind::DiskBound => "disk_bound",
             Kind::Blocked => "blocked",
             Kind::Retries => "retries",
+            Kind::CacheLineSharing => "cache_line_sharing",
             Kind::CostGrowth => "cost_growth",
             Kind::SlowerEverywhere => "slower_everywhere",
+            Kind::ClientLimited => "client_limited",
+            Kind::NotWarmedUp => "not_warmed_up",
+            Kind::Drifting => "drifting",
         }
     }
 
@@ -47,16 +57,24 @@ impl Kind {
             Kind::SchedulerOverhead => {
                 format!("The kernel is busy putting threads to sleep and waking them, under {what}")
             }
-            Kind::AllocatorContention => format!("Memory allocation gets dearer, under {what}"),
+            Kind::AllocatorContention => {
+                format!("Threads get into each other's way in the memory allocator, under {what}")
+            }
             Kind::PageFaults => format!("Page faults get dearer, under {what}"),
             Kind::LogStall => format!("Threads wait until the log is on disk, in {what}"),
             Kind::DiskBound => format!("Threads wait for the disk, in {what}"),
             Kind::Blocked => format!("Threads are blocked, in {what}"),
             Kind::Retries => "Transactions fail with deadlocks or lock wait time-outs".to_owned(),
+            Kind::CacheLineSharing => {
+                format!("One instruction of {what} waits for a cache line that other threads write")
+            }
             Kind::CostGrowth => format!("Each transaction spends more CPU time in {what}"),
             Kind::SlowerEverywhere => {
                 "The same instructions take longer everywhere: caches, memory, SMT or the clock".to_owned()
             }
+            Kind::ClientLimited => "The client, not the server, set the limit".to_owned(),
+            Kind::NotWarmedUp => "The server was still warming up while it was measured".to_owned(),
+            Kind::Drifting => "Throughput drifted while it was measured".to_owned(),
         }
     }
 
@@ -69,6 +87,21 @@ impl Kind {
             Kind::AllocatorContention => "another allocator: LD_PRELOAD=libjemalloc.so.2 or libtcmalloc_minimal.so.4",
             Kind::PageFaults => {
                 "more memory that is kept: a larger MALLOC_TOP_PAD_, jemalloc, or transparent huge pages off"
+            }
+            Kind::CacheLineSharing => {
+                "scaleprof annotate shows the instruction and scaleprof cachelines what else lies in its line; in the source: \
+                 variables that are written and those that are only read on lines of their own (alignas(64)), or counters of \
+                 each thread's own"
+            }
+            Kind::ClientLimited => {
+                "more CPUs or threads for the client (--client-threads, --cpus-client), or fewer connections"
+            }
+            Kind::NotWarmedUp => {
+                "longer visits (--seconds), so that caches and the buffer pool fill before the half of them is over"
+            }
+            Kind::Drifting => {
+                "longer visits and more of them (--seconds, --repeats); a drift between visits often is a growing table, \
+                 checkpoints, or another program"
             }
             Kind::DiskBound => "a larger buffer pool, or a faster disk",
             Kind::Retries => "shorter transactions, rows locked in one order, READ COMMITTED",
@@ -86,18 +119,6 @@ impl Kind {
                 .into_iter()
                 .any(|function| names.iter().any(|name| function.starts_with(name)))
         };
-        let spinlocks = [
-            "native_queued_spin_lock_slowpath",
-            "queued_spin_lock_slowpath",
-            "queued_write_lock_slowpath",
-            "queued_read_lock_slowpath",
-            "osq_lock",
-            "rwsem_spin_on_owner",
-            "mutex_spin_on_owner",
-        ];
-        if kernel(&spinlocks) {
-            return Some(Kind::KernelSpinlock);
-        }
         if kernel(&[
             "asm_exc_page_fault",
             "exc_page_fault",
@@ -106,7 +127,34 @@ impl Kind {
         ]) {
             return Some(Kind::PageFaults);
         }
-        if kernel(&[
+        // Whatever the kernel has to do for an allocator's lock belongs to the allocator.
+        if Kind::is_in_allocator(path) {
+            return Some(Kind::AllocatorContention);
+        }
+        // Behind these names the lock is fought for; `_raw_spin_lock` itself only as the innermost, where its line is waited for.
+        let takes = |function: &&String| {
+            function.starts_with("_raw_spin_lock")
+                || function.starts_with("_raw_read_lock")
+                || function.starts_with("_raw_write_lock")
+        };
+        if path
+            .last()
+            .filter(takes)
+            .is_some_and(|function| function.ends_with(" [k]"))
+            || kernel(&[
+                "native_queued_spin_lock_slowpath",
+                "__pv_queued_spin_lock_slowpath",
+                "queued_spin_lock_slowpath",
+                "queued_write_lock_slowpath",
+                "queued_read_lock_slowpath",
+                "osq_lock",
+                "rwsem_spin_on_owner",
+                "mutex_spin_on_owner",
+            ])
+        {
+            return Some(Kind::KernelSpinlock);
+        }
+        kernel(&[
             "schedule",
             "__schedule",
             "try_to_wake_up",
@@ -114,10 +162,14 @@ impl Kind {
             "futex_wake",
             "futex_wait",
             "finish_task_switch",
-        ]) {
-            return Some(Kind::SchedulerOverhead);
-        }
-        let allocators = [
+        ])
+        .then_some(Kind::SchedulerOverhead)
+    }
+
+    /// Whether the innermost function but for the kernel's is one that allocates or frees memory. How an allocator waits for its
+    /// own lock is part of it.
+    pub(super) fn is_in_allocator(path: &[String]) -> bool {
+        const ALLOCATORS: [&str; 16] = [
             "malloc",
             "_int_malloc",
             "_int_free",
@@ -131,18 +183,21 @@ impl Kind {
             "operator delete",
             "malloc_consolidate",
             "sysmalloc",
-            "je_",
-            "arena_",
-            "tc_",
+            "unlink_chunk",
+            "systrim",
+            "arena_get2",
         ];
-        let user = path.iter().rev().find(|function| !function.ends_with(" [k]"));
-        let allocates = user.is_some_and(|function| {
-            allocators.iter().any(|name| match name.ends_with('_') {
-                true => function.starts_with(name),
-                false => function == name || function.starts_with(&format!("{name}(")),
-            })
-        });
-        allocates.then_some(Kind::AllocatorContention)
+        const FAMILIES: [&str; 4] = ["je_", "arena_", "tc_", "tcmalloc::"];
+        for function in path.iter().rev().filter(|function| !function.ends_with(" [k]")) {
+            let bare = function.split(['(', '@']).next().unwrap_or(function);
+            if ALLOCATORS.contains(&bare) || FAMILIES.iter().any(|family| function.starts_with(family)) {
+                return true;
+            }
+            if !is_of_the_c_library(function) {
+                return false;
+            }
+        }
+        false
     }
 
     /// A wait for the log is more than one for a disk or a lock. `place` is the server's own function that waits: what called
@@ -163,4 +218,15 @@ impl Kind {
             false => plain,
         }
     }
+}
+
+/// Whether a thread waits until the disk has what was written to a file: one of the C library's functions for it is among the
+/// innermost.
+pub(super) fn syncs_a_file(path: &[String]) -> bool {
+    const NAMES: [&str; 5] = ["fsync", "fdatasync", "sync_file_range", "msync", "syncfs"];
+    let user = path.iter().rev().filter(|function| !function.ends_with(" [k]"));
+    user.take(3).any(|function| {
+        let bare = function.split('@').next().unwrap_or(function);
+        NAMES.contains(&bare.trim_start_matches('_').trim_start_matches("libc_"))
+    })
 }

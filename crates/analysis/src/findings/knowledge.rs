@@ -12,6 +12,42 @@ struct File {
     #[serde(default)]
     primitives: Vec<String>,
     place: Vec<Place>,
+    #[serde(default)]
+    spin_round: Vec<SpinRound>,
+}
+
+/// How long one round of a latch is that spins.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct SpinRound {
+    /// Products that it is about.
+    products: Vec<String>,
+    /// The first version that waits so, and the first that no longer does, as `8.0.16`.
+    #[serde(default)]
+    from: Option<String>,
+    #[serde(default)]
+    until: Option<String>,
+    /// The setting that gives the delay.
+    pub delay: String,
+    /// The setting that gives how many rounds there are before a thread sleeps.
+    pub rounds: String,
+    /// PAUSE instructions for each unit of the delay: a number, or the setting that gives it.
+    #[serde(default)]
+    pub pauses: Option<f64>,
+    #[serde(default)]
+    pub pauses_setting: Option<String>,
+    /// As many where one PAUSE takes longer than `slow_from_ns`; between `fast_below_ns` and that it is not known.
+    #[serde(default)]
+    pub pauses_if_slow: Option<f64>,
+    #[serde(default)]
+    pub fast_below_ns: Option<f64>,
+    #[serde(default)]
+    pub slow_from_ns: Option<f64>,
+    /// Whether each round draws its delay anew, evenly between 0 and one less than the setting.
+    #[serde(default)]
+    pub random: bool,
+    /// Where that is to be read.
+    pub source: String,
 }
 
 /// One place.
@@ -42,6 +78,7 @@ pub(super) struct Place {
 pub(super) struct Knowledge {
     places: Vec<Place>,
     primitives: Vec<String>,
+    spin_rounds: Vec<SpinRound>,
 }
 
 impl Knowledge {
@@ -49,6 +86,7 @@ impl Knowledge {
         let mut knowledge = Knowledge {
             places: Vec::new(),
             primitives: Vec::new(),
+            spin_rounds: Vec::new(),
         };
         for text in FILES {
             // A test reads them all.
@@ -59,6 +97,10 @@ impl Knowledge {
             let about_it =
                 |place: &Place| place.products.is_empty() || place.products.iter().any(|name| product.contains(name));
             knowledge.places.extend(file.place.into_iter().filter(about_it));
+            let rounds = file.spin_round.into_iter();
+            knowledge
+                .spin_rounds
+                .extend(rounds.filter(|round| round.products.iter().any(|name| product.contains(name))));
         }
         knowledge
     }
@@ -76,6 +118,14 @@ impl Knowledge {
         })
     }
 
+    /// How a latch of that version of the server spins.
+    pub(super) fn spin_round(&self, version: &str) -> Option<&SpinRound> {
+        let is_at_least = |bound: &str| numbers_of(version) >= numbers_of(bound);
+        self.spin_rounds.iter().find(|round| {
+            round.from.as_deref().is_none_or(is_at_least) && !round.until.as_deref().is_some_and(is_at_least)
+        })
+    }
+
     /// The function of the server that a path is about: not the kernel's, not the C library's, not merely how waiting is done.
     pub(super) fn place_in_server<'a>(&self, path: &'a [String]) -> Option<&'a str> {
         let own = |function: &&String| {
@@ -85,12 +135,14 @@ impl Knowledge {
         path.iter().rev().find(own).map(String::as_str)
     }
 
-    /// Who waits in a path that spins: the innermost functions up to the first that is not merely how waiting is done.
+    /// Who waits in a path that spins or goes into the kernel: the innermost functions of the server up to the first that is not
+    /// merely how waiting is done.
     pub(super) fn waiter(&self, path: &[String]) -> String {
         let mut inner = Vec::new();
-        for function in path.iter().rev() {
+        for function in path.iter().rev().filter(|function| !function.ends_with(" [k]")) {
             inner.push(function.as_str());
-            let is_primitive = self.primitives.iter().any(|name| is_named(function, name));
+            let is_primitive =
+                is_of_the_c_library(function) || self.primitives.iter().any(|name| is_named(function, name));
             if !is_primitive && inner.len() > 1 {
                 break;
             }
@@ -100,9 +152,9 @@ impl Knowledge {
     }
 }
 
-/// Whether a function is one of glibc's, by its name: those that wait, write and start threads.
+/// Whether a function is one of glibc's, by its name: those that wait, write and start threads, and those without a name.
 pub(super) fn is_of_the_c_library(function: &str) -> bool {
-    const NAMES: [&str; 22] = [
+    const NAMES: [&str; 21] = [
         "poll",
         "ppoll",
         "read",
@@ -121,13 +173,13 @@ pub(super) fn is_of_the_c_library(function: &str) -> bool {
         "clone3",
         "start_thread",
         "select",
-        "futex_wait",
         "lll_lock_wait",
         "sched_yield",
         "nanosleep",
     ];
     let bare = function.split('@').next().unwrap_or(function);
-    bare.starts_with("__") || bare.starts_with("pthread_") || NAMES.contains(&bare)
+    let families = ["__", "pthread_", "lll_", "futex_", "libc.so"];
+    families.iter().any(|family| bare.starts_with(family)) || NAMES.contains(&bare)
 }
 
 /// Whether a function is called so, whatever its arguments and its class are.
@@ -135,6 +187,15 @@ fn is_named(function: &str, name: &str) -> bool {
     let named = function.replace("(anonymous namespace)::", "");
     let bare = named.split(['(', '<']).next().unwrap_or(&named);
     bare.split("::").any(|part| part == name)
+}
+
+/// The leading numbers of a version such as `10.11.19-MariaDB`.
+fn numbers_of(version: &str) -> Vec<u32> {
+    let numeric = version
+        .split(|c: char| !c.is_ascii_digit() && c != '.')
+        .next()
+        .unwrap_or("");
+    numeric.split('.').map_while(|part| part.parse().ok()).collect()
 }
 
 #[cfg(test)]
@@ -150,6 +211,12 @@ mod tests {
                     !place.source.is_empty() && !place.functions.is_empty() && !place.kinds.is_empty(),
                     "{place:?}"
                 );
+            }
+            for round in &file.spin_round {
+                let pauses = round.pauses.is_some() != round.pauses_setting.is_some();
+                let slow =
+                    round.pauses_if_slow.is_some() == (round.fast_below_ns.is_some() && round.slow_from_ns.is_some());
+                assert!(pauses && slow && !round.source.is_empty(), "{round:?}");
             }
         }
     }
@@ -172,6 +239,25 @@ mod tests {
             "(anonymous namespace)::trx_start_low(trx_t*)",
             "trx_start_low"
         ));
+    }
+
+    #[test]
+    fn versions_are_told_apart_by_their_numbers() {
+        let rounds = |product: &str, version: &str| {
+            let knowledge = Knowledge::of(product);
+            let round = knowledge.spin_round(version)?;
+            Some((round.pauses, round.pauses_setting.is_some()))
+        };
+        assert_eq!(rounds("MySQL", "5.6.14"), Some((Some(50.0), false)));
+        assert_eq!(rounds("MySQL", "8.0.15"), Some((Some(50.0), false)));
+        assert_eq!(rounds("MySQL", "8.0.16-debug"), Some((None, true)));
+        assert_eq!(rounds("Percona Server", "9.1.0"), Some((None, true)));
+        assert_eq!(
+            rounds("MariaDB", "10.11.19-MariaDB-0+deb12u1"),
+            Some((Some(50.0), false))
+        );
+        assert_eq!(rounds("MariaDB", "5.5.68-MariaDB"), None);
+        assert_eq!(rounds("PostgreSQL", "17"), None);
     }
 
     #[test]

@@ -3,13 +3,13 @@ use crate::ledger::Watched;
 use crate::path_costs::PathCosts;
 use crate::paths::Sampled;
 use crate::totals::{Amount, Window};
-use scaleprof_bundle::{FrameRow, Latency, Ledger, SampleRow, StackRow, StateSeconds, UtcMicros};
+use scaleprof_bundle::{FrameRow, Latency, Ledger, LockSummary, SampleRow, StackRow, StateSeconds, UtcMicros};
 
 /// Seconds of one made-up rung.
 const SECONDS: i32 = 10;
 
 /// What a transaction costs at one rung: state, path (outermost first), microseconds.
-type Costs<'a> = &'a [(&'a str, &'a [&'a str], f64)];
+pub(super) type Costs<'a> = &'a [(&'a str, &'a [&'a str], f64)];
 
 /// Dictionaries of all paths of a made-up run.
 #[derive(Default)]
@@ -20,6 +20,7 @@ struct Dictionary {
 }
 
 impl Dictionary {
+    /// `function@3` is another instruction of the function than `function`.
     fn stack(&mut self, path: &[&str]) -> i64 {
         let mut parent = None;
         for function in path {
@@ -27,9 +28,10 @@ impl Dictionary {
                 Some(place) => place as i64,
                 None => {
                     self.functions.push((*function).to_owned());
-                    let (name, module) = match function.strip_suffix(" [k]") {
+                    let bare = function.split('@').next().unwrap_or(function);
+                    let (name, module) = match bare.strip_suffix(" [k]") {
                         Some(name) => (name, "[kernel]"),
-                        None => (*function, "mysqld"),
+                        None => (bare, "mysqld"),
                     };
                     self.frames.push(FrameRow {
                         frame: self.frames.len() as i64,
@@ -93,7 +95,7 @@ fn samples(dictionary: &mut Dictionary, visit: i32, per_second: f64, costs: Cost
     rows
 }
 
-fn rung(connections: u32, per_second: f64, busy: f64, costs: Costs<'_>) -> RungSummary {
+pub(super) fn rung(connections: u32, per_second: f64, busy: f64, costs: Costs<'_>) -> RungSummary {
     let mut states = StateSeconds::default();
     for (state, _, micros) in costs {
         if let Some(place) = states.named_mut(state) {
@@ -153,6 +155,11 @@ fn rung(connections: u32, per_second: f64, busy: f64, costs: Costs<'_>) -> RungS
 
 /// The findings of a made-up run: connections, transactions a second, busy share and costs of each rung.
 fn found(rungs: &[(u32, f64, f64, Costs<'_>)]) -> Vec<Finding> {
+    found_with(rungs, |_, _| ())
+}
+
+/// The same, with `change` of the summary of each rung, which is told its connections.
+fn found_with(rungs: &[(u32, f64, f64, Costs<'_>)], change: impl Fn(u32, &mut RungSummary)) -> Vec<Finding> {
     let mut dictionary = Dictionary::default();
     let rows: Vec<Vec<SampleRow>> = rungs
         .iter()
@@ -160,7 +167,7 @@ fn found(rungs: &[(u32, f64, f64, Costs<'_>)]) -> Vec<Finding> {
         .map(|((_, per_second, _, costs), visit)| samples(&mut dictionary, visit, *per_second, costs))
         .collect();
     let mut call_paths = CallPaths::of_rows(&dictionary.stacks, &dictionary.frames);
-    let profiled: Vec<(RungSummary, PathCosts)> = rungs
+    let profiled: Vec<(RungSummary, PathCosts, InstructionCosts)> = rungs
         .iter()
         .zip(&rows)
         .zip(0..)
@@ -183,21 +190,46 @@ fn found(rungs: &[(u32, f64, f64, Costs<'_>)]) -> Vec<Finding> {
                 counters: Vec::new(),
             };
             let sampled = Sampled::of(&[window], &watched, None);
+            let mut summary = rung(*connections, *per_second, *busy, costs);
+            change(*connections, &mut summary);
             (
-                rung(*connections, *per_second, *busy, costs),
+                summary,
                 PathCosts::of(&sampled, &mut call_paths),
+                InstructionCosts::of(&sampled, &call_paths),
             )
         })
         .collect();
     let profiled: Vec<Profiled<'_>> = profiled
         .iter()
-        .map(|(summary, costs)| Profiled {
+        .map(|(summary, costs, instructions)| Profiled {
             summary,
             costs,
+            instructions,
             transactions: 1e6,
         })
         .collect();
-    findings(&profiled, "MySQL", &[], &call_paths)
+    let setting = |(name, value): (&str, &str)| SettingRow {
+        name: name.into(),
+        value: value.into(),
+    };
+    let surroundings = Surroundings {
+        manifest: &manifest(),
+        settings: &[("innodb_spin_wait_delay", "6"), ("innodb_sync_spin_loops", "30")].map(setting),
+    };
+    findings(&profiled, &surroundings, &call_paths)
+}
+
+/// Of a MySQL 5.6 on a machine whose PAUSE takes 24 ns.
+fn manifest() -> Manifest {
+    let text = r#"{
+        "schema": 1, "scaleprof": "0", "started_at": "", "ended_at": null, "state": "complete", "problem": null, "command": [],
+        "server": {"product": "MySQL", "version": "5.6.14"},
+        "workload": {"name": "x", "distribution": "uniform", "protocol": "binary", "seed": 1, "loop_kind": "closed", "options": []},
+        "machine": {"cpu_model": "", "cpus": 2, "numa_nodes": 1, "memory_bytes": 0, "kernel": "", "architecture": "x86_64",
+            "pause_nanoseconds": 24.0},
+        "ladder": {"connections": [], "refined": [], "seconds": 1, "repeats": 1, "idle_connections": 0, "rate": null},
+        "missing": [], "warnings": []}"#;
+    serde_json::from_str(text).expect("a manifest")
 }
 
 const PARSE: &[&str] = &["main", "dispatch_command", "parse"];
@@ -332,4 +364,153 @@ fn a_healthy_run_has_no_finding() {
     );
     assert!(found(&[(8, 19_000.0, 1.0, same)]).is_empty());
     assert!(found(&[]).is_empty());
+}
+
+const FEW_SPIN: Costs<'_> = &[("cpu", PARSE, 40.0), ("cpu", READ, 60.0), ("spin", SPIN, 1.0)];
+const SOME_SPIN: Costs<'_> = &[("cpu", PARSE, 40.0), ("cpu", READ, 60.0), ("spin", SPIN, 8.0)];
+
+#[test]
+fn spinning_is_told_though_a_transaction_got_no_dearer_and_with_what_a_round_takes() {
+    let found = found(&[(8, 19_000.0, 1.0, SOME_SPIN), (64, 19_000.0, 1.0, SOME_SPIN)]);
+    assert_eq!(found[0].kind, "spin_waiting", "{found:?}");
+    // Up to 5 x 50 PAUSEs of 24 ns; 30 rounds of half of that.
+    let round = found[0].evidence.iter().find(|line| line.starts_with("one round"));
+    let round = round.expect("what a round takes");
+    assert!(
+        round.contains("up to 6.00 \u{b5}s") && round.contains("90.0 \u{b5}s"),
+        "{round}"
+    );
+}
+
+#[test]
+fn the_rung_that_spins_most_is_told_where_the_last_one_does_not() {
+    let found = found(&[(8, 19_000.0, 1.0, SOME_SPIN), (64, 19_000.0, 1.0, FEW_SPIN)]);
+    assert_eq!((found.len(), found[0].rungs), (1, [8, 8]), "{found:?}");
+}
+
+/// A function with three instructions, at one of which threads stand for so long.
+fn with_hot(others: f64, hot: f64) -> Vec<(&'static str, &'static [&'static str], f64)> {
+    const FIRST: &[&str] = &["main", "dispatch_command", "look_up@1"];
+    const HOT: &[&str] = &["main", "dispatch_command", "look_up@2"];
+    const THIRD: &[&str] = &["main", "dispatch_command", "look_up@3"];
+    vec![
+        ("cpu", PARSE, 100.0),
+        ("cpu", FIRST, others),
+        ("cpu", HOT, hot),
+        ("cpu", THIRD, others),
+    ]
+}
+
+#[test]
+fn an_instruction_that_grows_beside_others_that_do_not_waits_for_a_cache_line() {
+    let found = found(&[
+        (1, 8_000.0, 1.0, &with_hot(15.0, 10.0)),
+        (2, 8_000.0, 1.0, &with_hot(15.0, 60.0)),
+    ]);
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert_eq!(found[0].kind, "cache_line_sharing");
+    assert!(found[0].title.contains("look_up"), "{found:?}");
+    assert!((found[0].lost_share.value - 50.0 / 190.0).abs() < 0.01, "{found:?}");
+    assert!(
+        found[0].evidence.iter().any(|line| line.contains("6.0 times")),
+        "{found:?}"
+    );
+}
+
+#[test]
+fn a_function_that_has_more_to_do_waits_for_no_cache_line() {
+    let found = found(&[
+        (1, 8_000.0, 1.0, &with_hot(15.0, 10.0)),
+        (2, 8_000.0, 1.0, &with_hot(90.0, 60.0)),
+    ]);
+    let kinds: Vec<&str> = found.iter().map(|finding| finding.kind.as_str()).collect();
+    assert_eq!(kinds, ["cost_growth"], "{found:?}");
+}
+
+/// A lock with who waits for it and where its holder was.
+fn lock(micros: f64, waiting: &[&str], holder: &[&str]) -> LockSummary {
+    let strings = |path: &[&str]| path.iter().map(|name| (*name).to_owned()).collect();
+    LockSummary {
+        name: Some("planted".into()),
+        module: Some("mysqld".into()),
+        seconds_per_txn: Estimate {
+            value: micros * 1e-6,
+            low: Some(micros * 0.9e-6),
+            high: Some(micros * 1.1e-6),
+        },
+        samples: 100,
+        waiting: strings(waiting),
+        holder: strings(holder),
+        holder_samples: 90,
+    }
+}
+
+#[test]
+fn a_lock_whose_holder_syncs_a_file_is_a_stall_of_the_log_and_the_sync_is_not_told_again() {
+    let sync: &[&str] = &["main", "write_the_log", "fdatasync", "do_fsync [k]"];
+    let few: Costs<'_> = &[("cpu", PARSE, 100.0), ("io", sync, 50.0)];
+    let many: Costs<'_> = &[("cpu", PARSE, 100.0), ("io", sync, 150.0), ("lock", READ, 1_500.0)];
+    let found = found_with(
+        &[(1, 6_000.0, 0.3, few), (8, 4_500.0, 0.5, many)],
+        |connections, summary| {
+            if connections == 8 {
+                let waiting = [
+                    "main",
+                    "write_the_log",
+                    "pthread_mutex_lock",
+                    "__lll_lock_wait",
+                    "futex_wait [k]",
+                ];
+                summary.locks = vec![lock(1_500.0, &waiting, &["main", "write_the_log", "fdatasync"])];
+            }
+        },
+    );
+    assert_eq!((found.len(), found[0].kind.as_str()), (1, "log_stall"), "{found:?}");
+    assert!(found[0].title.contains("planted"), "{found:?}");
+    assert!(
+        found[0]
+            .evidence
+            .iter()
+            .any(|line| line.contains("wait for it in write_the_log")),
+        "{found:?}"
+    );
+}
+
+#[test]
+fn the_lock_of_an_allocator_is_the_allocators() {
+    let waiting = ["main", "build", "malloc", "__lll_lock_wait_private", "futex_wait [k]"];
+    let costs: Costs<'_> = &[("cpu", PARSE, 100.0)];
+    let found = found_with(
+        &[(1, 6_000.0, 0.3, costs), (8, 5_000.0, 0.4, costs)],
+        |connections, summary| {
+            if connections == 8 {
+                summary.locks = vec![lock(1_200.0, &waiting, &[])];
+            }
+        },
+    );
+    assert_eq!(found[0].kind, "allocator_contention", "{found:?}");
+}
+
+#[test]
+fn whichever_loses_more_decides_when_cpus_idle_a_little() {
+    let lock_wait: &[&str] = &["main", "dispatch_command", "trx_commit", "futex_wait [k]"];
+    let few: Costs<'_> = &[("cpu", PARSE, 100.0), ("lock", lock_wait, 10.0)];
+    let many: Costs<'_> = &[("cpu", PARSE, 300.0), ("lock", lock_wait, 1_000.0)];
+    // A third of the CPUs idles, and a transaction costs three times as much.
+    let dearer = found(&[(1, 8_000.0, 0.5, few), (8, 5_000.0, 0.67, many)]);
+    assert_eq!(dearer[0].kind, "cost_growth", "{dearer:?}");
+    // Three quarters idle.
+    let idle = found(&[(1, 8_000.0, 0.5, few), (8, 5_000.0, 0.25, many)]);
+    assert_eq!(idle[0].kind, "lock_convoy", "{idle:?}");
+}
+
+#[test]
+fn cpus_that_other_programs_took_are_not_busy() {
+    let wait: &[&str] = &["main", "dispatch_command", "trx_commit", "futex_wait [k]"];
+    let few: Costs<'_> = &[("cpu", PARSE, 100.0), ("lock", wait, 10.0)];
+    let many: Costs<'_> = &[("cpu", PARSE, 100.0), ("lock", wait, 1_000.0)];
+    let rungs: &[(u32, f64, f64, Costs<'_>)] = &[(1, 5_000.0, 0.9, few), (8, 5_000.0, 0.97, many)];
+    assert!(found(rungs).is_empty());
+    let found = found_with(rungs, |_, summary| summary.other_cpu_share = Some(0.4));
+    assert_eq!(found[0].kind, "lock_convoy", "{found:?}");
 }

@@ -126,7 +126,7 @@ impl Body {
         Body { function, steps, loops }
     }
 
-    /// The shortest way from a call back to itself without another call: a loop whose parts the compiler laid apart.
+    /// The shortest way from an instruction back to itself without a call of others: a loop whose parts the compiler laid apart.
     fn turn_through(&self, place: usize) -> Option<Vec<usize>> {
         let mut came_from: BTreeMap<usize, usize> = BTreeMap::new();
         let mut rim = vec![place];
@@ -184,8 +184,12 @@ impl Body {
     }
 
     fn looks_at_memory(&self, around: (usize, usize)) -> bool {
-        let looks = |step: &Step| matches!(step.does, Does::Load | Does::Locked);
         self.within(around).iter().any(looks)
+    }
+
+    /// `turn`: its instructions, by place.
+    fn turn_looks_at_memory(&self, turn: &[usize]) -> bool {
+        turn.iter().filter_map(|place| self.steps.get(*place)).any(looks)
     }
 
     /// Its waiting loops; and how it waits if it does nothing else, so that the loop is around its callers' calls.
@@ -197,6 +201,11 @@ impl Body {
             let Does::Relax(relax) = step.does else { continue };
             let mut around = self.loops_around(place);
             let Some(inner) = around.next().filter(|inner| self.calls(*inner) == 0) else {
+                // What lies between the branch and its target may be other code, when the compiler laid the turn apart.
+                if let Some(turn) = self.turn_through(place).filter(|turn| self.turn_looks_at_memory(turn)) {
+                    found.push(self.spin_loop(&turn, relax, SpinKind::Poll));
+                    continue;
+                }
                 // A helper that says it once: the loop is its caller's.
                 if does_little && !self.steps.iter().any(|step| matches!(step.does, Does::Call(_))) {
                     helper = Some(relax);
@@ -249,6 +258,10 @@ impl Body {
             faults,
         }
     }
+}
+
+fn looks(step: &Step) -> bool {
+    matches!(step.does, Does::Load | Does::Locked)
 }
 
 fn all_of((first, last): (usize, usize)) -> Vec<usize> {

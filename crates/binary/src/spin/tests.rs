@@ -72,6 +72,26 @@ fn a_retry_whose_body_was_put_elsewhere_is_found_in_its_parts() {
     assert!(found.contains(0x1014) && found.contains(0x1029) && !found.contains(0x1019) && !found.contains(0x101e));
 }
 
+/// As GCC lays out `while (locked) pause();` between two calls: the turn is at both ends of the function.
+#[test]
+fn a_poll_whose_pause_was_put_elsewhere_is_found_in_its_parts() {
+    // 1000: mov eax, [rdi]; test eax, eax; jne 1011; 1006: call 1020; 100b: call 1020; ret; 1011: pause; jmp 1000; 1020: ret
+    let mut code = vec![
+        0x8b, 0x07, 0x85, 0xc0, 0x75, 0x0b, 0xe8, 0x15, 0, 0, 0, 0xe8, 0x10, 0, 0, 0, 0xc3,
+    ];
+    code.extend([0xf3, 0x90, 0xeb, 0xeb]);
+    code.resize(32, 0xcc);
+    code.push(0xc3);
+    let found = spin_loops(&code, &[(0x1000, 0x1015), (0x1020, 0x1021)], true);
+    let parts: Vec<_> = found
+        .loops()
+        .iter()
+        .map(|found| (found.parts.clone(), found.kind))
+        .collect();
+    assert_eq!(parts, [(vec![0x1000..0x1006, 0x1011..0x1015], SpinKind::Poll)]);
+    assert!(!found.contains(0x1006) && found.contains(0x1011));
+}
+
 #[test]
 fn what_a_waiting_loop_must_not_do_is_told() {
     // start: pause; mov eax, 1; xchg [rdi], eax; test eax, eax; jne start; ret

@@ -43,6 +43,7 @@ pub fn manifest() -> Manifest {
             governor: None,
             clock_source: None,
             transparent_huge_pages: None,
+            pause_nanoseconds: None,
         },
         ladder: Ladder {
             connections: vec![1, 2],

@@ -42,6 +42,9 @@ fn mysql_5_6_is_told_to_spin_for_its_latches_by_whom_and_what_to_try() {
             "{setting}: {first:#?}"
         );
     }
+    // PAUSE was measured, and the settings were read.
+    let round = |line: &String| line.starts_with("one round of a latch that spins is 0 to 250 times PAUSE");
+    assert!(first.evidence.iter().any(round), "{first:#?}");
     let last = summary.rungs.last().expect("two rungs");
     let ledger = last.ledger.as_ref().expect("threads were watched");
     assert!(ledger.seconds_per_txn.spin > ledger.seconds_per_txn.io, "{ledger:#?}");

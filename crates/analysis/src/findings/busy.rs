@@ -1,0 +1,142 @@
+//! What makes a transaction cost more CPU time.
+
+use super::cover::cover;
+use super::dilation::dilation;
+use super::figure::{Figure as _, growth, heaviest};
+use super::finding::Draft;
+use super::kind::Kind;
+use super::shared_line::shared_lines;
+use super::{Context, LEAST, LEAST_GROWTH, Profiled, counted};
+use crate::numbers::percent;
+use crate::path_costs::Pathway;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Callers that are told of what many places share.
+const MOST_CALLERS: usize = 3;
+
+impl Context<'_> {
+    /// Compares what a transaction costs with the rung at which it was cheapest.
+    pub(super) fn dearer(&self, base: &Profiled<'_>, last: &Profiled<'_>) -> Vec<Draft> {
+        let Some((cost, base_cost)) = last.cpu().zip(base.cpu()) else {
+            return Vec::new();
+        };
+        if cost / base_cost - 1.0 < LEAST_GROWTH {
+            return Vec::new();
+        }
+        let law = format!(
+            "a transaction costs the threads that serve the load {:.3} ms of CPU at {} connections and {:.3} ms at {}: {:.2} times",
+            cost * 1e3,
+            last.summary.connections,
+            base_cost * 1e3,
+            base.summary.connections,
+            cost / base_cost
+        );
+        let dilation = dilation(base.costs, last.costs);
+        let mut drafts: Vec<Draft> = self.spinning(base, last, cost).into_iter().collect();
+        let lines = shared_lines(base.instructions, last.instructions, dilation, LEAST * cost);
+        let in_lines: BTreeSet<&str> = lines.iter().map(|line| line.function.as_str()).collect();
+        let mut classes: BTreeMap<Kind, Vec<Pathway>> = BTreeMap::new();
+        let mut of_line: BTreeMap<String, Vec<Pathway>> = BTreeMap::new();
+        let mut rest = Vec::new();
+        for pathway in last.costs.pathways("cpu").chain(base.costs.pathways("cpu")) {
+            let functions = self.call_paths.functions(pathway.path);
+            // Their share may change with how deep a thread stands, and says nothing about it.
+            if functions.first().is_some_and(|root| root.starts_with("[incomplete")) {
+                continue;
+            }
+            let innermost = functions.last().map_or("", String::as_str);
+            match Kind::of_cpu_path(&functions) {
+                Some(kind) => classes.entry(kind).or_default().push(pathway),
+                None if in_lines.contains(innermost) => of_line.entry(innermost.to_owned()).or_default().push(pathway),
+                None => rest.push(pathway),
+            }
+        }
+        for (kind, mut pathways) in classes {
+            once_each(&mut pathways);
+            let lost = growth(base.costs, last.costs, &pathways, dilation).over(cost);
+            let Some(worst) = heaviest(last.costs, &pathways) else {
+                continue;
+            };
+            let path = self.call_paths.functions(worst.path);
+            let mut draft = self.draft(kind, path, lost, base, last);
+            draft.evidence.push(self.change(base, last, &pathways));
+            for (caller, share, _) in self.by_waiter(last.costs, &pathways).iter().take(MOST_CALLERS) {
+                draft.evidence.push(format!("{} of it in {caller}", percent(*share)));
+            }
+            drafts.push(draft);
+        }
+        for line in &lines {
+            let pathways = of_line.get(&line.function).map_or(&[][..], Vec::as_slice);
+            let path = heaviest(last.costs, pathways).map(|worst| self.call_paths.functions(worst.path));
+            let path = path.unwrap_or_else(|| vec![line.function.clone()]);
+            let lost = line.lost.over(cost);
+            let mut draft = self.draft(Kind::CacheLineSharing, path, lost, base, last);
+            draft
+                .evidence
+                .extend(line.evidence(base.summary.connections, last.summary.connections));
+            drafts.push(draft);
+        }
+        once_each(&mut rest);
+        let costs = rest.iter().map(|pathway| {
+            let cost = last.costs.seconds(*pathway);
+            (pathway.path, cost - dilation * base.costs.seconds(*pathway), cost)
+        });
+        for path in cover(costs, self.call_paths, LEAST * cost) {
+            let below: Vec<Pathway> = rest
+                .iter()
+                .copied()
+                .filter(|pathway| self.call_paths.is_within(pathway.path, path))
+                .collect();
+            let lost = growth(base.costs, last.costs, &below, dilation).over(cost);
+            let functions = self.call_paths.functions(path);
+            let mut draft = self.draft(Kind::CostGrowth, functions, lost, base, last);
+            draft.evidence.push(self.change(base, last, &below));
+            drafts.push(draft);
+        }
+        drafts.extend(slower_everywhere(base, last, dilation, cost));
+        for draft in &mut drafts {
+            draft.rungs = (base.summary.connections, last.summary.connections);
+            draft.evidence.insert(0, law.clone());
+        }
+        drafts
+    }
+}
+
+fn once_each(pathways: &mut Vec<Pathway>) {
+    pathways.sort_by_key(|pathway| pathway.path);
+    pathways.dedup();
+}
+
+/// What took longer in all functions alike, with what hardware counters say of the reason.
+fn slower_everywhere(base: &Profiled<'_>, last: &Profiled<'_>, dilation: f64, cost: f64) -> Option<Draft> {
+    if dilation <= 1.0 + LEAST_GROWTH {
+        return None;
+    }
+    let worked = base.summary.ledger.as_ref()?.seconds_per_txn.cpu?;
+    let mut draft = Draft::new(
+        Kind::SlowerEverywhere,
+        Vec::new(),
+        counted(worked * (dilation - 1.0) / cost),
+    );
+    draft.evidence.push(format!(
+        "the functions that work hardest take {:.0} % longer for the same work, each about alike (weighted median)",
+        (dilation - 1.0) * 100.0
+    ));
+    let laws = base.summary.iron_law.as_ref().zip(last.summary.iron_law.as_ref());
+    if let Some((before, after)) = laws {
+        let per_instruction = before.cycles_per_instruction.zip(after.cycles_per_instruction);
+        if let Some((before, after)) = per_instruction {
+            draft.evidence.push(format!(
+                "an instruction takes {after:.2} cycles, {before:.2} before: caches, memory or SMT"
+            ));
+        }
+        if let Some((before, after)) = before.clock_hz.zip(after.clock_hz) {
+            draft.evidence.push(format!(
+                "a busy CPU runs at {:.2} GHz, {:.2} before",
+                after * 1e-9,
+                before * 1e-9
+            ));
+        }
+    }
+    Some(draft)
+}

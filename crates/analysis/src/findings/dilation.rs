@@ -1,0 +1,34 @@
+//! What got slower everywhere at once.
+
+use crate::path_costs::PathCosts;
+
+/// By how much the same work took longer everywhere: the weighted median of the growth of the innermost functions' CPU time per
+/// transaction, at least 1. It says something only where there are many such functions and they agree: no function has more
+/// than a tenth of the weight, and the quartiles are within a third of each other.
+pub(super) fn dilation(base: &PathCosts, last: &PathCosts) -> f64 {
+    let (before, after) = (base.by_leaf("cpu"), last.by_leaf("cpu"));
+    let all: f64 = before.values().sum();
+    let mut ratios: Vec<(f64, f64)> = before
+        .iter()
+        .filter(|(_, seconds)| **seconds > 0.005 * all)
+        .filter_map(|(leaf, seconds)| Some((after.get(leaf)? / seconds, seconds.min(0.1 * all))))
+        .collect();
+    if ratios.len() < 8 {
+        return 1.0;
+    }
+    ratios.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let weight: f64 = ratios.iter().map(|(_, weight)| weight).sum();
+    let quantile = |part: f64| {
+        let mut sum = 0.0;
+        let at = ratios.iter().find(|(_, weight)| {
+            sum += weight;
+            sum >= part
+        });
+        at.map_or(1.0, |(ratio, _)| *ratio)
+    };
+    let (low, middle, high) = (quantile(weight / 4.0), quantile(weight / 2.0), quantile(weight * 0.75));
+    match high <= low * 4.0 / 3.0 {
+        true => middle.max(1.0),
+        false => 1.0,
+    }
+}

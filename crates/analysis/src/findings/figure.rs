@@ -1,0 +1,61 @@
+//! Calculating with figures and their intervals, and with what paths cost.
+
+use crate::path_costs::{PathCosts, Pathway};
+use scaleprof_bundle::Estimate;
+
+/// Calculating with figures and their intervals.
+pub(super) trait Figure: Sized {
+    /// Over an exact one.
+    fn over(self, whole: f64) -> Self;
+    /// Times an exact one.
+    fn times(self, factor: f64) -> Self;
+    /// The difference of two independent ones; one without an interval leaves none.
+    fn less(self, other: Option<Estimate>) -> Self;
+}
+
+impl Figure for Estimate {
+    fn over(self, whole: f64) -> Self {
+        self.times(1.0 / whole)
+    }
+
+    fn times(self, factor: f64) -> Self {
+        Estimate {
+            value: self.value * factor,
+            low: self.low.map(|low| low * factor),
+            high: self.high.map(|high| high * factor),
+        }
+    }
+
+    fn less(self, other: Option<Estimate>) -> Self {
+        let Some(other) = other else { return self };
+        // No lower limit is below 0, so the upper one tells the width.
+        let half = |figure: &Estimate| Some(figure.high? - figure.value);
+        let half = half(&self).zip(half(&other)).map(|(a, b)| a.hypot(b));
+        let value = self.value - other.value;
+        Estimate {
+            value,
+            low: half.map(|half| value - half),
+            high: half.map(|half| value + half),
+        }
+    }
+}
+
+/// How much dearer these paths got, seconds a transaction.
+pub(super) fn growth(base: &PathCosts, last: &PathCosts, pathways: &[Pathway], dilation: f64) -> Estimate {
+    let nothing = Estimate {
+        value: 0.0,
+        low: Some(0.0),
+        high: Some(0.0),
+    };
+    let before = base.estimate(pathways).map(|before| before.times(dilation));
+    last.estimate(pathways).unwrap_or(nothing).less(before)
+}
+
+/// The path with the most of the cost.
+pub(super) fn heaviest(costs: &PathCosts, pathways: &[Pathway]) -> Option<Pathway> {
+    let seconds = |pathway: &&Pathway| costs.seconds(**pathway);
+    pathways
+        .iter()
+        .max_by(|a, b| seconds(a).total_cmp(&seconds(b)))
+        .copied()
+}

@@ -1,0 +1,136 @@
+//! What idles the CPUs.
+
+use super::cover::cover;
+use super::figure::{Figure as _, growth};
+use super::finding::Draft;
+use super::kind::{Kind, syncs_a_file};
+use super::{Context, LEAST, LEAST_GROWTH, Profiled};
+use crate::numbers::percent;
+use crate::path_costs::Pathway;
+use scaleprof_bundle::LockSummary;
+
+impl Context<'_> {
+    /// Compares what is waited for with the rung that had the best throughput per connection. Time in run queues is no cause.
+    pub(super) fn waits(&self, before: &[Profiled<'_>], last: &Profiled<'_>) -> Vec<Draft> {
+        let efficiency = |rung: &&Profiled<'_>| -rung.connection_seconds() / f64::from(rung.summary.connections);
+        let Some(base) = before
+            .iter()
+            .filter(|rung| rung.summary.ledger.is_some())
+            .max_by(|a, b| efficiency(a).total_cmp(&efficiency(b)))
+        else {
+            return Vec::new();
+        };
+        let all = last.connection_seconds();
+        if all / base.connection_seconds() - 1.0 < LEAST_GROWTH {
+            return Vec::new();
+        }
+        let idle = last.summary.busy_share.map(|share| {
+            format!(
+                "the CPUs are {} busy at {} connections, so waiting idles them",
+                percent(share),
+                last.summary.connections
+            )
+        });
+        let mut drafts: Vec<Draft> = last
+            .summary
+            .locks
+            .iter()
+            .filter_map(|lock| self.contended(lock, base, last, all))
+            .collect();
+        // Who holds the lock for the disk's sake waits for the disk on behalf of all: that is one cause, not two.
+        let holders: Vec<String> = last
+            .summary
+            .locks
+            .iter()
+            .filter(|lock| syncs_a_file(&lock.holder))
+            .filter_map(|lock| self.knowledge.place_in_server(&lock.holder))
+            .map(str::to_owned)
+            .collect();
+        drafts.extend(self.spinning(base, last, all));
+        for (state, plain) in [
+            ("io", Kind::DiskBound),
+            ("lock", Kind::LockConvoy),
+            ("other", Kind::Blocked),
+        ] {
+            // Locks that were named are told above.
+            if state == "lock" && !last.summary.locks.is_empty() {
+                continue;
+            }
+            let pathways: Vec<Pathway> = last.costs.pathways(state).collect();
+            let costs = pathways.iter().map(|pathway| {
+                let cost = last.costs.seconds(*pathway);
+                (pathway.path, cost - base.costs.seconds(*pathway), cost)
+            });
+            for path in cover(costs, self.call_paths, LEAST * all) {
+                let below: Vec<Pathway> = pathways
+                    .iter()
+                    .copied()
+                    .filter(|pathway| self.call_paths.is_within(pathway.path, path))
+                    .collect();
+                let lost = growth(base.costs, last.costs, &below, 1.0).over(all);
+                let functions = self.call_paths.functions(path);
+                let place = self.knowledge.place_in_server(&functions);
+                if place.is_some_and(|place| holders.iter().any(|holder| holder == place)) {
+                    continue;
+                }
+                let kind = Kind::of_wait(plain, place);
+                let mut draft = self.draft(kind, functions, lost, base, last);
+                draft.evidence.push(self.change(base, last, &below));
+                drafts.push(draft);
+            }
+        }
+        for draft in &mut drafts {
+            draft.rungs = (base.summary.connections, last.summary.connections);
+            if let Some(idle) = &idle {
+                draft.evidence.insert(0, idle.clone());
+            }
+        }
+        drafts
+    }
+
+    fn contended(&self, lock: &LockSummary, base: &Profiled<'_>, last: &Profiled<'_>, all: f64) -> Option<Draft> {
+        let same =
+            |other: &&LockSummary| other.name == lock.name && (lock.name.is_some() || other.waiting == lock.waiting);
+        let before = base.summary.locks.iter().find(same);
+        let lost = lock
+            .seconds_per_txn
+            .less(before.map(|lock| lock.seconds_per_txn))
+            .over(all);
+        let place = self.knowledge.place_in_server(&lock.waiting).map(str::to_owned);
+        let syncs = syncs_a_file(&lock.holder);
+        let kind = match () {
+            () if Kind::is_in_allocator(&lock.waiting) => Kind::AllocatorContention,
+            () if syncs => Kind::LogStall,
+            () => Kind::of_wait(Kind::LockConvoy, place.as_deref()),
+        };
+        let mut draft = self.draft(kind, lock.waiting.clone(), lost, base, last);
+        if let Some(name) = &lock.name {
+            if kind != Kind::AllocatorContention {
+                draft.subject = Some(name.clone());
+            }
+            draft.evidence.push(format!(
+                "the lock is {name} of {}",
+                lock.module.as_deref().unwrap_or("the server")
+            ));
+        }
+        if syncs {
+            draft.title = Some(format!(
+                "Threads queue for {} while its holder waits until the disk has what it wrote",
+                draft.subject.as_deref().or(draft.place.as_deref()).unwrap_or("a lock")
+            ));
+        }
+        if let Some(place) = place {
+            draft.evidence.push(format!("threads wait for it in {place}"));
+        }
+        let is_known = |function: &&String| !function.starts_with("[incomplete");
+        if let Some(holder) = lock.holder.last().filter(is_known) {
+            draft.evidence.push(format!(
+                "its holder was most often in {holder} (seen at {} of {} waits): {}",
+                lock.holder_samples,
+                lock.samples,
+                lock.holder.join(" > ")
+            ));
+        }
+        Some(draft)
+    }
+}

@@ -1,0 +1,199 @@
+//! Instructions that wait for a cache line which other threads write.
+//!
+//! Such an instruction takes longer with every thread that runs beside it, while what stands next to it takes as long as ever
+//! (MySQL bug 97777: the load of a setting beside a counter; MDEV-37152: one increment with 40 % of its function). Where a
+//! function merely has more to do, all of its instructions get dearer alike. So within a function the growth of one address is
+//! compared with that of all others.
+
+use super::figure::Figure as _;
+use crate::call_paths::without_clone_suffix;
+use crate::instruction_costs::{CodeAddress, InstructionCosts, InstructionId, SampledInstruction, Spent};
+use crate::numbers::factor;
+use scaleprof_bundle::Estimate;
+use std::collections::{BTreeMap, HashMap};
+
+/// How many times as much as its neighbours it must have grown, at least.
+const CONTRAST: f64 = 2.0;
+/// By how many standard errors that must be beyond 1.
+const SURE: f64 = 3.0;
+/// Part of the growth of its function that it must make up.
+const MOST_OF_GROWTH: f64 = 0.5;
+/// A function with this part of its time in loops that wait is one that spins: its lock's line is told there.
+const SPINS: f64 = 0.1;
+
+/// One such instruction.
+pub(super) struct SharedLine {
+    /// The innermost function that it belongs to.
+    pub function: String,
+    /// What it got dearer by, seconds a transaction.
+    pub lost: Estimate,
+    at: CodeAddress,
+    source: Option<String>,
+    /// Of the instruction and of the rest of its function.
+    own: Change,
+    rest: Change,
+}
+
+/// What something takes of a transaction at two rungs.
+#[derive(Debug, Clone, Copy, Default)]
+struct Change {
+    before: Taken,
+    after: Taken,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Taken {
+    seconds: f64,
+    samples: u64,
+}
+
+impl Taken {
+    fn add(&mut self, costs: &InstructionCosts, id: InstructionId, instruction: &SampledInstruction) {
+        self.seconds += costs.seconds(id, Spent::Running);
+        self.samples += instruction.samples;
+    }
+}
+
+impl Change {
+    /// How many times as much it takes; what was not seen at all is taken for half a sample of that worth.
+    fn ratio(&self, sample_before: f64, sample_after: f64) -> f64 {
+        (self.after.seconds.max(sample_after / 2.0)) / (self.before.seconds.max(sample_before / 2.0))
+    }
+
+    /// Variance of the logarithm of that, by the number of samples.
+    fn log_variance(&self) -> f64 {
+        1.0 / (self.before.samples as f64 + 0.5) + 1.0 / (self.after.samples as f64 + 0.5)
+    }
+}
+
+/// The instructions that got dearer by `least` seconds a transaction or more where their neighbours did not, the worst first.
+/// `dilation` is what got dearer everywhere.
+pub(super) fn shared_lines(
+    base: &InstructionCosts,
+    last: &InstructionCosts,
+    dilation: f64,
+    least: f64,
+) -> Vec<SharedLine> {
+    let before: HashMap<&CodeAddress, (InstructionId, &SampledInstruction)> = base
+        .instructions()
+        .map(|(id, instruction)| (&instruction.at, (id, instruction)))
+        .collect();
+    let samples = |costs: &InstructionCosts| costs.instructions().map(|(_, found)| found.samples).sum::<u64>() as f64;
+    let of_a_sample = |costs: &InstructionCosts| costs.all().unwrap_or(0.0) / samples(costs).max(1.0);
+    let worth = (of_a_sample(base), of_a_sample(last));
+    let mut functions: BTreeMap<(&str, &str), Vec<(InstructionId, &SampledInstruction)>> = BTreeMap::new();
+    for (id, instruction) in last.instructions() {
+        if let Some(function) = machine_function(instruction) {
+            let key = (instruction.at.module.as_str(), function);
+            functions.entry(key).or_default().push((id, instruction));
+        }
+    }
+    // Addresses at which nobody was seen at the last rung are neighbours too.
+    let mut only_before: BTreeMap<(&str, &str), Taken> = BTreeMap::new();
+    let at_last: std::collections::HashSet<&CodeAddress> =
+        last.instructions().map(|(_, instruction)| &instruction.at).collect();
+    for (id, instruction) in base.instructions() {
+        if let (Some(function), false) = (machine_function(instruction), at_last.contains(&instruction.at)) {
+            let key = (instruction.at.module.as_str(), function);
+            only_before.entry(key).or_default().add(base, id, instruction);
+        }
+    }
+    let mut found: Vec<SharedLine> = functions
+        .iter()
+        .filter_map(|(key, instructions)| {
+            let (mut running, mut spinning) = (0.0, 0.0);
+            for (id, _) in instructions {
+                running += last.seconds(*id, Spent::Running);
+                spinning += last.seconds(*id, Spent::Spinning);
+            }
+            if running < least || spinning > SPINS * (running + spinning) {
+                return None;
+            }
+            let change = |(id, instruction): &(InstructionId, &SampledInstruction)| {
+                let mut change = Change::default();
+                change.after.add(last, *id, instruction);
+                if let Some((id, instruction)) = before.get(&instruction.at) {
+                    change.before.add(base, *id, instruction);
+                }
+                change
+            };
+            let grown = |change: &Change| change.after.seconds - dilation * change.before.seconds;
+            let changes: Vec<Change> = instructions.iter().map(change).collect();
+            let hot = (0..changes.len()).max_by(|a, b| grown(&changes[*a]).total_cmp(&grown(&changes[*b])))?;
+            let mut rest = Change {
+                before: only_before.get(key).copied().unwrap_or_default(),
+                after: Taken::default(),
+            };
+            for change in changes
+                .iter()
+                .enumerate()
+                .filter(|(at, _)| *at != hot)
+                .map(|(_, change)| change)
+            {
+                rest.before.seconds += change.before.seconds;
+                rest.before.samples += change.before.samples;
+                rest.after.seconds += change.after.seconds;
+                rest.after.samples += change.after.samples;
+            }
+            let own = changes[hot];
+            let contrast = own.ratio(worth.0, worth.1) / rest.ratio(worth.0, worth.1);
+            let sure = contrast.ln() / (own.log_variance() + rest.log_variance()).sqrt();
+            let most = grown(&own) >= MOST_OF_GROWTH * (grown(&own) + grown(&rest)).max(0.0);
+            if grown(&own) < least || contrast < CONTRAST || sure < SURE || !most {
+                return None;
+            }
+            let (id, instruction) = instructions[hot];
+            let then = before
+                .get(&instruction.at)
+                .and_then(|(id, _)| base.estimate([*id], &[Spent::Running]))
+                .map(|estimate| estimate.times(dilation));
+            let place = instruction.source.first()?;
+            let line = place.file.as_ref().zip(place.line);
+            Some(SharedLine {
+                function: without_clone_suffix(place.function.as_deref()?).to_owned(),
+                lost: last.estimate([id], &[Spent::Running])?.less(then),
+                at: instruction.at.clone(),
+                source: line.map(|(file, line)| format!("{file}:{line}")),
+                own,
+                rest,
+            })
+        })
+        .collect();
+    found.sort_by(|a, b| b.lost.value.total_cmp(&a.lost.value));
+    found
+}
+
+fn machine_function(instruction: &SampledInstruction) -> Option<&str> {
+    instruction.source.last()?.function.as_deref()
+}
+
+impl SharedLine {
+    /// In words, for rungs with so many connections.
+    pub(super) fn evidence(&self, before: u32, after: u32) -> Vec<String> {
+        let micros = |taken: Taken| taken.seconds * 1e6;
+        let source = self
+            .source
+            .as_ref()
+            .map_or_else(String::new, |line| format!(" ({line})"));
+        let times = match self.own.before.seconds {
+            seconds if seconds > 0.0 => format!(": {} times", factor(self.own.after.seconds / seconds)),
+            _ => String::new(),
+        };
+        vec![
+            format!(
+                "threads stand at one instruction, {}+{:#x}{source}, for {:.1} \u{b5}s of a transaction at {after} connections and {:.1} \u{b5}s at \
+                 {before}{times}; it, or the one before it, is what takes the time",
+                self.at.module,
+                self.at.address,
+                micros(self.own.after),
+                micros(self.own.before)
+            ),
+            format!(
+                "all else in {} takes {:.1} \u{b5}s and took {:.1} \u{b5}s: it is not run more often, it waits",
+                self.function,
+                micros(self.rest.after),
+                micros(self.rest.before)
+            ),
+        ]
+    }
+}

@@ -1,0 +1,63 @@
+//! Threads that run and only wait.
+
+use super::figure::{Figure as _, heaviest};
+use super::finding::Draft;
+use super::kind::Kind;
+use super::{Context, Profiled};
+use crate::numbers::percent;
+use crate::path_costs::Pathway;
+
+/// Waiters that are told.
+const MOST_WAITERS: usize = 4;
+
+impl Context<'_> {
+    /// What spinning takes of a transaction at the last rung, which costs so many seconds; all of it, not only what grew.
+    pub(super) fn spinning(&self, base: &Profiled<'_>, last: &Profiled<'_>, cost: f64) -> Option<Draft> {
+        let pathways: Vec<Pathway> = last.costs.pathways("spin").collect();
+        let waiters = self.by_waiter(last.costs, &pathways);
+        let (_, _, paths) = waiters.first()?;
+        let worst = heaviest(last.costs, paths)?;
+        let spent = last.costs.estimate(&pathways)?;
+        let path = self.call_paths.functions(worst.path);
+        let mut draft = self.draft(Kind::SpinWaiting, path, spent.over(cost), base, last);
+        let takes = format!(
+            "loops that only wait take {:.1} \u{b5}s of a transaction at {} connections",
+            spent.value * 1e6,
+            last.summary.connections
+        );
+        let before: f64 = base
+            .costs
+            .pathways("spin")
+            .map(|pathway| base.costs.seconds(pathway))
+            .sum();
+        draft
+            .evidence
+            .push(match base.summary.connections == last.summary.connections {
+                true => takes,
+                false => format!(
+                    "{takes} and {:.1} \u{b5}s at {}; all of it is counted, not only what grew",
+                    before * 1e6,
+                    base.summary.connections
+                ),
+            });
+        for (waiter, share, _) in waiters.iter().take(MOST_WAITERS) {
+            draft
+                .evidence
+                .push(format!("{} of the spinning in {waiter}", percent(*share)));
+        }
+        draft.evidence.extend(self.settings_of(&draft.knobs));
+        draft.evidence.extend(self.spin_round(&draft));
+        Some(draft)
+    }
+
+    /// Spinning is waste whether or not a transaction got dearer: the rung of those with busy CPUs at which it surely takes the
+    /// largest part.
+    pub(super) fn spinning_anywhere(&self, rungs: &[Profiled<'_>]) -> Option<Draft> {
+        rungs
+            .iter()
+            .filter(|rung| rung.is_busy())
+            .filter_map(|rung| self.spinning(rung, rung, rung.cpu()?))
+            .filter(Draft::is_worth_a_word)
+            .max_by(|a, b| a.rank().total_cmp(&b.rank()))
+    }
+}

@@ -1,0 +1,151 @@
+//! Watching a program that does transactions by itself and counts them, as a run watches a server.
+
+use crate::observe::{counter_rows, now};
+use crate::threads::{Load, Stretch, ThreadWatch};
+use scaleprof_bundle::{RungRow, SecondRow, UtcMicros, VisitRows};
+use scaleprof_probe::{ProbeError, Sample, Sampler, SamplerOptions, WatchOptions};
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+
+/// The probes of a run on a process that needs no client: its threads do one transaction after another in a closed loop.
+///
+/// So the way from what the kernel tells to a finding can be tested on programs whose disease is known.
+pub struct OwnLoad {
+    threads: ThreadWatch,
+    sampler: Sampler,
+}
+
+/// One visit of a rung of such a program.
+#[derive(Debug, Clone)]
+pub struct OwnVisit {
+    /// Its number in the bundle.
+    pub visit: i32,
+    /// Which repeat of its rung it is.
+    pub repeat: i32,
+    /// The threads that do transactions, by their numbers.
+    pub workers: BTreeSet<u32>,
+    /// How long it is, seconds.
+    pub seconds: u32,
+}
+
+impl OwnLoad {
+    /// Begins to watch a process.
+    ///
+    /// # Errors
+    /// Where its threads cannot be watched or its counters not be read.
+    pub fn start(pid: u32, options: WatchOptions) -> Result<OwnLoad, ProbeError> {
+        let (threads, _) = ThreadWatch::start(pid, options)?;
+        let options = SamplerOptions {
+            leave_cgroup: true,
+            ..SamplerOptions::default()
+        };
+        let sampler = Sampler::start(pid, options)?;
+        Ok(OwnLoad { threads, sampler })
+    }
+
+    /// Watches for the time of one visit. `transactions` tells how many its threads have done since it began, all together; it is asked
+    /// at the start and at the end of every second.
+    pub fn visit(&mut self, visit: &OwnVisit, mut transactions: impl FnMut() -> u64) -> (RungRow, VisitRows) {
+        let began = Instant::now();
+        let mut boundaries = vec![self.boundary(visit.seconds == 0, &mut transactions)];
+        let started_at = now();
+        for second in 1..=visit.seconds {
+            let until = began + Duration::from_secs(u64::from(second));
+            std::thread::sleep(until.saturating_duration_since(Instant::now()));
+            boundaries.push(self.boundary(second == visit.seconds, &mut transactions));
+        }
+        let connections = visit.workers.len();
+        let mut rows = VisitRows::default();
+        for (second, pair) in (0..).zip(boundaries.windows(2)) {
+            rows.seconds.push(second_row(
+                (visit.visit, second),
+                started_at,
+                &pair[0],
+                &pair[1],
+                connections,
+            ));
+        }
+        let (samples, mut stretches): (Vec<Sample>, Vec<Stretch>) = boundaries
+            .into_iter()
+            .map(|boundary| (boundary.sample, boundary.stretch))
+            .unzip();
+        rows.counters = counter_rows(visit.visit, &samples).0;
+        self.threads.add_rows(
+            visit.visit,
+            started_at,
+            Load::Of(&visit.workers),
+            &mut stretches,
+            &mut rows,
+        );
+        let rung = RungRow {
+            visit: visit.visit,
+            connections: i32::try_from(connections).unwrap_or(i32::MAX),
+            idle_connections: 0,
+            repeat: visit.repeat,
+            offered_rate: None,
+            started_at,
+            connect_seconds: 0.0,
+            outcome: "complete".to_owned(),
+            client_lag_p99_us: None,
+            client_threads: 1,
+            client_resident_bytes: None,
+        };
+        (rung, rows)
+    }
+
+    fn boundary(&mut self, at_end: bool, transactions: &mut impl FnMut() -> u64) -> Boundary {
+        let sample = match at_end {
+            true => self.sampler.sample_at_end_of_visit(),
+            false => self.sampler.sample(),
+        };
+        let stretch = self.threads.read();
+        Boundary {
+            at: Instant::now(),
+            transactions: transactions(),
+            sample,
+            stretch,
+        }
+    }
+}
+
+/// What was read between two seconds.
+struct Boundary {
+    at: Instant,
+    transactions: u64,
+    sample: Sample,
+    stretch: Stretch,
+}
+
+/// A second of threads that are always inside of a transaction. How long one took they do not tell; on average it is the time of
+/// all of them over the transactions that ended.
+fn second_row(
+    (visit, second): (i32, i32),
+    started_at: UtcMicros,
+    begin: &Boundary,
+    end: &Boundary,
+    connections: usize,
+) -> SecondRow {
+    let signed = |n: u128| i64::try_from(n).unwrap_or(i64::MAX);
+    let duration_ns = signed(end.at.duration_since(begin.at).as_nanos());
+    let transactions = signed(u128::from(end.transactions.saturating_sub(begin.transactions)));
+    let inside_ns = duration_ns.saturating_mul(i64::try_from(connections).unwrap_or(i64::MAX));
+    SecondRow {
+        visit,
+        second,
+        started_at: UtcMicros(started_at.0 + i64::from(second) * 1_000_000),
+        duration_ns,
+        transactions,
+        queries: transactions,
+        reads: 0,
+        writes: 0,
+        errors: 0,
+        retries: 0,
+        service_sum_ns: inside_ns,
+        response_sum_ns: inside_ns,
+        inside_ns,
+        p50_ns: None,
+        p95_ns: None,
+        p99_ns: None,
+        max_ns: None,
+    }
+}

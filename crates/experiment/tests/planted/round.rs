@@ -1,0 +1,190 @@
+//! One round: a program at every rung, its bundle, and what the analysis makes of it.
+
+use crate::diseases::Disease;
+use crate::program::Program;
+use scaleprof_analysis::summarise;
+use scaleprof_bundle::{
+    Bundle, BundleWriter, Finding, Ladder, Machine, Manifest, RunState, RungSummary, Server, Workload,
+};
+use scaleprof_experiment::{OwnLoad, OwnVisit, WatchOptions};
+use scaleprof_probe::MachineFacts;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+/// How large a round is.
+pub struct Size {
+    rungs: &'static [u32],
+    /// Seconds a rung.
+    seconds: u32,
+}
+
+impl Size {
+    /// For every build.
+    pub const SMALL: Size = Size {
+        rungs: &[1, 8],
+        seconds: 3,
+    };
+    /// For the ten rounds.
+    pub const LARGE: Size = Size {
+        rungs: &[1, 2, 4, 16],
+        seconds: 5,
+    };
+}
+
+/// What a round found.
+pub struct Found {
+    pub findings: Vec<Finding>,
+    /// The part of the workers' time at the last rung that they lost by their own measure.
+    pub true_share: Option<f64>,
+    rungs: Vec<String>,
+}
+
+impl fmt::Display for Found {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.rungs.join(", "))?;
+        for finding in &self.findings {
+            let lost = finding.lost_share;
+            let share = |share: Option<f64>| share.map_or("?".to_owned(), |share| format!("{:.1}", share * 100.0));
+            write!(
+                f,
+                "; {} {:.1} % [{}, {}]: {}",
+                finding.kind,
+                lost.value * 100.0,
+                share(lost.low),
+                share(lost.high),
+                finding.title
+            )?;
+            if f.alternate() {
+                write!(
+                    f,
+                    "\n  {}\n  {}",
+                    finding.path.join(" > "),
+                    finding.evidence.join("\n  ")
+                )?;
+            }
+        }
+        if let Some(truth) = self.true_share {
+            write!(f, "; by its own clock {:.1} %", truth * 100.0)?;
+        }
+        Ok(())
+    }
+}
+
+/// Runs a program through its rungs.
+pub fn round(disease: &Disease, size: &Size) -> Found {
+    // Not in memory: one of them syncs a file.
+    let folder = tempfile::Builder::new()
+        .prefix("planted-")
+        .tempdir_in(env!("CARGO_TARGET_TMPDIR"))
+        .expect("a folder");
+    let mut program = Program::start(disease.program, folder.path());
+    let mut load = OwnLoad::start(program.pid(), WatchOptions::default()).expect("it can be watched");
+    let bundle = BundleWriter::create(folder.path().join("bundle")).expect("an empty folder");
+    bundle.write_manifest(&manifest(disease, size)).expect("writable");
+    let mut true_share = None;
+    for (visit, workers) in (0..).zip(size.rungs) {
+        let visit = OwnVisit {
+            visit,
+            repeat: 0,
+            workers: program.workers(*workers),
+            seconds: size.seconds,
+        };
+        // Threads find their CPUs.
+        std::thread::sleep(Duration::from_millis(200));
+        let (rung, rows) = load.visit(&visit, || program.transactions());
+        true_share = program.stop();
+        bundle.write_visit(&rung, &rows).expect("writable");
+    }
+    drop(load);
+    let bundle = Bundle::open(bundle.path()).expect("readable");
+    let summary = summarise(&bundle);
+    keep(&bundle.path, disease.program);
+    Found {
+        rungs: summary.rungs.iter().map(of_rung).collect(),
+        true_share,
+        findings: summary.findings,
+    }
+}
+
+/// A rung in short.
+fn of_rung(rung: &RungSummary) -> String {
+    let busy = rung
+        .busy_share
+        .map_or("?".to_owned(), |share| format!("{:.0}", share * 100.0));
+    format!(
+        "{} threads {:.0}/s busy {busy} %",
+        rung.connections, rung.throughput.value
+    )
+}
+
+fn keep(bundle: &Path, program: &str) {
+    let Some(folder) = std::env::var_os("PLANTED_KEEP").map(PathBuf::from) else {
+        return;
+    };
+    let to = (0..)
+        .map(|number| folder.join(format!("{program}-{number}")))
+        .find(|path| !path.exists())
+        .expect("a free name");
+    let copied = Command::new("cp").arg("-r").args([bundle, &to]).status();
+    assert!(copied.expect("cp runs").success(), "kept in {}", to.display());
+}
+
+fn manifest(disease: &Disease, size: &Size) -> Manifest {
+    let facts = MachineFacts::read();
+    let cpus = std::thread::available_parallelism().map_or(1, |count| count.get() as u32);
+    Manifest {
+        schema: scaleprof_bundle::SCHEMA,
+        scaleprof: env!("CARGO_PKG_VERSION").to_owned(),
+        started_at: "2026-01-01T00:00:00Z".to_owned(),
+        ended_at: None,
+        state: RunState::Complete,
+        problem: None,
+        command: Vec::new(),
+        server: Server {
+            product: "planted".to_owned(),
+            version: disease.program.to_owned(),
+            build_id: None,
+            binary: Some(disease.program.to_owned()),
+            cpus: None,
+            cpu_count: Some(cpus),
+            shares_cpus_with_client: Some(true),
+        },
+        workload: Workload {
+            name: disease.program.to_owned(),
+            tables: None,
+            rows: None,
+            distribution: "none".to_owned(),
+            protocol: "none".to_owned(),
+            isolation: None,
+            seed: 1,
+            loop_kind: "closed".to_owned(),
+            options: Vec::new(),
+        },
+        machine: Machine {
+            cpu_model: facts.cpu_model.unwrap_or_default(),
+            cpus,
+            numa_nodes: 1,
+            memory_bytes: facts.memory_bytes.unwrap_or(0),
+            kernel: facts.kernel_release.unwrap_or_default(),
+            architecture: facts.architecture,
+            distribution: None,
+            hypervisor: None,
+            governor: None,
+            clock_source: None,
+            transparent_huge_pages: None,
+            pause_nanoseconds: None,
+        },
+        ladder: Ladder {
+            connections: size.rungs.to_vec(),
+            refined: Vec::new(),
+            seconds: size.seconds,
+            repeats: 1,
+            idle_connections: 0,
+            rate: None,
+        },
+        missing: Vec::new(),
+        warnings: Vec::new(),
+    }
+}
