@@ -10,6 +10,7 @@ mod select;
 use crate::instruction_costs::{
     CodeAddress, InstructionCosts, InstructionId, RungInstructions, SampledInstruction, Spent,
 };
+use crate::numbers::percent;
 use growth::growth;
 use scaleprof_bundle::{Estimate, InstructionRow};
 use serde::Serialize;
@@ -299,6 +300,7 @@ pub fn annotate(
     let mut notes = Vec::new();
     if last.as_ref().is_some_and(|rung| rung.samples > 0) {
         notes.push(SKID.to_owned());
+        notes.extend(hottest(&instructions));
     }
     if beside > 0.0 {
         notes.push(
@@ -316,6 +318,34 @@ pub fn annotate(
         instructions,
         beside_seconds_per_txn: beside,
         notes,
+    })
+}
+
+/// An instruction with so much of its function's cost is worth a word.
+const MUCH: f64 = 0.25;
+
+/// Where most of the time stands, and what stands above it: by the skid that is the one which took the time, unless a branch led
+/// past it.
+fn hottest(instructions: &[AnnotatedInstruction]) -> Option<String> {
+    let seconds = |one: &AnnotatedInstruction| one.compared.map_or(0.0, |cost| cost.seconds_per_txn.value);
+    let all: f64 = instructions.iter().map(seconds).sum();
+    let (place, hottest) = instructions
+        .iter()
+        .enumerate()
+        .max_by(|(_, a), (_, b)| seconds(a).total_cmp(&seconds(b)))?;
+    let share = seconds(hottest) / all;
+    let above = instructions.get(place.checked_sub(1)?)?;
+    let led_here = match hottest.is_branch_target {
+        true => ", or one that branches here",
+        false => "",
+    };
+    (share >= MUCH).then(|| {
+        format!(
+            "{} of the function's time stands at {:x}; above it is `{}`{led_here}",
+            percent(share),
+            hottest.address,
+            above.text
+        )
     })
 }
 
@@ -368,7 +398,7 @@ impl<'a> AtRung<'a> {
             kernel_seconds_per_txn: self
                 .ids(function)
                 .map(|(_, id, _)| costs.seconds(id, Spent::InKernel))
-                .sum(),
+                .fold(0.0, |sum, seconds| sum + seconds),
             all_seconds_per_txn: costs.all(),
             samples: self.ids(function).map(|(_, _, samples)| samples).sum(),
         }
@@ -378,7 +408,7 @@ impl<'a> AtRung<'a> {
         let costs = &self.rung.costs;
         let ids = self.ids(function).filter(|(address, ..)| wanted(*address));
         ids.flat_map(|(_, id, _)| Spent::ITSELF.map(|spent| costs.seconds(id, spent)))
-            .sum()
+            .fold(0.0, |sum, seconds| sum + seconds)
     }
 }
 

@@ -5,6 +5,7 @@
 //! `call buf_page_get_gen`, `lock add qword ptr [log_sys+64], 1`.
 
 mod aarch64;
+mod address_slots;
 mod function;
 mod x86_64;
 

@@ -146,7 +146,14 @@ fn measured_from_binary(
         // The file may have another name here.
         row.module.clone_from(&function.module);
     }
-    annotate(function, &rows, Some(compared)).with_context(|| binary.lacks(&function.function))
+    let mut found = annotate(function, &rows, Some(compared)).with_context(|| binary.lacks(&function.function))?;
+    if function.build_id.is_none() {
+        found.notes.push(format!(
+            "neither {} nor what ran has a build-id: that they are the same file is taken from their names",
+            binary.name
+        ));
+    }
+    Ok(found)
 }
 
 /// A function of a file of which nothing was measured.

@@ -5,7 +5,8 @@ use std::ops::Range;
 
 use object::{Architecture, Object as _};
 
-use super::{Instruction, disassemble};
+use super::address_slots::AddressSlots;
+use super::{Instruction, OperandNames, disassemble};
 use crate::loads::{Segment, segment_bytes, segments};
 use crate::spin::SpinLoops;
 use crate::symbols::{SymbolError, SymbolFile, end_of_path};
@@ -43,6 +44,18 @@ pub struct Disassembler<'file> {
     waiting: &'file SpinLoops,
     architecture: Architecture,
     segments: Vec<Segment>,
+    slots: AddressSlots,
+}
+
+impl OperandNames for Disassembler<'_> {
+    fn code(&self, address: u64) -> Option<String> {
+        self.symbols.code(address)
+    }
+
+    fn data(&self, address: u64) -> Option<String> {
+        // A name that covers the whole table says less.
+        self.slots.name(address).or_else(|| self.symbols.data(address))
+    }
 }
 
 impl<'file> Disassembler<'file> {
@@ -60,6 +73,7 @@ impl<'file> Disassembler<'file> {
             symbols,
             waiting,
             architecture: elf.architecture(),
+            slots: AddressSlots::of(&elf, symbols),
             segments: segments(bytes),
         })
     }
@@ -87,7 +101,7 @@ impl<'file> Disassembler<'file> {
         let function = self.symbols.function(svma)?;
         let range = function.start..function.start.checked_add(function.size)?;
         let code = self.code(&range)?;
-        let instructions = disassemble(self.architecture, code, range.start, self.symbols)?;
+        let instructions = disassemble(self.architecture, code, range.start, self)?;
         let instructions = instructions.into_iter().map(|instruction| self.listed(instruction));
         Some(FunctionListing {
             function: function.name,
