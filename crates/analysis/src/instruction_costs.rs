@@ -212,7 +212,7 @@ impl InstructionCosts {
 
 /// The instruction of user space at which a thread stands, and whether it has gone into the kernel from there; none where its
 /// stack tells neither. `frames`: innermost first.
-fn innermost<'a>(frames: impl Iterator<Item = &'a FrameRow>) -> Option<(SampledInstruction, bool)> {
+pub(crate) fn innermost<'a>(frames: impl Iterator<Item = &'a FrameRow>) -> Option<(SampledInstruction, bool)> {
     let mut in_kernel = false;
     let mut user = frames
         .skip_while(|frame| {
@@ -252,4 +252,4 @@ fn is_of_kernel(frame: &FrameRow) -> bool {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -2,6 +2,7 @@
 //!
 //! [`summarise`] does it all; the modules hold one idea each and can be used alone.
 
+pub mod annotate;
 mod backlog;
 mod block_ratio;
 pub mod call_paths;
@@ -9,6 +10,7 @@ pub mod changepoints;
 pub mod decomposition;
 mod findings;
 pub mod guards;
+pub mod hot_functions;
 pub mod instruction_costs;
 pub mod intervals;
 pub mod iron_law;

@@ -28,8 +28,8 @@ use gather::Gathering;
 use jump_table::Stub;
 use name_table::NameTable;
 pub use separate_files::SymbolSearch;
-pub use source_frames::SourceFrame;
 use source_frames::{Dwarf, Frame};
+pub use source_frames::{SourceFrame, end_of_path};
 
 /// Where a name comes from, the most trusted first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -290,6 +290,28 @@ impl SymbolFile {
             }
         });
         frames.collect()
+    }
+
+    /// The functions that call frame information knows and whose names hold this text, by address; all of them for an empty
+    /// one.
+    #[must_use]
+    pub fn functions_with(&self, text: &str) -> Vec<Function<'_>> {
+        // Demangling is slow: names whose mangled form lacks the longest word of the text are left out first.
+        let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        let words = text.split(|c: char| !is_word(c));
+        let word = words.max_by_key(|word| word.len()).unwrap_or_default();
+        let ranges = self.code.functions().iter();
+        ranges
+            .filter(|range| {
+                let placed = self.placed(range.start);
+                // The name may be the debug information's then.
+                placed.is_some_and(|placed| {
+                    placed.source == NameSource::FunctionBounds || placed.linkage_name.contains(word)
+                })
+            })
+            .filter_map(|range| self.function(range.start))
+            .filter(|function| function.name.contains(text) || function.full_name.contains(text))
+            .collect()
     }
 
     /// The variable that holds an address.

@@ -8,6 +8,7 @@
 //! BUNDLE/stacks/visit-00000.parquet   what earlier visits did not know yet
 //! BUNDLE/frames/…
 //! BUNDLE/settings/settings.parquet    the server's settings
+//! BUNDLE/instructions/instructions.parquet   machine code of the hot functions
 //! BUNDLE/summary.json                 the stable face for scripts
 //! BUNDLE/report.html
 //! ```
@@ -16,6 +17,7 @@
 
 mod columns;
 mod error;
+mod instruction_rows;
 mod ledger_summary;
 mod manifest;
 mod part;
@@ -29,6 +31,7 @@ mod watch_summary;
 mod writer;
 
 pub use error::BundleError;
+pub use instruction_rows::InstructionRow;
 pub use ledger_summary::*;
 pub use manifest::*;
 pub use profile_rows::VisitClock;

@@ -3,7 +3,8 @@
 use crate::columns::{column_type, read_column, write_column};
 use crate::error::BundleError;
 use crate::{
-    CounterRow, ErrorRow, FrameRow, LatencyRow, LockRow, RungRow, SampleRow, SecondRow, SettingRow, StackRow, StateRow,
+    CounterRow, ErrorRow, FrameRow, InstructionRow, LatencyRow, LockRow, RungRow, SampleRow, SecondRow, SettingRow,
+    StackRow, StateRow,
 };
 use parquet::basic::Compression;
 use parquet::errors::{ParquetError, Result};
@@ -158,6 +159,27 @@ table!(
     wait_ns,
     owner_stack,
     owner_samples,
+);
+table!(
+    InstructionRow,
+    "instructions",
+    module,
+    build_id,
+    function,
+    function_start,
+    address,
+    length,
+    text,
+    file,
+    line,
+    inlined,
+    branch,
+    target,
+    waits,
+    access,
+    data_address,
+    data_size,
+    locked,
 );
 
 /// Writes `rows` as one Parquet file; a table without rows keeps its schema, so that a query over all parts still finds it.

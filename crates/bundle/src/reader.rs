@@ -4,8 +4,8 @@ use crate::error::BundleError;
 use crate::part::{Table, read_part};
 use crate::writer::{MANIFEST, SUMMARY, UNFINISHED};
 use crate::{
-    CounterRow, ErrorRow, FrameRow, LatencyRow, LockRow, Manifest, RungRow, SCHEMA, SampleRow, SecondRow, SettingRow,
-    StackRow, StateRow, Summary,
+    CounterRow, ErrorRow, FrameRow, InstructionRow, LatencyRow, LockRow, Manifest, RungRow, SCHEMA, SampleRow,
+    SecondRow, SettingRow, StackRow, StateRow, Summary,
 };
 use serde::de::DeserializeOwned;
 use std::collections::hash_map::Entry;
@@ -118,6 +118,15 @@ impl Bundle {
             unfinished_visits,
             unfinished_files,
         })
+    }
+
+    /// Reads the machine code of the functions that took most CPU time, by function and address. It is read apart because only
+    /// few readers want it. Empty for a bundle of a version that did not keep it, or of a run that was killed.
+    ///
+    /// # Errors
+    /// [`BundleError::Part`] and [`BundleError::Io`].
+    pub fn instructions(&self) -> Result<Vec<InstructionRow>, BundleError> {
+        read_table(&self.path, &mut Vec::new())
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::error::BundleError;
 use crate::part::{Table, write_part};
-use crate::{FrameRow, Manifest, RungRow, SettingRow, StackRow, Summary, VisitRows};
+use crate::{FrameRow, InstructionRow, Manifest, RungRow, SettingRow, StackRow, Summary, VisitRows};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::collections::HashMap;
@@ -14,6 +14,7 @@ use std::sync::{Mutex, PoisonError};
 pub(crate) const MANIFEST: &str = "manifest.json";
 pub(crate) const SUMMARY: &str = "summary.json";
 pub(crate) const SETTINGS_PART: &str = "settings.parquet";
+pub(crate) const INSTRUCTIONS_PART: &str = "instructions.parquet";
 /// Files that were not finished end in this; engines skip names that begin with a dot.
 pub(crate) const UNFINISHED: &str = ".partial";
 
@@ -96,6 +97,14 @@ impl BundleWriter {
     /// Those of the file system.
     pub fn write_settings(&self, settings: &[SettingRow]) -> Result<(), BundleError> {
         self.write_table(SETTINGS_PART, settings)
+    }
+
+    /// Writes the machine code of the functions that took most CPU time; once, when the run ends.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    pub fn write_instructions(&self, instructions: &[InstructionRow]) -> Result<(), BundleError> {
+        self.write_table(INSTRUCTIONS_PART, instructions)
     }
 
     /// Writes all that is known of one visit: one part a table, that of `rungs` last, because a visit counts only when it

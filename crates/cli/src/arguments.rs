@@ -33,6 +33,8 @@ pub(crate) enum Command {
     /// List the loops of a binary that wait for another thread, and what they should not do
     #[command(name = "spinloops")]
     SpinLoops(SpinLoopsArguments),
+    /// Show a function's machine code with what every instruction costs a transaction at two rungs
+    Annotate(AnnotateArguments),
     /// Measure what scaleprof's client costs here, beside sysbench's where it is installed
     Selfbench(SelfbenchArguments),
     /// List or remove the prepared data folders
@@ -58,6 +60,29 @@ pub(crate) struct SpinLoopsArguments {
     /// An executable or a library, for x86-64 or aarch64; stripped or not
     pub(crate) binary: PathBuf,
     /// Print it as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct AnnotateArguments {
+    /// The function, or a part of its name; with its module where two have it: libc.so.6!memcpy. Without it the functions that
+    /// cost most are listed
+    pub(crate) function: Option<String>,
+    /// The bundle of a run: what the instructions cost, and the machine code of its hot functions
+    #[arg(long, short, value_name = "DIR")]
+    pub(crate) bundle: Option<PathBuf>,
+    /// Read the machine code from this executable or library: for a function that the bundle does not keep, and to look at one
+    /// without a bundle
+    #[arg(long, value_name = "FILE")]
+    pub(crate) binary: Option<PathBuf>,
+    /// Connections of the rung to compare with [default: where a transaction took least CPU time]
+    #[arg(long, value_name = "N", requires = "bundle")]
+    pub(crate) base: Option<u32>,
+    /// Connections of the rung to look at [default: the last]
+    #[arg(long, value_name = "N", requires = "bundle")]
+    pub(crate) rung: Option<u32>,
+    /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
 }

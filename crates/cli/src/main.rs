@@ -1,5 +1,6 @@
 //! The command line of scaleprof. It reads arguments, shows progress and results, and has no logic of its own.
 
+mod annotate;
 mod arguments;
 mod attach;
 mod bench_load;
@@ -41,6 +42,7 @@ fn main() -> ExitCode {
         Command::Report(report) => report::execute(&report),
         Command::Check(check) => check::execute(&check),
         Command::SpinLoops(spinloops) => spinloops::execute(&spinloops),
+        Command::Annotate(annotate) => annotate::execute(&annotate),
         Command::Selfbench(selfbench) => selfbench::execute(&selfbench),
         Command::Cache(cache) => cache::execute(&cache),
         Command::Completions { shell } => manual::completions(shell),

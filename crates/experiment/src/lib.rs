@@ -5,6 +5,7 @@
 
 mod error;
 mod guest;
+mod instructions;
 mod ladder;
 mod manifest;
 mod observe;
@@ -26,6 +27,7 @@ mod watch;
 mod watching;
 
 pub use error::RunError;
+pub use instructions::instruction_rows;
 pub use ladder::{LadderError, parse_connections, shuffled_visits};
 pub use options::{LoadOptions, RunOptions, ServerChoice, WorkloadChoice};
 pub use own_load::{OwnLoad, OwnVisit};

@@ -61,6 +61,11 @@ impl Probes {
     pub(crate) fn both(&mut self) -> (Option<&mut Sampler>, Option<&mut ThreadWatch>) {
         (self.sampler.as_mut(), self.threads.as_mut())
     }
+
+    /// What watches the threads, where they are watched.
+    pub(crate) fn threads(&mut self) -> Option<&mut ThreadWatch> {
+        self.threads.as_mut()
+    }
 }
 
 fn sampler(target: &Target, pid: u32, said: &mut Said) -> Option<Sampler> {

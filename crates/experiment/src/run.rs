@@ -1,6 +1,7 @@
 //! A whole run.
 
 use crate::error::{RunError, in_words};
+use crate::instructions::keep_instructions;
 use crate::ladder::shuffled_visits;
 use crate::manifest;
 use crate::observe::Length;
@@ -224,8 +225,29 @@ impl Climb<'_> {
         progress: &mut dyn Progress,
     ) -> Result<(), RunError> {
         let mut probes = self.probes(&ready.target, manifest, progress);
+        let end = self.all_visits(ready, manifest, &mut probes, progress);
+        // Also of a run that ended early: what was measured until then shall be readable elsewhere.
+        if let Some(threads) = probes.threads().filter(|_| !self.throughput.is_empty()) {
+            progress.stage("keeping the machine code of the hot functions");
+            let lack = keep_instructions(self.context.bundle, threads).unwrap_or_else(|error| {
+                progress.warning(&format!("the machine code of the hot functions was not kept: {error}"));
+                // The error names folders of this machine, which are nobody else's business.
+                Some("the bundle could not be read back or written when the run ended".to_owned())
+            });
+            self.missing.extend(lack.map(|lack| ("instructions".to_owned(), lack)));
+        }
+        end
+    }
+
+    fn all_visits(
+        &mut self,
+        ready: &mut Ready,
+        manifest: &mut Manifest,
+        probes: &mut Probes,
+        progress: &mut dyn Progress,
+    ) -> Result<(), RunError> {
         let planned = shuffled_visits(&self.options.connections, self.options.repeats, self.options.load.seed);
-        self.visits(&planned, ready, manifest, &mut probes, progress)?;
+        self.visits(&planned, ready, manifest, probes, progress)?;
         let mut budget = if self.options.refine { REFINEMENTS } else { 0 };
         while budget > 0 {
             let rungs = next_rungs(&self.seen(), budget);
@@ -238,7 +260,7 @@ impl Climb<'_> {
             self.context.bundle.write_manifest(manifest)?;
             let seed = self.options.load.seed ^ u64::from(self.next_visit);
             let more = shuffled_visits(&rungs, self.options.repeats, seed);
-            self.visits(&more, ready, manifest, &mut probes, progress)?;
+            self.visits(&more, ready, manifest, probes, progress)?;
         }
         // A run of which nothing is left to show has failed.
         match self.last_failure.take() {

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use scaleprof_bundle::{CounterRow, StateRow, UtcMicros, VisitClock, VisitRows};
+use scaleprof_probe::disassembly::FunctionListing;
 use scaleprof_probe::plain::{PlainOptions, PlainWatch};
 use scaleprof_probe::{ProbeError, ProcessCode, ProcessNames, Watch, WatchCounts, WatchOptions, symbol_search};
 use scaleprof_profile::{Converter, Ending, RawSample, Role, ThreadState};
@@ -182,6 +183,16 @@ impl ThreadWatch {
             rows.counters
                 .extend(switching_rows(visit, second as i32, &stretch.threads));
         }
+    }
+
+    /// Functions of a file of the server, taken apart; an error says in words why not.
+    pub(crate) fn disassemble(
+        &mut self,
+        module: &str,
+        build_id: Option<&str>,
+        addresses: &[u64],
+    ) -> Result<Vec<FunctionListing>, String> {
+        self.names.disassemble(module, build_id, addresses)
     }
 
     /// Symbols are looked up after the visit, so that reading them does not disturb it, and while the server lives.

@@ -1,5 +1,6 @@
 //! The closing table of a run in a terminal.
 
+mod annotation;
 mod columns;
 mod findings;
 mod functions;
@@ -8,6 +9,7 @@ mod ledger;
 mod statements;
 mod watch;
 
+pub use annotation::{annotation, candidates, hot_functions};
 use columns::Column;
 use layout::{Ink, wrap};
 use scaleprof_bundle::{RungSummary, Summary, WATCH};

@@ -65,7 +65,7 @@ fn stacks() -> Vec<StackRow> {
     ]
 }
 
-fn sample(second: i32, state: &str, stack: i64, milliseconds: f64) -> SampleRow {
+pub(crate) fn sample(second: i32, state: &str, stack: i64, milliseconds: f64) -> SampleRow {
     SampleRow {
         visit: 0,
         second,
@@ -237,7 +237,7 @@ fn a_rung_without_samples_or_transactions_has_no_costs() {
 }
 
 /// Two rungs of 20 s, the instruction twice as dear at the second.
-fn bundle() -> Bundle {
+pub(crate) fn bundle() -> Bundle {
     let manifest = serde_json::from_str(include_str!("../../tests/truths/manifest.json")).unwrap();
     let mut bundle = Bundle {
         path: "nowhere".into(),

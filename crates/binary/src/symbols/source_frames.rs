@@ -22,6 +22,16 @@ pub struct SourceFrame {
     pub inlined: bool,
 }
 
+/// The last folder and the file of a path in the debug information: the rest may hold the name of whoever built it.
+#[must_use]
+pub fn end_of_path(path: &str) -> String {
+    let mut parts = path.rsplit('/');
+    match (parts.next(), parts.next()) {
+        (Some(file), Some(folder)) if !folder.is_empty() => format!("{folder}/{file}"),
+        (file, _) => file.unwrap_or_default().to_owned(),
+    }
+}
+
 /// The DWARF of a file, read when it is first asked for.
 #[derive(Default)]
 pub(super) struct Dwarf {

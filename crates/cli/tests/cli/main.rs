@@ -1,5 +1,6 @@
 //! The command line from outside: what it prints, how it ends, what it leaves.
 
+mod annotate;
 mod attach;
 mod debuginfod;
 mod full_disk;

@@ -1,8 +1,9 @@
 //! The answer on a server whose disease is known.
 
 use crate::servers::fetched;
-use crate::stage::{place, run, succeed};
+use crate::stage::{bundle, fail, place, run, scaleprof, succeed};
 use scaleprof_bundle::Summary;
+use std::path::Path;
 
 /// InnoDB of 5.6 spins for its latches: with hundreds of connections that update an index on few CPUs a good part of the CPU
 /// time goes into `ut_delay`.
@@ -48,4 +49,66 @@ fn mysql_5_6_is_told_to_spin_for_its_latches_by_whom_and_what_to_try() {
     let last = summary.rungs.last().expect("two rungs");
     let ledger = last.ledger.as_ref().expect("threads were watched");
     assert!(ledger.seconds_per_txn.spin > ledger.seconds_per_txn.io, "{ledger:#?}");
+    let spin = ledger.seconds_per_txn.spin.expect("loops were looked for");
+    the_bundle_alone_shows_the_instruction_that_burns_the_time(&place.path().join("run"), spin);
+}
+
+/// `ut_delay` is a loop around PAUSE: nearly all of its time stands at PAUSE, or at the instruction behind it.
+fn the_bundle_alone_shows_the_instruction_that_burns_the_time(run: &Path, spin_seconds_per_txn: f64) {
+    let annotate = |function: &str| {
+        let mut command = scaleprof();
+        command.arg("annotate").arg(function).arg("--bundle").arg(run);
+        command
+    };
+    let (json, _) = succeed(annotate("ut_delay").arg("--json"));
+    let found: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    assert_eq!(
+        (&found["base"]["connections"], &found["compared"]["connections"]),
+        (&16.into(), &512.into())
+    );
+    let instructions = found["instructions"].as_array().expect("a list");
+    let seconds = |one: &serde_json::Value| one["compared"]["seconds_per_txn"]["value"].as_f64().unwrap_or(0.0);
+    let all: f64 = instructions.iter().map(seconds).sum();
+    let pause = instructions
+        .iter()
+        .position(|one| one["text"] == "pause")
+        .expect("it pauses");
+    let at_pause: f64 = instructions[pause..=pause + 1].iter().map(seconds).sum();
+    assert!(at_pause > 0.9 * all, "{at_pause} of {all}");
+    assert!(instructions[pause..=pause + 1].iter().all(|one| one["waits"] == true));
+    // The ledger's spinning is that of ut_delay and of the loops that call it.
+    assert!(
+        all > 0.5 * spin_seconds_per_txn && all < 1.1 * spin_seconds_per_txn,
+        "{all} {spin_seconds_per_txn}"
+    );
+    let total = found["compared"]["seconds_per_txn"]["value"]
+        .as_f64()
+        .expect("measured");
+    assert!((all / total - 1.0).abs() < 1e-6, "{all} {total}");
+    assert_eq!(found["beside_seconds_per_txn"].as_f64(), Some(0.0));
+
+    let (text, _) = succeed(&mut annotate("ut_delay"));
+    assert!(
+        text.contains("~ in a loop that waits") && text.contains("(skid)"),
+        "{text}"
+    );
+    let (list, _) = succeed(scaleprof().arg("annotate").arg("--bundle").arg(run));
+    let hottest = list.lines().find(|line| line.contains("mysqld")).expect("functions");
+    assert!(hottest.contains("ut_delay") && hottest.contains("100 %"), "{list}");
+    let error = fail(&mut annotate("no_such_function"), 1);
+    assert!(
+        error.contains("the hottest are:") && error.contains("mysqld!ut_delay"),
+        "{error}"
+    );
+    let error = fail(annotate("ut_delay").args(["--rung", "7"]), 1);
+    assert!(error.contains("it has 16, 512"), "{error}");
+
+    // Names of the machine that built the server are nobody's business.
+    let rows = bundle(run).instructions().expect("readable");
+    assert!(rows.len() > 1000, "{}", rows.len());
+    assert!(
+        rows.iter()
+            .filter_map(|row| row.file.as_deref())
+            .all(|file| file.matches('/').count() <= 1)
+    );
 }

@@ -3,9 +3,10 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
+use scaleprof_binary::disassembly::{Disassembler, FunctionListing};
 use scaleprof_binary::kernel_symbols::KernelSymbols;
 use scaleprof_binary::spin::SpinLoops;
-use scaleprof_binary::symbols::{NameSource, SymbolFile, SymbolSearch};
+use scaleprof_binary::symbols::{NameSource, SymbolFile, SymbolSearch, end_of_path};
 use scaleprof_profile::{Frame, KERNEL, Namer, RawStack, Variable};
 
 use super::code::{CodeFile, CodeMap, CodePlace};
@@ -121,6 +122,42 @@ impl ProcessNames {
     /// Why the kernel's functions have no names, where that is so.
     pub fn kernel_problem(&self) -> Option<&str> {
         self.kernel.as_ref().err().map(String::as_str)
+    }
+
+    /// The functions of a file of the process that hold these addresses (the file's own), taken apart, each once. `module` and
+    /// `build_id` as its frames have them.
+    ///
+    /// # Errors
+    /// The file cannot be read any more, or is for an architecture that is not known; in words.
+    pub fn disassemble(
+        &mut self,
+        module: &str,
+        build_id: Option<&str>,
+        addresses: &[u64],
+    ) -> Result<Vec<FunctionListing>, String> {
+        let of_module = |file: &usize| {
+            self.files
+                .get(*file)
+                .is_some_and(|code| file_name(&code.name) == module)
+        };
+        let candidates: Vec<usize> = (0..self.files.len()).filter(of_module).collect();
+        for file in candidates {
+            let code = self.files.get(file).cloned();
+            let Some((code, symbols)) = code.zip(self.symbols_of(file)) else {
+                continue;
+            };
+            if symbols.build_id.as_deref() != build_id {
+                continue;
+            }
+            let bytes = bytes_of(&code).map_err(|error| format!("{module} cannot be read: {error}"))?;
+            let disassembler = Disassembler::of(&bytes, &symbols.file, &symbols.waiting);
+            let disassembler = disassembler.map_err(|error| error.to_string())?;
+            if !disassembler.knows_architecture() {
+                return Err(format!("{module} is for an architecture that is not known"));
+            }
+            return Ok(disassembler.functions(addresses));
+        }
+        Err(format!("{module} is not mapped any more"))
     }
 
     fn place(&self, address: u64) -> Option<&CodePlace> {
@@ -245,6 +282,14 @@ fn with_offset(name: &str, offset: u64) -> String {
     }
 }
 
+/// The bytes of a file of the process; by its name where the process has ended meanwhile.
+fn bytes_of(code: &CodeFile) -> std::io::Result<Vec<u8>> {
+    match &code.bytes {
+        Some(bytes) => Ok(bytes.clone()),
+        None => std::fs::read(&code.open_as).or_else(|_| std::fs::read(&code.name)),
+    }
+}
+
 fn read(code: &CodeFile, search: &SymbolSearch) -> Option<Symbols> {
     let module = file_name(&code.name);
     let file = match &code.bytes {
@@ -270,15 +315,6 @@ fn read(code: &CodeFile, search: &SymbolSearch) -> Option<Symbols> {
 fn file_name(path: &Path) -> String {
     let name = path.file_name().unwrap_or(path.as_os_str());
     name.to_string_lossy().into_owned()
-}
-
-/// The last folder and the file: the rest of the path may hold the name of whoever built it.
-fn end_of_path(path: &str) -> String {
-    let mut parts = path.rsplit('/');
-    match (parts.next(), parts.next()) {
-        (Some(file), Some(folder)) if !folder.is_empty() => format!("{folder}/{file}"),
-        (file, _) => file.unwrap_or_default().to_owned(),
-    }
 }
 
 fn unnamed(module: String, build_id: Option<String>, svma: u64) -> Frame {

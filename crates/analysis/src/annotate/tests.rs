@@ -1,0 +1,221 @@
+use super::*;
+use crate::instruction_costs::by_rung;
+use crate::instruction_costs::tests::{bundle, sample};
+use scaleprof_bundle::SampleRow;
+
+/// `walk` from 0x2000 on: four instructions, the last of which goes back to the second.
+fn rows() -> Vec<InstructionRow> {
+    let row = |address: i64, length: i32, text: &str| InstructionRow {
+        module: "mysqld".into(),
+        build_id: Some("ab12".into()),
+        function: "walk".into(),
+        function_start: 0x2000,
+        address,
+        length,
+        text: text.into(),
+        ..InstructionRow::default()
+    };
+    vec![
+        row(0x2000, 0x10, "push rbp"),
+        InstructionRow {
+            inlined: Some("look > peek".into()),
+            ..row(0x2010, 8, "mov rax, [rdi]")
+        },
+        InstructionRow {
+            branch: Some("conditional".into()),
+            target: Some(0x2010),
+            ..row(0x2018, 2, "jne 0x2010")
+        },
+        InstructionRow {
+            branch: Some("call".into()),
+            target: Some(0x2000),
+            ..row(0x201a, 5, "call walk")
+        },
+        InstructionRow {
+            function: "other".into(),
+            function_start: 0x3000,
+            ..row(0x3000, 1, "ret")
+        },
+    ]
+}
+
+/// 8 and 64 connections; a second instruction is seen at 64 only.
+fn rungs() -> Vec<RungInstructions> {
+    let mut bundle = bundle();
+    let more: Vec<SampleRow> = (0..20)
+        .map(|second| SampleRow {
+            visit: 1,
+            ..sample(second, "cpu", 8, 20.0)
+        })
+        .collect();
+    bundle.samples.extend(more);
+    by_rung(&bundle)
+}
+
+fn close(a: f64, b: f64) -> bool {
+    (a / b - 1.0).abs() < 1e-9
+}
+
+#[test]
+fn instructions_carry_their_cost_at_both_rungs_and_its_growth() {
+    let rungs = rungs();
+    let compared = choose(&rungs, None, None).unwrap();
+    assert_eq!(
+        (compared.base.map(|rung| rung.connections), compared.rung.connections),
+        (Some(8), 64)
+    );
+    let rows = rows();
+    let functions = catalogue(&compared, &rows);
+    let Selection::One(walk) = select(&functions, "walk") else {
+        panic!("{functions:?}");
+    };
+    let found = annotate(walk, &rows, Some(&compared)).unwrap();
+    let costs: Vec<(i64, Option<f64>, Option<f64>)> = found
+        .instructions
+        .iter()
+        .map(|one| {
+            let value = |cost: Option<InstructionCost>| cost.map(|cost| (cost.seconds_per_txn.value * 1e7).round());
+            (one.address, value(one.base), value(one.compared))
+        })
+        .collect();
+    // In tenths of a microsecond: 200 µs at 8; at 64 the 400 µs of the ledger are shared by both.
+    assert_eq!(
+        costs,
+        [
+            (0x2000, None, None),
+            (0x2010, Some(2000.0), Some(2000.0)),
+            (0x2018, None, Some(2000.0)),
+            (0x201a, None, None)
+        ]
+    );
+    let growths: Vec<Option<f64>> = found
+        .instructions
+        .iter()
+        .map(|one| one.growth.map(|growth| (growth.value * 1e7).round()))
+        .collect();
+    assert_eq!(growths, [None, Some(0.0), Some(2000.0), None]);
+    let (base, last) = (found.base.unwrap(), found.compared.unwrap());
+    assert!(close(base.seconds_per_txn.unwrap().value, 2e-4) && close(last.seconds_per_txn.unwrap().value, 4e-4));
+    assert!(close(found.growth.unwrap().value, 2e-4) && close(last.all_seconds_per_txn.unwrap(), 4e-4));
+    assert_eq!((base.samples, last.samples), (20, 40));
+    let hottest = "50 % of the function's time stands at 2018; above it is `mov rax, [rdi]`";
+    assert_eq!(found.notes, [SKID, hottest]);
+}
+
+#[test]
+fn targets_of_branches_are_marked_and_those_of_calls_are_not() {
+    let rows = rows();
+    let function = FunctionCost::unseen(("mysqld", Some("ab12"), "walk"));
+    let found = annotate(&function, &rows, None).unwrap();
+    let targets: Vec<i64> = found
+        .instructions
+        .iter()
+        .filter(|one| one.is_branch_target)
+        .map(|one| one.address)
+        .collect();
+    assert_eq!(targets, [0x2010]);
+    assert_eq!(found.instructions[1].inlined, ["look", "peek"]);
+    assert!(found.notes.is_empty() && found.compared.is_none() && found.growth.is_none());
+}
+
+#[test]
+fn samples_beside_the_instructions_are_told() {
+    let rungs = rungs();
+    let compared = choose(&rungs, None, None).unwrap();
+    let mut rows = rows();
+    rows.retain(|row| row.address != 0x2018);
+    let functions = catalogue(&compared, &rows);
+    let found = annotate(&functions[0], &rows, Some(&compared)).unwrap();
+    assert!(
+        close(found.beside_seconds_per_txn, 2e-4) && found.notes.len() == 3,
+        "{found:?}"
+    );
+}
+
+#[test]
+fn a_build_of_another_file_gives_no_listing() {
+    let rungs = rungs();
+    let compared = choose(&rungs, None, None).unwrap();
+    let mut rows = rows();
+    for row in &mut rows {
+        row.build_id = Some("cd34".into());
+    }
+    let functions = catalogue(&compared, &rows);
+    assert_eq!(functions[0].function, "walk");
+    assert!(!functions[0].has_instructions && annotate(&functions[0], &rows, Some(&compared)).is_none());
+}
+
+#[test]
+fn rungs_are_taken_as_named_and_unknown_ones_refused_with_those_there_are() {
+    let rungs = rungs();
+    let found = choose(&rungs, Some(64), Some(8)).unwrap();
+    assert_eq!(
+        (found.base.map(|rung| rung.connections), found.rung.connections),
+        (Some(64), 8)
+    );
+    let only = choose(&rungs[..1], None, None).unwrap();
+    assert!(only.base.is_none() && only.rung.connections == 8);
+    let error = choose(&rungs, None, Some(7)).unwrap_err();
+    assert_eq!(
+        error,
+        "the bundle has no rung of 7 connections with samples; it has 8, 64"
+    );
+    assert!(choose(&[], None, None).is_err());
+}
+
+#[test]
+fn the_client_s_own_limit_is_no_rung_to_look_at_unless_it_is_named() {
+    let mut rungs = rungs();
+    rungs[1].client_limited = true;
+    let found = choose(&rungs, None, None).unwrap();
+    assert_eq!(
+        (found.base.map(|rung| rung.connections), found.rung.connections),
+        (None, 8)
+    );
+    assert_eq!(choose(&rungs, None, Some(64)).unwrap().rung.connections, 64);
+}
+
+fn named(functions: &[&str]) -> Vec<FunctionCost> {
+    functions
+        .iter()
+        .map(|function| FunctionCost::unseen(("mysqld", None, function)))
+        .collect()
+}
+
+#[test]
+fn the_whole_name_wins_over_a_part_and_a_part_must_be_of_one_only() {
+    let functions = named(&[
+        "buf_page_get_gen",
+        "buf_page_get",
+        "THD::awake",
+        "awake_all",
+        "ut_delay",
+    ]);
+    let one = |wanted: &str| match select(&functions, wanted) {
+        Selection::One(function) => function.function.clone(),
+        other => format!("{other:?}"),
+    };
+    assert_eq!(one("buf_page_get"), "buf_page_get");
+    assert_eq!(one("awake"), "THD::awake");
+    assert_eq!(one("delay"), "ut_delay");
+    assert_eq!(one("mysqld!buf_page_get"), "buf_page_get");
+    let Selection::Several(several) = select(&functions, "page_get") else {
+        panic!("two hold it");
+    };
+    assert_eq!(several.len(), 2);
+    assert_eq!(select(&functions, "nothing_like_it"), Selection::Unknown);
+}
+
+#[test]
+fn a_function_that_was_built_in_leads_to_those_that_hold_it() {
+    let rungs = rungs();
+    let compared = choose(&rungs, None, None).unwrap();
+    let functions = catalogue(&compared, &[]);
+    // No sample of the bundle is in `peek`, so give it one.
+    let mut functions: Vec<FunctionCost> = functions;
+    functions[0].inlined.insert("peek".into());
+    let Selection::BuiltInto(holders) = select(&functions, "peek") else {
+        panic!("{functions:?}");
+    };
+    assert_eq!(holders[0].function, "walk");
+}

@@ -1,0 +1,174 @@
+//! Keeping the machine code of the functions that took most CPU time, so that a bundle can be read where the server is not.
+
+use crate::threads::ThreadWatch;
+use scaleprof_analysis::hot_functions::{HotFunction, hot_functions};
+use scaleprof_bundle::{Bundle, BundleError, BundleWriter, InstructionRow};
+use scaleprof_probe::disassembly::{AccessKind, BranchKind, FunctionListing};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Functions with a smaller part of the run's samples on CPUs are not kept.
+const LEAST_SHARE: f64 = 0.005;
+/// No more functions than these are kept,
+const MOST_FUNCTIONS: usize = 60;
+/// and no more instructions; a function is kept whole or not at all.
+const MOST_INSTRUCTIONS: usize = 20_000;
+
+/// The rows of a function's instructions. `module` and `build_id` as in the table `frames`.
+pub fn instruction_rows(module: &str, build_id: Option<&str>, listing: &FunctionListing) -> Vec<InstructionRow> {
+    let rows = listing.instructions.iter().map(|listed| {
+        let instruction = &listed.instruction;
+        let access = instruction.access;
+        InstructionRow {
+            module: module.to_owned(),
+            build_id: build_id.map(str::to_owned),
+            function: listing.function.clone(),
+            function_start: listing.range.start as i64,
+            address: instruction.address as i64,
+            length: i32::from(instruction.length),
+            text: instruction.text.clone(),
+            file: listed.file.clone(),
+            line: listed.line.and_then(|line| i32::try_from(line).ok()),
+            inlined: (!listed.inlined.is_empty()).then(|| listed.inlined.join(" > ")),
+            branch: instruction
+                .branch
+                .map(|branch| BranchKind::name(branch.kind).to_owned()),
+            target: instruction
+                .branch
+                .and_then(|branch| branch.target)
+                .map(|target| target as i64),
+            waits: listed.waits,
+            access: access.map(|access| AccessKind::name(access.kind).to_owned()),
+            data_address: access.and_then(|access| access.address).map(|address| address as i64),
+            data_size: access
+                .and_then(|access| access.size)
+                .and_then(|size| i32::try_from(size).ok()),
+            locked: access.is_some_and(|access| access.locked),
+        }
+    });
+    rows.collect()
+}
+
+/// Writes the table `instructions` of a run whose visits are written, while its server lives. Gives what was left out, in words.
+///
+/// # Errors
+/// The bundle cannot be read back or written.
+pub(crate) fn keep_instructions(
+    bundle: &BundleWriter,
+    threads: &mut ThreadWatch,
+) -> Result<Option<String>, BundleError> {
+    let hot = hot_functions(&Bundle::open(bundle.path())?, LEAST_SHARE);
+    let mut left_out = LeftOut::default();
+    let listings = listings(&hot, threads, &mut left_out);
+    let mut rows: Vec<InstructionRow> = Vec::new();
+    let mut kept = 0;
+    let mut starts = BTreeSet::new();
+    for function in &hot {
+        let of_module = listings.get(&(function.module.as_str(), function.build_id.as_deref()));
+        let own: Vec<&FunctionListing> = of_module
+            .into_iter()
+            .flatten()
+            .filter(|listing| holds_one(listing, function))
+            .filter(|listing| starts.insert((function.module.as_str(), listing.range.start)))
+            .collect();
+        let size: usize = own.iter().map(|listing| listing.instructions.len()).sum();
+        if size == 0 {
+            continue;
+        }
+        if kept == MOST_FUNCTIONS || rows.len() + size > MOST_INSTRUCTIONS {
+            left_out.too_many += 1;
+            left_out.share += function.share;
+            continue;
+        }
+        kept += 1;
+        for listing in own {
+            rows.extend(instruction_rows(
+                &function.module,
+                function.build_id.as_deref(),
+                listing,
+            ));
+        }
+    }
+    bundle.write_instructions(&rows)?;
+    Ok(left_out.words())
+}
+
+/// A file as frames name it.
+type Module<'a> = (&'a str, Option<&'a str>);
+
+/// The functions taken apart, by file.
+fn listings<'a>(
+    hot: &'a [HotFunction],
+    threads: &mut ThreadWatch,
+    left_out: &mut LeftOut,
+) -> BTreeMap<Module<'a>, Vec<FunctionListing>> {
+    let mut addresses: BTreeMap<Module<'a>, Vec<u64>> = BTreeMap::new();
+    for function in hot {
+        let of_module = addresses
+            .entry((&function.module, function.build_id.as_deref()))
+            .or_default();
+        of_module.extend(function.addresses.iter().map(|address| *address as u64));
+    }
+    let mut found = BTreeMap::new();
+    for ((module, build_id), addresses) in addresses {
+        match threads.disassemble(module, build_id, &addresses) {
+            Ok(listings) => {
+                found.insert((module, build_id), listings);
+            }
+            Err(problem) => left_out.unreadable.push(problem),
+        }
+    }
+    found
+}
+
+fn holds_one(listing: &FunctionListing, function: &HotFunction) -> bool {
+    let mut addresses = function.addresses.iter();
+    addresses.any(|address| listing.range.contains(&(*address as u64)))
+}
+
+/// Hot functions whose instructions are not in the bundle.
+#[derive(Debug, Default, PartialEq)]
+struct LeftOut {
+    /// Functions beyond what is kept.
+    too_many: usize,
+    /// Their part of the samples.
+    share: f64,
+    /// Files that could not be read, and why.
+    unreadable: Vec<String>,
+}
+
+impl LeftOut {
+    fn words(&self) -> Option<String> {
+        let mut words = self.unreadable.clone();
+        if self.too_many > 0 {
+            words.push(format!(
+                "{} functions with {:.1} % of the samples on CPUs were left out: a bundle keeps {MOST_FUNCTIONS} functions and \
+                 {MOST_INSTRUCTIONS} instructions",
+                self.too_many,
+                self.share * 100.0
+            ));
+        }
+        (!words.is_empty()).then(|| words.join("; "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_left_out_is_said_and_nothing_where_nothing_was() {
+        assert_eq!(LeftOut::default().words(), None);
+        let left_out = LeftOut {
+            too_many: 3,
+            share: 0.021,
+            unreadable: vec!["libz.so.1 is not mapped any more".to_owned()],
+        };
+        assert_eq!(
+            left_out.words().as_deref(),
+            Some(
+                "libz.so.1 is not mapped any more; 3 functions with 2.1 % of the samples on CPUs were left out: a bundle keeps 60 \
+                 functions and 20000 instructions"
+            )
+        );
+    }
+}
