@@ -102,6 +102,16 @@ impl<'a> CallPaths<'a> {
         false
     }
 
+    /// The frames of a stack, innermost first, as far as the bundle has them.
+    pub(crate) fn frames_outwards(&self, stack: i64) -> impl Iterator<Item = &'a FrameRow> {
+        let rows = std::iter::successors(self.stacks.get(&stack).copied(), |row| {
+            self.stacks.get(&row.parent?).copied()
+        });
+        // Only a damaged table has a circle; a stack is not deeper than there are stacks.
+        rows.take(self.stacks.len())
+            .map_while(|row| self.frames.get(&row.frame).copied())
+    }
+
     /// A number for the innermost function of a path, the same in all paths that end in it.
     pub(crate) fn leaf(&self, path: PathId) -> usize {
         self.nodes[path.0].function

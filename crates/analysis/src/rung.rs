@@ -2,6 +2,7 @@
 
 use crate::call_paths::CallPaths;
 use crate::guards::{Client, client_limit, little};
+use crate::instruction_costs::InstructionCosts;
 use crate::intervals::{Measured, throughput};
 use crate::iron_law::iron_law;
 use crate::latency::Histogram;
@@ -41,6 +42,8 @@ pub(crate) struct RungResult {
     pub warnings: Vec<String>,
     /// What its call paths cost.
     pub costs: PathCosts,
+    /// What its instructions cost.
+    pub instructions: InstructionCosts,
     /// Transactions of the whole visits, warm-up included.
     pub transactions: f64,
 }
@@ -160,6 +163,7 @@ pub(crate) fn rung(
     );
     let paths = sampled.paths(call_paths);
     let costs = PathCosts::of(&sampled, call_paths);
+    let instructions = InstructionCosts::of(&sampled, call_paths);
     let lock_rows: Vec<&LockRow> = rows().flat_map(|rows| rows.locks.iter().copied()).collect();
     let locks = sampled.locks(&lock_rows, call_paths);
     let mut missing = [found.missing, threads.missing].concat();
@@ -208,6 +212,7 @@ pub(crate) fn rung(
         missing,
         warnings,
         costs,
+        instructions,
         transactions: windows.iter().map(|window| window.whole.transactions).sum(),
     })
 }

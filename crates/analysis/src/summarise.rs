@@ -148,7 +148,8 @@ fn judged(result: &RungResult) -> Judged {
     }
 }
 
-fn by_visit(bundle: &Bundle) -> BTreeMap<i32, VisitRows<'_>> {
+/// The rows of every visit.
+pub(crate) fn by_visit(bundle: &Bundle) -> BTreeMap<i32, VisitRows<'_>> {
     let mut visits: BTreeMap<i32, VisitRows> = BTreeMap::new();
     for row in &bundle.rungs {
         visits.entry(row.visit).or_default().rung = Some(row);
@@ -177,7 +178,8 @@ fn by_visit(bundle: &Bundle) -> BTreeMap<i32, VisitRows<'_>> {
     visits
 }
 
-fn by_connections<'a>(
+/// The complete visits of every rung; what does not count is warned about.
+pub(crate) fn by_connections<'a>(
     bundle: &Bundle,
     visits: &'a BTreeMap<i32, VisitRows<'a>>,
     warnings: &mut Vec<String>,

@@ -1,0 +1,255 @@
+//! What each instruction costs a transaction at one rung, second by second.
+//!
+//! The address of a sample is where the thread stood when the sampling timer's interrupt came: the instruction that was next
+//! to run. The time was mostly taken by one before it (skid), which address it was cannot be known. So costs are given for the
+//! address as it was sampled, and nothing is shifted; whoever needs the instruction that took the time looks at the few before
+//! it as well.
+
+use crate::block_ratio::ratio;
+use crate::call_paths::CallPaths;
+use crate::paths::Sampled;
+use crate::rung::{Pacing, rung};
+use crate::summarise::{by_connections, by_visit};
+use scaleprof_bundle::{Bundle, Estimate, FrameRow};
+use std::collections::{BTreeMap, HashMap};
+
+/// A place in a file of machine code, the same in every process, rung and run of that file.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CodeAddress {
+    /// File name of the executable or library, as in the table `frames`.
+    pub module: String,
+    /// Its build-id in hexadecimal.
+    pub build_id: Option<String>,
+    /// Address in the file.
+    pub address: i64,
+}
+
+/// A function at an instruction as the source has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SourcePlace {
+    /// The function; none where nothing names it.
+    pub function: Option<String>,
+    /// The source file.
+    pub file: Option<String>,
+    /// The line in it.
+    pub line: Option<i32>,
+}
+
+/// An instruction of user space at which a thread was seen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SampledInstruction {
+    /// Where it is.
+    pub at: CodeAddress,
+    /// What it belongs to, innermost first: functions that the compiler built in, and at last the function that the machine
+    /// runs. Never empty.
+    pub source: Vec<SourcePlace>,
+    /// Samples, those in the kernel included.
+    pub samples: u64,
+}
+
+/// How a thread on a CPU spends its time at an instruction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Spent {
+    /// It runs it.
+    Running,
+    /// It runs it, in a loop that waits for another thread.
+    Spinning,
+    /// It is in the kernel, which it entered there: by a system call (the address is that of the instruction behind it), a
+    /// page fault or an interrupt.
+    InKernel,
+}
+
+impl Spent {
+    /// On the instruction itself, whether it works or waits.
+    pub const ITSELF: [Spent; 2] = [Spent::Running, Spent::Spinning];
+}
+
+/// Names an instruction within its [`InstructionCosts`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct InstructionId(usize);
+
+/// CPU seconds per transaction by instruction, of the threads that serve the load's connections, in the measured seconds of
+/// one rung. They add up to [`all`](InstructionCosts::all) with what no instruction is known for, because the weights of the
+/// samples are scaled to the exact time in each state.
+#[derive(Debug, Clone, Default)]
+pub struct InstructionCosts {
+    /// Transactions of each measured second.
+    transactions: Vec<f64>,
+    instructions: Vec<SampledInstruction>,
+    /// Seconds by place of the measured second.
+    seconds: BTreeMap<(InstructionId, Spent), Vec<(u32, f64)>>,
+    /// Seconds on CPUs altogether.
+    on_cpu: f64,
+}
+
+/// A rung with what its instructions cost.
+#[derive(Debug, Clone)]
+pub struct RungInstructions {
+    /// Connections that run transactions.
+    pub connections: u32,
+    /// Whether the client set its limit, so that it takes no part in comparisons.
+    pub client_limited: bool,
+    /// What its instructions cost.
+    pub costs: InstructionCosts,
+}
+
+/// The costs of the instructions at every rung that has a complete visit, by rising connections. A bundle without samples has
+/// rungs without instructions.
+pub fn by_rung(bundle: &Bundle) -> Vec<RungInstructions> {
+    let manifest = &bundle.manifest;
+    let pacing = Pacing::of(&manifest.workload);
+    let cpus = manifest.server.cpu_count.unwrap_or(0);
+    let visits = by_visit(bundle);
+    let rungs = by_connections(bundle, &visits, &mut Vec::new());
+    let mut call_paths = CallPaths::of(bundle);
+    let results = rungs.iter().filter_map(|(connections, visits)| {
+        let result = rung(*connections, cpus, pacing, visits, &mut call_paths)?;
+        Some(RungInstructions {
+            connections: *connections,
+            client_limited: result.summary.client_limited,
+            costs: result.instructions,
+        })
+    });
+    results.collect()
+}
+
+impl InstructionCosts {
+    pub(crate) fn of(sampled: &Sampled<'_>, call_paths: &CallPaths<'_>) -> InstructionCosts {
+        let places: BTreeMap<(i32, i32), u32> = sampled
+            .seconds()
+            .zip(0..)
+            .map(|((second, _), place)| (second, place))
+            .collect();
+        let mut costs = InstructionCosts {
+            transactions: sampled.seconds().map(|(_, transactions)| transactions).collect(),
+            ..InstructionCosts::default()
+        };
+        let mut numbers: HashMap<CodeAddress, InstructionId> = HashMap::new();
+        let mut of_stacks: HashMap<i64, Option<(InstructionId, bool)>> = HashMap::new();
+        for (row, seconds) in sampled.rows() {
+            let spins = match row.state.as_str() {
+                "cpu" => false,
+                "spin" => true,
+                _ => continue,
+            };
+            let Some(second) = places.get(&(row.visit, row.second)) else {
+                continue;
+            };
+            costs.on_cpu += seconds;
+            let instructions = &mut costs.instructions;
+            let found = of_stacks.entry(row.stack).or_insert_with(|| {
+                let (instruction, in_kernel) = innermost(call_paths.frames_outwards(row.stack))?;
+                let number = *numbers.entry(instruction.at.clone()).or_insert_with(|| {
+                    instructions.push(instruction);
+                    InstructionId(instructions.len() - 1)
+                });
+                Some((number, in_kernel))
+            });
+            let Some((instruction, in_kernel)) = *found else {
+                continue;
+            };
+            let spent = match (in_kernel, spins) {
+                (true, _) => Spent::InKernel,
+                (false, true) => Spent::Spinning,
+                (false, false) => Spent::Running,
+            };
+            if let Some(sampled) = instructions.get_mut(instruction.0) {
+                sampled.samples += 1;
+            }
+            let blocks = costs.seconds.entry((instruction, spent)).or_default();
+            match blocks.last_mut().filter(|(last, _)| last == second) {
+                Some((_, sum)) => *sum += seconds,
+                None => blocks.push((*second, seconds)),
+            }
+        }
+        costs
+    }
+
+    /// Transactions of all measured seconds.
+    pub fn transactions(&self) -> f64 {
+        self.transactions.iter().sum()
+    }
+
+    /// CPU seconds per transaction altogether, in user space and in the kernel, whether or not the instruction is known; none
+    /// without transactions or samples.
+    pub fn all(&self) -> Option<f64> {
+        Some(self.on_cpu / self.transactions()).filter(|value| value.is_finite() && *value > 0.0)
+    }
+
+    /// The instructions at which threads were seen, in no particular order.
+    pub fn instructions(&self) -> impl Iterator<Item = (InstructionId, &SampledInstruction)> {
+        let numbered = self.instructions.iter().enumerate();
+        numbered.map(|(number, instruction)| (InstructionId(number), instruction))
+    }
+
+    /// Seconds per transaction at one instruction; 0 where no thread was seen so.
+    pub fn seconds(&self, instruction: InstructionId, spent: Spent) -> f64 {
+        let blocks = self.seconds.get(&(instruction, spent)).into_iter().flatten();
+        let sum: f64 = blocks.map(|(_, seconds)| seconds).sum();
+        match self.transactions() {
+            all if all > 0.0 => sum / all,
+            _ => 0.0,
+        }
+    }
+
+    /// Seconds per transaction of some instructions together, with a 95 % interval from the spread over the measured seconds;
+    /// none where there were no transactions.
+    pub fn estimate(&self, instructions: impl IntoIterator<Item = InstructionId>, spent: &[Spent]) -> Option<Estimate> {
+        let mut blocks: Vec<(f64, f64)> = self.transactions.iter().map(|count| (0.0, *count)).collect();
+        for instruction in instructions {
+            let of_kinds = spent
+                .iter()
+                .filter_map(|spent| self.seconds.get(&(instruction, *spent)));
+            for (second, seconds) in of_kinds.flatten() {
+                if let Some((sum, _)) = blocks.get_mut(*second as usize) {
+                    *sum += seconds;
+                }
+            }
+        }
+        ratio(&blocks)
+    }
+}
+
+/// The instruction of user space at which a thread stands, and whether it has gone into the kernel from there; none where its
+/// stack tells neither. `frames`: innermost first.
+fn innermost<'a>(frames: impl Iterator<Item = &'a FrameRow>) -> Option<(SampledInstruction, bool)> {
+    let mut in_kernel = false;
+    let mut user = frames
+        .skip_while(|frame| {
+            let of_kernel = is_of_kernel(frame);
+            in_kernel |= of_kernel;
+            of_kernel
+        })
+        .take_while(|frame| frame.module != PLACEHOLDER)
+        .peekable();
+    let first: &FrameRow = user.peek()?;
+    let at = CodeAddress {
+        module: first.module.clone(),
+        build_id: first.build_id.clone(),
+        address: first.address,
+    };
+    let mut source = Vec::new();
+    for frame in user {
+        source.push(SourcePlace {
+            function: frame.function.clone(),
+            file: frame.file.clone(),
+            line: frame.line,
+        });
+        if !frame.inlined {
+            break;
+        }
+    }
+    let instruction = SampledInstruction { at, source, samples: 0 };
+    Some((instruction, in_kernel))
+}
+
+/// The module of frames that stand for what is not known.
+const PLACEHOLDER: &str = "[scaleprof]";
+
+/// The kernel and its modules, such as `[ext4]`; the vDSO runs in user space.
+fn is_of_kernel(frame: &FrameRow) -> bool {
+    frame.module.starts_with('[') && frame.module != "[vdso]" && frame.module != PLACEHOLDER
+}
+
+#[cfg(test)]
+mod tests;
