@@ -4,6 +4,7 @@
 
 mod backlog;
 mod block_ratio;
+pub mod cache_lines;
 pub mod call_paths;
 pub mod changepoints;
 pub mod decomposition;

@@ -4,6 +4,7 @@ mod arguments;
 mod attach;
 mod bench_load;
 mod cache;
+mod cachelines;
 mod check;
 mod complaint;
 mod credentials;
@@ -41,6 +42,7 @@ fn main() -> ExitCode {
         Command::Report(report) => report::execute(&report),
         Command::Check(check) => check::execute(&check),
         Command::SpinLoops(spinloops) => spinloops::execute(&spinloops),
+        Command::CacheLines(cachelines) => cachelines::execute(&cachelines),
         Command::Selfbench(selfbench) => selfbench::execute(&selfbench),
         Command::Cache(cache) => cache::execute(&cache),
         Command::Completions { shell } => manual::completions(shell),

@@ -50,7 +50,7 @@ pub fn touched_places(layout: &DataLayout, accesses: &DataAccesses) -> Vec<Touch
 fn parts(layout: &DataLayout, access: &Access) -> Vec<(String, u64, u64)> {
     let size = u64::from(access.size).max(1);
     if !access.exact {
-        return some_element(layout, access.place).into_iter().collect();
+        return some_element(layout, access).into_iter().collect();
     }
     let range = access.place..access.place.saturating_add(size);
     let mut pieces = layout.pieces_in(range);
@@ -84,15 +84,20 @@ fn named(variable: &DataVariable, piece: &Piece) -> (String, u64, u64) {
 
 /// What something unknown was added to the address of. None where it is a single number: then the address was that of a place
 /// before an array (compilers fold `a[i - 1]` so), and of which one cannot be known.
-fn some_element(layout: &DataLayout, place: u64) -> Option<(String, u64, u64)> {
-    if let Some((variable, array)) = layout.array_at(place) {
+///
+/// Where that is no array that is known, it is one from there on, of unknown length: `X+0x88[]`.
+fn some_element(layout: &DataLayout, access: &Access) -> Option<(String, u64, u64)> {
+    if let Some((variable, array)) = layout.array_at(access.place) {
         return Some(named(variable, &array));
     }
-    let variable = layout.variable_at(place)?;
-    let whole = Piece {
-        path: String::new(),
-        offset: 0,
-        size: variable.size,
-    };
-    (variable.size > LARGEST_PLAIN).then(|| named(variable, &whole))
+    let variable = layout.variable_at(access.place)?;
+    if variable.size <= LARGEST_PLAIN {
+        return None;
+    }
+    let offset = access.place.saturating_sub(variable.address);
+    if offset == 0 && variable.shape.is_none() {
+        return Some((variable.name.clone(), variable.address, variable.size));
+    }
+    let name = format!("{}+{offset:#x}[]", variable.name);
+    Some((name, access.place, u64::from(access.size).max(1)))
 }

@@ -120,8 +120,10 @@ fn likely(name: &str) -> Likely {
     let last = plain.rsplit('_').next().unwrap_or(plain).to_ascii_lowercase();
     // The functions that a server calls when somebody sets a variable: `innodb_io_capacity_update`.
     let changes_setting = !name.contains("::") && last == "update";
+    // What MySQL's option parser calls for each option.
+    let takes_option = name.ends_with("get_one_option");
     let is_named = LAST_WORDS.contains(&last.as_str()) && (last != "up" || plain.ends_with("clean_up"));
-    match is_named || changes_setting {
+    match is_named || changes_setting || takes_option {
         true => Likely::ByName,
         false => Likely::Unknown,
     }

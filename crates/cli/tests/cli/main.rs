@@ -1,6 +1,7 @@
 //! The command line from outside: what it prints, how it ends, what it leaves.
 
 mod attach;
+mod cachelines;
 mod debuginfod;
 mod full_disk;
 mod help;
