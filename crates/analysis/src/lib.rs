@@ -5,6 +5,7 @@
 pub mod annotate;
 mod backlog;
 mod block_ratio;
+pub mod cache_lines;
 pub mod call_paths;
 pub mod changepoints;
 pub mod decomposition;

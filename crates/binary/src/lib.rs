@@ -1,9 +1,12 @@
-//! What a machine-code file says: unwind rules, symbols, functions, variables, loops that wait, instructions.
+//! What a machine-code file says: unwind rules, symbols, functions, variables and who touches them, loops that wait,
+//! instructions.
 //!
 //! Everything here speaks of one ELF file in the file's own virtual addresses (`svma`, "stated virtual memory
 //! address"): what `nm`, `readelf` and `objdump` print. [`loads`] tells by how much a running process has moved them.
 
 mod call_frames;
+pub mod data_access;
+pub mod data_layout;
 pub mod disassembly;
 pub mod kernel_symbols;
 pub mod loads;

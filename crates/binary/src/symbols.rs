@@ -84,6 +84,19 @@ pub struct Variable<'file> {
     pub source: NameSource,
 }
 
+/// A variable as the best source names it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DataSymbol<'file> {
+    /// As the linker knows it.
+    pub linkage_name: &'file str,
+    /// Where it starts in the file's addresses.
+    pub start: u64,
+    /// In bytes; 0 where the source gives none.
+    pub size: u64,
+    /// Where the name comes from.
+    pub source: NameSource,
+}
+
 /// How much of a file's code has names, as shares of the bytes that call frame information covers.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Coverage {
@@ -331,6 +344,17 @@ impl SymbolFile {
         })
     }
 
+    /// All variables, constants included and thread-local ones left out, by address: one for each address.
+    pub fn data_symbols(&self) -> impl Iterator<Item = DataSymbol<'_>> {
+        self.variables.all()
+    }
+
+    /// The file that holds the debug information: the file itself or another one; none where there is none.
+    #[must_use]
+    pub fn debug_file(&self) -> Option<&Path> {
+        self.dwarf.path()
+    }
+
     /// Its functions, and parts of such, by address and without overlaps, as call frame information has them.
     #[must_use]
     pub fn function_ranges(&self) -> &[Range<u64>] {
@@ -366,6 +390,11 @@ impl SymbolFile {
             function_bounds: share(NameSource::FunctionBounds),
         }
     }
+}
+
+/// A name without parameter types and long template arguments.
+pub(crate) fn short_name(linkage_name: &str) -> String {
+    demangle(linkage_name).name
 }
 
 /// What the indexes say of an address.

@@ -35,6 +35,9 @@ pub(crate) enum Command {
     SpinLoops(SpinLoopsArguments),
     /// Show a function's machine code with what every instruction costs a transaction at two rungs
     Annotate(AnnotateArguments),
+    /// List the cache lines of a binary in which variables that are only read lie beside others that are written
+    #[command(name = "cachelines")]
+    CacheLines(CacheLinesArguments),
     /// Measure what scaleprof's client costs here, beside sysbench's where it is installed
     Selfbench(SelfbenchArguments),
     /// List or remove the prepared data folders
@@ -62,6 +65,41 @@ pub(crate) struct SpinLoopsArguments {
     /// Print it as JSON
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// Lists the cache lines of a binary in which a write of one variable takes another from the caches of all CPUs.
+///
+/// Which variables the code reads and writes is taken from the machine code, where they lie from the symbols, their members from
+/// the debug information where there is some. That two are neighbours is a possibility, no more: with --bundle it is looked
+/// whether the loads take time, and more of it with more connections.
+#[derive(Debug, Args)]
+pub(crate) struct CacheLinesArguments {
+    /// An executable or a library, for x86-64 or aarch64, with its symbols in it or beside it
+    pub(crate) binary: PathBuf,
+    /// A run of this very binary: what its loads and stores cost a transaction, at two rungs
+    #[arg(long, value_name = "BUNDLE")]
+    pub(crate) bundle: Option<PathBuf>,
+    /// Bytes of a line: 64 for x86-64 and most aarch64, 128 for POWER, Apple and x86's prefetched pairs, 256 for s390x
+    #[arg(long, value_name = "BYTES", default_value = "64", value_parser = line_bytes)]
+    pub(crate) line: u32,
+    /// Show all lines, not only the ten gravest
+    #[arg(long)]
+    pub(crate) all: bool,
+    /// Another build: are the same neighbours in one line there too?
+    #[arg(long, value_name = "OTHER_BINARY")]
+    pub(crate) compare: Option<PathBuf>,
+    /// Print it as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+fn line_bytes(text: &str) -> Result<u32, String> {
+    match text {
+        "64" => Ok(64),
+        "128" => Ok(128),
+        "256" => Ok(256),
+        _ => Err("a line has 64, 128 or 256 bytes".to_owned()),
+    }
 }
 
 #[derive(Debug, Args)]

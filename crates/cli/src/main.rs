@@ -5,6 +5,7 @@ mod arguments;
 mod attach;
 mod bench_load;
 mod cache;
+mod cachelines;
 mod check;
 mod complaint;
 mod credentials;
@@ -43,6 +44,7 @@ fn main() -> ExitCode {
         Command::Check(check) => check::execute(&check),
         Command::SpinLoops(spinloops) => spinloops::execute(&spinloops),
         Command::Annotate(annotate) => annotate::execute(&annotate),
+        Command::CacheLines(cachelines) => cachelines::execute(&cachelines),
         Command::Selfbench(selfbench) => selfbench::execute(&selfbench),
         Command::Cache(cache) => cache::execute(&cache),
         Command::Completions { shell } => manual::completions(shell),

@@ -47,7 +47,7 @@ pub use process::process_cpu_clock;
 pub use relax_cost::relax_nanoseconds;
 pub use sample::{Sample, delta, missing};
 pub use sampler::{Sampler, SamplerCost, SamplerOptions};
-pub use scaleprof_binary::{disassembly, spin, symbols};
+pub use scaleprof_binary::{data_access, data_layout, disassembly, spin, symbols};
 pub use watch::{
     CodeFile, CodeMap, CodePlace, CodeTables, ProcessCode, ProcessNames, RecordedWalk, RecordedWalks, StartRegisters,
     ThreadTimes, TimerEvent, Watch, WatchCounts, WatchOptions, WatchReading, debuginfod_can_be_asked, symbol_search,

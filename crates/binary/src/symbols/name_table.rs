@@ -7,7 +7,7 @@
 
 use std::ops::Range;
 
-use super::NameSource;
+use super::{DataSymbol, NameSource};
 
 /// How many symbols are looked at before an address: some may be labels in a function that ended before it.
 const LOOK_BACK: usize = 64;
@@ -141,6 +141,16 @@ impl NameTable {
             }
         }
         None
+    }
+
+    /// Every symbol, by address.
+    pub(crate) fn all(&self) -> impl Iterator<Item = DataSymbol<'_>> {
+        self.entries.iter().map(|entry| DataSymbol {
+            linkage_name: text_of(&self.text, entry),
+            start: entry.start,
+            size: entry.size,
+            source: entry.source,
+        })
     }
 
     /// Where the next symbol behind an address starts.

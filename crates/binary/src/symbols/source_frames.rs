@@ -57,6 +57,11 @@ impl Dwarf {
         }
     }
 
+    /// The file that it is in.
+    pub(super) fn path(&self) -> Option<&Path> {
+        self.path.as_deref()
+    }
+
     /// The frames at an address, innermost first; none where DWARF knows nothing.
     pub(super) fn frames(&self, svma: u64) -> Vec<Frame> {
         let loaded = self.loader.get_or_init(|| {

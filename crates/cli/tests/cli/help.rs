@@ -3,12 +3,13 @@
 use crate::stage::{place, scaleprof, succeed};
 use std::path::Path;
 
-const COMMANDS: [&str; 8] = [
+const COMMANDS: [&str; 9] = [
     "run",
     "attach",
     "report",
     "check",
     "annotate",
+    "cachelines",
     "selfbench",
     "cache",
     "completions",

@@ -2,6 +2,7 @@
 
 mod annotate;
 mod attach;
+mod cachelines;
 mod debuginfod;
 mod full_disk;
 mod help;

@@ -1,0 +1,166 @@
+//! What the instructions of one binary cost a transaction, at two rungs of a bundle.
+
+use super::judged::{PlaceCost, TwoRungs};
+use crate::instruction_costs::{InstructionCosts, InstructionId, RungInstructions, Spent};
+use scaleprof_bundle::Estimate;
+use std::collections::{BTreeSet, HashMap};
+use thiserror::Error;
+
+/// Why a bundle says nothing of a binary's instructions.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum CostsNotKnown {
+    /// Fewer than two rungs.
+    #[error("the bundle has samples of {0} rungs: two are needed to see what grows. Run with several --connections")]
+    TooFewRungs(usize),
+    /// Its samples are of other files.
+    #[error("the bundle has no samples of {module}. Its samples are of {others}: name the binary that was run")]
+    OtherFiles {
+        /// The file that was asked for.
+        module: String,
+        /// The files with most samples.
+        others: String,
+    },
+    /// The file was built again.
+    #[error(
+        "the bundle is of another build of {module} (build-id {theirs}, the file has {ours}): its addresses mean nothing here"
+    )]
+    OtherBuild {
+        /// The file.
+        module: String,
+        /// The bundle's.
+        theirs: String,
+        /// The file's own.
+        ours: String,
+    },
+}
+
+/// The costs of one binary's instructions at the rung at which a transaction was cheapest and at the last one.
+#[derive(Debug)]
+pub struct MeasuredCosts<'a> {
+    base: Rung<'a>,
+    last: Rung<'a>,
+}
+
+#[derive(Debug)]
+struct Rung<'a> {
+    connections: u32,
+    costs: &'a InstructionCosts,
+    /// By address in the file.
+    instructions: HashMap<u64, (InstructionId, u64)>,
+}
+
+impl<'a> MeasuredCosts<'a> {
+    /// `rungs` by rising connections; those that the client limited are left out. `module` is the file name of the binary.
+    ///
+    /// # Errors
+    /// [`CostsNotKnown`].
+    pub fn of(
+        rungs: &'a [RungInstructions],
+        module: &str,
+        build_id: Option<&str>,
+    ) -> Result<MeasuredCosts<'a>, CostsNotKnown> {
+        let sampled = |rung: &&RungInstructions| !rung.client_limited && rung.costs.all().is_some();
+        let usable: Vec<&RungInstructions> = rungs.iter().filter(sampled).collect();
+        let cost = |rung: &RungInstructions| rung.costs.all().unwrap_or(f64::MAX);
+        let pair = usable.split_last().and_then(|(last, before)| {
+            let cheapest = before.iter().min_by(|a, b| cost(a).total_cmp(&cost(b)))?;
+            Some((*cheapest, *last))
+        });
+        let (base, last) = pair.ok_or(CostsNotKnown::TooFewRungs(usable.len()))?;
+        let mut others: HashMap<&str, u64> = HashMap::new();
+        for (_, sampled) in last.costs.instructions().chain(base.costs.instructions()) {
+            *others.entry(&sampled.at.module).or_default() += sampled.samples;
+            if let (Some(ours), Some(theirs)) = (build_id, &sampled.at.build_id)
+                && sampled.at.module == module
+                && ours != theirs
+            {
+                return Err(CostsNotKnown::OtherBuild {
+                    module: module.to_owned(),
+                    theirs: theirs.clone(),
+                    ours: ours.to_owned(),
+                });
+            }
+        }
+        if !others.contains_key(module) {
+            let mut others: Vec<(&str, u64)> = others.into_iter().collect();
+            others.sort_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(b.0)));
+            let names: Vec<&str> = others.iter().take(3).map(|(name, _)| *name).collect();
+            return Err(CostsNotKnown::OtherFiles {
+                module: module.to_owned(),
+                others: names.join(", "),
+            });
+        }
+        Ok(MeasuredCosts {
+            base: Rung::of(base, module),
+            last: Rung::of(last, module),
+        })
+    }
+
+    /// Connections at both rungs.
+    pub fn connections(&self) -> [u32; 2] {
+        [self.base.connections, self.last.connections]
+    }
+
+    /// CPU seconds per transaction at both rungs, at whatever instruction.
+    pub fn all(&self) -> [f64; 2] {
+        [&self.base, &self.last].map(|rung| rung.costs.all().unwrap_or(0.0))
+    }
+
+    /// What some instructions cost, each given with the places at which a thread is seen that waited for it. None without
+    /// transactions, or without instructions.
+    pub(crate) fn of_instructions(&self, sites: impl Iterator<Item = (u64, [u64; 2])>) -> Option<PlaceCost> {
+        let mut itself = BTreeSet::new();
+        let mut with_skid = BTreeSet::new();
+        for (instruction, seen_at) in sites {
+            itself.insert(instruction);
+            with_skid.insert(instruction);
+            with_skid.extend(seen_at);
+        }
+        if itself.is_empty() {
+            return None;
+        }
+        let [_, all] = self.all();
+        let with_skid_at = self.two(&with_skid)?;
+        Some(PlaceCost {
+            itself: self.two(&itself)?,
+            with_skid: with_skid_at,
+            share: if all > 0.0 { with_skid_at.last.value / all } else { 0.0 },
+            samples: [&self.base, &self.last].map(|rung| rung.samples(&with_skid)),
+        })
+    }
+
+    fn two(&self, addresses: &BTreeSet<u64>) -> Option<TwoRungs> {
+        Some(TwoRungs {
+            base: self.base.estimate(addresses)?,
+            last: self.last.estimate(addresses)?,
+        })
+    }
+}
+
+impl<'a> Rung<'a> {
+    fn of(rung: &'a RungInstructions, module: &str) -> Rung<'a> {
+        let instructions = rung
+            .costs
+            .instructions()
+            .filter(|(_, sampled)| sampled.at.module == module);
+        let by_address = instructions.filter_map(|(id, sampled)| {
+            let address = u64::try_from(sampled.at.address).ok()?;
+            Some((address, (id, sampled.samples)))
+        });
+        Rung {
+            connections: rung.connections,
+            costs: &rung.costs,
+            instructions: by_address.collect(),
+        }
+    }
+
+    fn estimate(&self, addresses: &BTreeSet<u64>) -> Option<Estimate> {
+        let found = addresses.iter().filter_map(|address| self.instructions.get(address));
+        self.costs.estimate(found.map(|(id, _)| *id), &Spent::ITSELF)
+    }
+
+    fn samples(&self, addresses: &BTreeSet<u64>) -> u64 {
+        let found = addresses.iter().filter_map(|address| self.instructions.get(address));
+        found.map(|(_, samples)| samples).sum()
+    }
+}

@@ -1,0 +1,59 @@
+//! What the machine code says, as plain rows.
+
+/// What an instruction does with a place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum PlaceUse {
+    /// Looks at it.
+    Read,
+    /// Puts something there.
+    Write,
+    /// Changes what is there.
+    Update,
+    /// Hands its address to a function.
+    Passed,
+}
+
+/// A function that touches places.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CodeFunction {
+    /// Its name.
+    pub name: String,
+    /// Whether it runs only while the server starts or stops, or while somebody changes a setting, as far as that can be told.
+    pub is_start_or_stop: bool,
+    /// Calls of it in the code.
+    pub calls: u32,
+}
+
+/// A variable, or a part of one, that threads share.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    /// Such as `srv_stats.n_rows_read[2]`.
+    pub name: String,
+    /// In the file's addresses.
+    pub address: u64,
+    /// Bytes.
+    pub size: u64,
+    /// Who touches it; nobody, as far as known, where it is empty.
+    pub accesses: Vec<PlaceAccess>,
+}
+
+/// An instruction that touches a place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlaceAccess {
+    /// Its function: a place in the list of functions that comes along.
+    pub function: usize,
+    /// What it does.
+    pub what: PlaceUse,
+    /// Whether it takes the line for itself meanwhile.
+    pub locked: bool,
+    /// Whether it lies within a loop.
+    pub in_loop: bool,
+    /// Whether it lies within a loop that waits for another thread.
+    pub waits: bool,
+    /// Where it is in the file.
+    pub instruction: u64,
+    /// Where the sampling timer sees a thread that waited for it: one instruction later, mostly.
+    pub seen_at: [u64; 2],
+    /// The function that gets the address, where that is what it does and it is known.
+    pub callee: Option<String>,
+}

@@ -1,0 +1,176 @@
+//! From places and who touches them to judged lines.
+
+use super::costs::MeasuredCosts;
+use super::facts::{CodeFunction, Place};
+use super::judged::{JudgedLine, LineKind, PlaceRole};
+use super::roles::{Program, Touched};
+use super::words;
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
+
+/// The lines that today's x86-64 and most aarch64 CPUs hand to one another, bytes.
+const USUAL_LINE: u64 = 64;
+/// One thing that fewer functions write is no reason to look at its line.
+const FEWEST_WRITERS: usize = 3;
+/// A place over more lines than these is an array, in which only the lines at its ends have neighbours.
+const MOST_LINES: u64 = 4;
+
+/// Judges every line of `bytes` bytes in which somebody may take it from somebody else, the gravest first. Lines in which
+/// nothing of the kind is seen are left out.
+///
+/// With `bytes` over 64, what is apart at 64 bytes is [predicted](LineKind::Predicted) for machines with longer lines.
+pub fn judge(
+    places: &[Place],
+    functions: &[CodeFunction],
+    bytes: u64,
+    costs: Option<&MeasuredCosts<'_>>,
+) -> Vec<JudgedLine> {
+    let bytes = bytes.max(1);
+    let program = Program::of(places, functions);
+    let touched: Vec<Touched<'_>> = places.iter().map(|place| Touched::of(place, &program)).collect();
+    let mut lines: BTreeMap<u64, Vec<&Touched<'_>>> = BTreeMap::new();
+    for one in &touched {
+        let (first, last) = lines_of(one.place, bytes).into_inner();
+        let ends = [first, last].into_iter().filter(|_| last - first >= MOST_LINES);
+        let all = (first..=last).filter(|_| last - first < MOST_LINES);
+        let mut numbers: Vec<u64> = ends.chain(all).collect();
+        numbers.dedup();
+        for number in numbers {
+            lines.entry(number).or_default().push(one);
+        }
+    }
+    let mut judged: Vec<JudgedLine> = lines
+        .iter()
+        .filter_map(|(number, inside)| line(number.saturating_mul(bytes), bytes, inside, costs))
+        .collect();
+    judged.sort_by(order);
+    judged
+}
+
+/// The numbers of the lines that a place lies in.
+pub fn lines_of(place: &Place, bytes: u64) -> RangeInclusive<u64> {
+    let bytes = bytes.max(1);
+    let last = place.address.saturating_add(place.size.max(1) - 1);
+    place.address / bytes..=last / bytes
+}
+
+/// What surely got dearer first; without that, what much code reads and writes.
+fn order(a: &JudgedLine, b: &JudgedLine) -> Ordering {
+    let growth = |line: &JudgedLine| line.sure_growth().unwrap_or(0.0);
+    growth(b)
+        .total_cmp(&growth(a))
+        .then(b.weight.total_cmp(&a.weight))
+        .then(a.address.cmp(&b.address))
+}
+
+fn line(address: u64, bytes: u64, inside: &[&Touched<'_>], costs: Option<&MeasuredCosts<'_>>) -> Option<JudgedLine> {
+    let apart = without_wholes(inside);
+    let (kind, weight) = kind(&apart)?;
+    let kind = match bytes > USUAL_LINE && !meet_in_usual_line(&apart, kind) {
+        true => LineKind::Predicted,
+        false => kind,
+    };
+    let mut places: Vec<_> = inside.iter().map(|touched| touched.judged(address, costs)).collect();
+    places.sort_by_key(|place| place.offset);
+    let mut judged = JudgedLine {
+        address,
+        bytes,
+        kind,
+        weight,
+        places,
+        ladder: Vec::new(),
+        sentence: String::new(),
+        advice: Vec::new(),
+    };
+    judged.ladder = words::ladder(&judged, costs);
+    judged.sentence = words::sentence(&judged);
+    judged.advice = words::advice(&judged);
+    Some(judged)
+}
+
+/// Without the places that hold other ones: a structure or array, some part of which is touched, says nothing against its parts.
+fn without_wholes<'a>(inside: &[&'a Touched<'a>]) -> Vec<&'a Touched<'a>> {
+    let holds_another = |whole: &Touched<'_>| {
+        inside.iter().any(|part| {
+            let (whole, part) = (whole.place, part.place);
+            let end = |place: &Place| place.address.saturating_add(place.size);
+            whole.size > part.size && whole.address <= part.address && end(part) <= end(whole)
+        })
+    };
+    inside.iter().copied().filter(|whole| !holds_another(whole)).collect()
+}
+
+/// Whether it is so within 64 bytes already.
+fn meet_in_usual_line(inside: &[&Touched<'_>], wanted: LineKind) -> bool {
+    let mut lines: BTreeMap<u64, Vec<&Touched<'_>>> = BTreeMap::new();
+    for touched in inside {
+        for number in lines_of(touched.place, USUAL_LINE).take(64) {
+            lines.entry(number).or_default().push(touched);
+        }
+    }
+    lines
+        .values()
+        .any(|inside| kind(inside).is_some_and(|(kind, _)| kind == wanted))
+}
+
+/// What is wrong with a line of these places, and how much code takes part in it.
+fn kind(inside: &[&Touched<'_>]) -> Option<(LineKind, f64)> {
+    let of = |role: PlaceRole| inside.iter().copied().filter(move |touched| touched.role == role);
+    let (written, locks) = (writers(of(PlaceRole::Written)), writers(of(PlaceRole::Lock)));
+    // Who writes in the line has it in its own cache when it reads in it.
+    let is_writer = |function: &usize| written.contains_key(function) || locks.contains_key(function);
+    let readers = of(PlaceRole::ReadMostly).flat_map(|touched| &touched.reads);
+    let read: f64 = readers
+        .filter(|(function, _)| !is_writer(function))
+        .map(|(_, weight)| weight)
+        .sum();
+    // Each of both sides has to be hot for the line to wander, so neither makes up for the other.
+    let both = |a: f64, b: f64| (1.0 + a).ln() * (1.0 + b).ln();
+    let is_written_by_many = written.len() >= FEWEST_WRITERS;
+    let (written, locked): (f64, f64) = (written.values().sum(), locks.values().sum());
+    if read > 0.0 && written > 0.0 {
+        return Some((LineKind::FalseSharing, both(read, written + locked)));
+    }
+    if locked > 0.0 && read + written > 0.0 {
+        return Some((LineKind::LockBesideData, both(locked, read + written)));
+    }
+    let apart = written_apart(of(PlaceRole::Written));
+    if let Some((one, other)) = apart {
+        return Some((LineKind::WrittenTogether, both(one, other)));
+    }
+    is_written_by_many.then(|| (LineKind::TrueSharing, (1.0 + written).ln()))
+}
+
+/// How much code writes any of these places, by function.
+fn writers<'a>(places: impl Iterator<Item = &'a Touched<'a>>) -> BTreeMap<usize, f64> {
+    let mut all: BTreeMap<usize, f64> = BTreeMap::new();
+    for (function, weight) in places.flat_map(|touched| &touched.writes) {
+        let known = all.entry(*function).or_default();
+        *known = known.max(*weight);
+    }
+    all
+}
+
+/// Of two places that are written by different functions, how much code writes only the one and only the other: the pair with
+/// the most.
+fn written_apart<'a>(places: impl Iterator<Item = &'a Touched<'a>>) -> Option<(f64, f64)> {
+    let places: Vec<&Touched<'_>> = places.collect();
+    let without = |one: &Touched<'_>, other: &Touched<'_>| -> f64 {
+        let alone = one
+            .writes
+            .iter()
+            .filter(|(function, _)| !other.writes.contains_key(function));
+        alone.map(|(_, weight)| weight).sum()
+    };
+    let mut most: Option<(f64, f64)> = None;
+    for (number, one) in places.iter().enumerate() {
+        for other in places.iter().skip(number + 1) {
+            let pair = (without(one, other), without(other, one));
+            if pair.0.min(pair.1) > most.map_or(0.0, |most| most.0.min(most.1)) {
+                most = Some(pair);
+            }
+        }
+    }
+    most
+}

@@ -1,0 +1,168 @@
+//! Judged lines, as they are kept and shown.
+
+use scaleprof_bundle::Estimate;
+use serde::{Deserialize, Serialize};
+
+/// What is wrong with a line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LineKind {
+    /// Something that is only read lies beside something that is written.
+    FalseSharing,
+    /// A lock lies beside other things.
+    LockBesideData,
+    /// Several things that are written for different reasons.
+    WrittenTogether,
+    /// One thing that many functions write.
+    TrueSharing,
+    /// Apart on this machine, together where lines are longer.
+    Predicted,
+}
+
+/// What a place is to the others in its line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PlaceRole {
+    /// The running server reads it and does not write it, as far as its code shows.
+    ReadMostly,
+    /// The running server writes it.
+    Written,
+    /// A mutex, latch or the like.
+    Lock,
+    /// Only its address is handed on: what is done with it does not show.
+    HandedOn,
+    /// Only the start or the end of the server touches it, or nobody that is known.
+    Quiet,
+}
+
+/// A function that touches a place.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Toucher {
+    /// Its name.
+    pub function: String,
+    /// Instructions in it that do.
+    pub sites: u32,
+}
+
+/// A time per transaction at two rungs, in seconds.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct TwoRungs {
+    /// At the rung at which a transaction was cheapest.
+    pub base: Estimate,
+    /// At the last one.
+    pub last: Estimate,
+}
+
+/// What the instructions that touch a place cost.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct PlaceCost {
+    /// Seen at the instructions themselves.
+    pub itself: TwoRungs,
+    /// Seen at them or at the instruction behind each, at which a thread is seen that waited for memory.
+    pub with_skid: TwoRungs,
+    /// What the second of these is of all CPU time of a transaction at the last rung.
+    pub share: f64,
+    /// Samples behind it at both rungs.
+    pub samples: [u64; 2],
+}
+
+impl PlaceCost {
+    /// Whether it surely grew: the intervals at both rungs lie apart. None where there are no intervals.
+    pub fn grows(&self) -> Option<bool> {
+        Some(self.with_skid.last.low? > self.with_skid.base.high?)
+    }
+
+    /// By how many seconds a transaction got dearer here.
+    pub fn growth(&self) -> f64 {
+        self.with_skid.last.value - self.with_skid.base.value
+    }
+}
+
+/// A place in a judged line.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct JudgedPlace {
+    /// Such as `srv_stats.n_rows_read[2]`.
+    pub name: String,
+    /// Bytes from the start of the line; negative where it begins in an earlier one.
+    pub offset: i64,
+    /// Bytes.
+    pub size: u64,
+    /// What it is to the others.
+    pub role: PlaceRole,
+    /// How much code of the running server reads it, for comparing places with one another.
+    pub read_weight: f64,
+    /// How much writes it.
+    pub write_weight: f64,
+    /// Functions of the running server that read it, the most used first.
+    pub readers: Vec<Toucher>,
+    /// Those that write or update it.
+    pub writers: Vec<Toucher>,
+    /// Whether some of them do it by locked instructions.
+    pub locked: bool,
+    /// Functions of the running server that hand its address on.
+    pub passed_by: u32,
+    /// Functions that write it while the server starts, stops or a setting changes.
+    pub rarely_written_by: u32,
+    /// What its reading instructions cost; none without a bundle.
+    pub read_cost: Option<PlaceCost>,
+    /// What its writing instructions cost.
+    pub write_cost: Option<PlaceCost>,
+}
+
+/// A step of the evidence, the weakest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Evidence {
+    /// They lie in one line of the file, and code reads one and writes the other.
+    Neighbours,
+    /// The reading instructions take time.
+    HotLoad,
+    /// They take more with more connections.
+    GrowingCost,
+    /// The writing instructions run often.
+    HotStore,
+    /// The hardware saw the line go from CPU to CPU.
+    SeenByHardware,
+}
+
+/// One step, and whether it was taken.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LadderStep {
+    /// Which.
+    pub step: Evidence,
+    /// Whether it holds; none where it was not measured.
+    pub holds: Option<bool>,
+    /// In words, with the figures; or why it was not measured.
+    pub words: String,
+}
+
+/// A cache line with what is wrong with it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct JudgedLine {
+    /// Its first byte in the file's addresses.
+    pub address: u64,
+    /// Bytes.
+    pub bytes: u64,
+    /// What is wrong.
+    pub kind: LineKind,
+    /// What lines are ranked by without a bundle: how much code reads and writes. Only for comparing lines of one binary.
+    pub weight: f64,
+    /// What is in it, by address.
+    pub places: Vec<JudgedPlace>,
+    /// Weakest evidence first.
+    pub ladder: Vec<LadderStep>,
+    /// In one sentence.
+    pub sentence: String,
+    /// What to do.
+    pub advice: Vec<String>,
+}
+
+impl JudgedLine {
+    /// By how many seconds a transaction surely got dearer at the instructions that touch it (the intervals at both rungs lie
+    /// apart); none without a bundle.
+    pub fn sure_growth(&self) -> Option<f64> {
+        let costs = self.places.iter().flat_map(|place| [place.read_cost, place.write_cost]);
+        let grown = |cost: &PlaceCost| if cost.grows() == Some(true) { cost.growth() } else { 0.0 };
+        costs.flatten().map(|cost| grown(&cost)).reduce(|a, b| a + b)
+    }
+}

@@ -1,0 +1,231 @@
+//! What a place is to its neighbours, from who touches it.
+
+use super::costs::MeasuredCosts;
+use super::facts::{CodeFunction, Place, PlaceAccess, PlaceUse};
+use super::judged::{JudgedPlace, PlaceRole, Toucher};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+
+/// Parts of names of locks, and of functions that take locks.
+const LOCK_WORDS: [&str; 6] = ["mutex", "lock", "latch", "sema", "spin", "rwl"];
+/// Names that sound so and are none: counters and settings of locks, and structures that hold some.
+const NOT_LOCKS: [&str; 7] = ["block", "clock", "n_", "wait", "timeout", "count", "_sys"];
+/// How compilers call the byte that says whether a static variable of a function has its first value.
+const GUARD: &str = "guard variable for ";
+/// What is written seldom is read by so many times as much code as writes it.
+const MOSTLY: f64 = 3.0;
+/// An access in a loop counts for so many; one in a loop that waits for another thread for more, because many threads run that
+/// at once.
+const IN_LOOP: f64 = 2.0;
+const IN_WAITING_LOOP: f64 = 8.0;
+
+/// All that is known of the program.
+pub(super) struct Program<'a> {
+    functions: &'a [CodeFunction],
+    /// Functions with the static variables that they give a first value: a write there happens once.
+    guarded: HashSet<(usize, &'a str)>,
+    /// Names, or beginnings of names, of locks.
+    locks: BTreeSet<&'a str>,
+}
+
+impl<'a> Program<'a> {
+    pub(super) fn of(places: &'a [Place], functions: &'a [CodeFunction]) -> Program<'a> {
+        let mut program = Program {
+            functions,
+            guarded: HashSet::new(),
+            locks: BTreeSet::new(),
+        };
+        for place in places {
+            if let Some(variable) = place.name.strip_prefix(GUARD) {
+                let users = place.accesses.iter().map(|access| (access.function, variable));
+                program.guarded.extend(users);
+            }
+        }
+        program.locks = places.iter().filter_map(|place| program.lock(place)).collect();
+        program
+    }
+
+    /// Whether an access is one of the running server, again and again.
+    fn runs(&self, place: &Place, access: &PlaceAccess) -> bool {
+        let function = self.functions.get(access.function);
+        let is_first_value = || {
+            let variable = place
+                .name
+                .rsplit_once('+')
+                .map_or(place.name.as_str(), |(variable, _)| variable);
+            writes(access.what) && self.guarded.contains(&(access.function, variable))
+        };
+        function.is_some_and(|function| !function.is_start_or_stop) && !is_first_value()
+    }
+
+    /// The lock that a place is or is a part of: something that is called so and is taken like one, by a locked instruction or
+    /// by a function that has such a name.
+    fn lock(&self, place: &'a Place) -> Option<&'a str> {
+        let is_taken = place
+            .accesses
+            .iter()
+            .filter(|access| self.runs(place, access))
+            .any(|access| {
+                let by_function = access.callee.as_deref().is_some_and(sounds_like_lock);
+                (access.locked && writes(access.what)) || (access.what == PlaceUse::Passed && by_function)
+            });
+        let name = place.name.as_str();
+        let ends = name
+            .char_indices()
+            .filter(|(_, letter)| matches!(letter, '.' | '+' | '['));
+        let mut beginnings = ends
+            .map(|(end, _)| end)
+            .chain([name.len()])
+            .filter_map(|end| name.get(..end));
+        // The shortest part of the name that says it: all of that object is the lock.
+        let mut start = 0;
+        beginnings.find(|beginning| {
+            let part = beginning.get(start..).unwrap_or_default();
+            start = beginning.len();
+            is_taken && sounds_like_lock(part)
+        })
+    }
+
+    fn is_of_lock(&self, place: &Place) -> bool {
+        let name = place.name.as_str();
+        self.locks.iter().any(|lock| {
+            let rest = name.strip_prefix(lock);
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '+', '[']))
+        })
+    }
+}
+
+/// A place with who touches it while the server runs.
+pub(super) struct Touched<'a> {
+    pub place: &'a Place,
+    pub role: PlaceRole,
+    /// How much code reads it, by function: each counts by how often it is called, and more where it reads in a loop.
+    pub reads: BTreeMap<usize, f64>,
+    /// How much code writes it.
+    pub writes: BTreeMap<usize, f64>,
+    program: &'a Program<'a>,
+}
+
+impl<'a> Touched<'a> {
+    pub(super) fn of(place: &'a Place, program: &'a Program<'a>) -> Touched<'a> {
+        let mut touched = Touched {
+            place,
+            role: PlaceRole::Quiet,
+            reads: BTreeMap::new(),
+            writes: BTreeMap::new(),
+            program,
+        };
+        touched.reads = touched.weights(|what| what == PlaceUse::Read);
+        touched.writes = touched.weights(writes);
+        let passed = touched.weights(|what| what == PlaceUse::Passed);
+        touched.role = if program.is_of_lock(place) {
+            touched.writes.extend(passed);
+            PlaceRole::Lock
+        } else if touched.is_mostly_read() {
+            PlaceRole::ReadMostly
+        } else if !touched.writes.is_empty() {
+            PlaceRole::Written
+        } else if !passed.is_empty() {
+            PlaceRole::HandedOn
+        } else {
+            PlaceRole::Quiet
+        };
+        touched
+    }
+
+    /// Much code looks at it, and little puts something there that does not depend on what was there before: a setting.
+    fn is_mostly_read(&self) -> bool {
+        let counts = self.running().any(|access| {
+            access.what == PlaceUse::Update
+                || (writes(access.what)
+                    && (access.locked || access.in_loop || self.reads.contains_key(&access.function)))
+        });
+        let (read, written): (f64, f64) = (self.reads.values().sum(), self.writes.values().sum());
+        !self.reads.is_empty() && (self.writes.is_empty() || (!counts && read >= MOSTLY * written))
+    }
+
+    /// Accesses of the running server.
+    fn running(&self) -> impl Iterator<Item = &'a PlaceAccess> {
+        let (place, program) = (self.place, self.program);
+        place.accesses.iter().filter(move |access| program.runs(place, access))
+    }
+
+    fn weights(&self, is_wanted: impl Fn(PlaceUse) -> bool) -> BTreeMap<usize, f64> {
+        let mut by_function: BTreeMap<usize, f64> = BTreeMap::new();
+        for access in self.running().filter(|access| is_wanted(access.what)) {
+            let calls = self
+                .program
+                .functions
+                .get(access.function)
+                .map_or(0, |function| function.calls);
+            let times = match (access.waits, access.in_loop) {
+                (true, _) => IN_WAITING_LOOP,
+                (false, true) => IN_LOOP,
+                (false, false) => 1.0,
+            };
+            let weight = ((1.0 + f64::from(calls)).ln() + 1.0) * times;
+            let known = by_function.entry(access.function).or_default();
+            *known = known.max(weight);
+        }
+        by_function
+    }
+
+    /// Functions that touch it so, the most used first.
+    fn touchers(&self, is_wanted: impl Fn(PlaceUse) -> bool) -> Vec<Toucher> {
+        let mut sites: BTreeMap<&str, (u32, u32)> = BTreeMap::new();
+        for access in self.running().filter(|access| is_wanted(access.what)) {
+            if let Some(function) = self.program.functions.get(access.function) {
+                let known = sites.entry(&function.name).or_default();
+                known.0 += 1;
+                known.1 = known.1.max(function.calls);
+            }
+        }
+        let mut touchers: Vec<(&str, (u32, u32))> = sites.into_iter().collect();
+        touchers.sort_by(|a, b| b.1.1.cmp(&a.1.1).then(b.1.0.cmp(&a.1.0)).then(a.0.cmp(b.0)));
+        let touchers = touchers.into_iter().map(|(function, (sites, _))| Toucher {
+            function: function.to_owned(),
+            sites,
+        });
+        touchers.collect()
+    }
+
+    /// Functions that touch it so, while the server runs or otherwise.
+    fn count(&self, runs: bool, is_wanted: impl Fn(PlaceUse) -> bool) -> u32 {
+        let accesses = self.place.accesses.iter();
+        let of_kind = accesses.filter(|access| is_wanted(access.what) && self.program.runs(self.place, access) == runs);
+        let functions: BTreeSet<usize> = of_kind.map(|access| access.function).collect();
+        u32::try_from(functions.len()).unwrap_or(u32::MAX)
+    }
+
+    /// As it is shown.
+    pub(super) fn judged(&self, line: u64, costs: Option<&MeasuredCosts<'_>>) -> JudgedPlace {
+        let cost = |is_wanted: fn(PlaceUse) -> bool| {
+            let sites = self.running().filter(|access| is_wanted(access.what));
+            costs?.of_instructions(sites.map(|access| (access.instruction, access.seen_at)))
+        };
+        let place = self.place;
+        JudgedPlace {
+            name: place.name.clone(),
+            offset: i64::try_from(i128::from(place.address) - i128::from(line)).unwrap_or(i64::MIN),
+            size: place.size,
+            role: self.role,
+            read_weight: self.reads.values().sum(),
+            write_weight: self.writes.values().sum(),
+            readers: self.touchers(|what| what == PlaceUse::Read),
+            writers: self.touchers(writes),
+            locked: self.running().any(|access| access.locked && writes(access.what)),
+            passed_by: self.count(true, |what| what == PlaceUse::Passed),
+            rarely_written_by: self.count(false, writes),
+            read_cost: cost(|what| what == PlaceUse::Read),
+            write_cost: cost(writes),
+        }
+    }
+}
+
+fn writes(what: PlaceUse) -> bool {
+    matches!(what, PlaceUse::Write | PlaceUse::Update)
+}
+
+fn sounds_like_lock(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    LOCK_WORDS.iter().any(|word| name.contains(word)) && !NOT_LOCKS.iter().any(|word| name.contains(word))
+}

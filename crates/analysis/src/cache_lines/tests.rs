@@ -1,0 +1,452 @@
+use super::*;
+use crate::call_paths::CallPaths;
+use crate::instruction_costs::{InstructionCosts, RungInstructions};
+use crate::ledger::Watched;
+use crate::paths::Sampled;
+use crate::totals::{Amount, Window};
+use scaleprof_bundle::{FrameRow, SampleRow, StackRow, UtcMicros};
+
+fn function(name: &str) -> CodeFunction {
+    CodeFunction {
+        name: name.into(),
+        is_start_or_stop: name.starts_with("init"),
+        calls: 3,
+    }
+}
+
+fn access(function: usize, what: PlaceUse, instruction: u64) -> PlaceAccess {
+    PlaceAccess {
+        function,
+        what,
+        locked: false,
+        in_loop: false,
+        waits: false,
+        instruction,
+        seen_at: [instruction + 4, instruction + 4],
+        callee: None,
+    }
+}
+
+fn place(name: &str, address: u64, size: u64, accesses: Vec<PlaceAccess>) -> Place {
+    Place {
+        name: name.into(),
+        address,
+        size,
+        accesses,
+    }
+}
+
+fn functions() -> Vec<CodeFunction> {
+    ["search", "insert", "spin", "spin_more", "init", "other"]
+        .map(function)
+        .to_vec()
+}
+const SEARCH: usize = 0;
+const INSERT: usize = 1;
+const SPIN: usize = 2;
+const SPIN_MORE: usize = 3;
+const INIT: usize = 4;
+const OTHER: usize = 5;
+
+use PlaceUse::{Passed, Read, Update, Write};
+
+/// A setting that two functions read, and that the start writes.
+fn setting(address: u64) -> Place {
+    let accesses = vec![
+        access(SEARCH, Read, 0x100),
+        access(INSERT, Read, 0x200),
+        access(INIT, Write, 0x900),
+    ];
+    place("enabled", address, 1, accesses)
+}
+
+/// A counter that two other functions write.
+fn counter(address: u64) -> Place {
+    let accesses = vec![access(SPIN, Update, 0x300), access(SPIN_MORE, Update, 0x400)];
+    place("counter", address, 8, accesses)
+}
+
+fn judged(places: &[Place], bytes: u64) -> Vec<JudgedLine> {
+    judge(places, &functions(), bytes, None)
+}
+
+fn kinds(places: &[Place], bytes: u64) -> Vec<(u64, LineKind)> {
+    judged(places, bytes)
+        .iter()
+        .map(|line| (line.address, line.kind))
+        .collect()
+}
+
+#[test]
+fn a_setting_beside_a_counter_is_false_sharing() {
+    let found = judged(&[setting(0x1010), counter(0x1008)], 64);
+    assert_eq!(found.len(), 1);
+    let line = &found[0];
+    assert_eq!(
+        (line.address, line.bytes, line.kind),
+        (0x1000, 64, LineKind::FalseSharing)
+    );
+    let told: Vec<_> = line
+        .places
+        .iter()
+        .map(|place| (place.name.as_str(), place.offset, place.role))
+        .collect();
+    assert_eq!(
+        told,
+        [
+            ("counter", 8, PlaceRole::Written),
+            ("enabled", 16, PlaceRole::ReadMostly)
+        ]
+    );
+    assert_eq!(line.places[1].rarely_written_by, 1);
+    assert!(line.sentence.contains("counter takes enabled"), "{}", line.sentence);
+    assert!(line.advice[0].contains("alignas(64) for counter"), "{:?}", line.advice);
+    let holds: Vec<_> = line.ladder.iter().map(|step| (step.step, step.holds)).collect();
+    assert_eq!(
+        holds,
+        [
+            (Evidence::Neighbours, Some(true)),
+            (Evidence::HotLoad, None),
+            (Evidence::GrowingCost, None),
+            (Evidence::HotStore, None),
+            (Evidence::SeenByHardware, None)
+        ]
+    );
+    // In different lines they are no concern of one another.
+    assert_eq!(kinds(&[setting(0x1040), counter(0x1008)], 64), []);
+}
+
+#[test]
+fn what_is_apart_in_64_bytes_and_together_in_128_is_a_prediction() {
+    let apart = [setting(0x1040), counter(0x1008)];
+    assert_eq!(kinds(&apart, 128), [(0x1000, LineKind::Predicted)]);
+    assert!(judged(&apart, 128)[0].ladder[0].words.contains("apart in 64"));
+    // Lines begin at multiples of their length: these two stay apart.
+    assert_eq!(kinds(&[setting(0x1080), counter(0x1008)], 128), []);
+    assert_eq!(
+        kinds(&[setting(0x1080), counter(0x1008)], 256),
+        [(0x1000, LineKind::Predicted)]
+    );
+    assert_eq!(
+        kinds(&[setting(0x1010), counter(0x1008)], 128),
+        [(0x1000, LineKind::FalseSharing)]
+    );
+}
+
+#[test]
+fn writes_at_the_start_take_nothing_from_anybody() {
+    let only_start = place("limit", 0x1008, 8, vec![access(INIT, Write, 0x500)]);
+    assert_eq!(kinds(&[setting(0x1010), only_start], 64), []);
+    // And neither does the first value that a function gives its static variable.
+    let guard = place(
+        "guard variable for cached()::value",
+        0x1000,
+        8,
+        vec![access(OTHER, Read, 0x600)],
+    );
+    let value = place("cached()::value+0x0", 0x1008, 8, vec![access(OTHER, Write, 0x604)]);
+    assert_eq!(kinds(&[guard, value.clone(), setting(0x1010)], 64), []);
+    assert_eq!(kinds(&[value, setting(0x1010)], 64), [(0x1000, LineKind::FalseSharing)]);
+}
+
+#[test]
+fn a_setting_that_somebody_may_change_is_still_one_and_a_counter_is_none() {
+    let mut changed = setting(0x1010);
+    changed.accesses.push(access(OTHER, Write, 0x700));
+    changed.accesses.push(access(SPIN, Read, 0x704));
+    assert_eq!(
+        judged(&[changed.clone(), counter(0x1008)], 64)[0].places[1].role,
+        PlaceRole::ReadMostly
+    );
+    // Who reads it and writes it counts with it.
+    changed.accesses.push(access(OTHER, Read, 0x6fc));
+    assert_eq!(
+        judged(&[changed, counter(0x1008)], 64)[0].places[1].role,
+        PlaceRole::Written
+    );
+}
+
+#[test]
+fn a_function_that_writes_in_the_line_takes_nothing_from_itself() {
+    let read = place(
+        "buffer",
+        0x1000,
+        8,
+        vec![access(SPIN, Read, 0x800), access(SPIN_MORE, Read, 0x810)],
+    );
+    assert!(!kinds(&[read, counter(0x1008)], 64).contains(&(0x1000, LineKind::FalseSharing)));
+}
+
+#[test]
+fn locks_are_told_by_their_name_and_by_how_they_are_taken() {
+    let taken = PlaceAccess {
+        callee: Some("pthread_mutex_lock@plt".into()),
+        ..access(SPIN, Passed, 0x300)
+    };
+    let lock = place("LOCK_open.m_mutex", 0x1000, 40, vec![taken.clone()]);
+    let key = place("LOCK_open.m_psi", 0x1028, 8, vec![access(SEARCH, Read, 0x104)]);
+    assert_eq!(kinds(&[lock.clone(), key.clone()], 64), [], "parts of one lock");
+    let found = judged(&[lock, key, setting(0x1038)], 64);
+    assert_eq!(found[0].kind, LineKind::LockBesideData);
+    assert!(
+        found[0].sentence.contains("whoever takes LOCK_open"),
+        "{}",
+        found[0].sentence
+    );
+    // A name alone makes no lock, and neither does a call.
+    let named = place("lock_wait_timeout", 0x1000, 8, vec![access(SPIN, Update, 0x300)]);
+    assert_eq!(kinds(&[named, setting(0x1010)], 64), [(0x1000, LineKind::FalseSharing)]);
+    let handed_on = place("list", 0x1000, 8, vec![taken]);
+    assert_eq!(kinds(&[handed_on, setting(0x1010)], 64), []);
+}
+
+#[test]
+fn counters_of_different_code_in_one_line_are_told_and_those_of_the_same_are_not() {
+    let other = place("other", 0x1010, 8, vec![access(OTHER, Update, 0x500)]);
+    assert_eq!(
+        kinds(&[counter(0x1008), other], 64),
+        [(0x1000, LineKind::WrittenTogether)]
+    );
+    let same = place("same", 0x1010, 8, vec![access(SPIN, Update, 0x304)]);
+    assert!(!kinds(&[counter(0x1008), same], 64).contains(&(0x1000, LineKind::WrittenTogether)));
+}
+
+#[test]
+fn one_counter_that_many_write_is_true_sharing() {
+    let many = (0..6).map(|function| access(function, Update, 0x300)).collect();
+    assert_eq!(
+        kinds(&[place("hits", 0x1000, 8, many)], 64),
+        [(0x1000, LineKind::TrueSharing)]
+    );
+    assert_eq!(
+        kinds(&[place("hits", 0x1000, 8, vec![access(SPIN, Update, 0x300)])], 64),
+        []
+    );
+}
+
+#[test]
+fn what_many_threads_run_at_once_comes_first() {
+    let waiting = |mut place: Place| {
+        for access in &mut place.accesses {
+            access.waits = true;
+        }
+        place
+    };
+    let mut written_in_loop = waiting(counter(0x2008));
+    written_in_loop.name = "spun".into();
+    let places = [setting(0x1010), counter(0x1008), setting(0x2010), written_in_loop];
+    assert_eq!(judged(&places, 64)[0].address, 0x2000);
+}
+
+#[test]
+fn an_array_is_in_the_lines_of_its_ends_and_says_nothing_against_its_elements() {
+    let whole = place("table", 0x1008, 0x400, vec![access(SPIN, Write, 0x300)]);
+    let found = kinds(
+        &[
+            setting(0x1000),
+            whole.clone(),
+            place("after", 0x1408, 8, vec![access(SEARCH, Read, 0x104)]),
+        ],
+        64,
+    );
+    let mut lines: Vec<u64> = found.iter().map(|(address, _)| *address).collect();
+    lines.sort_unstable();
+    assert_eq!(lines, [0x1000, 0x1400]);
+    let element = place("table[2]", 0x1018, 8, vec![access(SEARCH, Read, 0x108)]);
+    assert_eq!(kinds(&[whole, element], 64), []);
+}
+
+/// A rung of 10 seconds with 100 transactions each; in each second the threads stood so many milliseconds at these addresses.
+fn rung(connections: u32, at: &[(u64, f64)], client_limited: bool) -> RungInstructions {
+    let numbered = || at.iter().zip(1_i64..);
+    let frames: Vec<FrameRow> = numbered()
+        .map(|((address, _), number)| FrameRow {
+            frame: number,
+            module: "mysqld".into(),
+            build_id: Some("ab12".into()),
+            address: *address as i64,
+            function: Some("f".into()),
+            inlined: false,
+            file: None,
+            line: None,
+            name_source: "symtab".into(),
+        })
+        .collect();
+    let stacks: Vec<StackRow> = numbered()
+        .map(|(_, number)| StackRow {
+            stack: number,
+            parent: None,
+            frame: number,
+            depth: 0,
+        })
+        .collect();
+    let samples: Vec<SampleRow> = (0..10)
+        .flat_map(|second| {
+            numbered().map(move |((_, milliseconds), number)| SampleRow {
+                visit: 0,
+                second,
+                time_us: UtcMicros(0),
+                thread: 1,
+                role: "connection".into(),
+                cpu: 0,
+                state: "cpu".into(),
+                stack: number,
+                ending: "complete".into(),
+                // A little more in every other second, so that there is a spread.
+                weight_ns: milliseconds * 1e6 * if second % 2 == 0 { 0.95 } else { 1.05 },
+                lock: None,
+                waker_kind: None,
+                waker_stack: None,
+            })
+        })
+        .collect();
+    let one = Amount {
+        seconds: 1.0,
+        transactions: 100.0,
+    };
+    let windows = [Window {
+        visit: 0,
+        seconds: (0..10).map(|second| (second, one)).collect(),
+        whole: Amount {
+            seconds: 10.0,
+            transactions: 1000.0,
+        },
+    }];
+    let watched = Watched {
+        samples: samples.iter().collect(),
+        ..Watched::default()
+    };
+    let call_paths = CallPaths::of_rows(&stacks, &frames);
+    RungInstructions {
+        connections,
+        client_limited,
+        costs: InstructionCosts::of(&Sampled::of(&windows, &watched, None), &call_paths),
+    }
+}
+
+#[test]
+fn a_load_whose_cost_grows_behind_it_is_evidence() {
+    // The loads are at 0x100 and 0x200; the timer sees who waited for the first at 0x104.
+    let rungs = [
+        rung(4, &[(0x104, 2.0), (0x300, 1.0), (0x5000, 97.0)], false),
+        rung(64, &[(0x104, 30.0), (0x200, 1.0), (0x300, 9.0), (0x5000, 100.0)], false),
+    ];
+    let costs = MeasuredCosts::of(&rungs, "mysqld", Some("ab12")).expect("the same file");
+    assert_eq!(costs.connections(), [4, 64]);
+    let elsewhere = [place(
+        "quiet",
+        0x3000,
+        8,
+        (0..6).map(|by| access(by, Update, 0x7000)).collect(),
+    )];
+    let places = [vec![setting(0x1010), counter(0x1008)], elsewhere.to_vec()].concat();
+    let found = judge(&places, &functions(), 64, Some(&costs));
+    let line = &found[0];
+    assert_eq!(line.address, 0x1000);
+    let cost = line.places[1].read_cost.expect("measured");
+    // 30 + 1 ms of 100 transactions, of 140 ms in all.
+    assert!((cost.with_skid.last.value - 310e-6).abs() < 1e-9, "{cost:?}");
+    assert!((cost.itself.last.value - 10e-6).abs() < 1e-9, "{cost:?}");
+    assert!((cost.share - 31.0 / 140.0).abs() < 1e-9, "{cost:?}");
+    assert_eq!((cost.grows(), cost.samples), (Some(true), [10, 20]));
+    let holds: Vec<_> = line.ladder.iter().map(|step| step.holds).collect();
+    assert_eq!(holds, [Some(true), Some(true), Some(true), Some(true), None]);
+    assert!(
+        line.ladder[1].words.contains("enabled take 22 %"),
+        "{}",
+        line.ladder[1].words
+    );
+    assert!(
+        line.ladder[2]
+            .words
+            .contains("20.000 µs a transaction at 4 connections and 310.000 µs at 64"),
+        "{:?}",
+        line.ladder[2]
+    );
+    assert!(line.sure_growth().is_some_and(|growth| (growth - 370e-6).abs() < 1e-9));
+}
+
+#[test]
+fn a_load_that_costs_nothing_is_none() {
+    let rungs = [
+        rung(4, &[(0x5000, 90.0)], false),
+        rung(64, &[(0x5000, 100.0)], false),
+        rung(512, &[(0x100, 100.0)], true),
+    ];
+    let costs = MeasuredCosts::of(&rungs, "mysqld", None).expect("the same file");
+    assert_eq!(costs.connections(), [4, 64], "the client limited the last one");
+    let found = judge(&[setting(0x1010), counter(0x1008)], &functions(), 64, Some(&costs));
+    let holds: Vec<_> = found[0].ladder.iter().map(|step| step.holds).collect();
+    assert_eq!(holds, [Some(true), Some(false), Some(false), Some(false), None]);
+    assert_eq!(found[0].sure_growth(), Some(0.0));
+}
+
+#[test]
+fn bundles_of_other_files_and_builds_are_refused() {
+    let rungs = [rung(4, &[(0x100, 1.0)], false), rung(8, &[(0x100, 1.0)], false)];
+    let why = |module, build_id, rungs| {
+        MeasuredCosts::of(rungs, module, build_id)
+            .expect_err("refused")
+            .to_string()
+    };
+    assert!(why("mariadbd", None, &rungs).contains("Its samples are of mysqld"));
+    assert!(why("mysqld", Some("cd34"), &rungs).contains("another build of mysqld (build-id ab12, the file has cd34)"));
+    assert!(why("mysqld", None, &rungs[..1]).contains("samples of 1 rungs"));
+}
+
+#[test]
+fn another_build_may_have_put_them_apart() {
+    let line = &judged(&[setting(0x1010), counter(0x1008)], 64)[0];
+    let pair = |enabled: u64, counter: u64| {
+        let found = pairs_elsewhere(line, |name| match name {
+            "enabled" => Some((enabled, 1)),
+            "counter" => Some((counter, 8)),
+            _ => None,
+        });
+        assert_eq!(found.len(), 1);
+        (found[0].together, found[0].apart)
+    };
+    assert_eq!(pair(0x2000, 0x2020), (Some(true), Some(31)));
+    assert_eq!(pair(0x2000, 0x2040), (Some(false), Some(63)));
+    assert_eq!(
+        pair(0x2040, 0x203c),
+        (Some(true), Some(0)),
+        "the counter lies in both lines"
+    );
+    let gone = pairs_elsewhere(line, |name| (name == "enabled").then_some((0, 1)));
+    assert_eq!((gone[0].together, gone[0].apart), (None, None));
+}
+
+#[test]
+fn judged_lines_can_be_kept() {
+    let found = judged(&[setting(0x1010), counter(0x1008)], 64);
+    let text = serde_json::to_string(&found).expect("JSON");
+    assert!(text.contains(r#""kind":"false_sharing""#), "{text}");
+    assert_eq!(serde_json::from_str::<Vec<JudgedLine>>(&text).expect("the same"), found);
+}
+
+proptest::proptest! {
+    /// Any rows are judged, and every judged line holds what it is about.
+    #[test]
+    fn any_rows_are_judged_without_panic(
+        rows in proptest::collection::vec((0_u64..400, 0_u64..200, proptest::collection::vec((0_usize..8, 0_u8..4), 0..4)), 0..12),
+        far: bool,
+        bytes in 0_u64..300,
+    ) {
+        let base = if far { u64::MAX - 300 } else { 0x1000 };
+        let places: Vec<Place> = rows
+            .iter()
+            .map(|(offset, size, accesses)| {
+                let uses = accesses.iter().map(|(function, what)| {
+                    let what = [Read, Write, Update, Passed][usize::from(*what)];
+                    access(*function, what, 0x100)
+                });
+                place("some_lock.x", base.saturating_add(*offset), *size, uses.collect())
+            })
+            .collect();
+        for line in judge(&places, &functions(), bytes, None) {
+            proptest::prop_assert!(!line.places.is_empty() && !line.sentence.is_empty());
+            proptest::prop_assert_eq!(line.address % line.bytes, 0);
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! Instructions of x86-64 (Intel SDM volume 2; which registers calls keep: System V ABI for AMD64, section 3.2.1).
+
+use iced_x86::{
+    Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfo, InstructionInfoFactory, Mnemonic, OpAccess,
+    OpKind, Register as X86, UsedMemory,
+};
+
+use super::AccessKind;
+use super::step::{Address, Convention, Flow, MemoryUse, Register, Sets, Step};
+
+const RSP: Register = 4;
+const RSI: Register = 6;
+const RDI: Register = 7;
+
+pub(super) const CONVENTION: Convention = Convention {
+    decode,
+    // RAX, RCX, RDX, RSI, RDI, R8 to R11.
+    changed_by_calls: 0b0000_1111_1100_0111,
+    arguments: [RDI, RSI],
+};
+
+fn decode(bytes: &[u8], address: u64) -> Vec<Step> {
+    let mut decoder = Decoder::with_ip(64, bytes, address, DecoderOptions::NONE);
+    let mut information = InstructionInfoFactory::new();
+    let mut instruction = Instruction::default();
+    let mut steps = Vec::with_capacity(bytes.len() / 4);
+    while decoder.can_decode() {
+        decoder.decode_out(&mut instruction);
+        let information = information.info(&instruction);
+        steps.push(Step {
+            address: instruction.ip(),
+            end: instruction.next_ip(),
+            uses: uses(&instruction, information),
+            sets: sets(&instruction),
+            changes: changes(information),
+            flow: flow(&instruction),
+        });
+    }
+    steps
+}
+
+fn flow(instruction: &Instruction) -> Flow {
+    match instruction.flow_control() {
+        FlowControl::ConditionalBranch | FlowControl::XbeginXabortXend => Flow::MayGo(instruction.near_branch_target()),
+        FlowControl::UnconditionalBranch => Flow::Goes(instruction.near_branch_target()),
+        FlowControl::Call => Flow::Calls(Some(instruction.near_branch_target())),
+        FlowControl::IndirectCall => Flow::Calls(None),
+        FlowControl::IndirectBranch | FlowControl::Return | FlowControl::Exception => Flow::Leaves,
+        FlowControl::Next | FlowControl::Interrupt => Flow::Next,
+    }
+}
+
+/// The number of a general register, whichever part of it is meant.
+fn number(register: X86) -> Option<Register> {
+    let full = register.full_register();
+    let number = (full as u32)
+        .checked_sub(X86::RAX as u32)
+        .filter(|number| *number < 16)?;
+    u8::try_from(number).ok()
+}
+
+fn changes(information: &InstructionInfo) -> u32 {
+    let changed = information.used_registers().iter().filter(|used| writes(used.access()));
+    changed
+        .filter_map(|used| number(used.register()))
+        .fold(0, |all, register| all | 1 << register)
+}
+
+fn writes(access: OpAccess) -> bool {
+    use OpAccess::{CondWrite, ReadCondWrite, ReadWrite, Write};
+    matches!(access, Write | CondWrite | ReadWrite | ReadCondWrite)
+}
+
+fn uses(instruction: &Instruction, information: &InstructionInfo) -> [Option<MemoryUse>; 2] {
+    let locked = instruction.has_lock_prefix() || instruction.mnemonic() == Mnemonic::Xchg;
+    let mut found = [None; 2];
+    let of_interest = information
+        .used_memory()
+        .iter()
+        .filter_map(|used| memory_use(used, locked));
+    for (place, memory) in found.iter_mut().zip(of_interest) {
+        *place = Some(memory);
+    }
+    found
+}
+
+fn memory_use(used: &UsedMemory, locked: bool) -> Option<MemoryUse> {
+    // Thread-local memory is behind FS.
+    if matches!(used.segment(), X86::FS | X86::GS) {
+        return None;
+    }
+    let kind = match used.access() {
+        OpAccess::Read | OpAccess::CondRead => AccessKind::Read,
+        OpAccess::Write | OpAccess::CondWrite => AccessKind::Write,
+        OpAccess::ReadWrite | OpAccess::ReadCondWrite => AccessKind::Update,
+        OpAccess::None | OpAccess::NoMemAccess => return None,
+    };
+    let address = address(used.base(), used.index(), used.scale(), used.displacement())?;
+    // The stack is nobody else's.
+    (address.base != Some(RSP)).then(|| MemoryUse {
+        address,
+        size: u32::try_from(used.memory_size().size()).unwrap_or(0),
+        kind,
+        locked,
+    })
+}
+
+/// None where a register takes part that is no general one, as in gathers.
+fn address(base: X86, index: X86, scale: u32, displacement: u64) -> Option<Address> {
+    let register = |register: X86| match register {
+        X86::None => Some(None),
+        register => number(register).map(Some),
+    };
+    Some(Address {
+        base: register(base)?,
+        index: register(index)?,
+        scaled: scale > 1,
+        displacement,
+    })
+}
+
+/// The memory operand as an address, as LEA takes it.
+fn operand(instruction: &Instruction) -> Option<Address> {
+    if instruction.is_ip_rel_memory_operand() {
+        return Some(Address::fixed(instruction.ip_rel_memory_address()));
+    }
+    if matches!(instruction.memory_segment(), X86::FS | X86::GS) {
+        return None;
+    }
+    address(
+        instruction.memory_base(),
+        instruction.memory_index(),
+        instruction.memory_index_scale(),
+        instruction.memory_displacement64(),
+    )
+}
+
+fn sets(instruction: &Instruction) -> Option<Sets> {
+    if instruction.op_count() != 2 || instruction.op0_kind() != OpKind::Register {
+        return None;
+    }
+    let register = instruction.op0_register();
+    let to = number(register).filter(|_| register.is_gpr64() || register.is_gpr32())?;
+    let from = instruction.op1_kind();
+    match instruction.mnemonic() {
+        Mnemonic::Lea => Some(Sets::Address(to, operand(instruction)?)),
+        Mnemonic::Mov if from == OpKind::Memory && register.is_gpr64() => {
+            Some(Sets::Pointer(to, operand(instruction)?))
+        }
+        Mnemonic::Mov if from == OpKind::Register => {
+            let address = Address::of_register(number(instruction.op1_register())?);
+            Some(Sets::Address(to, address))
+        }
+        // Where the program is at a fixed address, variables are named by numbers.
+        Mnemonic::Mov if is_immediate(from) => Some(Sets::Address(to, Address::fixed(instruction.immediate(1)))),
+        Mnemonic::Add if is_immediate(from) => Some(Sets::Address(to, Address::behind(to, instruction.immediate(1)))),
+        Mnemonic::Sub if is_immediate(from) => {
+            let less = instruction.immediate(1).wrapping_neg();
+            Some(Sets::Address(to, Address::behind(to, less)))
+        }
+        Mnemonic::Add if from == OpKind::Register => Some(Sets::Address(
+            to,
+            Address {
+                index: Some(number(instruction.op1_register())?),
+                ..Address::of_register(to)
+            },
+        )),
+        _ => None,
+    }
+}
+
+fn is_immediate(kind: OpKind) -> bool {
+    matches!(
+        kind,
+        OpKind::Immediate32
+            | OpKind::Immediate64
+            | OpKind::Immediate32to64
+            | OpKind::Immediate8to64
+            | OpKind::Immediate8to32
+    )
+}

@@ -1,0 +1,321 @@
+//! Variables and their types from DWARF (version 2 to 5).
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+use gimli::{
+    AttributeValue, DebugInfoOffset, DebuggingInformationEntry, EndianSlice, LittleEndian, Operation, Unit, UnitOffset,
+};
+use object::read::elf::ElfFile64;
+use object::{Endianness, Object as _, ObjectSection as _};
+use thiserror::Error;
+
+use super::shape::{Member, Shape, ShapeId, Shapes};
+
+type Bytes<'data> = EndianSlice<'data, LittleEndian>;
+type Entry<'data> = DebuggingInformationEntry<Bytes<'data>>;
+
+/// How many typedefs and qualifiers stand between a variable and its type at most.
+const MOST_NAMES: usize = 32;
+/// How deep types are read.
+const DEEPEST: usize = 12;
+
+/// Why debug information cannot be read, or not all of it.
+#[derive(Debug, Error)]
+pub enum DebugInfoError {
+    /// The file is no ELF file.
+    #[error("the debug file is not a 64-bit ELF file: {0}")]
+    NotElf(object::Error),
+    /// A part of it is damaged.
+    #[error("the debug information is damaged: {0}. Members of some variables are not known")]
+    Damaged(gimli::Error),
+}
+
+/// A variable at a fixed address.
+pub(super) struct Described {
+    pub name: String,
+    pub address: u64,
+    pub shape: ShapeId,
+}
+
+#[derive(Default)]
+pub(super) struct Outcome {
+    pub variables: Vec<Described>,
+    pub error: Option<DebugInfoError>,
+}
+
+/// Reads all variables that have an address, and their types.
+pub(super) fn read(bytes: &[u8], shapes: &mut Shapes) -> Outcome {
+    let mut outcome = Outcome::default();
+    let elf = match ElfFile64::<Endianness>::parse(bytes) {
+        Ok(elf) => elf,
+        Err(error) => {
+            outcome.error = Some(DebugInfoError::NotElf(error));
+            return outcome;
+        }
+    };
+    let load = |section: gimli::SectionId| -> Result<Cow<'_, [u8]>, gimli::Error> {
+        let found = elf.section_by_name(section.name());
+        Ok(found
+            .and_then(|section| section.uncompressed_data().ok())
+            .unwrap_or_default())
+    };
+    let Ok(sections) = gimli::DwarfSections::load(load) else {
+        return outcome;
+    };
+    let dwarf = sections.borrow(|section| EndianSlice::new(section, LittleEndian));
+    let mut reader = Reader {
+        dwarf: &dwarf,
+        shapes,
+        known: HashMap::new(),
+    };
+    let mut units = dwarf.units();
+    loop {
+        let unit = match units.next() {
+            Ok(Some(header)) => dwarf.unit(header),
+            Ok(None) => break,
+            Err(error) => {
+                outcome.error = Some(DebugInfoError::Damaged(error));
+                break;
+            }
+        };
+        // A unit that cannot be read does not keep the others from it.
+        let read = unit.and_then(|unit| reader.unit(&unit, &mut outcome.variables));
+        if let Err(error) = read {
+            outcome.error = Some(DebugInfoError::Damaged(error));
+        }
+    }
+    outcome
+}
+
+struct Reader<'a, 'data> {
+    dwarf: &'a gimli::Dwarf<Bytes<'data>>,
+    shapes: &'a mut Shapes,
+    /// Types that were read already, by their place in the section.
+    known: HashMap<usize, ShapeId>,
+}
+
+impl<'data> Reader<'_, 'data> {
+    fn unit(&mut self, unit: &Unit<Bytes<'data>>, into: &mut Vec<Described>) -> gimli::Result<()> {
+        let mut entries = unit.entries_raw(None)?;
+        let mut entry = Entry::null();
+        while !entries.is_empty() {
+            let Some(abbreviation) = entries.read_abbreviation()? else {
+                continue;
+            };
+            if abbreviation.tag() != gimli::DW_TAG_variable {
+                entries.skip_attributes(abbreviation.attributes())?;
+                continue;
+            }
+            entry.set_null();
+            let mut location = None;
+            let mut attributes = Vec::new();
+            for specification in abbreviation.attributes() {
+                let attribute = entries.read_attribute(*specification)?;
+                if attribute.name() == gimli::DW_AT_location {
+                    location = attribute.exprloc_value();
+                }
+                attributes.push(attribute);
+            }
+            let address = location.and_then(|location| self.fixed_address(unit, location));
+            let Some(address) = address else { continue };
+            let value = |name| {
+                attributes
+                    .iter()
+                    .find(|attribute| attribute.name() == name)
+                    .map(|found| found.value())
+            };
+            let mut name = value(gimli::DW_AT_linkage_name).or_else(|| value(gimli::DW_AT_MIPS_linkage_name));
+            let mut plain_name = value(gimli::DW_AT_name);
+            let mut kind = value(gimli::DW_AT_type);
+            // What a class or an inlined function declared is only said once.
+            let declared = value(gimli::DW_AT_specification).or_else(|| value(gimli::DW_AT_abstract_origin));
+            if let Some(AttributeValue::UnitRef(declared)) = declared
+                && let Ok(declared) = unit.entry(declared)
+            {
+                name = name
+                    .or_else(|| declared.attr_value(gimli::DW_AT_linkage_name))
+                    .or_else(|| declared.attr_value(gimli::DW_AT_MIPS_linkage_name));
+                plain_name = plain_name.or_else(|| declared.attr_value(gimli::DW_AT_name));
+                kind = kind.or_else(|| declared.attr_value(gimli::DW_AT_type));
+            }
+            let name = name.or(plain_name).and_then(|name| self.text(unit, name));
+            if let (Some(name), Some(shape)) = (name, self.shape(unit, kind, DEEPEST)) {
+                into.push(Described { name, address, shape });
+            }
+        }
+        Ok(())
+    }
+
+    /// The address that is all of an expression.
+    fn fixed_address(&self, unit: &Unit<Bytes<'data>>, location: gimli::Expression<Bytes<'data>>) -> Option<u64> {
+        let mut operations = location.operations(unit.encoding());
+        let address = match operations.next().ok()?? {
+            Operation::Address { address } => address,
+            Operation::AddressIndex { index } => self.dwarf.address(unit, index).ok()?,
+            _ => return None,
+        };
+        operations.next().ok()?.is_none().then_some(address)
+    }
+
+    fn text(&self, unit: &Unit<Bytes<'data>>, value: AttributeValue<Bytes<'data>>) -> Option<String> {
+        let text = self.dwarf.attr_string(unit, value).ok()?;
+        Some(text.to_string_lossy().into_owned())
+    }
+
+    /// The type that an attribute names.
+    fn shape(
+        &mut self,
+        unit: &Unit<Bytes<'data>>,
+        value: Option<AttributeValue<Bytes<'data>>>,
+        depth: usize,
+    ) -> Option<ShapeId> {
+        match value? {
+            AttributeValue::UnitRef(offset) => self.shape_at(unit, offset, depth),
+            AttributeValue::DebugInfoRef(offset) => {
+                let header = self.unit_of(offset)?;
+                let offset = offset.to_unit_offset(&header)?;
+                let other = self.dwarf.unit(header).ok()?;
+                self.shape_at(&other, offset, depth)
+            }
+            _ => None,
+        }
+    }
+
+    /// The unit that holds a place of the section, where tools have laid types of several units together.
+    fn unit_of(&self, offset: DebugInfoOffset) -> Option<gimli::UnitHeader<Bytes<'data>>> {
+        let mut units = self.dwarf.units();
+        while let Ok(Some(header)) = units.next() {
+            if offset.to_unit_offset(&header).is_some() {
+                return Some(header);
+            }
+        }
+        None
+    }
+
+    fn shape_at(&mut self, unit: &Unit<Bytes<'data>>, offset: UnitOffset, depth: usize) -> Option<ShapeId> {
+        let depth = depth.checked_sub(1)?;
+        let mut entry = unit.entry(offset).ok()?;
+        for _ in 0..MOST_NAMES {
+            let is_other_name = matches!(
+                entry.tag(),
+                gimli::DW_TAG_typedef
+                    | gimli::DW_TAG_const_type
+                    | gimli::DW_TAG_volatile_type
+                    | gimli::DW_TAG_atomic_type
+            );
+            if !is_other_name {
+                break;
+            }
+            match entry.attr_value(gimli::DW_AT_type)? {
+                AttributeValue::UnitRef(offset) => entry = unit.entry(offset).ok()?,
+                other => return self.shape(unit, Some(other), depth),
+            }
+        }
+        let place = entry.offset().to_debug_info_offset(&unit.header)?.0;
+        if let Some(known) = self.known.get(&place) {
+            return Some(*known);
+        }
+        let size = number(&entry, gimli::DW_AT_byte_size).unwrap_or(0);
+        // A type may hold a pointer to itself, so it is known before its members are.
+        let id = self.shapes.add(Shape::Plain { size });
+        self.known.insert(place, id);
+        let shape = match entry.tag() {
+            gimli::DW_TAG_structure_type | gimli::DW_TAG_class_type | gimli::DW_TAG_union_type => Shape::Record {
+                size,
+                members: self.members(unit, &entry, depth),
+            },
+            gimli::DW_TAG_array_type => self.array(unit, &entry, depth)?,
+            gimli::DW_TAG_pointer_type | gimli::DW_TAG_reference_type | gimli::DW_TAG_rvalue_reference_type => {
+                Shape::Plain {
+                    size: if size > 0 {
+                        size
+                    } else {
+                        u64::from(unit.encoding().address_size)
+                    },
+                }
+            }
+            _ => Shape::Plain { size },
+        };
+        self.shapes.put(id, shape);
+        Some(id)
+    }
+
+    fn members(&mut self, unit: &Unit<Bytes<'data>>, record: &Entry<'data>, depth: usize) -> Vec<Member> {
+        let mut members = Vec::new();
+        for child in children(unit, record) {
+            let is_member = child.tag() == gimli::DW_TAG_member || child.tag() == gimli::DW_TAG_inheritance;
+            // Static members lie elsewhere.
+            if !is_member || child.has_attr(gimli::DW_AT_external) || child.has_attr(gimli::DW_AT_declaration) {
+                continue;
+            }
+            let offset = member_offset(unit, &child);
+            let name = child
+                .attr_value(gimli::DW_AT_name)
+                .and_then(|name| self.text(unit, name));
+            let shape = self.shape(unit, child.attr_value(gimli::DW_AT_type), depth);
+            if let (Some(offset), Some(shape)) = (offset, shape) {
+                members.push(Member {
+                    name: name.unwrap_or_default(),
+                    offset,
+                    shape,
+                });
+            }
+        }
+        members
+    }
+
+    fn array(&mut self, unit: &Unit<Bytes<'data>>, array: &Entry<'data>, depth: usize) -> Option<Shape> {
+        let mut element = self.shape(unit, array.attr_value(gimli::DW_AT_type), depth)?;
+        let ranges = children(unit, array);
+        let ranges = ranges.iter().filter(|child| child.tag() == gimli::DW_TAG_subrange_type);
+        let mut counts: Vec<u64> = ranges
+            .map(|range| {
+                let bound = number(range, gimli::DW_AT_upper_bound).and_then(|last| last.checked_add(1));
+                number(range, gimli::DW_AT_count).or(bound).unwrap_or(0)
+            })
+            .collect();
+        let outer = if counts.is_empty() { 0 } else { counts.remove(0) };
+        // The last index runs fastest.
+        for count in counts.into_iter().rev() {
+            element = self.shapes.add(Shape::Array { element, count });
+        }
+        Some(Shape::Array { element, count: outer })
+    }
+}
+
+fn number(entry: &Entry<'_>, name: gimli::DwAt) -> Option<u64> {
+    entry.attr(name)?.udata_value()
+}
+
+/// Bytes from the start of the structure. DWARF 2 says it as an expression, bit fields say it in bits.
+fn member_offset(unit: &Unit<Bytes<'_>>, member: &Entry<'_>) -> Option<u64> {
+    if let Some(bits) = number(member, gimli::DW_AT_data_bit_offset) {
+        return Some(bits / 8);
+    }
+    let Some(location) = member.attr(gimli::DW_AT_data_member_location) else {
+        // Members of a union have none.
+        return Some(0);
+    };
+    if let Some(offset) = location.udata_value() {
+        return Some(offset);
+    }
+    let mut operations = location.exprloc_value()?.operations(unit.encoding());
+    match operations.next().ok()?? {
+        Operation::PlusConstant { value } => Some(value),
+        _ => None,
+    }
+}
+
+fn children<'data>(unit: &Unit<Bytes<'data>>, parent: &Entry<'data>) -> Vec<Entry<'data>> {
+    let mut found = Vec::new();
+    let Ok(mut tree) = unit.entries_tree(Some(parent.offset())) else {
+        return found;
+    };
+    let Ok(root) = tree.root() else { return found };
+    let mut nodes = root.children();
+    while let Ok(Some(node)) = nodes.next() {
+        found.push(node.entry().clone());
+    }
+    found
+}

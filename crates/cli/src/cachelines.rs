@@ -1,0 +1,109 @@
+//! `scaleprof cachelines`.
+
+mod code;
+mod show;
+
+use crate::arguments::CacheLinesArguments;
+use anyhow::Context;
+use code::Code;
+use scaleprof_analysis::cache_lines::{JudgedLine, MeasuredCosts, PairElsewhere, judge, pairs_elsewhere};
+use scaleprof_analysis::instruction_costs::{RungInstructions, by_rung};
+use scaleprof_bundle::Bundle;
+use serde::Serialize;
+use std::process::ExitCode;
+
+/// Lines that are shown unless all are asked for.
+const WORST: usize = 10;
+
+/// What `--json` gives.
+#[derive(Debug, Serialize)]
+struct Listing {
+    binary: String,
+    build_id: Option<String>,
+    /// Bytes of a line.
+    line: u64,
+    variables: usize,
+    /// Places that code touches, and how many of these have a name.
+    places: usize,
+    named_places: usize,
+    /// Whether debug information says which members structures have.
+    members: bool,
+    /// What the figures stand on, and what was not seen.
+    notes: Vec<String>,
+    measured: Option<Measured>,
+    /// Lines in which somebody may take something from somebody else.
+    judged: usize,
+    /// The worst of them, or all.
+    lines: Vec<Shown>,
+    compared_with: Option<String>,
+}
+
+/// The bundle that was looked at.
+#[derive(Debug, Serialize)]
+struct Measured {
+    /// At both rungs that are compared.
+    connections: [u32; 2],
+    cpu_seconds_per_txn: [f64; 2],
+}
+
+#[derive(Debug, Serialize)]
+struct Shown {
+    #[serde(flatten)]
+    line: JudgedLine,
+    /// Others in the line that no code is known to touch.
+    untouched: Vec<String>,
+    /// The same neighbours in the build that it is compared with.
+    elsewhere: Vec<PairElsewhere>,
+}
+
+pub(crate) fn execute(arguments: &CacheLinesArguments) -> anyhow::Result<ExitCode> {
+    let code = Code::read(&arguments.binary)?;
+    let other = arguments.compare.as_deref().map(Code::read).transpose()?;
+    let rungs = match &arguments.bundle {
+        Some(folder) => by_rung(&Bundle::open(folder).with_context(|| format!("reading {}", folder.display()))?),
+        None => Vec::new(),
+    };
+    let costs = costs(&code, &rungs, arguments.bundle.is_some())?;
+    let bytes = u64::from(arguments.line);
+    let mut lines = judge(&code.places, &code.functions, bytes, costs.as_ref());
+    let judged = lines.len();
+    if !arguments.all {
+        lines.truncate(WORST);
+    }
+    let lines = lines.into_iter().map(|line| Shown {
+        untouched: code.untouched(&line),
+        elsewhere: other
+            .as_ref()
+            .map_or(Vec::new(), |other| pairs_elsewhere(&line, |name| other.find(name))),
+        line,
+    });
+    let listing = Listing {
+        line: bytes,
+        variables: code.variables(),
+        places: code.touched(),
+        named_places: code.named(),
+        members: code.knows_members(),
+        notes: code.notes(),
+        measured: costs.as_ref().map(|costs| Measured {
+            connections: costs.connections(),
+            cpu_seconds_per_txn: costs.all(),
+        }),
+        judged,
+        lines: lines.collect(),
+        compared_with: other.map(|other| other.name),
+        binary: code.name,
+        build_id: code.build_id,
+    };
+    match arguments.json {
+        true => println!("{}", serde_json::to_string_pretty(&listing)?),
+        false => show::print(&listing)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn costs<'a>(code: &Code, rungs: &'a [RungInstructions], wanted: bool) -> anyhow::Result<Option<MeasuredCosts<'a>>> {
+    match wanted {
+        true => Ok(Some(MeasuredCosts::of(rungs, &code.name, code.build_id.as_deref())?)),
+        false => Ok(None),
+    }
+}
