@@ -107,6 +107,11 @@ impl<'a> CallPaths<'a> {
         self.nodes[path.0].function
     }
 
+    /// The innermost function of a path, as [`CallPaths::functions`] gives it.
+    pub(crate) fn innermost(&self, path: PathId) -> &str {
+        &self.functions[self.leaf(path)]
+    }
+
     fn node(&mut self, node: Node) -> PathId {
         let nodes = &mut self.nodes;
         *self.node_numbers.entry(node).or_insert_with(|| {

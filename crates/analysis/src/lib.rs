@@ -9,6 +9,7 @@ pub mod changepoints;
 pub mod decomposition;
 mod findings;
 pub mod guards;
+pub mod hot_functions;
 pub mod intervals;
 pub mod iron_law;
 pub mod latency;

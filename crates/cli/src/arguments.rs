@@ -26,7 +26,7 @@ pub(crate) enum Command {
     Run(Box<RunArguments>),
     /// Climb the ladder on a server that runs already, in a schema of our own; or, with --pid, only watch it
     Attach(Box<AttachArguments>),
-    /// Show a bundle again: as a page, a table or JSON
+    /// Show a bundle again: as a page, a table, JSON or a bug report
     Report(ReportArguments),
     /// Say what this machine and server allow, and the command that mends each lack
     Check(CheckArguments),
@@ -151,7 +151,11 @@ pub(crate) struct ReportArguments {
     /// How to show it
     #[arg(long, value_enum, default_value = "html")]
     pub(crate) format: ReportFormat,
-    /// Where to write it [default: report.html in the bundle; the terminal for text and json]
+    /// A bug report in Markdown, to paste into the server's bug tracker: the same as --format bug. It holds no query, no host
+    /// or user name, and no name of a schema, table or column
+    #[arg(long, conflicts_with = "format")]
+    pub(crate) bug: bool,
+    /// Where to write it [default: report.html in the bundle; the terminal for text, json and bug]
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
 }
@@ -164,6 +168,8 @@ pub(crate) enum ReportFormat {
     Text,
     /// summary.json
     Json,
+    /// A bug report for the server's makers, in Markdown
+    Bug,
 }
 
 #[derive(Debug, Args)]

@@ -2,7 +2,7 @@
 
 mod columns;
 mod findings;
-mod functions;
+pub(crate) mod functions;
 mod layout;
 mod ledger;
 mod statements;

@@ -130,6 +130,7 @@ pub fn origins_of_our_own(
             let known = said.get(name).cloned().unwrap_or_default();
             let set_by = match known.set_by {
                 _ if users.contains(name) => SetBy::User,
+                _ if name == "version" => SetBy::Default,
                 _ if RESERVED.contains(&name.as_str()) => SetBy::Pinned,
                 _ if in_file.contains(name) => SetBy::OptionFile,
                 _ if pinned.contains(name) => SetBy::Pinned,
