@@ -27,6 +27,7 @@ mod watching;
 pub use error::RunError;
 pub use ladder::{LadderError, parse_connections, shuffled_visits};
 pub use options::{LoadOptions, RunOptions, ServerChoice, WorkloadChoice};
+pub use privacy::names_something;
 pub use progress::{Progress, VisitDone, VisitStart};
 pub use run::{RunResult, run};
 pub use scaleprof_probe::{WatchOptions, debuginfod_can_be_asked};

@@ -146,14 +146,20 @@ fn is_publisher(value: &str) -> bool {
     })
 }
 
-fn is_number_or_switch(name: &str, value: &str) -> bool {
-    // A number may be a name too: a user, a database or a host can be called 2020.
-    let may_be_a_name = ["user", "host", "_db", "database", "schema", "role", "password"]
+/// Whether even a number may be a name as this setting's value: a user, a database or a host can be called 2020.
+pub fn names_something(setting: &str) -> bool {
+    ["user", "host", "_db", "database", "schema", "role", "password"]
         .iter()
-        .any(|part| name.contains(part))
-        || name.rsplit('_').next().is_some_and(|last| NAMING.contains(&last));
+        .any(|part| setting.contains(part))
+        || setting
+            .rsplit(['_', '-'])
+            .next()
+            .is_some_and(|last| NAMING.contains(&last))
+}
+
+fn is_number_or_switch(name: &str, value: &str) -> bool {
     let is_number = !value.is_empty() && value.len() <= 30 && value.parse::<f64>().is_ok_and(f64::is_finite);
-    SWITCHES.contains(&value.to_ascii_uppercase().as_str()) || (is_number && !may_be_a_name)
+    SWITCHES.contains(&value.to_ascii_uppercase().as_str()) || (is_number && !names_something(name))
 }
 
 fn is_plain(value: &str) -> bool {

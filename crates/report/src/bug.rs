@@ -15,8 +15,8 @@ mod title;
 mod words;
 
 use crate::text;
-use scaleprof_bundle::{Bundle, Summary, WATCH};
-use words::{block, public};
+use scaleprof_bundle::{Bundle, Summary, WATCH, without_folders};
+use words::block;
 
 /// The report of a run, or of what was watched; ends with a newline. It holds no host or user name, no path that says whose
 /// machine it was, no query, and no name of a schema, table or column.
@@ -48,7 +48,8 @@ pub fn markdown(bundle: &Bundle, summary: &Summary) -> String {
         bundle.manifest.scaleprof,
         bundle.manifest.started_at.split('T').next().unwrap_or("an unknown day")
     ));
-    public(&out)
+    // A bundle holds none; this is for those that others wrote.
+    without_folders(&out)
 }
 
 /// A section: its heading and its body.

@@ -272,10 +272,12 @@ fn file_name(path: &Path) -> String {
     name.to_string_lossy().into_owned()
 }
 
-/// The last folder and the file: the rest of the path may hold the name of whoever built it.
+/// The last folder and the file: the rest of the path may hold the name of whoever built it. A folder so near to the root
+/// as `/home/anna` may be one's own.
 fn end_of_path(path: &str) -> String {
+    let is_near_root = path.starts_with('/') && path.matches('/').count() < 4;
     let mut parts = path.rsplit('/');
-    match (parts.next(), parts.next()) {
+    match (parts.next(), parts.next().filter(|_| !is_near_root)) {
         (Some(file), Some(folder)) if !folder.is_empty() => format!("{folder}/{file}"),
         (file, _) => file.unwrap_or_default().to_owned(),
     }
