@@ -6,6 +6,7 @@ mod backlog;
 mod block_ratio;
 pub mod call_paths;
 pub mod changepoints;
+pub mod comparison;
 pub mod decomposition;
 mod findings;
 pub mod guards;

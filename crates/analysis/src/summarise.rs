@@ -108,6 +108,25 @@ pub(crate) fn measured_rungs(bundle: &Bundle, call_paths: &mut CallPaths<'_>) ->
     results(bundle, &rungs, call_paths, &mut ignored)
 }
 
+/// The same, each visit by itself: how they scatter says what a difference between two runs is worth.
+pub(crate) fn measured_visits(bundle: &Bundle, call_paths: &mut CallPaths<'_>) -> BTreeMap<u32, Vec<RungResult>> {
+    let pacing = Pacing::of(&bundle.manifest.workload);
+    let cpus = bundle.manifest.server.cpu_count.unwrap_or(0);
+    let visits = by_visit(bundle);
+    let rungs = by_connections(bundle, &visits, &mut Vec::new());
+    let mut measured: BTreeMap<u32, Vec<RungResult>> = BTreeMap::new();
+    for (connections, visits) in &rungs {
+        let results = visits
+            .iter()
+            .filter_map(|visit| rung(*connections, cpus, pacing, &[visit], call_paths));
+        let results: Vec<RungResult> = results.collect();
+        if !results.is_empty() {
+            measured.insert(*connections, results);
+        }
+    }
+    measured
+}
+
 fn results(
     bundle: &Bundle,
     rungs: &BTreeMap<u32, Vec<&VisitRows<'_>>>,

@@ -7,6 +7,7 @@ mod cache;
 mod check;
 mod complaint;
 mod credentials;
+mod diff;
 mod load_arguments;
 mod manual;
 mod probe_arguments;
@@ -39,6 +40,7 @@ fn main() -> ExitCode {
         Command::Run(run) => run::execute(*run),
         Command::Attach(attach) => attach::execute(*attach),
         Command::Report(report) => report::execute(&report),
+        Command::Diff(diff) => diff::execute(&diff),
         Command::Check(check) => check::execute(&check),
         Command::SpinLoops(spinloops) => spinloops::execute(&spinloops),
         Command::Selfbench(selfbench) => selfbench::execute(&selfbench),

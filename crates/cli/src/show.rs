@@ -6,20 +6,22 @@ use scaleprof_report::{html, json, text};
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
-/// The table as wide as the terminal, in colours only on one.
-pub(crate) fn table(summary: &Summary) -> String {
+/// As wide as the terminal, in colours only on one.
+pub(crate) fn style() -> text::Style {
     let on_terminal = std::io::stdout().is_terminal();
-    text::table(
-        summary,
-        text::Style {
-            colour: on_terminal && std::env::var_os("NO_COLOR").is_none(),
-            width: on_terminal
-                .then(|| rustix::termios::tcgetwinsize(std::io::stdout()).ok())
-                .flatten()
-                .map(|size| usize::from(size.ws_col))
-                .filter(|&columns| columns > 0),
-        },
-    )
+    text::Style {
+        colour: on_terminal && std::env::var_os("NO_COLOR").is_none(),
+        width: on_terminal
+            .then(|| rustix::termios::tcgetwinsize(std::io::stdout()).ok())
+            .flatten()
+            .map(|size| usize::from(size.ws_col))
+            .filter(|&columns| columns > 0),
+    }
+}
+
+/// The table in that style.
+pub(crate) fn table(summary: &Summary) -> String {
+    text::table(summary, style())
 }
 
 /// Writes report.html into the bundle and returns where it is.

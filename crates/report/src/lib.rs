@@ -9,3 +9,4 @@ pub mod json;
 pub mod text;
 
 mod figures;
+mod grid;

@@ -1,6 +1,7 @@
 //! The closing table of a run in a terminal.
 
 mod columns;
+pub mod comparison;
 mod findings;
 pub(crate) mod functions;
 mod layout;

@@ -1,8 +1,9 @@
 //! The functions with the most CPU time at the last rung, beside the rung where a transaction was cheapest.
 
 use super::Section;
-use super::words::{block, grid};
+use super::words::block;
 use crate::figures::{number, percent};
+use crate::grid::grid;
 use scaleprof_analysis::hot_functions::{HotFunction, hot_functions};
 use scaleprof_bundle::{Bundle, RungSummary, Summary};
 

@@ -1,8 +1,9 @@
 //! The ladder in figures: throughput, latency, CPU, and where the connections' time goes.
 
 use super::Section;
-use super::words::{block, grid};
+use super::words::block;
 use crate::figures::{number, percent};
+use crate::grid::grid;
 use scaleprof_bundle::{RungSummary, Summary};
 
 const UNKNOWN: &str = "\u{2013}";

@@ -1,7 +1,8 @@
 //! The settings that are not the server's defaults.
 
 use super::Section;
-use super::words::{block, grid};
+use super::words::block;
+use crate::grid::grid;
 use scaleprof_bundle::{Bundle, SettingRow};
 
 /// Name, value, default and who set it; and what of that is not known.
