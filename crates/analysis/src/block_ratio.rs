@@ -16,16 +16,24 @@ pub(crate) fn ratio(blocks: &[(f64, f64)]) -> Option<Estimate> {
         .iter()
         .fold((0.0, 0.0), |(a, k), block| (a + block.0, k + block.1));
     let value = Some(amount / transactions).filter(|value| value.is_finite())?;
-    let count = blocks.len() as f64;
-    let half = (blocks.len() >= FEWEST).then(|| {
-        let squares: f64 = blocks.iter().map(|(a, k)| (a - value * k).powi(2)).sum();
-        let error = (squares / (count - 1.0) / count).sqrt() / (transactions / count);
-        t_quantile_975(count - 1.0) * error
-    });
+    let half = error_of_ratio(blocks).map(|error| t_quantile_975(blocks.len() as f64 - 1.0) * error);
     Some(Estimate {
         value,
         low: half.map(|half| (value - half).max(0.0)),
         high: half.map(|half| value + half),
+    })
+}
+
+/// The standard error of Σ amounts / Σ transactions; none with fewer than five blocks or without transactions.
+pub(crate) fn error_of_ratio(blocks: &[(f64, f64)]) -> Option<f64> {
+    let (amount, transactions) = blocks
+        .iter()
+        .fold((0.0, 0.0), |(a, k), block| (a + block.0, k + block.1));
+    let value = Some(amount / transactions).filter(|value| value.is_finite())?;
+    let count = blocks.len() as f64;
+    (blocks.len() >= FEWEST).then(|| {
+        let squares: f64 = blocks.iter().map(|(a, k)| (a - value * k).powi(2)).sum();
+        (squares / (count - 1.0) / count).sqrt() / (transactions / count)
     })
 }
 

@@ -8,6 +8,7 @@ use std::collections::HashMap;
 pub struct CallPaths<'a> {
     stacks: HashMap<i64, &'a StackRow>,
     frames: HashMap<i64, &'a FrameRow>,
+    unnamed_by_module: bool,
     functions: Vec<String>,
     function_numbers: HashMap<String, usize>,
     /// Function by frame.
@@ -33,6 +34,36 @@ impl<'a> CallPaths<'a> {
     /// Those of a bundle.
     pub fn of(bundle: &'a Bundle) -> CallPaths<'a> {
         CallPaths::of_rows(&bundle.stacks, &bundle.frames)
+    }
+
+    /// Those of two bundles as one tree, so that a path has one number in both. Code that nothing names is merged by module, as
+    /// its addresses say nothing in another build.
+    pub(crate) fn of_both(one: &'a Bundle, other: &'a Bundle) -> CallPaths<'a> {
+        CallPaths {
+            stacks: one
+                .stacks
+                .iter()
+                .chain(&other.stacks)
+                .map(|row| (row.stack, row))
+                .collect(),
+            frames: one
+                .frames
+                .iter()
+                .chain(&other.frames)
+                .map(|row| (row.frame, row))
+                .collect(),
+            unnamed_by_module: true,
+            ..CallPaths::default()
+        }
+    }
+
+    /// The outermost function of a path.
+    pub(crate) fn outermost(&self, path: PathId) -> &str {
+        let mut outer = path;
+        while let Some(parent) = self.parent(outer) {
+            outer = parent;
+        }
+        self.innermost(outer)
     }
 
     /// Those of a bundle's two tables.
@@ -117,6 +148,11 @@ impl<'a> CallPaths<'a> {
         self.nodes[path.0].function
     }
 
+    /// The innermost function of a path, as [`CallPaths::functions`] gives it.
+    pub(crate) fn innermost(&self, path: PathId) -> &str {
+        &self.functions[self.leaf(path)]
+    }
+
     fn node(&mut self, node: Node) -> PathId {
         let nodes = &mut self.nodes;
         *self.node_numbers.entry(node).or_insert_with(|| {
@@ -130,6 +166,7 @@ impl<'a> CallPaths<'a> {
             return *known;
         }
         let name = match self.frames.get(&frame) {
+            Some(row) if self.unnamed_by_module && row.function.is_none() => format!("[unnamed in {}]", row.module),
             Some(row) => function_name(row),
             None => "[not in the bundle]".to_owned(),
         };

@@ -13,7 +13,7 @@
 //! figures themselves doubtful is told behind ([`measurement`]).
 
 mod busy;
-mod cover;
+pub(crate) mod cover;
 mod dilation;
 mod figure;
 mod finding;
@@ -28,6 +28,7 @@ mod spinning;
 use crate::call_paths::CallPaths;
 use crate::instruction_costs::InstructionCosts;
 use crate::path_costs::{PathCosts, Pathway};
+pub(crate) use dilation::dilation_of;
 use finding::Draft;
 use kind::Kind;
 use knowledge::Knowledge;

@@ -1,98 +1,138 @@
-//! Which functions of the server took most CPU time over a whole run.
+//! The functions in which the connections' threads spend their CPU time at one rung, wherever they are called from.
 
 use crate::call_paths::CallPaths;
-use crate::instruction_costs::innermost;
-use scaleprof_bundle::Bundle;
-use std::collections::{BTreeMap, HashMap};
+use crate::ledger::CONNECTION;
+use crate::path_costs::Pathway;
+use crate::summarise::measured_rungs;
+use scaleprof_bundle::{Bundle, Estimate, FrameRow};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
-/// A function of user space, as the machine runs it: with all that the compiler built into it.
+/// A function, with the time spent in its own code.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HotFunction {
+    /// Its name; those of the kernel end in ` [k]`.
+    pub function: String,
+    /// CPU time in it per transaction, seconds; loops that wait for another thread included.
+    pub seconds_per_txn: Estimate,
+    /// The part of the CPU time of the connections' threads.
+    pub share: f64,
+    /// CPU time in it per transaction at the other rung, seconds.
+    pub before: Option<Estimate>,
+    /// Whether most of its time is in loops that only wait for another thread.
+    pub waits: bool,
+    /// The place in it that was seen most often.
+    pub place: Option<Place>,
+}
+
+/// A place in machine code, and in the source where that is known.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
     /// File name of the executable or library.
     pub module: String,
-    /// Its build-id in hexadecimal.
-    pub build_id: Option<String>,
-    /// The function; none where nothing names it.
-    pub function: Option<String>,
-    /// The addresses in the file at which threads were seen, those with most samples first.
-    pub addresses: Vec<i64>,
-    /// Its part of the samples of all threads of the server that ran, in the kernel or not; 0 to 1.
-    pub share: f64,
+    /// Address in it; in the kernel the offset from the start of the function.
+    pub address: i64,
+    /// Source file.
+    pub file: Option<String>,
+    /// Line in it.
+    pub line: Option<i32>,
 }
 
-/// The functions with at least this share of the samples that were taken on CPUs, the hottest first. All rungs and all threads of
-/// the server count, the warm-up too. What the kernel does for a function is not the function's.
-pub fn hot_functions(bundle: &Bundle, least_share: f64) -> Vec<HotFunction> {
-    let call_paths = CallPaths::of(bundle);
-    let mut by_stack: HashMap<i64, u64> = HashMap::new();
-    let on_cpu = bundle
-        .samples
-        .iter()
-        .filter(|row| matches!(row.state.as_str(), "cpu" | "spin"));
-    for row in on_cpu {
-        *by_stack.entry(row.stack).or_default() += 1;
-    }
-    let all: u64 = by_stack.values().sum();
-    type Function = (String, Option<String>, Option<String>);
-    let mut functions: BTreeMap<Function, BTreeMap<i64, u64>> = BTreeMap::new();
-    for (stack, samples) in by_stack {
-        let Some((instruction, false)) = innermost(call_paths.frames_outwards(stack)) else {
-            continue;
-        };
-        let function = instruction.source.last().and_then(|place| place.function.clone());
-        let key = (instruction.at.module, instruction.at.build_id, function);
-        let addresses = functions.entry(key).or_default();
-        *addresses.entry(instruction.at.address).or_default() += samples;
-    }
-    let mut hot: Vec<HotFunction> = functions
-        .into_iter()
-        .map(|((module, build_id, function), addresses)| {
-            let samples: u64 = addresses.values().sum();
-            let mut addresses: Vec<(i64, u64)> = addresses.into_iter().collect();
-            addresses.sort_by_key(|(address, samples)| (std::cmp::Reverse(*samples), *address));
-            HotFunction {
-                module,
-                build_id,
-                function,
-                addresses: addresses.into_iter().map(|(address, _)| address).collect(),
-                share: samples as f64 / all as f64,
-            }
-        })
-        .filter(|function| function.share >= least_share)
-        .collect();
-    hot.sort_by(|a, b| b.share.total_cmp(&a.share));
-    hot
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::instruction_costs::tests::{bundle, sample};
-
-    #[test]
-    fn functions_are_ranked_by_their_samples_and_the_rare_left_out() {
-        let mut bundle = bundle();
-        bundle.samples.clear();
-        // 8: another instruction of `walk`; 6: in the kernel from `read`; 7: a stack that was lost; 2: `caller`.
-        for (stack, state, count) in [
-            (4, "cpu", 30),
-            (8, "spin", 50),
-            (6, "cpu", 9),
-            (7, "cpu", 9),
-            (2, "cpu", 1),
-            (1, "cpu", 1),
-            (1, "lock", 99),
-        ] {
-            bundle.samples.extend((0..count).map(|_| sample(5, state, stack, 1.0)));
+/// The `most` functions with the most CPU time at the rung with `connections`, the hottest first, beside what they took at
+/// the rung with `before`. Empty where no stacks were sampled there.
+pub fn hot_functions(bundle: &Bundle, connections: u32, before: Option<u32>, most: usize) -> Vec<HotFunction> {
+    let mut call_paths = CallPaths::of(bundle);
+    let rungs = measured_rungs(bundle, &mut call_paths);
+    let costs = |wanted: u32| rungs.iter().find(|rung| rung.summary.connections == wanted);
+    let Some(at) = costs(connections) else {
+        return Vec::new();
+    };
+    let earlier = before.and_then(costs);
+    let by_function = |pathways: &mut dyn Iterator<Item = Pathway>| {
+        let mut found: BTreeMap<String, Vec<Pathway>> = BTreeMap::new();
+        for pathway in pathways {
+            let function = call_paths.innermost(pathway.path).to_owned();
+            found.entry(function).or_default().push(pathway);
         }
-        let found = hot_functions(&bundle, 0.015);
-        assert_eq!(found.len(), 1, "{found:?}");
-        assert_eq!(
-            (found[0].function.as_deref(), found[0].module.as_str()),
-            (Some("walk"), "mysqld")
-        );
-        assert_eq!(found[0].addresses, [0x2018, 0x2010]);
-        assert!((found[0].share - 0.8).abs() < 1e-9);
-        assert_eq!(hot_functions(&bundle, 0.01).len(), 3);
+        found
+    };
+    let on_cpu = by_function(&mut at.costs.pathways("cpu").chain(at.costs.pathways("spin")));
+    let spinning = by_function(&mut at.costs.pathways("spin"));
+    let earlier = earlier.map(|rung| {
+        let found = by_function(&mut rung.costs.pathways("cpu").chain(rung.costs.pathways("spin")));
+        (rung, found)
+    });
+    let seconds = |pathways: &[Pathway]| -> f64 { pathways.iter().map(|pathway| at.costs.seconds(*pathway)).sum() };
+    let all: f64 = on_cpu.values().map(|pathways| seconds(pathways)).sum();
+    if all <= 0.0 {
+        return Vec::new();
     }
+    let mut hottest: Vec<(&String, f64)> = on_cpu
+        .iter()
+        .map(|(name, pathways)| (name, seconds(pathways)))
+        .collect();
+    hottest.sort_by(|a, b| b.1.total_cmp(&a.1));
+    hottest.truncate(most);
+    let wanted: HashSet<&str> = hottest.iter().map(|(name, _)| name.as_str()).collect();
+    let mut places = places(bundle, connections, &mut CallPaths::of(bundle), &wanted);
+    hottest
+        .into_iter()
+        .filter_map(|(name, own)| {
+            Some(HotFunction {
+                seconds_per_txn: at.costs.estimate(&on_cpu[name])?,
+                share: own / all,
+                before: earlier.as_ref().and_then(|(rung, found)| {
+                    let pathways = found.get(name).map_or(&[][..], Vec::as_slice);
+                    rung.costs.estimate(pathways)
+                }),
+                waits: spinning.get(name).is_some_and(|pathways| seconds(pathways) > own / 2.0),
+                place: places.remove(name.as_str()),
+                function: name.clone(),
+            })
+        })
+        .collect()
+}
+
+/// The place of each of these functions that stands for the most time.
+fn places(
+    bundle: &Bundle,
+    connections: u32,
+    call_paths: &mut CallPaths<'_>,
+    wanted: &HashSet<&str>,
+) -> HashMap<String, Place> {
+    let visits: HashSet<i32> = bundle
+        .rungs
+        .iter()
+        .filter(|rung| u32::try_from(rung.connections) == Ok(connections))
+        .map(|rung| rung.visit)
+        .collect();
+    let innermost: HashMap<i64, i64> = bundle.stacks.iter().map(|row| (row.stack, row.frame)).collect();
+    let frames: HashMap<i64, &FrameRow> = bundle.frames.iter().map(|row| (row.frame, row)).collect();
+    let mut weights: BTreeMap<(String, i64), f64> = BTreeMap::new();
+    let samples = bundle.samples.iter().filter(|row| {
+        visits.contains(&row.visit) && row.role == CONNECTION && ["cpu", "spin"].contains(&row.state.as_str())
+    });
+    for row in samples {
+        let path = call_paths.path(row.stack);
+        let function = call_paths.innermost(path);
+        if let Some(frame) = innermost.get(&row.stack).filter(|_| wanted.contains(function)) {
+            *weights.entry((function.to_owned(), *frame)).or_default() += row.weight_ns;
+        }
+    }
+    let mut heaviest: HashMap<String, (f64, Place)> = HashMap::new();
+    for ((function, frame), weight) in weights {
+        let known = heaviest.get(&function).map_or(0.0, |(weight, _)| *weight);
+        if let Some(row) = frames.get(&frame).filter(|_| weight > known) {
+            let place = Place {
+                module: row.module.clone(),
+                address: row.address,
+                file: row.file.clone(),
+                line: row.line,
+            };
+            heaviest.insert(function, (weight, place));
+        }
+    }
+    heaviest
+        .into_iter()
+        .map(|(function, (_, place))| (function, place))
+        .collect()
 }

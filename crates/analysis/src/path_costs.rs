@@ -60,6 +60,16 @@ impl PathCosts {
         self.transactions.iter().sum()
     }
 
+    /// Transactions of each measured second.
+    pub(crate) fn transactions_of_seconds(&self) -> &[f64] {
+        &self.transactions
+    }
+
+    /// The thread-seconds of one path by the place of the second.
+    pub(crate) fn blocks(&self, pathway: Pathway) -> &[(u32, f64)] {
+        self.seconds.get(&pathway).map_or(&[], Vec::as_slice)
+    }
+
     /// The paths of one state.
     pub(crate) fn pathways(&self, state: &str) -> impl Iterator<Item = Pathway> {
         let state = STATES.iter().position(|name| *name == state);

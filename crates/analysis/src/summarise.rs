@@ -20,23 +20,13 @@ pub fn summarise(bundle: &Bundle) -> Summary {
     if manifest.workload.name == WATCH {
         return of_a_watch(bundle);
     }
-    let pacing = Pacing::of(&manifest.workload);
-    let closed = pacing != Pacing::Open;
+    let closed = Pacing::of(&manifest.workload) != Pacing::Open;
     let mut warnings = manifest.warnings.clone();
     let visits = by_visit(bundle);
     let rungs = by_connections(bundle, &visits, &mut warnings);
     warnings.extend(of_the_run(bundle));
-    let mut results = Vec::new();
     let mut call_paths = CallPaths::of(bundle);
-    let cpus = manifest.server.cpu_count.unwrap_or(0);
-    for (connections, visits) in &rungs {
-        match rung(*connections, cpus, pacing, visits, &mut call_paths) {
-            Some(result) => results.push(result),
-            None => warnings.push(format!(
-                "the rung of {connections} connections has no complete visit and is left out"
-            )),
-        }
-    }
+    let results = results(bundle, &rungs, &mut call_paths, &mut warnings);
     let unsteady: Vec<String> = results
         .iter()
         .filter(|r| !r.summary.steady)
@@ -121,6 +111,53 @@ pub fn summarise(bundle: &Bundle) -> Summary {
         missing,
         warnings,
     }
+}
+
+/// The measured rungs of a bundle, by rising connections, with what their call paths cost by the numbers of `call_paths`.
+pub(crate) fn measured_rungs(bundle: &Bundle, call_paths: &mut CallPaths<'_>) -> Vec<RungResult> {
+    let visits = by_visit(bundle);
+    let mut ignored = Vec::new();
+    let rungs = by_connections(bundle, &visits, &mut ignored);
+    results(bundle, &rungs, call_paths, &mut ignored)
+}
+
+/// The same, each visit by itself: how they scatter says what a difference between two runs is worth.
+pub(crate) fn measured_visits(bundle: &Bundle, call_paths: &mut CallPaths<'_>) -> BTreeMap<u32, Vec<RungResult>> {
+    let pacing = Pacing::of(&bundle.manifest.workload);
+    let cpus = bundle.manifest.server.cpu_count.unwrap_or(0);
+    let visits = by_visit(bundle);
+    let rungs = by_connections(bundle, &visits, &mut Vec::new());
+    let mut measured: BTreeMap<u32, Vec<RungResult>> = BTreeMap::new();
+    for (connections, visits) in &rungs {
+        let results = visits
+            .iter()
+            .filter_map(|visit| rung(*connections, cpus, pacing, &[visit], call_paths));
+        let results: Vec<RungResult> = results.collect();
+        if !results.is_empty() {
+            measured.insert(*connections, results);
+        }
+    }
+    measured
+}
+
+fn results(
+    bundle: &Bundle,
+    rungs: &BTreeMap<u32, Vec<&VisitRows<'_>>>,
+    call_paths: &mut CallPaths<'_>,
+    warnings: &mut Vec<String>,
+) -> Vec<RungResult> {
+    let pacing = Pacing::of(&bundle.manifest.workload);
+    let cpus = bundle.manifest.server.cpu_count.unwrap_or(0);
+    let mut results = Vec::new();
+    for (connections, visits) in rungs {
+        match rung(*connections, cpus, pacing, visits, call_paths) {
+            Some(result) => results.push(result),
+            None => warnings.push(format!(
+                "the rung of {connections} connections has no complete visit and is left out"
+            )),
+        }
+    }
+    results
 }
 
 /// Without a load of ours there is nothing per transaction and nothing to judge: what the threads did is all there is.

@@ -104,7 +104,7 @@ table!(
 table!(CounterRow, "counters", visit, second, counter, value, counted_share);
 table!(LatencyRow, "latency", visit, second, kind, what, value_ns, count);
 table!(ErrorRow, "errors", visit, number, statement, count, retried);
-table!(SettingRow, "settings", name, value);
+table!(SettingRow, "settings", name, value, default_value, set_by);
 table!(
     StateRow,
     "states",

@@ -129,4 +129,21 @@ pub struct SettingRow {
     pub name: String,
     /// Its value.
     pub value: String,
+    /// The value that it has when nobody sets it; none where the server does not say.
+    pub default_value: Option<String>,
+    /// Who set it: `default` and `computed` (nobody), `scaleprof`, `user` (`--set`), `option_file`, `command_line`, `runtime`;
+    /// none where nobody says.
+    pub set_by: Option<String>,
+}
+
+impl SettingRow {
+    /// A setting of which only the value is known.
+    pub fn new(name: impl Into<String>, value: impl Into<String>) -> SettingRow {
+        SettingRow {
+            name: name.into(),
+            value: value.into(),
+            default_value: None,
+            set_by: None,
+        }
+    }
 }

@@ -2,6 +2,7 @@
 
 use crate::error::BundleError;
 use crate::part::{Table, write_part};
+use crate::public_text::without_folders;
 use crate::{FrameRow, InstructionRow, Manifest, RungRow, SettingRow, StackRow, Summary, VisitRows};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -75,12 +76,18 @@ impl BundleWriter {
         &self.path
     }
 
-    /// Writes `manifest.json`; first when the run begins, again when it ends.
+    /// Writes `manifest.json`; first when the run begins, again when it ends. Of paths in its words only the last part is
+    /// kept: what somebody's error message says is in it must not say whose machine it was.
     ///
     /// # Errors
     /// Those of the file system.
     pub fn write_manifest(&self, manifest: &Manifest) -> Result<(), BundleError> {
-        self.write_json(MANIFEST, manifest)
+        let mut manifest = manifest.clone();
+        let words = manifest.problem.iter_mut().chain(&mut manifest.warnings);
+        for text in words.chain(manifest.missing.iter_mut().map(|missing| &mut missing.reason)) {
+            *text = without_folders(text);
+        }
+        self.write_json(MANIFEST, &manifest)
     }
 
     /// Writes `summary.json`.

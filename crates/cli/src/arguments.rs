@@ -26,8 +26,10 @@ pub(crate) enum Command {
     Run(Box<RunArguments>),
     /// Climb the ladder on a server that runs already, in a schema of our own; or, with --pid, only watch it
     Attach(Box<AttachArguments>),
-    /// Show a bundle again: as a page, a table or JSON
+    /// Show a bundle again: as a page, a table, JSON or a bug report
     Report(ReportArguments),
+    /// Say what changed between two runs, per transaction: throughput, CPU, states, call paths, settings
+    Diff(DiffArguments),
     /// Say what this machine and server allow, and the command that mends each lack
     Check(CheckArguments),
     /// List the loops of a binary that wait for another thread, and what they should not do
@@ -214,7 +216,11 @@ pub(crate) struct ReportArguments {
     /// How to show it
     #[arg(long, value_enum, default_value = "html")]
     pub(crate) format: ReportFormat,
-    /// Where to write it [default: report.html in the bundle; the terminal for text and json]
+    /// A bug report in Markdown, to paste into the server's bug tracker: the same as --format bug. It holds no query, no host
+    /// or user name, and no name of a schema, table or column
+    #[arg(long, conflicts_with = "format")]
+    pub(crate) bug: bool,
+    /// Where to write it [default: report.html in the bundle; the terminal for text, json and bug]
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
 }
@@ -227,6 +233,41 @@ pub(crate) enum ReportFormat {
     Text,
     /// summary.json
     Json,
+    /// A bug report for the server's makers, in Markdown
+    Bug,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+A rung is compared where both runs have it. Each visit of a rung is one figure, and how the visits scatter says what a difference is
+worth: measure every rung at least twice (--repeats 3) on both sides. Of the call paths only those are listed whose change is beyond
+chance, at a false discovery rate of 5 % over all of them; what one counts no other does. What all functions take longer alike, as on
+a slower machine, is said once and taken out.
+
+'Slower everywhere' changed at the base rung as well; 'scales worse' changed more than there.
+
+Runs of different loads are refused, as a transaction is not the same thing in both. Another machine, kernel or setting is named and
+warned about.
+
+    scaleprof diff before/ after/
+    scaleprof diff before/ after/ --connections 512 --json | jq .paths")]
+pub(crate) struct DiffArguments {
+    /// The bundle of the run before (A)
+    pub(crate) before: PathBuf,
+    /// The bundle of the run after (B)
+    pub(crate) after: PathBuf,
+    /// Show only the call paths of this rung
+    #[arg(long, value_name = "N")]
+    pub(crate) connections: Option<u32>,
+    /// The rung that others are held against [default: the common one where a transaction costs least]
+    #[arg(long, value_name = "N")]
+    pub(crate) base_rung: Option<u32>,
+    /// Compare runs of different loads all the same
+    #[arg(long)]
+    pub(crate) force: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]

@@ -9,6 +9,7 @@ mod cachelines;
 mod check;
 mod complaint;
 mod credentials;
+mod diff;
 mod load_arguments;
 mod manual;
 mod probe_arguments;
@@ -41,6 +42,7 @@ fn main() -> ExitCode {
         Command::Run(run) => run::execute(*run),
         Command::Attach(attach) => attach::execute(*attach),
         Command::Report(report) => report::execute(&report),
+        Command::Diff(diff) => diff::execute(&diff),
         Command::Check(check) => check::execute(&check),
         Command::SpinLoops(spinloops) => spinloops::execute(&spinloops),
         Command::Annotate(annotate) => annotate::execute(&annotate),

@@ -5,26 +5,31 @@ use crate::show;
 use anyhow::bail;
 use scaleprof_analysis::summarise;
 use scaleprof_bundle::{Bundle, BundleWriter, WATCH};
-use scaleprof_report::{html, text};
+use scaleprof_report::{bug, html, text};
 use std::process::ExitCode;
 
 pub(crate) fn execute(arguments: &ReportArguments) -> anyhow::Result<ExitCode> {
     let bundle = Bundle::open(&arguments.bundle)?;
     // Made anew from the tables: a newer scaleprof may see more in them.
     let summary = summarise(&bundle);
-    if arguments.format == ReportFormat::Html && bundle.manifest.workload.name == WATCH {
+    if !arguments.bug && arguments.format == ReportFormat::Html && bundle.manifest.workload.name == WATCH {
         bail!(
-            "{} only watched a server, and there is no page of that yet: give --format text or --format json",
+            "{} only watched a server, and there is no page of that yet: give --format text, json or bug",
             arguments.bundle.display()
         );
     }
-    let content = match arguments.format {
+    let format = match arguments.bug {
+        true => ReportFormat::Bug,
+        false => arguments.format,
+    };
+    let content = match format {
         ReportFormat::Html => html::render(&bundle, &summary),
         ReportFormat::Text if arguments.output.is_some() => text::table(&summary, text::Style::plain()),
         ReportFormat::Text => show::table(&summary),
         ReportFormat::Json => show::summary_json(&summary)?,
+        ReportFormat::Bug => bug::markdown(&bundle, &summary),
     };
-    match (&arguments.output, arguments.format) {
+    match (&arguments.output, format) {
         (Some(path), _) => {
             show::write_whole(path, &content)?;
             println!("{}", path.display());

@@ -5,7 +5,7 @@ use crate::load_arguments::LadderArguments;
 use crate::show;
 use crate::stop;
 use crate::terminal::TerminalProgress;
-use scaleprof_experiment::{RunOptions, RunResult, ServerChoice, run};
+use scaleprof_experiment::{RunOptions, RunResult, ServerChoice, names_something, run};
 use scaleprof_server::ServerSettings;
 use std::process::ExitCode;
 
@@ -93,44 +93,74 @@ const PRIVATE: [&str; 16] = [
     "--ssl-key",
 ];
 
-/// The command line without what should not be given to others: values of private options are replaced by three
-/// dots, but for settings and workloads that are plain words.
+/// The command line without what should not be given to others: three dots stand for every value but numbers, switches, plain
+/// words that scaleprof itself knows, and settings that are such.
 pub(crate) fn public_command(arguments: impl Iterator<Item = String>) -> Vec<String> {
     let mut out = vec!["scaleprof".to_owned()];
-    let mut hide_next = false;
-    for argument in arguments {
-        let (name, value) = match argument.split_once('=') {
-            Some((name, value)) if name.starts_with("--") => (name, Some(value)),
-            _ => (argument.as_str(), None),
-        };
-        if hide_next {
-            out.push(shown(&argument));
-            hide_next = false;
-        } else if PRIVATE.contains(&name) {
-            match value {
-                Some(value) => out.push(format!("{name}={}", shown(value))),
-                None => {
-                    hide_next = true;
-                    out.push(argument);
-                }
+    // The option whose value may come next.
+    let mut option: Option<String> = None;
+    for (place, argument) in arguments.enumerate() {
+        let is_private = |name: &str| PRIVATE.contains(&name);
+        if let Some(name) = option.take_if(|name| is_private(name) || !argument.starts_with('-')) {
+            out.push(shown(&name, &argument));
+            continue;
+        }
+        match argument.split_once('=') {
+            Some((name, value)) if name.starts_with("--") => out.push(format!("{name}={}", shown(name, value))),
+            _ if argument.starts_with("--") => {
+                option = Some(argument.clone());
+                out.push(argument);
             }
-        } else {
-            out.push(argument);
+            _ if argument.starts_with('-') => {
+                let (name, value) = argument.split_at(argument.len().min(2));
+                match value.is_empty() {
+                    true => option = Some(name.to_owned()),
+                    false => option = None,
+                }
+                let value = value.strip_prefix('=').unwrap_or(value);
+                out.push(match value {
+                    "" => name.to_owned(),
+                    value => format!("{name}{}", shown(name, value)),
+                });
+            }
+            // The command itself.
+            _ if place == 0 => out.push(argument),
+            _ => out.push(shown("", &argument)),
         }
     }
     out
 }
 
-/// A value as it may be shown: the names of workloads, and settings that are a number or a switch.
-fn shown(value: &str) -> String {
-    let workload = value.parse::<scaleprof_workload::OltpWorkloadKind>().is_ok();
-    let setting = value
-        .split_once('=')
-        .is_some_and(|(name, value)| is_setting(name) && is_number_or_switch(value));
-    match workload || setting {
+/// The value of an option as it may be shown.
+fn shown(option: &str, value: &str) -> String {
+    let is_workload = value.parse::<scaleprof_workload::OltpWorkloadKind>().is_ok();
+    let is_setting = value.split_once('=').is_some_and(|(name, value)| {
+        is_setting(name) && !names_something(name) && (is_number_or_switch(value) || is_numbers(value))
+    });
+    let is_plain = !PRIVATE.contains(&option) && (is_number_or_switch(value) || is_numbers(value) || is_word(value));
+    match is_workload || is_setting || is_plain {
         true => value.to_owned(),
         false => "...".to_owned(),
     }
+}
+
+/// A ladder or a list of CPUs: `1,2,4..512`, `0-3,8`.
+fn is_numbers(value: &str) -> bool {
+    let is_list = |c: char| c.is_ascii_digit() || matches!(c, ',' | '.' | '-');
+    value.starts_with(|c: char| c.is_ascii_digit()) && value.chars().all(is_list)
+}
+
+/// A choice that scaleprof knows by that word.
+fn is_word(value: &str) -> bool {
+    let small = value.to_ascii_lowercase().replace('_', "-");
+    let isolation = ["read-uncommitted", "read-committed", "repeatable-read", "serializable"];
+    let others = ["poisson", "even", "html", "text", "json", "bug"];
+    value.parse::<scaleprof_workload::Distribution>().is_ok()
+        || value.parse::<scaleprof_workload::Protocol>().is_ok()
+        || value.parse::<scaleprof_workload::Transport>().is_ok()
+        || small.parse::<scaleprof_wire::TlsMode>().is_ok()
+        || isolation.contains(&small.as_str())
+        || others.contains(&small.as_str())
 }
 
 fn is_setting(name: &str) -> bool {
@@ -183,6 +213,20 @@ mod tests {
         assert_eq!(
             public("run --set sync_binlog=1 --set innodb_flush_method=O_DIRECT --workload oltp_anna.sql"),
             "scaleprof run --set sync_binlog=1 --set innodb_flush_method=O_DIRECT --workload ..."
+        );
+        assert_eq!(
+            public("attach --pid 4711 --user 2020 --set server_id=3232235777 --setup=anna.sql -q"),
+            "scaleprof attach --pid 4711 --user ... --set ... --setup=... -q"
+        );
+        assert_eq!(
+            public(
+                "run --new-option anna --connections 1,2,4..512 --cpus-server=0-3,8 -o point_selects=1 -otables=anna"
+            ),
+            "scaleprof run --new-option ... --connections 1,2,4..512 --cpus-server=0-3,8 -o point_selects=1 -o..."
+        );
+        assert_eq!(
+            public("run --distribution zipfian --isolation read-committed --no-refine anna"),
+            "scaleprof run --distribution zipfian --isolation read-committed --no-refine ..."
         );
         assert_eq!(
             public("attach --dsn mysql://anna@db --workload oltp_insert"),

@@ -1,7 +1,7 @@
 //! Keeping the machine code of the functions that took most CPU time, so that a bundle can be read where the server is not.
 
 use crate::threads::ThreadWatch;
-use scaleprof_analysis::hot_functions::{HotFunction, hot_functions};
+use scaleprof_analysis::hot_code::{HotCode, hot_code};
 use scaleprof_bundle::{Bundle, BundleError, BundleWriter, InstructionRow};
 use scaleprof_probe::disassembly::{AccessKind, BranchKind, FunctionListing};
 use std::collections::{BTreeMap, BTreeSet};
@@ -56,7 +56,7 @@ pub(crate) fn keep_instructions(
     bundle: &BundleWriter,
     threads: &mut ThreadWatch,
 ) -> Result<Option<String>, BundleError> {
-    let hot = hot_functions(&Bundle::open(bundle.path())?, LEAST_SHARE);
+    let hot = hot_code(&Bundle::open(bundle.path())?, LEAST_SHARE);
     let mut left_out = LeftOut::default();
     let listings = listings(&hot, threads, &mut left_out);
     let mut rows: Vec<InstructionRow> = Vec::new();
@@ -97,7 +97,7 @@ type Module<'a> = (&'a str, Option<&'a str>);
 
 /// The functions taken apart, by file.
 fn listings<'a>(
-    hot: &'a [HotFunction],
+    hot: &'a [HotCode],
     threads: &mut ThreadWatch,
     left_out: &mut LeftOut,
 ) -> BTreeMap<Module<'a>, Vec<FunctionListing>> {
@@ -120,7 +120,7 @@ fn listings<'a>(
     found
 }
 
-fn holds_one(listing: &FunctionListing, function: &HotFunction) -> bool {
+fn holds_one(listing: &FunctionListing, function: &HotCode) -> bool {
     let mut addresses = function.addresses.iter();
     addresses.any(|address| listing.range.contains(&(*address as u64)))
 }

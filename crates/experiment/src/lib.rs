@@ -31,6 +31,7 @@ pub use instructions::instruction_rows;
 pub use ladder::{LadderError, parse_connections, shuffled_visits};
 pub use options::{LoadOptions, RunOptions, ServerChoice, WorkloadChoice};
 pub use own_load::{OwnLoad, OwnVisit};
+pub use privacy::names_something;
 pub use progress::{Progress, VisitDone, VisitStart};
 pub use run::{RunResult, run};
 pub use scaleprof_probe::{WatchOptions, debuginfod_can_be_asked};

@@ -103,18 +103,19 @@ fn server(
 
 /// Where server and client ran, as settings: what the server itself does not know.
 pub(crate) fn placement_settings(target: &Target, placement: &Placement) -> Vec<SettingRow> {
-    let row = |name: &str, value: String| SettingRow {
-        name: format!("scaleprof.{name}"),
-        value,
-    };
+    let row = |name: &str, value: String| SettingRow::new(format!("scaleprof.{name}"), value);
     let mut rows = vec![row("client_cpu_list", placement.client.to_string())];
-    if let Target::Private(_) = target {
+    if let Target::Private(sandbox) = target {
         rows.push(row("server_cpu_list", placement.server.to_string()));
         let nodes = placement.memory_nodes.as_ref().map(|nodes| {
             let words: Vec<String> = nodes.iter().map(u32::to_string).collect();
             words.join(",")
         });
         rows.push(row("server_memory_nodes", nodes.unwrap_or_else(|| "all".to_owned())));
+        let installation = sandbox.installation();
+        if let (None, Ok(fingerprint)) = (&installation.build_id, installation.fingerprint()) {
+            rows.push(row("server_fingerprint", fingerprint));
+        }
     } else if let Some(cpus) = target.cpus() {
         rows.push(row("server_cpu_list", cpus.to_string()));
     }
@@ -123,10 +124,7 @@ pub(crate) fn placement_settings(target: &Target, placement: &Placement) -> Vec<
 
 /// How the connections to somebody's server are encrypted, as a setting.
 pub(crate) fn encryption_setting(client: &Client) -> SettingRow {
-    SettingRow {
-        name: "scaleprof.encryption".to_owned(),
-        value: client.encryption().unwrap_or("none").to_owned(),
-    }
+    SettingRow::new("scaleprof.encryption", client.encryption().unwrap_or("none"))
 }
 
 fn workload(load: &LoadOptions) -> Workload {

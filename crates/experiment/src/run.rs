@@ -77,7 +77,7 @@ pub fn run(options: &RunOptions, stop: &Arc<AtomicBool>, progress: &mut dyn Prog
     if let (Target::Private(_), true) = (&ready.target, ready.placement.shared) {
         manifest.warnings.push(ready.placement.reason.clone());
     }
-    let mut settings = public_settings(&variables);
+    let mut settings = public_settings(&variables, &ready.target.origins(&variables)?);
     settings.extend(manifest::placement_settings(&ready.target, &ready.placement));
     settings.extend(ready.guest_lock.as_ref().map(manifest::encryption_setting));
     bundle.write_settings(&settings)?;

@@ -1,8 +1,7 @@
 //! The server that a run measures: one of our own, or one that runs already.
 
 use crate::error::RunError;
-use scaleprof_server::variables;
-use scaleprof_server::{CpuSet, Sandbox};
+use scaleprof_server::{CpuSet, Sandbox, VariableOrigin, origins, variables};
 use scaleprof_wire::{Client, Credentials, Endpoint};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -78,6 +77,17 @@ impl Target {
 
     pub(crate) fn variables(&self) -> Result<BTreeMap<String, String>, RunError> {
         Ok(variables::global_variables(&mut self.connect()?)?)
+    }
+
+    /// Where the values of these variables come from, as far as anybody says.
+    pub(crate) fn origins(
+        &self,
+        variables: &BTreeMap<String, String>,
+    ) -> Result<BTreeMap<String, VariableOrigin>, RunError> {
+        Ok(match self {
+            Target::Private(sandbox) => sandbox.origins(variables)?,
+            Target::Attached(_) => origins::origins(&mut self.connect()?)?,
+        })
     }
 
     /// Whether the server died, and how, in words for a person.

@@ -433,9 +433,6 @@ fn begin(request: &WatchRequest) -> Manifest {
 }
 
 fn settings(cpus: Option<CpuSet>) -> Vec<SettingRow> {
-    let row = |cpus: CpuSet| SettingRow {
-        name: "scaleprof.server_cpu_list".to_owned(),
-        value: cpus.to_string(),
-    };
+    let row = |cpus: CpuSet| SettingRow::new("scaleprof.server_cpu_list", cpus.to_string());
     cpus.map(row).into_iter().collect()
 }

@@ -2,8 +2,9 @@
 
 mod annotation;
 mod columns;
+pub mod comparison;
 mod findings;
-mod functions;
+pub(crate) mod functions;
 mod layout;
 mod ledger;
 mod statements;

@@ -10,6 +10,7 @@ use crate::initialise::initialise;
 use crate::janitor::Janitor;
 use crate::memory;
 use crate::option_file::Places;
+use crate::origins::{self, VariableOrigin};
 use crate::placement::Placement;
 use crate::process::{Launch, ServerProcess};
 use crate::setting::Setting;
@@ -276,6 +277,20 @@ impl Sandbox {
     /// SHOW GLOBAL VARIABLES.
     pub fn variables(&self) -> Result<BTreeMap<String, String>, Error> {
         variables::global_variables(&mut self.connect()?)
+    }
+
+    /// Where the values of these variables come from.
+    ///
+    /// # Errors
+    /// The connection broke.
+    pub fn origins(&self, variables: &BTreeMap<String, String>) -> Result<BTreeMap<String, VariableOrigin>, Error> {
+        let said = origins::origins(&mut self.connect()?)?;
+        Ok(origins::origins_of_our_own(
+            &said,
+            variables,
+            &self.settings,
+            &self.capabilities,
+        ))
     }
 
     /// SHOW GLOBAL STATUS.

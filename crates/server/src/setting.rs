@@ -25,7 +25,7 @@ pub struct Setting {
 }
 
 /// What keeps the server private is ours alone.
-const RESERVED: [&str; 27] = [
+pub(crate) const RESERVED: [&str; 27] = [
     "basedir",
     "bind_address",
     "bootstrap",

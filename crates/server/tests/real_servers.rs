@@ -348,3 +348,40 @@ fn refuses_a_folder_without_our_marker() {
     assert!(error.to_string().contains("neither used nor removed"), "{error}");
     assert_eq!(fs::read_to_string(theirs.join("ibdata1")).expect("the file"), "theirs");
 }
+
+#[test]
+fn every_server_of_our_own_says_who_set_what() {
+    for server in each_server() {
+        let work = work_folder();
+        let sandbox = start(&server, &["max_heap_table_size=1048576"], &work);
+        execute(&sandbox, &["SET GLOBAL flush_time = 17"]);
+        let variables = sandbox.variables().expect("variables");
+        let origins = sandbox.origins(&variables).expect("origins");
+        let set_by = |name: &str| origins.get(name).and_then(|origin| origin.set_by);
+        assert_eq!(set_by("max_heap_table_size"), Some(SetBy::User), "{}", server.name);
+        assert_eq!(set_by("max_connections"), Some(SetBy::Pinned), "{}", server.name);
+        assert_eq!(
+            set_by("innodb_spin_wait_delay"),
+            Some(SetBy::Default),
+            "{}",
+            server.name
+        );
+        // Only newer servers notice it.
+        let by_statement = set_by("flush_time");
+        let knows_more = !matches!(server.name, "mysql-5.6.14");
+        assert_eq!(
+            by_statement == Some(SetBy::Runtime),
+            knows_more,
+            "{}: {by_statement:?}",
+            server.name
+        );
+        let default = origins["max_heap_table_size"].default.as_deref();
+        let says_defaults = server.installation.product == Product::MariaDb;
+        assert_eq!(
+            default == Some("16777216"),
+            says_defaults,
+            "{}: {default:?}",
+            server.name
+        );
+    }
+}

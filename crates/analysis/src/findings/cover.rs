@@ -16,7 +16,7 @@ const WHOLE_WORK: f64 = 0.6;
 /// Greedy cover: the path with the largest loss is followed inwards while one inner path holds most of it, named, and taken
 /// out with all that is within it; then the next. So no loss is told twice. Paths with less than `least` are not named, nor
 /// are those through which nearly all of the work goes on. `costs` gives each whole path's loss and what it costs altogether.
-pub(super) fn cover(
+pub(crate) fn cover(
     costs: impl Iterator<Item = (PathId, f64, f64)>,
     call_paths: &CallPaths<'_>,
     least: f64,

@@ -1,12 +1,18 @@
 //! What got slower everywhere at once.
 
 use crate::path_costs::PathCosts;
+use std::collections::BTreeMap;
 
-/// By how much the same work took longer everywhere: the weighted median of the growth of the innermost functions' CPU time per
-/// transaction, at least 1. It says something only where there are many such functions and they agree: no function has more
-/// than a tenth of the weight, and the quartiles are within a third of each other.
+/// By how much the same work took longer everywhere, at least 1; see [`dilation_of`].
 pub(super) fn dilation(base: &PathCosts, last: &PathCosts) -> f64 {
-    let (before, after) = (base.by_leaf("cpu"), last.by_leaf("cpu"));
+    let by_leaf = |costs: &PathCosts| costs.by_leaf("cpu").into_iter().collect();
+    dilation_of(&by_leaf(base), &by_leaf(last)).map_or(1.0, |middle| middle.max(1.0))
+}
+
+/// By how much the same work takes longer everywhere: the weighted median of the growth of the innermost functions' CPU time per
+/// transaction. It says something only where there are many such functions and they agree: no function has more
+/// than a tenth of the weight, and the quartiles are within a third of each other; none otherwise.
+pub(crate) fn dilation_of(before: &BTreeMap<usize, f64>, after: &BTreeMap<usize, f64>) -> Option<f64> {
     let all: f64 = before.values().sum();
     let mut ratios: Vec<(f64, f64)> = before
         .iter()
@@ -14,7 +20,7 @@ pub(super) fn dilation(base: &PathCosts, last: &PathCosts) -> f64 {
         .filter_map(|(leaf, seconds)| Some((after.get(leaf)? / seconds, seconds.min(0.1 * all))))
         .collect();
     if ratios.len() < 8 {
-        return 1.0;
+        return None;
     }
     ratios.sort_by(|a, b| a.0.total_cmp(&b.0));
     let weight: f64 = ratios.iter().map(|(_, weight)| weight).sum();
@@ -27,8 +33,5 @@ pub(super) fn dilation(base: &PathCosts, last: &PathCosts) -> f64 {
         at.map_or(1.0, |(ratio, _)| *ratio)
     };
     let (low, middle, high) = (quantile(weight / 4.0), quantile(weight / 2.0), quantile(weight * 0.75));
-    match high <= low * 4.0 / 3.0 {
-        true => middle.max(1.0),
-        false => 1.0,
-    }
+    (high <= low * 4.0 / 3.0).then_some(middle)
 }

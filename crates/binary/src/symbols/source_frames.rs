@@ -22,11 +22,13 @@ pub struct SourceFrame {
     pub inlined: bool,
 }
 
-/// The last folder and the file of a path in the debug information: the rest may hold the name of whoever built it.
+/// The last folder and the file of a path in the debug information: the rest may hold the name of whoever built it. A folder so
+/// near to the root as `/home/anna` may be one's own.
 #[must_use]
 pub fn end_of_path(path: &str) -> String {
+    let is_near_root = path.starts_with('/') && path.matches('/').count() < 4;
     let mut parts = path.rsplit('/');
-    match (parts.next(), parts.next()) {
+    match (parts.next(), parts.next().filter(|_| !is_near_root)) {
         (Some(file), Some(folder)) if !folder.is_empty() => format!("{folder}/{file}"),
         (file, _) => file.unwrap_or_default().to_owned(),
     }

@@ -212,8 +212,8 @@ pub fn write_two_visits(folder: &std::path::Path) -> BundleWriter {
             .unwrap();
     }
     let setting = SettingRow {
-        name: "innodb_flush_log_at_trx_commit".into(),
-        value: "1".into(),
+        default_value: Some("1".into()),
+        ..SettingRow::new("innodb_flush_log_at_trx_commit", "1")
     };
     writer.write_settings(&[setting]).unwrap();
     writer

@@ -10,6 +10,7 @@ mod once;
 mod password;
 mod privacy;
 mod refusals;
+mod secrets;
 #[path = "../../../server/tests/servers/mod.rs"]
 mod servers;
 mod spinloops;

@@ -17,7 +17,7 @@ pub(super) fn innermost_in_state(state: &str, path: &[String], most: usize) -> V
 
 /// The same of a thread that is off its CPU: it is always in the kernel's scheduler and in the C library's waiting, which say
 /// no more than its state does.
-pub(super) fn innermost_waiting(path: &[String], most: usize) -> Vec<String> {
+pub(crate) fn innermost_waiting(path: &[String], most: usize) -> Vec<String> {
     let says_nothing = |name: &&String| name.ends_with(" [k]") || waits_in_library(name);
     let found = shortened(path.iter().rev().skip_while(says_nothing).take(most));
     match found.is_empty() {

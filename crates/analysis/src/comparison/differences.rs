@@ -1,0 +1,195 @@
+//! What a difference between a few visits and a few others is worth.
+
+use crate::student::{t_quantile_975, two_sided_p};
+use scaleprof_bundle::Estimate;
+
+/// What is known beforehand of how one visit's figure scatters.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Prior {
+    /// Variance of one visit's figure.
+    pub variance: f64,
+    /// Degrees of freedom behind it.
+    pub degrees: f64,
+}
+
+/// A difference with what is needed to test it and to calculate on.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Tested {
+    /// It and its 95 % interval; no limits where it cannot be tested.
+    pub estimate: Estimate,
+    /// Its variance and the degrees of freedom behind that.
+    pub spread: Option<(f64, f64)>,
+    /// Probability of one so large where there is none.
+    pub p: Option<f64>,
+}
+
+impl Tested {
+    fn of(value: f64, spread: Option<(f64, f64)>) -> Tested {
+        let half = spread.map(|(variance, degrees)| t_quantile_975(degrees) * variance.sqrt());
+        let p = spread.map(|(variance, degrees)| match variance > 0.0 {
+            true => two_sided_p(value / variance.sqrt(), degrees),
+            // Nothing scatters: any difference is one.
+            false if value == 0.0 => 1.0,
+            false => 0.0,
+        });
+        Tested {
+            estimate: Estimate {
+                value,
+                low: half.map(|half| value - half),
+                high: half.map(|half| value + half),
+            },
+            spread,
+            p,
+        }
+    }
+
+    /// This one less another that is independent of it; degrees of freedom after Satterthwaite (1946).
+    pub fn less(&self, other: &Tested) -> Tested {
+        let spread = self.spread.zip(other.spread).map(|((v, d), (w, e))| {
+            let sum = v + w;
+            let degrees = match v * v / d + w * w / e {
+                below if below > 0.0 => sum * sum / below,
+                _ => d + e,
+            };
+            (sum, degrees)
+        });
+        Tested::of(self.estimate.value - other.estimate.value, spread)
+    }
+}
+
+/// Mean of `b` less mean of `a`, a figure a visit. Student's t with one variance for both sides. Few visits say little of how
+/// they scatter; with a `prior` its variance counts for as many degrees of freedom as it has (moderated t, Smyth 2004).
+///
+/// No limits and no p with fewer than two visits on a side.
+pub fn difference(a: &[f64], b: &[f64], prior: Option<Prior>) -> Tested {
+    let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
+    if a.is_empty() || b.is_empty() {
+        return Tested::of(f64::NAN, None);
+    }
+    let value = mean(b) - mean(a);
+    if a.len() < 2 || b.len() < 2 {
+        return Tested::of(value, None);
+    }
+    let squares = |values: &[f64]| values.iter().map(|x| (x - mean(values)).powi(2)).sum::<f64>();
+    let own = (a.len() + b.len() - 2) as f64;
+    let (known, degrees) = prior.map_or((0.0, 0.0), |prior| (prior.variance * prior.degrees, prior.degrees));
+    let variance = (squares(a) + squares(b) + known) / (own + degrees);
+    let of_difference = variance * (1.0 / a.len() as f64 + 1.0 / b.len() as f64);
+    Tested::of(value, Some((of_difference, own + degrees)))
+}
+
+/// Geometric mean of `b` over that of `a`, from the difference of the logarithms; none where a figure is not above 0.
+pub fn ratio(a: &[f64], b: &[f64]) -> Option<Tested> {
+    let logarithms = |values: &[f64]| -> Option<Vec<f64>> {
+        let logarithms = values.iter().map(|x| (*x > 0.0).then(|| x.ln()));
+        logarithms
+            .collect::<Option<Vec<f64>>>()
+            .filter(|found| !found.is_empty())
+    };
+    let tested = difference(&logarithms(a)?, &logarithms(b)?, None);
+    let of = tested.estimate;
+    Some(Tested {
+        estimate: Estimate {
+            value: of.value.exp(),
+            low: of.low.map(f64::exp),
+            high: of.high.map(f64::exp),
+        },
+        ..tested
+    })
+}
+
+/// Holm's step-down: the probabilities as they count where all of them were looked at (1979).
+pub fn holm(ps: &[f64]) -> Vec<f64> {
+    let mut order: Vec<usize> = (0..ps.len()).collect();
+    order.sort_by(|a, b| ps[*a].total_cmp(&ps[*b]));
+    let mut adjusted = vec![1.0; ps.len()];
+    let mut largest: f64 = 0.0;
+    for (rank, at) in order.into_iter().enumerate() {
+        largest = largest.max(ps[at] * (ps.len() - rank) as f64).min(1.0);
+        adjusted[at] = largest;
+    }
+    adjusted
+}
+
+/// Benjamini and Hochberg's step-up: for each the false discovery rate at which it would just be listed (1995).
+pub fn false_discovery_rates(ps: &[f64]) -> Vec<f64> {
+    let mut order: Vec<usize> = (0..ps.len()).collect();
+    order.sort_by(|a, b| ps[*b].total_cmp(&ps[*a]));
+    let mut rates = vec![1.0; ps.len()];
+    let mut smallest: f64 = 1.0;
+    for (above, at) in order.into_iter().enumerate() {
+        let rank = ps.len() - above;
+        smallest = smallest.min(ps[at] * ps.len() as f64 / rank as f64);
+        rates[at] = smallest;
+    }
+    rates
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::simulated::Normal;
+
+    #[test]
+    fn the_rules_are_those_of_the_papers() {
+        assert_eq!(holm(&[0.01, 0.04, 0.03]), [0.03, 0.06, 0.06]);
+        assert_eq!(holm(&[]), Vec::<f64>::new());
+        let rates = false_discovery_rates(&[0.01, 0.04, 0.03, 0.5]);
+        let expected = [0.04, 0.16 / 3.0, 0.16 / 3.0, 0.5];
+        assert!(
+            rates.iter().zip(expected).all(|(a, b)| (a - b).abs() < 1e-12),
+            "{rates:?}"
+        );
+    }
+
+    #[test]
+    fn one_visit_on_a_side_is_not_tested() {
+        let tested = difference(&[1.0], &[2.0, 3.0], None);
+        assert_eq!(
+            (tested.estimate.value, tested.estimate.low, tested.p),
+            (1.5, None, None)
+        );
+        assert!(difference(&[], &[1.0], None).estimate.value.is_nan());
+        assert!(ratio(&[0.0, 1.0], &[1.0, 1.0]).is_none());
+    }
+
+    #[test]
+    fn intervals_hold_the_truth_and_p_is_what_it_says() {
+        for visits in [2, 3, 5] {
+            let (mut held, mut alarms) = (0, 0);
+            let trials = 4000;
+            for trial in 0..trials {
+                let mut noise = Normal::new(trial + 99);
+                let mut side =
+                    |level: f64| -> Vec<f64> { (0..visits).map(|_| level * (0.04 * noise.draw()).exp()).collect() };
+                let (a, b) = (side(1000.0), side(1100.0));
+                let found = ratio(&a, &b).unwrap().estimate;
+                held += i32::from(found.low.unwrap() <= 1.1 && 1.1 <= found.high.unwrap());
+                alarms += i32::from(ratio(&a, &side(1000.0)).unwrap().p.unwrap() <= 0.05);
+            }
+            let (held, alarms) = (f64::from(held) / trials as f64, f64::from(alarms) / trials as f64);
+            assert!((0.935..=0.965).contains(&held), "{visits}: {held}");
+            assert!((0.035..=0.065).contains(&alarms), "{visits}: {alarms}");
+        }
+    }
+
+    #[test]
+    fn a_good_prior_makes_few_visits_worth_more() {
+        let prior = Prior {
+            variance: 1.0,
+            degrees: 8.0,
+        };
+        let trials = 4000;
+        let (mut held, mut width) = (0, 0.0);
+        for trial in 0..trials {
+            let mut noise = Normal::new(trial + 7);
+            let mut side = || -> Vec<f64> { (0..2).map(|_| noise.draw()).collect() };
+            let found = difference(&side(), &side(), Some(prior)).estimate;
+            held += i32::from(found.low.unwrap() <= 0.0 && 0.0 <= found.high.unwrap());
+            width += (found.high.unwrap() - found.low.unwrap()) / trials as f64;
+        }
+        assert!((0.935..=0.985).contains(&(f64::from(held) / trials as f64)), "{held}");
+        // 8.6 without it.
+        assert!(width < 5.0, "{width}");
+    }
+}

@@ -1,0 +1,167 @@
+//! What differs between two runs but for what was measured.
+
+use super::{Difference, RungChange, SettingChange, Weight};
+use scaleprof_bundle::{Bundle, RunState};
+use std::collections::BTreeMap;
+
+/// All that is not the same in server, machine and load, the gravest first.
+pub(super) fn differences(a: &Bundle, b: &Bundle) -> Vec<Difference> {
+    let (one, other) = (&a.manifest, &b.manifest);
+    let mut found = Vec::new();
+    let mut note = |what: &str, weight: Weight, a: Option<String>, b: Option<String>| {
+        if a != b {
+            found.push(Difference {
+                what: what.to_owned(),
+                a,
+                b,
+                weight,
+            });
+        }
+    };
+    use Weight::{Disturbs, Forbids, Wanted};
+    macro_rules! compare {
+        ($($what:literal, $weight:ident, $part:ident . $field:ident;)*) => {
+            $(note($what, $weight, Some(one.$part.$field.to_string()), Some(other.$part.$field.to_string()));)*
+        };
+        (? $($what:literal, $weight:ident, $part:ident . $field:ident;)*) => {
+            $(note(
+                $what,
+                $weight,
+                one.$part.$field.as_ref().map(ToString::to_string),
+                other.$part.$field.as_ref().map(ToString::to_string),
+            );)*
+        };
+    }
+    compare! {
+        "workload", Forbids, workload.name;
+        "distribution of the rows", Forbids, workload.distribution;
+        "protocol", Forbids, workload.protocol;
+        "kind of loop", Forbids, workload.loop_kind;
+        "idle connections", Disturbs, ladder.idle_connections;
+        "seed", Disturbs, workload.seed;
+        "product", Wanted, server.product;
+        "version", Wanted, server.version;
+        "CPU model", Disturbs, machine.cpu_model;
+        "CPUs online", Disturbs, machine.cpus;
+        "NUMA nodes", Disturbs, machine.numa_nodes;
+        "kernel", Disturbs, machine.kernel;
+        "architecture", Disturbs, machine.architecture;
+    }
+    compare! { ?
+        "tables", Forbids, workload.tables;
+        "rows a table", Forbids, workload.rows;
+        "transactions offered per second", Forbids, ladder.rate;
+        "isolation level", Disturbs, workload.isolation;
+        "build-id", Wanted, server.build_id;
+        "CPUs of the server", Disturbs, server.cpu_count;
+        "whether server and client share CPUs", Disturbs, server.shares_cpus_with_client;
+        "distribution", Disturbs, machine.distribution;
+        "hypervisor", Disturbs, machine.hypervisor;
+        "frequency governor", Disturbs, machine.governor;
+        "clock source", Disturbs, machine.clock_source;
+        "transparent huge pages", Disturbs, machine.transparent_huge_pages;
+    }
+    let options = |bundle: &Bundle| -> Vec<String> {
+        let mut options: Vec<String> = bundle
+            .manifest
+            .workload
+            .options
+            .iter()
+            .filter(|(name, _)| name != "transport")
+            .map(|(name, value)| format!("{name}={value}"))
+            .collect();
+        options.sort();
+        options
+    };
+    let joined = |bundle: &Bundle| Some(options(bundle).join(" ")).filter(|text| !text.is_empty());
+    note("options of the workload", Forbids, joined(a), joined(b));
+    // A virtual machine does not get the same bytes twice.
+    let gibibytes = |bytes: u64| (bytes as f64 / f64::from(1 << 30)).round();
+    let (m, n) = (
+        gibibytes(one.machine.memory_bytes),
+        gibibytes(other.machine.memory_bytes),
+    );
+    note("memory, GiB", Disturbs, Some(m.to_string()), Some(n.to_string()));
+    let hash = |bundle: &Bundle| {
+        let row = bundle
+            .settings
+            .iter()
+            .find(|row| row.name == "scaleprof.server_fingerprint");
+        row.map(|row| row.value.clone())
+    };
+    if let (Some(a), Some(b)) = (hash(a), hash(b)) {
+        note("hash of the server's binary", Wanted, Some(a), Some(b));
+    }
+    found.sort_by_key(|one| std::cmp::Reverse(one.weight));
+    found
+}
+
+/// The server's settings that do not have the same value.
+pub(super) fn settings(a: &Bundle, b: &Bundle) -> Vec<SettingChange> {
+    let of = |bundle: &'_ Bundle| -> BTreeMap<String, String> {
+        let rows = bundle.settings.iter();
+        rows.filter(|row| !row.name.starts_with("scaleprof.") && !row.name.starts_with("version"))
+            .map(|row| (row.name.clone(), row.value.clone()))
+            .collect()
+    };
+    let (mut one, mut other) = (of(a), of(b));
+    // An attached server may not show them at all.
+    if one.is_empty() || other.is_empty() {
+        return Vec::new();
+    }
+    let names: Vec<String> = one.keys().chain(other.keys()).cloned().collect();
+    let mut changes = BTreeMap::new();
+    for name in names {
+        let (a, b) = (one.remove(&name), other.remove(&name));
+        if a != b {
+            changes.insert(name.clone(), SettingChange { name, a, b });
+        }
+    }
+    changes.into_values().collect()
+}
+
+/// What the reader should know before believing the figures.
+pub(super) fn warnings(a: &Bundle, b: &Bundle, differences: &[Difference], rungs: &[RungChange]) -> Vec<String> {
+    let mut warnings = Vec::new();
+    let of_weight = |weight: Weight| -> Vec<&str> {
+        let found = differences.iter().filter(|one| one.weight == weight);
+        found.map(|one| one.what.as_str()).collect()
+    };
+    let forbids = of_weight(Weight::Forbids);
+    if !forbids.is_empty() {
+        warnings.push(format!(
+            "a transaction is not the same in both ({}): figures per transaction cannot be compared",
+            forbids.join(", ")
+        ));
+    }
+    let disturbs = of_weight(Weight::Disturbs);
+    if !disturbs.is_empty() {
+        warnings.push(format!(
+            "not only the server may have changed: {} differ, and part of what changed may be due to that",
+            disturbs.join(", ")
+        ));
+    }
+    if a.manifest.workload.name == "script" {
+        warnings.push("whether both ran the same script cannot be seen: a bundle holds no statements".to_owned());
+    }
+    for (side, bundle) in [("A", a), ("B", b)] {
+        if bundle.manifest.state != RunState::Complete {
+            warnings.push(format!(
+                "run {side} did not end as planned: what it had measured is compared"
+            ));
+        }
+    }
+    if a.manifest.server.product != b.manifest.server.product {
+        warnings.push(
+            "the products differ, and so do the names of their functions: most call paths are new or gone".to_owned(),
+        );
+    }
+    if rungs.iter().any(|rung| rung.throughput_p.is_some()) {
+        warnings.push(
+            "each side is one run: what a restart or another hour changes is part of the difference; measure A and B again in turns \
+             to be sure"
+                .to_owned(),
+        );
+    }
+    warnings
+}

@@ -1,0 +1,210 @@
+//! Looks for secrets in a bundle and in what is made of it, in every form in which they could be written.
+
+use crate::stage::{bundle, scaleprof, succeed};
+use std::io::Read;
+use std::path::Path;
+
+/// A word in all forms: as it is, and as encodings of text write it.
+struct Forms {
+    word: String,
+    /// Looked for whatever the case of letters.
+    plain: Vec<(&'static str, Vec<u8>)>,
+    /// Looked for letter by letter.
+    exact: Vec<(&'static str, Vec<u8>)>,
+}
+
+impl Forms {
+    fn of(word: &str) -> Forms {
+        let small = word.to_ascii_lowercase();
+        let each = |form: &dyn Fn(u8) -> String| small.bytes().map(form).collect::<String>().into_bytes();
+        let mut plain = vec![
+            ("text", small.clone().into_bytes()),
+            ("hexadecimal", each(&|b| format!("{b:02x}"))),
+            ("percent signs", each(&|b| format!("%{b:02x}"))),
+            ("JSON escapes", each(&|b| format!("\\u{b:04x}"))),
+            ("octal", each(&|b| format!("\\{b:03o}"))),
+            (
+                "UTF-16, low byte first",
+                small.encode_utf16().flat_map(u16::to_le_bytes).collect(),
+            ),
+            (
+                "UTF-16, high byte first",
+                small.encode_utf16().flat_map(u16::to_be_bytes).collect(),
+            ),
+            ("reversed", small.bytes().rev().collect()),
+        ];
+        // Characters that are not letters may be encoded alone.
+        let encoded: String = small
+            .chars()
+            .map(|c| match c.is_ascii_alphanumeric() || "-_.~".contains(c) {
+                true => c.to_string(),
+                false => c.to_string().bytes().map(|b| format!("%{b:02x}")).collect(),
+            })
+            .collect();
+        plain.push(("an address", encoded.into_bytes()));
+        let mut exact = Vec::new();
+        for written in [small.clone(), small.to_ascii_uppercase(), word.to_owned()] {
+            for shift in 0..3 {
+                exact.push(("base64", base64_inside(written.as_bytes(), shift)));
+            }
+        }
+        Forms {
+            word: word.to_owned(),
+            plain,
+            exact,
+        }
+    }
+
+    /// In which form the word is there.
+    fn found_in(&self, bytes: &[u8], small: &[u8]) -> Option<&'static str> {
+        let plain = self.plain.iter().find(|(_, form)| contains(small, form));
+        let exact = self.exact.iter().find(|(_, form)| contains(bytes, form));
+        plain.or(exact).map(|(name, _)| *name)
+    }
+}
+
+/// The part of the word's base64 that is the same whatever stands around it, when `shift` bytes stand before it.
+fn base64_inside(word: &[u8], shift: usize) -> Vec<u8> {
+    const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut padded = vec![0; shift];
+    padded.extend_from_slice(word);
+    let whole = padded.len() / 3 * 3;
+    let encoded: Vec<u8> = padded[..whole]
+        .chunks(3)
+        .flat_map(|three| {
+            let bits = u32::from(three[0]) << 16 | u32::from(three[1]) << 8 | u32::from(three[2]);
+            [18, 12, 6, 0].map(|at| ALPHABET[(bits >> at & 63) as usize])
+        })
+        .collect();
+    // What mixes bits of the word with those before it.
+    let mixed = [0, 2, 3][shift];
+    encoded[mixed..].to_vec()
+}
+
+fn contains(bytes: &[u8], form: &[u8]) -> bool {
+    let Some(first) = form.first() else { return false };
+    let mut rest = bytes;
+    while let Some(at) = rest.iter().position(|byte| byte == first) {
+        if rest[at..].starts_with(form) {
+            return true;
+        }
+        rest = &rest[at + 1..];
+    }
+    false
+}
+
+/// What is packed into a page: every long run of base64, unpacked, and inflated where it is compressed.
+fn packed(page: &[u8]) -> Vec<Vec<u8>> {
+    let is_base64 = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/');
+    let mut found = Vec::new();
+    for run in page.split(|byte| !is_base64(byte)).filter(|run| run.len() >= 64) {
+        let bytes = from_base64(run);
+        for inflated in [
+            read_all(flate2::read::ZlibDecoder::new(&bytes[..])),
+            read_all(flate2::read::GzDecoder::new(&bytes[..])),
+            read_all(flate2::read::DeflateDecoder::new(&bytes[..])),
+        ] {
+            found.extend(inflated);
+        }
+        found.push(bytes);
+    }
+    found
+}
+
+fn read_all(mut packed: impl Read) -> Option<Vec<u8>> {
+    let mut bytes = Vec::new();
+    packed.read_to_end(&mut bytes).is_ok().then_some(bytes)
+}
+
+fn from_base64(run: &[u8]) -> Vec<u8> {
+    let value = |byte: u8| match byte {
+        b'A'..=b'Z' => byte - b'A',
+        b'a'..=b'z' => byte - b'a' + 26,
+        b'0'..=b'9' => byte - b'0' + 52,
+        b'+' => 62,
+        _ => 63,
+    };
+    let mut bytes = Vec::with_capacity(run.len() * 3 / 4);
+    for four in run.chunks(4).filter(|four| four.len() > 1) {
+        let bits = four.iter().fold(0u32, |bits, byte| bits << 6 | u32::from(value(*byte)));
+        let bits = bits << (6 * (4 - four.len()));
+        bytes.extend_from_slice(&bits.to_be_bytes()[1..four.len()]);
+    }
+    bytes
+}
+
+fn every_file(folder: &Path, visit: &mut dyn FnMut(&Path, &[u8])) {
+    for entry in std::fs::read_dir(folder).expect("a folder").flatten() {
+        let path = entry.path();
+        match path.is_dir() {
+            true => every_file(&path, visit),
+            false => visit(&path, &std::fs::read(&path).expect("a file")),
+        }
+    }
+}
+
+/// Nothing of `words` in any byte of the bundle, nor in what its compressed tables and its page hold, nor in any report that
+/// is made of it.
+pub fn bundle_is_free_of(folder: &Path, words: &[&str]) {
+    let mut kept = bundle(folder);
+    kept.path.clear();
+    let mut places: Vec<(String, Vec<u8>)> = vec![("its tables".to_owned(), format!("{kept:?}").into_bytes())];
+    every_file(folder, &mut |path, bytes| {
+        let name = path.display().to_string();
+        if name.ends_with(".html") {
+            let unpacked = packed(bytes).into_iter();
+            places.extend(unpacked.map(|bytes| (format!("{name}, unpacked"), bytes)));
+        }
+        places.push((name, bytes.to_vec()));
+    });
+    for format in ["text", "json", "bug"] {
+        let shown = succeed(scaleprof().arg("report").arg(folder).args(["--format", format])).0;
+        places.push((format!("the {format} report"), shown.into_bytes()));
+    }
+    // The search finds what is there.
+    let server = Forms::of(&kept.manifest.server.product);
+    let found = |forms: &Forms| -> Vec<(String, &'static str)> {
+        let places = places.iter();
+        let found = places
+            .filter_map(|(place, bytes)| Some((place.clone(), forms.found_in(bytes, &bytes.to_ascii_lowercase())?)));
+        found.collect()
+    };
+    assert!(found(&server).len() >= 5, "{:?}", found(&server));
+    for word in words {
+        let forms = Forms::of(word);
+        let found = found(&forms);
+        assert!(found.is_empty(), "'{}' is in {found:?}", forms.word);
+    }
+}
+
+#[test]
+fn a_secret_is_found_in_every_form() {
+    let text = "Es ist streng Geheim, sagt er: geheim!";
+    let forms = Forms::of("geheim");
+    let found = |bytes: &[u8]| forms.found_in(bytes, &bytes.to_ascii_lowercase()).is_some();
+    assert!(found(text.as_bytes()) && !found(b"gehei"));
+    let utf16: Vec<u8> = text.encode_utf16().flat_map(u16::to_le_bytes).collect();
+    assert!(found(&utf16));
+    for before in ["", "x", "xy", "xyz"] {
+        let secret = format!("{before}geheim, und mehr");
+        // As base64 -w0 writes them.
+        let encoded = match before {
+            "" => "Z2VoZWltLCB1bmQgbWVocg==",
+            "x" => "eGdlaGVpbSwgdW5kIG1laHI=",
+            "xy" => "eHlnZWhlaW0sIHVuZCBtZWhy",
+            _ => "eHl6Z2VoZWltLCB1bmQgbWVocg==",
+        };
+        assert!(found(encoded.as_bytes()), "{secret}");
+        assert_eq!(from_base64(encoded.trim_end_matches('=').as_bytes()), secret.as_bytes());
+    }
+    assert!(found(b"x=%67%65%68%65%69%6D") && found(b"676568 67656865696D"));
+    let mut page = b"<script>".to_vec();
+    let mut packer = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::best());
+    std::io::Write::write_all(&mut packer, text.repeat(9).as_bytes()).expect("packed");
+    let bytes = packer.finish().expect("packed");
+    let mut whole = bytes.clone();
+    whole.resize(bytes.len().div_ceil(3) * 3, 0);
+    page.extend(base64_inside(&whole, 0));
+    page.extend(b"</script>");
+    assert!(!found(&page) && packed(&page).iter().any(|bytes| found(bytes)));
+}

@@ -1,0 +1,162 @@
+//! Which server, on which machine, under which load.
+
+use super::Section;
+use super::words::item;
+use crate::figures::whole;
+use scaleprof_bundle::{Bundle, Machine, Manifest, SettingRow};
+
+/// Product, version and build.
+pub(super) fn server(bundle: &Bundle) -> Section {
+    let server = &bundle.manifest.server;
+    let setting = |name: &str| value(&bundle.settings, name);
+    let mut out = item(&match &server.binary {
+        Some(binary) => format!("{} {}, binary `{binary}`", server.product, server.version),
+        None => format!("{} {}", server.product, server.version),
+    });
+    let build = match (&server.build_id, setting("scaleprof.server_fingerprint")) {
+        (Some(id), _) => format!("build-id {id}"),
+        (None, Some(fingerprint)) => match fingerprint.strip_prefix("sha256:") {
+            Some(hash) => format!("no build-id; SHA-256 of the binary {hash}"),
+            None => fingerprint.to_owned(),
+        },
+        (None, None) => "build-id not known".to_owned(),
+    };
+    out.push_str(&item(&build));
+    let built: Vec<String> = [
+        ("version_comment", ""),
+        ("version_compile_os", "for "),
+        ("version_compile_machine", "on "),
+        ("version_source_revision", "source revision "),
+        ("version_malloc_library", "malloc: "),
+        ("version_ssl_library", "TLS: "),
+    ]
+    .into_iter()
+    .filter_map(|(name, before)| Some(format!("{before}{}", setting(name).filter(|value| !value.is_empty())?)))
+    .collect();
+    out.push_str(&item(&match built.is_empty() {
+        true => "how it was built is not known".to_owned(),
+        false => format!("built: {}", built.join(", ")),
+    }));
+    let shared = match server.shares_cpus_with_client {
+        Some(true) => ", shared with the client",
+        Some(false) => ", none of them used by the client",
+        None => "",
+    };
+    let list = server.cpus.as_ref().map_or(String::new(), |list| format!(" ({list})"));
+    out.push_str(&item(&match server.cpu_count {
+        Some(count) => format!("may use {count} CPU{}{list}{shared}", if count == 1 { "" } else { "s" }),
+        None => "which CPUs it may use is not known".to_owned(),
+    }));
+    ("Server", out)
+}
+
+/// CPU, memory, kernel.
+pub(super) fn machine(machine: &Machine) -> Section {
+    let nodes = match machine.numa_nodes {
+        1 => "1 NUMA node".to_owned(),
+        nodes => format!("{nodes} NUMA nodes"),
+    };
+    let mut lines = vec![
+        format!("{}, {} CPUs online, {nodes}", machine.cpu_model, machine.cpus),
+        match machine.memory_bytes {
+            0 => "memory not known".to_owned(),
+            bytes => format!("{:.1} GiB of memory", bytes as f64 / f64::from(1 << 30)),
+        },
+        match &machine.hypervisor {
+            Some(name) => format!("virtual machine ({name})"),
+            None => "no hypervisor seen".to_owned(),
+        },
+        format!(
+            "Linux {} on {}{}",
+            machine.kernel,
+            machine.architecture,
+            machine
+                .distribution
+                .as_ref()
+                .map_or(String::new(), |name| format!(", {name}"))
+        ),
+    ];
+    let more = [
+        ("frequency governor", &machine.governor),
+        ("clock source", &machine.clock_source),
+        ("transparent huge pages", &machine.transparent_huge_pages),
+    ];
+    let more: Vec<String> = more
+        .into_iter()
+        .filter_map(|(name, value)| Some(format!("{name} {}", value.as_ref()?)))
+        .collect();
+    if !more.is_empty() {
+        lines.push(more.join(", "));
+    }
+    ("Machine", lines.iter().map(|line| item(line)).collect())
+}
+
+/// What was run, and by whom.
+pub(super) fn workload(manifest: &Manifest, settings: &[SettingRow]) -> Section {
+    let load = &manifest.workload;
+    let name = match load.name.as_str() {
+        "script" => "statements of the user's own (not shown)".to_owned(),
+        name => format!("sysbench's {name}"),
+    };
+    let tables = load.tables.zip(load.rows).map(|(tables, rows)| {
+        let plural = if tables == 1 { "" } else { "s" };
+        format!(
+            ", {tables} table{plural} of {} rows, {} distribution",
+            whole(rows),
+            load.distribution
+        )
+    });
+    let isolation = load
+        .isolation
+        .as_ref()
+        .map_or("the server's isolation level".to_owned(), |level| {
+            format!("isolation level {level}")
+        });
+    let protocol = match load.protocol.as_str() {
+        "binary" => "prepared statements",
+        _ => "statements as text",
+    };
+    let options: Vec<String> = load
+        .options
+        .iter()
+        .map(|(name, value)| format!("{name}={value}"))
+        .collect();
+    let offered = match (load.loop_kind.as_str(), manifest.ladder.rate) {
+        ("open", Some(rate)) => format!("open loop, {rate} transactions/s offered"),
+        _ => "closed loop without think time".to_owned(),
+    };
+    let encryption = value(settings, "scaleprof.encryption")
+        .filter(|how| *how != "none")
+        .map_or(String::new(), |how| format!(", encrypted with {how}"));
+    let lines = [
+        format!("{name}{}", tables.unwrap_or_default()),
+        format!("{protocol}, {isolation}, {offered}"),
+        format!(
+            "client: scaleprof {}, seed {}{}{encryption}",
+            manifest.scaleprof,
+            load.seed,
+            if options.is_empty() {
+                String::new()
+            } else {
+                format!(", {}", options.join(", "))
+            }
+        ),
+        format!(
+            "each rung measured {} for {} s, in shuffled order, the warm-up cut off",
+            match manifest.ladder.repeats {
+                1 => "once".to_owned(),
+                times => format!("{times} times"),
+            },
+            manifest.ladder.seconds
+        ),
+    ];
+    ("Load", lines.iter().map(|line| item(line)).collect())
+}
+
+/// The value of a setting.
+pub(super) fn value<'a>(settings: &'a [SettingRow], name: &str) -> Option<&'a str> {
+    settings
+        .iter()
+        .find(|row| row.name == name)
+        .map(|row| row.value.as_str())
+}

@@ -1,0 +1,143 @@
+//! What it points at: the findings with their call stacks, and the locks with who held them.
+
+use super::Section;
+use super::words::{block, item};
+use crate::figures::{number, percent};
+use crate::text::functions::innermost_waiting;
+use scaleprof_bundle::{Finding, LockSummary, Summary};
+
+/// Findings that are shown: who reads a bug report wants the bug.
+const MOST: usize = 4;
+/// Functions of a stack, from the innermost.
+const MOST_FUNCTIONS: usize = 24;
+const MOST_LOCKS: usize = 3;
+const MOST_FUNCTIONS_OF_A_LOCK: usize = 10;
+
+/// The findings; none where there was no ladder to find anything on.
+pub(super) fn section(summary: &Summary) -> Option<Section> {
+    if summary.rungs.is_empty() {
+        return None;
+    }
+    if summary.findings.is_empty() {
+        let looked = summary.rungs.iter().any(|rung| rung.ledger.is_some());
+        if !looked {
+            let why = "Not looked for: the server's threads were not watched, so it is not known what they did.";
+            return Some(("Findings", format!("{why}\n")));
+        }
+        let nothing = "Nothing stood out beyond chance: no call path, lock or state explains a loss of throughput.";
+        return Some(("Findings", format!("{nothing}\n")));
+    }
+    let mut told = Vec::new();
+    let found = summary.findings.iter().take(MOST).enumerate();
+    let bodies: Vec<String> = found.map(|(at, finding)| one(at + 1, finding, &mut told)).collect();
+    Some(("Findings", bodies.join("\n")))
+}
+
+/// What speaks for several findings is told once.
+fn one<'a>(number: usize, finding: &'a Finding, told: &mut Vec<&'a str>) -> String {
+    let mut out = format!("### {number}. {}\n\n", finding.title);
+    out.push_str(&item(&share(finding)));
+    out.push_str(&item(&match finding.rungs {
+        [base, last] if base == last => format!("seen at {last} connections"),
+        [base, last] => format!("seen by comparing {base} and {last} connections"),
+    }));
+    for line in &finding.evidence {
+        if !told.contains(&line.as_str()) {
+            told.push(line);
+            out.push_str(&item(line));
+        }
+    }
+    if !finding.path.is_empty() {
+        out.push_str("\nThe heaviest call stack, innermost function first:\n\n");
+        out.push_str(&block(&stack(&finding.path)));
+    }
+    out
+}
+
+fn share(finding: &Finding) -> String {
+    let whole = match finding.kind.as_str() {
+        "retries" => "of the transactions",
+        _ => "of what a transaction costs there",
+    };
+    let lost = &finding.lost_share;
+    match lost.low.zip(lost.high) {
+        Some((low, high)) => format!(
+            "{} {whole}, 95 % interval {} to {}",
+            percent(lost.value),
+            percent(low),
+            percent(high)
+        ),
+        None => format!("{} {whole} (no interval)", percent(lost.value)),
+    }
+}
+
+fn stack(path: &[String]) -> String {
+    let mut lines: Vec<String> = path
+        .iter()
+        .rev()
+        .take(MOST_FUNCTIONS)
+        .enumerate()
+        .map(|(depth, function)| format!("#{depth:<2} {function}"))
+        .collect();
+    let more = path.len().saturating_sub(MOST_FUNCTIONS);
+    if more > 0 {
+        lines.push(format!("    {more} more outside"));
+    }
+    lines.join("\n")
+}
+
+/// The locks of the last rung that were waited for longest; none where none was seen.
+pub(super) fn locks(summary: &Summary) -> Option<Section> {
+    let rung = summary.rungs.last()?;
+    if rung.locks.is_empty() {
+        return None;
+    }
+    let mut out = format!(
+        "At {} connections, thread time per transaction spent waiting in a futex, with the stacks of who waits and of who held it \
+         (innermost function first):\n",
+        rung.connections
+    );
+    for lock in rung.locks.iter().take(MOST_LOCKS) {
+        out.push('\n');
+        out.push_str(&one_lock(lock));
+    }
+    Some(("Locks", out))
+}
+
+fn one_lock(lock: &LockSummary) -> String {
+    let module = lock
+        .module
+        .as_ref()
+        .map_or(String::new(), |module| format!(" of {module}"));
+    let name = match &lock.name {
+        Some(name) => format!("`{name}`{module}"),
+        None => "a lock on the heap".to_owned(),
+    };
+    let time = lock.seconds_per_txn;
+    let micros = |seconds: f64| number(seconds * 1e6);
+    let interval = time.low.zip(time.high).map_or(String::new(), |(low, high)| {
+        format!(", 95 % interval {} to {}", micros(low), micros(high))
+    });
+    let mut out = item(&format!(
+        "{name}: {} \u{b5}s per transaction{interval}, {} waits sampled",
+        micros(time.value),
+        lock.samples
+    ));
+    let mut stacks = format!("waits:\n{}", indented(&lock.waiting));
+    if !lock.holder.is_empty() {
+        stacks.push_str(&format!(
+            "held, at {} of the sampled waits, in:\n{}",
+            lock.holder_samples,
+            indented(&lock.holder)
+        ));
+    }
+    out.push('\n');
+    out.push_str(&block(&stacks));
+    out
+}
+
+/// The innermost functions but those of the kernel and the C library in which every thread waits.
+fn indented(path: &[String]) -> String {
+    let own = innermost_waiting(path, MOST_FUNCTIONS_OF_A_LOCK);
+    own.iter().map(|function| format!("    {function}\n")).collect()
+}

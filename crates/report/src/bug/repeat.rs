@@ -1,0 +1,104 @@
+//! How to see it oneself: scaleprof's command line, and sysbench's for those who have only that.
+
+use super::Section;
+use super::words::block;
+use scaleprof_bundle::{Bundle, Manifest, WATCH, Workload};
+
+/// The commands; none where the bundle does not know its own.
+pub(super) fn section(bundle: &Bundle) -> Option<Section> {
+    let manifest = &bundle.manifest;
+    if manifest.command.is_empty() {
+        return None;
+    }
+    let mut out = block(&filled_in(&manifest.command));
+    if let Some(lines) = sysbench(manifest) {
+        out.push_str("\nThe same statements with sysbench 1.0, at each number of connections:\n\n");
+        out.push_str(&block(&lines));
+    }
+    Some(("How to repeat", out))
+}
+
+/// The command line with a word for each value that was left out, and without what only one's own machine needs.
+fn filled_in(command: &[String]) -> String {
+    let mut words = Vec::new();
+    let mut arguments = command.iter().peekable();
+    while let Some(argument) = arguments.next() {
+        let (name, value) = match argument.split_once('=') {
+            Some((name, value)) if name.starts_with("--") => (name, Some(value.to_owned())),
+            _ => (argument.as_str(), None),
+        };
+        let takes_value = stands_for(name).is_some();
+        let value = value.or_else(|| arguments.next_if(|_| takes_value).cloned());
+        match (name, value) {
+            ("--output" | "--work-folder" | "--quiet" | "-q" | "--json", _) => {}
+            (_, Some(value)) if value == "..." => {
+                words.push(format!("{name} {}", stands_for(name).unwrap_or("VALUE")));
+            }
+            (_, Some(value)) => words.push(format!("{name} {value}")),
+            (_, None) => words.push(argument.clone()),
+        }
+    }
+    words.join(" ")
+}
+
+/// What stands for the value of an option that was left out.
+fn stands_for(option: &str) -> Option<&'static str> {
+    Some(match option {
+        "--server" => "BASEDIR",
+        "--workload" | "--setup" => "FILE.sql",
+        "--set" => "NAME=VALUE",
+        "--dsn" => "mysql://USER@HOST",
+        "--socket" => "SOCKET",
+        "--user" => "USER",
+        "--defaults-file" | "--ssl-ca" | "--ssl-cert" | "--ssl-key" => "FILE",
+        "--output" | "--work-folder" => "DIR",
+        "--host" => "HOST",
+        _ => return None,
+    })
+}
+
+/// sysbench's command lines for its own workloads in a closed loop.
+fn sysbench(manifest: &Manifest) -> Option<String> {
+    let load: &Workload = &manifest.workload;
+    let (tables, rows) = load.tables.zip(load.rows)?;
+    if load.loop_kind != "closed" || [WATCH, "script"].contains(&load.name.as_str()) {
+        return None;
+    }
+    let known = ["uniform", "special", "pareto", "gaussian", "zipfian"];
+    known.contains(&load.distribution.as_str()).then_some(())?;
+    let options: String = load
+        .options
+        .iter()
+        .filter(|(name, _)| !["transport", "arrivals", "repetition"].contains(&name.as_str()))
+        .map(|(name, value)| format!(" --{name}={value}"))
+        .collect();
+    let common = format!("sysbench {} --tables={tables} --table-size={rows}{options}", load.name);
+    let text = if load.protocol == "text" {
+        " --db-ps-mode=disable"
+    } else {
+        ""
+    };
+    let seconds = manifest.ladder.seconds.max(10);
+    Some(format!(
+        "{common} prepare\n{common} --rand-type={}{text} --threads=N --time={seconds} run",
+        load.distribution
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::filled_in;
+
+    #[test]
+    fn what_was_left_out_has_a_name() {
+        let command = |line: &str| filled_in(&line.split(' ').map(str::to_owned).collect::<Vec<_>>());
+        assert_eq!(
+            command("scaleprof run --server ... --workload oltp_insert --set ... --seconds 8 --quiet --output ..."),
+            "scaleprof run --server BASEDIR --workload oltp_insert --set NAME=VALUE --seconds 8"
+        );
+        assert_eq!(
+            command("scaleprof attach --dsn=... --workload=... --no-refine"),
+            "scaleprof attach --dsn mysql://USER@HOST --workload FILE.sql --no-refine"
+        );
+    }
+}

@@ -1,0 +1,68 @@
+//! The one sentence by which a maintainer decides whether to read on.
+
+use scaleprof_analysis::numbers::grouped;
+use scaleprof_bundle::{Summary, Verdict, WATCH};
+
+/// Product and version, what throughput does, and the first finding.
+pub(super) fn of(summary: &Summary) -> String {
+    let server = format!("{} {}", summary.server.product, summary.server.version);
+    if summary.workload.name == WATCH {
+        return format!("{server}: what its threads do under load");
+    }
+    let workload = match summary.workload.name.as_str() {
+        "script" => "statements of the user's",
+        name => name,
+    };
+    let last = summary.rungs.last().map_or(0, |rung| rung.connections);
+    let what = match &summary.verdict {
+        None => format!("{workload} could not be judged"),
+        Some(verdict) => shape(verdict, workload, last),
+    };
+    let why = summary
+        .findings
+        .first()
+        .map_or_else(String::new, |finding| format!("; {}", begun_small(&finding.title)));
+    format!("{server}: {what}{why}")
+}
+
+fn shape(verdict: &Verdict, workload: &str, last: u32) -> String {
+    let peak = format!(
+        "{}/s at {} connection{}",
+        grouped(verdict.peak_throughput.value),
+        verdict.peak_connections,
+        if verdict.peak_connections == 1 { "" } else { "s" }
+    );
+    let retention = verdict
+        .retention
+        .filter(|_| last > verdict.peak_connections)
+        .map(|kept| format!("{:.0} % of that at {last}", kept.value * 100.0));
+    match (verdict.falls_over_at, retention) {
+        (Some(_), Some(kept)) => format!("throughput of {workload} falls from {peak} to {kept}"),
+        (_, Some(kept)) => format!("throughput of {workload} peaks at {peak}, {kept}"),
+        (_, None) => format!("throughput of {workload} is {peak}"),
+    }
+}
+
+/// A title as the second half of a sentence; names and abbreviations keep their first letter.
+fn begun_small(title: &str) -> String {
+    let mut letters = title.chars();
+    match (letters.next(), letters.next()) {
+        (Some(first), Some(second)) if second.is_lowercase() && !title.starts_with("InnoDB") => {
+            first.to_lowercase().chain([second]).chain(letters).collect()
+        }
+        _ => title.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::begun_small;
+
+    #[test]
+    fn abbreviations_keep_their_letters() {
+        assert_eq!(begun_small("Threads wait"), "threads wait");
+        assert_eq!(begun_small("CPU time grew"), "CPU time grew");
+        assert_eq!(begun_small("InnoDB waits"), "InnoDB waits");
+        assert_eq!(begun_small(""), "");
+    }
+}

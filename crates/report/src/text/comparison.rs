@@ -1,0 +1,264 @@
+//! What changed between two runs, in a terminal.
+
+use super::functions::innermost_in_state;
+use super::layout::{Ink, wrap};
+use super::{Style, USUAL_WIDTH};
+use crate::figures::{number, percent};
+use crate::grid::grid;
+use scaleprof_analysis::comparison::{Comparison, Course, FALSE_DISCOVERIES, Pair, PathChange, RungChange};
+use scaleprof_bundle::Estimate;
+
+/// Functions that are shown of a call path.
+const MOST_FUNCTIONS: usize = 5;
+/// Call paths that are shown of a rung, and settings.
+const MOST_PATHS: usize = 8;
+const MOST_SETTINGS: usize = 30;
+const UNKNOWN: &str = "\u{2013}";
+
+/// The sentence, what differs beside, the rungs, their states, the call paths, and the warnings; ends with a newline.
+pub fn table(comparison: &Comparison, style: Style) -> String {
+    let ink = Ink::new(style.colour);
+    let wrap_at = style.width.unwrap_or(USUAL_WIDTH).max(20);
+    let [a, b] = &comparison.servers;
+    let mut out = format!("A: {a}\nB: {b}\n\n");
+    out.push_str(&differences(comparison));
+    out.push_str("Per rung, B over A:\n\n");
+    out.push_str(&rungs(&comparison.rungs));
+    out.push('\n');
+    if let Some(states) = states(&comparison.rungs) {
+        out.push_str("Where the connections\u{2019} time goes, \u{b5}s per transaction, A to B:\n\n");
+        out.push_str(&states);
+        out.push('\n');
+    }
+    out.push_str(&paths(comparison, &ink, wrap_at));
+    for rung in &comparison.rungs {
+        for note in &rung.notes {
+            let note = format!("At {} connections: {note}", rung.connections);
+            out.push_str(&ink.dim(&wrap(&note, wrap_at, "  ")));
+            out.push('\n');
+        }
+    }
+    for warning in &comparison.warnings {
+        out.push_str(&ink.yellow(&wrap(&format!("Warning: {warning}"), wrap_at, "  ")));
+        out.push('\n');
+    }
+    out.push('\n');
+    out.push_str(&ink.bold(&wrap(&comparison.sentence, wrap_at, "")));
+    out.push('\n');
+    out
+}
+
+/// What is not the same beside the figures; empty where all is.
+fn differences(comparison: &Comparison) -> String {
+    let known = |value: &Option<String>| value.clone().unwrap_or_else(|| UNKNOWN.to_owned());
+    let mut rows: Vec<Vec<String>> = comparison
+        .differences
+        .iter()
+        .map(|one| vec![format!("  {}", one.what), known(&one.a), known(&one.b)])
+        .collect();
+    // Another version has other settings; those that both have say more.
+    let (both, one_sided): (Vec<_>, Vec<_>) = comparison
+        .settings
+        .iter()
+        .partition(|setting| setting.a.is_some() && setting.b.is_some());
+    rows.extend(
+        both.iter()
+            .take(MOST_SETTINGS)
+            .map(|setting| vec![format!("  {}", setting.name), known(&setting.a), known(&setting.b)]),
+    );
+    if rows.is_empty() && one_sided.is_empty() {
+        return String::new();
+    }
+    rows.insert(0, ["not the same", "A", "B"].map(str::to_owned).to_vec());
+    let mut out = grid(&rows, &[0, 1, 2]);
+    let more = both.len().saturating_sub(MOST_SETTINGS);
+    if more > 0 {
+        out.push_str(&format!("  and {more} more settings, with --json\n"));
+    }
+    if !one_sided.is_empty() {
+        out.push_str(&format!(
+            "  and {} settings that only one of them has, with --json\n",
+            one_sided.len()
+        ));
+    }
+    out.push('\n');
+    out
+}
+
+fn ratio(estimate: Option<Estimate>) -> String {
+    let Some(estimate) = estimate else {
+        return UNKNOWN.to_owned();
+    };
+    match estimate.low.zip(estimate.high) {
+        Some((low, high)) => format!("{:.2} ({low:.2} to {high:.2})", estimate.value),
+        None => format!("{:.2} (no interval)", estimate.value),
+    }
+}
+
+fn rungs(rungs: &[RungChange]) -> String {
+    let known = |figure: Option<f64>| figure.map_or_else(|| UNKNOWN.to_owned(), number);
+    let headings = [
+        "connections",
+        "visits",
+        "tx/s A",
+        "tx/s B",
+        "ratio (95 % interval)",
+        "CPU \u{b5}s/tx A",
+        "B",
+        "ratio (95 % interval)",
+        "p95 ms A",
+        "B",
+        "",
+    ];
+    let mut rows = vec![headings.map(str::to_owned).to_vec()];
+    rows.extend(rungs.iter().map(|rung| {
+        let micros = |seconds: Option<f64>| known(seconds.map(|seconds| seconds * 1e6));
+        vec![
+            rung.connections.to_string(),
+            format!("{}, {}", rung.visits[0], rung.visits[1]),
+            known(rung.throughput.a),
+            known(rung.throughput.b),
+            ratio(rung.throughput_ratio),
+            micros(rung.cpu_seconds_per_txn.a),
+            micros(rung.cpu_seconds_per_txn.b),
+            ratio(rung.cpu_ratio),
+            known(rung.p95_ms.a),
+            known(rung.p95_ms.b),
+            match rung.throughput_p {
+                Some(p) if p <= FALSE_DISCOVERIES => "changed".to_owned(),
+                _ => String::new(),
+            },
+        ]
+    }));
+    grid(&rows, &[10])
+}
+
+fn states(rungs: &[RungChange]) -> Option<String> {
+    let mut names: Vec<&str> = Vec::new();
+    for state in rungs.iter().flat_map(|rung| &rung.states) {
+        if !names.contains(&state.state.as_str()) {
+            names.push(&state.state);
+        }
+    }
+    if names.is_empty() {
+        return None;
+    }
+    let micros = |seconds: Option<f64>| seconds.map_or_else(|| UNKNOWN.to_owned(), |seconds| number(seconds * 1e6));
+    let mut rows = vec![
+        ["connections"]
+            .into_iter()
+            .chain(names.iter().copied())
+            .map(str::to_owned)
+            .collect::<Vec<_>>(),
+    ];
+    rows.extend(rungs.iter().map(|rung| {
+        let cell = |name: &&str| {
+            let state = rung.states.iter().find(|state| state.state == *name);
+            let Some(Pair { a, b }) = state.map(|state| state.seconds_per_txn) else {
+                return UNKNOWN.to_owned();
+            };
+            format!("{} \u{2192} {}", micros(a), micros(b))
+        };
+        [rung.connections.to_string()]
+            .into_iter()
+            .chain(names.iter().map(cell))
+            .collect()
+    }));
+    Some(grid(&rows, &[]))
+}
+
+fn paths(comparison: &Comparison, ink: &Ink, wrap_at: usize) -> String {
+    let mut out = String::new();
+    for rung in &comparison.rungs {
+        let here: Vec<&PathChange> = comparison
+            .paths
+            .iter()
+            .filter(|path| path.connections == rung.connections)
+            .collect();
+        if here.is_empty() {
+            continue;
+        }
+        let tested = here.iter().any(|path| path.q.is_some());
+        let heading = match tested {
+            true => format!(
+                "Call paths whose cost changed at {} connections, beyond chance:",
+                rung.connections
+            ),
+            false => format!(
+                "Call paths with the largest change at {} connections; there are too few visits to tell it from chance:",
+                rung.connections
+            ),
+        };
+        out.push_str(&ink.bold(&wrap(&heading, wrap_at, "  ")));
+        out.push_str("\n\n");
+        if (rung.dilation - 1.0).abs() > 0.02 {
+            let alike = format!(
+                "All functions alike take {:.2} times as long in B; that is taken out of what follows.",
+                rung.dilation
+            );
+            out.push_str(&wrap(&alike, wrap_at, "  "));
+            out.push_str("\n\n");
+        }
+        for path in here.iter().take(MOST_PATHS) {
+            out.push_str(&one_path(path, comparison.base_rung, rung.busy, wrap_at));
+        }
+        let more = here.len().saturating_sub(MOST_PATHS);
+        if more > 0 {
+            out.push_str(&format!("  and {more} more, with --json\n"));
+        }
+        out.push('\n');
+    }
+    out
+}
+
+fn one_path(path: &PathChange, base_rung: Option<u32>, busy: bool, wrap_at: usize) -> String {
+    let micros = |seconds: f64| number(seconds * 1e6);
+    let signed = |seconds: f64| format!("{}{}", if seconds > 0.0 { "+" } else { "" }, micros(seconds));
+    let of = if busy { "CPU time" } else { "time" };
+    let limits = path.change.low.zip(path.change.high);
+    let interval = limits.map_or(String::new(), |(low, high)| {
+        format!(", {} to {}", signed(low), signed(high))
+    });
+    let known = |seconds: Option<f64>| seconds.map_or_else(|| UNKNOWN.to_owned(), micros);
+    let first = format!(
+        "{} \u{b5}s ({}{} of a transaction\u{2019}s {of}{interval}): {}",
+        signed(path.change.value),
+        if path.share > 0.0 { "+" } else { "" },
+        percent(path.share),
+        in_words(path.course)
+    );
+    let mut out = format!("  {}\n", wrap(&first, wrap_at.saturating_sub(2), "    "));
+    let functions = innermost_in_state(&path.state, &path.path, MOST_FUNCTIONS).join(" < ");
+    let second = format!("{} in {functions}", path.state);
+    out.push_str(&format!("    {}\n", wrap(&second, wrap_at.saturating_sub(4), "      ")));
+    let mut third = format!(
+        "{} \u{b5}s in A, {} \u{b5}s in B",
+        known(path.seconds_per_txn.a),
+        known(path.seconds_per_txn.b)
+    );
+    if let Some((beyond, base)) = path.beyond_base.zip(base_rung) {
+        let limits = beyond.low.zip(beyond.high);
+        let interval = limits.map_or(String::new(), |(low, high)| {
+            format!(" ({} to {})", signed(low), signed(high))
+        });
+        third.push_str(&format!(
+            "; {} \u{b5}s{interval} more than the change at {base} connections",
+            signed(beyond.value)
+        ));
+    }
+    out.push_str(&format!("    {}\n", wrap(&third, wrap_at.saturating_sub(4), "      ")));
+    out
+}
+
+fn in_words(course: Course) -> &'static str {
+    match course {
+        Course::New => "new, only B has it",
+        Course::Gone => "gone, only A has it",
+        Course::ScalesWorse => "scales worse",
+        Course::ScalesBetter => "scales better",
+        Course::SlowerEverywhere => "slower everywhere",
+        Course::FasterEverywhere => "faster everywhere",
+        Course::Slower => "slower here",
+        Course::Faster => "faster here",
+    }
+}
