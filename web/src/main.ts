@@ -4,6 +4,7 @@ import { caveats, errors, machine, repeat, settings } from "./about.ts";
 import { readReport, type Report } from "./data.ts";
 import { h } from "./element.ts";
 import { findings } from "./findings.ts";
+import { flame } from "./flame.ts";
 import { ironLaw } from "./ironLaw.ts";
 import { ledger } from "./ledger.ts";
 import { latency } from "./latency.ts";
@@ -15,7 +16,7 @@ import { throughput } from "./throughput.ts";
 import { verdict } from "./verdict.ts";
 
 const short: Record<string, string> = {
-  findings: "Findings", throughput: "Throughput", "iron-law": "Iron law", ledger: "Threads", latency: "Latency", seconds: "Seconds", figures: "Figures", quality: "Data quality",
+  findings: "Findings", throughput: "Throughput", "iron-law": "Iron law", ledger: "Threads", flame: "Flame graph", latency: "Latency", seconds: "Seconds", figures: "Figures", quality: "Data quality",
   errors: "Errors", settings: "Settings", machine: "Machine", caveats: "Warnings", repeat: "Repeat",
 };
 
@@ -32,7 +33,7 @@ function part(name: string, make: (report: Report) => HTMLElement | null, report
 function build(): Node[] {
   const report = readReport();
   const makers: [string, (report: Report) => HTMLElement | null][] = [
-    ["findings", findings], ["throughput", throughput], ["iron law", ironLaw], ["ledger", ledger], ["latency", latency], ["seconds", series], ["figures", rungTable],
+    ["findings", findings], ["throughput", throughput], ["iron law", ironLaw], ["ledger", ledger], ["flame graph", flame], ["latency", latency], ["seconds", series], ["figures", rungTable],
     ["data quality", quality], ["errors", errors], ["settings", settings], ["machine", machine], ["warnings", caveats], ["repeat", repeat],
   ];
   const sections = makers.flatMap(([name, make]) => part(name, make, report) ?? []);

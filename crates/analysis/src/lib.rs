@@ -8,6 +8,7 @@ pub mod call_paths;
 pub mod changepoints;
 pub mod decomposition;
 mod findings;
+pub mod flame;
 pub mod guards;
 pub mod intervals;
 pub mod iron_law;

@@ -148,7 +148,8 @@ fn judged(result: &RungResult) -> Judged {
     }
 }
 
-fn by_visit(bundle: &Bundle) -> BTreeMap<i32, VisitRows<'_>> {
+/// The rows of every visit.
+pub(crate) fn by_visit(bundle: &Bundle) -> BTreeMap<i32, VisitRows<'_>> {
     let mut visits: BTreeMap<i32, VisitRows> = BTreeMap::new();
     for row in &bundle.rungs {
         visits.entry(row.visit).or_default().rung = Some(row);
@@ -202,6 +203,14 @@ fn by_connections<'a>(
         }
     }
     rungs
+}
+
+/// The complete visits of every rung.
+pub(crate) fn complete_by_connections<'a>(
+    bundle: &Bundle,
+    visits: &'a BTreeMap<i32, VisitRows<'a>>,
+) -> BTreeMap<u32, Vec<&'a VisitRows<'a>>> {
+    by_connections(bundle, visits, &mut Vec::new())
 }
 
 fn of_the_run(bundle: &Bundle) -> Vec<String> {
