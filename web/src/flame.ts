@@ -5,7 +5,7 @@ import { h, section } from "./element.ts";
 import { cutOfRung } from "./flameCut.ts";
 import { packedProfile, unpack, type Profile, type ProfiledRung } from "./flameData.ts";
 import { readLink, writeLink } from "./flameLink.ts";
-import { flameView } from "./flameView.ts";
+import { flameView, isOnCpu } from "./flameView.ts";
 import { counted } from "./format.ts";
 
 /** The samples, unpacked once for all who show them; null where the page holds none. */
@@ -32,8 +32,13 @@ export function flame(report: Report): HTMLElement | null {
   return filled(section("flame", "Flame graph of a transaction’s time"), ready, (found) => graph(found, report));
 }
 
+/** The rungs with samples. */
+export function sampledRungs(profile: Profile): ProfiledRung[] {
+  return profile.rungs.filter((rung) => rung.visits.some(({ starts }) => starts.at(-1)! > starts[0]!));
+}
+
 function graph(profile: Profile, report: Report): Node[] {
-  const sampled = profile.rungs.filter((rung) => rung.visits.some(({ starts }) => starts.at(-1)! > starts[0]!));
+  const sampled = sampledRungs(profile);
   const last = sampled.at(-1);
   if (!last) return [];
   const numbers = sampled.map((rung) => rung.connections).filter((one) => one !== null);
@@ -48,9 +53,10 @@ function graph(profile: Profile, report: Report): Node[] {
     [shown.value, base.value] = [base.value, shown.value];
     update(true);
   } }, "swap");
+  const busy = areBusy(report, last.connections);
   const rung = (value: string): ProfiledRung | undefined => sampled.find((one) => String(one.connections) === value);
   const named = (one: ProfiledRung) => (one.connections === null ? "this server" : counted(one.connections, "connection"));
-  const view = flameView(profile, "flame-graph", (step) => link(step));
+  const view = flameView(profile, "flame-graph", usualStates(busy), (step) => link(step));
   const link = (step: boolean) => writeLink("flame", { rung: shown.value, base: base.value || "none", ...view.values() }, step);
   const draw = () => {
     const [one, other] = [rung(shown.value) ?? last, rung(base.value)];
@@ -76,6 +82,7 @@ function graph(profile: Profile, report: Report): Node[] {
   for (const one of [shown, base]) one.addEventListener("change", () => update(true));
   addEventListener("popstate", restore);
   addEventListener("hashchange", restore);
+  const first = busy ? ` CPUs were busy at ${counted(last.connections ?? 0, "connection")}: waiting loses nothing then, since somebody else runs meanwhile, so only time on a CPU is shown at first.` : "";
   const words = profile.per === "transaction"
     ? "Width is time per transaction of the threads that serve the load; colour is what became of it since the rung that it is compared with. The frames of a state add up to the ledger above."
     : "Width is thread-seconds per second of the threads that serve clients.";
@@ -84,10 +91,27 @@ function graph(profile: Profile, report: Report): Node[] {
     restore();
   });
   return [
-    h("p", { class: "lead" }, words),
-    numbers.length > 1 ? h("div", { class: "flame-bar" }, h("label", { for: shown.id }, "Width: time at "), shown, h("label", { for: base.id }, " colour: growth since "), base, swap) : "",
+    h("p", { class: "lead" }, words + first),
+    numbers.length > 1 ? h("div", { class: "flame-bar" }, h("label", { for: shown.id }, "Width: time at"), shown, h("label", { for: base.id }, "Colour: growth since"), base, swap) : "",
     view.element,
   ].filter((one): one is HTMLElement => one !== "");
+}
+
+/** What is shown at first: with busy CPUs what uses them, else all but waits for the client. */
+export function usualStates(busy: boolean): (present: string[]) => string[] {
+  return (present) => {
+    const chosen = present.filter((state) => (busy ? isOnCpu(state) : state !== "net"));
+    return chosen.length > 0 ? chosen : present;
+  };
+}
+
+/** From this part of the CPUs on they count as busy, as in crates/analysis/src/findings.rs. */
+const busyShare = 0.9;
+
+/** Whether CPUs were busy at a rung, by the machine's account or by the server's. */
+export function areBusy({ summary: { rungs } }: Report, connections: number | null): boolean {
+  const rung = rungs.find((one) => one.connections === connections);
+  return Math.max(rung?.busy_share ?? 0, rung?.iron_law?.utilisation ?? 0) >= busyShare;
 }
 
 /** The rung with the best throughput per connection. */

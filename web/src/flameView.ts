@@ -4,9 +4,12 @@ import { h, s } from "./element.ts";
 import type { Cut } from "./flameCut.ts";
 import { flameInk, growth, growthColours, nameColours } from "./flameColours.ts";
 import type { Profile } from "./flameData.ts";
+import { halves, type Membership } from "./flameIntervals.ts";
+import type { Layout } from "./flameLayout.ts";
 import { frameAt, pathLetters } from "./flameLink.ts";
 import { around, fromTheLeaves } from "./flameMerge.ts";
 import { pane, type Pane, type Picture } from "./flamePane.ts";
+import { functionTable, gone, goneTable, type Order } from "./flameTable.ts";
 import { matchedTime, search, type Search } from "./flameSearch.ts";
 import { fromTheStart, nameOf, type FrameTree, type Part } from "./flameTree.ts";
 import { lines, per, time, type Unit } from "./flameWords.ts";
@@ -38,18 +41,28 @@ export interface FlameView {
   /** The choice as values of a link. */
   values(): Record<string, string>;
   restore(values: URLSearchParams): void;
+  /** Shows these states and no others. */
+  choose(states: Set<string>): void;
   /** Shows the callers and callees of a function. */
   open(name: string): void;
   /** The graph's parts, for tables beside it. */
   parts(): Part[];
 }
 
-interface Drawn { pane: Pane; tree: FrameTree; top: number; zoom: number }
+interface Drawn {
+  pane: Pane;
+  tree: FrameTree;
+  top: number;
+  zoom: number;
+  membership: Membership;
+  /** Half of the 95 % interval of the change of each frame that is laid out; null where it is not known. */
+  doubts: Float64Array | null;
+}
 
-/** `changed` is called when the reader chose something else; `step` where the way back should lead to what was before. */
-export function flameView(profile: Profile, name: string, changed: (step: boolean) => void): FlameView {
+/** `usualStates` are shown until the reader chooses others; `changed` is called when the reader chose something else; `step` where the way back should lead to what was before. */
+export function flameView(profile: Profile, name: string, usualStates: (present: string[]) => string[], changed: (step: boolean) => void): FlameView {
   const present = profile.states.filter((_, state) => profile.rungs.some(({ visits }) => visits.some(({ starts }) => starts[state + 1]! > starts[state]!)));
-  const usual = () => new Set(present.filter((state) => state !== "net" || present.length === 1));
+  const usual = () => new Set(usualStates(present));
   const choice: Choice = { view: "callees", around: "", zoomedPane: 0, zoom: "", words: "", states: usual(), split: true, upwards: false, colour: "growth" };
   let shown: Cut | null = null;
   let base: Cut | null = null;
@@ -67,25 +80,35 @@ export function flameView(profile: Profile, name: string, changed: (step: boolea
   const chips = h("div", { class: "flame-states", role: "group", "aria-label": "States of the threads that are shown" });
   const button = (label: string, title: string, click: () => void) => h("button", { type: "button", title, click }, label);
 
+  const order = h("select", { id: `${name}-order` }, h("option", { value: "own" }, "time in the function itself"),
+    h("option", { value: "all" }, "time with what it calls"), h("option", { value: "growth" }, "growth of the time in itself"));
+  const heavy = h("div", {});
+  const heaviest = h("details", { class: "folded flame-functions" }, h("summary", {}, "Heaviest functions as a table"),
+    h("p", { class: "search" }, h("label", { for: `${name}-order` }, "Order "), order), heavy);
+  const lost = h("div", {});
+  const vanished = h("details", { class: "folded flame-gone" }, h("summary", {}), lost);
+
   // Each control, and how it shows what is chosen.
   const views = h("select", { id: `${name}-view` },
     h("option", { value: "callees" }, "from the thread’s start"), h("option", { value: "callers" }, "from the innermost functions"),
     h("option", { value: "around" }, "around one function"));
-  const split = toggle("by state", "A frame for each state below the whole", () => update({ split: !choice.split, zoom: "" }, true));
-  const flip = toggle("upwards", "Flame graph: the outermost function below. Otherwise an icicle graph: it stands on top", () => update({ upwards: !choice.upwards }));
-  const colours = toggle("growth", "Colour by growth; otherwise by name", () => update({ colour: choice.colour === "growth" ? "name" : "growth" }));
+  const split = toggle("split by state", "A frame for each state below the whole", () => update({ split: !choice.split, zoom: "" }, true));
+  const flip = toggle("flip", "Flame graph: the outermost function below. Otherwise an icicle graph: it stands on top", () => update({ upwards: !choice.upwards }));
+  const colours = toggle("colour by growth", "Colour by growth; otherwise by name", () => update({ colour: choice.colour === "growth" ? "name" : "growth" }));
   const reset = button("whole graph", "Zoom out (Escape)", () => update({ zoom: "", view: choice.view === "around" ? "callees" : choice.view }, true));
   const sandwich = button("", "", () => open(zoomedFunction() ?? ""));
   const next = button("next", "Next match (Enter)", () => cycle(1));
   const key = h("p", { class: "key flame-key" });
 
   const element = h("div", { class: "flame", id: name },
-    h("div", { class: "flame-bar" }, chips),
+    h("div", { class: "flame-bar" }, chips,
+      button("only on a CPU", "Only what used a CPU", () => update({ states: new Set(present.filter(isOnCpu)), zoom: "" })),
+      button("only waiting", "Only what did not use one, but for waits for the client", () => update({ states: new Set(present.filter((state) => !isOnCpu(state) && state !== "net")), zoom: "" }))),
     h("div", { class: "flame-bar" },
       h("label", { for: views.id }, "View "), views, split, flip, colours,
       h("label", { for: field.id, class: "flame-find" }, "Search "), field, next, matched),
     h("div", { class: "flame-bar flame-zoomed" }, reset, sandwich),
-    key, panes, tip, status, spoken);
+    key, panes, tip, status, heaviest, vanished, spoken);
 
   const update = (changes: Partial<Choice>, step = false) => {
     Object.assign(choice, changes);
@@ -95,6 +118,7 @@ export function flameView(profile: Profile, name: string, changed: (step: boolea
   const open = (wanted: string) => {
     if (profile.functions.includes(wanted)) update({ view: "around", around: wanted, zoom: "", zoomedPane: 0 }, true);
   };
+  for (const [one, event] of [[order, "change"], [heaviest, "toggle"], [vanished, "toggle"]] as const) one.addEventListener(event, () => tabulate());
   views.addEventListener("change", () => {
     const view = views.value as View;
     const fallback = zoomedFunction() ?? heaviestFunction();
@@ -166,7 +190,7 @@ export function flameView(profile: Profile, name: string, changed: (step: boolea
       panes.replaceChildren(...kinds.map(([kind], place) => {
         const label = kind === null ? "Flame graph" : kind === "callers" ? "Callers of the function" : "What the function calls";
         const made = pane(`${name}-pane-${place}`, `${label}. Arrow keys move, Enter zooms, Escape shows the whole, s shows callers and callees, / searches. The table below holds the figures.`, events(place));
-        drawn.push({ pane: made, tree: fromTheStart(profile, []), top: 0, zoom: 0 });
+        drawn.push({ pane: made, tree: fromTheStart(profile, []), top: 0, zoom: 0, membership: { view: "callees" }, doubts: null });
         return made.element;
       }));
     }
@@ -177,10 +201,12 @@ export function flameView(profile: Profile, name: string, changed: (step: boolea
       Object.assign(one, built((least) => kind === null
         ? (choice.view === "callees" ? fromTheStart(profile, parts) : fromTheLeaves(profile, parts, least))
         : around(profile, parts, wanted, kind, least), path));
+      one.membership = kind !== null ? { view: "around", wanted, direction: kind } : { view: choice.view === "callers" ? "callers" : "callees" };
       one.top = kind === null ? 0 : Math.min(1, one.tree.count - 1);
       one.zoom = Math.max(one.zoom, one.top);
       one.pane.draw(picture(one, upwards));
     });
+    tabulate();
     const label = zoomedFunction();
     sandwich.hidden = label === null;
     sandwich.textContent = `callers and callees of ${shortened(label ?? "")}`;
@@ -188,15 +214,28 @@ export function flameView(profile: Profile, name: string, changed: (step: boolea
     reset.hidden = choice.zoom === "" && choice.view !== "around";
   }
 
+  /** The tables that are open; they are of the whole, however far the graph is zoomed. */
+  function tabulate(): void {
+    const compared = base !== null;
+    const tree = heaviest.open || compared ? fromTheStart(profile, parts) : null;
+    heavy.replaceChildren(...(heaviest.open && tree ? [functionTable(profile, tree, unit, compared, order.value as Order, found?.matches ?? null, open)] : []));
+    const rows = tree && compared ? gone(tree) : [];
+    vanished.hidden = rows.length === 0;
+    vanished.firstElementChild!.textContent = `Gone at ${shown?.name ?? ""}: ${counted(rows.length, "call path")}, ${time(rows.reduce((sum, row) => sum + row.base, 0), unit)} at ${base?.name ?? ""}`;
+    lost.replaceChildren(...(vanished.open && tree ? [
+      goneTable(profile, tree, rows, unit, base?.name ?? ""), h("p", { class: "notes" }, "To see them in the graph, swap the two rungs."),
+    ] : []));
+  }
+
   /** Merged views leave out what would be narrower than can be seen; zoomed in, that is less, so they are made again. */
   function built(make: (least: number) => FrameTree, path: string): { tree: FrameTree; zoom: number } {
-    let seen = (shown?.byState ?? []).reduce((sum, one) => sum + one, 0);
+    let seen = parts.reduce((all, part) => all + part.shown.reduce((sum, time) => sum + time, 0), 0);
     for (let round = 0; ; round++) {
       const tree = make(seen / 4000);
       const { frame, whole } = frameAt(profile, tree, path);
       const inside = Math.max(tree.shown[frame]!, tree.base[frame]!);
-      if (round > 8 || (whole && inside >= seen * 0.5) || frame === 0) return { tree, zoom: frame };
-      seen = inside;
+      if (round > 8 || (whole && inside >= seen / 2)) return { tree, zoom: frame };
+      seen = inside < seen / 2 ? inside : seen / 16;
     }
   }
 
@@ -209,13 +248,30 @@ export function flameView(profile: Profile, name: string, changed: (step: boolea
     return {
       tree, times: tree.shown, top: one.top, zoom: one.zoom, upwards, ink, isKernel,
       name: (frame) => words(tree, frame),
-      colours: (layout) => (place) => {
-        const frame = layout.frame[place]!;
-        if (byGrowth) return grown(growth(tree.base[frame]!, tree.shown[frame]!));
-        return tree.label[frame]! < 0 ? ink.same : named(nameOf(profile, tree.label[frame]!), isKernel(frame));
+      colours: (layout) => {
+        one.doubts = doubts(one, layout);
+        return (place) => {
+          const frame = layout.frame[place]!;
+          if (byGrowth) return grown(growth(tree.base[frame]!, tree.shown[frame]!, one.doubts?.[place] ?? 0));
+          return tree.label[frame]! < 0 ? ink.same : named(nameOf(profile, tree.label[frame]!), isKernel(frame));
+        };
       },
       isHit: found ? (frame) => isMatch(tree, frame) : null,
     };
+  }
+
+  /** The two rungs are independent of one another, so their errors add up as squares. */
+  function doubts({ tree, membership }: Drawn, layout: Layout): Float64Array | null {
+    if (shown === null || base === null) return null;
+    const states = parts.map((part) => part.state);
+    const chosen = states.length === 1 && states[0] === null ? chosenOnly : (cut: Cut) => cut;
+    const [now, before] = [shown, base].map((cut) => halves(profile, chosen(cut), states, tree, layout, membership));
+    return now && before ? now.map((half, place) => Math.hypot(half, before[place]!)) : null;
+  }
+
+  /** A cut without the states that are switched off. */
+  function chosenOnly(cut: Cut): Cut {
+    return { ...cut, own: cut.own.map((times, state) => (choice.states.has(profile.states[state] ?? "") ? times : null)) };
   }
 
   function words(tree: FrameTree, frame: number): string {
@@ -241,7 +297,7 @@ export function flameView(profile: Profile, name: string, changed: (step: boolea
     at: (frame: number | null, box: DOMRect | null, byKeyboard: boolean) => {
       tip.hidden = frame === null;
       if (frame === null || box === null) return;
-      const about = describe(drawn[place]!.tree, frame);
+      const about = describe(drawn[place]!, frame);
       tip.replaceChildren(...about.map((line, at) => h("div", { class: at === 0 ? "flame-name" : null }, line)));
       if (byKeyboard) spoken.textContent = about.join(". ");
       const room = element.getBoundingClientRect();
@@ -257,7 +313,7 @@ export function flameView(profile: Profile, name: string, changed: (step: boolea
     },
   });
 
-  function describe(tree: FrameTree, frame: number): string[] {
+  function describe({ tree, pane: where, doubts: known }: Drawn, frame: number): string[] {
     const label = tree.label[frame]!;
     let itself = tree.shown[frame]!;
     for (let child = frame + 1; child < tree.end[frame]!; child = tree.end[child]!) itself -= tree.shown[child]!;
@@ -265,7 +321,7 @@ export function flameView(profile: Profile, name: string, changed: (step: boolea
     return lines({
       name: label >= 0 ? profile.functions[label] ?? "" : words(tree, frame),
       shown: tree.shown[frame]!, base: base ? tree.base[frame]! : null, itself: choice.view === "callees" ? Math.max(0, itself) : null,
-      allShown: root.shown, allBase: root.base, doubt: null,
+      allShown: root.shown, allBase: root.base, doubt: known?.[where.layout()?.frame.indexOf(frame) ?? -1] ?? null,
     }, unit, shown?.name ?? "", base?.name ?? null);
   }
 
@@ -316,7 +372,7 @@ export function flameView(profile: Profile, name: string, changed: (step: boolea
     const swatch = (part: string) => h("i", { class: `flame-swatch ${part}` });
     const kernel = h("span", {}, swatch("kernel-mark"), " kernel");
     if (base !== null && choice.colour === "growth") {
-      return [h("span", {}, swatch("less"), " takes less"), h("span", {}, swatch("same"), " the same"), h("span", {}, swatch("more"), ` takes more than at ${base.name}; full colour: new or gone`), kernel];
+      return [h("span", {}, swatch("less"), " takes less"), h("span", {}, swatch("same"), " the same, or within chance"), h("span", {}, swatch("more"), ` takes more than at ${base.name}; full colour: new or gone`), kernel];
     }
     return [h("span", {}, swatch("user"), " the server and its libraries"), h("span", {}, swatch("kernel"), swatch("kernel-mark"), " kernel")];
   }
@@ -351,6 +407,10 @@ export function flameView(profile: Profile, name: string, changed: (step: boolea
       } satisfies Choice);
       draw();
     },
+    choose(states) {
+      choice.states = new Set(states);
+      draw();
+    },
     open,
     parts: () => parts,
   };
@@ -358,6 +418,11 @@ export function flameView(profile: Profile, name: string, changed: (step: boolea
   function toggle(label: string, title: string, click: () => void): HTMLButtonElement {
     return h("button", { type: "button", class: "flame-toggle", title, "aria-pressed": "false", click }, label);
   }
+}
+
+/** Whether threads in that state use a CPU. */
+export function isOnCpu(state: string): boolean {
+  return state === "cpu" || state === "spin";
 }
 
 function same(one: Set<string>, other: Set<string>): boolean {
