@@ -89,6 +89,7 @@ function graph(profile: Profile, report: Report): Node[] {
   queueMicrotask(() => {
     draw();
     restore();
+    requestAnimationFrame(() => performance.mark("flame graph drawn"));
   });
   return [
     h("p", { class: "lead" }, words + first),

@@ -52,15 +52,15 @@ function isWithin({ calls }: Profile, node: number, wanted: number): boolean {
 /** Adds the frames depth first, the heavier of siblings first. */
 function grow(profile: Profile, builder: Builder, first: Open[], next: (bunch: Bunch) => Bunch, least: number): void {
   const open: Open[] = [];
-  const weigh = ({ bunch }: Open) => sum(bunch.base) + sum(bunch.shown);
   const push = (some: Open[]) => {
-    const heavy = some.map((one) => ({ one, base: sum(one.bunch.base), shown: sum(one.bunch.shown) })).filter(({ base, shown }) => Math.max(base, shown) >= least);
+    const all = some.map((one) => ({ one, base: sum(one.bunch.base), shown: sum(one.bunch.shown) })).filter(({ base, shown }) => base + shown > 0);
+    const heavy = all.filter(({ base, shown }) => Math.max(base, shown) >= least);
+    builder.leftOut += all.length - heavy.length;
     heavy.sort((a, b) => a.base + a.shown - b.base - b.shown || b.one.label - a.one.label);
     for (const { one } of heavy) open.push(one);
   };
   push(first);
   for (let one = open.pop(); one !== undefined; one = open.pop()) {
-    if (weigh(one) === 0) continue;
     const { label, parent, bunch, part } = one;
     const frame = builder.add(label, parent, sum(bunch.base), sum(bunch.shown), -1, part);
     push([...byFunction(profile, next(bunch))].map(([inner, within]) => ({ label: inner, parent: frame, bunch: within, part })));

@@ -18,6 +18,8 @@ export interface FrameTree {
   node: Int32Array;
   /** Place of the part that it is in. */
   part: Int8Array;
+  /** Frames that were left out as too short to be seen. */
+  leftOut: number;
 }
 
 /** Call paths that are drawn as one tree: those of a state, or of all chosen states together. */
@@ -54,33 +56,52 @@ export function totals({ calls }: Profile, own: Float64Array | null): Float64Arr
 
 /** Grows as frames are added. */
 export class Builder {
-  private label: number[] = [];
-  private parent: number[] = [];
-  private base: number[] = [];
-  private shown: number[] = [];
-  private node: number[] = [];
-  private part: number[] = [];
+  leftOut = 0;
+  private count = 0;
+  private label = new Int32Array(1024);
+  private parent = new Int32Array(1024);
+  private node = new Int32Array(1024);
+  private part = new Int8Array(1024);
+  private base = new Float64Array(1024);
+  private shown = new Float64Array(1024);
 
   add(label: number, parent: number, base: number, shown: number, node: number, part: number): number {
-    this.label.push(label);
-    this.parent.push(parent);
-    this.base.push(base);
-    this.shown.push(shown);
-    this.node.push(node);
-    this.part.push(part);
-    return this.label.length - 1;
+    if (this.count === this.label.length) this.widen();
+    this.label[this.count] = label;
+    this.parent[this.count] = parent;
+    this.node[this.count] = node;
+    this.part[this.count] = part;
+    this.base[this.count] = base;
+    this.shown[this.count] = shown;
+    return this.count++;
+  }
+
+  private widen(): void {
+    const wider = <A extends Int32Array | Int8Array | Float64Array>(old: A, made: A): A => {
+      made.set(old);
+      return made;
+    };
+    const size = this.count * 2;
+    this.label = wider(this.label, new Int32Array(size));
+    this.parent = wider(this.parent, new Int32Array(size));
+    this.node = wider(this.node, new Int32Array(size));
+    this.part = wider(this.part, new Int8Array(size));
+    this.base = wider(this.base, new Float64Array(size));
+    this.shown = wider(this.shown, new Float64Array(size));
   }
 
   finish(): FrameTree {
-    const count = this.label.length;
-    const parent = Int32Array.from(this.parent);
-    const end = Int32Array.from({ length: count }, (_, at) => at + 1);
+    const { count, parent } = this;
+    const end = new Int32Array(count);
     const depth = new Uint16Array(count);
-    for (let at = count - 1; at > 0; at--) end[parent[at]!] = Math.max(end[parent[at]!]!, end[at]!);
     for (let at = 1; at < count; at++) depth[at] = depth[parent[at]!]! + 1;
+    for (let at = count - 1; at >= 0; at--) {
+      if (end[at] === 0) end[at] = at + 1;
+      if (at > 0) end[parent[at]!] = Math.max(end[parent[at]!]!, end[at]!);
+    }
     return {
-      count, parent, end, depth, label: Int32Array.from(this.label), base: Float64Array.from(this.base), shown: Float64Array.from(this.shown),
-      node: Int32Array.from(this.node), part: Int8Array.from(this.part),
+      count, end, depth, leftOut: this.leftOut, parent: parent.subarray(0, count), label: this.label.subarray(0, count), node: this.node.subarray(0, count),
+      part: this.part.subarray(0, count), base: this.base.subarray(0, count), shown: this.shown.subarray(0, count),
     };
   }
 }

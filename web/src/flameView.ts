@@ -59,6 +59,10 @@ interface Drawn {
   doubts: Float64Array | null;
 }
 
+/** What each graph draws, pane by pane, for tests that read it: `window.scaleprofFlames`. */
+const flames: Record<string, () => { frame: number; name: string; shown: number; base: number; x: number; width: number; row: number; half: number | null; isInnermost: boolean }[][]> = {};
+Object.assign(window, { scaleprofFlames: flames });
+
 /** `usualStates` are shown until the reader chooses others; `changed` is called when the reader chose something else; `step` where the way back should lead to what was before. */
 export function flameView(profile: Profile, name: string, usualStates: (present: string[]) => string[], changed: (step: boolean) => void): FlameView {
   const present = profile.states.filter((_, state) => profile.rungs.some(({ visits }) => visits.some(({ starts }) => starts[state + 1]! > starts[state]!)));
@@ -97,6 +101,7 @@ export function flameView(profile: Profile, name: string, usualStates: (present:
   const colours = toggle("colour by growth", "Colour by growth; otherwise by name", () => update({ colour: choice.colour === "growth" ? "name" : "growth" }));
   const reset = button("whole graph", "Zoom out (Escape)", () => update({ zoom: "", view: choice.view === "around" ? "callees" : choice.view }, true));
   const sandwich = button("", "", () => open(zoomedFunction() ?? ""));
+  const about = h("span", { class: "flame-about" });
   const next = button("next", "Next match (Enter)", () => cycle(1));
   const key = h("p", { class: "key flame-key" });
 
@@ -107,7 +112,7 @@ export function flameView(profile: Profile, name: string, usualStates: (present:
     h("div", { class: "flame-bar" },
       h("label", { for: views.id }, "View "), views, split, flip, colours,
       h("label", { for: field.id, class: "flame-find" }, "Search "), field, next, matched),
-    h("div", { class: "flame-bar flame-zoomed" }, reset, sandwich),
+    h("div", { class: "flame-bar flame-zoomed" }, reset, sandwich, about),
     key, panes, tip, status, heaviest, vanished, spoken);
 
   const update = (changes: Partial<Choice>, step = false) => {
@@ -183,7 +188,6 @@ export function flameView(profile: Profile, name: string, usualStates: (present:
     if (shown === null) return;
     parts = partsNow();
     found = search(profile, choice.words);
-    tell();
     const kinds: ["callers" | "callees" | null, boolean][] = choice.view === "around" ? [["callers", true], ["callees", false]] : [[null, choice.upwards]];
     if (drawn.length !== kinds.length) {
       drawn = [];
@@ -206,18 +210,21 @@ export function flameView(profile: Profile, name: string, usualStates: (present:
       one.zoom = Math.max(one.zoom, one.top);
       one.pane.draw(picture(one, upwards));
     });
+    tell();
     tabulate();
     const label = zoomedFunction();
     sandwich.hidden = label === null;
     sandwich.textContent = `callers and callees of ${shortened(label ?? "")}`;
     sandwich.title = `${label ?? ""} (s)`;
+    about.textContent = choice.view !== "around" ? "" : parts.length > 0 && drawn[0]!.tree.count > 1
+      ? `Callers of ${choice.around} stand above it, what it calls below.` : `${choice.around} takes no time in these states at ${shown.name}.`;
     reset.hidden = choice.zoom === "" && choice.view !== "around";
   }
 
   /** The tables that are open; they are of the whole, however far the graph is zoomed. */
   function tabulate(): void {
     const compared = base !== null;
-    const tree = heaviest.open || compared ? fromTheStart(profile, parts) : null;
+    const tree = heaviest.open || compared ? (choice.view === "callees" ? drawn[0]?.tree : null) ?? fromTheStart(profile, parts) : null;
     heavy.replaceChildren(...(heaviest.open && tree ? [functionTable(profile, tree, unit, compared, order.value as Order, found?.matches ?? null, open)] : []));
     const rows = tree && compared ? gone(tree) : [];
     vanished.hidden = rows.length === 0;
@@ -308,7 +315,7 @@ export function flameView(profile: Profile, name: string, usualStates: (present:
     },
     drawn: () => {
       const layouts = drawn.map((one) => one.pane.layout()).filter((one) => one !== null);
-      const narrow = layouts.reduce((sum, one) => sum + one.tooNarrow, 0);
+      const narrow = layouts.reduce((sum, one) => sum + one.tooNarrow, 0) + drawn.reduce((sum, one) => sum + one.tree.leftOut, 0);
       status.textContent = `${counted(layouts.reduce((sum, one) => sum + one.count, 0), "frame")} drawn${narrow > 0 ? `; ${count(narrow)} more are narrower than half a pixel: zoom in to see them` : ""}.`;
     },
   });
@@ -372,12 +379,19 @@ export function flameView(profile: Profile, name: string, usualStates: (present:
     const swatch = (part: string) => h("i", { class: `flame-swatch ${part}` });
     const kernel = h("span", {}, swatch("kernel-mark"), " kernel");
     if (base !== null && choice.colour === "growth") {
-      return [h("span", {}, swatch("less"), " takes less"), h("span", {}, swatch("same"), " the same, or within chance"), h("span", {}, swatch("more"), ` takes more than at ${base.name}; full colour: new or gone`), kernel];
+      return [h("span", {}, swatch("less"), " takes less"), h("span", {}, swatch("same"), drawn.some((one) => one.doubts) ? " the same, or within chance" : " the same"), h("span", {}, swatch("more"), ` takes more than at ${base.name}; full colour: new or gone`), kernel];
     }
     return [h("span", {}, swatch("user"), " the server and its libraries"), h("span", {}, swatch("kernel"), swatch("kernel-mark"), " kernel")];
   }
 
   onRedraw(draw);
+  flames[name] = () => drawn.map(({ pane: one, tree, doubts: known }) => {
+    const layout = one.layout();
+    return [...layout?.frame ?? []].map((frame, place) => ({
+      frame, name: words(tree, frame), shown: tree.shown[frame]!, base: tree.base[frame]!,
+      x: layout!.x[place]!, width: layout!.width[place]!, row: layout!.row[place]!, half: known?.[place] ?? null, isInnermost: tree.end[frame] === frame + 1,
+    }));
+  });
 
   return {
     element,

@@ -55,6 +55,9 @@ function map(profile: Profile): Node[] {
       },
     });
 
+  // For tests that read what is drawn.
+  Object.assign(window, { scaleprofHeatmap: () => ({ threads: [...grid.threads], rows: grid.rows, where: canvas.where }) });
+
   const link = (step: boolean) => writeLink("heatmap", {
     rung: select.value, range: writeRange(shown), base: writeRange(base),
     count: same(states, usual()) ? "" : [...states].join("."), ...(shown ? view.values() : {}),
@@ -115,11 +118,16 @@ function map(profile: Profile): Node[] {
   };
   addEventListener("popstate", restore);
   addEventListener("hashchange", restore);
-  onRedraw(draw);
-  queueMicrotask(() => {
+  // A reader who does not come here does not wait for it.
+  let isNear = false;
+  new IntersectionObserver((entries, observer) => {
+    if (isNear || !entries.some((entry) => entry.isIntersecting)) return;
+    isNear = true;
+    observer.disconnect();
     draw();
-    restore();
-  });
+  }, { rootMargin: "600px" }).observe(canvas.element);
+  onRedraw(() => (isNear || document.documentElement.classList.contains("printing")) && draw());
+  queueMicrotask(restore);
   const children: Child[] = [
     h("p", { class: "lead" }, "Threads that serve the load, in the chosen states, in every 20 ms of a rung: what an average over seconds hides. A wait stands where it began. ",
       "Drag over a stretch of time, or click its two ends, for a flame graph of it; a second one with Shift is what the first is compared with."),

@@ -25,6 +25,8 @@ export interface HeatCanvas {
   draw(picture: MapPicture): void;
   /** The next stretch is the one to compare with. */
   nextIsBase(yes: boolean): void;
+  /** The middle of a cell, from the corner of the canvas. */
+  where(cell: number): { x: number; y: number };
 }
 
 const cellHeight = 5;
@@ -153,6 +155,10 @@ export function heatCanvas(name: string, label: string, events: MapEvents): Heat
     },
     nextIsBase(yes) {
       byBase = yes;
+    },
+    where(cell) {
+      const rows = picture?.grid.rows ?? 1;
+      return { x: x(Math.floor(cell / rows)) + cellWidth / 2, y: top + (rows - 0.5 - (cell % rows)) * cellHeight };
     },
   };
 }

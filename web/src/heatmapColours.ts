@@ -24,12 +24,12 @@ export function palette(ink: Ink, highest: number, onCpu: boolean): Palette {
     const over = (threads: number) => red((threads - 1) / Math.max(0.5, highest - 1));
     return {
       colour: (threads) => (threads <= 0 ? ink.paper : threads <= oneThread ? blue(threads) : over(threads)),
-      key: [[ink.paper, "no thread seen"], [blue(0.5), "half"], [blue(1), "one thread"], [over(1 + (highest - 1) / 3), `${say(1 + (highest - 1) / 3)}`], [over(highest), `${say(highest)} threads and more`]],
+      key: [[ink.shade, "no thread seen"], [blue(0.5), "half"], [blue(1), "one thread"], [over(1 + (highest - 1) / 3), `${say(1 + (highest - 1) / 3)}`], [over(highest), `${say(highest)} threads and more`]],
     };
   }
   const shade = (threads: number) => (threads <= 0 ? ink.paper : red(Math.sqrt(threads / highest)));
   return {
     colour: shade,
-    key: [[ink.paper, "none"], [shade(highest / 16), say(highest / 16)], [shade(highest / 4), say(highest / 4)], [shade(highest), `${say(highest)} threads and more`]],
+    key: [[ink.shade, "none"], [shade(highest / 16), say(highest / 16)], [shade(highest / 4), say(highest / 4)], [shade(highest), `${say(highest)} threads and more`]],
   };
 }

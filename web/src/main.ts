@@ -17,7 +17,7 @@ import { throughput } from "./throughput.ts";
 import { verdict } from "./verdict.ts";
 
 const short: Record<string, string> = {
-  findings: "Findings", throughput: "Throughput", "iron-law": "Iron law", ledger: "Threads", flame: "Flame graph", heatmap: "Heat map", latency: "Latency", seconds: "Seconds", figures: "Figures", quality: "Quality",
+  findings: "Findings", throughput: "Throughput", "iron-law": "Iron law", ledger: "Threads", flame: "Flame graph", heatmap: "", latency: "Latency", seconds: "Seconds", figures: "Figures", quality: "Quality",
   errors: "Errors", settings: "Settings", machine: "Machine", caveats: "Warnings", repeat: "Repeat",
 };
 
@@ -38,7 +38,7 @@ function build(): Node[] {
     ["data quality", quality], ["errors", errors], ["settings", settings], ["machine", machine], ["warnings", caveats], ["repeat", repeat],
   ];
   const sections = makers.flatMap(([name, make]) => part(name, make, report) ?? []);
-  const links = sections.filter((one) => one.id).map((one) => h("a", { href: `#${one.id}` }, short[one.id] ?? one.id));
+  const links = sections.filter((one) => one.id && short[one.id] !== "").map((one) => h("a", { href: `#${one.id}` }, short[one.id] ?? one.id));
   return [
     h("div", { class: "top" }, h("span", { class: "brand" }, "scaleprof"), h("nav", { "aria-label": "Parts of the report" }, links), themeButton()),
     h("main", { id: "report", tabindex: "-1" }, part("verdict", verdict, report), sections),
