@@ -22,6 +22,8 @@ pub const STATES: [&str; 8] = crate::path_costs::STATES;
 /// Length of a heat map's cell: 50 to a second, FlameScope's default.
 pub const CELL_MICROSECONDS: i64 = 20_000;
 const CELLS_PER_SECOND: i64 = 1_000_000 / CELL_MICROSECONDS;
+/// Seconds of a visit past which nothing is shown, over a day: only a damaged table has more.
+const MOST_SECONDS: i64 = 100_000;
 
 /// What the weights of a rung are divided by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -108,7 +110,7 @@ pub struct Sample {
 
 /// The samples of a bundle; none where no stack of a thread that serves the load was sampled.
 ///
-/// A visit of more than 2^32 cells (994 days) and more than 2^32 call paths are beyond it: what is past them is left out.
+/// What is past 100 000 s of a visit, or past 2^32 call paths, is left out.
 pub fn flame(bundle: &Bundle) -> Option<Flame> {
     let visits = by_visit(bundle);
     let mut call_paths = CallPaths::of(bundle);
@@ -132,7 +134,10 @@ pub fn flame(bundle: &Bundle) -> Option<Flame> {
             raw.collect()
         }
     };
-    if rungs.iter().all(|rung| rung.rung.visits.iter().all(|visit| visit.samples.is_empty())) {
+    if rungs
+        .iter()
+        .all(|rung| rung.rung.visits.iter().all(|visit| visit.samples.is_empty()))
+    {
         return None;
     }
     let mut own_time = vec![0.0; call_paths.ids().count()];
@@ -184,6 +189,7 @@ impl Raw {
                 .unzip();
             let last = samples.iter().map(|sample| i64::from(sample.cell) / CELLS_PER_SECOND);
             let last = last.chain(rows.seconds.iter().map(|second| i64::from(second.second)));
+            let last = last.filter(|second| (0..MOST_SECONDS).contains(second));
             rung.visits.push(Visit {
                 visit: row.visit,
                 repeat: row.repeat,
@@ -218,7 +224,9 @@ impl Raw {
             for (sample, path) in visit.samples.iter_mut().zip(paths) {
                 sample.node = order.place(*path);
             }
-            visit.samples.sort_by_key(|sample| (sample.state, sample.node, sample.cell));
+            visit
+                .samples
+                .sort_by_key(|sample| (sample.state, sample.node, sample.cell));
         }
         self.rung
     }
@@ -230,6 +238,9 @@ fn of_a_row(row: &SampleRow, rung: &RungRow, sampled: &Sampled<'_>) -> Option<Sa
     let of_the_load = row.role == CONNECTION && row.weight_ns.is_finite() && row.weight_ns >= 0.0;
     let state = STATES.iter().position(|state| *state == row.state && of_the_load)?;
     let since_start = row.time_us.0.saturating_sub(rung.started_at.0);
+    if !(0..MOST_SECONDS).contains(&i64::from(row.second)) {
+        return None;
+    }
     let cell = i64::from(row.second) * CELLS_PER_SECOND + since_start.rem_euclid(1_000_000) / CELL_MICROSECONDS;
     Some(Sample {
         state,
@@ -238,6 +249,3 @@ fn of_a_row(row: &SampleRow, rung: &RungRow, sampled: &Sampled<'_>) -> Option<Sa
         thread_seconds: row.weight_ns / 1e9 * sampled.scale(&row.state),
     })
 }
-
-#[cfg(test)]
-mod tests;

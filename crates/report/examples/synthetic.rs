@@ -23,12 +23,21 @@ fn main() -> ExitCode {
     // The samples are made up, what the analysis says of them is not.
     let analysed = scaleprof_analysis::summarise(&bundle);
     for rung in &mut summary.rungs {
-        let same = analysed.rungs.iter().find(|other| other.connections == rung.connections);
+        let same = analysed
+            .rungs
+            .iter()
+            .find(|other| other.connections == rung.connections);
         rung.paths = same.map_or(Vec::new(), |same| same.paths.clone());
     }
     print!("{}", text::table(&summary, text::Style::plain()));
     if let Some(flame) = scaleprof_analysis::flame::flame(&bundle) {
-        let samples = || flame.rungs.iter().flat_map(|rung| &rung.visits).flat_map(|visit| &visit.samples);
+        let samples = || {
+            flame
+                .rungs
+                .iter()
+                .flat_map(|rung| &rung.visits)
+                .flat_map(|visit| &visit.samples)
+        };
         let distinct: std::collections::HashSet<u32> = samples().map(|sample| sample.node).collect();
         println!(
             "{} samples of {} distinct stacks, {} frames of {} functions",

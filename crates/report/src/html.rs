@@ -90,7 +90,12 @@ mod tests {
 
     #[test]
     fn a_mark_in_the_data_stays_data() {
-        let page = fill(&[("@@TITLE@@", "@@DATA@@"), ("@@NOSCRIPT@@", ""), ("@@DATA@@", "{}"), ("@@PROFILE@@", "")]);
+        let page = fill(&[
+            ("@@TITLE@@", "@@DATA@@"),
+            ("@@NOSCRIPT@@", ""),
+            ("@@DATA@@", "{}"),
+            ("@@PROFILE@@", ""),
+        ]);
         assert!(page.contains("<title>@@DATA@@</title>"));
         assert!(page.contains("type=\"application/json\">{}</script>"));
     }

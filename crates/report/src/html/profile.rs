@@ -223,7 +223,10 @@ mod tests {
         let length = u32::from_le_bytes(plain[..4].try_into().unwrap()) as usize;
         let header: serde_json::Value = serde_json::from_slice(&plain[4..4 + length]).unwrap();
         assert_eq!(header["functions"][1], "futex_wait [k]");
-        assert_eq!(header["rungs"][0]["visits"][0]["samples"], serde_json::json!([2, 0, 0, 1, 0, 0, 0, 0]));
+        assert_eq!(
+            header["rungs"][0]["visits"][0]["samples"],
+            serde_json::json!([2, 0, 0, 1, 0, 0, 0, 0])
+        );
         let mut at = 4 + length;
         let mut columns = std::collections::BTreeMap::new();
         for column in header["columns"].as_array().unwrap() {
