@@ -67,6 +67,7 @@ export interface Rung {
   client_cpus: number | null;
   other_cpu_share: number | null;
   steal_share: number | null;
+  busy_share: number | null;
   iron_law: IronLaw | null;
   context_switches_per_txn: number | null;
   per_txn: Record<string, number>;

@@ -4,6 +4,8 @@ import { caveats, errors, machine, repeat, settings } from "./about.ts";
 import { readReport, type Report } from "./data.ts";
 import { h } from "./element.ts";
 import { findings } from "./findings.ts";
+import { flame } from "./flame.ts";
+import { heatmap } from "./heatmap.ts";
 import { ironLaw } from "./ironLaw.ts";
 import { ledger } from "./ledger.ts";
 import { latency } from "./latency.ts";
@@ -15,7 +17,7 @@ import { throughput } from "./throughput.ts";
 import { verdict } from "./verdict.ts";
 
 const short: Record<string, string> = {
-  findings: "Findings", throughput: "Throughput", "iron-law": "Iron law", ledger: "Threads", latency: "Latency", seconds: "Seconds", figures: "Figures", quality: "Data quality",
+  findings: "Findings", throughput: "Throughput", "iron-law": "Iron law", ledger: "Threads", flame: "Flame graph", heatmap: "", latency: "Latency", seconds: "Seconds", figures: "Figures", quality: "Quality",
   errors: "Errors", settings: "Settings", machine: "Machine", caveats: "Warnings", repeat: "Repeat",
 };
 
@@ -32,11 +34,11 @@ function part(name: string, make: (report: Report) => HTMLElement | null, report
 function build(): Node[] {
   const report = readReport();
   const makers: [string, (report: Report) => HTMLElement | null][] = [
-    ["findings", findings], ["throughput", throughput], ["iron law", ironLaw], ["ledger", ledger], ["latency", latency], ["seconds", series], ["figures", rungTable],
+    ["findings", findings], ["throughput", throughput], ["iron law", ironLaw], ["ledger", ledger], ["flame graph", flame], ["heat map", heatmap], ["latency", latency], ["seconds", series], ["figures", rungTable],
     ["data quality", quality], ["errors", errors], ["settings", settings], ["machine", machine], ["warnings", caveats], ["repeat", repeat],
   ];
   const sections = makers.flatMap(([name, make]) => part(name, make, report) ?? []);
-  const links = sections.filter((one) => one.id).map((one) => h("a", { href: `#${one.id}` }, short[one.id] ?? one.id));
+  const links = sections.filter((one) => one.id && short[one.id] !== "").map((one) => h("a", { href: `#${one.id}` }, short[one.id] ?? one.id));
   return [
     h("div", { class: "top" }, h("span", { class: "brand" }, "scaleprof"), h("nav", { "aria-label": "Parts of the report" }, links), themeButton()),
     h("main", { id: "report", tabindex: "-1" }, part("verdict", verdict, report), sections),

@@ -4,7 +4,7 @@ use crate::student::t_quantile_975;
 use scaleprof_bundle::Estimate;
 
 /// Fewest seconds from which a spread is taken.
-const FEWEST: usize = 5;
+pub(crate) const FEWEST: usize = 5;
 
 /// Σ amounts / Σ transactions over blocks of a second, with a 95 % interval from the spread of the blocks: the ratio
 /// estimator (Cochran 1977, section 6.4). The samples of one second are not independent of one another, so their number says

@@ -30,6 +30,13 @@ struct Node {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PathId(usize);
 
+impl PathId {
+    /// Its number among the paths, from 0.
+    pub(crate) fn place(self) -> usize {
+        self.0
+    }
+}
+
 impl<'a> CallPaths<'a> {
     /// Those of a bundle.
     pub fn of(bundle: &'a Bundle) -> CallPaths<'a> {
@@ -146,6 +153,11 @@ impl<'a> CallPaths<'a> {
     /// A number for the innermost function of a path, the same in all paths that end in it.
     pub(crate) fn leaf(&self, path: PathId) -> usize {
         self.nodes[path.0].function
+    }
+
+    /// All paths that were asked for and those that they are within, each after what it is within.
+    pub(crate) fn ids(&self) -> impl Iterator<Item = PathId> + use<> {
+        (0..self.nodes.len()).map(PathId)
     }
 
     /// The innermost function of a path, as [`CallPaths::functions`] gives it.

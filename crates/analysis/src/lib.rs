@@ -11,6 +11,7 @@ pub mod changepoints;
 pub mod comparison;
 pub mod decomposition;
 mod findings;
+pub mod flame;
 pub mod guards;
 pub mod hot_code;
 pub mod hot_functions;

@@ -26,7 +26,7 @@ pub(crate) struct PathCosts {
 }
 
 /// The states that samples have.
-const STATES: [&str; 8] = ["cpu", "spin", "runq", "lock", "io", "net", "sleep", "other"];
+pub(crate) const STATES: [&str; 8] = ["cpu", "spin", "runq", "lock", "io", "net", "sleep", "other"];
 
 impl PathCosts {
     pub(crate) fn of(sampled: &Sampled<'_>, call_paths: &mut CallPaths<'_>) -> PathCosts {

@@ -17,6 +17,8 @@ pub(crate) struct Sampled<'a> {
     rows: Vec<(&'a SampleRow, f64)>,
     /// Transactions by visit and second.
     transactions: BTreeMap<(i32, i32), f64>,
+    /// By what the weights of each state were multiplied.
+    scales: HashMap<&'a str, f64>,
 }
 
 impl<'a> Sampled<'a> {
@@ -44,17 +46,30 @@ impl<'a> Sampled<'a> {
             .flat_map(|states| states.named())
             .filter_map(|(state, per_txn)| Some((state, per_txn? * all)))
             .collect();
-        let mut sampled: HashMap<&str, f64> = HashMap::new();
+        let mut sampled: HashMap<&'a str, f64> = HashMap::new();
         for (row, seconds) in &rows {
             *sampled.entry(row.state.as_str()).or_default() += seconds;
         }
+        let scales: HashMap<&str, f64> = sampled
+            .into_iter()
+            .filter_map(|(state, sampled)| {
+                let exact = exact.get(state).filter(|exact| **exact > 0.0 && sampled > 0.0)?;
+                Some((state, exact / sampled))
+            })
+            .collect();
         for (row, seconds) in &mut rows {
-            let (exact, sampled) = (exact.get(row.state.as_str()), sampled[row.state.as_str()]);
-            if let Some(exact) = exact.filter(|exact| **exact > 0.0 && sampled > 0.0) {
-                *seconds *= exact / sampled;
-            }
+            *seconds *= scales.get(row.state.as_str()).copied().unwrap_or(1.0);
         }
-        Sampled { rows, transactions }
+        Sampled {
+            rows,
+            transactions,
+            scales,
+        }
+    }
+
+    /// By what the weights of a state's samples were multiplied to add up to the exact time; 1 where that is not known.
+    pub(crate) fn scale(&self, state: &str) -> f64 {
+        self.scales.get(state).copied().unwrap_or(1.0)
     }
 
     /// The samples with the thread-seconds that each stands for.

@@ -152,11 +152,7 @@ pub(crate) fn rung(
         ));
     }
     let rows = || measured.iter().map(|m| m.rows);
-    let watched = Watched {
-        states: rows().flat_map(|rows| rows.states.iter().copied()).collect(),
-        samples: rows().flat_map(|rows| rows.samples.iter().copied()).collect(),
-        counters: rows().flat_map(|rows| rows.counters.iter().copied()).collect(),
-    };
+    let watched = watched(&measured);
     let threads = ledger(connections, &windows, &sums, &watched);
     warnings.extend(threads.warnings);
     let sampled = Sampled::of(
@@ -224,6 +220,25 @@ pub(crate) fn rung(
         courses,
         transactions: windows.iter().map(|window| window.whole.transactions).sum(),
     })
+}
+
+/// The samples of the rung's connections, scaled to its ledger; none where no second was measured.
+pub(crate) fn sampled<'a>(connections: u32, pacing: Pacing, visits: &[&'a VisitRows<'a>]) -> Option<Sampled<'a>> {
+    let measured: Vec<Measurement> = visits.iter().filter_map(|rows| measure(rows, pacing)).collect();
+    let windows: Vec<Window> = measured.iter().map(|m| m.window.clone()).collect();
+    let watched = watched(&measured);
+    let threads = ledger(connections, &windows, &BTreeMap::new(), &watched);
+    let per_transaction = threads.ledger.as_ref().map(|ledger| &ledger.seconds_per_txn);
+    (!measured.is_empty()).then(|| Sampled::of(&windows, &watched, per_transaction))
+}
+
+fn watched<'a>(measured: &[Measurement<'a>]) -> Watched<'a> {
+    let rows = || measured.iter().map(|m| m.rows);
+    Watched {
+        states: rows().flat_map(|rows| rows.states.iter().copied()).collect(),
+        samples: rows().flat_map(|rows| rows.samples.iter().copied()).collect(),
+        counters: rows().flat_map(|rows| rows.counters.iter().copied()).collect(),
+    }
 }
 
 fn measure<'a>(rows: &'a VisitRows<'a>, pacing: Pacing) -> Option<Measurement<'a>> {

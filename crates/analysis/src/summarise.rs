@@ -256,6 +256,14 @@ pub(crate) fn by_connections<'a>(
     rungs
 }
 
+/// The complete visits of every rung.
+pub(crate) fn complete_by_connections<'a>(
+    bundle: &Bundle,
+    visits: &'a BTreeMap<i32, VisitRows<'a>>,
+) -> BTreeMap<u32, Vec<&'a VisitRows<'a>>> {
+    by_connections(bundle, visits, &mut Vec::new())
+}
+
 fn of_the_run(bundle: &Bundle) -> Vec<String> {
     let mut warnings = Vec::new();
     let state = match bundle.manifest.state {

@@ -43,11 +43,7 @@ pub(crate) fn watched<'a>(bundle: &Bundle, visits: impl Iterator<Item = &'a Visi
         missing: PER_TRANSACTION.map(|figure| missing(figure, NO_LOAD)).into(),
         ..Found::default()
     };
-    let rows = Watched {
-        states: visits.iter().flat_map(|rows| rows.states.iter().copied()).collect(),
-        samples: visits.iter().flat_map(|rows| rows.samples.iter().copied()).collect(),
-        counters: visits.iter().flat_map(|rows| rows.counters.iter().copied()).collect(),
-    };
+    let rows = rows_of(&visits);
     let windows = windows(&rows);
     let seconds: f64 = windows.iter().map(|window| window.whole.seconds).sum();
     if seconds <= 0.0 || rows.states.is_empty() {
@@ -123,6 +119,22 @@ pub(crate) fn watched<'a>(bundle: &Bundle, visits: impl Iterator<Item = &'a Visi
     found.warnings = warnings(&summary);
     found.watch = Some(summary);
     found
+}
+
+/// The samples of the threads that serve clients, scaled to the exact time in their states; none where no second was watched.
+pub(crate) fn sampled<'a>(visits: &[&'a VisitRows<'a>]) -> Option<Sampled<'a>> {
+    let rows = rows_of(visits);
+    let windows = windows(&rows);
+    let connections = threads(&windows, &rows, CONNECTION, true);
+    (!windows.is_empty()).then(|| Sampled::of(&windows, &rows, Some(&connections.seconds_per_second)))
+}
+
+fn rows_of<'a>(visits: &[&'a VisitRows<'a>]) -> Watched<'a> {
+    Watched {
+        states: visits.iter().flat_map(|rows| rows.states.iter().copied()).collect(),
+        samples: visits.iter().flat_map(|rows| rows.samples.iter().copied()).collect(),
+        counters: visits.iter().flat_map(|rows| rows.counters.iter().copied()).collect(),
+    }
 }
 
 /// The seconds that were watched. A second stands here where a transaction stands elsewhere: what other modules give per

@@ -3,6 +3,7 @@
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
+use scaleprof_analysis::flame::flame;
 use scaleprof_analysis::summarise;
 use scaleprof_bundle::*;
 
@@ -239,5 +240,17 @@ proptest! {
         let text = serde_json::to_string(&summary).unwrap();
         let read: Result<Summary, _> = serde_json::from_str(&text);
         prop_assert!(read.is_ok(), "{:?} {}", read.err(), text);
+        if let Some(flame) = flame(&bundle) {
+            let places = flame.nodes.len() as u32;
+            let mut samples = flame.rungs.iter().flat_map(|rung| &rung.visits).flat_map(|visit| {
+                visit.samples.iter().map(|sample| (sample, visit.seconds))
+            });
+            let all_fit = samples.all(|(sample, seconds)| {
+                sample.node < places && sample.cell < seconds * 50 && sample.thread_seconds >= 0.0
+            });
+            prop_assert!(all_fit);
+            prop_assert!(flame.nodes.first().is_some_and(|node| node.depth == 0));
+            prop_assert!(flame.nodes.windows(2).all(|pair| pair[1].depth <= pair[0].depth + 1));
+        }
     }
 }

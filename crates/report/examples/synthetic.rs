@@ -1,5 +1,5 @@
 //! Writes the report of a made-up run: `cargo run -p scaleprof-report --example synthetic OUT.html [SHAPE]`, where
-//! SHAPE is usual, vm, open, one, bare, failed, empty or big. Prints the closing table too.
+//! SHAPE is usual, vm, open, one, bare, failed, empty, big or stacks (100 000 call paths). Prints the closing table too.
 
 #[path = "../tests/fixture/mod.rs"]
 #[allow(missing_docs)]
@@ -19,8 +19,34 @@ fn main() -> ExitCode {
         eprintln!("no shape is called {name}");
         return ExitCode::FAILURE;
     };
-    let (bundle, summary) = fixture::make(&shape);
+    let (bundle, mut summary) = fixture::make(&shape);
+    // The samples are made up, what the analysis says of them is not.
+    let analysed = scaleprof_analysis::summarise(&bundle);
+    for rung in &mut summary.rungs {
+        let same = analysed
+            .rungs
+            .iter()
+            .find(|other| other.connections == rung.connections);
+        rung.paths = same.map_or(Vec::new(), |same| same.paths.clone());
+    }
     print!("{}", text::table(&summary, text::Style::plain()));
+    if let Some(flame) = scaleprof_analysis::flame::flame(&bundle) {
+        let samples = || {
+            flame
+                .rungs
+                .iter()
+                .flat_map(|rung| &rung.visits)
+                .flat_map(|visit| &visit.samples)
+        };
+        let distinct: std::collections::HashSet<u32> = samples().map(|sample| sample.node).collect();
+        println!(
+            "{} samples of {} distinct stacks, {} frames of {} functions",
+            samples().count(),
+            distinct.len(),
+            flame.nodes.len(),
+            flame.functions.len()
+        );
+    }
     match std::fs::write(&file, html::render(&bundle, &summary)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

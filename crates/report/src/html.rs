@@ -5,14 +5,16 @@
 //! module only puts the data of a run into it.
 
 mod page;
+mod profile;
 mod statements;
 mod visits;
 
 use crate::text;
 use page::Page;
+use scaleprof_analysis::flame::flame;
 use scaleprof_bundle::{Bundle, Summary};
 
-/// The built page, with `@@TITLE@@`, `@@NOSCRIPT@@` and `@@DATA@@` where the run goes.
+/// The built page, with `@@TITLE@@`, `@@NOSCRIPT@@`, `@@DATA@@` and `@@PROFILE@@` where the run goes.
 const TEMPLATE: &str = include_str!("../assets/page.html");
 
 /// The page for a bundle and what the analysis made of it.
@@ -28,6 +30,7 @@ pub fn render(bundle: &Bundle, summary: &Summary) -> String {
         ("@@TITLE@@", &for_markup(&title)),
         ("@@NOSCRIPT@@", &for_markup(&plain)),
         ("@@DATA@@", &for_script(&data)),
+        ("@@PROFILE@@", &profile::packed(flame(bundle).as_ref())),
     ])
 }
 
@@ -80,14 +83,19 @@ mod tests {
 
     #[test]
     fn the_template_has_each_mark_once() {
-        for mark in ["@@TITLE@@", "@@NOSCRIPT@@", "@@DATA@@"] {
+        for mark in ["@@TITLE@@", "@@NOSCRIPT@@", "@@DATA@@", "@@PROFILE@@"] {
             assert_eq!(TEMPLATE.matches(mark).count(), 1, "{mark}");
         }
     }
 
     #[test]
     fn a_mark_in_the_data_stays_data() {
-        let page = fill(&[("@@TITLE@@", "@@DATA@@"), ("@@NOSCRIPT@@", ""), ("@@DATA@@", "{}")]);
+        let page = fill(&[
+            ("@@TITLE@@", "@@DATA@@"),
+            ("@@NOSCRIPT@@", ""),
+            ("@@DATA@@", "{}"),
+            ("@@PROFILE@@", ""),
+        ]);
         assert!(page.contains("<title>@@DATA@@</title>"));
         assert!(page.contains("type=\"application/json\">{}</script>"));
     }

@@ -57,7 +57,11 @@ fn hostile_values_stay_text() {
     bundle.manifest.server.version = "</title><script>alert(1)</script>".into();
     summary.warnings = vec!["</script><script>alert(1)</script> \u{2028}".into()];
     let page = html::render(&bundle, &summary);
-    assert_eq!(page.matches("<script").count(), 2, "the data and the page's own");
+    assert_eq!(
+        page.matches("<script").count(),
+        3,
+        "the data, the profile and the page's own"
+    );
     assert!(!page.contains("alert(1)</script>"));
     assert_eq!(data(&page)["summary"]["warnings"][0], summary.warnings[0]);
 }

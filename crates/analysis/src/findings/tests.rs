@@ -208,10 +208,7 @@ fn found_with(rungs: &[(u32, f64, f64, Costs<'_>)], change: impl Fn(u32, &mut Ru
             transactions: 1e6,
         })
         .collect();
-    let setting = |(name, value): (&str, &str)| SettingRow {
-        name: name.into(),
-        value: value.into(),
-    };
+    let setting = |(name, value): (&str, &str)| SettingRow::new(name, value);
     let surroundings = Surroundings {
         manifest: &manifest(),
         settings: &[("innodb_spin_wait_delay", "6"), ("innodb_sync_spin_loops", "30")].map(setting),

@@ -1,0 +1,255 @@
+//! The samples behind the flame graph and the heat map, packed for the page.
+//!
+//! Text for a tree of 100 000 call paths and its samples would be tens of megabytes. What stands in the page instead is
+//! base64 of a raw deflate stream (RFC 1951) of
+//!
+//! - the length of the header in bytes, 4 bytes, little-endian
+//! - the header: JSON in UTF-8, [`Header`]
+//! - its columns, one after the other: unsigned numbers, the lowest byte of every value first, then the second of every
+//!   value, and so on. Beside one another, bytes that seldom differ pack well.
+//!
+//! `web/src/flameData.ts` reads it.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use flate2::Compression;
+use flate2::write::DeflateEncoder;
+use scaleprof_analysis::flame::{CELL_MICROSECONDS, Flame, Per, Rung, STATES, Visit};
+use serde::Serialize;
+use std::io::{self, Write};
+
+/// Bytes of a sample's weight: a 32-bit float without its lowest byte, which is below 0.002 % of it.
+const WEIGHT_BYTES: usize = 3;
+
+#[derive(Serialize)]
+struct Header<'a> {
+    /// `transaction` or `second`: what weights are divided by.
+    per: &'static str,
+    /// Length of a cell, microseconds.
+    cell_us: i64,
+    states: [&'static str; 8],
+    functions: &'a [String],
+    rungs: Vec<HeaderRung>,
+    columns: Vec<HeaderColumn>,
+}
+
+#[derive(Serialize)]
+struct HeaderRung {
+    connections: Option<u32>,
+    interval_factor: Option<f64>,
+    /// Visit, second and amount of each second that counts.
+    counted: Vec<(i32, i32, f64)>,
+    visits: Vec<HeaderVisit>,
+}
+
+#[derive(Serialize)]
+struct HeaderVisit {
+    visit: i32,
+    repeat: i32,
+    seconds: u32,
+    /// Samples of each state; they stand in this order.
+    samples: [usize; 8],
+}
+
+#[derive(Serialize)]
+struct HeaderColumn {
+    name: &'static str,
+    /// Values.
+    count: usize,
+    /// Bytes of each.
+    bytes: usize,
+}
+
+/// One column of the stream.
+struct Column {
+    name: &'static str,
+    values: Vec<u32>,
+    bytes: usize,
+}
+
+impl Column {
+    /// With as many bytes as the largest value needs.
+    fn of(name: &'static str, values: Vec<u32>) -> Column {
+        let largest = values.iter().copied().max().unwrap_or(0);
+        let bytes = (1..4).find(|bytes| largest >> (8 * bytes) == 0).unwrap_or(4);
+        Column { name, values, bytes }
+    }
+}
+
+/// The samples as text for the page; empty where there are none.
+pub(super) fn packed(flame: Option<&Flame>) -> String {
+    // Nothing is written but to memory, which has no errors; a page without its graph would still be one.
+    flame.and_then(|flame| pack(flame).ok()).unwrap_or_default()
+}
+
+fn pack(flame: &Flame) -> io::Result<String> {
+    let samples = || {
+        let visits = flame.rungs.iter().flat_map(|rung| &rung.visits);
+        visits.flat_map(|visit| &visit.samples)
+    };
+    let columns = [
+        Column::of("depth", flame.nodes.iter().map(|node| node.depth).collect()),
+        Column::of("function", flame.nodes.iter().map(|node| node.function).collect()),
+        Column::of("node", node_steps(flame)),
+        Column::of("cell", samples().map(|sample| sample.cell).collect()),
+        Column {
+            name: "weight",
+            values: samples().map(|sample| short(sample.thread_seconds)).collect(),
+            bytes: WEIGHT_BYTES,
+        },
+    ];
+    let header = Header {
+        per: match flame.per {
+            Per::Transaction => "transaction",
+            Per::Second => "second",
+        },
+        cell_us: CELL_MICROSECONDS,
+        states: STATES,
+        functions: &flame.functions,
+        rungs: flame.rungs.iter().map(header_of_rung).collect(),
+        columns: columns
+            .iter()
+            .map(|column| HeaderColumn {
+                name: column.name,
+                count: column.values.len(),
+                bytes: column.bytes,
+            })
+            .collect(),
+    };
+    let header = serde_json::to_vec(&header)?;
+    let mut deflated = DeflateEncoder::new(Vec::new(), Compression::best());
+    deflated.write_all(&u32::try_from(header.len()).map_err(io::Error::other)?.to_le_bytes())?;
+    deflated.write_all(&header)?;
+    for column in &columns {
+        for byte in 0..column.bytes {
+            let plane: Vec<u8> = column.values.iter().map(|value| (value >> (8 * byte)) as u8).collect();
+            deflated.write_all(&plane)?;
+        }
+    }
+    Ok(STANDARD.encode(deflated.finish()?))
+}
+
+/// The step from the node of the sample before, within one state of one visit: mostly small.
+fn node_steps(flame: &Flame) -> Vec<u32> {
+    let mut steps = Vec::new();
+    for visit in flame.rungs.iter().flat_map(|rung| &rung.visits) {
+        let mut before = (usize::MAX, 0);
+        for sample in &visit.samples {
+            let from = if before.0 == sample.state { before.1 } else { 0 };
+            steps.push(sample.node.wrapping_sub(from));
+            before = (sample.state, sample.node);
+        }
+    }
+    steps
+}
+
+/// The upper three bytes of a 32-bit float, rounded.
+fn short(value: f64) -> u32 {
+    (value as f32).to_bits().saturating_add(0x80) >> 8
+}
+
+fn header_of_rung(rung: &Rung) -> HeaderRung {
+    HeaderRung {
+        connections: rung.connections,
+        interval_factor: rung.interval_factor,
+        counted: rung
+            .counted
+            .iter()
+            .map(|second| (second.visit, second.second, second.amount))
+            .collect(),
+        visits: rung.visits.iter().map(header_of_visit).collect(),
+    }
+}
+
+fn header_of_visit(visit: &Visit) -> HeaderVisit {
+    let mut samples = [0; 8];
+    for sample in &visit.samples {
+        samples[sample.state] += 1;
+    }
+    HeaderVisit {
+        visit: visit.visit,
+        repeat: visit.repeat,
+        seconds: visit.seconds,
+        samples,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use scaleprof_analysis::flame::{Node, Sample};
+    use std::io::Read;
+
+    fn sample(state: usize, node: u32, cell: u32) -> Sample {
+        Sample {
+            state,
+            node,
+            cell,
+            thread_seconds: 0.010_101_010_1,
+        }
+    }
+
+    fn two_visits() -> Flame {
+        let visit = |visit, samples| Visit {
+            visit,
+            repeat: visit,
+            seconds: 6,
+            samples,
+        };
+        Flame {
+            per: Per::Transaction,
+            functions: vec!["main".into(), "futex_wait [k]".into()],
+            nodes: (0..70_000).map(|depth| Node { depth, function: 1 }).collect(),
+            rungs: vec![Rung {
+                connections: Some(4),
+                counted: Vec::new(),
+                interval_factor: None,
+                visits: vec![
+                    visit(0, vec![sample(0, 3, 299), sample(0, 69_999, 0), sample(3, 2, 7)]),
+                    visit(1, vec![sample(3, 1, 70_000)]),
+                ],
+            }],
+        }
+    }
+
+    #[test]
+    fn what_is_packed_reads_back() {
+        let flame = two_visits();
+        let deflated = STANDARD.decode(packed(Some(&flame))).unwrap();
+        let mut plain = Vec::new();
+        flate2::read::DeflateDecoder::new(deflated.as_slice())
+            .read_to_end(&mut plain)
+            .unwrap();
+        let length = u32::from_le_bytes(plain[..4].try_into().unwrap()) as usize;
+        let header: serde_json::Value = serde_json::from_slice(&plain[4..4 + length]).unwrap();
+        assert_eq!(header["functions"][1], "futex_wait [k]");
+        assert_eq!(
+            header["rungs"][0]["visits"][0]["samples"],
+            serde_json::json!([2, 0, 0, 1, 0, 0, 0, 0])
+        );
+        let mut at = 4 + length;
+        let mut columns = std::collections::BTreeMap::new();
+        for column in header["columns"].as_array().unwrap() {
+            let count = column["count"].as_u64().unwrap() as usize;
+            let mut values = vec![0u32; count];
+            for byte in 0..column["bytes"].as_u64().unwrap() {
+                for value in &mut values {
+                    *value |= u32::from(plain[at]) << (8 * byte);
+                    at += 1;
+                }
+            }
+            columns.insert(column["name"].as_str().unwrap().to_owned(), values);
+        }
+        assert_eq!(at, plain.len());
+        assert!(columns["depth"].iter().copied().eq(0..70_000));
+        assert_eq!(columns["node"], [3, 69_996, 2, 1]);
+        assert_eq!(columns["cell"], [299, 0, 7, 70_000]);
+        let weight = f32::from_bits(columns["weight"][0] << 8);
+        assert!((f64::from(weight) / 0.010_101_010_1 - 1.0).abs() < 2e-5, "{weight}");
+    }
+
+    #[test]
+    fn nothing_sampled_is_nothing() {
+        assert_eq!(packed(None), "");
+    }
+}

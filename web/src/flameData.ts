@@ -1,0 +1,148 @@
+/** The samples behind the flame graph and the heat map, as crates/report/src/html/profile.rs packs them. */
+
+/** A call tree: every call path before those within it, siblings in the order in which they are drawn. */
+export interface CallTree {
+  count: number;
+  /** Place of the function's name. */
+  functionOf: Int32Array;
+  /** Place of the caller; -1 for none. */
+  parent: Int32Array;
+  /** The place after the last path within. */
+  end: Int32Array;
+}
+
+/** All samples, visit by visit, in each by state and call path. */
+export interface Samples { node: Uint32Array; cell: Uint32Array; weight: Float32Array }
+
+export interface ProfiledVisit {
+  visit: number;
+  repeat: number;
+  seconds: number;
+  /** Place of the visit's first sample, and of the first one of each state and the end. */
+  starts: number[];
+  /** Place of each second among those that count in the rung; -1 for a second that does not. */
+  countedAt: Int32Array;
+}
+
+export interface ProfiledRung {
+  /** Null for a watch. */
+  connections: number | null;
+  /** Transactions, or seconds of a watch, in each second that counts. */
+  amounts: Float64Array;
+  /** Half the width of a 95 % interval in standard errors. */
+  intervalFactor: number | null;
+  visits: ProfiledVisit[];
+}
+
+export interface Profile {
+  per: "transaction" | "second";
+  cellSeconds: number;
+  cellsPerSecond: number;
+  states: string[];
+  functions: string[];
+  isKernel: Uint8Array;
+  calls: CallTree;
+  samples: Samples;
+  rungs: ProfiledRung[];
+}
+
+interface Header {
+  per: "transaction" | "second";
+  cell_us: number;
+  states: string[];
+  functions: string[];
+  rungs: {
+    connections: number | null;
+    interval_factor: number | null;
+    counted: [number, number, number][];
+    visits: { visit: number; repeat: number; seconds: number; samples: number[] }[];
+  }[];
+  columns: { name: string; count: number; bytes: number }[];
+}
+
+/** The text in the page; null where nothing was sampled. */
+export function packedProfile(): string | null {
+  return document.getElementById("profile")?.textContent?.trim() || null;
+}
+
+/** Unpacks it; fails where it is damaged. */
+export async function unpack(text: string): Promise<Profile> {
+  const binary = atob(text);
+  const packed = new Uint8Array(binary.length);
+  for (let at = 0; at < binary.length; at++) packed[at] = binary.charCodeAt(at);
+  const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate-raw"));
+  const bytes = new Uint8Array(await new Response(stream).arrayBuffer());
+  return decode(bytes);
+}
+
+function decode(bytes: Uint8Array): Profile {
+  const length = new DataView(bytes.buffer, bytes.byteOffset).getUint32(0, true);
+  const header = JSON.parse(new TextDecoder().decode(bytes.subarray(4, 4 + length))) as Header;
+  let at = 4 + length;
+  const columns: Record<string, Uint32Array> = {};
+  for (const { name, count, bytes: width } of header.columns) {
+    const values = new Uint32Array(count);
+    for (let byte = 0; byte < width; byte++) {
+      const shift = 8 * byte;
+      for (let row = 0; row < count; row++) values[row]! |= bytes[at + row]! << shift;
+      at += count;
+    }
+    columns[name] = values;
+  }
+  if (at !== bytes.length) throw new Error("the samples in this page are damaged; make it again with scaleprof report");
+  const column = (name: string) => columns[name] ?? new Uint32Array(0);
+  const rungs: ProfiledRung[] = [];
+  let start = 0;
+  for (const rung of header.rungs) {
+    const visits = rung.visits.map((visit): ProfiledVisit => {
+      const starts = [start];
+      for (const count of visit.samples) starts.push((start += count));
+      const countedAt = new Int32Array(visit.seconds).fill(-1);
+      rung.counted.forEach(([number, second], place) => {
+        if (number === visit.visit && second < visit.seconds) countedAt[second] = place;
+      });
+      return { visit: visit.visit, repeat: visit.repeat, seconds: visit.seconds, starts, countedAt };
+    });
+    rungs.push({
+      connections: rung.connections, intervalFactor: rung.interval_factor, visits,
+      amounts: Float64Array.from(rung.counted, ([, , amount]) => amount),
+    });
+  }
+  return {
+    per: header.per, cellSeconds: header.cell_us / 1e6, cellsPerSecond: 1e6 / header.cell_us, states: header.states,
+    functions: header.functions, isKernel: Uint8Array.from(header.functions, (name) => (name.endsWith(" [k]") ? 1 : 0)),
+    calls: callTree(column("depth"), column("function")),
+    samples: { node: absolute(column("node"), rungs), cell: column("cell"), weight: floats(column("weight")) },
+    rungs,
+  };
+}
+
+function callTree(depth: Uint32Array, functions: Uint32Array): CallTree {
+  const count = depth.length;
+  const parent = new Int32Array(count);
+  const end = new Int32Array(count);
+  const open: number[] = [];
+  for (let node = 0; node < count; node++) {
+    while (open.length > depth[node]!) end[open.pop()!] = node;
+    parent[node] = open.at(-1) ?? -1;
+    open.push(node);
+  }
+  for (const node of open) end[node] = count;
+  return { count, functionOf: Int32Array.from(functions), parent, end };
+}
+
+/** Steps within a state of a visit into places. */
+function absolute(steps: Uint32Array, rungs: ProfiledRung[]): Uint32Array {
+  for (const { starts } of rungs.flatMap((rung) => rung.visits)) {
+    for (let state = 0; state + 1 < starts.length; state++) {
+      for (let at = starts[state]! + 1; at < starts[state + 1]!; at++) steps[at]! += steps[at - 1]!;
+    }
+  }
+  return steps;
+}
+
+/** The upper three bytes of 32-bit floats. */
+function floats(values: Uint32Array): Float32Array {
+  for (let at = 0; at < values.length; at++) values[at]! <<= 8;
+  return new Float32Array(values.buffer);
+}
