@@ -143,9 +143,12 @@ pub struct Annotation {
 /// The functions that cost CPU time at either rung, those that cost most at the rung that is looked at first; and behind them
 /// those of which there is machine code only.
 pub fn catalogue(compared: &Compared<'_>, rows: &[InstructionRow]) -> Vec<FunctionCost> {
-    let mut functions: BTreeMap<(String, Option<String>, String), [Vec<InstructionId>; 2]> = BTreeMap::new();
+    /// Module, build-id, function.
+    type Key = (String, Option<String>, String);
+    let mut functions: BTreeMap<Key, [Vec<InstructionId>; 2]> = BTreeMap::new();
     let rungs = [compared.base, Some(compared.rung)];
-    let mut details: BTreeMap<(String, Option<String>, String), (BTreeSet<i64>, BTreeSet<String>)> = BTreeMap::new();
+    // Addresses that were seen, and functions that are inlined there.
+    let mut details: BTreeMap<Key, (BTreeSet<i64>, BTreeSet<String>)> = BTreeMap::new();
     for (place, rung) in rungs.into_iter().enumerate() {
         for (id, instruction) in rung.iter().flat_map(|rung| rung.costs.instructions()) {
             let at = &instruction.at;

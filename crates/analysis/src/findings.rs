@@ -15,7 +15,7 @@
 mod busy;
 pub(crate) mod cover;
 mod dilation;
-mod figure;
+pub(crate) mod figure;
 mod finding;
 mod idle;
 mod kind;

@@ -5,6 +5,7 @@ use crate::call_paths::CallPaths;
 use crate::findings::{Measured, Profiled, Surroundings, doubts, findings};
 use crate::numbers::{grouped, percent};
 use crate::rung::{Pacing, RungResult, VisitRows, rung};
+use crate::scaling_profile::{Watched, scaling_profile};
 use crate::usl;
 use crate::verdict::{Judged, nothing_counts, verdict};
 use crate::watch::watched;
@@ -85,6 +86,14 @@ pub fn summarise(bundle: &Bundle) -> Summary {
         settings: &bundle.settings,
     };
     let mut findings = findings(&profiled, &surroundings, &call_paths);
+    let watched: Vec<Watched<'_>> = profiled
+        .iter()
+        .map(|rung| Watched {
+            summary: rung.summary,
+            costs: rung.costs,
+        })
+        .collect();
+    let scaling = scaling_profile(&watched, &call_paths);
     let measured: Vec<Measured<'_>> = results
         .iter()
         .map(|result| Measured {
@@ -107,6 +116,7 @@ pub fn summarise(bundle: &Bundle) -> Summary {
         usl,
         usl_refused,
         watch: None,
+        scaling,
         findings,
         missing,
         warnings,
@@ -180,6 +190,7 @@ fn of_a_watch(bundle: &Bundle) -> Summary {
         usl: None,
         usl_refused: Some(crate::watch::NO_LOAD.to_owned()),
         watch: found.watch,
+        scaling: None,
         findings: Vec::new(),
         missing,
         warnings,

@@ -198,7 +198,7 @@ fn a_compiled_loop_has_its_lines_its_inlined_function_its_variables_and_its_wait
             (&["count_one".to_owned()][..], Some(3))
         );
         let file = count.file.as_deref().expect("debug information");
-        assert!(file.ends_with("/hot.c") && file.matches('/').count() == 1, "{file}");
+        assert!(file.ends_with("hot.c") && file.matches('/').count() <= 1, "{file}");
         let stored = hot
             .instructions
             .iter()

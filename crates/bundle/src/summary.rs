@@ -2,7 +2,7 @@
 //!
 //! A figure that could not be measured is null, and `missing` says why.
 
-use crate::{CallPath, Ledger, LockSummary, Missing, WatchSummary};
+use crate::{CallPath, Ledger, LockSummary, Missing, ScalingProfile, WatchSummary};
 use serde::{Deserialize, Serialize};
 
 /// A figure with its 95 % interval.
@@ -39,6 +39,9 @@ pub struct Summary {
     /// then and no verdict.
     #[serde(default)]
     pub watch: Option<WatchSummary>,
+    /// Where the threads go that are added and gain nothing; none where fewer than two rungs were watched.
+    #[serde(default)]
+    pub scaling: Option<ScalingProfile>,
     /// Why throughput is lost, the gravest first; empty where nothing beyond chance was found.
     #[serde(default)]
     pub findings: Vec<Finding>,

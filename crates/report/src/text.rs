@@ -7,6 +7,7 @@ mod findings;
 pub(crate) mod functions;
 mod layout;
 mod ledger;
+mod scaling;
 mod statements;
 mod watch;
 
@@ -70,6 +71,14 @@ pub fn table(summary: &Summary, style: Style) -> String {
         out.push_str(&ledger);
         out.push('\n');
     }
+    if let Some(lost) = summary
+        .scaling
+        .as_ref()
+        .and_then(|profile| scaling::section(profile, &ink, wrap_at, is_busy(summary)))
+    {
+        out.push_str(&lost);
+        out.push('\n');
+    }
     for note in &notes {
         out.push_str(&ink.dim(&wrap(note, wrap_at, "  ")));
         out.push('\n');
@@ -92,6 +101,12 @@ pub fn table(summary: &Summary, style: Style) -> String {
         out.push_str(&findings);
     }
     out
+}
+
+/// Whether no CPU was free at the last rung.
+fn is_busy(summary: &Summary) -> bool {
+    let share = summary.rungs.last().and_then(|rung| rung.busy_share);
+    share.is_some_and(|share| share >= 0.9)
 }
 
 /// The columns that were not measured, those with one reason together.

@@ -4,7 +4,7 @@ use crate::path_costs::{PathCosts, Pathway};
 use scaleprof_bundle::Estimate;
 
 /// Calculating with figures and their intervals.
-pub(super) trait Figure: Sized {
+pub(crate) trait Figure: Sized {
     /// Over an exact one.
     fn over(self, whole: f64) -> Self;
     /// Times an exact one.
@@ -41,7 +41,7 @@ impl Figure for Estimate {
 }
 
 /// How much dearer these paths got, seconds a transaction.
-pub(super) fn growth(base: &PathCosts, last: &PathCosts, pathways: &[Pathway], dilation: f64) -> Estimate {
+pub(crate) fn growth(base: &PathCosts, last: &PathCosts, pathways: &[Pathway], dilation: f64) -> Estimate {
     let nothing = Estimate {
         value: 0.0,
         low: Some(0.0),
@@ -52,7 +52,7 @@ pub(super) fn growth(base: &PathCosts, last: &PathCosts, pathways: &[Pathway], d
 }
 
 /// The path with the most of the cost.
-pub(super) fn heaviest(costs: &PathCosts, pathways: &[Pathway]) -> Option<Pathway> {
+pub(crate) fn heaviest(costs: &PathCosts, pathways: &[Pathway]) -> Option<Pathway> {
     let seconds = |pathway: &&Pathway| costs.seconds(**pathway);
     pathways
         .iter()

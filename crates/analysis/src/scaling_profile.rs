@@ -1,0 +1,163 @@
+//! The scaling profile: lost threads by state and call path over the ladder (DESIGN section 2).
+//!
+//! With tau the time of a transaction in a path and X throughput, `L(N) = X(N) (tau(N) - tau(Nb))` threads are lost in it at N
+//! connections; it is HPCToolkit's excess work of weak scaling (Coarfa et al. 2007), a transaction being the unit of work. All
+//! of them and `N_eff = X(N) Nb / X(Nb)` add up to N.
+
+use crate::call_paths::CallPaths;
+use crate::findings::cover::cover;
+use crate::findings::figure::{Figure as _, growth};
+use crate::growth_shape::shape;
+use crate::path_costs::{PathCosts, Pathway};
+use crate::saturation::{Loaded, saturated};
+use scaleprof_bundle::{Estimate, LostPath, LostThreads, RungSummary, ScalingProfile, StateSeconds};
+
+/// Paths that are listed.
+const MOST: usize = 12;
+/// Least part of the connections that is worth a line, by the lower limit.
+const LEAST: f64 = 0.01;
+/// From this part of the CPUs on they count as busy.
+const BUSY: f64 = 0.9;
+
+/// A rung of which the threads were watched.
+pub(crate) struct Watched<'a> {
+    pub summary: &'a RungSummary,
+    pub costs: &'a PathCosts,
+}
+
+/// The profile of rungs by rising connections; none where fewer than two have a ledger.
+pub(crate) fn scaling_profile(rungs: &[Watched<'_>], call_paths: &CallPaths<'_>) -> Option<ScalingProfile> {
+    let rungs: Vec<Rung<'_>> = rungs.iter().filter_map(Rung::of).collect();
+    let [.., last] = rungs.as_slice() else { return None };
+    let base = rungs.iter().max_by(|a, b| a.efficiency().total_cmp(&b.efficiency()))?;
+    if rungs.len() < 2 {
+        return None;
+    }
+    let loaded: Vec<Loaded<'_>> = rungs
+        .iter()
+        .map(|rung| Loaded {
+            connections: rung.connections,
+            throughput: rung.throughput,
+            costs: rung.costs,
+            is_busy: rung.is_busy,
+        })
+        .collect();
+    Some(ScalingProfile {
+        base_connections: base.connections,
+        rungs: rungs.iter().map(|rung| rung.lost(base)).collect(),
+        paths: lost_paths(&rungs, base, last, call_paths),
+        saturated: saturated(&loaded, call_paths),
+    })
+}
+
+/// What the formulas need of a rung.
+struct Rung<'a> {
+    connections: u32,
+    throughput: f64,
+    states: StateSeconds,
+    costs: &'a PathCosts,
+    is_busy: bool,
+}
+
+impl<'a> Rung<'a> {
+    fn of(watched: &Watched<'a>) -> Option<Rung<'a>> {
+        let ledger = watched.summary.ledger.as_ref()?;
+        let throughput = watched.summary.throughput.value;
+        (throughput > 0.0).then_some(Rung {
+            connections: watched.summary.connections,
+            throughput,
+            states: ledger.seconds_per_txn,
+            costs: watched.costs,
+            is_busy: watched.summary.busy_share.is_some_and(|share| share >= BUSY),
+        })
+    }
+
+    /// Throughput per connection.
+    fn efficiency(&self) -> f64 {
+        self.throughput / f64::from(self.connections)
+    }
+
+    fn lost(&self, base: &Rung<'_>) -> LostThreads {
+        let effective = self.throughput / base.efficiency();
+        let lost_threads: std::collections::BTreeMap<String, Estimate> = self
+            .states
+            .named()
+            .into_iter()
+            .zip(base.states.named())
+            .filter_map(|((state, now), (_, then))| {
+                let exact = (now? - then.unwrap_or(0.0)) * self.throughput;
+                // The value is exact; how it varies from second to second the samples tell.
+                let pathways: Vec<Pathway> = self.costs.pathways(state).chain(base.costs.pathways(state)).collect();
+                let sampled = growth(base.costs, self.costs, &unique(pathways), 1.0).times(self.throughput);
+                let half = sampled.high.map(|high| high - sampled.value);
+                let estimate = Estimate {
+                    value: exact,
+                    low: half.map(|half| exact - half),
+                    high: half.map(|half| exact + half),
+                };
+                Some((state.to_owned(), estimate))
+            })
+            .collect();
+        let explained: f64 = lost_threads.values().map(|lost| lost.value).sum();
+        LostThreads {
+            connections: self.connections,
+            effective_threads: effective,
+            residue: (f64::from(self.connections) - effective - explained) / f64::from(self.connections),
+            lost_threads,
+        }
+    }
+}
+
+fn lost_paths(rungs: &[Rung<'_>], base: &Rung<'_>, last: &Rung<'_>, call_paths: &CallPaths<'_>) -> Vec<LostPath> {
+    let least = LEAST * f64::from(last.connections) / last.throughput;
+    let mut found: Vec<(f64, LostPath)> = Vec::new();
+    for (state, _) in last.states.named() {
+        // The one is the client's time and the network's; the other is no cause of anything while no CPU is free.
+        if state == "net" || (state == "runq" && last.is_busy) {
+            continue;
+        }
+        let pathways = unique(last.costs.pathways(state).chain(base.costs.pathways(state)).collect());
+        let costs = pathways.iter().map(|pathway| {
+            let now = last.costs.seconds(*pathway);
+            (pathway.path, now - base.costs.seconds(*pathway), now)
+        });
+        for path in cover(costs, call_paths, least) {
+            let below: Vec<Pathway> = pathways
+                .iter()
+                .copied()
+                .filter(|pathway| call_paths.is_within(pathway.path, path))
+                .collect();
+            let lost: Vec<Estimate> = rungs
+                .iter()
+                .map(|rung| growth(base.costs, rung.costs, &below, 1.0).times(rung.throughput))
+                .collect();
+            let rank = lost.last().map_or(0.0, |lost| lost.low.unwrap_or(lost.value));
+            if rank * LEAST.recip() < f64::from(last.connections) {
+                continue;
+            }
+            let points: Vec<(f64, f64)> = rungs
+                .iter()
+                .map(|rung| {
+                    let seconds: f64 = below.iter().map(|pathway| rung.costs.seconds(*pathway)).sum();
+                    (f64::from(rung.connections), seconds)
+                })
+                .collect();
+            let entry = LostPath {
+                state: state.to_owned(),
+                path: call_paths.functions(path),
+                lost_threads: lost,
+                shape: shape(&points).map(|shape| shape.name().to_owned()),
+            };
+            found.push((rank, entry));
+        }
+    }
+    found.sort_by(|(a, _), (b, _)| b.total_cmp(a));
+    found.truncate(MOST);
+    found.into_iter().map(|(_, path)| path).collect()
+}
+
+fn unique(mut pathways: Vec<Pathway>) -> Vec<Pathway> {
+    pathways.sort();
+    pathways.dedup();
+    pathways
+}

@@ -1,0 +1,59 @@
+//! The scaling profile in `summary.json`: how many of the connections do nothing useful, and where (DESIGN section 2).
+
+use crate::Estimate;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Where the threads go that a rung has more than the best one, and gains nothing by.
+///
+/// `N = N_eff(N) + sum of all lost threads`: N_eff connections would do at the efficiency of the base rung what N do at theirs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ScalingProfile {
+    /// The rung with the most throughput per connection; the others are compared with it.
+    pub base_connections: u32,
+    /// One entry a rung that counts and whose threads were watched, by rising connections.
+    pub rungs: Vec<LostThreads>,
+    /// The call paths in which most threads of the last rung are lost, the worst first. None is within another of its state. What
+    /// waits for the client is not among them, nor what waits for a CPU while all are busy.
+    pub paths: Vec<LostPath>,
+    /// What always keeps one thread busy, and so sets a bound to throughput.
+    pub saturated: Vec<SaturatedPath>,
+}
+
+/// The threads of one rung.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LostThreads {
+    /// Its connections, N.
+    pub connections: u32,
+    /// N_eff: the connections that would do as much at the base rung's efficiency.
+    pub effective_threads: f64,
+    /// Threads lost, by state: throughput times what a transaction spends more in it than at the base rung. Negative where it
+    /// spends less (group commit saves).
+    pub lost_threads: BTreeMap<String, Estimate>,
+    /// Threads that neither of them explains over N: the ledger's residue here, less the one of the base rung.
+    pub residue: f64,
+}
+
+/// A call path in one state.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LostPath {
+    /// The state.
+    pub state: String,
+    /// Functions, outermost first; those of the kernel end in ` [k]`.
+    pub path: Vec<String>,
+    /// Threads lost in it at each rung of the profile, in its order.
+    pub lost_threads: Vec<Estimate>,
+    /// How its time per transaction grows with the connections: `constant`, `linear`, `worse`; none where it cannot be told.
+    pub shape: Option<String>,
+}
+
+/// Something that only one thread can do at a time, and that one always does.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SaturatedPath {
+    /// The function, with those that it is called by, outermost first.
+    pub path: Vec<String>,
+    /// Threads that were in it and did not wait for a lock or the client, at each rung of the profile.
+    pub active_threads: Vec<f64>,
+    /// Transactions per second that it never lets pass: one over its time per transaction at the last rung.
+    pub cap: f64,
+}

@@ -1,0 +1,112 @@
+//! Where the added threads go: effective and lost threads of every rung, the paths that lose most, and what is always busy.
+
+use super::layout::{Ink, wrap};
+use scaleprof_analysis::numbers::grouped;
+use scaleprof_bundle::{Estimate, ScalingProfile};
+use std::fmt::Write as _;
+
+/// The innermost functions that are shown of a path.
+const MOST_FUNCTIONS: usize = 5;
+/// Paths that are shown; the rest is in the JSON.
+const MOST_PATHS: usize = 6;
+/// A state has a column where some rung lost so much of its threads in it, or saved it.
+const LEAST_SHARE: f64 = 0.005;
+const CELL: usize = 9;
+
+/// The table and the lists; none where nothing was lost. `all_busy`: no CPU was free at the last rung.
+pub(super) fn section(profile: &ScalingProfile, ink: &Ink, wrap_at: usize, all_busy: bool) -> Option<String> {
+    let columns: Vec<&String> = profile.rungs.last()?.lost_threads.keys().collect();
+    let matters = |state: &&&String| {
+        profile.rungs.iter().any(|rung| {
+            let lost = rung.lost_threads.get(**state).map_or(0.0, |lost| lost.value);
+            lost.abs() > LEAST_SHARE * f64::from(rung.connections)
+        })
+    };
+    let columns: Vec<&String> = columns.iter().filter(matters).copied().collect();
+    if columns.is_empty() {
+        return None;
+    }
+    let title = format!(
+        "Lost threads: what the connections come to at the efficiency of {}, and where the others are",
+        profile.base_connections
+    );
+    let mut out = ink.bold(&wrap(&title, wrap_at, "  "));
+    out.push('\n');
+    let mut heading = format!("{:>11}{:>11}", "connections", "effective");
+    for state in &columns {
+        let _ = write!(heading, "{state:>CELL$}");
+    }
+    out.push_str(&ink.dim(&heading));
+    out.push('\n');
+    for rung in &profile.rungs {
+        let _ = write!(out, "{:>11}{:>11}", rung.connections, threads(rung.effective_threads));
+        for state in &columns {
+            let lost = rung.lost_threads.get(*state);
+            let _ = write!(
+                out,
+                "{:>CELL$}",
+                lost.map_or_else(|| "?".to_owned(), |lost| threads(lost.value))
+            );
+        }
+        out.push('\n');
+    }
+    let most = profile.rungs.last()?.connections;
+    if all_busy {
+        let line = format!(
+            "At {most} connections no CPU is free: waiting for one (runq) is no cause, and costs nothing of its own."
+        );
+        let _ = writeln!(out, "  {}", wrap(&line, wrap_at.saturating_sub(2), "    "));
+    }
+    for path in profile.paths.iter().take(MOST_PATHS) {
+        let Some(lost) = path.lost_threads.last() else { continue };
+        let shape = match path.shape.as_deref() {
+            Some("linear") => ", grows in proportion",
+            Some("worse") => ", grows faster than the connections",
+            _ => "",
+        };
+        let line = format!(
+            "{} of {most} threads ({}{shape}) in {}",
+            interval(lost),
+            path.state,
+            innermost(&path.path)
+        );
+        let _ = writeln!(out, "  {}", wrap(&line, wrap_at.saturating_sub(2), "    "));
+    }
+    for path in &profile.saturated {
+        let line = format!(
+            "one thread is always in {}: throughput cannot pass {}/s",
+            innermost(&path.path),
+            grouped(path.cap)
+        );
+        let _ = writeln!(out, "  {}", wrap(&line, wrap_at.saturating_sub(2), "    "));
+    }
+    Some(out)
+}
+
+fn threads(value: f64) -> String {
+    match value.abs() >= 99.95 {
+        true => format!("{value:.0}"),
+        // No figure is -0.0.
+        false => format!("{:.1}", (value * 10.0).round() / 10.0 + 0.0),
+    }
+}
+
+fn interval(lost: &Estimate) -> String {
+    match lost.low.zip(lost.high) {
+        Some((low, high)) => format!("{} ({} to {})", threads(lost.value), threads(low), threads(high)),
+        None => threads(lost.value),
+    }
+}
+
+/// Of the kernel only the function that is called first: how it puts a thread to sleep is the same everywhere.
+fn innermost(path: &[String]) -> String {
+    let user = path.iter().rposition(|function| !function.ends_with(" [k]"));
+    let end = user.map_or(path.len(), |last| (last + 2).min(path.len()));
+    let path = &path[..end];
+    let first = path.len().saturating_sub(MOST_FUNCTIONS);
+    let shown = path[first..].join(" > ");
+    match first {
+        0 => shown,
+        _ => format!("... > {shown}"),
+    }
+}
