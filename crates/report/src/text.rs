@@ -2,15 +2,18 @@
 
 mod annotation;
 mod columns;
+mod costs;
 mod findings;
 mod functions;
+mod hot_functions;
 mod layout;
 mod ledger;
 mod statements;
 mod watch;
 
-pub use annotation::{annotation, candidates, hot_functions};
+pub use annotation::annotation;
 use columns::Column;
+pub use hot_functions::{candidates, hot_functions};
 use layout::{Ink, wrap};
 use scaleprof_bundle::{RungSummary, Summary, WATCH};
 

@@ -30,7 +30,7 @@ pub fn choose(rungs: &[RungInstructions], base: Option<u32>, rung: Option<u32>) 
             )
         })
     };
-    let last = counted().last().or(measured.last().copied());
+    let last = counted().next_back().or(measured.last().copied());
     let Some(last) = last else {
         return Err("the bundle has no rung with samples of threads that ran".to_owned());
     };
