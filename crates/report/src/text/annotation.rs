@@ -115,8 +115,8 @@ impl Sheet<'_> {
     }
 
     fn rung(&self, rung: &RungCost) -> String {
-        let Some(seconds) = rung.seconds_per_txn else {
-            return format!("  at {} connections nothing was measured", rung.connections);
+        let Some(seconds) = rung.seconds_per_txn.filter(|_| rung.samples > 0) else {
+            return format!("  at {:>4} connections no thread was seen in it", rung.connections);
         };
         let share = rung
             .all_seconds_per_txn
@@ -141,7 +141,7 @@ impl Sheet<'_> {
     fn times(&self) -> Option<String> {
         let cost = |rung: &Option<RungCost>| Some(rung.as_ref()?.seconds_per_txn?.value);
         let ratio = cost(&self.found.compared)? / cost(&self.found.base)?;
-        ratio.is_finite().then(|| factor(ratio))
+        (ratio.is_finite() && ratio > 0.0).then(|| factor(ratio))
     }
 
     /// The width of the cells before the address.
