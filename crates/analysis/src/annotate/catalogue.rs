@@ -28,12 +28,15 @@ pub struct FunctionCost {
     pub samples: u64,
     /// Whether its machine code is in the bundle.
     pub has_instructions: bool,
-    /// Functions that the compiler built into it, as far as a thread was seen in them.
+    /// Functions that the compiler built into it, as far as a thread was seen in them or the bundle has its machine code.
     pub inlined: BTreeSet<String>,
     /// The addresses in the file at which threads were seen.
     #[serde(skip)]
     pub addresses: BTreeSet<i64>,
 }
+
+/// Stands between the functions of a row's `inlined`.
+const INSIDE: &str = " > ";
 
 /// What names a function: its file, the build of it, and its name there.
 type Name = (String, Option<String>, String);
@@ -70,20 +73,29 @@ pub fn catalogue(compared: &Compared<'_>, rows: &[InstructionRow]) -> Vec<Functi
         add(&base.costs, |seen| &mut seen.base);
     }
     add(&compared.rung.costs, |seen| &mut seen.compared);
-    let mut kept: BTreeSet<Name> = rows.iter().map(name_of_row).collect();
+    // With what was built into them.
+    let mut kept: BTreeMap<Name, BTreeSet<String>> = BTreeMap::new();
+    for row in rows {
+        let built_in = row.inlined.iter().flat_map(|chain| chain.split(INSIDE));
+        kept.entry(name_of_row(row))
+            .or_default()
+            .extend(built_in.map(str::to_owned));
+    }
     let functions = seen.into_iter().map(|(name, seen)| {
         let cost =
             |costs: &InstructionCosts, ids: &[InstructionId]| costs.estimate(ids.iter().copied(), &Spent::ITSELF);
         let base = compared.base.and_then(|base| cost(&base.costs, &seen.base));
         let last = cost(&compared.rung.costs, &seen.compared);
-        let has_instructions = kept.remove(&name);
+        let listed = kept.remove(&name);
+        let has_instructions = listed.is_some();
+        let inlined = seen.inlined.into_iter().chain(listed.unwrap_or_default());
         let (module, build_id, function) = name;
         FunctionCost {
             has_instructions,
             growth: growth(compared.base.is_some(), base, last),
             waiting_share: waiting_share(&compared.rung.costs, &seen.compared),
             samples: seen.samples,
-            inlined: seen.inlined,
+            inlined: inlined.collect(),
             addresses: seen.addresses,
             base,
             compared: last,
@@ -97,8 +109,11 @@ pub fn catalogue(compared: &Compared<'_>, rows: &[InstructionRow]) -> Vec<Functi
     let cost = |function: &FunctionCost| (value(function.compared), value(function.base));
     functions.sort_by(|a, b| cost(b).partial_cmp(&cost(a)).unwrap_or(std::cmp::Ordering::Equal));
     let unseen = kept
-        .iter()
-        .map(|(module, build_id, function)| FunctionCost::unseen((module, build_id.as_deref(), function)));
+        .into_iter()
+        .map(|((module, build_id, function), inlined)| FunctionCost {
+            inlined,
+            ..FunctionCost::unseen((&module, build_id.as_deref(), &function))
+        });
     functions.extend(unseen);
     functions
 }
