@@ -3,53 +3,25 @@
 //! [`catalogue`] lists the functions, [`select`] finds the one that is meant, [`annotate`] lays its instructions and their costs
 //! side by side. All of it can be serialised.
 
+mod catalogue;
 mod growth;
 mod rungs;
 mod select;
 
-use crate::instruction_costs::{
-    CodeAddress, InstructionCosts, InstructionId, RungInstructions, SampledInstruction, Spent,
-};
+use crate::instruction_costs::{CodeAddress, InstructionId, RungInstructions, Spent};
 use crate::numbers::percent;
 use growth::growth;
 use scaleprof_bundle::{Estimate, InstructionRow};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
+pub use catalogue::{FunctionCost, catalogue};
 pub use rungs::{Compared, choose};
 pub use select::{Selection, select};
 
 /// What a reader of costs by instruction must know: a timer's interrupt comes when an instruction ends.
 pub const SKID: &str = "a time stands at the instruction that was next to run when a thread was looked at: mostly the one before \
                         it took the time (skid), so read each as \u{201c}here or just above\u{201d}";
-
-/// A function of user space with what it costs a transaction at two rungs, without what it calls and without the kernel.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct FunctionCost {
-    /// The function that the machine runs; `MODULE+ADDRESS` where nothing names it.
-    pub function: String,
-    /// File name of the executable or library.
-    pub module: String,
-    /// Its build-id in hexadecimal.
-    pub build_id: Option<String>,
-    /// CPU seconds per transaction at the rung that is compared with; none where there is none.
-    pub base: Option<Estimate>,
-    /// CPU seconds per transaction at the rung that is looked at.
-    pub compared: Option<Estimate>,
-    /// How much dearer it got, CPU seconds per transaction.
-    pub growth: Option<Estimate>,
-    /// The part of the time that was spent in loops that wait for another thread, at the rung that is looked at; 0 to 1.
-    pub waiting_share: f64,
-    /// Samples at both rungs.
-    pub samples: u64,
-    /// Whether its machine code is in the bundle.
-    pub has_instructions: bool,
-    /// Functions that the compiler built into it, as far as a thread was seen in them.
-    pub inlined: BTreeSet<String>,
-    /// The addresses in the file at which threads were seen.
-    #[serde(skip)]
-    pub addresses: BTreeSet<i64>,
-}
 
 /// One rung's figures of a function.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -140,96 +112,6 @@ pub struct Annotation {
     pub notes: Vec<String>,
 }
 
-/// The functions that cost CPU time at either rung, those that cost most at the rung that is looked at first; and behind them
-/// those of which there is machine code only.
-pub fn catalogue(compared: &Compared<'_>, rows: &[InstructionRow]) -> Vec<FunctionCost> {
-    /// Module, build-id, function.
-    type Key = (String, Option<String>, String);
-    let mut functions: BTreeMap<Key, [Vec<InstructionId>; 2]> = BTreeMap::new();
-    let rungs = [compared.base, Some(compared.rung)];
-    // Addresses that were seen, and functions that are inlined there.
-    let mut details: BTreeMap<Key, (BTreeSet<i64>, BTreeSet<String>)> = BTreeMap::new();
-    for (place, rung) in rungs.into_iter().enumerate() {
-        for (id, instruction) in rung.iter().flat_map(|rung| rung.costs.instructions()) {
-            let at = &instruction.at;
-            let key = (at.module.clone(), at.build_id.clone(), function_of(instruction));
-            functions.entry(key.clone()).or_default()[place].push(id);
-            let (addresses, inlined) = details.entry(key).or_default();
-            addresses.insert(at.address);
-            let (_, inner) = instruction.source.split_last().unwrap_or((&instruction.source[0], &[]));
-            inlined.extend(inner.iter().filter_map(|place| place.function.clone()));
-        }
-    }
-    let has_rows: BTreeSet<(&str, Option<&str>, &str)> = rows.iter().map(key_of_row).collect();
-    let mut found: Vec<FunctionCost> = functions
-        .into_iter()
-        .map(|(key, ids)| {
-            let (addresses, inlined) = details.remove(&key).unwrap_or_default();
-            let (module, build_id, function) = key;
-            let cost = |rung: Option<&RungInstructions>, ids: &[InstructionId]| {
-                rung?.costs.estimate(ids.iter().copied(), &Spent::ITSELF)
-            };
-            let base = cost(compared.base, &ids[0]);
-            let cost = cost(Some(compared.rung), &ids[1]);
-            FunctionCost {
-                has_instructions: has_rows.contains(&(module.as_str(), build_id.as_deref(), function.as_str())),
-                growth: growth(compared.base.is_some(), base, cost),
-                waiting_share: waiting_share(&compared.rung.costs, &ids[1]),
-                samples: samples(compared.base, &ids[0]) + samples(Some(compared.rung), &ids[1]),
-                base,
-                compared: cost,
-                function,
-                module,
-                build_id,
-                inlined,
-                addresses,
-            }
-        })
-        .collect();
-    let value = |estimate: Option<Estimate>| estimate.map_or(0.0, |estimate| estimate.value);
-    let cost = |function: &FunctionCost| (value(function.compared), value(function.base));
-    found.sort_by(|a, b| cost(b).partial_cmp(&cost(a)).unwrap_or(std::cmp::Ordering::Equal));
-    let known: BTreeSet<(String, Option<String>, String)> = found
-        .iter()
-        .map(|one| (one.module.clone(), one.build_id.clone(), one.function.clone()))
-        .collect();
-    let unseen = has_rows.into_iter().filter(|(module, build_id, function)| {
-        !known.contains(&(
-            (*module).to_owned(),
-            build_id.map(str::to_owned),
-            (*function).to_owned(),
-        ))
-    });
-    found.extend(unseen.map(FunctionCost::unseen));
-    found
-}
-
-impl FunctionCost {
-    /// A function of which there is machine code and no sample at these rungs.
-    pub fn unseen((module, build_id, function): (&str, Option<&str>, &str)) -> FunctionCost {
-        FunctionCost {
-            function: function.to_owned(),
-            module: module.to_owned(),
-            build_id: build_id.map(str::to_owned),
-            base: None,
-            compared: None,
-            growth: None,
-            waiting_share: 0.0,
-            samples: 0,
-            has_instructions: true,
-            inlined: BTreeSet::new(),
-            addresses: BTreeSet::new(),
-        }
-    }
-
-    /// Whether these instructions are of this function: by its name, or because a thread was seen there.
-    fn is_of(&self, row: &InstructionRow) -> bool {
-        row.module == self.module
-            && row.build_id == self.build_id
-            && (row.function == self.function || self.addresses.contains(&row.address))
-    }
-}
-
 /// The function's instructions among `rows`, with their costs. None where there is no machine code of it.
 pub fn annotate(
     function: &FunctionCost,
@@ -238,7 +120,7 @@ pub fn annotate(
 ) -> Option<Annotation> {
     let starts: BTreeSet<i64> = rows
         .iter()
-        .filter(|row| function.is_of(row))
+        .filter(|row| function.has(row))
         .map(|row| row.function_start)
         .collect();
     let mut own: Vec<&InstructionRow> = rows
@@ -413,34 +295,6 @@ impl<'a> AtRung<'a> {
         ids.flat_map(|(_, id, _)| Spent::ITSELF.map(|spent| costs.seconds(id, spent)))
             .fold(0.0, |sum, seconds| sum + seconds)
     }
-}
-
-fn key_of_row(row: &InstructionRow) -> (&str, Option<&str>, &str) {
-    (&row.module, row.build_id.as_deref(), &row.function)
-}
-
-/// The name of the function that the machine runs.
-fn function_of(instruction: &SampledInstruction) -> String {
-    let named = instruction.source.last().and_then(|place| place.function.clone());
-    named.unwrap_or_else(|| format!("{}+{:#x}", instruction.at.module, instruction.at.address))
-}
-
-fn waiting_share(costs: &InstructionCosts, ids: &[InstructionId]) -> f64 {
-    let sum = |spent| ids.iter().map(|id| costs.seconds(*id, spent)).sum::<f64>();
-    let (running, waiting) = (sum(Spent::Running), sum(Spent::Spinning));
-    match running + waiting {
-        all if all > 0.0 => waiting / all,
-        _ => 0.0,
-    }
-}
-
-fn samples(rung: Option<&RungInstructions>, ids: &[InstructionId]) -> u64 {
-    let wanted: BTreeSet<InstructionId> = ids.iter().copied().collect();
-    let instructions = rung.iter().flat_map(|rung| rung.costs.instructions());
-    instructions
-        .filter(|(id, _)| wanted.contains(id))
-        .map(|(_, one)| one.samples)
-        .sum()
 }
 
 #[cfg(test)]

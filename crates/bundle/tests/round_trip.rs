@@ -193,6 +193,42 @@ fn any_frame() -> impl Strategy<Value = FrameRow> {
     )
 }
 
+fn any_instruction() -> impl Strategy<Value = InstructionRow> {
+    let word = || option::of(".{0,9}");
+    let names = (".{0,9}", word(), ".{0,9}", ".{0,9}", word(), word(), word(), word());
+    let numbers = (
+        any::<[i64; 2]>(),
+        any::<i32>(),
+        option::of(any::<i32>()),
+        option::of(any::<i32>()),
+    );
+    let optional = (option::of(any::<i64>()), option::of(any::<i64>()), any::<[bool; 2]>());
+    (names, numbers, optional).prop_map(|(names, numbers, optional)| {
+        let (module, build_id, function, text, file, inlined, branch, access) = names;
+        let ([function_start, address], length, line, data_size) = numbers;
+        let (target, data_address, [waits, locked]) = optional;
+        InstructionRow {
+            module,
+            build_id,
+            function,
+            function_start,
+            address,
+            length,
+            text,
+            file,
+            line,
+            inlined,
+            branch,
+            target,
+            waits,
+            access,
+            data_address,
+            data_size,
+            locked,
+        }
+    })
+}
+
 fn each_once<T>(rows: Vec<T>, number: impl Fn(&T) -> i64) -> Vec<T> {
     let mut seen = std::collections::HashSet::new();
     rows.into_iter().filter(|row| seen.insert(number(row))).collect()
@@ -235,6 +271,18 @@ proptest! {
             frames: bundle.frames,
         };
         prop_assert_eq!(read, rows);
+    }
+
+    #[test]
+    fn instructions_come_back_as_they_were_and_a_bundle_without_them_has_none(rows in vec(any_instruction(), 0..20)) {
+        let folder = tempfile::tempdir().unwrap();
+        let writer = sample::write_two_visits(folder.path());
+        prop_assert_eq!(Bundle::open(folder.path()).unwrap().instructions().unwrap(), vec![]);
+        writer.write_instructions(&rows).unwrap();
+        prop_assert_eq!(Bundle::open(folder.path()).unwrap().instructions().unwrap(), rows);
+        std::fs::write(folder.path().join("instructions/instructions.parquet"), b"PAR1PAR1").unwrap();
+        let said = Bundle::open(folder.path()).unwrap().instructions().unwrap_err().to_string();
+        prop_assert!(said.contains("instructions/instructions.parquet"), "{}", said);
     }
 
     #[test]

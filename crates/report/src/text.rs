@@ -3,16 +3,19 @@
 mod annotation;
 mod columns;
 pub mod comparison;
+mod costs;
 mod findings;
 pub(crate) mod functions;
+mod hot_functions;
 mod layout;
 mod ledger;
 mod scaling;
 mod statements;
 mod watch;
 
-pub use annotation::{annotation, candidates, hot_functions};
+pub use annotation::annotation;
 use columns::Column;
+pub use hot_functions::{candidates, hot_functions};
 use layout::{Ink, wrap};
 use scaleprof_bundle::{RungSummary, Summary, WATCH};
 

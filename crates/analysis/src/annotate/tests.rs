@@ -210,10 +210,11 @@ fn the_whole_name_wins_over_a_part_and_a_part_must_be_of_one_only() {
 fn a_function_that_was_built_in_leads_to_those_that_hold_it() {
     let rungs = rungs();
     let compared = choose(&rungs, None, None).unwrap();
-    let functions = catalogue(&compared, &[]);
-    // No sample of the bundle is in `peek`, so give it one.
-    let mut functions: Vec<FunctionCost> = functions;
-    functions[0].inlined.insert("peek".into());
+    // A sample says that `peek` is in `walk`, and the instructions that `look` is.
+    let mut functions = catalogue(&compared, &rows());
+    assert_eq!(Vec::from_iter(&functions[0].inlined), ["look", "peek"]);
+    functions[0].inlined.remove("look");
+    assert_eq!(select(&functions, "look"), Selection::Unknown);
     let Selection::BuiltInto(holders) = select(&functions, "peek") else {
         panic!("{functions:?}");
     };

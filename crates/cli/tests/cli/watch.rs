@@ -71,6 +71,11 @@ fn the_threads_of_a_loaded_server_are_told_by_state_and_nothing_is_written_to_it
     assert!(watch.connections.seconds_per_second.cpu.is_some_and(|cpu| cpu > 0.0));
     assert!(!watch.background.is_empty() && !watch.paths.is_empty());
 
+    // The machine code of what ran is there; what it cost a transaction nobody can tell.
+    assert!(!kept.instructions().expect("readable").is_empty());
+    let error = fail(scaleprof().arg("annotate").arg("--bundle").arg(&folder), 1);
+    assert!(error.contains("only watched a server"), "{error}");
+
     // Nothing of it is per transaction, and it says why.
     assert!(summary.rungs.is_empty() && summary.verdict.is_none() && summary.usl.is_none());
     assert!(kept.seconds.is_empty() && kept.latency.is_empty());

@@ -1,0 +1,185 @@
+//! Listings of machine code as they are printed.
+
+use scaleprof_analysis::annotate::{
+    AnnotatedInstruction, Annotation, Compared, FunctionCost, InstructionCost, RungCost, SKID,
+};
+use scaleprof_analysis::instruction_costs::{InstructionCosts, RungInstructions};
+use scaleprof_bundle::Estimate;
+use scaleprof_report::text::{Style, annotation, candidates, hot_functions};
+
+fn estimate(value: f64, half: f64) -> Estimate {
+    Estimate {
+        value,
+        low: Some(value - half),
+        high: Some(value + half),
+    }
+}
+
+fn instruction(address: i64, text: &str, line: i32) -> AnnotatedInstruction {
+    AnnotatedInstruction {
+        address,
+        length: 3,
+        text: text.into(),
+        file: Some("ut/ut0ut.cc".into()),
+        line: Some(line),
+        inlined: vec![],
+        branch: None,
+        target: None,
+        is_branch_target: false,
+        waits: false,
+        access: None,
+        data_address: None,
+        data_size: None,
+        locked: false,
+        base: None,
+        compared: None,
+        growth: None,
+    }
+}
+
+fn cost(seconds: f64, kernel: f64) -> Option<InstructionCost> {
+    Some(InstructionCost {
+        seconds_per_txn: estimate(seconds, seconds / 5.0),
+        kernel_seconds_per_txn: kernel,
+        samples: 7,
+    })
+}
+
+/// A loop that waits, of which one instruction takes nearly all time.
+fn delay() -> Annotation {
+    let rung = |connections, seconds| RungCost {
+        connections,
+        seconds_per_txn: Some(estimate(seconds, seconds / 10.0)),
+        kernel_seconds_per_txn: 0.0,
+        all_seconds_per_txn: Some(1e-4),
+        samples: 123,
+    };
+    Annotation {
+        function: "ut_delay".into(),
+        module: "mysqld".into(),
+        build_id: Some("ab12".into()),
+        base: Some(rung(64, 18.5e-6)),
+        compared: Some(rung(512, 44.7e-6)),
+        growth: Some(estimate(26.2e-6, 9e-6)),
+        instructions: vec![
+            instruction(0xa64ef6, "xor edx, edx", 408),
+            AnnotatedInstruction {
+                waits: true,
+                is_branch_target: true,
+                inlined: vec!["relax".into(), "pause_once".into()],
+                ..instruction(0xa64efb, "pause", 410)
+            },
+            AnnotatedInstruction {
+                waits: true,
+                base: cost(18.4e-6, 0.0),
+                compared: cost(44.6e-6, 0.2e-6),
+                growth: Some(estimate(26.2e-6, 9e-6)),
+                ..instruction(0xa64efd, "add rdx, 1", 408)
+            },
+            AnnotatedInstruction {
+                base: cost(0.1e-6, 0.0),
+                compared: cost(0.08e-6, 0.0),
+                growth: Some(estimate(-0.02e-6, 0.1e-6)),
+                ..instruction(0xa64f0e, "cmp qword ptr [ut_always_false], 0", 408)
+            },
+        ],
+        beside_seconds_per_txn: 0.0,
+        notes: vec![SKID.into()],
+    }
+}
+
+#[test]
+fn a_listing_at_two_rungs() {
+    insta::assert_snapshot!(annotation(&delay(), Style::plain()));
+}
+
+#[test]
+fn a_listing_without_measurements() {
+    let mut found = delay();
+    (found.base, found.compared, found.growth, found.build_id) = (None, None, None, None);
+    found.notes.clear();
+    for one in &mut found.instructions {
+        (one.base, one.compared, one.growth, one.file, one.line) = (None, None, None, None, None);
+    }
+    insta::assert_snapshot!(annotation(&found, Style::plain()));
+}
+
+#[test]
+fn no_line_is_wider_than_the_terminal() {
+    for width in [20, 60, 80] {
+        let style = Style {
+            colour: false,
+            width: Some(width),
+        };
+        let text = annotation(&delay(), style);
+        assert!(
+            text.lines().all(|line| line.chars().count() <= width),
+            "{width}:\n{text}"
+        );
+    }
+}
+
+#[test]
+fn the_hot_line_stands_out_in_colour_and_colours_change_no_letter() {
+    let style = Style {
+        colour: true,
+        width: None,
+    };
+    let text = annotation(&delay(), style);
+    let hot = text
+        .lines()
+        .find(|line| line.contains("add rdx, 1"))
+        .expect("it is listed");
+    assert!(hot.starts_with("\x1b["), "{hot:?}");
+    let cold = text
+        .lines()
+        .find(|line| line.contains("xor edx, edx"))
+        .expect("it is listed");
+    assert!(!cold.contains('\x1b'), "{cold:?}");
+    let mut plain = text;
+    for code in ["0", "1", "2", "33"] {
+        plain = plain.replace(&format!("\x1b[{code}m"), "");
+    }
+    assert_eq!(plain, annotation(&delay(), Style::plain()));
+}
+
+fn functions() -> Vec<FunctionCost> {
+    let function = |name: &str, base: f64, compared: f64| FunctionCost {
+        base: (base > 0.0).then(|| estimate(base, base / 5.0)),
+        compared: Some(estimate(compared, compared / 5.0)),
+        growth: Some(estimate(compared - base, compared / 3.0)),
+        samples: 9,
+        ..FunctionCost::unseen(("mysqld", None, name))
+    };
+    vec![
+        FunctionCost {
+            waiting_share: 1.0,
+            ..function("ut_delay", 18.5e-6, 44.7e-6)
+        },
+        function("rec_get_offsets_func", 1.44e-6, 1.48e-6),
+        function("mysql_update", 0.0, 0.25e-6),
+    ]
+}
+
+#[test]
+fn the_list_of_functions() {
+    let rung = |connections| RungInstructions {
+        connections,
+        client_limited: false,
+        costs: InstructionCosts::default(),
+    };
+    let (base, last) = (rung(64), rung(512));
+    let compared = Compared {
+        base: Some(&base),
+        rung: &last,
+    };
+    let functions = functions();
+    let all = hot_functions(&compared, &functions, 2, Style::plain());
+    let alone = Compared {
+        base: None,
+        rung: &last,
+    };
+    let one = hot_functions(&alone, &functions, 9, Style::plain());
+    let references: Vec<&FunctionCost> = functions.iter().collect();
+    insta::assert_snapshot!(format!("{all}\n---\n\n{one}\n---\n\n{}", candidates(&references, 2)));
+}
