@@ -3,6 +3,8 @@
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
+use scaleprof_analysis::comparison::{Choice, compare};
+use scaleprof_analysis::hot_functions::hot_functions;
 use scaleprof_analysis::summarise;
 use scaleprof_bundle::*;
 
@@ -239,5 +241,15 @@ proptest! {
         let text = serde_json::to_string(&summary).unwrap();
         let read: Result<Summary, _> = serde_json::from_str(&text);
         prop_assert!(read.is_ok(), "{:?} {}", read.err(), text);
+        for rung in &summary.rungs {
+            hot_functions(&bundle, rung.connections, Some(1), 9);
+        }
+        let mut other = bundle.clone();
+        other.samples.truncate(bundle.samples.len() / 2);
+        for (a, b) in [(&bundle, &other), (&other, &bundle)] {
+            if let Ok(comparison) = compare(a, b, Choice { force: true, ..Choice::default() }) {
+                prop_assert!(serde_json::to_string(&comparison).is_ok());
+            }
+        }
     }
 }

@@ -3,7 +3,16 @@
 use crate::stage::{place, scaleprof, succeed};
 use std::path::Path;
 
-const COMMANDS: [&str; 7] = ["run", "attach", "report", "check", "selfbench", "cache", "completions"];
+const COMMANDS: [&str; 8] = [
+    "run",
+    "attach",
+    "report",
+    "diff",
+    "check",
+    "selfbench",
+    "cache",
+    "completions",
+];
 
 /// Compares with `expected/NAME.txt`; with UPDATE_EXPECTED set, writes it instead.
 fn is_as_expected(name: &str, text: &str) {

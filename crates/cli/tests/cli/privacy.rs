@@ -179,7 +179,7 @@ fn where_a_run_took_place_is_in_no_byte_of_the_bundle() {
             .env("HOME", "/geheim_home");
         succeed(&mut command);
         let ours = text(place.path());
-        bundle_is_free_of(&given, &[SECRET, SERVER_ID, &ours, &text(&crate::stage::work_folder())]);
+        bundle_is_free_of(&given, &[SECRET, SERVER_ID, &ours, &text(crate::stage::work_folder())]);
         let kept = crate::stage::bundle(&given);
         let row = kept.settings.iter().find(|row| row.name == "innodb_io_capacity");
         let row = row.expect("a setting that may be shown");

@@ -31,12 +31,10 @@ pub fn table(comparison: &Comparison, style: Style) -> String {
         out.push('\n');
     }
     out.push_str(&paths(comparison, &ink, wrap_at));
-    for rung in &comparison.rungs {
-        for note in &rung.notes {
-            let note = format!("At {} connections: {note}", rung.connections);
-            out.push_str(&ink.dim(&wrap(&note, wrap_at, "  ")));
-            out.push('\n');
-        }
+    for (note, at) in notes(&comparison.rungs) {
+        let note = format!("At {at} connections: {note}");
+        out.push_str(&ink.dim(&wrap(&note, wrap_at, "  ")));
+        out.push('\n');
     }
     for warning in &comparison.warnings {
         out.push_str(&ink.yellow(&wrap(&format!("Warning: {warning}"), wrap_at, "  ")));
@@ -46,6 +44,21 @@ pub fn table(comparison: &Comparison, style: Style) -> String {
     out.push_str(&ink.bold(&wrap(&comparison.sentence, wrap_at, "")));
     out.push('\n');
     out
+}
+
+/// The notes of all rungs, each once with the rungs that it is about.
+fn notes(rungs: &[RungChange]) -> Vec<(&str, String)> {
+    let mut found: Vec<(&str, Vec<String>)> = Vec::new();
+    for rung in rungs {
+        for note in &rung.notes {
+            let at = rung.connections.to_string();
+            match found.iter_mut().find(|(known, _)| known == note) {
+                Some((_, rungs)) => rungs.push(at),
+                None => found.push((note, vec![at])),
+            }
+        }
+    }
+    found.into_iter().map(|(note, at)| (note, at.join(", "))).collect()
 }
 
 /// What is not the same beside the figures; empty where all is.
@@ -76,9 +89,10 @@ fn differences(comparison: &Comparison) -> String {
         out.push_str(&format!("  and {more} more settings, with --json\n"));
     }
     if !one_sided.is_empty() {
+        let count = one_sided.len();
+        let settings = if count == 1 { "setting" } else { "settings" };
         out.push_str(&format!(
-            "  and {} settings that only one of them has, with --json\n",
-            one_sided.len()
+            "  and {count} {settings} that only one of them has, with --json\n"
         ));
     }
     out.push('\n');
@@ -242,7 +256,7 @@ fn one_path(path: &PathChange, base_rung: Option<u32>, busy: bool, wrap_at: usiz
             format!(" ({} to {})", signed(low), signed(high))
         });
         third.push_str(&format!(
-            "; {} \u{b5}s{interval} more than the change at {base} connections",
+            "; {} \u{b5}s{interval} beyond the change at {base} connections",
             signed(beyond.value)
         ));
     }

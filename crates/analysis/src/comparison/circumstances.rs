@@ -137,7 +137,7 @@ pub(super) fn warnings(a: &Bundle, b: &Bundle, differences: &[Difference], rungs
     let disturbs = of_weight(Weight::Disturbs);
     if !disturbs.is_empty() {
         warnings.push(format!(
-            "not only the server may have changed: {} differ, and part of what changed may be due to that",
+            "the runs differ in {}: part of what changed may be due to that",
             disturbs.join(", ")
         ));
     }
