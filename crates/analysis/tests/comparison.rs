@@ -158,6 +158,38 @@ fn paths_that_only_one_run_has_are_new_or_gone() {
 }
 
 #[test]
+fn while_the_cpus_idle_a_longer_wait_is_found_and_else_it_is_not() {
+    let work = work();
+    let waiting = ["start_thread", "do_command", "commit", "wait_for_log"];
+    let compared_at = |rate: f64| {
+        let rungs = |wait: f64| -> Vec<Rung<'_>> {
+            let costs = work.iter().map(|(path, micros)| ("cpu", path.as_slice(), *micros));
+            vec![(64, rate, costs.chain([("lock", &waiting[..], wait)]).collect())]
+        };
+        compared(
+            &run(&rungs(500.0), 3, 10, USUAL, 21),
+            &run(&rungs(1500.0), 3, 10, USUAL, 22),
+        )
+    };
+    // 40 % of two CPUs.
+    let idle = compared_at(8_000.0);
+    assert!(!idle.rungs[0].busy && idle.base_rung.is_none());
+    let [path] = &idle.paths[..] else {
+        panic!("{:?}", idle.paths)
+    };
+    assert_eq!(
+        (path.state.as_str(), path.path.last().map(String::as_str)),
+        ("lock", Some("wait_for_log"))
+    );
+    let (low, high) = (path.change.low.expect("a limit"), path.change.high.expect("a limit"));
+    assert!((low..=high).contains(&1e-3), "{:?}", path.change);
+    // Of 64 connections over 8 000/s.
+    assert!((0.10..0.15).contains(&path.share), "{}", path.share);
+    let busy = compared_at(19_600.0);
+    assert!(busy.rungs[0].busy && busy.paths.is_empty(), "{:?}", busy.paths);
+}
+
+#[test]
 fn a_slower_machine_is_said_once_and_no_path_is_blamed() {
     let work = work();
     let slower: Vec<(Vec<&str>, f64)> = work.iter().map(|(path, micros)| (path.clone(), micros * 1.3)).collect();
@@ -249,8 +281,13 @@ fn what_is_not_alike_is_refused_or_named() {
         row("innodb_sync_spin_loops", "30"),
         row("version", "1"),
         row("gone", "1"),
+        row("innodb_pct", "75"),
     ];
-    b.settings = vec![row("innodb_sync_spin_loops", "5"), row("version", "2")];
+    b.settings = vec![
+        row("innodb_sync_spin_loops", "5"),
+        row("version", "2"),
+        row("innodb_pct", "75.0000"),
+    ];
     let found = compared(&with_settings, &b);
     let named: Vec<(&str, Weight)> = found
         .differences

@@ -93,7 +93,11 @@ pub(super) fn sides(common: &CommonRung, account: Account, drift: (f64, f64), ru
             }
             sums
         };
-        dilation = dilation_of(&leaves(&common.a), &leaves(&common.b)).unwrap_or(1.0);
+        let (before, after) = (leaves(&common.a), leaves(&common.b));
+        // Two products share too few functions to say how fast the machine is.
+        dilation = dilation_of(&before, &after)
+            .filter(|_| mostly_shared(&before, &after) && mostly_shared(&after, &before))
+            .unwrap_or(1.0);
         rung.dilation = dilation;
     }
     let a = of(&common.a);
@@ -110,6 +114,16 @@ pub(super) fn sides(common: &CommonRung, account: Account, drift: (f64, f64), ru
         cost,
         drift,
     }
+}
+
+/// Whether most of the time is in functions that the other side has too.
+fn mostly_shared(of: &BTreeMap<usize, f64>, other: &BTreeMap<usize, f64>) -> bool {
+    let shared: f64 = of
+        .iter()
+        .filter(|(leaf, _)| other.contains_key(leaf))
+        .map(|(_, seconds)| seconds)
+        .sum();
+    shared > 0.8 * of.values().sum::<f64>()
 }
 
 /// How much the cost of all on-CPU paths together moves from visit to visit of one run: the relative variance of a visit, from

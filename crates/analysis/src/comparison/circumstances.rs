@@ -113,7 +113,9 @@ pub(super) fn settings(a: &Bundle, b: &Bundle) -> Vec<SettingChange> {
     let mut changes = BTreeMap::new();
     for name in names {
         let (a, b) = (one.remove(&name), other.remove(&name));
-        if a != b {
+        let number = |value: &Option<String>| value.as_ref().and_then(|text| text.parse::<f64>().ok());
+        let is_same_number = number(&a).zip(number(&b)).is_some_and(|(a, b)| a == b);
+        if a != b && !is_same_number {
             changes.insert(name.clone(), SettingChange { name, a, b });
         }
     }

@@ -41,7 +41,7 @@ impl Dice {
     }
 }
 
-/// A run of these rungs on two busy CPUs; the seed decides its unrest.
+/// A run of these rungs on two CPUs; the seed decides its unrest. Waits are those for locks.
 pub fn run(rungs: &[Rung<'_>], repeats: i32, seconds: i32, unrest: Unrest, seed: u64) -> Bundle {
     let mut dice = Dice(Xoshiro256PlusPlus::seed_from_u64(seed));
     let mut bundle = Bundle {
@@ -94,7 +94,12 @@ fn add_visit(bundle: &mut Bundle, dice: &mut Dice, visit: i32, rung: &Rung<'_>, 
             (*state, stack(bundle, path), micros * 1e-6 * pace * own)
         })
         .collect();
-    let on_cpu: f64 = costs.iter().map(|(_, _, seconds)| seconds).sum();
+    let is_running = |state: &str| ["cpu", "spin"].contains(&state);
+    let of = |wanted: &dyn Fn(&str) -> bool| -> f64 {
+        let costs = costs.iter().filter(|(state, ..)| wanted(state));
+        costs.map(|(_, _, seconds)| seconds).sum()
+    };
+    let (on_cpu, waiting) = (of(&is_running), of(&|state| !is_running(state)));
     for second in 0..seconds {
         let transactions = (rate / pace * (1.0 + 0.01 * dice.normal())).round().max(1.0);
         let inside = i64::from(*connections) * 999_000_000;
@@ -141,7 +146,8 @@ fn add_visit(bundle: &mut Bundle, dice: &mut Dice, visit: i32, rung: &Rung<'_>, 
         };
         let busy = on_cpu * transactions;
         state("cpu", busy);
-        state("runq", f64::from(*connections) - busy);
+        state("lock", waiting * transactions);
+        state("runq", f64::from(*connections) - busy - waiting * transactions);
         state("lifetime", f64::from(*connections));
         for (of, stack, cost) in &costs {
             // So many samples on average; their number scatters as that of independent ones.

@@ -13,6 +13,8 @@ const MOST_FUNCTIONS: usize = 5;
 /// Call paths that are shown of a rung, and settings.
 const MOST_PATHS: usize = 8;
 const MOST_SETTINGS: usize = 30;
+/// Letters of a value.
+const MOST_LETTERS: usize = 44;
 const UNKNOWN: &str = "\u{2013}";
 
 /// The sentence, what differs beside, the rungs, their states, the call paths, and the warnings; ends with a newline.
@@ -63,7 +65,14 @@ fn notes(rungs: &[RungChange]) -> Vec<(&str, String)> {
 
 /// What is not the same beside the figures; empty where all is.
 fn differences(comparison: &Comparison) -> String {
-    let known = |value: &Option<String>| value.clone().unwrap_or_else(|| UNKNOWN.to_owned());
+    let known = |value: &Option<String>| match value.as_deref() {
+        None => UNKNOWN.to_owned(),
+        Some("") => "(empty)".to_owned(),
+        Some(long) if long.chars().count() > MOST_LETTERS => {
+            long.chars().take(MOST_LETTERS - 1).chain(['\u{2026}']).collect()
+        }
+        Some(value) => value.to_owned(),
+    };
     let mut rows: Vec<Vec<String>> = comparison
         .differences
         .iter()
@@ -237,8 +246,8 @@ fn one_path(path: &PathChange, base_rung: Option<u32>, busy: bool, wrap_at: usiz
     let first = format!(
         "{} \u{b5}s ({}{} of a transaction\u{2019}s {of}{interval}): {}",
         signed(path.change.value),
-        if path.share > 0.0 { "+" } else { "" },
-        percent(path.share),
+        if path.share > 0.0 { "+" } else { "\u{2212}" },
+        percent(path.share.abs()),
         in_words(path.course)
     );
     let mut out = format!("  {}\n", wrap(&first, wrap_at.saturating_sub(2), "    "));
