@@ -1,14 +1,15 @@
 //! Call paths by function: what remains of stacks when addresses within one function are one.
 
 use scaleprof_bundle::{Bundle, FrameRow, StackRow};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// All call paths of a bundle as one tree of functions.
 #[derive(Debug, Default)]
 pub struct CallPaths<'a> {
     stacks: HashMap<i64, &'a StackRow>,
     frames: HashMap<i64, &'a FrameRow>,
-    unnamed_by_module: bool,
+    /// Modules in which an address is not the same place in all bundles.
+    rebuilt: HashSet<&'a str>,
     functions: Vec<String>,
     function_numbers: HashMap<String, usize>,
     /// Function by frame.
@@ -43,9 +44,16 @@ impl<'a> CallPaths<'a> {
         CallPaths::of_rows(&bundle.stacks, &bundle.frames)
     }
 
-    /// Those of two bundles as one tree, so that a path has one number in both. Code that nothing names is merged by module, as
-    /// its addresses say nothing in another build.
+    /// Those of two bundles as one tree, so that a path has one number in both. Code that only its address names is merged where
+    /// the two have another build of its module: addresses say nothing there.
     pub(crate) fn of_both(one: &'a Bundle, other: &'a Bundle) -> CallPaths<'a> {
+        let frames = || one.frames.iter().chain(&other.frames);
+        let mut builds: HashMap<&str, HashSet<Option<&str>>> = HashMap::new();
+        for row in frames() {
+            let build = row.build_id.as_deref();
+            builds.entry(row.module.as_str()).or_default().insert(build);
+        }
+        let is_one = |builds: &HashSet<Option<&str>>| builds.len() == 1 && !builds.contains(&None);
         CallPaths {
             stacks: one
                 .stacks
@@ -53,13 +61,12 @@ impl<'a> CallPaths<'a> {
                 .chain(&other.stacks)
                 .map(|row| (row.stack, row))
                 .collect(),
-            frames: one
-                .frames
-                .iter()
-                .chain(&other.frames)
-                .map(|row| (row.frame, row))
+            frames: frames().map(|row| (row.frame, row)).collect(),
+            rebuilt: builds
+                .into_iter()
+                .filter(|(_, builds)| !is_one(builds))
+                .map(|(module, _)| module)
                 .collect(),
-            unnamed_by_module: true,
             ..CallPaths::default()
         }
     }
@@ -178,7 +185,9 @@ impl<'a> CallPaths<'a> {
             return *known;
         }
         let name = match self.frames.get(&frame) {
-            Some(row) if self.unnamed_by_module && row.function.is_none() => format!("[unnamed in {}]", row.module),
+            Some(row) if is_named_by_address(row) && self.rebuilt.contains(row.module.as_str()) => {
+                format!("[unnamed in {}]", row.module)
+            }
             Some(row) => function_name(row),
             None => "[not in the bundle]".to_owned(),
         };
@@ -206,6 +215,11 @@ fn function_name(frame: &FrameRow) -> String {
         Some(function) => without_clone_suffix(function).to_owned(),
         None => format!("{}+{:#x}", frame.module, frame.address),
     }
+}
+
+/// Whether nothing but its address tells the function from others: none has a name, or only its bounds are known.
+fn is_named_by_address(frame: &FrameRow) -> bool {
+    frame.function.is_none() || frame.name_source == "eh_frame"
 }
 
 /// Parts that compilers split off or copy belong to the function: `f.part.0`, `f.constprop.1`, `f.isra.0`, `f.cold`,
@@ -305,5 +319,49 @@ mod tests {
             let functions = paths.functions(path);
             assert!((1..6).contains(&functions.len()) && functions.iter().all(|f| f == "[not in the bundle]"));
         }
+    }
+
+    #[test]
+    fn places_that_only_an_address_names_are_merged_where_the_build_differs() {
+        let of_build = |number: i64, module: &str, build: &str| FrameRow {
+            build_id: Some(build.into()),
+            name_source: "eh_frame".into(),
+            ..frame(number, module, Some(&format!("{module}!fun_{number}")))
+        };
+        let bundle = |frames: [FrameRow; 2]| {
+            let stacks = frames
+                .iter()
+                .map(|row| stack(row.frame + 10, None, row.frame))
+                .collect();
+            (frames.to_vec(), stacks)
+        };
+        let made = |(frames, stacks): (Vec<FrameRow>, Vec<StackRow>)| -> Bundle {
+            Bundle {
+                path: "nowhere".into(),
+                manifest: serde_json::from_str(include_str!("../tests/truths/manifest.json")).unwrap(),
+                rungs: vec![],
+                seconds: vec![],
+                counters: vec![],
+                latency: vec![],
+                errors: vec![],
+                states: vec![],
+                samples: vec![],
+                locks: vec![],
+                stacks,
+                frames,
+                settings: vec![],
+                summary: None,
+                unfinished_visits: vec![],
+                unfinished_files: vec![],
+            }
+        };
+        let a = made(bundle([of_build(1, "mysqld", "aa"), of_build(2, "libc.so.6", "cc")]));
+        let b = made(bundle([of_build(3, "mysqld", "bb"), of_build(4, "libc.so.6", "cc")]));
+        let mut paths = CallPaths::of_both(&a, &b);
+        let [one, other, same, another] = [11, 13, 12, 14].map(|stack| paths.path(stack));
+        assert_eq!(one, other);
+        assert_eq!(paths.functions(one), ["[unnamed in mysqld]"]);
+        assert_ne!(same, another);
+        assert_eq!(paths.functions(same), ["libc.so.6!fun_2"]);
     }
 }

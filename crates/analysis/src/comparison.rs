@@ -11,11 +11,17 @@
 //! Thousands of paths are compared, so chance alone makes some of them differ. What is listed keeps the false discovery rate at
 //! 5 % over all rungs and paths together (Benjamini and Hochberg 1995); rungs are held to Holm's rule (1979).
 
+mod accounts;
+mod circumstances;
 mod costs;
 pub mod differences;
+mod outcome;
 mod path_changes;
+mod refusal;
 mod rung_changes;
-mod sides;
+
+pub use outcome::{Comparison, Course, Difference, Pair, PathChange, RungChange, SettingChange, StateChange, Weight};
+pub use refusal::Refusal;
 
 use crate::call_paths::CallPaths;
 use crate::numbers::factor;
@@ -23,8 +29,7 @@ use crate::rung::RungResult;
 use crate::summarise::measured_visits;
 use path_changes::path_changes;
 use rung_changes::rung_change;
-use scaleprof_bundle::{Bundle, Estimate};
-use serde::Serialize;
+use scaleprof_bundle::Bundle;
 use std::collections::BTreeMap;
 
 /// At most this share of what is listed is there by chance.
@@ -40,214 +45,6 @@ pub struct Choice {
     /// Whether to compare runs that are not alike all the same.
     pub force: bool,
 }
-
-/// What changed from run A to run B.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Comparison {
-    /// Version of this layout; 1.
-    pub schema: u32,
-    /// One sentence for a person.
-    pub sentence: String,
-    /// What was compared: product and version of A and of B.
-    pub servers: [String; 2],
-    /// What differs but for what was measured: server, machine, load.
-    pub differences: Vec<Difference>,
-    /// Settings with different values.
-    pub settings: Vec<SettingChange>,
-    /// The rung that others are held against; none with fewer than two common rungs.
-    pub base_rung: Option<u32>,
-    /// The rungs that both have, by rising connections.
-    pub rungs: Vec<RungChange>,
-    /// The call paths that changed beyond chance, by rung, the gravest first.
-    pub paths: Vec<PathChange>,
-    /// What the reader should know before believing the figures.
-    pub warnings: Vec<String>,
-}
-
-/// Something about the two runs that is not the same.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Difference {
-    /// What, such as `CPU model`.
-    pub what: String,
-    /// In A; none where it is not known.
-    pub a: Option<String>,
-    /// In B.
-    pub b: Option<String>,
-    /// How much it spoils the comparison.
-    pub weight: Weight,
-}
-
-/// What a difference between two runs does to their comparison.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Weight {
-    /// It may be what one wants to compare: another version, another build.
-    Wanted,
-    /// Part of what changed may be due to it.
-    Disturbs,
-    /// A transaction is not the same thing in both.
-    Forbids,
-}
-
-/// A setting with two values; none where a run does not have it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[allow(missing_docs)]
-pub struct SettingChange {
-    pub name: String,
-    pub a: Option<String>,
-    pub b: Option<String>,
-}
-
-/// A figure of both runs.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Pair {
-    /// In A; none where it was not measured.
-    pub a: Option<f64>,
-    /// In B.
-    pub b: Option<f64>,
-}
-
-/// One rung in both runs.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct RungChange {
-    /// Its connections.
-    pub connections: u32,
-    /// Visits in A and in B.
-    pub visits: [usize; 2],
-    /// Transactions per second.
-    pub throughput: Pair,
-    /// That of B over that of A; no limits where a side has fewer than two visits.
-    pub throughput_ratio: Option<Estimate>,
-    /// Probability of such a ratio where nothing changed, by Holm's rule over all rungs.
-    pub throughput_p: Option<f64>,
-    /// CPU seconds of the server per transaction.
-    pub cpu_seconds_per_txn: Pair,
-    /// That of B over that of A.
-    pub cpu_ratio: Option<Estimate>,
-    /// 95th percentile of latency, milliseconds.
-    pub p95_ms: Pair,
-    /// Thread-seconds per transaction of the connections by state.
-    pub states: Vec<StateChange>,
-    /// How much longer the same work takes in all functions alike, B over A; taken out before call paths are compared.
-    pub dilation: f64,
-    /// Whether the CPUs are busy in both, so that waiting loses nothing and only CPU time is compared.
-    pub busy: bool,
-    /// What the figures of this rung lack or why they are to be doubted.
-    pub notes: Vec<String>,
-}
-
-/// One state of the thread ledger.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct StateChange {
-    /// Its name.
-    pub state: String,
-    /// Seconds per transaction.
-    pub seconds_per_txn: Pair,
-    /// B less A.
-    pub change: Estimate,
-}
-
-/// How a call path changed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Course {
-    /// Only B has it.
-    New,
-    /// Only A has it.
-    Gone,
-    /// It costs more, and the more so the more connections there are.
-    ScalesWorse,
-    /// It costs less, and the more so the more connections there are.
-    ScalesBetter,
-    /// It costs more at the base rung too.
-    SlowerEverywhere,
-    /// It costs less at the base rung too.
-    FasterEverywhere,
-    /// It costs more here; whether elsewhere too is not sure.
-    Slower,
-    /// It costs less here; whether elsewhere too is not sure.
-    Faster,
-}
-
-/// A call path that costs a transaction something else than before. What one of them counts no other does.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct PathChange {
-    /// The rung.
-    pub connections: u32,
-    /// `cpu` and `spin` are one account here, named for the larger part; else the state of the waits.
-    pub state: String,
-    /// Functions, outermost first; those of the kernel end in ` [k]`.
-    pub path: Vec<String>,
-    /// How it changed.
-    pub course: Course,
-    /// Thread-seconds per transaction.
-    pub seconds_per_txn: Pair,
-    /// Δ, B less A, without what all functions share alike. No limits where a side has fewer than two visits.
-    pub change: Estimate,
-    /// Δ over what a transaction costs in A: of its CPU time where the CPUs are busy, else of its whole time.
-    pub share: f64,
-    /// Δ here less Δ at the base rung; none at the base rung.
-    pub beyond_base: Option<Estimate>,
-    /// The false discovery rate at which it would just be listed; none where it could not be tested.
-    pub q: Option<f64>,
-}
-
-/// Why two runs cannot be compared.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Refusal {
-    /// Only watched runs have no transactions.
-    Watched,
-    /// A transaction is not the same in both.
-    Unlike(Vec<Difference>),
-    /// They have no rung in common.
-    NoCommonRung {
-        /// Rungs of A.
-        a: Vec<u32>,
-        /// Rungs of B.
-        b: Vec<u32>,
-    },
-    /// The rung that was asked for is not one of both.
-    NoSuchRung {
-        /// What was asked for.
-        wanted: u32,
-        /// Rungs of both.
-        common: Vec<u32>,
-    },
-}
-
-impl std::fmt::Display for Refusal {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let list = |rungs: &[u32]| rungs.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
-        match self {
-            Refusal::Watched => f.write_str(
-                "a bundle that only watched a server has no transactions to compare: measure both with `scaleprof run`",
-            ),
-            Refusal::Unlike(differences) => {
-                f.write_str("the runs are not alike, so a transaction is not the same in both:")?;
-                for one in differences {
-                    let known = |value: &Option<String>| value.clone().unwrap_or_else(|| "not known".to_owned());
-                    write!(f, " {} ({} and {});", one.what, known(&one.a), known(&one.b))?;
-                }
-                f.write_str(" --force compares them all the same")
-            }
-            Refusal::NoCommonRung { a, b } => write!(
-                f,
-                "the runs have no number of connections in common ({} and {}): measure one with the other's --connections",
-                list(a),
-                list(b)
-            ),
-            Refusal::NoSuchRung { wanted, common } => {
-                write!(
-                    f,
-                    "{wanted} connections were not measured in both runs; {} were",
-                    list(common)
-                )
-            }
-        }
-    }
-}
-
-impl std::error::Error for Refusal {}
 
 /// A rung that both runs have: the figures of each visit, analysed by itself.
 struct CommonRung {
@@ -267,7 +64,7 @@ pub fn compare(a: &Bundle, b: &Bundle, choice: Choice) -> Result<Comparison, Ref
     {
         return Err(Refusal::Watched);
     }
-    let differences = sides::differences(a, b);
+    let differences = circumstances::differences(a, b);
     let forbidding: Vec<Difference> = differences
         .iter()
         .filter(|one| one.weight == Weight::Forbids)
@@ -296,12 +93,12 @@ pub fn compare(a: &Bundle, b: &Bundle, choice: Choice) -> Result<Comparison, Ref
         .filter(|_| rungs.len() > 1);
     let mut paths = path_changes(&common, &mut rungs, base_rung, &call_paths);
     paths.retain(|path| choice.connections.is_none_or(|wanted| path.connections == wanted));
-    let warnings = sides::warnings(a, b, &differences, &rungs);
+    let warnings = circumstances::warnings(a, b, &differences, &rungs);
     Ok(Comparison {
         schema: 1,
         sentence: sentence(&rungs, &paths),
         servers: [a, b].map(|bundle| format!("{} {}", bundle.manifest.server.product, bundle.manifest.server.version)),
-        settings: sides::settings(a, b),
+        settings: circumstances::settings(a, b),
         differences,
         base_rung,
         rungs,
@@ -359,11 +156,7 @@ fn sentence(rungs: &[RungChange], paths: &[PathChange]) -> String {
             let ratio = rung.throughput_ratio?;
             let limits = ratio.low.zip(ratio.high);
             let limits = limits.map_or(String::new(), |(low, high)| format!(" ({low:.2} to {high:.2})"));
-            Some(format!(
-                "{}{limits} times at {}",
-                factor_of(ratio.value),
-                rung.connections
-            ))
+            Some(format!("{}{limits} at {}", factor_of(ratio.value), rung.connections))
         })
         .collect();
     let throughput = match (tested, differ.is_empty()) {
@@ -371,8 +164,11 @@ fn sentence(rungs: &[RungChange], paths: &[PathChange]) -> String {
             "Whether throughput changed cannot be told: both runs need each rung measured twice at least".to_owned()
         }
         (_, true) => "Throughput did not change beyond chance at any common number of connections".to_owned(),
-        (_, false) => format!("Throughput of B is {} connections that of A", differ.join(", ")),
+        (_, false) => format!("Throughput of B over that of A is {} connections", differ.join(", ")),
     };
+    if !tested {
+        return format!("{throughput}.");
+    }
     let certain = paths.iter().filter(|path| path.q.is_some()).count();
     let of_paths = match certain {
         0 => "no call path changed its cost beyond chance".to_owned(),
@@ -389,6 +185,3 @@ fn factor_of(ratio: f64) -> String {
         false => factor(ratio),
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -3,7 +3,9 @@
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
+use scaleprof_analysis::comparison::{Choice, compare};
 use scaleprof_analysis::flame::flame;
+use scaleprof_analysis::hot_functions::hot_functions;
 use scaleprof_analysis::summarise;
 use scaleprof_bundle::*;
 
@@ -251,6 +253,16 @@ proptest! {
             prop_assert!(all_fit);
             prop_assert!(flame.nodes.first().is_some_and(|node| node.depth == 0));
             prop_assert!(flame.nodes.windows(2).all(|pair| pair[1].depth <= pair[0].depth + 1));
+        }
+        for rung in &summary.rungs {
+            hot_functions(&bundle, rung.connections, Some(1), 9);
+        }
+        let mut other = bundle.clone();
+        other.samples.truncate(bundle.samples.len() / 2);
+        for (a, b) in [(&bundle, &other), (&other, &bundle)] {
+            if let Ok(comparison) = compare(a, b, Choice { force: true, ..Choice::default() }) {
+                prop_assert!(serde_json::to_string(&comparison).is_ok());
+            }
         }
     }
 }

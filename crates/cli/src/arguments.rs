@@ -239,15 +239,15 @@ pub(crate) enum ReportFormat {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-A rung is compared where both runs have it. Each visit of a rung is one figure, and how the visits scatter says what a difference is
-worth: measure every rung at least twice (--repeats 3) on both sides. Of the call paths only those are listed whose change is beyond
-chance, at a false discovery rate of 5 % over all of them; what one counts no other does. What all functions take longer alike, as on
-a slower machine, is said once and taken out.
+A rung is compared where both runs have it. Each visit of a rung is one figure, and how the visits scatter says what a \
+difference is worth: measure every rung at least twice (--repeats 3) on both sides. Of the call paths only those are listed \
+whose change is beyond chance, at a false discovery rate of 5 % over all of them; what one counts no other does. What all \
+functions take longer alike, as on a slower machine, is said once and taken out.
 
 'Slower everywhere' changed at the base rung as well; 'scales worse' changed more than there.
 
-Runs of different loads are refused, as a transaction is not the same thing in both. Another machine, kernel or setting is named and
-warned about.
+Runs of different loads are refused, as a transaction is not the same thing in both. Another machine, kernel or setting is \
+named and warned about.
 
     scaleprof diff before/ after/
     scaleprof diff before/ after/ --connections 512 --json | jq .paths")]

@@ -3,6 +3,10 @@
 #[allow(dead_code, missing_docs)]
 mod fixture;
 
+#[allow(missing_docs, dead_code)]
+#[path = "../../analysis/tests/planted/mod.rs"]
+mod planted;
+
 use fixture::{Shape, make};
 use scaleprof_bundle::{Bundle, Summary};
 use scaleprof_report::bug::markdown;
@@ -75,4 +79,23 @@ fn it_is_markdown_in_which_blocks_end() {
         );
         assert_eq!(text.lines().filter(|line| line.starts_with("# ")).count(), 1, "{shape}");
     }
+}
+
+#[test]
+fn hot_functions_and_findings_of_a_run_that_was_analysed() {
+    let work = planted::work();
+    let waiting = ["start_thread", "do_command", "change", "latch", "spin_wait"];
+    let rungs: Vec<planted::Rung<'_>> = [(16, 5.0), (256, 60.0)]
+        .into_iter()
+        .map(|(connections, spinning)| {
+            let usual = work.iter().map(|(path, micros)| ("cpu", path.as_slice(), *micros));
+            let costs = usual.chain([("spin", &waiting[..], spinning)]).collect();
+            (connections, 1.96e6 / (100.0 + spinning), costs)
+        })
+        .collect();
+    let bundle = planted::run(&rungs, 3, 10, planted::USUAL, 1);
+    let text = markdown(&bundle, &scaleprof_analysis::summarise(&bundle));
+    let from = text.find("## Findings").expect("findings");
+    let to = text.find("## Settings").expect("settings");
+    insta::assert_snapshot!(&text[from..to]);
 }

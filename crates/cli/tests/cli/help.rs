@@ -3,10 +3,11 @@
 use crate::stage::{place, scaleprof, succeed};
 use std::path::Path;
 
-const COMMANDS: [&str; 9] = [
+const COMMANDS: [&str; 10] = [
     "run",
     "attach",
     "report",
+    "diff",
     "check",
     "annotate",
     "cachelines",

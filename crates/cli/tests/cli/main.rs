@@ -4,10 +4,14 @@ mod annotate;
 mod attach;
 mod cachelines;
 mod debuginfod;
+mod diff;
 mod full_disk;
 mod help;
 mod once;
 mod password;
+#[allow(missing_docs, dead_code)]
+#[path = "../../../analysis/tests/planted/mod.rs"]
+mod planted;
 mod privacy;
 mod refusals;
 mod secrets;

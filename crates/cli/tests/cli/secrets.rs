@@ -147,8 +147,10 @@ fn every_file(folder: &Path, visit: &mut dyn FnMut(&Path, &[u8])) {
 /// is made of it.
 pub fn bundle_is_free_of(folder: &Path, words: &[&str]) {
     let mut kept = bundle(folder);
+    let instructions = kept.instructions().expect("readable");
     kept.path.clear();
-    let mut places: Vec<(String, Vec<u8>)> = vec![("its tables".to_owned(), format!("{kept:?}").into_bytes())];
+    let tables = format!("{kept:?} {instructions:?}");
+    let mut places: Vec<(String, Vec<u8>)> = vec![("its tables".to_owned(), tables.into_bytes())];
     every_file(folder, &mut |path, bytes| {
         let name = path.display().to_string();
         if name.ends_with(".html") {

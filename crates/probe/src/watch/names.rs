@@ -340,3 +340,21 @@ fn source_name(source: NameSource) -> &'static str {
         NameSource::FunctionBounds => "eh_frame",
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::end_of_path;
+
+    #[test]
+    fn of_a_source_file_no_folder_is_kept_that_may_be_somebodys_own() {
+        for (path, kept) in [
+            ("/build/mysql-5.6.14/storage/innobase/ut/ut0ut.cc", "ut/ut0ut.cc"),
+            ("./nptl/pthread_create.c", "nptl/pthread_create.c"),
+            ("/home/anna/patch.cc", "patch.cc"),
+            ("/root/patch.cc", "patch.cc"),
+            ("main.cc", "main.cc"),
+        ] {
+            assert_eq!(end_of_path(path), kept);
+        }
+    }
+}

@@ -13,6 +13,8 @@ const MOST_FUNCTIONS: usize = 5;
 /// Call paths that are shown of a rung, and settings.
 const MOST_PATHS: usize = 8;
 const MOST_SETTINGS: usize = 30;
+/// Letters of a value.
+const MOST_LETTERS: usize = 44;
 const UNKNOWN: &str = "\u{2013}";
 
 /// The sentence, what differs beside, the rungs, their states, the call paths, and the warnings; ends with a newline.
@@ -31,12 +33,10 @@ pub fn table(comparison: &Comparison, style: Style) -> String {
         out.push('\n');
     }
     out.push_str(&paths(comparison, &ink, wrap_at));
-    for rung in &comparison.rungs {
-        for note in &rung.notes {
-            let note = format!("At {} connections: {note}", rung.connections);
-            out.push_str(&ink.dim(&wrap(&note, wrap_at, "  ")));
-            out.push('\n');
-        }
+    for (note, at) in notes(&comparison.rungs) {
+        let note = format!("At {at} connections: {note}");
+        out.push_str(&ink.dim(&wrap(&note, wrap_at, "  ")));
+        out.push('\n');
     }
     for warning in &comparison.warnings {
         out.push_str(&ink.yellow(&wrap(&format!("Warning: {warning}"), wrap_at, "  ")));
@@ -48,9 +48,31 @@ pub fn table(comparison: &Comparison, style: Style) -> String {
     out
 }
 
+/// The notes of all rungs, each once with the rungs that it is about.
+fn notes(rungs: &[RungChange]) -> Vec<(&str, String)> {
+    let mut found: Vec<(&str, Vec<String>)> = Vec::new();
+    for rung in rungs {
+        for note in &rung.notes {
+            let at = rung.connections.to_string();
+            match found.iter_mut().find(|(known, _)| known == note) {
+                Some((_, rungs)) => rungs.push(at),
+                None => found.push((note, vec![at])),
+            }
+        }
+    }
+    found.into_iter().map(|(note, at)| (note, at.join(", "))).collect()
+}
+
 /// What is not the same beside the figures; empty where all is.
 fn differences(comparison: &Comparison) -> String {
-    let known = |value: &Option<String>| value.clone().unwrap_or_else(|| UNKNOWN.to_owned());
+    let known = |value: &Option<String>| match value.as_deref() {
+        None => UNKNOWN.to_owned(),
+        Some("") => "(empty)".to_owned(),
+        Some(long) if long.chars().count() > MOST_LETTERS => {
+            long.chars().take(MOST_LETTERS - 1).chain(['\u{2026}']).collect()
+        }
+        Some(value) => value.to_owned(),
+    };
     let mut rows: Vec<Vec<String>> = comparison
         .differences
         .iter()
@@ -76,9 +98,10 @@ fn differences(comparison: &Comparison) -> String {
         out.push_str(&format!("  and {more} more settings, with --json\n"));
     }
     if !one_sided.is_empty() {
+        let count = one_sided.len();
+        let settings = if count == 1 { "setting" } else { "settings" };
         out.push_str(&format!(
-            "  and {} settings that only one of them has, with --json\n",
-            one_sided.len()
+            "  and {count} {settings} that only one of them has, with --json\n"
         ));
     }
     out.push('\n');
@@ -223,8 +246,8 @@ fn one_path(path: &PathChange, base_rung: Option<u32>, busy: bool, wrap_at: usiz
     let first = format!(
         "{} \u{b5}s ({}{} of a transaction\u{2019}s {of}{interval}): {}",
         signed(path.change.value),
-        if path.share > 0.0 { "+" } else { "" },
-        percent(path.share),
+        if path.share > 0.0 { "+" } else { "\u{2212}" },
+        percent(path.share.abs()),
         in_words(path.course)
     );
     let mut out = format!("  {}\n", wrap(&first, wrap_at.saturating_sub(2), "    "));
@@ -242,7 +265,7 @@ fn one_path(path: &PathChange, base_rung: Option<u32>, busy: bool, wrap_at: usiz
             format!(" ({} to {})", signed(low), signed(high))
         });
         third.push_str(&format!(
-            "; {} \u{b5}s{interval} more than the change at {base} connections",
+            "; {} \u{b5}s{interval} beyond the change at {base} connections",
             signed(beyond.value)
         ));
     }

@@ -113,7 +113,9 @@ pub(super) fn settings(a: &Bundle, b: &Bundle) -> Vec<SettingChange> {
     let mut changes = BTreeMap::new();
     for name in names {
         let (a, b) = (one.remove(&name), other.remove(&name));
-        if a != b {
+        let number = |value: &Option<String>| value.as_ref().and_then(|text| text.parse::<f64>().ok());
+        let is_same_number = number(&a).zip(number(&b)).is_some_and(|(a, b)| a == b);
+        if a != b && !is_same_number {
             changes.insert(name.clone(), SettingChange { name, a, b });
         }
     }
@@ -137,7 +139,7 @@ pub(super) fn warnings(a: &Bundle, b: &Bundle, differences: &[Difference], rungs
     let disturbs = of_weight(Weight::Disturbs);
     if !disturbs.is_empty() {
         warnings.push(format!(
-            "not only the server may have changed: {} differ, and part of what changed may be due to that",
+            "the runs differ in {}: part of what changed may be due to that",
             disturbs.join(", ")
         ));
     }

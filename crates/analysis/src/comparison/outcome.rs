@@ -1,0 +1,155 @@
+//! What a comparison says; `diff --json` prints it.
+
+use scaleprof_bundle::Estimate;
+use serde::Serialize;
+
+/// What changed from run A to run B.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Comparison {
+    /// Version of this layout; 1.
+    pub schema: u32,
+    /// One sentence for a person.
+    pub sentence: String,
+    /// What was compared: product and version of A and of B.
+    pub servers: [String; 2],
+    /// What differs but for what was measured: server, machine, load.
+    pub differences: Vec<Difference>,
+    /// Settings with different values.
+    pub settings: Vec<SettingChange>,
+    /// The rung that others are held against; none with fewer than two common rungs.
+    pub base_rung: Option<u32>,
+    /// The rungs that both have, by rising connections.
+    pub rungs: Vec<RungChange>,
+    /// The call paths that changed beyond chance, by rung, the gravest first.
+    pub paths: Vec<PathChange>,
+    /// What the reader should know before believing the figures.
+    pub warnings: Vec<String>,
+}
+
+/// Something about the two runs that is not the same.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Difference {
+    /// What, such as `CPU model`.
+    pub what: String,
+    /// In A; none where it is not known.
+    pub a: Option<String>,
+    /// In B.
+    pub b: Option<String>,
+    /// How much it spoils the comparison.
+    pub weight: Weight,
+}
+
+/// What a difference between two runs does to their comparison.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Weight {
+    /// It may be what one wants to compare: another version, another build.
+    Wanted,
+    /// Part of what changed may be due to it.
+    Disturbs,
+    /// A transaction is not the same thing in both.
+    Forbids,
+}
+
+/// A setting with two values; none where a run does not have it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[allow(missing_docs)]
+pub struct SettingChange {
+    pub name: String,
+    pub a: Option<String>,
+    pub b: Option<String>,
+}
+
+/// A figure of both runs.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Pair {
+    /// In A; none where it was not measured.
+    pub a: Option<f64>,
+    /// In B.
+    pub b: Option<f64>,
+}
+
+/// One rung in both runs.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct RungChange {
+    /// Its connections.
+    pub connections: u32,
+    /// Visits in A and in B.
+    pub visits: [usize; 2],
+    /// Transactions per second.
+    pub throughput: Pair,
+    /// That of B over that of A; no limits where a side has fewer than two visits.
+    pub throughput_ratio: Option<Estimate>,
+    /// Probability of such a ratio where nothing changed, by Holm's rule over all rungs.
+    pub throughput_p: Option<f64>,
+    /// CPU seconds of the server per transaction.
+    pub cpu_seconds_per_txn: Pair,
+    /// That of B over that of A.
+    pub cpu_ratio: Option<Estimate>,
+    /// 95th percentile of latency, milliseconds.
+    pub p95_ms: Pair,
+    /// Thread-seconds per transaction of the connections by state.
+    pub states: Vec<StateChange>,
+    /// How much longer the same work takes in all functions alike, B over A; taken out before call paths are compared.
+    pub dilation: f64,
+    /// Whether the CPUs are busy in both, so that waiting loses nothing and only CPU time is compared.
+    pub busy: bool,
+    /// What the figures of this rung lack or why they are to be doubted.
+    pub notes: Vec<String>,
+}
+
+/// One state of the thread ledger.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct StateChange {
+    /// Its name.
+    pub state: String,
+    /// Seconds per transaction.
+    pub seconds_per_txn: Pair,
+    /// B less A.
+    pub change: Estimate,
+}
+
+/// How a call path changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Course {
+    /// Only B has it.
+    New,
+    /// Only A has it.
+    Gone,
+    /// It costs more, and the more so the more connections there are.
+    ScalesWorse,
+    /// It costs less, and the more so the more connections there are.
+    ScalesBetter,
+    /// It costs more at the base rung too.
+    SlowerEverywhere,
+    /// It costs less at the base rung too.
+    FasterEverywhere,
+    /// It costs more here; whether elsewhere too is not sure.
+    Slower,
+    /// It costs less here; whether elsewhere too is not sure.
+    Faster,
+}
+
+/// A call path that costs a transaction something else than before. What one of them counts no other does.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct PathChange {
+    /// The rung.
+    pub connections: u32,
+    /// `cpu` and `spin` are one account here, named for the larger part; else the state of the waits.
+    pub state: String,
+    /// Functions, outermost first; those of the kernel end in ` [k]`.
+    pub path: Vec<String>,
+    /// How it changed.
+    pub course: Course,
+    /// Thread-seconds per transaction.
+    pub seconds_per_txn: Pair,
+    /// Δ, B less A, without what all functions share alike. No limits where a side has fewer than two visits.
+    pub change: Estimate,
+    /// Δ over what a transaction costs in A: of its CPU time where the CPUs are busy, else of its whole time.
+    pub share: f64,
+    /// Δ here less Δ at the base rung; none at the base rung.
+    pub beyond_base: Option<Estimate>,
+    /// The false discovery rate at which it would just be listed; none where it could not be tested.
+    pub q: Option<f64>,
+}

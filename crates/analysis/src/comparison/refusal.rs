@@ -1,0 +1,60 @@
+//! Why two runs cannot be compared, and the way out.
+
+use super::Difference;
+
+/// Why two runs cannot be compared.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Refusal {
+    /// Only watched runs have no transactions.
+    Watched,
+    /// A transaction is not the same in both.
+    Unlike(Vec<Difference>),
+    /// They have no rung in common.
+    NoCommonRung {
+        /// Rungs of A.
+        a: Vec<u32>,
+        /// Rungs of B.
+        b: Vec<u32>,
+    },
+    /// The rung that was asked for is not one of both.
+    NoSuchRung {
+        /// What was asked for.
+        wanted: u32,
+        /// Rungs of both.
+        common: Vec<u32>,
+    },
+}
+
+impl std::fmt::Display for Refusal {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let list = |rungs: &[u32]| rungs.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
+        match self {
+            Refusal::Watched => f.write_str(
+                "a bundle that only watched a server has no transactions to compare: measure both with `scaleprof run`",
+            ),
+            Refusal::Unlike(differences) => {
+                f.write_str("the runs are not alike, so a transaction is not the same in both:")?;
+                for one in differences {
+                    let known = |value: &Option<String>| value.clone().unwrap_or_else(|| "not known".to_owned());
+                    write!(f, " {} ({} and {});", one.what, known(&one.a), known(&one.b))?;
+                }
+                f.write_str(" --force compares them all the same")
+            }
+            Refusal::NoCommonRung { a, b } => write!(
+                f,
+                "the runs have no number of connections in common ({} and {}): measure one with the other's --connections",
+                list(a),
+                list(b)
+            ),
+            Refusal::NoSuchRung { wanted, common } => {
+                write!(
+                    f,
+                    "{wanted} connections were not measured in both runs; {} were",
+                    list(common)
+                )
+            }
+        }
+    }
+}
+
+impl std::error::Error for Refusal {}

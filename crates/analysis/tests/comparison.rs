@@ -1,0 +1,343 @@
+//! What `diff` says of two runs, where the truth is known.
+
+#[allow(missing_docs, dead_code)]
+mod planted;
+
+use planted::{Cost, Rung, USUAL, Unrest, run, work};
+use scaleprof_analysis::comparison::{Choice, Comparison, Course, Refusal, Weight, compare};
+use scaleprof_bundle::{Bundle, SettingRow};
+
+/// Two rungs with the same costs, but for what is planted at each.
+fn rungs<'a>(work: &'a [(Vec<&'a str>, f64)], planted: [&[Cost<'a>]; 2]) -> Vec<Rung<'a>> {
+    let mut rungs = Vec::new();
+    for (connections, planted) in [16, 256].into_iter().zip(planted) {
+        let mut costs: Vec<Cost<'a>> = work
+            .iter()
+            .map(|(path, micros)| ("cpu", path.as_slice(), *micros))
+            .collect();
+        for (state, path, micros) in planted {
+            // A planted cost replaces that of the same path.
+            costs.retain(|(_, known, _)| known != path);
+            costs.push((state, path, *micros));
+        }
+        let all: f64 = costs.iter().map(|(_, _, micros)| micros).sum();
+        rungs.push((connections, 1.96e6 / all, costs));
+    }
+    rungs
+}
+
+fn compared(a: &Bundle, b: &Bundle) -> Comparison {
+    compare(a, b, Choice::default()).expect("two runs that can be compared")
+}
+
+/// Share of pairs of runs without a difference in which anything is listed.
+fn false_alarms(repeats: i32, seconds: i32, unrest: Unrest, trials: u64) -> (f64, f64) {
+    let work = work();
+    let same = rungs(&work, [&[], &[]]);
+    let (mut of_paths, mut of_throughput) = (0, 0);
+    for trial in 0..trials {
+        let a = run(&same, repeats, seconds, unrest, 2 * trial + 1);
+        let b = run(&same, repeats, seconds, unrest, 2 * trial + 2);
+        let found = compared(&a, &b);
+        assert_eq!(found.rungs.len(), 2);
+        of_paths += u64::from(!found.paths.is_empty());
+        of_throughput += u64::from(
+            found
+                .rungs
+                .iter()
+                .any(|rung| rung.throughput_p.is_some_and(|p| p <= 0.05)),
+        );
+    }
+    (of_paths as f64 / trials as f64, of_throughput as f64 / trials as f64)
+}
+
+#[test]
+fn two_runs_of_the_same_server_seldom_differ() {
+    let restless = Unrest {
+        of_visits: 0.10,
+        of_paths: 0.05,
+        ..USUAL
+    };
+    for (repeats, seconds, unrest) in [(3, 10, USUAL), (2, 8, USUAL), (3, 10, restless)] {
+        let (paths, throughput) = false_alarms(repeats, seconds, unrest, 200);
+        println!("{repeats} x {seconds} s, {unrest:?}: {paths} {throughput}");
+        // 5 % by design; three standard deviations of 200 trials above it.
+        assert!(paths <= 0.10, "{repeats} x {seconds} s, {unrest:?}: paths {paths}");
+        assert!(
+            throughput <= 0.10,
+            "{repeats} x {seconds} s, {unrest:?}: throughput {throughput}"
+        );
+    }
+}
+
+#[test]
+fn a_path_that_scales_worse_is_found_with_an_interval_that_holds_the_truth() {
+    let work = work();
+    let waiting = ["start_thread", "do_command", "change", "latch"];
+    let trials = 60;
+    let (mut found, mut held, mut beyond_held, mut others) = (0, 0, 0, 0);
+    for trial in 0..trials {
+        let a = run(
+            &rungs(&work, [&[("spin", &waiting, 4.0)], &[("spin", &waiting, 10.0)]]),
+            3,
+            10,
+            USUAL,
+            3 * trial,
+        );
+        let b = run(
+            &rungs(&work, [&[("spin", &waiting, 4.0)], &[("spin", &waiting, 40.0)]]),
+            3,
+            10,
+            USUAL,
+            3 * trial + 1,
+        );
+        let comparison = compared(&a, &b);
+        let last: Vec<_> = comparison.paths.iter().filter(|path| path.connections == 256).collect();
+        let Some(first) = last
+            .first()
+            .filter(|path| path.path.last().is_some_and(|leaf| leaf == "latch"))
+        else {
+            continue;
+        };
+        found += i32::from(first.course == Course::ScalesWorse && first.state == "spin");
+        let holds = |estimate: scaleprof_bundle::Estimate, truth: f64| {
+            i32::from(estimate.low.expect("a limit") <= truth && truth <= estimate.high.expect("a limit"))
+        };
+        held += holds(first.change, 30e-6);
+        beyond_held += holds(first.beyond_base.expect("a base rung"), 30e-6);
+        others += comparison.paths.len() - 1;
+    }
+    println!("found {found}, held {held}, {beyond_held} of {trials}; {others} others");
+    assert!(found >= 57, "{found}");
+    assert!(held >= 53 && beyond_held >= 53, "{held} {beyond_held}");
+    assert!(others <= 10, "{others}");
+}
+
+#[test]
+fn a_path_that_is_dearer_at_every_rung_is_slower_everywhere_and_its_opposite_faster() {
+    let work = work();
+    let sending = ["start_thread", "do_command", "commit", "send"];
+    let before = rungs(&work, [&[("cpu", &sending, 2.0)], &[("cpu", &sending, 2.0)]]);
+    let after = rungs(&work, [&[("cpu", &sending, 16.0)], &[("cpu", &sending, 16.0)]]);
+    let (a, b) = (run(&before, 4, 12, USUAL, 5), run(&after, 4, 12, USUAL, 6));
+    let courses = |a: &Bundle, b: &Bundle| -> Vec<(u32, Course)> {
+        let paths = compared(a, b).paths;
+        let sends = paths
+            .iter()
+            .filter(|path| path.path.last().is_some_and(|leaf| leaf == "send"));
+        sends.map(|path| (path.connections, path.course)).collect()
+    };
+    assert_eq!(courses(&a, &b), [(16, Course::Slower), (256, Course::SlowerEverywhere)]);
+    assert_eq!(courses(&b, &a), [(16, Course::Faster), (256, Course::FasterEverywhere)]);
+}
+
+#[test]
+fn paths_that_only_one_run_has_are_new_or_gone() {
+    let work = work();
+    let added = ["start_thread", "do_command", "change", "check_constraints", "look_up"];
+    let a = run(&rungs(&work, [&[], &[]]), 3, 10, USUAL, 8);
+    let b = run(&rungs(&work, [&[], &[("cpu", &added, 25.0)]]), 3, 10, USUAL, 9);
+    let one = |a: &Bundle, b: &Bundle| {
+        let found = compared(a, b);
+        let change = found
+            .paths
+            .into_iter()
+            .find(|path| path.path.iter().any(|f| f == "check_constraints"));
+        let change = change.expect("the path that only one has");
+        (
+            change.course,
+            change.seconds_per_txn.a.unwrap_or(1.0),
+            change.seconds_per_txn.b.unwrap_or(1.0),
+        )
+    };
+    let (course, before, after) = one(&a, &b);
+    assert_eq!((course, before), (Course::New, 0.0));
+    assert!((20e-6..30e-6).contains(&after), "{after}");
+    let (course, _, after) = one(&b, &a);
+    assert_eq!((course, after), (Course::Gone, 0.0));
+}
+
+#[test]
+fn while_the_cpus_idle_a_longer_wait_is_found_and_else_it_is_not() {
+    let work = work();
+    let waiting = ["start_thread", "do_command", "commit", "wait_for_log"];
+    let compared_at = |rate: f64| {
+        let rungs = |wait: f64| -> Vec<Rung<'_>> {
+            let costs = work.iter().map(|(path, micros)| ("cpu", path.as_slice(), *micros));
+            vec![(64, rate, costs.chain([("lock", &waiting[..], wait)]).collect())]
+        };
+        compared(
+            &run(&rungs(500.0), 3, 10, USUAL, 21),
+            &run(&rungs(1500.0), 3, 10, USUAL, 22),
+        )
+    };
+    // 40 % of two CPUs.
+    let idle = compared_at(8_000.0);
+    assert!(!idle.rungs[0].busy && idle.base_rung.is_none());
+    let [path] = &idle.paths[..] else {
+        panic!("{:?}", idle.paths)
+    };
+    assert_eq!(
+        (path.state.as_str(), path.path.last().map(String::as_str)),
+        ("lock", Some("wait_for_log"))
+    );
+    let (low, high) = (path.change.low.expect("a limit"), path.change.high.expect("a limit"));
+    assert!((low..=high).contains(&1e-3), "{:?}", path.change);
+    // Of 64 connections over 8 000/s.
+    assert!((0.10..0.15).contains(&path.share), "{}", path.share);
+    let busy = compared_at(19_600.0);
+    assert!(busy.rungs[0].busy && busy.paths.is_empty(), "{:?}", busy.paths);
+}
+
+#[test]
+fn a_slower_machine_is_said_once_and_no_path_is_blamed() {
+    let work = work();
+    let slower: Vec<(Vec<&str>, f64)> = work.iter().map(|(path, micros)| (path.clone(), micros * 1.3)).collect();
+    let many = Unrest {
+        samples_a_second: 4000.0,
+        ..USUAL
+    };
+    let a = run(&rungs(&work, [&[], &[]]), 3, 10, many, 1);
+    let b = run(&rungs(&slower, [&[], &[]]), 3, 10, many, 2);
+    let found = compared(&a, &b);
+    assert!(found.paths.is_empty(), "{:?}", found.paths);
+    for rung in &found.rungs {
+        assert!((1.2..1.4).contains(&rung.dilation), "{}", rung.dilation);
+        let ratio = rung.throughput_ratio.expect("a ratio");
+        assert!(ratio.high.expect("a limit") < 0.95, "{ratio:?}");
+        assert!(rung.throughput_p.expect("a probability") <= 0.05);
+    }
+    assert!(
+        found.sentence.contains("16") && found.sentence.contains("256 connections"),
+        "{}",
+        found.sentence
+    );
+}
+
+#[test]
+fn what_paths_count_adds_up_to_no_more_than_the_whole_change() {
+    let work = work();
+    let latch = ["start_thread", "do_command", "change", "latch"];
+    let log = ["start_thread", "do_command", "change", "log"];
+    let a = run(&rungs(&work, [&[], &[]]), 3, 10, USUAL, 11);
+    let b = run(
+        &rungs(&work, [&[], &[("cpu", &latch, 30.0), ("cpu", &log, 25.0)]]),
+        3,
+        10,
+        USUAL,
+        12,
+    );
+    let found = compared(&a, &b);
+    let cost = |pair: scaleprof_analysis::comparison::Pair| pair.b.unwrap_or(0.0) - pair.a.unwrap_or(0.0);
+    let told: f64 = found
+        .paths
+        .iter()
+        .filter(|path| path.connections == 256)
+        .map(|path| path.change.value)
+        .sum();
+    let whole = cost(found.rungs[1].cpu_seconds_per_txn);
+    assert!((0.8 * whole..1.15 * whole).contains(&told), "{told} of {whole}");
+}
+
+#[test]
+fn one_visit_on_a_side_is_told_without_an_interval_and_said_so() {
+    let work = work();
+    let latch = ["start_thread", "do_command", "change", "latch"];
+    let a = run(&rungs(&work, [&[], &[]]), 1, 10, USUAL, 11);
+    let b = run(&rungs(&work, [&[], &[("cpu", &latch, 40.0)]]), 3, 10, USUAL, 12);
+    let found = compared(&a, &b);
+    assert!(found.sentence.contains("cannot be told"), "{}", found.sentence);
+    let last = &found.rungs[1];
+    assert_eq!(
+        (last.throughput_p, last.throughput_ratio.and_then(|ratio| ratio.low)),
+        (None, None)
+    );
+    assert!(
+        last.notes.iter().any(|note| note.contains("one visit only")),
+        "{:?}",
+        last.notes
+    );
+    let first = found
+        .paths
+        .iter()
+        .find(|path| path.connections == 256)
+        .expect("the largest change");
+    assert_eq!(
+        (first.path.last().map(String::as_str), first.q, first.change.low),
+        (Some("latch"), None, None)
+    );
+}
+
+#[test]
+fn what_is_not_alike_is_refused_or_named() {
+    let work = work();
+    let a = run(&rungs(&work, [&[], &[]]), 2, 8, USUAL, 1);
+    let mut b = run(&rungs(&work, [&[], &[]]), 2, 8, USUAL, 2);
+    b.manifest.machine.cpu_model = "another CPU".into();
+    b.manifest.server.version = "5.7.44".into();
+    let row = |name: &str, value: &str| SettingRow::new(name, value);
+    let mut with_settings = a.clone();
+    with_settings.settings = vec![
+        row("innodb_sync_spin_loops", "30"),
+        row("version", "1"),
+        row("gone", "1"),
+        row("innodb_pct", "75"),
+    ];
+    b.settings = vec![
+        row("innodb_sync_spin_loops", "5"),
+        row("version", "2"),
+        row("innodb_pct", "75.0000"),
+    ];
+    let found = compared(&with_settings, &b);
+    let named: Vec<(&str, Weight)> = found
+        .differences
+        .iter()
+        .map(|one| (one.what.as_str(), one.weight))
+        .collect();
+    assert_eq!(named, [("CPU model", Weight::Disturbs), ("version", Weight::Wanted)]);
+    assert!(
+        found.warnings.iter().any(|warning| warning.contains("CPU model")),
+        "{:?}",
+        found.warnings
+    );
+    let settings: Vec<(&str, Option<&str>)> = found
+        .settings
+        .iter()
+        .map(|one| (one.name.as_str(), one.b.as_deref()))
+        .collect();
+    assert_eq!(settings, [("gone", None), ("innodb_sync_spin_loops", Some("5"))]);
+
+    b.manifest.workload.rows = Some(1);
+    let refused = compare(&a, &b, Choice::default()).expect_err("another load");
+    assert!(matches!(&refused, Refusal::Unlike(unlike) if unlike[0].what == "rows a table"));
+    assert!(refused.to_string().contains("--force"), "{refused}");
+    let forced = compare(
+        &a,
+        &b,
+        Choice {
+            force: true,
+            ..Choice::default()
+        },
+    )
+    .expect("all the same");
+    assert!(forced.warnings[0].contains("rows a table"), "{:?}", forced.warnings);
+
+    b.manifest.workload.rows = a.manifest.workload.rows;
+    let wanted = compare(
+        &a,
+        &b,
+        Choice {
+            connections: Some(99),
+            ..Choice::default()
+        },
+    )
+    .expect_err("no such rung");
+    assert!(wanted.to_string().contains("16, 256 were"), "{wanted}");
+    for rung in &mut b.rungs {
+        rung.connections += 1;
+    }
+    let apart = compare(&a, &b, Choice::default()).expect_err("no common rung");
+    assert!(apart.to_string().contains("16, 256 and 17, 257"), "{apart}");
+    b.manifest.workload.name = scaleprof_bundle::WATCH.into();
+    assert_eq!(compare(&a, &b, Choice::default()), Err(Refusal::Watched));
+}
