@@ -107,6 +107,26 @@ impl PlaceCost {
     }
 }
 
+/// Writes that a watchpoint counted in a running server.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct CountedWrites {
+    /// How many.
+    pub writes: u64,
+    /// For how long, seconds.
+    pub seconds: f64,
+    /// Threads that were watched.
+    pub threads: u32,
+    /// Those of them that wrote.
+    pub writers: u32,
+}
+
+impl CountedWrites {
+    /// Writes a second.
+    pub fn rate(&self) -> f64 {
+        self.writes as f64 / self.seconds
+    }
+}
+
 /// A place in a judged line.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct JudgedPlace {
@@ -136,6 +156,8 @@ pub struct JudgedPlace {
     pub read_cost: Option<PlaceCost>,
     /// What its writing instructions cost.
     pub write_cost: Option<PlaceCost>,
+    /// How often it was written; none where that was not counted.
+    pub counted_writes: Option<CountedWrites>,
 }
 
 /// A step of the evidence, the weakest first.

@@ -431,6 +431,32 @@ fn another_build_may_have_put_them_apart() {
 }
 
 #[test]
+fn counted_writes_are_the_evidence_for_a_hot_store() {
+    let mut line = judged(&[setting(0x1010), counter(0x1008)], 64).remove(0);
+    assert_eq!(line.worth_counting(), [0, 1]);
+    let counted = |writes, writers| CountedWrites {
+        writes,
+        seconds: 0.5,
+        threads: 8,
+        writers,
+    };
+    line.add_counted_writes(&[(0, counted(2000, 5)), (1, counted(0, 0)), (9, counted(1, 1))]);
+    assert_eq!(line.ladder.len(), 5);
+    let store = &line.ladder[3];
+    assert_eq!(store.holds, Some(true));
+    assert!(
+        store
+            .words
+            .contains("counter was written 4 000 times a second by 5 of 8 threads (2000 writes in 0.50 s)")
+            && store.words.contains("enabled was not written in 0.50 s"),
+        "{store:?}"
+    );
+    // One thread alone takes it from nobody.
+    line.add_counted_writes(&[(0, counted(2000, 1))]);
+    assert_eq!(line.ladder[3].holds, Some(false));
+}
+
+#[test]
 fn judged_lines_can_be_kept() {
     let found = judged(&[setting(0x1010), counter(0x1008)], 64);
     let text = serde_json::to_string(&found).expect("JSON");
