@@ -86,7 +86,7 @@ pub(super) fn read(bytes: &[u8], shapes: &mut Shapes) -> Outcome {
     }
     for number in 0..reader.headers.len() {
         // A unit that cannot be read does not keep the others from it.
-        let unit = reader.headers.get(number).cloned().map(|header| dwarf.unit(header));
+        let unit = reader.headers.get(number).copied().map(|header| dwarf.unit(header));
         let read = unit.map(|unit| unit.and_then(|unit| reader.unit(&Rc::new(unit), &mut outcome.variables)));
         if let Some(Err(error)) = read {
             outcome.error = Some(DebugInfoError::Damaged(error));
@@ -197,7 +197,7 @@ impl<'data> Reader<'_, 'data> {
         if let Some(known) = self.units.get(&number) {
             return Some((Rc::clone(known), place));
         }
-        let unit = Rc::new(self.dwarf.unit(header.clone()).ok()?);
+        let unit = Rc::new(self.dwarf.unit(*header).ok()?);
         self.units.insert(number, Rc::clone(&unit));
         Some((unit, place))
     }
