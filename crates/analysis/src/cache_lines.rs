@@ -12,6 +12,7 @@
 
 mod compare;
 mod costs;
+mod counted;
 mod facts;
 mod judge;
 mod judged;
@@ -24,4 +25,6 @@ pub use compare::{PairElsewhere, pairs_elsewhere};
 pub use costs::{CostsNotKnown, MeasuredCosts};
 pub use facts::{CodeFunction, Place, PlaceAccess, PlaceUse};
 pub use judge::{judge, lines_of};
-pub use judged::{Evidence, JudgedLine, JudgedPlace, LadderStep, LineKind, PlaceCost, PlaceRole, Toucher, TwoRungs};
+pub use judged::{
+    CountedWrites, Evidence, JudgedLine, JudgedPlace, LadderStep, LineKind, PlaceCost, PlaceRole, Toucher, TwoRungs,
+};

@@ -306,6 +306,70 @@ fn arrays_and_members_lie_in_the_lines_that_their_addresses_say() {
     });
 }
 
+/// Whoever optimises a program as a whole writes the types of its variables elsewhere than the variables.
+#[test]
+fn types_are_found_in_programs_that_were_optimised_as_a_whole_and_in_every_version_of_dwarf() {
+    for options in [
+        &["-flto", "-O2", "-g"][..],
+        &["-O1", "-gdwarf-2", "-gstrict-dwarf"],
+        &["-O1", "-gdwarf-4"],
+        &["-O1", "-gdwarf-5"],
+        &["-O1", "-g", "-gz=zlib"],
+    ] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let built = build(folder.path(), "gcc", options);
+        let layout = built.layout(true);
+        let address = |name: &str| {
+            layout
+                .variables()
+                .iter()
+                .find(|one| one.name == name)
+                .expect(name)
+                .address
+        };
+        let piece = |name: &str, offset: u64| layout.piece_at(address(name) + offset).map(|(_, piece)| piece.path);
+        assert_eq!(piece("stats", 36).as_deref(), Some(".each[1].high"), "{}", built.how);
+        assert_eq!(piece("table", 32).as_deref(), Some("[4]"), "{}", built.how);
+    }
+}
+
+#[test]
+fn damaged_files_are_read_without_panic() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let built = build(folder.path(), "gcc", &["-O2", "-g", "-fPIE", "-pie"]);
+    let mut random = 0x1234_5678_9abc_def1_u64;
+    let mut next = move |below: usize| {
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        (random % below as u64) as usize
+    };
+    let mut read = 0;
+    for turn in 0..600 {
+        let mut bytes = built.bytes.clone();
+        for _ in 0..1 + turn % 40 {
+            let place = next(bytes.len());
+            bytes[place] = next(256) as u8;
+        }
+        if turn % 5 == 0 {
+            bytes.truncate(next(bytes.len()));
+        }
+        let Ok(mut layout) = DataLayout::of("damaged", &bytes) else {
+            continue;
+        };
+        let _ = layout.add_debug_info(&bytes);
+        let Ok(accesses) = DataAccesses::of("damaged", &bytes, built.symbols.function_ranges()) else {
+            continue;
+        };
+        read += 1;
+        for place in touched_places(&layout, &accesses) {
+            let line = place.address & !63;
+            let _ = layout.pieces_in(line..line.saturating_add(64));
+        }
+    }
+    assert!(read > 100, "{read}");
+}
+
 /// Every variable with a size that `nm` lists (`dynamic`: what is exported), by address.
 fn nm(path: &Path, dynamic: bool) -> Option<BTreeMap<u64, BTreeSet<(u64, String)>>> {
     let options: &[&str] = if dynamic {

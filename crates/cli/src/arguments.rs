@@ -87,12 +87,27 @@ pub(crate) struct CacheLinesArguments {
     /// Show all lines, not only the ten gravest
     #[arg(long)]
     pub(crate) all: bool,
+    /// Count how often a running process of this binary writes what is shown, by the CPU's watchpoints. Each write costs it an
+    /// exception meanwhile, so the counting of a variable ends early where there are many
+    #[arg(long, value_name = "PID", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) write_rate: Option<u32>,
+    /// With --write-rate, for how long each variable is watched
+    #[arg(long, value_name = "S", default_value_t = 0.2, requires = "write_rate", value_parser = watch_seconds)]
+    pub(crate) seconds: f64,
     /// Another build: are the same neighbours in one line there too?
     #[arg(long, value_name = "OTHER_BINARY")]
     pub(crate) compare: Option<PathBuf>,
     /// Print it as JSON
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+fn watch_seconds(text: &str) -> Result<f64, String> {
+    let seconds = text
+        .parse::<f64>()
+        .ok()
+        .filter(|seconds| (0.01..=10.0).contains(seconds));
+    seconds.ok_or_else(|| "from 0.01 to 10 seconds".to_owned())
 }
 
 fn line_bytes(text: &str) -> Result<u32, String> {

@@ -6,11 +6,15 @@ mod show;
 use crate::arguments::CacheLinesArguments;
 use anyhow::Context;
 use code::Code;
-use scaleprof_analysis::cache_lines::{JudgedLine, MeasuredCosts, PairElsewhere, judge, pairs_elsewhere};
+use scaleprof_analysis::cache_lines::{
+    CountedWrites, JudgedLine, MeasuredCosts, PairElsewhere, judge, pairs_elsewhere,
+};
 use scaleprof_analysis::instruction_costs::{RungInstructions, by_rung};
 use scaleprof_bundle::Bundle;
+use scaleprof_probe::ProcessData;
 use serde::Serialize;
 use std::process::ExitCode;
+use std::time::Duration;
 
 /// Lines that are shown unless all are asked for.
 const WORST: usize = 10;
@@ -70,6 +74,13 @@ pub(crate) fn execute(arguments: &CacheLinesArguments) -> anyhow::Result<ExitCod
     if !arguments.all {
         lines.truncate(WORST);
     }
+    if let Some(pid) = arguments.write_rate {
+        let process = ProcessData::of(pid, &arguments.binary).map_err(anyhow::Error::msg)?;
+        let longest = Duration::from_secs_f64(arguments.seconds);
+        for line in &mut lines {
+            count_writes(line, &process, longest)?;
+        }
+    }
     let lines = lines.into_iter().map(|line| Shown {
         untouched: code.untouched(&line),
         elsewhere: other
@@ -99,6 +110,27 @@ pub(crate) fn execute(arguments: &CacheLinesArguments) -> anyhow::Result<ExitCod
         false => show::print(&listing)?,
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Counts how often a running process writes what lies in a line.
+fn count_writes(line: &mut JudgedLine, process: &ProcessData, longest: Duration) -> anyhow::Result<()> {
+    let mut counted = Vec::new();
+    for number in line.worth_counting() {
+        let Some(place) = line.places.get(number) else { continue };
+        let address = line.address.wrapping_add_signed(place.offset);
+        let count = process
+            .count_writes(address, place.size, longest)
+            .map_err(anyhow::Error::msg)?;
+        let writes = CountedWrites {
+            writes: count.writes,
+            seconds: count.watched.as_secs_f64(),
+            threads: count.threads,
+            writers: count.writers,
+        };
+        counted.push((number, writes));
+    }
+    line.add_counted_writes(&counted);
+    Ok(())
 }
 
 fn costs<'a>(code: &Code, rungs: &'a [RungInstructions], wanted: bool) -> anyhow::Result<Option<MeasuredCosts<'a>>> {

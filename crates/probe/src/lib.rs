@@ -33,6 +33,7 @@ mod switch_watch;
 mod taskstats;
 mod thread_walk;
 mod watch;
+mod write_watch;
 
 pub use cgroup::ServerCgroup;
 pub use check::check;
@@ -52,3 +53,4 @@ pub use watch::{
     CodeFile, CodeMap, CodePlace, CodeTables, ProcessCode, ProcessNames, RecordedWalk, RecordedWalks, StartRegisters,
     ThreadTimes, TimerEvent, Watch, WatchCounts, WatchOptions, WatchReading, debuginfod_can_be_asked, symbol_search,
 };
+pub use write_watch::{ProcessData, WriteCount};

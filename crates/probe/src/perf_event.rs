@@ -1,7 +1,7 @@
 //! `perf_event_open`, as far as counting needs it (man 2 perf_event_open; no sampling here).
 //!
-//! Bound by hand: the 64 bytes of the first version of `struct perf_event_attr` are all that counting uses, and every
-//! kernel takes them.
+//! Bound by hand: the 72 bytes of the second version of `struct perf_event_attr` (Linux 2.6.33) are all that counting uses, and
+//! every kernel that runs BPF takes them.
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -72,7 +72,7 @@ pub(crate) enum Target<'a> {
     CgroupOnCpu(BorrowedFd<'a>, u32),
 }
 
-/// `struct perf_event_attr`, first version (PERF_ATTR_SIZE_VER0).
+/// `struct perf_event_attr`, second version (PERF_ATTR_SIZE_VER1).
 #[repr(C)]
 #[derive(Default)]
 struct Attributes {
@@ -85,13 +85,21 @@ struct Attributes {
     flags: u64,
     wakeup_events: u32,
     breakpoint_type: u32,
+    /// Of a watchpoint: the address.
     config1: u64,
+    /// Of a watchpoint: how many bytes from there on.
+    config2: u64,
 }
-const _: () = assert!(size_of::<Attributes>() == 64);
+const _: () = assert!(size_of::<Attributes>() == 72);
 
 const FLAG_DISABLED: u64 = 1;
 const FLAG_PINNED: u64 = 1 << 2;
+const FLAG_EXCLUDE_KERNEL: u64 = 1 << 5;
+const FLAG_EXCLUDE_HYPERVISOR: u64 = 1 << 6;
 const FLAG_FREQUENCY: u64 = 1 << 10;
+/// PERF_TYPE_BREAKPOINT, and HW_BREAKPOINT_W of include/uapi/linux/hw_breakpoint.h.
+const TYPE_BREAKPOINT: u32 = 5;
+const BREAKPOINT_WRITE: u32 = 2;
 /// TOTAL_TIME_ENABLED, TOTAL_TIME_RUNNING, GROUP.
 const READ_FORMAT: u64 = 1 | 2 | 8;
 const OPEN_CGROUP: libc::c_ulong = 1 << 2;
@@ -251,6 +259,27 @@ pub(crate) fn open_timer(event: Event, cpu: u32, per_second: u32) -> io::Result<
         ..Attributes::default()
     };
     open_raw(&attributes, -1, cpu as libc::c_int, -1, OPEN_CLOSE_ON_EXEC)
+}
+
+/// Counts the writes of one thread to `bytes` bytes (1, 2, 4 or 8, at a multiple of that) by the CPU's debug registers, not
+/// counting yet. Every write then costs the thread an exception.
+pub(crate) fn open_watchpoint(thread: u32, address: u64, bytes: u64) -> io::Result<EventGroup> {
+    let attributes = Attributes {
+        kind: TYPE_BREAKPOINT,
+        size: size_of::<Attributes>() as u32,
+        read_format: READ_FORMAT,
+        flags: FLAG_DISABLED | FLAG_EXCLUDE_KERNEL | FLAG_EXCLUDE_HYPERVISOR,
+        breakpoint_type: BREAKPOINT_WRITE,
+        config1: address,
+        config2: bytes,
+        ..Attributes::default()
+    };
+    let leader = open_raw(&attributes, thread as libc::pid_t, -1, -1, OPEN_CLOSE_ON_EXEC)?;
+    Ok(EventGroup {
+        leader,
+        _members: Vec::new(),
+        count: 1,
+    })
 }
 
 /// The setting that decides who may count, as text.

@@ -47,6 +47,8 @@ struct Rung<'a> {
     costs: &'a InstructionCosts,
     /// By address in the file.
     instructions: HashMap<u64, (InstructionId, u64)>,
+    /// Samples at whatever instruction.
+    all_samples: u64,
 }
 
 impl<'a> MeasuredCosts<'a> {
@@ -125,7 +127,9 @@ impl<'a> MeasuredCosts<'a> {
             itself: self.two(&itself)?,
             with_skid: with_skid_at,
             share: if all > 0.0 { with_skid_at.last.value / all } else { 0.0 },
+            all,
             samples: [&self.base, &self.last].map(|rung| rung.samples(&with_skid)),
+            least_seen: 3.0 * all / self.last.all_samples.max(1) as f64,
         })
     }
 
@@ -151,6 +155,7 @@ impl<'a> Rung<'a> {
             connections: rung.connections,
             costs: &rung.costs,
             instructions: by_address.collect(),
+            all_samples: rung.costs.instructions().map(|(_, sampled)| sampled.samples).sum(),
         }
     }
 

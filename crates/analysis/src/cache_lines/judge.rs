@@ -55,11 +55,11 @@ pub fn lines_of(place: &Place, bytes: u64) -> RangeInclusive<u64> {
     place.address / bytes..=last / bytes
 }
 
-/// What surely got dearer first; without that, what much code reads and writes.
+/// What surely got dearer first, then what is hot, then what much code reads and writes.
 fn order(a: &JudgedLine, b: &JudgedLine) -> Ordering {
-    let growth = |line: &JudgedLine| line.sure_growth().unwrap_or(0.0);
-    growth(b)
-        .total_cmp(&growth(a))
+    b.sure_growth()
+        .total_cmp(&a.sure_growth())
+        .then(b.hot_share().total_cmp(&a.hot_share()))
         .then(b.weight.total_cmp(&a.weight))
         .then(a.address.cmp(&b.address))
 }

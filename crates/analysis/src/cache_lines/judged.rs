@@ -1,5 +1,6 @@
 //! Judged lines, as they are kept and shown.
 
+use crate::numbers::percent;
 use scaleprof_bundle::Estimate;
 use serde::{Deserialize, Serialize};
 
@@ -62,19 +63,67 @@ pub struct PlaceCost {
     pub with_skid: TwoRungs,
     /// What the second of these is of all CPU time of a transaction at the last rung.
     pub share: f64,
+    /// All CPU time of a transaction at the last rung, seconds.
+    pub all: f64,
     /// Samples behind it at both rungs.
     pub samples: [u64; 2],
+    /// What three samples stand for at the last rung, in seconds per transaction: where no sample fell, it costs less than that
+    /// with 95 % certainty (rule of three).
+    pub least_seen: f64,
 }
 
+/// Fewer samples say nothing about whether something grows.
+const FEWEST_SAMPLES: u64 = 10;
+/// Instructions are hot where they take this much of a transaction's CPU time.
+const HOT: f64 = 0.001;
+
 impl PlaceCost {
-    /// Whether it surely grew: the intervals at both rungs lie apart. None where there are no intervals.
+    /// Whether it surely grew: the intervals at both rungs lie apart. None where there are no intervals, or too few samples to
+    /// tell.
     pub fn grows(&self) -> Option<bool> {
-        Some(self.with_skid.last.low? > self.with_skid.base.high?)
+        let apart = self.with_skid.last.low? > self.with_skid.base.high?;
+        (self.samples[1] >= FEWEST_SAMPLES).then_some(apart)
+    }
+
+    /// Whether it takes 0.1 % of a transaction's CPU time or more at the last rung. None where too few samples fell to tell.
+    pub fn is_hot(&self) -> Option<bool> {
+        match self.share >= HOT {
+            true => (self.samples[1] >= FEWEST_SAMPLES).then_some(true),
+            false => (self.least_seen <= HOT * self.all).then_some(false),
+        }
+    }
+
+    /// Its share of a transaction's CPU time: `3.1 %`, `under 0.1 %`.
+    pub fn share_in_words(&self) -> String {
+        match self.share < HOT {
+            true => format!("under {}", percent(HOT)),
+            false => percent(self.share),
+        }
     }
 
     /// By how many seconds a transaction got dearer here.
     pub fn growth(&self) -> f64 {
         self.with_skid.last.value - self.with_skid.base.value
+    }
+}
+
+/// Writes that a watchpoint counted in a running server.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct CountedWrites {
+    /// How many.
+    pub writes: u64,
+    /// For how long, seconds.
+    pub seconds: f64,
+    /// Threads that were watched.
+    pub threads: u32,
+    /// Those of them that wrote.
+    pub writers: u32,
+}
+
+impl CountedWrites {
+    /// Writes a second.
+    pub fn rate(&self) -> f64 {
+        self.writes as f64 / self.seconds
     }
 }
 
@@ -107,6 +156,8 @@ pub struct JudgedPlace {
     pub read_cost: Option<PlaceCost>,
     /// What its writing instructions cost.
     pub write_cost: Option<PlaceCost>,
+    /// How often it was written; none where that was not counted.
+    pub counted_writes: Option<CountedWrites>,
 }
 
 /// A step of the evidence, the weakest first.
@@ -158,11 +209,22 @@ pub struct JudgedLine {
 }
 
 impl JudgedLine {
-    /// By how many seconds a transaction surely got dearer at the instructions that touch it (the intervals at both rungs lie
-    /// apart); none without a bundle.
-    pub fn sure_growth(&self) -> Option<f64> {
+    fn costs(&self) -> impl Iterator<Item = PlaceCost> {
         let costs = self.places.iter().flat_map(|place| [place.read_cost, place.write_cost]);
-        let grown = |cost: &PlaceCost| if cost.grows() == Some(true) { cost.growth() } else { 0.0 };
-        costs.flatten().map(|cost| grown(&cost)).reduce(|a, b| a + b)
+        costs.flatten()
+    }
+
+    /// By how many seconds a transaction surely got dearer at those instructions that touch it and are hot; 0 without a bundle.
+    pub fn sure_growth(&self) -> f64 {
+        let grown = self
+            .costs()
+            .filter(|cost| cost.is_hot() == Some(true) && cost.grows() == Some(true));
+        grown.map(|cost| cost.growth()).sum()
+    }
+
+    /// What the hot ones of these instructions take of a transaction's CPU time at the last rung; 0 without a bundle.
+    pub fn hot_share(&self) -> f64 {
+        let hot = self.costs().filter(|cost| cost.is_hot() == Some(true));
+        hot.map(|cost| cost.share).sum()
     }
 }

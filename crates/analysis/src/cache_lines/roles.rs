@@ -217,6 +217,7 @@ impl<'a> Touched<'a> {
             rarely_written_by: self.count(false, writes),
             read_cost: cost(|what| what == PlaceUse::Read),
             write_cost: cost(writes),
+            counted_writes: None,
         }
     }
 }

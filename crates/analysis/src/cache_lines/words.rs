@@ -2,10 +2,8 @@
 
 use super::costs::MeasuredCosts;
 use super::judged::{Evidence, JudgedLine, JudgedPlace, LadderStep, LineKind, PlaceCost, PlaceRole};
-use crate::numbers::{factor, percent};
+use crate::numbers::factor;
 
-/// A load is hot where it takes this much of a transaction's CPU time.
-const HOT: f64 = 0.001;
 /// Longer names are cut in sentences.
 const LONGEST_NAME: usize = 56;
 
@@ -93,16 +91,25 @@ fn load(read: Costly<'_>) -> (Option<bool>, String) {
     let Some((place, cost)) = read else {
         return (None, "not measured: no instruction that reads it is known".to_owned());
     };
+    if cost.samples[1] == 0 {
+        let words = format!(
+            "no sample fell on the loads of {}: they cost less than {} of a transaction's {} (95 % sure)",
+            place.name,
+            micros(cost.least_seen),
+            micros(cost.all)
+        );
+        return (cost.is_hot(), words);
+    }
     let words = format!(
         "the loads of {} take {} of a transaction's CPU time ({} at them, {} with the instruction behind each, at which the \
          timer sees a thread that waited; {} samples)",
         place.name,
-        percent(cost.share),
+        cost.share_in_words(),
         micros(cost.itself.last.value),
         micros(cost.with_skid.last.value),
         cost.samples[1]
     );
-    (Some(cost.share >= HOT), words)
+    (cost.is_hot(), words)
 }
 
 fn growth(read: Costly<'_>, connections: [u32; 2], all: [f64; 2]) -> (Option<bool>, String) {
@@ -110,6 +117,15 @@ fn growth(read: Costly<'_>, connections: [u32; 2], all: [f64; 2]) -> (Option<boo
         return (None, "not measured: no instruction that reads it is known".to_owned());
     };
     let two = cost.with_skid;
+    if cost.samples == [0, 0] {
+        return (
+            None,
+            format!(
+                "not measured: no sample fell on the loads of {} at either rung",
+                place.name
+            ),
+        );
+    }
     let words = format!(
         "the loads of {} cost {} a transaction at {} connections and {} at {} (everything together: {} times)",
         place.name,
@@ -121,20 +137,31 @@ fn growth(read: Costly<'_>, connections: [u32; 2], all: [f64; 2]) -> (Option<boo
     );
     match cost.grows() {
         Some(grows) => (Some(grows), words),
-        None => (None, format!("{words}; too few seconds were measured to say more")),
+        None => (
+            None,
+            format!("{words}; too few samples or seconds to say whether it grows"),
+        ),
     }
 }
 
 fn store(written: Costly<'_>) -> (Option<bool>, String) {
     match written {
+        Some((place, cost)) if cost.samples[1] == 0 => {
+            let words = format!(
+                "no sample fell on the stores to {}; how often they run was not counted",
+                place.name
+            );
+            (None, words)
+        }
         Some((place, cost)) => {
             let words = format!(
                 "the stores to {} take {} of a transaction's CPU time ({} samples); how often they run was not counted",
                 place.name,
-                percent(cost.share),
+                cost.share_in_words(),
                 cost.samples[1]
             );
-            (Some(cost.share >= HOT), words)
+            // A store waits elsewhere than at its instruction, so one that costs little may still run often.
+            (cost.is_hot().filter(|is_hot| *is_hot), words)
         }
         None => (None, "not measured: no instruction that writes it is known".to_owned()),
     }
@@ -170,7 +197,7 @@ pub(super) fn sentence(line: &JudgedLine) -> String {
         .collect();
     match line.kind {
         LineKind::FalseSharing => format!(
-            "every write of {} takes {} from the caches of all CPUs that only look at it",
+            "every write of {} takes {} from the caches of all CPUs that only read",
             names(&written),
             names(&read)
         ),

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::rc::Rc;
 
 use gimli::{
     AttributeValue, DebugInfoOffset, DebuggingInformationEntry, EndianSlice, LittleEndian, Operation, Unit, UnitOffset,
@@ -13,6 +14,7 @@ use thiserror::Error;
 use super::shape::{Member, Shape, ShapeId, Shapes};
 
 type Bytes<'data> = EndianSlice<'data, LittleEndian>;
+type AnyUnit<'data> = Unit<Bytes<'data>>;
 type Entry<'data> = DebuggingInformationEntry<Bytes<'data>>;
 
 /// How many typedefs and qualifiers stand between a variable and its type at most.
@@ -67,21 +69,26 @@ pub(super) fn read(bytes: &[u8], shapes: &mut Shapes) -> Outcome {
     let mut reader = Reader {
         dwarf: &dwarf,
         shapes,
+        headers: Vec::new(),
+        units: HashMap::new(),
         known: HashMap::new(),
     };
-    let mut units = dwarf.units();
+    let mut headers = dwarf.units();
     loop {
-        let unit = match units.next() {
-            Ok(Some(header)) => dwarf.unit(header),
+        match headers.next() {
+            Ok(Some(header)) => reader.headers.push(header),
             Ok(None) => break,
             Err(error) => {
                 outcome.error = Some(DebugInfoError::Damaged(error));
                 break;
             }
-        };
+        }
+    }
+    for number in 0..reader.headers.len() {
         // A unit that cannot be read does not keep the others from it.
-        let read = unit.and_then(|unit| reader.unit(&unit, &mut outcome.variables));
-        if let Err(error) = read {
+        let unit = reader.headers.get(number).copied().map(|header| dwarf.unit(header));
+        let read = unit.map(|unit| unit.and_then(|unit| reader.unit(&Rc::new(unit), &mut outcome.variables)));
+        if let Some(Err(error)) = read {
             outcome.error = Some(DebugInfoError::Damaged(error));
         }
     }
@@ -91,12 +98,16 @@ pub(super) fn read(bytes: &[u8], shapes: &mut Shapes) -> Outcome {
 struct Reader<'a, 'data> {
     dwarf: &'a gimli::Dwarf<Bytes<'data>>,
     shapes: &'a mut Shapes,
+    /// Of all units, by their place in the section.
+    headers: Vec<gimli::UnitHeader<Bytes<'data>>>,
+    /// Those that others refer to, by their place in the list.
+    units: HashMap<usize, Rc<AnyUnit<'data>>>,
     /// Types that were read already, by their place in the section.
     known: HashMap<usize, ShapeId>,
 }
 
 impl<'data> Reader<'_, 'data> {
-    fn unit(&mut self, unit: &Unit<Bytes<'data>>, into: &mut Vec<Described>) -> gimli::Result<()> {
+    fn unit(&mut self, unit: &Rc<AnyUnit<'data>>, into: &mut Vec<Described>) -> gimli::Result<()> {
         let mut entries = unit.entries_raw(None)?;
         let mut entry = Entry::null();
         while !entries.is_empty() {
@@ -120,31 +131,45 @@ impl<'data> Reader<'_, 'data> {
             let address = location.and_then(|location| self.fixed_address(unit, location));
             let Some(address) = address else { continue };
             let value = |name| {
-                attributes
-                    .iter()
-                    .find(|attribute| attribute.name() == name)
-                    .map(|found| found.value())
+                let found = attributes.iter().find(|attribute| attribute.name() == name);
+                found.map(|attribute| attribute.value())
             };
-            let mut name = value(gimli::DW_AT_linkage_name).or_else(|| value(gimli::DW_AT_MIPS_linkage_name));
-            let mut plain_name = value(gimli::DW_AT_name);
-            let mut kind = value(gimli::DW_AT_type);
-            // What a class or an inlined function declared is only said once.
+            let own = Facts::of(value);
+            // What a class or an inlined function declared is only said once, and by programs that were optimised as a whole in
+            // another unit.
             let declared = value(gimli::DW_AT_specification).or_else(|| value(gimli::DW_AT_abstract_origin));
-            if let Some(AttributeValue::UnitRef(declared)) = declared
-                && let Ok(declared) = unit.entry(declared)
-            {
-                name = name
-                    .or_else(|| declared.attr_value(gimli::DW_AT_linkage_name))
-                    .or_else(|| declared.attr_value(gimli::DW_AT_MIPS_linkage_name));
-                plain_name = plain_name.or_else(|| declared.attr_value(gimli::DW_AT_name));
-                kind = kind.or_else(|| declared.attr_value(gimli::DW_AT_type));
-            }
-            let name = name.or(plain_name).and_then(|name| self.text(unit, name));
-            if let (Some(name), Some(shape)) = (name, self.shape(unit, kind, DEEPEST)) {
+            let declared = declared.and_then(|declared| self.entry(unit, declared));
+            let name = own.name.and_then(|name| self.text(unit, name));
+            let shape = self.shape(unit, own.kind, DEEPEST);
+            let (name, shape) = match declared {
+                Some((unit, entry)) => {
+                    let other = Facts::of(|name| entry.attr_value(name));
+                    let other_name = other.name.and_then(|name| self.text(&unit, name));
+                    let other_shape = shape.or_else(|| self.shape(&unit, other.kind, DEEPEST));
+                    (name.or(other_name), other_shape)
+                }
+                None => (name, shape),
+            };
+            if let (Some(name), Some(shape)) = (name, shape) {
                 into.push(Described { name, address, shape });
             }
         }
         Ok(())
+    }
+
+    /// The entry that an attribute names, with its unit.
+    fn entry(
+        &mut self,
+        unit: &Rc<AnyUnit<'data>>,
+        value: AttributeValue<Bytes<'data>>,
+    ) -> Option<(Rc<AnyUnit<'data>>, Entry<'data>)> {
+        let (unit, offset) = match value {
+            AttributeValue::UnitRef(offset) => (Rc::clone(unit), offset),
+            AttributeValue::DebugInfoRef(offset) => self.unit_of(offset)?,
+            _ => return None,
+        };
+        let entry = unit.entry(offset).ok()?;
+        Some((unit, entry))
     }
 
     /// The address that is all of an expression.
@@ -163,39 +188,29 @@ impl<'data> Reader<'_, 'data> {
         Some(text.to_string_lossy().into_owned())
     }
 
+    /// The unit that holds a place of the section, and where in it.
+    fn unit_of(&mut self, offset: DebugInfoOffset) -> Option<(Rc<AnyUnit<'data>>, UnitOffset)> {
+        let starts_before = |header: &gimli::UnitHeader<Bytes<'data>>| header.debug_info_offset() <= Some(offset);
+        let number = self.headers.partition_point(starts_before).checked_sub(1)?;
+        let header = self.headers.get(number)?;
+        let place = offset.to_unit_offset(header)?;
+        if let Some(known) = self.units.get(&number) {
+            return Some((Rc::clone(known), place));
+        }
+        let unit = Rc::new(self.dwarf.unit(*header).ok()?);
+        self.units.insert(number, Rc::clone(&unit));
+        Some((unit, place))
+    }
+
     /// The type that an attribute names.
     fn shape(
         &mut self,
-        unit: &Unit<Bytes<'data>>,
+        unit: &Rc<AnyUnit<'data>>,
         value: Option<AttributeValue<Bytes<'data>>>,
         depth: usize,
     ) -> Option<ShapeId> {
-        match value? {
-            AttributeValue::UnitRef(offset) => self.shape_at(unit, offset, depth),
-            AttributeValue::DebugInfoRef(offset) => {
-                let header = self.unit_of(offset)?;
-                let offset = offset.to_unit_offset(&header)?;
-                let other = self.dwarf.unit(header).ok()?;
-                self.shape_at(&other, offset, depth)
-            }
-            _ => None,
-        }
-    }
-
-    /// The unit that holds a place of the section, where tools have laid types of several units together.
-    fn unit_of(&self, offset: DebugInfoOffset) -> Option<gimli::UnitHeader<Bytes<'data>>> {
-        let mut units = self.dwarf.units();
-        while let Ok(Some(header)) = units.next() {
-            if offset.to_unit_offset(&header).is_some() {
-                return Some(header);
-            }
-        }
-        None
-    }
-
-    fn shape_at(&mut self, unit: &Unit<Bytes<'data>>, offset: UnitOffset, depth: usize) -> Option<ShapeId> {
         let depth = depth.checked_sub(1)?;
-        let mut entry = unit.entry(offset).ok()?;
+        let (mut unit, mut entry) = self.entry(unit, value?)?;
         for _ in 0..MOST_NAMES {
             let is_other_name = matches!(
                 entry.tag(),
@@ -207,10 +222,7 @@ impl<'data> Reader<'_, 'data> {
             if !is_other_name {
                 break;
             }
-            match entry.attr_value(gimli::DW_AT_type)? {
-                AttributeValue::UnitRef(offset) => entry = unit.entry(offset).ok()?,
-                other => return self.shape(unit, Some(other), depth),
-            }
+            (unit, entry) = self.entry(&unit, entry.attr_value(gimli::DW_AT_type)?)?;
         }
         let place = entry.offset().to_debug_info_offset(&unit.header)?.0;
         if let Some(known) = self.known.get(&place) {
@@ -223,9 +235,9 @@ impl<'data> Reader<'_, 'data> {
         let shape = match entry.tag() {
             gimli::DW_TAG_structure_type | gimli::DW_TAG_class_type | gimli::DW_TAG_union_type => Shape::Record {
                 size,
-                members: self.members(unit, &entry, depth),
+                members: self.members(&unit, &entry, depth),
             },
-            gimli::DW_TAG_array_type => self.array(unit, &entry, depth)?,
+            gimli::DW_TAG_array_type => self.array(&unit, &entry, depth)?,
             gimli::DW_TAG_pointer_type | gimli::DW_TAG_reference_type | gimli::DW_TAG_rvalue_reference_type => {
                 Shape::Plain {
                     size: if size > 0 {
@@ -241,7 +253,7 @@ impl<'data> Reader<'_, 'data> {
         Some(id)
     }
 
-    fn members(&mut self, unit: &Unit<Bytes<'data>>, record: &Entry<'data>, depth: usize) -> Vec<Member> {
+    fn members(&mut self, unit: &Rc<AnyUnit<'data>>, record: &Entry<'data>, depth: usize) -> Vec<Member> {
         let mut members = Vec::new();
         for child in children(unit, record) {
             let is_member = child.tag() == gimli::DW_TAG_member || child.tag() == gimli::DW_TAG_inheritance;
@@ -265,7 +277,7 @@ impl<'data> Reader<'_, 'data> {
         members
     }
 
-    fn array(&mut self, unit: &Unit<Bytes<'data>>, array: &Entry<'data>, depth: usize) -> Option<Shape> {
+    fn array(&mut self, unit: &Rc<AnyUnit<'data>>, array: &Entry<'data>, depth: usize) -> Option<Shape> {
         let mut element = self.shape(unit, array.attr_value(gimli::DW_AT_type), depth)?;
         let ranges = children(unit, array);
         let ranges = ranges.iter().filter(|child| child.tag() == gimli::DW_TAG_subrange_type);
@@ -281,6 +293,23 @@ impl<'data> Reader<'_, 'data> {
             element = self.shapes.add(Shape::Array { element, count });
         }
         Some(Shape::Array { element, count: outer })
+    }
+}
+
+/// What an entry says of a variable.
+struct Facts<'data> {
+    name: Option<AttributeValue<Bytes<'data>>>,
+    kind: Option<AttributeValue<Bytes<'data>>>,
+}
+
+impl<'data> Facts<'data> {
+    fn of(value: impl Fn(gimli::DwAt) -> Option<AttributeValue<Bytes<'data>>>) -> Facts<'data> {
+        Facts {
+            name: value(gimli::DW_AT_linkage_name)
+                .or_else(|| value(gimli::DW_AT_MIPS_linkage_name))
+                .or_else(|| value(gimli::DW_AT_name)),
+            kind: value(gimli::DW_AT_type),
+        }
     }
 }
 

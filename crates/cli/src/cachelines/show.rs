@@ -2,7 +2,6 @@
 
 use super::{Listing, Shown};
 use scaleprof_analysis::cache_lines::{JudgedPlace, LineKind, PairElsewhere, PlaceRole, Toucher};
-use scaleprof_analysis::numbers::percent;
 use std::fmt::Write as _;
 use std::io::{IsTerminal, Write as _};
 
@@ -85,7 +84,9 @@ fn add_line(out: &mut String, number: usize, shown: &Shown, paint: &Paint) {
         .max()
         .unwrap_or(0)
         .min(WIDEST_NAME);
-    for place in &line.places {
+    let (quiet, busy): (Vec<&JudgedPlace>, Vec<&JudgedPlace>) =
+        line.places.iter().partition(|place| place.role == PlaceRole::Quiet);
+    for place in busy {
         say!(
             out,
             "   {:>5} {:>4}  {:widest$}  {}",
@@ -98,20 +99,21 @@ fn add_line(out: &mut String, number: usize, shown: &Shown, paint: &Paint) {
             say!(out, "   {:>10}  {:widest$}  {}", "", "", paint.weak(&words));
         }
     }
-    if !shown.untouched.is_empty() {
-        let named: Vec<&str> = shown
-            .untouched
-            .iter()
-            .take(MOST_UNTOUCHED)
-            .map(String::as_str)
-            .collect();
-        let more = shown.untouched.len().saturating_sub(MOST_UNTOUCHED);
+    let quiet = quiet.into_iter().map(|place| &place.name);
+    let others: Vec<&String> = quiet.chain(&shown.untouched).collect();
+    if !others.is_empty() {
+        let named: Vec<String> = others.iter().take(MOST_UNTOUCHED).map(|name| shortened(name)).collect();
+        let more = others.len().saturating_sub(MOST_UNTOUCHED);
         let more = if more > 0 {
             format!(" and {more} more")
         } else {
             String::new()
         };
-        say!(out, "   no code is seen to touch {}{more}", named.join(", "));
+        say!(
+            out,
+            "   beside them, not touched while the server runs: {}{more}",
+            named.join(", ")
+        );
     }
     let mut before = "";
     for step in &line.ladder {
@@ -187,7 +189,7 @@ fn touched(place: &JudgedPlace) -> String {
         ));
     }
     match parts.is_empty() {
-        true => "touched at start or stop only".to_owned(),
+        true => "not touched while the server runs".to_owned(),
         false => parts.join("; "),
     }
 }
@@ -223,7 +225,7 @@ fn cost(place: &JudgedPlace) -> Option<String> {
         let sure = match cost.grows() {
             Some(true) => ", surely more",
             Some(false) => ", no sure growth",
-            None => "",
+            None => ", too little to say whether it grows",
         };
         Some(format!(
             "{what} {:.3} -> {:.3} µs a transaction ({:.3} -> {:.3} at the instructions themselves{sure}; {} of its CPU time)",
@@ -231,7 +233,7 @@ fn cost(place: &JudgedPlace) -> Option<String> {
             two.last.value * 1e6,
             cost.itself.base.value * 1e6,
             cost.itself.last.value * 1e6,
-            percent(cost.share)
+            cost.share_in_words()
         ))
     };
     let both = [told("reads", place.read_cost), told("writes", place.write_cost)];

@@ -123,6 +123,13 @@ fn what_is_no_program_or_has_no_names_is_refused_with_what_would_help() {
     );
     let error = fail(scaleprof().arg("cachelines").arg(&library).args(["--line", "100"]), 2);
     assert!(error.contains("64, 128 or 256"), "{error}");
+    let error = fail(
+        scaleprof().args(["cachelines", "/proc/self/exe", "--write-rate", "0"]),
+        2,
+    );
+    assert!(error.contains("--write-rate"), "{error}");
+    let error = fail(scaleprof().args(["cachelines", "/proc/self/exe", "--seconds", "1"]), 2);
+    assert!(error.contains("--write-rate"), "{error}");
     let whole = compile(place.path(), "whole.so", SOURCE, &[]);
     let error = fail(
         scaleprof()
@@ -132,6 +139,12 @@ fn what_is_no_program_or_has_no_names_is_refused_with_what_would_help() {
         1,
     );
     assert!(error.contains("not a scaleprof bundle"), "{error}");
+    let pid = std::process::id().to_string();
+    let error = fail(
+        scaleprof().arg("cachelines").arg(&whole).args(["--write-rate", &pid]),
+        1,
+    );
+    assert!(error.contains("does not run") && error.contains("whole.so"), "{error}");
 }
 
 /// MySQL's bug 97777 (MDEV-21145), as MySQL 5.6.14 was linked.
