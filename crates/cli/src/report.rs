@@ -2,9 +2,8 @@
 
 use crate::arguments::{ReportArguments, ReportFormat};
 use crate::show;
-use anyhow::bail;
 use scaleprof_analysis::summarise;
-use scaleprof_bundle::{Bundle, BundleWriter, WATCH};
+use scaleprof_bundle::{Bundle, BundleWriter};
 use scaleprof_report::{html, text};
 use std::process::ExitCode;
 
@@ -12,12 +11,6 @@ pub(crate) fn execute(arguments: &ReportArguments) -> anyhow::Result<ExitCode> {
     let bundle = Bundle::open(&arguments.bundle)?;
     // Made anew from the tables: a newer scaleprof may see more in them.
     let summary = summarise(&bundle);
-    if arguments.format == ReportFormat::Html && bundle.manifest.workload.name == WATCH {
-        bail!(
-            "{} only watched a server, and there is no page of that yet: give --format text or --format json",
-            arguments.bundle.display()
-        );
-    }
     let content = match arguments.format {
         ReportFormat::Html => html::render(&bundle, &summary),
         ReportFormat::Text if arguments.output.is_some() => text::table(&summary, text::Style::plain()),
