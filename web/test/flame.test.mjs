@@ -153,6 +153,15 @@ describe("flame graph", () => {
     await page.goBack();
     await settled();
     assert.deepEqual(await frames(), zoomed);
+    await page.goto(page.url().split("#")[0] + "#");
+    await page.reload();
+    await drawn();
+    const first = await frames();
+    await page.selectOption("#flame-graph-view", "callers");
+    assert.notDeepEqual(await frames(), first);
+    await page.goBack();
+    await settled();
+    assert.deepEqual(await frames(), first, "back to what was there at first");
   });
 
   test("works by keyboard and says where it is", async (t) => {
