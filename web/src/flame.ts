@@ -29,7 +29,8 @@ export function filled(into: HTMLElement, ready: Promise<Profile>, make: (profil
 export function flame(report: Report): HTMLElement | null {
   const ready = profile();
   if (ready === null) return null;
-  return filled(section("flame", "Flame graph of a transaction’s time"), ready, (found) => graph(found, report));
+  const title = report.summary.watch ? "Flame graph of the threads that serve clients" : "Flame graph of a transaction’s time";
+  return filled(section("flame", title), ready, (found) => graph(found, report));
 }
 
 /** The rungs with samples. */
@@ -84,7 +85,7 @@ function graph(profile: Profile, report: Report): Node[] {
   const first = busy ? ` CPUs were busy at ${counted(last.connections ?? 0, "connection")}: waiting loses nothing then, since somebody else runs meanwhile, so only time on a CPU is shown at first.` : "";
   const words = profile.per === "transaction"
     ? "Width is time per transaction of the threads that serve the load; colour is what became of it since the rung that it is compared with. The frames of a state add up to the ledger above."
-    : "Width is thread-seconds per second of the threads that serve clients.";
+    : "Width is thread-seconds per second: how many threads were there on average.";
   queueMicrotask(() => {
     draw();
     if (location.hash !== "") restore();

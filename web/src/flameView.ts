@@ -379,9 +379,9 @@ export function flameView(profile: Profile, name: string, usualStates: (present:
     const swatch = (part: string) => h("i", { class: `flame-swatch ${part}` });
     const kernel = h("span", {}, swatch("kernel-mark"), " kernel");
     if (base !== null && choice.colour === "growth") {
-      const same = drawn.some((one) => one.doubts) ? "the same, or within chance"
+      const unchanged = drawn.some((one) => one.doubts) ? "the same, or within chance"
         : shown?.rung ? "the same (too few seconds to tell chance apart)" : "the same";
-      return [h("span", {}, swatch("less"), " takes less"), h("span", {}, swatch("same"), ` ${same}`), h("span", {}, swatch("more"), ` takes more than at ${base.name}; full colour: new or gone`), kernel];
+      return [h("span", {}, swatch("less"), " takes less"), h("span", {}, swatch("same"), ` ${unchanged}`), h("span", {}, swatch("more"), ` takes more than at ${base.name}; full colour: new or gone`), kernel];
     }
     return [h("span", {}, swatch("user"), " the server and its libraries"), h("span", {}, swatch("kernel"), swatch("kernel-mark"), " kernel")];
   }

@@ -19,7 +19,7 @@ export function per(unit: Unit): string {
 
 /** From one time to another: ×3.1, +12 %, gone, new. */
 export function change(base: number, shown: number): string {
-  if (base === 0) return shown === 0 ? "never" : "new";
+  if (base === 0) return shown === 0 ? unknown : "new";
   if (shown === 0) return "gone";
   const ratio = shown / base;
   return ratio >= 1.995 || ratio <= 0.5 ? times(ratio) : signedPercent(ratio - 1);

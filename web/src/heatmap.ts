@@ -44,7 +44,7 @@ function map(profile: Profile): Node[] {
   const clear = h("button", { type: "button", click: () => choose(null, null) }, "clear");
   const buttons = h("div", { class: "flame-bar" }, compare, clear);
   const view = flameView(profile, "heatmap-graph", () => [...states], (step) => link(step));
-  const graph = h("div", {}, said, buttons, view.element);
+  const graph = h("div", { hidden: true }, said, buttons, view.element);
   const canvas = heatCanvas("heatmap-pane",
     "Heat map: a column for each second, a row for each 20 milliseconds of it. Arrow keys move, Enter marks both ends of a stretch, Escape clears.", {
       chosen: (range, isBase) => (isBase && shown ? choose(shown, range) : choose(range, null)),

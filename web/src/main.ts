@@ -38,7 +38,9 @@ function build(): Node[] {
     ["findings", findings], ["throughput", throughput], ["iron law", ironLaw], ["ledger", ledger], ["watch", watch], ["flame graph", flame], ["heat map", heatmap], ["latency", latency], ["seconds", series], ["figures", rungTable],
     ["data quality", quality], ["errors", errors], ["settings", settings], ["machine", machine], ["warnings", caveats], ["repeat", repeat],
   ];
-  const sections = makers.flatMap(([name, make]) => part(name, make, report) ?? []);
+  // Of a load that is not ours neither its seconds nor its errors are known.
+  const shown = makers.filter(([name]) => !report.summary.watch || !["seconds", "errors"].includes(name));
+  const sections = shown.flatMap(([name, make]) => part(name, make, report) ?? []);
   const links = sections.filter((one) => one.id && short[one.id] !== "").map((one) => h("a", { href: `#${one.id}` }, short[one.id] ?? one.id));
   return [
     h("div", { class: "top" }, h("span", { class: "brand" }, "scaleprof"), h("nav", { "aria-label": "Parts of the report" }, links), themeButton()),

@@ -55,7 +55,7 @@ function subject({ manifest, summary }: Report): string {
     : server.cpu_count === machine.cpus ? `all ${counted(machine.cpus, "CPU")}` : `${server.cpu_count} of ${counted(machine.cpus, "CPU")}`;
   const loop = workload.options.some(([name, value]) => name === "repetition" && value === "once") ? "once on every connection" : `${workload.loop_kind} loop`;
   return [
-    `${server.product} ${server.version}`,
+    server.product === "unknown" ? server.binary ?? "a server" : `${server.product} ${server.version}`,
     summary.watch ? "watched" : `${workload.name}${size}, ${loop}`,
     `${machine.cpu_model}, ${cpus}${server.shares_cpus_with_client ? " shared with the client" : ""}, ${bytes(machine.memory_bytes)}`,
     machine.hypervisor ? `under ${machine.hypervisor}` : "",

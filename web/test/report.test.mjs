@@ -221,7 +221,7 @@ describe("report", () => {
       seen.add(at[0]);
       assert.ok(at[1], `${at[0]} shows no focus`);
     }
-    for (const wanted of ["theme", ...(data.visits.length ? ["radio"] : []), ...(data.settings.length ? ["settings-search"] : [])]) assert.ok(seen.has(wanted), wanted);
+    for (const wanted of ["theme", ...(data.visits.length && !data.summary.watch ? ["radio"] : []), ...(data.settings.length ? ["settings-search"] : [])]) assert.ok(seen.has(wanted), wanted);
   });
 
   test("light and dark have contrast, and the curves change with them", async () => {
