@@ -48,7 +48,7 @@ describe("report", () => {
     const alert = await page.$(".incomplete");
     assert.equal(alert !== null, data.manifest.state !== "complete");
     if (alert && data.manifest.problem) assert.ok((await alert.textContent()).includes(data.manifest.problem));
-    assert.ok(plain(await page.textContent(".subject")).includes(data.manifest.server.version));
+    assert.ok(plain(await page.textContent(".subject")).includes(data.summary.watch ? data.manifest.server.binary : data.manifest.server.version));
     for (const warning of data.summary.warnings) assert.ok((await page.textContent("#caveats")).includes(warning));
     for (const { reason } of data.summary.missing) assert.ok((await page.textContent("#caveats")).includes(reason));
   });
