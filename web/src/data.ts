@@ -112,6 +112,30 @@ export interface Finding {
   try: string[];
 }
 
+/** Threads of a server that was only watched; all times are thread-seconds per second. */
+export interface WatchedThreads {
+  threads: number | null;
+  seconds_per_second: StateSeconds;
+  lifetime_per_second: number | null;
+  states_residue: number | null;
+}
+
+export interface WatchedLock { name: string | null; module: string | null; seconds_per_second: Estimate; samples: number; waiting: string[]; holder: string[]; holder_samples: number }
+
+export interface Watch {
+  seconds: number;
+  connections: WatchedThreads;
+  others: WatchedThreads;
+  background: Background[];
+  cpus_by_states: number;
+  cpus_by_scheduler: number | null;
+  cpu_residue: number | null;
+  complete_stacks_share: number | null;
+  samples: number | null;
+  samples_lost: number | null;
+  locks: WatchedLock[];
+}
+
 export interface Missing { figure: string; reason: string }
 
 export interface Summary {
@@ -119,6 +143,8 @@ export interface Summary {
   verdict: Verdict | null;
   usl: Usl | null;
   usl_refused: string | null;
+  /** Only of a server that was watched without a load of ours. */
+  watch: Watch | null;
   findings: Finding[];
   missing: Missing[];
   warnings: string[];

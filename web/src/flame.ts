@@ -4,7 +4,7 @@ import type { Report } from "./data.ts";
 import { h, section } from "./element.ts";
 import { cutOfRung } from "./flameCut.ts";
 import { packedProfile, unpack, type Profile, type ProfiledRung } from "./flameData.ts";
-import { readLink, writeLink } from "./flameLink.ts";
+import { linkOf, writeLink } from "./flameLink.ts";
 import { flameView, isOnCpu } from "./flameView.ts";
 import { counted } from "./format.ts";
 
@@ -29,7 +29,8 @@ export function filled(into: HTMLElement, ready: Promise<Profile>, make: (profil
 export function flame(report: Report): HTMLElement | null {
   const ready = profile();
   if (ready === null) return null;
-  return filled(section("flame", "Flame graph of a transaction’s time"), ready, (found) => graph(found, report));
+  const title = report.summary.watch ? "Flame graph of the threads that serve clients" : "Flame graph of a transaction’s time";
+  return filled(section("flame", title), ready, (found) => graph(found, report));
 }
 
 /** The rungs with samples. */
@@ -68,27 +69,26 @@ function graph(profile: Profile, report: Report): Node[] {
     link(step);
   };
   const restore = () => {
-    const found = readLink(location.hash);
-    if (found?.part !== "flame") return;
-    const [one, other] = [found.values.get("rung") ?? "", found.values.get("base") ?? ""];
-    shown.value = rung(one) ? one : String(last.connections);
+    const values = linkOf("flame");
+    if (values === null) return;
+    const [one, other] = [values.get("rung") ?? "", values.get("base") ?? String(best ?? "")];
+    shown.value = rung(one) ? one : String(last.connections ?? "");
     base.value = rung(other) ? other : "";
     draw();
-    view.restore(found.values);
-    document.getElementById("flame")?.scrollIntoView();
+    view.restore(values);
+    if (location.hash !== "") document.getElementById("flame")?.scrollIntoView();
   };
   shown.value = String(last.connections ?? "");
   base.value = String(best ?? "");
   for (const one of [shown, base]) one.addEventListener("change", () => update(true));
   addEventListener("popstate", restore);
-  addEventListener("hashchange", restore);
   const first = busy ? ` CPUs were busy at ${counted(last.connections ?? 0, "connection")}: waiting loses nothing then, since somebody else runs meanwhile, so only time on a CPU is shown at first.` : "";
   const words = profile.per === "transaction"
     ? "Width is time per transaction of the threads that serve the load; colour is what became of it since the rung that it is compared with. The frames of a state add up to the ledger above."
-    : "Width is thread-seconds per second of the threads that serve clients.";
+    : "Width is thread-seconds per second: how many threads were there on average.";
   queueMicrotask(() => {
     draw();
-    restore();
+    if (location.hash !== "") restore();
     requestAnimationFrame(() => performance.mark("flame graph drawn"));
   });
   return [

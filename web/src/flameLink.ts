@@ -5,10 +5,13 @@ import { pathTo } from "./flameLayout.ts";
 import { nameOf, type FrameTree } from "./flameTree.ts";
 import type { Profile } from "./flameData.ts";
 
-/** `#flame:view=callers&search=…` as its part (`flame`) and its values; null for another address. */
-export function readLink(hash: string): { part: string; values: URLSearchParams } | null {
-  const found = /^#(flame|heatmap):(.*)$/.exec(hash);
-  return found ? { part: found[1]!, values: new URLSearchParams(found[2]) } : null;
+/**
+ * What the address says of a part: `#flame:view=callers&search=…` has values for `flame`. Without a `#` it says that all is
+ * as at first; null where it is about something else.
+ */
+export function linkOf(part: "flame" | "heatmap"): URLSearchParams | null {
+  if (location.hash === "") return new URLSearchParams();
+  return location.hash.startsWith(`#${part}:`) ? new URLSearchParams(location.hash.slice(part.length + 2)) : null;
 }
 
 /** Writes it into the address bar; `step` makes the browser's way back lead to what was shown before. */

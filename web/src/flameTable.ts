@@ -55,6 +55,7 @@ export function functionTable(
   };
   const rows = functionTimes(profile, tree).filter((row) => matches === null || matches[row.function] === 1);
   rows.sort((a, b) => key[order](b) - key[order](a));
+  const told = order === "all" ? rows : rows.filter((row) => row.ownShown > 0 || row.ownBase > 0);
   const all = tree.shown[0]!;
   const before: Column<FunctionTime>[] = compared ? [
     { heading: "before", unit: "itself", cell: (row) => time(row.ownBase, unit) },
@@ -69,7 +70,7 @@ export function functionTable(
     { heading: "time", unit: "with callees", cell: (row) => time(row.allShown, unit) },
     { heading: "share", unit: "with callees", cell: (row) => percent(all > 0 ? row.allShown / all : null) },
     ...allBefore,
-  ], rows.slice(0, most));
+  ], told.slice(0, most));
 }
 
 function opener(name: string, open: (name: string) => void): HTMLElement {

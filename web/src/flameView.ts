@@ -111,7 +111,7 @@ export function flameView(profile: Profile, name: string, usualStates: (present:
       button("only waiting", "Only what did not use one, but for waits for the client", () => update({ states: new Set(present.filter((state) => !isOnCpu(state) && state !== "net")), zoom: "" }))),
     h("div", { class: "flame-bar" },
       h("label", { for: views.id }, "View "), views, split, flip, colours,
-      h("label", { for: field.id, class: "flame-find" }, "Search "), field, next, matched),
+      h("span", { class: "flame-find nowrap" }, h("label", { for: field.id }, "Search "), field), next, matched),
     h("div", { class: "flame-bar flame-zoomed" }, reset, sandwich, about),
     key, panes, tip, status, heaviest, vanished, spoken);
 
@@ -316,7 +316,7 @@ export function flameView(profile: Profile, name: string, usualStates: (present:
     drawn: () => {
       const layouts = drawn.map((one) => one.pane.layout()).filter((one) => one !== null);
       const narrow = layouts.reduce((sum, one) => sum + one.tooNarrow, 0) + drawn.reduce((sum, one) => sum + one.tree.leftOut, 0);
-      status.textContent = `${counted(layouts.reduce((sum, one) => sum + one.count, 0), "frame")} drawn${narrow > 0 ? `; ${count(narrow)} more are narrower than half a pixel: zoom in to see them` : ""}.`;
+      status.textContent = `${counted(layouts.reduce((sum, one) => sum + one.count, 0), "frame")} drawn${narrow > 0 ? `; ${count(narrow)} more are narrower than half a pixel: zoom in to see them` : ""}. Click or Enter zooms, Shift and click or s shows callers and callees, / searches.`;
     },
   });
 
@@ -379,7 +379,9 @@ export function flameView(profile: Profile, name: string, usualStates: (present:
     const swatch = (part: string) => h("i", { class: `flame-swatch ${part}` });
     const kernel = h("span", {}, swatch("kernel-mark"), " kernel");
     if (base !== null && choice.colour === "growth") {
-      return [h("span", {}, swatch("less"), " takes less"), h("span", {}, swatch("same"), drawn.some((one) => one.doubts) ? " the same, or within chance" : " the same"), h("span", {}, swatch("more"), ` takes more than at ${base.name}; full colour: new or gone`), kernel];
+      const unchanged = drawn.some((one) => one.doubts) ? "the same, or within chance"
+        : shown?.rung ? "the same (too few seconds to tell chance apart)" : "the same";
+      return [h("span", {}, swatch("less"), " takes less"), h("span", {}, swatch("same"), ` ${unchanged}`), h("span", {}, swatch("more"), ` takes more than at ${base.name}; full colour: new or gone`), kernel];
     }
     return [h("span", {}, swatch("user"), " the server and its libraries"), h("span", {}, swatch("kernel"), swatch("kernel-mark"), " kernel")];
   }

@@ -19,7 +19,7 @@ export function per(unit: Unit): string {
 
 /** From one time to another: ×3.1, +12 %, gone, new. */
 export function change(base: number, shown: number): string {
-  if (base === 0) return shown === 0 ? "never" : "new";
+  if (base === 0) return shown === 0 ? unknown : "new";
   if (shown === 0) return "gone";
   const ratio = shown / base;
   return ratio >= 1.995 || ratio <= 0.5 ? times(ratio) : signedPercent(ratio - 1);
@@ -40,7 +40,7 @@ export interface FrameFigures {
 /** Lines for a person: the name first. */
 export function lines(figures: FrameFigures, unit: Unit, shownName: string, baseName: string | null): string[] {
   const { name, shown, base, itself, allShown, allBase, doubt } = figures;
-  const own = itself !== null && itself > 0 && itself < shown * 0.9995 ? `, itself ${time(itself, unit)}` : "";
+  const own = itself !== null && itself > shown * 1e-6 && itself < shown * 0.9995 ? `, itself ${time(itself, unit)}` : "";
   const found = [name, `${time(shown, unit)} ${per(unit)} at ${shownName}: ${percent(allShown > 0 ? shown / allShown : null)} of the whole${own}`];
   if (base !== null && baseName !== null) {
     found.push(`${time(base, unit)} at ${baseName}: ${percent(allBase > 0 ? base / allBase : null)} of the whole`);

@@ -5,7 +5,7 @@ import { h, s, section, type Child } from "./element.ts";
 import { filled, profile, sampledRungs } from "./flame.ts";
 import { cutOfRange } from "./flameCut.ts";
 import type { Profile } from "./flameData.ts";
-import { readLink, writeLink } from "./flameLink.ts";
+import { linkOf, writeLink } from "./flameLink.ts";
 import { flameView, isOnCpu } from "./flameView.ts";
 import { count, counted, number } from "./format.ts";
 import { heatCanvas } from "./heatmapCanvas.ts";
@@ -17,7 +17,7 @@ import { ink, onRedraw } from "./theme.ts";
 /** The section; nothing where no stack was sampled. */
 export function heatmap(_report: Report): HTMLElement | null {
   const ready = profile();
-  return ready && filled(section("heatmap", "Every 20 milliseconds"), ready, map);
+  return ready && filled(section("heatmap", "Heat map: every 20 milliseconds"), ready, map);
 }
 
 function map(profile: Profile): Node[] {
@@ -44,7 +44,7 @@ function map(profile: Profile): Node[] {
   const clear = h("button", { type: "button", click: () => choose(null, null) }, "clear");
   const buttons = h("div", { class: "flame-bar" }, compare, clear);
   const view = flameView(profile, "heatmap-graph", () => [...states], (step) => link(step));
-  const graph = h("div", {}, said, buttons, view.element);
+  const graph = h("div", { hidden: true }, said, buttons, view.element);
   const canvas = heatCanvas("heatmap-pane",
     "Heat map: a column for each second, a row for each 20 milliseconds of it. Arrow keys move, Enter marks both ends of a stretch, Escape clears.", {
       chosen: (range, isBase) => (isBase && shown ? choose(shown, range) : choose(range, null)),
@@ -103,9 +103,8 @@ function map(profile: Profile): Node[] {
     choose(null, null);
   });
   const restore = () => {
-    const found = readLink(location.hash);
-    if (found?.part !== "heatmap") return;
-    const { values } = found;
+    const values = linkOf("heatmap");
+    if (values === null) return;
     rung = rungs.find((one) => String(one.connections ?? "") === values.get("rung")) ?? last;
     select.value = String(rung.connections ?? "");
     states = values.has("count") ? new Set(values.get("count")!.split(".").filter((state) => present.includes(state))) : usual();
@@ -114,10 +113,9 @@ function map(profile: Profile): Node[] {
     base = shown && readRange(values.get("base"), cells);
     draw();
     if (shown) view.restore(values);
-    document.getElementById("heatmap")?.scrollIntoView();
+    if (location.hash !== "") document.getElementById("heatmap")?.scrollIntoView();
   };
   addEventListener("popstate", restore);
-  addEventListener("hashchange", restore);
   // A reader who does not come here does not wait for it.
   let isNear = false;
   new IntersectionObserver((entries, observer) => {
@@ -127,7 +125,7 @@ function map(profile: Profile): Node[] {
     draw();
   }, { rootMargin: "600px" }).observe(canvas.element);
   onRedraw(() => (isNear || document.documentElement.classList.contains("printing")) && draw());
-  queueMicrotask(restore);
+  queueMicrotask(() => location.hash !== "" && restore());
   const children: Child[] = [
     h("p", { class: "lead" }, "Threads that serve the load, in the chosen states, in every 20 ms of a rung: what an average over seconds hides. A wait stands where it began. ",
       "Drag over a stretch of time, or click its two ends, for a flame graph of it; a second one with Shift is what the first is compared with."),

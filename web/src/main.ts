@@ -15,9 +15,10 @@ import { series } from "./series.ts";
 import { startTheme, themeButton } from "./theme.ts";
 import { throughput } from "./throughput.ts";
 import { verdict } from "./verdict.ts";
+import { watch } from "./watch.ts";
 
 const short: Record<string, string> = {
-  findings: "Findings", throughput: "Throughput", "iron-law": "Iron law", ledger: "Threads", flame: "Flame graph", heatmap: "", latency: "Latency", seconds: "Seconds", figures: "Figures", quality: "Quality",
+  findings: "Findings", throughput: "Throughput", "iron-law": "Iron law", ledger: "Threads", watch: "Threads", flame: "Flame graph", heatmap: "", latency: "Latency", seconds: "Seconds", figures: "Figures", quality: "Quality",
   errors: "Errors", settings: "Settings", machine: "Machine", caveats: "Warnings", repeat: "Repeat",
 };
 
@@ -34,10 +35,12 @@ function part(name: string, make: (report: Report) => HTMLElement | null, report
 function build(): Node[] {
   const report = readReport();
   const makers: [string, (report: Report) => HTMLElement | null][] = [
-    ["findings", findings], ["throughput", throughput], ["iron law", ironLaw], ["ledger", ledger], ["flame graph", flame], ["heat map", heatmap], ["latency", latency], ["seconds", series], ["figures", rungTable],
+    ["findings", findings], ["throughput", throughput], ["iron law", ironLaw], ["ledger", ledger], ["watch", watch], ["flame graph", flame], ["heat map", heatmap], ["latency", latency], ["seconds", series], ["figures", rungTable],
     ["data quality", quality], ["errors", errors], ["settings", settings], ["machine", machine], ["warnings", caveats], ["repeat", repeat],
   ];
-  const sections = makers.flatMap(([name, make]) => part(name, make, report) ?? []);
+  // Of a load that is not ours neither its seconds nor its errors are known.
+  const shown = makers.filter(([name]) => !report.summary.watch || !["seconds", "errors"].includes(name));
+  const sections = shown.flatMap(([name, make]) => part(name, make, report) ?? []);
   const links = sections.filter((one) => one.id && short[one.id] !== "").map((one) => h("a", { href: `#${one.id}` }, short[one.id] ?? one.id));
   return [
     h("div", { class: "top" }, h("span", { class: "brand" }, "scaleprof"), h("nav", { "aria-label": "Parts of the report" }, links), themeButton()),

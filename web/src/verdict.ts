@@ -7,7 +7,7 @@ import { between, bytes, count, counted, isKnown, moment, number, percent, times
 /** The verdict as the headline, the figures that carry it, and what it holds for. */
 export function verdict(report: Report): HTMLElement {
   const { summary, manifest } = report;
-  const sentence = summary.verdict?.sentence
+  const sentence = summary.verdict?.sentence ?? watched(report)
     ?? (summary.rungs.length ? "The run has no verdict." : "No rung was measured yet, so there is no verdict.");
   return h("header", { class: "verdict" },
     incomplete(report),
@@ -17,6 +17,12 @@ export function verdict(report: Report): HTMLElement {
     manifest.warnings.length + summary.warnings.length > 0
       ? h("p", { class: "caveat" }, h("a", { href: "#caveats" }, counted(warnings(report).length, "warning")), " to read before believing the figures.")
       : null);
+}
+
+/** What there is to say of a server that was only watched. */
+function watched({ summary: { watch } }: Report): string | undefined {
+  if (!watch) return undefined;
+  return `The server was watched for ${number(watch.seconds)} s without a load of ours: it used ${number(watch.cpus_by_scheduler ?? watch.cpus_by_states)} CPUs. Watching alone gives no verdict.`;
 }
 
 /** Keeps the groups of a number on one line. */
@@ -42,18 +48,18 @@ function incomplete({ manifest, summary, unfinished_visits }: Report): Child {
     ` It shows ${summary.rungs.length} of ${counted(asked, "rung")}.${lost}`);
 }
 
-function subject({ manifest }: Report): string {
+function subject({ manifest, summary }: Report): string {
   const { server, workload, machine, ladder } = manifest;
   const size = isKnown(workload.tables) ? `, ${counted(workload.tables, "table")}${isKnown(workload.rows) ? ` of ${counted(workload.rows, "row")}` : ""}` : "";
   const cpus = server.cpu_count === null ? "the client's machine"
     : server.cpu_count === machine.cpus ? `all ${counted(machine.cpus, "CPU")}` : `${server.cpu_count} of ${counted(machine.cpus, "CPU")}`;
   const loop = workload.options.some(([name, value]) => name === "repetition" && value === "once") ? "once on every connection" : `${workload.loop_kind} loop`;
   return [
-    `${server.product} ${server.version}`,
-    `${workload.name}${size}, ${loop}`,
+    server.product === "unknown" ? server.binary ?? "a server" : `${server.product} ${server.version}`,
+    summary.watch ? "watched" : `${workload.name}${size}, ${loop}`,
     `${machine.cpu_model}, ${cpus}${server.shares_cpus_with_client ? " shared with the client" : ""}, ${bytes(machine.memory_bytes)}`,
     machine.hypervisor ? `under ${machine.hypervisor}` : "",
-    `${ladder.repeats} × ${ladder.seconds}\u202fs a rung`,
+    summary.watch ? "" : `${ladder.repeats} × ${ladder.seconds}\u202fs a rung`,
     moment(manifest.started_at) + (manifest.ended_at ? `, ${between(manifest.started_at, manifest.ended_at)}` : ""),
   ].filter(Boolean).join(" · ");
 }

@@ -153,6 +153,15 @@ describe("flame graph", () => {
     await page.goBack();
     await settled();
     assert.deepEqual(await frames(), zoomed);
+    await page.goto(page.url().split("#")[0] + "#");
+    await page.reload();
+    await drawn();
+    const first = await frames();
+    await page.selectOption("#flame-graph-view", "callers");
+    assert.notDeepEqual(await frames(), first);
+    await page.goBack();
+    await settled();
+    assert.deepEqual(await frames(), first, "back to what was there at first");
   });
 
   test("works by keyboard and says where it is", async (t) => {
@@ -162,7 +171,8 @@ describe("flame graph", () => {
     await page.locator("#flame-graph-pane-0").focus();
     for (let step = 0; step < 4; step++) await page.keyboard.press("ArrowDown");
     const spoken = plain(await page.textContent("#flame-graph [aria-live].hidden"));
-    const inner = before.filter((one) => one.row === 3);
+    // The arrow leads to the widest of what is called.
+    const inner = before.filter((one) => one.row === 3).sort((a, b) => b.width - a.width);
     const at = inner.find((one) => spoken.startsWith(plain(one.name)));
     assert.ok(at, spoken);
     assert.match(spoken, /of the whole/);

@@ -2,9 +2,8 @@
 
 use crate::arguments::{ReportArguments, ReportFormat};
 use crate::show;
-use anyhow::bail;
 use scaleprof_analysis::summarise;
-use scaleprof_bundle::{Bundle, BundleWriter, WATCH};
+use scaleprof_bundle::{Bundle, BundleWriter};
 use scaleprof_report::{bug, html, text};
 use std::process::ExitCode;
 
@@ -12,12 +11,6 @@ pub(crate) fn execute(arguments: &ReportArguments) -> anyhow::Result<ExitCode> {
     let bundle = Bundle::open(&arguments.bundle)?;
     // Made anew from the tables: a newer scaleprof may see more in them.
     let summary = summarise(&bundle);
-    if !arguments.bug && arguments.format == ReportFormat::Html && bundle.manifest.workload.name == WATCH {
-        bail!(
-            "{} only watched a server, and there is no page of that yet: give --format text, json or bug",
-            arguments.bundle.display()
-        );
-    }
     let format = match arguments.bug {
         true => ReportFormat::Bug,
         false => arguments.format,

@@ -58,7 +58,8 @@ pub(crate) fn execute(pid: u32, arguments: &AttachArguments) -> anyhow::Result<E
         true => print!("{}", show::summary_json(&summary)?),
         false => {
             print!("{}", show::table(&summary));
-            println!("\nBundle: {} (a watch has no HTML page yet)", bundle.path.display());
+            let page = show::write_page(&bundle, &summary, &bundle.path)?;
+            println!("\nReport: {}", page.display());
         }
     }
     match problem {

@@ -12,17 +12,14 @@ mod visits;
 use crate::text;
 use page::Page;
 use scaleprof_analysis::flame::flame;
-use scaleprof_bundle::{Bundle, Summary};
+use scaleprof_bundle::{Bundle, Manifest, Summary, WATCH};
 
 /// The built page, with `@@TITLE@@`, `@@NOSCRIPT@@`, `@@DATA@@` and `@@PROFILE@@` where the run goes.
 const TEMPLATE: &str = include_str!("../assets/page.html");
 
 /// The page for a bundle and what the analysis made of it.
 pub fn render(bundle: &Bundle, summary: &Summary) -> String {
-    let title = format!(
-        "{} {}, {} · scaleprof",
-        bundle.manifest.server.product, bundle.manifest.server.version, bundle.manifest.workload.name
-    );
+    let title = format!("{} · scaleprof", subject(&bundle.manifest));
     let data = serde_json::to_string(&Page::new(bundle, summary))
         .unwrap_or_else(|error| serde_json::json!({ "unreadable": error.to_string() }).to_string());
     let plain = text::table(summary, text::Style::plain());
@@ -32,6 +29,16 @@ pub fn render(bundle: &Bundle, summary: &Summary) -> String {
         ("@@DATA@@", &for_script(&data)),
         ("@@PROFILE@@", &profile::packed(flame(bundle).as_ref())),
     ])
+}
+
+/// What was run or watched, in a few words.
+fn subject(manifest: &Manifest) -> String {
+    let server = &manifest.server;
+    match (&manifest.workload.name, &server.binary) {
+        // Nobody asked a server that was only watched what it is.
+        (name, Some(binary)) if name == WATCH => format!("{binary}, watched"),
+        (name, _) => format!("{} {}, {name}", server.product, server.version),
+    }
 }
 
 /// Puts each value where its mark stands. What was put in is not looked at again: data may hold a mark.
