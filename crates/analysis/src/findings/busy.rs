@@ -66,9 +66,12 @@ impl Context<'_> {
             drafts.push(draft);
         }
         for line in &lines {
+            // Where its time belongs to another kind, as an allocator's does, it is told there.
             let pathways = of_line.get(&line.function).map_or(&[][..], Vec::as_slice);
-            let path = heaviest(last.costs, pathways).map(|worst| self.call_paths.functions(worst.path));
-            let path = path.unwrap_or_else(|| vec![line.function.clone()]);
+            let Some(worst) = heaviest(last.costs, pathways) else {
+                continue;
+            };
+            let path = self.call_paths.functions(worst.path);
             let lost = line.lost.over(cost);
             let mut draft = self.draft(Kind::CacheLineSharing, path, lost, base, last);
             draft

@@ -12,11 +12,11 @@ use scaleprof_bundle::LockSummary;
 impl Context<'_> {
     /// Compares what is waited for with the rung that had the best throughput per connection. Time in run queues is no cause.
     pub(super) fn waits(&self, before: &[Profiled<'_>], last: &Profiled<'_>) -> Vec<Draft> {
-        let efficiency = |rung: &&Profiled<'_>| -rung.connection_seconds() / f64::from(rung.summary.connections);
+        // The best throughput per connection is the least time of a connection per transaction.
         let Some(base) = before
             .iter()
             .filter(|rung| rung.summary.ledger.is_some())
-            .max_by(|a, b| efficiency(a).total_cmp(&efficiency(b)))
+            .min_by(|a, b| a.connection_seconds().total_cmp(&b.connection_seconds()))
         else {
             return Vec::new();
         };

@@ -230,3 +230,58 @@ pub(super) fn syncs_a_file(path: &[String]) -> bool {
         NAMES.contains(&bare.trim_start_matches('_').trim_start_matches("libc_"))
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(path: &[&str]) -> Option<Kind> {
+        let path: Vec<String> = path.iter().map(|function| (*function).to_owned()).collect();
+        Kind::of_cpu_path(&path)
+    }
+
+    #[test]
+    fn what_the_kernel_does_for_an_allocators_lock_belongs_to_the_allocator() {
+        let wake = ["__lll_lock_wake_private", "futex_wake [k]", "try_to_wake_up [k]"];
+        let under = |outer: &[&'static str]| of(&[outer, &wake[..]].concat());
+        assert_eq!(under(&["main", "free", "_int_free"]), Some(Kind::AllocatorContention));
+        assert_eq!(under(&["main", "je_free_default"]), Some(Kind::AllocatorContention));
+        assert_eq!(under(&["main", "row_search"]), Some(Kind::SchedulerOverhead));
+        assert_eq!(
+            of(&["main", "operator new(unsigned long)"]),
+            Some(Kind::AllocatorContention)
+        );
+        assert_eq!(of(&["main", "free_list_add"]), None);
+        assert_eq!(of(&["malloc", "my_hook"]), None);
+    }
+
+    #[test]
+    fn a_lock_of_the_kernel_is_told_by_its_slow_path_and_by_where_its_line_is_waited_for() {
+        for inner in [
+            "native_queued_spin_lock_slowpath [k]",
+            "__pv_queued_spin_lock_slowpath [k]",
+            "_raw_spin_lock_irqsave [k]",
+        ] {
+            let path = ["main", "sync_array_wait_event", "futex_wait [k]", inner];
+            assert_eq!(of(&path), Some(Kind::KernelSpinlock), "{inner}");
+        }
+        // Interrupts are let in there, and the sampling timer's is one of them.
+        let unlock = ["main", "futex_wake [k]", "_raw_spin_unlock_irqrestore [k]"];
+        assert_eq!(of(&unlock), Some(Kind::SchedulerOverhead));
+        assert_eq!(
+            of(&["main", "malloc", "asm_exc_page_fault [k]", "_raw_spin_lock [k]"]),
+            Some(Kind::PageFaults)
+        );
+    }
+
+    #[test]
+    fn a_sync_is_told_however_the_c_library_calls_it() {
+        let syncs = |path: &[&str]| {
+            let path: Vec<String> = path.iter().map(|function| (*function).to_owned()).collect();
+            syncs_a_file(&path)
+        };
+        assert!(syncs(&["log_write_up_to", "fdatasync", "do_syscall_64 [k]"]));
+        assert!(syncs(&["os_file_fsync", "__libc_fsync", "schedule [k]"]));
+        assert!(!syncs(&["fsync", "a", "b", "pwrite64"]));
+    }
+}

@@ -424,9 +424,12 @@ fn a_function_that_has_more_to_do_waits_for_no_cache_line() {
     assert_eq!(kinds, ["cost_growth"], "{found:?}");
 }
 
+fn names(path: &[&str]) -> Vec<String> {
+    path.iter().map(|name| (*name).to_owned()).collect()
+}
+
 /// A lock with who waits for it and where its holder was.
 fn lock(micros: f64, waiting: &[&str], holder: &[&str]) -> LockSummary {
-    let strings = |path: &[&str]| path.iter().map(|name| (*name).to_owned()).collect();
     LockSummary {
         name: Some("planted".into()),
         module: Some("mysqld".into()),
@@ -436,8 +439,8 @@ fn lock(micros: f64, waiting: &[&str], holder: &[&str]) -> LockSummary {
             high: Some(micros * 1.1e-6),
         },
         samples: 100,
-        waiting: strings(waiting),
-        holder: strings(holder),
+        waiting: names(waiting),
+        holder: names(holder),
         holder_samples: 90,
     }
 }
@@ -510,4 +513,14 @@ fn cpus_that_other_programs_took_are_not_busy() {
     assert!(found(rungs).is_empty());
     let found = found_with(rungs, |_, summary| summary.other_cpu_share = Some(0.4));
     assert_eq!(found[0].kind, "lock_convoy", "{found:?}");
+}
+
+#[test]
+fn a_function_that_is_most_of_the_work_is_named_where_it_loses_by_itself() {
+    const WORK: &[&str] = &["main", "dispatch_command", "lock_it"];
+    const INNER: &[&str] = &["main", "dispatch_command", "lock_it", "clock_gettime"];
+    let few: Costs<'_> = &[("cpu", PARSE, 20.0), ("cpu", WORK, 10.0), ("cpu", INNER, 1.0)];
+    let many: Costs<'_> = &[("cpu", PARSE, 20.0), ("cpu", WORK, 80.0), ("cpu", INNER, 6.0)];
+    let found = found(&[(1, 8_000.0, 1.0, few), (8, 8_000.0, 1.0, many)]);
+    assert_eq!((found.len(), &found[0].path[..]), (1, &names(WORK)[..]), "{found:?}");
 }

@@ -42,7 +42,7 @@ pub const ALL: [Disease; 7] = [
             kind: "cache_line_sharing",
             names: &["look_it_up"],
             function: "look_it_up",
-            least: 0.3,
+            least: 0.2,
         }),
     },
     Disease {
