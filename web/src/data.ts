@@ -138,6 +138,12 @@ export interface Watch {
 
 export interface Missing { figure: string; reason: string }
 
+/** The scaling profile: see docs/summary.md. */
+export interface LostThreads { connections: number; effective_threads: number; lost_threads: Record<string, Estimate>; residue: number }
+export interface LostPath { state: string; path: string[]; lost_threads: Estimate[]; shape: string | null }
+export interface SaturatedPath { path: string[]; active_threads: number[]; cap: number }
+export interface ScalingProfile { base_connections: number; rungs: LostThreads[]; paths: LostPath[]; saturated: SaturatedPath[] }
+
 export interface Summary {
   rungs: Rung[];
   verdict: Verdict | null;
@@ -145,6 +151,7 @@ export interface Summary {
   usl_refused: string | null;
   /** Only of a server that was watched without a load of ours. */
   watch: Watch | null;
+  scaling: ScalingProfile | null;
   findings: Finding[];
   missing: Missing[];
   warnings: string[];

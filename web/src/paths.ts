@@ -71,14 +71,14 @@ function callPath(path: CallPath): HTMLElement {
 const waiting = / \[k\]$|^(__lll_|_{0,3}pthread_|__futex_|__GI_|futex_|syscall)/;
 
 /** The innermost functions that say something, innermost first; the same choice as crates/report/src/text/functions.rs. */
-function innermost(functions: string[], blocked: boolean): string {
+export function innermost(functions: string[], blocked: boolean): string {
   const inwards = [...functions].reverse();
   const first = blocked ? inwards.findIndex((name) => !waiting.test(name)) : 0;
   return inwards.slice(Math.max(0, first), Math.max(0, first) + 3).join(" < ");
 }
 
 /** A few words that open into the whole path. */
-function unfolding(functions: string[], few: string): HTMLElement {
+export function unfolding(functions: string[], few: string): HTMLElement {
   return h("details", { class: "path" }, h("summary", {}, few),
     h("ol", {}, functions.map((name) => h("li", {}, name))));
 }

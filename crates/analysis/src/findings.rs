@@ -235,4 +235,4 @@ fn counted(value: f64) -> Estimate {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

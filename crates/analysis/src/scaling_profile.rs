@@ -161,3 +161,6 @@ fn unique(mut pathways: Vec<Pathway>) -> Vec<Pathway> {
     pathways.dedup();
     pathways
 }
+
+#[cfg(test)]
+mod tests;

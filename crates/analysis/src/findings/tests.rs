@@ -9,7 +9,7 @@ use scaleprof_bundle::{FrameRow, Latency, Ledger, LockSummary, SampleRow, StackR
 const SECONDS: i32 = 10;
 
 /// What a transaction costs at one rung: state, path (outermost first), microseconds.
-pub(super) type Costs<'a> = &'a [(&'a str, &'a [&'a str], f64)];
+pub(crate) type Costs<'a> = &'a [(&'a str, &'a [&'a str], f64)];
 
 /// Dictionaries of all paths of a made-up run.
 #[derive(Default)]
@@ -95,7 +95,7 @@ fn samples(dictionary: &mut Dictionary, visit: i32, per_second: f64, costs: Cost
     rows
 }
 
-pub(super) fn rung(connections: u32, per_second: f64, busy: f64, costs: Costs<'_>) -> RungSummary {
+pub(crate) fn rung(connections: u32, per_second: f64, busy: f64, costs: Costs<'_>) -> RungSummary {
     let mut states = StateSeconds::default();
     for (state, _, micros) in costs {
         if let Some(place) = states.named_mut(state) {
@@ -160,6 +160,22 @@ fn found(rungs: &[(u32, f64, f64, Costs<'_>)]) -> Vec<Finding> {
 
 /// The same, with `change` of the summary of each rung, which is told its connections.
 fn found_with(rungs: &[(u32, f64, f64, Costs<'_>)], change: impl Fn(u32, &mut RungSummary)) -> Vec<Finding> {
+    made_up(rungs, change, |profiled, call_paths| {
+        let setting = |(name, value): (&str, &str)| SettingRow::new(name, value);
+        let surroundings = Surroundings {
+            manifest: &manifest(),
+            settings: &[("innodb_spin_wait_delay", "6"), ("innodb_sync_spin_loops", "30")].map(setting),
+        };
+        findings(profiled, &surroundings, call_paths)
+    })
+}
+
+/// What `look` sees in a made-up run.
+pub(crate) fn made_up<T>(
+    rungs: &[(u32, f64, f64, Costs<'_>)],
+    change: impl Fn(u32, &mut RungSummary),
+    look: impl FnOnce(&[Profiled<'_>], &CallPaths<'_>) -> T,
+) -> T {
     let mut dictionary = Dictionary::default();
     let rows: Vec<Vec<SampleRow>> = rungs
         .iter()
@@ -208,12 +224,7 @@ fn found_with(rungs: &[(u32, f64, f64, Costs<'_>)], change: impl Fn(u32, &mut Ru
             transactions: 1e6,
         })
         .collect();
-    let setting = |(name, value): (&str, &str)| SettingRow::new(name, value);
-    let surroundings = Surroundings {
-        manifest: &manifest(),
-        settings: &[("innodb_spin_wait_delay", "6"), ("innodb_sync_spin_loops", "30")].map(setting),
-    };
-    findings(&profiled, &surroundings, &call_paths)
+    look(&profiled, &call_paths)
 }
 
 /// Of a MySQL 5.6 on a machine whose PAUSE takes 24 ns.

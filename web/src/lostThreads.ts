@@ -1,0 +1,92 @@
+/** Lost threads: what the connections of every rung come to at the best rung's efficiency, and where the others are. */
+
+import { folded } from "./chart.ts";
+import type { Estimate, LostPath, LostThreads, Report, ScalingProfile } from "./data.ts";
+import { h, s, section } from "./element.ts";
+import { count, isKnown, number } from "./format.ts";
+import { states } from "./ledger.ts";
+import { innermost, unfolding } from "./paths.ts";
+import { table, type Column } from "./table.ts";
+
+/** From this part of the CPUs on they count as busy, as in the analysis. */
+const busy = 0.9;
+
+const shapes: Record<string, string> = { constant: "the same at every rung", linear: "in proportion to the connections", worse: "faster than the connections" };
+
+/** A speedup stack for every rung, the paths that lose most at the last one, and what one thread is always in. */
+export function lostThreads({ summary }: Report): HTMLElement | null {
+  const profile = summary.scaling;
+  const last = profile?.rungs.at(-1);
+  if (!profile || !last) return null;
+  const used = states.filter(([state]) => profile.rungs.some((rung) => Math.abs(rung.lost_threads[state]?.value ?? 0) > 0.005 * rung.connections));
+  if (used.length === 0) return null;
+  const allBusy = (summary.rungs.at(-1)?.busy_share ?? 0) >= busy;
+  return section("lost", "Lost threads",
+    h("p", { class: "lead" }, `At the efficiency of ${count(profile.base_connections)} connections, fewer would do what the connections of each rung did: `,
+      "so many are effective. Each of the others is lost in some state: throughput × what a transaction spends in it more than there."),
+    h("p", { class: "key", "aria-hidden": "true" }, h("span", {}, swatch("effective"), " effective"), used.map(([state, name]) => h("span", {}, swatch(state), ` ${name}`))),
+    stacks(profile, used),
+    allBusy ? h("p", { class: "notes" }, `At ${count(last.connections)} connections no CPU is free: waiting for one is no cause, and costs nothing of its own.`) : null,
+    folded("Figures as a table", () => figures(profile, used)),
+    paths(profile),
+    saturated(profile));
+}
+
+function swatch(state: string): SVGElement {
+  return s("svg", { viewBox: "0 0 10 10", width: 10, height: 10, class: "bar swatch" }, s("rect", { width: 10, height: 10, class: `state-${state}` }));
+}
+
+/** One bar a rung: effective threads, then those lost by state. What was saved is in the table only: it has no length. */
+function stacks(profile: ScalingProfile, used: typeof states): HTMLElement {
+  const width = 560;
+  const bar = (rung: LostThreads) => {
+    const lengths: [string, number][] = [["effective", rung.effective_threads], ...used.map(([state]): [string, number] => [state, Math.max(0, rung.lost_threads[state]?.value ?? 0)])];
+    const whole = lengths.reduce((sum, [, length]) => sum + length, 0);
+    let at = 0;
+    const parts = lengths.map(([state, length]) => {
+      const x = at;
+      at += (length / whole) * width;
+      return s("rect", { x, y: 2, width: at - x, height: 14, class: `state-${state}`, "data-state": state });
+    });
+    return s("svg", { viewBox: `0 0 ${width} 18`, preserveAspectRatio: "none", class: "bar stack", "aria-hidden": "true" }, parts);
+  };
+  return table("Effective and lost threads of every rung", [
+    { heading: "connections", cell: (rung) => count(rung.connections) },
+    { heading: "effective", unit: "threads", cell: (rung) => number(rung.effective_threads) },
+    { heading: "share of the connections", words: true, cell: bar },
+  ], profile.rungs);
+}
+
+function figures(profile: ScalingProfile, used: typeof states): HTMLElement {
+  return table("Threads lost in each state at every rung, with the 95 % interval", [
+    { heading: "connections", cell: (rung) => count(rung.connections) },
+    { heading: "effective", unit: "threads", cell: (rung) => number(rung.effective_threads) },
+    ...used.map(([state, name]): Column<LostThreads> => ({ heading: name, unit: "threads lost", cell: (rung) => between(rung.lost_threads[state]) })),
+  ], profile.rungs);
+}
+
+/** A figure with its interval. */
+function between(figure: Estimate | undefined): string {
+  if (!figure) return "–";
+  const { value, low, high } = figure;
+  return isKnown(low) && isKnown(high) ? `${number(value)} (${number(low)} – ${number(high)})` : number(value);
+}
+
+function paths(profile: ScalingProfile): HTMLElement | null {
+  if (profile.paths.length === 0) return null;
+  const last = profile.rungs.length - 1;
+  return h("div", { id: "lost-paths" }, h("h3", {}, `Call paths that lose most at ${count(profile.rungs[last]?.connections ?? null)} connections`),
+    h("p", { class: "lead" }, "No time is told twice. Waiting for the client is left out, and waiting for a CPU where none is free."),
+    table("Call paths in which threads are lost", [
+      { heading: "state", words: true, cell: (path) => path.state },
+      { heading: "lost", unit: "threads", cell: (path) => between(path.lost_threads[last]) },
+      { heading: "grows", words: true, cell: (path) => (path.shape ? (shapes[path.shape] ?? path.shape) : "cannot be told") },
+      { heading: "call path", unit: "innermost function first", words: true, cell: (path) => unfolding(path.path, innermost(path.path, !["cpu", "spin"].includes(path.state))) },
+    ] satisfies Column<LostPath>[], profile.paths));
+}
+
+function saturated(profile: ScalingProfile): HTMLElement | null {
+  if (profile.saturated.length === 0) return null;
+  return h("ul", { class: "notes" }, profile.saturated.map((one) =>
+    h("li", {}, "One thread is always in ", h("code", {}, one.path.at(-1) ?? ""), ` (${one.path.join(" › ")}): throughput cannot pass ${number(one.cap)}/s.`)));
+}
