@@ -94,21 +94,11 @@ fn those_who_wait_are_named_with_how_it_grows_and_what_they_wait_for_with_its_bo
 /// A wait that is in proportion to the connections, seen at five rungs.
 #[test]
 fn a_queue_grows_in_proportion() {
-    let rungs: Vec<(u32, f64, f64, Vec<(&str, &[&str], f64)>)> = [2u32, 8, 32, 128, 512]
-        .iter()
-        .map(|n| {
-            (
-                *n,
-                1e6 / 100.0,
-                0.5,
-                vec![("cpu", WORK, 50.0), ("lock", WAIT, 100.0 * f64::from(*n) - 50.0)],
-            )
-        })
-        .collect();
-    let rungs: Vec<(u32, f64, f64, Costs<'_>)> = rungs
-        .iter()
-        .map(|(n, x, busy, costs)| (*n, *x, *busy, costs.as_slice()))
-        .collect();
+    const CONNECTIONS: [u32; 5] = [2, 8, 32, 128, 512];
+    let costs = CONNECTIONS.map(|n| [("cpu", WORK, 50.0), ("lock", WAIT, 100.0 * f64::from(n) - 50.0)]);
+    let rungs = CONNECTIONS.iter().zip(&costs);
+    let rungs: Vec<(u32, f64, f64, Costs<'_>)> =
+        rungs.map(|(n, costs)| (*n, 10_000.0, 0.5, costs.as_slice())).collect();
     let profile = profile(&rungs);
     assert_eq!(
         profile.paths.first().and_then(|path| path.shape.as_deref()),
