@@ -14,7 +14,7 @@ use scaleprof_bundle::{Estimate, LostPath, LostThreads, RungSummary, ScalingProf
 
 /// Paths that are listed.
 const MOST: usize = 12;
-/// Least part of the connections that is worth a line, by the lower limit.
+/// Least part of the connections that is worth a line; its lower limit must be above nothing.
 const LEAST: f64 = 0.01;
 /// From this part of the CPUs on they count as busy.
 const BUSY: f64 = 0.9;
@@ -132,7 +132,8 @@ fn lost_paths(rungs: &[Rung<'_>], base: &Rung<'_>, last: &Rung<'_>, call_paths: 
                 .map(|rung| growth(base.costs, rung.costs, &below, 1.0).times(rung.throughput))
                 .collect();
             let rank = lost.last().map_or(0.0, |lost| lost.low.unwrap_or(lost.value));
-            if rank * LEAST.recip() < f64::from(last.connections) {
+            let value = lost.last().map_or(0.0, |lost| lost.value);
+            if rank <= 0.0 || value < LEAST * f64::from(last.connections) {
                 continue;
             }
             let points: Vec<(f64, f64)> = rungs
