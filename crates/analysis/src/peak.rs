@@ -11,6 +11,17 @@ pub struct Rung {
     pub connections: u32,
     /// Transactions per second.
     pub throughput: Measured,
+    /// Those of its slowest and of its fastest visit; none with one visit.
+    pub visits: Option<(f64, f64)>,
+}
+
+impl Rung {
+    /// Whether its visits do not tell it from another: the fastest of its own was as fast as the other's slowest.
+    fn overlaps(&self, other: &Rung) -> bool {
+        self.visits
+            .zip(other.visits)
+            .is_some_and(|((_, fastest), (slowest, _))| fastest >= slowest)
+    }
 }
 
 /// Part of the peak that still counts as the peak.
@@ -59,7 +70,7 @@ pub fn peak(rungs: &[Rung]) -> Option<Peak> {
     let fallen = |rung: &&Rung| match ratio(&rung.throughput, &best.throughput) {
         None => true,
         Some(Estimate { high: Some(high), .. }) => high < BAND,
-        Some(kept) => kept.value < BAND_WITHOUT_INTERVAL,
+        Some(kept) => kept.value < BAND_WITHOUT_INTERVAL && !rung.overlaps(best),
     };
     let back = rungs
         .iter()
@@ -136,6 +147,7 @@ pub(crate) mod tests {
                 value: *value,
                 error: error(*value),
             },
+            visits: None,
         };
         points.iter().map(rung).collect()
     }
@@ -196,6 +208,16 @@ pub(crate) mod tests {
         };
         assert_eq!(bare(&[(1, 10.), (2, 20.), (4, 18.)]).falls_over_at, None);
         let far = bare(&[(1, 10.), (2, 20.), (4, 9.)]);
+        // Two visits each: 14 and 20 at the peak, 14 and 14 at the end.
+        let mut rungs = ladder(&[(1, 10.), (2, 17.), (4, 14.)]);
+        rungs.iter_mut().for_each(|rung| rung.throughput.error = None);
+        assert_eq!(peak(&rungs).unwrap().falls_over_at, Some(4));
+        (rungs[1].visits, rungs[2].visits) = (Some((14., 20.)), Some((14., 14.)));
+        assert_eq!(
+            peak(&rungs).unwrap().falls_over_at,
+            None,
+            "one visit at the peak was no faster"
+        );
         assert_eq!((far.falls_over_at, far.retention.unwrap().low), (Some(4), None));
     }
 

@@ -201,12 +201,20 @@ fn judged(result: &RungResult) -> Judged {
     let rung = crate::peak::Rung {
         connections: result.summary.connections,
         throughput: result.throughput,
+        visits: slowest_and_fastest(result),
     };
     Judged {
         rung,
         law: result.summary.iron_law.clone(),
         machine_busy: result.summary.busy_share,
     }
+}
+
+/// Throughput of the slowest and of the fastest visit, where there are several.
+fn slowest_and_fastest(result: &RungResult) -> Option<(f64, f64)> {
+    let of_visits = || result.visits.iter().map(|visit| visit.throughput);
+    let pair = of_visits().reduce(f64::min).zip(of_visits().reduce(f64::max));
+    pair.filter(|_| result.visits.len() > 1)
 }
 
 /// The rows of every visit.

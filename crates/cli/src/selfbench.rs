@@ -4,6 +4,7 @@
 //! accounts to the process from its start to its end, connecting included.
 
 mod child;
+mod lasting_load;
 mod table;
 mod watching;
 

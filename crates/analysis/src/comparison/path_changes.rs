@@ -193,7 +193,7 @@ fn told(
         connections: 0,
         state: String::new(),
         path: call_paths.functions(candidate.path),
-        course: course(candidate, at_base, beyond.as_ref()),
+        course: course(candidate, sides, at_base, beyond.as_ref(), call_paths),
         seconds_per_txn: candidate.seconds,
         change,
         share: change.value / sides.cost,
@@ -202,26 +202,41 @@ fn told(
     })
 }
 
-fn course(candidate: &Candidate, at_base: Option<&Tested>, beyond: Option<&Tested>) -> Course {
+fn course(
+    candidate: &Candidate,
+    sides: &Sides,
+    at_base: Option<&Tested>,
+    beyond: Option<&Tested>,
+    call_paths: &CallPaths<'_>,
+) -> Course {
     let dearer = candidate.tested.estimate.value > 0.0;
+    // Also what another change counts is there.
+    let is_absent = |side: fn((f64, f64)) -> f64| {
+        let paths = sides.paths().into_iter();
+        let mut within = paths.filter(|path| call_paths.is_within(*path, candidate.path));
+        !within.any(|path| side(sides.of_path(path)) > 0.0)
+    };
     // Beyond chance and in the same direction.
     let is_so = |tested: Option<&Tested>| {
         let limits = tested.and_then(|tested| tested.estimate.low.zip(tested.estimate.high));
         limits.is_some_and(|(low, high)| if dearer { low > 0.0 } else { high < 0.0 })
     };
-    match (dearer, candidate.seconds) {
-        (true, Pair { a: Some(0.0), .. }) => Course::New,
-        (false, Pair { b: Some(0.0), .. }) => Course::Gone,
-        (true, _) if is_so(beyond) => Course::ScalesWorse,
-        (false, _) if is_so(beyond) => Course::ScalesBetter,
-        (true, _) if is_so(at_base) => Course::SlowerEverywhere,
-        (false, _) if is_so(at_base) => Course::FasterEverywhere,
-        (true, _) => Course::Slower,
-        (false, _) => Course::Faster,
+    match dearer {
+        true if is_absent(|(a, _)| a) => Course::New,
+        false if is_absent(|(_, b)| b) => Course::Gone,
+        true if is_so(beyond) => Course::ScalesWorse,
+        false if is_so(beyond) => Course::ScalesBetter,
+        true if is_so(at_base) => Course::SlowerEverywhere,
+        false if is_so(at_base) => Course::FasterEverywhere,
+        true => Course::Slower,
+        false => Course::Faster,
     }
 }
 
-/// On a CPU, the larger of working and waiting there.
+/// From this part of a path's time on the CPU on, spinning or working is told beside the other.
+const WORTH_NAMING: f64 = 0.1;
+
+/// On a CPU: working, waiting in a loop, or both.
 fn state(common: &CommonRung, account: Account, candidate: &Candidate, call_paths: &CallPaths<'_>) -> String {
     let Account::OnCpu = account else {
         return account.states()[0].to_owned();
@@ -235,8 +250,11 @@ fn state(common: &CommonRung, account: Account, candidate: &Candidate, call_path
         };
         visits.map(of_visit).sum()
     };
-    match seconds("spin") > seconds("cpu") {
-        true => "spin".to_owned(),
-        false => "cpu".to_owned(),
+    let (working, waiting) = (seconds("cpu"), seconds("spin"));
+    let all = working + waiting;
+    match (working >= WORTH_NAMING * all, waiting >= WORTH_NAMING * all) {
+        (true, true) => "cpu and spin".to_owned(),
+        (false, true) => "spin".to_owned(),
+        _ => "cpu".to_owned(),
     }
 }

@@ -4,11 +4,9 @@ use super::{Case, TABLES};
 use anyhow::{Context, bail};
 use scaleprof_workload::Transport;
 use scaleprof_workload::schema::SCHEMA;
-use std::io::{BufRead as _, BufReader};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::process::{Command, Stdio};
+use std::time::Instant;
 
 /// What one process did.
 #[derive(Debug, Clone, Copy)]
@@ -84,7 +82,7 @@ fn measured(ended: &Ended, transactions: f64, per_second: f64) -> Measured {
 }
 
 /// The arguments of one load by scaleprof.
-fn load_command(socket: &Path, case: Case, seconds: u32, transport: Transport) -> anyhow::Result<Command> {
+pub(super) fn load_command(socket: &Path, case: Case, seconds: u32, transport: Transport) -> anyhow::Result<Command> {
     let mut command = ourselves()?;
     command
         .arg("--socket")
@@ -95,106 +93,6 @@ fn load_command(socket: &Path, case: Case, seconds: u32, transport: Transport) -
         .args(["--seconds", &seconds.to_string()])
         .args(["--transport", &transport.to_string()]);
     Ok(command)
-}
-
-/// A load by scaleprof that goes on, and tells the transactions of each second. It ends when this is dropped.
-pub(super) struct LastingLoad {
-    child: Child,
-    seconds: Arc<Mutex<Seconds>>,
-}
-
-/// The seconds of a load so far.
-#[derive(Debug, Default)]
-struct Seconds {
-    /// When second 0 began.
-    began: Option<Instant>,
-    transactions: Vec<Option<u64>>,
-    over: bool,
-}
-
-impl LastingLoad {
-    /// Starts one of at most `seconds`, and waits until its connections are open.
-    pub(super) fn start(socket: &Path, case: Case, seconds: u32, transport: Transport) -> anyhow::Result<Self> {
-        let mut command = load_command(socket, case, seconds, transport)?;
-        let mut child = command
-            .arg("--tell-seconds")
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .spawn()
-            .context("cannot start the load")?;
-        let shared = Arc::new(Mutex::new(Seconds::default()));
-        if let Some(pipe) = child.stdout.take() {
-            let told = Arc::clone(&shared);
-            // It ends with the pipe, which the child holds.
-            std::thread::spawn(move || {
-                for line in BufReader::new(pipe).lines().map_while(Result::ok) {
-                    told.lock().unwrap_or_else(PoisonError::into_inner).note(&line);
-                }
-                told.lock().unwrap_or_else(PoisonError::into_inner).over = true;
-            });
-        }
-        let load = LastingLoad { child, seconds: shared };
-        while load.seconds().began.is_none() {
-            load.is_alive()?;
-            std::thread::sleep(Duration::from_millis(5));
-        }
-        Ok(load)
-    }
-
-    /// Waits for the next `count` whole seconds, and gives the transactions of each.
-    pub(super) fn next_seconds(&self, count: u32) -> anyhow::Result<Vec<u64>> {
-        let first = match self.seconds().began {
-            Some(began) => began.elapsed().as_secs() as usize + 1,
-            None => bail!("the load has not begun"),
-        };
-        loop {
-            let told: Option<Vec<u64>> = (first..first + count as usize)
-                .map(|second| self.seconds().transactions.get(second).copied().flatten())
-                .collect();
-            if let Some(told) = told {
-                return Ok(told);
-            }
-            self.is_alive()?;
-            std::thread::sleep(Duration::from_millis(5));
-        }
-    }
-
-    fn seconds(&self) -> MutexGuard<'_, Seconds> {
-        self.seconds.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn is_alive(&self) -> anyhow::Result<()> {
-        match self.seconds().over {
-            true => bail!("the load ended before its time"),
-            false => Ok(()),
-        }
-    }
-}
-
-impl Drop for LastingLoad {
-    fn drop(&mut self) {
-        // It may have ended already.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-impl Seconds {
-    /// Takes a line of the load: `begins`, or a second and its transactions.
-    fn note(&mut self, line: &str) {
-        if line == "begins" {
-            self.began = Some(Instant::now());
-            return;
-        }
-        let mut numbers = line.split(' ').map(str::parse::<u64>);
-        if let (Some(Ok(second)), Some(Ok(transactions)), None) = (numbers.next(), numbers.next(), numbers.next()) {
-            let second = second as usize;
-            if self.transactions.len() <= second {
-                self.transactions.resize(second + 1, None);
-            }
-            self.transactions[second] = Some(transactions);
-        }
-    }
 }
 
 fn ourselves() -> anyhow::Result<Command> {

@@ -1,6 +1,6 @@
 //! What watching costs: throughput with everything on over throughput without, beside perf and bpftrace, in turns.
 
-use super::child::LastingLoad;
+use super::lasting_load::LastingLoad;
 use super::{Case, median};
 use anyhow::Context;
 use scaleprof_analysis::student::t_quantile_975;

@@ -38,7 +38,10 @@ fn shape(verdict: &Verdict, workload: &str, last: u32) -> String {
         .map(|kept| format!("{:.0} % of that at {last}", kept.value * 100.0));
     match (verdict.falls_over_at, retention) {
         (Some(_), Some(kept)) => format!("throughput of {workload} falls from {peak} to {kept}"),
-        (_, Some(kept)) => format!("throughput of {workload} peaks at {peak}, {kept}"),
+        (_, Some(kept)) if verdict.scales.is_some() => {
+            format!("throughput of {workload} peaks at {peak}, {kept}")
+        }
+        (_, Some(kept)) => format!("throughput of {workload} is {peak} and {kept}"),
         (_, None) => format!("throughput of {workload} is {peak}"),
     }
 }

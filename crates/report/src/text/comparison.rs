@@ -240,11 +240,11 @@ fn one_path(path: &PathChange, base_rung: Option<u32>, busy: bool, wrap_at: usiz
     let of = if busy { "CPU time" } else { "time" };
     let limits = path.change.low.zip(path.change.high);
     let interval = limits.map_or(String::new(), |(low, high)| {
-        format!(", {} to {}", signed(low), signed(high))
+        format!(" ({} to {})", signed(low), signed(high))
     });
     let known = |seconds: Option<f64>| seconds.map_or_else(|| UNKNOWN.to_owned(), micros);
     let first = format!(
-        "{} \u{b5}s ({}{} of a transaction\u{2019}s {of}{interval}): {}",
+        "{} \u{b5}s{interval}, {}{} of a transaction\u{2019}s {of}: {}",
         signed(path.change.value),
         if path.share > 0.0 { "+" } else { "\u{2212}" },
         percent(path.share.abs()),

@@ -1,5 +1,6 @@
 //! Where the added threads go: effective and lost threads of every rung, the paths that lose most, and what is always busy.
 
+use super::functions::innermost_in_state;
 use super::layout::{Ink, wrap};
 use scaleprof_analysis::numbers::grouped;
 use scaleprof_bundle::{Estimate, ScalingProfile};
@@ -68,14 +69,14 @@ pub(super) fn section(profile: &ScalingProfile, ink: &Ink, wrap_at: usize, all_b
             "{} of {most} threads ({}{shape}) in {}",
             interval(lost),
             path.state,
-            innermost(&path.path)
+            innermost_in_state(&path.state, &path.path, MOST_FUNCTIONS).join(" < ")
         );
         let _ = writeln!(out, "  {}", wrap(&line, wrap_at.saturating_sub(2), "    "));
     }
     for path in &profile.saturated {
         let line = format!(
             "one thread is always in {}: throughput cannot pass {}/s",
-            innermost(&path.path),
+            innermost_in_state("cpu", &path.path, MOST_FUNCTIONS).join(" < "),
             grouped(path.cap)
         );
         let _ = writeln!(out, "  {}", wrap(&line, wrap_at.saturating_sub(2), "    "));
@@ -95,18 +96,5 @@ fn interval(lost: &Estimate) -> String {
     match lost.low.zip(lost.high) {
         Some((low, high)) => format!("{} ({} to {})", threads(lost.value), threads(low), threads(high)),
         None => threads(lost.value),
-    }
-}
-
-/// Of the kernel only the function that is called first: how it puts a thread to sleep is the same everywhere.
-fn innermost(path: &[String]) -> String {
-    let user = path.iter().rposition(|function| !function.ends_with(" [k]"));
-    let end = user.map_or(path.len(), |last| (last + 2).min(path.len()));
-    let path = &path[..end];
-    let first = path.len().saturating_sub(MOST_FUNCTIONS);
-    let shown = path[first..].join(" > ");
-    match first {
-        0 => shown,
-        _ => format!("... > {shown}"),
     }
 }
