@@ -9,7 +9,7 @@ use super::shared_line::shared_lines;
 use super::{Context, LEAST, LEAST_GROWTH, Profiled, counted};
 use crate::numbers::percent;
 use crate::path_costs::Pathway;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// Callers that are told of what many places share.
 const MOST_CALLERS: usize = 3;
@@ -34,9 +34,8 @@ impl Context<'_> {
         let dilation = dilation(base.costs, last.costs);
         let mut drafts: Vec<Draft> = self.spinning(base, last, cost).into_iter().collect();
         let lines = shared_lines(base.instructions, last.instructions, dilation, LEAST * cost);
-        let in_lines: BTreeSet<&str> = lines.iter().map(|line| line.function.as_str()).collect();
         let mut classes: BTreeMap<Kind, Vec<Pathway>> = BTreeMap::new();
-        let mut of_line: BTreeMap<String, Vec<Pathway>> = BTreeMap::new();
+        let mut of_lines: Vec<Vec<Pathway>> = vec![Vec::new(); lines.len()];
         let mut rest = Vec::new();
         for pathway in last.costs.pathways("cpu").chain(base.costs.pathways("cpu")) {
             let functions = self.call_paths.functions(pathway.path);
@@ -44,11 +43,13 @@ impl Context<'_> {
             if functions.first().is_some_and(|root| root.starts_with("[incomplete")) {
                 continue;
             }
-            let innermost = functions.last().map_or("", String::as_str);
+            let line = || lines.iter().position(|line| line.is_in_its_function(&functions));
             match Kind::of_cpu_path(&functions) {
                 Some(kind) => classes.entry(kind).or_default().push(pathway),
-                None if in_lines.contains(innermost) => of_line.entry(innermost.to_owned()).or_default().push(pathway),
-                None => rest.push(pathway),
+                None => match line().and_then(|line| of_lines.get_mut(line)) {
+                    Some(of_line) => of_line.push(pathway),
+                    None => rest.push(pathway),
+                },
             }
         }
         for (kind, mut pathways) in classes {
@@ -65,9 +66,8 @@ impl Context<'_> {
             }
             drafts.push(draft);
         }
-        for line in &lines {
+        for (line, pathways) in lines.iter().zip(&of_lines) {
             // Where its time belongs to another kind, as an allocator's does, it is told there.
-            let pathways = of_line.get(&line.function).map_or(&[][..], Vec::as_slice);
             let Some(worst) = heaviest(last.costs, pathways) else {
                 continue;
             };

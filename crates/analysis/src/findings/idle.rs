@@ -113,7 +113,12 @@ impl Context<'_> {
                 lock.module.as_deref().unwrap_or("the server")
             ));
         }
-        if syncs {
+        if kind == Kind::AllocatorContention {
+            let under = draft.place.as_deref().unwrap_or("the server");
+            draft.title = Some(format!(
+                "Threads queue for the lock of the memory allocator, under {under}"
+            ));
+        } else if syncs {
             draft.title = Some(format!(
                 "Threads queue for {} while its holder waits until the disk has what it wrote",
                 draft.subject.as_deref().or(draft.place.as_deref()).unwrap_or("a lock")

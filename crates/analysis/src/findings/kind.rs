@@ -1,7 +1,5 @@
 //! What kind of trouble a call path shows.
 
-use super::knowledge::is_of_the_c_library;
-
 /// The kinds of findings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Kind {
@@ -57,9 +55,7 @@ impl Kind {
             Kind::SchedulerOverhead => {
                 format!("The kernel is busy putting threads to sleep and waking them, under {what}")
             }
-            Kind::AllocatorContention => {
-                format!("Threads get into each other's way in the memory allocator, under {what}")
-            }
+            Kind::AllocatorContention => format!("Memory allocation gets dearer, under {what}"),
             Kind::PageFaults => format!("Page faults get dearer, under {what}"),
             Kind::LogStall => format!("Threads wait until the log is on disk, in {what}"),
             Kind::DiskBound => format!("Threads wait for the disk, in {what}"),
@@ -166,8 +162,8 @@ impl Kind {
         .then_some(Kind::SchedulerOverhead)
     }
 
-    /// Whether the innermost function but for the kernel's is one that allocates or frees memory. How an allocator waits for its
-    /// own lock is part of it.
+    /// Whether one of the innermost functions, but for the kernel's, allocates or frees memory. What it calls, or had built in, is
+    /// part of it: an allocator calls nobody but its own kind and the C library's locks.
     pub(super) fn is_in_allocator(path: &[String]) -> bool {
         const ALLOCATORS: [&str; 16] = [
             "malloc",
@@ -187,17 +183,14 @@ impl Kind {
             "systrim",
             "arena_get2",
         ];
+        /// As deep as an allocator goes.
+        const INNER: usize = 5;
         const FAMILIES: [&str; 4] = ["je_", "arena_", "tc_", "tcmalloc::"];
-        for function in path.iter().rev().filter(|function| !function.ends_with(" [k]")) {
+        let user = path.iter().rev().filter(|function| !function.ends_with(" [k]"));
+        user.take(INNER).any(|function| {
             let bare = function.split(['(', '@']).next().unwrap_or(function);
-            if ALLOCATORS.contains(&bare) || FAMILIES.iter().any(|family| function.starts_with(family)) {
-                return true;
-            }
-            if !is_of_the_c_library(function) {
-                return false;
-            }
-        }
-        false
+            ALLOCATORS.contains(&bare) || FAMILIES.iter().any(|family| function.starts_with(family))
+        })
     }
 
     /// A wait for the log is more than one for a disk or a lock. `place` is the server's own function that waits: what called
@@ -252,7 +245,10 @@ mod tests {
             Some(Kind::AllocatorContention)
         );
         assert_eq!(of(&["main", "free_list_add"]), None);
-        assert_eq!(of(&["malloc", "my_hook"]), None);
+        assert_eq!(
+            of(&["main", "malloc", "checked_request2size"]),
+            Some(Kind::AllocatorContention)
+        );
     }
 
     #[test]

@@ -153,7 +153,7 @@ impl Knowledge {
 }
 
 /// Whether a function is one of glibc's, by its name: those that wait, write and start threads, and those without a name.
-pub(super) fn is_of_the_c_library(function: &str) -> bool {
+fn is_of_the_c_library(function: &str) -> bool {
     const NAMES: [&str; 21] = [
         "poll",
         "ppoll",

@@ -9,29 +9,27 @@
 SIDE_BY_SIDE _Alignas(64) volatile long planted_setting[2] = {1, 3};
 SIDE_BY_SIDE volatile unsigned long planted_statistic = 1;
 
-static OUT_OF_LINE unsigned long look_it_up(unsigned long sum)
+static inline unsigned long mixed(unsigned long sum)
 {
-	/* Which one depends on what was read before, so that the CPU cannot run ahead of the load. */
-	return sum * 6364136223846793005UL + planted_setting[sum >> 63];
+	for (int turn = 0; turn < 8; turn++)
+		sum = sum * 6364136223846793005UL + 1442695040888963407UL;
+	return sum;
 }
 
-static OUT_OF_LINE void count_it(unsigned long sum)
+/* Which setting is read depends on what was read before, so that the CPU cannot run ahead of the load. */
+static OUT_OF_LINE unsigned long look_it_up(unsigned long sum)
 {
-	planted_statistic = sum;
+	for (int row = 0; row < 1500; row++) {
+		sum = mixed(sum + planted_setting[sum >> 63]);
+		planted_statistic = sum;
+		sum = mixed(sum);
+	}
+	return sum;
 }
 
 static OUT_OF_LINE void transaction(struct worker *me)
 {
-	unsigned long sum = me->sum;
-
-	/* Enough between two stores that none waits for the one before it: only the loads are to be slow. */
-	for (int row = 0; row < 1500; row++) {
-		sum = look_it_up(sum);
-		sum = compute(sum, 8);
-		count_it(sum);
-		sum = compute(sum, 8);
-	}
-	me->sum = sum;
+	me->sum = look_it_up(compute(me->sum, 3000));
 }
 
 int main(int count, char **arguments)

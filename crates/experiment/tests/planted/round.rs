@@ -39,6 +39,18 @@ pub struct Found {
     /// The part of the workers' time at the last rung that they lost by their own measure.
     pub true_share: Option<f64>,
     rungs: Vec<String>,
+    /// The largest part of the CPUs that other programs took at a rung.
+    others: f64,
+}
+
+/// From this part of the CPUs on other programs disturb.
+const DISTURBED: f64 = 0.06;
+
+impl Found {
+    /// Whether other programs took so much of the CPUs that the round says nothing.
+    pub fn is_disturbed(&self) -> bool {
+        self.others > DISTURBED
+    }
 }
 
 impl fmt::Display for Found {
@@ -104,6 +116,11 @@ pub fn round(disease: &Disease, size: &Size) -> Found {
     Found {
         rungs: summary.rungs.iter().map(of_rung).collect(),
         true_share,
+        others: summary
+            .rungs
+            .iter()
+            .filter_map(|rung| rung.other_cpu_share)
+            .fold(0.0, f64::max),
         findings: summary.findings,
     }
 }
