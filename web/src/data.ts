@@ -139,7 +139,7 @@ export interface Watch {
 export interface Missing { figure: string; reason: string }
 
 /** The scaling profile: see docs/summary.md. */
-export interface LostThreads { connections: number; effective_threads: number; lost_threads: Record<string, Estimate>; residue: number }
+export interface LostThreads { connections: number; effective_threads: number; cpus_busy: boolean; lost_threads: Record<string, Estimate>; residue: number }
 export interface LostPath { state: string; path: string[]; lost_threads: Estimate[]; shape: string | null }
 export interface SaturatedPath { path: string[]; active_threads: number[]; cap: number }
 export interface ScalingProfile { base_connections: number; rungs: LostThreads[]; paths: LostPath[]; saturated: SaturatedPath[] }

@@ -8,9 +8,6 @@ import { states } from "./ledger.ts";
 import { innermost, unfolding } from "./paths.ts";
 import { table, type Column } from "./table.ts";
 
-/** From this part of the CPUs on they count as busy, as in the analysis. */
-const busy = 0.9;
-
 const shapes: Record<string, string> = { constant: "the same at every rung", linear: "in proportion to the connections", worse: "faster than the connections" };
 
 /** A speedup stack for every rung, the paths that lose most at the last one, and what one thread is always in. */
@@ -20,13 +17,12 @@ export function lostThreads({ summary }: Report): HTMLElement | null {
   if (!profile || !last) return null;
   const used = states.filter(([state]) => profile.rungs.some((rung) => Math.abs(rung.lost_threads[state]?.value ?? 0) > 0.005 * rung.connections));
   if (used.length === 0) return null;
-  const allBusy = (summary.rungs.at(-1)?.busy_share ?? 0) >= busy;
   return section("lost", "Lost threads",
     h("p", { class: "lead" }, `At the efficiency of ${count(profile.base_connections)} connections, fewer would do what the connections of each rung did: `,
       "so many are effective. Each of the others is lost in some state: throughput × what a transaction spends in it more than there."),
     h("p", { class: "key", "aria-hidden": "true" }, h("span", {}, swatch("effective"), " effective"), used.map(([state, name]) => h("span", {}, swatch(state), ` ${name}`))),
     stacks(profile, used),
-    allBusy ? h("p", { class: "notes" }, `At ${count(last.connections)} connections no CPU is free: waiting for one is no cause, and costs nothing of its own.`) : null,
+    last.cpus_busy ? h("p", { class: "notes" }, `At ${count(last.connections)} connections no CPU is free: waiting for one is no cause, and costs nothing of its own.`) : null,
     folded("Figures as a table", () => figures(profile, used)),
     paths(profile),
     saturated(profile));

@@ -130,6 +130,12 @@ impl<'a> CallPaths<'a> {
         functions
     }
 
+    /// Whether the path begins where its threads begin. Of a stack that was cut short the share may change with how deep a thread
+    /// stands, and says nothing about it.
+    pub(crate) fn is_whole(&self, path: PathId) -> bool {
+        !self.outermost(path).starts_with("[incomplete")
+    }
+
     /// The path without its innermost function.
     pub fn parent(&self, path: PathId) -> Option<PathId> {
         self.nodes.get(path.0)?.parent

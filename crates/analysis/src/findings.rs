@@ -80,7 +80,8 @@ impl Profiled<'_> {
         busy.into_iter().chain(used).reduce(f64::max)
     }
 
-    fn is_busy(&self) -> bool {
+    /// Whether whoever waits loses nothing by it.
+    pub(crate) fn is_busy(&self) -> bool {
         self.busy().is_some_and(|share| share >= BUSY)
     }
 

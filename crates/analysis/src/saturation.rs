@@ -7,7 +7,7 @@
 use crate::call_paths::{CallPaths, PathId};
 use crate::path_costs::PathCosts;
 use scaleprof_bundle::SaturatedPath;
-use std::collections::BTreeMap;
+use std::collections::HashSet;
 
 /// States in which a thread gets on with something that others may need.
 const AT_WORK: [&str; 5] = ["cpu", "io", "runq", "sleep", "other"];
@@ -45,39 +45,54 @@ pub(crate) fn saturated(rungs: &[Loaded<'_>], call_paths: &CallPaths<'_>) -> Vec
     if last.throughput > LEVELLED * earlier.throughput || waiting * last.throughput < LEAST_WAITING {
         return Vec::new();
     }
-    let (now, then) = (at_work(last, call_paths), at_work(earlier, call_paths));
-    let is_always = |path: &PathId| {
-        let share = |threads: &BTreeMap<PathId, f64>| threads.get(path).copied().unwrap_or(0.0);
-        ALWAYS.contains(&share(&now)) && ALWAYS.contains(&share(&then))
-    };
-    let always: Vec<PathId> = now.keys().copied().filter(is_always).collect();
-    // Those that call it are as busy; the innermost one is what they are busy with.
-    let innermost = always.iter().copied().filter(|outer| {
-        !always
+    let at_work: Vec<Vec<f64>> = rungs.iter().map(|rung| at_work(rung, call_paths)).collect();
+    let (Some(now), Some(then)) = (
+        at_work.last(),
+        rungs
             .iter()
-            .any(|inner| inner != outer && call_paths.is_within(*inner, *outer))
-    });
+            .position(|rung| rung.connections == earlier.connections)
+            .and_then(|place| at_work.get(place)),
+    ) else {
+        return Vec::new();
+    };
+    let always: Vec<PathId> = call_paths
+        .ids()
+        .filter(|path| ALWAYS.contains(&of(now, *path)) && ALWAYS.contains(&of(then, *path)))
+        .collect();
+    // Those that call it are as busy; the innermost one is what they are busy with.
+    let outer: HashSet<PathId> = always.iter().filter_map(|path| call_paths.parent(*path)).collect();
+    let innermost = always.iter().copied().filter(|path| !outer.contains(path));
     innermost
         .map(|path| SaturatedPath {
             path: call_paths.functions(path),
-            active_threads: rungs
-                .iter()
-                .map(|rung| at_work(rung, call_paths).get(&path).copied().unwrap_or(0.0))
-                .collect(),
-            cap: last.throughput / now.get(&path).copied().unwrap_or(1.0),
+            active_threads: at_work.iter().map(|threads| of(threads, path)).collect(),
+            // One thread is one at most, however it was sampled.
+            cap: last.throughput / of(now, path).min(1.0),
         })
         .collect()
 }
 
-/// Threads at work within each path, its inner ones included.
-fn at_work(rung: &Loaded<'_>, call_paths: &CallPaths<'_>) -> BTreeMap<PathId, f64> {
-    let mut threads: BTreeMap<PathId, f64> = BTreeMap::new();
+fn of(threads: &[f64], path: PathId) -> f64 {
+    threads.get(path.place()).copied().unwrap_or(0.0)
+}
+
+/// Threads at work within each path, its inner ones included, by the path's place.
+fn at_work(rung: &Loaded<'_>, call_paths: &CallPaths<'_>) -> Vec<f64> {
+    let mut threads = vec![0.0; call_paths.ids().count()];
     for pathway in AT_WORK.iter().flat_map(|state| rung.costs.pathways(state)) {
-        let active = rung.costs.seconds(pathway) * rung.throughput;
-        let mut at = Some(pathway.path);
-        while let Some(path) = at {
-            *threads.entry(path).or_default() += active;
-            at = call_paths.parent(path);
+        if let Some(sum) = threads.get_mut(pathway.path.place()) {
+            *sum += rung.costs.seconds(pathway) * rung.throughput;
+        }
+    }
+    // What is within a path stands after it.
+    let ids: Vec<PathId> = call_paths.ids().collect();
+    for path in ids.into_iter().rev() {
+        let inner = of(&threads, path);
+        if let Some(sum) = call_paths
+            .parent(path)
+            .and_then(|parent| threads.get_mut(parent.place()))
+        {
+            *sum += inner;
         }
     }
     threads

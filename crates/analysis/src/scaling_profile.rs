@@ -5,28 +5,20 @@
 //! of them and `N_eff = X(N) Nb / X(Nb)` add up to N.
 
 use crate::call_paths::CallPaths;
-use crate::findings::cover::cover;
+use crate::findings::Profiled;
+use crate::findings::cover::{Covered, cover};
 use crate::findings::figure::{Figure as _, growth};
 use crate::growth_shape::shape;
 use crate::path_costs::{PathCosts, Pathway};
 use crate::saturation::{Loaded, saturated};
-use scaleprof_bundle::{Estimate, LostPath, LostThreads, RungSummary, ScalingProfile, StateSeconds};
+use scaleprof_bundle::{Estimate, LostPath, LostThreads, ScalingProfile, StateSeconds};
 
 /// Paths that are listed.
 const MOST: usize = 12;
 /// Least part of the connections that is worth a line; its lower limit must be above nothing.
 const LEAST: f64 = 0.01;
-/// From this part of the CPUs on they count as busy.
-const BUSY: f64 = 0.9;
-
-/// A rung of which the threads were watched.
-pub(crate) struct Watched<'a> {
-    pub summary: &'a RungSummary,
-    pub costs: &'a PathCosts,
-}
-
 /// The profile of rungs by rising connections; none where fewer than two have a ledger.
-pub(crate) fn scaling_profile(rungs: &[Watched<'_>], call_paths: &CallPaths<'_>) -> Option<ScalingProfile> {
+pub(crate) fn scaling_profile(rungs: &[Profiled<'_>], call_paths: &CallPaths<'_>) -> Option<ScalingProfile> {
     let rungs: Vec<Rung<'_>> = rungs.iter().filter_map(Rung::of).collect();
     let [.., last] = rungs.as_slice() else { return None };
     let base = rungs.iter().max_by(|a, b| a.efficiency().total_cmp(&b.efficiency()))?;
@@ -60,15 +52,15 @@ struct Rung<'a> {
 }
 
 impl<'a> Rung<'a> {
-    fn of(watched: &Watched<'a>) -> Option<Rung<'a>> {
-        let ledger = watched.summary.ledger.as_ref()?;
-        let throughput = watched.summary.throughput.value;
-        (throughput > 0.0).then_some(Rung {
-            connections: watched.summary.connections,
+    fn of(profiled: &Profiled<'a>) -> Option<Rung<'a>> {
+        let ledger = profiled.summary.ledger.as_ref()?;
+        let (connections, throughput) = (profiled.summary.connections, profiled.summary.throughput.value);
+        (connections > 0 && throughput > 0.0).then_some(Rung {
+            connections,
             throughput,
             states: ledger.seconds_per_txn,
-            costs: watched.costs,
-            is_busy: watched.summary.busy_share.is_some_and(|share| share >= BUSY),
+            costs: profiled.costs,
+            is_busy: profiled.is_busy(),
         })
     }
 
@@ -86,10 +78,14 @@ impl<'a> Rung<'a> {
             .zip(base.states.named())
             .filter_map(|((state, now), (_, then))| {
                 let exact = (now? - then.unwrap_or(0.0)) * self.throughput;
-                // The value is exact; how it varies from second to second the samples tell.
-                let pathways: Vec<Pathway> = self.costs.pathways(state).chain(base.costs.pathways(state)).collect();
-                let sampled = growth(base.costs, self.costs, &unique(pathways), 1.0).times(self.throughput);
-                let half = sampled.high.map(|high| high - sampled.value);
+                // The value is exact; how it varies from second to second the samples tell, where there are any.
+                let pathways = unique(self.costs.pathways(state).chain(base.costs.pathways(state)).collect());
+                let sampled = growth(base.costs, self.costs, &pathways, 1.0).times(self.throughput);
+                let half = match (self.connections == base.connections, pathways.is_empty()) {
+                    (true, _) => Some(0.0),
+                    (false, true) => None,
+                    (false, false) => sampled.high.map(|high| high - sampled.value),
+                };
                 let estimate = Estimate {
                     value: exact,
                     low: half.map(|half| exact - half),
@@ -102,6 +98,7 @@ impl<'a> Rung<'a> {
         LostThreads {
             connections: self.connections,
             effective_threads: effective,
+            cpus_busy: self.is_busy,
             residue: (f64::from(self.connections) - effective - explained) / f64::from(self.connections),
             lost_threads,
         }
@@ -116,16 +113,17 @@ fn lost_paths(rungs: &[Rung<'_>], base: &Rung<'_>, last: &Rung<'_>, call_paths: 
         if state == "net" || (state == "runq" && last.is_busy) {
             continue;
         }
-        let pathways = unique(last.costs.pathways(state).chain(base.costs.pathways(state)).collect());
+        let mut pathways = unique(last.costs.pathways(state).chain(base.costs.pathways(state)).collect());
+        pathways.retain(|pathway| call_paths.is_whole(pathway.path));
         let costs = pathways.iter().map(|pathway| {
             let now = last.costs.seconds(*pathway);
             (pathway.path, now - base.costs.seconds(*pathway), now)
         });
-        for path in cover(costs, call_paths, least) {
+        for Covered { path, within } in cover(costs, call_paths, least) {
             let below: Vec<Pathway> = pathways
                 .iter()
                 .copied()
-                .filter(|pathway| call_paths.is_within(pathway.path, path))
+                .filter(|pathway| within.contains(&pathway.path))
                 .collect();
             let lost: Vec<Estimate> = rungs
                 .iter()

@@ -5,7 +5,7 @@ use crate::call_paths::CallPaths;
 use crate::findings::{Measured, Profiled, Surroundings, doubts, findings};
 use crate::numbers::{grouped, percent};
 use crate::rung::{Pacing, RungResult, VisitRows, rung};
-use crate::scaling_profile::{Watched, scaling_profile};
+use crate::scaling_profile::scaling_profile;
 use crate::usl;
 use crate::verdict::{Judged, nothing_counts, verdict};
 use crate::watch::watched;
@@ -86,14 +86,7 @@ pub fn summarise(bundle: &Bundle) -> Summary {
         settings: &bundle.settings,
     };
     let mut findings = findings(&profiled, &surroundings, &call_paths);
-    let watched: Vec<Watched<'_>> = profiled
-        .iter()
-        .map(|rung| Watched {
-            summary: rung.summary,
-            costs: rung.costs,
-        })
-        .collect();
-    let scaling = scaling_profile(&watched, &call_paths);
+    let scaling = scaling_profile(&profiled, &call_paths);
     let measured: Vec<Measured<'_>> = results
         .iter()
         .map(|result| Measured {

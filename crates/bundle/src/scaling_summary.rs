@@ -27,6 +27,8 @@ pub struct LostThreads {
     pub connections: u32,
     /// N_eff: the connections that would do as much at the base rung's efficiency.
     pub effective_threads: f64,
+    /// Whether no CPU was free, or none of those that the server may use: whoever waits for something loses nothing by it then.
+    pub cpus_busy: bool,
     /// Threads lost, by state: throughput times what a transaction spends more in it than at the base rung. Negative where it
     /// spends less (group commit saves).
     pub lost_threads: BTreeMap<String, Estimate>,

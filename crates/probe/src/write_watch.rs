@@ -101,6 +101,10 @@ impl ProcessData {
         }
         let watched = start.elapsed();
         let counts = counts(&groups)?;
+        // A process that is gone writes nothing: that says nothing of the variable.
+        if counts.is_empty() || self.threads().is_err() {
+            return Err(format!("process {} ended while it was watched", self.pid));
+        }
         let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
         Ok(WriteCount {
             writes: counts.iter().sum(),

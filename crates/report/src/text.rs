@@ -77,7 +77,7 @@ pub fn table(summary: &Summary, style: Style) -> String {
     if let Some(lost) = summary
         .scaling
         .as_ref()
-        .and_then(|profile| scaling::section(profile, &ink, wrap_at, is_busy(summary)))
+        .and_then(|profile| scaling::section(profile, &ink, wrap_at))
     {
         out.push_str(&lost);
         out.push('\n');
@@ -104,12 +104,6 @@ pub fn table(summary: &Summary, style: Style) -> String {
         out.push_str(&findings);
     }
     out
-}
-
-/// Whether no CPU was free at the last rung.
-fn is_busy(summary: &Summary) -> bool {
-    let share = summary.rungs.last().and_then(|rung| rung.busy_share);
-    share.is_some_and(|share| share >= 0.9)
 }
 
 /// The columns that were not measured, those with one reason together.

@@ -82,11 +82,7 @@ pub(super) fn path_changes(
             });
         }
     }
-    changes.sort_by(|x, y| {
-        (x.connections, rank(y))
-            .partial_cmp(&(y.connections, rank(x)))
-            .unwrap_or(std::cmp::Ordering::Equal)
-    });
+    changes.sort_by(|x, y| (x.connections.cmp(&y.connections)).then_with(|| rank(y).total_cmp(&rank(x))));
     without_surplus(changes)
 }
 
@@ -142,7 +138,7 @@ fn looked_at(sides: &Sides, call_paths: &CallPaths<'_>) -> Vec<f64> {
 /// The paths that got dearer and those that got cheaper, each with the whole paths that no other counts.
 fn named(sides: &Sides, call_paths: &CallPaths<'_>) -> Vec<(PathId, Vec<PathId>)> {
     // How deep a thread stands when its stack is cut says nothing.
-    let is_whole = |path: &PathId| !call_paths.outermost(*path).starts_with("[incomplete");
+    let is_whole = |path: &PathId| call_paths.is_whole(*path);
     let costs: Vec<(PathId, f64, f64)> = sides
         .paths()
         .into_iter()
@@ -157,11 +153,12 @@ fn named(sides: &Sides, call_paths: &CallPaths<'_>) -> Vec<(PathId, Vec<PathId>)
     let mut named = Vec::new();
     let dearer = cover(costs.iter().map(|(path, a, b)| (*path, b - a, *b)), call_paths, least);
     let cheaper = cover(costs.iter().map(|(path, a, b)| (*path, a - b, *a)), call_paths, least);
-    for path in dearer.into_iter().chain(cheaper) {
+    for covered in dearer.into_iter().chain(cheaper) {
+        let path = covered.path;
         let within: Vec<PathId> = costs
             .iter()
             .map(|(inner, ..)| *inner)
-            .filter(|inner| call_paths.is_within(*inner, path) && !taken.contains(inner))
+            .filter(|inner| covered.within.contains(inner) && !taken.contains(inner))
             .collect();
         taken.extend(&within);
         if !within.is_empty() {

@@ -1,6 +1,6 @@
 //! What makes a transaction cost more CPU time.
 
-use super::cover::cover;
+use super::cover::{Covered, cover};
 use super::dilation::dilation;
 use super::figure::{Figure as _, growth, heaviest};
 use super::finding::Draft;
@@ -84,11 +84,11 @@ impl Context<'_> {
             let cost = last.costs.seconds(*pathway);
             (pathway.path, cost - dilation * base.costs.seconds(*pathway), cost)
         });
-        for path in cover(costs, self.call_paths, LEAST * cost) {
+        for Covered { path, within } in cover(costs, self.call_paths, LEAST * cost) {
             let below: Vec<Pathway> = rest
                 .iter()
                 .copied()
-                .filter(|pathway| self.call_paths.is_within(pathway.path, path))
+                .filter(|pathway| within.contains(&pathway.path))
                 .collect();
             let lost = growth(base.costs, last.costs, &below, dilation).over(cost);
             let functions = self.call_paths.functions(path);
@@ -105,7 +105,7 @@ impl Context<'_> {
     }
 }
 
-fn once_each(pathways: &mut Vec<Pathway>) {
+pub(super) fn once_each(pathways: &mut Vec<Pathway>) {
     pathways.sort_by_key(|pathway| pathway.path);
     pathways.dedup();
 }

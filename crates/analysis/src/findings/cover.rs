@@ -1,7 +1,15 @@
 //! Which call paths to name for a loss that is spread over thousands of stacks.
 
 use crate::call_paths::{CallPaths, PathId};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+
+/// A path that stands for others.
+pub(crate) struct Covered {
+    /// What to name.
+    pub path: PathId,
+    /// The whole paths within it that no path before it stands for.
+    pub within: HashSet<PathId>,
+}
 
 /// Paths that are named at most.
 const MOST: usize = 6;
@@ -20,7 +28,7 @@ pub(crate) fn cover(
     costs: impl Iterator<Item = (PathId, f64, f64)>,
     call_paths: &CallPaths<'_>,
     least: f64,
-) -> Vec<PathId> {
+) -> Vec<Covered> {
     let mut inclusive: BTreeMap<PathId, f64> = BTreeMap::new();
     let mut own: BTreeMap<PathId, f64> = BTreeMap::new();
     let mut cost_of: BTreeMap<PathId, f64> = BTreeMap::new();
@@ -39,6 +47,7 @@ pub(crate) fn cover(
         }
     }
     let mut named = Vec::new();
+    let mut taken: HashSet<PathId> = HashSet::new();
     // Each turn takes out one path.
     for _ in 0..4 * MOST {
         let worst = |parent: Option<PathId>, inclusive: &BTreeMap<PathId, f64>| {
@@ -64,9 +73,6 @@ pub(crate) fn cover(
             (path, loss) = (inner, of_inner);
         }
         let says_something = loss >= least && !(is_all(path, loss) && children.contains_key(&Some(path)));
-        if says_something && named.len() < MOST {
-            named.push(path);
-        }
         let mut at = Some(path);
         while let Some(outer) = at {
             if let Some(sum) = inclusive.get_mut(&outer) {
@@ -74,10 +80,17 @@ pub(crate) fn cover(
             }
             at = call_paths.parent(outer);
         }
-        let mut within = vec![path];
-        while let Some(path) = within.pop() {
+        let mut within = HashSet::new();
+        let mut inner = vec![path];
+        while let Some(path) = inner.pop() {
             inclusive.insert(path, 0.0);
-            within.extend(children.get(&Some(path)).into_iter().flatten());
+            if own.contains_key(&path) && taken.insert(path) {
+                within.insert(path);
+            }
+            inner.extend(children.get(&Some(path)).into_iter().flatten());
+        }
+        if says_something && named.len() < MOST {
+            named.push(Covered { path, within });
         }
     }
     named

@@ -1,6 +1,7 @@
 //! What idles the CPUs.
 
-use super::cover::cover;
+use super::busy::once_each;
+use super::cover::{Covered, cover};
 use super::figure::{Figure as _, growth};
 use super::finding::Draft;
 use super::kind::{Kind, syncs_a_file};
@@ -56,16 +57,18 @@ impl Context<'_> {
             if state == "lock" && !last.summary.locks.is_empty() {
                 continue;
             }
-            let pathways: Vec<Pathway> = last.costs.pathways(state).collect();
+            // Those of the base alone too: a wait that only moved to another path is no growth.
+            let mut pathways: Vec<Pathway> = last.costs.pathways(state).chain(base.costs.pathways(state)).collect();
+            once_each(&mut pathways);
             let costs = pathways.iter().map(|pathway| {
                 let cost = last.costs.seconds(*pathway);
                 (pathway.path, cost - base.costs.seconds(*pathway), cost)
             });
-            for path in cover(costs, self.call_paths, LEAST * all) {
+            for Covered { path, within } in cover(costs, self.call_paths, LEAST * all) {
                 let below: Vec<Pathway> = pathways
                     .iter()
                     .copied()
-                    .filter(|pathway| self.call_paths.is_within(pathway.path, path))
+                    .filter(|pathway| within.contains(&pathway.path))
                     .collect();
                 let lost = growth(base.costs, last.costs, &below, 1.0).over(all);
                 let functions = self.call_paths.functions(path);

@@ -125,14 +125,30 @@ fn at(slot: &ThreadSlot, now: u64) -> ThreadSlot {
     slot
 }
 
+/// By how much each sum grew. The interval that was open at the last reading was told in the state that the thread seemed to be
+/// in, and may have been another: woken just then and queued since, it seemed asleep. What was told too much there is in another
+/// state's growth now, and is told once: it is taken off that, so that all states still add up to the time that passed.
+fn grown(before: [u64; 8], after: [u64; 8]) -> [u64; 8] {
+    let mut grown = [0; 8];
+    let mut told_before = 0;
+    for ((grown, before), after) in grown.iter_mut().zip(before).zip(after) {
+        *grown = after.saturating_sub(before);
+        told_before += before.saturating_sub(after);
+    }
+    let likely = [ThreadState::RunQueue as usize, ThreadState::Cpu as usize];
+    for state in likely.into_iter().chain(0..grown.len()) {
+        let taken = grown[state].min(told_before);
+        grown[state] -= taken;
+        told_before -= taken;
+    }
+    grown
+}
+
 fn difference(before: Option<&ThreadSlot>, slot: &ThreadSlot, name: String, from: u64, now: u64) -> ThreadTimes {
     let after = at(slot, now);
     let nothing = ThreadSlot::default();
     let old = before.unwrap_or(&nothing);
-    let mut nanoseconds = after.nanoseconds;
-    for (sum, before) in nanoseconds.iter_mut().zip(old.nanoseconds) {
-        *sum = sum.saturating_sub(before);
-    }
+    let nanoseconds = grown(old.nanoseconds, after.nanoseconds);
     let end = if slot.ended != 0 { slot.ended_at } else { now };
     ThreadTimes {
         thread: slot.thread,
@@ -196,6 +212,22 @@ mod tests {
         let times = difference(Some(&at(&before, 200)), &now, String::new(), 200, 300);
         assert_eq!(times.nanoseconds, [40, 0, 10, 0, 0, 50, 0, 0]);
         assert_eq!(times.nanoseconds.iter().sum::<u64>(), times.lifetime_ns);
+    }
+
+    /// Asleep since 150 by what was known at 200; it had been woken at 160, and got its CPU at 230.
+    #[test]
+    fn what_was_told_in_the_wrong_state_is_not_told_twice() {
+        let asleep = slot(ThreadState::Sleep, 150, [50, 0, 0, 0, 0, 0, 0, 0]);
+        let told = at(&asleep, 200);
+        let mut slept = asleep.nanoseconds;
+        slept[ThreadState::Sleep as usize] += 10;
+        slept[ThreadState::RunQueue as usize] += 70;
+        slept[ThreadState::Cpu as usize] += 20;
+        let now = slot(ThreadState::Net, 250, slept);
+        let times = difference(Some(&told), &now, String::new(), 200, 300);
+        assert_eq!(times.nanoseconds.iter().sum::<u64>(), times.lifetime_ns);
+        assert_eq!(times.nanoseconds[ThreadState::RunQueue as usize], 30);
+        assert_eq!(times.nanoseconds[ThreadState::Sleep as usize], 0);
     }
 
     #[test]

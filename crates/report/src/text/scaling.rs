@@ -14,8 +14,8 @@ const MOST_PATHS: usize = 6;
 const LEAST_SHARE: f64 = 0.005;
 const CELL: usize = 9;
 
-/// The table and the lists; none where nothing was lost. `all_busy`: no CPU was free at the last rung.
-pub(super) fn section(profile: &ScalingProfile, ink: &Ink, wrap_at: usize, all_busy: bool) -> Option<String> {
+/// The table and the lists; none where nothing was lost.
+pub(super) fn section(profile: &ScalingProfile, ink: &Ink, wrap_at: usize) -> Option<String> {
     let columns: Vec<&String> = profile.rungs.last()?.lost_threads.keys().collect();
     let matters = |state: &&&String| {
         profile.rungs.iter().any(|rung| {
@@ -51,8 +51,9 @@ pub(super) fn section(profile: &ScalingProfile, ink: &Ink, wrap_at: usize, all_b
         }
         out.push('\n');
     }
-    let most = profile.rungs.last()?.connections;
-    if all_busy {
+    let last = profile.rungs.last()?;
+    let most = last.connections;
+    if last.cpus_busy {
         let line = format!(
             "At {most} connections no CPU is free: waiting for one (runq) is no cause, and costs nothing of its own."
         );
