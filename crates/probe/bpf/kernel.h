@@ -67,6 +67,8 @@ struct task_struct {
 	unsigned int flags;
 	int on_cpu;
 	unsigned int in_iowait : 1;
+	unsigned long nvcsw;
+	unsigned long nivcsw;
 	int pid;
 	int tgid;
 	char comm[16];

@@ -128,6 +128,14 @@ struct control {
 	__u32 mapping_count[2];
 	__u32 enabled; /* stacks are taken */
 	__u64 off_cpu_interval; /* one stack for so many nanoseconds off CPU, as expected */
+	/*
+	 * Where switches come too often to see each of them at a low price, the programs rest in between: see catch_up(). The
+	 * epoch is the running number of the watching; a slot of an older one has not been looked after since the last rest.
+	 */
+	__u32 epoch;
+	__u32 resting; /* switches are not seen at this moment */
+	__u64 rested_from; /* when the rest under way, or else the last one, began */
+	__s64 queue_clock; /* our clock less that of the scheduler's queues, as last seen */
 };
 
 /*
@@ -145,7 +153,7 @@ struct thread_slot {
 	__u8 waker_kind;
 	__u16 cpu; /* where it last ran */
 	__u8 ended;
-	__u8 from_start; /* asleep since before the probe was there */
+	__u8 from_start; /* asleep since before the programs were there, or were there again */
 	__u64 left_at; /* when it last left its CPU */
 	__u64 entered_at; /* when it last got one */
 	__u64 runnable_at; /* when it was woken since it left its CPU, where that is known; 0: it was not, or is not known */
@@ -174,7 +182,24 @@ struct thread_slot {
 	char name[16];
 	__u64 kernel_lock; /* the lock of the kernel that it fights for at this moment; 0: none */
 	__u32 kernel_lock_kind; /* LCB_F_... of include/trace/events/lock.h */
-	__u32 reserved[9]; /* up to whole cache lines */
+
+	__u32 epoch; /* of control.epoch: when it was last looked after */
+	__u64 unseen; /* ns neither on a CPU nor queued while the programs rested: blocked by what, nobody saw */
+	__u64 unseen_ran; /* ns on a CPU while they rested; part of the sum of that state */
+	/* The scheduler's own sums when the iterator last looked, for threads that could not be brought up to date. */
+	__u64 looked_at;
+	__u64 looked_ran;
+	__u64 looked_queued;
+	__u64 looked_switches;
+	__u64 looked_preemptions;
+	/* The scheduler's counts of switches when the slot was new. */
+	__u64 first_voluntary;
+	__u64 first_preemptions;
+	__u64 seen_switches; /* of `sleep`: those that the programs saw */
+	/* Of a wait that began while they rested: the futex that it waits for. */
+	__u64 lock;
+	__u32 lock_operation;
+	__u32 reserved[1]; /* up to whole cache lines */
 };
 
 /* Which slot a thread has, by its number: index + 1, 0 for none. */
@@ -205,7 +230,7 @@ enum waker_kind {
 struct record {
 	__u8 kind;
 	__u8 state;
-	__u8 ending;
+	__u8 ending; /* RECORD_WAKE: END_NOT_TAKEN where the wait began unseen; it is known since `lock` then */
 	__u8 waker_kind;
 	__u32 thread;
 	__u32 cpu;
@@ -213,7 +238,7 @@ struct record {
 	__u64 time;
 	__u64 sleep;	   /* which sleep of this thread */
 	__u64 runnable_at; /* RECORD_WAKE: when it could run; 0 where it always could */
-	__u64 lock;	   /* address of the futex, or of the kernel's lock */
+	__u64 lock;	   /* address of the futex, or of the kernel's lock; RECORD_WAKE: see `ending` */
 	__u32 lock_operation;
 	__u32 probability;
 	__u16 kernel_frames;

@@ -104,6 +104,15 @@ static __always_inline struct thread_slot *new_slot(struct task_struct *task, __
 	slot->fp = 0;
 	slot->kernel_lock = 0;
 	slot->kernel_lock_kind = 0;
+	slot->epoch = settings->epoch;
+	slot->unseen = 0;
+	slot->unseen_ran = 0;
+	slot->looked_at = 0;
+	slot->first_voluntary = task->nvcsw;
+	slot->first_preemptions = task->nivcsw;
+	slot->seen_switches = 0;
+	slot->lock = 0;
+	slot->lock_operation = 0;
 	slot->cpu = bpf_get_smp_processor_id();
 	bpf_probe_read_kernel_str(slot->name, sizeof(slot->name), &task->comm);
 	slot->thread = thread;
@@ -232,23 +241,141 @@ static __always_inline __u8 blocked_state(struct thread_slot *slot, struct task_
 	return STATE_NET;
 }
 
+/* How long a thread has been queued at this moment, of the time since it left its CPU: its run_delay grows when that is over. */
+static __always_inline __u64 queued_so_far(const struct thread_slot *slot, struct task_struct *task,
+					   const struct control *settings, __u64 now)
+{
+	__u64 since;
+
+	if (!scheduler_keeps_queues(task) || !task->sched_info.last_queued || !settings->queue_clock)
+		return 0;
+	since = task->sched_info.last_queued + settings->queue_clock;
+	if (since < slot->left_at)
+		since = slot->left_at;
+	return since < now ? now - since : 0;
+}
+
 /*
  * When a thread that is queued was woken: the run queue's clock says so, whose distance from ours is known since the thread
  * last got a CPU. 0 where that is not known.
  */
-static __always_inline __u64 queued_since(const struct thread_slot *slot, struct task_struct *task, __u64 now)
+static __always_inline __u64 queued_since(const struct thread_slot *slot, struct task_struct *task,
+					  const struct control *settings, __u64 now)
 {
 	__u64 queued, arrived, since;
 
 	/* Its first time on a CPU may have begun before we saw it. */
 	if (!scheduler_keeps_queues(task) || slot->sleep < 2)
 		return 0;
+	/* Nor was its last time seen where the programs rested: then the clock of the queues must do, as it was last seen. */
+	if (!slot->entered_at) {
+		since = queued_so_far(slot, task, settings, now);
+		return since ? now - since : 0;
+	}
 	queued = task->sched_info.last_queued;
 	arrived = task->sched_info.last_arrival;
 	if (!queued || queued < arrived)
 		return 0;
 	since = slot->entered_at + (queued - arrived);
 	return since < slot->left_at ? slot->left_at : since > now ? now : since;
+}
+
+enum moment { STAYS = 0, LEAVES = 1, LEAVES_PREEMPTED = 2 };
+
+/* Whether a thread may have switched without being seen. */
+static __always_inline bool is_behind(const struct thread_slot *slot, const struct control *settings)
+{
+	return slot->epoch != settings->epoch || settings->resting;
+}
+
+/*
+ * Switches were not seen for a while. What the thread did until the rest began the slot knows; how long it has run and has been
+ * queued since, the scheduler. All else of the rest it was blocked, nobody saw by what.
+ *
+ *     left_at               rested_from                       now
+ *        |------- known -------|-- ran, queued, or unseen -----|
+ *
+ * src/watch/rest.rs does the same sum for threads that are behind when the slots are read.
+ *
+ * True where the thread has run since it left its CPU: it is not in the wait any more that the slot speaks of. The
+ * switch at this very moment is in the scheduler's counts already where the thread leaves its CPU.
+ */
+static __noinline bool catch_up(struct thread_slot *slot, struct task_struct *task, const struct control *settings, __u64 now,
+				enum moment leaving)
+{
+	__u64 ran = task->se.sum_exec_runtime, total = 0, all, charged, queued, rest, known = 0, known_ran = 0, until;
+	__u64 switches, preemptions;
+	bool was_on_cpu = slot->state == STATE_CPU;
+	bool moved = was_on_cpu || ran != slot->ran;
+
+	run_delay(task, &total);
+	total += queued_so_far(slot, task, settings, now);
+	slot->epoch = settings->epoch;
+	if (now > slot->left_at) {
+		until = settings->rested_from > slot->left_at ? settings->rested_from : slot->left_at;
+		if (until > now)
+			until = now;
+		all = now - slot->left_at;
+		charged = ran - slot->ran;
+		if (charged > all)
+			charged = all;
+		rest = all - charged;
+		queued = total > slot->queued ? total - slot->queued : 0;
+		if (queued > rest)
+			queued = rest;
+		rest -= queued;
+		if (was_on_cpu) {
+			if (slot->entered_at > slot->left_at)
+				known = slot->entered_at - slot->left_at;
+			known = known > queued ? known - queued : 0;
+			if (until > slot->entered_at)
+				known_ran = until - slot->entered_at;
+		} else {
+			if (slot->runnable_at > slot->left_at && slot->runnable_at < until)
+				until = slot->runnable_at;
+			known = until - slot->left_at;
+		}
+		if (slot->left_as == STATE_RUN_QUEUE)
+			known = 0;
+		if (known > rest)
+			known = rest;
+		slot->nanoseconds[STATE_CPU] += charged;
+		slot->nanoseconds[STATE_RUN_QUEUE] += queued;
+		slot->nanoseconds[slot->left_as & (STATES - 1)] += known;
+		slot->unseen += rest - known;
+		slot->unseen_ran += charged > known_ran ? charged - known_ran : 0;
+		slot->left_at = now;
+	}
+	slot->ran = ran;
+	slot->queued = total;
+	slot->uncharged = 0;
+	if (!moved)
+		return 0;
+	preemptions = task->nivcsw - slot->first_preemptions - (leaving == LEAVES_PREEMPTED);
+	switches = preemptions + task->nvcsw - slot->first_voluntary - (leaving == LEAVES);
+	if (preemptions > slot->preemptions)
+		slot->preemptions = preemptions;
+	/* The wait that the slot spoke of is over, whatever the counts say. */
+	slot->sleep = switches > slot->sleep ? switches : slot->sleep + 1;
+	slot->sampled = 0;
+	slot->waker_kind = WAKER_UNKNOWN;
+	slot->waker = 0;
+	/* When it got its CPU nobody saw. */
+	slot->entered_at = 0;
+	return 1;
+}
+
+/* For whoever reads the slot of a thread that cannot be brought up to date now. */
+static __always_inline void look_at(struct thread_slot *slot, struct task_struct *task, const struct control *settings, __u64 now)
+{
+	__u64 total = 0;
+
+	run_delay(task, &total);
+	slot->looked_ran = task->se.sum_exec_runtime;
+	slot->looked_queued = total + queued_so_far(slot, task, settings, now);
+	slot->looked_preemptions = task->nivcsw - slot->first_preemptions;
+	slot->looked_switches = slot->looked_preemptions + task->nvcsw - slot->first_voluntary;
+	slot->looked_at = now;
 }
 
 /*
@@ -310,10 +437,12 @@ static __always_inline void send_owner(__u32 thread, __u32 owner, __u64 sleep, _
 {
 	struct scratch *scratch = scratch_for(SCRATCH_SWITCH);
 	struct thread_slot *slot = slot_of(owner);
+	struct control *settings = control();
 	struct registers registers = {};
 	__u32 version;
 
-	if (!scratch || !slot || slot->thread != owner)
+	/* Where it stood before a rest says nothing of where it stands. */
+	if (!scratch || !settings || !slot || slot->thread != owner || is_behind(slot, settings))
 		return;
 	version = slot->version;
 	clear(&scratch->record);

@@ -12,6 +12,10 @@
  * its stack is taken, and the wait counts length / p. p is fixed before the length is known, so sums are unbiased whatever
  * the waits are like (Horvitz and Thompson 1952), threads that alternate long and short waits included; and because long
  * sleepers are nearly always taken and short waits rarely, each stack stands for about the same time.
+ *
+ * Where there are so many switches that seeing them all would be felt, the programs at switches and wake-ups rest in between,
+ * taken out of the kernel's way. The scheduler's own sums go on: time on a CPU and in run queues stays exact, and what a thread
+ * was blocked by in a rest is concluded from what was seen of it (catch_up, src/watch/rest.rs).
  */
 #include <linux/types.h>
 #include <linux/bpf.h>
@@ -43,7 +47,8 @@ static __always_inline void leave_cpu(void *context, struct task_struct *task, b
 	__u32 owner = 0, thread;
 	__u8 state;
 
-	if (!settings)
+	/* What was seen ends sharply where a rest begins. */
+	if (!settings || settings->resting)
 		return;
 	if (!slot)
 		slot = new_slot(task, now, STATE_CPU);
@@ -51,7 +56,11 @@ static __always_inline void leave_cpu(void *context, struct task_struct *task, b
 		return;
 	user_registers(&registers, task);
 	step_version(slot);
-	close_interval(slot, task, now, 1);
+	if (is_behind(slot, settings))
+		catch_up(slot, task, settings, now, preempted ? LEAVES_PREEMPTED : LEAVES);
+	else
+		close_interval(slot, task, now, 1);
+	slot->seen_switches++;
 	if (preempted) {
 		state = STATE_RUN_QUEUE;
 		slot->preemptions++;
@@ -108,18 +117,27 @@ static __always_inline void leave_cpu(void *context, struct task_struct *task, b
 static __always_inline void enter_cpu(struct task_struct *task, __u64 now)
 {
 	struct thread_slot *slot = slot_of(task->pid);
+	struct control *settings = control();
 	struct scratch *scratch;
 	__u16 cpu;
 
+	if (!settings || settings->resting)
+		return;
 	if (!slot) {
 		new_slot(task, now, STATE_CPU);
 		return;
 	}
+	if (is_behind(slot, settings)) {
+		step_version(slot);
+		catch_up(slot, task, settings, now, STAYS);
+		step_version(slot);
+	}
 	/* Before the other marks: the scheduler still knows since when it was queued. */
 	if (slot->sampled && !slot->runnable_at)
-		slot->runnable_at = queued_since(slot, task, now);
-	slot->entered_at = now;
-	slot->state = STATE_CPU;
+		slot->runnable_at = queued_since(slot, task, settings, now);
+	/* In this order: see mark_queue_clock(). */
+	*(volatile __u8 *)&slot->state = STATE_CPU;
+	*(volatile __u64 *)&slot->entered_at = now;
 	cpu = bpf_get_smp_processor_id();
 	if (slot->cpu != cpu) {
 		slot->cpu = cpu;
@@ -139,6 +157,13 @@ static __always_inline void enter_cpu(struct task_struct *task, __u64 now)
 	scratch->record.runnable_at = slot->runnable_at;
 	scratch->record.waker_kind = slot->waker_kind;
 	scratch->record.other = slot->waker;
+	if (slot->from_start) {
+		/* It may have woken before anybody walked its stack. */
+		scratch->record.ending = END_NOT_TAKEN;
+		scratch->record.state = slot->left_as;
+		scratch->record.probability = slot->probability;
+		scratch->record.lock = slot->left_at;
+	}
 	send(scratch);
 }
 
@@ -187,6 +212,7 @@ int BPF_PROG(on_waking, struct task_struct *task)
 {
 	struct task_struct *waker;
 	struct registers registers;
+	struct control *settings;
 	struct thread_slot *slot;
 	struct scratch *scratch;
 
@@ -194,6 +220,10 @@ int BPF_PROG(on_waking, struct task_struct *task)
 		return 0;
 	slot = slot_of(task->pid);
 	if (!slot || (!slot->sampled && scheduler_keeps_queues(task)))
+		return 0;
+	settings = control();
+	/* Behind, it may be another wait by now than the one that was chosen. */
+	if (!settings || settings->resting || (is_behind(slot, settings) && task->se.sum_exec_runtime != slot->ran))
 		return 0;
 	slot->runnable_at = bpf_ktime_get_ns();
 	if (!slot->sampled || slot->state == STATE_CPU || slot->state == STATE_RUN_QUEUE)
@@ -236,6 +266,7 @@ int BPF_PROG(on_waking, struct task_struct *task)
 SEC("tp_btf/sched_process_exit")
 int BPF_PROG(on_exit, struct task_struct *task)
 {
+	struct control *settings = control();
 	struct thread_slot *slot;
 	__u32 thread, *place;
 	__u64 now;
@@ -243,13 +274,16 @@ int BPF_PROG(on_exit, struct task_struct *task)
 	if ((__u32)task->tgid != watched)
 		return 0;
 	slot = slot_of(task->pid);
-	if (!slot)
+	if (!slot || !settings)
 		return 0;
 	now = bpf_ktime_get_ns();
 	thread = slot->thread;
 	step_version(slot);
 	/* It runs: the scheduler's account of this stint is up to a tick behind. */
-	close_interval(slot, task, now, 0);
+	if (is_behind(slot, settings))
+		catch_up(slot, task, settings, now, STAYS);
+	else
+		close_interval(slot, task, now, 0);
 	slot->ended_at = now;
 	slot->ended = 1;
 	bpf_probe_read_kernel_str(slot->name, sizeof(slot->name), &task->comm);
@@ -260,42 +294,86 @@ int BPF_PROG(on_exit, struct task_struct *task)
 	return 0;
 }
 
-/* Threads that were there before the probe; of those that are known it marks since when they are queued, for whoever reads. */
+/*
+ * How far the clock of the scheduler's queues is from ours: told by a thread that was seen to get its CPU. One that just gets
+ * one has the new time of the one clock and the old of the other; it is in STATE_CPU before it has the new.
+ */
+static __always_inline void mark_queue_clock(struct thread_slot *slot, struct task_struct *task, struct control *settings)
+{
+	__u64 entered = *(volatile __u64 *)&slot->entered_at;
+
+	if (!scheduler_keeps_queues(task) || !entered || entered <= slot->started || slot->sleep < 2)
+		return;
+	if (*(volatile __u8 *)&slot->state != STATE_CPU)
+		settings->queue_clock = entered - task->sched_info.last_arrival;
+}
+
+/* What a thread does that was not watched until now. A thread that moves at this very moment is set right by its next switch:
+ * one interval may carry the wrong name. */
+static __always_inline void stand_as_found(struct thread_slot *slot, struct task_struct *task)
+{
+	struct registers registers;
+
+	user_registers(&registers, task);
+	if (task->__state == TASK_RUNNING) {
+		slot->state = STATE_RUN_QUEUE;
+		slot->runnable_at = slot->left_at;
+	} else {
+		slot->state = blocked_state(slot, task, &registers);
+		slot->runnable_at = 0;
+	}
+	slot->left_as = slot->state;
+	slot->pc = registers.pc;
+	slot->sp = registers.sp;
+	slot->fp = registers.fp;
+	slot->from_start = 1;
+	slot->lock = slot->state == STATE_LOCK && !slot->kernel_lock ? registers.arguments[0] : 0;
+	slot->lock_operation = registers.arguments[1];
+}
+
+/*
+ * Runs over the threads, for whoever reads the slots: those that are new get one; those that are behind after a rest are
+ * brought up to date, unless they run, which their next switch will do; of those that are queued it is marked since when.
+ */
 SEC("iter/task")
 int find_threads(struct bpf_iter__task *ctx)
 {
 	struct task_struct *task = ctx->task;
-	struct registers registers;
+	struct control *settings = control();
 	struct thread_slot *slot;
 	__u64 now;
-	__u8 state;
 
-	if (!task || (__u32)task->tgid != watched)
+	if (!task || (__u32)task->tgid != watched || !settings)
 		return 0;
 	now = bpf_ktime_get_ns();
 	slot = slot_of(task->pid);
-	if (slot) {
-		if (slot->state != STATE_CPU && !slot->runnable_at)
-			slot->runnable_at = queued_since(slot, task, now);
+	if (!slot) {
+		slot = new_slot(task, now, task->on_cpu ? STATE_CPU : STATE_RUN_QUEUE);
+		if (slot && slot->state != STATE_CPU) {
+			stand_as_found(slot, task);
+			slot->probability = 0xffffffff;
+			slot->sampled = 1;
+		}
 		return 0;
 	}
-	/* If it moves at this very moment its next switch sets it right: one interval may carry the wrong name. */
-	state = task->on_cpu ? STATE_CPU : STATE_RUN_QUEUE;
-	slot = new_slot(task, now, state);
-	if (!slot)
+	if (settings->resting || (is_behind(slot, settings) && task->on_cpu)) {
+		look_at(slot, task, settings, now);
 		return 0;
-	user_registers(&registers, task);
-	if (state == STATE_RUN_QUEUE && task->__state != TASK_RUNNING) {
-		slot->state = blocked_state(slot, task, &registers);
-		slot->left_as = slot->state;
-		slot->runnable_at = 0;
-		slot->pc = registers.pc;
-		slot->sp = registers.sp;
-		slot->fp = registers.fp;
-		slot->probability = 0xffffffff;
-		slot->from_start = 1;
-		slot->sampled = 1;
 	}
+	if (is_behind(slot, settings)) {
+		step_version(slot);
+		if (catch_up(slot, task, settings, now, STAYS)) {
+			stand_as_found(slot, task);
+			slot->sampled = settings->enabled && choose(slot, settings);
+		} else if (task->__state == TASK_RUNNING) {
+			slot->runnable_at = slot->left_at;
+		}
+		step_version(slot);
+		return 0;
+	}
+	mark_queue_clock(slot, task, settings);
+	if (slot->state != STATE_CPU && !slot->runnable_at)
+		slot->runnable_at = queued_since(slot, task, settings, now);
 	return 0;
 }
 

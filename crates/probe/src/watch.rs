@@ -10,14 +10,17 @@ mod layout;
 mod maps;
 mod names;
 mod native;
+mod pace;
 mod programs;
 mod recorded;
 mod records;
+mod rest;
 mod shared;
 mod skeleton;
 mod sleeps;
 mod tables;
 mod threads;
+mod turns;
 mod watcher;
 
 pub use code::{CodeFile, CodeMap, CodePlace, ProcessCode};

@@ -91,6 +91,10 @@ pub(crate) struct Control {
     pub mapping_count: [u32; 2],
     pub enabled: u32,
     pub off_cpu_interval: u64,
+    pub epoch: u32,
+    pub resting: u32,
+    pub rested_from: u64,
+    pub queue_clock: i64,
 }
 
 /// One thread.
@@ -130,7 +134,20 @@ pub(crate) struct ThreadSlot {
     pub name: [u8; 16],
     pub kernel_lock: u64,
     pub kernel_lock_kind: u32,
-    pub reserved: [u32; 9],
+    pub epoch: u32,
+    pub unseen: u64,
+    pub unseen_ran: u64,
+    pub looked_at: u64,
+    pub looked_ran: u64,
+    pub looked_queued: u64,
+    pub looked_switches: u64,
+    pub looked_preemptions: u64,
+    pub first_voluntary: u64,
+    pub first_preemptions: u64,
+    pub seen_switches: u64,
+    pub lock: u64,
+    pub lock_operation: u32,
+    pub reserved: [u32; 1],
 }
 
 /// Head of a record; its addresses follow.
@@ -161,8 +178,8 @@ plain! {
     Mapping = 32,
     Row = 4,
     Rule = 16,
-    Control = 24,
-    ThreadSlot = 320,
+    Control = 48,
+    ThreadSlot = 384,
     RecordHead = 64,
 }
 

@@ -56,6 +56,8 @@ pub enum TimerEvent {
 /// The loaded programs. Dropping them takes them out of the kernel.
 pub(crate) struct Programs<'obj> {
     // Detached before anything that they use goes.
+    /// Switches and wake-ups; none while they rest.
+    switch_links: Vec<Link>,
     links: Vec<Link>,
     finder: Option<Link>,
     skeleton: WatchSkel<'obj>,
@@ -159,6 +161,7 @@ impl<'obj> Programs<'obj> {
         };
         let maps = &skeleton.maps;
         let mut programs = Self {
+            switch_links: Vec::new(),
             links: Vec::new(),
             finder: None,
             slots: Shared::map(maps.slots.as_fd(), fit.most_threads as usize).map_err(io)?,
@@ -199,11 +202,11 @@ impl<'obj> Programs<'obj> {
         for (program, doing) in [
             (&programs.on_exit, "watching ends of threads"),
             (&programs.on_new, "watching new threads"),
-            (&programs.on_switch, "watching context switches"),
-            (&programs.on_waking, "watching wake-ups"),
         ] {
             self.links.push(program.attach().map_err(failed(doing))?);
         }
+        self.attach_switches()?;
+        let programs = &self.skeleton.progs;
         if fit.features.contention {
             for program in [&programs.on_contention, &programs.on_contention_end] {
                 let attached = program.attach().map_err(failed("watching the kernel's locks"))?;
@@ -216,7 +219,7 @@ impl<'obj> Programs<'obj> {
                 .attach()
                 .map_err(failed("finding the server's threads"))?,
         );
-        self.mark_queued()?;
+        self.run_over_threads()?;
 
         let cpus = online_cpus()?;
         let cycles = cpus
@@ -240,8 +243,49 @@ impl<'obj> Programs<'obj> {
         Ok(())
     }
 
+    fn attach_switches(&mut self) -> Result<(), ProbeError> {
+        let complaints = Complaints::listen();
+        let failed = |doing: &'static str| {
+            let complaints = &complaints;
+            move |error: libbpf_rs::Error| ProbeError::Bpf {
+                doing,
+                why: complaints.explain(&error),
+            }
+        };
+        let programs = &self.skeleton.progs;
+        for (program, doing) in [
+            (&programs.on_switch, "watching context switches"),
+            (&programs.on_waking, "watching wake-ups"),
+        ] {
+            self.switch_links.push(program.attach().map_err(failed(doing))?);
+        }
+        Ok(())
+    }
+
+    /// Takes the programs at switches and wake-ups out of the kernel's way. What they saw ends at `rested_from`.
+    pub(crate) fn rest(&mut self, clock: impl Fn() -> u64) -> Result<(), ProbeError> {
+        // Since when threads are queued, which nobody will know later.
+        self.run_over_threads()?;
+        let mut control = self.control();
+        control.rested_from = clock();
+        control.resting = 1;
+        self.control.set(0, control);
+        self.switch_links.clear();
+        Ok(())
+    }
+
+    /// Puts them back. Threads that do not run are brought up to date; those that run, their next switch does.
+    pub(crate) fn go_on(&mut self) -> Result<(), ProbeError> {
+        let mut control = self.control();
+        control.resting = 0;
+        control.epoch = control.epoch.wrapping_add(1);
+        self.control.set(0, control);
+        self.attach_switches()?;
+        self.run_over_threads()
+    }
+
     /// Runs over the threads of the process: those that are new get a slot, those that wait for a CPU a mark since when.
-    pub(crate) fn mark_queued(&self) -> Result<(), ProbeError> {
+    pub(crate) fn run_over_threads(&self) -> Result<(), ProbeError> {
         let Some(finder) = &self.finder else { return Ok(()) };
         let failed = |why: String| ProbeError::Bpf {
             doing: "finding the server's threads",

@@ -41,11 +41,39 @@ pub(crate) enum What {
         runnable_at: u64,
         waker_kind: u8,
         waker: u32,
+        /// Of a wait that began unseen: nobody may have walked its stack before it was over.
+        found: Option<Found>,
     },
     /// Where the owner of its futex was.
     Owner { sleep: u64, stack: RawStack },
     /// Where the thread was that woke it.
     Waker { sleep: u64, stack: RawStack },
+}
+
+/// A wait that was found under way.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Found {
+    /// Since when it is known.
+    pub at: u64,
+    pub state: ThreadState,
+    pub probability: f64,
+}
+
+/// What a coin's 32 bits say.
+pub(crate) fn probability(coin: u32) -> f64 {
+    f64::from(coin.max(1)) / f64::from(u32::MAX)
+}
+
+/// What is known of a futex by its address alone; nothing for address 0.
+pub(crate) fn lock_wait(address: u64, operation: u32, owner: u32) -> Option<LockWait> {
+    let kernel = operation & KERNEL_LOCK != 0;
+    (address != 0).then(|| LockWait {
+        address,
+        kernel,
+        operation: operation & !if kernel { KERNEL_LOCK } else { FUTEX_FLAGS },
+        owner: (owner != 0).then_some(owner),
+        owner_stack: None,
+    })
 }
 
 /// FUTEX_PRIVATE_FLAG and FUTEX_CLOCK_REALTIME (include/uapi/linux/futex.h).
@@ -68,14 +96,7 @@ pub(crate) fn parse(bytes: &[u8]) -> Option<Record> {
         ending: Ending::of_number(head.ending)?,
     };
     let sleep = head.sleep;
-    let kernel = head.lock_operation & KERNEL_LOCK != 0;
-    let lock = (head.lock != 0).then(|| LockWait {
-        address: head.lock,
-        kernel,
-        operation: head.lock_operation & !if kernel { KERNEL_LOCK } else { FUTEX_FLAGS },
-        owner: (head.other != 0).then_some(head.other),
-        owner_stack: None,
-    });
+    let lock = lock_wait(head.lock, head.lock_operation, head.other);
     let what = match head.kind {
         record_kind::CPU => What::OnCpu { stack, lock },
         record_kind::SLEEP => {
@@ -83,7 +104,7 @@ pub(crate) fn parse(bytes: &[u8]) -> Option<Record> {
             What::Sleeps {
                 sleep,
                 state,
-                probability: f64::from(head.probability.max(1)) / f64::from(u32::MAX),
+                probability: probability(head.probability),
                 stack,
                 lock,
             }
@@ -93,6 +114,14 @@ pub(crate) fn parse(bytes: &[u8]) -> Option<Record> {
             runnable_at: head.runnable_at,
             waker_kind: head.waker_kind,
             waker: head.other,
+            found: match ThreadState::of_number(head.state) {
+                Some(state) if stack.ending == Ending::NotTaken => Some(Found {
+                    at: head.lock,
+                    state,
+                    probability: probability(head.probability),
+                }),
+                _ => None,
+            },
         },
         record_kind::OWNER => What::Owner { sleep, stack },
         record_kind::WAKER => What::Waker { sleep, stack },

@@ -57,6 +57,13 @@ impl<T: Plain> Shared<T> {
         (index < self.length).then(|| unsafe { self.start.as_ptr().add(index).read_volatile() })
     }
 
+    /// The first four bytes of an element, which cost less than all of it.
+    pub(crate) fn first_word(&self, index: usize) -> Option<u32> {
+        const { assert!(size_of::<T>() >= size_of::<u32>() && align_of::<T>() >= align_of::<u32>()) };
+        // SAFETY: as above; the element is long enough and aligned for it.
+        (index < self.length).then(|| unsafe { self.start.as_ptr().add(index).cast::<u32>().read_volatile() })
+    }
+
     /// Writes one element; nothing happens past the end.
     pub(crate) fn set(&self, index: usize, value: T) {
         if index < self.length {

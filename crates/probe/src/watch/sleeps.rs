@@ -6,10 +6,10 @@
 
 use std::collections::HashMap;
 
-use scaleprof_profile::{LockWait, RawSample, RawStack, ThreadState, Waker, WakerKind};
+use scaleprof_profile::{Ending, LockWait, RawSample, RawStack, ThreadState, Waker, WakerKind};
 
 use super::layout::ThreadSlot;
-use super::records::{Record, What};
+use super::records::{Found, Record, What, lock_wait, probability};
 
 /// A wait whose end was not seen yet.
 #[derive(Debug)]
@@ -69,7 +69,7 @@ pub(crate) struct Sleeps {
 }
 
 impl Sleeps {
-    /// A thread that slept before the probe was there: its wait counts from `since`, with certainty.
+    /// A thread that slept already when the programs came, or came back from a rest: its wait counts from then on.
     pub(crate) fn found_asleep(&mut self, slot: &ThreadSlot, state: ThreadState, stack: RawStack) {
         self.waits.insert(
             slot.thread,
@@ -78,13 +78,20 @@ impl Sleeps {
                 told_until: slot.left_at,
                 began: slot.left_at,
                 state,
-                probability: 1.0,
+                probability: probability(slot.probability),
                 cpu: 0,
                 stack,
-                lock: None,
+                lock: lock_wait(slot.lock, slot.lock_operation, 0),
                 waker_stack: None,
             },
         );
+    }
+
+    /// Whether the wait that a slot speaks of is known already.
+    pub(crate) fn knows(&self, slot: &ThreadSlot) -> bool {
+        self.waits
+            .get(&slot.thread)
+            .is_some_and(|wait| wait.sleep == slot.sleep)
     }
 
     /// Takes one record; records must come by rising time. Samples that are complete now go to `out`.
@@ -143,13 +150,13 @@ impl Sleeps {
                 runnable_at,
                 waker_kind,
                 waker,
+                found,
             } => {
-                if self.wait(thread, sleep).is_none() {
+                let told = self.wait(thread, sleep).is_some();
+                let begun = told.then(|| self.waits.remove(&thread)).flatten();
+                let Some(mut wait) = begun.or(found.map(unwalked)) else {
                     // The first wait of a thread may have begun, and ended, before the watch did.
                     self.unmatched += u64::from(sleep > 1);
-                    return;
-                }
-                let Some(mut wait) = self.waits.remove(&thread) else {
                     return;
                 };
                 let kind = match waker_kind {
@@ -182,8 +189,33 @@ impl Sleeps {
         });
     }
 
+    /// The programs rested until now: no wait is told of that time. Those of threads that have not moved go on.
+    pub(crate) fn rested_until(&mut self, now: u64) {
+        for wait in self.waits.values_mut() {
+            wait.told_until = now.max(wait.told_until);
+        }
+    }
+
     fn wait(&mut self, thread: u32, sleep: u64) -> Option<&mut Wait> {
         self.waits.get_mut(&thread).filter(|wait| wait.sleep == sleep)
+    }
+}
+
+/// A wait that was over before anybody could walk its stack.
+fn unwalked(found: Found) -> Wait {
+    Wait {
+        sleep: 0,
+        told_until: found.at,
+        began: found.at,
+        state: found.state,
+        probability: found.probability,
+        cpu: 0,
+        stack: RawStack {
+            ending: Ending::NotTaken,
+            ..RawStack::default()
+        },
+        lock: None,
+        waker_stack: None,
     }
 }
 
@@ -218,6 +250,7 @@ mod tests {
             runnable_at,
             waker_kind: 1,
             waker: 9,
+            found: None,
         };
         record(time, what)
     }
@@ -286,6 +319,49 @@ mod tests {
         all.take(sleeps(300, 4, ThreadState::Io, 1.0), &mut out);
         all.take(runs(400, 5, 390), &mut out);
         assert_eq!((out.len(), all.unmatched), (0, 2));
+    }
+
+    #[test]
+    fn nothing_is_told_of_a_wait_while_the_programs_rest() {
+        let (mut all, mut out) = (Sleeps::default(), Vec::new());
+        all.take(sleeps(100, 3, ThreadState::Net, 1.0), &mut out);
+        let slot = ThreadSlot {
+            thread: 5,
+            sleep: 3,
+            state: ThreadState::Net as u8,
+            ..ThreadSlot::default()
+        };
+        all.tell_until(140, |_| Some(slot), &mut out);
+        all.rested_until(500);
+        all.take(runs(600, 3, 590), &mut out);
+        assert_eq!(
+            told(&out),
+            [
+                (ThreadState::Net, 40.0),
+                (ThreadState::Net, 90.0),
+                (ThreadState::RunQueue, 10.0)
+            ]
+        );
+    }
+
+    #[test]
+    fn a_wait_that_was_found_under_way_counts_though_its_stack_was_not_walked_in_time() {
+        let (mut all, mut out) = (Sleeps::default(), Vec::new());
+        let found = Found {
+            at: 150,
+            state: ThreadState::Lock,
+            probability: 0.5,
+        };
+        let what = What::Runs {
+            sleep: 8,
+            runnable_at: 200,
+            waker_kind: 0,
+            waker: 0,
+            found: Some(found),
+        };
+        all.take(record(210, what), &mut out);
+        assert_eq!(told(&out), [(ThreadState::Lock, 100.0), (ThreadState::RunQueue, 20.0)]);
+        assert_eq!((out[0].stack.ending, all.unmatched), (Ending::NotTaken, 0));
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use scaleprof_profile::ThreadState;
 
 use super::layout::ThreadSlot;
+use super::rest::{Rest, SeenTimes, conclude};
 use super::shared::Shared;
 
 /// What one thread did since the reading before.
@@ -31,6 +32,9 @@ pub struct ThreadTimes {
     pub net_waits: u64,
     /// Waits outside of any system call: page faults.
     pub fault_waits: u64,
+    /// Part of the blocked time whose cause was not seen, but concluded from the thread's other waits: see
+    /// [`WatchOptions::most_cost`](super::WatchOptions::most_cost).
+    pub concluded_ns: u64,
     /// Whether it has ended.
     pub ended: bool,
 }
@@ -58,16 +62,14 @@ impl Threads {
     pub(crate) fn read(
         &mut self,
         slots: &Shared<ThreadSlot>,
+        rest: Rest,
         clock: impl Fn() -> u64,
         name_of: impl Fn(u32) -> Option<String>,
     ) -> (Vec<ThreadTimes>, Vec<usize>) {
         let (mut times, mut ended) = (Vec::new(), Vec::new());
-        for index in 0..slots.len() {
-            let Some(slot) = consistent(slots, index).filter(|slot| slot.thread != 0) else {
-                continue;
-            };
+        for (index, slot) in slots.used() {
             // Each thread by its own time: reading them all takes a while, more where this thread has to wait for a CPU.
-            let now = clock().max(slot.left_at).max(slot.entered_at);
+            let now = rest.told_until(&slot, clock()).max(slot.left_at).max(slot.entered_at);
             let before = self
                 .last
                 .get(&index)
@@ -83,13 +85,25 @@ impl Threads {
                 place.insert(name);
             }
             let name = self.names.get(&key).cloned().unwrap_or_else(|| slot_name(&slot));
-            times.push(difference(before.map(|(last, _)| last), &slot, name, from, now));
-            self.last.insert(index, (at(&slot, now), now));
+            let after = at(&slot, now, rest);
+            times.push(difference(before.map(|(last, _)| last), &after, name, from, now));
+            self.last.insert(index, (after, now));
         }
         for index in &ended {
             self.last.remove(index);
         }
-        (times, ended)
+        (conclude(times), ended)
+    }
+}
+
+impl Shared<ThreadSlot> {
+    /// The slots that threads have at this moment, each as nobody wrote it meanwhile.
+    pub(crate) fn used(&self) -> impl Iterator<Item = (usize, ThreadSlot)> + '_ {
+        // `thread` is the first word of a slot.
+        (0..self.len())
+            .filter(|index| self.first_word(*index) != Some(0))
+            .filter_map(|index| Some((index, consistent(self, index)?)))
+            .filter(|(_, slot)| slot.thread != 0)
     }
 }
 
@@ -108,7 +122,10 @@ pub(crate) fn consistent(slots: &Shared<ThreadSlot>, index: usize) -> Option<Thr
 
 /// The slot as if its thread had left its CPU, or had gone on waiting, at `now`: what came after `left_at` is in the sums. The
 /// scheduler's account is not at hand here; our own marks are, which differ from it by a microsecond.
-fn at(slot: &ThreadSlot, now: u64) -> ThreadSlot {
+fn at(slot: &ThreadSlot, now: u64, rest: Rest) -> ThreadSlot {
+    if let Some(caught_up) = rest.caught_up(slot, now) {
+        return caught_up;
+    }
     let mut slot = *slot;
     if slot.ended == 0 {
         let on_cpu = slot.state == ThreadState::Cpu as u8;
@@ -125,17 +142,27 @@ fn at(slot: &ThreadSlot, now: u64) -> ThreadSlot {
     slot
 }
 
+/// The sums of a slot: its states, and what nobody saw.
+const SUMS: usize = 9;
+const UNSEEN: usize = 8;
+
+fn sums(slot: &ThreadSlot) -> [u64; SUMS] {
+    let mut sums = [slot.unseen; SUMS];
+    sums[..UNSEEN].copy_from_slice(&slot.nanoseconds);
+    sums
+}
+
 /// By how much each sum grew. The interval that was open at the last reading was told in the state that the thread seemed to be
 /// in, and may have been another: woken just then and queued since, it seemed asleep. What was told too much there is in another
 /// state's growth now, and is told once: it is taken off that, so that all states still add up to the time that passed.
-fn grown(before: [u64; 8], after: [u64; 8]) -> [u64; 8] {
-    let mut grown = [0; 8];
+fn grown(before: [u64; SUMS], after: [u64; SUMS]) -> [u64; SUMS] {
+    let mut grown = [0; SUMS];
     let mut told_before = 0;
     for ((grown, before), after) in grown.iter_mut().zip(before).zip(after) {
         *grown = after.saturating_sub(before);
         told_before += before.saturating_sub(after);
     }
-    let likely = [ThreadState::RunQueue as usize, ThreadState::Cpu as usize];
+    let likely = [UNSEEN, ThreadState::RunQueue as usize, ThreadState::Cpu as usize];
     for state in likely.into_iter().chain(0..grown.len()) {
         let taken = grown[state].min(told_before);
         grown[state] -= taken;
@@ -144,24 +171,33 @@ fn grown(before: [u64; 8], after: [u64; 8]) -> [u64; 8] {
     grown
 }
 
-fn difference(before: Option<&ThreadSlot>, slot: &ThreadSlot, name: String, from: u64, now: u64) -> ThreadTimes {
-    let after = at(slot, now);
+/// What happened between two slots that hold everything up to their reading.
+fn difference(before: Option<&ThreadSlot>, after: &ThreadSlot, name: String, from: u64, now: u64) -> SeenTimes {
     let nothing = ThreadSlot::default();
     let old = before.unwrap_or(&nothing);
-    let nanoseconds = grown(old.nanoseconds, after.nanoseconds);
-    let end = if slot.ended != 0 { slot.ended_at } else { now };
-    ThreadTimes {
-        thread: slot.thread,
+    let grown = grown(sums(old), sums(after));
+    let mut nanoseconds = [0; 8];
+    nanoseconds.copy_from_slice(&grown[..UNSEEN]);
+    let end = if after.ended != 0 { after.ended_at } else { now };
+    let times = ThreadTimes {
+        thread: after.thread,
         name,
-        lifetime_ns: end.saturating_sub(slot.started.max(from)),
+        lifetime_ns: end.saturating_sub(after.started.max(from)),
         nanoseconds,
-        switches: voluntary(&after).saturating_sub(voluntary(old)),
+        switches: voluntary(after).saturating_sub(voluntary(old)),
         preemptions: after.preemptions.saturating_sub(old.preemptions),
         migrations: after.migrations.saturating_sub(old.migrations),
         not_its_own_ns: after.not_its_own.saturating_sub(old.not_its_own),
         net_waits: after.net_waits.saturating_sub(old.net_waits),
         fault_waits: after.fault_waits.saturating_sub(old.fault_waits),
-        ended: slot.ended != 0,
+        concluded_ns: 0,
+        ended: after.ended != 0,
+    };
+    SeenTimes {
+        unseen: grown[UNSEEN],
+        unseen_ran: after.unseen_ran.saturating_sub(old.unseen_ran),
+        seen_switches: after.seen_switches.saturating_sub(old.seen_switches),
+        times,
     }
 }
 
@@ -193,6 +229,10 @@ mod tests {
         }
     }
 
+    fn between(before: Option<&ThreadSlot>, slot: &ThreadSlot, from: u64, now: u64) -> ThreadTimes {
+        difference(before, &at(slot, now, Rest::default()), String::new(), from, now).times
+    }
+
     fn running(slot: ThreadSlot, entered_at: u64) -> ThreadSlot {
         ThreadSlot {
             state: ThreadState::Cpu as u8,
@@ -209,7 +249,7 @@ mod tests {
             ..before
         };
         let now = running(woken, 260);
-        let times = difference(Some(&at(&before, 200)), &now, String::new(), 200, 300);
+        let times = between(Some(&at(&before, 200, Rest::default())), &now, 200, 300);
         assert_eq!(times.nanoseconds, [40, 0, 10, 0, 0, 50, 0, 0]);
         assert_eq!(times.nanoseconds.iter().sum::<u64>(), times.lifetime_ns);
     }
@@ -218,13 +258,13 @@ mod tests {
     #[test]
     fn what_was_told_in_the_wrong_state_is_not_told_twice() {
         let asleep = slot(ThreadState::Sleep, 150, [50, 0, 0, 0, 0, 0, 0, 0]);
-        let told = at(&asleep, 200);
+        let told = at(&asleep, 200, Rest::default());
         let mut slept = asleep.nanoseconds;
         slept[ThreadState::Sleep as usize] += 10;
         slept[ThreadState::RunQueue as usize] += 70;
         slept[ThreadState::Cpu as usize] += 20;
         let now = slot(ThreadState::Net, 250, slept);
-        let times = difference(Some(&told), &now, String::new(), 200, 300);
+        let times = between(Some(&told), &now, 200, 300);
         assert_eq!(times.nanoseconds.iter().sum::<u64>(), times.lifetime_ns);
         assert_eq!(times.nanoseconds[ThreadState::RunQueue as usize], 30);
         assert_eq!(times.nanoseconds[ThreadState::Sleep as usize], 0);
@@ -237,8 +277,14 @@ mod tests {
             runnable_at: 180,
             ..asleep
         };
-        assert_eq!(at(&asleep, 200).nanoseconds, [50, 0, 0, 50, 0, 0, 0, 0]);
-        assert_eq!(at(&woken, 200).nanoseconds, [50, 0, 20, 30, 0, 0, 0, 0]);
+        assert_eq!(
+            at(&asleep, 200, Rest::default()).nanoseconds,
+            [50, 0, 0, 50, 0, 0, 0, 0]
+        );
+        assert_eq!(
+            at(&woken, 200, Rest::default()).nanoseconds,
+            [50, 0, 20, 30, 0, 0, 0, 0]
+        );
     }
 
     #[test]
@@ -247,8 +293,11 @@ mod tests {
             runnable_at: 120,
             ..slot(ThreadState::Lock, 150, [50, 0, 0, 0, 0, 0, 0, 0])
         };
-        assert_eq!(at(&asleep, 200).nanoseconds, [50, 0, 50, 0, 0, 0, 0, 0]);
-        let times = difference(Some(&asleep), &running(asleep, 200), String::new(), 150, 230);
+        assert_eq!(
+            at(&asleep, 200, Rest::default()).nanoseconds,
+            [50, 0, 50, 0, 0, 0, 0, 0]
+        );
+        let times = between(Some(&asleep), &running(asleep, 200), 150, 230);
         assert_eq!(times.nanoseconds, [30, 0, 50, 0, 0, 0, 0, 0]);
     }
 
@@ -256,7 +305,7 @@ mod tests {
     fn a_thread_that_ended_lived_until_then() {
         let mut now = slot(ThreadState::Cpu, 250, [150, 0, 0, 0, 0, 0, 0, 0]);
         (now.ended, now.ended_at) = (1, 250);
-        let times = difference(None, &now, String::new(), 50, 300);
+        let times = between(None, &now, 50, 300);
         assert_eq!((times.lifetime_ns, times.nanoseconds[0], times.ended), (150, 150, true));
     }
 }

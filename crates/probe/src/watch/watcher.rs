@@ -5,7 +5,7 @@ use std::mem::MaybeUninit;
 use std::rc::Rc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use libbpf_rs::{MapCore, RingBufferBuilder};
 use scaleprof_profile::{Ending, RawSample, RawStack, ThreadState};
@@ -14,15 +14,18 @@ use super::code::{CodeMap, ProcessCode};
 use super::features::KernelFeatures;
 use super::layout::{ThreadSlot, counted};
 use super::native::StartRegisters;
+use super::pace::Pace;
 use super::programs::{Fit, LONGEST_INTERVAL, Programs, TimerEvent};
 use super::records::{Record, parse};
+use super::rest::Rest;
 use super::sleeps::Sleeps;
 use super::threads::{ThreadTimes, Threads, consistent};
+use super::turns::{Turn, Turns};
 use crate::error::ProbeError;
 use crate::process::own_thread_clock;
 
 /// How the threads are watched.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct WatchOptions {
     /// Stacks of running threads a second and CPU. At the default a function that takes 0.1 % of two CPUs is seen some
     /// twelve times a minute.
@@ -31,6 +34,10 @@ pub struct WatchOptions {
     pub sleep_stacks_per_second: u32,
     /// The most threads at a time.
     pub most_threads: u32,
+    /// The share of the server's CPUs that seeing its switches may cost, 0 to 1. Where they come so often that it would cost
+    /// more, they are seen for a part of the time only. Time on CPU and in run queues stays exact; what a thread is blocked by
+    /// is concluded then from the part that was seen. 1: see them all whatever it costs.
+    pub most_cost: f64,
     /// Fetch debug files of the server from debuginfod where nothing here names its functions.
     pub ask_debuginfod: bool,
     /// Do as on kernels before Linux 5.18, whose `sched_switch` does not tell the state that a thread leaves with.
@@ -47,6 +54,7 @@ impl Default for WatchOptions {
             frequency_hz: 99,
             sleep_stacks_per_second: 1000,
             most_threads: 8192,
+            most_cost: 0.0075,
             ask_debuginfod: false,
             without_previous_state: false,
             without_run_delay: false,
@@ -94,7 +102,9 @@ pub struct WatchReading {
     pub taken_ns: u64,
     /// The same of the reading before, or of the start.
     pub since_ns: u64,
-    /// Exact times of every thread that lived in between.
+    /// Part of the time between the two in which switches were seen, nanoseconds.
+    pub watched_ns: u64,
+    /// Times of every thread that lived in between.
     pub threads: Vec<ThreadTimes>,
     /// Stacks, weighted. Those of the last 20 ms come with the next reading.
     pub samples: Vec<RawSample>,
@@ -228,12 +238,14 @@ struct Watcher<'obj> {
     samples: Vec<RawSample>,
     began_ns: u64,
     tuned: Tuned,
+    turns: Turns,
     options: WatchOptions,
 }
 
 /// When the budget was last looked at.
 struct Tuned {
-    at: Instant,
+    /// Nanoseconds watched until then.
+    at: u64,
     stacks: u64,
     unmapped: u64,
 }
@@ -258,6 +270,9 @@ impl<'obj> Watcher<'obj> {
             frequency_hz: options.frequency_hz.max(1),
             ignore_run_delay: options.without_run_delay,
         };
+        // Without the scheduler's account of queues nothing would be known of a rest.
+        let accounted = features.run_delay && !options.without_run_delay;
+        let pace = Pace::new(if accounted { options.most_cost } else { 1.0 }, cpus_of(pid));
         let mut programs = Programs::load(place, fit, code.tables())?;
         programs.attach(fit)?;
         let began_ns = monotonic_ns();
@@ -272,10 +287,11 @@ impl<'obj> Watcher<'obj> {
             samples: Vec::new(),
             began_ns,
             tuned: Tuned {
-                at: Instant::now(),
+                at: 0,
                 stacks: 0,
                 unmapped: 0,
             },
+            turns: Turns::begin(began_ns, pace),
             options,
         };
         watcher.take_sleepers();
@@ -315,7 +331,8 @@ impl<'obj> Watcher<'obj> {
             watcher.unreadable = *unreadable.borrow();
         };
         loop {
-            match inbox.recv_timeout(EMPTY_EVERY) {
+            let wait = self.turns.until_next(monotonic_ns()).min(EMPTY_EVERY);
+            match inbox.recv_timeout(wait) {
                 Ok(Request::Read(answer)) => {
                     empty(self);
                     let _ = answer.send(self.reading());
@@ -327,6 +344,7 @@ impl<'obj> Watcher<'obj> {
                 Err(RecvTimeoutError::Timeout) => {
                     empty(self);
                     self.settle(monotonic_ns().saturating_sub(REST_NS));
+                    self.take_turns();
                 }
                 Err(RecvTimeoutError::Disconnected) => return,
             }
@@ -345,19 +363,12 @@ impl<'obj> Watcher<'obj> {
 
     fn reading(&mut self) -> WatchReading {
         let now = monotonic_ns();
-        let horizon = now.saturating_sub(REST_NS);
-        self.settle(horizon);
         // What is not marked stands as blocked until its thread runs, and is set right then.
-        let _ = self.programs.mark_queued();
-        let by_thread: std::collections::HashMap<u32, ThreadSlot> = (0..self.programs.slots.len())
-            .filter_map(|index| consistent(&self.programs.slots, index))
-            .filter(|slot| slot.thread != 0 && slot.ended == 0)
-            .map(|slot| (slot.thread, slot))
-            .collect();
-        self.sleeps
-            .tell_until(horizon, |thread| by_thread.get(&thread).copied(), &mut self.samples);
+        let _ = self.programs.run_over_threads();
+        self.tell_until(now.saturating_sub(REST_NS));
+        let rest = Rest::of(&self.programs.control());
         let pid = self.pid;
-        let (threads, ended) = self.threads.read(&self.programs.slots, monotonic_ns, |thread| {
+        let (threads, ended) = self.threads.read(&self.programs.slots, rest, monotonic_ns, |thread| {
             std::fs::read_to_string(format!("/proc/{pid}/task/{thread}/comm"))
                 .ok()
                 .map(|name| name.trim_end().to_owned())
@@ -366,7 +377,7 @@ impl<'obj> Watcher<'obj> {
             self.programs.free_slot(slot);
         }
         let period = 1e9 / f64::from(self.options.frequency_hz.max(1));
-        let mut samples = std::mem::take(&mut self.samples);
+        let mut samples = self.turns.take(&mut self.samples);
         for sample in samples.iter_mut().filter(|sample| sample.state == ThreadState::Cpu) {
             sample.weight_ns = period;
         }
@@ -374,9 +385,62 @@ impl<'obj> Watcher<'obj> {
         WatchReading {
             taken_ns: now,
             since_ns,
+            watched_ns: self.turns.watched_since_reading(now),
             threads,
             samples,
             counts: self.counts(),
+        }
+    }
+
+    /// Tells the waits that are still under way, up to a moment; no further than where the programs went to rest.
+    fn tell_until(&mut self, horizon: u64) {
+        let horizon = match self.turns.resting_since() {
+            // Whatever was seen before is in the rings by now.
+            Some(since) => {
+                self.settle(u64::MAX);
+                since
+            }
+            None => {
+                self.settle(horizon);
+                horizon
+            }
+        };
+        let by_thread: std::collections::HashMap<u32, ThreadSlot> = self
+            .programs
+            .slots
+            .used()
+            .filter(|(_, slot)| slot.ended == 0)
+            .map(|(_, slot)| (slot.thread, slot))
+            .collect();
+        self.sleeps
+            .tell_until(horizon, |thread| by_thread.get(&thread).copied(), &mut self.samples);
+    }
+
+    /// Rests, or goes on watching, when it is time to.
+    fn take_turns(&mut self) {
+        let now = monotonic_ns();
+        match self.turns.due(now) {
+            Some(Turn::Watched) => {
+                self.turns.weigh(&mut self.samples);
+                let switches = self.programs.slots.used().map(|(_, slot)| slot.seen_switches).sum();
+                if let Some(rest) = self.turns.rest_after(switches, now) {
+                    // Where the kernel does not want to, it is watched on.
+                    if self.programs.rest(monotonic_ns).is_ok() {
+                        self.turns.rest(self.programs.control().rested_from, rest);
+                    }
+                }
+            }
+            Some(Turn::Rested) => {
+                self.tell_until(now);
+                if self.programs.go_on().is_ok() {
+                    let now = monotonic_ns();
+                    self.turns.weigh(&mut self.samples);
+                    self.turns.go_on(now);
+                    self.sleeps.rested_until(now);
+                    self.take_sleepers();
+                }
+            }
+            None => {}
         }
     }
 
@@ -399,9 +463,10 @@ impl<'obj> Watcher<'obj> {
         }
     }
 
-    /// Once a second, sooner where they are far too many: as many stacks as the budget allows, and new libraries where walks met unknown code.
+    /// Once a second that was watched, sooner where they are far too many: as many stacks as the budget allows, and new libraries where walks met unknown code.
     fn tune(&mut self) {
-        let seconds = self.tuned.at.elapsed().as_secs_f64();
+        let watched = self.turns.watched(monotonic_ns());
+        let seconds = watched.saturating_sub(self.tuned.at) as f64 / 1e9;
         if seconds < SHORTEST_LOOK {
             return;
         }
@@ -425,7 +490,7 @@ impl<'obj> Watcher<'obj> {
             let _ = self.refresh_code();
         }
         self.tuned = Tuned {
-            at: Instant::now(),
+            at: watched,
             stacks,
             unmapped,
         };
@@ -438,19 +503,19 @@ impl<'obj> Watcher<'obj> {
         Ok(())
     }
 
-    /// Walks, from here, the stacks of the threads that slept before the programs were there: most of them for hours.
+    /// Walks, from here, the stacks of the threads that slept before the programs were there, or there again.
     fn take_sleepers(&mut self) {
         let Ok(mut memory) = self.code.memory() else { return };
-        for index in 0..self.programs.slots.len() {
-            let Some(slot) = consistent(&self.programs.slots, index) else {
-                continue;
-            };
+        let found: Vec<(usize, ThreadSlot)> = self
+            .programs
+            .slots
+            .used()
+            .filter(|(_, slot)| slot.from_start != 0 && slot.sampled != 0 && !self.sleeps.knows(slot))
+            .collect();
+        for (index, slot) in found {
             let Some(state) = ThreadState::of_number(slot.state) else {
                 continue;
             };
-            if slot.thread == 0 || slot.from_start == 0 || slot.sampled == 0 {
-                continue;
-            }
             let start = StartRegisters {
                 pc: slot.pc,
                 sp: slot.sp,
@@ -469,6 +534,13 @@ impl<'obj> Watcher<'obj> {
             self.sleeps.found_asleep(&slot, state, stack);
         }
     }
+}
+
+/// CPUs that a process may use; where that is not told, as if it were one.
+fn cpus_of(pid: u32) -> usize {
+    let pid = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw);
+    let set = pid.and_then(|pid| rustix::thread::sched_getaffinity(Some(pid)).ok());
+    set.map_or(1, |set| set.count() as usize)
 }
 
 fn monotonic_ns() -> u64 {

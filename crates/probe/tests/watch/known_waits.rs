@@ -9,14 +9,14 @@ use scaleprof_profile::{Ending, Namer as _, RawSample, RawStack, ThreadState};
 use crate::program::{Program, can_watch};
 
 /// What was seen of a program, with names for its addresses.
-struct Seen {
+pub struct Seen {
     samples: Vec<RawSample>,
-    last: WatchReading,
+    pub last: WatchReading,
     names: ProcessNames,
 }
 
 /// Watches a program for some seconds. Gives its own sums too.
-fn watched(mode: &str, seconds: u64, options: WatchOptions) -> (Seen, [f64; 3]) {
+pub fn watched(mode: &str, seconds: u64, options: WatchOptions) -> (Seen, [f64; 3]) {
     let mut program = Program::start(mode);
     let mut watch = Watch::start(program.pid(), options).expect("it can be watched");
     std::thread::sleep(Duration::from_millis(300));
@@ -52,7 +52,7 @@ impl Seen {
     }
 
     /// Thread-nanoseconds in one state below one function.
-    fn nanoseconds(&mut self, state: ThreadState, function: &str) -> f64 {
+    pub fn nanoseconds(&mut self, state: ThreadState, function: &str) -> f64 {
         self.weights(state, function).sum()
     }
 
@@ -68,7 +68,7 @@ impl Seen {
     }
 }
 
-fn close(measured: f64, truth: f64, within: f64) {
+pub fn close(measured: f64, truth: f64, within: f64) {
     assert!(
         (measured / truth - 1.0).abs() <= within,
         "{measured:.0} is not within {within} of {truth:.0}"

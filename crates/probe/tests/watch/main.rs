@@ -4,3 +4,4 @@
 mod known_waits;
 mod lifecycle;
 mod program;
+mod rests;

@@ -1,0 +1,129 @@
+//! Watching and resting by turns: whose turn it is, and what that means for the weights of what was seen.
+
+use std::time::Duration;
+
+use scaleprof_profile::{RawSample, ThreadState};
+
+use super::pace::{Pace, STINT};
+
+/// What is over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Turn {
+    /// A stint of watching: it may rest now.
+    Watched,
+    /// A rest.
+    Rested,
+}
+
+/// Times are nanoseconds of CLOCK_MONOTONIC.
+#[derive(Debug)]
+pub(crate) struct Turns {
+    pace: Pace,
+    /// Since when it watches, or rests.
+    since: u64,
+    until: u64,
+    resting: bool,
+    /// Time watched before `since`.
+    watched: u64,
+    watched_at_reading: u64,
+    switches: u64,
+    /// Stints since the last rest count for so much: they stand for the rest as well.
+    weight: f64,
+    /// So many of the samples at hand have their weight.
+    weighed: usize,
+}
+
+impl Turns {
+    pub(crate) fn begin(now: u64, pace: Pace) -> Self {
+        Self {
+            pace,
+            since: now,
+            until: now + STINT.as_nanos() as u64,
+            resting: false,
+            watched: 0,
+            watched_at_reading: 0,
+            switches: 0,
+            weight: 1.0,
+            weighed: 0,
+        }
+    }
+
+    /// How long until something is due.
+    pub(crate) fn until_next(&self, now: u64) -> Duration {
+        match !self.resting && self.pace.is_restless() {
+            true => Duration::MAX,
+            false => Duration::from_nanos(self.until.saturating_sub(now)),
+        }
+    }
+
+    pub(crate) fn due(&self, now: u64) -> Option<Turn> {
+        if now < self.until || (!self.resting && self.pace.is_restless()) {
+            return None;
+        }
+        Some(if self.resting { Turn::Rested } else { Turn::Watched })
+    }
+
+    /// After a stint in which the count of switches came to `switches`: how long to rest. Where it need not, the next stint begins.
+    pub(crate) fn rest_after(&mut self, switches: u64, now: u64) -> Option<Duration> {
+        let stint = Duration::from_nanos(now.saturating_sub(self.since));
+        let rest = self.pace.rest_after(switches.saturating_sub(self.switches), stint);
+        self.switches = switches;
+        if rest.is_none() {
+            self.weight = 1.0;
+            self.watched += now.saturating_sub(self.since);
+            self.since = now;
+            self.until = now + STINT.as_nanos() as u64;
+        }
+        rest
+    }
+
+    pub(crate) fn rest(&mut self, now: u64, rest: Duration) {
+        self.watched += now.saturating_sub(self.since);
+        self.since = now;
+        self.until = now + rest.as_nanos() as u64;
+        self.resting = true;
+    }
+
+    pub(crate) fn resting_since(&self) -> Option<u64> {
+        self.resting.then_some(self.since)
+    }
+
+    pub(crate) fn go_on(&mut self, now: u64) {
+        let rested = now.saturating_sub(self.since) as f64;
+        self.weight = 1.0 + rested / STINT.as_nanos() as f64;
+        self.since = now;
+        self.until = now + STINT.as_nanos() as u64;
+        self.resting = false;
+    }
+
+    /// How long it has watched in all.
+    pub(crate) fn watched(&self, now: u64) -> u64 {
+        match self.resting {
+            true => self.watched,
+            false => self.watched + now.saturating_sub(self.since),
+        }
+    }
+
+    /// How long it has watched since the last time that this was asked.
+    pub(crate) fn watched_since_reading(&mut self, now: u64) -> u64 {
+        let watched = self.watched(now);
+        watched.saturating_sub(std::mem::replace(&mut self.watched_at_reading, watched))
+    }
+
+    /// Gives the samples of waits that came since the last time their weight. Samples of the timer come in rests as well.
+    pub(crate) fn weigh(&mut self, samples: &mut [RawSample]) {
+        let weight = self.weight;
+        let fresh = samples.get_mut(self.weighed..).unwrap_or_default();
+        for sample in fresh.iter_mut().filter(|sample| sample.state != ThreadState::Cpu) {
+            sample.weight_ns *= weight;
+        }
+        self.weighed = samples.len();
+    }
+
+    /// Hands all samples over, weighed.
+    pub(crate) fn take(&mut self, samples: &mut Vec<RawSample>) -> Vec<RawSample> {
+        self.weigh(samples);
+        self.weighed = 0;
+        std::mem::take(samples)
+    }
+}

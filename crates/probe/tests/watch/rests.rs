@@ -1,0 +1,89 @@
+//! Watching for a part of the time only, as where switches come too often: what is said of the rest must be true all the same.
+
+use std::time::Duration;
+
+use scaleprof_probe::{Watch, WatchOptions, WatchReading};
+use scaleprof_profile::ThreadState;
+
+use crate::known_waits::{close, watched};
+use crate::program::{Program, can_watch};
+
+/// As much rest as there may be: about six sevenths of the time.
+fn resting() -> WatchOptions {
+    WatchOptions {
+        most_cost: 0.0,
+        ..WatchOptions::default()
+    }
+}
+
+fn watched_share(reading: &WatchReading) -> f64 {
+    reading.watched_ns as f64 / (reading.taken_ns - reading.since_ns) as f64
+}
+
+fn in_state(reading: &WatchReading, state: ThreadState) -> f64 {
+    let threads = reading.threads.iter();
+    threads.map(|thread| thread.nanoseconds[state as usize] as f64).sum()
+}
+
+#[test]
+fn waits_for_a_mutex_are_told_as_long_as_they_lasted_though_few_were_seen() {
+    if !can_watch() {
+        return;
+    }
+    let (mut seen, [waited, ..]) = watched("mutex", 12, resting());
+    let share = watched_share(&seen.last);
+    assert!(share < 0.5, "it rested for {share} of the time only");
+    let by_stacks = seen.nanoseconds(ThreadState::Lock, "want_it") + seen.nanoseconds(ThreadState::RunQueue, "want_it");
+    let by_states = in_state(&seen.last, ThreadState::Lock) + in_state(&seen.last, ThreadState::RunQueue);
+    eprintln!("watched {share:.3}, waited {waited:.0}, by stacks {by_stacks:.0}, by states {by_states:.0}");
+    // Some 17 stints of two rounds of the program each.
+    close(by_stacks, waited, 0.15);
+    close(by_states, waited, 0.15);
+}
+
+#[test]
+fn long_waits_are_found_where_they_began_in_a_rest() {
+    if !can_watch() {
+        return;
+    }
+    let (mut seen, [_, long, short]) = watched("uneven", 12, resting());
+    let told = seen.nanoseconds(ThreadState::Sleep, "long_nap");
+    let told_short = seen.nanoseconds(ThreadState::Sleep, "short_nap");
+    eprintln!("long {told:.0} of {long:.0}, short {told_short:.0} of {short:.0}");
+    close(told, long, 0.15);
+    assert!(
+        (told_short - short).abs() < 0.02 * long,
+        "{told_short} of {short} beside {long}"
+    );
+}
+
+#[test]
+fn the_states_add_up_and_the_conclusions_are_counted() {
+    if !can_watch() {
+        return;
+    }
+    let program = Program::start("uneven");
+    let mut watch = Watch::start(program.pid(), resting()).expect("it can be watched");
+    let (mut read, mut lived, mut concluded, mut lost) = (0.0, 0.0, 0.0, 0);
+    for _ in 0..4 {
+        std::thread::sleep(Duration::from_secs(1));
+        let reading = watch.read().expect("readable");
+        assert_eq!(reading.threads.len(), 6);
+        for thread in &reading.threads {
+            let states: u64 = thread.nanoseconds.iter().sum();
+            let off = states.abs_diff(thread.lifetime_ns) as f64 / thread.lifetime_ns as f64;
+            assert!(off < 0.01, "{thread:?}");
+            lived += thread.lifetime_ns as f64;
+            concluded += thread.concluded_ns as f64;
+        }
+        read += in_state(&reading, ThreadState::Other);
+        lost = reading.counts.unmatched;
+    }
+    // Five threads nap, the sixth waits for its input all the time.
+    close(read, lived / 6.0, 0.02);
+    assert!(
+        (0.3 * lived..0.95 * lived).contains(&concluded),
+        "{concluded} of {lived}"
+    );
+    assert_eq!(lost, 0);
+}
