@@ -9,6 +9,7 @@ mod servers;
 #[cfg(target_arch = "x86_64")]
 mod agreement;
 mod difference;
+mod rests;
 mod stage;
 #[cfg(target_arch = "x86_64")]
 mod stopped_thread;
@@ -51,6 +52,7 @@ fn stacks_of(server: impl FnOnce() -> Option<Server>) {
     let load = stage.load();
     let watched = Watched::start(stage.pid());
     let watched = watched.map(|watched| watched.for_some_time(Duration::from_secs(2)));
+    let sides = rests::Sides::watch(stage.pid(), Duration::from_secs(6));
     #[cfg(target_arch = "x86_64")]
     let agreement = agreement::compare(stage.pid(), 200, 100);
     let watched = watched.map(Watched::end);
@@ -66,6 +68,9 @@ fn stacks_of(server: impl FnOnce() -> Option<Server>) {
 
     if let Some(seen) = watched {
         seen.must_be_good();
+    }
+    if let Some(sides) = sides {
+        sides.must_agree();
     }
     #[cfg(target_arch = "x86_64")]
     agreement.must_be_good();
