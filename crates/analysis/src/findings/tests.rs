@@ -89,6 +89,8 @@ fn samples(dictionary: &mut Dictionary, visit: i32, per_second: f64, costs: Cost
                 lock: None,
                 waker_kind: None,
                 waker_stack: None,
+                owner_stack: None,
+                owner_state: None,
             });
         }
     }

@@ -63,6 +63,8 @@ fn sample(second: i32, state: &str, stack: i64, milliseconds: f64) -> SampleRow 
         lock: None,
         waker_kind: None,
         waker_stack: None,
+        owner_stack: None,
+        owner_state: None,
     }
 }
 

@@ -43,7 +43,11 @@ pub(crate) enum What {
         waker: u32,
     },
     /// Where the owner of its futex was.
-    Owner { sleep: u64, stack: RawStack },
+    Owner {
+        sleep: u64,
+        state: ThreadState,
+        stack: RawStack,
+    },
     /// Where the thread was that woke it.
     Waker { sleep: u64, stack: RawStack },
 }
@@ -75,6 +79,7 @@ pub(crate) fn parse(bytes: &[u8]) -> Option<Record> {
         operation: head.lock_operation & !if kernel { KERNEL_LOCK } else { FUTEX_FLAGS },
         owner: (head.other != 0).then_some(head.other),
         owner_stack: None,
+        owner_state: None,
     });
     let what = match head.kind {
         record_kind::CPU => What::OnCpu { stack, lock },
@@ -94,7 +99,11 @@ pub(crate) fn parse(bytes: &[u8]) -> Option<Record> {
             waker_kind: head.waker_kind,
             waker: head.other,
         },
-        record_kind::OWNER => What::Owner { sleep, stack },
+        record_kind::OWNER => What::Owner {
+            sleep,
+            state: ThreadState::of_number(head.state)?,
+            stack,
+        },
         record_kind::WAKER => What::Waker { sleep, stack },
         _ => return None,
     };
