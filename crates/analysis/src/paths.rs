@@ -17,6 +17,8 @@ pub(crate) struct Sampled<'a> {
     rows: Vec<(&'a SampleRow, f64)>,
     /// Transactions by visit and second.
     transactions: BTreeMap<(i32, i32), f64>,
+    /// How long each of these seconds was.
+    lengths: BTreeMap<(i32, i32), f64>,
     /// By what the weights of each state were multiplied.
     scales: HashMap<&'a str, f64>,
 }
@@ -40,6 +42,10 @@ impl<'a> Sampled<'a> {
                     .map(|(second, amount)| ((window.visit, *second), amount.transactions))
             })
             .collect();
+        let lengths = windows.iter().flat_map(|window| {
+            let lengths = window.seconds.iter();
+            lengths.map(|(second, amount)| ((window.visit, *second), amount.seconds))
+        });
         let all: f64 = transactions.values().sum();
         let exact: HashMap<&str, f64> = per_transaction
             .into_iter()
@@ -62,6 +68,7 @@ impl<'a> Sampled<'a> {
         }
         Sampled {
             rows,
+            lengths: lengths.collect(),
             transactions,
             scales,
         }
@@ -82,6 +89,11 @@ impl<'a> Sampled<'a> {
         self.transactions
             .iter()
             .map(|(second, transactions)| (*second, *transactions))
+    }
+
+    /// The measured seconds, by visit and second, with how long each was.
+    pub(crate) fn lengths(&self) -> impl Iterator<Item = ((i32, i32), f64)> {
+        self.lengths.iter().map(|(second, length)| (*second, *length))
     }
 
     /// Sums up the rows by `key`, and gives the `most` heaviest keys with their time per transaction and their samples.
