@@ -2,10 +2,10 @@
 
 import type { Child } from "./element.ts";
 import { h } from "./element.ts";
-import { number, percent } from "./format.ts";
-import type { Place, WaitedLock, WaitRung } from "./waitData.ts";
+import { counted, number, percent } from "./format.ts";
+import type { Place, Rest, WaitedLock, WaitRung } from "./waitData.ts";
 import { edges, type Edge } from "./waitEdges.ts";
-import { about, bare, holderWords, kindWords, knownWords, lockWords, restWords, sampleWords, threads, wakerWords } from "./waitWords.ts";
+import { about, bare, holderWords, kindWords, knownWords, lockWords, part, restWords, sampleWords, threads, viaWords, wakerWords } from "./waitWords.ts";
 
 /** What a box says when it is opened. */
 export interface Opened { title: string; path: string[]; states: string }
@@ -15,6 +15,11 @@ export interface WaitDiagram {
   /** Opens a box, or none for "", and goes to it where asked. */
   open(box: string, go: boolean): void;
 }
+
+/** The part of a lock's waiting from which on it has a box; as in crates/analysis/src/wait_graph.rs. */
+const leastShare = 0.02;
+/** Locks that are shown at first. */
+const first = 5;
 
 const columns = ["waiter", "lock", "other"] as const;
 type Column = (typeof columns)[number];
@@ -29,6 +34,7 @@ export function waitDiagram(rung: WaitRung, functions: string[], link: (opened: 
   let open = "";
   const names = (numbers: number[]) => numbers.map((one) => functions[one] ?? "");
   const few = (place: Place) => names(place.label).map(bare).join(" < ");
+  const via = (place: Place | null) => (place ? viaWords(names(place.path), functions[place.label[0] ?? -1] ?? "") : "");
 
   const box = (id: string, column: Column, row: number, kind: string, label: string, opened: Opened | null, ...children: Child[]): HTMLElement => {
     const details = h("div", { class: "wait-details", id: `wait-${id}-details`, hidden: true });
@@ -50,14 +56,14 @@ export function waitDiagram(rung: WaitRung, functions: string[], link: (opened: 
   const row = (lock: WaitedLock, at: number): HTMLElement => {
     const name = lockWords(lock, functions);
     const all = lock.waiting.value;
-    const share = (value: number) => percent(all > 0 ? value / all : null, 0);
+    const share = (value: number) => part(value, all);
     const waiters = lock.waiters.map(({ place, on_cpu, threads: mean, samples }, one) => {
       const id = `${at}w${one}`;
       lines.push({ from: id, to: `${at}l`, weight: weight(mean.value), kind: "waits" });
       const words = few(place) || "a place that could not be read";
       const doing = on_cpu ? "fight for it on a CPU" : "wait";
       return box(id, "waiter", at, "waiter", `${about(mean)} ${doing} for ${name} in ${words}`, { title: words, path: names(place.path), states: on_cpu ? "cpu.spin" : "lock" },
-        lead(words), small(`${about(mean)}${on_cpu ? " on a CPU" : ""} · ${sampleWords(samples)}`));
+        lead(words), small(`${about(mean)}${on_cpu ? " on a CPU" : ""} · ${sampleWords(samples)}`), small(via(place)));
     });
     const others: HTMLElement[] = [];
     lock.holders.forEach((holder, one) => {
@@ -66,12 +72,12 @@ export function waitDiagram(rung: WaitRung, functions: string[], link: (opened: 
       for (const to of holder.waits_for) if (to.lock !== null) lines.push({ from: id, to: `${to.lock}l`, weight: weight(holder.threads * to.share), kind: "chain" });
       const [where, did] = [holder.place ? few(holder.place) : "", holderWords(holder, rung.holders_by)];
       const chain = holder.waits_for.map((to) => `${lockWords(to, functions)}${to.share < 0.9995 ? ` (${percent(to.share, 0)})` : ""}`).join(", ");
-      const waited = chain && `it waited for ${chain}`;
+      const waited = chain ? `it waited for ${chain}` : holder.state === "lock" ? "for which one was not sampled" : "";
       const words = [where && `in ${where}`, did, waited].filter(Boolean).join("; ");
       others.push(box(id, "other", at, "held", `held by a thread ${words}: ${threads(holder.threads)} waiting, ${share(holder.threads)} of those for ${name}`,
         holder.place ? { title: where, path: names(holder.place.path), states: "" } : null,
         h("span", { class: "wait-tag" }, "held by"), lead(where || did), small(where ? `which ${did}. ` : "", `${threads(holder.threads)} waiting, ${share(holder.threads)} · ${sampleWords(holder.samples)}`),
-        waited ? small("⤺ ", waited) : null));
+        waited ? small(chain ? "⤺ " : "", waited) : null, small(via(holder.place))));
     });
     lock.wakers.forEach((waker, one) => {
       const id = `${at}k${one}`;
@@ -79,24 +85,24 @@ export function waitDiagram(rung: WaitRung, functions: string[], link: (opened: 
       const where = waker.place ? few(waker.place) : wakerWords(waker);
       others.push(box(id, "other", at, "woken", `woken by ${wakerWords(waker)} ${waker.place ? `in ${where}` : ""}: ${threads(waker.threads)} waiting, ${share(waker.threads)} of those for ${name}`,
         waker.place ? { title: where, path: names(waker.place.path), states: "" } : null,
-        h("span", { class: "wait-tag" }, "woken by"), lead(where), small(`${threads(waker.threads)} waiting, ${share(waker.threads)} · ${sampleWords(waker.samples)}`)));
+        h("span", { class: "wait-tag" }, "woken by"), lead(where), small(`${threads(waker.threads)} waiting, ${share(waker.threads)} · ${sampleWords(waker.samples)}`), small(via(waker.place))));
     });
     const neither = lock.known[2];
-    if (neither > 0) {
+    if (neither >= leastShare * all && neither > 0) {
       const id = `${at}n`;
       lines.push({ from: id, to: `${at}l`, weight: weight(neither), kind: "neither" });
       others.push(box(id, "other", at, "neither", `neither holder nor waker was seen: ${threads(neither)} waiting, ${share(neither)} of those for ${name}`, null,
         lead("neither holder nor waker seen"), small(`${threads(neither)} waiting, ${share(neither)}`)));
     }
-    const rest = (word: string, left: WaitedLock["waiters_left_out"]) => (left.count ? h("p", { class: "wait-rest" }, restWords(left, word)) : null);
+    const rest = (left: Rest, one: string, several: string) => (left.count ? h("p", { class: "wait-rest" }, restWords(left, one, several)) : null);
     const fighting = lock.on_cpu > 0 ? `, and ${threads(lock.on_cpu)} on a CPU` : "";
     const middle = box(`${at}l`, "lock", at, "lock", `lock ${at + 1}: ${name}, ${kindWords(lock)}: ${about(lock.waiting)} wait for it${fighting}; ${knownWords(lock.known)}`, null,
       h("span", { class: "wait-lead" }, h("span", { class: "wait-number" }, `${at + 1}`), " ", name), small(kindWords(lock)),
       h("span", { class: "wait-figure" }, number(all)), small(`${all === lock.waiting.value ? about(lock.waiting).replace(/^[^ ]+ /, "") : ""} wait${fighting}`), small(knownWords(lock.known)));
     return h("div", { class: "wait-row", "data-lock": at },
-      h("div", { class: "wait-column" }, waiters, rest("call path", lock.waiters_left_out)),
+      h("div", { class: "wait-column" }, waiters, rest(lock.waiters_left_out, "call path", "call paths")),
       h("div", { class: "wait-column" }, middle),
-      h("div", { class: "wait-column" }, others, rest("place of holders", lock.holders_left_out), rest("waker", lock.wakers_left_out)));
+      h("div", { class: "wait-column" }, others, rest(lock.holders_left_out, "holder", "holders"), rest(lock.wakers_left_out, "waker", "wakers"), neither > 0 && neither < leastShare * all ? h("p", { class: "wait-rest" }, `neither holder nor waker seen: ${threads(neither)}`) : null));
   };
 
   const rows = rung.locks.map(row);
@@ -124,7 +130,7 @@ export function waitDiagram(rung: WaitRung, functions: string[], link: (opened: 
     const now = boxes.find((one) => one.id === id);
     if (now) stop(now);
   }
-  const within = (column: Column) => boxes.filter((one) => one.column === column);
+  const within = (column: Column) => boxes.filter((one) => one.column === column && !rows[one.row]?.hidden);
   chart.addEventListener("keydown", (event) => {
     const at = boxes.find((one) => one.element === event.target);
     if (!at || event.altKey || event.ctrlKey || event.metaKey) return;
@@ -141,11 +147,23 @@ export function waitDiagram(rung: WaitRung, functions: string[], link: (opened: 
     event.preventDefault();
     focus(step());
   });
-  const first = boxes.find((one) => one.id === "0l") ?? boxes[0];
-  if (first) stop(first);
+  const begin = boxes.find((one) => one.id === "0l") ?? boxes[0];
+  if (begin) stop(begin);
+  // What a chain leads to is shown with what it begins at.
+  const before = new Set(rung.locks.slice(0, first).map((_, at) => at));
+  for (const at of before) for (const holder of rung.locks[at]!.holders) for (const to of holder.waits_for) if (to.lock !== null) before.add(to.lock);
+  const behind = rows.filter((_, at) => !before.has(at));
+  const more = h("button", { type: "button", class: "wait-more", hidden: behind.length === 0, click: () => unfold() }, `Show ${counted(behind.length, "more lock")}`);
+  const unfold = () => {
+    for (const one of behind) one.hidden = false;
+    more.hidden = true;
+  };
+  for (const one of behind) one.hidden = true;
+  addEventListener("beforeprint", unfold);
   return {
-    element: h("div", { class: "wait-scroll" }, chart),
+    element: h("div", {}, h("div", { class: "wait-scroll" }, chart), more),
     open(id, go) {
+      if (id !== "" && !before.has(Number.parseInt(id, 10))) unfold();
       show(id);
       if (go && id) boxes.find((one) => one.id === id)?.element.scrollIntoView({ block: "center" });
     },

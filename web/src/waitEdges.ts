@@ -20,7 +20,7 @@ export function edges(within: HTMLElement, boxOf: (id: string) => HTMLElement | 
     const ports = new Map<string, number>();
     const place = (id: string, onRight: boolean, width: number, other: string): [number, number] | null => {
       const rect = boxOf(id)?.getBoundingClientRect();
-      if (!rect) return null;
+      if (!rect?.width) return null;
       const x = (onRight ? rect.right : rect.left) - frame.left;
       if (!id.endsWith("l")) return [x, rect.top - frame.top + rect.height / 2];
       // Lines that meet at a lock lie beside one another, in the order of what they lead to.
@@ -60,7 +60,7 @@ function wide(line: Edge): number {
 /** From a holder back to the lock that it waits for itself, with an arrow. */
 function chain(line: Edge, frame: DOMRect, boxOf: (id: string) => HTMLElement | null): SVGElement[] {
   const [holder, lock] = [boxOf(line.from)?.getBoundingClientRect(), boxOf(line.to)?.getBoundingClientRect()];
-  if (!holder || !lock) return [];
+  if (!holder?.width || !lock?.width) return [];
   const [x, y] = [holder.left - frame.left, holder.bottom - frame.top - 7];
   const [toX, toY] = [lock.right - frame.left, (holder.top > lock.top ? lock.bottom - 9 : lock.top + 9) - frame.top];
   const middle = (x + toX) / 2;

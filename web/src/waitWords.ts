@@ -2,7 +2,7 @@
 
 import type { Estimate } from "./data.ts";
 import { count, counted, isKnown, number, percent } from "./format.ts";
-import type { Holder, LockName, Waker, WaitRung } from "./waitData.ts";
+import type { Holder, LockName, Rest, Waker, WaitRung } from "./waitData.ts";
 
 /** A mean number of threads: 12.3 threads. */
 export function threads(value: number): string {
@@ -49,6 +49,14 @@ export function wakerWords({ kind, place }: Waker): string {
   return place === null ? "a thread of the server, its place unknown" : "a thread of the server";
 }
 
+/** By what a function waits for a lock or gives it back: what it calls for that, and what that ends in. */
+export function viaWords(path: string[], taker: string): string {
+  const how = path.slice(path.lastIndexOf(taker) + 1);
+  const [outer, inner] = [how[0], how.at(-1)];
+  if (taker === "" || !outer || !inner) return "";
+  return outer === inner ? `by ${bare(outer)}` : `by ${bare(outer)} … ${bare(inner)}`;
+}
+
 /** C++ without its parameters: what a few words can spare. */
 export function bare(name: string): string {
   const kernel = name.endsWith(" [k]") ? " [k]" : "";
@@ -63,16 +71,21 @@ export function bare(name: string): string {
   return name;
 }
 
+/** A part of the waiting, in whole percent: little is not nothing. */
+export function part(value: number, all: number): string {
+  if (all <= 0) return percent(null);
+  return value > 0 && value / all < 0.005 ? "< 1\u202f%" : percent(value / all, 0);
+}
+
 /** The three parts of waiting in words. */
 export function knownWords([holder, waker, neither]: [number, number, number]): string {
   const all = holder + waker + neither;
-  const part = (value: number) => percent(all > 0 ? value / all : null, 0);
-  return `holder seen ${part(holder)}, only a waker ${part(waker)}, neither ${part(neither)}`;
+  return `holder seen ${part(holder, all)}, only a waker ${part(waker, all)}, neither ${part(neither, all)}`;
 }
 
 /** What was left out: and 3 more (0.2 threads). */
-export function restWords({ count: left, threads: mean }: { count: number; threads: number }, word: string): string {
-  return left > 0 ? `and ${counted(left, `more ${word}`)}: ${threads(mean)}` : "";
+export function restWords({ count: left, threads: mean }: Rest, one: string, several: string): string {
+  return left > 0 ? `and ${counted(left, `more ${one}`, `more ${several}`)}: ${threads(mean)}` : "";
 }
 
 /** How many samples are behind a figure. */

@@ -10,7 +10,7 @@ import { onChoice } from "./selection.ts";
 import { table } from "./table.ts";
 import type { WaitedLock, WaitRung } from "./waitData.ts";
 import { waitDiagram, type Opened, type WaitDiagram } from "./waitDiagram.ts";
-import { about, kindWords, lockWords, threads } from "./waitWords.ts";
+import { about, kindWords, lockWords, part, threads } from "./waitWords.ts";
 
 /** The section; nothing where no thread was seen to wait for a lock. */
 export function waits({ waits: found, summary }: Report): HTMLElement | null {
@@ -59,23 +59,19 @@ export function waits({ waits: found, summary }: Report): HTMLElement | null {
     rungs.length > 1 ? h("p", { class: "search" }, h("label", { for: select.id }, "Rung "), select) : null, body);
 }
 
-function share(part: number, all: number): string {
-  return percent(all > 0 ? part / all : null, 0);
-}
-
 function sum({ waiting, known: [holder, waker, neither], connections, seconds, visits }: WaitRung, named: string): string {
   const all = waiting.value;
-  const part = connections ? `, ${percent(all / connections)} of them` : "";
-  return `${about(waiting)[0]!.toUpperCase()}${about(waiting).slice(1)} wait for a lock on average ${named}${part} (${number(seconds)} s of ${counted(visits, "visit")}${isKnown(waiting.high) ? ", 95 % interval" : ", too few for an interval"}). `
-    + `Of their waiting the holder was seen for ${share(holder, all)}, only a waker for ${share(waker, all)}, neither for ${share(neither, all)}.`;
+  const ofAll = connections ? `, ${percent(all / connections)} of them` : "";
+  return `${about(waiting)[0]!.toUpperCase()}${about(waiting).slice(1)} wait for a lock on average ${named}${ofAll} (${number(seconds)} s of ${counted(visits, "visit")}${isKnown(waiting.high) ? ", 95 % interval" : ", too few for an interval"}). `
+    + `Of their waiting the holder was seen for ${part(holder, all)}, only a waker for ${part(waker, all)}, neither for ${part(neither, all)}.`;
 }
 
 /** The same as a bar. */
 function bar({ known: [holder, waker, neither] }: WaitRung): HTMLElement {
   const all = holder + waker + neither;
-  const part = (kind: string, value: number, words: string) => (value > 0
+  const piece = (kind: string, value: number, words: string) => (value > 0
     ? h("span", { class: `wait-part ${kind}`, "data-share": value / all, title: `${words}: ${threads(value)}` }, value / all > 0.09 ? words : "") : null);
-  const parts = h("div", { class: "wait-bar", "aria-hidden": "true" }, part("held", holder, "holder seen"), part("woken", waker, "only a waker"), part("neither", neither, "neither"));
+  const parts = h("div", { class: "wait-bar", "aria-hidden": "true" }, piece("held", holder, "holder seen"), piece("woken", waker, "only a waker"), piece("neither", neither, "neither"));
   // Widths by script: the page allows no style of an element in its markup.
   for (const one of parts.children) if (one instanceof HTMLElement) one.style.flexGrow = one.dataset["share"] ?? "0";
   return parts;
@@ -103,15 +99,15 @@ function notes(rung: WaitRung): HTMLElement {
 }
 
 function figures(rung: WaitRung, functions: string[]): HTMLElement {
-  const part = (lock: WaitedLock, at: 0 | 1 | 2) => share(lock.known[at], lock.waiting.value);
+  const share = (lock: WaitedLock, at: 0 | 1 | 2) => part(lock.known[at], lock.waiting.value);
   return table("Locks with the threads that wait for them", [
     { heading: "lock", words: true, cell: (lock) => lockWords(lock, functions) },
     { heading: "kind", words: true, cell: (lock) => kindWords(lock) },
     { heading: "waiting", unit: "threads", cell: (lock) => number(lock.waiting.value) },
     { heading: "±", unit: "95\u202f%", cell: ({ waiting: { value, high } }) => (isKnown(high) ? number(high - value) : "–") },
-    { heading: "holder seen", unit: "of that", cell: (lock) => part(lock, 0) },
-    { heading: "only a waker", unit: "of that", cell: (lock) => part(lock, 1) },
-    { heading: "neither", unit: "of that", cell: (lock) => part(lock, 2) },
+    { heading: "holder seen", unit: "of that", cell: (lock) => share(lock, 0) },
+    { heading: "only a waker", unit: "of that", cell: (lock) => share(lock, 1) },
+    { heading: "neither", unit: "of that", cell: (lock) => share(lock, 2) },
     { heading: "on a CPU", unit: "threads", cell: (lock) => number(lock.on_cpu) },
     { heading: "samples", cell: (lock) => count(lock.samples) },
   ], rung.locks);

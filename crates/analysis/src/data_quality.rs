@@ -44,7 +44,7 @@ const NOT_WATCHED: &str = "the server's threads were not watched in this run";
 const ONLY_SUM: &str = "this bundle has only the sum of what was lost, not its reasons";
 const NO_STACK: &str = "no stack was sampled";
 const NO_CPU_SAMPLE: &str = "no thread that serves the load was sampled on a CPU";
-const NO_READER: &str = "without BPF programs nobody reads what they send";
+const NO_READER: &str = "only a watch by BPF programs has a reader, and earlier versions did not keep its CPU time";
 
 /// The figures of every rung that has complete visits, by rising connections; one entry for a watch.
 pub fn data_quality(bundle: &Bundle) -> Vec<DataQuality> {

@@ -197,6 +197,15 @@ impl<'a> Sampled<'a> {
                     }
                 }
                 let holder = holders.into_iter().max_by_key(|(_, samples)| *samples);
+                let is_woken = |row: &SampleRow| row.lock == Some(lock) && row.owner_state.is_none();
+                let waker = self.most(call_paths, |row, seconds| {
+                    Some((row.waker_stack.filter(|_| is_woken(row))?, seconds))
+                });
+                let woken_there = |row: &&(&SampleRow, f64)| {
+                    let at = row.0.waker_stack.filter(|_| is_woken(row.0));
+                    waker.is_some() && at.map(|stack| call_paths.path(stack)) == waker
+                };
+                let waker_samples = self.rows.iter().filter(woken_there).count() as u64;
                 LockSummary {
                     name: named.and_then(|row| row.name.clone()),
                     module: named.and_then(|row| row.module.clone()),
@@ -205,6 +214,8 @@ impl<'a> Sampled<'a> {
                     waiting: waiting.map_or(Vec::new(), |path| call_paths.functions(path)),
                     holder: holder.map_or(Vec::new(), |(path, _)| call_paths.functions(path)),
                     holder_samples: holder.map_or(0, |(_, samples)| samples.unsigned_abs()),
+                    waker: waker.map_or(Vec::new(), |path| call_paths.functions(path)),
+                    waker_samples,
                 }
             })
             .collect()

@@ -30,6 +30,8 @@ pub const MOST_LOCKS: usize = 10;
 pub const MOST_CHAINED: usize = 5;
 /// Waiting call paths, places of holders, and wakers that are told of each lock.
 pub const MOST_OF_EACH: usize = 4;
+/// The part of a lock's waiting from which on they are told, but for the first of each.
+pub const LEAST_SHARE: f64 = 0.02;
 
 /// The waits of one rung.
 #[derive(Debug, Clone, PartialEq)]
@@ -185,6 +187,12 @@ pub struct Waker {
     pub threads: f64,
     /// Sampled waits.
     pub samples: u64,
+}
+
+/// For whose sake a thread of such a server is in a call path that takes, waits for or gives back a lock: the innermost function
+/// that is not merely how that is done.
+pub fn in_one_word<'a>(product: &str, path: &'a [String]) -> Option<&'a str> {
+    Knowledge::of(product).takers(path, 1).first().copied()
 }
 
 /// The waits of every rung, by rising connections; one entry for a watch. Rungs without a thread that waits for a lock are

@@ -143,7 +143,7 @@ impl Knowledge {
 
     /// For whose sake a thread waits for a lock, or gives one back: the innermost function of the server that is not merely how
     /// that is done, and what called it, innermost first, at most so many. Where all functions are of that kind, the innermost.
-    pub(crate) fn takers<'a>(&'a self, path: &'a [String], most: usize) -> Vec<&'a str> {
+    pub(crate) fn takers<'a>(&self, path: &'a [String], most: usize) -> Vec<&'a str> {
         let is_how = |function: &&String| {
             let mut names = self.primitives.iter().chain(&self.latching);
             function.ends_with(" [k]") || is_of_the_c_library(function) || names.any(|name| is_named(function, name))

@@ -455,6 +455,8 @@ fn lock(micros: f64, waiting: &[&str], holder: &[&str]) -> LockSummary {
         waiting: names(waiting),
         holder: names(holder),
         holder_samples: 90,
+        waker: Vec::new(),
+        waker_samples: 0,
     }
 }
 

@@ -255,3 +255,28 @@ fn locks_have_their_name_their_waiter_and_their_holder() {
     );
     assert_eq!((found[1].name.as_deref(), found[1].holder.len()), (None, 0));
 }
+
+#[test]
+fn the_waker_of_a_lock_is_told_for_the_waits_whose_holder_is_not_known() {
+    let bundle = bundle();
+    let samples: Vec<_> = (2..12)
+        .flat_map(|second| {
+            let wait = |milliseconds, waker_stack| SampleRow {
+                lock: Some(7),
+                waker_kind: Some("sibling".into()),
+                waker_stack: Some(waker_stack),
+                ..sample(second, "lock", 2, milliseconds)
+            };
+            let held = SampleRow {
+                owner_state: Some("cpu".into()),
+                ..wait(90.0, 4)
+            };
+            [wait(10.0, 1), wait(30.0, 3), held]
+        })
+        .collect();
+    let found = sampled(&samples, None).locks(&[], &mut CallPaths::of(&bundle));
+    assert_eq!(
+        (found[0].waker.join(" "), found[0].waker_samples),
+        ("main hold".to_owned(), 10)
+    );
+}

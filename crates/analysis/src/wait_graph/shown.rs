@@ -3,8 +3,8 @@
 use super::chains::Chains;
 use super::waits::{OfLock, Time, Waits};
 use super::{
-    Holder, HolderSource, Known, LeftOut, LockName, MOST_CHAINED, MOST_LOCKS, MOST_OF_EACH, Place, WaitGraph,
-    WaitedLock, Waiters, WaitsFor, Waker,
+    Holder, HolderSource, Known, LEAST_SHARE, LeftOut, LockName, MOST_CHAINED, MOST_LOCKS, MOST_OF_EACH, Place,
+    WaitGraph, WaitedLock, Waiters, WaitsFor, Waker,
 };
 use crate::call_paths::{CallPaths, PathId};
 use crate::findings::knowledge::Knowledge;
@@ -128,7 +128,7 @@ impl Waits<'_> {
 
 /// The places of a lock's most frequent holders that wait for a lock themselves.
 fn blocked_holders<'a>(of_lock: &'a OfLock<'_>) -> impl Iterator<Item = (PathId, &'a Time)> {
-    let (most, _) = heaviest(of_lock.holders.iter());
+    let (most, _) = heaviest(of_lock.holders.iter(), of_lock.weight());
     let blocked = |((place, state), time): (&(Option<PathId>, Option<&str>), &'a Time)| {
         let place = place.filter(|_| *state == Some("lock"))?;
         Some((place, time))
@@ -136,12 +136,19 @@ fn blocked_holders<'a>(of_lock: &'a OfLock<'_>) -> impl Iterator<Item = (PathId,
     most.into_iter().filter_map(blocked)
 }
 
-/// The first few by their time, and what is left.
-fn heaviest<'a, K>(all: impl Iterator<Item = (K, &'a Time)>) -> (Vec<(K, &'a Time)>, Vec<(K, &'a Time)>) {
-    let mut all: Vec<(K, &Time)> = all.collect();
-    all.sort_by(|a, b| b.1.sum().total_cmp(&a.1.sum()));
-    let rest = all.split_off(all.len().min(MOST_OF_EACH));
-    (all, rest)
+/// Whatever is told of a lock, with its time.
+type Times<'a, K> = Vec<(K, &'a Time)>;
+
+/// The first few by their time, as far as they have a part of `all` that is worth a word, and what is left.
+fn heaviest<'a, K>(times: impl Iterator<Item = (K, &'a Time)>, all: f64) -> (Times<'a, K>, Times<'a, K>) {
+    let mut times: Times<'a, K> = times.collect();
+    times.sort_by(|a, b| b.1.sum().total_cmp(&a.1.sum()));
+    let worth_a_word = times
+        .iter()
+        .take_while(|(_, time)| time.sum() >= LEAST_SHARE * all)
+        .count();
+    let rest = times.split_off(worth_a_word.clamp(1, MOST_OF_EACH).min(times.len()));
+    (times, rest)
 }
 
 fn plus(a: Known, b: Known) -> Known {
@@ -164,9 +171,9 @@ struct Telling<'a, 'b> {
 impl Telling<'_, '_> {
     fn lock(&self, lock: Option<i64>) -> Option<WaitedLock> {
         let of_lock = self.waits.locks.get(&lock)?;
-        let (waiters, other_waiters) = heaviest(of_lock.waiters.iter());
-        let (holders, other_holders) = heaviest(of_lock.holders.iter());
-        let (wakers, other_wakers) = heaviest(of_lock.wakers.iter());
+        let (waiters, other_waiters) = heaviest(of_lock.waiters.iter(), of_lock.weight());
+        let (holders, other_holders) = heaviest(of_lock.holders.iter(), of_lock.weight());
+        let (wakers, other_wakers) = heaviest(of_lock.wakers.iter(), of_lock.weight());
         Some(WaitedLock {
             lock: self.labels.lock(lock, Some(of_lock), self.call_paths),
             waiting: self.waits.estimate(&of_lock.waiting),
