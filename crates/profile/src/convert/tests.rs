@@ -208,9 +208,7 @@ fn a_lock_in_a_variable_has_its_name_and_one_on_the_heap_the_path_that_waits() {
 fn the_owner_of_a_lock_is_kept_with_each_wait_and_has_no_place_while_it_runs() {
     let asleep = waiting(0x2_000, user(&[0x300]), Some(user(&[0x500, 0x110])));
     let mut running = waiting(0x2_000, user(&[0x300]), Some(RawStack::default()));
-    for wait in &mut running.lock {
-        wait.owner_state = Some(ThreadState::Cpu);
-    }
+    running.lock.as_mut().unwrap().owner_state = Some(ThreadState::Cpu);
     let unknown = waiting(0x2_000, user(&[0x300]), None);
     let (profile, _) = converted(&[asleep, running, unknown]);
     let owners: Vec<_> = profile
