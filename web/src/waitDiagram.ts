@@ -76,7 +76,7 @@ export function waitDiagram(rung: WaitRung, functions: string[], link: (opened: 
       const words = [where && `in ${where}`, did, waited].filter(Boolean).join("; ");
       others.push(box(id, "other", at, "held", `held by a thread ${words}: ${threads(holder.threads)} waiting, ${share(holder.threads)} of those for ${name}`,
         holder.place ? { title: where, path: names(holder.place.path), states: "" } : null,
-        h("span", { class: "wait-tag" }, "held by"), lead(where || did), small(where ? `which ${did}. ` : "", `${threads(holder.threads)} waiting, ${share(holder.threads)} · ${sampleWords(holder.samples)}`),
+        h("span", { class: "wait-tag" }, "held by"), lead(where || did), small(where ? `${holder.state === null ? did : `which ${did}`}. ` : "", `${threads(holder.threads)} waiting, ${share(holder.threads)} · ${sampleWords(holder.samples)}`),
         waited ? small(chain ? "⤺ " : "", waited) : null, small(via(holder.place))));
     });
     lock.wakers.forEach((waker, one) => {

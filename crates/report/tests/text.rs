@@ -82,7 +82,7 @@ fn a_lock_without_a_known_holder_says_who_woke_those_that_waited() {
     for lock in locks.iter_mut() {
         lock.waker = woken.map(str::to_owned).into();
     }
-    let table = text::table(&summary, Style::plain());
+    let table = table(&summary, Style::plain());
     let words = table.split_whitespace().collect::<Vec<_>>().join(" ");
     // The first has a holder, and nobody is said to have woken those that wait for it.
     assert!(
