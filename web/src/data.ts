@@ -1,5 +1,7 @@
 /** The data of a report, as crates/report/src/html/page.rs and crates/bundle write them. */
 
+import type { Waits } from "./waitData.ts";
+
 export interface Estimate { value: number; low: number | null; high: number | null }
 
 export interface Latency {
@@ -33,6 +35,7 @@ export interface Ledger {
   states_residue: number | null;
   cpu_residue: number | null;
   background: Background[];
+  cpu_not_their_own?: number | null;
   complete_stacks_share: number | null;
   samples: number | null;
   samples_lost: number | null;
@@ -130,6 +133,7 @@ export interface Watch {
   cpus_by_states: number;
   cpus_by_scheduler: number | null;
   cpu_residue: number | null;
+  cpu_not_their_own?: number | null;
   complete_stacks_share: number | null;
   samples: number | null;
   samples_lost: number | null;
@@ -215,6 +219,11 @@ export interface ErrorCount { connections: number; repeat: number; number: numbe
 
 export interface Statement { connections: number; what: string; count: number; p50: number; p95: number; p99: number; max: number }
 
+export interface QualityFigure { name: string; value: number | null; reason: string | null }
+
+/** How much of what the threads did was seen; connections are null for a watch. */
+export interface RungQuality { connections: number | null; figures: QualityFigure[] }
+
 export interface Report {
   manifest: Manifest;
   summary: Summary;
@@ -224,6 +233,9 @@ export interface Report {
   errors: ErrorCount[];
   settings: [string, string][];
   statements: Statement[];
+  /** Null where no thread was seen to wait for a lock. */
+  waits: Waits | null;
+  quality: RungQuality[];
 }
 
 /** Reads the data out of the page; throws where they are not there. */

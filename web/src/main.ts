@@ -16,10 +16,11 @@ import { series } from "./series.ts";
 import { startTheme, themeButton } from "./theme.ts";
 import { throughput } from "./throughput.ts";
 import { verdict } from "./verdict.ts";
+import { waits } from "./waits.ts";
 import { watch } from "./watch.ts";
 
 const short: Record<string, string> = {
-  findings: "Findings", throughput: "Throughput", "iron-law": "Iron law", ledger: "Threads", lost: "Lost threads", watch: "Threads", flame: "Flame graph", heatmap: "", latency: "Latency", seconds: "Seconds", figures: "Figures", quality: "Quality",
+  findings: "Findings", throughput: "Throughput", "iron-law": "Iron law", ledger: "Threads", lost: "Lost threads", watch: "Threads", waits: "Waits", flame: "Flame graph", heatmap: "", latency: "Latency", seconds: "Seconds", figures: "Figures", quality: "Quality",
   errors: "Errors", settings: "Settings", machine: "Machine", caveats: "Warnings", repeat: "Repeat",
 };
 
@@ -36,7 +37,7 @@ function part(name: string, make: (report: Report) => HTMLElement | null, report
 function build(): Node[] {
   const report = readReport();
   const makers: [string, (report: Report) => HTMLElement | null][] = [
-    ["findings", findings], ["throughput", throughput], ["iron law", ironLaw], ["ledger", ledger], ["lost threads", lostThreads], ["watch", watch], ["flame graph", flame], ["heat map", heatmap], ["latency", latency], ["seconds", series], ["figures", rungTable],
+    ["findings", findings], ["throughput", throughput], ["iron law", ironLaw], ["ledger", ledger], ["lost threads", lostThreads], ["watch", watch], ["waits", waits], ["flame graph", flame], ["heat map", heatmap], ["latency", latency], ["seconds", series], ["figures", rungTable],
     ["data quality", quality], ["errors", errors], ["settings", settings], ["machine", machine], ["warnings", caveats], ["repeat", repeat],
   ];
   // Of a load that is not ours neither its seconds nor its errors are known.

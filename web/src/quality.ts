@@ -3,6 +3,7 @@
 import type { Report, Rung, Visit } from "./data.ts";
 import { h, section } from "./element.ts";
 import { bytes, count, isKnown, milliseconds, number, percent, signedPercent, type Figure } from "./format.ts";
+import { probeQuality } from "./probeQuality.ts";
 import { table, type Cell, type Column } from "./table.ts";
 
 interface Check {
@@ -36,7 +37,7 @@ const checks: Check[] = [
 /** The panel: one row a rung, doubtful figures marked in words and colour. */
 export function quality(report: Report): HTMLElement | null {
   const { rungs } = report.summary;
-  if (rungs.length === 0) return null;
+  if (rungs.length === 0) return report.summary.watch ? section("quality", "How good the data are", probeQuality(report)) : null;
   const visitsOf = (rung: Rung) => report.visits.filter((visit) => visit.connections === rung.connections);
   const rows = rungs.map((rung) => ({ rung, visits: visitsOf(rung) }));
   const shown = checks.filter((check) => rows.some(({ rung, visits }) => isKnown(check.of(rung, visits))));
@@ -62,5 +63,6 @@ export function quality(report: Report): HTMLElement | null {
   return section("quality", "How good the data are",
     h("p", { class: "lead" }, "Little’s law should give 1: every connection was always inside a transaction. ",
       compared ? `The residue of the iron law compares ${compared}. ` : "", "A figure that gives reason for doubt is marked with “!”."),
-    table("Data quality of every rung", columns, rows));
+    table("Data quality of every rung", columns, rows),
+    probeQuality(report));
 }

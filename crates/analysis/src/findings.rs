@@ -19,7 +19,7 @@ pub(crate) mod figure;
 mod finding;
 mod idle;
 mod kind;
-mod knowledge;
+pub(crate) mod knowledge;
 mod measurement;
 mod shared_line;
 mod spin_round;

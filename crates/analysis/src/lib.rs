@@ -9,6 +9,7 @@ pub mod cache_lines;
 pub mod call_paths;
 pub mod changepoints;
 pub mod comparison;
+pub mod data_quality;
 pub mod decomposition;
 mod findings;
 pub mod flame;
@@ -39,6 +40,7 @@ mod unsteady;
 pub mod usl;
 mod usl_fit;
 pub mod verdict;
+pub mod wait_graph;
 pub mod warmup;
 mod watch;
 

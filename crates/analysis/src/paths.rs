@@ -17,6 +17,8 @@ pub(crate) struct Sampled<'a> {
     rows: Vec<(&'a SampleRow, f64)>,
     /// Transactions by visit and second.
     transactions: BTreeMap<(i32, i32), f64>,
+    /// How long each of these seconds was.
+    lengths: BTreeMap<(i32, i32), f64>,
     /// By what the weights of each state were multiplied.
     scales: HashMap<&'a str, f64>,
 }
@@ -40,6 +42,10 @@ impl<'a> Sampled<'a> {
                     .map(|(second, amount)| ((window.visit, *second), amount.transactions))
             })
             .collect();
+        let lengths = windows.iter().flat_map(|window| {
+            let lengths = window.seconds.iter();
+            lengths.map(|(second, amount)| ((window.visit, *second), amount.seconds))
+        });
         let all: f64 = transactions.values().sum();
         let exact: HashMap<&str, f64> = per_transaction
             .into_iter()
@@ -62,6 +68,7 @@ impl<'a> Sampled<'a> {
         }
         Sampled {
             rows,
+            lengths: lengths.collect(),
             transactions,
             scales,
         }
@@ -82,6 +89,11 @@ impl<'a> Sampled<'a> {
         self.transactions
             .iter()
             .map(|(second, transactions)| (*second, *transactions))
+    }
+
+    /// The measured seconds, by visit and second, with how long each was.
+    pub(crate) fn lengths(&self) -> impl Iterator<Item = ((i32, i32), f64)> {
+        self.lengths.iter().map(|(second, length)| (*second, *length))
     }
 
     /// Sums up the rows by `key`, and gives the `most` heaviest keys with their time per transaction and their samples.
@@ -185,6 +197,15 @@ impl<'a> Sampled<'a> {
                     }
                 }
                 let holder = holders.into_iter().max_by_key(|(_, samples)| *samples);
+                let is_woken = |row: &SampleRow| row.lock == Some(lock) && row.owner_state.is_none();
+                let waker = self.most(call_paths, |row, seconds| {
+                    Some((row.waker_stack.filter(|_| is_woken(row))?, seconds))
+                });
+                let woken_there = |row: &&(&SampleRow, f64)| {
+                    let at = row.0.waker_stack.filter(|_| is_woken(row.0));
+                    waker.is_some() && at.map(|stack| call_paths.path(stack)) == waker
+                };
+                let waker_samples = self.rows.iter().filter(woken_there).count() as u64;
                 LockSummary {
                     name: named.and_then(|row| row.name.clone()),
                     module: named.and_then(|row| row.module.clone()),
@@ -193,6 +214,8 @@ impl<'a> Sampled<'a> {
                     waiting: waiting.map_or(Vec::new(), |path| call_paths.functions(path)),
                     holder: holder.map_or(Vec::new(), |(path, _)| call_paths.functions(path)),
                     holder_samples: holder.map_or(0, |(_, samples)| samples.unsigned_abs()),
+                    waker: waker.map_or(Vec::new(), |path| call_paths.functions(path)),
+                    waker_samples,
                 }
             })
             .collect()

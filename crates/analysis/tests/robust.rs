@@ -4,9 +4,11 @@ use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 use scaleprof_analysis::comparison::{Choice, compare};
+use scaleprof_analysis::data_quality::data_quality;
 use scaleprof_analysis::flame::flame;
 use scaleprof_analysis::hot_functions::hot_functions;
 use scaleprof_analysis::summarise;
+use scaleprof_analysis::wait_graph::{MOST_CHAINED, MOST_LOCKS, wait_graphs};
 use scaleprof_bundle::*;
 
 fn manifest() -> impl Strategy<Value = Manifest> {
@@ -157,25 +159,29 @@ fn samples() -> impl Strategy<Value = Vec<SampleRow>> {
         (0..4usize, 0..5usize),
         0..12i64,
         any::<f64>(),
-        option::of(0..4i64),
+        (option::of(0..4i64), option::of(0..12i64), option::of(0..5usize)),
     );
     vec(row, 0..200).prop_map(|rows| {
         rows.into_iter()
-            .map(|((visit, second), (role, state), stack, weight_ns, lock)| SampleRow {
-                visit,
-                second,
-                time_us: UtcMicros(0),
-                thread: 1,
-                role: ROLES[role].into(),
-                cpu: 0,
-                state: STATES[state].into(),
-                stack,
-                ending: "complete".into(),
-                weight_ns,
-                lock,
-                waker_kind: None,
-                waker_stack: None,
-            })
+            .map(
+                |((visit, second), (role, state), stack, weight_ns, (lock, other, did))| SampleRow {
+                    visit,
+                    second,
+                    time_us: UtcMicros(0),
+                    thread: 1,
+                    role: ROLES[role].into(),
+                    cpu: 0,
+                    state: STATES[state].into(),
+                    stack,
+                    ending: "complete".into(),
+                    weight_ns,
+                    lock,
+                    waker_kind: other.map(|_| "sibling".to_owned()),
+                    waker_stack: other,
+                    owner_stack: other,
+                    owner_state: did.map(|state| STATES[state].to_owned()),
+                },
+            )
             .collect()
     })
 }
@@ -254,6 +260,13 @@ proptest! {
             prop_assert!(flame.nodes.first().is_some_and(|node| node.depth == 0));
             prop_assert!(flame.nodes.windows(2).all(|pair| pair[1].depth <= pair[0].depth + 1));
         }
+        for graph in wait_graphs(&bundle) {
+            prop_assert!(graph.locks.len() <= MOST_LOCKS + MOST_CHAINED);
+            let links = graph.locks.iter().flat_map(|lock| &lock.holders).flat_map(|holder| &holder.waits_for);
+            prop_assert!(links.filter_map(|link| link.told_as).all(|at| at < graph.locks.len()));
+        }
+        let figures = data_quality(&bundle);
+        prop_assert!(figures.iter().flat_map(|rung| &rung.figures).all(|(_, figure)| figure.as_ref().map_or(true, |value| value.is_finite())));
         for rung in &summary.rungs {
             hot_functions(&bundle, rung.connections, Some(1), 9);
         }

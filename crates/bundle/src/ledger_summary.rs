@@ -129,4 +129,11 @@ pub struct LockSummary {
     pub holder: Vec<String>,
     /// Sampled waits in which it was there.
     pub holder_samples: u64,
+    /// Of the waits whose holder is not known, where the thread of the server was that ended most of their time; empty where none
+    /// was seen. It gave something back that was waited for, and need not have held it all the time.
+    #[serde(default)]
+    pub waker: Vec<String>,
+    /// Sampled waits that a thread ended there.
+    #[serde(default)]
+    pub waker_samples: u64,
 }

@@ -132,6 +132,8 @@ table!(
     lock,
     waker_kind,
     waker_stack,
+    owner_stack,
+    owner_state,
 );
 table!(StackRow, "stacks", stack, parent, frame, depth);
 table!(

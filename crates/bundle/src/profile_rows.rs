@@ -72,6 +72,8 @@ impl VisitRows {
             lock: sample.lock.map(|lock| lock.0),
             waker_kind: sample.waker_kind.map(str::to_owned),
             waker_stack: sample.waker_stack.map(|stack| stack.0),
+            owner_stack: sample.owner_stack.map(|stack| stack.0),
+            owner_state: sample.owner_state.map(|state| state.name().to_owned()),
         }));
         let count = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
         self.locks.extend(profile.locks.iter().map(|lock| LockRow {

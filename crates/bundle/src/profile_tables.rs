@@ -58,6 +58,11 @@ pub struct SampleRow {
     pub waker_kind: Option<String>,
     /// Where the sibling was.
     pub waker_stack: Option<i64>,
+    /// Where the thread that held the lock was when the wait began; only of one that was off its CPU.
+    pub owner_stack: Option<i64>,
+    /// What that thread was doing then, as in `state`; none where it is not known who held the lock, and in bundles of earlier
+    /// versions.
+    pub owner_state: Option<String>,
 }
 
 /// One node of the tree of call paths (table `stacks`).

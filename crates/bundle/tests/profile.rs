@@ -45,6 +45,7 @@ fn waiting(thread: u32, time_ns: u64, user: &[u64]) -> RawSample {
                 user: vec![50, 11],
                 ..RawStack::default()
             }),
+            owner_state: Some(ThreadState::Io),
         }),
         waker: Some(Waker {
             kind: WakerKind::Kernel,
@@ -85,6 +86,8 @@ fn samples_stacks_and_locks_come_back() {
         ("connection", "lock", 2.5e6)
     );
     assert_eq!(first.waker_kind.as_deref(), Some("kernel"));
+    assert_eq!(first.owner_state.as_deref(), Some("io"));
+    assert!(bundle.stacks.iter().any(|row| Some(row.stack) == first.owner_stack));
     assert_eq!(
         (bundle.samples[1].second, bundle.samples[1].role.as_str()),
         (-1, "background")

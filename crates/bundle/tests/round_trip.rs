@@ -118,6 +118,8 @@ fn any_sample() -> impl Strategy<Value = SampleRow> {
         option::of(any::<i64>()),
         option::of("[a-z_]{1,9}"),
         option::of(any::<i64>()),
+        option::of(any::<i64>()),
+        option::of("[a-z_]{1,9}"),
     );
     (
         any::<[i32; 2]>(),
@@ -127,7 +129,7 @@ fn any_sample() -> impl Strategy<Value = SampleRow> {
         optional,
     )
         .prop_map(
-            |(small, big, word, weight_ns, (lock, waker_kind, waker_stack))| SampleRow {
+            |(small, big, word, weight_ns, (lock, waker_kind, waker_stack, owner_stack, owner_state))| SampleRow {
                 visit: 0,
                 second: small[0],
                 time_us: UtcMicros(big[0]),
@@ -141,6 +143,8 @@ fn any_sample() -> impl Strategy<Value = SampleRow> {
                 lock,
                 waker_kind,
                 waker_stack,
+                owner_stack,
+                owner_state,
             },
         )
 }

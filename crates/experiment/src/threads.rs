@@ -70,8 +70,18 @@ struct Counts {
     stacks: u64,
     complete: u64,
     lost: u64,
+    /// The same by its reason; none where only the sum is known.
+    lost_by: Option<LostBy>,
     /// CPU time of whoever reads it; none where that is not known.
     reader_ns: Option<u64>,
+}
+
+/// Why samples are lost.
+#[derive(Debug, Clone, Copy, Default)]
+struct LostBy {
+    full_ring: u64,
+    without_slot: u64,
+    unmatched: u64,
 }
 
 impl Stretch {
@@ -169,6 +179,9 @@ impl ThreadWatch {
         rows.add_profile(visit, &profile, &clock, role);
         let last = seconds.last().map_or(start.counts, |last| last.counts);
         rows.counters.extend(counter_rows(visit, samples, start.counts, last));
+        if let Some((after, before)) = last.lost_by.zip(start.counts.lost_by) {
+            rows.counters.extend(lost_rows(visit, before, after));
+        }
         let reader = last.reader_ns.zip(start.counts.reader_ns);
         if let Some((after, before)) = reader {
             let spent = after.saturating_sub(before) as f64;
@@ -253,6 +266,11 @@ fn counts(counts: &WatchCounts) -> Counts {
         complete: counts.endings[Ending::Complete as usize],
         reader_ns: Some(counts.reader_cpu_ns),
         lost: counts.lost_to_full_ring + counts.lost_without_slot + counts.unmatched,
+        lost_by: Some(LostBy {
+            full_ring: counts.lost_to_full_ring,
+            without_slot: counts.lost_without_slot,
+            unmatched: counts.unmatched,
+        }),
     }
 }
 
@@ -266,6 +284,7 @@ fn of_plain(watch: &mut PlainWatch) -> Stretch {
             stacks: reading.samples.len() as u64,
             complete: reading.samples.iter().filter(complete).count() as u64,
             lost: reading.lost,
+            lost_by: None,
             reader_ns: None,
         },
         samples: reading.samples,
@@ -365,6 +384,19 @@ fn counter_rows(visit: i32, samples: u64, before: Counts, after: Counts) -> Vec<
                 "probe.stacks_complete",
                 after.complete.saturating_sub(before.complete) as f64,
             ),
+        ],
+    )
+}
+
+fn lost_rows(visit: i32, before: LostBy, after: LostBy) -> Vec<CounterRow> {
+    let lost = |of: fn(&LostBy) -> u64| of(&after).saturating_sub(of(&before)) as f64;
+    rows_of(
+        visit,
+        None,
+        [
+            ("probe.lost_to_full_ring", lost(|by| by.full_ring)),
+            ("probe.lost_without_slot", lost(|by| by.without_slot)),
+            ("probe.unmatched", lost(|by| by.unmatched)),
         ],
     )
 }

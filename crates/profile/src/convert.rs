@@ -67,6 +67,8 @@ impl Converter {
             .lock
             .as_ref()
             .map(|wait| self.lock(wait, raw.weight_ns, (user, stack), namer));
+        let owner_state = raw.lock.as_ref().and_then(|wait| wait.owner_state);
+        let (lock, owner_stack) = lock.unzip();
         let waker_stack = raw.waker.as_ref().and_then(|waker| waker.stack.as_ref());
         let waker_stack = waker_stack.map(|stack| self.stack(stack, namer).1);
         let state = self.state(raw, namer);
@@ -81,6 +83,8 @@ impl Converter {
             lock,
             waker_kind: raw.waker.as_ref().map(|waker| waker.kind.name()),
             waker_stack,
+            owner_stack: owner_stack.flatten().filter(|_| owner_state != Some(ThreadState::Cpu)),
+            owner_state,
         });
     }
 
@@ -179,14 +183,14 @@ impl Converter {
         at.unwrap_or_else(|| unreachable!("every address has a frame"))
     }
 
-    /// `stacks`: the user part and the whole.
+    /// The lock, and where its owner was. `stacks`: the user part and the whole.
     fn lock(
         &mut self,
         wait: &LockWait,
         weight_ns: f64,
         (user, whole): (StackId, StackId),
         namer: &mut dyn Namer,
-    ) -> LockId {
+    ) -> (LockId, Option<StackId>) {
         let variable = self
             .variables
             .entry(wait.address)
@@ -198,7 +202,7 @@ impl Converter {
             None if wait.kernel => LockIdentity::Variable(self.taken_in(whole)),
             None => LockIdentity::CallPath(self.functions(user)),
         };
-        self.locks.add(identity, wait, weight_ns, owner)
+        (self.locks.add(identity, wait, weight_ns, owner), owner)
     }
 
     /// A lock that the kernel allocated, by the function that takes it: that is how its developers know it.

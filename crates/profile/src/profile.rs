@@ -38,6 +38,10 @@ pub struct Sample {
     pub waker_kind: Option<&'static str>,
     /// Where the waker was.
     pub waker_stack: Option<StackId>,
+    /// Where the thread that held the lock was when the wait began; only of a thread that was off its CPU.
+    pub owner_stack: Option<StackId>,
+    /// What that thread was doing then; none where it is not known who held the lock.
+    pub owner_state: Option<ThreadState>,
 }
 
 /// The number of a lock: the hash of its name, or of the call path that waits for it.

@@ -114,6 +114,8 @@ pub struct LockWait {
     pub owner: Option<u32>,
     /// Where that thread was then, if it was off its CPU.
     pub owner_stack: Option<RawStack>,
+    /// What it was doing then; none where it was not looked at.
+    pub owner_state: Option<ThreadState>,
 }
 
 /// Who ended a wait.

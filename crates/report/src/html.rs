@@ -6,8 +6,10 @@
 
 mod page;
 mod profile;
+mod quality;
 mod statements;
 mod visits;
+mod waits;
 
 use crate::text;
 use page::Page;

@@ -84,3 +84,44 @@ fn the_summary_reads_back() {
     let back: scaleprof_bundle::Summary = serde_json::from_str(&text).expect("the summary");
     assert_eq!(back.rungs.len(), summary.rungs.len());
 }
+
+#[test]
+fn who_waits_for_whom_is_there_and_no_more_than_a_reader_can_take_in() {
+    let (bundle, summary) = make(&Shape::usual());
+    let data = data(&html::render(&bundle, &summary));
+    let waits = &data["waits"];
+    let functions = waits["functions"].as_array().expect("functions").len() as u64;
+    let rungs = waits["rungs"].as_array().expect("rungs");
+    assert!(rungs.len() > 5, "{} rungs", rungs.len());
+    for rung in rungs {
+        let locks = rung["locks"].as_array().expect("locks");
+        assert!((1..=15).contains(&locks.len()));
+        let waiters = locks.iter().filter_map(|lock| lock["waiters"].as_array());
+        for waiter in waiters.flatten() {
+            let path = waiter["place"]["path"].as_array().expect("a path");
+            assert!(!path.is_empty() && path.iter().all(|one| one.as_u64().is_some_and(|one| one < functions)));
+        }
+    }
+    assert!(
+        waits.to_string().len() < 40_000 * rungs.len(),
+        "{} bytes",
+        waits.to_string().len()
+    );
+}
+
+#[test]
+fn a_figure_of_data_quality_is_a_number_or_has_its_reason() {
+    for name in ["usual", "bare", "empty"] {
+        let (bundle, summary) = make(&Shape::named(name).expect("a shape"));
+        let data = data(&html::render(&bundle, &summary));
+        let rungs = data["quality"].as_array().expect("rungs");
+        assert_eq!(rungs.len(), summary.rungs.len(), "{name}");
+        for figure in rungs.iter().filter_map(|rung| rung["figures"].as_array()).flatten() {
+            assert_ne!(
+                figure["value"].is_null(),
+                figure["reason"].is_null(),
+                "{name}: {figure}"
+            );
+        }
+    }
+}

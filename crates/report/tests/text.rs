@@ -73,3 +73,21 @@ fn colour_only_when_asked_for() {
     }
     assert_eq!(bare, printed("usual", Style::plain()));
 }
+
+#[test]
+fn a_lock_without_a_known_holder_says_who_woke_those_that_waited() {
+    let (_, mut summary) = make(&Shape::usual());
+    let locks = &mut summary.rungs.last_mut().expect("a rung").locks;
+    let woken = ["start_thread", "log_flush_do_unlocks", "os_event_set", "futex_wake [k]"];
+    for lock in locks.iter_mut() {
+        lock.waker = woken.map(str::to_owned).into();
+    }
+    let table = table(&summary, Style::plain());
+    let words = table.split_whitespace().collect::<Vec<_>>().join(" ");
+    // The first has a holder, and nobody is said to have woken those that wait for it.
+    assert!(
+        words.contains("held in lock_rec_dequeue_from_page); one on the heap"),
+        "{table}"
+    );
+    assert!(words.contains(", woken in log_flush_do_unlocks)"), "{table}");
+}

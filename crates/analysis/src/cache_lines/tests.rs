@@ -297,6 +297,8 @@ fn rung(connections: u32, at: &[(u64, f64)], client_limited: bool) -> RungInstru
                 lock: None,
                 waker_kind: None,
                 waker_stack: None,
+                owner_stack: None,
+                owner_state: None,
             })
         })
         .collect();

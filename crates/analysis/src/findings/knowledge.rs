@@ -11,6 +11,9 @@ struct File {
     /// Functions that wait on behalf of others: how a latch spins, not which one it is.
     #[serde(default)]
     primitives: Vec<String>,
+    /// Functions that take, queue for and release latches for those who call them.
+    #[serde(default)]
+    latching: Vec<String>,
     place: Vec<Place>,
     #[serde(default)]
     spin_round: Vec<SpinRound>,
@@ -75,17 +78,19 @@ pub(super) struct Place {
     pub source: String,
 }
 
-pub(super) struct Knowledge {
+pub(crate) struct Knowledge {
     places: Vec<Place>,
     primitives: Vec<String>,
+    latching: Vec<String>,
     spin_rounds: Vec<SpinRound>,
 }
 
 impl Knowledge {
-    pub(super) fn of(product: &str) -> Knowledge {
+    pub(crate) fn of(product: &str) -> Knowledge {
         let mut knowledge = Knowledge {
             places: Vec::new(),
             primitives: Vec::new(),
+            latching: Vec::new(),
             spin_rounds: Vec::new(),
         };
         for text in FILES {
@@ -94,6 +99,7 @@ impl Knowledge {
                 continue;
             };
             knowledge.primitives.extend(file.primitives);
+            knowledge.latching.extend(file.latching);
             let about_it =
                 |place: &Place| place.products.is_empty() || place.products.iter().any(|name| product.contains(name));
             knowledge.places.extend(file.place.into_iter().filter(about_it));
@@ -133,6 +139,26 @@ impl Knowledge {
             !function.ends_with(" [k]") && !is_of_the_c_library(function) && !how
         };
         path.iter().rev().find(own).map(String::as_str)
+    }
+
+    /// For whose sake a thread waits for a lock, or gives one back: the innermost function of the server that is not merely how
+    /// that is done, and what called it, innermost first, at most so many. Where all functions are of that kind, the innermost.
+    pub(crate) fn takers<'a>(&self, path: &'a [String], most: usize) -> Vec<&'a str> {
+        let is_how = |function: &&String| {
+            let mut names = self.primitives.iter().chain(&self.latching);
+            function.ends_with(" [k]") || is_of_the_c_library(function) || names.any(|name| is_named(function, name))
+        };
+        let inwards = path.iter().rev();
+        let found: Vec<&str> = inwards
+            .clone()
+            .skip_while(is_how)
+            .take(most)
+            .map(String::as_str)
+            .collect();
+        match found.is_empty() {
+            true => inwards.take(most).map(String::as_str).collect(),
+            false => found,
+        }
     }
 
     /// Who waits in a path that spins or goes into the kernel: the innermost functions of the server up to the first that is not
@@ -258,6 +284,30 @@ mod tests {
         );
         assert_eq!(rounds("MariaDB", "5.5.68-MariaDB"), None);
         assert_eq!(rounds("PostgreSQL", "17"), None);
+    }
+
+    #[test]
+    fn a_latch_is_taken_for_the_sake_of_the_function_that_asks_for_it() {
+        let path: Vec<String> = [
+            "main",
+            "row_upd_step",
+            "btr_cur_search_to_nth_level",
+            "pfs_rw_lock_s_lock_func",
+            "rw_lock_s_lock_spin",
+            "sync_array_wait_event",
+            "os_event_wait_low",
+            "pthread_cond_wait@@GLIBC_2.3.2",
+            "do_futex [k]",
+        ]
+        .map(String::from)
+        .into();
+        let knowledge = Knowledge::of("MySQL");
+        assert_eq!(
+            knowledge.takers(&path, 2),
+            ["btr_cur_search_to_nth_level", "row_upd_step"]
+        );
+        assert_eq!(knowledge.takers(&path[3..6], 1), ["sync_array_wait_event"]);
+        assert!(knowledge.takers(&[], 2).is_empty());
     }
 
     #[test]

@@ -89,6 +89,8 @@ fn samples(dictionary: &mut Dictionary, visit: i32, per_second: f64, costs: Cost
                 lock: None,
                 waker_kind: None,
                 waker_stack: None,
+                owner_stack: None,
+                owner_state: None,
             });
         }
     }
@@ -453,6 +455,8 @@ fn lock(micros: f64, waiting: &[&str], holder: &[&str]) -> LockSummary {
         waiting: names(waiting),
         holder: names(holder),
         holder_samples: 90,
+        waker: Vec::new(),
+        waker_samples: 0,
     }
 }
 

@@ -80,6 +80,8 @@ pub(crate) fn sample(second: i32, state: &str, stack: i64, milliseconds: f64) ->
         lock: None,
         waker_kind: None,
         waker_stack: None,
+        owner_stack: None,
+        owner_state: None,
     }
 }
 

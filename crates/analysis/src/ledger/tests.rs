@@ -49,6 +49,8 @@ fn sample(second: i32, of: &str, weight_ns: f64, ending: &str) -> SampleRow {
         lock: None,
         waker_kind: None,
         waker_stack: None,
+        owner_stack: None,
+        owner_state: None,
     }
 }
 

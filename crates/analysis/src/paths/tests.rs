@@ -63,6 +63,8 @@ fn sample(second: i32, state: &str, stack: i64, milliseconds: f64) -> SampleRow 
         lock: None,
         waker_kind: None,
         waker_stack: None,
+        owner_stack: None,
+        owner_state: None,
     }
 }
 
@@ -252,4 +254,29 @@ fn locks_have_their_name_their_waiter_and_their_holder() {
         ("main hold", 10)
     );
     assert_eq!((found[1].name.as_deref(), found[1].holder.len()), (None, 0));
+}
+
+#[test]
+fn the_waker_of_a_lock_is_told_for_the_waits_whose_holder_is_not_known() {
+    let bundle = bundle();
+    let samples: Vec<_> = (2..12)
+        .flat_map(|second| {
+            let wait = |milliseconds, waker_stack| SampleRow {
+                lock: Some(7),
+                waker_kind: Some("sibling".into()),
+                waker_stack: Some(waker_stack),
+                ..sample(second, "lock", 2, milliseconds)
+            };
+            let held = SampleRow {
+                owner_state: Some("cpu".into()),
+                ..wait(90.0, 4)
+            };
+            [wait(10.0, 1), wait(30.0, 3), held]
+        })
+        .collect();
+    let found = sampled(&samples, None).locks(&[], &mut CallPaths::of(&bundle));
+    assert_eq!(
+        (found[0].waker.join(" "), found[0].waker_samples),
+        ("main hold".to_owned(), 10)
+    );
 }

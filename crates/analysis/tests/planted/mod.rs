@@ -168,6 +168,8 @@ fn add_visit(bundle: &mut Bundle, dice: &mut Dice, visit: i32, rung: &Rung<'_>, 
                     lock: None,
                     waker_kind: None,
                     waker_stack: None,
+                    owner_stack: None,
+                    owner_state: None,
                 });
             }
         }

@@ -230,6 +230,8 @@ pub fn watch(bundle: &mut Bundle) {
                 lock,
                 waker_kind: None,
                 waker_stack: None,
+                owner_stack: None,
+                owner_state: None,
             });
         };
         sample("cpu", 1, None);

@@ -170,6 +170,8 @@ pub fn profiled(visit: i32) -> VisitRows {
             lock: Some(9),
             waker_kind: Some("sibling".into()),
             waker_stack: Some(1),
+            owner_stack: Some(1),
+            owner_state: Some("io".into()),
         }],
         locks: vec![LockRow {
             visit,

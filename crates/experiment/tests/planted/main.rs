@@ -1,5 +1,5 @@
 //! Programs with one planted disease each are watched as a server is, and the findings must name that disease and nothing else; two
-//! healthy programs must have no finding.
+//! healthy programs must have no finding. One more has locks in a chain, which must come out as it was planted.
 //!
 //! The way is that of a run: the probe, the rows of a bundle, the bundle on disk, its summary. Only the load differs: the
 //! programs' threads do transactions by themselves.
@@ -7,6 +7,7 @@
 //! One round takes under a minute. `PLANTED_ROUNDS=10` repeats it with more rungs and longer ones, and prints a table
 //! (docs/findings.md); `PLANTED_KEEP=FOLDER` keeps the bundles.
 
+mod chain;
 mod diseases;
 mod program;
 mod round;
@@ -71,6 +72,16 @@ fn disease(program: &str) -> &'static Disease {
     ALL.iter()
         .find(|disease| disease.program == program)
         .expect("it is one of them")
+}
+
+#[test]
+fn a_holder_that_waits_for_another_lock_is_a_link_of_a_chain() {
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    if can_watch() {
+        chain::judge()
+            .or_else(|_| chain::judge())
+            .unwrap_or_else(|problem| panic!("{problem}"));
+    }
 }
 
 #[test]

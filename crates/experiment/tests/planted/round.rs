@@ -3,6 +3,7 @@
 use crate::diseases::Disease;
 use crate::program::Program;
 use scaleprof_analysis::summarise;
+use scaleprof_analysis::wait_graph::{WaitGraph, wait_graphs};
 use scaleprof_bundle::{
     Bundle, BundleWriter, Finding, Ladder, Machine, Manifest, RunState, RungSummary, Server, Workload,
 };
@@ -38,6 +39,10 @@ pub struct Found {
     pub findings: Vec<Finding>,
     /// The part of the workers' time at the last rung that they lost by their own measure.
     pub true_share: Option<f64>,
+    /// Who waits for whom at every rung.
+    pub waits: Vec<WaitGraph>,
+    /// Threads that wait for a lock on average at the last rung, by the ledger.
+    pub threads_in_lock: Option<f64>,
     rungs: Vec<String>,
     /// The largest part of the CPUs that other programs took at a rung.
     others: f64,
@@ -116,6 +121,8 @@ pub fn round(disease: &Disease, size: &Size) -> Found {
     Found {
         rungs: summary.rungs.iter().map(of_rung).collect(),
         true_share,
+        waits: wait_graphs(&bundle),
+        threads_in_lock: summary.rungs.last().and_then(threads_in_lock),
         others: summary
             .rungs
             .iter()
@@ -123,6 +130,12 @@ pub fn round(disease: &Disease, size: &Size) -> Found {
             .fold(0.0, f64::max),
         findings: summary.findings,
     }
+}
+
+/// Little's law: connections times the part of their time.
+fn threads_in_lock(rung: &RungSummary) -> Option<f64> {
+    let ledger = rung.ledger.as_ref()?;
+    Some(f64::from(rung.connections) * ledger.seconds_per_txn.lock? / ledger.connections_over_throughput?)
 }
 
 /// A rung in short.

@@ -45,7 +45,11 @@ pub(crate) enum What {
         found: Option<Found>,
     },
     /// Where the owner of its futex was.
-    Owner { sleep: u64, stack: RawStack },
+    Owner {
+        sleep: u64,
+        state: ThreadState,
+        stack: RawStack,
+    },
     /// Where the thread was that woke it.
     Waker { sleep: u64, stack: RawStack },
 }
@@ -73,6 +77,7 @@ pub(crate) fn lock_wait(address: u64, operation: u32, owner: u32) -> Option<Lock
         operation: operation & !if kernel { KERNEL_LOCK } else { FUTEX_FLAGS },
         owner: (owner != 0).then_some(owner),
         owner_stack: None,
+        owner_state: None,
     })
 }
 
@@ -123,7 +128,11 @@ pub(crate) fn parse(bytes: &[u8]) -> Option<Record> {
                 _ => None,
             },
         },
-        record_kind::OWNER => What::Owner { sleep, stack },
+        record_kind::OWNER => What::Owner {
+            sleep,
+            state: ThreadState::of_number(head.state)?,
+            stack,
+        },
         record_kind::WAKER => What::Waker { sleep, stack },
         _ => return None,
     };

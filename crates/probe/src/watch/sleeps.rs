@@ -135,9 +135,10 @@ impl Sleeps {
                     },
                 );
             }
-            What::Owner { sleep, stack } => {
+            What::Owner { sleep, state, stack } => {
                 if let Some(lock) = self.wait(thread, sleep).and_then(|wait| wait.lock.as_mut()) {
                     lock.owner_stack = Some(stack);
+                    lock.owner_state = Some(state);
                 }
             }
             What::Waker { sleep, stack } => {
@@ -239,6 +240,7 @@ mod tests {
                 operation: 0,
                 owner: Some(9),
                 owner_stack: None,
+                owner_state: None,
             }),
         };
         record(time, what)
@@ -280,6 +282,28 @@ mod tests {
         );
         assert_eq!(out[0].lock.as_ref().map(|lock| lock.owner), Some(Some(9)));
         assert_eq!((out[1].thread, out[1].lock.is_none()), (5, true));
+    }
+
+    #[test]
+    fn a_wait_knows_where_the_owner_of_the_lock_was_and_what_it_did() {
+        let (mut all, mut out) = (Sleeps::default(), Vec::new());
+        let owner = |sleep| {
+            let stack = RawStack {
+                user: vec![7],
+                ..RawStack::default()
+            };
+            let state = ThreadState::Io;
+            record(100, What::Owner { sleep, state, stack })
+        };
+        all.take(sleeps(100, 1, ThreadState::Lock, 1.0), &mut out);
+        // Of a wait that is over.
+        all.take(owner(0), &mut out);
+        assert_eq!(all.waits[&5].lock.as_ref().and_then(|lock| lock.owner_state), None);
+        all.take(owner(1), &mut out);
+        all.take(runs(200, 1, 180), &mut out);
+        let lock = out[0].lock.clone().unwrap();
+        assert_eq!(lock.owner_state, Some(ThreadState::Io));
+        assert_eq!(lock.owner_stack.map(|stack| stack.user), Some(vec![7]));
     }
 
     #[test]

@@ -133,6 +133,7 @@ fn finds_the_owner_of_a_contended_mutex() {
         .cloned()
         .collect();
     let mut held = 0.0;
+    let mut asleep = 0.0;
     let mut all = 0.0;
     for sample in &waits {
         let lock = sample.lock.as_ref().expect("filtered");
@@ -146,6 +147,11 @@ fn finds_the_owner_of_a_contended_mutex() {
         if seen.functions(owner).contains(&"hold_it".to_owned()) {
             assert_ne!(lock.owner, Some(sample.thread));
             held += sample.weight_ns;
+            asleep += if lock.owner_state == Some(ThreadState::Sleep) {
+                sample.weight_ns
+            } else {
+                0.0
+            };
         }
     }
     // A waiter may hold it for a moment too.
@@ -153,6 +159,8 @@ fn finds_the_owner_of_a_contended_mutex() {
         held > 0.9 * all,
         "the holder's stack is known for {held:.0} of {all:.0} ns"
     );
+    // It has just taken the mutex at times, and has not gone to sleep yet.
+    assert!(asleep > 0.9 * held, "the holder sleeps in {asleep:.0} of {held:.0} ns");
 
     let woken_by_holder = waits.iter().filter(|sample| {
         let stack = sample.waker.as_ref().and_then(|waker| waker.stack.clone());

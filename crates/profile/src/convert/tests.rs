@@ -66,6 +66,7 @@ fn waiting(address: u64, stack: RawStack, owner_stack: Option<RawStack>) -> RawS
             address,
             operation: 0,
             owner: None,
+            owner_state: owner_stack.as_ref().map(|_| ThreadState::RunQueue),
             owner_stack,
         }),
         ..sample(stack)
@@ -201,6 +202,31 @@ fn a_lock_in_a_variable_has_its_name_and_one_on_the_heap_the_path_that_waits() {
     assert_eq!(named.owner_samples, 2);
     assert_eq!(path(&profile, named.owner_stack.unwrap()), "f1 f5");
     assert_eq!(profile.locks[1].variable, None);
+}
+
+#[test]
+fn the_owner_of_a_lock_is_kept_with_each_wait_and_has_no_place_while_it_runs() {
+    let asleep = waiting(0x2_000, user(&[0x300]), Some(user(&[0x500, 0x110])));
+    let mut running = waiting(0x2_000, user(&[0x300]), Some(RawStack::default()));
+    running.lock.as_mut().unwrap().owner_state = Some(ThreadState::Cpu);
+    let unknown = waiting(0x2_000, user(&[0x300]), None);
+    let (profile, _) = converted(&[asleep, running, unknown]);
+    let owners: Vec<_> = profile
+        .samples
+        .iter()
+        .map(|sample| {
+            (
+                sample.owner_stack.map(|stack| path(&profile, stack)),
+                sample.owner_state,
+            )
+        })
+        .collect();
+    let expected = [
+        (Some("f1 f5".to_owned()), Some(ThreadState::RunQueue)),
+        (None, Some(ThreadState::Cpu)),
+        (None, None),
+    ];
+    assert_eq!(owners, expected);
 }
 
 #[test]

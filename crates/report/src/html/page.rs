@@ -1,7 +1,9 @@
 //! What the page is given: the manifest, the summary and the tables laid out in columns.
 
+use super::quality::{Quality, quality};
 use super::statements::{Statement, statements};
 use super::visits::{Visit, visits};
+use super::waits::{Waits, waits};
 use scaleprof_bundle::{Bundle, Manifest, Summary};
 use serde::Serialize;
 
@@ -18,6 +20,10 @@ pub(super) struct Page<'a> {
     errors: Vec<Errors<'a>>,
     settings: Vec<(&'a str, &'a str)>,
     statements: Vec<Statement<'a>>,
+    /// Who waits for whom; none where no thread was seen to wait for a lock.
+    waits: Option<Waits>,
+    /// How much was seen of what the threads did.
+    quality: Vec<Quality>,
 }
 
 /// Errors of one kind at one rung.
@@ -62,6 +68,8 @@ impl<'a> Page<'a> {
                 .map(|row| (row.name.as_str(), row.value.as_str()))
                 .collect(),
             statements: statements(bundle),
+            waits: waits(bundle),
+            quality: quality(bundle),
         }
     }
 }

@@ -46,7 +46,7 @@ fn waits_in_library(name: &str) -> bool {
 }
 
 /// `row_search(int, char*) const` is `row_search`: C++ overloads differ in what a reader of few words can spare.
-fn without_parameters(name: &str) -> &str {
+pub(super) fn without_parameters(name: &str) -> &str {
     let trimmed = name.strip_suffix(" const").unwrap_or(name);
     if !trimmed.ends_with(')') {
         return name;

@@ -2,9 +2,10 @@
 
 use super::Style;
 use super::columns::Column;
-use super::functions::{innermost, innermost_waiting};
+use super::functions::{innermost, without_parameters};
 use super::layout::{self, Ink, RowInk};
 use crate::figures::{number, percent};
+use scaleprof_analysis::wait_graph::in_one_word;
 use scaleprof_bundle::{CallPath, RungSummary, Summary};
 
 /// Call paths that are shown of the last rung.
@@ -35,7 +36,8 @@ pub(super) fn table(summary: &Summary, ink: &Ink, style: Style, wrap_at: usize) 
         out.push('\n');
         out.push_str(&paths);
     }
-    if let Some(locks) = summary.rungs.last().and_then(locks) {
+    let product = &summary.server.product;
+    if let Some(locks) = summary.rungs.last().and_then(|rung| locks(rung, product)) {
         out.push_str(&layout::wrap(&locks, wrap_at, "  "));
         out.push('\n');
     }
@@ -109,23 +111,30 @@ fn columns(summary: &Summary) -> Vec<Column> {
     found
 }
 
-/// The locks with a name that were waited for longest.
-fn locks(rung: &RungSummary) -> Option<String> {
+/// The locks that were waited for longest, with who held them or, where that was not seen, who woke those that waited.
+fn locks(rung: &RungSummary, product: &str) -> Option<String> {
+    let place = |path: &[String]| {
+        let is_whole = path
+            .first()
+            .is_some_and(|outermost| !outermost.starts_with("[incomplete"));
+        let function = in_one_word(product, path).filter(|_| is_whole)?;
+        Some(without_parameters(function).to_owned())
+    };
     let named: Vec<String> = rung
         .locks
         .iter()
         .map(|lock| {
-            let waiting = innermost_waiting(&lock.waiting, 1);
-            let name = match (&lock.name, waiting.first()) {
+            let name = match (&lock.name, place(&lock.waiting)) {
                 (Some(name), _) => name.clone(),
                 (None, Some(function)) => format!("one on the heap, in {function}"),
                 (None, None) => "one on the heap".to_owned(),
             };
-            let holder = innermost_waiting(&lock.holder, 1);
-            let held = holder
-                .first()
-                .map_or_else(String::new, |holder| format!(", held in {holder}"));
-            format!("{name} ({}{held})", number(lock.seconds_per_txn.value * 1e6))
+            let other = match (place(&lock.holder), place(&lock.waker)) {
+                (Some(holder), _) => format!(", held in {holder}"),
+                (None, Some(waker)) => format!(", woken in {waker}"),
+                (None, None) => String::new(),
+            };
+            format!("{name} ({}{other})", number(lock.seconds_per_txn.value * 1e6))
         })
         .take(MOST_LOCKS)
         .collect();

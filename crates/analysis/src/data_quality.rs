@@ -1,0 +1,287 @@
+//! How much of what the server's threads did was seen, rung by rung: stacks that were lost and why, stacks that are whole, code
+//! that nothing names, and what the watching itself cost.
+//!
+//! The figures are of whole visits, the warm-up included, as the probe counts them. A figure that was not measured has its reason.
+
+use crate::ledger::CONNECTION;
+use crate::rung::VisitRows;
+use crate::summarise::{by_visit, complete_by_connections};
+use scaleprof_bundle::{Bundle, FrameRow, SampleRow, StackRow, WATCH};
+use std::collections::{BTreeMap, HashMap};
+
+/// The figures of one rung.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DataQuality {
+    /// Connections; none for a watch.
+    pub connections: Option<u32>,
+    /// Each under its name, in the order of [`FIGURES`].
+    pub figures: Vec<(&'static str, Figure)>,
+}
+
+/// A figure, or why there is none.
+pub type Figure = Result<f64, String>;
+
+/// What is told of every rung:
+///
+/// - `samples_on_cpu`, `samples_waiting`: samples of all threads of the server, on their CPUs and off them.
+/// - `lost_to_full_ring`, `lost_without_slot`, `unmatched`, `samples_lost`: what was lost, by reason and in sum.
+/// - `complete_stacks_share`: the part of the walks through a stack that reached the thread's first frame.
+/// - `unnamed_share`: the part of the connections' sampled CPU time in functions that nothing but an address names.
+/// - `reader_cpus`: CPUs that the thread used which reads what the kernel's programs send.
+pub const FIGURES: [&str; 9] = [
+    "samples_on_cpu",
+    "samples_waiting",
+    "lost_to_full_ring",
+    "lost_without_slot",
+    "unmatched",
+    "samples_lost",
+    "complete_stacks_share",
+    "unnamed_share",
+    "reader_cpus",
+];
+
+const NOT_WATCHED: &str = "the server's threads were not watched in this run";
+const ONLY_SUM: &str = "this bundle has only the sum of what was lost, not its reasons";
+const NO_STACK: &str = "no stack was sampled";
+const NO_CPU_SAMPLE: &str = "no thread that serves the load was sampled on a CPU";
+const NO_READER: &str = "only a watch by BPF programs has a reader, and earlier versions did not keep its CPU time";
+
+/// The figures of every rung that has complete visits, by rising connections; one entry for a watch.
+pub fn data_quality(bundle: &Bundle) -> Vec<DataQuality> {
+    let visits = by_visit(bundle);
+    let names = Names::of(&bundle.stacks, &bundle.frames);
+    if bundle.manifest.workload.name == WATCH {
+        let all: Vec<&VisitRows> = visits.values().collect();
+        return Vec::from([of_visits(None, &all, &names)]);
+    }
+    complete_by_connections(bundle, &visits)
+        .iter()
+        .filter(|(_, visits)| !visits.is_empty())
+        .map(|(connections, visits)| of_visits(Some(*connections), visits, &names))
+        .collect()
+}
+
+fn of_visits(connections: Option<u32>, visits: &[&VisitRows<'_>], names: &Names<'_>) -> DataQuality {
+    let samples: Vec<&SampleRow> = visits.iter().flat_map(|rows| rows.samples.iter().copied()).collect();
+    let watched = visits.iter().any(|rows| !rows.states.is_empty());
+    let counters = Counters::of(visits);
+    let or_not_watched = |reason: &str| if watched { reason } else { NOT_WATCHED }.to_owned();
+    let counted = |name: &str, reason: &str| counters.sum(name).ok_or_else(|| or_not_watched(reason));
+    let sampled = |on_cpu: bool| match watched {
+        true => Ok(samples.iter().filter(|row| is_on_cpu(row) == on_cpu).count() as f64),
+        false => Err(NOT_WATCHED.to_owned()),
+    };
+    let complete = counters
+        .sum("probe.stacks_complete")
+        .zip(counters.sum("probe.stacks"))
+        .or_else(|| {
+            let complete = samples.iter().filter(|row| row.ending == "complete");
+            Some((complete.count() as f64, samples.len() as f64))
+        })
+        .map(|(complete, all)| complete / all)
+        .filter(|share| share.is_finite());
+    let figures = FIGURES.map(|name| {
+        let figure = match name {
+            "samples_on_cpu" => sampled(true),
+            "samples_waiting" => sampled(false),
+            "samples_lost" => counted("probe.samples_lost", ONLY_SUM),
+            "lost_to_full_ring" => counted("probe.lost_to_full_ring", ONLY_SUM),
+            "lost_without_slot" => counted("probe.lost_without_slot", ONLY_SUM),
+            "unmatched" => counted("probe.unmatched", ONLY_SUM),
+            "complete_stacks_share" => complete.ok_or_else(|| or_not_watched(NO_STACK)),
+            "unnamed_share" => names
+                .unnamed_share(&samples)
+                .ok_or_else(|| or_not_watched(NO_CPU_SAMPLE)),
+            _ => counted("probe.cpu_nanoseconds", NO_READER).map(|nanoseconds| nanoseconds / 1e9 / counters.seconds),
+        };
+        (
+            name,
+            figure.and_then(|value| {
+                if value.is_finite() {
+                    Ok(value)
+                } else {
+                    Err(or_not_watched(NO_STACK))
+                }
+            }),
+        )
+    });
+    DataQuality {
+        connections,
+        figures: figures.into(),
+    }
+}
+
+fn is_on_cpu(row: &SampleRow) -> bool {
+    matches!(row.state.as_str(), "cpu" | "spin")
+}
+
+/// Counters of whole visits, and how long these were.
+struct Counters<'a> {
+    sums: BTreeMap<&'a str, f64>,
+    seconds: f64,
+}
+
+impl<'a> Counters<'a> {
+    fn of(visits: &[&VisitRows<'a>]) -> Counters<'a> {
+        let rows = || visits.iter().flat_map(|rows| rows.counters.iter().copied());
+        let mut sums: BTreeMap<&str, f64> = BTreeMap::new();
+        for row in rows().filter(|row| row.second.is_none() && row.value.is_finite()) {
+            *sums.entry(row.counter.as_str()).or_default() += row.value;
+        }
+        let measured = visits.iter().flat_map(|rows| rows.seconds.iter());
+        let measured: f64 = measured.map(|row| row.duration_ns.max(0) as f64 / 1e9).sum();
+        let watched = rows().filter(|row| row.counter == "probe.watched_seconds" && row.value.is_finite());
+        let watched: f64 = watched.map(|row| row.value).sum();
+        Counters {
+            sums,
+            seconds: if measured > 0.0 { measured } else { watched },
+        }
+    }
+
+    fn sum(&self, name: &str) -> Option<f64> {
+        self.sums.get(name).copied().filter(|value| *value >= 0.0)
+    }
+}
+
+/// Which stacks end in code that nothing names.
+struct Names<'a> {
+    /// The innermost frame of each stack.
+    innermost: HashMap<i64, i64>,
+    frames: HashMap<i64, &'a FrameRow>,
+}
+
+impl<'a> Names<'a> {
+    fn of(stacks: &[StackRow], frames: &'a [FrameRow]) -> Names<'a> {
+        Names {
+            innermost: stacks.iter().map(|row| (row.stack, row.frame)).collect(),
+            frames: frames.iter().map(|row| (row.frame, row)).collect(),
+        }
+    }
+
+    /// By time; none where nothing was sampled on a CPU.
+    fn unnamed_share(&self, samples: &[&SampleRow]) -> Option<f64> {
+        let (mut unnamed, mut all) = (0.0, 0.0);
+        for row in samples.iter().filter(|row| row.role == CONNECTION && is_on_cpu(row)) {
+            let frame = self.innermost.get(&row.stack).and_then(|frame| self.frames.get(frame));
+            let named = frame.is_some_and(|frame| frame.function.is_some() && frame.name_source != "eh_frame");
+            let time = if row.weight_ns.is_finite() {
+                row.weight_ns.max(0.0)
+            } else {
+                0.0
+            };
+            all += time;
+            unnamed += if named { 0.0 } else { time };
+        }
+        Some(unnamed / all).filter(|share| share.is_finite())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use scaleprof_bundle::{CounterRow, StateRow, UtcMicros};
+
+    fn sample(role: &str, state: &str, stack: i64, weight_ns: f64) -> SampleRow {
+        SampleRow {
+            visit: 0,
+            second: 0,
+            time_us: UtcMicros(0),
+            thread: 1,
+            role: role.into(),
+            cpu: 0,
+            state: state.into(),
+            stack,
+            ending: if stack == 9 { "no_rule" } else { "complete" }.into(),
+            weight_ns,
+            lock: None,
+            waker_kind: None,
+            waker_stack: None,
+            owner_stack: None,
+            owner_state: None,
+        }
+    }
+
+    fn counter(second: Option<i32>, counter: &str, value: f64) -> CounterRow {
+        CounterRow {
+            visit: 0,
+            second,
+            counter: counter.into(),
+            value,
+            counted_share: None,
+        }
+    }
+
+    /// Stack n ends in frame n: 1 has a name, 2 has none, 3 has only bounds.
+    fn dictionary() -> (Vec<StackRow>, Vec<FrameRow>) {
+        let frame = |frame, function: Option<&str>, name_source: &str| FrameRow {
+            frame,
+            module: "mysqld".into(),
+            build_id: None,
+            address: frame,
+            function: function.map(str::to_owned),
+            inlined: false,
+            file: None,
+            line: None,
+            name_source: name_source.into(),
+        };
+        let stacks = (1..4).map(|stack| StackRow {
+            stack,
+            parent: None,
+            frame: stack,
+            depth: 0,
+        });
+        let frames = [
+            frame(1, Some("work"), "symtab"),
+            frame(2, None, "none"),
+            frame(3, Some("mysqld!fun_3"), "eh_frame"),
+        ];
+        (stacks.collect(), frames.into())
+    }
+
+    fn figures(states: &[StateRow], samples: &[SampleRow], counters: &[CounterRow]) -> BTreeMap<&'static str, Figure> {
+        let (stacks, frames) = dictionary();
+        let rows = VisitRows {
+            states: states.iter().collect(),
+            samples: samples.iter().collect(),
+            counters: counters.iter().collect(),
+            ..VisitRows::default()
+        };
+        let found = of_visits(None, &[&rows], &Names::of(&stacks, &frames));
+        found.figures.into_iter().collect()
+    }
+
+    #[test]
+    fn figures_are_sums_over_the_visits_and_shares_of_time() {
+        let samples = [
+            sample(CONNECTION, "cpu", 1, 6e6),
+            sample(CONNECTION, "spin", 2, 1e6),
+            sample(CONNECTION, "cpu", 3, 3e6),
+            // Waits and other threads have no part in the share without a name.
+            sample(CONNECTION, "lock", 2, 9e9),
+            sample("background", "cpu", 9, 9e9),
+        ];
+        let counters = [
+            counter(None, "probe.lost_to_full_ring", 3.0),
+            counter(None, "probe.samples_lost", 5.0),
+            counter(None, "probe.cpu_nanoseconds", 4e8),
+            counter(Some(0), "probe.watched_seconds", 2.0),
+        ];
+        let found = figures(&[StateRow::default()], &samples, &counters);
+        assert_eq!(found["samples_on_cpu"], Ok(4.0));
+        assert_eq!(found["samples_waiting"], Ok(1.0));
+        assert_eq!(found["lost_to_full_ring"], Ok(3.0));
+        assert_eq!(found["samples_lost"], Ok(5.0));
+        assert_eq!(found["complete_stacks_share"], Ok(0.8));
+        assert_eq!(found["unnamed_share"], Ok(0.4));
+        assert_eq!(found["reader_cpus"], Ok(0.2));
+        // An earlier version summed it up.
+        assert_eq!(found["unmatched"], Err(ONLY_SUM.to_owned()));
+    }
+
+    #[test]
+    fn what_was_not_watched_is_no_zero() {
+        for (name, figure) in figures(&[], &[], &[]) {
+            assert_eq!(figure, Err(NOT_WATCHED.to_owned()), "{name}");
+        }
+    }
+}

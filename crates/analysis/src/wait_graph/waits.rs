@@ -1,0 +1,151 @@
+//! The sampled waits, summed up by lock, and in each by who waits and by who held it or ended the wait.
+
+use super::owners::{HolderKey, Owners, place_of};
+use crate::call_paths::{CallPaths, PathId};
+use crate::intervals::throughput;
+use crate::paths::Sampled;
+use scaleprof_bundle::Estimate;
+use std::collections::BTreeMap;
+
+/// Thread-seconds by visit and second, and the samples behind them.
+#[derive(Default)]
+pub(super) struct Time {
+    blocks: BTreeMap<(i32, i32), f64>,
+    pub samples: u64,
+}
+
+impl Time {
+    fn add(&mut self, second: (i32, i32), thread_seconds: f64, samples: u64) {
+        *self.blocks.entry(second).or_default() += thread_seconds;
+        self.samples += samples;
+    }
+
+    /// All of it, thread-seconds.
+    pub(super) fn sum(&self) -> f64 {
+        self.blocks.values().sum()
+    }
+
+    fn visits(&self) -> impl Iterator<Item = i32> {
+        let mut visits: Vec<i32> = self.blocks.keys().map(|(visit, _)| *visit).collect();
+        visits.dedup();
+        visits.into_iter()
+    }
+}
+
+/// How what ended a wait is told: its kind, and where a sibling was.
+pub(super) type WakerKey<'a> = (&'a str, Option<PathId>);
+
+/// All waits for one lock.
+#[derive(Default)]
+pub(super) struct OfLock<'a> {
+    pub waiting: Time,
+    pub on_cpu: f64,
+    /// By place, and whether on a CPU.
+    pub waiters: BTreeMap<(Option<PathId>, bool), Time>,
+    pub holders: BTreeMap<HolderKey<'a>, Time>,
+    pub wakers: BTreeMap<WakerKey<'a>, Time>,
+    pub neither: f64,
+}
+
+impl OfLock<'_> {
+    /// Threads off and on their CPUs, thread-seconds: by this locks are ranked.
+    pub(super) fn weight(&self) -> f64 {
+        self.waiting.sum() + self.on_cpu
+    }
+}
+
+/// All waits of a rung.
+pub(super) struct Waits<'a> {
+    /// By lock; none for waits of which it is not known.
+    pub locks: BTreeMap<Option<i64>, OfLock<'a>>,
+    pub all: Time,
+    /// The measured seconds with their lengths.
+    lengths: BTreeMap<(i32, i32), f64>,
+}
+
+impl<'a> Waits<'a> {
+    pub(super) fn of(sampled: &Sampled<'a>, owners: &Owners, call_paths: &mut CallPaths<'_>) -> Waits<'a> {
+        let mut waits = Waits {
+            locks: BTreeMap::new(),
+            all: Time::default(),
+            lengths: sampled.lengths().collect(),
+        };
+        for (row, thread_seconds) in sampled.rows() {
+            let second = (row.visit, row.second);
+            let place = place_of(row.stack, call_paths);
+            if row.state != "lock" {
+                if let Some(lock) = row.lock {
+                    let of_lock = waits.locks.entry(Some(lock)).or_default();
+                    of_lock.on_cpu += thread_seconds;
+                    let fighting = of_lock.waiters.entry((place, true)).or_default();
+                    fighting.add(second, thread_seconds, 1);
+                }
+                continue;
+            }
+            waits.all.add(second, thread_seconds, 1);
+            let of_lock = waits.locks.entry(row.lock).or_default();
+            of_lock.waiting.add(second, thread_seconds, 1);
+            let waiting = of_lock.waiters.entry((place, false)).or_default();
+            waiting.add(second, thread_seconds, 1);
+            let mut left = 1.0;
+            let each_is_a_wait = matches!(owners, Owners::EachWait);
+            for (holder, share) in owners.of_wait(row, call_paths) {
+                left -= share;
+                let held = of_lock.holders.entry(holder).or_default();
+                held.add(second, thread_seconds * share, u64::from(each_is_a_wait));
+            }
+            // What rounding leaves is nothing.
+            let left = if left < 1e-9 { 0.0 } else { thread_seconds * left };
+            match row.waker_kind.as_deref().filter(|_| left > 0.0) {
+                Some(kind) => {
+                    let waker = row.waker_stack.and_then(|stack| place_of(stack, call_paths));
+                    let woken = of_lock.wakers.entry((kind, waker)).or_default();
+                    woken.add(second, left, 1);
+                }
+                None => of_lock.neither += left,
+            }
+        }
+        waits.count_by_place(owners);
+        waits
+    }
+
+    /// Where the bundle has only the most frequent places of holders, it has their numbers of waits too.
+    fn count_by_place(&mut self, owners: &Owners) {
+        for (lock, of_lock) in &mut self.locks {
+            let Some(lock) = *lock else { continue };
+            for (place, samples) in owners.counted(lock, of_lock.waiting.visits()) {
+                if let Some(held) = of_lock.holders.get_mut(&(place, None)) {
+                    held.samples = samples;
+                }
+            }
+        }
+    }
+
+    /// How long all measured seconds were together.
+    pub(super) fn seconds(&self) -> f64 {
+        self.lengths.values().sum()
+    }
+
+    /// Thread-seconds as a mean number of threads.
+    pub(super) fn threads(&self, thread_seconds: f64) -> f64 {
+        thread_seconds / self.seconds()
+    }
+
+    /// The same with an interval: from the visits where there are several, else from the seconds.
+    pub(super) fn estimate(&self, time: &Time) -> Estimate {
+        let mut rates: BTreeMap<i32, Vec<f64>> = BTreeMap::new();
+        for (second, length) in self.lengths.iter().filter(|(_, length)| **length > 0.0) {
+            let thread_seconds = time.blocks.get(second).copied().unwrap_or(0.0);
+            rates.entry(second.0).or_default().push(thread_seconds / length);
+        }
+        let rates: Vec<Vec<f64>> = rates.into_values().collect();
+        let value = self.threads(time.sum());
+        let around = throughput(&rates).map(|measured| measured.estimate());
+        let half = around.and_then(|around| Some(around.high? - around.value));
+        Estimate {
+            value,
+            low: half.map(|half| (value - half).max(0.0)),
+            high: half.map(|half| value + half),
+        }
+    }
+}
