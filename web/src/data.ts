@@ -39,6 +39,7 @@ export interface Ledger {
   complete_stacks_share: number | null;
   samples: number | null;
   samples_lost: number | null;
+  waits_seen_share?: number | null;
 }
 
 export interface CallPath { state: string; path: string[]; seconds_per_txn: Estimate; samples: number }
@@ -137,6 +138,7 @@ export interface Watch {
   complete_stacks_share: number | null;
   samples: number | null;
   samples_lost: number | null;
+  waits_seen_share?: number | null;
   locks: WatchedLock[];
 }
 

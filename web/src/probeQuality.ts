@@ -52,6 +52,7 @@ const checks: Check[] = [
   { heading: "lost", unit: "in all", show: count, of: given("samples_lost") },
   { heading: "whole stacks", unit: "of walks", show: (value) => percent(value), doubtful: (value) => value < 0.99, of: given("complete_stacks_share") },
   { heading: "without name", unit: "of CPU time", show: (value) => percent(value), doubtful: (value) => value > 0.1, of: given("unnamed_share") },
+  { heading: "waits seen", unit: "of the time", show: (value) => percent(value), of: given("waits_seen_share") },
   { heading: "the probe", unit: "CPUs", show: number, of: given("reader_cpus") },
 ];
 
@@ -78,6 +79,7 @@ export function probeQuality(report: Report): HTMLElement | null {
   return h("div", { id: "probe-quality" }, h("h3", {}, "What was seen of the server’s threads"),
     shown ? h("p", { class: "lead" }, "The ledger’s residue compares the states of the threads with N/X, that of lifetime with the time that they lived, that of CPU time with the scheduler’s account. ",
       "Time that was not the threads’ own went to interrupts or to the host of a virtual machine. Samples and losses are of whole visits and of all threads; a record without a match is the end of a wait whose beginning was not seen. ",
+      "Where threads switch so often that seeing it all would cost too much, what they wait for is seen for part of the time and concluded for the rest; time on CPU and in run queues is exact always. ",
       "The probe is the thread that reads what the kernel’s programs send; what these take themselves is in the server’s own CPU time.") : null,
     shown ? table("What was seen of the server’s threads at every rung", columns, rows) : null,
     reasons(rows));

@@ -28,7 +28,8 @@ pub type Figure = Result<f64, String>;
 /// - `complete_stacks_share`: the part of the walks through a stack that reached the thread's first frame.
 /// - `unnamed_share`: the part of the connections' sampled CPU time in functions that nothing but an address names.
 /// - `reader_cpus`: CPUs that the thread used which reads what the kernel's programs send.
-pub const FIGURES: [&str; 9] = [
+/// - `waits_seen_share`: the part of the time in which it was seen what threads wait for.
+pub const FIGURES: [&str; 10] = [
     "samples_on_cpu",
     "samples_waiting",
     "lost_to_full_ring",
@@ -38,6 +39,7 @@ pub const FIGURES: [&str; 9] = [
     "complete_stacks_share",
     "unnamed_share",
     "reader_cpus",
+    "waits_seen_share",
 ];
 
 const NOT_WATCHED: &str = "the server's threads were not watched in this run";
@@ -45,6 +47,8 @@ const ONLY_SUM: &str = "this bundle has only the sum of what was lost, not its r
 const NO_STACK: &str = "no stack was sampled";
 const NO_CPU_SAMPLE: &str = "no thread that serves the load was sampled on a CPU";
 const NO_READER: &str = "only a watch by BPF programs has a reader, and earlier versions did not keep its CPU time";
+
+const NO_RESTS: &str = "only a watch by BPF programs sees waits, and earlier versions saw them all the time";
 
 /// The figures of every rung that has complete visits, by rising connections; one entry for a watch.
 pub fn data_quality(bundle: &Bundle) -> Vec<DataQuality> {
@@ -92,6 +96,10 @@ fn of_visits(connections: Option<u32>, visits: &[&VisitRows<'_>], names: &Names<
             "unnamed_share" => names
                 .unnamed_share(&samples)
                 .ok_or_else(|| or_not_watched(NO_CPU_SAMPLE)),
+            "waits_seen_share" => counted("probe.switch_seconds_seen", NO_RESTS).and_then(|seen| {
+                let all = counted("probe.switch_seconds", NO_RESTS)?;
+                Ok(seen / all)
+            }),
             _ => counted("probe.cpu_nanoseconds", NO_READER).map(|nanoseconds| nanoseconds / 1e9 / counters.seconds),
         };
         (

@@ -77,6 +77,9 @@ pub fn ledger(connections: u32, windows: &[Window], sums: &BTreeMap<String, Tota
             .or_else(|| complete_share(windows, &watched.samples)),
         samples: total("probe.samples").and_then(whole),
         samples_lost: total("probe.samples_lost").and_then(whole),
+        waits_seen_share: total("probe.switch_seconds_seen")
+            .zip(total("probe.switch_seconds"))
+            .and_then(|(seen, all)| Some(seen / all).filter(|v| v.is_finite())),
     };
     let warnings = warnings(connections, &ledger);
     Found {

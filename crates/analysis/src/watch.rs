@@ -111,6 +111,9 @@ pub(crate) fn watched<'a>(bundle: &Bundle, visits: impl Iterator<Item = &'a Visi
             .or_else(|| complete_share(&windows, &rows.samples)),
         samples: count("probe.samples"),
         samples_lost: count("probe.samples_lost"),
+        waits_seen_share: total("probe.switch_seconds_seen")
+            .zip(total("probe.switch_seconds"))
+            .and_then(|(seen, all)| Some(seen / all).filter(|v| v.is_finite())),
         paths: paths.into_iter().map(path_per_second).collect(),
         locks: locks.into_iter().map(lock_per_second).collect(),
         connections,

@@ -29,6 +29,10 @@ pub struct Ledger {
     pub samples: Option<u64>,
     /// Samples that found no room in a buffer.
     pub samples_lost: Option<u64>,
+    /// Part of the time in which it was seen what threads wait for. Where switches come too often, it is concluded for the rest
+    /// of the time; time on CPU and in run queues is exact all the same.
+    #[serde(default)]
+    pub waits_seen_share: Option<f64>,
 }
 
 /// Seconds by state. A state that cannot be told apart is none, and the time is in another: without stacks `spin` is in `cpu`.

@@ -30,6 +30,10 @@ pub struct WatchSummary {
     pub samples: Option<u64>,
     /// Samples that found no room in a buffer.
     pub samples_lost: Option<u64>,
+    /// Part of the time in which it was seen what threads wait for. Where switches come too often, it is concluded for the rest
+    /// of the time; time on CPU and in run queues is exact all the same.
+    #[serde(default)]
+    pub waits_seen_share: Option<f64>,
     /// The heaviest call paths of every state of the threads that serve clients; by state, the heaviest first.
     pub paths: Vec<WatchedPath>,
     /// The locks for which these threads waited longest, the worst first.

@@ -15,9 +15,20 @@ pub(crate) struct ProbeArguments {
     /// Stacks of threads that begin to wait, a second, about
     #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(10..=20_000))]
     pub(crate) wait_stacks: u32,
+    /// Share of the server's CPUs that seeing what its threads wait for may cost, percent. Where they switch so often that it
+    /// would cost more, waits are seen for a part of the time; CPU and queue times stay exact. 100: see every wait
+    #[arg(long, value_name = "PERCENT", default_value_t = 0.75, value_parser = percent)]
+    pub(crate) wait_cost: f64,
     /// Fetch debug files from the servers in DEBUGINFOD_URLS where nothing here names the server's functions
     #[arg(long)]
     pub(crate) debuginfod: bool,
+}
+
+fn percent(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(percent) if (0.0..=100.0).contains(&percent) => Ok(percent),
+        _ => Err(format!("{text:?} is no percentage; it must be a number from 0 to 100")),
+    }
 }
 
 impl ProbeArguments {
@@ -29,6 +40,7 @@ impl ProbeArguments {
             frequency_hz: self.frequency,
             sleep_stacks_per_second: self.wait_stacks,
             ask_debuginfod: self.debuginfod,
+            most_cost: self.wait_cost / 100.0,
             ..WatchOptions::default()
         }))
     }

@@ -41,6 +41,8 @@ pub(crate) enum Load<'a> {
 pub(crate) struct Stretch {
     /// Nanoseconds of CLOCK_MONOTONIC; 0 where the watch had ended.
     pub(crate) taken_ns: u64,
+    /// How long the kernel's programs watched, and how long of it they saw switches; none without them.
+    switches_seen: Option<SwitchTime>,
     threads: Vec<ThreadStretch>,
     samples: Vec<RawSample>,
     /// Since the watch began.
@@ -63,6 +65,12 @@ struct Switching {
     preempted: u64,
     migrations: u64,
     not_its_own_ns: u64,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct SwitchTime {
+    all_ns: u64,
+    seen_ns: u64,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -182,6 +190,7 @@ impl ThreadWatch {
         if let Some((after, before)) = last.lost_by.zip(start.counts.lost_by) {
             rows.counters.extend(lost_rows(visit, before, after));
         }
+        rows.counters.extend(seen_rows(visit, seconds));
         let reader = last.reader_ns.zip(start.counts.reader_ns);
         if let Some((after, before)) = reader {
             let spent = after.saturating_sub(before) as f64;
@@ -240,6 +249,10 @@ fn of_kernel(reading: scaleprof_probe::WatchReading) -> Stretch {
     Stretch {
         taken_ns: reading.taken_ns,
         counts: counts(&reading.counts),
+        switches_seen: Some(SwitchTime {
+            all_ns: reading.taken_ns.saturating_sub(reading.since_ns),
+            seen_ns: reading.watched_ns,
+        }),
         samples: reading.samples,
         threads: reading
             .threads
@@ -279,6 +292,7 @@ fn of_plain(watch: &mut PlainWatch) -> Stretch {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     let complete = |sample: &&RawSample| sample.stack.ending == Ending::Complete;
     Stretch {
+        switches_seen: None,
         taken_ns: time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64,
         counts: Counts {
             stacks: reading.samples.len() as u64,
@@ -384,6 +398,23 @@ fn counter_rows(visit: i32, samples: u64, before: Counts, after: Counts) -> Vec<
                 "probe.stacks_complete",
                 after.complete.saturating_sub(before.complete) as f64,
             ),
+        ],
+    )
+}
+
+/// For how long switches were seen; nothing where there was nobody to see them.
+fn seen_rows(visit: i32, seconds: &[Stretch]) -> Vec<CounterRow> {
+    let times: Vec<SwitchTime> = seconds.iter().filter_map(|stretch| stretch.switches_seen).collect();
+    if times.is_empty() {
+        return Vec::new();
+    }
+    let sum = |of: fn(&SwitchTime) -> u64| times.iter().map(of).sum::<u64>() as f64 / 1e9;
+    rows_of(
+        visit,
+        None,
+        [
+            ("probe.switch_seconds", sum(|time| time.all_ns)),
+            ("probe.switch_seconds_seen", sum(|time| time.seen_ns)),
         ],
     )
 }

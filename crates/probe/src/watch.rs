@@ -18,6 +18,7 @@ mod rest;
 mod shared;
 mod skeleton;
 mod sleeps;
+mod slots;
 mod tables;
 mod threads;
 mod turns;

@@ -149,6 +149,7 @@ pub(crate) fn rung(connections: u32, per_second: f64, busy: f64, costs: Costs<'_
             complete_stacks_share: None,
             samples: None,
             samples_lost: None,
+            waits_seen_share: None,
         }),
         paths: Vec::new(),
         locks: Vec::new(),

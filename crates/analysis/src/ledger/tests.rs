@@ -272,11 +272,14 @@ fn losses_and_complete_stacks_come_from_the_probes_own_counts() {
     let counters = [
         counter(None, "probe.samples", 1000.0),
         counter(None, "probe.samples_lost", 3.0),
+        counter(None, "probe.switch_seconds", 4.0),
+        counter(None, "probe.switch_seconds_seen", 1.0),
         counter(None, "probe.stacks", 800.0),
         counter(None, "probe.stacks_complete", 796.0),
     ];
     let ledger = found(4, &four_connections(), &[], &counters).ledger.unwrap();
     assert_eq!((ledger.samples, ledger.samples_lost), (Some(1000), Some(3)));
+    assert_eq!(ledger.waits_seen_share, Some(0.25));
     assert_eq!(ledger.complete_stacks_share, Some(0.995));
 }
 

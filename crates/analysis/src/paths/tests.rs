@@ -100,6 +100,7 @@ fn ledger(cpu: f64, lock: f64) -> Ledger {
         complete_stacks_share: None,
         samples: None,
         samples_lost: None,
+        waits_seen_share: None,
     }
 }
 

@@ -12,10 +12,10 @@ use super::calls::call_classes;
 use super::features::KernelFeatures;
 use super::layout::{
     CodeObject, Control, MAX_MAPPINGS, MAX_OBJECTS, Mapping, PageRows, ROWS_OF_CHUNK, Row, Rule, THREADS_OF_GROUP,
-    ThreadSlot,
 };
 use super::shared::Shared;
 use super::skeleton::{WatchSkel, WatchSkelBuilder};
+use super::slots::Slots;
 use super::tables::{CodeTables, Lengths};
 use crate::cpu_counters::parse_cpu_list;
 use crate::error::ProbeError;
@@ -62,7 +62,7 @@ pub(crate) struct Programs<'obj> {
     finder: Option<Link>,
     skeleton: WatchSkel<'obj>,
     pub(crate) rings: Vec<MapHandle>,
-    pub(crate) slots: Shared<ThreadSlot>,
+    pub(crate) slots: Slots,
     control: Shared<Control>,
     rows: Shared<Row>,
     pages: Shared<PageRows>,
@@ -164,7 +164,7 @@ impl<'obj> Programs<'obj> {
             switch_links: Vec::new(),
             links: Vec::new(),
             finder: None,
-            slots: Shared::map(maps.slots.as_fd(), fit.most_threads as usize).map_err(io)?,
+            slots: Slots::new(Shared::map(maps.slots.as_fd(), fit.most_threads as usize).map_err(io)?),
             control: Shared::map(maps.controls.as_fd(), 1).map_err(io)?,
             rows: Shared::map(maps.rows.as_fd(), chunks * ROWS_OF_CHUNK).map_err(io)?,
             pages: Shared::map(maps.pages.as_fd(), page_room).map_err(io)?,
@@ -333,7 +333,7 @@ impl<'obj> Programs<'obj> {
 
     /// Gives the slot of a thread that has ended to others.
     pub(crate) fn free_slot(&self, index: usize) {
-        self.slots.set(index, ThreadSlot::default());
+        self.slots.clear(index);
         let index = index as u32;
         // It is full only if a slot was freed twice, which loses nothing.
         let _ = self

@@ -6,7 +6,7 @@ use scaleprof_profile::ThreadState;
 
 use super::layout::ThreadSlot;
 use super::rest::{Rest, SeenTimes, conclude};
-use super::shared::Shared;
+use super::slots::Slots;
 
 /// What one thread did since the reading before.
 #[derive(Debug, Clone, PartialEq)]
@@ -61,7 +61,7 @@ impl Threads {
     /// free for others once they were emptied.
     pub(crate) fn read(
         &mut self,
-        slots: &Shared<ThreadSlot>,
+        slots: &Slots,
         rest: Rest,
         clock: impl Fn() -> u64,
         name_of: impl Fn(u32) -> Option<String>,
@@ -94,30 +94,6 @@ impl Threads {
         }
         (conclude(times), ended)
     }
-}
-
-impl Shared<ThreadSlot> {
-    /// The slots that threads have at this moment, each as nobody wrote it meanwhile.
-    pub(crate) fn used(&self) -> impl Iterator<Item = (usize, ThreadSlot)> + '_ {
-        // `thread` is the first word of a slot.
-        (0..self.len())
-            .filter(|index| self.first_word(*index) != Some(0))
-            .filter_map(|index| Some((index, consistent(self, index)?)))
-            .filter(|(_, slot)| slot.thread != 0)
-    }
-}
-
-/// A copy of a slot that nobody wrote meanwhile; after many tries the last one, which is off by one interval at most.
-pub(crate) fn consistent(slots: &Shared<ThreadSlot>, index: usize) -> Option<ThreadSlot> {
-    let mut slot = slots.get(index)?;
-    for _ in 0..100 {
-        let again = slots.get(index)?;
-        if slot.version % 2 == 0 && slot.version == again.version {
-            return Some(slot);
-        }
-        slot = again;
-    }
-    Some(slot)
 }
 
 /// The slot as if its thread had left its CPU, or had gone on waiting, at `now`: what came after `left_at` is in the sums. The

@@ -19,7 +19,7 @@ use super::programs::{Fit, LONGEST_INTERVAL, Programs, TimerEvent};
 use super::records::{Record, parse};
 use super::rest::Rest;
 use super::sleeps::Sleeps;
-use super::threads::{ThreadTimes, Threads, consistent};
+use super::threads::{ThreadTimes, Threads};
 use super::turns::{Turn, Turns};
 use crate::error::ProbeError;
 use crate::process::own_thread_clock;
@@ -525,7 +525,7 @@ impl<'obj> Watcher<'obj> {
             let mut stack = self.code.unwind(start, &mut memory);
             // It woke meanwhile: what was read is no stack of one moment.
             let moved = |again: ThreadSlot| again.version != slot.version || again.state == ThreadState::Cpu as u8;
-            if consistent(&self.programs.slots, index).is_none_or(moved) {
+            if self.programs.slots.get(index).is_none_or(moved) {
                 stack = RawStack {
                     ending: Ending::NotTaken,
                     ..RawStack::default()

@@ -28,6 +28,10 @@ pub(super) fn table(summary: &Summary, ink: &Ink, style: Style, wrap_at: usize) 
         out.push_str(&ink.dim(&layout::wrap(&note, wrap_at, "  ")));
         out.push('\n');
     }
+    if let Some(note) = waits_seen(summary) {
+        out.push_str(&ink.dim(&layout::wrap(&note, wrap_at, "  ")));
+        out.push('\n');
+    }
     if let Some(paths) = summary
         .rungs
         .last()
@@ -42,6 +46,27 @@ pub(super) fn table(summary: &Summary, ink: &Ink, style: Style, wrap_at: usize) 
         out.push('\n');
     }
     Some(out)
+}
+
+/// For which part of the time it was seen what threads wait for, where that is not all of it.
+fn waits_seen(summary: &Summary) -> Option<String> {
+    let shares = summary
+        .rungs
+        .iter()
+        .filter_map(|rung| rung.ledger.as_ref()?.waits_seen_share);
+    let (least, most) = shares.fold((1.0, 0.0), |(least, most): (f64, f64), share| {
+        (least.min(share), most.max(share))
+    });
+    if most == 0.0 || least > 0.99 {
+        return None;
+    }
+    let of = match most - least < 0.01 {
+        true => percent(least),
+        false => format!("{} to {}", percent(least), percent(most)),
+    };
+    Some(format!(
+        "What threads wait for was seen for {of} of the time, to keep the cost of watching low; cpu and runq are exact."
+    ))
 }
 
 /// A ledger that does not close is not to be relied on.

@@ -1,0 +1,57 @@
+//! The slots of the threads, as they are read while the programs write them.
+
+use std::cell::Cell;
+
+use super::layout::ThreadSlot;
+use super::shared::Shared;
+
+/// All slots. Free ones are given away in rising order, and again once their threads have ended: so those that ever had a thread
+/// are the first ones, and no reader need look past them.
+#[derive(Debug)]
+pub(crate) struct Slots {
+    table: Shared<ThreadSlot>,
+    ever_used: Cell<usize>,
+}
+
+impl Slots {
+    pub(crate) fn new(table: Shared<ThreadSlot>) -> Self {
+        Self {
+            table,
+            ever_used: Cell::new(0),
+        }
+    }
+
+    /// The slots that threads have at this moment, each as nobody wrote it meanwhile.
+    pub(crate) fn used(&self) -> impl Iterator<Item = (usize, ThreadSlot)> + '_ {
+        // `thread` is the first word of a slot. One that is being given away at this moment may not have it yet.
+        const BEING_GIVEN: usize = 64;
+        let is_used = |index: usize| self.table.first_word(index).is_some_and(|thread| thread != 0);
+        let mut end = self.ever_used.get();
+        while let Some(next) = (end..end + BEING_GIVEN).rev().find(|index| is_used(*index)) {
+            end = next + 1;
+        }
+        self.ever_used.set(end);
+        (0..end)
+            .filter(move |index| is_used(*index))
+            .filter_map(|index| Some((index, self.get(index)?)))
+            .filter(|(_, slot)| slot.thread != 0)
+    }
+
+    /// A copy of a slot that nobody wrote meanwhile; after many tries the last one, which is off by one interval at most.
+    pub(crate) fn get(&self, index: usize) -> Option<ThreadSlot> {
+        let mut slot = self.table.get(index)?;
+        for _ in 0..100 {
+            let again = self.table.get(index)?;
+            if slot.version % 2 == 0 && slot.version == again.version {
+                return Some(slot);
+            }
+            slot = again;
+        }
+        Some(slot)
+    }
+
+    /// Empties a slot.
+    pub(crate) fn clear(&self, index: usize) {
+        self.table.set(index, ThreadSlot::default());
+    }
+}
