@@ -37,6 +37,61 @@ static __always_inline bool being_woken(const struct task_struct *task)
 	return state == TASK_RUNNING || state == TASK_WAKING;
 }
 
+/* A thread that is up to date gets a CPU. */
+static __always_inline void arrive(struct thread_slot *slot, __u64 now)
+{
+	struct scratch *scratch;
+	__u16 cpu = bpf_get_smp_processor_id();
+
+	/* In this order: see mark_queue_clock(). */
+	*(volatile __u8 *)&slot->state = STATE_CPU;
+	*(volatile __u64 *)&slot->entered_at = now;
+	if (slot->cpu != cpu) {
+		slot->cpu = cpu;
+		slot->migrations++;
+	}
+	if (!slot->sampled)
+		return;
+	slot->sampled = 0;
+	scratch = scratch_for(SCRATCH_SWITCH);
+	if (!scratch)
+		return;
+	clear(&scratch->record);
+	scratch->record.kind = RECORD_WAKE;
+	scratch->record.thread = slot->thread;
+	scratch->record.time = now;
+	scratch->record.sleep = slot->sleep;
+	scratch->record.runnable_at = slot->runnable_at;
+	scratch->record.waker_kind = slot->waker_kind;
+	scratch->record.other = slot->waker;
+	if (slot->from_start) {
+		/* It may have woken before anybody walked its stack. */
+		scratch->record.ending = END_NOT_TAKEN;
+		scratch->record.state = slot->left_as;
+		scratch->record.probability = slot->probability;
+		scratch->record.lock = slot->left_at;
+	}
+	send(scratch);
+}
+
+/*
+ * A thread that leaves its CPU was never seen to get it: some kernels do not tell of every switch (one was met that tells of none
+ * away from certain threads). The scheduler's account says how long ago it was.
+ */
+static __always_inline void arrived_unseen(struct thread_slot *slot, struct task_struct *task, __u64 now)
+{
+	__u64 at = now - (task->se.sum_exec_runtime - slot->ran), queued = 0;
+
+	if (at > now || at < slot->left_at)
+		at = slot->left_at;
+	if (slot->sampled && !slot->runnable_at && run_delay(task, &queued) && queued > slot->queued) {
+		slot->runnable_at = at - (queued - slot->queued);
+		if (slot->runnable_at > at || slot->runnable_at < slot->left_at)
+			slot->runnable_at = slot->left_at;
+	}
+	arrive(slot, at);
+}
+
 static __always_inline void leave_cpu(void *context, struct task_struct *task, bool preempted, __u64 now)
 {
 	struct thread_slot *slot = slot_of(task->pid);
@@ -56,10 +111,13 @@ static __always_inline void leave_cpu(void *context, struct task_struct *task, b
 		return;
 	user_registers(&registers, task);
 	step_version(slot);
-	if (is_behind(slot, settings))
+	if (is_behind(slot, settings)) {
 		catch_up(slot, task, settings, now, preempted ? LEAVES_PREEMPTED : LEAVES);
-	else
+	} else {
+		if (slot->state != STATE_CPU)
+			arrived_unseen(slot, task, now);
 		close_interval(slot, task, now, 1);
+	}
 	slot->seen_switches++;
 	if (preempted) {
 		state = STATE_RUN_QUEUE;
@@ -118,8 +176,6 @@ static __always_inline void enter_cpu(struct task_struct *task, __u64 now)
 {
 	struct thread_slot *slot = slot_of(task->pid);
 	struct control *settings = control();
-	struct scratch *scratch;
-	__u16 cpu;
 
 	if (!settings || settings->resting)
 		return;
@@ -135,36 +191,7 @@ static __always_inline void enter_cpu(struct task_struct *task, __u64 now)
 	/* Before the other marks: the scheduler still knows since when it was queued. */
 	if (slot->sampled && !slot->runnable_at)
 		slot->runnable_at = queued_since(slot, task, settings, now);
-	/* In this order: see mark_queue_clock(). */
-	*(volatile __u8 *)&slot->state = STATE_CPU;
-	*(volatile __u64 *)&slot->entered_at = now;
-	cpu = bpf_get_smp_processor_id();
-	if (slot->cpu != cpu) {
-		slot->cpu = cpu;
-		slot->migrations++;
-	}
-	if (!slot->sampled)
-		return;
-	slot->sampled = 0;
-	scratch = scratch_for(SCRATCH_SWITCH);
-	if (!scratch)
-		return;
-	clear(&scratch->record);
-	scratch->record.kind = RECORD_WAKE;
-	scratch->record.thread = slot->thread;
-	scratch->record.time = now;
-	scratch->record.sleep = slot->sleep;
-	scratch->record.runnable_at = slot->runnable_at;
-	scratch->record.waker_kind = slot->waker_kind;
-	scratch->record.other = slot->waker;
-	if (slot->from_start) {
-		/* It may have woken before anybody walked its stack. */
-		scratch->record.ending = END_NOT_TAKEN;
-		scratch->record.state = slot->left_as;
-		scratch->record.probability = slot->probability;
-		scratch->record.lock = slot->left_at;
-	}
-	send(scratch);
+	arrive(slot, now);
 }
 
 static __always_inline int switched(void *context, bool preempted, struct task_struct *previous, struct task_struct *next,

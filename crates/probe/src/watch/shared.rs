@@ -47,10 +47,6 @@ impl<T: Plain> Shared<T> {
         })
     }
 
-    pub(crate) fn len(&self) -> usize {
-        self.length
-    }
-
     /// A copy of one element; it may be torn when the kernel writes it at this moment.
     pub(crate) fn get(&self, index: usize) -> Option<T> {
         // SAFETY: inside of the mapping, aligned as the kernel lays it out, any bytes are valid.
