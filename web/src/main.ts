@@ -1,5 +1,6 @@
 /** Puts the report together. */
 
+import { annotate } from "./code.ts";
 import { caveats, errors, machine, repeat, settings } from "./about.ts";
 import { readReport, type Report } from "./data.ts";
 import { h } from "./element.ts";
@@ -19,7 +20,7 @@ import { verdict } from "./verdict.ts";
 import { watch } from "./watch.ts";
 
 const short: Record<string, string> = {
-  findings: "Findings", throughput: "Throughput", "iron-law": "Iron law", ledger: "Threads", lost: "Lost threads", watch: "Threads", flame: "Flame graph", heatmap: "", latency: "Latency", seconds: "Seconds", figures: "Figures", quality: "Quality",
+  findings: "Findings", throughput: "Throughput", "iron-law": "Iron law", ledger: "Threads", lost: "Lost threads", watch: "Threads", flame: "Flame graph", heatmap: "", annotate: "Machine code", latency: "Latency", seconds: "Seconds", figures: "Figures", quality: "Quality",
   errors: "Errors", settings: "Settings", machine: "Machine", caveats: "Warnings", repeat: "Repeat",
 };
 
@@ -36,7 +37,7 @@ function part(name: string, make: (report: Report) => HTMLElement | null, report
 function build(): Node[] {
   const report = readReport();
   const makers: [string, (report: Report) => HTMLElement | null][] = [
-    ["findings", findings], ["throughput", throughput], ["iron law", ironLaw], ["ledger", ledger], ["lost threads", lostThreads], ["watch", watch], ["flame graph", flame], ["heat map", heatmap], ["latency", latency], ["seconds", series], ["figures", rungTable],
+    ["findings", findings], ["throughput", throughput], ["iron law", ironLaw], ["ledger", ledger], ["lost threads", lostThreads], ["watch", watch], ["flame graph", flame], ["heat map", heatmap], ["machine code", annotate], ["latency", latency], ["seconds", series], ["figures", rungTable],
     ["data quality", quality], ["errors", errors], ["settings", settings], ["machine", machine], ["warnings", caveats], ["repeat", repeat],
   ];
   // Of a load that is not ours neither its seconds nor its errors are known.

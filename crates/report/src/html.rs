@@ -4,6 +4,8 @@
 //! carries its own style and script, both named by hash in a content security policy that allows nothing else. This
 //! module only puts the data of a run into it.
 
+mod code;
+mod packed;
 mod page;
 mod profile;
 mod statements;
@@ -11,10 +13,12 @@ mod visits;
 
 use crate::text;
 use page::Page;
+use scaleprof_analysis::annotate::every_rung;
 use scaleprof_analysis::flame::flame;
+use scaleprof_analysis::instruction_costs::by_rung;
 use scaleprof_bundle::{Bundle, Manifest, Summary, WATCH};
 
-/// The built page, with `@@TITLE@@`, `@@NOSCRIPT@@`, `@@DATA@@` and `@@PROFILE@@` where the run goes.
+/// The built page, with `@@TITLE@@`, `@@NOSCRIPT@@`, `@@DATA@@`, `@@PROFILE@@` and `@@CODE@@` where the run goes.
 const TEMPLATE: &str = include_str!("../assets/page.html");
 
 /// The page for a bundle and what the analysis made of it.
@@ -28,7 +32,18 @@ pub fn render(bundle: &Bundle, summary: &Summary) -> String {
         ("@@NOSCRIPT@@", &for_markup(&plain)),
         ("@@DATA@@", &for_script(&data)),
         ("@@PROFILE@@", &profile::packed(flame(bundle).as_ref())),
+        ("@@CODE@@", &code_of(bundle)),
     ])
+}
+
+/// The machine code that the bundle keeps with its costs; empty where it keeps none.
+fn code_of(bundle: &Bundle) -> String {
+    // A damaged table takes the view with it, not the page.
+    let rows = bundle.instructions().unwrap_or_default();
+    if rows.is_empty() {
+        return String::new();
+    }
+    code::packed(every_rung(&by_rung(bundle), &rows).as_ref())
 }
 
 /// What was run or watched, in a few words.
@@ -90,7 +105,7 @@ mod tests {
 
     #[test]
     fn the_template_has_each_mark_once() {
-        for mark in ["@@TITLE@@", "@@NOSCRIPT@@", "@@DATA@@", "@@PROFILE@@"] {
+        for mark in ["@@TITLE@@", "@@NOSCRIPT@@", "@@DATA@@", "@@PROFILE@@", "@@CODE@@"] {
             assert_eq!(TEMPLATE.matches(mark).count(), 1, "{mark}");
         }
     }
@@ -102,6 +117,7 @@ mod tests {
             ("@@NOSCRIPT@@", ""),
             ("@@DATA@@", "{}"),
             ("@@PROFILE@@", ""),
+            ("@@CODE@@", ""),
         ]);
         assert!(page.contains("<title>@@DATA@@</title>"));
         assert!(page.contains("type=\"application/json\">{}</script>"));

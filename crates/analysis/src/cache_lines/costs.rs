@@ -61,7 +61,8 @@ impl<'a> MeasuredCosts<'a> {
         module: &str,
         build_id: Option<&str>,
     ) -> Result<MeasuredCosts<'a>, CostsNotKnown> {
-        let sampled = |rung: &&RungInstructions| !rung.client_limited && rung.costs.all().is_some();
+        let sampled =
+            |rung: &&RungInstructions| !rung.client_limited && rung.connections.is_some() && rung.costs.all().is_some();
         let usable: Vec<&RungInstructions> = rungs.iter().filter(sampled).collect();
         let cost = |rung: &RungInstructions| rung.costs.all().unwrap_or(f64::MAX);
         let pair = usable.split_last().and_then(|(last, before)| {
@@ -152,7 +153,7 @@ impl<'a> Rung<'a> {
             Some((address, (id, sampled.samples)))
         });
         Rung {
-            connections: rung.connections,
+            connections: rung.connections.unwrap_or_default(),
             costs: &rung.costs,
             instructions: by_address.collect(),
             all_samples: rung.costs.instructions().map(|(_, sampled)| sampled.samples).sum(),

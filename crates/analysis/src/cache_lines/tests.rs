@@ -318,7 +318,7 @@ fn rung(connections: u32, at: &[(u64, f64)], client_limited: bool) -> RungInstru
     };
     let call_paths = CallPaths::of_rows(&stacks, &frames);
     RungInstructions {
-        connections,
+        connections: Some(connections),
         client_limited,
         costs: InstructionCosts::of(&Sampled::of(&windows, &watched, None), &call_paths),
     }
