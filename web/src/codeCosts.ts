@@ -35,11 +35,14 @@ export function isUnsure({ value, half }: Taken): boolean {
   return half === null || Math.abs(value) <= half;
 }
 
+/** What times are divided by, and the rungs with their connections. */
+export type Measured = Pick<Code, "per" | "rungs">;
+
 /** A unit for a table of costs. */
 export interface CostUnit { name: string; show: (micros: number) => string }
 
 /** One that suits the largest of them. */
-export function unitFor(of: Code, largest: number): CostUnit {
+export function unitFor(of: Measured, largest: number): CostUnit {
   const per = of.per === "transaction" ? "tx" : "s";
   if (largest >= 10_000) return { name: `ms/${per}`, show: (micros) => number(micros / 1000) };
   if (largest >= 10) return { name: `µs/${per}`, show: number };
@@ -59,7 +62,7 @@ export function withInterval({ value, half }: Taken, unit: CostUnit): string {
 }
 
 /** A rung by its name. */
-export function rungName(of: Code, rung: number): string {
+export function rungName(of: Measured, rung: number): string {
   const connections = of.rungs[rung]?.[0];
   return typeof connections === "number" ? counted(connections, "connection") : "the watch";
 }

@@ -37,12 +37,13 @@ pub enum CostsNotKnown {
 /// The costs of one binary's instructions at the rung at which a transaction was cheapest and at the last one.
 #[derive(Debug)]
 pub struct MeasuredCosts<'a> {
-    base: Rung<'a>,
-    last: Rung<'a>,
+    base: AtAddresses<'a>,
+    last: AtAddresses<'a>,
 }
 
+/// The costs of one binary's instructions at one rung, by their addresses.
 #[derive(Debug)]
-struct Rung<'a> {
+pub(super) struct AtAddresses<'a> {
     connections: u32,
     costs: &'a InstructionCosts,
     /// By address in the file.
@@ -94,8 +95,8 @@ impl<'a> MeasuredCosts<'a> {
             });
         }
         Ok(MeasuredCosts {
-            base: Rung::of(base, module),
-            last: Rung::of(last, module),
+            base: AtAddresses::of(base, module),
+            last: AtAddresses::of(last, module),
         })
     }
 
@@ -142,8 +143,8 @@ impl<'a> MeasuredCosts<'a> {
     }
 }
 
-impl<'a> Rung<'a> {
-    fn of(rung: &'a RungInstructions, module: &str) -> Rung<'a> {
+impl<'a> AtAddresses<'a> {
+    pub(super) fn of(rung: &'a RungInstructions, module: &str) -> AtAddresses<'a> {
         let instructions = rung
             .costs
             .instructions()
@@ -152,7 +153,7 @@ impl<'a> Rung<'a> {
             let address = u64::try_from(sampled.at.address).ok()?;
             Some((address, (id, sampled.samples)))
         });
-        Rung {
+        AtAddresses {
             connections: rung.connections.unwrap_or_default(),
             costs: &rung.costs,
             instructions: by_address.collect(),
@@ -160,12 +161,12 @@ impl<'a> Rung<'a> {
         }
     }
 
-    fn estimate(&self, addresses: &BTreeSet<u64>) -> Option<Estimate> {
+    pub(super) fn estimate(&self, addresses: &BTreeSet<u64>) -> Option<Estimate> {
         let found = addresses.iter().filter_map(|address| self.instructions.get(address));
         self.costs.estimate(found.map(|(id, _)| *id), &Spent::ITSELF)
     }
 
-    fn samples(&self, addresses: &BTreeSet<u64>) -> u64 {
+    pub(super) fn samples(&self, addresses: &BTreeSet<u64>) -> u64 {
         let found = addresses.iter().filter_map(|address| self.instructions.get(address));
         found.map(|(_, samples)| samples).sum()
     }
