@@ -90,9 +90,12 @@ function view(of: Code): Node[] {
     if (other === "none") base.value = "";
     else if (rungOf(other) >= 0) base.value = String(rungOf(other));
     const module = values.get("module");
-    chosen = of.functions.find(({ name, module: of }) => name === values.get("function") && (!module || of === module)) ?? null;
     const address = parseInt(values.get("at") ?? "", 16);
     at = Number.isNaN(address) ? null : address;
+    const ofModule = of.functions.filter((one) => !module || one.module === module);
+    // A function that was built into another one has no code of its own: the address tells whose it is.
+    chosen = ofModule.find(({ name }) => name === values.get("function"))
+      ?? ofModule.find(({ regions }) => regions.some(({ rows }) => rows.some(([row]) => row === address))) ?? null;
     draw(false);
     if (location.hash.startsWith(`#${id}:`)) document.getElementById(id)?.scrollIntoView();
   }

@@ -45,12 +45,25 @@ export interface Line {
   more_touchers: number;
 }
 
+/** An instruction that got dearer where the rest of its function did not; times at the two rungs that findings compare. */
+export interface WaitingInstruction {
+  module: string;
+  address: number;
+  function: string;
+  source: string | null;
+  /** Place of the line that it touches among those that are shown. */
+  line: number | null;
+  costs: [number, number];
+  rest: [number, number];
+}
+
 export interface Lines {
   per: "transaction" | "second";
   /** Connections (null for a watch) and all CPU time of a transaction. */
   rungs: [number | null, number][];
   left_out: number;
   lines: Line[];
+  waiting: WaitingInstruction[];
 }
 
 /** Null where the bundle did not keep who touches what. */

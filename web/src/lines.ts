@@ -33,9 +33,11 @@ export function cacheLines(report: Report): HTMLElement | null {
 function view(of: Lines, missing: string | null): Node[] {
   const lack = missing === null ? null : h("p", { class: "notes" }, `Not complete: ${missing}.`);
   if (of.lines.length === 0) {
-    return [h("p", { class: "lead" }, "In the lines that the hot code touches nothing was found that one CPU may take from another."), ...(lack ? [lack] : [])];
+    return [h("p", { class: "lead" }, "In the lines that the hot code touches nothing was found that one CPU may take from another."), ...(lack ? [lack] : []),
+      ...(of.waiting.length > 0 ? waitingTable(of) : [])];
   }
   const per = of.per === "transaction" ? "a transaction" : "a second of the watch";
+  const waiting = of.waiting.length > 0 ? waitingTable(of) : [];
   const predicted = of.lines.filter(({ kind }) => kind === "predicted").length;
   const entries = of.lines.map((line) => entry(of, line));
   const show = () => {
@@ -55,6 +57,28 @@ function view(of: Lines, missing: string | null): Node[] {
       of.left_out > 0 ? ` ${counted(of.left_out, "line")} that cost less did not fit into this page.` : ""),
     ...(lack ? [lack] : []),
     h("div", { class: "lines" }, entries),
+    ...waiting,
+  ];
+}
+
+/** Instructions that give themselves away by what they cost, also where no variable names the line. */
+function waitingTable(of: Lines): HTMLElement[] {
+  const unit = unitFor(of, Math.max(...of.waiting.map(({ costs }) => costs[1])));
+  return [
+    h("h3", {}, "Instructions that wait for a line"),
+    h("p", { class: "lead" }, "Each got dearer with more connections, and the rest of its function did not: threads stand there until the line comes. Where no variable is named, the line is on the heap, or in an array."),
+    table("Instructions that wait for a cache line", [
+      { heading: "instruction", words: true, cell: ({ module, address, function: name }) => h("a", { href: `#annotate:${new URLSearchParams({ function: name, module, at: address.toString(16) }).toString()}` }, `${module}+0x${address.toString(16)}`) },
+      { heading: "function", words: true, cell: ({ function: name }) => name },
+      { heading: "source", words: true, cell: ({ source }) => source ?? "" },
+      { heading: "before", unit: unit.name, cell: ({ costs }) => unit.show(costs[0]) },
+      { heading: "now", unit: unit.name, cell: ({ costs }) => unit.show(costs[1]) },
+      { heading: "rest of the function", unit: `${unit.name}, before and now`, cell: ({ rest }) => `${unit.show(rest[0])}, ${unit.show(rest[1])}` },
+      { heading: "line", words: true, cell: ({ line }) => {
+        const found = line === null ? undefined : of.lines[line];
+        return found ? h("a", { href: `#${id}:${new URLSearchParams({ line: found.address.toString(16), bytes: String(found.bytes) }).toString()}` }, found.address.toString(16)) : "not one above";
+      } },
+    ], of.waiting),
   ];
 }
 

@@ -20,7 +20,7 @@ mod kept;
 mod of_bundle;
 mod roles;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod words;
 
 pub use compare::{PairElsewhere, pairs_elsewhere};

@@ -39,6 +39,7 @@ mod unsteady;
 pub mod usl;
 mod usl_fit;
 pub mod verdict;
+pub mod waiting_instructions;
 pub mod warmup;
 mod watch;
 

@@ -24,6 +24,8 @@ pub struct BundleLine {
     pub costs: Vec<Option<Estimate>>,
     /// Samples there, at all rungs.
     pub samples: u64,
+    /// The addresses of these instructions, and of those behind them.
+    pub addresses: BTreeSet<u64>,
     /// Who touches it, those that take most time first.
     pub touchers: Vec<LineToucher>,
 }
@@ -157,6 +159,7 @@ fn shown(
         is_compared,
         costs: rungs.iter().map(|rung| rung.estimate(&all)).collect(),
         samples: rungs.iter().map(|rung| rung.samples(&all)).sum(),
+        addresses: all,
         touchers,
         line,
     }

@@ -259,7 +259,7 @@ fn an_array_is_in_the_lines_of_its_ends_and_says_nothing_against_its_elements() 
 }
 
 /// A rung of 10 seconds with 100 transactions each; in each second the threads stood so many milliseconds at these addresses.
-pub(super) fn rung(connections: u32, at: &[(u64, f64)], client_limited: bool) -> RungInstructions {
+pub(crate) fn rung(connections: u32, at: &[(u64, f64)], client_limited: bool) -> RungInstructions {
     let numbered = || at.iter().zip(1_i64..);
     let frames: Vec<FrameRow> = numbered()
         .map(|((address, _), number)| FrameRow {

@@ -7,6 +7,7 @@ use super::visits::round;
 use scaleprof_analysis::cache_lines::{BundleLine, Evidence, LineKind, LineToucher, PlaceRole};
 use scaleprof_analysis::flame::Per;
 use scaleprof_analysis::instruction_costs::RungInstructions;
+use scaleprof_analysis::waiting_instructions::{WaitingInstruction, waiting_instructions};
 use scaleprof_bundle::Estimate;
 use serde::Serialize;
 
@@ -23,6 +24,21 @@ struct Lines<'a> {
     /// Lines of the bundle that are not in the page.
     left_out: usize,
     lines: Vec<Line<'a>>,
+    /// Instructions that wait for a line, whatever it is.
+    waiting: Vec<Waiting<'a>>,
+}
+
+/// An instruction that got dearer where the rest of its function did not; CPU microseconds of a transaction at two rungs.
+#[derive(Serialize)]
+struct Waiting<'a> {
+    module: &'a str,
+    address: i64,
+    function: &'a str,
+    source: Option<&'a str>,
+    /// Place of the line that it touches, where that is one of those that are shown.
+    line: Option<usize>,
+    costs: [f64; 2],
+    rest: [f64; 2],
 }
 
 #[derive(Serialize)]
@@ -77,7 +93,9 @@ struct Toucher<'a> {
 
 /// The text for the page.
 pub(super) fn packed(lines: &[BundleLine], rungs: &[RungInstructions]) -> String {
+    let waiting = waiting_instructions(rungs);
     packed_json(&Lines {
+        waiting: waiting.iter().map(|one| Waiting::of(one, lines)).collect(),
         per: rungs.first().map_or(Per::Transaction, RungInstructions::per),
         rungs: rungs
             .iter()
@@ -86,6 +104,22 @@ pub(super) fn packed(lines: &[BundleLine], rungs: &[RungInstructions]) -> String
         left_out: lines.len().saturating_sub(MOST_LINES),
         lines: lines.iter().take(MOST_LINES).map(Line::of).collect(),
     })
+}
+
+impl<'a> Waiting<'a> {
+    fn of(found: &'a WaitingInstruction, lines: &[BundleLine]) -> Waiting<'a> {
+        let touches =
+            |line: &BundleLine| line.module == found.at.module && line.addresses.contains(&(found.at.address as u64));
+        Waiting {
+            module: &found.at.module,
+            address: found.at.address,
+            function: &found.function,
+            source: found.source.as_deref(),
+            line: lines.iter().take(MOST_LINES).position(touches),
+            costs: found.seconds.map(micros),
+            rest: found.rest_seconds.map(micros),
+        }
+    }
 }
 
 impl<'a> Line<'a> {
