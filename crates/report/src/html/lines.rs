@@ -188,3 +188,127 @@ fn with_half(estimate: Estimate) -> (f64, Option<f64>) {
 fn micros(seconds: f64) -> f64 {
     round(seconds * 1e6)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::packed::unpacked;
+    use super::*;
+    use scaleprof_analysis::cache_lines::{JudgedLine, JudgedPlace, LadderStep};
+    use scaleprof_analysis::instruction_costs::InstructionCosts;
+    use std::collections::BTreeSet;
+
+    fn place(name: &str, offset: i64, role: PlaceRole) -> JudgedPlace {
+        JudgedPlace {
+            name: name.into(),
+            offset,
+            size: 8,
+            role,
+            read_weight: 1.0,
+            write_weight: 1.0,
+            readers: Vec::new(),
+            writers: Vec::new(),
+            locked: false,
+            passed_by: 2,
+            rarely_written_by: 1,
+            read_cost: None,
+            write_cost: None,
+            counted_writes: None,
+        }
+    }
+
+    fn line(address: u64, is_compared: bool) -> BundleLine {
+        let step = |step, holds, words: &str| LadderStep {
+            step,
+            holds,
+            words: words.into(),
+        };
+        let judged = JudgedLine {
+            address,
+            bytes: 64,
+            kind: LineKind::FalseSharing,
+            weight: 1.0,
+            places: vec![
+                place("counter", 0, PlaceRole::Written),
+                place("enabled", 8, PlaceRole::ReadMostly),
+            ],
+            ladder: vec![
+                step(Evidence::Neighbours, Some(true), "in one line"),
+                step(Evidence::GrowingCost, None, "not measured"),
+                step(Evidence::SeenByHardware, None, "perf c2c"),
+            ],
+            sentence: "every write of counter takes enabled".into(),
+            advice: vec!["alignas(64)".into()],
+        };
+        let toucher = |place| LineToucher {
+            place,
+            function: "spin".into(),
+            writes: true,
+            locked: true,
+            waits: false,
+            instructions: vec![0x2010, 0x2000],
+            seconds: vec![2e-6],
+            samples: 9,
+        };
+        BundleLine {
+            module: "mysqld".into(),
+            line: judged,
+            is_compared,
+            costs: vec![Some(Estimate {
+                value: 3e-6,
+                low: Some(0.0),
+                high: Some(7e-6),
+            })],
+            samples: 9,
+            addresses: BTreeSet::from([0x2000, 0x2010]),
+            touchers: vec![toucher(0); MOST_TOUCHERS + 3],
+        }
+    }
+
+    fn rung() -> RungInstructions {
+        RungInstructions {
+            connections: Some(64),
+            client_limited: false,
+            costs: InstructionCosts::default(),
+        }
+    }
+
+    #[test]
+    fn a_line_carries_its_places_its_touchers_and_its_cost_by_rung() {
+        let found = unpacked(&packed(&[line(0x1000, true)], &[rung()]));
+        assert_eq!(found["rungs"], serde_json::json!([[64, 0.0]]));
+        let shown = &found["lines"][0];
+        assert_eq!(
+            (&shown["kind"], &shown["address"]),
+            (&"false_sharing".into(), &0x1000.into())
+        );
+        assert_eq!(shown["costs"], serde_json::json!([[3.0, 4.0]]));
+        assert_eq!(shown["places"][1]["name"], "enabled");
+        assert_eq!(shown["places"][1]["role"], "read_mostly");
+        assert_eq!(shown["evidence"].as_array().map(Vec::len), Some(3));
+        let toucher = &shown["touchers"][0];
+        assert_eq!(
+            (&toucher["address"], &toucher["instructions"]),
+            (&0x2010.into(), &2.into())
+        );
+        assert_eq!(toucher["costs"], serde_json::json!([2.0]));
+        assert_eq!(
+            (&shown["more_touchers"], shown["touchers"].as_array().map(Vec::len)),
+            (&3.into(), Some(MOST_TOUCHERS))
+        );
+        assert_eq!(found["waiting"], serde_json::json!([]));
+    }
+
+    #[test]
+    fn what_needs_two_rungs_is_not_told_of_one_and_lines_beyond_the_page_are_counted() {
+        let lines: Vec<BundleLine> = (0..30).map(|number| line(64 * number, false)).collect();
+        let found = unpacked(&packed(&lines, &[rung()]));
+        assert_eq!(found["left_out"], 30 - MOST_LINES);
+        let words: Vec<&str> = found["lines"][0]["evidence"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(|step| step[1].as_str())
+            .collect();
+        assert_eq!(words, ["in one line", "perf c2c"]);
+    }
+}
