@@ -9,6 +9,7 @@ import { h, section } from "./element.ts";
 import { linkOf, writeLink } from "./flameLink.ts";
 import { count, counted, percent, times } from "./format.ts";
 import { filledFrom } from "./packed.ts";
+import { reveal } from "./reveal.ts";
 
 const id = "annotate";
 const title = "Machine code of the hot functions";
@@ -97,7 +98,8 @@ function view(of: Code): Node[] {
     chosen = ofModule.find(({ name }) => name === values.get("function"))
       ?? ofModule.find(({ regions }) => regions.some(({ rows }) => rows.some(([row]) => row === address))) ?? null;
     draw(false);
-    if (location.hash.startsWith(`#${id}:`)) document.getElementById(id)?.scrollIntoView();
+    const part = document.getElementById(id);
+    if (part && location.hash.startsWith(`#${id}:`)) reveal(part);
   }
 
   for (const one of [shown, base]) one.addEventListener("change", () => draw(true));

@@ -6,10 +6,11 @@ import { table, type Column } from "./table.ts";
 import type { Report } from "./data.ts";
 import { h, s, section } from "./element.ts";
 import { linkOf, writeLink } from "./flameLink.ts";
-import { count, counted, percent, times } from "./format.ts";
+import { count, counted, percent } from "./format.ts";
 import { lines as linesOfThePage, type Line, type LineKind, type Lines, type LineToucher } from "./lineData.ts";
 import { roleNames, signed, strip } from "./lineStrip.ts";
 import { filledFrom } from "./packed.ts";
+import { reveal } from "./reveal.ts";
 
 const id = "cache-lines";
 const title = "Cache lines of the hot code";
@@ -45,7 +46,7 @@ function view(of: Lines, missing: string | null): Node[] {
     const place = of.lines.findIndex(({ address, bytes }) => address === wanted && bytes === (Number(linkOf(id)?.get("bytes")) || 64));
     if (place < 0) return;
     entries[place]!.open = true;
-    entries[place]!.scrollIntoView();
+    reveal(entries[place]!);
   };
   addEventListener("popstate", show);
   queueMicrotask(show);
@@ -84,12 +85,9 @@ function waitingTable(of: Lines): HTMLElement[] {
 
 function entry(of: Lines, line: Line): HTMLDetailsElement {
   const unit = unitFor(of, Math.max(0, ...line.costs.map((cost) => cost?.[0] ?? 0)));
-  const last = line.costs.at(-1);
-  const all = of.rungs.at(-1)?.[1] ?? 0;
-  const share = last && all > 0 ? percent(last[0] / all) : "";
   const details = h("details", { class: "cache-line", "data-address": line.address.toString(16), "data-kind": line.kind },
     h("summary", {}, h("span", { class: `line-kind kind-${line.kind}` }, kinds[line.kind]), " ", h("b", {}, h("code", {}, line.address.toString(16))),
-      h("span", { class: "faint" }, `  ${line.module}`), h("span", { class: "line-cost" }, last ? `${unit.show(last[0])} ${unit.name}${share ? `, ${share} of CPU time` : ""}${grownBy(line)}` : "")));
+      h("span", { class: "faint" }, `  ${line.module}`), h("span", { class: "line-cost" }, costOf(of, line, unit))));
   let filled = false;
   details.addEventListener("toggle", () => {
     if (!details.open) return;
@@ -102,11 +100,20 @@ function entry(of: Lines, line: Line): HTMLDetailsElement {
   return details;
 }
 
-/** From the cheapest rung to the last one. */
-function grownBy(line: Line): string {
-  const known = line.costs.map((cost) => cost?.[0] ?? 0);
-  const least = Math.min(...known.slice(0, -1).filter((value) => value > 0));
-  return Number.isFinite(least) && known.length > 1 ? `, ${times(known.at(-1)! / least)} the least` : "";
+/** At the last rung, and at the one before it at which a transaction was cheapest. */
+function costOf(of: Lines, line: Line, unit: CostUnit): string {
+  const at = (rung: number) => line.costs[rung]?.[0] ?? 0;
+  const last = of.rungs.length - 1;
+  const all = of.rungs[last]?.[1] ?? 0;
+  const share = all > 0 ? `, ${percent(at(last) / all)} of CPU time` : "";
+  if (last < 1) return `${unit.show(at(0))} ${unit.name}${share}`;
+  const base = cheapest(of);
+  return `${unit.show(at(base))} ${unit.name} at ${rungName(of, base)}, ${unit.show(at(last))} at ${rungName(of, last)}${share}`;
+}
+
+/** The rung before the last one at which a transaction was cheapest. */
+function cheapest({ rungs }: Lines): number {
+  return rungs.slice(0, -1).reduce((best, [, all], rung) => (all < rungs[best]![1] ? rung : best), 0);
 }
 
 function inside(of: Lines, line: Line, unit: CostUnit): Node[] {
@@ -121,7 +128,7 @@ function inside(of: Lines, line: Line, unit: CostUnit): Node[] {
     key(line),
     h("div", { class: "line-columns" },
       h("div", {}, h("h3", {}, "How its cost grows"), growth(of, line, unit)),
-      h("div", {}, h("h3", {}, "Evidence"), h("ul", { class: "line-evidence" }, line.evidence.map(([holds, words]) => h("li", {}, h("b", { class: holds === true ? "holds" : "faint" }, holds === true ? "yes" : holds === false ? "no" : "?"), ` ${words}`))),
+      h("div", {}, h("h3", {}, "Evidence"), h("ul", { class: "line-evidence" }, line.evidence.map(([holds, words]) => h("li", {}, h("b", { class: holds === true ? "holds" : "faint" }, holds === true ? "yes" : holds === false ? "no" : "?"), h("span", {}, words)))),
         line.advice.length > 0 ? h("div", { class: "try" }, h("strong", {}, "Try"), h("ul", {}, line.advice.map((words) => h("li", {}, words)))) : null)),
     touchers ? h("h3", {}, "Who touches it") : null, touchers,
     line.more_touchers > 0 ? h("p", { class: "notes" }, `and ${counted(line.more_touchers, "function")} more that touch it`) : null,
@@ -156,7 +163,8 @@ function bar(value: number, half: number | null, most: number): SVGElement {
 
 /** The functions that read and write it, the hottest first, with a link to their machine code where the page has it. */
 function touched(of: Lines, line: Line, unit: CostUnit, rows: HTMLElement[]): HTMLElement {
-  const [first, last] = [0, of.rungs.length - 1];
+  const last = of.rungs.length - 1;
+  const first = cheapest(of);
   const at = (rung: number) => rungName(of, rung).replace(/ connections?$/, "");
   const names = line.touchers.map((toucher) => h("span", { class: "code-name" }, toucher.function));
   const columns: (Column<LineToucher> | null)[] = [
