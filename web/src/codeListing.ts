@@ -61,7 +61,7 @@ export function listing(of: Code, one: CodeFunction, base: number | null, shown:
     h("td", { class: "code-address" }, h("span", { class: "code-signs", title: signsTitle(row) }, signs), row[0].toString(16)),
     h("td", { class: "code-text" }, target === null ? row[1] : h("span", { class: "code-branch", title: "Enter follows it", dblclick: () => go(target) }, row[1]),
       has(row, marks.locked) ? h("span", { class: "code-tag", title: "No other CPU can come between: it takes the cache line for itself" }, "locked") : null),
-    h("td", { class: "code-source words" }, source));
+    h("td", { class: "code-source words", title: source || null }, source));
   }
 
   let current = -1;

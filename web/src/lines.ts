@@ -34,8 +34,8 @@ export function cacheLines(report: Report): HTMLElement | null {
 function view(of: Lines, missing: string | null): Node[] {
   const lack = missing === null ? null : h("p", { class: "notes" }, `Not complete: ${missing}.`);
   if (of.lines.length === 0) {
-    return [h("p", { class: "lead" }, "In the lines that the hot code touches nothing was found that one CPU may take from another."), ...(lack ? [lack] : []),
-      ...(of.waiting.length > 0 ? waitingTable(of) : [])];
+    const words = missing === null ? "In the lines that the hot code touches nothing was found that one CPU may take from another." : `Not in this bundle: ${missing}.`;
+    return [h("p", { class: "lead" }, words), ...(of.waiting.length > 0 ? waitingTable(of) : [])];
   }
   const per = of.per === "transaction" ? "a transaction" : "a second of the watch";
   const waiting = of.waiting.length > 0 ? waitingTable(of) : [];

@@ -78,7 +78,7 @@ impl Code {
         Ok(Code {
             name: symbols.name().to_owned(),
             build_id: symbols.build_id(),
-            data: SharedData::of(&symbols, &bytes, &waiting)?,
+            data: SharedData::of(&symbols, &bytes, &waiting, u64::MAX)?,
         })
     }
 }

@@ -52,7 +52,8 @@ type SeenIn<'a> = BTreeMap<(&'a str, Option<&'a str>), HashMap<u64, u64>>;
 fn seen(hot: &[HotCode]) -> SeenIn<'_> {
     let mut shares: BTreeMap<(&str, Option<&str>), f64> = BTreeMap::new();
     let mut seen = SeenIn::new();
-    for function in hot {
+    // What the kernel maps into every process has no variables of the server.
+    for function in hot.iter().filter(|function| !function.module.starts_with('[')) {
         let file = (function.module.as_str(), function.build_id.as_deref());
         *shares.entry(file).or_default() += function.share;
         let at = function.addresses.iter().map(|address| *address as u64);
@@ -94,6 +95,7 @@ mod tests {
             function("mysqld", 0.3, &[(0x10, 7), (0x20, 2)]),
             function("mysqld", 0.01, &[(0x90, 1)]),
             function("libz.so", 0.02, &[(0x10, 5)]),
+            function("[vdso]", 0.4, &[(0x10, 50)]),
         ];
         let found = seen(&hot);
         assert_eq!(found.len(), 1);

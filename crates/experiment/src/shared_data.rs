@@ -7,6 +7,7 @@ use scaleprof_probe::spin::SpinLoops;
 use scaleprof_probe::symbols::{SymbolError, SymbolFile};
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
+use std::path::Path;
 
 /// Why the variables of a binary are not known.
 #[derive(Debug, thiserror::Error)]
@@ -46,15 +47,22 @@ pub struct SharedData {
 }
 
 impl SharedData {
-    /// Takes a binary of these bytes apart, with its symbols and its waiting loops.
+    /// Takes a binary of these bytes apart, with its symbols and its waiting loops. Debug information over so many bytes is not
+    /// read: of the largest servers it is gigabytes. Members of structures are known by their offset then.
     ///
     /// # Errors
     /// [`SharedDataError`].
-    pub fn of(symbols: &SymbolFile, bytes: &[u8], waiting: &SpinLoops) -> Result<SharedData, SharedDataError> {
+    pub fn of(
+        symbols: &SymbolFile,
+        bytes: &[u8],
+        waiting: &SpinLoops,
+        most_debug_bytes: u64,
+    ) -> Result<SharedData, SharedDataError> {
         let mut notes = symbols.notes().to_vec();
         let mut layout = DataLayout::of(symbols.name(), bytes)?;
         layout.add_symbols(symbols.data_symbols());
-        let debug_file = symbols.debug_file().map(std::fs::read).transpose();
+        let is_small = |path: &&Path| std::fs::metadata(path).is_ok_and(|facts| facts.len() <= most_debug_bytes);
+        let debug_file = symbols.debug_file().filter(is_small).map(std::fs::read).transpose();
         let debug_file = debug_file.map_err(|error| SharedDataError::DebugFile {
             name: symbols.name().to_owned(),
             error,

@@ -11,6 +11,9 @@ use scaleprof_profile::{Converter, Ending, RawSample, Role, ThreadState};
 use crate::roles::{ThreadUse, handlers, roles, roles_of_any_load};
 use crate::shared_data::SharedData;
 
+/// Debug information that is read for the members of variables when a run ends; more of it takes many seconds.
+const MOST_DEBUG_BYTES: u64 = 512 << 20;
+
 /// Watches one server.
 pub(crate) struct ThreadWatch {
     pid: u32,
@@ -199,7 +202,7 @@ impl ThreadWatch {
     /// The variables of a file of the server with all code that touches them; an error says in words why not.
     pub(crate) fn shared_data(&mut self, module: &str, build_id: Option<&str>) -> Result<SharedData, String> {
         self.names.with_code(module, build_id, |bytes, symbols, waiting| {
-            SharedData::of(symbols, bytes, waiting).map_err(|error| error.to_string())
+            SharedData::of(symbols, bytes, waiting, MOST_DEBUG_BYTES).map_err(|error| error.to_string())
         })
     }
 
