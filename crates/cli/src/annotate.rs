@@ -65,8 +65,8 @@ pub(crate) fn execute(arguments: &AnnotateArguments) -> anyhow::Result<ExitCode>
         ),
     };
     match arguments.json {
-        true => println!("{}", serde_json::to_string_pretty(&annotation)?),
-        false => print!("{}", text::annotation(&annotation, show::style())),
+        true => show::print(&(serde_json::to_string_pretty(&annotation)? + "\n"))?,
+        false => show::print(&text::annotation(&annotation, show::style()))?,
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -83,12 +83,9 @@ fn list(compared: &Compared<'_>, functions: &[FunctionCost], json: bool) -> anyh
             seconds_per_txn: compared.rung.costs.all(),
             functions,
         };
-        println!("{}", serde_json::to_string_pretty(&listing)?);
+        show::print(&(serde_json::to_string_pretty(&listing)? + "\n"))?;
     } else {
-        print!(
-            "{}",
-            text::hot_functions(compared, functions, MOST_LISTED, show::style())
-        );
+        show::print(&text::hot_functions(compared, functions, MOST_LISTED, show::style()))?;
     }
     Ok(ExitCode::SUCCESS)
 }
