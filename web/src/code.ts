@@ -1,6 +1,6 @@
 /** The annotate view: the machine code of the hot functions with what every instruction costs at two rungs. */
 
-import { growthOf, isUnsure, ofFunction, rungName, unitFor, withInterval, type CostUnit } from "./codeCosts.ts";
+import { growthOf, isUnsure, ofFunction, place, rungName, unitFor, withInterval, type CostUnit } from "./codeCosts.ts";
 import { code, type Code, type CodeFunction } from "./codeData.ts";
 import { functionList, ranked } from "./codeList.ts";
 import { listing, type Listing } from "./codeListing.ts";
@@ -126,7 +126,7 @@ function view(of: Code): Node[] {
 
   const per = of.per === "transaction" ? "a transaction" : "a second of the watch";
   return [
-    h("p", { class: "lead" }, `CPU time ${per} takes at every instruction of the functions whose machine code the bundle keeps: ${percent(of.covered)} of all at ${rungName(of, of.shown)}. `,
+    h("p", { class: "lead" }, `CPU time ${per} takes at every instruction of the functions whose machine code the bundle keeps: ${percent(of.covered)} of all ${place(of, of.shown)}. `,
       "A time stands at the instruction that was next to run when a thread was looked at: mostly the one before it took the time, so read each as “here or just above”. Functions of the kernel have no listing: time in it stands at the instruction from which the server went there.",
       of.left_out > 0 ? ` ${counted(of.left_out, "function")} that cost less did not fit into this page; scaleprof annotate shows them.` : ""),
     h("div", { class: "flame-bar" },
@@ -143,9 +143,9 @@ function summary(of: Code, one: CodeFunction, base: number | null, shown: number
   const rung = (at: number) => {
     const cost = one.costs[at];
     const all = of.rungs[at]?.[1] ?? 0;
-    if (!cost || cost[4] === 0) return `At ${rungName(of, at)}: no thread was seen in it.`;
+    if (!cost || cost[4] === 0) return `${capital(place(of, at))}: no thread was seen in it.`;
     const kernel = cost[3] > 0 ? `; ${unit.show(cost[3])} ${unit.name} more in the kernel from here` : "";
-    return `At ${rungName(of, at)}: ${withInterval(ofFunction(one, at), unit)}, ${percent(cost[0] / all)} of all CPU time${cost[2] > 0 ? `, ${percent(cost[2] / cost[0])} of it in waiting loops` : ""}${kernel}; ${counted(cost[4], "sample")}.`;
+    return `${capital(place(of, at))}: ${withInterval(ofFunction(one, at), unit)}, ${percent(cost[0] / all)} of all CPU time${cost[2] > 0 ? `, ${percent(cost[2] / cost[0])} of it in waiting loops` : ""}${kernel}; ${counted(cost[4], "sample")}.`;
   };
   const cells = [base === null ? null : rung(base), rung(shown), base === null ? null : grown(one, base, shown, unit)];
   return [
@@ -153,6 +153,9 @@ function summary(of: Code, one: CodeFunction, base: number | null, shown: number
     ...cells.filter((text) => text !== null).map((text) => h("p", { class: "code-cost" }, text)),
   ];
 }
+
+/** As a sentence begins. */
+const capital = (text: string) => text.charAt(0).toUpperCase() + text.slice(1);
 
 function grown(one: CodeFunction, base: number, shown: number, unit: CostUnit): string {
   const [then, now] = [ofFunction(one, base), ofFunction(one, shown)];

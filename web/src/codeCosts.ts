@@ -61,6 +61,11 @@ export function withInterval({ value, half }: Taken, unit: CostUnit): string {
   return `${unit.show(value)}${between} ${unit.name}`;
 }
 
+/** Where something was measured: at a rung, or in the watch. */
+export function place(of: Measured, rung: number): string {
+  return typeof of.rungs[rung]?.[0] === "number" ? `at ${rungName(of, rung)}` : "in the watch";
+}
+
 /** A rung by its name. */
 export function rungName(of: Measured, rung: number): string {
   const connections = of.rungs[rung]?.[0];

@@ -21,6 +21,7 @@ const has = (row: Row, mark: number) => (row[5] & mark) !== 0;
 /** The listing. `moved` is called with the address where the reader stands, `left` when the reader goes back to the list. */
 export function listing(of: Code, one: CodeFunction, base: number | null, shown: number, moved: (address: number) => void, left: () => void): Listing {
   const rows = one.regions.flatMap((region) => region.rows);
+  const addresses = new Set(rows.map(([address]) => address));
   const unit = unitFor(of, Math.max(ofFunction(one, shown).value, ofFunction(one, base).value));
   const whole = (rung: number | null) => Math.max(ofFunction(one, rung).value, Number.MIN_VALUE);
   const shareOf = (row: Row) => Math.max(ofRow(row, shown).value / whole(shown), base === null ? 0 : ofRow(row, base).value / whole(base));
@@ -48,7 +49,7 @@ export function listing(of: Code, one: CodeFunction, base: number | null, shown:
   function line(row: Row, place: number, source: string): HTMLTableRowElement {
     const share = shareOf(row);
     const [then, now] = [ofRow(row, base), ofRow(row, shown)];
-    const target = has(row, marks.branches) && row[6] !== null && rows.some(([address]) => address === row[6]) ? row[6] : null;
+    const target = has(row, marks.branches) && row[6] !== null && addresses.has(row[6]) ? row[6] : null;
     const signs = `${has(row, marks.waits) ? "~" : ""}${has(row, marks.target) ? "›" : ""}`;
     return h("tr", {
       id: `code-${row[0].toString(16)}`, "data-place": place, class: [has(row, marks.waits) ? "waits" : "", share >= hottest ? "hottest" : share >= hot ? "hot" : ""].join(" ").trim() || null,

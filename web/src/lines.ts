@@ -127,7 +127,7 @@ function inside(of: Lines, line: Line, unit: CostUnit): Node[] {
     strip(line, mark),
     key(line),
     h("div", { class: "line-columns" },
-      h("div", {}, h("h3", {}, "How its cost grows"), growth(of, line, unit)),
+      h("div", {}, h("h3", {}, of.rungs.length > 1 ? "How its cost grows" : "What it costs"), growth(of, line, unit)),
       h("div", {}, h("h3", {}, "Evidence"), h("ul", { class: "line-evidence" }, line.evidence.map(([holds, words]) => h("li", {}, h("b", { class: holds === true ? "holds" : "faint" }, holds === true ? "yes" : holds === false ? "no" : "?"), h("span", {}, words)))),
         line.advice.length > 0 ? h("div", { class: "try" }, h("strong", {}, "Try"), h("ul", {}, line.advice.map((words) => h("li", {}, words)))) : null)),
     touchers ? h("h3", {}, "Who touches it") : null, touchers,

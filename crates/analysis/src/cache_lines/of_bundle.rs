@@ -51,10 +51,14 @@ pub struct LineToucher {
     pub samples: u64,
 }
 
+/// A file and its build-id, and its rows by pair of lines.
+type Module<'a> = (&'a str, Option<&'a str>);
+type Pairs<'a> = BTreeMap<i64, Vec<&'a DataAccessRow>>;
+
 /// The lines, the gravest first; those that are predicted for longer lines behind all others. A line at whose instructions no
 /// thread that serves the load was seen is left out. `rungs` as [`by_rung`](crate::instruction_costs::by_rung) gives them.
 pub fn lines_of_bundle(rows: &[DataAccessRow], rungs: &[RungInstructions]) -> Vec<BundleLine> {
-    let mut modules: BTreeMap<(&str, Option<&str>), BTreeMap<i64, Vec<&DataAccessRow>>> = BTreeMap::new();
+    let mut modules: BTreeMap<Module<'_>, Pairs<'_>> = BTreeMap::new();
     for row in rows {
         let module = modules.entry((&row.module, row.build_id.as_deref())).or_default();
         module.entry(row.pair_address).or_default().push(row);
