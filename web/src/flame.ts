@@ -5,7 +5,8 @@ import { h, section } from "./element.ts";
 import { cutOfRung } from "./flameCut.ts";
 import { packedProfile, unpack, type Profile, type ProfiledRung } from "./flameData.ts";
 import { linkOf, writeLink } from "./flameLink.ts";
-import { flameView, isOnCpu } from "./flameView.ts";
+import { isOnCpu } from "./flameKey.ts";
+import { flameView } from "./flameView.ts";
 import { counted } from "./format.ts";
 
 /** The samples, unpacked once for all who show them; null where the page holds none. */

@@ -1,5 +1,7 @@
 /** The samples behind the flame graph and the heat map, as crates/report/src/html/profile.rs packs them. */
 
+import { inflated } from "./packed.ts";
+
 /** A call tree: every call path before those within it, siblings in the order in which they are drawn. */
 export interface CallTree {
   count: number;
@@ -67,12 +69,7 @@ export function packedProfile(): string | null {
 
 /** Unpacks it; fails where it is damaged. */
 export async function unpack(text: string): Promise<Profile> {
-  const binary = atob(text);
-  const packed = new Uint8Array(binary.length);
-  for (let at = 0; at < binary.length; at++) packed[at] = binary.charCodeAt(at);
-  const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate-raw"));
-  const bytes = new Uint8Array(await new Response(stream).arrayBuffer());
-  return decode(bytes);
+  return decode(await inflated(text));
 }
 
 function decode(bytes: Uint8Array): Profile {

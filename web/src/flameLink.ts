@@ -9,7 +9,7 @@ import type { Profile } from "./flameData.ts";
  * What the address says of a part: `#flame:view=callers&search=…` has values for `flame`. Without a `#` it says that all is
  * as at first; null where it is about something else.
  */
-export function linkOf(part: "flame" | "heatmap" | "waits"): URLSearchParams | null {
+export function linkOf(part: string): URLSearchParams | null {
   if (location.hash === "") return new URLSearchParams();
   return location.hash.startsWith(`#${part}:`) ? new URLSearchParams(location.hash.slice(part.length + 2)) : null;
 }

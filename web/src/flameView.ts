@@ -1,38 +1,23 @@
 /** A flame graph with its controls: states, views, search, zoom. */
 
-import { h, s } from "./element.ts";
+import { h } from "./element.ts";
+import { atFirst, choiceOf, valuesOf, type Choice, type View } from "./flameChoice.ts";
 import type { Cut } from "./flameCut.ts";
 import { flameInk, growth, growthColours, nameColours } from "./flameColours.ts";
 import type { Profile } from "./flameData.ts";
 import { halves, type Membership } from "./flameIntervals.ts";
+import { growthKey, isOnCpu, nameKey, stateChip, stateName, toggle } from "./flameKey.ts";
 import type { Layout } from "./flameLayout.ts";
 import { frameAt, pathLetters } from "./flameLink.ts";
 import { around, fromTheLeaves } from "./flameMerge.ts";
 import { pane, type Pane, type Picture } from "./flamePane.ts";
-import { functionTable, gone, goneTable, type Order } from "./flameTable.ts";
+import { flameTables } from "./flameTables.ts";
+import { flameTip } from "./flameTip.ts";
 import { matchedTime, search, type Search } from "./flameSearch.ts";
 import { fromTheStart, nameOf, type FrameTree, type Part } from "./flameTree.ts";
 import { lines, per, time, type Unit } from "./flameWords.ts";
 import { count, counted, percent } from "./format.ts";
-import { states as stateNames } from "./ledger.ts";
 import { onRedraw } from "./theme.ts";
-
-type View = "callees" | "callers" | "around";
-
-/** All that the reader chose in a graph. */
-interface Choice {
-  view: View;
-  /** The function whose callers and callees are shown. */
-  around: string;
-  /** Which of two panes is zoomed, and the path in it. */
-  zoomedPane: number;
-  zoom: string;
-  words: string;
-  states: Set<string>;
-  split: boolean;
-  upwards: boolean;
-  colour: "growth" | "name";
-}
 
 export interface FlameView {
   element: HTMLElement;
@@ -67,7 +52,7 @@ Object.assign(window, { scaleprofFlames: flames });
 export function flameView(profile: Profile, name: string, usualStates: (present: string[]) => string[], changed: (step: boolean) => void): FlameView {
   const present = profile.states.filter((_, state) => profile.rungs.some(({ visits }) => visits.some(({ starts }) => starts[state + 1]! > starts[state]!)));
   const usual = () => new Set(usualStates(present));
-  const choice: Choice = { view: "callees", around: "", zoomedPane: 0, zoom: "", words: "", states: usual(), split: true, upwards: false, colour: "growth" };
+  const choice = atFirst(usual());
   let shown: Cut | null = null;
   let base: Cut | null = null;
   let unit: Unit = profile.per;
@@ -75,8 +60,7 @@ export function flameView(profile: Profile, name: string, usualStates: (present:
   let found: Search | null = null;
   let drawn: Drawn[] = [];
 
-  const tip = h("div", { class: "flame-tip", hidden: true, "aria-hidden": "true" });
-  const spoken = h("p", { class: "hidden", "aria-live": "polite" });
+  const tip = flameTip();
   const status = h("p", { class: "notes flame-status" });
   const matched = h("span", { class: "flame-matched", "aria-live": "polite" });
   const panes = h("div", { class: "flame-panes" });
@@ -84,13 +68,7 @@ export function flameView(profile: Profile, name: string, usualStates: (present:
   const chips = h("div", { class: "flame-states", role: "group", "aria-label": "States of the threads that are shown" });
   const button = (label: string, title: string, click: () => void) => h("button", { type: "button", title, click }, label);
 
-  const order = h("select", { id: `${name}-order` }, h("option", { value: "own" }, "time in the function itself"),
-    h("option", { value: "all" }, "time with what it calls"), h("option", { value: "growth" }, "growth of the time in itself"));
-  const heavy = h("div", {});
-  const heaviest = h("details", { class: "folded flame-functions" }, h("summary", {}, "Heaviest functions as a table"),
-    h("p", { class: "search" }, h("label", { for: `${name}-order` }, "Order "), order), heavy);
-  const lost = h("div", {});
-  const vanished = h("details", { class: "folded flame-gone" }, h("summary", {}), lost);
+  const tables = flameTables(profile, name, () => tabulate(), (wanted) => open(wanted));
 
   // Each control, and how it shows what is chosen.
   const views = h("select", { id: `${name}-view` },
@@ -113,7 +91,7 @@ export function flameView(profile: Profile, name: string, usualStates: (present:
       h("label", { for: views.id }, "View "), views, split, flip, colours,
       h("span", { class: "flame-find nowrap" }, h("label", { for: field.id }, "Search "), field), next, matched),
     h("div", { class: "flame-bar flame-zoomed" }, reset, sandwich, about),
-    key, panes, tip, status, heaviest, vanished, spoken);
+    key, panes, tip.element, status, tables.elements, tip.spoken);
 
   const update = (changes: Partial<Choice>, step = false) => {
     Object.assign(choice, changes);
@@ -123,7 +101,6 @@ export function flameView(profile: Profile, name: string, usualStates: (present:
   const open = (wanted: string) => {
     if (profile.functions.includes(wanted)) update({ view: "around", around: wanted, zoom: "", zoomedPane: 0 }, true);
   };
-  for (const [one, event] of [[order, "change"], [heaviest, "toggle"], [vanished, "toggle"]] as const) one.addEventListener(event, () => tabulate());
   views.addEventListener("change", () => {
     const view = views.value as View;
     const fallback = zoomedFunction() ?? heaviestFunction();
@@ -223,15 +200,8 @@ export function flameView(profile: Profile, name: string, usualStates: (present:
 
   /** The tables that are open; they are of the whole, however far the graph is zoomed. */
   function tabulate(): void {
-    const compared = base !== null;
-    const tree = heaviest.open || compared ? (choice.view === "callees" ? drawn[0]?.tree : null) ?? fromTheStart(profile, parts) : null;
-    heavy.replaceChildren(...(heaviest.open && tree ? [functionTable(profile, tree, unit, compared, order.value as Order, found?.matches ?? null, open)] : []));
-    const rows = tree && compared ? gone(tree) : [];
-    vanished.hidden = rows.length === 0;
-    vanished.firstElementChild!.textContent = `Gone at ${shown?.name ?? ""}: ${counted(rows.length, "call path")}, ${time(rows.reduce((sum, row) => sum + row.base, 0), unit)} at ${base?.name ?? ""}`;
-    lost.replaceChildren(...(vanished.open && tree ? [
-      goneTable(profile, tree, rows, unit, base?.name ?? ""), h("p", { class: "notes" }, "To see them in the graph, swap the two rungs."),
-    ] : []));
+    const tree = () => (choice.view === "callees" ? drawn[0]?.tree : null) ?? fromTheStart(profile, parts);
+    tables.fill(tree, unit, shown?.name ?? "", base?.name ?? null, found?.matches ?? null);
   }
 
   /** Merged views leave out what would be narrower than can be seen; zoomed in, that is less, so they are made again. */
@@ -285,8 +255,7 @@ export function flameView(profile: Profile, name: string, usualStates: (present:
     const label = tree.label[frame]!;
     if (label >= 0) return profile.functions[label] ?? "";
     if (label === -1) return `all: ${time(tree.shown[frame]!, unit)} ${per(unit)}`;
-    const state = nameOf(profile, label);
-    return `${stateNames.find(([one]) => one === state)?.[1] ?? state}: ${time(tree.shown[frame]!, unit)}`;
+    return `${stateName(nameOf(profile, label))}: ${time(tree.shown[frame]!, unit)}`;
   }
 
   const events = (place: number) => ({
@@ -302,16 +271,8 @@ export function flameView(profile: Profile, name: string, usualStates: (present:
       else if (choice.view === "around") update({ view: "callees" }, true);
     },
     at: (frame: number | null, box: DOMRect | null, byKeyboard: boolean) => {
-      tip.hidden = frame === null;
-      if (frame === null || box === null) return;
-      const about = describe(drawn[place]!, frame);
-      tip.replaceChildren(...about.map((line, at) => h("div", { class: at === 0 ? "flame-name" : null }, line)));
-      if (byKeyboard) spoken.textContent = about.join(". ");
-      const room = element.getBoundingClientRect();
-      const left = Math.min(box.left + 12, room.right - tip.offsetWidth);
-      const below = box.bottom + 8 + tip.offsetHeight < innerHeight;
-      tip.style.left = `${Math.max(0, left - room.left)}px`;
-      tip.style.top = `${(below ? box.bottom + 8 : box.top - 8 - tip.offsetHeight) - room.top}px`;
+      if (frame === null || box === null) tip.hide();
+      else tip.show(describe(drawn[place]!, frame), box, element.getBoundingClientRect(), byKeyboard);
     },
     drawn: () => {
       const layouts = drawn.map((one) => one.pane.layout()).filter((one) => one !== null);
@@ -339,21 +300,12 @@ export function flameView(profile: Profile, name: string, usualStates: (present:
 
   /** Makes the controls show what is chosen. */
   function tell(): void {
-    chips.replaceChildren(...present.map((state) => {
-      const at = profile.states.indexOf(state);
-      const pressed = choice.states.has(state);
-      const long = stateNames.find(([one]) => one === state)?.[1] ?? state;
-      return h("button", {
-        type: "button", class: "flame-state", "aria-pressed": String(pressed), "data-state": state,
-        click: () => {
-          const states = new Set(choice.states);
-          if (!states.delete(state)) states.add(state);
-          update({ states, zoom: "" });
-          chips.querySelector<HTMLElement>(`[data-state="${state}"]`)?.focus();
-        },
-      }, s("svg", { viewBox: "0 0 10 10", width: 10, height: 10, class: "bar swatch" }, s("rect", { width: 10, height: 10, class: `state-${state}` })),
-      ` ${long} `, h("span", { class: "faint" }, time(shown?.byState[at] ?? 0, unit)));
-    }));
+    chips.replaceChildren(...present.map((state) => stateChip(state, choice.states.has(state), time(shown?.byState[profile.states.indexOf(state)] ?? 0, unit), () => {
+      const states = new Set(choice.states);
+      if (!states.delete(state)) states.add(state);
+      update({ states, zoom: "" });
+      chips.querySelector<HTMLElement>(`[data-state="${state}"]`)?.focus();
+    })));
     views.value = choice.view;
     split.setAttribute("aria-pressed", String(choice.split));
     split.disabled = flip.disabled = choice.view === "around";
@@ -363,7 +315,8 @@ export function flameView(profile: Profile, name: string, usualStates: (present:
     if (field.value !== choice.words) field.value = choice.words;
     next.hidden = found === null;
     matched.textContent = found === null ? "" : said(found);
-    key.replaceChildren(...legend());
+    const growing = base !== null && choice.colour === "growth";
+    key.replaceChildren(...(growing ? growthKey(base?.name ?? "", drawn.some((one) => one.doubts), Boolean(shown?.rung)) : nameKey()));
   }
 
   function said(one: Search): string {
@@ -373,17 +326,6 @@ export function flameView(profile: Profile, name: string, usualStates: (present:
     };
     const before = base ? `, ${at("base")} at ${base.name}` : "";
     return `${one.literal ? "no regular expression, searched as it stands: " : ""}${counted(one.functions, "function")}: ${at("shown")} of the time${base ? ` at ${shown?.name}` : ""}${before}`;
-  }
-
-  function legend(): Node[] {
-    const swatch = (part: string) => h("i", { class: `flame-swatch ${part}` });
-    const kernel = h("span", {}, swatch("kernel-mark"), " kernel");
-    if (base !== null && choice.colour === "growth") {
-      const unchanged = drawn.some((one) => one.doubts) ? "the same, or within chance"
-        : shown?.rung ? "the same (too few seconds to tell chance apart)" : "the same";
-      return [h("span", {}, swatch("less"), " takes less"), h("span", {}, swatch("same"), ` ${unchanged}`), h("span", {}, swatch("more"), ` takes more than at ${base.name}; full colour: new or gone`), kernel];
-    }
-    return [h("span", {}, swatch("user"), " the server and its libraries"), h("span", {}, swatch("kernel"), swatch("kernel-mark"), " kernel")];
   }
 
   onRedraw(draw);
@@ -401,26 +343,9 @@ export function flameView(profile: Profile, name: string, usualStates: (present:
       [shown, base, unit] = [nextShown, nextBase, nextUnit];
       draw();
     },
-    values: () => ({
-      view: choice.view === "callees" ? "" : choice.view,
-      around: choice.view === "around" ? choice.around : "",
-      zoom: choice.zoom && `${choice.zoomedPane}${choice.zoom}`,
-      search: choice.words,
-      states: same(choice.states, usual()) ? "" : [...choice.states].join("."),
-      split: choice.split ? "" : "no",
-      flip: choice.upwards ? "yes" : "",
-      colour: choice.colour === "growth" ? "" : choice.colour,
-    }),
+    values: () => valuesOf(choice, usual()),
     restore(values) {
-      const view = values.get("view");
-      const zoom = values.get("zoom") ?? "";
-      const states = values.get("states");
-      Object.assign(choice, {
-        view: view === "callers" || (view === "around" && profile.functions.includes(values.get("around") ?? "")) ? view : "callees",
-        around: values.get("around") ?? "", zoomedPane: zoom.startsWith("1") ? 1 : 0, zoom: zoom.slice(1), words: values.get("search") ?? "",
-        states: states === null ? usual() : new Set(states.split(".").filter((state) => present.includes(state))),
-        split: values.get("split") !== "no", upwards: values.get("flip") === "yes", colour: values.get("colour") === "name" ? "name" : "growth",
-      } satisfies Choice);
+      Object.assign(choice, choiceOf(values, profile.functions, present, usual()));
       draw();
     },
     choose(states) {
@@ -430,19 +355,6 @@ export function flameView(profile: Profile, name: string, usualStates: (present:
     open,
     parts: () => parts,
   };
-
-  function toggle(label: string, title: string, click: () => void): HTMLButtonElement {
-    return h("button", { type: "button", class: "flame-toggle", title, "aria-pressed": "false", click }, label);
-  }
-}
-
-/** Whether threads in that state use a CPU. */
-export function isOnCpu(state: string): boolean {
-  return state === "cpu" || state === "spin";
-}
-
-function same(one: Set<string>, other: Set<string>): boolean {
-  return one.size === other.size && [...one].every((value) => other.has(value));
 }
 
 function shortened(name: string): string {

@@ -1,5 +1,6 @@
 /** Puts the report together. */
 
+import { annotate } from "./code.ts";
 import { caveats, errors, machine, repeat, settings } from "./about.ts";
 import { readReport, type Report } from "./data.ts";
 import { h } from "./element.ts";
@@ -7,6 +8,7 @@ import { findings } from "./findings.ts";
 import { flame } from "./flame.ts";
 import { heatmap } from "./heatmap.ts";
 import { ironLaw } from "./ironLaw.ts";
+import { cacheLines } from "./lines.ts";
 import { ledger } from "./ledger.ts";
 import { lostThreads } from "./lostThreads.ts";
 import { latency } from "./latency.ts";
@@ -20,7 +22,7 @@ import { waits } from "./waits.ts";
 import { watch } from "./watch.ts";
 
 const short: Record<string, string> = {
-  findings: "Findings", throughput: "Throughput", "iron-law": "Iron law", ledger: "Threads", lost: "Lost threads", watch: "Threads", waits: "Waits", flame: "Flame graph", heatmap: "", latency: "Latency", seconds: "Seconds", figures: "Figures", quality: "Quality",
+  findings: "Findings", throughput: "Throughput", "iron-law": "Iron law", ledger: "Threads", lost: "Lost threads", watch: "Threads", waits: "Waits", flame: "Flame graph", heatmap: "", annotate: "Machine code", "cache-lines": "Cache lines", latency: "Latency", seconds: "Seconds", figures: "Figures", quality: "Quality",
   errors: "Errors", settings: "Settings", machine: "Machine", caveats: "Warnings", repeat: "Repeat",
 };
 
@@ -37,7 +39,7 @@ function part(name: string, make: (report: Report) => HTMLElement | null, report
 function build(): Node[] {
   const report = readReport();
   const makers: [string, (report: Report) => HTMLElement | null][] = [
-    ["findings", findings], ["throughput", throughput], ["iron law", ironLaw], ["ledger", ledger], ["lost threads", lostThreads], ["watch", watch], ["waits", waits], ["flame graph", flame], ["heat map", heatmap], ["latency", latency], ["seconds", series], ["figures", rungTable],
+    ["findings", findings], ["throughput", throughput], ["iron law", ironLaw], ["ledger", ledger], ["lost threads", lostThreads], ["watch", watch], ["waits", waits], ["flame graph", flame], ["heat map", heatmap], ["machine code", annotate], ["cache lines", cacheLines], ["latency", latency], ["seconds", series], ["figures", rungTable],
     ["data quality", quality], ["errors", errors], ["settings", settings], ["machine", machine], ["warnings", caveats], ["repeat", repeat],
   ];
   // Of a load that is not ours neither its seconds nor its errors are known.

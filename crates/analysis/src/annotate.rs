@@ -4,10 +4,12 @@
 //! side by side. All of it can be serialised.
 
 mod catalogue;
+mod every_rung;
 mod growth;
 mod rungs;
 mod select;
 
+use crate::flame::Per;
 use crate::instruction_costs::{CodeAddress, InstructionId, RungInstructions, Spent};
 use crate::numbers::percent;
 use growth::growth;
@@ -16,6 +18,7 @@ use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
 pub use catalogue::{FunctionCost, catalogue};
+pub use every_rung::{EveryRung, FunctionAtRungs, InstructionAtRungs, every_rung};
 pub use rungs::{Compared, choose};
 pub use select::{Selection, select};
 
@@ -26,8 +29,8 @@ pub const SKID: &str = "a time stands at the instruction that was next to run wh
 /// One rung's figures of a function.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct RungCost {
-    /// Connections that run transactions.
-    pub connections: u32,
+    /// Connections that run transactions; none for a server that was only watched.
+    pub connections: Option<u32>,
     /// CPU seconds per transaction on the function's own instructions.
     pub seconds_per_txn: Option<Estimate>,
     /// CPU seconds per transaction in the kernel, which was entered from the function.
@@ -91,6 +94,8 @@ pub struct AnnotatedInstruction {
 /// A function's machine code with its costs.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Annotation {
+    /// What times are given for: where it is [`Per::Second`], a second stands wherever a transaction is written.
+    pub per: Per,
     /// The function.
     pub function: String,
     /// File name of the executable or library.
@@ -133,11 +138,7 @@ pub fn annotate(
     if own.is_empty() {
         return None;
     }
-    let targets: BTreeSet<i64> = own
-        .iter()
-        .filter(|row| row.branch.as_deref() != Some("call"))
-        .filter_map(|row| row.target)
-        .collect();
+    let targets = targets(&own);
     let rungs = compared.map(|compared| (compared.base.map(AtRung::of), AtRung::of(compared.rung)));
     let (base, last) = match &rungs {
         Some((base, last)) => (base.as_ref(), Some(last)),
@@ -194,6 +195,7 @@ pub fn annotate(
         );
     }
     Some(Annotation {
+        per: compared.map_or(Per::Transaction, |compared| compared.rung.per()),
         function: function.function.clone(),
         module: function.module.clone(),
         build_id: function.build_id.clone(),
@@ -204,6 +206,12 @@ pub fn annotate(
         beside_seconds_per_txn: beside,
         notes,
     })
+}
+
+/// Where the branches of a function go.
+fn targets(rows: &[&InstructionRow]) -> BTreeSet<i64> {
+    let branches = rows.iter().filter(|row| row.branch.as_deref() != Some("call"));
+    branches.filter_map(|row| row.target).collect()
 }
 
 /// An instruction with so much of its function's cost is worth a word.

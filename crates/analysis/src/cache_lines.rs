@@ -16,9 +16,11 @@ mod counted;
 mod facts;
 mod judge;
 mod judged;
+mod kept;
+mod of_bundle;
 mod roles;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod words;
 
 pub use compare::{PairElsewhere, pairs_elsewhere};
@@ -28,3 +30,5 @@ pub use judge::{judge, lines_of};
 pub use judged::{
     CountedWrites, Evidence, JudgedLine, JudgedPlace, LadderStep, LineKind, PlaceCost, PlaceRole, Toucher, TwoRungs,
 };
+pub use kept::{Kept, Untouched, rows_to_keep};
+pub use of_bundle::{BundleLine, LineToucher, lines_of_bundle};

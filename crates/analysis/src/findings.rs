@@ -35,12 +35,14 @@ use knowledge::Knowledge;
 use scaleprof_bundle::{Estimate, Finding, Manifest, RungSummary, SettingRow};
 use std::collections::BTreeMap;
 
+pub(crate) use shared_line::{SharedLine, shared_lines};
+
 pub(crate) use measurement::{Course, Measured, doubts};
 
 /// Findings that are listed.
 const MOST: usize = 8;
 /// Least share of the loss, by the lower limit, that is worth a word.
-const LEAST: f64 = 0.02;
+pub(crate) const LEAST: f64 = 0.02;
 /// How many times that it must be where too few seconds give no interval.
 const WITHOUT_INTERVAL: f64 = 2.0;
 /// Growth of the cost of a transaction from which on it is looked at.

@@ -15,6 +15,7 @@ use crate::student::t_quantile_975;
 use crate::summarise::{by_visit, complete_by_connections};
 use crate::watch;
 use scaleprof_bundle::{Bundle, RungRow, SampleRow, WATCH};
+use serde::Serialize;
 use tree::Order;
 
 /// The states that samples have; [`Sample::state`] is a place in this list.
@@ -26,12 +27,23 @@ const CELLS_PER_SECOND: i64 = 1_000_000 / CELL_MICROSECONDS;
 const MOST_SECONDS: i64 = 100_000;
 
 /// What the weights of a rung are divided by.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Per {
     /// Its transactions.
     Transaction,
     /// Its seconds: a server that was only watched.
     Second,
+}
+
+impl Per {
+    /// What it is in a bundle.
+    pub(crate) fn of(bundle: &Bundle) -> Per {
+        match bundle.manifest.workload.name.as_str() {
+            WATCH => Per::Second,
+            _ => Per::Transaction,
+        }
+    }
 }
 
 /// All samples of a bundle over one tree of call paths.
@@ -114,10 +126,7 @@ pub struct Sample {
 pub fn flame(bundle: &Bundle) -> Option<Flame> {
     let visits = by_visit(bundle);
     let mut call_paths = CallPaths::of(bundle);
-    let per = match bundle.manifest.workload.name.as_str() {
-        WATCH => Per::Second,
-        _ => Per::Transaction,
-    };
+    let per = Per::of(bundle);
     let rungs: Vec<Raw> = match per {
         Per::Second => {
             let all: Vec<&VisitRows> = visits.values().collect();

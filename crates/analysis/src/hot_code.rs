@@ -16,6 +16,8 @@ pub struct HotCode {
     pub function: Option<String>,
     /// The addresses in the file at which threads were seen, those with most samples first.
     pub addresses: Vec<i64>,
+    /// Samples at each of them.
+    pub samples: Vec<u64>,
     /// Its part of the samples of all threads of the server that ran, in the kernel or not; 0 to 1.
     pub share: f64,
 }
@@ -54,6 +56,7 @@ pub fn hot_code(bundle: &Bundle, least_share: f64) -> Vec<HotCode> {
                 module,
                 build_id,
                 function,
+                samples: addresses.iter().map(|(_, samples)| *samples).collect(),
                 addresses: addresses.into_iter().map(|(address, _)| address).collect(),
                 share: samples as f64 / all as f64,
             }
@@ -92,6 +95,7 @@ mod tests {
             (Some("walk"), "mysqld")
         );
         assert_eq!(found[0].addresses, [0x2018, 0x2010]);
+        assert_eq!(found[0].samples, [50, 30]);
         assert!((found[0].share - 0.8).abs() < 1e-9);
         assert_eq!(hot_code(&bundle, 0.01).len(), 3);
     }

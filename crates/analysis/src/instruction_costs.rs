@@ -7,9 +7,11 @@
 
 use crate::block_ratio::ratio;
 use crate::call_paths::CallPaths;
+use crate::flame::Per;
 use crate::paths::Sampled;
-use crate::rung::{Pacing, rung};
+use crate::rung::{Pacing, VisitRows, rung};
 use crate::summarise::{by_connections, by_visit};
+use crate::watch;
 use scaleprof_bundle::{Bundle, Estimate, FrameRow};
 use std::collections::{BTreeMap, HashMap};
 
@@ -85,27 +87,47 @@ pub struct InstructionCosts {
 /// A rung with what its instructions cost.
 #[derive(Debug, Clone)]
 pub struct RungInstructions {
-    /// Connections that run transactions.
-    pub connections: u32,
+    /// Connections that run transactions; none for a server that was only watched, whose costs are per second.
+    pub connections: Option<u32>,
     /// Whether the client set its limit, so that it takes no part in comparisons.
     pub client_limited: bool,
     /// What its instructions cost.
     pub costs: InstructionCosts,
 }
 
+impl RungInstructions {
+    /// What its costs are given for.
+    pub fn per(&self) -> Per {
+        match self.connections {
+            Some(_) => Per::Transaction,
+            None => Per::Second,
+        }
+    }
+}
+
 /// The costs of the instructions at every rung that has a complete visit, by rising connections. A bundle without samples has
-/// rungs without instructions.
+/// rungs without instructions. A server that was only watched has one rung, in which a second stands where a transaction does
+/// elsewhere.
 pub fn by_rung(bundle: &Bundle) -> Vec<RungInstructions> {
+    let visits = by_visit(bundle);
+    let mut call_paths = CallPaths::of(bundle);
+    if Per::of(bundle) == Per::Second {
+        let all: Vec<&VisitRows<'_>> = visits.values().collect();
+        let watched = watch::sampled(&all).map(|sampled| RungInstructions {
+            connections: None,
+            client_limited: false,
+            costs: InstructionCosts::of(&sampled, &call_paths),
+        });
+        return watched.into_iter().collect();
+    }
     let manifest = &bundle.manifest;
     let pacing = Pacing::of(&manifest.workload);
     let cpus = manifest.server.cpu_count.unwrap_or(0);
-    let visits = by_visit(bundle);
     let rungs = by_connections(bundle, &visits, &mut Vec::new());
-    let mut call_paths = CallPaths::of(bundle);
     let results = rungs.iter().filter_map(|(connections, visits)| {
         let result = rung(*connections, cpus, pacing, visits, &mut call_paths)?;
         Some(RungInstructions {
-            connections: *connections,
+            connections: Some(*connections),
             client_limited: result.summary.client_limited,
             costs: result.instructions,
         })
@@ -246,8 +268,8 @@ pub(crate) fn innermost<'a>(frames: impl Iterator<Item = &'a FrameRow>) -> Optio
 /// The module of frames that stand for what is not known.
 const PLACEHOLDER: &str = "[scaleprof]";
 
-/// The kernel and its modules, such as `[ext4]`; the vDSO runs in user space.
-fn is_of_kernel(frame: &FrameRow) -> bool {
+/// Whether a frame is of the kernel or of one of its modules, such as `[ext4]`; the vDSO runs in user space.
+pub fn is_of_kernel(frame: &FrameRow) -> bool {
     frame.module.starts_with('[') && frame.module != "[vdso]" && frame.module != PLACEHOLDER
 }
 

@@ -41,6 +41,7 @@ pub mod usl;
 mod usl_fit;
 pub mod verdict;
 pub mod wait_graph;
+pub mod waiting_instructions;
 pub mod warmup;
 mod watch;
 

@@ -9,6 +9,7 @@
 //! BUNDLE/frames/…
 //! BUNDLE/settings/settings.parquet    the server's settings
 //! BUNDLE/instructions/instructions.parquet   machine code of the hot functions
+//! BUNDLE/data_accesses/data_accesses.parquet   who touches the cache lines of hot instructions
 //! BUNDLE/summary.json                 the stable face for scripts
 //! BUNDLE/report.html
 //! ```
@@ -16,6 +17,7 @@
 //! Nothing in a bundle holds query text, values or table names.
 
 mod columns;
+mod data_access_rows;
 mod error;
 mod instruction_rows;
 mod ledger_summary;
@@ -32,6 +34,7 @@ mod visit_rows;
 mod watch_summary;
 mod writer;
 
+pub use data_access_rows::DataAccessRow;
 pub use error::BundleError;
 pub use instruction_rows::InstructionRow;
 pub use ledger_summary::*;

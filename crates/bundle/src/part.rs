@@ -3,8 +3,8 @@
 use crate::columns::{column_type, read_column, write_column};
 use crate::error::BundleError;
 use crate::{
-    CounterRow, ErrorRow, FrameRow, InstructionRow, LatencyRow, LockRow, RungRow, SampleRow, SecondRow, SettingRow,
-    StackRow, StateRow,
+    CounterRow, DataAccessRow, ErrorRow, FrameRow, InstructionRow, LatencyRow, LockRow, RungRow, SampleRow, SecondRow,
+    SettingRow, StackRow, StateRow,
 };
 use parquet::basic::Compression;
 use parquet::errors::{ParquetError, Result};
@@ -182,6 +182,29 @@ table!(
     data_address,
     data_size,
     locked,
+);
+
+table!(
+    DataAccessRow,
+    "data_accesses",
+    module,
+    build_id,
+    pair_address,
+    place,
+    place_address,
+    place_size,
+    is_lock,
+    function,
+    calls,
+    seldom,
+    instruction,
+    seen_at,
+    seen_behind,
+    access,
+    locked,
+    in_loop,
+    waits,
+    callee,
 );
 
 /// Writes `rows` as one Parquet file; a table without rows keeps its schema, so that a query over all parts still finds it.

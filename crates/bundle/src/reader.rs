@@ -4,8 +4,8 @@ use crate::error::BundleError;
 use crate::part::{Table, read_part};
 use crate::writer::{MANIFEST, SUMMARY, UNFINISHED};
 use crate::{
-    CounterRow, ErrorRow, FrameRow, InstructionRow, LatencyRow, LockRow, Manifest, RungRow, SCHEMA, SampleRow,
-    SecondRow, SettingRow, StackRow, StateRow, Summary,
+    CounterRow, DataAccessRow, ErrorRow, FrameRow, InstructionRow, LatencyRow, LockRow, Manifest, RungRow, SCHEMA,
+    SampleRow, SecondRow, SettingRow, StackRow, StateRow, Summary,
 };
 use serde::de::DeserializeOwned;
 use std::collections::hash_map::Entry;
@@ -127,6 +127,18 @@ impl Bundle {
     /// [`BundleError::Part`] and [`BundleError::Io`].
     pub fn instructions(&self) -> Result<Vec<InstructionRow>, BundleError> {
         read_table(&self.path, &mut Vec::new())
+    }
+
+    /// Reads who touches the variables in the cache lines of hot instructions; none for a bundle that has no such table, because
+    /// an earlier version wrote it or the run was killed.
+    ///
+    /// # Errors
+    /// [`BundleError::Part`] and [`BundleError::Io`].
+    pub fn data_accesses(&self) -> Result<Option<Vec<DataAccessRow>>, BundleError> {
+        if !self.path.join(DataAccessRow::NAME).exists() {
+            return Ok(None);
+        }
+        read_table(&self.path, &mut Vec::new()).map(Some)
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::error::BundleError;
 use crate::part::{Table, write_part};
 use crate::public_text::without_folders;
-use crate::{FrameRow, InstructionRow, Manifest, RungRow, SettingRow, StackRow, Summary, VisitRows};
+use crate::{DataAccessRow, FrameRow, InstructionRow, Manifest, RungRow, SettingRow, StackRow, Summary, VisitRows};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::collections::HashMap;
@@ -16,6 +16,7 @@ pub(crate) const MANIFEST: &str = "manifest.json";
 pub(crate) const SUMMARY: &str = "summary.json";
 pub(crate) const SETTINGS_PART: &str = "settings.parquet";
 pub(crate) const INSTRUCTIONS_PART: &str = "instructions.parquet";
+pub(crate) const DATA_ACCESSES_PART: &str = "data_accesses.parquet";
 /// Files that were not finished end in this; engines skip names that begin with a dot.
 pub(crate) const UNFINISHED: &str = ".partial";
 
@@ -112,6 +113,14 @@ impl BundleWriter {
     /// Those of the file system.
     pub fn write_instructions(&self, instructions: &[InstructionRow]) -> Result<(), BundleError> {
         self.write_table(INSTRUCTIONS_PART, instructions)
+    }
+
+    /// Writes who touches the variables in the cache lines of hot instructions; once, when the run ends.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    pub fn write_data_accesses(&self, accesses: &[DataAccessRow]) -> Result<(), BundleError> {
+        self.write_table(DATA_ACCESSES_PART, accesses)
     }
 
     /// Writes all that is known of one visit: one part a table, that of `rungs` last, because a visit counts only when it

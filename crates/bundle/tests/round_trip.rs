@@ -233,6 +233,44 @@ fn any_instruction() -> impl Strategy<Value = InstructionRow> {
     })
 }
 
+fn any_data_access() -> impl Strategy<Value = DataAccessRow> {
+    let word = || option::of(".{0,9}");
+    let number = || option::of(any::<i64>());
+    let words = (".{0,9}", word(), ".{0,9}", word(), word(), word());
+    let numbers = (
+        any::<[i64; 3]>(),
+        option::of(any::<i32>()),
+        number(),
+        number(),
+        number(),
+    );
+    (words, numbers, any::<[bool; 5]>()).prop_map(|(words, numbers, bits)| {
+        let (module, build_id, place, function, access, callee) = words;
+        let ([pair_address, place_address, place_size], calls, instruction, seen_at, seen_behind) = numbers;
+        let [is_lock, seldom, locked, in_loop, waits] = bits;
+        DataAccessRow {
+            module,
+            build_id,
+            pair_address,
+            place,
+            place_address,
+            place_size,
+            is_lock,
+            function,
+            calls,
+            seldom,
+            instruction,
+            seen_at,
+            seen_behind,
+            access,
+            locked,
+            in_loop,
+            waits,
+            callee,
+        }
+    })
+}
+
 fn each_once<T>(rows: Vec<T>, number: impl Fn(&T) -> i64) -> Vec<T> {
     let mut seen = std::collections::HashSet::new();
     rows.into_iter().filter(|row| seen.insert(number(row))).collect()
@@ -287,6 +325,15 @@ proptest! {
         std::fs::write(folder.path().join("instructions/instructions.parquet"), b"PAR1PAR1").unwrap();
         let said = Bundle::open(folder.path()).unwrap().instructions().unwrap_err().to_string();
         prop_assert!(said.contains("instructions/instructions.parquet"), "{}", said);
+    }
+
+    #[test]
+    fn data_accesses_come_back_as_they_were_and_a_bundle_without_them_says_so(rows in vec(any_data_access(), 0..20)) {
+        let folder = tempfile::tempdir().unwrap();
+        let writer = sample::write_two_visits(folder.path());
+        prop_assert_eq!(Bundle::open(folder.path()).unwrap().data_accesses().unwrap(), None);
+        writer.write_data_accesses(&rows).unwrap();
+        prop_assert_eq!(Bundle::open(folder.path()).unwrap().data_accesses().unwrap(), Some(rows));
     }
 
     #[test]

@@ -6,8 +6,9 @@ use anyhow::{Context, anyhow, bail};
 use scaleprof_analysis::annotate::{
     Annotation, Compared, FunctionCost, Selection, annotate, catalogue, choose, select,
 };
-use scaleprof_analysis::instruction_costs::by_rung;
-use scaleprof_bundle::{Bundle, InstructionRow, WATCH};
+use scaleprof_analysis::flame::Per;
+use scaleprof_analysis::instruction_costs::{by_rung, is_of_kernel};
+use scaleprof_bundle::{Bundle, InstructionRow};
 use scaleprof_experiment::instruction_rows;
 use scaleprof_probe::disassembly::Disassembler;
 use scaleprof_probe::spin::SpinLoops;
@@ -26,8 +27,10 @@ const MOST_NAMED: usize = 12;
 /// The list of functions as `--json` gives it.
 #[derive(Debug, Serialize)]
 struct Listing<'a> {
+    /// What times are given for: of a server that was only watched, wherever a transaction is written, a second.
+    per: Per,
     base_connections: Option<u32>,
-    connections: u32,
+    connections: Option<u32>,
     /// CPU seconds of a transaction altogether, at the rung that is compared with and at the one that is looked at.
     base_seconds_per_txn: Option<f64>,
     seconds_per_txn: Option<f64>,
@@ -37,7 +40,7 @@ struct Listing<'a> {
 pub(crate) fn execute(arguments: &AnnotateArguments) -> anyhow::Result<ExitCode> {
     let annotation = match (&arguments.bundle, &arguments.binary, &arguments.function) {
         (Some(bundle), binary, function) => {
-            let bundle = opened(bundle)?;
+            let bundle = Bundle::open(bundle)?;
             let rows = bundle.instructions()?;
             let rungs = by_rung(&bundle);
             let compared = choose(&rungs, arguments.base, arguments.rung).map_err(|problem| anyhow!(problem))?;
@@ -46,9 +49,10 @@ pub(crate) fn execute(arguments: &AnnotateArguments) -> anyhow::Result<ExitCode>
                 return list(&compared, &functions, arguments.json);
             };
             match binary {
-                Some(binary) => measured_from_binary(&Binary::open(binary)?, &compared, &functions, function)?,
-                None => measured(&rows, &compared, &functions, function)?,
+                Some(binary) => measured_from_binary(&Binary::open(binary)?, &compared, &functions, function),
+                None => measured(&rows, &compared, &functions, function),
             }
+            .map_err(|problem| kernel_function(&bundle, &functions, function).unwrap_or(problem))?
         }
         (None, Some(binary), Some(function)) => unmeasured(&Binary::open(binary)?, function)?,
         (None, Some(binary), None) => bail!(
@@ -61,22 +65,10 @@ pub(crate) fn execute(arguments: &AnnotateArguments) -> anyhow::Result<ExitCode>
         ),
     };
     match arguments.json {
-        true => println!("{}", serde_json::to_string_pretty(&annotation)?),
-        false => print!("{}", text::annotation(&annotation, show::style())),
+        true => show::print(&(serde_json::to_string_pretty(&annotation)? + "\n"))?,
+        false => show::print(&text::annotation(&annotation, show::style()))?,
     }
     Ok(ExitCode::SUCCESS)
-}
-
-fn opened(folder: &Path) -> anyhow::Result<Bundle> {
-    let bundle = Bundle::open(folder)?;
-    if bundle.manifest.workload.name == WATCH {
-        bail!(
-            "{} only watched a server: without a load of ours there are no transactions to give costs for; `scaleprof report \
-             --format text` shows its call paths",
-            folder.display()
-        );
-    }
-    Ok(bundle)
 }
 
 fn list(compared: &Compared<'_>, functions: &[FunctionCost], json: bool) -> anyhow::Result<ExitCode> {
@@ -84,18 +76,16 @@ fn list(compared: &Compared<'_>, functions: &[FunctionCost], json: bool) -> anyh
     let functions = &functions[..measured];
     if json {
         let listing = Listing {
-            base_connections: compared.base.map(|rung| rung.connections),
+            per: compared.rung.per(),
+            base_connections: compared.base.and_then(|rung| rung.connections),
             connections: compared.rung.connections,
             base_seconds_per_txn: compared.base.and_then(|rung| rung.costs.all()),
             seconds_per_txn: compared.rung.costs.all(),
             functions,
         };
-        println!("{}", serde_json::to_string_pretty(&listing)?);
+        show::print(&(serde_json::to_string_pretty(&listing)? + "\n"))?;
     } else {
-        print!(
-            "{}",
-            text::hot_functions(compared, functions, MOST_LISTED, show::style())
-        );
+        show::print(&text::hot_functions(compared, functions, MOST_LISTED, show::style()))?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -184,6 +174,29 @@ fn the_one<'a>(
             text::candidates(&functions.iter().collect::<Vec<_>>(), MOST_NAMED)
         ),
     }
+}
+
+/// Why a function of the kernel has no listing; none where no such function was seen, or where the server has one of that name.
+fn kernel_function(bundle: &Bundle, functions: &[FunctionCost], wanted: &str) -> Option<anyhow::Error> {
+    // Compilers split functions, as in finish_task_switch.isra.0.
+    let is_wanted = |name: &str| {
+        name.strip_prefix(wanted)
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+    };
+    let of_kernel = bundle
+        .frames
+        .iter()
+        .filter(|frame| is_of_kernel(frame))
+        .find(|frame| frame.function.as_deref().is_some_and(is_wanted))?;
+    let of_server = functions.iter().any(|one| one.function == wanted);
+    (!of_server).then(|| {
+        anyhow!(
+            "{wanted} is a function of the kernel ({}). Those are not listed: a bundle keeps the server's machine code only, and \
+             frames of the kernel have no address in a file. Time in the kernel stands, in the column 'in kernel', at the \
+             instruction from which the server went there; `perf annotate` on the machine itself shows kernel code",
+            of_kernel.module
+        )
+    })
 }
 
 fn ambiguous(wanted: &str, several: &[&FunctionCost]) -> anyhow::Error {

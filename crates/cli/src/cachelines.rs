@@ -1,18 +1,20 @@
 //! `scaleprof cachelines`.
 
-mod code;
 mod show;
 
 use crate::arguments::CacheLinesArguments;
 use anyhow::Context;
-use code::Code;
 use scaleprof_analysis::cache_lines::{
     CountedWrites, JudgedLine, MeasuredCosts, PairElsewhere, judge, pairs_elsewhere,
 };
 use scaleprof_analysis::instruction_costs::{RungInstructions, by_rung};
 use scaleprof_bundle::Bundle;
-use scaleprof_probe::ProcessData;
+use scaleprof_experiment::SharedData;
+use scaleprof_probe::spin::SpinLoops;
+use scaleprof_probe::symbols::SymbolFile;
+use scaleprof_probe::{ProcessData, symbol_search};
 use serde::Serialize;
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -60,6 +62,27 @@ struct Shown {
     elsewhere: Vec<PairElsewhere>,
 }
 
+/// A binary, taken apart.
+struct Code {
+    name: String,
+    build_id: Option<String>,
+    data: SharedData,
+}
+
+impl Code {
+    /// Reads a binary and the symbols beside it.
+    fn read(path: &Path) -> anyhow::Result<Code> {
+        let symbols = SymbolFile::open(path, &symbol_search())?;
+        let bytes = std::fs::read(path).with_context(|| format!("reading {}", path.display()))?;
+        let waiting = SpinLoops::of(symbols.name(), &bytes, symbols.function_ranges())?;
+        Ok(Code {
+            name: symbols.name().to_owned(),
+            build_id: symbols.build_id(),
+            data: SharedData::of(&symbols, &bytes, &waiting, u64::MAX)?,
+        })
+    }
+}
+
 pub(crate) fn execute(arguments: &CacheLinesArguments) -> anyhow::Result<ExitCode> {
     let code = Code::read(&arguments.binary)?;
     let other = arguments.compare.as_deref().map(Code::read).transpose()?;
@@ -69,7 +92,7 @@ pub(crate) fn execute(arguments: &CacheLinesArguments) -> anyhow::Result<ExitCod
     };
     let costs = costs(&code, &rungs, arguments.bundle.is_some())?;
     let bytes = u64::from(arguments.line);
-    let mut lines = judge(&code.places, &code.functions, bytes, costs.as_ref());
+    let mut lines = judge(&code.data.places, &code.data.functions, bytes, costs.as_ref());
     let judged = lines.len();
     if !arguments.all {
         lines.truncate(WORST);
@@ -82,19 +105,19 @@ pub(crate) fn execute(arguments: &CacheLinesArguments) -> anyhow::Result<ExitCod
         }
     }
     let lines = lines.into_iter().map(|line| Shown {
-        untouched: code.untouched(&line),
+        untouched: code.data.untouched(&line),
         elsewhere: other
             .as_ref()
-            .map_or(Vec::new(), |other| pairs_elsewhere(&line, |name| other.find(name))),
+            .map_or(Vec::new(), |other| pairs_elsewhere(&line, |name| other.data.find(name))),
         line,
     });
     let listing = Listing {
         line: bytes,
-        variables: code.variables(),
-        places: code.touched(),
-        named_places: code.named(),
-        members: code.knows_members(),
-        notes: code.notes(),
+        variables: code.data.variables(),
+        places: code.data.touched(),
+        named_places: code.data.named(),
+        members: code.data.knows_members(),
+        notes: code.data.notes(),
         measured: costs.as_ref().map(|costs| Measured {
             connections: costs.connections(),
             cpu_seconds_per_txn: costs.all(),

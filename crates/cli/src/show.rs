@@ -3,7 +3,7 @@
 use anyhow::Context;
 use scaleprof_bundle::{Bundle, Summary};
 use scaleprof_report::{html, json, text};
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write as _};
 use std::path::{Path, PathBuf};
 
 /// The table as wide as the terminal, in colours only on one.
@@ -21,6 +21,14 @@ pub(crate) fn style() -> text::Style {
             .flatten()
             .map(|size| usize::from(size.ws_col))
             .filter(|&columns| columns > 0),
+    }
+}
+
+/// Prints a text that may be long. Who reads only the beginning, as `head` does, has what it wants.
+pub(crate) fn print(text: &str) -> std::io::Result<()> {
+    match std::io::stdout().lock().write_all(text.as_bytes()) {
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+        other => other,
     }
 }
 

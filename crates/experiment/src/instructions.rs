@@ -1,5 +1,6 @@
 //! Keeping the machine code of the functions that took most CPU time, so that a bundle can be read where the server is not.
 
+use crate::data_accesses::keep_data_accesses;
 use crate::threads::ThreadWatch;
 use scaleprof_analysis::hot_code::{HotCode, hot_code};
 use scaleprof_bundle::{Bundle, BundleError, BundleWriter, InstructionRow};
@@ -48,15 +49,31 @@ pub fn instruction_rows(module: &str, build_id: Option<&str>, listing: &Function
     rows.collect()
 }
 
-/// Writes the table `instructions` of a run whose visits are written, while its server lives. Gives what was left out, in words.
+/// Writes the tables `instructions` and `data_accesses` of a run whose visits are written, while its server lives. Gives what was
+/// left out: the table, and in words.
 ///
 /// # Errors
 /// The bundle cannot be read back or written.
-pub(crate) fn keep_instructions(
+pub(crate) fn keep_code(
     bundle: &BundleWriter,
     threads: &mut ThreadWatch,
+) -> Result<Vec<(String, String)>, BundleError> {
+    let hot = hot_code(&Bundle::open(bundle.path())?, 0.0);
+    let instructions = keep_instructions(bundle, &hot, threads)?;
+    let accesses = keep_data_accesses(bundle, &hot, threads)?;
+    let lacks = [("instructions", instructions), ("data_accesses", accesses)];
+    let lacks = lacks
+        .into_iter()
+        .filter_map(|(table, lack)| Some((table.to_owned(), lack?)));
+    Ok(lacks.collect())
+}
+
+fn keep_instructions(
+    bundle: &BundleWriter,
+    hot: &[HotCode],
+    threads: &mut ThreadWatch,
 ) -> Result<Option<String>, BundleError> {
-    let hot = hot_code(&Bundle::open(bundle.path())?, LEAST_SHARE);
+    let hot: Vec<&HotCode> = hot.iter().filter(|function| function.share >= LEAST_SHARE).collect();
     let mut left_out = LeftOut::default();
     let listings = listings(&hot, threads, &mut left_out);
     let mut rows: Vec<InstructionRow> = Vec::new();
@@ -97,7 +114,7 @@ type Module<'a> = (&'a str, Option<&'a str>);
 
 /// The functions taken apart, by file.
 fn listings<'a>(
-    hot: &'a [HotCode],
+    hot: &[&'a HotCode],
     threads: &mut ThreadWatch,
     left_out: &mut LeftOut,
 ) -> BTreeMap<Module<'a>, Vec<FunctionListing>> {

@@ -3,6 +3,7 @@
 //! [`run`] carries out a whole run: it starts a server (or takes the one that was named), fills the tables, climbs
 //! the ladder and keeps everything in a bundle as it goes. Whoever shows it to a person implements [`Progress`].
 
+mod data_accesses;
 mod error;
 mod guest;
 mod instructions;
@@ -17,6 +18,7 @@ mod probes;
 mod progress;
 mod roles;
 mod run;
+mod shared_data;
 mod status;
 mod status_watch;
 mod target;
@@ -35,6 +37,7 @@ pub use privacy::names_something;
 pub use progress::{Progress, VisitDone, VisitStart};
 pub use run::{RunResult, run};
 pub use scaleprof_probe::{WatchOptions, debuginfod_can_be_asked};
+pub use shared_data::{SharedData, SharedDataError};
 pub use target::Attach;
 pub use watch::{WatchError, WatchRequest, WatchResult, watch};
 pub use watching::Watching;

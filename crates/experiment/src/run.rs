@@ -1,7 +1,7 @@
 //! A whole run.
 
 use crate::error::{RunError, in_words};
-use crate::instructions::keep_instructions;
+use crate::instructions::keep_code;
 use crate::ladder::shuffled_visits;
 use crate::manifest;
 use crate::observe::Length;
@@ -229,12 +229,13 @@ impl Climb<'_> {
         // Also of a run that ended early: what was measured until then shall be readable elsewhere.
         if let Some(threads) = probes.threads().filter(|_| !self.throughput.is_empty()) {
             progress.stage("keeping the machine code of the hot functions");
-            let lack = keep_instructions(self.context.bundle, threads).unwrap_or_else(|error| {
+            let lacks = keep_code(self.context.bundle, threads).unwrap_or_else(|error| {
                 progress.warning(&format!("the machine code of the hot functions was not kept: {error}"));
                 // The error names folders of this machine, which are nobody else's business.
-                Some("the bundle could not be read back or written when the run ended".to_owned())
+                let reason = "the bundle could not be read back or written when the run ended";
+                Vec::from(["instructions", "data_accesses"].map(|table| (table.to_owned(), reason.to_owned())))
             });
-            self.missing.extend(lack.map(|lack| ("instructions".to_owned(), lack)));
+            self.missing.extend(lacks);
         }
         end
     }

@@ -1,6 +1,6 @@
 //! Watching a running server under a load that is not ours: nothing is sent to it and nothing is changed in it.
 
-use crate::instructions::keep_instructions;
+use crate::instructions::keep_code;
 use crate::manifest;
 use crate::observe::{counter_rows, now};
 use crate::progress::Progress;
@@ -164,9 +164,7 @@ pub fn watch(
     rows.counters.extend(watched_seconds(&seen.stretches));
     threads.add_rows(0, seen.started_at, Load::Anybodys, &mut seen.stretches, &mut rows);
     bundle.write_visit(&rung(&seen, &rows), &rows)?;
-    if let Some(lack) = keep_instructions(&bundle, &mut threads)? {
-        missing.insert("instructions".to_owned(), lack);
-    }
+    missing.extend(keep_code(&bundle, &mut threads)?);
 
     manifest.missing = missing
         .into_iter()

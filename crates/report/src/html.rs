@@ -4,6 +4,9 @@
 //! carries its own style and script, both named by hash in a content security policy that allows nothing else. This
 //! module only puts the data of a run into it.
 
+mod code;
+mod lines;
+mod packed;
 mod page;
 mod profile;
 mod quality;
@@ -13,10 +16,14 @@ mod waits;
 
 use crate::text;
 use page::Page;
+use scaleprof_analysis::annotate::every_rung;
+use scaleprof_analysis::cache_lines::lines_of_bundle;
 use scaleprof_analysis::flame::flame;
+use scaleprof_analysis::instruction_costs::by_rung;
 use scaleprof_bundle::{Bundle, Manifest, Summary, WATCH};
 
-/// The built page, with `@@TITLE@@`, `@@NOSCRIPT@@`, `@@DATA@@` and `@@PROFILE@@` where the run goes.
+/// The built page, with `@@TITLE@@`, `@@NOSCRIPT@@`, `@@DATA@@`, `@@PROFILE@@`, `@@CODE@@` and
+/// `@@LINES@@` where the run goes.
 const TEMPLATE: &str = include_str!("../assets/page.html");
 
 /// The page for a bundle and what the analysis made of it.
@@ -24,13 +31,30 @@ pub fn render(bundle: &Bundle, summary: &Summary) -> String {
     let title = format!("{} · scaleprof", subject(&bundle.manifest));
     let data = serde_json::to_string(&Page::new(bundle, summary))
         .unwrap_or_else(|error| serde_json::json!({ "unreadable": error.to_string() }).to_string());
+    let (code, lines) = code_of(bundle);
     let plain = text::table(summary, text::Style::plain());
     fill(&[
         ("@@TITLE@@", &for_markup(&title)),
         ("@@NOSCRIPT@@", &for_markup(&plain)),
         ("@@DATA@@", &for_script(&data)),
         ("@@PROFILE@@", &profile::packed(flame(bundle).as_ref())),
+        ("@@CODE@@", &code),
+        ("@@LINES@@", &lines),
     ])
+}
+
+/// The machine code that the bundle keeps with its costs, and the cache lines that it touches; empty where it keeps none.
+fn code_of(bundle: &Bundle) -> (String, String) {
+    // A damaged table takes its view with it, not the page.
+    let instructions = bundle.instructions().unwrap_or_default();
+    let accesses = bundle.data_accesses().unwrap_or_default();
+    if instructions.is_empty() && accesses.is_none() {
+        return <_>::default();
+    }
+    let rungs = by_rung(bundle);
+    let code = code::packed(every_rung(&rungs, &instructions).as_ref());
+    let lines = accesses.map(|rows| lines::packed(&lines_of_bundle(&rows, &rungs), &rungs));
+    (code, lines.unwrap_or_default())
 }
 
 /// What was run or watched, in a few words.
@@ -92,7 +116,14 @@ mod tests {
 
     #[test]
     fn the_template_has_each_mark_once() {
-        for mark in ["@@TITLE@@", "@@NOSCRIPT@@", "@@DATA@@", "@@PROFILE@@"] {
+        for mark in [
+            "@@TITLE@@",
+            "@@NOSCRIPT@@",
+            "@@DATA@@",
+            "@@PROFILE@@",
+            "@@CODE@@",
+            "@@LINES@@",
+        ] {
             assert_eq!(TEMPLATE.matches(mark).count(), 1, "{mark}");
         }
     }
@@ -104,6 +135,8 @@ mod tests {
             ("@@NOSCRIPT@@", ""),
             ("@@DATA@@", "{}"),
             ("@@PROFILE@@", ""),
+            ("@@CODE@@", ""),
+            ("@@LINES@@", ""),
         ]);
         assert!(page.contains("<title>@@DATA@@</title>"));
         assert!(page.contains("type=\"application/json\">{}</script>"));

@@ -3,6 +3,7 @@
 use scaleprof_analysis::annotate::{
     AnnotatedInstruction, Annotation, Compared, FunctionCost, InstructionCost, RungCost, SKID,
 };
+use scaleprof_analysis::flame::Per;
 use scaleprof_analysis::instruction_costs::{InstructionCosts, RungInstructions};
 use scaleprof_bundle::Estimate;
 use scaleprof_report::text::{Style, annotation, candidates, hot_functions};
@@ -48,13 +49,14 @@ fn cost(seconds: f64, kernel: f64) -> Option<InstructionCost> {
 /// A loop that waits, of which one instruction takes nearly all time.
 fn delay() -> Annotation {
     let rung = |connections, seconds| RungCost {
-        connections,
+        connections: Some(connections),
         seconds_per_txn: Some(estimate(seconds, seconds / 10.0)),
         kernel_seconds_per_txn: 0.0,
         all_seconds_per_txn: Some(1e-4),
         samples: 123,
     };
     Annotation {
+        per: Per::Transaction,
         function: "ut_delay".into(),
         module: "mysqld".into(),
         build_id: Some("ab12".into()),
@@ -164,7 +166,7 @@ fn functions() -> Vec<FunctionCost> {
 #[test]
 fn the_list_of_functions() {
     let rung = |connections| RungInstructions {
-        connections,
+        connections: Some(connections),
         client_limited: false,
         costs: InstructionCosts::default(),
     };

@@ -59,8 +59,8 @@ fn hostile_values_stay_text() {
     let page = html::render(&bundle, &summary);
     assert_eq!(
         page.matches("<script").count(),
-        3,
-        "the data, the profile and the page's own"
+        5,
+        "the data, the profile, the machine code, the cache lines and the page's own"
     );
     assert!(!page.contains("alert(1)</script>"));
     assert_eq!(data(&page)["summary"]["warnings"][0], summary.warnings[0]);

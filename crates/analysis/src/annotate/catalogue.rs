@@ -149,7 +149,7 @@ fn name_of_row(row: &InstructionRow) -> Name {
 }
 
 /// The name of the function that the machine runs.
-fn function_of(instruction: &SampledInstruction) -> String {
+pub(super) fn function_of(instruction: &SampledInstruction) -> String {
     let named = instruction.source.last().and_then(|place| place.function.clone());
     named.unwrap_or_else(|| format!("{}+{:#x}", instruction.at.module, instruction.at.address))
 }

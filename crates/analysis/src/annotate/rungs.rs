@@ -21,9 +21,19 @@ pub fn choose(rungs: &[RungInstructions], base: Option<u32>, rung: Option<u32>) 
     let measured: Vec<&RungInstructions> = rungs.iter().filter(|rung| cost(rung).is_some()).collect();
     let counted = || measured.iter().copied().filter(|rung| !rung.client_limited);
     let named = |connections: u32| {
-        let found = measured.iter().copied().find(|rung| rung.connections == connections);
+        let found = measured
+            .iter()
+            .copied()
+            .find(|rung| rung.connections == Some(connections));
         found.ok_or_else(|| {
-            let known: Vec<String> = measured.iter().map(|rung| rung.connections.to_string()).collect();
+            let known: Vec<String> = measured
+                .iter()
+                .filter_map(|rung| Some(rung.connections?.to_string()))
+                .collect();
+            if known.is_empty() {
+                return "the server was only watched, under a load that is not ours: there are no rungs to choose from"
+                    .to_owned();
+            }
             format!(
                 "the bundle has no rung of {connections} connections with samples; it has {}",
                 known.join(", ")

@@ -61,8 +61,11 @@ fn instructions_carry_their_cost_at_both_rungs_and_its_growth() {
     let rungs = rungs();
     let compared = choose(&rungs, None, None).unwrap();
     assert_eq!(
-        (compared.base.map(|rung| rung.connections), compared.rung.connections),
-        (Some(8), 64)
+        (
+            compared.base.and_then(|rung| rung.connections),
+            compared.rung.connections
+        ),
+        (Some(8), Some(64))
     );
     let rows = rows();
     let functions = catalogue(&compared, &rows);
@@ -150,11 +153,11 @@ fn rungs_are_taken_as_named_and_unknown_ones_refused_with_those_there_are() {
     let rungs = rungs();
     let found = choose(&rungs, Some(64), Some(8)).unwrap();
     assert_eq!(
-        (found.base.map(|rung| rung.connections), found.rung.connections),
-        (Some(64), 8)
+        (found.base.and_then(|rung| rung.connections), found.rung.connections),
+        (Some(64), Some(8))
     );
     let only = choose(&rungs[..1], None, None).unwrap();
-    assert!(only.base.is_none() && only.rung.connections == 8);
+    assert!(only.base.is_none() && only.rung.connections == Some(8));
     let error = choose(&rungs, None, Some(7)).unwrap_err();
     assert_eq!(
         error,
@@ -169,10 +172,10 @@ fn the_client_s_own_limit_is_no_rung_to_look_at_unless_it_is_named() {
     rungs[1].client_limited = true;
     let found = choose(&rungs, None, None).unwrap();
     assert_eq!(
-        (found.base.map(|rung| rung.connections), found.rung.connections),
-        (None, 8)
+        (found.base.and_then(|rung| rung.connections), found.rung.connections),
+        (None, Some(8))
     );
-    assert_eq!(choose(&rungs, None, Some(64)).unwrap().rung.connections, 64);
+    assert_eq!(choose(&rungs, None, Some(64)).unwrap().rung.connections, Some(64));
 }
 
 fn named(functions: &[&str]) -> Vec<FunctionCost> {
@@ -219,4 +222,40 @@ fn a_function_that_was_built_in_leads_to_those_that_hold_it() {
         panic!("{functions:?}");
     };
     assert_eq!(holders[0].function, "walk");
+}
+
+#[test]
+fn every_rung_has_its_costs_beside_the_machine_code_and_they_are_those_of_two_rungs_laid_side_by_side() {
+    let rungs = rungs();
+    let rows = rows();
+    let all = every_rung(&rungs, &rows).unwrap();
+    let connections: Vec<Option<u32>> = all.rungs.iter().map(|(connections, _)| *connections).collect();
+    assert_eq!(connections, [Some(8), Some(64)]);
+    assert_eq!((all.base, all.shown, all.per), (Some(0), 1, Per::Transaction));
+    let names: Vec<&str> = all.functions.iter().map(|one| one.function.as_str()).collect();
+    assert_eq!(names, ["walk", "other"], "those that cost most first");
+    let walk = &all.functions[0];
+    let compared = choose(&rungs, None, None).unwrap();
+    let functions = catalogue(&compared, &rows);
+    let Selection::One(one) = select(&functions, "walk") else {
+        panic!("{functions:?}");
+    };
+    let listing = annotate(one, &rows, Some(&compared)).unwrap();
+    assert_eq!(
+        walk.costs,
+        [listing.base.clone().unwrap(), listing.compared.clone().unwrap()]
+    );
+    assert_eq!(walk.instructions.len(), listing.instructions.len());
+    for (here, there) in walk.instructions.iter().zip(&listing.instructions) {
+        let at = |rung: usize| {
+            here.costs
+                .iter()
+                .find(|(place, _)| *place == rung)
+                .map(|(_, cost)| *cost)
+        };
+        assert_eq!((at(0), at(1)), (there.base, there.compared), "{:x}", there.address);
+        assert_eq!(here.is_branch_target, there.is_branch_target);
+    }
+    assert!(all.covered > 0.0 && all.covered <= 1.0, "{}", all.covered);
+    assert!(every_rung(&[], &rows).is_none());
 }

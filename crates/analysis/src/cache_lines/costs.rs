@@ -37,12 +37,13 @@ pub enum CostsNotKnown {
 /// The costs of one binary's instructions at the rung at which a transaction was cheapest and at the last one.
 #[derive(Debug)]
 pub struct MeasuredCosts<'a> {
-    base: Rung<'a>,
-    last: Rung<'a>,
+    base: AtAddresses<'a>,
+    last: AtAddresses<'a>,
 }
 
+/// The costs of one binary's instructions at one rung, by their addresses.
 #[derive(Debug)]
-struct Rung<'a> {
+pub(super) struct AtAddresses<'a> {
     connections: u32,
     costs: &'a InstructionCosts,
     /// By address in the file.
@@ -61,7 +62,8 @@ impl<'a> MeasuredCosts<'a> {
         module: &str,
         build_id: Option<&str>,
     ) -> Result<MeasuredCosts<'a>, CostsNotKnown> {
-        let sampled = |rung: &&RungInstructions| !rung.client_limited && rung.costs.all().is_some();
+        let sampled =
+            |rung: &&RungInstructions| !rung.client_limited && rung.connections.is_some() && rung.costs.all().is_some();
         let usable: Vec<&RungInstructions> = rungs.iter().filter(sampled).collect();
         let cost = |rung: &RungInstructions| rung.costs.all().unwrap_or(f64::MAX);
         let pair = usable.split_last().and_then(|(last, before)| {
@@ -93,8 +95,8 @@ impl<'a> MeasuredCosts<'a> {
             });
         }
         Ok(MeasuredCosts {
-            base: Rung::of(base, module),
-            last: Rung::of(last, module),
+            base: AtAddresses::of(base, module),
+            last: AtAddresses::of(last, module),
         })
     }
 
@@ -141,8 +143,8 @@ impl<'a> MeasuredCosts<'a> {
     }
 }
 
-impl<'a> Rung<'a> {
-    fn of(rung: &'a RungInstructions, module: &str) -> Rung<'a> {
+impl<'a> AtAddresses<'a> {
+    pub(super) fn of(rung: &'a RungInstructions, module: &str) -> AtAddresses<'a> {
         let instructions = rung
             .costs
             .instructions()
@@ -151,20 +153,20 @@ impl<'a> Rung<'a> {
             let address = u64::try_from(sampled.at.address).ok()?;
             Some((address, (id, sampled.samples)))
         });
-        Rung {
-            connections: rung.connections,
+        AtAddresses {
+            connections: rung.connections.unwrap_or_default(),
             costs: &rung.costs,
             instructions: by_address.collect(),
             all_samples: rung.costs.instructions().map(|(_, sampled)| sampled.samples).sum(),
         }
     }
 
-    fn estimate(&self, addresses: &BTreeSet<u64>) -> Option<Estimate> {
+    pub(super) fn estimate(&self, addresses: &BTreeSet<u64>) -> Option<Estimate> {
         let found = addresses.iter().filter_map(|address| self.instructions.get(address));
         self.costs.estimate(found.map(|(id, _)| *id), &Spent::ITSELF)
     }
 
-    fn samples(&self, addresses: &BTreeSet<u64>) -> u64 {
+    pub(super) fn samples(&self, addresses: &BTreeSet<u64>) -> u64 {
         let found = addresses.iter().filter_map(|address| self.instructions.get(address));
         found.map(|(_, samples)| samples).sum()
     }

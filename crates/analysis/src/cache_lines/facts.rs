@@ -33,6 +33,8 @@ pub struct Place {
     pub address: u64,
     /// Bytes.
     pub size: u64,
+    /// Whether more of the program than these places says that it is a lock, or a part of one.
+    pub is_known_lock: bool,
     /// Who touches it; nobody, as far as known, where it is empty.
     pub accesses: Vec<PlaceAccess>,
 }
@@ -50,6 +52,8 @@ pub struct PlaceAccess {
     pub in_loop: bool,
     /// Whether it lies within a loop that waits for another thread.
     pub waits: bool,
+    /// Whether more of the program than these places says that it happens only at the start, the stop or once.
+    pub is_known_seldom: bool,
     /// Where it is in the file.
     pub instruction: u64,
     /// Where the sampling timer sees a thread that waited for it: one instruction later, mostly.

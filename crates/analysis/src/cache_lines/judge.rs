@@ -56,7 +56,7 @@ pub fn lines_of(place: &Place, bytes: u64) -> RangeInclusive<u64> {
 }
 
 /// What surely got dearer first, then what is hot, then what much code reads and writes.
-fn order(a: &JudgedLine, b: &JudgedLine) -> Ordering {
+pub(super) fn order(a: &JudgedLine, b: &JudgedLine) -> Ordering {
     b.sure_growth()
         .total_cmp(&a.sure_growth())
         .then(b.hot_share().total_cmp(&a.hot_share()))

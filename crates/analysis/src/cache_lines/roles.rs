@@ -45,7 +45,7 @@ impl<'a> Program<'a> {
     }
 
     /// Whether an access is one of the running server, again and again.
-    fn runs(&self, place: &Place, access: &PlaceAccess) -> bool {
+    pub(super) fn runs(&self, place: &Place, access: &PlaceAccess) -> bool {
         let function = self.functions.get(access.function);
         let is_first_value = || {
             let variable = place
@@ -54,7 +54,8 @@ impl<'a> Program<'a> {
                 .map_or(place.name.as_str(), |(variable, _)| variable);
             writes(access.what) && self.guarded.contains(&(access.function, variable))
         };
-        function.is_some_and(|function| !function.is_start_or_stop) && !is_first_value()
+        let is_of_running_server = function.is_some_and(|function| !function.is_start_or_stop);
+        is_of_running_server && !access.is_known_seldom && !is_first_value()
     }
 
     /// The lock that a place is or is a part of: something that is called so and is taken like one, by a locked instruction or
@@ -85,12 +86,13 @@ impl<'a> Program<'a> {
         })
     }
 
-    fn is_of_lock(&self, place: &Place) -> bool {
+    pub(super) fn is_of_lock(&self, place: &Place) -> bool {
         let name = place.name.as_str();
-        self.locks.iter().any(|lock| {
-            let rest = name.strip_prefix(lock);
-            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '+', '[']))
-        })
+        place.is_known_lock
+            || self.locks.iter().any(|lock| {
+                let rest = name.strip_prefix(lock);
+                rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '+', '[']))
+            })
     }
 }
 
@@ -222,7 +224,7 @@ impl<'a> Touched<'a> {
     }
 }
 
-fn writes(what: PlaceUse) -> bool {
+pub(super) fn writes(what: PlaceUse) -> bool {
     matches!(what, PlaceUse::Write | PlaceUse::Update)
 }
 

@@ -6,7 +6,7 @@ use crate::paths::Sampled;
 use crate::totals::{Amount, Window};
 use scaleprof_bundle::{FrameRow, SampleRow, StackRow, UtcMicros};
 
-fn function(name: &str) -> CodeFunction {
+pub(super) fn function(name: &str) -> CodeFunction {
     CodeFunction {
         name: name.into(),
         is_start_or_stop: name.starts_with("init"),
@@ -14,44 +14,46 @@ fn function(name: &str) -> CodeFunction {
     }
 }
 
-fn access(function: usize, what: PlaceUse, instruction: u64) -> PlaceAccess {
+pub(super) fn access(function: usize, what: PlaceUse, instruction: u64) -> PlaceAccess {
     PlaceAccess {
         function,
         what,
         locked: false,
         in_loop: false,
         waits: false,
+        is_known_seldom: false,
         instruction,
         seen_at: [instruction + 4, instruction + 4],
         callee: None,
     }
 }
 
-fn place(name: &str, address: u64, size: u64, accesses: Vec<PlaceAccess>) -> Place {
+pub(super) fn place(name: &str, address: u64, size: u64, accesses: Vec<PlaceAccess>) -> Place {
     Place {
         name: name.into(),
         address,
         size,
+        is_known_lock: false,
         accesses,
     }
 }
 
-fn functions() -> Vec<CodeFunction> {
+pub(super) fn functions() -> Vec<CodeFunction> {
     ["search", "insert", "spin", "spin_more", "init", "other"]
         .map(function)
         .to_vec()
 }
-const SEARCH: usize = 0;
-const INSERT: usize = 1;
-const SPIN: usize = 2;
-const SPIN_MORE: usize = 3;
-const INIT: usize = 4;
-const OTHER: usize = 5;
+pub(super) const SEARCH: usize = 0;
+pub(super) const INSERT: usize = 1;
+pub(super) const SPIN: usize = 2;
+pub(super) const SPIN_MORE: usize = 3;
+pub(super) const INIT: usize = 4;
+pub(super) const OTHER: usize = 5;
 
 use PlaceUse::{Passed, Read, Update, Write};
 
 /// A setting that two functions read, and that the start writes.
-fn setting(address: u64) -> Place {
+pub(super) fn setting(address: u64) -> Place {
     let accesses = vec![
         access(SEARCH, Read, 0x100),
         access(INSERT, Read, 0x200),
@@ -61,7 +63,7 @@ fn setting(address: u64) -> Place {
 }
 
 /// A counter that two other functions write.
-fn counter(address: u64) -> Place {
+pub(super) fn counter(address: u64) -> Place {
     let accesses = vec![access(SPIN, Update, 0x300), access(SPIN_MORE, Update, 0x400)];
     place("counter", address, 8, accesses)
 }
@@ -257,7 +259,7 @@ fn an_array_is_in_the_lines_of_its_ends_and_says_nothing_against_its_elements() 
 }
 
 /// A rung of 10 seconds with 100 transactions each; in each second the threads stood so many milliseconds at these addresses.
-fn rung(connections: u32, at: &[(u64, f64)], client_limited: bool) -> RungInstructions {
+pub(crate) fn rung(connections: u32, at: &[(u64, f64)], client_limited: bool) -> RungInstructions {
     let numbered = || at.iter().zip(1_i64..);
     let frames: Vec<FrameRow> = numbered()
         .map(|((address, _), number)| FrameRow {
@@ -320,7 +322,7 @@ fn rung(connections: u32, at: &[(u64, f64)], client_limited: bool) -> RungInstru
     };
     let call_paths = CallPaths::of_rows(&stacks, &frames);
     RungInstructions {
-        connections,
+        connections: Some(connections),
         client_limited,
         costs: InstructionCosts::of(&Sampled::of(&windows, &watched, None), &call_paths),
     }

@@ -24,7 +24,7 @@ const GREW_TOO: f64 = 1.3;
 const SPINS: f64 = 0.1;
 
 /// One such instruction.
-pub(super) struct SharedLine {
+pub(crate) struct SharedLine {
     /// The innermost function that it belongs to.
     pub function: String,
     /// The function that the machine runs there, and those that the compiler built into it.
@@ -32,8 +32,10 @@ pub(super) struct SharedLine {
     built_in: BTreeSet<String>,
     /// What it got dearer by, seconds a transaction.
     pub lost: Estimate,
-    at: CodeAddress,
-    source: Option<String>,
+    /// Where it is.
+    pub at: CodeAddress,
+    /// Its source line.
+    pub source: Option<String>,
     /// Of the instruction and of the rest of its function.
     own: Change,
     rest: Change,
@@ -73,7 +75,7 @@ impl Change {
 
 /// The instructions that got dearer by `least` seconds a transaction or more where their neighbours did not, the worst first.
 /// `dilation` is what got dearer everywhere.
-pub(super) fn shared_lines(
+pub(crate) fn shared_lines(
     base: &InstructionCosts,
     last: &InstructionCosts,
     dilation: f64,
@@ -189,6 +191,12 @@ impl SharedLine {
             }
         }
         false
+    }
+
+    /// Seconds of a transaction at both rungs: at the instruction, and in the rest of its function.
+    pub(crate) fn seconds(&self) -> ([f64; 2], [f64; 2]) {
+        let both = |change: Change| [change.before.seconds, change.after.seconds];
+        (both(self.own), both(self.rest))
     }
 
     /// In words, for rungs with so many connections.

@@ -3,7 +3,7 @@
 use super::{Listing, Shown};
 use scaleprof_analysis::cache_lines::{JudgedPlace, LineKind, PairElsewhere, PlaceRole, Toucher};
 use std::fmt::Write as _;
-use std::io::{IsTerminal, Write as _};
+use std::io::IsTerminal;
 
 /// Functions that are named of those that touch a place.
 const MOST_NAMES: usize = 3;
@@ -20,13 +20,8 @@ macro_rules! say {
 }
 
 pub(super) fn print(listing: &Listing) -> std::io::Result<()> {
-    let stdout = std::io::stdout();
-    let paint = Paint(stdout.is_terminal() && std::env::var_os("NO_COLOR").is_none());
-    match stdout.lock().write_all(text(listing, &paint).as_bytes()) {
-        // Who reads only the beginning, as `head` does, has what it wants.
-        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
-        other => other,
-    }
+    let paint = Paint(std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none());
+    crate::show::print(&text(listing, &paint))
 }
 
 fn text(listing: &Listing, paint: &Paint) -> String {

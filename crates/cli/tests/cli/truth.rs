@@ -103,6 +103,24 @@ fn the_bundle_alone_shows_the_instruction_that_burns_the_time(run: &Path, spin_s
     let error = fail(annotate("ut_delay").args(["--rung", "7"]), 1);
     assert!(error.contains("it has 16, 512"), "{error}");
 
+    // The kernel's functions have no listing, and it says why.
+    let error = fail(&mut annotate("finish_task_switch"), 1);
+    assert!(
+        error.contains("is a function of the kernel") && error.contains("'in kernel'"),
+        "{error}"
+    );
+
+    // Who touches the two famous neighbours is in the bundle (MySQL bug 97777).
+    let accesses = bundle(run).data_accesses().expect("readable").expect("kept");
+    let pair = |place: &str| {
+        accesses
+            .iter()
+            .find(|row| row.place == place)
+            .map(|row| row.pair_address)
+    };
+    assert!(pair("ut_rnd_ulint_counter").is_some());
+    assert_eq!(pair("ut_rnd_ulint_counter"), pair("btr_search_enabled"));
+
     // Names of the machine that built the server are nobody's business.
     let rows = bundle(run).instructions().expect("readable");
     assert!(rows.len() > 1000, "{}", rows.len());

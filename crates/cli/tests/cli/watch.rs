@@ -71,10 +71,33 @@ fn the_threads_of_a_loaded_server_are_told_by_state_and_nothing_is_written_to_it
     assert!(watch.connections.seconds_per_second.cpu.is_some_and(|cpu| cpu > 0.0));
     assert!(!watch.background.is_empty() && !watch.paths.is_empty());
 
-    // The machine code of what ran is there; what it cost a transaction nobody can tell.
+    // The machine code of what ran is there, with what it cost a second; what it cost a transaction nobody can tell.
     assert!(!kept.instructions().expect("readable").is_empty());
-    let error = fail(scaleprof().arg("annotate").arg("--bundle").arg(&folder), 1);
-    assert!(error.contains("only watched a server"), "{error}");
+    assert!(kept.data_accesses().expect("readable").is_some());
+    let (list, _) = succeed(scaleprof().arg("annotate").arg("--bundle").arg(&folder));
+    assert!(
+        list.contains("CPU time of a second") && list.contains("watched"),
+        "{list}"
+    );
+    let (json, _) = succeed(scaleprof().arg("annotate").arg("--bundle").arg(&folder).arg("--json"));
+    let listed: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    assert_eq!(
+        (&listed["per"], &listed["connections"]),
+        (&"second".into(), &serde_json::Value::Null)
+    );
+    let all = listed["seconds_per_txn"].as_f64().expect("measured");
+    let of_states = watch.connections.seconds_per_second;
+    let on_cpu = of_states.cpu.unwrap_or(0.0) + of_states.spin.unwrap_or(0.0);
+    assert!((all / on_cpu - 1.0).abs() < 1e-6, "{all} {on_cpu}");
+    let error = fail(
+        scaleprof()
+            .arg("annotate")
+            .arg("--bundle")
+            .arg(&folder)
+            .args(["--rung", "4"]),
+        1,
+    );
+    assert!(error.contains("only watched"), "{error}");
 
     // Nothing of it is per transaction, and it says why.
     assert!(summary.rungs.is_empty() && summary.verdict.is_none() && summary.usl.is_none());

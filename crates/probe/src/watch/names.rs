@@ -135,6 +135,26 @@ impl ProcessNames {
         build_id: Option<&str>,
         addresses: &[u64],
     ) -> Result<Vec<FunctionListing>, String> {
+        self.with_code(module, build_id, |bytes, symbols, waiting| {
+            let disassembler = Disassembler::of(bytes, symbols, waiting).map_err(|error| error.to_string())?;
+            if !disassembler.knows_architecture() {
+                return Err(format!("{module} is for an architecture that is not known"));
+            }
+            Ok(disassembler.functions(addresses))
+        })
+    }
+
+    /// What `read` makes of a file of the process: of its bytes, its symbols and its waiting loops. `module` and `build_id` as
+    /// its frames have them.
+    ///
+    /// # Errors
+    /// The file cannot be read any more; in words. Those of `read`.
+    pub fn with_code<T>(
+        &mut self,
+        module: &str,
+        build_id: Option<&str>,
+        read: impl FnOnce(&[u8], &SymbolFile, &SpinLoops) -> Result<T, String>,
+    ) -> Result<T, String> {
         let of_module = |file: &usize| {
             self.files
                 .get(*file)
@@ -150,12 +170,7 @@ impl ProcessNames {
                 continue;
             }
             let bytes = bytes_of(&code).map_err(|error| format!("{module} cannot be read: {error}"))?;
-            let disassembler = Disassembler::of(&bytes, &symbols.file, &symbols.waiting);
-            let disassembler = disassembler.map_err(|error| error.to_string())?;
-            if !disassembler.knows_architecture() {
-                return Err(format!("{module} is for an architecture that is not known"));
-            }
-            return Ok(disassembler.functions(addresses));
+            return read(&bytes, &symbols.file, &symbols.waiting);
         }
         Err(format!("{module} is not mapped any more"))
     }

@@ -173,7 +173,7 @@ fn length_in_seconds(row: &SecondRow) -> f64 {
 }
 
 /// Five significant digits: more than a curve can show, a third of the text.
-fn round(value: f64) -> f64 {
+pub(super) fn round(value: f64) -> f64 {
     if value == 0.0 || !value.is_finite() {
         return value;
     }

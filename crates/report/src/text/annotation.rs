@@ -1,7 +1,7 @@
 //! A function's machine code with what every instruction costs.
 
 use super::Style;
-use super::costs::{NUMBER, Unit, cell, is_unsure, shortened, value};
+use super::costs::{NUMBER, Unit, cell, heading, is_unsure, short, shortened, value, whole};
 use super::layout::{Ink, wrap};
 use scaleprof_analysis::annotate::{AnnotatedInstruction, Annotation, InstructionCost, RungCost};
 use scaleprof_analysis::numbers::{factor, percent};
@@ -115,8 +115,13 @@ impl Sheet<'_> {
     }
 
     fn rung(&self, rung: &RungCost) -> String {
+        let place = match rung.connections {
+            Some(connections) => format!("at {connections:>4} connections"),
+            None => "while it was watched".to_owned(),
+        };
+        let of_what = whole(self.found.per);
         let Some(seconds) = rung.seconds_per_txn.filter(|_| rung.samples > 0) else {
-            return format!("  at {:>4} connections no thread was seen in it", rung.connections);
+            return format!("  {place} no thread was seen in it");
         };
         let share = rung
             .all_seconds_per_txn
@@ -130,8 +135,7 @@ impl Sheet<'_> {
             _ => String::new(),
         };
         format!(
-            "  at {:>4} connections {} of a transaction{}; {} samples{kernel}",
-            rung.connections,
+            "  {place} {} {of_what}{}; {} samples{kernel}",
             self.unit.estimate(seconds),
             share.unwrap_or_default(),
             rung.samples
@@ -154,7 +158,7 @@ impl Sheet<'_> {
             return String::new();
         }
         let connections =
-            |rung: &Option<RungCost>| rung.as_ref().map_or(String::new(), |rung| rung.connections.to_string());
+            |rung: &Option<RungCost>| rung.as_ref().map_or(String::new(), |rung| heading(rung.connections));
         let names = self.columns.iter().map(|column| match column {
             Column::Base => connections(&self.found.base),
             Column::Compared => connections(&self.found.compared),
@@ -162,7 +166,7 @@ impl Sheet<'_> {
             Column::Kernel => "in kernel".to_owned(),
         });
         let names: String = names.map(cell).collect();
-        let units = cell(format!("{}/tx", self.unit.name)).repeat(self.columns.len());
+        let units = cell(format!("{}/{}", self.unit.name, short(self.found.per))).repeat(self.columns.len());
         let dim = |text: &str| self.painted(text.trim_end(), |ink, text| ink.dim(text));
         dim(&names) + &dim(&format!("{units}{:>14}  instruction", "address"))
     }

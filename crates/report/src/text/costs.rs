@@ -1,5 +1,6 @@
 //! CPU time of a transaction in columns.
 
+use scaleprof_analysis::flame::Per;
 use scaleprof_analysis::numbers::grouped;
 use scaleprof_bundle::Estimate;
 
@@ -60,6 +61,27 @@ impl Unit {
             ),
             None => format!("{value} {}", self.name),
         }
+    }
+}
+
+/// What a column of costs is headed with.
+pub(super) fn heading(connections: Option<u32>) -> String {
+    connections.map_or("watched".to_owned(), |connections| connections.to_string())
+}
+
+/// What a cost is a part of.
+pub(super) fn whole(per: Per) -> &'static str {
+    match per {
+        Per::Transaction => "of a transaction",
+        Per::Second => "of a second",
+    }
+}
+
+/// The same behind a stroke.
+pub(super) fn short(per: Per) -> &'static str {
+    match per {
+        Per::Transaction => "tx",
+        Per::Second => "s",
     }
 }
 

@@ -1,9 +1,10 @@
 //! The functions that cost a transaction most CPU time.
 
 use super::Style;
-use super::costs::{Unit, cell, shortened, value};
+use super::costs::{Unit, cell, shortened, value, whole};
 use super::layout::Ink;
 use scaleprof_analysis::annotate::{Compared, FunctionCost};
+use scaleprof_analysis::flame::Per;
 use scaleprof_analysis::numbers::percent;
 use scaleprof_bundle::Estimate;
 
@@ -13,15 +14,25 @@ pub fn hot_functions(compared: &Compared<'_>, functions: &[FunctionCost], most: 
     let ink = Ink::new(style.colour);
     let all = compared.rung.costs.all();
     let unit = Unit::of(functions.iter().map(|one| value(one.compared)).fold(0.0, f64::max));
+    let per = compared.rung.per();
     let has_base = compared.base.is_some();
-    let mut heads = vec![format!("at {}", compared.rung.connections)];
+    let at = |connections: Option<u32>| match connections {
+        Some(connections) => format!("at {connections}"),
+        None => "watched".to_owned(),
+    };
+    let mut heads = vec![at(compared.rung.connections)];
     if let Some(base) = compared.base {
-        heads.insert(0, format!("at {}", base.connections));
+        heads.insert(0, at(base.connections));
         heads.push("growth".to_owned());
     }
     let mut out = format!(
-        "CPU time of a transaction in each function itself, without what it calls and without the kernel, {} a transaction\n\n",
-        unit.name
+        "CPU time {} in each function itself, without what it calls and without the kernel, {} {}\n\n",
+        whole(per),
+        unit.name,
+        match per {
+            Per::Transaction => "a transaction",
+            Per::Second => "a second, of all threads that serve clients together",
+        }
     );
     let head: String = heads.into_iter().map(cell).collect();
     out.push_str(&ink.dim(&format!("{head} of all  waiting  function")));
@@ -62,7 +73,7 @@ pub fn hot_functions(compared: &Compared<'_>, functions: &[FunctionCost], most: 
     out
 }
 
-/// Functions to choose from, one a line, with what they cost a transaction; at most so many, and how many there are besides.
+/// Functions to choose from, one a line, with what they cost a transaction, or a second of a watch; at most so many, and how many there are besides.
 pub fn candidates(functions: &[&FunctionCost], most: usize) -> String {
     let unit = Unit::of(functions.iter().map(|one| value(one.compared)).fold(0.0, f64::max));
     let mut lines: Vec<String> = functions
@@ -70,7 +81,7 @@ pub fn candidates(functions: &[&FunctionCost], most: usize) -> String {
         .take(most)
         .map(|one| {
             let cost = match value(one.compared) {
-                seconds if seconds > 0.0 => format!("{} {}/tx", unit.number(seconds), unit.name),
+                seconds if seconds > 0.0 => format!("{} {}", unit.number(seconds), unit.name),
                 _ => "-".to_owned(),
             };
             format!("  {cost:>14}  {}!{}", one.module, one.function)

@@ -1,21 +1,44 @@
-//! What a binary's machine code and symbols say, as the rows that are judged.
+//! What a binary's machine code and symbols say of the variables that threads share, as the rows that cache lines are judged by.
 
-use anyhow::{Context, bail};
-use scaleprof_analysis::cache_lines::{CodeFunction, JudgedLine, Place, PlaceAccess, PlaceUse};
+use scaleprof_analysis::cache_lines::{CodeFunction, JudgedLine, Place, PlaceAccess, PlaceUse, Untouched};
 use scaleprof_probe::data_access::{Access, AccessKind, DataAccesses, TouchedPlace, start_and_stop, touched_places};
 use scaleprof_probe::data_layout::DataLayout;
 use scaleprof_probe::spin::SpinLoops;
-use scaleprof_probe::symbol_search;
-use scaleprof_probe::symbols::SymbolFile;
+use scaleprof_probe::symbols::{SymbolError, SymbolFile};
 use std::collections::{HashMap, HashSet};
+use std::ops::Range;
 use std::path::Path;
 
-/// A binary, taken apart.
-pub(super) struct Code {
-    pub(super) name: String,
-    pub(super) build_id: Option<String>,
-    pub(super) places: Vec<Place>,
-    pub(super) functions: Vec<CodeFunction>,
+/// Why the variables of a binary are not known.
+#[derive(Debug, thiserror::Error)]
+pub enum SharedDataError {
+    /// It is no binary.
+    #[error(transparent)]
+    Symbols(#[from] SymbolError),
+    /// Its debug file.
+    #[error("the debug information of {name} cannot be read: {error}")]
+    DebugFile {
+        /// The binary.
+        name: String,
+        /// Why.
+        error: std::io::Error,
+    },
+    /// Nothing names them.
+    #[error(
+        "nothing names the variables of {0}: it is stripped, and no debug file or list of symbols belongs to it. Install its debug \
+         symbols (Debian and Ubuntu: PACKAGE-dbgsym), run scripts/fetch-symbols for the distribution's MariaDB, or name an unstripped \
+         build"
+    )]
+    NoNames(String),
+}
+
+/// The variables of a binary that threads share, with all code that touches them.
+#[derive(Debug)]
+pub struct SharedData {
+    /// What code touches.
+    pub places: Vec<Place>,
+    /// The functions that do, and all others.
+    pub functions: Vec<CodeFunction>,
     layout: DataLayout,
     /// Places of unnamed memory among those that code touches.
     unnamed: usize,
@@ -23,16 +46,28 @@ pub(super) struct Code {
     notes: Vec<String>,
 }
 
-impl Code {
-    /// Reads a binary and the symbols beside it.
-    pub(super) fn read(path: &Path) -> anyhow::Result<Code> {
-        let symbols = SymbolFile::open(path, &symbol_search())?;
-        let bytes = std::fs::read(path).with_context(|| format!("reading {}", path.display()))?;
+impl SharedData {
+    /// Takes a binary of these bytes apart, with its symbols and its waiting loops. Debug information over so many bytes is not
+    /// read: of the largest servers it is gigabytes. Members of structures are known by their offset then.
+    ///
+    /// # Errors
+    /// [`SharedDataError`].
+    pub fn of(
+        symbols: &SymbolFile,
+        bytes: &[u8],
+        waiting: &SpinLoops,
+        most_debug_bytes: u64,
+    ) -> Result<SharedData, SharedDataError> {
         let mut notes = symbols.notes().to_vec();
-        let mut layout = DataLayout::of(symbols.name(), &bytes)?;
+        let mut layout = DataLayout::of(symbols.name(), bytes)?;
         layout.add_symbols(symbols.data_symbols());
-        let debug_file = symbols.debug_file().map(std::fs::read).transpose();
-        let with_members = match debug_file.context("reading the debug information")? {
+        let is_small = |path: &&Path| std::fs::metadata(path).is_ok_and(|facts| facts.len() <= most_debug_bytes);
+        let debug_file = symbols.debug_file().filter(is_small).map(std::fs::read).transpose();
+        let debug_file = debug_file.map_err(|error| SharedDataError::DebugFile {
+            name: symbols.name().to_owned(),
+            error,
+        })?;
+        let with_members = match debug_file {
             Some(debug) => layout.add_debug_info(&debug).unwrap_or_else(|error| {
                 notes.push(error.to_string());
                 0
@@ -40,24 +75,16 @@ impl Code {
             None => 0,
         };
         let has_names = layout.variables().iter().any(|variable| variable.kind.is_shared());
-        let accesses = DataAccesses::of(symbols.name(), &bytes, symbols.function_ranges())?;
+        let accesses = DataAccesses::of(symbols.name(), bytes, symbols.function_ranges())?;
         let touched = touched_places(&layout, &accesses);
         let is_named = |place: &&TouchedPlace| layout.variable_at(place.address).is_some();
         let unnamed = touched.len() - touched.iter().filter(is_named).count();
         if !has_names || (unnamed == touched.len() && unnamed > 0) {
-            bail!(
-                "nothing names the variables of {}: it is stripped, and no debug file or list of symbols belongs to it. Install \
-                 its debug symbols (Debian and Ubuntu: PACKAGE-dbgsym), run scripts/fetch-symbols for the distribution's \
-                 MariaDB, or name an unstripped build",
-                symbols.name()
-            );
+            return Err(SharedDataError::NoNames(symbols.name().to_owned()));
         }
-        let functions = functions(&symbols, &accesses);
-        let waiting = SpinLoops::of(symbols.name(), &bytes, symbols.function_ranges())?;
-        let places = places(&layout, touched, &symbols, &waiting);
-        Ok(Code {
-            name: symbols.name().to_owned(),
-            build_id: symbols.build_id(),
+        let functions = functions(symbols, &accesses);
+        let places = places(&layout, touched, symbols, waiting);
+        Ok(SharedData {
             places,
             functions,
             layout,
@@ -68,28 +95,28 @@ impl Code {
     }
 
     /// Variables that threads share and write.
-    pub(super) fn variables(&self) -> usize {
+    pub fn variables(&self) -> usize {
         let shared = |variable: &&_| is_shared(variable);
         self.layout.variables().iter().filter(shared).count()
     }
 
     /// Places that code touches.
-    pub(super) fn touched(&self) -> usize {
+    pub fn touched(&self) -> usize {
         self.places.iter().filter(|place| !place.accesses.is_empty()).count()
     }
 
     /// Those of them that have a name.
-    pub(super) fn named(&self) -> usize {
+    pub fn named(&self) -> usize {
         self.touched() - self.unnamed
     }
 
     /// Whether debug information says which members structures have.
-    pub(super) fn knows_members(&self) -> bool {
+    pub fn knows_members(&self) -> bool {
         self.with_members > 0
     }
 
     /// What was found and what the reader has to know.
-    pub(super) fn notes(&self) -> Vec<String> {
+    pub fn notes(&self) -> Vec<String> {
         let mut notes = self.notes.clone();
         if self.unnamed > 0 {
             notes.push(format!(
@@ -109,22 +136,33 @@ impl Code {
     }
 
     /// What lies in a line and nobody is known to touch.
-    pub(super) fn untouched(&self, line: &JudgedLine) -> Vec<String> {
+    pub fn untouched(&self, line: &JudgedLine) -> Vec<String> {
         let end = line.address.saturating_add(line.bytes);
-        let pieces = self.layout.pieces_in(line.address..end).into_iter();
-        let names = pieces.map(|(variable, piece)| (format!("{}{}", variable.name, piece.path), variable));
+        let pieces = self.lying_in(line.address..end).into_iter();
         let judged: HashSet<&str> = line.places.iter().map(|place| place.name.as_str()).collect();
         let is_told = |name: &str| {
             judged
                 .iter()
                 .any(|judged| name.starts_with(judged) || judged.starts_with(name))
         };
-        let others = names.filter(|(name, variable)| is_shared(variable) && !is_told(name));
-        others.map(|(name, _)| name).collect()
+        let others = pieces.map(|(name, ..)| name).filter(|name| !is_told(name));
+        others.collect()
+    }
+
+    /// Everything that lies in a range of addresses and that threads share: its name, its address, its bytes.
+    pub fn lying_in(&self, range: Range<u64>) -> Vec<Untouched> {
+        let pieces = self.layout.pieces_in(range).into_iter();
+        let shared = pieces
+            .filter(|(variable, _)| is_shared(variable))
+            .map(|(variable, piece)| {
+                let name = format!("{}{}", variable.name, piece.path);
+                (name, variable.address.saturating_add(piece.offset), piece.size)
+            });
+        shared.collect()
     }
 
     /// Where a place lies, by its name.
-    pub(super) fn find(&self, name: &str) -> Option<(u64, u64)> {
+    pub fn find(&self, name: &str) -> Option<(u64, u64)> {
         let touched = self.places.iter().find(|place| place.name == name);
         let variable = || {
             let mut variables = self.layout.variables().iter();
@@ -171,6 +209,7 @@ fn places(layout: &DataLayout, touched: Vec<TouchedPlace>, symbols: &SymbolFile,
         name: place.name,
         address: place.address,
         size: place.size,
+        is_known_lock: false,
     });
     places.collect()
 }
@@ -187,6 +226,7 @@ fn row(function: usize, access: &Access, symbols: &SymbolFile, waiting: &SpinLoo
         locked: access.locked,
         in_loop: access.in_loop,
         waits: waiting.contains(access.instruction),
+        is_known_seldom: false,
         instruction: access.instruction,
         seen_at: access.seen_at,
         callee: access
