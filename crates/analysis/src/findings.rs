@@ -67,28 +67,33 @@ impl Profiled<'_> {
         (seconds > 0.0).then_some(seconds)
     }
 
-    /// The part of the CPUs that the server and its client used: of the machine's, or of those that the server may use. What other
-    /// programs took was there for the asking; a little of it is interrupts, which nobody is charged with.
     fn busy(&self) -> Option<f64> {
-        let others = self
-            .summary
-            .other_cpu_share
-            .filter(|share| *share > OTHERS)
-            .unwrap_or(0.0);
-        let busy = self.summary.busy_share.map(|share| share - others);
-        let used = self.summary.iron_law.as_ref().map(|law| law.utilisation);
-        busy.into_iter().chain(used).reduce(f64::max)
+        busy(self.summary)
     }
 
     /// Whether whoever waits loses nothing by it.
     pub(crate) fn is_busy(&self) -> bool {
-        self.busy().is_some_and(|share| share >= BUSY)
+        is_busy(self.summary)
     }
 
     /// Seconds that all connections spend on a transaction, N/X.
     fn connection_seconds(&self) -> f64 {
         f64::from(self.summary.connections) / self.summary.throughput.value
     }
+}
+
+/// The part of the CPUs that the server and its client used: of the machine's, or of those that the server may use. What other
+/// programs took was there for the asking; a little of it is interrupts, which nobody is charged with.
+fn busy(summary: &RungSummary) -> Option<f64> {
+    let others = summary.other_cpu_share.filter(|share| *share > OTHERS).unwrap_or(0.0);
+    let busy = summary.busy_share.map(|share| share - others);
+    let used = summary.iron_law.as_ref().map(|law| law.utilisation);
+    busy.into_iter().chain(used).reduce(f64::max)
+}
+
+/// Whether the CPUs are busy at a rung, so that whoever waits loses nothing by it.
+pub(crate) fn is_busy(summary: &RungSummary) -> bool {
+    busy(summary).is_some_and(|share| share >= BUSY)
 }
 
 /// What is known of the server and the machine.
