@@ -12,6 +12,7 @@
 //! A finding is listed when its share is beyond chance (the lower limit of its interval) and worth a word. What makes the
 //! figures themselves doubtful is told behind ([`measurement`]).
 
+mod advice;
 mod busy;
 pub(crate) mod cover;
 mod dilation;
@@ -28,10 +29,11 @@ mod spinning;
 use crate::call_paths::CallPaths;
 use crate::instruction_costs::InstructionCosts;
 use crate::path_costs::{PathCosts, Pathway};
+use advice::Scene;
 pub(crate) use dilation::dilation_of;
 use finding::Draft;
 use kind::Kind;
-use knowledge::Knowledge;
+use knowledge::{Knowledge, Place};
 use scaleprof_bundle::{Estimate, Finding, Manifest, RungSummary, SettingRow};
 use std::collections::BTreeMap;
 
@@ -130,7 +132,12 @@ pub(crate) fn findings(
     if !drafts.iter().any(|draft| draft.kind == Kind::SpinWaiting) {
         drafts.extend(context.spinning_anywhere(rungs));
     }
-    drafts.sort_by(|a, b| b.rank().total_cmp(&a.rank()));
+    // What is at another rung explains nothing of the last one.
+    let order = |draft: &Draft| (draft.is_elsewhere, -draft.rank());
+    drafts.sort_by(|a, b| {
+        let ((a_elsewhere, a), (b_elsewhere, b)) = (order(a), order(b));
+        a_elsewhere.cmp(&b_elsewhere).then(a.total_cmp(&b))
+    });
     drafts.truncate(MOST);
     drafts.into_iter().map(Draft::finish).collect()
 }
@@ -154,12 +161,26 @@ struct Context<'a> {
 impl Context<'_> {
     /// What some paths cost at both rungs.
     fn change(&self, base: &Profiled<'_>, last: &Profiled<'_>, pathways: &[Pathway]) -> String {
-        let micros = |costs: &PathCosts| pathways.iter().map(|pathway| costs.seconds(*pathway)).sum::<f64>() * 1e6;
+        self.change_without(base, last, pathways, (0.0, 0.0))
+    }
+
+    /// The same without so many seconds at the first rung and at the last.
+    fn change_without(
+        &self,
+        base: &Profiled<'_>,
+        last: &Profiled<'_>,
+        pathways: &[Pathway],
+        (before, after): (f64, f64),
+    ) -> String {
+        let micros = |costs: &PathCosts, told: f64| {
+            let all = pathways.iter().map(|pathway| costs.seconds(*pathway)).sum::<f64>();
+            (all - told).max(0.0) * 1e6
+        };
         format!(
             "{:.1} \u{b5}s of a transaction at {} connections, {:.1} \u{b5}s at {}, without what other findings count",
-            micros(last.costs),
+            micros(last.costs, after),
             last.summary.connections,
-            micros(base.costs),
+            micros(base.costs, before),
             base.summary.connections
         )
     }
@@ -192,6 +213,7 @@ impl Context<'_> {
         if let Some((place, function)) = self.knowledge.place(kind, &draft.path) {
             draft.known = Some(format!("{function}: {} ({})", place.says, place.source));
             draft.subject = Some(place.what.clone());
+            draft.tries.extend(self.advice(place, last));
             draft.tries.extend(place.try_settings.iter().cloned());
             draft.knobs.clone_from(&place.settings);
         }
@@ -217,9 +239,26 @@ impl Context<'_> {
         waiters
     }
 
+    /// What to try with the settings of a place, in view of what they are set to.
+    fn advice(&self, place: &Place, last: &Profiled<'_>) -> Vec<String> {
+        let manifest = self.surroundings.manifest;
+        let scene = Scene {
+            connections: last.summary.connections,
+            cpus: manifest.server.cpu_count.or(Some(manifest.machine.cpus)),
+        };
+        let words = place.advice.iter().filter_map(|advice| {
+            let now = self.setting_row(&advice.setting);
+            advice.words(now, scene)
+        });
+        words.collect()
+    }
+
+    fn setting_row(&self, name: &str) -> Option<&SettingRow> {
+        self.surroundings.settings.iter().find(|row| row.name == name)
+    }
+
     fn setting(&self, name: &str) -> Option<&str> {
-        let row = self.surroundings.settings.iter().find(|row| row.name == name)?;
-        Some(&row.value)
+        self.setting_row(name).map(|row| row.value.as_str())
     }
 
     fn settings_of(&self, names: &[String]) -> Option<String> {

@@ -25,7 +25,7 @@ fn keep(folder: &Path, latch_micros: f64, seed: u64) {
 }
 
 /// The bundle as a run would have written it.
-fn write(folder: &Path, bundle: &Bundle) {
+pub(crate) fn write(folder: &Path, bundle: &Bundle) {
     let writer = BundleWriter::create(folder).expect("a folder");
     writer.write_manifest(&bundle.manifest).expect("written");
     for rung in &bundle.rungs {

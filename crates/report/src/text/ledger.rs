@@ -5,6 +5,7 @@ use super::columns::Column;
 use super::functions::{innermost, innermost_waiting};
 use super::layout::{self, Ink, RowInk};
 use crate::figures::{number, percent};
+use scaleprof_analysis::condition::waits_at_condition_variable;
 use scaleprof_bundle::{CallPath, RungSummary, Summary};
 
 /// Call paths that are shown of the last rung.
@@ -116,14 +117,18 @@ fn locks(rung: &RungSummary) -> Option<String> {
         .iter()
         .map(|lock| {
             let waiting = innermost_waiting(&lock.waiting, 1);
+            let is_condition = waits_at_condition_variable(&lock.waiting);
             let name = match (&lock.name, waiting.first()) {
+                (Some(name), _) if is_condition => format!("the condition variable {name}"),
                 (Some(name), _) => name.clone(),
+                (None, Some(function)) if is_condition => format!("a condition variable, in {function}"),
                 (None, Some(function)) => format!("one on the heap, in {function}"),
                 (None, None) => "one on the heap".to_owned(),
             };
             let holder = innermost_waiting(&lock.holder, 1);
             let held = holder
                 .first()
+                .filter(|_| !is_condition)
                 .map_or_else(String::new, |holder| format!(", held in {holder}"));
             format!("{name} ({}{held})", number(lock.seconds_per_txn.value * 1e6))
         })
