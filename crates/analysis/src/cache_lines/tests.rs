@@ -393,7 +393,7 @@ fn a_load_that_costs_nothing_is_none() {
         rung(64, &[(0x5000, 100.0)], false),
         rung(512, &[(0x100, 100.0)], true),
     ];
-    let costs = MeasuredCosts::of(&rungs, "mysqld", None).expect("the same file");
+    let costs = MeasuredCosts::of(&rungs, "mysqld", Some("ab12")).expect("the same file");
     assert_eq!(costs.connections(), [4, 64], "the client limited the last one");
     let found = judge(&[setting(0x1010), counter(0x1008)], &functions(), 64, Some(&costs));
     let holds: Vec<_> = found[0].ladder.iter().map(|step| step.holds).collect();

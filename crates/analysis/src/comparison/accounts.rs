@@ -164,12 +164,11 @@ pub(super) fn accounts(busy: bool) -> &'static [Account] {
 pub(super) fn sides(common: &CommonRung, account: Account, rung: &mut RungChange) -> Sides {
     let mut dilation = 1.0;
     if account == Account::OnCpu {
-        let leaves =
-            |visits: &RungResult| -> BTreeMap<usize, f64> { visits.costs.by_leaf("cpu").into_iter().collect() };
         let (before, after) = (leaves(&common.a.together), leaves(&common.b.together));
         // Two products share too few functions to say how fast the machine is.
         dilation = dilation_of(&before, &after)
             .filter(|_| mostly_shared(&before, &after) && mostly_shared(&after, &before))
+            .filter(|dilation| visits_agree(common, *dilation))
             .unwrap_or(1.0);
         rung.dilation = dilation;
     }
@@ -186,6 +185,26 @@ pub(super) fn sides(common: &CommonRung, account: Account, rung: &mut RungChange
         cost,
         unrest: (0.0, 0.0),
     }
+}
+
+/// Seconds per transaction by innermost function.
+fn leaves(visits: &RungResult) -> BTreeMap<usize, f64> {
+    visits.costs.by_leaf("cpu").into_iter().collect()
+}
+
+/// Whether each visit of B against each of A says too that everything takes longer, or that it takes less long. What only some of
+/// them say is how visits scatter, and is part of the intervals: taken out, it would be found in every path with the
+/// opposite sign.
+fn visits_agree(common: &CommonRung, dilation: f64) -> bool {
+    let of = |measured: &Measured| -> Vec<BTreeMap<usize, f64>> { measured.visits.iter().map(leaves).collect() };
+    let (a, b) = (of(&common.a), of(&common.b));
+    let mut pairs = a.iter().flat_map(|before| b.iter().map(move |after| (before, after)));
+    pairs.all(|(before, after)| {
+        // Too few samples to tell function by function: all of them together do.
+        let together = || after.values().sum::<f64>() / before.values().sum::<f64>();
+        let of_pair = dilation_of(before, after).unwrap_or_else(together);
+        (of_pair > 1.0) == (dilation > 1.0)
+    })
 }
 
 /// Whether most of the time is in functions that the other side has too.
