@@ -409,7 +409,7 @@ fn a_load_that_costs_nothing_is_none() {
     assert_eq!((found[0].sure_growth(), found[0].hot_share()), (0.0, 0.0));
     let many: Vec<(u64, f64)> = (0..400).map(|number| (0x5000 + number, 0.1)).collect();
     let rungs = [rung(4, &many, false), rung(64, &many, false)];
-    let costs = MeasuredCosts::of(&rungs, "mysqld", None).expect("the same file");
+    let costs = MeasuredCosts::of(&rungs, "mysqld", Some("ab12")).expect("the same file");
     let found = judge(&[setting(0x1010), counter(0x1008)], &functions(), 64, Some(&costs));
     assert_eq!(found[0].ladder[1].holds, Some(false), "{:?}", found[0].ladder[1]);
 }
