@@ -12,7 +12,8 @@ mod select;
 use crate::flame::Per;
 use crate::instruction_costs::{CodeAddress, InstructionId, RungInstructions, Spent};
 use crate::numbers::percent;
-use growth::growth;
+use catalogue::is_seen;
+use growth::{Sight, growth};
 use scaleprof_bundle::{Estimate, InstructionRow};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -31,7 +32,7 @@ pub const SKID: &str = "a time stands at the instruction that was next to run wh
 pub struct RungCost {
     /// Connections that run transactions; none for a server that was only watched.
     pub connections: Option<u32>,
-    /// CPU seconds per transaction on the function's own instructions.
+    /// CPU seconds per transaction on the function's own instructions; none where no thread was seen at them.
     pub seconds_per_txn: Option<Estimate>,
     /// CPU seconds per transaction in the kernel, which was entered from the function.
     pub kernel_seconds_per_txn: f64,
@@ -39,6 +40,10 @@ pub struct RungCost {
     pub all_seconds_per_txn: Option<f64>,
     /// Samples on the function's instructions, in the kernel too.
     pub samples: u64,
+    /// Samples of threads on a CPU, wherever.
+    pub all_samples: u64,
+    /// What is not seen in so many samples costs less than this with 95 % certainty, CPU seconds per transaction.
+    pub least_seen_seconds_per_txn: Option<f64>,
 }
 
 /// What an instruction costs a transaction at one rung.
@@ -147,7 +152,11 @@ pub fn annotate(
     let instructions = own.iter().map(|row| {
         let cost = |rung: Option<&AtRung<'_>>| rung?.cost(row);
         let (before, after) = (cost(base), cost(last));
-        let seconds = |cost: Option<InstructionCost>| cost.map(|cost| cost.seconds_per_txn);
+        let sight = |rung: &AtRung<'_>, cost: Option<InstructionCost>| Sight {
+            cost: cost.map(|cost| cost.seconds_per_txn).filter(|_| rung.is_seen(row)),
+            least_seen: rung.rung.costs.least_seen(),
+        };
+        let grown = || growth(base.map(|rung| sight(rung, before)), sight(last?, after));
         AnnotatedInstruction {
             address: row.address,
             length: row.length,
@@ -168,7 +177,7 @@ pub fn annotate(
             data_address: row.data_address,
             data_size: row.data_size,
             locked: row.locked,
-            growth: growth(base.is_some(), seconds(before), seconds(after)),
+            growth: grown(),
             base: before,
             compared: after,
         }
@@ -182,7 +191,10 @@ pub fn annotate(
         base.map(|rung| rung.of_function(function)),
         last.map(|rung| rung.of_function(function)),
     );
-    let of = |rung: &Option<RungCost>| rung.as_ref().and_then(|rung| rung.seconds_per_txn);
+    let sight = |rung: &RungCost| Sight {
+        cost: rung.seconds_per_txn,
+        least_seen: rung.least_seen_seconds_per_txn,
+    };
     let mut notes = Vec::new();
     if last.as_ref().is_some_and(|rung| rung.samples > 0) {
         notes.push(SKID.to_owned());
@@ -199,7 +211,9 @@ pub fn annotate(
         function: function.function.clone(),
         module: function.module.clone(),
         build_id: function.build_id.clone(),
-        growth: growth(base.is_some(), of(&base), of(&last)),
+        growth: last
+            .as_ref()
+            .and_then(|last| growth(base.as_ref().map(sight), sight(last))),
         base,
         compared: last,
         instructions,
@@ -283,17 +297,28 @@ impl<'a> AtRung<'a> {
         function.addresses.iter().filter_map(found)
     }
 
+    /// Whether a thread was seen at the instruction itself.
+    fn is_seen(&self, row: &InstructionRow) -> bool {
+        let found = self.at(&row.module, row.build_id.as_deref(), row.address);
+        found.is_some_and(|(id, _)| is_seen(&self.rung.costs, &[id]))
+    }
+
     fn of_function(&self, function: &FunctionCost) -> RungCost {
         let costs = &self.rung.costs;
+        let ids: Vec<InstructionId> = self.ids(function).map(|(_, id, _)| id).collect();
         RungCost {
             connections: self.rung.connections,
-            seconds_per_txn: costs.estimate(self.ids(function).map(|(_, id, _)| id), &Spent::ITSELF),
+            seconds_per_txn: costs
+                .estimate(ids.iter().copied(), &Spent::ITSELF)
+                .filter(|_| is_seen(costs, &ids)),
             kernel_seconds_per_txn: self
                 .ids(function)
                 .map(|(_, id, _)| costs.seconds(id, Spent::InKernel))
                 .fold(0.0, |sum, seconds| sum + seconds),
             all_seconds_per_txn: costs.all(),
             samples: self.ids(function).map(|(_, _, samples)| samples).sum(),
+            all_samples: costs.all_samples(),
+            least_seen_seconds_per_txn: costs.least_seen(),
         }
     }
 

@@ -32,6 +32,12 @@ struct Node {
 pub struct PathId(usize);
 
 impl PathId {
+    /// The one with this number.
+    #[cfg(test)]
+    pub(crate) fn at(place: usize) -> PathId {
+        PathId(place)
+    }
+
     /// Its number among the paths, from 0.
     pub(crate) fn place(self) -> usize {
         self.0

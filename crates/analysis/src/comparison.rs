@@ -8,32 +8,42 @@
 //! - At the other end of the ladder stands the base rung. Where Δ is larger at a rung than at the base, beyond chance, the path
 //!   *scales worse*; where it is there as well, it is *slower everywhere* (difference in differences, analysis.md 1.3).
 //!
-//! Thousands of paths are compared, so chance alone makes some of them differ. What is listed keeps the false discovery rate at
-//! 5 % over all rungs and paths together (Benjamini and Hochberg 1995); rungs are held to Holm's rule (1979).
+//! The figures themselves are those of the two runs' own reports, over all visits of a rung together: so the states of a side add up
+//! to its N/X, and what is called 41 µs here is so there. Only what a difference is worth comes from the visits.
+//!
+//! Thousands of paths are compared, so chance alone makes some of them differ. Both throughput (over all rungs) and paths (over all
+//! that could be listed of all rungs) are held to Holm's rule (1979): where nothing changed, one comparison of twenty lists anything
+//! ([`family`]).
 
 mod accounts;
 mod circumstances;
 mod costs;
 pub mod differences;
+mod family;
 mod outcome;
 mod path_changes;
 mod refusal;
 mod rung_changes;
+mod same_run;
+mod sentence;
+mod unexplained;
+mod unrest;
 
-pub use outcome::{Comparison, Course, Difference, Pair, PathChange, RungChange, SettingChange, StateChange, Weight};
+pub use outcome::{
+    Comparison, Course, Difference, Pair, PathChange, RungChange, SettingChange, StateChange, Unexplained, Weight,
+};
 pub use refusal::Refusal;
 
 use crate::call_paths::CallPaths;
-use crate::numbers::factor;
 use crate::rung::RungResult;
-use crate::summarise::measured_visits;
+use crate::summarise::{measured_rungs, measured_visits};
 use path_changes::path_changes;
 use rung_changes::rung_change;
 use scaleprof_bundle::Bundle;
 use std::collections::BTreeMap;
 
-/// At most this share of what is listed is there by chance.
-pub const FALSE_DISCOVERIES: f64 = 0.05;
+/// Where nothing changed, at most this share of comparisons marks a rung, and at most this share lists a path.
+pub const FALSE_ALARMS: f64 = 0.05;
 
 /// Which rungs to look at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -46,11 +56,32 @@ pub struct Choice {
     pub force: bool,
 }
 
-/// A rung that both runs have: the figures of each visit, analysed by itself.
+/// A rung that both runs have.
 struct CommonRung {
     connections: u32,
-    a: Vec<RungResult>,
-    b: Vec<RungResult>,
+    a: Measured,
+    b: Measured,
+}
+
+/// What a run measured at a rung.
+struct Measured {
+    /// All visits together, as its own report has it.
+    together: RungResult,
+    /// Each visit analysed by itself.
+    visits: Vec<RungResult>,
+}
+
+/// What a run measured, by rung.
+fn measured<'a>(bundle: &'a Bundle, call_paths: &mut CallPaths<'a>) -> BTreeMap<u32, Measured> {
+    let mut visits = measured_visits(bundle, call_paths);
+    let rungs = measured_rungs(bundle, call_paths).into_iter();
+    rungs
+        .filter_map(|together| {
+            let connections = together.summary.connections;
+            let visits = visits.remove(&connections)?;
+            Some((connections, Measured { together, visits }))
+        })
+        .collect()
 }
 
 /// Compares two runs.
@@ -74,7 +105,7 @@ pub fn compare(a: &Bundle, b: &Bundle, choice: Choice) -> Result<Comparison, Ref
         return Err(Refusal::Unlike(forbidding));
     }
     let mut call_paths = CallPaths::of_both(a, b);
-    let common = common_rungs(measured_visits(a, &mut call_paths), measured_visits(b, &mut call_paths))?;
+    let common = common_rungs(measured(a, &mut call_paths), measured(b, &mut call_paths))?;
     let known: Vec<u32> = common.iter().map(|rung| rung.connections).collect();
     for wanted in [choice.connections, choice.base_rung].into_iter().flatten() {
         if !known.contains(&wanted) {
@@ -93,10 +124,11 @@ pub fn compare(a: &Bundle, b: &Bundle, choice: Choice) -> Result<Comparison, Ref
         .filter(|_| rungs.len() > 1);
     let mut paths = path_changes(&common, &mut rungs, base_rung, &call_paths);
     paths.retain(|path| choice.connections.is_none_or(|wanted| path.connections == wanted));
+    let same_run = same_run::hint(a, b);
     let warnings = circumstances::warnings(a, b, &differences, &rungs);
     Ok(Comparison {
-        schema: 1,
-        sentence: sentence(&rungs, &paths),
+        schema: 2,
+        sentence: same_run.unwrap_or_else(|| sentence::of(&rungs, &paths)),
         servers: [a, b].map(|bundle| format!("{} {}", bundle.manifest.server.product, bundle.manifest.server.version)),
         settings: circumstances::settings(a, b),
         differences,
@@ -107,11 +139,8 @@ pub fn compare(a: &Bundle, b: &Bundle, choice: Choice) -> Result<Comparison, Ref
     })
 }
 
-fn common_rungs(
-    mut a: BTreeMap<u32, Vec<RungResult>>,
-    mut b: BTreeMap<u32, Vec<RungResult>>,
-) -> Result<Vec<CommonRung>, Refusal> {
-    let all = |rungs: &BTreeMap<u32, Vec<RungResult>>| rungs.keys().copied().collect::<Vec<u32>>();
+fn common_rungs(mut a: BTreeMap<u32, Measured>, mut b: BTreeMap<u32, Measured>) -> Result<Vec<CommonRung>, Refusal> {
+    let all = |rungs: &BTreeMap<u32, Measured>| rungs.keys().copied().collect::<Vec<u32>>();
     let (of_a, of_b) = (all(&a), all(&b));
     let common: Vec<CommonRung> = of_a
         .iter()
@@ -145,43 +174,4 @@ fn cheapest(rungs: &[RungChange]) -> Option<u32> {
         .filter_map(|rung| Some((rung.connections, cost(rung)?)))
         .min_by(|x, y| x.1.total_cmp(&y.1))
         .map(|(connections, _)| connections)
-}
-
-fn sentence(rungs: &[RungChange], paths: &[PathChange]) -> String {
-    let tested = rungs.iter().any(|rung| rung.throughput_p.is_some());
-    let differ: Vec<String> = rungs
-        .iter()
-        .filter(|rung| rung.throughput_p.is_some_and(|p| p <= FALSE_DISCOVERIES))
-        .filter_map(|rung| {
-            let ratio = rung.throughput_ratio?;
-            let limits = ratio.low.zip(ratio.high);
-            let limits = limits.map_or(String::new(), |(low, high)| format!(" ({low:.2} to {high:.2})"));
-            Some(format!("{}{limits} at {}", factor_of(ratio.value), rung.connections))
-        })
-        .collect();
-    let throughput = match (tested, differ.is_empty()) {
-        (false, _) => {
-            "Whether throughput changed cannot be told: both runs need each rung measured twice at least".to_owned()
-        }
-        (_, true) => "Throughput did not change beyond chance at any common number of connections".to_owned(),
-        (_, false) => format!("Throughput of B over that of A is {} connections", differ.join(", ")),
-    };
-    if !tested {
-        return format!("{throughput}.");
-    }
-    let certain = paths.iter().filter(|path| path.q.is_some()).count();
-    let of_paths = match certain {
-        0 => "no call path changed its cost beyond chance".to_owned(),
-        1 => "one call path changed its cost".to_owned(),
-        many => format!("{many} call paths changed their cost"),
-    };
-    format!("{throughput}; {of_paths}.")
-}
-
-/// Two digits after the point near 1, where they matter.
-fn factor_of(ratio: f64) -> String {
-    match (0.2..10.0).contains(&ratio) {
-        true => format!("{ratio:.2}"),
-        false => factor(ratio),
-    }
 }

@@ -12,6 +12,7 @@
 //! A finding is listed when its share is beyond chance (the lower limit of its interval) and worth a word. What makes the
 //! figures themselves doubtful is told behind ([`measurement`]).
 
+mod advice;
 mod busy;
 pub(crate) mod cover;
 mod dilation;
@@ -28,10 +29,11 @@ mod spinning;
 use crate::call_paths::CallPaths;
 use crate::instruction_costs::InstructionCosts;
 use crate::path_costs::{PathCosts, Pathway};
+use advice::Scene;
 pub(crate) use dilation::dilation_of;
 use finding::Draft;
 use kind::Kind;
-use knowledge::Knowledge;
+use knowledge::{Knowledge, Place};
 use scaleprof_bundle::{Estimate, Finding, Manifest, RungSummary, SettingRow};
 use std::collections::BTreeMap;
 
@@ -69,28 +71,33 @@ impl Profiled<'_> {
         (seconds > 0.0).then_some(seconds)
     }
 
-    /// The part of the CPUs that the server and its client used: of the machine's, or of those that the server may use. What other
-    /// programs took was there for the asking; a little of it is interrupts, which nobody is charged with.
     fn busy(&self) -> Option<f64> {
-        let others = self
-            .summary
-            .other_cpu_share
-            .filter(|share| *share > OTHERS)
-            .unwrap_or(0.0);
-        let busy = self.summary.busy_share.map(|share| share - others);
-        let used = self.summary.iron_law.as_ref().map(|law| law.utilisation);
-        busy.into_iter().chain(used).reduce(f64::max)
+        busy(self.summary)
     }
 
     /// Whether whoever waits loses nothing by it.
     pub(crate) fn is_busy(&self) -> bool {
-        self.busy().is_some_and(|share| share >= BUSY)
+        is_busy(self.summary)
     }
 
     /// Seconds that all connections spend on a transaction, N/X.
     fn connection_seconds(&self) -> f64 {
         f64::from(self.summary.connections) / self.summary.throughput.value
     }
+}
+
+/// The part of the CPUs that the server and its client used: of the machine's, or of those that the server may use. What other
+/// programs took was there for the asking; a little of it is interrupts, which nobody is charged with.
+fn busy(summary: &RungSummary) -> Option<f64> {
+    let others = summary.other_cpu_share.filter(|share| *share > OTHERS).unwrap_or(0.0);
+    let busy = summary.busy_share.map(|share| share - others);
+    let used = summary.iron_law.as_ref().map(|law| law.utilisation);
+    busy.into_iter().chain(used).reduce(f64::max)
+}
+
+/// Whether the CPUs are busy at a rung, so that whoever waits loses nothing by it.
+pub(crate) fn is_busy(summary: &RungSummary) -> bool {
+    busy(summary).is_some_and(|share| share >= BUSY)
 }
 
 /// What is known of the server and the machine.
@@ -127,7 +134,12 @@ pub(crate) fn findings(
     if !drafts.iter().any(|draft| draft.kind == Kind::SpinWaiting) {
         drafts.extend(context.spinning_anywhere(rungs));
     }
-    drafts.sort_by(|a, b| b.rank().total_cmp(&a.rank()));
+    // What is at another rung explains nothing of the last one.
+    let order = |draft: &Draft| (draft.is_elsewhere, -draft.rank());
+    drafts.sort_by(|a, b| {
+        let ((a_elsewhere, a), (b_elsewhere, b)) = (order(a), order(b));
+        a_elsewhere.cmp(&b_elsewhere).then(a.total_cmp(&b))
+    });
     drafts.truncate(MOST);
     drafts.into_iter().map(Draft::finish).collect()
 }
@@ -151,12 +163,26 @@ struct Context<'a> {
 impl Context<'_> {
     /// What some paths cost at both rungs.
     fn change(&self, base: &Profiled<'_>, last: &Profiled<'_>, pathways: &[Pathway]) -> String {
-        let micros = |costs: &PathCosts| pathways.iter().map(|pathway| costs.seconds(*pathway)).sum::<f64>() * 1e6;
+        self.change_without(base, last, pathways, (0.0, 0.0))
+    }
+
+    /// The same without so many seconds at the first rung and at the last.
+    fn change_without(
+        &self,
+        base: &Profiled<'_>,
+        last: &Profiled<'_>,
+        pathways: &[Pathway],
+        (before, after): (f64, f64),
+    ) -> String {
+        let micros = |costs: &PathCosts, told: f64| {
+            let all = pathways.iter().map(|pathway| costs.seconds(*pathway)).sum::<f64>();
+            (all - told).max(0.0) * 1e6
+        };
         format!(
             "{:.1} \u{b5}s of a transaction at {} connections, {:.1} \u{b5}s at {}, without what other findings count",
-            micros(last.costs),
+            micros(last.costs, after),
             last.summary.connections,
-            micros(base.costs),
+            micros(base.costs, before),
             base.summary.connections
         )
     }
@@ -189,6 +215,7 @@ impl Context<'_> {
         if let Some((place, function)) = self.knowledge.place(kind, &draft.path) {
             draft.known = Some(format!("{function}: {} ({})", place.says, place.source));
             draft.subject = Some(place.what.clone());
+            draft.tries.extend(self.advice(place, last));
             draft.tries.extend(place.try_settings.iter().cloned());
             draft.knobs.clone_from(&place.settings);
         }
@@ -214,9 +241,26 @@ impl Context<'_> {
         waiters
     }
 
+    /// What to try with the settings of a place, in view of what they are set to.
+    fn advice(&self, place: &Place, last: &Profiled<'_>) -> Vec<String> {
+        let manifest = self.surroundings.manifest;
+        let scene = Scene {
+            connections: last.summary.connections,
+            cpus: manifest.server.cpu_count.or(Some(manifest.machine.cpus)),
+        };
+        let words = place.advice.iter().filter_map(|advice| {
+            let now = self.setting_row(&advice.setting);
+            advice.words(now, scene)
+        });
+        words.collect()
+    }
+
+    fn setting_row(&self, name: &str) -> Option<&SettingRow> {
+        self.surroundings.settings.iter().find(|row| row.name == name)
+    }
+
     fn setting(&self, name: &str) -> Option<&str> {
-        let row = self.surroundings.settings.iter().find(|row| row.name == name)?;
-        Some(&row.value)
+        self.setting_row(name).map(|row| row.value.as_str())
     }
 
     fn settings_of(&self, names: &[String]) -> Option<String> {

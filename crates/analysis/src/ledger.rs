@@ -1,6 +1,7 @@
 //! The thread ledger (DESIGN section 2): in a closed loop of N connections the thread-seconds per transaction in all states
 //! add up to N/X, by Little's law.
 
+use crate::numbers::percent;
 use crate::thread_time::ThreadTime;
 use crate::totals::{Total, Window};
 use scaleprof_bundle::{BackgroundThreads, CounterRow, Ledger, Missing, SampleRow, StateRow, StateSeconds};
@@ -81,7 +82,7 @@ pub fn ledger(connections: u32, windows: &[Window], sums: &BTreeMap<String, Tota
             .zip(total("probe.switch_seconds"))
             .and_then(|(seen, all)| Some(seen / all).filter(|v| v.is_finite())),
     };
-    let warnings = warnings(connections, &ledger);
+    let warnings = warnings(connections, &ledger, not_charged(cpu, sums));
     Found {
         ledger: Some(ledger),
         missing,
@@ -139,7 +140,7 @@ pub(crate) fn complete_share(windows: &[Window], samples: &[&SampleRow]) -> Opti
 pub(crate) struct CpuSeconds {
     /// By their states.
     by_states: f64,
-    /// The part of that which interrupts or the host of a virtual machine took: no part of the scheduler's account.
+    /// The part of that which the scheduler charged to no thread, such as that of interrupts and of the host of a virtual machine.
     not_their_own: f64,
     /// By the scheduler's account of the server.
     pub(crate) by_scheduler: f64,
@@ -222,13 +223,34 @@ pub(crate) fn cpu_seconds(windows: &[Window], watched: &Watched<'_>) -> Option<C
 /// Worth a word from this part of the CPU time on.
 const MUCH_NOT_THEIR_OWN: f64 = 0.02;
 
-/// Time that the server's threads held a CPU and did not get it.
-pub(crate) fn taken_from_them(share: Option<f64>) -> Option<String> {
-    let share = share.filter(|share| *share > MUCH_NOT_THEIR_OWN)?;
-    Some(format!(
-        "{:.0} % of the time that the server's threads held a CPU went to interrupts or to the host of this virtual machine",
-        share * 100.0
-    ))
+/// Time that the server's threads held a CPU and that the scheduler charged to none of them, with what explains it: at most all that
+/// interrupts and the host of a virtual machine took of the whole machine in that time.
+pub(crate) fn not_charged(cpu: Option<CpuSeconds>, sums: &BTreeMap<String, Total>) -> Option<String> {
+    let cpu = cpu?;
+    let share = cpu.not_their_own_share().filter(|share| *share > MUCH_NOT_THEIR_OWN)?;
+    let charged = format!(
+        "the scheduler did not charge {} of the time that the server's threads held a CPU to any of them ({:.2} s)",
+        percent(share),
+        cpu.not_their_own
+    );
+    let taken = |what: &str| {
+        sums.get(&format!("machine.cpu_{what}_seconds"))
+            .map(|total| total.value.max(0.0))
+    };
+    let Some((interrupts, host)) = taken("irq").zip(taken("steal")) else {
+        return Some(format!(
+            "{charged}; whether interrupts or the host of a virtual machine took it was not measured"
+        ));
+    };
+    let causes = format!("interrupts ({interrupts:.2} s) and the host of a virtual machine ({host:.2} s)");
+    let explained = (interrupts + host) / cpu.not_their_own;
+    Some(match explained >= 1.0 {
+        true => format!("{charged}; {causes} took more than that of all CPUs together, which may explain it"),
+        false => format!(
+            "{charged}; all that {causes} took of all CPUs together is {} of it, the rest is not explained",
+            percent(explained)
+        ),
+    })
 }
 
 /// The threads that serve no connection, by name; where they were not told apart, all together.
@@ -273,7 +295,7 @@ pub(crate) fn background(windows: &[Window], states: &[&StateRow]) -> Vec<Backgr
     found
 }
 
-fn warnings(connections: u32, ledger: &Ledger) -> Vec<String> {
+fn warnings(connections: u32, ledger: &Ledger, not_charged: Option<String>) -> Vec<String> {
     let residues = [
         (
             ledger.residue,
@@ -290,18 +312,15 @@ fn warnings(connections: u32, ledger: &Ledger) -> Vec<String> {
         ),
     ];
     let waits_for_client = waits_for_client(connections, ledger);
-    let taken = taken_from_them(ledger.cpu_not_their_own).map(|words| format!("at {connections} connections {words}"));
+    let not_charged = not_charged.map(|words| format!("at {connections} connections {words}"));
     residues
         .into_iter()
         .filter_map(|(residue, words)| {
             let residue = residue.filter(|residue| residue.abs() > TOLERANCE)?;
-            let percent = format!("{:+.1} %", residue * 100.0);
-            Some(format!(
-                "at {connections} connections {}",
-                words.replace("{}", &percent)
-            ))
+            let off = format!("{:+.1} %", residue * 100.0);
+            Some(format!("at {connections} connections {}", words.replace("{}", &off)))
         })
-        .chain(taken)
+        .chain(not_charged)
         .chain(waits_for_client)
         .collect()
 }

@@ -9,6 +9,7 @@ pub mod cache_lines;
 pub mod call_paths;
 pub mod changepoints;
 pub mod comparison;
+pub mod condition;
 pub mod data_quality;
 pub mod decomposition;
 mod findings;

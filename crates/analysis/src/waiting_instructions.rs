@@ -43,8 +43,8 @@ impl WaitingInstruction {
     fn of(line: SharedLine) -> WaitingInstruction {
         let (seconds, rest_seconds) = line.seconds();
         WaitingInstruction {
+            function: line.function().to_owned(),
             at: line.at,
-            function: line.function,
             source: line.source,
             seconds,
             rest_seconds,

@@ -3,7 +3,7 @@
 use crate::call_paths::CallPaths;
 use crate::ledger::{
     BACKGROUND, CONNECTION, CpuSeconds, NO_LOOPS, TOLERANCE, Watched, background, complete_share, cpu_seconds,
-    split_off_spin, taken_from_them,
+    not_charged, split_off_spin,
 };
 use crate::paths::Sampled;
 use crate::rung::VisitRows;
@@ -119,7 +119,7 @@ pub(crate) fn watched<'a>(bundle: &Bundle, visits: impl Iterator<Item = &'a Visi
         connections,
         others,
     };
-    found.warnings = warnings(&summary);
+    found.warnings = warnings(&summary, not_charged(cpu, &sums));
     found.watch = Some(summary);
     found
 }
@@ -211,7 +211,7 @@ fn lock_per_second(lock: LockSummary) -> WatchedLock {
     }
 }
 
-fn warnings(watch: &WatchSummary) -> Vec<String> {
+fn warnings(watch: &WatchSummary, not_charged: Option<String>) -> Vec<String> {
     let residues = [
         (
             watch.connections.states_residue,
@@ -230,7 +230,7 @@ fn warnings(watch: &WatchSummary) -> Vec<String> {
         let residue = residue.filter(|residue| residue.abs() > TOLERANCE)?;
         Some(words.replace("{}", &format!("{:+.1} %", residue * 100.0)))
     });
-    too_large.chain(taken_from_them(watch.cpu_not_their_own)).collect()
+    too_large.chain(not_charged).collect()
 }
 
 #[cfg(test)]

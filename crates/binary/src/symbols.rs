@@ -115,8 +115,14 @@ pub struct Coverage {
 /// Why a file's symbols cannot be read.
 #[derive(Debug, Error)]
 pub enum SymbolError {
+    /// It is a folder.
+    #[error("{path} is a folder: name the server's binary itself, such as /usr/sbin/mariadbd")]
+    Folder {
+        /// Which one.
+        path: PathBuf,
+    },
     /// The file cannot be read.
-    #[error("cannot read {path}: {error}. Run as root or as the server's user")]
+    #[error("cannot read {path}: {error}{}", what_helps(error))]
     Read {
         /// Which file.
         path: PathBuf,
@@ -131,6 +137,15 @@ pub enum SymbolError {
         /// What is wrong with it.
         error: object::Error,
     },
+}
+
+/// What mends a failure to read a file; nothing where nobody knows.
+fn what_helps(error: &std::io::Error) -> &'static str {
+    match error.kind() {
+        std::io::ErrorKind::PermissionDenied => ". Run as root or as the server's user",
+        std::io::ErrorKind::NotFound => ". Is the path right?",
+        _ => "",
+    }
 }
 
 /// The names of one file, indexed by address.
@@ -153,6 +168,9 @@ impl SymbolFile {
     pub fn open(path: &Path, extra: &SymbolSearch) -> Result<SymbolFile, SymbolError> {
         // The lists and debug files are called like the file that a link (`mysqld` to `mariadbd`) leads to.
         let place = gather::resolved(path);
+        if place.is_dir() {
+            return Err(SymbolError::Folder { path: path.to_owned() });
+        }
         let bytes = gather::mapped(&place).map_err(|error| SymbolError::Read {
             path: path.to_owned(),
             error,

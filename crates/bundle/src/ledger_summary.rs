@@ -18,8 +18,8 @@ pub struct Ledger {
     /// CPU time of all threads of the server by their states, without what was not their own, over that by the scheduler's
     /// account, less 1.
     pub cpu_residue: Option<f64>,
-    /// Part of the CPU time by the states that the scheduler charges to no thread: interrupts, and what the host of a virtual
-    /// machine took.
+    /// Part of the CPU time by the states that the scheduler charges to no thread, such as that of interrupts and what the host of a
+    /// virtual machine took; a warning says how much these two explain.
     pub cpu_not_their_own: Option<f64>,
     /// Threads that serve no connection, those of one name together; the busiest first.
     pub background: Vec<BackgroundThreads>,

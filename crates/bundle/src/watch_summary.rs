@@ -21,8 +21,8 @@ pub struct WatchSummary {
     /// CPU time by the states, without what was not their own, over that by the scheduler's account, less 1, over the
     /// seconds that have both.
     pub cpu_residue: Option<f64>,
-    /// Part of the CPU time by the states that the scheduler charges to no thread: interrupts, and what the host of a virtual
-    /// machine took.
+    /// Part of the CPU time by the states that the scheduler charges to no thread, such as that of interrupts and what the host of a
+    /// virtual machine took; a warning says how much these two explain.
     pub cpu_not_their_own: Option<f64>,
     /// Part of the walks through a thread's stack that reached its first frame.
     pub complete_stacks_share: Option<f64>,

@@ -1,6 +1,7 @@
 //! `scaleprof annotate`.
 
 use crate::arguments::AnnotateArguments;
+use crate::same_build::must_have_run;
 use crate::show;
 use anyhow::{Context, anyhow, bail};
 use scaleprof_analysis::annotate::{
@@ -40,7 +41,11 @@ struct Listing<'a> {
 pub(crate) fn execute(arguments: &AnnotateArguments) -> anyhow::Result<ExitCode> {
     let annotation = match (&arguments.bundle, &arguments.binary, &arguments.function) {
         (Some(bundle), binary, function) => {
-            let bundle = Bundle::open(bundle)?;
+            let bundle = opened(bundle)?;
+            let binary = binary.as_deref().map(Binary::open).transpose()?;
+            if let (Some(binary), Some(path)) = (&binary, &arguments.binary) {
+                must_have_run(&bundle, path, (&binary.name, binary.symbols.build_id().as_deref()))?;
+            }
             let rows = bundle.instructions()?;
             let rungs = by_rung(&bundle);
             let compared = choose(&rungs, arguments.base, arguments.rung).map_err(|problem| anyhow!(problem))?;
@@ -48,8 +53,8 @@ pub(crate) fn execute(arguments: &AnnotateArguments) -> anyhow::Result<ExitCode>
             let Some(function) = function else {
                 return list(&compared, &functions, arguments.json);
             };
-            match binary {
-                Some(binary) => measured_from_binary(&Binary::open(binary)?, &compared, &functions, function),
+            match &binary {
+                Some(binary) => measured_from_binary(binary, &compared, &functions, function),
                 None => measured(&rows, &compared, &functions, function),
             }
             .map_err(|problem| kernel_function(&bundle, &functions, function).unwrap_or(problem))?

@@ -3,6 +3,7 @@
 mod show;
 
 use crate::arguments::CacheLinesArguments;
+use crate::same_build::must_have_run;
 use anyhow::Context;
 use scaleprof_analysis::cache_lines::{
     CountedWrites, JudgedLine, MeasuredCosts, PairElsewhere, judge, pairs_elsewhere,
@@ -87,7 +88,11 @@ pub(crate) fn execute(arguments: &CacheLinesArguments) -> anyhow::Result<ExitCod
     let code = Code::read(&arguments.binary)?;
     let other = arguments.compare.as_deref().map(Code::read).transpose()?;
     let rungs = match &arguments.bundle {
-        Some(folder) => by_rung(&Bundle::open(folder).with_context(|| format!("reading {}", folder.display()))?),
+        Some(folder) => {
+            let bundle = Bundle::open(folder).with_context(|| format!("reading {}", folder.display()))?;
+            must_have_run(&bundle, &arguments.binary, (&code.name, code.build_id.as_deref()))?;
+            by_rung(&bundle)
+        }
         None => Vec::new(),
     };
     let costs = costs(&code, &rungs, arguments.bundle.is_some())?;

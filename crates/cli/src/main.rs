@@ -15,6 +15,7 @@ mod manual;
 mod probe_arguments;
 mod report;
 mod run;
+mod same_build;
 mod selfbench;
 mod show;
 mod size;

@@ -5,6 +5,7 @@
 //! 2018, with data registers as watchpoints).
 
 use std::io;
+use std::ops::Range;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -12,7 +13,7 @@ use std::time::{Duration, Instant};
 use scaleprof_binary::loads::{bias, segments};
 
 use crate::perf_event::{EventGroup, open_watchpoint, paranoid};
-use crate::plain::parse_maps;
+use crate::plain::{Mapping, parse_maps};
 
 /// Writes after which it is known that there are many.
 const ENOUGH_WRITES: u64 = 20_000;
@@ -32,6 +33,30 @@ pub struct WriteCount {
     pub threads: u32,
     /// Those of them that wrote.
     pub writers: u32,
+}
+
+/// What tells a file from all others of a machine: inodes are numbered by device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct FileNumber {
+    device: u64,
+    inode: u64,
+}
+
+impl FileNumber {
+    fn of(found: &std::fs::Metadata) -> FileNumber {
+        FileNumber {
+            device: found.dev(),
+            inode: found.ino(),
+        }
+    }
+
+    /// Whether a mapping is of this file. Some file systems (Btrfs, overlays) show one device in `/proc/PID/maps` and another to
+    /// stat(2); then `of_mapping`, what stat says of the mapped file itself, decides.
+    fn is_mapped_by(self, mapping: &Mapping, of_mapping: impl Fn() -> Option<FileNumber>) -> bool {
+        let (major, minor) = mapping.device;
+        let is_there = mapping.inode == self.inode && libc::makedev(major, minor) == self.device;
+        is_there || of_mapping() == Some(self)
+    }
 }
 
 /// The variables of a running process.
@@ -54,12 +79,15 @@ impl ProcessData {
         let maps = format!("/proc/{pid}/maps");
         let mappings = parse_maps(&std::fs::read_to_string(&maps).map_err(|error| unreadable(&maps, error))?);
         let name = binary.display().to_string();
-        let inode = std::fs::metadata(binary)
-            .map_err(|error| unreadable(&name, error))?
-            .ino();
-        let mapping = mappings
-            .iter()
-            .find(|mapping| mapping.inode == inode && mapping.executable);
+        let file = FileNumber::of(&std::fs::metadata(binary).map_err(|error| unreadable(&name, error))?);
+        let mapping = mappings.iter().find(|mapping| {
+            let of_mapping = || {
+                let Range { start, end } = mapping.addresses;
+                let link = format!("/proc/{pid}/map_files/{start:x}-{end:x}");
+                std::fs::metadata(link).ok().map(|found| FileNumber::of(&found))
+            };
+            mapping.executable && file.is_mapped_by(mapping, of_mapping)
+        });
         let mapping =
             mapping.ok_or_else(|| format!("process {pid} does not run {name}: name the file that it runs"))?;
         let bytes = std::fs::read(binary).map_err(|error| unreadable(&name, error))?;
@@ -214,6 +242,26 @@ mod tests {
         ];
         let found = found.map(|(address, bytes)| watched_bytes(address, bytes));
         assert_eq!(found, [8, 4, 2, 1, 1, 4, 1]);
+    }
+
+    #[test]
+    fn a_file_of_the_same_number_on_another_device_is_another_file() {
+        let file = FileNumber {
+            device: libc::makedev(0xfe, 1),
+            inode: 4711,
+        };
+        let mapped = |device: &str, inode: u64| {
+            let line = format!("1000-2000 r-xp 00000000 {device} {inode}          /usr/sbin/mysqld");
+            parse_maps(&line).remove(0)
+        };
+        let unknown = || None;
+        assert!(file.is_mapped_by(&mapped("fe:01", 4711), unknown));
+        assert!(!file.is_mapped_by(&mapped("fe:02", 4711), unknown));
+        assert!(!file.is_mapped_by(&mapped("fe:01", 4712), unknown));
+        // On Btrfs maps shows another device than stat.
+        assert!(file.is_mapped_by(&mapped("00:1f", 4711), || Some(file)));
+        let other = FileNumber { device: 7, ..file };
+        assert!(!file.is_mapped_by(&mapped("00:1f", 4711), || Some(other)));
     }
 
     #[test]

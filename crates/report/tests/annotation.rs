@@ -54,6 +54,8 @@ fn delay() -> Annotation {
         kernel_seconds_per_txn: 0.0,
         all_seconds_per_txn: Some(1e-4),
         samples: 123,
+        all_samples: 3210,
+        least_seen_seconds_per_txn: Some(0.093e-6),
     };
     Annotation {
         per: Per::Transaction,
@@ -184,4 +186,25 @@ fn the_list_of_functions() {
     let one = hot_functions(&alone, &functions, 9, Style::plain());
     let references: Vec<&FunctionCost> = functions.iter().collect();
     insta::assert_snapshot!(format!("{all}\n---\n\n{one}\n---\n\n{}", candidates(&references, 2)));
+}
+
+#[test]
+fn what_no_thread_was_seen_in_is_said_to_be_small_and_not_nothing() {
+    let mut found = delay();
+    if let Some(base) = found.base.as_mut() {
+        base.seconds_per_txn = None;
+        base.samples = 0;
+    }
+    found.growth = Some(Estimate {
+        value: 44.7e-6,
+        low: Some(40.2e-6),
+        high: Some(49.2e-6),
+    });
+    let text = annotation(&found, Style::plain());
+    let said = "at   64 connections not seen in 3 210 samples, below 93.0 ns of a transaction (95 % sure)";
+    assert!(text.contains(said), "{text}");
+    assert!(
+        text.contains("empty: not seen, below 93.0 ns at 64 connections"),
+        "{text}"
+    );
 }

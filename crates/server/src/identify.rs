@@ -159,17 +159,25 @@ impl Installation {
         if let Some(id) = &self.build_id {
             return Ok(format!("build-id:{id}"));
         }
-        let mut file = fs::File::open(&self.binary).map_err(Error::system("read", &self.binary))?;
-        let mut hash = Sha256::new();
-        let mut buffer = vec![0; 1 << 16];
-        loop {
-            match file.read(&mut buffer).map_err(Error::system("read", &self.binary))? {
-                0 => break,
-                n => hash.update(&buffer[..n]),
-            }
-        }
-        Ok(format!("sha256:{}", hexadecimal(&hash.finalize())))
+        content_hash(&self.binary)
     }
+}
+
+/// `sha256:` and the hash of a file's bytes.
+///
+/// # Errors
+/// The file cannot be read.
+pub fn content_hash(path: &Path) -> Result<String, Error> {
+    let mut file = fs::File::open(path).map_err(Error::system("read", path))?;
+    let mut hash = Sha256::new();
+    let mut buffer = vec![0; 1 << 16];
+    loop {
+        match file.read(&mut buffer).map_err(Error::system("read", path))? {
+            0 => break,
+            n => hash.update(&buffer[..n]),
+        }
+    }
+    Ok(format!("sha256:{}", hexadecimal(&hash.finalize())))
 }
 
 impl fmt::Display for Installation {

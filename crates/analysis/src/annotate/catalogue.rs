@@ -1,6 +1,6 @@
 //! The functions of a bundle with what they cost a transaction.
 
-use super::growth::growth;
+use super::growth::{Sight, growth};
 use super::rungs::Compared;
 use crate::instruction_costs::{InstructionCosts, InstructionId, SampledInstruction, Spent};
 use scaleprof_bundle::{Estimate, InstructionRow};
@@ -16,9 +16,9 @@ pub struct FunctionCost {
     pub module: String,
     /// Its build-id in hexadecimal.
     pub build_id: Option<String>,
-    /// CPU seconds per transaction at the rung that is compared with; none where there is none.
+    /// CPU seconds per transaction at the rung that is compared with; none where there is none, or no thread was seen in it.
     pub base: Option<Estimate>,
-    /// CPU seconds per transaction at the rung that is looked at.
+    /// CPU seconds per transaction at the rung that is looked at; none where no thread was seen in it.
     pub compared: Option<Estimate>,
     /// How much dearer it got, CPU seconds per transaction.
     pub growth: Option<Estimate>,
@@ -84,21 +84,25 @@ pub fn catalogue(compared: &Compared<'_>, rows: &[InstructionRow]) -> Vec<Functi
     let functions = seen.into_iter().map(|(name, seen)| {
         let cost =
             |costs: &InstructionCosts, ids: &[InstructionId]| costs.estimate(ids.iter().copied(), &Spent::ITSELF);
-        let base = compared.base.and_then(|base| cost(&base.costs, &seen.base));
-        let last = cost(&compared.rung.costs, &seen.compared);
+        let sight = |costs: &InstructionCosts, ids: &[InstructionId]| Sight {
+            cost: cost(costs, ids).filter(|_| is_seen(costs, ids)),
+            least_seen: costs.least_seen(),
+        };
+        let before = compared.base.map(|base| sight(&base.costs, &seen.base));
+        let after = sight(&compared.rung.costs, &seen.compared);
         let listed = kept.remove(&name);
         let has_instructions = listed.is_some();
         let inlined = seen.inlined.into_iter().chain(listed.unwrap_or_default());
         let (module, build_id, function) = name;
         FunctionCost {
             has_instructions,
-            growth: growth(compared.base.is_some(), base, last),
+            growth: growth(before, after),
             waiting_share: waiting_share(&compared.rung.costs, &seen.compared),
             samples: seen.samples,
             inlined: inlined.collect(),
             addresses: seen.addresses,
-            base,
-            compared: last,
+            base: before.and_then(|before| before.cost),
+            compared: after.cost,
             function,
             module,
             build_id,
@@ -116,6 +120,12 @@ pub fn catalogue(compared: &Compared<'_>, rows: &[InstructionRow]) -> Vec<Functi
         });
     functions.extend(unseen);
     functions
+}
+
+/// Whether a thread was seen at one of these instructions itself, not only in the kernel from there.
+pub(super) fn is_seen(costs: &InstructionCosts, ids: &[InstructionId]) -> bool {
+    ids.iter()
+        .any(|id| Spent::ITSELF.iter().any(|spent| costs.samples(*id, *spent) > 0))
 }
 
 impl FunctionCost {

@@ -46,10 +46,8 @@ pub struct MeasuredCosts<'a> {
 pub(super) struct AtAddresses<'a> {
     connections: u32,
     costs: &'a InstructionCosts,
-    /// By address in the file.
+    /// By address in the file, with the samples of threads that ran them.
     instructions: HashMap<u64, (InstructionId, u64)>,
-    /// Samples at whatever instruction.
-    all_samples: u64,
 }
 
 impl<'a> MeasuredCosts<'a> {
@@ -74,14 +72,14 @@ impl<'a> MeasuredCosts<'a> {
         let mut others: HashMap<&str, u64> = HashMap::new();
         for (_, sampled) in last.costs.instructions().chain(base.costs.instructions()) {
             *others.entry(&sampled.at.module).or_default() += sampled.samples;
-            if let (Some(ours), Some(theirs)) = (build_id, &sampled.at.build_id)
+            if let Some(theirs) = &sampled.at.build_id
                 && sampled.at.module == module
-                && ours != theirs
+                && build_id != Some(theirs)
             {
                 return Err(CostsNotKnown::OtherBuild {
                     module: module.to_owned(),
                     theirs: theirs.clone(),
-                    ours: ours.to_owned(),
+                    ours: build_id.unwrap_or("none").to_owned(),
                 });
             }
         }
@@ -131,7 +129,7 @@ impl<'a> MeasuredCosts<'a> {
             share: if all > 0.0 { with_skid_at.last.value / all } else { 0.0 },
             all,
             samples: [&self.base, &self.last].map(|rung| rung.samples(&with_skid)),
-            least_seen: 3.0 * all / self.last.all_samples.max(1) as f64,
+            least_seen: self.last.costs.least_seen().unwrap_or(0.0),
         })
     }
 
@@ -151,13 +149,14 @@ impl<'a> AtAddresses<'a> {
             .filter(|(_, sampled)| sampled.at.module == module);
         let by_address = instructions.filter_map(|(id, sampled)| {
             let address = u64::try_from(sampled.at.address).ok()?;
-            Some((address, (id, sampled.samples)))
+            // The kernel, entered there, does not touch the place.
+            let samples = Spent::ITSELF.map(|spent| rung.costs.samples(id, spent));
+            Some((address, (id, samples.iter().sum())))
         });
         AtAddresses {
             connections: rung.connections.unwrap_or_default(),
             costs: &rung.costs,
             instructions: by_address.collect(),
-            all_samples: rung.costs.instructions().map(|(_, sampled)| sampled.samples).sum(),
         }
     }
 

@@ -55,11 +55,12 @@ pub fn lines_of(place: &Place, bytes: u64) -> RangeInclusive<u64> {
     place.address / bytes..=last / bytes
 }
 
-/// What surely got dearer first, then what is hot, then what much code reads and writes.
+/// What surely got dearer first, then what is hot, then where a thread was seen at all, then what much code reads and writes.
 pub(super) fn order(a: &JudgedLine, b: &JudgedLine) -> Ordering {
     b.sure_growth()
         .total_cmp(&a.sure_growth())
         .then(b.hot_share().total_cmp(&a.hot_share()))
+        .then(b.is_sampled().cmp(&a.is_sampled()))
         .then(b.weight.total_cmp(&a.weight))
         .then(a.address.cmp(&b.address))
 }
@@ -120,15 +121,17 @@ fn kind(inside: &[&Touched<'_>]) -> Option<(LineKind, f64)> {
     let (written, locks) = (writers(of(PlaceRole::Written)), writers(of(PlaceRole::Lock)));
     // Who writes in the line has it in its own cache when it reads in it.
     let is_writer = |function: &usize| written.contains_key(function) || locks.contains_key(function);
-    let readers = of(PlaceRole::ReadMostly).flat_map(|touched| &touched.reads);
-    let read: f64 = readers
-        .filter(|(function, _)| !is_writer(function))
-        .map(|(_, weight)| weight)
-        .sum();
+    // The most used place decides, not how many there are: a line full of settings that hardly anybody touches stays cold.
+    let read_by_others = |touched: &Touched<'_>| -> f64 {
+        let others = touched.reads.iter().filter(|(function, _)| !is_writer(function));
+        others.map(|(_, weight)| weight).sum()
+    };
+    let read = of(PlaceRole::ReadMostly).map(read_by_others).fold(0.0, f64::max);
     // Each of both sides has to be hot for the line to wander, so neither makes up for the other.
     let both = |a: f64, b: f64| (1.0 + a).ln() * (1.0 + b).ln();
     let is_written_by_many = written.len() >= FEWEST_WRITERS;
-    let (written, locked): (f64, f64) = (written.values().sum(), locks.values().sum());
+    let most = |role: PlaceRole| of(role).map(Touched::write_weight).fold(0.0, f64::max);
+    let (written, locked) = (most(PlaceRole::Written), most(PlaceRole::Lock));
     if read > 0.0 && written > 0.0 {
         return Some((LineKind::FalseSharing, both(read, written + locked)));
     }

@@ -65,7 +65,7 @@ pub struct PlaceCost {
     pub share: f64,
     /// All CPU time of a transaction at the last rung, seconds.
     pub all: f64,
-    /// Samples behind it at both rungs.
+    /// Samples behind it at both rungs: of threads that ran these instructions, not of those that were in the kernel from there.
     pub samples: [u64; 2],
     /// What three samples stand for at the last rung, in seconds per transaction: where no sample fell, it costs less than that
     /// with 95 % certainty (rule of three).
@@ -212,6 +212,11 @@ impl JudgedLine {
     fn costs(&self) -> impl Iterator<Item = PlaceCost> {
         let costs = self.places.iter().flat_map(|place| [place.read_cost, place.write_cost]);
         costs.flatten()
+    }
+
+    /// Whether a thread was seen at any instruction that touches it, at either rung; not so without a bundle.
+    pub fn is_sampled(&self) -> bool {
+        self.costs().any(|cost| cost.samples != [0, 0])
     }
 
     /// By how many seconds a transaction surely got dearer at those instructions that touch it and are hot; 0 without a bundle.

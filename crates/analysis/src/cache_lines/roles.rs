@@ -13,6 +13,8 @@ const NOT_LOCKS: [&str; 7] = ["block", "clock", "n_", "wait", "timeout", "count"
 const GUARD: &str = "guard variable for ";
 /// What is written seldom is read by so many times as much code as writes it.
 const MOSTLY: f64 = 3.0;
+/// What a write that does not depend on what was there before counts beside one that does.
+const MERELY_SET: f64 = 0.25;
 /// An access in a loop counts for so many; one in a loop that waits for another thread for more, because many threads run that
 /// at once.
 const IN_LOOP: f64 = 2.0;
@@ -134,13 +136,28 @@ impl<'a> Touched<'a> {
         touched
     }
 
-    /// Much code looks at it, and little puts something there that does not depend on what was there before: a setting.
-    fn is_mostly_read(&self) -> bool {
-        let counts = self.running().any(|access| {
+    /// Whether what is written depends on what was there before, or is written again and again: so it is with counters and locks,
+    /// not with settings.
+    fn counts(&self) -> bool {
+        self.running().any(|access| {
             access.what == PlaceUse::Update
                 || (writes(access.what)
                     && (access.locked || access.in_loop || self.reads.contains_key(&access.function)))
-        });
+        })
+    }
+
+    /// How much code writes it. Who merely puts something there may do so once a day.
+    pub(super) fn write_weight(&self) -> f64 {
+        let all: f64 = self.writes.values().sum();
+        match self.role == PlaceRole::Lock || self.counts() {
+            true => all,
+            false => all * MERELY_SET,
+        }
+    }
+
+    /// Much code looks at it, and little puts something there that does not depend on what was there before: a setting.
+    fn is_mostly_read(&self) -> bool {
+        let counts = self.counts();
         let (read, written): (f64, f64) = (self.reads.values().sum(), self.writes.values().sum());
         !self.reads.is_empty() && (self.writes.is_empty() || (!counts && read >= MOSTLY * written))
     }

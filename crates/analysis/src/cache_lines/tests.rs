@@ -258,6 +258,9 @@ fn an_array_is_in_the_lines_of_its_ends_and_says_nothing_against_its_elements() 
     assert_eq!(kinds(&[whole, element], 64), []);
 }
 
+/// Marks an address from which threads went into the kernel.
+const IN_KERNEL: u64 = 1 << 60;
+
 /// A rung of 10 seconds with 100 transactions each; in each second the threads stood so many milliseconds at these addresses.
 pub(crate) fn rung(connections: u32, at: &[(u64, f64)], client_limited: bool) -> RungInstructions {
     let numbered = || at.iter().zip(1_i64..);
@@ -266,25 +269,42 @@ pub(crate) fn rung(connections: u32, at: &[(u64, f64)], client_limited: bool) ->
             frame: number,
             module: "mysqld".into(),
             build_id: Some("ab12".into()),
-            address: *address as i64,
+            address: (*address & !IN_KERNEL) as i64,
             function: Some("f".into()),
             inlined: false,
             file: None,
             line: None,
             name_source: "symtab".into(),
         })
+        .chain([FrameRow {
+            frame: 0,
+            module: "[kernel]".into(),
+            build_id: None,
+            address: 1,
+            function: Some("k".into()),
+            inlined: false,
+            file: None,
+            line: None,
+            name_source: "kallsyms".into(),
+        }])
         .collect();
+    let row = |stack: i64, parent: Option<i64>, frame: i64| StackRow {
+        stack,
+        parent,
+        frame,
+        depth: 0,
+    };
+    // The stack of a thread in the kernel has the number of that in user space and a thousand more.
     let stacks: Vec<StackRow> = numbered()
-        .map(|(_, number)| StackRow {
-            stack: number,
-            parent: None,
-            frame: number,
-            depth: 0,
-        })
+        .flat_map(|(_, number)| [row(number, None, number), row(1000 + number, Some(number), 0)])
         .collect();
+    let stack_of = |address: u64, number: i64| match address & IN_KERNEL {
+        0 => number,
+        _ => 1000 + number,
+    };
     let samples: Vec<SampleRow> = (0..10)
         .flat_map(|second| {
-            numbered().map(move |((_, milliseconds), number)| SampleRow {
+            numbered().map(move |((address, milliseconds), number)| SampleRow {
                 visit: 0,
                 second,
                 time_us: UtcMicros(0),
@@ -292,7 +312,7 @@ pub(crate) fn rung(connections: u32, at: &[(u64, f64)], client_limited: bool) ->
                 role: "connection".into(),
                 cpu: 0,
                 state: "cpu".into(),
-                stack: number,
+                stack: stack_of(*address, number),
                 ending: "complete".into(),
                 // A little more in every other second, so that there is a spread.
                 weight_ns: milliseconds * 1e6 * if second % 2 == 0 { 0.95 } else { 1.05 },
@@ -377,7 +397,7 @@ fn a_load_that_costs_nothing_is_none() {
         rung(64, &[(0x5000, 100.0)], false),
         rung(512, &[(0x100, 100.0)], true),
     ];
-    let costs = MeasuredCosts::of(&rungs, "mysqld", None).expect("the same file");
+    let costs = MeasuredCosts::of(&rungs, "mysqld", Some("ab12")).expect("the same file");
     assert_eq!(costs.connections(), [4, 64], "the client limited the last one");
     let found = judge(&[setting(0x1010), counter(0x1008)], &functions(), 64, Some(&costs));
     let holds: Vec<_> = found[0].ladder.iter().map(|step| step.holds).collect();
@@ -393,7 +413,7 @@ fn a_load_that_costs_nothing_is_none() {
     assert_eq!((found[0].sure_growth(), found[0].hot_share()), (0.0, 0.0));
     let many: Vec<(u64, f64)> = (0..400).map(|number| (0x5000 + number, 0.1)).collect();
     let rungs = [rung(4, &many, false), rung(64, &many, false)];
-    let costs = MeasuredCosts::of(&rungs, "mysqld", None).expect("the same file");
+    let costs = MeasuredCosts::of(&rungs, "mysqld", Some("ab12")).expect("the same file");
     let found = judge(&[setting(0x1010), counter(0x1008)], &functions(), 64, Some(&costs));
     assert_eq!(found[0].ladder[1].holds, Some(false), "{:?}", found[0].ladder[1]);
 }
@@ -492,4 +512,74 @@ proptest::proptest! {
             proptest::prop_assert_eq!(line.address % line.bytes, 0);
         }
     }
+}
+
+#[test]
+fn many_settings_that_are_seldom_set_come_behind_one_counter() {
+    // Each is read by two functions, and set by one that does not look at it: none of them is hot.
+    let few_settings = (0..6).map(|number| {
+        let accesses = vec![access(SEARCH, Read, 0x100), access(INSERT, Read, 0x200)];
+        place(&format!("setting_{number}"), 0x2000 + 4 * number, 4, accesses)
+    });
+    let are_set = (0..6).map(|number| {
+        let accesses = vec![access(SPIN_MORE, Write, 0x700), access(OTHER, Write, 0x800)];
+        place(&format!("set_{number}"), 0x2020 + 4 * number, 4, accesses)
+    });
+    let mut places: Vec<Place> = few_settings.chain(are_set).collect();
+    places.extend([setting(0x1010), counter(0x1008)]);
+    let found = kinds(&places, 64);
+    assert_eq!(
+        found,
+        [(0x1000, LineKind::FalseSharing), (0x2000, LineKind::FalseSharing)]
+    );
+}
+
+#[test]
+fn lines_that_nobody_was_seen_at_come_behind_those_where_somebody_was() {
+    let more = |name: &str, address: u64, what: PlaceUse, at: u64| {
+        let by = [SEARCH, INSERT, SPIN, SPIN_MORE, OTHER];
+        let by = if what == Read { &by[..3] } else { &by[3..] };
+        let accesses = by.iter().map(|function| access(*function, what, at)).collect();
+        place(name, address, 4, accesses)
+    };
+    // More code touches the second line.
+    let places = [
+        setting(0x1010),
+        counter(0x1008),
+        more("busy_setting", 0x2010, Read, 0x6000),
+        more("busy_counter", 0x2008, Update, 0x7000),
+    ];
+    let lines = |costs: Option<&MeasuredCosts<'_>>| -> Vec<u64> {
+        let found = judge(&places, &functions(), 64, costs);
+        found.iter().map(|line| line.address).collect()
+    };
+    assert_eq!(lines(None), [0x2000, 0x1000]);
+    // One millisecond of a hundred transactions: seen, and too little to be called hot.
+    let rungs = [
+        rung(4, &[(0x5000, 97.0)], false),
+        rung(64, &[(0x104, 0.05), (0x5000, 97.0)], false),
+    ];
+    let costs = MeasuredCosts::of(&rungs, "mysqld", Some("ab12")).expect("the same file");
+    assert_eq!(lines(Some(&costs)), [0x1000, 0x2000]);
+}
+
+#[test]
+fn a_file_without_a_build_id_is_not_one_with_one() {
+    let rungs = [rung(4, &[(0x104, 2.0)], false), rung(64, &[(0x104, 30.0)], false)];
+    let refused = MeasuredCosts::of(&rungs, "mysqld", None).expect_err("another file");
+    assert!(matches!(refused, CostsNotKnown::OtherBuild { .. }), "{refused}");
+}
+
+#[test]
+fn samples_in_the_kernel_are_none_of_the_line() {
+    let with_kernel = |connections: u32, milliseconds: f64| {
+        let at = [(0x104, milliseconds), (IN_KERNEL | 0x104, 9.0), (0x5000, 97.0)];
+        rung(connections, &at, false)
+    };
+    let rungs = [with_kernel(4, 2.0), with_kernel(64, 30.0)];
+    let costs = MeasuredCosts::of(&rungs, "mysqld", Some("ab12")).expect("the same file");
+    let found = judge(&[setting(0x1010), counter(0x1008)], &functions(), 64, Some(&costs));
+    let cost = found[0].places[1].read_cost.expect("measured");
+    assert_eq!(cost.samples, [10, 10], "{cost:?}");
+    assert!((cost.with_skid.last.value - 300e-6).abs() < 1e-9, "{cost:?}");
 }

@@ -1,7 +1,7 @@
-//! What call paths cost in one visit, with all that is inside of them.
+//! What call paths cost in one visit, or in all visits of a rung together.
 
 use crate::block_ratio::error_of_ratio;
-use crate::call_paths::{CallPaths, PathId};
+use crate::call_paths::PathId;
 use crate::rung::RungResult;
 use std::collections::BTreeMap;
 
@@ -27,7 +27,7 @@ impl Account {
     }
 }
 
-/// Thread-seconds of paths in each measured second of one visit.
+/// Thread-seconds of paths in each measured second.
 #[derive(Debug, Default)]
 pub(super) struct VisitCosts {
     transactions: Vec<f64>,
@@ -36,15 +36,16 @@ pub(super) struct VisitCosts {
 }
 
 impl VisitCosts {
-    pub(super) fn of(visit: &RungResult, account: Account) -> VisitCosts {
-        let transactions = visit.costs.transactions_of_seconds().to_vec();
+    /// Of one visit, or of several that were summed up together.
+    pub(super) fn of(visits: &RungResult, account: Account) -> VisitCosts {
+        let transactions = visits.costs.transactions_of_seconds().to_vec();
         let mut whole: BTreeMap<PathId, Vec<f64>> = BTreeMap::new();
         for state in account.states() {
-            for pathway in visit.costs.pathways(state) {
+            for pathway in visits.costs.pathways(state) {
                 let blocks = whole
                     .entry(pathway.path)
                     .or_insert_with(|| vec![0.0; transactions.len()]);
-                for (second, seconds) in visit.costs.blocks(pathway) {
+                for (second, seconds) in visits.costs.blocks(pathway) {
                     if let Some(block) = blocks.get_mut(*second as usize) {
                         *block += seconds;
                     }
@@ -64,29 +65,21 @@ impl VisitCosts {
         self.whole.get(&path).map_or(0.0, |blocks| self.per_transaction(blocks))
     }
 
-    /// Seconds per transaction of all.
-    pub(super) fn all(&self) -> f64 {
-        self.whole.values().map(|blocks| self.per_transaction(blocks)).sum()
-    }
-
-    /// The seconds of some whole paths together.
-    pub(super) fn together<'a>(&self, paths: impl IntoIterator<Item = &'a PathId>) -> Vec<f64> {
+    /// The seconds of those whole paths of which `are_meant` says so, together.
+    pub(super) fn together(&self, are_meant: impl Fn(PathId) -> bool) -> Vec<f64> {
         let mut sum = vec![0.0; self.transactions.len()];
-        for blocks in paths.into_iter().filter_map(|path| self.whole.get(path)) {
+        for (_, blocks) in self.whole.iter().filter(|(path, _)| are_meant(**path)) {
             add(&mut sum, blocks);
         }
         sum
     }
 
-    /// The seconds of every path with all that goes on from it.
-    pub(super) fn inclusive(&self, call_paths: &CallPaths<'_>) -> BTreeMap<PathId, Vec<f64>> {
-        let mut sums: BTreeMap<PathId, Vec<f64>> = BTreeMap::new();
+    /// The seconds of `count` pieces, of which `piece_of` tells for each whole path which one it belongs to.
+    pub(super) fn pieces(&self, piece_of: &BTreeMap<PathId, usize>, count: usize) -> Vec<Vec<f64>> {
+        let mut sums = vec![vec![0.0; self.transactions.len()]; count];
         for (path, blocks) in &self.whole {
-            let mut at = Some(*path);
-            while let Some(path) = at {
-                let sum = sums.entry(path).or_insert_with(|| vec![0.0; blocks.len()]);
+            if let Some(sum) = piece_of.get(path).and_then(|piece| sums.get_mut(*piece)) {
                 add(sum, blocks);
-                at = call_paths.parent(path);
             }
         }
         sums
@@ -108,7 +101,8 @@ impl VisitCosts {
     }
 }
 
-fn add(sum: &mut [f64], blocks: &[f64]) {
+/// Adds block by block.
+pub(super) fn add(sum: &mut [f64], blocks: &[f64]) {
     for (sum, block) in sum.iter_mut().zip(blocks) {
         *sum += block;
     }

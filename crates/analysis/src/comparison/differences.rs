@@ -43,6 +43,11 @@ impl Tested {
         }
     }
 
+    /// The same with another value, which was got by a better way than as the mean of the visits.
+    pub fn centred_at(&self, value: f64) -> Tested {
+        Tested::of(value, self.spread)
+    }
+
     /// This one less another that is independent of it; degrees of freedom after Satterthwaite (1946).
     pub fn less(&self, other: &Tested) -> Tested {
         let spread = self.spread.zip(other.spread).map(|((v, d), (w, e))| {
@@ -78,15 +83,17 @@ pub fn difference(a: &[f64], b: &[f64], prior: Option<Prior>) -> Tested {
     Tested::of(value, Some((of_difference, own + degrees)))
 }
 
-/// Geometric mean of `b` over that of `a`, from the difference of the logarithms; none where a figure is not above 0.
-pub fn ratio(a: &[f64], b: &[f64]) -> Option<Tested> {
+/// `value`, a figure of B over one of A, with what the difference of the logarithms of the visits' figures says that it is worth;
+/// none where a figure is not above 0.
+pub fn ratio(value: f64, a: &[f64], b: &[f64]) -> Option<Tested> {
     let logarithms = |values: &[f64]| -> Option<Vec<f64>> {
         let logarithms = values.iter().map(|x| (*x > 0.0).then(|| x.ln()));
         logarithms
             .collect::<Option<Vec<f64>>>()
             .filter(|found| !found.is_empty())
     };
-    let tested = difference(&logarithms(a)?, &logarithms(b)?, None);
+    let value = Some(value).filter(|value| *value > 0.0 && value.is_finite())?;
+    let tested = difference(&logarithms(a)?, &logarithms(b)?, None).centred_at(value.ln());
     let of = tested.estimate;
     Some(Tested {
         estimate: Estimate {
@@ -98,31 +105,27 @@ pub fn ratio(a: &[f64], b: &[f64]) -> Option<Tested> {
     })
 }
 
-/// Holm's step-down: the probabilities as they count where all of them were looked at (1979).
+/// Holm's step-down: the probabilities as they count where all of them were looked at, however they depend on each other (1979).
 pub fn holm(ps: &[f64]) -> Vec<f64> {
-    let mut order: Vec<usize> = (0..ps.len()).collect();
-    order.sort_by(|a, b| ps[*a].total_cmp(&ps[*b]));
-    let mut adjusted = vec![1.0; ps.len()];
-    let mut largest: f64 = 0.0;
-    for (rank, at) in order.into_iter().enumerate() {
-        largest = largest.max(ps[at] * (ps.len() - rank) as f64).min(1.0);
-        adjusted[at] = largest;
-    }
-    adjusted
+    weighted_holm(&ps.iter().map(|p| (*p, 1.0)).collect::<Vec<_>>())
 }
 
-/// Benjamini and Hochberg's step-up: for each the false discovery rate at which it would just be listed (1995).
-pub fn false_discovery_rates(ps: &[f64]) -> Vec<f64> {
+/// The same for pairs of a probability and a weight: each is allowed its part of the errors in proportion to its weight (Holm 1979,
+/// section 3).
+pub fn weighted_holm(ps: &[(f64, f64)]) -> Vec<f64> {
+    let each = |at: usize| ps.get(at).map_or(f64::INFINITY, |(p, weight)| p / weight);
     let mut order: Vec<usize> = (0..ps.len()).collect();
-    order.sort_by(|a, b| ps[*b].total_cmp(&ps[*a]));
-    let mut rates = vec![1.0; ps.len()];
-    let mut smallest: f64 = 1.0;
-    for (above, at) in order.into_iter().enumerate() {
-        let rank = ps.len() - above;
-        smallest = smallest.min(ps[at] * ps.len() as f64 / rank as f64);
-        rates[at] = smallest;
+    order.sort_by(|a, b| each(*a).total_cmp(&each(*b)));
+    let mut adjusted = vec![1.0; ps.len()];
+    let mut left: f64 = ps.iter().map(|(_, weight)| weight).sum();
+    let mut largest: f64 = 0.0;
+    // Without a weight nothing is allowed.
+    for at in order.into_iter().filter(|at| each(*at).is_finite()) {
+        largest = largest.max(each(at) * left).min(1.0);
+        adjusted[at] = largest;
+        left -= ps[at].1;
     }
-    rates
+    adjusted
 }
 
 #[cfg(test)]
@@ -134,11 +137,11 @@ mod tests {
     fn the_rules_are_those_of_the_papers() {
         assert_eq!(holm(&[0.01, 0.04, 0.03]), [0.03, 0.06, 0.06]);
         assert_eq!(holm(&[]), Vec::<f64>::new());
-        let rates = false_discovery_rates(&[0.01, 0.04, 0.03, 0.5]);
-        let expected = [0.04, 0.16 / 3.0, 0.16 / 3.0, 0.5];
+        let weighted = weighted_holm(&[(0.01, 1.0), (0.01, 3.0), (0.5, 0.0)]);
+        let expected = [4.0 / 300.0, 4.0 / 300.0, 1.0];
         assert!(
-            rates.iter().zip(expected).all(|(a, b)| (a - b).abs() < 1e-12),
-            "{rates:?}"
+            weighted.iter().zip(expected).all(|(a, b)| (a - b).abs() < 1e-12),
+            "{weighted:?}"
         );
     }
 
@@ -150,7 +153,8 @@ mod tests {
             (1.5, None, None)
         );
         assert!(difference(&[], &[1.0], None).estimate.value.is_nan());
-        assert!(ratio(&[0.0, 1.0], &[1.0, 1.0]).is_none());
+        assert!(ratio(2.0, &[0.0, 1.0], &[1.0, 1.0]).is_none());
+        assert!(ratio(f64::NAN, &[1.0, 1.0], &[1.0, 1.0]).is_none());
     }
 
     #[test]
@@ -163,9 +167,10 @@ mod tests {
                 let mut side =
                     |level: f64| -> Vec<f64> { (0..visits).map(|_| level * (0.04 * noise.draw()).exp()).collect() };
                 let (a, b) = (side(1000.0), side(1100.0));
-                let found = ratio(&a, &b).unwrap().estimate;
+                let of_means = |a: &[f64], b: &[f64]| ratio(b.iter().sum::<f64>() / a.iter().sum::<f64>(), a, b);
+                let found = of_means(&a, &b).unwrap().estimate;
                 held += i32::from(found.low.unwrap() <= 1.1 && 1.1 <= found.high.unwrap());
-                alarms += i32::from(ratio(&a, &side(1000.0)).unwrap().p.unwrap() <= 0.05);
+                alarms += i32::from(of_means(&a, &side(1000.0)).unwrap().p.unwrap() <= 0.05);
             }
             let (held, alarms) = (f64::from(held) / trials as f64, f64::from(alarms) / trials as f64);
             assert!((0.935..=0.965).contains(&held), "{visits}: {held}");

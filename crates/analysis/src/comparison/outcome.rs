@@ -6,7 +6,7 @@ use serde::Serialize;
 /// What changed from run A to run B.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Comparison {
-    /// Version of this layout; 1.
+    /// Version of this layout; 2.
     pub schema: u32,
     /// One sentence for a person.
     pub sentence: String,
@@ -74,7 +74,8 @@ pub struct Pair {
 pub struct RungChange {
     /// Its connections.
     pub connections: u32,
-    /// Visits in A and in B.
+    /// Visits in A and in B. All figures of A and of B are those of their own reports, over all visits together; the intervals
+    /// come from how the visits scatter.
     pub visits: [usize; 2],
     /// Transactions per second.
     pub throughput: Pair,
@@ -94,8 +95,24 @@ pub struct RungChange {
     pub dilation: f64,
     /// Whether the CPUs are busy in both, so that waiting loses nothing and only CPU time is compared.
     pub busy: bool,
+    /// What the listed call paths leave of the whole change; none where no stack was sampled.
+    pub unexplained: Option<Unexplained>,
     /// What the figures of this rung lack or why they are to be doubted.
     pub notes: Vec<String>,
+}
+
+/// What of the change of a rung is told, thread-seconds per transaction, B less A: of CPU time where the CPUs are busy, else of waits
+/// too. `whole` is `alike`, `listed` and `left` together.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Unexplained {
+    /// All of it; not the time in run queues and waiting for the client, which are no path's.
+    pub whole: f64,
+    /// What all functions take longer alike, by [`RungChange::dilation`].
+    pub alike: f64,
+    /// What the listed paths count.
+    pub listed: f64,
+    /// The rest: paths whose change is too small or too unsure to be listed. No limits where a side has fewer than two visits.
+    pub left: Estimate,
 }
 
 /// One state of the thread ledger.
@@ -150,6 +167,7 @@ pub struct PathChange {
     pub share: f64,
     /// Δ here less Δ at the base rung; none at the base rung.
     pub beyond_base: Option<Estimate>,
-    /// The false discovery rate at which it would just be listed; none where it could not be tested.
-    pub q: Option<f64>,
+    /// Probability that chance makes this or any other path of the comparison differ so much, by Holm's rule over all that could
+    /// have been listed; none where it could not be tested.
+    pub p: Option<f64>,
 }

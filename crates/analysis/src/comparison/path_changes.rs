@@ -1,89 +1,174 @@
 //! Which call paths cost a transaction something else than before.
 
-use super::accounts::{Sides, accounts, drift, sides};
+use super::accounts::{Seen, Side, Sides, accounts, sides};
 use super::costs::{Account, VisitCosts};
-use super::differences::{Tested, false_discovery_rates};
-use super::{CommonRung, Course, FALSE_DISCOVERIES, Pair, PathChange, RungChange};
-use crate::call_paths::{CallPaths, PathId};
-use crate::findings::cover::cover;
+use super::differences::{Tested, weighted_holm};
+use super::family::{Family, Place, sum_of};
+use super::unexplained::unexplained;
+use super::unrest::Unrest;
+use super::{CommonRung, Course, FALSE_ALARMS, Pair, PathChange, RungChange};
+use crate::call_paths::CallPaths;
 use crate::rung::RungResult;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-/// Paths with less of the cost on both sides are not looked at.
-const LEAST_COST: f64 = 0.005;
 /// Least change, as a part of the cost and by the nearer limit, that is worth a word.
 const LEAST_CHANGE: f64 = 0.01;
-/// Untested changes that are listed of one account.
+/// Untested changes that are listed of a rung.
 const MOST_UNTESTED: usize = 5;
 
-/// A path that the cover named.
-struct Candidate {
+/// One account at one rung with what can be listed of it.
+struct Looked {
+    /// Its rung, by place among the common ones.
     rung: usize,
-    account: usize,
-    path: PathId,
-    /// The whole paths that it stands for.
-    within: Vec<PathId>,
-    seconds: Pair,
-    tested: Tested,
+    sides: Sides,
+    family: Family,
+    unrest: Unrest,
 }
 
-/// All paths that changed at all common rungs; the dilations are noted in `rungs`.
+/// A place with its test.
+struct Candidate {
+    seconds: Pair,
+    tested: Tested,
+    /// The probability by Holm's rule over all places of all rungs; none where it was not tested.
+    p: Option<f64>,
+}
+
+/// All paths that changed at all common rungs; the dilations and what the paths leave unexplained are noted in `rungs`.
 pub(super) fn path_changes(
     common: &[CommonRung],
     rungs: &mut [RungChange],
     base_rung: Option<u32>,
     call_paths: &CallPaths<'_>,
 ) -> Vec<PathChange> {
-    let drift = drift(common);
-    let mut all: Vec<Vec<Sides>> = Vec::new();
-    for (common, rung) in common.iter().zip(rungs.iter_mut()) {
-        let sides = accounts(rung.busy)
-            .iter()
-            .map(|account| sides(common, *account, drift, rung))
-            .collect();
-        all.push(sides);
-    }
-    let mut candidates = Vec::new();
-    let mut ps = Vec::new();
-    for (rung, accounts) in all.iter().enumerate() {
-        for (account, sides) in accounts.iter().enumerate() {
-            ps.extend(looked_at(sides, call_paths));
-            candidates.extend(named(sides, call_paths).into_iter().map(|(path, within)| {
-                let (seconds, tested) = sides.change(&within);
-                Candidate {
-                    rung,
-                    account,
-                    path,
-                    within,
-                    seconds,
-                    tested,
-                }
-            }));
-        }
-    }
-    // Those that were named were chosen among all that was looked at.
-    ps.extend(candidates.iter().filter_map(|candidate| candidate.tested.p));
-    let rates = false_discovery_rates(&ps);
-    let mut of_candidates = rates[rates.len() - candidates.iter().filter(|c| c.tested.p.is_some()).count()..].iter();
+    let all = looked_at(common, rungs, call_paths);
+    let mut candidates: Vec<Vec<Candidate>> = all.iter().map(tests).collect();
+    adjust(&all, &mut candidates);
     let base = base_rung.and_then(|base| common.iter().position(|rung| rung.connections == base));
     let mut changes = Vec::new();
-    for candidate in &candidates {
-        let q = candidate.tested.p.and_then(|_| of_candidates.next().copied());
-        let sides = &all[candidate.rung][candidate.account];
-        let at_base = base.filter(|base| *base != candidate.rung).and_then(|base| {
-            let same = all[base].iter().find(|other| other.account == sides.account)?;
-            Some(same.change(&candidate.within).1)
-        });
-        if let Some(change) = told(candidate, sides, q, at_base.as_ref(), call_paths) {
+    let mut listed: Vec<Vec<&Place>> = Vec::new();
+    for (looked, candidates) in all.iter().zip(&candidates) {
+        let pairs = looked.family.places().iter().zip(candidates);
+        let sure: Vec<Option<f64>> = pairs.map(|(place, one)| sure(place, one, &looked.sides)).collect();
+        let mut places = Vec::new();
+        for number in looked.family.picked(&sure) {
+            let Some((place, candidate)) = looked.family.places().get(number).zip(candidates.get(number)) else {
+                continue;
+            };
+            let at_base = base.filter(|base| *base != looked.rung).and_then(|base| {
+                let same = |other: &&Looked| other.rung == base && other.sides.account == looked.sides.account;
+                let other = all.iter().find(same)?;
+                let held = |visit: &VisitCosts| visit.together(|path| looked.family.holds(place, path, call_paths));
+                Some(other.sides.figures_of(held).tested())
+            });
+            places.push(place);
+            let beyond = at_base.as_ref().map(|base| candidate.tested.less(base));
             changes.push(PathChange {
-                connections: common[candidate.rung].connections,
-                state: state(&common[candidate.rung], sides.account, candidate, call_paths),
-                ..change
+                connections: common[looked.rung].connections,
+                state: state(&common[looked.rung], looked, place, call_paths),
+                path: call_paths.functions(place.path),
+                course: course(candidate, looked, place, at_base.as_ref(), beyond.as_ref(), call_paths),
+                seconds_per_txn: candidate.seconds,
+                change: candidate.tested.estimate,
+                share: candidate.tested.estimate.value / looked.sides.cost,
+                beyond_base: beyond.map(|tested| tested.estimate),
+                p: candidate.p,
+            });
+        }
+        listed.push(places);
+    }
+    changes.sort_by(|x, y| (x.connections.cmp(&y.connections)).then_with(|| rank(y).total_cmp(&rank(x))));
+    let changes = without_surplus(changes);
+    for (number, rung) in rungs.iter_mut().enumerate() {
+        let of_rung = all.iter().zip(&listed).filter(|(looked, _)| looked.rung == number);
+        let accounts: Vec<_> = of_rung
+            .map(|(looked, places)| (&looked.sides, &looked.family, places.as_slice()))
+            .collect();
+        let told = changes.iter().filter(|change| change.connections == rung.connections);
+        rung.unexplained = unexplained(&accounts, told.map(|change| change.change.value).sum(), call_paths);
+    }
+    changes
+}
+
+/// Every account of every rung, each with what the other rungs say of its unrest.
+fn looked_at(common: &[CommonRung], rungs: &mut [RungChange], call_paths: &CallPaths<'_>) -> Vec<Looked> {
+    let mut all = Vec::new();
+    for (number, (common, rung)) in common.iter().zip(rungs.iter_mut()).enumerate() {
+        for account in accounts(rung.busy) {
+            let sides = sides(common, *account, rung);
+            let family = Family::of(&sides, call_paths);
+            all.push(Looked {
+                rung: number,
+                unrest: Unrest::of(&sides, &family),
+                sides,
+                family,
             });
         }
     }
-    changes.sort_by(|x, y| (x.connections.cmp(&y.connections)).then_with(|| rank(y).total_cmp(&rank(x))));
-    without_surplus(changes)
+    let beforehand: Vec<(f64, f64)> = all
+        .iter()
+        .map(|looked| {
+            let is_other = |other: &&Looked| other.rung != looked.rung && other.sides.account == looked.sides.account;
+            let others = all.iter().filter(is_other).map(|other| &other.unrest);
+            looked.unrest.beforehand(others)
+        })
+        .collect();
+    for (looked, beforehand) in all.iter_mut().zip(beforehand) {
+        looked.sides.unrest = beforehand;
+    }
+    all
+}
+
+/// Every place of an account with its test, by number.
+fn tests(looked: &Looked) -> Vec<Candidate> {
+    let Looked { sides, family, .. } = looked;
+    let of =
+        |visits: &[VisitCosts]| -> Vec<Vec<Vec<f64>>> { visits.iter().map(|visit| family.pieces(visit)).collect() };
+    let pieces = |side: &Side| (of(&side.visits), family.pieces(&side.together));
+    let (a, b) = (pieces(&sides.a), pieces(&sides.b));
+    let seen = |(visits, together): &(Vec<Vec<Vec<f64>>>, Vec<Vec<f64>>), place: &Place| Seen {
+        visits: visits.iter().map(|pieces| sum_of(place, pieces)).collect(),
+        together: sum_of(place, together),
+    };
+    let places = family.places().iter();
+    places
+        .map(|place| {
+            let figures = sides.figures(&seen(&a, place), &seen(&b, place));
+            let tested = figures.tested();
+            Candidate {
+                seconds: figures.pair(),
+                p: tested.p.filter(|_| place.is_tested),
+                tested,
+            }
+        })
+        .collect()
+}
+
+/// Holm's rule over all places that are tested, of all accounts of all rungs.
+fn adjust(all: &[Looked], candidates: &mut [Vec<Candidate>]) {
+    let mut ps: Vec<(f64, f64)> = Vec::new();
+    for (looked, candidates) in all.iter().zip(candidates.iter()) {
+        let pairs = looked.family.places().iter().zip(candidates);
+        ps.extend(pairs.filter_map(|(place, candidate)| Some((candidate.p?, place.weight))));
+    }
+    let mut adjusted = weighted_holm(&ps).into_iter();
+    for candidate in candidates
+        .iter_mut()
+        .flatten()
+        .filter(|candidate| candidate.p.is_some())
+    {
+        candidate.p = adjusted.next();
+    }
+}
+
+/// The change of a place, where it is beyond chance and worth a word; where nothing can be tested, where it is large.
+fn sure(place: &Place, candidate: &Candidate, sides: &Sides) -> Option<f64> {
+    let change = candidate.tested.estimate;
+    let least = LEAST_CHANGE * sides.cost;
+    let is_sure = match change.low.zip(change.high) {
+        Some((low, high)) => candidate.p.is_some_and(|p| p <= FALSE_ALARMS) && (low >= least || high <= -least),
+        None => change.value.abs() >= 2.0 * least,
+    };
+    (is_sure && place.is_tested && sides.cost > 0.0).then_some(change.value)
 }
 
 /// The limit of the change that is nearer to nothing, as a part of the cost.
@@ -105,103 +190,16 @@ fn without_surplus(changes: Vec<PathChange>) -> Vec<PathChange> {
     let mut untested: BTreeMap<u32, usize> = BTreeMap::new();
     let kept = changes.into_iter().filter(|change| {
         let count = untested.entry(change.connections).or_default();
-        *count += usize::from(change.q.is_none());
-        change.q.is_some() || *count <= MOST_UNTESTED
+        *count += usize::from(change.p.is_none());
+        change.p.is_some() || *count <= MOST_UNTESTED
     });
     kept.collect()
 }
 
-/// The probabilities of all paths that are large enough to be looked at: what chance had to choose from.
-fn looked_at(sides: &Sides, call_paths: &CallPaths<'_>) -> Vec<f64> {
-    let inclusive = |visits: &[VisitCosts]| -> Vec<BTreeMap<PathId, Vec<f64>>> {
-        visits.iter().map(|visit| visit.inclusive(call_paths)).collect()
-    };
-    let (a, b) = (inclusive(&sides.a), inclusive(&sides.b));
-    let paths: BTreeSet<PathId> = a
-        .iter()
-        .chain(&b)
-        .flat_map(|of_visit| of_visit.keys().copied())
-        .collect();
-    let of = |visits: &[VisitCosts], sums: &[BTreeMap<PathId, Vec<f64>>], path: PathId| -> Vec<Vec<f64>> {
-        let pairs = visits.iter().zip(sums);
-        let blocks = pairs.map(|(visit, sums)| sums.get(&path).cloned().unwrap_or_else(|| visit.together(&[])));
-        blocks.collect()
-    };
-    let found = paths.into_iter().filter_map(|path| {
-        let (seconds, tested) = sides.change_of(&of(&sides.a, &a, path), &of(&sides.b, &b, path));
-        let largest = seconds.a.unwrap_or(0.0).max(seconds.b.unwrap_or(0.0));
-        tested.p.filter(|_| largest >= LEAST_COST * sides.cost)
-    });
-    found.collect()
-}
-
-/// The paths that got dearer and those that got cheaper, each with the whole paths that no other counts.
-fn named(sides: &Sides, call_paths: &CallPaths<'_>) -> Vec<(PathId, Vec<PathId>)> {
-    // How deep a thread stands when its stack is cut says nothing.
-    let is_whole = |path: &PathId| call_paths.is_whole(*path);
-    let costs: Vec<(PathId, f64, f64)> = sides
-        .paths()
-        .into_iter()
-        .filter(is_whole)
-        .map(|path| {
-            let (a, b) = sides.of_path(path);
-            (path, a, b)
-        })
-        .collect();
-    let least = LEAST_CHANGE * sides.cost;
-    let mut taken: BTreeSet<PathId> = BTreeSet::new();
-    let mut named = Vec::new();
-    let dearer = cover(costs.iter().map(|(path, a, b)| (*path, b - a, *b)), call_paths, least);
-    let cheaper = cover(costs.iter().map(|(path, a, b)| (*path, a - b, *a)), call_paths, least);
-    for covered in dearer.into_iter().chain(cheaper) {
-        let path = covered.path;
-        let within: Vec<PathId> = costs
-            .iter()
-            .map(|(inner, ..)| *inner)
-            .filter(|inner| covered.within.contains(inner) && !taken.contains(inner))
-            .collect();
-        taken.extend(&within);
-        if !within.is_empty() {
-            named.push((path, within));
-        }
-    }
-    named
-}
-
-/// The change in words, where it is beyond chance and worth any.
-fn told(
-    candidate: &Candidate,
-    sides: &Sides,
-    q: Option<f64>,
-    at_base: Option<&Tested>,
-    call_paths: &CallPaths<'_>,
-) -> Option<PathChange> {
-    let change = candidate.tested.estimate;
-    let least = LEAST_CHANGE * sides.cost;
-    let is_sure = match change.low.zip(change.high) {
-        Some((low, high)) => q.is_some_and(|q| q <= FALSE_DISCOVERIES) && (low >= least || high <= -least),
-        None => change.value.abs() >= 2.0 * least,
-    };
-    if !is_sure || sides.cost <= 0.0 {
-        return None;
-    }
-    let beyond = at_base.map(|base| candidate.tested.less(base));
-    Some(PathChange {
-        connections: 0,
-        state: String::new(),
-        path: call_paths.functions(candidate.path),
-        course: course(candidate, sides, at_base, beyond.as_ref(), call_paths),
-        seconds_per_txn: candidate.seconds,
-        change,
-        share: change.value / sides.cost,
-        beyond_base: beyond.map(|tested| tested.estimate),
-        q,
-    })
-}
-
 fn course(
     candidate: &Candidate,
-    sides: &Sides,
+    looked: &Looked,
+    place: &Place,
     at_base: Option<&Tested>,
     beyond: Option<&Tested>,
     call_paths: &CallPaths<'_>,
@@ -209,9 +207,9 @@ fn course(
     let dearer = candidate.tested.estimate.value > 0.0;
     // Also what another change counts is there.
     let is_absent = |side: fn((f64, f64)) -> f64| {
-        let paths = sides.paths().into_iter();
-        let mut within = paths.filter(|path| call_paths.is_within(*path, candidate.path));
-        !within.any(|path| side(sides.of_path(path)) > 0.0)
+        let paths = looked.sides.paths().into_iter();
+        let mut within = paths.filter(|path| call_paths.is_within(*path, place.path));
+        !within.any(|path| side(looked.sides.of_path(path)) > 0.0)
     };
     // Beyond chance and in the same direction.
     let is_so = |tested: Option<&Tested>| {
@@ -234,18 +232,21 @@ fn course(
 const WORTH_NAMING: f64 = 0.1;
 
 /// On a CPU: working, waiting in a loop, or both.
-fn state(common: &CommonRung, account: Account, candidate: &Candidate, call_paths: &CallPaths<'_>) -> String {
-    let Account::OnCpu = account else {
-        return account.states()[0].to_owned();
-    };
+fn state(common: &CommonRung, looked: &Looked, place: &Place, call_paths: &CallPaths<'_>) -> String {
+    let account = looked.sides.account;
+    if account != Account::OnCpu {
+        return account
+            .states()
+            .first()
+            .map_or_else(String::new, |state| (*state).to_owned());
+    }
     let seconds = |state: &str| -> f64 {
-        let visits = common.a.iter().chain(&common.b);
-        let of_visit = |visit: &RungResult| -> f64 {
-            let pathways = visit.costs.pathways(state);
-            let within = pathways.filter(|pathway| call_paths.is_within(pathway.path, candidate.path));
-            within.map(|pathway| visit.costs.seconds(pathway)).sum()
+        let of_side = |side: &RungResult| -> f64 {
+            let pathways = side.costs.pathways(state);
+            let within = pathways.filter(|pathway| looked.family.holds(place, pathway.path, call_paths));
+            within.map(|pathway| side.costs.seconds(pathway)).sum()
         };
-        visits.map(of_visit).sum()
+        of_side(&common.a.together) + of_side(&common.b.together)
     };
     let (working, waiting) = (seconds("cpu"), seconds("spin"));
     let all = working + waiting;

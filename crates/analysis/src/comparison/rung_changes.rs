@@ -1,26 +1,20 @@
 //! One rung in both runs: throughput, CPU, latency, states.
 
-use super::differences::{difference, ratio};
-use super::{CommonRung, Pair, RungChange, StateChange};
-use crate::rung::RungResult;
+use super::differences::{Tested, difference, ratio};
+use super::{CommonRung, Measured, Pair, RungChange, StateChange};
+use crate::findings::is_busy;
 use scaleprof_bundle::{RungSummary, StateSeconds};
 
-/// From this part of the CPUs on they count as busy.
-const BUSY: f64 = 0.9;
-
 /// A figure of every visit; none where a visit does not have it.
-fn all(visits: &[RungResult], figure: impl Fn(&RungSummary) -> Option<f64>) -> Option<Vec<f64>> {
-    visits.iter().map(|visit| figure(&visit.summary)).collect()
+fn all(measured: &Measured, figure: impl Fn(&RungSummary) -> Option<f64>) -> Option<Vec<f64>> {
+    measured.visits.iter().map(|visit| figure(&visit.summary)).collect()
 }
 
-fn mean(values: &[f64]) -> Option<f64> {
-    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
-}
-
+/// A figure of all visits together, as the runs' own reports have it.
 fn pair(rung: &CommonRung, figure: impl Fn(&RungSummary) -> Option<f64>) -> Pair {
     Pair {
-        a: all(&rung.a, &figure).as_deref().and_then(mean),
-        b: all(&rung.b, &figure).as_deref().and_then(mean),
+        a: figure(&rung.a.together.summary),
+        b: figure(&rung.b.together.summary),
     }
 }
 
@@ -28,19 +22,14 @@ fn pair(rung: &CommonRung, figure: impl Fn(&RungSummary) -> Option<f64>) -> Pair
 pub(super) fn rung_change(rung: &CommonRung) -> RungChange {
     let throughput = |summary: &RungSummary| Some(summary.throughput.value);
     let cpu = |summary: &RungSummary| Some(summary.iron_law.as_ref()?.cpu_seconds_per_txn);
-    let ratio_of = |figure: &dyn Fn(&RungSummary) -> Option<f64>| ratio(&all(&rung.a, figure)?, &all(&rung.b, figure)?);
-    let of_throughput = ratio_of(&throughput);
-    let busy = |visits: &[RungResult]| {
-        let of_visit = |visit: &RungResult| {
-            let used = visit.summary.iron_law.as_ref().map(|law| law.utilisation);
-            let shares = visit.summary.busy_share.into_iter().chain(used);
-            shares.fold(0.0, f64::max)
-        };
-        mean(&visits.iter().map(of_visit).collect::<Vec<_>>()).is_some_and(|share| share >= BUSY)
+    let ratio_of = |figure: &dyn Fn(&RungSummary) -> Option<f64>| -> Option<Tested> {
+        let Pair { a, b } = pair(rung, figure);
+        ratio(b? / a?, &all(&rung.a, figure)?, &all(&rung.b, figure)?)
     };
+    let of_throughput = ratio_of(&throughput);
     RungChange {
         connections: rung.connections,
-        visits: [rung.a.len(), rung.b.len()],
+        visits: [rung.a.visits.len(), rung.b.visits.len()],
         throughput: pair(rung, throughput),
         throughput_ratio: of_throughput.map(|tested| tested.estimate),
         throughput_p: of_throughput.and_then(|tested| tested.p),
@@ -49,40 +38,35 @@ pub(super) fn rung_change(rung: &CommonRung) -> RungChange {
         p95_ms: pair(rung, |summary| summary.latency_ms.p95),
         states: states(rung),
         dilation: 1.0,
-        busy: busy(&rung.a) && busy(&rung.b),
+        busy: [&rung.a, &rung.b].iter().all(|side| is_busy(&side.together.summary)),
+        unexplained: None,
         notes: notes(rung),
     }
 }
 
 fn states(rung: &CommonRung) -> Vec<StateChange> {
     let names = StateSeconds::default().named().map(|(name, _)| name);
-    names
-        .into_iter()
-        .enumerate()
-        .filter_map(|(place, state)| {
-            let seconds = |summary: &RungSummary| {
-                let ledger = summary.ledger.as_ref()?;
-                Some(ledger.seconds_per_txn.named()[place].1.unwrap_or(0.0))
-            };
-            let (a, b) = (all(&rung.a, seconds)?, all(&rung.b, seconds)?);
-            let pair = Pair {
-                a: mean(&a),
-                b: mean(&b),
-            };
-            // A state in which nobody ever was only takes room.
-            let is_there = pair.a.is_some_and(|seconds| seconds > 0.0) || pair.b.is_some_and(|seconds| seconds > 0.0);
-            is_there.then(|| StateChange {
-                state: state.to_owned(),
-                seconds_per_txn: pair,
-                change: difference(&a, &b, None).estimate,
-            })
+    let of_state = |(place, state): (usize, &str)| {
+        let seconds = |summary: &RungSummary| {
+            let ledger = summary.ledger.as_ref()?;
+            Some(ledger.seconds_per_txn.named().get(place)?.1.unwrap_or(0.0))
+        };
+        let both = pair(rung, seconds);
+        let (in_a, in_b) = both.a.zip(both.b)?;
+        let (a, b) = (all(&rung.a, seconds)?, all(&rung.b, seconds)?);
+        // A state in which nobody ever was only takes room.
+        (in_a > 0.0 || in_b > 0.0).then(|| StateChange {
+            state: state.to_owned(),
+            seconds_per_txn: both,
+            change: difference(&a, &b, None).centred_at(in_b - in_a).estimate,
         })
-        .collect()
+    };
+    names.into_iter().enumerate().filter_map(of_state).collect()
 }
 
 fn notes(rung: &CommonRung) -> Vec<String> {
     let mut notes = Vec::new();
-    for (side, visits) in [("A", &rung.a), ("B", &rung.b)] {
+    for (side, visits) in [("A", &rung.a.visits), ("B", &rung.b.visits)] {
         if visits.len() < 2 {
             notes.push(format!(
                 "{side} has one visit only, so chance cannot be told from change: use --repeats 3"

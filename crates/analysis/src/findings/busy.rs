@@ -5,10 +5,11 @@ use super::dilation::dilation;
 use super::figure::{Figure as _, growth, heaviest};
 use super::finding::Draft;
 use super::kind::Kind;
-use super::shared_line::shared_lines;
+use super::shared_line::{SharedLine, shared_lines};
 use super::{Context, LEAST, LEAST_GROWTH, Profiled, counted};
+use crate::call_paths::PathId;
 use crate::numbers::percent;
-use crate::path_costs::Pathway;
+use crate::path_costs::{PathCosts, Pathway};
 use std::collections::BTreeMap;
 
 /// Callers that are told of what many places share.
@@ -35,7 +36,6 @@ impl Context<'_> {
         let mut drafts: Vec<Draft> = self.spinning(base, last, cost).into_iter().collect();
         let lines = shared_lines(base.instructions, last.instructions, dilation, LEAST * cost);
         let mut classes: BTreeMap<Kind, Vec<Pathway>> = BTreeMap::new();
-        let mut of_lines: Vec<Vec<Pathway>> = vec![Vec::new(); lines.len()];
         let mut rest = Vec::new();
         for pathway in last.costs.pathways("cpu").chain(base.costs.pathways("cpu")) {
             let functions = self.call_paths.functions(pathway.path);
@@ -43,13 +43,9 @@ impl Context<'_> {
             if functions.first().is_some_and(|root| root.starts_with("[incomplete")) {
                 continue;
             }
-            let line = || lines.iter().position(|line| line.is_in_its_function(&functions));
             match Kind::of_cpu_path(&functions) {
                 Some(kind) => classes.entry(kind).or_default().push(pathway),
-                None => match line().and_then(|line| of_lines.get_mut(line)) {
-                    Some(of_line) => of_line.push(pathway),
-                    None => rest.push(pathway),
-                },
+                None => rest.push(pathway),
             }
         }
         for (kind, mut pathways) in classes {
@@ -66,23 +62,30 @@ impl Context<'_> {
             }
             drafts.push(draft);
         }
-        for (line, pathways) in lines.iter().zip(&of_lines) {
+        once_each(&mut rest);
+        let mut at_lines = AtLines::default();
+        for line in &lines {
+            let is_end = |pathway: &&Pathway| line.is_end_of(&self.call_paths.functions(pathway.path));
+            let pathways: Vec<Pathway> = rest.iter().filter(is_end).copied().collect();
             // Where its time belongs to another kind, as an allocator's does, it is told there.
-            let Some(worst) = heaviest(last.costs, pathways) else {
+            let Some(worst) = heaviest(last.costs, &pathways) else {
                 continue;
             };
             let path = self.call_paths.functions(worst.path);
-            let lost = line.lost.over(cost);
-            let mut draft = self.draft(Kind::CacheLineSharing, path, lost, base, last);
+            let mut draft = self.draft(Kind::CacheLineSharing, path, line.lost.over(cost), base, last);
+            if !draft.is_worth_a_word() {
+                continue;
+            }
+            at_lines.take(line, &pathways, base, last);
             draft
                 .evidence
                 .extend(line.evidence(base.summary.connections, last.summary.connections));
             drafts.push(draft);
         }
-        once_each(&mut rest);
         let costs = rest.iter().map(|pathway| {
             let cost = last.costs.seconds(*pathway);
-            (pathway.path, cost - dilation * base.costs.seconds(*pathway), cost)
+            let grown = cost - dilation * base.costs.seconds(*pathway);
+            (pathway.path, grown - at_lines.of([pathway]).lost, cost)
         });
         for Covered { path, within } in cover(costs, self.call_paths, LEAST * cost) {
             let below: Vec<Pathway> = rest
@@ -90,10 +93,13 @@ impl Context<'_> {
                 .copied()
                 .filter(|pathway| within.contains(&pathway.path))
                 .collect();
-            let lost = growth(base.costs, last.costs, &below, dilation).over(cost);
+            let told = at_lines.of(&below);
+            let lost = growth(base.costs, last.costs, &below, dilation).less_exactly(told.lost);
             let functions = self.call_paths.functions(path);
-            let mut draft = self.draft(Kind::CostGrowth, functions, lost, base, last);
-            draft.evidence.push(self.change(base, last, &below));
+            let mut draft = self.draft(Kind::CostGrowth, functions, lost.over(cost), base, last);
+            draft
+                .evidence
+                .push(self.change_without(base, last, &below, (told.took, told.takes)));
             drafts.push(draft);
         }
         drafts.extend(slower_everywhere(base, last, dilation, cost));
@@ -102,6 +108,46 @@ impl Context<'_> {
             draft.evidence.insert(0, law.clone());
         }
         drafts
+    }
+}
+
+/// What instructions that wait for a cache line count of the paths that end there: the rest of what these paths lost is told
+/// with the others.
+#[derive(Default)]
+struct AtLines(BTreeMap<PathId, AtLine>);
+
+/// Seconds a transaction: lost, taken at the last rung, taken at the other.
+#[derive(Debug, Clone, Copy, Default)]
+struct AtLine {
+    lost: f64,
+    takes: f64,
+    took: f64,
+}
+
+impl AtLines {
+    /// Which path's threads stood at an instruction is not known: each path has its part by what it costs.
+    fn take(&mut self, line: &SharedLine, pathways: &[Pathway], base: &Profiled<'_>, last: &Profiled<'_>) {
+        let shares = |costs: &PathCosts| -> Vec<f64> {
+            let seconds: Vec<f64> = pathways.iter().map(|pathway| costs.seconds(*pathway)).collect();
+            let all = seconds.iter().sum::<f64>().max(f64::MIN_POSITIVE);
+            seconds.into_iter().map(|seconds| seconds / all).collect()
+        };
+        let parts = shares(last.costs).into_iter().zip(shares(base.costs));
+        for (pathway, (after, before)) in pathways.iter().zip(parts) {
+            let known = self.0.entry(pathway.path).or_default();
+            known.lost += line.lost.value * after;
+            known.takes += line.takes * after;
+            known.took += line.took * before;
+        }
+    }
+
+    fn of<'a>(&self, pathways: impl IntoIterator<Item = &'a Pathway>) -> AtLine {
+        let known = pathways.into_iter().filter_map(|pathway| self.0.get(&pathway.path));
+        known.fold(AtLine::default(), |sum, one| AtLine {
+            lost: sum.lost + one.lost,
+            takes: sum.takes + one.takes,
+            took: sum.took + one.took,
+        })
     }
 }
 

@@ -16,6 +16,8 @@ pub(super) struct Draft {
     pub lost: Estimate,
     /// The rungs that were compared.
     pub rungs: (u32, u32),
+    /// Whether it is at another rung than the last, and so no cause of what was lost there.
+    pub is_elsewhere: bool,
     pub evidence: Vec<String>,
     pub tries: Vec<String>,
     /// What is known of the place.
@@ -34,6 +36,7 @@ impl Draft {
             place: None,
             lost,
             rungs: (0, 0),
+            is_elsewhere: false,
             evidence: Vec::new(),
             tries: Vec::new(),
             known: None,
@@ -59,16 +62,20 @@ impl Draft {
         }
     }
 
+    /// The title that its kind gives it.
+    pub(super) fn usual_title(&self) -> String {
+        self.kind.title(self.subject.as_deref(), self.place.as_deref())
+    }
+
     pub(super) fn finish(self) -> Finding {
+        let usual_title = self.usual_title();
         let mut evidence = self.evidence;
         evidence.extend(self.known);
         let mut tries = self.tries;
         tries.extend(self.kind.remedy().map(str::to_owned));
         Finding {
             kind: self.kind.name().to_owned(),
-            title: self
-                .title
-                .unwrap_or_else(|| self.kind.title(self.subject.as_deref(), self.place.as_deref())),
+            title: self.title.unwrap_or(usual_title),
             lost_share: self.lost,
             rungs: [self.rungs.0, self.rungs.1],
             path: self.path,

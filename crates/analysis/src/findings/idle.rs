@@ -2,10 +2,11 @@
 
 use super::busy::once_each;
 use super::cover::{Covered, cover};
-use super::figure::{Figure as _, growth};
+use super::figure::{Figure as _, growth, heaviest};
 use super::finding::Draft;
 use super::kind::{Kind, syncs_a_file};
 use super::{Context, LEAST, LEAST_GROWTH, Profiled};
+use crate::condition::waits_at_condition_variable;
 use crate::numbers::percent;
 use crate::path_costs::Pathway;
 use scaleprof_bundle::LockSummary;
@@ -76,9 +77,14 @@ impl Context<'_> {
                 if place.is_some_and(|place| holders.iter().any(|holder| holder == place)) {
                     continue;
                 }
-                let kind = Kind::of_wait(plain, place);
+                let kind = Kind::of_wait(plain, place, &functions);
+                // A path that is named short of where it waits is told by the heaviest one in it.
+                let waits = heaviest(last.costs, &below).map(|worst| self.call_paths.functions(worst.path));
                 let mut draft = self.draft(kind, functions, lost, base, last);
                 draft.evidence.push(self.change(base, last, &below));
+                if state == "lock" && waits.is_some_and(|path| waits_at_condition_variable(&path)) {
+                    name_condition_variable(&mut draft, None);
+                }
                 drafts.push(draft);
             }
         }
@@ -104,15 +110,17 @@ impl Context<'_> {
         let kind = match () {
             () if Kind::is_in_allocator(&lock.waiting) => Kind::AllocatorContention,
             () if syncs => Kind::LogStall,
-            () => Kind::of_wait(Kind::LockConvoy, place.as_deref()),
+            () => Kind::of_wait(Kind::LockConvoy, place.as_deref(), &lock.waiting),
         };
+        let is_condition = waits_at_condition_variable(&lock.waiting);
+        let thing = if is_condition { "condition variable" } else { "lock" };
         let mut draft = self.draft(kind, lock.waiting.clone(), lost, base, last);
         if let Some(name) = &lock.name {
             if kind != Kind::AllocatorContention {
                 draft.subject = Some(name.clone());
             }
             draft.evidence.push(format!(
-                "the lock is {name} of {}",
+                "the {thing} is {name} of {}",
                 lock.module.as_deref().unwrap_or("the server")
             ));
         }
@@ -126,12 +134,15 @@ impl Context<'_> {
                 "Threads queue for {} while its holder waits until the disk has what it wrote",
                 draft.subject.as_deref().or(draft.place.as_deref()).unwrap_or("a lock")
             ));
+        } else if is_condition {
+            name_condition_variable(&mut draft, lock.name.as_deref());
         }
         if let Some(place) = place {
             draft.evidence.push(format!("threads wait for it in {place}"));
         }
         let is_known = |function: &&String| !function.starts_with("[incomplete");
-        if let Some(holder) = lock.holder.last().filter(is_known) {
+        // Nobody holds a condition variable.
+        if let Some(holder) = lock.holder.last().filter(|_| !is_condition).filter(is_known) {
             draft.evidence.push(format!(
                 "its holder was most often in {holder} (seen at {} of {} waits): {}",
                 lock.holder_samples,
@@ -141,4 +152,18 @@ impl Context<'_> {
         }
         Some(draft)
     }
+}
+
+/// A condition variable is not called a lock.
+fn name_condition_variable(draft: &mut Draft, name: Option<&str>) {
+    let place = draft.place.as_deref().unwrap_or("the server");
+    if draft.kind == Kind::LockConvoy {
+        let known = draft.subject.as_deref().filter(|subject| Some(*subject) != name);
+        let what = known.map_or_else(|| format!("in {place}"), |subject| format!("of {subject}"));
+        let named = name.map_or(String::new(), |name| format!(" {name}"));
+        draft.title = Some(format!("Threads wait at a condition variable{named}, {what}"));
+    }
+    draft.evidence.push(
+        "it is a condition variable: they wait until another thread wakes them, not for what somebody holds".to_owned(),
+    );
 }

@@ -1,5 +1,7 @@
 //! What kind of trouble a call path shows.
 
+use crate::condition::waits_at_condition_variable;
+
 /// The kinds of findings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Kind {
@@ -194,8 +196,14 @@ impl Kind {
     }
 
     /// A wait for the log is more than one for a disk or a lock. `place` is the server's own function that waits: what called
-    /// it says little, since every commit comes from the binary log's group commit.
-    pub(super) fn of_wait(plain: Kind, place: Option<&str>) -> Kind {
+    /// it says little, since every commit comes from the binary log's group commit. Before MariaDB 10.6 and later answer, they
+    /// wait there, at a condition variable, for the log of the commit.
+    pub(super) fn of_wait(plain: Kind, place: Option<&str>, path: &[String]) -> Kind {
+        let answers = ["net_real_write", "wait_for_pending_ops"];
+        let is_answer = place.is_some_and(|place| answers.iter().any(|part| place.contains(part)));
+        if is_answer && waits_at_condition_variable(path) {
+            return Kind::LogStall;
+        }
         let parts = [
             "log_write_up_to",
             "log_write_flush",

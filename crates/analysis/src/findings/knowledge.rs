@@ -1,5 +1,6 @@
 //! What is known about places in the servers' code: data in `knowledge/*.toml`, each entry with its source.
 
+use super::advice::Advice;
 use super::kind::Kind;
 use serde::Deserialize;
 
@@ -71,9 +72,12 @@ pub(super) struct Place {
     /// Settings that matter there.
     #[serde(default)]
     pub settings: Vec<String>,
-    /// What may relieve it.
+    /// What may relieve it, whatever is set.
     #[serde(default)]
     pub try_settings: Vec<String>,
+    /// Settings that may.
+    #[serde(default)]
+    pub advice: Vec<Advice>,
     /// Where that is documented.
     pub source: String,
 }

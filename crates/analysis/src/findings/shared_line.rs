@@ -10,7 +10,7 @@ use crate::call_paths::without_clone_suffix;
 use crate::instruction_costs::{CodeAddress, InstructionCosts, InstructionId, SampledInstruction, Spent};
 use crate::numbers::factor;
 use scaleprof_bundle::Estimate;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 
 /// How many times as much as its neighbours it must have grown, at least.
 const CONTRAST: f64 = 4.0;
@@ -25,13 +25,14 @@ const SPINS: f64 = 0.1;
 
 /// One such instruction.
 pub(crate) struct SharedLine {
-    /// The innermost function that it belongs to.
-    pub function: String,
-    /// The function that the machine runs there, and those that the compiler built into it.
-    machine: String,
-    built_in: BTreeSet<String>,
+    /// The function that the machine runs there and those that the compiler built in there, outermost first. The last one is what
+    /// it belongs to in the source.
+    functions: Vec<String>,
     /// What it got dearer by, seconds a transaction.
     pub lost: Estimate,
+    /// What it takes at the last rung, and took at the other, seconds a transaction.
+    pub takes: f64,
+    pub took: f64,
     /// Where it is.
     pub at: CodeAddress,
     /// Its source line.
@@ -55,9 +56,10 @@ struct Taken {
 }
 
 impl Taken {
-    fn add(&mut self, costs: &InstructionCosts, id: InstructionId, instruction: &SampledInstruction) {
+    fn add(&mut self, costs: &InstructionCosts, id: InstructionId) {
         self.seconds += costs.seconds(id, Spent::Running);
-        self.samples += instruction.samples;
+        // Only who runs it touches its line: not the kernel that was entered there, nor a loop that waits.
+        self.samples += costs.samples(id, Spent::Running);
     }
 }
 
@@ -85,8 +87,6 @@ pub(crate) fn shared_lines(
         .instructions()
         .map(|(id, instruction)| (&instruction.at, (id, instruction)))
         .collect();
-    let samples = |costs: &InstructionCosts| costs.instructions().map(|(_, found)| found.samples).sum::<u64>() as f64;
-    let of_a_sample = |costs: &InstructionCosts| costs.all().unwrap_or(0.0) / samples(costs).max(1.0);
     let worth = (of_a_sample(base), of_a_sample(last));
     let mut functions: BTreeMap<(&str, &str), Vec<(InstructionId, &SampledInstruction)>> = BTreeMap::new();
     for (id, instruction) in last.instructions() {
@@ -102,7 +102,7 @@ pub(crate) fn shared_lines(
     for (id, instruction) in base.instructions() {
         if let (Some(function), false) = (machine_function(instruction), at_last.contains(&instruction.at)) {
             let key = (instruction.at.module.as_str(), function);
-            only_before.entry(key).or_default().add(base, id, instruction);
+            only_before.entry(key).or_default().add(base, id);
         }
     }
     let mut found: Vec<SharedLine> = functions
@@ -118,9 +118,9 @@ pub(crate) fn shared_lines(
             }
             let change = |(id, instruction): &(InstructionId, &SampledInstruction)| {
                 let mut change = Change::default();
-                change.after.add(last, *id, instruction);
-                if let Some((id, instruction)) = before.get(&instruction.at) {
-                    change.before.add(base, *id, instruction);
+                change.after.add(last, *id);
+                if let Some((id, _)) = before.get(&instruction.at) {
+                    change.before.add(base, *id);
                 }
                 change
             };
@@ -155,13 +155,13 @@ pub(crate) fn shared_lines(
                 .and_then(|(id, _)| base.estimate([*id], &[Spent::Running]))
                 .map(|estimate| estimate.times(dilation));
             let place = instruction.source.first()?;
-            let sources = instructions.iter().flat_map(|(_, instruction)| &instruction.source);
-            let names = sources.filter_map(|source| source.function.as_deref());
+            let functions = instruction.source.iter().rev();
+            let functions = functions.map(|source| Some(without_clone_suffix(source.function.as_deref()?).to_owned()));
             let line = place.file.as_ref().zip(place.line);
             Some(SharedLine {
-                function: without_clone_suffix(place.function.as_deref()?).to_owned(),
-                machine: without_clone_suffix(key.1).to_owned(),
-                built_in: names.map(|name| without_clone_suffix(name).to_owned()).collect(),
+                functions: functions.collect::<Option<_>>()?,
+                takes: own.after.seconds,
+                took: own.before.seconds,
                 lost: last.estimate([id], &[Spent::Running])?.less(then),
                 at: instruction.at.clone(),
                 source: line.map(|(file, line)| format!("{file}:{line}")),
@@ -174,23 +174,35 @@ pub(crate) fn shared_lines(
     found
 }
 
+/// What one sample of a thread that ran an instruction stands for, seconds a transaction.
+fn of_a_sample(costs: &InstructionCosts) -> f64 {
+    let mut all = Taken::default();
+    for (id, _) in costs.instructions() {
+        all.add(costs, id);
+    }
+    all.seconds / (all.samples as f64).max(1.0)
+}
+
 fn machine_function(instruction: &SampledInstruction) -> Option<&str> {
     instruction.source.last()?.function.as_deref()
 }
 
 impl SharedLine {
-    /// Whether a path ends in the function that the machine runs there. Waits for one line show at its neighbours too (stores that
-    /// queue behind one that misses, work that the CPU undoes), so what else grew in that function is not told apart.
-    pub(super) fn is_in_its_function(&self, path: &[String]) -> bool {
-        for function in path.iter().rev() {
-            if *function == self.machine {
-                return true;
-            }
-            if !self.built_in.contains(function) {
-                return false;
-            }
-        }
-        false
+    /// The innermost function that it belongs to.
+    pub(crate) fn function(&self) -> &str {
+        self.functions.last().map_or("", String::as_str)
+    }
+
+    /// Whether a thread with this path may stand at it: the path ends in its function, by the same functions that were built into
+    /// one another, and goes on neither into another function nor into the kernel.
+    pub(super) fn is_end_of(&self, path: &[String]) -> bool {
+        path.ends_with(&self.functions)
+    }
+
+    /// Samples of threads that ran it, at both rungs.
+    #[cfg(test)]
+    pub(super) fn samples(&self) -> [u64; 2] {
+        [self.own.before.samples, self.own.after.samples]
     }
 
     /// Seconds of a transaction at both rungs: at the instruction, and in the rest of its function.
@@ -212,7 +224,7 @@ impl SharedLine {
         };
         let all_else = format!(
             "all else in {} takes {:.1} \u{b5}s and took {:.1} \u{b5}s",
-            self.function,
+            self.function(),
             micros(self.rest.after),
             micros(self.rest.before)
         );

@@ -51,13 +51,38 @@ impl Context<'_> {
     }
 
     /// Spinning is waste whether or not a transaction got dearer: the rung of those with busy CPUs at which it surely takes the
-    /// largest part.
+    /// largest part. At another rung than the last it is no cause of what is lost there, and says so.
     pub(super) fn spinning_anywhere(&self, rungs: &[Profiled<'_>]) -> Option<Draft> {
-        rungs
-            .iter()
-            .filter(|rung| rung.is_busy())
-            .filter_map(|rung| self.spinning(rung, rung, rung.cpu()?))
-            .filter(Draft::is_worth_a_word)
-            .max_by(|a, b| a.rank().total_cmp(&b.rank()))
+        let drafts = rungs.iter().filter(|rung| rung.is_busy()).filter_map(|rung| {
+            let draft = self.spinning(rung, rung, rung.cpu()?)?;
+            draft.is_worth_a_word().then_some((rung, draft))
+        });
+        let (rung, mut draft) = drafts.max_by(|(_, a), (_, b)| a.rank().total_cmp(&b.rank()))?;
+        let Some(last) = rungs
+            .last()
+            .filter(|last| last.summary.connections != rung.summary.connections)
+        else {
+            return Some(draft);
+        };
+        let (here, there) = (rung.summary.connections, last.summary.connections);
+        draft.is_elsewhere = true;
+        draft.title = Some(format!("{}, at {here} connections", draft.usual_title()));
+        let spins: f64 = last
+            .costs
+            .pathways("spin")
+            .map(|pathway| last.costs.seconds(pathway))
+            .sum();
+        let share = last.cpu().map_or(String::new(), |cpu| {
+            format!(" ({} of its CPU time)", percent(spins / cpu))
+        });
+        draft.evidence.insert(
+            0,
+            format!(
+                "it is waste at {here} connections and no cause of what is lost at {there}: there such loops take {:.1} \u{b5}s of a \
+                 transaction{share}",
+                spins * 1e6
+            ),
+        );
+        Some(draft)
     }
 }

@@ -265,8 +265,8 @@ const SPINLOCK: &[&str] = &[
 fn spinning_comes_first_with_who_waits_and_what_to_try() {
     let few: Costs<'_> = &[("cpu", PARSE, 40.0), ("cpu", READ, 60.0), ("spin", SPIN, 5.0)];
     let many: Costs<'_> = &[("cpu", PARSE, 42.0), ("cpu", READ, 63.0), ("spin", SPIN, 95.0)];
-    let found = found(&[(16, 19_000.0, 1.0, few), (512, 10_000.0, 1.0, many)]);
-    let first = &found[0];
+    let findings = found(&[(16, 19_000.0, 1.0, few), (512, 10_000.0, 1.0, many)]);
+    let first = &findings[0];
     assert_eq!(first.kind, "spin_waiting");
     assert!(
         first.title.contains("InnoDB's own mutexes and rw-locks"),
@@ -286,16 +286,50 @@ fn spinning_comes_first_with_who_waits_and_what_to_try() {
             .any(|line| line.contains("trx_start_low > mutex_spin_wait > ut_delay")),
         "{first:?}"
     );
-    for setting in [
-        "innodb_sync_array_size",
-        "innodb_spin_wait_delay",
-        "innodb_sync_spin_loops",
-    ] {
-        assert!(
-            first.tries.iter().any(|line| line.contains(setting)),
-            "{setting}: {first:?}"
-        );
+    let is_tried = |first: &Finding, setting: &str| first.tries.iter().any(|line| line.contains(setting));
+    for setting in ["innodb_thread_concurrency", "innodb_sync_spin_loops = 5"] {
+        assert!(is_tried(first, setting), "{setting}: {first:?}");
     }
+    // The manual advises them for more threads, and for more CPUs.
+    for setting in ["innodb_sync_array_size", "innodb_spin_wait_delay"] {
+        assert!(!is_tried(first, setting), "{setting}: {first:?}");
+    }
+    let more = found(&[(16, 19_000.0, 1.0, few), (1024, 10_000.0, 1.0, many)]);
+    assert!(is_tried(&more[0], "innodb_sync_array_size = 16"), "{more:?}");
+}
+
+#[test]
+fn spin_loops_that_somebody_set_far_from_the_default_are_told_as_such() {
+    let few: Costs<'_> = &[("cpu", PARSE, 100.0), ("spin", SPIN, 5.0)];
+    let many: Costs<'_> = &[("cpu", PARSE, 100.0), ("spin", SPIN, 95.0)];
+    let rungs: &[(u32, f64, f64, Costs<'_>)] = &[(16, 19_000.0, 1.0, few), (512, 10_000.0, 1.0, many)];
+    let found = made_up(
+        rungs,
+        |_, _| (),
+        |profiled, call_paths| {
+            let settings = [
+                SettingRow {
+                    default_value: Some("30".into()),
+                    set_by: Some("user".into()),
+                    ..SettingRow::new("innodb_sync_spin_loops", "200")
+                },
+                SettingRow::new("innodb_sync_array_size", "16"),
+            ];
+            let surroundings = Surroundings {
+                manifest: &manifest(),
+                settings: &settings,
+            };
+            findings(profiled, &surroundings, call_paths)
+        },
+    );
+    let tries = &found[0].tries;
+    let told = |words: &str| tries.iter().any(|line| line.contains(words));
+    assert!(
+        told("innodb_sync_spin_loops is set to 200, far from its default of 30: try the default first"),
+        "{tries:?}"
+    );
+    assert!(told("innodb_sync_array_size is set to 16"), "{tries:?}");
+    assert!(!told("innodb_sync_array_size = 16"), "{tries:?}");
 }
 
 #[test]
@@ -399,6 +433,65 @@ fn the_rung_that_spins_most_is_told_where_the_last_one_does_not() {
     assert_eq!((found.len(), found[0].rungs), (1, [8, 8]), "{found:?}");
 }
 
+#[test]
+fn spinning_at_another_rung_comes_behind_what_explains_the_fall_and_says_that_it_does_not() {
+    let few: Costs<'_> = &[("cpu", PARSE, 40.0), ("cpu", READ, 20.0), ("spin", SPIN, 30.0)];
+    let many: Costs<'_> = &[("cpu", PARSE, 40.0), ("cpu", READ, 80.0), ("spin", SPIN, 0.1)];
+    let found = found(&[(8, 19_000.0, 1.0, few), (64, 14_000.0, 1.0, many)]);
+    let kinds: Vec<&str> = found.iter().map(|finding| finding.kind.as_str()).collect();
+    // A third of a transaction is more than what READ grew by, and yet it comes second.
+    assert_eq!(kinds, ["cost_growth", "spin_waiting"], "{found:?}");
+    let spinning = &found[1];
+    assert!(spinning.title.ends_with(", at 8 connections"), "{spinning:?}");
+    assert!(
+        spinning.evidence[0].contains("no cause of what is lost at 64: there such loops take 0.1 \u{b5}s"),
+        "{spinning:?}"
+    );
+}
+
+#[test]
+fn a_condition_variable_is_not_called_a_lock() {
+    let costs: Costs<'_> = &[("cpu", PARSE, 100.0)];
+    let wait = ["pthread_cond_wait", "__pthread_cond_wait_common", "futex_wait [k]"];
+    let of = |product: &str, place: &str| {
+        let waiting = [&["main", "dispatch_command", place][..], &wait].concat();
+        let change = |connections: u32, summary: &mut RungSummary| {
+            if connections == 8 {
+                let lock = LockSummary {
+                    name: None,
+                    ..lock(1_200.0, &waiting, &["main", "somebody"])
+                };
+                summary.locks = vec![lock];
+            }
+        };
+        let rungs: &[(u32, f64, f64, Costs<'_>)] = &[(1, 6_000.0, 0.3, costs), (8, 5_000.0, 0.4, costs)];
+        let found = made_up(rungs, change, |profiled, call_paths| {
+            let mut manifest = manifest();
+            manifest.server.product = product.into();
+            let surroundings = Surroundings {
+                manifest: &manifest,
+                settings: &[],
+            };
+            findings(profiled, &surroundings, call_paths)
+        });
+        found[0].clone()
+    };
+    let plain = of("MySQL", "wait_for_work");
+    assert_eq!(plain.title, "Threads wait at a condition variable, in wait_for_work");
+    let said = plain.evidence.join("\n");
+    assert!(
+        said.contains("until another thread wakes them") && !said.contains("holder"),
+        "{said}"
+    );
+    let answer = of("MariaDB", "net_real_write");
+    assert_eq!(answer.kind, "log_stall");
+    assert!(
+        answer.title.contains("log is on disk") && answer.title.contains("asynchronous group commit"),
+        "{answer:?}"
+    );
+    assert!(answer.evidence.join("\n").contains("condition variable"), "{answer:?}");
+}
+
 /// A function with three instructions, at one of which threads stand for so long.
 fn with_hot(others: f64, hot: f64) -> Vec<(&'static str, &'static [&'static str], f64)> {
     const FIRST: &[&str] = &["main", "dispatch_command", "look_up@1"];
@@ -425,6 +518,56 @@ fn an_instruction_that_grows_beside_others_that_do_not_waits_for_a_cache_line() 
     assert!(
         found[0].evidence.iter().any(|line| line.contains("6.0 times")),
         "{found:?}"
+    );
+}
+
+#[test]
+fn what_else_grew_in_the_function_of_a_shared_line_is_told_too() {
+    const IN_KERNEL: &[&str] = &["main", "dispatch_command", "look_up@2", "exc_other [k]"];
+    const OTHER: &[&str] = &["main", "dispatch_command", "look_up@9", "built_for_another"];
+    let costs = |others: f64, hot: f64, more: f64| {
+        let mut costs = with_hot(others, hot);
+        costs.extend([("cpu", IN_KERNEL, more), ("cpu", OTHER, more), ("cpu", READ, 200.0)]);
+        costs
+    };
+    // Of the function itself 18 \u{b5}s beside the line, in what it calls 18 each.
+    let found = found(&[
+        (1, 8_000.0, 1.0, &costs(15.0, 10.0, 2.0)),
+        (2, 8_000.0, 1.0, &costs(24.0, 160.0, 20.0)),
+    ]);
+    let kinds: Vec<&str> = found.iter().map(|finding| finding.kind.as_str()).collect();
+    assert_eq!(kinds, ["cache_line_sharing", "cost_growth"], "{found:?}");
+    let cost = 300.0 + 2.0 * 24.0 + 160.0 + 40.0;
+    assert!((found[0].lost_share.value - 150.0 / cost).abs() < 0.01, "{found:?}");
+    assert!((found[1].lost_share.value - 54.0 / cost).abs() < 0.01, "{found:?}");
+    assert_eq!(found[0].path.last().map(String::as_str), Some("look_up"));
+    let change = &found[1].evidence[1];
+    assert!(
+        change.starts_with("88.0 \u{b5}s") && change.contains("34.0 \u{b5}s"),
+        "{change}"
+    );
+}
+
+#[test]
+fn threads_in_the_kernel_or_in_loops_that_wait_stand_at_no_shared_line() {
+    // Two samples a second of many microseconds at the instruction itself; all others that came from it are in the kernel.
+    let costs = |hot: f64| {
+        let mut costs = with_hot(15.0, hot);
+        const IN_KERNEL: &[&str] = &["main", "dispatch_command", "look_up@2", "exc_other [k]"];
+        costs.extend(vec![("cpu", IN_KERNEL, 0.01); 400]);
+        costs
+    };
+    let (before, after) = (costs(10.0), costs(60.0));
+    made_up(
+        &[(1, 8_000.0, 1.0, &before), (2, 8_000.0, 1.0, &after)],
+        |_, _| (),
+        |rungs, _| {
+            let [base, last] = rungs else { panic!("two rungs") };
+            let found = shared_line::shared_lines(base.instructions, last.instructions, 1.0, 1e-6);
+            assert_eq!(found.len(), 1);
+            // Ten seconds, one sample in each.
+            assert_eq!(found[0].samples(), [10, 10]);
+        },
     );
 }
 

@@ -213,10 +213,34 @@ fn time_that_the_host_took_is_no_part_of_the_schedulers_account_and_is_said() {
         found
             .warnings
             .iter()
-            .any(|text| text.contains("10 % of the time") && text.contains("host")),
+            .any(|text| text.contains("did not charge 10 % of the time") && text.contains("was not measured")),
         "{:?}",
         found.warnings
     );
+}
+
+#[test]
+fn time_that_nobody_is_charged_with_is_told_with_what_explains_it_and_what_does_not() {
+    let cpu = CpuSeconds {
+        by_states: 10.0,
+        not_their_own: 1.0,
+        by_scheduler: 9.0,
+    };
+    let words = |interrupts: f64, host: f64| {
+        let total = |value: f64| Total {
+            value,
+            ..Total::default()
+        };
+        let sums = [
+            ("machine.cpu_irq_seconds".to_owned(), total(interrupts)),
+            ("machine.cpu_steal_seconds".to_owned(), total(host)),
+        ];
+        not_charged(Some(cpu), &sums.into()).expect("a word")
+    };
+    let little = words(0.05, 0.01);
+    assert!(little.contains("did not charge 10 % of the time"), "{little}");
+    assert!(little.contains("is 6.0 % of it, the rest is not explained"), "{little}");
+    assert!(words(0.9, 0.2).contains("may explain it"), "{}", words(0.9, 0.2));
 }
 
 #[test]

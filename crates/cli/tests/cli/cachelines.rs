@@ -1,7 +1,11 @@
 //! `cachelines` on a program of the compiler's, on a server with a known pair of neighbours, and on what is no program.
 
+use crate::diff::write;
+use crate::planted::{USUAL, run};
 use crate::servers::{fetched, servers_cache};
 use crate::stage::{fail, place, scaleprof, succeed};
+use scaleprof_bundle::{BundleWriter, SettingRow};
+use scaleprof_server::identify::content_hash;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -145,6 +149,52 @@ fn what_is_no_program_or_has_no_names_is_refused_with_what_would_help() {
         1,
     );
     assert!(error.contains("does not run") && error.contains("whole.so"), "{error}");
+}
+
+/// A bundle whose server is called so and had no build-id, but bytes with this hash.
+fn bundle_of(folder: &Path, binary: &str, hash: &str) {
+    let mut bundle = run(
+        &[(16, 1000.0, vec![("cpu", &["main", "serves"], 900.0)])],
+        1,
+        6,
+        USUAL,
+        1,
+    );
+    bundle.manifest.server.binary = Some(binary.into());
+    bundle.manifest.server.build_id = None;
+    write(folder, &bundle);
+    let writer = BundleWriter::reopen(folder).expect("a bundle");
+    let hash = SettingRow::new("scaleprof.server_fingerprint", hash);
+    writer.write_settings(&[hash]).expect("written");
+}
+
+#[test]
+fn another_build_of_the_same_name_than_the_one_that_ran_is_refused() {
+    let place = place();
+    let library = compile(place.path(), "pair.so", SOURCE, &["-Wl,--build-id=none"]);
+    let (own, other) = (place.path().join("own"), place.path().join("other"));
+    bundle_of(&own, "pair.so", &content_hash(&library).expect("a hash"));
+    bundle_of(&other, "pair.so", "sha256:0000");
+    for command in [&["cachelines"][..], &["annotate", "counts", "--binary"]] {
+        let with = |bundle: &Path| {
+            let mut arguments = scaleprof();
+            arguments.args(command).arg(&library).arg("--bundle").arg(bundle);
+            arguments
+        };
+        let error = fail(&mut with(&other), 1);
+        assert!(
+            error.contains("another build of pair.so than the one that ran"),
+            "{error}"
+        );
+        assert!(
+            error.contains("sha256:0000") && error.contains("give the file that ran"),
+            "{error}"
+        );
+        // The right file is read, though the made-up bundle has no samples of it.
+        let output = with(&own).output().expect("it runs");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(!said.contains("another build"), "{said}");
+    }
 }
 
 /// MySQL's bug 97777 (MDEV-21145), as MySQL 5.6.14 was linked.

@@ -25,7 +25,7 @@ fn keep(folder: &Path, latch_micros: f64, seed: u64) {
 }
 
 /// The bundle as a run would have written it.
-fn write(folder: &Path, bundle: &Bundle) {
+pub(crate) fn write(folder: &Path, bundle: &Bundle) {
     let writer = BundleWriter::create(folder).expect("a folder");
     writer.write_manifest(&bundle.manifest).expect("written");
     for rung in &bundle.rungs {
@@ -82,9 +82,12 @@ fn a_planted_difference_is_named_and_none_is_seen_where_there_is_none() {
     let out = joined(&out);
     assert!(out.contains("no call path changed its cost beyond chance"), "{out}");
 
+    let (out, _) = succeed(&mut diff(&before, &before));
+    assert!(joined(&out).contains("A and B are the same run"), "{out}");
+
     let (out, _) = succeed(diff(&before, &after).arg("--json"));
     let found: Value = serde_json::from_str(&out).expect("JSON");
-    assert_eq!((&found["schema"], &found["base_rung"]), (&1.into(), &16.into()));
+    assert_eq!((&found["schema"], &found["base_rung"]), (&2.into(), &16.into()));
     let path = &found["paths"][0];
     assert_eq!(
         (&path["connections"], &path["course"]),

@@ -47,4 +47,14 @@ fn loops_that_wait_are_listed_with_what_they_should_not_do() {
 
     let error = fail(scaleprof().arg("spinloops").arg(&source), 1);
     assert!(error.contains("not a 64-bit ELF file"), "{error}");
+    for command in ["spinloops", "cachelines"] {
+        let error = fail(scaleprof().arg(command).arg(place.path()), 1);
+        assert!(error.contains("is a folder: name the server's binary"), "{error}");
+        assert!(!error.contains("Run as root"), "{error}");
+        let error = fail(scaleprof().arg(command).arg(place.path().join("none")), 1);
+        assert!(
+            error.contains("Is the path right?") && !error.contains("Run as root"),
+            "{error}"
+        );
+    }
 }

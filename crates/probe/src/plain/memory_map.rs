@@ -11,7 +11,9 @@ pub struct Mapping {
     pub executable: bool,
     /// Position in the file at which it begins.
     pub file_offset: u64,
-    /// The file's number; 0 for memory of no file.
+    /// Major and minor number of the device that the file is on, as the kernel's file system has it.
+    pub device: (u32, u32),
+    /// The file's number on that device; 0 for memory of no file.
     pub inode: u64,
     /// The file as the process sees it, or a name in square brackets; empty for memory without a name. The kernel writes
     /// a newline in it as `\012` and adds ` (deleted)` where the file was removed.
@@ -31,12 +33,17 @@ fn parse_line(line: &str) -> Option<Mapping> {
     let end = u64::from_str_radix(end, 16).ok()?;
     let permissions = fields.next()?;
     let file_offset = u64::from_str_radix(fields.next()?, 16).ok()?;
-    let _device = fields.next()?;
+    let (major, minor) = fields.next()?.split_once(':')?;
+    let device = (
+        u32::from_str_radix(major, 16).ok()?,
+        u32::from_str_radix(minor, 16).ok()?,
+    );
     let inode = fields.next()?.parse().ok()?;
     (start < end).then(|| Mapping {
         addresses: start..end,
         executable: permissions.as_bytes().get(2) == Some(&b'x'),
         file_offset,
+        device,
         inode,
         path: fields.next().unwrap_or_default().trim_start().to_owned(),
     })
@@ -61,6 +68,7 @@ mod tests {
                 addresses: 0x55c7_a273_0000..0x55c7_a273_5000,
                 executable: true,
                 file_offset: 0x2000,
+                device: (0xfe, 0),
                 inode: 247_026,
                 path: "/opt/my sql/bin/x (deleted)".to_owned(),
             }

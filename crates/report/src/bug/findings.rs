@@ -4,6 +4,7 @@ use super::Section;
 use super::words::{block, item};
 use crate::figures::{number, percent};
 use crate::text::functions::innermost_waiting;
+use scaleprof_analysis::condition::waits_at_condition_variable;
 use scaleprof_bundle::{Finding, LockSummary, Summary};
 
 /// Findings that are shown: who reads a bug report wants the bug.
@@ -109,9 +110,12 @@ fn one_lock(lock: &LockSummary) -> String {
         .module
         .as_ref()
         .map_or(String::new(), |module| format!(" of {module}"));
-    let name = match &lock.name {
-        Some(name) => format!("`{name}`{module}"),
-        None => "a lock on the heap".to_owned(),
+    let is_condition = waits_at_condition_variable(&lock.waiting);
+    let name = match (&lock.name, is_condition) {
+        (Some(name), false) => format!("`{name}`{module}"),
+        (Some(name), true) => format!("the condition variable `{name}`{module}"),
+        (None, false) => "a lock on the heap".to_owned(),
+        (None, true) => "a condition variable on the heap".to_owned(),
     };
     let time = lock.seconds_per_txn;
     let micros = |seconds: f64| number(seconds * 1e6);
@@ -124,7 +128,7 @@ fn one_lock(lock: &LockSummary) -> String {
         lock.samples
     ));
     let mut stacks = format!("waits:\n{}", indented(&lock.waiting));
-    if !lock.holder.is_empty() {
+    if !lock.holder.is_empty() && !is_condition {
         stacks.push_str(&format!(
             "held, at {} of the sampled waits, in:\n{}",
             lock.holder_samples,

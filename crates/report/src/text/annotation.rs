@@ -4,7 +4,7 @@ use super::Style;
 use super::costs::{NUMBER, Unit, cell, heading, is_unsure, short, shortened, value, whole};
 use super::layout::{Ink, wrap};
 use scaleprof_analysis::annotate::{AnnotatedInstruction, Annotation, InstructionCost, RungCost};
-use scaleprof_analysis::numbers::{factor, percent};
+use scaleprof_analysis::numbers::{factor, grouped, percent};
 
 /// A line with so much of the function's cost stands out, and with so much a little.
 const MUCH: f64 = 0.2;
@@ -87,6 +87,13 @@ struct Sheet<'a> {
     whole: f64,
 }
 
+fn place(rung: &RungCost) -> String {
+    match rung.connections {
+        Some(connections) => format!("at {connections} connections"),
+        None => "while it was watched".to_owned(),
+    }
+}
+
 impl Sheet<'_> {
     fn head(&self) -> String {
         let found = self.found;
@@ -117,29 +124,65 @@ impl Sheet<'_> {
     fn rung(&self, rung: &RungCost) -> String {
         let place = match rung.connections {
             Some(connections) => format!("at {connections:>4} connections"),
-            None => "while it was watched".to_owned(),
+            None => place(rung),
         };
         let of_what = whole(self.found.per);
-        let Some(seconds) = rung.seconds_per_txn.filter(|_| rung.samples > 0) else {
-            return format!("  {place} no thread was seen in it");
+        let Some(seconds) = rung.seconds_per_txn else {
+            return format!("  {place} {}", self.not_seen(rung));
         };
         let share = rung
             .all_seconds_per_txn
             .map(|all| format!(", {} of its CPU time", percent(seconds.value / all)));
-        let kernel = match rung.kernel_seconds_per_txn {
-            kernel if kernel > 0.0 => format!(
-                "; {} {} more in the kernel from here",
-                self.unit.number(kernel),
-                self.unit.name
-            ),
-            _ => String::new(),
-        };
+        let kernel = self.in_kernel(rung);
         format!(
             "  {place} {} {of_what}{}; {} samples{kernel}",
             self.unit.estimate(seconds),
             share.unwrap_or_default(),
             rung.samples
         )
+    }
+
+    fn in_kernel(&self, rung: &RungCost) -> String {
+        match rung.kernel_seconds_per_txn {
+            kernel if kernel > 0.0 => format!(
+                "; {} {} more in the kernel from here",
+                self.unit.number(kernel),
+                self.unit.name
+            ),
+            _ => String::new(),
+        }
+    }
+
+    /// Nobody was seen: it is not known to cost nothing, only less than what would be seen.
+    fn not_seen(&self, rung: &RungCost) -> String {
+        let samples = grouped(rung.all_samples as f64);
+        let kernel = self.in_kernel(rung);
+        match rung.least_seen_seconds_per_txn {
+            Some(least) => {
+                let unit = Unit::of(least);
+                let below = format!("below {} {} {}", unit.number(least), unit.name, whole(self.found.per));
+                format!("not seen in {samples} samples, {below} (95 % sure){kernel}")
+            }
+            None => format!("not seen: there are no samples{kernel}"),
+        }
+    }
+
+    /// What an empty cell means.
+    fn gaps(&self) -> Option<String> {
+        let rungs = [&self.found.base, &self.found.compared].into_iter().flatten();
+        let below = |rung: &RungCost| {
+            let least = rung.least_seen_seconds_per_txn?;
+            let unit = Unit::of(least);
+            Some(format!(
+                "below {} {} {} ({} samples)",
+                unit.number(least),
+                unit.name,
+                place(rung),
+                grouped(rung.all_samples as f64)
+            ))
+        };
+        let below: Vec<String> = rungs.filter_map(below).collect();
+        (!below.is_empty()).then(|| format!("empty: not seen, {}", below.join(", ")))
     }
 
     fn times(&self) -> Option<String> {
@@ -243,6 +286,9 @@ impl Sheet<'_> {
         let mut out = String::from("\n");
         if !legend.is_empty() {
             out.push_str(&self.cut(&legend.join("   ")));
+        }
+        if let Some(gaps) = self.gaps() {
+            out.push_str(&self.cut(&gaps));
         }
         let wrap_at = self.style.width.unwrap_or(super::USUAL_WIDTH).max(20);
         for note in &self.found.notes {

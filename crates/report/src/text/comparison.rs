@@ -5,7 +5,7 @@ use super::layout::{Ink, wrap};
 use super::{Style, USUAL_WIDTH};
 use crate::figures::{number, percent};
 use crate::grid::grid;
-use scaleprof_analysis::comparison::{Comparison, Course, FALSE_DISCOVERIES, Pair, PathChange, RungChange};
+use scaleprof_analysis::comparison::{Comparison, Course, FALSE_ALARMS, Pair, PathChange, RungChange};
 use scaleprof_bundle::Estimate;
 
 /// Functions that are shown of a call path.
@@ -33,6 +33,11 @@ pub fn table(comparison: &Comparison, style: Style) -> String {
         out.push('\n');
     }
     out.push_str(&paths(comparison, &ink, wrap_at));
+    if let Some(told) = told(&comparison.rungs) {
+        out.push_str("What of the change is told, \u{b5}s per transaction:\n\n");
+        out.push_str(&told);
+        out.push('\n');
+    }
     for (note, at) in notes(&comparison.rungs) {
         let note = format!("At {at} connections: {note}");
         out.push_str(&ink.dim(&wrap(&note, wrap_at, "  ")));
@@ -148,7 +153,7 @@ fn rungs(rungs: &[RungChange]) -> String {
             known(rung.p95_ms.a),
             known(rung.p95_ms.b),
             match rung.throughput_p {
-                Some(p) if p <= FALSE_DISCOVERIES => "changed".to_owned(),
+                Some(p) if p <= FALSE_ALARMS => "changed".to_owned(),
                 _ => String::new(),
             },
         ]
@@ -201,7 +206,7 @@ fn paths(comparison: &Comparison, ink: &Ink, wrap_at: usize) -> String {
         if here.is_empty() {
             continue;
         }
-        let tested = here.iter().any(|path| path.q.is_some());
+        let tested = here.iter().any(|path| path.p.is_some());
         let heading = match tested {
             true => format!(
                 "Call paths whose cost changed at {} connections, beyond chance:",
@@ -234,9 +239,39 @@ fn paths(comparison: &Comparison, ink: &Ink, wrap_at: usize) -> String {
     out
 }
 
+fn signed(seconds: f64) -> String {
+    format!("{}{}", if seconds > 0.0 { "+" } else { "" }, number(seconds * 1e6))
+}
+
+/// What the listed paths leave of the change of each rung.
+fn told(rungs: &[RungChange]) -> Option<String> {
+    let headings = [
+        "connections",
+        "in all",
+        "all functions alike",
+        "paths listed",
+        "not told (95 % interval)",
+    ];
+    let mut rows = vec![headings.map(str::to_owned).to_vec()];
+    rows.extend(rungs.iter().filter_map(|rung| {
+        let told = rung.unexplained?;
+        let limits = told.left.low.zip(told.left.high);
+        let interval = limits.map_or(String::new(), |(low, high)| {
+            format!(" ({} to {})", signed(low), signed(high))
+        });
+        Some(vec![
+            rung.connections.to_string(),
+            signed(told.whole),
+            signed(told.alike),
+            signed(told.listed),
+            format!("{}{interval}", signed(told.left.value)),
+        ])
+    }));
+    (rows.len() > 1).then(|| grid(&rows, &[]))
+}
+
 fn one_path(path: &PathChange, base_rung: Option<u32>, busy: bool, wrap_at: usize) -> String {
     let micros = |seconds: f64| number(seconds * 1e6);
-    let signed = |seconds: f64| format!("{}{}", if seconds > 0.0 { "+" } else { "" }, micros(seconds));
     let of = if busy { "CPU time" } else { "time" };
     let limits = path.change.low.zip(path.change.high);
     let interval = limits.map_or(String::new(), |(low, high)| {

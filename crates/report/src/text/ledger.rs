@@ -5,6 +5,7 @@ use super::columns::Column;
 use super::functions::{innermost, without_parameters};
 use super::layout::{self, Ink, RowInk};
 use crate::figures::{number, percent};
+use scaleprof_analysis::condition::waits_at_condition_variable;
 use scaleprof_analysis::wait_graph::in_one_word;
 use scaleprof_bundle::{CallPath, RungSummary, Summary};
 
@@ -149,15 +150,18 @@ fn locks(rung: &RungSummary, product: &str) -> Option<String> {
         .locks
         .iter()
         .map(|lock| {
+            let is_condition = waits_at_condition_variable(&lock.waiting);
             let name = match (&lock.name, place(&lock.waiting)) {
+                (Some(name), _) if is_condition => format!("the condition variable {name}"),
                 (Some(name), _) => name.clone(),
+                (None, Some(function)) if is_condition => format!("a condition variable, in {function}"),
                 (None, Some(function)) => format!("one on the heap, in {function}"),
                 (None, None) => "one on the heap".to_owned(),
             };
             let other = match (place(&lock.holder), place(&lock.waker)) {
-                (Some(holder), _) => format!(", held in {holder}"),
-                (None, Some(waker)) => format!(", woken in {waker}"),
-                (None, None) => String::new(),
+                (Some(holder), _) if !is_condition => format!(", held in {holder}"),
+                (_, Some(waker)) => format!(", woken in {waker}"),
+                _ => String::new(),
             };
             format!("{name} ({}{other})", number(lock.seconds_per_txn.value * 1e6))
         })

@@ -4,6 +4,7 @@ use super::Style;
 use super::functions::{innermost_in_state, innermost_waiting};
 use super::layout::{Ink, wrap};
 use crate::figures::{number, percent, whole};
+use scaleprof_analysis::condition::waits_at_condition_variable;
 use scaleprof_bundle::{StateSeconds, Summary, WatchSummary, WatchedLock, WatchedPath};
 
 /// Call paths that are shown of each state, locks, and lines of background threads.
@@ -239,9 +240,11 @@ fn locks(locks: &[WatchedLock], width: Option<usize>) -> String {
     }
     let mut out = "\nLocks waited for longest, thread-seconds per second:\n".to_owned();
     for lock in locks.iter().take(MOST_LOCKS) {
+        let is_condition = waits_at_condition_variable(&lock.waiting);
         let name = lock.name.as_deref().unwrap_or("(on the heap)");
         let waiting = innermost_waiting(&lock.waiting, 2).join(" < ");
         let holder = match lock.holder.is_empty() {
+            _ if is_condition => "a condition variable".to_owned(),
             true => "holder not seen".to_owned(),
             false => format!("held in {}", innermost_waiting(&lock.holder, 2).join(" < ")),
         };

@@ -1,0 +1,57 @@
+//! The comparison in one sentence.
+
+use super::{FALSE_ALARMS, PathChange, RungChange};
+use crate::numbers::factor;
+use std::collections::BTreeSet;
+
+/// What changed, for a person.
+pub(super) fn of(rungs: &[RungChange], paths: &[PathChange]) -> String {
+    let tested = rungs.iter().any(|rung| rung.throughput_p.is_some());
+    if !tested {
+        return "Whether throughput changed cannot be told: both runs need each rung measured twice at least."
+            .to_owned();
+    }
+    let differ: Vec<String> = rungs
+        .iter()
+        .filter(|rung| rung.throughput_p.is_some_and(|p| p <= FALSE_ALARMS))
+        .filter_map(|rung| {
+            let ratio = rung.throughput_ratio?;
+            let limits = ratio.low.zip(ratio.high);
+            let limits = limits.map_or(String::new(), |(low, high)| format!(" ({low:.2} to {high:.2})"));
+            Some(format!("{}{limits} at {}", factor_of(ratio.value), rung.connections))
+        })
+        .collect();
+    let throughput = match differ.is_empty() {
+        true => "Throughput did not change beyond chance at any common number of connections".to_owned(),
+        false => format!("Throughput of B over that of A is {} connections", differ.join(", ")),
+    };
+    let of_paths = match distinct(paths) {
+        0 => "no call path changed its cost beyond chance".to_owned(),
+        1 => "one call path changed its cost".to_owned(),
+        many => format!("{many} call paths changed their cost"),
+    };
+    format!("{throughput}; {of_paths}.")
+}
+
+/// How many paths changed beyond chance: one that did so at several rungs is one. Working and spinning are one account.
+fn distinct(paths: &[PathChange]) -> usize {
+    let certain = paths.iter().filter(|path| path.p.is_some());
+    let keys: BTreeSet<(&str, &[String])> = certain
+        .map(|path| {
+            let state = match path.state.as_str() {
+                "spin" | "cpu and spin" => "cpu",
+                state => state,
+            };
+            (state, path.path.as_slice())
+        })
+        .collect();
+    keys.len()
+}
+
+/// Two digits after the point near 1, where they matter.
+fn factor_of(ratio: f64) -> String {
+    match (0.2..10.0).contains(&ratio) {
+        true => format!("{ratio:.2}"),
+        false => factor(ratio),
+    }
+}

@@ -1,0 +1,35 @@
+//! What the listed call paths leave of the whole change.
+
+use super::Unexplained;
+use super::accounts::{Figures, Sides};
+use super::family::{Family, Place};
+use crate::call_paths::CallPaths;
+
+/// Of one rung: its accounts, each with the places that are listed, whose changes add up to `listed` seconds. None where nothing
+/// was sampled.
+pub(super) fn unexplained(
+    accounts: &[(&Sides, &Family, &[&Place])],
+    listed: f64,
+    call_paths: &CallPaths<'_>,
+) -> Option<Unexplained> {
+    let (mut whole, mut alike) = (0.0, 0.0);
+    let mut left: Option<Figures> = None;
+    for (sides, family, places) in accounts {
+        let all = sides.figures_of(|visit| visit.together(|_| true));
+        whole += all.in_b - all.in_a;
+        alike += all.in_a * (sides.dilation - 1.0);
+        let is_left = |path| !places.iter().any(|place| family.holds(place, path, call_paths));
+        let figures = sides.figures_of(|visit| visit.together(is_left));
+        left = Some(match left {
+            Some(sum) => sum.plus(figures),
+            None => figures,
+        });
+    }
+    let left = left.filter(|_| whole.is_finite() && (whole != 0.0 || alike != 0.0 || listed != 0.0))?;
+    Some(Unexplained {
+        whole,
+        alike,
+        listed,
+        left: left.tested().centred_at(whole - alike - listed).estimate,
+    })
+}
