@@ -1,23 +1,25 @@
 //! Call paths by function: what remains of stacks when addresses within one function are one.
 
-use scaleprof_bundle::{Bundle, FrameRow, StackRow};
+use scaleprof_bundle::{Bundle, FrameRow, NumberMap, StackRow};
 use std::collections::{HashMap, HashSet};
 
 /// All call paths of a bundle as one tree of functions.
 #[derive(Debug, Default)]
 pub struct CallPaths<'a> {
-    stacks: HashMap<i64, &'a StackRow>,
-    frames: HashMap<i64, &'a FrameRow>,
+    stacks: NumberMap<i64, &'a StackRow>,
+    frames: NumberMap<i64, &'a FrameRow>,
     /// Modules in which an address is not the same place in all bundles.
     rebuilt: HashSet<&'a str>,
     functions: Vec<String>,
     function_numbers: HashMap<String, usize>,
     /// Function by frame.
-    known_frames: HashMap<i64, usize>,
+    known_frames: NumberMap<i64, usize>,
     nodes: Vec<Node>,
-    node_numbers: HashMap<Node, PathId>,
+    node_numbers: NumberMap<Node, PathId>,
+    /// Whether each path begins where its threads begin.
+    whole: Vec<bool>,
     /// Path by stack.
-    known: HashMap<i64, PathId>,
+    known: NumberMap<i64, PathId>,
 }
 
 /// A function inside of a path.
@@ -29,12 +31,12 @@ struct Node {
 
 /// A call path: its place among those of its [`CallPaths`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct PathId(usize);
+pub struct PathId(u32);
 
 impl PathId {
     /// Its number among the paths, from 0.
     pub(crate) fn place(self) -> usize {
-        self.0
+        self.0 as usize
     }
 }
 
@@ -69,15 +71,6 @@ impl<'a> CallPaths<'a> {
                 .collect(),
             ..CallPaths::default()
         }
-    }
-
-    /// The outermost function of a path.
-    pub(crate) fn outermost(&self, path: PathId) -> &str {
-        let mut outer = path;
-        while let Some(parent) = self.parent(outer) {
-            outer = parent;
-        }
-        self.innermost(outer)
     }
 
     /// Those of a bundle's two tables.
@@ -117,12 +110,28 @@ impl<'a> CallPaths<'a> {
         parent.unwrap_or_else(|| unreachable!("the stack itself is known by now"))
     }
 
+    /// The path of a stack that was asked for before.
+    pub(crate) fn known(&self, stack: i64) -> Option<PathId> {
+        self.known.get(&stack).copied()
+    }
+
+    /// The numbers of the functions of a path, innermost first; see [`CallPaths::leaf`].
+    pub(crate) fn outwards(&self, path: PathId) -> impl Iterator<Item = usize> + Clone {
+        let paths = std::iter::successors(Some(path), |path| self.parent(*path));
+        paths.map(|path| self.leaf(path))
+    }
+
+    /// The functions' names by their numbers.
+    pub(crate) fn function_names(&self) -> &[String] {
+        &self.functions
+    }
+
     /// The functions of a path, outermost first; those of the kernel end in ` [k]`.
     pub fn functions(&self, path: PathId) -> Vec<String> {
         let mut functions = Vec::new();
         let mut at = Some(path);
         while let Some(path) = at {
-            let node = self.nodes[path.0];
+            let node = self.nodes[path.place()];
             functions.push(self.functions[node.function].clone());
             at = node.parent;
         }
@@ -133,12 +142,12 @@ impl<'a> CallPaths<'a> {
     /// Whether the path begins where its threads begin. Of a stack that was cut short the share may change with how deep a thread
     /// stands, and says nothing about it.
     pub(crate) fn is_whole(&self, path: PathId) -> bool {
-        !self.outermost(path).starts_with("[incomplete")
+        self.whole.get(path.place()).is_some_and(|whole| *whole)
     }
 
     /// The path without its innermost function.
     pub fn parent(&self, path: PathId) -> Option<PathId> {
-        self.nodes.get(path.0)?.parent
+        self.nodes.get(path.place())?.parent
     }
 
     /// Whether a path is `outer` or goes on from it.
@@ -154,7 +163,7 @@ impl<'a> CallPaths<'a> {
     }
 
     /// The frames of a stack, innermost first, as far as the bundle has them.
-    pub(crate) fn frames_outwards(&self, stack: i64) -> impl Iterator<Item = &'a FrameRow> {
+    pub(crate) fn frames_outwards(&self, stack: i64) -> impl Iterator<Item = &'a FrameRow> + Clone {
         let rows = std::iter::successors(self.stacks.get(&stack).copied(), |row| {
             self.stacks.get(&row.parent?).copied()
         });
@@ -165,12 +174,12 @@ impl<'a> CallPaths<'a> {
 
     /// A number for the innermost function of a path, the same in all paths that end in it.
     pub(crate) fn leaf(&self, path: PathId) -> usize {
-        self.nodes[path.0].function
+        self.nodes[path.place()].function
     }
 
     /// All paths that were asked for and those that they are within, each after what it is within.
-    pub(crate) fn ids(&self) -> impl Iterator<Item = PathId> + use<> {
-        (0..self.nodes.len()).map(PathId)
+    pub(crate) fn ids(&self) -> impl DoubleEndedIterator<Item = PathId> + ExactSizeIterator + use<> {
+        (0..self.nodes.len() as u32).map(PathId)
     }
 
     /// The innermost function of a path, as [`CallPaths::functions`] gives it.
@@ -179,10 +188,15 @@ impl<'a> CallPaths<'a> {
     }
 
     fn node(&mut self, node: Node) -> PathId {
-        let nodes = &mut self.nodes;
         *self.node_numbers.entry(node).or_insert_with(|| {
-            nodes.push(node);
-            PathId(nodes.len() - 1)
+            let is_whole = match node.parent {
+                Some(parent) => self.whole[parent.place()],
+                None => !self.functions[node.function].starts_with("[incomplete"),
+            };
+            self.whole.push(is_whole);
+            self.nodes.push(node);
+            // More paths than that do not fit into memory.
+            PathId((self.nodes.len() - 1) as u32)
         })
     }
 
@@ -351,7 +365,7 @@ mod tests {
                 latency: vec![],
                 errors: vec![],
                 states: vec![],
-                samples: vec![],
+                samples: Default::default(),
                 locks: vec![],
                 stacks,
                 frames,

@@ -15,7 +15,6 @@
 mod busy;
 pub(crate) mod cover;
 mod dilation;
-pub(crate) mod figure;
 mod finding;
 mod idle;
 mod kind;
@@ -25,9 +24,12 @@ mod shared_line;
 mod spin_round;
 mod spinning;
 
+use crate::base_rung::cheapest;
 use crate::call_paths::CallPaths;
 use crate::instruction_costs::InstructionCosts;
+use crate::machine_shares::BUSY;
 use crate::path_costs::{PathCosts, Pathway};
+use crate::path_set::PathSet;
 pub(crate) use dilation::dilation_of;
 use finding::Draft;
 use kind::Kind;
@@ -45,8 +47,6 @@ const LEAST: f64 = 0.02;
 const WITHOUT_INTERVAL: f64 = 2.0;
 /// Growth of the cost of a transaction from which on it is looked at.
 const LEAST_GROWTH: f64 = 0.1;
-/// From this part of the CPUs on they count as busy.
-const BUSY: f64 = 0.9;
 /// From this part of the CPUs on other programs count, as they do in the rung's warning.
 const OTHERS: f64 = 0.05;
 
@@ -111,12 +111,8 @@ pub(crate) fn findings(
         surroundings,
         call_paths,
     };
-    let cheapest = before
-        .iter()
-        .filter_map(|rung| Some((rung, rung.cpu()?)))
-        .min_by(|a, b| a.1.total_cmp(&b.1));
-    let mut drafts = match cheapest {
-        Some((base, _)) if dearer_loses_more(base, last) => context.dearer(base, last),
+    let mut drafts = match cheapest(before, |rung| rung.cpu()) {
+        Some(base) if dearer_loses_more(base, last) => context.dearer(base, last),
         _ if last.is_busy() => Vec::new(),
         _ => context.waits(before, last),
     };
@@ -147,9 +143,9 @@ struct Context<'a> {
 }
 
 impl Context<'_> {
-    /// What some paths cost at both rungs.
-    fn change(&self, base: &Profiled<'_>, last: &Profiled<'_>, pathways: &[Pathway]) -> String {
-        let micros = |costs: &PathCosts| pathways.iter().map(|pathway| costs.seconds(*pathway)).sum::<f64>() * 1e6;
+    /// What some paths of a state cost at both rungs.
+    fn change(&self, base: &Profiled<'_>, last: &Profiled<'_>, state: &str, paths: &PathSet) -> String {
+        let micros = |costs: &PathCosts| costs.seconds_within(state, paths) * 1e6;
         format!(
             "{:.1} \u{b5}s of a transaction at {} connections, {:.1} \u{b5}s at {}, without what other findings count",
             micros(last.costs),
@@ -196,8 +192,12 @@ impl Context<'_> {
     /// Who brings about what some paths cost, by the server's functions and how these wait: the heaviest few, with their parts.
     fn by_waiter(&self, costs: &PathCosts, pathways: &[Pathway]) -> Vec<(String, f64, Vec<Pathway>)> {
         let mut waiters: BTreeMap<String, (f64, Vec<Pathway>)> = BTreeMap::new();
+        let names = self.call_paths.function_names();
+        let is_primitive: Vec<bool> = names.iter().map(|name| self.knowledge.is_primitive(name)).collect();
         for pathway in pathways {
-            let waiter = self.knowledge.waiter(&self.call_paths.functions(pathway.path));
+            let functions = self.call_paths.outwards(pathway.path);
+            let functions = functions.map(|function| (names[function].as_str(), is_primitive[function]));
+            let waiter = Knowledge::waiter(functions);
             let (seconds, paths) = waiters.entry(waiter).or_default();
             *seconds += costs.seconds(*pathway);
             paths.push(*pathway);

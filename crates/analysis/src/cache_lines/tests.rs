@@ -2,9 +2,9 @@ use super::*;
 use crate::call_paths::CallPaths;
 use crate::instruction_costs::{InstructionCosts, RungInstructions};
 use crate::ledger::Watched;
-use crate::paths::Sampled;
+use crate::sampled::Sampled;
 use crate::totals::{Amount, Window};
-use scaleprof_bundle::{FrameRow, SampleRow, StackRow, UtcMicros};
+use scaleprof_bundle::{FrameRow, SampleRow, Samples, StackRow, UtcMicros};
 
 fn function(name: &str) -> CodeFunction {
     CodeFunction {
@@ -280,7 +280,7 @@ fn rung(connections: u32, at: &[(u64, f64)], client_limited: bool) -> RungInstru
             depth: 0,
         })
         .collect();
-    let samples: Vec<SampleRow> = (0..10)
+    let samples: Samples = (0..10)
         .flat_map(|second| {
             numbered().map(move |((_, milliseconds), number)| SampleRow {
                 visit: 0,
@@ -313,7 +313,7 @@ fn rung(connections: u32, at: &[(u64, f64)], client_limited: bool) -> RungInstru
         },
     }];
     let watched = Watched {
-        samples: samples.iter().collect(),
+        samples: samples.blocks().iter().collect(),
         ..Watched::default()
     };
     let call_paths = CallPaths::of_rows(&stacks, &frames);

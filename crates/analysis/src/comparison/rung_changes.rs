@@ -2,11 +2,9 @@
 
 use super::differences::{difference, ratio};
 use super::{CommonRung, Pair, RungChange, StateChange};
+use crate::machine_shares::BUSY;
 use crate::rung::RungResult;
 use scaleprof_bundle::{RungSummary, StateSeconds};
-
-/// From this part of the CPUs on they count as busy.
-const BUSY: f64 = 0.9;
 
 /// A figure of every visit; none where a visit does not have it.
 fn all(visits: &[RungResult], figure: impl Fn(&RungSummary) -> Option<f64>) -> Option<Vec<f64>> {

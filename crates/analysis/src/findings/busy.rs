@@ -2,13 +2,14 @@
 
 use super::cover::{Covered, cover};
 use super::dilation::dilation;
-use super::figure::{Figure as _, growth, heaviest};
 use super::finding::Draft;
-use super::kind::Kind;
-use super::shared_line::shared_lines;
+use super::kind::{Kind, Marks};
+use super::shared_line::{SharedLine, shared_lines};
 use super::{Context, LEAST, LEAST_GROWTH, Profiled, counted};
+use crate::figure::{Figure as _, growth, heaviest};
 use crate::numbers::percent;
 use crate::path_costs::Pathway;
+use crate::path_set::PathSet;
 use std::collections::BTreeMap;
 
 /// Callers that are told of what many places share.
@@ -37,16 +38,19 @@ impl Context<'_> {
         let mut classes: BTreeMap<Kind, Vec<Pathway>> = BTreeMap::new();
         let mut of_lines: Vec<Vec<Pathway>> = vec![Vec::new(); lines.len()];
         let mut rest = Vec::new();
+        let names = self.call_paths.function_names();
+        let marks: Vec<Marks> = names.iter().map(|name| Marks::of(name)).collect();
         for pathway in last.costs.pathways("cpu").chain(base.costs.pathways("cpu")) {
-            let functions = self.call_paths.functions(pathway.path);
             // Their share may change with how deep a thread stands, and says nothing about it.
-            if functions.first().is_some_and(|root| root.starts_with("[incomplete")) {
+            if !self.call_paths.is_whole(pathway.path) {
                 continue;
             }
-            let line = || lines.iter().position(|line| line.is_in_its_function(&functions));
-            match Kind::of_cpu_path(&functions) {
+            let functions = || self.call_paths.outwards(pathway.path);
+            let is_in =
+                |line: &SharedLine| line.is_in_its_function(functions().map(|function| names[function].as_str()));
+            match Kind::of_cpu_path(functions().map(|function| marks[function])) {
                 Some(kind) => classes.entry(kind).or_default().push(pathway),
-                None => match line().and_then(|line| of_lines.get_mut(line)) {
+                None => match lines.iter().position(is_in).and_then(|line| of_lines.get_mut(line)) {
                     Some(of_line) => of_line.push(pathway),
                     None => rest.push(pathway),
                 },
@@ -54,13 +58,14 @@ impl Context<'_> {
         }
         for (kind, mut pathways) in classes {
             once_each(&mut pathways);
-            let lost = growth(base.costs, last.costs, &pathways, dilation).over(cost);
+            let paths: PathSet = pathways.iter().map(|pathway| pathway.path).collect();
+            let lost = growth(base.costs, last.costs, "cpu", &paths, dilation).over(cost);
             let Some(worst) = heaviest(last.costs, &pathways) else {
                 continue;
             };
             let path = self.call_paths.functions(worst.path);
             let mut draft = self.draft(kind, path, lost, base, last);
-            draft.evidence.push(self.change(base, last, &pathways));
+            draft.evidence.push(self.change(base, last, "cpu", &paths));
             for (caller, share, _) in self.by_waiter(last.costs, &pathways).iter().take(MOST_CALLERS) {
                 draft.evidence.push(format!("{} of it in {caller}", percent(*share)));
             }
@@ -85,15 +90,10 @@ impl Context<'_> {
             (pathway.path, cost - dilation * base.costs.seconds(*pathway), cost)
         });
         for Covered { path, within } in cover(costs, self.call_paths, LEAST * cost) {
-            let below: Vec<Pathway> = rest
-                .iter()
-                .copied()
-                .filter(|pathway| within.contains(&pathway.path))
-                .collect();
-            let lost = growth(base.costs, last.costs, &below, dilation).over(cost);
+            let lost = growth(base.costs, last.costs, "cpu", &within, dilation).over(cost);
             let functions = self.call_paths.functions(path);
             let mut draft = self.draft(Kind::CostGrowth, functions, lost, base, last);
-            draft.evidence.push(self.change(base, last, &below));
+            draft.evidence.push(self.change(base, last, "cpu", &within));
             drafts.push(draft);
         }
         drafts.extend(slower_everywhere(base, last, dilation, cost));

@@ -2,10 +2,11 @@
 
 use super::busy::once_each;
 use super::cover::{Covered, cover};
-use super::figure::{Figure as _, growth};
 use super::finding::Draft;
-use super::kind::{Kind, syncs_a_file};
+use super::kind::{Kind, Marks, syncs_a_file};
 use super::{Context, LEAST, LEAST_GROWTH, Profiled};
+use crate::base_rung::cheapest;
+use crate::figure::{Figure as _, growth};
 use crate::numbers::percent;
 use crate::path_costs::Pathway;
 use scaleprof_bundle::LockSummary;
@@ -14,11 +15,8 @@ impl Context<'_> {
     /// Compares what is waited for with the rung that had the best throughput per connection. Time in run queues is no cause.
     pub(super) fn waits(&self, before: &[Profiled<'_>], last: &Profiled<'_>) -> Vec<Draft> {
         // The best throughput per connection is the least time of a connection per transaction.
-        let Some(base) = before
-            .iter()
-            .filter(|rung| rung.summary.ledger.is_some())
-            .min_by(|a, b| a.connection_seconds().total_cmp(&b.connection_seconds()))
-        else {
+        let cost = |rung: &&Profiled<'_>| rung.summary.ledger.as_ref().map(|_| rung.connection_seconds());
+        let Some(base) = cheapest(before, cost) else {
             return Vec::new();
         };
         let all = last.connection_seconds();
@@ -65,12 +63,7 @@ impl Context<'_> {
                 (pathway.path, cost - base.costs.seconds(*pathway), cost)
             });
             for Covered { path, within } in cover(costs, self.call_paths, LEAST * all) {
-                let below: Vec<Pathway> = pathways
-                    .iter()
-                    .copied()
-                    .filter(|pathway| within.contains(&pathway.path))
-                    .collect();
-                let lost = growth(base.costs, last.costs, &below, 1.0).over(all);
+                let lost = growth(base.costs, last.costs, state, &within, 1.0).over(all);
                 let functions = self.call_paths.functions(path);
                 let place = self.knowledge.place_in_server(&functions);
                 if place.is_some_and(|place| holders.iter().any(|holder| holder == place)) {
@@ -78,7 +71,7 @@ impl Context<'_> {
                 }
                 let kind = Kind::of_wait(plain, place);
                 let mut draft = self.draft(kind, functions, lost, base, last);
-                draft.evidence.push(self.change(base, last, &below));
+                draft.evidence.push(self.change(base, last, state, &within));
                 drafts.push(draft);
             }
         }
@@ -102,7 +95,7 @@ impl Context<'_> {
         let place = self.knowledge.place_in_server(&lock.waiting).map(str::to_owned);
         let syncs = syncs_a_file(&lock.holder);
         let kind = match () {
-            () if Kind::is_in_allocator(&lock.waiting) => Kind::AllocatorContention,
+            () if Kind::is_in_allocator(Marks::of_path(&lock.waiting)) => Kind::AllocatorContention,
             () if syncs => Kind::LogStall,
             () => Kind::of_wait(Kind::LockConvoy, place.as_deref()),
         };

@@ -5,8 +5,8 @@
 //! function merely has more to do, all of its instructions get dearer alike. So within a function the growth of one address is
 //! compared with that of all others.
 
-use super::figure::Figure as _;
 use crate::call_paths::without_clone_suffix;
+use crate::figure::Figure as _;
 use crate::instruction_costs::{CodeAddress, InstructionCosts, InstructionId, SampledInstruction, Spent};
 use crate::numbers::factor;
 use scaleprof_bundle::Estimate;
@@ -179,9 +179,9 @@ fn machine_function(instruction: &SampledInstruction) -> Option<&str> {
 impl SharedLine {
     /// Whether a path ends in the function that the machine runs there. Waits for one line show at its neighbours too (stores that
     /// queue behind one that misses, work that the CPU undoes), so what else grew in that function is not told apart.
-    pub(super) fn is_in_its_function(&self, path: &[String]) -> bool {
-        for function in path.iter().rev() {
-            if *function == self.machine {
+    pub(super) fn is_in_its_function<'f>(&self, innermost_first: impl Iterator<Item = &'f str>) -> bool {
+        for function in innermost_first {
+            if function == self.machine {
                 return true;
             }
             if !self.built_in.contains(function) {

@@ -1,6 +1,7 @@
 //! Calculating with figures and their intervals, and with what paths cost.
 
 use crate::path_costs::{PathCosts, Pathway};
+use crate::path_set::PathSet;
 use scaleprof_bundle::Estimate;
 
 /// Calculating with figures and their intervals.
@@ -40,15 +41,22 @@ impl Figure for Estimate {
     }
 }
 
-/// How much dearer these paths got, seconds a transaction.
-pub(crate) fn growth(base: &PathCosts, last: &PathCosts, pathways: &[Pathway], dilation: f64) -> Estimate {
+/// How much dearer those paths of a state got that are in `paths`, seconds a transaction.
+pub(crate) fn growth(base: &PathCosts, last: &PathCosts, state: &str, paths: &PathSet, dilation: f64) -> Estimate {
+    let [before, after] = [base, last].map(|costs| costs.estimate_within(state, paths));
+    grown(before, after, dilation)
+}
+
+/// The difference of what was and what is, seconds a transaction; what was not measured is nothing.
+pub(crate) fn grown(before: Option<Estimate>, after: Option<Estimate>, dilation: f64) -> Estimate {
     let nothing = Estimate {
         value: 0.0,
         low: Some(0.0),
         high: Some(0.0),
     };
-    let before = base.estimate(pathways).map(|before| before.times(dilation));
-    last.estimate(pathways).unwrap_or(nothing).less(before)
+    after
+        .unwrap_or(nothing)
+        .less(before.map(|before| before.times(dilation)))
 }
 
 /// The path with the most of the cost.
