@@ -1,13 +1,13 @@
 //! Call paths by function: what remains of stacks when addresses within one function are one.
 
+use crate::stack_links::{Outwards, StackLinks};
 use scaleprof_bundle::{Bundle, FrameRow, NumberMap, StackRow};
 use std::collections::{HashMap, HashSet};
 
 /// All call paths of a bundle as one tree of functions.
 #[derive(Debug, Default)]
 pub struct CallPaths<'a> {
-    stacks: NumberMap<i64, &'a StackRow>,
-    frames: NumberMap<i64, &'a FrameRow>,
+    stacks: StackLinks<'a>,
     /// Modules in which an address is not the same place in all bundles.
     rebuilt: HashSet<&'a str>,
     functions: Vec<String>,
@@ -18,8 +18,10 @@ pub struct CallPaths<'a> {
     node_numbers: NumberMap<Node, PathId>,
     /// Whether each path begins where its threads begin.
     whole: Vec<bool>,
-    /// Path by stack.
-    known: NumberMap<i64, PathId>,
+    /// Path by the place of the stack.
+    known: Vec<Option<PathId>>,
+    /// The path of all stacks that the bundle lacks.
+    lost: Option<PathId>,
 }
 
 /// A function inside of a path.
@@ -57,62 +59,83 @@ impl<'a> CallPaths<'a> {
         }
         let is_one = |builds: &HashSet<Option<&str>>| builds.len() == 1 && !builds.contains(&None);
         CallPaths {
-            stacks: one
-                .stacks
-                .iter()
-                .chain(&other.stacks)
-                .map(|row| (row.stack, row))
-                .collect(),
-            frames: frames().map(|row| (row.frame, row)).collect(),
             rebuilt: builds
                 .into_iter()
                 .filter(|(_, builds)| !is_one(builds))
                 .map(|(module, _)| module)
                 .collect(),
-            ..CallPaths::default()
+            ..CallPaths::of_links(StackLinks::of(one.stacks.iter().chain(&other.stacks), frames()))
         }
     }
 
     /// Those of a bundle's two tables.
     pub(crate) fn of_rows(stacks: &'a [StackRow], frames: &'a [FrameRow]) -> CallPaths<'a> {
+        CallPaths::of_links(StackLinks::of(stacks.iter(), frames.iter()))
+    }
+
+    fn of_links(stacks: StackLinks<'a>) -> CallPaths<'a> {
         CallPaths {
-            stacks: stacks.iter().map(|row| (row.stack, row)).collect(),
-            frames: frames.iter().map(|row| (row.frame, row)).collect(),
+            known: vec![None; stacks.len()],
+            stacks,
             ..CallPaths::default()
         }
     }
 
     /// The path of a stack. What a damaged bundle lacks is `[not in the bundle]`.
     pub fn path(&mut self, stack: i64) -> PathId {
+        let Some(place) = self.stacks.place(stack) else {
+            return self.lost();
+        };
         let mut inner = Vec::new();
-        let mut at = Some(stack);
+        let mut at = Outwards::At(place);
         let mut parent = None;
-        while let Some(stack) = at {
-            if let Some(known) = self.known.get(&stack) {
-                parent = Some(*known);
+        loop {
+            let place = match at {
+                Outwards::At(place) => place,
+                Outwards::Nothing => break,
+                Outwards::Lost => {
+                    parent = Some(self.lost());
+                    break;
+                }
+            };
+            let known = self.known.get(place as usize).copied().flatten();
+            let link = self.stacks.get(place).copied();
+            // Only a damaged table has a circle; a stack is not deeper than there are stacks.
+            if known.is_some() || inner.len() > self.stacks.len() {
+                parent = known;
                 break;
             }
-            let row = self.stacks.get(&stack).copied();
-            inner.push((stack, row));
-            // Only a damaged table has a circle; a stack is not deeper than there are stacks.
-            let goes_on = inner.len() <= self.stacks.len();
-            at = row.and_then(|row| row.parent).filter(|_| goes_on);
+            at = link.map_or(Outwards::Nothing, |link| link.outwards);
+            inner.push((place, link.and_then(|link| link.frame)));
         }
-        for (stack, row) in inner.into_iter().rev() {
-            let function = match row {
-                Some(row) => self.function(row.frame),
-                None => self.named("[not in the bundle]".to_owned()),
-            };
+        for (place, frame) in inner.into_iter().rev() {
+            let function = self.function(frame);
             let path = self.node(Node { parent, function });
-            self.known.insert(stack, path);
+            if let Some(known) = self.known.get_mut(place as usize) {
+                *known = Some(path);
+            }
             parent = Some(path);
         }
         parent.unwrap_or_else(|| unreachable!("the stack itself is known by now"))
     }
 
+    /// The path of what the bundle lacks.
+    fn lost(&mut self) -> PathId {
+        if let Some(lost) = self.lost {
+            return lost;
+        }
+        let function = self.function(None);
+        let path = self.node(Node { parent: None, function });
+        self.lost = Some(path);
+        path
+    }
+
     /// The path of a stack that was asked for before.
     pub(crate) fn known(&self, stack: i64) -> Option<PathId> {
-        self.known.get(&stack).copied()
+        match self.stacks.place(stack) {
+            Some(place) => self.known.get(place as usize).copied().flatten(),
+            None => self.lost,
+        }
     }
 
     /// The numbers of the functions of a path, innermost first; see [`CallPaths::leaf`].
@@ -164,12 +187,15 @@ impl<'a> CallPaths<'a> {
 
     /// The frames of a stack, innermost first, as far as the bundle has them.
     pub(crate) fn frames_outwards(&self, stack: i64) -> impl Iterator<Item = &'a FrameRow> + Clone {
-        let rows = std::iter::successors(self.stacks.get(&stack).copied(), |row| {
-            self.stacks.get(&row.parent?).copied()
+        let link = |place: u32| self.stacks.get(place).copied();
+        let links = std::iter::successors(self.stacks.place(stack).and_then(link), move |inner| {
+            match inner.outwards {
+                Outwards::At(place) => link(place),
+                _ => None,
+            }
         });
         // Only a damaged table has a circle; a stack is not deeper than there are stacks.
-        rows.take(self.stacks.len())
-            .map_while(|row| self.frames.get(&row.frame).copied())
+        links.take(self.stacks.len()).map_while(|link| link.frame)
     }
 
     /// A number for the innermost function of a path, the same in all paths that end in it.
@@ -200,19 +226,19 @@ impl<'a> CallPaths<'a> {
         })
     }
 
-    fn function(&mut self, frame: i64) -> usize {
-        if let Some(known) = self.known_frames.get(&frame) {
+    fn function(&mut self, frame: Option<&FrameRow>) -> usize {
+        let Some(row) = frame else {
+            return self.named("[not in the bundle]".to_owned());
+        };
+        if let Some(known) = self.known_frames.get(&row.frame) {
             return *known;
         }
-        let name = match self.frames.get(&frame) {
-            Some(row) if is_named_by_address(row) && self.rebuilt.contains(row.module.as_str()) => {
-                format!("[unnamed in {}]", row.module)
-            }
-            Some(row) => function_name(row),
-            None => "[not in the bundle]".to_owned(),
+        let name = match is_named_by_address(row) && self.rebuilt.contains(row.module.as_str()) {
+            true => format!("[unnamed in {}]", row.module),
+            false => function_name(row),
         };
         let function = self.named(name);
-        self.known_frames.insert(frame, function);
+        self.known_frames.insert(row.frame, function);
         function
     }
 

@@ -35,7 +35,7 @@ use finding::Draft;
 use kind::Kind;
 use knowledge::Knowledge;
 use scaleprof_bundle::{Estimate, Finding, Manifest, RungSummary, SettingRow};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 pub(crate) use measurement::{Course, Measured, doubts};
 
@@ -193,10 +193,16 @@ impl Context<'_> {
     fn by_waiter(&self, costs: &PathCosts, pathways: &[Pathway]) -> Vec<(String, f64, Vec<Pathway>)> {
         let mut waiters: BTreeMap<String, (f64, Vec<Pathway>)> = BTreeMap::new();
         let names = self.call_paths.function_names();
-        let is_primitive: Vec<bool> = names.iter().map(|name| self.knowledge.is_primitive(name)).collect();
+        let mut known: HashMap<usize, bool> = HashMap::new();
         for pathway in pathways {
             let functions = self.call_paths.outwards(pathway.path);
-            let functions = functions.map(|function| (names[function].as_str(), is_primitive[function]));
+            let functions = functions.map(|function| {
+                let name = names[function].as_str();
+                let is_primitive = known
+                    .entry(function)
+                    .or_insert_with(|| self.knowledge.is_primitive(name));
+                (name, *is_primitive)
+            });
             let waiter = Knowledge::waiter(functions);
             let (seconds, paths) = waiters.entry(waiter).or_default();
             *seconds += costs.seconds(*pathway);

@@ -14,7 +14,7 @@ use crate::sampled::Sampled;
 use crate::student::t_quantile_975;
 use crate::summarise::{by_visit, complete_by_connections};
 use crate::watch;
-use scaleprof_bundle::{Bundle, RungRow, SampleBlock, WATCH};
+use scaleprof_bundle::{Bundle, RungRow, SampleBlock, WATCH, in_parallel};
 use tree::Order;
 
 /// The states that samples have; [`Sample::state`] is a place in this list.
@@ -127,10 +127,15 @@ pub fn flame(bundle: &Bundle) -> Option<Flame> {
         Per::Transaction => {
             let pacing = Pacing::of(&bundle.manifest.workload);
             let rungs = complete_by_connections(bundle, &visits);
-            let raw = rungs.iter().filter_map(|(connections, visits)| {
-                let sampled = rung::sampled(*connections, pacing, visits)?;
-                Some(Raw::of(Some(*connections), visits, &sampled, &mut call_paths))
+            let sampled = in_parallel(rungs.iter().collect(), |(connections, visits)| {
+                rung::sampled(*connections, pacing, visits)
             });
+            let raw = rungs
+                .iter()
+                .zip(sampled)
+                .filter_map(|((connections, visits), sampled)| {
+                    Some(Raw::of(Some(*connections), visits, &sampled?, &mut call_paths))
+                });
             raw.collect()
         }
     };
@@ -145,7 +150,7 @@ pub fn flame(bundle: &Bundle) -> Option<Flame> {
         rung.weigh(&mut own_time);
     }
     let order = Order::of(&call_paths, &own_time);
-    let rungs = rungs.into_iter().map(|raw| raw.placed(&order)).collect();
+    let rungs = in_parallel(rungs, |raw| raw.placed(&order));
     Some(Flame {
         per,
         functions: order.functions,

@@ -37,6 +37,7 @@ mod rung;
 mod sampled;
 mod saturation;
 mod scaling_profile;
+mod stack_links;
 pub mod steadiness;
 pub mod student;
 mod summarise;

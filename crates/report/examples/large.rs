@@ -1,5 +1,6 @@
 //! How long a large run takes to be read, analysed and shown:
-//! `cargo run --release -p scaleprof-report --example large -- BUNDLE [REPEATS]`.
+//! `cargo run --release -p scaleprof-report --example large -- BUNDLE [REPEATS] [PAGES]`; the page is made in the first PAGES
+//! of the repeats only (3 where nothing is said).
 //!
 //! `large --make FROM TO [RUNGS] [SAMPLES] [STACKS]` writes such a bundle first: 10 rungs of 1 000 000 samples each, of 100 000
 //! different stacks altogether, where nothing else is said. Its rungs are visits of the real bundle FROM in turn. Every sample
@@ -29,14 +30,20 @@ fn main() -> Result<(), Box<dyn Error>> {
             };
             make(Path::new(from), Path::new(to), &size)
         }
-        [bundle, ..] => measure(Path::new(bundle), number(1, 7)?),
-        [] => Err("large BUNDLE [REPEATS], or large --make FROM TO [RUNGS] [SAMPLES] [STACKS]".into()),
+        [bundle, ..] => measure(Path::new(bundle), number(1, 7)?, number(2, 3)?),
+        [] => Err("large BUNDLE [REPEATS] [PAGES], or large --make FROM TO [RUNGS] [SAMPLES] [STACKS]".into()),
     }
 }
 
 /// Does it all several times and prints the medians.
-fn measure(path: &Path, repeats: usize) -> Result<(), Box<dyn Error>> {
-    let mut times: Vec<[Duration; 5]> = Vec::new();
+fn measure(path: &Path, repeats: usize, pages: usize) -> Result<(), Box<dyn Error>> {
+    let mut times: [(&str, Vec<Duration>); 5] = [
+        ("read", Vec::new()),
+        ("analysed", Vec::new()),
+        ("read, analysed and written as JSON", Vec::new()),
+        ("flame graph alone", Vec::new()),
+        ("HTML page", Vec::new()),
+    ];
     for repeat in 0..repeats.max(1) {
         let began = Instant::now();
         let bundle = Bundle::open(path)?;
@@ -45,9 +52,10 @@ fn measure(path: &Path, repeats: usize) -> Result<(), Box<dyn Error>> {
         let analysed = began.elapsed();
         let json = serde_json::to_string_pretty(&summary)?;
         let written = began.elapsed();
+        let mut taken = vec![read, analysed - read, written];
         if repeat == 0 {
             println!(
-                "{} rungs, {} samples, {} stacks, {} findings, {} bytes of JSON, at most {} MB of memory",
+                "{} rungs, {} samples, {} stacks and what they are within, {} findings, {} bytes of JSON, at most {} MB of memory",
                 summary.rungs.len(),
                 bundle.samples.len(),
                 bundle.stacks.len(),
@@ -56,27 +64,30 @@ fn measure(path: &Path, repeats: usize) -> Result<(), Box<dyn Error>> {
                 peak_memory_mb().map_or("unknown".to_owned(), |mb| mb.to_string())
             );
         }
-        let again = Instant::now();
-        black_box(flame(&bundle));
-        let drawn = again.elapsed();
-        let page = html::render(&bundle, &summary);
-        let shown = again.elapsed() - drawn;
-        if repeat == 0 {
-            println!("the page has {} bytes", page.len());
+        if repeat < pages {
+            let again = Instant::now();
+            black_box(flame(&bundle));
+            taken.push(again.elapsed());
+            let again = Instant::now();
+            let page = html::render(&bundle, &summary);
+            taken.push(again.elapsed());
+            if repeat == 0 {
+                println!("the page has {} bytes", page.len());
+            }
         }
-        times.push([read, analysed - read, written, drawn, shown]);
+        for ((_, of_part), time) in times.iter_mut().zip(taken) {
+            of_part.push(time);
+        }
     }
-    let names = ["read", "analysed", "both and JSON", "flame graph alone", "HTML page"];
-    for (place, name) in names.into_iter().enumerate() {
-        let mut of_part: Vec<Duration> = times.iter().map(|parts| parts[place]).collect();
+    for (name, mut of_part) in times {
         of_part.sort();
-        println!(
-            "{name}: {:.2?} ({:.2?} to {:.2?}, {} times)",
-            of_part[of_part.len() / 2],
-            of_part[0],
-            of_part[of_part.len() - 1],
-            of_part.len()
-        );
+        if let [least, .., most] = of_part.as_slice() {
+            let median = of_part[of_part.len() / 2];
+            println!(
+                "{name}: {median:.2?} ({least:.2?} to {most:.2?}, {} times)",
+                of_part.len()
+            );
+        }
     }
     Ok(())
 }
