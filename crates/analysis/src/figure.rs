@@ -1,7 +1,6 @@
 //! Calculating with figures and their intervals, and with what paths cost.
 
 use crate::path_costs::{PathCosts, Pathway};
-use crate::path_set::PathSet;
 use scaleprof_bundle::Estimate;
 
 /// Calculating with figures and their intervals.
@@ -41,10 +40,9 @@ impl Figure for Estimate {
     }
 }
 
-/// How much dearer those paths of a state got that are in `paths`, seconds a transaction.
-pub(crate) fn growth(base: &PathCosts, last: &PathCosts, state: &str, paths: &PathSet, dilation: f64) -> Estimate {
-    let [before, after] = [base, last].map(|costs| costs.estimate_within(state, paths));
-    grown(before, after, dilation)
+/// How much dearer these paths got, seconds a transaction.
+pub(crate) fn growth(base: &PathCosts, last: &PathCosts, pathways: &[Pathway], dilation: f64) -> Estimate {
+    grown(base.estimate(pathways), last.estimate(pathways), dilation)
 }
 
 /// The difference of what was and what is, seconds a transaction; what was not measured is nothing.

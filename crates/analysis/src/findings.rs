@@ -29,7 +29,6 @@ use crate::call_paths::CallPaths;
 use crate::instruction_costs::InstructionCosts;
 use crate::machine_shares::BUSY;
 use crate::path_costs::{PathCosts, Pathway};
-use crate::path_set::PathSet;
 pub(crate) use dilation::dilation_of;
 use finding::Draft;
 use kind::Kind;
@@ -143,9 +142,9 @@ struct Context<'a> {
 }
 
 impl Context<'_> {
-    /// What some paths of a state cost at both rungs.
-    fn change(&self, base: &Profiled<'_>, last: &Profiled<'_>, state: &str, paths: &PathSet) -> String {
-        let micros = |costs: &PathCosts| costs.seconds_within(state, paths) * 1e6;
+    /// What some paths cost at both rungs.
+    fn change(&self, base: &Profiled<'_>, last: &Profiled<'_>, pathways: &[Pathway]) -> String {
+        let micros = |costs: &PathCosts| pathways.iter().map(|pathway| costs.seconds(*pathway)).sum::<f64>() * 1e6;
         format!(
             "{:.1} \u{b5}s of a transaction at {} connections, {:.1} \u{b5}s at {}, without what other findings count",
             micros(last.costs),

@@ -103,16 +103,19 @@ pub(crate) fn split_off_spin(states: &mut StateSeconds, windows: &[Window], watc
     for block in &watched.samples {
         let is_measured: Vec<bool> = seconds.places(block).iter().map(Option::is_some).collect();
         let serves: Vec<bool> = block.roles().values().iter().map(|role| role == CONNECTION).collect();
-        let (states, codes) = (block.states(), block.seconds().codes());
-        let rows = codes.iter().zip(block.roles().codes()).zip(states.codes());
+        let states = block.states();
+        let of_state = |named: &str| states.values().iter().map(|name| name == named).collect();
+        let (works, spins): (Vec<bool>, Vec<bool>) = (of_state("cpu"), of_state("spin"));
+        let seconds = block.seconds().codes().iter();
+        let rows = seconds.zip(block.roles().codes()).zip(states.codes());
         for (((second, role), state), weight) in rows.zip(block.weights_ns()) {
             if !is_measured[*second as usize] || !serves[*role as usize] || !weight.is_finite() {
                 continue;
             }
-            match states.values()[*state as usize].as_str() {
-                "cpu" => working += weight,
-                "spin" => spinning += weight,
-                _ => {}
+            if works[*state as usize] {
+                working += weight;
+            } else if spins[*state as usize] {
+                spinning += weight;
             }
         }
     }

@@ -90,9 +90,19 @@ impl SampleBlock {
         &self.time_us
     }
 
+    /// [`SampleRow::thread`].
+    pub fn threads(&self) -> &Coded<i64> {
+        &self.thread
+    }
+
     /// [`SampleRow::role`].
     pub fn roles(&self) -> &Coded<String> {
         &self.role
+    }
+
+    /// [`SampleRow::cpu`].
+    pub fn cpus(&self) -> &Coded<i32> {
+        &self.cpu
     }
 
     /// [`SampleRow::state`].
@@ -120,12 +130,23 @@ impl SampleBlock {
         &self.lock
     }
 
+    /// [`SampleRow::waker_kind`].
+    pub fn waker_kinds(&self) -> &Coded<Option<String>> {
+        &self.waker_kind
+    }
+
+    /// [`SampleRow::waker_stack`].
+    pub fn waker_stacks(&self) -> &Coded<Option<i64>> {
+        &self.waker_stack
+    }
+
     /// The rows, put together from their columns.
     pub fn rows(&self) -> impl Iterator<Item = SampleRow> {
         (0..self.len()).map_while(|row| self.row(row))
     }
 
-    fn row(&self, row: usize) -> Option<SampleRow> {
+    /// One row by its place in the block; none past the last.
+    pub fn row(&self, row: usize) -> Option<SampleRow> {
         Some(SampleRow {
             visit: self.visit,
             second: *self.second.get(row)?,

@@ -81,7 +81,7 @@ fn measure(path: &Path, repeats: usize, pages: usize) -> Result<(), Box<dyn Erro
     }
     for (name, mut of_part) in times {
         of_part.sort();
-        if let [least, .., most] = of_part.as_slice() {
+        if let (Some(least), Some(most)) = (of_part.first(), of_part.last()) {
             let median = of_part[of_part.len() / 2];
             println!(
                 "{name}: {median:.2?} ({least:.2?} to {most:.2?}, {} times)",

@@ -9,7 +9,6 @@ use super::{Context, LEAST, LEAST_GROWTH, Profiled, counted};
 use crate::figure::{Figure as _, growth, heaviest};
 use crate::numbers::percent;
 use crate::path_costs::Pathway;
-use crate::path_set::PathSet;
 use std::collections::BTreeMap;
 
 /// Callers that are told of what many places share.
@@ -58,14 +57,13 @@ impl Context<'_> {
         }
         for (kind, mut pathways) in classes {
             once_each(&mut pathways);
-            let paths: PathSet = pathways.iter().map(|pathway| pathway.path).collect();
-            let lost = growth(base.costs, last.costs, "cpu", &paths, dilation).over(cost);
+            let lost = growth(base.costs, last.costs, &pathways, dilation).over(cost);
             let Some(worst) = heaviest(last.costs, &pathways) else {
                 continue;
             };
             let path = self.call_paths.functions(worst.path);
             let mut draft = self.draft(kind, path, lost, base, last);
-            draft.evidence.push(self.change(base, last, "cpu", &paths));
+            draft.evidence.push(self.change(base, last, &pathways));
             for (caller, share, _) in self.by_waiter(last.costs, &pathways).iter().take(MOST_CALLERS) {
                 draft.evidence.push(format!("{} of it in {caller}", percent(*share)));
             }
@@ -90,10 +88,15 @@ impl Context<'_> {
             (pathway.path, cost - dilation * base.costs.seconds(*pathway), cost)
         });
         for Covered { path, within } in cover(costs, self.call_paths, LEAST * cost) {
-            let lost = growth(base.costs, last.costs, "cpu", &within, dilation).over(cost);
+            let below: Vec<Pathway> = rest
+                .iter()
+                .copied()
+                .filter(|pathway| within.contains(&pathway.path))
+                .collect();
+            let lost = growth(base.costs, last.costs, &below, dilation).over(cost);
             let functions = self.call_paths.functions(path);
             let mut draft = self.draft(Kind::CostGrowth, functions, lost, base, last);
-            draft.evidence.push(self.change(base, last, "cpu", &within));
+            draft.evidence.push(self.change(base, last, &below));
             drafts.push(draft);
         }
         drafts.extend(slower_everywhere(base, last, dilation, cost));

@@ -55,7 +55,8 @@ pub(crate) fn cover(
             }
             (path, loss) = (inner, of_inner);
         }
-        let says_something = loss >= least && !(is_all(path, loss) && !tree.within(path).is_empty());
+        let is_too_general = is_all(path, loss) && !tree.within(path).is_empty();
+        let says_something = loss >= least && !is_too_general;
         let mut at = Some(path);
         while let Some(outer) = at {
             inclusive[outer.place()] -= loss;

@@ -3,7 +3,7 @@
 use super::busy::once_each;
 use super::cover::{Covered, cover};
 use super::finding::Draft;
-use super::kind::{Kind, Marks, syncs_a_file};
+use super::kind::{Kind, syncs_a_file};
 use super::{Context, LEAST, LEAST_GROWTH, Profiled};
 use crate::base_rung::cheapest;
 use crate::figure::{Figure as _, growth};
@@ -63,7 +63,12 @@ impl Context<'_> {
                 (pathway.path, cost - base.costs.seconds(*pathway), cost)
             });
             for Covered { path, within } in cover(costs, self.call_paths, LEAST * all) {
-                let lost = growth(base.costs, last.costs, state, &within, 1.0).over(all);
+                let below: Vec<Pathway> = pathways
+                    .iter()
+                    .copied()
+                    .filter(|pathway| within.contains(&pathway.path))
+                    .collect();
+                let lost = growth(base.costs, last.costs, &below, 1.0).over(all);
                 let functions = self.call_paths.functions(path);
                 let place = self.knowledge.place_in_server(&functions);
                 if place.is_some_and(|place| holders.iter().any(|holder| holder == place)) {
@@ -71,7 +76,7 @@ impl Context<'_> {
                 }
                 let kind = Kind::of_wait(plain, place);
                 let mut draft = self.draft(kind, functions, lost, base, last);
-                draft.evidence.push(self.change(base, last, state, &within));
+                draft.evidence.push(self.change(base, last, &below));
                 drafts.push(draft);
             }
         }
@@ -95,7 +100,7 @@ impl Context<'_> {
         let place = self.knowledge.place_in_server(&lock.waiting).map(str::to_owned);
         let syncs = syncs_a_file(&lock.holder);
         let kind = match () {
-            () if Kind::is_in_allocator(Marks::of_path(&lock.waiting)) => Kind::AllocatorContention,
+            () if Kind::is_in_allocator(&lock.waiting) => Kind::AllocatorContention,
             () if syncs => Kind::LogStall,
             () => Kind::of_wait(Kind::LockConvoy, place.as_deref()),
         };

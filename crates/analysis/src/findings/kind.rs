@@ -114,7 +114,7 @@ impl Kind {
             return Some(Kind::PageFaults);
         }
         // Whatever the kernel has to do for an allocator's lock belongs to the allocator.
-        if Kind::is_in_allocator(marks.clone()) {
+        if Kind::ends_in_allocator(marks.clone()) {
             return Some(Kind::AllocatorContention);
         }
         // `_raw_spin_lock` itself only as the innermost, where its line is waited for.
@@ -129,7 +129,11 @@ impl Kind {
 
     /// Whether one of the innermost functions, but for the kernel's, allocates or frees memory. What it calls, or had built in, is
     /// part of it: an allocator calls nobody but its own kind and the C library's locks.
-    pub(super) fn is_in_allocator(marks: impl Iterator<Item = Marks>) -> bool {
+    pub(super) fn is_in_allocator(path: &[String]) -> bool {
+        Kind::ends_in_allocator(Marks::of_path(path))
+    }
+
+    fn ends_in_allocator(marks: impl Iterator<Item = Marks>) -> bool {
         /// As deep as an allocator goes.
         const INNER: usize = 5;
         let mut user = marks.filter(|function| !function.of_kernel).take(INNER);
