@@ -5,8 +5,8 @@
 //! function merely has more to do, all of its instructions get dearer alike. So within a function the growth of one address is
 //! compared with that of all others.
 
-use super::figure::Figure as _;
 use crate::call_paths::without_clone_suffix;
+use crate::figure::Figure as _;
 use crate::instruction_costs::{CodeAddress, InstructionCosts, InstructionId, SampledInstruction, Spent};
 use crate::numbers::factor;
 use scaleprof_bundle::Estimate;
@@ -195,8 +195,9 @@ impl SharedLine {
 
     /// Whether a thread with this path may stand at it: the path ends in its function, by the same functions that were built into
     /// one another, and goes on neither into another function nor into the kernel.
-    pub(super) fn is_end_of(&self, path: &[String]) -> bool {
-        path.ends_with(&self.functions)
+    pub(super) fn is_end_of<'f>(&self, mut innermost_first: impl Iterator<Item = &'f str>) -> bool {
+        let mut functions = self.functions.iter().rev();
+        functions.all(|function| innermost_first.next() == Some(function))
     }
 
     /// Samples of threads that ran it, at both rungs.
