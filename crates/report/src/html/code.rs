@@ -283,6 +283,8 @@ mod tests {
             kernel_seconds_per_txn: 0.0,
             all_seconds_per_txn: Some(1e-5),
             samples: 3,
+            all_samples: 1000,
+            least_seen_seconds_per_txn: Some(1e-7),
         };
         FunctionAtRungs {
             function: "walk".into(),
