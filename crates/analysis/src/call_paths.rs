@@ -1,23 +1,27 @@
 //! Call paths by function: what remains of stacks when addresses within one function are one.
 
-use scaleprof_bundle::{Bundle, FrameRow, StackRow};
+use crate::stack_links::{Outwards, StackLinks};
+use scaleprof_bundle::{Bundle, FrameRow, NumberMap, StackRow};
 use std::collections::{HashMap, HashSet};
 
 /// All call paths of a bundle as one tree of functions.
 #[derive(Debug, Default)]
 pub struct CallPaths<'a> {
-    stacks: HashMap<i64, &'a StackRow>,
-    frames: HashMap<i64, &'a FrameRow>,
+    stacks: StackLinks<'a>,
     /// Modules in which an address is not the same place in all bundles.
     rebuilt: HashSet<&'a str>,
     functions: Vec<String>,
     function_numbers: HashMap<String, usize>,
     /// Function by frame.
-    known_frames: HashMap<i64, usize>,
+    known_frames: NumberMap<i64, usize>,
     nodes: Vec<Node>,
-    node_numbers: HashMap<Node, PathId>,
-    /// Path by stack.
-    known: HashMap<i64, PathId>,
+    node_numbers: NumberMap<Node, PathId>,
+    /// Whether each path begins where its threads begin.
+    whole: Vec<bool>,
+    /// Path by the place of the stack.
+    known: Vec<Option<PathId>>,
+    /// The path of all stacks that the bundle lacks.
+    lost: Option<PathId>,
 }
 
 /// A function inside of a path.
@@ -29,18 +33,18 @@ struct Node {
 
 /// A call path: its place among those of its [`CallPaths`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct PathId(usize);
+pub struct PathId(u32);
 
 impl PathId {
     /// The one with this number.
     #[cfg(test)]
     pub(crate) fn at(place: usize) -> PathId {
-        PathId(place)
+        PathId(u32::try_from(place).unwrap_or(u32::MAX))
     }
 
     /// Its number among the paths, from 0.
     pub(crate) fn place(self) -> usize {
-        self.0
+        self.0 as usize
     }
 }
 
@@ -61,66 +65,94 @@ impl<'a> CallPaths<'a> {
         }
         let is_one = |builds: &HashSet<Option<&str>>| builds.len() == 1 && !builds.contains(&None);
         CallPaths {
-            stacks: one
-                .stacks
-                .iter()
-                .chain(&other.stacks)
-                .map(|row| (row.stack, row))
-                .collect(),
-            frames: frames().map(|row| (row.frame, row)).collect(),
             rebuilt: builds
                 .into_iter()
                 .filter(|(_, builds)| !is_one(builds))
                 .map(|(module, _)| module)
                 .collect(),
-            ..CallPaths::default()
+            ..CallPaths::of_links(StackLinks::of(one.stacks.iter().chain(&other.stacks), frames()))
         }
-    }
-
-    /// The outermost function of a path.
-    pub(crate) fn outermost(&self, path: PathId) -> &str {
-        let mut outer = path;
-        while let Some(parent) = self.parent(outer) {
-            outer = parent;
-        }
-        self.innermost(outer)
     }
 
     /// Those of a bundle's two tables.
     pub(crate) fn of_rows(stacks: &'a [StackRow], frames: &'a [FrameRow]) -> CallPaths<'a> {
+        CallPaths::of_links(StackLinks::of(stacks.iter(), frames.iter()))
+    }
+
+    fn of_links(stacks: StackLinks<'a>) -> CallPaths<'a> {
         CallPaths {
-            stacks: stacks.iter().map(|row| (row.stack, row)).collect(),
-            frames: frames.iter().map(|row| (row.frame, row)).collect(),
+            known: vec![None; stacks.len()],
+            stacks,
             ..CallPaths::default()
         }
     }
 
     /// The path of a stack. What a damaged bundle lacks is `[not in the bundle]`.
     pub fn path(&mut self, stack: i64) -> PathId {
+        let Some(place) = self.stacks.place(stack) else {
+            return self.lost();
+        };
         let mut inner = Vec::new();
-        let mut at = Some(stack);
+        let mut at = Outwards::At(place);
         let mut parent = None;
-        while let Some(stack) = at {
-            if let Some(known) = self.known.get(&stack) {
-                parent = Some(*known);
+        loop {
+            let place = match at {
+                Outwards::At(place) => place,
+                Outwards::Nothing => break,
+                Outwards::Lost => {
+                    parent = Some(self.lost());
+                    break;
+                }
+            };
+            let known = self.known.get(place as usize).copied().flatten();
+            let link = self.stacks.get(place).copied();
+            // Only a damaged table has a circle; a stack is not deeper than there are stacks.
+            if known.is_some() || inner.len() > self.stacks.len() {
+                parent = known;
                 break;
             }
-            let row = self.stacks.get(&stack).copied();
-            inner.push((stack, row));
-            // Only a damaged table has a circle; a stack is not deeper than there are stacks.
-            let goes_on = inner.len() <= self.stacks.len();
-            at = row.and_then(|row| row.parent).filter(|_| goes_on);
+            at = link.map_or(Outwards::Nothing, |link| link.outwards);
+            inner.push((place, link.and_then(|link| link.frame)));
         }
-        for (stack, row) in inner.into_iter().rev() {
-            let function = match row {
-                Some(row) => self.function(row.frame),
-                None => self.named("[not in the bundle]".to_owned()),
-            };
+        for (place, frame) in inner.into_iter().rev() {
+            let function = self.function(frame);
             let path = self.node(Node { parent, function });
-            self.known.insert(stack, path);
+            if let Some(known) = self.known.get_mut(place as usize) {
+                *known = Some(path);
+            }
             parent = Some(path);
         }
         parent.unwrap_or_else(|| unreachable!("the stack itself is known by now"))
+    }
+
+    /// The path of what the bundle lacks.
+    fn lost(&mut self) -> PathId {
+        if let Some(lost) = self.lost {
+            return lost;
+        }
+        let function = self.function(None);
+        let path = self.node(Node { parent: None, function });
+        self.lost = Some(path);
+        path
+    }
+
+    /// The path of a stack that was asked for before.
+    pub(crate) fn known(&self, stack: i64) -> Option<PathId> {
+        match self.stacks.place(stack) {
+            Some(place) => self.known.get(place as usize).copied().flatten(),
+            None => self.lost,
+        }
+    }
+
+    /// The numbers of the functions of a path, innermost first; see [`CallPaths::leaf`].
+    pub(crate) fn outwards(&self, path: PathId) -> impl Iterator<Item = usize> + Clone {
+        let paths = std::iter::successors(Some(path), |path| self.parent(*path));
+        paths.map(|path| self.leaf(path))
+    }
+
+    /// The functions' names by their numbers.
+    pub(crate) fn function_names(&self) -> &[String] {
+        &self.functions
     }
 
     /// The functions of a path, outermost first; those of the kernel end in ` [k]`.
@@ -128,7 +160,7 @@ impl<'a> CallPaths<'a> {
         let mut functions = Vec::new();
         let mut at = Some(path);
         while let Some(path) = at {
-            let node = self.nodes[path.0];
+            let node = self.nodes[path.place()];
             functions.push(self.functions[node.function].clone());
             at = node.parent;
         }
@@ -139,12 +171,12 @@ impl<'a> CallPaths<'a> {
     /// Whether the path begins where its threads begin. Of a stack that was cut short the share may change with how deep a thread
     /// stands, and says nothing about it.
     pub(crate) fn is_whole(&self, path: PathId) -> bool {
-        !self.outermost(path).starts_with("[incomplete")
+        self.whole.get(path.place()).is_some_and(|whole| *whole)
     }
 
     /// The path without its innermost function.
     pub fn parent(&self, path: PathId) -> Option<PathId> {
-        self.nodes.get(path.0)?.parent
+        self.nodes.get(path.place())?.parent
     }
 
     /// Whether a path is `outer` or goes on from it.
@@ -160,23 +192,26 @@ impl<'a> CallPaths<'a> {
     }
 
     /// The frames of a stack, innermost first, as far as the bundle has them.
-    pub(crate) fn frames_outwards(&self, stack: i64) -> impl Iterator<Item = &'a FrameRow> {
-        let rows = std::iter::successors(self.stacks.get(&stack).copied(), |row| {
-            self.stacks.get(&row.parent?).copied()
+    pub(crate) fn frames_outwards(&self, stack: i64) -> impl Iterator<Item = &'a FrameRow> + Clone {
+        let link = |place: u32| self.stacks.get(place).copied();
+        let links = std::iter::successors(self.stacks.place(stack).and_then(link), move |inner| {
+            match inner.outwards {
+                Outwards::At(place) => link(place),
+                _ => None,
+            }
         });
         // Only a damaged table has a circle; a stack is not deeper than there are stacks.
-        rows.take(self.stacks.len())
-            .map_while(|row| self.frames.get(&row.frame).copied())
+        links.take(self.stacks.len()).map_while(|link| link.frame)
     }
 
     /// A number for the innermost function of a path, the same in all paths that end in it.
     pub(crate) fn leaf(&self, path: PathId) -> usize {
-        self.nodes[path.0].function
+        self.nodes[path.place()].function
     }
 
     /// All paths that were asked for and those that they are within, each after what it is within.
-    pub(crate) fn ids(&self) -> impl Iterator<Item = PathId> + use<> {
-        (0..self.nodes.len()).map(PathId)
+    pub(crate) fn ids(&self) -> impl DoubleEndedIterator<Item = PathId> + ExactSizeIterator + use<> {
+        (0..self.nodes.len() as u32).map(PathId)
     }
 
     /// The innermost function of a path, as [`CallPaths::functions`] gives it.
@@ -185,26 +220,31 @@ impl<'a> CallPaths<'a> {
     }
 
     fn node(&mut self, node: Node) -> PathId {
-        let nodes = &mut self.nodes;
         *self.node_numbers.entry(node).or_insert_with(|| {
-            nodes.push(node);
-            PathId(nodes.len() - 1)
+            let is_whole = match node.parent {
+                Some(parent) => self.whole[parent.place()],
+                None => !self.functions[node.function].starts_with("[incomplete"),
+            };
+            self.whole.push(is_whole);
+            self.nodes.push(node);
+            // More paths than that do not fit into memory.
+            PathId((self.nodes.len() - 1) as u32)
         })
     }
 
-    fn function(&mut self, frame: i64) -> usize {
-        if let Some(known) = self.known_frames.get(&frame) {
+    fn function(&mut self, frame: Option<&FrameRow>) -> usize {
+        let Some(row) = frame else {
+            return self.named("[not in the bundle]".to_owned());
+        };
+        if let Some(known) = self.known_frames.get(&row.frame) {
             return *known;
         }
-        let name = match self.frames.get(&frame) {
-            Some(row) if is_named_by_address(row) && self.rebuilt.contains(row.module.as_str()) => {
-                format!("[unnamed in {}]", row.module)
-            }
-            Some(row) => function_name(row),
-            None => "[not in the bundle]".to_owned(),
+        let name = match is_named_by_address(row) && self.rebuilt.contains(row.module.as_str()) {
+            true => format!("[unnamed in {}]", row.module),
+            false => function_name(row),
         };
         let function = self.named(name);
-        self.known_frames.insert(frame, function);
+        self.known_frames.insert(row.frame, function);
         function
     }
 
@@ -357,7 +397,7 @@ mod tests {
                 latency: vec![],
                 errors: vec![],
                 states: vec![],
-                samples: vec![],
+                samples: Default::default(),
                 locks: vec![],
                 stacks,
                 frames,

@@ -169,9 +169,5 @@ fn cheapest(rungs: &[RungChange]) -> Option<u32> {
             .or(time(rung.throughput.a).zip(time(rung.throughput.b)))
             .map(|(a, b)| a + b)
     };
-    before
-        .iter()
-        .filter_map(|rung| Some((rung.connections, cost(rung)?)))
-        .min_by(|x, y| x.1.total_cmp(&y.1))
-        .map(|(connections, _)| connections)
+    crate::base_rung::cheapest(before, |rung| cost(rung)).map(|rung| rung.connections)
 }

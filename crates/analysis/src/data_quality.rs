@@ -6,8 +6,8 @@
 use crate::ledger::CONNECTION;
 use crate::rung::VisitRows;
 use crate::summarise::{by_visit, complete_by_connections};
-use scaleprof_bundle::{Bundle, FrameRow, SampleRow, StackRow, WATCH};
-use std::collections::{BTreeMap, HashMap};
+use scaleprof_bundle::{Bundle, FrameRow, NumberMap, SampleBlock, StackRow, WATCH};
+use std::collections::BTreeMap;
 
 /// The figures of one rung.
 #[derive(Debug, Clone, PartialEq)]
@@ -66,22 +66,20 @@ pub fn data_quality(bundle: &Bundle) -> Vec<DataQuality> {
 }
 
 fn of_visits(connections: Option<u32>, visits: &[&VisitRows<'_>], names: &Names<'_>) -> DataQuality {
-    let samples: Vec<&SampleRow> = visits.iter().flat_map(|rows| rows.samples.iter().copied()).collect();
+    let samples = Counted::of(visits.iter().flat_map(|rows| rows.samples.iter().copied()), names);
     let watched = visits.iter().any(|rows| !rows.states.is_empty());
     let counters = Counters::of(visits);
     let or_not_watched = |reason: &str| if watched { reason } else { NOT_WATCHED }.to_owned();
     let counted = |name: &str, reason: &str| counters.sum(name).ok_or_else(|| or_not_watched(reason));
     let sampled = |on_cpu: bool| match watched {
-        true => Ok(samples.iter().filter(|row| is_on_cpu(row) == on_cpu).count() as f64),
+        true if on_cpu => Ok(samples.on_cpu as f64),
+        true => Ok((samples.all - samples.on_cpu) as f64),
         false => Err(NOT_WATCHED.to_owned()),
     };
     let complete = counters
         .sum("probe.stacks_complete")
         .zip(counters.sum("probe.stacks"))
-        .or_else(|| {
-            let complete = samples.iter().filter(|row| row.ending == "complete");
-            Some((complete.count() as f64, samples.len() as f64))
-        })
+        .or(Some((samples.complete as f64, samples.all as f64)))
         .map(|(complete, all)| complete / all)
         .filter(|share| share.is_finite());
     let figures = FIGURES.map(|name| {
@@ -93,9 +91,7 @@ fn of_visits(connections: Option<u32>, visits: &[&VisitRows<'_>], names: &Names<
             "lost_without_slot" => counted("probe.lost_without_slot", ONLY_SUM),
             "unmatched" => counted("probe.unmatched", ONLY_SUM),
             "complete_stacks_share" => complete.ok_or_else(|| or_not_watched(NO_STACK)),
-            "unnamed_share" => names
-                .unnamed_share(&samples)
-                .ok_or_else(|| or_not_watched(NO_CPU_SAMPLE)),
+            "unnamed_share" => samples.unnamed_share().ok_or_else(|| or_not_watched(NO_CPU_SAMPLE)),
             "waits_seen_share" => counted("probe.switch_seconds_seen", NO_RESTS).and_then(|seen| {
                 let all = counted("probe.switch_seconds", NO_RESTS)?;
                 Ok(seen / all)
@@ -119,8 +115,54 @@ fn of_visits(connections: Option<u32>, visits: &[&VisitRows<'_>], names: &Names<
     }
 }
 
-fn is_on_cpu(row: &SampleRow) -> bool {
-    matches!(row.state.as_str(), "cpu" | "spin")
+/// What the samples of some visits say.
+#[derive(Default)]
+struct Counted {
+    all: u64,
+    on_cpu: u64,
+    /// Those whose stack is whole.
+    complete: u64,
+    /// Time on a CPU of the threads that serve the load, nanoseconds, and the part of it in code that nothing names.
+    busy_ns: f64,
+    unnamed_ns: f64,
+}
+
+impl Counted {
+    fn of<'b>(blocks: impl Iterator<Item = &'b SampleBlock>, names: &Names<'_>) -> Counted {
+        let mut counted = Counted::default();
+        for block in blocks {
+            counted.add(block, names);
+        }
+        counted
+    }
+
+    fn add(&mut self, block: &SampleBlock, names: &Names<'_>) {
+        let is_on_cpu = |state: &String| matches!(state.as_str(), "cpu" | "spin");
+        let on_cpu: Vec<bool> = block.states().values().iter().map(is_on_cpu).collect();
+        let serves: Vec<bool> = block.roles().values().iter().map(|role| role == CONNECTION).collect();
+        let complete = block.endings().values().iter().map(|ending| ending == "complete");
+        let complete: Vec<bool> = complete.collect();
+        let stacks = block.stacks().values().iter();
+        let named: Vec<bool> = stacks.map(|stack| names.is_named(*stack)).collect();
+        let codes = block.states().codes().iter().zip(block.roles().codes());
+        let codes = codes.zip(block.endings().codes()).zip(block.stacks().codes());
+        for ((((state, role), ending), stack), weight) in codes.zip(block.weights_ns()) {
+            let is_on_cpu = on_cpu[*state as usize];
+            self.all += 1;
+            self.on_cpu += u64::from(is_on_cpu);
+            self.complete += u64::from(complete[*ending as usize]);
+            if is_on_cpu && serves[*role as usize] && weight.is_finite() {
+                let time = weight.max(0.0);
+                self.busy_ns += time;
+                self.unnamed_ns += if named[*stack as usize] { 0.0 } else { time };
+            }
+        }
+    }
+
+    /// By time; none where nothing was sampled on a CPU.
+    fn unnamed_share(&self) -> Option<f64> {
+        Some(self.unnamed_ns / self.busy_ns).filter(|share| share.is_finite())
+    }
 }
 
 /// Counters of whole visits, and how long these were.
@@ -154,8 +196,8 @@ impl<'a> Counters<'a> {
 /// Which stacks end in code that nothing names.
 struct Names<'a> {
     /// The innermost frame of each stack.
-    innermost: HashMap<i64, i64>,
-    frames: HashMap<i64, &'a FrameRow>,
+    innermost: NumberMap<i64, i64>,
+    frames: NumberMap<i64, &'a FrameRow>,
 }
 
 impl<'a> Names<'a> {
@@ -166,28 +208,16 @@ impl<'a> Names<'a> {
         }
     }
 
-    /// By time; none where nothing was sampled on a CPU.
-    fn unnamed_share(&self, samples: &[&SampleRow]) -> Option<f64> {
-        let (mut unnamed, mut all) = (0.0, 0.0);
-        for row in samples.iter().filter(|row| row.role == CONNECTION && is_on_cpu(row)) {
-            let frame = self.innermost.get(&row.stack).and_then(|frame| self.frames.get(frame));
-            let named = frame.is_some_and(|frame| frame.function.is_some() && frame.name_source != "eh_frame");
-            let time = if row.weight_ns.is_finite() {
-                row.weight_ns.max(0.0)
-            } else {
-                0.0
-            };
-            all += time;
-            unnamed += if named { 0.0 } else { time };
-        }
-        Some(unnamed / all).filter(|share| share.is_finite())
+    fn is_named(&self, stack: i64) -> bool {
+        let frame = self.innermost.get(&stack).and_then(|frame| self.frames.get(frame));
+        frame.is_some_and(|frame| frame.function.is_some() && frame.name_source != "eh_frame")
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use scaleprof_bundle::{CounterRow, StateRow, UtcMicros};
+    use scaleprof_bundle::{CounterRow, SampleRow, Samples, StateRow, UtcMicros};
 
     fn sample(role: &str, state: &str, stack: i64, weight_ns: f64) -> SampleRow {
         SampleRow {
@@ -248,9 +278,10 @@ mod tests {
 
     fn figures(states: &[StateRow], samples: &[SampleRow], counters: &[CounterRow]) -> BTreeMap<&'static str, Figure> {
         let (stacks, frames) = dictionary();
+        let samples: Samples = samples.iter().cloned().collect();
         let rows = VisitRows {
             states: states.iter().collect(),
-            samples: samples.iter().collect(),
+            samples: samples.blocks().iter().collect(),
             counters: counters.iter().collect(),
             ..VisitRows::default()
         };

@@ -16,7 +16,6 @@ mod advice;
 mod busy;
 pub(crate) mod cover;
 mod dilation;
-pub(crate) mod figure;
 mod finding;
 mod idle;
 mod kind;
@@ -26,8 +25,10 @@ mod shared_line;
 mod spin_round;
 mod spinning;
 
+use crate::base_rung::cheapest;
 use crate::call_paths::CallPaths;
 use crate::instruction_costs::InstructionCosts;
+use crate::machine_shares::BUSY;
 use crate::path_costs::{PathCosts, Pathway};
 use advice::Scene;
 pub(crate) use dilation::dilation_of;
@@ -35,7 +36,7 @@ use finding::Draft;
 use kind::Kind;
 use knowledge::{Knowledge, Place};
 use scaleprof_bundle::{Estimate, Finding, Manifest, RungSummary, SettingRow};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 pub(crate) use shared_line::{SharedLine, shared_lines};
 
@@ -49,8 +50,6 @@ pub(crate) const LEAST: f64 = 0.02;
 const WITHOUT_INTERVAL: f64 = 2.0;
 /// Growth of the cost of a transaction from which on it is looked at.
 const LEAST_GROWTH: f64 = 0.1;
-/// From this part of the CPUs on they count as busy.
-const BUSY: f64 = 0.9;
 /// From this part of the CPUs on other programs count, as they do in the rung's warning.
 const OTHERS: f64 = 0.05;
 
@@ -120,12 +119,8 @@ pub(crate) fn findings(
         surroundings,
         call_paths,
     };
-    let cheapest = before
-        .iter()
-        .filter_map(|rung| Some((rung, rung.cpu()?)))
-        .min_by(|a, b| a.1.total_cmp(&b.1));
-    let mut drafts = match cheapest {
-        Some((base, _)) if dearer_loses_more(base, last) => context.dearer(base, last),
+    let mut drafts = match cheapest(before, |rung| rung.cpu()) {
+        Some(base) if dearer_loses_more(base, last) => context.dearer(base, last),
         _ if last.is_busy() => Vec::new(),
         _ => context.waits(before, last),
     };
@@ -211,8 +206,18 @@ impl Context<'_> {
     /// Who brings about what some paths cost, by the server's functions and how these wait: the heaviest few, with their parts.
     fn by_waiter(&self, costs: &PathCosts, pathways: &[Pathway]) -> Vec<(String, f64, Vec<Pathway>)> {
         let mut waiters: BTreeMap<String, (f64, Vec<Pathway>)> = BTreeMap::new();
+        let names = self.call_paths.function_names();
+        let mut known: HashMap<usize, bool> = HashMap::new();
         for pathway in pathways {
-            let waiter = self.knowledge.waiter(&self.call_paths.functions(pathway.path));
+            let functions = self.call_paths.outwards(pathway.path);
+            let functions = functions.map(|function| {
+                let name = names[function].as_str();
+                let is_primitive = known
+                    .entry(function)
+                    .or_insert_with(|| self.knowledge.is_primitive(name));
+                (name, *is_primitive)
+            });
+            let waiter = Knowledge::waiter(functions);
             let (seconds, paths) = waiters.entry(waiter).or_default();
             *seconds += costs.seconds(*pathway);
             paths.push(*pathway);

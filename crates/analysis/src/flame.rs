@@ -9,12 +9,12 @@ mod tree;
 
 use crate::call_paths::{CallPaths, PathId};
 use crate::ledger::CONNECTION;
-use crate::paths::Sampled;
 use crate::rung::{self, Pacing, VisitRows};
+use crate::sampled::Sampled;
 use crate::student::t_quantile_975;
 use crate::summarise::{by_visit, complete_by_connections};
 use crate::watch;
-use scaleprof_bundle::{Bundle, RungRow, SampleRow, WATCH};
+use scaleprof_bundle::{Bundle, RungRow, SampleBlock, WATCH, in_parallel};
 use serde::Serialize;
 use tree::Order;
 
@@ -136,10 +136,15 @@ pub fn flame(bundle: &Bundle) -> Option<Flame> {
         Per::Transaction => {
             let pacing = Pacing::of(&bundle.manifest.workload);
             let rungs = complete_by_connections(bundle, &visits);
-            let raw = rungs.iter().filter_map(|(connections, visits)| {
-                let sampled = rung::sampled(*connections, pacing, visits)?;
-                Some(Raw::of(Some(*connections), visits, &sampled, &mut call_paths))
+            let sampled = in_parallel(rungs.iter().collect(), |(connections, visits)| {
+                rung::sampled(*connections, pacing, visits)
             });
+            let raw = rungs
+                .iter()
+                .zip(sampled)
+                .filter_map(|((connections, visits), sampled)| {
+                    Some(Raw::of(Some(*connections), visits, &sampled?, &mut call_paths))
+                });
             raw.collect()
         }
     };
@@ -149,12 +154,12 @@ pub fn flame(bundle: &Bundle) -> Option<Flame> {
     {
         return None;
     }
-    let mut own_time = vec![0.0; call_paths.ids().count()];
+    let mut own_time = vec![0.0; call_paths.ids().len()];
     for rung in &rungs {
         rung.weigh(&mut own_time);
     }
     let order = Order::of(&call_paths, &own_time);
-    let rungs = rungs.into_iter().map(|raw| raw.placed(&order)).collect();
+    let rungs = in_parallel(rungs, |raw| raw.placed(&order));
     Some(Flame {
         per,
         functions: order.functions,
@@ -178,7 +183,8 @@ impl Raw {
         call_paths: &mut CallPaths<'_>,
     ) -> Raw {
         let counted: Vec<Second> = sampled
-            .seconds()
+            .seconds
+            .iter()
             .map(|((visit, second), amount)| Second { visit, second, amount })
             .collect();
         let mut rung = Rung {
@@ -191,11 +197,11 @@ impl Raw {
         let mut paths = Vec::new();
         for rows in visits {
             let Some(row) = rows.rung else { continue };
-            let (samples, stacks): (Vec<Sample>, Vec<i64>) = rows
-                .samples
-                .iter()
-                .filter_map(|sample| Some((of_a_row(sample, row, sampled)?, sample.stack)))
-                .unzip();
+            let mut samples = Vec::new();
+            let mut of_visit = Vec::new();
+            for block in &rows.samples {
+                add_block(block, row, sampled, call_paths, &mut samples, &mut of_visit);
+            }
             let last = samples.iter().map(|sample| i64::from(sample.cell) / CELLS_PER_SECOND);
             let last = last.chain(rows.seconds.iter().map(|second| i64::from(second.second)));
             let last = last.filter(|second| (0..MOST_SECONDS).contains(second));
@@ -205,7 +211,7 @@ impl Raw {
                 seconds: last.max().map_or(0, |last| u32::try_from(last + 1).unwrap_or(0)),
                 samples,
             });
-            paths.push(stacks.into_iter().map(|stack| call_paths.path(stack)).collect());
+            paths.push(of_visit);
         }
         Raw { rung, paths }
     }
@@ -241,20 +247,55 @@ impl Raw {
     }
 }
 
-/// A sample of a thread that serves the load, its node still unknown; none for other threads and for what is before the
+/// Adds the samples of threads that serve the load, their nodes still unknown, with their paths; without those of before the
 /// visit's first second.
-fn of_a_row(row: &SampleRow, rung: &RungRow, sampled: &Sampled<'_>) -> Option<Sample> {
-    let of_the_load = row.role == CONNECTION && row.weight_ns.is_finite() && row.weight_ns >= 0.0;
-    let state = STATES.iter().position(|state| *state == row.state && of_the_load)?;
-    let since_start = row.time_us.0.saturating_sub(rung.started_at.0);
-    if !(0..MOST_SECONDS).contains(&i64::from(row.second)) {
-        return None;
+fn add_block(
+    block: &SampleBlock,
+    rung: &RungRow,
+    sampled: &Sampled<'_>,
+    call_paths: &mut CallPaths<'_>,
+    samples: &mut Vec<Sample>,
+    paths: &mut Vec<PathId>,
+) {
+    let serves: Vec<bool> = block.roles().values().iter().map(|role| role == CONNECTION).collect();
+    let states: Vec<Option<(usize, f64)>> = block
+        .states()
+        .values()
+        .iter()
+        .map(|name| {
+            let state = STATES.iter().position(|state| state == name)?;
+            Some((state, sampled.scale(name)))
+        })
+        .collect();
+    let mut known: Vec<Option<PathId>> = vec![None; block.stacks().values().len()];
+    let codes = block
+        .roles()
+        .codes()
+        .iter()
+        .zip(block.states().codes())
+        .zip(block.seconds().codes())
+        .zip(block.stacks().codes())
+        .zip(block.times_us())
+        .zip(block.weights_ns());
+    for (((((role, state), second), stack), time), weight) in codes {
+        let of_the_load = serves[*role as usize] && weight.is_finite() && *weight >= 0.0;
+        let Some((state, scale)) = states[*state as usize].filter(|_| of_the_load) else {
+            continue;
+        };
+        let second = i64::from(block.seconds().values()[*second as usize]);
+        if !(0..MOST_SECONDS).contains(&second) {
+            continue;
+        }
+        let since_start = time.0.saturating_sub(rung.started_at.0);
+        let cell = second * CELLS_PER_SECOND + since_start.rem_euclid(1_000_000) / CELL_MICROSECONDS;
+        let Ok(cell) = u32::try_from(cell) else { continue };
+        samples.push(Sample {
+            state,
+            node: 0,
+            cell,
+            thread_seconds: weight / 1e9 * scale,
+        });
+        let stack = *stack as usize;
+        paths.push(*known[stack].get_or_insert_with(|| call_paths.path(block.stacks().values()[stack])));
     }
-    let cell = i64::from(row.second) * CELLS_PER_SECOND + since_start.rem_euclid(1_000_000) / CELL_MICROSECONDS;
-    Some(Sample {
-        state,
-        node: 0,
-        cell: u32::try_from(cell).ok()?,
-        thread_seconds: row.weight_ns / 1e9 * sampled.scale(&row.state),
-    })
 }

@@ -2,8 +2,8 @@
 
 use crate::call_paths::CallPaths;
 use crate::instruction_costs::innermost;
-use scaleprof_bundle::Bundle;
-use std::collections::{BTreeMap, HashMap};
+use scaleprof_bundle::{Bundle, NumberMap};
+use std::collections::BTreeMap;
 
 /// A function of user space, as the machine runs it: with all that the compiler built into it.
 #[derive(Debug, Clone, PartialEq)]
@@ -26,13 +26,23 @@ pub struct HotCode {
 /// the server count, the warm-up too. What the kernel does for a function is not the function's.
 pub fn hot_code(bundle: &Bundle, least_share: f64) -> Vec<HotCode> {
     let call_paths = CallPaths::of(bundle);
-    let mut by_stack: HashMap<i64, u64> = HashMap::new();
-    let on_cpu = bundle
-        .samples
-        .iter()
-        .filter(|row| matches!(row.state.as_str(), "cpu" | "spin"));
-    for row in on_cpu {
-        *by_stack.entry(row.stack).or_default() += 1;
+    let mut by_stack: NumberMap<i64, u64> = NumberMap::default();
+    for block in bundle.samples.blocks() {
+        let runs = |state: &String| matches!(state.as_str(), "cpu" | "spin");
+        let runs: Vec<bool> = block.states().values().iter().map(runs).collect();
+        let mut counts = vec![0_u64; block.stacks().values().len()];
+        for (state, stack) in block.states().codes().iter().zip(block.stacks().codes()) {
+            counts[*stack as usize] += u64::from(runs[*state as usize]);
+        }
+        let seen = block
+            .stacks()
+            .values()
+            .iter()
+            .zip(counts)
+            .filter(|(_, count)| *count > 0);
+        for (stack, count) in seen {
+            *by_stack.entry(*stack).or_default() += count;
+        }
     }
     let all: u64 = by_stack.values().sum();
     type Function = (String, Option<String>, Option<String>);
@@ -71,11 +81,12 @@ pub fn hot_code(bundle: &Bundle, least_share: f64) -> Vec<HotCode> {
 mod tests {
     use super::*;
     use crate::instruction_costs::tests::{bundle, sample};
+    use scaleprof_bundle::Samples;
 
     #[test]
     fn functions_are_ranked_by_their_samples_and_the_rare_left_out() {
         let mut bundle = bundle();
-        bundle.samples.clear();
+        bundle.samples = Samples::default();
         // 8: another instruction of `walk`; 6: in the kernel from `read`; 7: a stack that was lost; 2: `caller`.
         for (stack, state, count) in [
             (4, "cpu", 30),

@@ -4,7 +4,7 @@ use crate::call_paths::CallPaths;
 use crate::ledger::CONNECTION;
 use crate::path_costs::Pathway;
 use crate::summarise::measured_rungs;
-use scaleprof_bundle::{Bundle, Estimate, FrameRow};
+use scaleprof_bundle::{Bundle, Estimate, FrameRow, NumberMap};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// A function, with the time spent in its own code.
@@ -48,9 +48,9 @@ pub fn hot_functions(bundle: &Bundle, connections: u32, before: Option<u32>, mos
     };
     let earlier = before.and_then(costs);
     let by_function = |pathways: &mut dyn Iterator<Item = Pathway>| {
-        let mut found: BTreeMap<String, Vec<Pathway>> = BTreeMap::new();
+        let mut found: BTreeMap<&str, Vec<Pathway>> = BTreeMap::new();
         for pathway in pathways {
-            let function = call_paths.innermost(pathway.path).to_owned();
+            let function = call_paths.innermost(pathway.path);
             found.entry(function).or_default().push(pathway);
         }
         found
@@ -66,14 +66,14 @@ pub fn hot_functions(bundle: &Bundle, connections: u32, before: Option<u32>, mos
     if all <= 0.0 {
         return Vec::new();
     }
-    let mut hottest: Vec<(&String, f64)> = on_cpu
+    let mut hottest: Vec<(&str, f64)> = on_cpu
         .iter()
-        .map(|(name, pathways)| (name, seconds(pathways)))
+        .map(|(name, pathways)| (*name, seconds(pathways)))
         .collect();
     hottest.sort_by(|a, b| b.1.total_cmp(&a.1));
     hottest.truncate(most);
-    let wanted: HashSet<&str> = hottest.iter().map(|(name, _)| name.as_str()).collect();
-    let mut places = places(bundle, connections, &mut CallPaths::of(bundle), &wanted);
+    let wanted: HashSet<&str> = hottest.iter().map(|(name, _)| *name).collect();
+    let mut places = places(bundle, connections, &call_paths, &wanted);
     hottest
         .into_iter()
         .filter_map(|(name, own)| {
@@ -85,8 +85,8 @@ pub fn hot_functions(bundle: &Bundle, connections: u32, before: Option<u32>, mos
                     rung.costs.estimate(pathways)
                 }),
                 waits: spinning.get(name).is_some_and(|pathways| seconds(pathways) > own / 2.0),
-                place: places.remove(name.as_str()),
-                function: name.clone(),
+                place: places.remove(name),
+                function: name.to_owned(),
             })
         })
         .collect()
@@ -96,7 +96,7 @@ pub fn hot_functions(bundle: &Bundle, connections: u32, before: Option<u32>, mos
 fn places(
     bundle: &Bundle,
     connections: u32,
-    call_paths: &mut CallPaths<'_>,
+    call_paths: &CallPaths<'_>,
     wanted: &HashSet<&str>,
 ) -> HashMap<String, Place> {
     let visits: HashSet<i32> = bundle
@@ -105,18 +105,38 @@ fn places(
         .filter(|rung| u32::try_from(rung.connections) == Ok(connections))
         .map(|rung| rung.visit)
         .collect();
-    let innermost: HashMap<i64, i64> = bundle.stacks.iter().map(|row| (row.stack, row.frame)).collect();
-    let frames: HashMap<i64, &FrameRow> = bundle.frames.iter().map(|row| (row.frame, row)).collect();
+    let innermost: NumberMap<i64, i64> = bundle.stacks.iter().map(|row| (row.stack, row.frame)).collect();
+    let frames: NumberMap<i64, &FrameRow> = bundle.frames.iter().map(|row| (row.frame, row)).collect();
     let mut weights: BTreeMap<(String, i64), f64> = BTreeMap::new();
-    let samples = bundle.samples.iter().filter(|row| {
-        visits.contains(&row.visit) && row.role == CONNECTION && ["cpu", "spin"].contains(&row.state.as_str())
-    });
-    for row in samples {
-        let path = call_paths.path(row.stack);
-        let function = call_paths.innermost(path);
-        if let Some(frame) = innermost.get(&row.stack).filter(|_| wanted.contains(function)) {
-            *weights.entry((function.to_owned(), *frame)).or_default() += row.weight_ns;
+    let blocks = bundle.samples.blocks().iter();
+    for block in blocks.filter(|block| visits.contains(&block.visit())) {
+        let serves: Vec<bool> = block.roles().values().iter().map(|role| role == CONNECTION).collect();
+        let runs = |state: &String| ["cpu", "spin"].contains(&state.as_str());
+        let runs: Vec<bool> = block.states().values().iter().map(runs).collect();
+        // By stack: the sum that its samples go to, where they go to one.
+        let mut keys: Vec<(String, i64)> = Vec::new();
+        let mut numbers: HashMap<(String, i64), usize> = HashMap::new();
+        let places = block.stacks().values().iter().map(|stack| {
+            let function = call_paths.innermost(call_paths.known(*stack)?);
+            let frame = innermost.get(stack).filter(|_| wanted.contains(function))?;
+            let key = (function.to_owned(), *frame);
+            Some(*numbers.entry(key).or_insert_with_key(|key| {
+                keys.push(key.clone());
+                keys.len() - 1
+            }))
+        });
+        let places: Vec<Option<usize>> = places.collect();
+        let mut sums: Vec<Option<f64>> = vec![None; keys.len()];
+        for (place, key) in keys.iter().enumerate() {
+            sums[place] = weights.get(key).copied();
         }
+        let codes = block.roles().codes().iter().zip(block.states().codes());
+        for (((role, state), stack), weight) in codes.zip(block.stacks().codes()).zip(block.weights_ns()) {
+            if let Some(place) = places[*stack as usize].filter(|_| serves[*role as usize] && runs[*state as usize]) {
+                *sums[place].get_or_insert(0.0) += weight;
+            }
+        }
+        weights.extend(keys.into_iter().zip(sums).filter_map(|(key, sum)| Some((key, sum?))));
     }
     let mut heaviest: HashMap<String, (f64, Place)> = HashMap::new();
     for ((function, frame), weight) in weights {

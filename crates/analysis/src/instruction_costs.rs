@@ -8,12 +8,13 @@
 use crate::block_ratio::ratio;
 use crate::call_paths::CallPaths;
 use crate::flame::Per;
-use crate::paths::Sampled;
-use crate::rung::{Pacing, VisitRows, rung};
-use crate::summarise::{by_connections, by_visit};
+use crate::grouped::Grouped;
+use crate::rung::VisitRows;
+use crate::sampled::{Row, Sampled};
+use crate::summarise::{by_visit, measured_rungs};
 use crate::watch;
-use scaleprof_bundle::{Bundle, Estimate, FrameRow};
-use std::collections::{BTreeMap, HashMap};
+use scaleprof_bundle::{Bundle, Estimate, FrameRow, NumberMap};
+use std::collections::HashMap;
 
 /// A place in a file of machine code, the same in every process, rung and run of that file.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -64,6 +65,8 @@ pub enum Spent {
 impl Spent {
     /// On the instruction itself, whether it works or waits.
     pub const ITSELF: [Spent; 2] = [Spent::Running, Spent::Spinning];
+    /// All ways.
+    const ALL: [Spent; 3] = [Spent::Running, Spent::Spinning, Spent::InKernel];
 }
 
 /// Names an instruction within its [`InstructionCosts`].
@@ -78,9 +81,10 @@ pub struct InstructionCosts {
     /// Transactions of each measured second.
     transactions: Vec<f64>,
     instructions: Vec<SampledInstruction>,
-    /// Seconds by place of the measured second.
-    seconds: BTreeMap<(InstructionId, Spent), Vec<(u32, f64)>>,
-    samples: BTreeMap<(InstructionId, Spent), u64>,
+    /// Seconds by place of the measured second, of each instruction in each way of [`Spent`].
+    seconds: Grouped,
+    /// Samples of the same.
+    samples: Vec<u64>,
     /// Seconds on CPUs altogether, and the samples that tell of them.
     on_cpu: f64,
     all_samples: u64,
@@ -111,9 +115,9 @@ impl RungInstructions {
 /// rungs without instructions. A server that was only watched has one rung, in which a second stands where a transaction does
 /// elsewhere.
 pub fn by_rung(bundle: &Bundle) -> Vec<RungInstructions> {
-    let visits = by_visit(bundle);
     let mut call_paths = CallPaths::of(bundle);
     if Per::of(bundle) == Per::Second {
+        let visits = by_visit(bundle);
         let all: Vec<&VisitRows<'_>> = visits.values().collect();
         let watched = watch::sampled(&all).map(|sampled| RungInstructions {
             connections: None,
@@ -122,72 +126,75 @@ pub fn by_rung(bundle: &Bundle) -> Vec<RungInstructions> {
         });
         return watched.into_iter().collect();
     }
-    let manifest = &bundle.manifest;
-    let pacing = Pacing::of(&manifest.workload);
-    let cpus = manifest.server.cpu_count.unwrap_or(0);
-    let rungs = by_connections(bundle, &visits, &mut Vec::new());
-    let results = rungs.iter().filter_map(|(connections, visits)| {
-        let result = rung(*connections, cpus, pacing, visits, &mut call_paths)?;
-        Some(RungInstructions {
-            connections: Some(*connections),
-            client_limited: result.summary.client_limited,
-            costs: result.instructions,
-        })
+    let results = measured_rungs(bundle, &mut call_paths).into_iter();
+    let rungs = results.map(|result| RungInstructions {
+        connections: Some(result.summary.connections),
+        client_limited: result.summary.client_limited,
+        costs: result.instructions,
     });
-    results.collect()
+    rungs.collect()
 }
 
 impl InstructionCosts {
     pub(crate) fn of(sampled: &Sampled<'_>, call_paths: &CallPaths<'_>) -> InstructionCosts {
-        let places: BTreeMap<(i32, i32), u32> = sampled
-            .seconds()
-            .zip(0..)
-            .map(|((second, _), place)| (second, place))
-            .collect();
         let mut costs = InstructionCosts {
-            transactions: sampled.seconds().map(|(_, transactions)| transactions).collect(),
+            transactions: sampled.seconds.transactions.clone(),
             ..InstructionCosts::default()
         };
         let mut numbers: HashMap<CodeAddress, InstructionId> = HashMap::new();
-        let mut of_stacks: HashMap<i64, Option<(InstructionId, bool)>> = HashMap::new();
-        for (row, seconds) in sampled.rows() {
-            let spins = match row.state.as_str() {
-                "cpu" => false,
-                "spin" => true,
-                _ => continue,
-            };
-            let Some(second) = places.get(&(row.visit, row.second)) else {
-                continue;
-            };
-            costs.on_cpu += seconds;
-            costs.all_samples += 1;
-            let instructions = &mut costs.instructions;
-            let found = of_stacks.entry(row.stack).or_insert_with(|| {
-                let (instruction, in_kernel) = innermost(call_paths.frames_outwards(row.stack))?;
-                let number = *numbers.entry(instruction.at.clone()).or_insert_with(|| {
-                    instructions.push(instruction);
-                    InstructionId(instructions.len() - 1)
+        // Most frames are those of many stacks.
+        let mut of_frames: NumberMap<i64, InstructionId> = NumberMap::default();
+        // What each stack on a CPU is at.
+        let of_pairs: Vec<OnCpu> = sampled
+            .pairs()
+            .iter()
+            .map(|pair| {
+                let spins = match sampled.state_name(pair.state) {
+                    "cpu" => false,
+                    "spin" => true,
+                    _ => return OnCpu::No,
+                };
+                let Some(stands) = Standing::of(call_paths.frames_outwards(pair.stack)) else {
+                    return OnCpu::Somewhere;
+                };
+                let instruction = *of_frames.entry(stands.frame.frame).or_insert_with(|| {
+                    let instructions = &mut costs.instructions;
+                    *numbers.entry(stands.address()).or_insert_with(|| {
+                        instructions.push(stands.instruction(call_paths.frames_outwards(pair.stack)));
+                        InstructionId(instructions.len() - 1)
+                    })
                 });
-                Some((number, in_kernel))
-            });
-            let Some((instruction, in_kernel)) = *found else {
+                let spent = match (stands.in_kernel, spins) {
+                    (true, _) => Spent::InKernel,
+                    (false, true) => Spent::Spinning,
+                    (false, false) => Spent::Running,
+                };
+                OnCpu::At(instruction, spent)
+            })
+            .collect();
+        let places = costs.instructions.len() * Spent::ALL.len();
+        costs.samples = vec![0; places];
+        for row in sampled.rows() {
+            let stands = of_pairs[row.pair as usize];
+            if matches!(stands, OnCpu::No) {
                 continue;
-            };
-            let spent = match (in_kernel, spins) {
-                (true, _) => Spent::InKernel,
-                (false, true) => Spent::Spinning,
-                (false, false) => Spent::Running,
-            };
-            if let Some(sampled) = instructions.get_mut(instruction.0) {
-                sampled.samples += 1;
             }
-            *costs.samples.entry((instruction, spent)).or_default() += 1;
-            let blocks = costs.seconds.entry((instruction, spent)).or_default();
-            match blocks.last_mut().filter(|(last, _)| last == second) {
-                Some((_, sum)) => *sum += seconds,
-                None => blocks.push((*second, seconds)),
+            costs.on_cpu += row.seconds;
+            costs.all_samples += 1;
+            if let OnCpu::At(instruction, spent) = stands {
+                costs.instructions[instruction.0].samples += 1;
+                costs.samples[place(instruction, spent)] += 1;
             }
         }
+        let group = |row: &Row| match of_pairs[row.pair as usize] {
+            OnCpu::At(instruction, spent) => Some(place(instruction, spent) as u32),
+            _ => None,
+        };
+        let rows = || {
+            let rows = sampled.rows().iter();
+            rows.filter_map(|row| Some((group(row)?, row.second, row.seconds)))
+        };
+        costs.seconds = Grouped::of(places, rows).merged();
         costs
     }
 
@@ -209,7 +216,7 @@ impl InstructionCosts {
 
     /// Samples at one instruction of threads that spent their time there so.
     pub fn samples(&self, instruction: InstructionId, spent: Spent) -> u64 {
-        self.samples.get(&(instruction, spent)).copied().unwrap_or(0)
+        self.samples.get(place(instruction, spent)).copied().unwrap_or(0)
     }
 
     /// What three samples stand for, seconds per transaction: where no sample fell, something costs less than that with 95 %
@@ -226,8 +233,8 @@ impl InstructionCosts {
 
     /// Seconds per transaction at one instruction; 0 where no thread was seen so.
     pub fn seconds(&self, instruction: InstructionId, spent: Spent) -> f64 {
-        let blocks = self.seconds.get(&(instruction, spent)).into_iter().flatten();
-        let sum: f64 = blocks.map(|(_, seconds)| seconds).sum();
+        let blocks = self.seconds.get(place(instruction, spent));
+        let sum: f64 = blocks.iter().map(|(_, seconds)| seconds).sum();
         match self.transactions() {
             all if all > 0.0 => sum / all,
             _ => 0.0,
@@ -239,9 +246,7 @@ impl InstructionCosts {
     pub fn estimate(&self, instructions: impl IntoIterator<Item = InstructionId>, spent: &[Spent]) -> Option<Estimate> {
         let mut blocks: Vec<(f64, f64)> = self.transactions.iter().map(|count| (0.0, *count)).collect();
         for instruction in instructions {
-            let of_kinds = spent
-                .iter()
-                .filter_map(|spent| self.seconds.get(&(instruction, *spent)));
+            let of_kinds = spent.iter().map(|spent| self.seconds.get(place(instruction, *spent)));
             for (second, seconds) in of_kinds.flatten() {
                 if let Some((sum, _)) = blocks.get_mut(*second as usize) {
                     *sum += seconds;
@@ -252,37 +257,75 @@ impl InstructionCosts {
     }
 }
 
+/// Where the thread-seconds of an instruction stand among those of all.
+fn place(instruction: InstructionId, spent: Spent) -> usize {
+    instruction.0 * Spent::ALL.len() + spent as usize
+}
+
+/// What a stack in a state says of instructions.
+#[derive(Clone, Copy)]
+enum OnCpu {
+    /// Its thread did not run.
+    No,
+    /// It ran, and nobody knows where.
+    Somewhere,
+    At(InstructionId, Spent),
+}
+
 /// The instruction of user space at which a thread stands, and whether it has gone into the kernel from there; none where its
 /// stack tells neither. `frames`: innermost first.
-pub(crate) fn innermost<'a>(frames: impl Iterator<Item = &'a FrameRow>) -> Option<(SampledInstruction, bool)> {
-    let mut in_kernel = false;
-    let mut user = frames
-        .skip_while(|frame| {
+pub(crate) fn innermost<'a>(frames: impl Iterator<Item = &'a FrameRow> + Clone) -> Option<(SampledInstruction, bool)> {
+    let stands = Standing::of(frames.clone())?;
+    Some((stands.instruction(frames), stands.in_kernel))
+}
+
+/// Where a thread stands.
+struct Standing<'a> {
+    /// The innermost frame of user space.
+    frame: &'a FrameRow,
+    /// Whether there are frames of the kernel within it.
+    in_kernel: bool,
+}
+
+impl<'a> Standing<'a> {
+    fn of(mut frames: impl Iterator<Item = &'a FrameRow>) -> Option<Standing<'a>> {
+        let mut in_kernel = false;
+        let frame = frames.find(|frame| {
             let of_kernel = is_of_kernel(frame);
             in_kernel |= of_kernel;
-            of_kernel
-        })
-        .take_while(|frame| frame.module != PLACEHOLDER)
-        .peekable();
-    let first: &FrameRow = user.peek()?;
-    let at = CodeAddress {
-        module: first.module.clone(),
-        build_id: first.build_id.clone(),
-        address: first.address,
-    };
-    let mut source = Vec::new();
-    for frame in user {
-        source.push(SourcePlace {
-            function: frame.function.clone(),
-            file: frame.file.clone(),
-            line: frame.line,
-        });
-        if !frame.inlined {
-            break;
+            !of_kernel
+        })?;
+        (frame.module != PLACEHOLDER).then_some(Standing { frame, in_kernel })
+    }
+
+    fn address(&self) -> CodeAddress {
+        CodeAddress {
+            module: self.frame.module.clone(),
+            build_id: self.frame.build_id.clone(),
+            address: self.frame.address,
         }
     }
-    let instruction = SampledInstruction { at, source, samples: 0 };
-    Some((instruction, in_kernel))
+
+    /// With what it belongs to; `frames` are those from which it was made.
+    fn instruction<'f>(&self, frames: impl Iterator<Item = &'f FrameRow>) -> SampledInstruction {
+        let mut source = Vec::new();
+        let user = frames.skip_while(|frame| is_of_kernel(frame));
+        for frame in user.take_while(|frame| frame.module != PLACEHOLDER) {
+            source.push(SourcePlace {
+                function: frame.function.clone(),
+                file: frame.file.clone(),
+                line: frame.line,
+            });
+            if !frame.inlined {
+                break;
+            }
+        }
+        SampledInstruction {
+            at: self.address(),
+            source,
+            samples: 0,
+        }
+    }
 }
 
 /// The module of frames that stand for what is not known.

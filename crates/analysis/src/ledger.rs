@@ -1,10 +1,11 @@
 //! The thread ledger (DESIGN section 2): in a closed loop of N connections the thread-seconds per transaction in all states
 //! add up to N/X, by Little's law.
 
+use crate::measured_seconds::MeasuredSeconds;
 use crate::numbers::percent;
 use crate::thread_time::ThreadTime;
 use crate::totals::{Total, Window};
-use scaleprof_bundle::{BackgroundThreads, CounterRow, Ledger, Missing, SampleRow, StateRow, StateSeconds};
+use scaleprof_bundle::{BackgroundThreads, CounterRow, Ledger, Missing, SampleBlock, StateRow, StateSeconds};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The role of threads that serve the load's connections.
@@ -18,8 +19,8 @@ pub(crate) const TOLERANCE: f64 = 0.02;
 pub struct Watched<'a> {
     /// Rows of `states`.
     pub states: Vec<&'a StateRow>,
-    /// Rows of `samples`.
-    pub samples: Vec<&'a SampleRow>,
+    /// Stretches of `samples`.
+    pub samples: Vec<&'a SampleBlock>,
     /// Rows of `counters`.
     pub counters: Vec<&'a CounterRow>,
 }
@@ -101,12 +102,25 @@ pub(crate) fn split_off_spin(states: &mut StateSeconds, windows: &[Window], watc
         return;
     }
     let looked = watched.counters.iter().any(|row| row.counter == "probe.waiting_loops");
+    let seconds = MeasuredSeconds::of(windows);
     let (mut working, mut spinning) = (0.0, 0.0);
-    for row in in_windows(windows, &watched.samples).filter(|row| row.role == CONNECTION && row.weight_ns.is_finite()) {
-        match row.state.as_str() {
-            "cpu" => working += row.weight_ns,
-            "spin" => spinning += row.weight_ns,
-            _ => {}
+    for block in &watched.samples {
+        let is_measured: Vec<bool> = seconds.places(block).iter().map(Option::is_some).collect();
+        let serves: Vec<bool> = block.roles().values().iter().map(|role| role == CONNECTION).collect();
+        let states = block.states();
+        let of_state = |named: &str| states.values().iter().map(|name| name == named).collect();
+        let (works, spins): (Vec<bool>, Vec<bool>) = (of_state("cpu"), of_state("spin"));
+        let seconds = block.seconds().codes().iter();
+        let rows = seconds.zip(block.roles().codes()).zip(states.codes());
+        for (((second, role), state), weight) in rows.zip(block.weights_ns()) {
+            if !is_measured[*second as usize] || !serves[*role as usize] || !weight.is_finite() {
+                continue;
+            }
+            if works[*state as usize] {
+                working += weight;
+            } else if spins[*state as usize] {
+                spinning += weight;
+            }
         }
     }
     if let Some(cpu) = states.cpu.filter(|_| spinning > 0.0 || (looked && working > 0.0)) {
@@ -116,21 +130,19 @@ pub(crate) fn split_off_spin(states: &mut StateSeconds, windows: &[Window], watc
     }
 }
 
-/// The samples of measured seconds.
-pub(crate) fn in_windows<'a>(windows: &[Window], samples: &[&'a SampleRow]) -> impl Iterator<Item = &'a SampleRow> {
-    let measured: BTreeSet<(i32, i32)> = windows
-        .iter()
-        .flat_map(|window| window.seconds.keys().map(|second| (window.visit, *second)))
-        .collect();
-    let rows = samples.iter().copied();
-    rows.filter(move |row| measured.contains(&(row.visit, row.second)))
-}
-
-pub(crate) fn complete_share(windows: &[Window], samples: &[&SampleRow]) -> Option<f64> {
+/// The part of the measured samples whose stacks reach the beginning of their threads.
+pub(crate) fn complete_share(windows: &[Window], samples: &[&SampleBlock]) -> Option<f64> {
+    let seconds = MeasuredSeconds::of(windows);
     let (mut complete, mut all) = (0u64, 0u64);
-    for row in in_windows(windows, samples) {
-        all += 1;
-        complete += u64::from(row.ending == "complete");
+    for block in samples {
+        let is_measured: Vec<bool> = seconds.places(block).iter().map(Option::is_some).collect();
+        let endings = block.endings();
+        let is_complete: Vec<bool> = endings.values().iter().map(|ending| ending == "complete").collect();
+        for (second, ending) in block.seconds().codes().iter().zip(endings.codes()) {
+            let counts = u64::from(is_measured[*second as usize]);
+            all += counts;
+            complete += counts * u64::from(is_complete[*ending as usize]);
+        }
     }
     (all > 0).then(|| complete as f64 / all as f64)
 }

@@ -12,6 +12,9 @@ pub(crate) fn cpu_rate(sums: &BTreeMap<String, Total>, who: &str) -> Option<f64>
     Some(rate("user")? + rate("system")?)
 }
 
+/// From this part of the CPUs on they count as busy: whoever waits then loses nothing by it, since somebody else runs.
+pub(crate) const BUSY: f64 = 0.9;
+
 /// Parts of the CPU time of all CPUs.
 pub(crate) struct MachineShares {
     /// In which a CPU was not idle.

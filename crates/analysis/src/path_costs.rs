@@ -1,10 +1,13 @@
 //! What each call path costs a transaction at one rung, second by second.
 
 use crate::block_ratio::ratio;
+use crate::by_path::ByPath;
 use crate::call_paths::{CallPaths, PathId};
-use crate::paths::Sampled;
+use crate::grouped::Grouped;
+use crate::path_set::PathSet;
 use scaleprof_bundle::Estimate;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
+use std::ops::Range;
 
 /// A call path in one state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -19,45 +22,47 @@ pub(crate) struct Pathway {
 pub(crate) struct PathCosts {
     /// Transactions of each measured second.
     transactions: Vec<f64>,
-    /// By place of the second.
-    seconds: HashMap<Pathway, Vec<(u32, f64)>>,
-    /// The innermost function of each path.
-    leaves: HashMap<PathId, usize>,
+    /// The paths of each state by rising number, state after state.
+    paths: Vec<PathId>,
+    /// Which of them are those of each of the [`STATES`].
+    of_states: [Range<usize>; STATES.len()],
+    /// Their thread-seconds by place of the second.
+    blocks: Grouped,
+    /// Seconds per transaction of each.
+    seconds: Vec<f64>,
+    /// The innermost function of each.
+    leaves: Vec<usize>,
 }
 
 /// The states that samples have.
 pub(crate) const STATES: [&str; 8] = ["cpu", "spin", "runq", "lock", "io", "net", "sleep", "other"];
 
 impl PathCosts {
-    pub(crate) fn of(sampled: &Sampled<'_>, call_paths: &mut CallPaths<'_>) -> PathCosts {
-        let places: BTreeMap<(i32, i32), u32> = sampled
-            .seconds()
-            .zip(0..)
-            .map(|((second, _), place)| (second, place))
-            .collect();
-        let mut costs = PathCosts {
-            transactions: sampled.seconds().map(|(_, transactions)| transactions).collect(),
-            ..PathCosts::default()
-        };
-        for (row, seconds) in sampled.rows() {
-            let state = STATES.iter().position(|state| *state == row.state);
-            let Some((state, second)) = state.zip(places.get(&(row.visit, row.second))) else {
-                continue;
-            };
-            let path = call_paths.path(row.stack);
-            let blocks = costs.seconds.entry(Pathway { path, state }).or_default();
-            match blocks.last_mut().filter(|(last, _)| last == second) {
-                Some((_, sum)) => *sum += seconds,
-                None => blocks.push((*second, seconds)),
-            }
-            costs.leaves.entry(path).or_insert_with(|| call_paths.leaf(path));
+    pub(crate) fn of(by_path: ByPath<'_>, call_paths: &CallPaths<'_>) -> PathCosts {
+        let transactions = by_path.samples.sampled.seconds.transactions.clone();
+        let all: f64 = transactions.iter().sum();
+        let mut of_states = [const { 0..0 }; STATES.len()];
+        for (state, range) in of_states.iter_mut().enumerate() {
+            let begin = by_path.pathways.partition_point(|(of, _)| *of < state);
+            let length = by_path.pathways[begin..].partition_point(|(of, _)| *of == state);
+            *range = begin..begin + length;
         }
-        costs
-    }
-
-    /// Transactions of all measured seconds.
-    fn transactions(&self) -> f64 {
-        self.transactions.iter().sum()
+        // States that nobody knows stand behind.
+        let known = of_states.last().map_or(0, |range| range.end);
+        let paths: Vec<PathId> = by_path.pathways[..known].iter().map(|(_, path)| *path).collect();
+        let blocks = by_path.rows.merged();
+        let per_transaction = |blocks: &[(u32, f64)]| {
+            let sum: f64 = blocks.iter().map(|(_, seconds)| seconds).sum();
+            if all > 0.0 { sum / all } else { 0.0 }
+        };
+        PathCosts {
+            leaves: paths.iter().map(|path| call_paths.leaf(*path)).collect(),
+            seconds: blocks.iter().take(known).map(per_transaction).collect(),
+            transactions,
+            paths,
+            of_states,
+            blocks,
+        }
     }
 
     /// Transactions of each measured second.
@@ -67,44 +72,69 @@ impl PathCosts {
 
     /// The thread-seconds of one path by the place of the second.
     pub(crate) fn blocks(&self, pathway: Pathway) -> &[(u32, f64)] {
-        self.seconds.get(&pathway).map_or(&[], Vec::as_slice)
+        self.place(pathway).map_or(&[], |place| self.blocks.get(place))
     }
 
-    /// The paths of one state.
+    /// The paths of one state by rising number.
     pub(crate) fn pathways(&self, state: &str) -> impl Iterator<Item = Pathway> {
+        self.with_seconds(state).map(|(pathway, _)| pathway)
+    }
+
+    /// The paths of one state by rising number, with their seconds per transaction.
+    pub(crate) fn with_seconds(&self, state: &str) -> impl Iterator<Item = (Pathway, f64)> {
+        let (state, places) = self.of_state(state);
+        places.map(move |place| {
+            let path = self.paths[place];
+            (Pathway { path, state }, self.seconds[place])
+        })
+    }
+
+    fn of_state(&self, state: &str) -> (usize, Range<usize>) {
         let state = STATES.iter().position(|name| *name == state);
-        let mut found: Vec<Pathway> = self
-            .seconds
-            .keys()
-            .copied()
-            .filter(|pathway| Some(pathway.state) == state)
-            .collect();
-        found.sort();
-        found.into_iter()
+        state.map_or((STATES.len(), 0..0), |state| (state, self.of_states[state].clone()))
+    }
+
+    fn place(&self, pathway: Pathway) -> Option<usize> {
+        let places = self.of_states.get(pathway.state)?;
+        let found = self.paths.get(places.clone())?.binary_search(&pathway.path);
+        Some(places.start + found.ok()?)
     }
 
     /// Seconds per transaction of one path.
     pub(crate) fn seconds(&self, pathway: Pathway) -> f64 {
-        let blocks = self.seconds.get(&pathway).into_iter().flatten();
-        let sum: f64 = blocks.map(|(_, seconds)| seconds).sum();
-        match self.transactions() {
-            all if all > 0.0 => sum / all,
-            _ => 0.0,
-        }
+        self.place(pathway).map_or(0.0, |place| self.seconds[place])
+    }
+
+    /// Seconds per transaction of those paths of a state that are in `paths`.
+    pub(crate) fn seconds_within(&self, state: &str, paths: &PathSet) -> f64 {
+        let within = self.with_seconds(state);
+        let within = within.filter(|(pathway, _)| paths.contains(&pathway.path));
+        within.fold(0.0, |sum, (_, seconds)| sum + seconds)
     }
 
     /// Seconds per transaction of some paths together, with their interval; none where nothing was measured.
     pub(crate) fn estimate(&self, pathways: &[Pathway]) -> Option<Estimate> {
+        self.together(pathways.iter().filter_map(|pathway| self.place(*pathway)))
+    }
+
+    /// The same of all paths of a state.
+    pub(crate) fn estimate_of_state(&self, state: &str) -> Option<Estimate> {
+        self.together(self.of_state(state).1)
+    }
+
+    /// The same of those paths of a state that are in `paths`.
+    pub(crate) fn estimate_within(&self, state: &str, paths: &PathSet) -> Option<Estimate> {
+        let (_, places) = self.of_state(state);
+        self.together(places.filter(|place| paths.contains(&self.paths[*place])))
+    }
+
+    fn together(&self, places: impl Iterator<Item = usize>) -> Option<Estimate> {
         let mut blocks: Vec<(f64, f64)> = self
             .transactions
             .iter()
             .map(|transactions| (0.0, *transactions))
             .collect();
-        for (second, seconds) in pathways
-            .iter()
-            .filter_map(|pathway| self.seconds.get(pathway))
-            .flatten()
-        {
+        for (second, seconds) in places.flat_map(|place| self.blocks.get(place)) {
             if let Some((sum, _)) = blocks.get_mut(*second as usize) {
                 *sum += seconds;
             }
@@ -115,10 +145,8 @@ impl PathCosts {
     /// Seconds per transaction in one state by innermost function.
     pub(crate) fn by_leaf(&self, state: &str) -> HashMap<usize, f64> {
         let mut sums = HashMap::new();
-        for pathway in self.pathways(state) {
-            if let Some(leaf) = self.leaves.get(&pathway.path) {
-                *sums.entry(*leaf).or_default() += self.seconds(pathway);
-            }
+        for place in self.of_state(state).1 {
+            *sums.entry(self.leaves[place]).or_default() += self.seconds[place];
         }
         sums
     }

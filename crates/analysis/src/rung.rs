@@ -1,5 +1,6 @@
 //! All visits of one rung together.
 
+use crate::by_path::ByPath;
 use crate::call_paths::CallPaths;
 use crate::findings::Course;
 use crate::guards::{Client, client_limit, little};
@@ -7,16 +8,17 @@ use crate::instruction_costs::InstructionCosts;
 use crate::intervals::{Measured, throughput};
 use crate::iron_law::iron_law;
 use crate::latency::Histogram;
-use crate::ledger::{Watched, ledger};
+use crate::ledger::{self, Watched, ledger};
 use crate::machine_shares::{MachineShares, cpu_rate};
 use crate::path_costs::PathCosts;
-use crate::paths::Sampled;
+use crate::paths::{MOST_LOCKS, heaviest_paths, lock_summaries, number_holders_and_wakers};
+use crate::sampled::{Sampled, SampledPaths, WaitedFor};
 use crate::steadiness::{Steadiness, judge};
 use crate::totals::{Amount, Total, Window, totals};
 use crate::usl;
 use scaleprof_bundle::{
-    CounterRow, ErrorRow, Latency, LatencyRow, LockRow, Missing, RungRow, RungSummary, SampleRow, SecondRow, StateRow,
-    StatementLatency, Workload,
+    CounterRow, ErrorRow, Latency, LatencyRow, LockRow, Missing, RungRow, RungSummary, SampleBlock, SecondRow,
+    StateRow, StatementLatency, Workload, in_parallel,
 };
 use std::collections::BTreeMap;
 
@@ -29,7 +31,7 @@ pub(crate) struct VisitRows<'a> {
     pub latency: Vec<&'a LatencyRow>,
     pub errors: Vec<&'a ErrorRow>,
     pub states: Vec<&'a StateRow>,
-    pub samples: Vec<&'a SampleRow>,
+    pub samples: Vec<&'a SampleBlock>,
     pub locks: Vec<&'a LockRow>,
 }
 
@@ -81,145 +83,205 @@ struct Measurement<'a> {
     measured: Vec<&'a SecondRow>,
 }
 
-/// Sums up the complete visits of the rung with `connections`; none where no second was measured.
-pub(crate) fn rung(
+/// What a rung's visits say before their call paths are looked at.
+struct Counted<'a> {
     connections: u32,
-    cpus: u32,
     pacing: Pacing,
-    visits: &[&VisitRows<'_>],
-    call_paths: &mut CallPaths<'_>,
-) -> Option<RungResult> {
+    measured: Vec<Measurement<'a>>,
+    throughput: Measured,
+    windows: Vec<Window>,
+    sums: BTreeMap<String, Total>,
+    threads: ledger::Found,
+    /// The locks that were waited for longest.
+    locks: Vec<WaitedFor>,
+}
+
+/// Goes through the complete visits of the rung with `connections`; none where no second was measured.
+fn begun<'a>(connections: u32, pacing: Pacing, visits: &[&'a VisitRows<'a>]) -> Option<(Counted<'a>, Sampled<'a>)> {
     let measured: Vec<Measurement> = visits.iter().filter_map(|rows| measure(rows, pacing)).collect();
     let throughput = throughput(&measured.iter().map(|m| m.rates.clone()).collect::<Vec<_>>())?;
     let windows: Vec<Window> = measured.iter().map(|m| m.window.clone()).collect();
     let sums = totals(&windows, measured.iter().flat_map(|m| m.rows.counters.iter().copied()));
-    let found = iron_law(cpus, throughput.value, &sums);
-    let latency_ms = latency(&measured, "service", |row| row.service_sum_ns, |row| row.max_ns);
-    let machine = MachineShares::of(&sums);
-    let client = Client {
-        busy_share: machine.busy,
-        ..client(&measured, connections, pacing, &sums, latency_ms.p50)
-    };
-    let limit = client_limit(&client);
-    let problems: Vec<String> = measured
-        .iter()
-        .filter_map(|m| {
-            m.steadiness
-                .problem
-                .as_ref()
-                .map(|p| format!("visit {}: {p}", m.window.visit))
-        })
-        .collect();
-    let mut errors = BTreeMap::new();
-    for row in measured.iter().flat_map(|m| &m.rows.errors) {
-        *errors.entry(row.number.to_string()).or_insert(0) += u64::try_from(row.count).unwrap_or(0);
-    }
-    let per_txn: BTreeMap<String, f64> = sums
-        .iter()
-        .filter_map(|(name, total)| Some((name.clone(), total.per_transaction()?)))
-        .collect();
-    let switches = per_txn
-        .get("server.voluntary_switches")
-        .zip(per_txn.get("server.involuntary_switches"));
-    let mut warnings = Vec::new();
-    if let Some(share) = found.counted_share {
-        warnings.push(format!(
-            "at {connections} connections the hardware counters counted {:.0} % of the time and were scaled up",
-            share * 100.0
-        ));
-    }
-    if let Some(residue) = found
-        .law
-        .as_ref()
-        .and_then(|law| law.residue)
-        .filter(|r| r.abs() > 0.02)
-    {
-        warnings.push(format!(
-            "at {connections} connections the iron law is off by {:+.1} %: its sources disagree by more than 2 %",
-            residue * 100.0
-        ));
-    }
-    if let Some(steal) = machine.steal.filter(|share| *share > 0.02) {
-        warnings.push(format!(
-            "at {connections} connections the hypervisor took {:.1} % of the machine's CPU time",
-            steal * 100.0
-        ));
-    }
-    if let Some(other) = machine.other.filter(|share| *share > 0.05) {
-        warnings.push(format!(
-            "at {connections} connections other programs used {:.1} % of the machine's CPU time",
-            other * 100.0
-        ));
-    }
-    let rows = || measured.iter().map(|m| m.rows);
     let watched = watched(&measured);
     let threads = ledger(connections, &windows, &sums, &watched);
-    warnings.extend(threads.warnings);
-    let sampled = Sampled::of(
-        &windows,
-        &watched,
-        threads.ledger.as_ref().map(|ledger| &ledger.seconds_per_txn),
-    );
-    let paths = sampled.paths(call_paths);
-    let costs = PathCosts::of(&sampled, call_paths);
-    let instructions = InstructionCosts::of(&sampled, call_paths);
-    let lock_rows: Vec<&LockRow> = rows().flat_map(|rows| rows.locks.iter().copied()).collect();
-    let locks = sampled.locks(&lock_rows, call_paths);
-    let mut missing = [found.missing, threads.missing].concat();
-    if paths.is_empty() && threads.ledger.is_some() {
-        missing.push(Missing {
-            figure: "paths".into(),
-            reason: "no stack of the threads that serve the load was sampled".into(),
-        });
-    }
-    let summary = RungSummary {
+    let per_transaction = threads.ledger.as_ref().map(|ledger| &ledger.seconds_per_txn);
+    let sampled = Sampled::of(&windows, &watched, per_transaction);
+    let counted = Counted {
         connections,
-        repeat_count: u32::try_from(measured.len()).unwrap_or(u32::MAX),
-        throughput: throughput.estimate(),
-        latency_ms,
-        response_ms: (pacing == Pacing::Open)
-            .then(|| latency(&measured, "response", |row| row.response_sum_ns, |_| None)),
-        errors,
-        steady: problems.is_empty(),
-        unsteady_reason: (!problems.is_empty()).then(|| problems.join("; ")),
-        jitter: measured.iter().filter_map(|m| m.steadiness.jitter).reduce(f64::max),
-        warmup_seconds: measured.iter().map(|m| m.steadiness.warmup as u32).collect(),
-        client_limited: limit.is_some(),
-        client_limited_reason: limit,
-        little: client.little,
-        client_cpus: client.cpus,
-        other_cpu_share: machine.other,
-        steal_share: machine.steal,
-        busy_share: machine.busy,
-        iron_law: found.law,
-        context_switches_per_txn: switches.map(|(a, b)| a + b),
-        per_txn,
-        statements: statements(&measured),
-        ledger: threads.ledger,
-        paths,
-        locks,
-    };
-    let visit = |m: &Measurement| usl::Visit {
-        connections,
-        throughput: crate::warmup::mean(&m.rates),
-    };
-    let visits = measured.iter().map(visit).collect();
-    let course = |m: &Measurement| {
-        let steadiness = &m.steadiness;
-        Course::of(m.window.visit, steadiness.warmup, &m.rates, steadiness.problem.as_ref())
-    };
-    let courses = measured.iter().map(course).collect();
-    Some(RungResult {
-        summary,
+        pacing,
+        measured,
         throughput,
-        visits,
-        missing,
-        warnings,
-        costs,
-        instructions,
-        courses,
-        transactions: windows.iter().map(|window| window.whole.transactions).sum(),
+        windows,
+        sums,
+        threads,
+        locks: sampled.heaviest_locks(MOST_LOCKS),
+    };
+    Some((counted, sampled))
+}
+
+/// Sums up rungs: connections and complete visits of each; none for one in which no second was measured. The samples are gone
+/// through on all CPUs; call paths get their numbers in the order of the rungs, so that sums over paths are always the same.
+pub(crate) fn rungs<'a>(
+    cpus: u32,
+    pacing: Pacing,
+    visits: Vec<(u32, Vec<&'a VisitRows<'a>>)>,
+    call_paths: &mut CallPaths<'_>,
+) -> Vec<Option<RungResult>> {
+    let begun = in_parallel(visits, |(connections, visits)| begun(connections, pacing, &visits));
+    let numbered = begun.into_iter().map(|rung| {
+        let (counted, sampled) = rung?;
+        let samples = sampled.on(call_paths);
+        number_holders_and_wakers(&counted.locks, &samples, &counted.lock_rows(), call_paths);
+        Some((counted, samples))
+    });
+    let numbered: Vec<Option<(Counted<'_>, SampledPaths<'_>)>> = numbered.collect();
+    let call_paths = &*call_paths;
+    in_parallel(numbered, |rung| {
+        let (counted, samples) = rung?;
+        Some(counted.result(cpus, &samples, call_paths))
     })
+}
+
+impl<'a> Counted<'a> {
+    /// The rows of `locks` of the visits that count.
+    fn lock_rows(&self) -> Vec<&'a LockRow> {
+        let visits = self.measured.iter();
+        visits.flat_map(|m| m.rows.locks.iter().copied()).collect()
+    }
+
+    /// What is known of the rung.
+    fn result(self, cpus: u32, samples: &SampledPaths<'_>, call_paths: &CallPaths<'_>) -> RungResult {
+        let lock_rows = self.lock_rows();
+        let Counted {
+            connections,
+            pacing,
+            measured,
+            throughput,
+            windows,
+            sums,
+            threads,
+            locks,
+        } = self;
+        let found = iron_law(cpus, throughput.value, &sums);
+        let latency_ms = latency(&measured, "service", |row| row.service_sum_ns, |row| row.max_ns);
+        let machine = MachineShares::of(&sums);
+        let client = Client {
+            busy_share: machine.busy,
+            ..client(&measured, connections, pacing, &sums, latency_ms.p50)
+        };
+        let limit = client_limit(&client);
+        let problems: Vec<String> = measured
+            .iter()
+            .filter_map(|m| {
+                m.steadiness
+                    .problem
+                    .as_ref()
+                    .map(|p| format!("visit {}: {p}", m.window.visit))
+            })
+            .collect();
+        let mut errors = BTreeMap::new();
+        for row in measured.iter().flat_map(|m| &m.rows.errors) {
+            *errors.entry(row.number.to_string()).or_insert(0) += u64::try_from(row.count).unwrap_or(0);
+        }
+        let per_txn: BTreeMap<String, f64> = sums
+            .iter()
+            .filter_map(|(name, total)| Some((name.clone(), total.per_transaction()?)))
+            .collect();
+        let switches = per_txn
+            .get("server.voluntary_switches")
+            .zip(per_txn.get("server.involuntary_switches"));
+        let mut warnings = Vec::new();
+        if let Some(share) = found.counted_share {
+            warnings.push(format!(
+                "at {connections} connections the hardware counters counted {:.0} % of the time and were scaled up",
+                share * 100.0
+            ));
+        }
+        if let Some(residue) = found
+            .law
+            .as_ref()
+            .and_then(|law| law.residue)
+            .filter(|r| r.abs() > 0.02)
+        {
+            warnings.push(format!(
+                "at {connections} connections the iron law is off by {:+.1} %: its sources disagree by more than 2 %",
+                residue * 100.0
+            ));
+        }
+        if let Some(steal) = machine.steal.filter(|share| *share > 0.02) {
+            warnings.push(format!(
+                "at {connections} connections the hypervisor took {:.1} % of the machine's CPU time",
+                steal * 100.0
+            ));
+        }
+        if let Some(other) = machine.other.filter(|share| *share > 0.05) {
+            warnings.push(format!(
+                "at {connections} connections other programs used {:.1} % of the machine's CPU time",
+                other * 100.0
+            ));
+        }
+        warnings.extend(threads.warnings);
+        let by_path = ByPath::of(samples);
+        let paths = heaviest_paths(&by_path, call_paths);
+        let costs = PathCosts::of(by_path, call_paths);
+        let instructions = InstructionCosts::of(&samples.sampled, call_paths);
+        let locks = lock_summaries(&locks, samples, &lock_rows, call_paths);
+        let mut missing = [found.missing, threads.missing].concat();
+        if paths.is_empty() && threads.ledger.is_some() {
+            missing.push(Missing {
+                figure: "paths".into(),
+                reason: "no stack of the threads that serve the load was sampled".into(),
+            });
+        }
+        let summary = RungSummary {
+            connections,
+            repeat_count: u32::try_from(measured.len()).unwrap_or(u32::MAX),
+            throughput: throughput.estimate(),
+            latency_ms,
+            response_ms: (pacing == Pacing::Open)
+                .then(|| latency(&measured, "response", |row| row.response_sum_ns, |_| None)),
+            errors,
+            steady: problems.is_empty(),
+            unsteady_reason: (!problems.is_empty()).then(|| problems.join("; ")),
+            jitter: measured.iter().filter_map(|m| m.steadiness.jitter).reduce(f64::max),
+            warmup_seconds: measured.iter().map(|m| m.steadiness.warmup as u32).collect(),
+            client_limited: limit.is_some(),
+            client_limited_reason: limit,
+            little: client.little,
+            client_cpus: client.cpus,
+            other_cpu_share: machine.other,
+            steal_share: machine.steal,
+            busy_share: machine.busy,
+            iron_law: found.law,
+            context_switches_per_txn: switches.map(|(a, b)| a + b),
+            per_txn,
+            statements: statements(&measured),
+            ledger: threads.ledger,
+            paths,
+            locks,
+        };
+        let visit = |m: &Measurement| usl::Visit {
+            connections,
+            throughput: crate::warmup::mean(&m.rates),
+        };
+        let visits = measured.iter().map(visit).collect();
+        let course = |m: &Measurement| {
+            let steadiness = &m.steadiness;
+            Course::of(m.window.visit, steadiness.warmup, &m.rates, steadiness.problem.as_ref())
+        };
+        let courses = measured.iter().map(course).collect();
+        RungResult {
+            summary,
+            throughput,
+            visits,
+            missing,
+            warnings,
+            costs,
+            instructions,
+            courses,
+            transactions: windows.iter().map(|window| window.whole.transactions).sum(),
+        }
+    }
 }
 
 /// The samples of the rung's connections, scaled to its ledger; none where no second was measured.

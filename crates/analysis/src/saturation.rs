@@ -41,7 +41,7 @@ pub(crate) fn saturated(rungs: &[Loaded<'_>], call_paths: &CallPaths<'_>) -> Vec
     else {
         return Vec::new();
     };
-    let waiting: f64 = last.costs.pathways("lock").map(|path| last.costs.seconds(path)).sum();
+    let waiting: f64 = last.costs.with_seconds("lock").map(|(_, seconds)| seconds).sum();
     if last.throughput > LEVELLED * earlier.throughput || waiting * last.throughput < LEAST_WAITING {
         return Vec::new();
     }
@@ -78,15 +78,14 @@ fn of(threads: &[f64], path: PathId) -> f64 {
 
 /// Threads at work within each path, its inner ones included, by the path's place.
 fn at_work(rung: &Loaded<'_>, call_paths: &CallPaths<'_>) -> Vec<f64> {
-    let mut threads = vec![0.0; call_paths.ids().count()];
-    for pathway in AT_WORK.iter().flat_map(|state| rung.costs.pathways(state)) {
+    let mut threads = vec![0.0; call_paths.ids().len()];
+    for (pathway, seconds) in AT_WORK.iter().flat_map(|state| rung.costs.with_seconds(state)) {
         if let Some(sum) = threads.get_mut(pathway.path.place()) {
-            *sum += rung.costs.seconds(pathway) * rung.throughput;
+            *sum += seconds * rung.throughput;
         }
     }
     // What is within a path stands after it.
-    let ids: Vec<PathId> = call_paths.ids().collect();
-    for path in ids.into_iter().rev() {
+    for path in call_paths.ids().rev() {
         let inner = of(&threads, path);
         if let Some(sum) = call_paths
             .parent(path)

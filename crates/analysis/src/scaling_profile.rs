@@ -4,10 +4,11 @@
 //! connections; it is HPCToolkit's excess work of weak scaling (Coarfa et al. 2007), a transaction being the unit of work. All
 //! of them and `N_eff = X(N) Nb / X(Nb)` add up to N.
 
+use crate::base_rung::cheapest;
 use crate::call_paths::CallPaths;
+use crate::figure::{Figure as _, grown};
 use crate::findings::Profiled;
 use crate::findings::cover::{Covered, cover};
-use crate::findings::figure::{Figure as _, growth};
 use crate::growth_shape::shape;
 use crate::path_costs::{PathCosts, Pathway};
 use crate::saturation::{Loaded, saturated};
@@ -21,7 +22,7 @@ const LEAST: f64 = 0.01;
 pub(crate) fn scaling_profile(rungs: &[Profiled<'_>], call_paths: &CallPaths<'_>) -> Option<ScalingProfile> {
     let rungs: Vec<Rung<'_>> = rungs.iter().filter_map(Rung::of).collect();
     let [.., last] = rungs.as_slice() else { return None };
-    let base = rungs.iter().max_by(|a, b| a.efficiency().total_cmp(&b.efficiency()))?;
+    let base = cheapest(&rungs, |rung| Some(rung.efficiency().recip()))?;
     if rungs.len() < 2 {
         return None;
     }
@@ -79,9 +80,10 @@ impl<'a> Rung<'a> {
             .filter_map(|((state, now), (_, then))| {
                 let exact = (now? - then.unwrap_or(0.0)) * self.throughput;
                 // The value is exact; how it varies from second to second the samples tell, where there are any.
-                let pathways = unique(self.costs.pathways(state).chain(base.costs.pathways(state)).collect());
-                let sampled = growth(base.costs, self.costs, &pathways, 1.0).times(self.throughput);
-                let half = match (self.connections == base.connections, pathways.is_empty()) {
+                let of_state = |costs: &PathCosts| costs.estimate_of_state(state);
+                let sampled = grown(of_state(base.costs), of_state(self.costs), 1.0).times(self.throughput);
+                let mut pathways = self.costs.pathways(state).chain(base.costs.pathways(state));
+                let half = match (self.connections == base.connections, pathways.next().is_none()) {
                     (true, _) => Some(0.0),
                     (false, true) => None,
                     (false, false) => sampled.high.map(|high| high - sampled.value),
@@ -120,14 +122,11 @@ fn lost_paths(rungs: &[Rung<'_>], base: &Rung<'_>, last: &Rung<'_>, call_paths: 
             (pathway.path, now - base.costs.seconds(*pathway), now)
         });
         for Covered { path, within } in cover(costs, call_paths, least) {
-            let below: Vec<Pathway> = pathways
-                .iter()
-                .copied()
-                .filter(|pathway| within.contains(&pathway.path))
-                .collect();
+            let estimate = |costs: &PathCosts| costs.estimate_within(state, &within);
+            let before = estimate(base.costs);
             let lost: Vec<Estimate> = rungs
                 .iter()
-                .map(|rung| growth(base.costs, rung.costs, &below, 1.0).times(rung.throughput))
+                .map(|rung| grown(before, estimate(rung.costs), 1.0).times(rung.throughput))
                 .collect();
             let rank = lost.last().map_or(0.0, |lost| lost.low.unwrap_or(lost.value));
             let value = lost.last().map_or(0.0, |lost| lost.value);
@@ -137,7 +136,7 @@ fn lost_paths(rungs: &[Rung<'_>], base: &Rung<'_>, last: &Rung<'_>, call_paths: 
             let points: Vec<(f64, f64)> = rungs
                 .iter()
                 .map(|rung| {
-                    let seconds: f64 = below.iter().map(|pathway| rung.costs.seconds(*pathway)).sum();
+                    let seconds = rung.costs.seconds_within(state, &within);
                     (f64::from(rung.connections), seconds)
                 })
                 .collect();

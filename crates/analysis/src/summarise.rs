@@ -4,7 +4,7 @@ use crate::backlog;
 use crate::call_paths::CallPaths;
 use crate::findings::{Measured, Profiled, Surroundings, doubts, findings};
 use crate::numbers::{grouped, percent};
-use crate::rung::{Pacing, RungResult, VisitRows, rung};
+use crate::rung::{self, Pacing, RungResult, VisitRows};
 use crate::scaling_profile::scaling_profile;
 use crate::usl;
 use crate::verdict::{Judged, nothing_counts, verdict};
@@ -130,30 +130,30 @@ pub(crate) fn measured_visits(bundle: &Bundle, call_paths: &mut CallPaths<'_>) -
     let cpus = bundle.manifest.server.cpu_count.unwrap_or(0);
     let visits = by_visit(bundle);
     let rungs = by_connections(bundle, &visits, &mut Vec::new());
+    let single = rungs
+        .iter()
+        .flat_map(|(connections, visits)| visits.iter().map(|visit| (*connections, vec![*visit])))
+        .collect();
     let mut measured: BTreeMap<u32, Vec<RungResult>> = BTreeMap::new();
-    for (connections, visits) in &rungs {
-        let results = visits
-            .iter()
-            .filter_map(|visit| rung(*connections, cpus, pacing, &[visit], call_paths));
-        let results: Vec<RungResult> = results.collect();
-        if !results.is_empty() {
-            measured.insert(*connections, results);
-        }
+    for result in rung::rungs(cpus, pacing, single, call_paths).into_iter().flatten() {
+        measured.entry(result.summary.connections).or_default().push(result);
     }
     measured
 }
 
-fn results(
+fn results<'a>(
     bundle: &Bundle,
-    rungs: &BTreeMap<u32, Vec<&VisitRows<'_>>>,
+    rungs: &BTreeMap<u32, Vec<&'a VisitRows<'a>>>,
     call_paths: &mut CallPaths<'_>,
     warnings: &mut Vec<String>,
 ) -> Vec<RungResult> {
     let pacing = Pacing::of(&bundle.manifest.workload);
     let cpus = bundle.manifest.server.cpu_count.unwrap_or(0);
+    let visits = rungs.iter().map(|(connections, visits)| (*connections, visits.clone()));
+    let found = rung::rungs(cpus, pacing, visits.collect(), call_paths);
     let mut results = Vec::new();
-    for (connections, visits) in rungs {
-        match rung(*connections, cpus, pacing, visits, call_paths) {
+    for (result, connections) in found.into_iter().zip(rungs.keys()) {
+        match result {
             Some(result) => results.push(result),
             None => warnings.push(format!(
                 "the rung of {connections} connections has no complete visit and is left out"
@@ -231,8 +231,8 @@ pub(crate) fn by_visit(bundle: &Bundle) -> BTreeMap<i32, VisitRows<'_>> {
     for row in &bundle.states {
         visits.entry(row.visit).or_default().states.push(row);
     }
-    for row in &bundle.samples {
-        visits.entry(row.visit).or_default().samples.push(row);
+    for block in bundle.samples.blocks() {
+        visits.entry(block.visit()).or_default().samples.push(block);
     }
     for row in &bundle.locks {
         visits.entry(row.visit).or_default().locks.push(row);

@@ -14,13 +14,13 @@ mod waits;
 
 use crate::call_paths::CallPaths;
 use crate::findings::knowledge::Knowledge;
-use crate::paths::Sampled;
 use crate::rung::{self, Pacing, VisitRows};
+use crate::sampled::Sampled;
 use crate::summarise::{by_visit, complete_by_connections};
 use crate::watch;
 use chains::Chains;
 use owners::Owners;
-use scaleprof_bundle::{Bundle, Estimate, WATCH};
+use scaleprof_bundle::{Bundle, Estimate, WATCH, in_parallel};
 use shown::Labels;
 use waits::Waits;
 
@@ -208,13 +208,16 @@ pub fn wait_graphs(bundle: &Bundle) -> Vec<WaitGraph> {
     }
     let pacing = Pacing::of(&bundle.manifest.workload);
     let rungs = complete_by_connections(bundle, &visits);
-    rungs
+    let sampled = in_parallel(rungs.iter().collect(), |(connections, visits)| {
+        rung::sampled(*connections, pacing, visits)
+    });
+    let graphs = rungs
         .iter()
-        .filter_map(|(connections, visits)| {
-            let sampled = rung::sampled(*connections, pacing, visits)?;
-            graph(Some(*connections), visits, &sampled, &mut call_paths, &knowledge)
-        })
-        .collect()
+        .zip(sampled)
+        .filter_map(|((connections, visits), sampled)| {
+            graph(Some(*connections), visits, &sampled?, &mut call_paths, &knowledge)
+        });
+    graphs.collect()
 }
 
 fn graph(
@@ -228,10 +231,9 @@ fn graph(
     let waits = Waits::of(sampled, &owners, call_paths);
     let chains = Chains::of(visits, call_paths);
     let labels = Labels::of(visits, knowledge);
-    let measured: std::collections::BTreeSet<i32> = sampled.lengths().map(|((visit, _), _)| visit).collect();
     waits.graph(
         connections,
-        measured.len(),
+        sampled.seconds.visits().count(),
         owners.source(),
         &chains,
         &labels,

@@ -1,12 +1,14 @@
 //! What the threads of a server did while it was watched under a load that is not ours.
 
+use crate::by_path::ByPath;
 use crate::call_paths::CallPaths;
 use crate::ledger::{
     BACKGROUND, CONNECTION, CpuSeconds, NO_LOOPS, TOLERANCE, Watched, background, complete_share, cpu_seconds,
     not_charged, split_off_spin,
 };
-use crate::paths::Sampled;
+use crate::paths::{MOST_LOCKS, heaviest_of_each, lock_summaries, number_holders_and_wakers};
 use crate::rung::VisitRows;
+use crate::sampled::Sampled;
 use crate::thread_time::ThreadTime;
 use crate::totals::{Amount, Window, totals};
 use scaleprof_bundle::{
@@ -70,9 +72,12 @@ pub(crate) fn watched<'a>(bundle: &Bundle, visits: impl Iterator<Item = &'a Visi
         .map(|(state, _)| *state)
         .collect();
     let mut call_paths = CallPaths::of(bundle);
-    let paths = sampled.paths_of_each(&states, MOST_PATHS, &mut call_paths);
     let lock_rows: Vec<&LockRow> = visits.iter().flat_map(|rows| rows.locks.iter().copied()).collect();
-    let locks = sampled.locks(&lock_rows, &mut call_paths);
+    let locks = sampled.heaviest_locks(MOST_LOCKS);
+    let samples = sampled.on(&mut call_paths);
+    number_holders_and_wakers(&locks, &samples, &lock_rows, &mut call_paths);
+    let paths = heaviest_of_each(&ByPath::of(&samples), &states, MOST_PATHS, &call_paths);
+    let locks = lock_summaries(&locks, &samples, &lock_rows, &call_paths);
     if !roles_are_told {
         connections.threads = None;
         let reason = "what the server's threads wait for is hidden from this user: all waiting is in other, and threads that \

@@ -98,9 +98,11 @@ fn samples_stand_in_the_cell_of_their_time() {
     for rung in &mut bundle.rungs {
         rung.started_at = UtcMicros(5_000_123);
     }
-    for sample in &mut bundle.samples {
+    let mut rows: Vec<SampleRow> = bundle.samples.rows().collect();
+    for sample in &mut rows {
         sample.time_us = UtcMicros(5_000_123 + i64::from(sample.second) * 1_000_000 + 39_999);
     }
+    bundle.samples = rows.iter().cloned().collect();
     let all = flame(&bundle).unwrap();
     let samples = || {
         all.rungs
@@ -110,9 +112,10 @@ fn samples_stand_in_the_cell_of_their_time() {
     };
     assert!(samples().all(|sample| sample.cell % 50 == 1));
     // What was taken before the first second, and what nobody can believe, is left out.
-    for (sample, second) in bundle.samples.iter_mut().zip([-1, i32::MAX]) {
+    for (sample, second) in rows.iter_mut().zip([-1, i32::MAX]) {
         sample.second = second;
     }
+    bundle.samples = rows.into_iter().collect();
     let kept = flame(&bundle).unwrap();
     let left = kept
         .rungs
@@ -151,7 +154,7 @@ fn a_watch_counts_by_the_second() {
     bundle.manifest.workload.name = WATCH.into();
     bundle.rungs.truncate(1);
     bundle.seconds.clear();
-    bundle.samples.retain(|row| row.visit == 0);
+    bundle.samples.retain_visits(|visit| visit == 0);
     bundle.states.retain(|row| row.visit == 0);
     bundle.counters = (0..30)
         .map(|second| CounterRow {

@@ -5,6 +5,7 @@ mod planted;
 
 use planted::{Cost, Rung, USUAL, run, work};
 use scaleprof_analysis::hot_functions::{HotFunction, hot_functions};
+use scaleprof_bundle::Samples;
 
 fn found(most: usize) -> Vec<HotFunction> {
     let work = work();
@@ -57,6 +58,6 @@ fn no_more_than_asked_for_and_nothing_where_nothing_was_sampled() {
         .collect();
     let mut bundle = run(&[(4, 1e4, costs)], 1, 10, USUAL, 2);
     assert!(hot_functions(&bundle, 8, None, 9).is_empty());
-    bundle.samples.clear();
+    bundle.samples = Samples::default();
     assert!(hot_functions(&bundle, 4, None, 9).is_empty());
 }

@@ -242,7 +242,7 @@ fn a_summary_survives_the_disk_and_is_the_same_when_made_again() {
             latency: of(&made.latency, |r| r.visit == v),
             errors: of(&made.errors, |r| r.visit == v),
             states: of(&made.states, |r| r.visit == v),
-            samples: of(&made.samples, |r| r.visit == v),
+            samples: made.samples.rows().filter(|r| r.visit == v).collect(),
             locks: of(&made.locks, |r| r.visit == v),
             stacks: made.stacks.clone(),
             frames: made.frames.clone(),

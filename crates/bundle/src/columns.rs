@@ -130,26 +130,27 @@ pub(crate) fn write_column<R, C: Cell, W: Write + Send>(
     writer.close()
 }
 
-/// Reads the column `name` of a row group; a column that an older version did not write is empty where it may be.
-pub(crate) fn read_column<R, C: Cell>(
-    group: &dyn RowGroupReader,
-    name: &str,
-    _get: fn(&R) -> &C,
-) -> Result<std::vec::IntoIter<C>> {
-    let total = usize::try_from(group.metadata().num_rows()).map_err(|e| ParquetError::General(e.to_string()))?;
+/// Where a column is in its row group.
+pub(crate) struct PresentColumn {
+    pub position: usize,
+    pub rows: usize,
+    /// Whether a row may have no value.
+    pub may_miss: bool,
+}
+
+/// The column `name` of a row group; none where an older version did not write it and it may be empty.
+pub(crate) fn present_column<C: Cell>(group: &dyn RowGroupReader, name: &str) -> Result<Option<PresentColumn>> {
+    let rows = usize::try_from(group.metadata().num_rows()).map_err(|e| ParquetError::General(e.to_string()))?;
     let position = group
         .metadata()
         .columns()
         .iter()
         .position(|c| c.column_path().parts() == [name.to_owned()]);
     let Some(position) = position else {
-        if C::OPTIONAL {
-            return Ok((0..total)
-                .map(|_| C::load(None))
-                .collect::<Result<Vec<_>>>()?
-                .into_iter());
-        }
-        return Err(ParquetError::General(format!("the column {name} is missing")));
+        return match C::OPTIONAL {
+            true => Ok(None),
+            false => Err(ParquetError::General(format!("the column {name} is missing"))),
+        };
     };
     let descriptor = group.metadata().column(position).column_descr();
     if descriptor.physical_type() != C::Physical::get_physical_type()
@@ -158,8 +159,28 @@ pub(crate) fn read_column<R, C: Cell>(
     {
         return Err(ParquetError::General(format!("the column {name} has another type")));
     }
-    let may_miss = descriptor.max_def_level() == 1;
-    let mut reader = get_typed_column_reader::<C::Physical>(group.get_column_reader(position)?);
+    Ok(Some(PresentColumn {
+        position,
+        rows,
+        may_miss: descriptor.max_def_level() == 1,
+    }))
+}
+
+/// Reads the column `name` of a row group; a column that an older version did not write is empty where it may be.
+pub(crate) fn read_column<R, C: Cell>(
+    group: &dyn RowGroupReader,
+    name: &str,
+    _get: fn(&R) -> &C,
+) -> Result<std::vec::IntoIter<C>> {
+    let Some(column) = present_column::<C>(group, name)? else {
+        let total = usize::try_from(group.metadata().num_rows()).map_err(|e| ParquetError::General(e.to_string()))?;
+        return Ok((0..total)
+            .map(|_| C::load(None))
+            .collect::<Result<Vec<_>>>()?
+            .into_iter());
+    };
+    let (total, may_miss) = (column.rows, column.may_miss);
+    let mut reader = get_typed_column_reader::<C::Physical>(group.get_column_reader(column.position)?);
     let (mut levels, mut values) = (Vec::new(), Vec::new());
     let mut read = 0;
     while read < total {

@@ -16,17 +16,23 @@
 //!
 //! Nothing in a bundle holds query text, values or table names.
 
+mod coded;
 mod columns;
 mod data_access_rows;
 mod error;
+mod hybrid;
 mod instruction_rows;
 mod ledger_summary;
 mod manifest;
+mod number_map;
+mod pages;
+mod parallel;
 mod part;
 mod profile_rows;
 mod profile_tables;
 mod public_text;
 mod reader;
+mod samples;
 mod scaling_summary;
 mod summary;
 mod tables;
@@ -34,15 +40,19 @@ mod visit_rows;
 mod watch_summary;
 mod writer;
 
+pub use coded::Coded;
 pub use data_access_rows::DataAccessRow;
 pub use error::BundleError;
 pub use instruction_rows::InstructionRow;
 pub use ledger_summary::*;
 pub use manifest::*;
+pub use number_map::{NumberHasher, NumberMap};
+pub use parallel::in_parallel;
 pub use profile_rows::VisitClock;
 pub use profile_tables::*;
 pub use public_text::without_folders;
 pub use reader::Bundle;
+pub use samples::{SampleBlock, Samples};
 pub use scaling_summary::{LostPath, LostThreads, SaturatedPath, ScalingProfile};
 pub use summary::*;
 pub use tables::*;

@@ -2,9 +2,10 @@
 
 use crate::columns::{column_type, read_column, write_column};
 use crate::error::BundleError;
+use crate::pages::{read_coded, read_values};
 use crate::{
-    CounterRow, DataAccessRow, ErrorRow, FrameRow, InstructionRow, LatencyRow, LockRow, RungRow, SampleRow, SecondRow,
-    SettingRow, StackRow, StateRow,
+    Coded, CounterRow, DataAccessRow, ErrorRow, FrameRow, InstructionRow, LatencyRow, LockRow, RungRow, SampleBlock,
+    SampleRow, Samples, SecondRow, SettingRow, StackRow, StateRow,
 };
 use parquet::basic::Compression;
 use parquet::errors::{ParquetError, Result};
@@ -228,21 +229,32 @@ pub(crate) fn write_part<T: Table>(out: File, rows: &[T]) -> Result<File> {
 
 /// Appends the rows of one Parquet file to `into`.
 pub(crate) fn read_part<T: Table>(path: &Path, into: &mut Vec<T>) -> std::result::Result<(), BundleError> {
+    let mut rows = read_groups(path, T::read_group)?;
+    into.append(&mut rows);
+    Ok(())
+}
+
+/// Reads one Parquet file of the table `samples`.
+pub(crate) fn read_samples(path: &Path) -> std::result::Result<Vec<SampleBlock>, BundleError> {
+    read_groups(path, read_sample_group)
+}
+
+fn read_groups<T>(
+    path: &Path,
+    read_group: impl Fn(&dyn RowGroupReader, &mut Vec<T>) -> Result<()>,
+) -> std::result::Result<Vec<T>, BundleError> {
     let file = File::open(path).map_err(BundleError::io("read", path))?;
     let read = || -> Result<Vec<T>> {
         let reader = SerializedFileReader::new(file)?;
         let mut rows = Vec::new();
         for index in 0..reader.num_row_groups() {
-            T::read_group(reader.get_row_group(index)?.as_ref(), &mut rows)?;
+            read_group(reader.get_row_group(index)?.as_ref(), &mut rows)?;
         }
         Ok(rows)
     };
     // The parquet crate asserts what a damaged footer or page may break; one bad byte must not end the program.
     let problem = match std::panic::catch_unwind(std::panic::AssertUnwindSafe(read)) {
-        Ok(Ok(mut rows)) => {
-            into.append(&mut rows);
-            return Ok(());
-        }
+        Ok(Ok(rows)) => return Ok(rows),
         Ok(Err(error)) => error.to_string(),
         Err(_) => "its inner lengths contradict each other".to_owned(),
     };
@@ -250,4 +262,44 @@ pub(crate) fn read_part<T: Table>(path: &Path, into: &mut Vec<T>) -> std::result
         path: path.to_owned(),
         problem,
     })
+}
+
+/// The samples of a row group, one block a visit.
+fn read_sample_group(group: &dyn RowGroupReader, into: &mut Vec<SampleBlock>) -> Result<()> {
+    macro_rules! read {
+        ($how:ident, $field:ident) => {
+            $how(group, stringify!($field), |row: &SampleRow| &row.$field)?
+        };
+    }
+    let visits: Coded<i32> = read!(read_coded, visit);
+    let block = SampleBlock {
+        visit: visits.get(0).copied().unwrap_or_default(),
+        second: read!(read_coded, second),
+        time_us: read!(read_values, time_us),
+        thread: read!(read_coded, thread),
+        role: read!(read_coded, role),
+        cpu: read!(read_coded, cpu),
+        state: read!(read_coded, state),
+        stack: read!(read_coded, stack),
+        ending: read!(read_coded, ending),
+        weight_ns: read!(read_values, weight_ns),
+        lock: read!(read_coded, lock),
+        waker_kind: read!(read_coded, waker_kind),
+        waker_stack: read!(read_coded, waker_stack),
+        owner_stack: read!(read_coded, owner_stack),
+        owner_state: read!(read_coded, owner_state),
+    };
+    let is_of_one = || visits.codes().windows(2).all(|pair| pair[0] == pair[1]);
+    match is_of_one() {
+        true => into.push(block),
+        // Another program laid the visits into one part.
+        false => {
+            let rows = block.rows().zip(visits.codes()).filter_map(|(row, code)| {
+                let visit = *visits.values().get(*code as usize)?;
+                Some(SampleRow { visit, ..row })
+            });
+            into.extend(Samples::from_iter(rows).into_blocks());
+        }
+    }
+    Ok(())
 }

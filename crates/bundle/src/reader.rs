@@ -1,15 +1,17 @@
 //! Reading a bundle back, as much of it as was finished.
 
 use crate::error::BundleError;
-use crate::part::{Table, read_part};
+use crate::number_map::NumberMap;
+use crate::parallel::in_parallel;
+use crate::part::{Table, read_part, read_samples};
 use crate::writer::{MANIFEST, SUMMARY, UNFINISHED};
 use crate::{
     CounterRow, DataAccessRow, ErrorRow, FrameRow, InstructionRow, LatencyRow, LockRow, Manifest, RungRow, SCHEMA,
-    SampleRow, SecondRow, SettingRow, StackRow, StateRow, Summary,
+    SampleBlock, SampleRow, Samples, SecondRow, SettingRow, StackRow, StateRow, Summary,
 };
 use serde::de::DeserializeOwned;
+use std::collections::BTreeSet;
 use std::collections::hash_map::Entry;
-use std::collections::{BTreeSet, HashMap};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -33,7 +35,7 @@ pub struct Bundle {
     /// What their threads did.
     pub states: Vec<StateRow>,
     /// Their threads' call paths.
-    pub samples: Vec<SampleRow>,
+    pub samples: Samples,
     /// The locks that were waited for.
     pub locks: Vec<LockRow>,
     /// The call paths of the samples, every one once.
@@ -64,7 +66,16 @@ impl Bundle {
         }
         let manifest = read_manifest(&path.join(MANIFEST))?;
         let mut unfinished_files = Vec::new();
-        let rungs: Vec<RungRow> = read_table(&path, &mut unfinished_files)?;
+        macro_rules! parts {
+            ($($row:ident),*) => {
+                ($(parts_of::<$row>(&path, &mut unfinished_files)?),*)
+            };
+        }
+        let (rungs, seconds, counters, latency, errors, states, samples, locks, stacks, frames, settings) = parts!(
+            RungRow, SecondRow, CounterRow, LatencyRow, ErrorRow, StateRow, SampleRow, LockRow, StackRow, FrameRow,
+            SettingRow
+        );
+        let rungs: Vec<RungRow> = read_table(&rungs)?;
         let finished: BTreeSet<i32> = rungs.iter().map(|row| row.visit).collect();
         let mut unfinished = BTreeSet::new();
         let mut keep = |visit: i32| {
@@ -74,25 +85,23 @@ impl Bundle {
             }
             kept
         };
-        let mut seconds: Vec<SecondRow> = read_table(&path, &mut unfinished_files)?;
+        let mut seconds: Vec<SecondRow> = read_table(&seconds)?;
         seconds.retain(|row| keep(row.visit));
-        let mut counters: Vec<CounterRow> = read_table(&path, &mut unfinished_files)?;
+        let mut counters: Vec<CounterRow> = read_table(&counters)?;
         counters.retain(|row| keep(row.visit));
-        let mut latency: Vec<LatencyRow> = read_table(&path, &mut unfinished_files)?;
+        let mut latency: Vec<LatencyRow> = read_table(&latency)?;
         latency.retain(|row| keep(row.visit));
-        let mut errors: Vec<ErrorRow> = read_table(&path, &mut unfinished_files)?;
+        let mut errors: Vec<ErrorRow> = read_table(&errors)?;
         errors.retain(|row| keep(row.visit));
-        let mut states: Vec<StateRow> = read_table(&path, &mut unfinished_files)?;
+        let mut states: Vec<StateRow> = read_table(&states)?;
         states.retain(|row| keep(row.visit));
-        let mut samples: Vec<SampleRow> = read_table(&path, &mut unfinished_files)?;
-        samples.retain(|row| keep(row.visit));
-        let mut locks: Vec<LockRow> = read_table(&path, &mut unfinished_files)?;
+        let mut samples = read_all_samples(samples)?;
+        samples.retain_visits(&mut keep);
+        let mut locks: Vec<LockRow> = read_table(&locks)?;
         locks.retain(|row| keep(row.visit));
-        let stacks: Vec<StackRow> = read_table(&path, &mut unfinished_files)?;
-        let stacks = one_of_each(&path, stacks, |row| row.stack)?;
-        let frames: Vec<FrameRow> = read_table(&path, &mut unfinished_files)?;
-        let frames = one_of_each(&path, frames, |row| row.frame)?;
-        let settings = read_table(&path, &mut unfinished_files)?;
+        let stacks = one_of_each(&path, read_table(&stacks)?, |row: &StackRow| row.stack)?;
+        let frames = one_of_each(&path, read_table(&frames)?, |row: &FrameRow| row.frame)?;
+        let settings = read_table(&settings)?;
         let summary_path = path.join(SUMMARY);
         let summary = if summary_path.exists() {
             Some(read_json(&summary_path)?)
@@ -126,7 +135,7 @@ impl Bundle {
     /// # Errors
     /// [`BundleError::Part`] and [`BundleError::Io`].
     pub fn instructions(&self) -> Result<Vec<InstructionRow>, BundleError> {
-        read_table(&self.path, &mut Vec::new())
+        read_table(&parts_of::<InstructionRow>(&self.path, &mut Vec::new())?)
     }
 
     /// Reads who touches the variables in the cache lines of hot instructions; none for a bundle that has no such table, because
@@ -138,7 +147,7 @@ impl Bundle {
         if !self.path.join(DataAccessRow::NAME).exists() {
             return Ok(None);
         }
-        read_table(&self.path, &mut Vec::new()).map(Some)
+        read_table(&parts_of::<DataAccessRow>(&self.path, &mut Vec::new())?).map(Some)
     }
 }
 
@@ -167,13 +176,13 @@ fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, BundleError> {
     })
 }
 
-fn read_table<T: Table>(bundle: &Path, unfinished: &mut Vec<String>) -> Result<Vec<T>, BundleError> {
+/// The files of a table by their names; those that were not finished are noted.
+fn parts_of<T: Table>(bundle: &Path, unfinished: &mut Vec<String>) -> Result<Vec<PathBuf>, BundleError> {
     let folder = bundle.join(T::NAME);
-    let mut rows = Vec::new();
     if !folder.exists() {
-        return Ok(rows);
+        return Ok(Vec::new());
     }
-    let mut parts = Vec::new();
+    let mut parts: Vec<String> = Vec::new();
     for entry in fs::read_dir(&folder).map_err(BundleError::io("look into", &folder))? {
         let name = entry
             .map_err(BundleError::io("look into", &folder))?
@@ -187,10 +196,22 @@ fn read_table<T: Table>(bundle: &Path, unfinished: &mut Vec<String>) -> Result<V
         }
     }
     parts.sort_by_key(|name| (name.len(), name.clone()));
-    for name in parts {
-        read_part(&folder.join(name), &mut rows)?;
+    Ok(parts.into_iter().map(|name| folder.join(name)).collect())
+}
+
+fn read_table<T: Table>(parts: &[PathBuf]) -> Result<Vec<T>, BundleError> {
+    let mut rows = Vec::new();
+    for part in parts {
+        read_part(part, &mut rows)?;
     }
     Ok(rows)
+}
+
+/// The samples are nearly all of a large bundle: their parts are read at the same time.
+fn read_all_samples(parts: Vec<PathBuf>) -> Result<Samples, BundleError> {
+    let blocks: Result<Vec<Vec<SampleBlock>>, BundleError> =
+        in_parallel(parts, |part| read_samples(&part)).into_iter().collect();
+    Ok(Samples::of_blocks(blocks?.into_iter().flatten().collect()))
 }
 
 /// A dictionary without its repetitions; one number with two meanings is an error.
@@ -199,7 +220,8 @@ fn one_of_each<T: Table + PartialEq>(
     rows: Vec<T>,
     number: impl Fn(&T) -> i64,
 ) -> Result<Vec<T>, BundleError> {
-    let mut places = HashMap::with_capacity(rows.len());
+    let mut places: NumberMap<i64, usize> = NumberMap::default();
+    places.reserve(rows.len());
     let mut unique: Vec<T> = Vec::with_capacity(rows.len());
     for row in rows {
         match places.entry(number(&row)) {

@@ -65,7 +65,7 @@ fn dictionaries_of_a_visit_that_was_not_finished_do_no_harm() {
     sample::write_two_visits(folder.path());
     fs::remove_file(folder.path().join("rungs/visit-00001.parquet")).unwrap();
     let bundle = Bundle::open(folder.path()).unwrap();
-    assert!(bundle.samples.iter().all(|row| row.visit == 0) && bundle.samples.len() == 1);
+    assert!(bundle.samples.rows().all(|row| row.visit == 0) && bundle.samples.len() == 1);
     assert_eq!(bundle.frames.len(), 3);
 }
 

@@ -79,7 +79,8 @@ fn samples_stacks_and_locks_come_back() {
     }
     let bundle = Bundle::open(folder.path()).unwrap();
     assert_eq!(bundle.samples.len(), 4);
-    let first = &bundle.samples[0];
+    let samples: Vec<SampleRow> = bundle.samples.rows().collect();
+    let first = &samples[0];
     assert_eq!((first.second, first.time_us), (2, UtcMicros(1_800_000_002_500_000)));
     assert_eq!(
         (first.role.as_str(), first.state.as_str(), first.weight_ns),
@@ -88,11 +89,8 @@ fn samples_stacks_and_locks_come_back() {
     assert_eq!(first.waker_kind.as_deref(), Some("kernel"));
     assert_eq!(first.owner_state.as_deref(), Some("io"));
     assert!(bundle.stacks.iter().any(|row| Some(row.stack) == first.owner_stack));
-    assert_eq!(
-        (bundle.samples[1].second, bundle.samples[1].role.as_str()),
-        (-1, "background")
-    );
-    assert_eq!(first.stack, bundle.samples[2].stack);
+    assert_eq!((samples[1].second, samples[1].role.as_str()), (-1, "background"));
+    assert_eq!(first.stack, samples[2].stack);
     let lock = bundle.locks.iter().find(|row| Some(row.lock) == first.lock).unwrap();
     assert_eq!(
         (lock.operation.as_str(), lock.waits, lock.owner_samples),
@@ -100,7 +98,7 @@ fn samples_stacks_and_locks_come_back() {
     );
 
     // Every stack leads to a thread's outermost frame, and every frame is there.
-    for sample in &bundle.samples {
+    for sample in &samples {
         let (mut at, mut functions) = (Some(sample.stack), Vec::new());
         while let Some(stack) = at {
             let row = bundle.stacks.iter().find(|row| row.stack == stack).unwrap();

@@ -307,7 +307,7 @@ proptest! {
             latency: bundle.latency,
             errors: bundle.errors,
             states: bundle.states,
-            samples: bundle.samples,
+            samples: bundle.samples.rows().collect(),
             locks: bundle.locks,
             stacks: bundle.stacks,
             frames: bundle.frames,
@@ -351,12 +351,14 @@ proptest! {
     fn a_part_with_one_byte_changed_never_brings_the_reader_down(at in any::<prop::sample::Index>(), to in any::<u8>()) {
         let folder = tempfile::tempdir().unwrap();
         sample::write_two_visits(folder.path());
-        let part = folder.path().join("seconds/visit-00001.parquet");
-        let mut bytes = std::fs::read(&part).unwrap();
-        let at = at.index(bytes.len());
-        bytes[at] = to;
-        std::fs::write(&part, bytes).unwrap();
-        let _ = Bundle::open(folder.path());
+        for part in ["seconds/visit-00001.parquet", "samples/visit-00000.parquet"] {
+            let part = folder.path().join(part);
+            let mut bytes = std::fs::read(&part).unwrap();
+            let at = at.index(bytes.len());
+            bytes[at] = to;
+            std::fs::write(&part, bytes).unwrap();
+            let _ = Bundle::open(folder.path());
+        }
     }
 }
 
@@ -383,4 +385,37 @@ fn many_rows_span_pages() {
     let bundle = Bundle::open(folder.path()).unwrap();
     assert!(bundle.latency == rows.latency);
     assert!(bundle.counters == rows.counters);
+}
+
+/// More values than a dictionary holds, so that the last pages have none, and rows without a value between others.
+#[test]
+fn many_samples_span_pages_with_and_without_a_dictionary() {
+    let folder = tempfile::tempdir().unwrap();
+    let writer = BundleWriter::create(folder.path()).unwrap();
+    writer.write_manifest(&sample::manifest()).unwrap();
+    let row = |n: i64| SampleRow {
+        visit: 0,
+        second: (n / 10_000) as i32,
+        time_us: UtcMicros(n * 31),
+        thread: n % 512,
+        role: if n % 9 == 0 { "background" } else { "connection" }.into(),
+        cpu: (n % 2) as i32,
+        state: ["cpu", "lock", "net"][n as usize / 7 % 3].into(),
+        stack: if n < 150_000 { n * 977 } else { n % 150_000 * 977 },
+        ending: "complete".into(),
+        weight_ns: n as f64 * 1.1,
+        lock: (n % 3 == 1).then_some(n % 40),
+        waker_kind: (n % 50_000 > 25_000).then(|| "sibling".to_owned()),
+        waker_stack: (n % 4 == 0).then_some(n * 1009),
+        owner_stack: (n % 5 == 0).then_some(n * 1013),
+        owner_state: (n % 60_000 > 40_000).then(|| "io".to_owned()),
+    };
+    let rows = VisitRows {
+        samples: (0..200_000).map(row).collect(),
+        ..VisitRows::default()
+    };
+    writer.write_visit(&sample::rung(0), &rows).unwrap();
+    let bundle = Bundle::open(folder.path()).unwrap();
+    assert!(bundle.samples.rows().eq(rows.samples));
+    assert_eq!(bundle.samples.blocks().len(), 1);
 }

@@ -1,5 +1,6 @@
 //! Which two rungs are laid side by side.
 
+use crate::base_rung::cheapest;
 use crate::instruction_costs::RungInstructions;
 
 /// Two rungs.
@@ -47,7 +48,7 @@ pub fn choose(rungs: &[RungInstructions], base: Option<u32>, rung: Option<u32>) 
     let looked_at = rung.map_or(Ok(last), named)?;
     let cheapest_of = |wanted: &dyn Fn(&RungInstructions) -> bool| {
         let others = counted().filter(|rung| wanted(rung));
-        others.min_by(|a, b| cost(a).unwrap_or(f64::MAX).total_cmp(&cost(b).unwrap_or(f64::MAX)))
+        cheapest(others, |rung| cost(rung))
     };
     let base = match base {
         Some(connections) => Some(named(connections)?),

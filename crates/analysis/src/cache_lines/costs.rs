@@ -1,6 +1,7 @@
 //! What the instructions of one binary cost a transaction, at two rungs of a bundle.
 
 use super::judged::{PlaceCost, TwoRungs};
+use crate::base_rung::cheapest;
 use crate::instruction_costs::{InstructionCosts, InstructionId, RungInstructions, Spent};
 use scaleprof_bundle::Estimate;
 use std::collections::{BTreeSet, HashMap};
@@ -63,9 +64,8 @@ impl<'a> MeasuredCosts<'a> {
         let sampled =
             |rung: &&RungInstructions| !rung.client_limited && rung.connections.is_some() && rung.costs.all().is_some();
         let usable: Vec<&RungInstructions> = rungs.iter().filter(sampled).collect();
-        let cost = |rung: &RungInstructions| rung.costs.all().unwrap_or(f64::MAX);
         let pair = usable.split_last().and_then(|(last, before)| {
-            let cheapest = before.iter().min_by(|a, b| cost(a).total_cmp(&cost(b)))?;
+            let cheapest = cheapest(before, |rung| rung.costs.all())?;
             Some((*cheapest, *last))
         });
         let (base, last) = pair.ok_or(CostsNotKnown::TooFewRungs(usable.len()))?;

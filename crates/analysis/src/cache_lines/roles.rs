@@ -71,14 +71,7 @@ impl<'a> Program<'a> {
                 let by_function = access.callee.as_deref().is_some_and(sounds_like_lock);
                 (access.locked && writes(access.what)) || (access.what == PlaceUse::Passed && by_function)
             });
-        let name = place.name.as_str();
-        let ends = name
-            .char_indices()
-            .filter(|(_, letter)| matches!(letter, '.' | '+' | '['));
-        let mut beginnings = ends
-            .map(|(end, _)| end)
-            .chain([name.len()])
-            .filter_map(|end| name.get(..end));
+        let mut beginnings = beginnings(&place.name);
         // The shortest part of the name that says it: all of that object is the lock.
         let mut start = 0;
         beginnings.find(|beginning| {
@@ -89,12 +82,7 @@ impl<'a> Program<'a> {
     }
 
     pub(super) fn is_of_lock(&self, place: &Place) -> bool {
-        let name = place.name.as_str();
-        place.is_known_lock
-            || self.locks.iter().any(|lock| {
-                let rest = name.strip_prefix(lock);
-                rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '+', '[']))
-            })
+        place.is_known_lock || beginnings(&place.name).any(|beginning| self.locks.contains(beginning))
     }
 }
 
@@ -239,6 +227,15 @@ impl<'a> Touched<'a> {
             counted_writes: None,
         }
     }
+}
+
+/// The objects that a place is a part of, the largest first, and itself: `a`, `a.b` and `a.b[2]` for `a.b[2]`.
+fn beginnings(name: &str) -> impl Iterator<Item = &str> {
+    let ends = name
+        .char_indices()
+        .filter(|(_, letter)| matches!(letter, '.' | '+' | '['));
+    let ends = ends.map(|(end, _)| end).chain([name.len()]);
+    ends.filter_map(|end| name.get(..end))
 }
 
 pub(super) fn writes(what: PlaceUse) -> bool {

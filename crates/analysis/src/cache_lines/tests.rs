@@ -2,9 +2,9 @@ use super::*;
 use crate::call_paths::CallPaths;
 use crate::instruction_costs::{InstructionCosts, RungInstructions};
 use crate::ledger::Watched;
-use crate::paths::Sampled;
+use crate::sampled::Sampled;
 use crate::totals::{Amount, Window};
-use scaleprof_bundle::{FrameRow, SampleRow, StackRow, UtcMicros};
+use scaleprof_bundle::{FrameRow, SampleRow, Samples, StackRow, UtcMicros};
 
 pub(super) fn function(name: &str) -> CodeFunction {
     CodeFunction {
@@ -302,7 +302,7 @@ pub(crate) fn rung(connections: u32, at: &[(u64, f64)], client_limited: bool) ->
         0 => number,
         _ => 1000 + number,
     };
-    let samples: Vec<SampleRow> = (0..10)
+    let samples: Samples = (0..10)
         .flat_map(|second| {
             numbered().map(move |((address, milliseconds), number)| SampleRow {
                 visit: 0,
@@ -337,7 +337,7 @@ pub(crate) fn rung(connections: u32, at: &[(u64, f64)], client_limited: bool) ->
         },
     }];
     let watched = Watched {
-        samples: samples.iter().collect(),
+        samples: samples.blocks().iter().collect(),
         ..Watched::default()
     };
     let call_paths = CallPaths::of_rows(&stacks, &frames);

@@ -2,11 +2,12 @@
 
 use super::cover::{Covered, cover};
 use super::dilation::dilation;
-use super::figure::{Figure as _, growth, heaviest};
 use super::finding::Draft;
-use super::kind::Kind;
+use super::kind::{Kind, Marks};
 use super::shared_line::shared_lines;
 use super::{Context, LEAST, LEAST_GROWTH, Profiled, counted};
+use crate::call_paths::PathId;
+use crate::figure::{Figure as _, growth, heaviest};
 use crate::numbers::percent;
 use crate::path_costs::Pathway;
 use std::collections::BTreeMap;
@@ -36,13 +37,15 @@ impl Context<'_> {
         let lines = shared_lines(base.instructions, last.instructions, dilation, LEAST * cost);
         let mut classes: BTreeMap<Kind, Vec<Pathway>> = BTreeMap::new();
         let mut rest = Vec::new();
+        let names = self.call_paths.function_names();
+        let marks: Vec<Marks> = names.iter().map(|name| Marks::of(name)).collect();
         for pathway in last.costs.pathways("cpu").chain(base.costs.pathways("cpu")) {
-            let functions = self.call_paths.functions(pathway.path);
             // Their share may change with how deep a thread stands, and says nothing about it.
-            if functions.first().is_some_and(|root| root.starts_with("[incomplete")) {
+            if !self.call_paths.is_whole(pathway.path) {
                 continue;
             }
-            match Kind::of_cpu_path(&functions) {
+            let functions = self.call_paths.outwards(pathway.path);
+            match Kind::of_cpu_path(functions.map(|function| marks[function])) {
                 Some(kind) => classes.entry(kind).or_default().push(pathway),
                 None => rest.push(pathway),
             }
@@ -63,7 +66,8 @@ impl Context<'_> {
         }
         once_each(&mut rest);
         for line in &lines {
-            let is_there = |pathway: &Pathway| line.is_in_its_function(&self.call_paths.functions(pathway.path));
+            let functions = |path: PathId| self.call_paths.outwards(path).map(|function| names[function].as_str());
+            let is_there = |pathway: &Pathway| line.is_in_its_function(functions(pathway.path));
             let (pathways, others): (Vec<Pathway>, Vec<Pathway>) = rest.iter().partition(|pathway| is_there(pathway));
             // Where its time belongs to another kind, as an allocator's does, it is told there.
             let Some(worst) = heaviest(last.costs, &pathways) else {

@@ -2,11 +2,12 @@
 
 use super::busy::once_each;
 use super::cover::{Covered, cover};
-use super::figure::{Figure as _, growth, heaviest};
 use super::finding::Draft;
 use super::kind::{Kind, syncs_a_file};
 use super::{Context, LEAST, LEAST_GROWTH, Profiled};
+use crate::base_rung::cheapest;
 use crate::condition::waits_at_condition_variable;
+use crate::figure::{Figure as _, growth, heaviest};
 use crate::numbers::percent;
 use crate::path_costs::Pathway;
 use scaleprof_bundle::LockSummary;
@@ -15,11 +16,8 @@ impl Context<'_> {
     /// Compares what is waited for with the rung that had the best throughput per connection. Time in run queues is no cause.
     pub(super) fn waits(&self, before: &[Profiled<'_>], last: &Profiled<'_>) -> Vec<Draft> {
         // The best throughput per connection is the least time of a connection per transaction.
-        let Some(base) = before
-            .iter()
-            .filter(|rung| rung.summary.ledger.is_some())
-            .min_by(|a, b| a.connection_seconds().total_cmp(&b.connection_seconds()))
-        else {
+        let cost = |rung: &&Profiled<'_>| rung.summary.ledger.as_ref().map(|_| rung.connection_seconds());
+        let Some(base) = cheapest(before, cost) else {
             return Vec::new();
         };
         let all = last.connection_seconds();

@@ -107,92 +107,39 @@ impl Kind {
         })
     }
 
-    /// The kind that the innermost functions of a path on a CPU give away. Names of the kernel's functions as of Linux 5.15 to
-    /// 6.18, of the allocators' as of glibc 2.31 to 2.41, jemalloc 5 and tcmalloc.
-    pub(super) fn of_cpu_path(path: &[String]) -> Option<Kind> {
-        let inner = || path.iter().rev().take(12);
-        let kernel = |names: &[&str]| {
-            let in_kernel = inner().take_while(|function| function.ends_with(" [k]"));
-            in_kernel
-                .into_iter()
-                .any(|function| names.iter().any(|name| function.starts_with(name)))
-        };
-        if kernel(&[
-            "asm_exc_page_fault",
-            "exc_page_fault",
-            "do_page_fault",
-            "handle_mm_fault",
-        ]) {
+    /// The kind that the innermost functions of a path on a CPU give away; `marks` of its functions, innermost first.
+    pub(super) fn of_cpu_path(marks: impl Iterator<Item = Marks> + Clone) -> Option<Kind> {
+        /// As deep as the kernel is looked into.
+        const INNER: usize = 12;
+        let in_kernel = || marks.clone().take(INNER).take_while(|function| function.of_kernel);
+        if in_kernel().any(|function| function.faults) {
             return Some(Kind::PageFaults);
         }
         // Whatever the kernel has to do for an allocator's lock belongs to the allocator.
-        if Kind::is_in_allocator(path) {
+        if Kind::ends_in_allocator(marks.clone()) {
             return Some(Kind::AllocatorContention);
         }
-        // Behind these names the lock is fought for; `_raw_spin_lock` itself only as the innermost, where its line is waited for.
-        let takes = |function: &&String| {
-            function.starts_with("_raw_spin_lock")
-                || function.starts_with("_raw_read_lock")
-                || function.starts_with("_raw_write_lock")
-        };
-        if path
-            .last()
-            .filter(takes)
-            .is_some_and(|function| function.ends_with(" [k]"))
-            || kernel(&[
-                "native_queued_spin_lock_slowpath",
-                "__pv_queued_spin_lock_slowpath",
-                "queued_spin_lock_slowpath",
-                "queued_write_lock_slowpath",
-                "queued_read_lock_slowpath",
-                "osq_lock",
-                "rwsem_spin_on_owner",
-                "mutex_spin_on_owner",
-            ])
-        {
+        // `_raw_spin_lock` itself only as the innermost, where its line is waited for.
+        let waits_for_line = in_kernel().next().is_some_and(|function| function.takes_lock);
+        if waits_for_line || in_kernel().any(|function| function.fights_for_lock) {
             return Some(Kind::KernelSpinlock);
         }
-        kernel(&[
-            "schedule",
-            "__schedule",
-            "try_to_wake_up",
-            "wake_up_q",
-            "futex_wake",
-            "futex_wait",
-            "finish_task_switch",
-        ])
-        .then_some(Kind::SchedulerOverhead)
+        in_kernel()
+            .any(|function| function.schedules)
+            .then_some(Kind::SchedulerOverhead)
     }
 
     /// Whether one of the innermost functions, but for the kernel's, allocates or frees memory. What it calls, or had built in, is
     /// part of it: an allocator calls nobody but its own kind and the C library's locks.
     pub(super) fn is_in_allocator(path: &[String]) -> bool {
-        const ALLOCATORS: [&str; 16] = [
-            "malloc",
-            "_int_malloc",
-            "_int_free",
-            "free",
-            "cfree",
-            "calloc",
-            "realloc",
-            "__libc_malloc",
-            "__libc_free",
-            "operator new",
-            "operator delete",
-            "malloc_consolidate",
-            "sysmalloc",
-            "unlink_chunk",
-            "systrim",
-            "arena_get2",
-        ];
+        Kind::ends_in_allocator(Marks::of_path(path))
+    }
+
+    fn ends_in_allocator(marks: impl Iterator<Item = Marks>) -> bool {
         /// As deep as an allocator goes.
         const INNER: usize = 5;
-        const FAMILIES: [&str; 4] = ["je_", "arena_", "tc_", "tcmalloc::"];
-        let user = path.iter().rev().filter(|function| !function.ends_with(" [k]"));
-        user.take(INNER).any(|function| {
-            let bare = function.split(['(', '@']).next().unwrap_or(function);
-            ALLOCATORS.contains(&bare) || FAMILIES.iter().any(|family| function.starts_with(family))
-        })
+        let mut user = marks.filter(|function| !function.of_kernel).take(INNER);
+        user.any(|function| function.allocates)
     }
 
     /// A wait for the log is more than one for a disk or a lock. `place` is the server's own function that waits: what called
@@ -221,6 +168,89 @@ impl Kind {
     }
 }
 
+/// What the name of a function tells of its part in a path. Names of the kernel's functions as of Linux 5.15 to 6.18, of the
+/// allocators' as of glibc 2.31 to 2.41, jemalloc 5 and tcmalloc.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Marks {
+    of_kernel: bool,
+    /// Handles page faults.
+    faults: bool,
+    /// Takes a lock of the kernel.
+    takes_lock: bool,
+    /// Behind such names a lock of the kernel is fought for.
+    fights_for_lock: bool,
+    /// Puts threads to sleep or wakes them.
+    schedules: bool,
+    /// Allocates or frees memory.
+    allocates: bool,
+}
+
+impl Marks {
+    pub(super) fn of(function: &str) -> Marks {
+        let of_kernel = function.ends_with(" [k]");
+        let begins = |names: &[&str]| of_kernel && names.iter().any(|name| function.starts_with(name));
+        Marks {
+            of_kernel,
+            faults: begins(&[
+                "asm_exc_page_fault",
+                "exc_page_fault",
+                "do_page_fault",
+                "handle_mm_fault",
+            ]),
+            takes_lock: begins(&["_raw_spin_lock", "_raw_read_lock", "_raw_write_lock"]),
+            fights_for_lock: begins(&[
+                "native_queued_spin_lock_slowpath",
+                "__pv_queued_spin_lock_slowpath",
+                "queued_spin_lock_slowpath",
+                "queued_write_lock_slowpath",
+                "queued_read_lock_slowpath",
+                "osq_lock",
+                "rwsem_spin_on_owner",
+                "mutex_spin_on_owner",
+            ]),
+            schedules: begins(&[
+                "schedule",
+                "__schedule",
+                "try_to_wake_up",
+                "wake_up_q",
+                "futex_wake",
+                "futex_wait",
+                "finish_task_switch",
+            ]),
+            allocates: !of_kernel && allocates(function),
+        }
+    }
+
+    /// Of a path's functions, innermost first; the path begins with its outermost one.
+    pub(super) fn of_path(path: &[String]) -> impl Iterator<Item = Marks> + Clone {
+        path.iter().rev().map(|function| Marks::of(function))
+    }
+}
+
+fn allocates(function: &str) -> bool {
+    const ALLOCATORS: [&str; 16] = [
+        "malloc",
+        "_int_malloc",
+        "_int_free",
+        "free",
+        "cfree",
+        "calloc",
+        "realloc",
+        "__libc_malloc",
+        "__libc_free",
+        "operator new",
+        "operator delete",
+        "malloc_consolidate",
+        "sysmalloc",
+        "unlink_chunk",
+        "systrim",
+        "arena_get2",
+    ];
+    const FAMILIES: [&str; 4] = ["je_", "arena_", "tc_", "tcmalloc::"];
+    let bare = function.split(['(', '@']).next().unwrap_or(function);
+    ALLOCATORS.contains(&bare) || FAMILIES.iter().any(|family| function.starts_with(family))
+}
+
 /// Whether a thread waits until the disk has what was written to a file: one of the C library's functions for it is among the
 /// innermost.
 pub(super) fn syncs_a_file(path: &[String]) -> bool {
@@ -238,7 +268,7 @@ mod tests {
 
     fn of(path: &[&str]) -> Option<Kind> {
         let path: Vec<String> = path.iter().map(|function| (*function).to_owned()).collect();
-        Kind::of_cpu_path(&path)
+        Kind::of_cpu_path(Marks::of_path(&path))
     }
 
     #[test]

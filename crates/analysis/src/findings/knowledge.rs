@@ -149,8 +149,8 @@ impl Knowledge {
     /// that is done, and what called it, innermost first, at most so many. Where all functions are of that kind, the innermost.
     pub(crate) fn takers<'a>(&self, path: &'a [String], most: usize) -> Vec<&'a str> {
         let is_how = |function: &&String| {
-            let mut names = self.primitives.iter().chain(&self.latching);
-            function.ends_with(" [k]") || is_of_the_c_library(function) || names.any(|name| is_named(function, name))
+            let latches = || self.latching.iter().any(|name| is_named(function, name));
+            function.ends_with(" [k]") || self.is_primitive(function) || latches()
         };
         let inwards = path.iter().rev();
         let found: Vec<&str> = inwards
@@ -165,14 +165,17 @@ impl Knowledge {
         }
     }
 
+    /// Whether a function merely waits on behalf of others: the C library's, and those that the data names.
+    pub(super) fn is_primitive(&self, function: &str) -> bool {
+        is_of_the_c_library(function) || self.primitives.iter().any(|name| is_named(function, name))
+    }
+
     /// Who waits in a path that spins or goes into the kernel: the innermost functions of the server up to the first that is not
-    /// merely how waiting is done.
-    pub(super) fn waiter(&self, path: &[String]) -> String {
+    /// merely how waiting is done. The functions come innermost first, each with whether it is that.
+    pub(super) fn waiter<'f>(innermost_first: impl Iterator<Item = (&'f str, bool)>) -> String {
         let mut inner = Vec::new();
-        for function in path.iter().rev().filter(|function| !function.ends_with(" [k]")) {
-            inner.push(function.as_str());
-            let is_primitive =
-                is_of_the_c_library(function) || self.primitives.iter().any(|name| is_named(function, name));
+        for (function, is_primitive) in innermost_first.filter(|(function, _)| !function.ends_with(" [k]")) {
+            inner.push(function);
             if !is_primitive && inner.len() > 1 {
                 break;
             }
@@ -319,8 +322,11 @@ mod tests {
         let path: Vec<String> = ["main", "row_upd_step", "trx_start_low", "mutex_spin_wait", "ut_delay"]
             .map(String::from)
             .into();
+        let knowledge = Knowledge::of("MySQL");
+        let functions = path.iter().rev().map(String::as_str);
+        let innermost_first = functions.map(|function| (function, knowledge.is_primitive(function)));
         assert_eq!(
-            Knowledge::of("MySQL").waiter(&path),
+            Knowledge::waiter(innermost_first),
             "trx_start_low > mutex_spin_wait > ut_delay"
         );
     }

@@ -5,8 +5,8 @@
 //! function merely has more to do, all of its instructions get dearer alike. So within a function the growth of one address is
 //! compared with that of all others.
 
-use super::figure::Figure as _;
 use crate::call_paths::without_clone_suffix;
+use crate::figure::Figure as _;
 use crate::instruction_costs::{CodeAddress, InstructionCosts, InstructionId, SampledInstruction, Spent};
 use crate::numbers::factor;
 use scaleprof_bundle::Estimate;
@@ -196,12 +196,11 @@ impl SharedLine {
     /// Whether a path ends in the function that the machine runs there, and goes on neither into a function of its own nor into the
     /// kernel. Waits for one line show at its neighbours too (stores that queue behind one that misses, work that the CPU undoes), so
     /// what else grew in that function, whatever was built into it, is not told apart.
-    pub(super) fn is_in_its_function(&self, path: &[String]) -> bool {
+    pub(super) fn is_in_its_function<'f>(&self, mut innermost_first: impl Iterator<Item = &'f str>) -> bool {
         let Some(machine) = self.functions.first() else {
             return false;
         };
-        let mut inwards = path.iter().rev();
-        inwards
+        innermost_first
             .find(|function| *function == machine || !self.built_in.contains(*function))
             .is_some_and(|function| function == machine)
     }

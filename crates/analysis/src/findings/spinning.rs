@@ -1,9 +1,9 @@
 //! Threads that run and only wait.
 
-use super::figure::{Figure as _, heaviest};
 use super::finding::Draft;
 use super::kind::Kind;
 use super::{Context, Profiled};
+use crate::figure::{Figure as _, heaviest};
 use crate::numbers::percent;
 use crate::path_costs::Pathway;
 
@@ -17,7 +17,7 @@ impl Context<'_> {
         let waiters = self.by_waiter(last.costs, &pathways);
         let (_, _, paths) = waiters.first()?;
         let worst = heaviest(last.costs, paths)?;
-        let spent = last.costs.estimate(&pathways)?;
+        let spent = last.costs.estimate_of_state("spin")?;
         let path = self.call_paths.functions(worst.path);
         let mut draft = self.draft(Kind::SpinWaiting, path, spent.over(cost), base, last);
         let takes = format!(
@@ -25,11 +25,8 @@ impl Context<'_> {
             spent.value * 1e6,
             last.summary.connections
         );
-        let before: f64 = base
-            .costs
-            .pathways("spin")
-            .map(|pathway| base.costs.seconds(pathway))
-            .sum();
+        let before = base.costs.with_seconds("spin");
+        let before = before.fold(0.0, |sum, (_, seconds)| sum + seconds);
         draft
             .evidence
             .push(match base.summary.connections == last.summary.connections {
@@ -67,11 +64,8 @@ impl Context<'_> {
         let (here, there) = (rung.summary.connections, last.summary.connections);
         draft.is_elsewhere = true;
         draft.title = Some(format!("{}, at {here} connections", draft.usual_title()));
-        let spins: f64 = last
-            .costs
-            .pathways("spin")
-            .map(|pathway| last.costs.seconds(pathway))
-            .sum();
+        let spins = last.costs.with_seconds("spin");
+        let spins = spins.fold(0.0, |sum, (_, seconds)| sum + seconds);
         let share = last.cpu().map_or(String::new(), |cpu| {
             format!(" ({} of its CPU time)", percent(spins / cpu))
         });

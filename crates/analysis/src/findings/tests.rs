@@ -1,9 +1,10 @@
 use super::*;
+use crate::by_path::ByPath;
 use crate::ledger::Watched;
 use crate::path_costs::PathCosts;
-use crate::paths::Sampled;
+use crate::sampled::Sampled;
 use crate::totals::{Amount, Window};
-use scaleprof_bundle::{FrameRow, Latency, Ledger, LockSummary, SampleRow, StackRow, StateSeconds, UtcMicros};
+use scaleprof_bundle::{FrameRow, Latency, Ledger, LockSummary, SampleRow, Samples, StackRow, StateSeconds, UtcMicros};
 
 /// Seconds of one made-up rung.
 const SECONDS: i32 = 10;
@@ -180,10 +181,14 @@ pub(crate) fn made_up<T>(
     look: impl FnOnce(&[Profiled<'_>], &CallPaths<'_>) -> T,
 ) -> T {
     let mut dictionary = Dictionary::default();
-    let rows: Vec<Vec<SampleRow>> = rungs
+    let rows: Vec<Samples> = rungs
         .iter()
         .zip(0..)
-        .map(|((_, per_second, _, costs), visit)| samples(&mut dictionary, visit, *per_second, costs))
+        .map(|((_, per_second, _, costs), visit)| {
+            samples(&mut dictionary, visit, *per_second, costs)
+                .into_iter()
+                .collect()
+        })
         .collect();
     let mut call_paths = CallPaths::of_rows(&dictionary.stacks, &dictionary.frames);
     let profiled: Vec<(RungSummary, PathCosts, InstructionCosts)> = rungs
@@ -205,16 +210,16 @@ pub(crate) fn made_up<T>(
             };
             let watched = Watched {
                 states: Vec::new(),
-                samples: rows.iter().collect(),
+                samples: rows.blocks().iter().collect(),
                 counters: Vec::new(),
             };
-            let sampled = Sampled::of(&[window], &watched, None);
+            let samples = Sampled::of(&[window], &watched, None).on(&mut call_paths);
             let mut summary = rung(*connections, *per_second, *busy, costs);
             change(*connections, &mut summary);
             (
                 summary,
-                PathCosts::of(&sampled, &mut call_paths),
-                InstructionCosts::of(&sampled, &call_paths),
+                PathCosts::of(ByPath::of(&samples), &call_paths),
+                InstructionCosts::of(&samples.sampled, &call_paths),
             )
         })
         .collect();

@@ -1,7 +1,7 @@
 use super::*;
 use crate::ledger::Watched;
 use crate::totals::{Amount, Window};
-use scaleprof_bundle::{RungRow, SampleRow, SecondRow, StackRow, StateRow, StateSeconds, UtcMicros};
+use scaleprof_bundle::{RungRow, SampleRow, Samples, SecondRow, StackRow, StateRow, StateSeconds, UtcMicros};
 
 const MAIN: i64 = 1;
 const CALLER: i64 = 2;
@@ -102,8 +102,9 @@ fn windows() -> [Window; 1] {
 }
 
 fn costs(samples: &[SampleRow], exact: Option<StateSeconds>) -> InstructionCosts {
+    let samples: Samples = samples.iter().cloned().collect();
     let watched = Watched {
-        samples: samples.iter().collect(),
+        samples: samples.blocks().iter().collect(),
         ..Watched::default()
     };
     let (stacks, frames) = (stacks(), frames());
@@ -250,7 +251,7 @@ pub(crate) fn bundle() -> Bundle {
         latency: vec![],
         errors: vec![],
         states: vec![],
-        samples: vec![],
+        samples: Samples::default(),
         locks: vec![],
         stacks: stacks(),
         frames: frames(),
@@ -303,10 +304,10 @@ pub(crate) fn bundle() -> Bundle {
                 nanoseconds: (2e6 * milliseconds) as i64,
                 ..StateRow::default()
             });
-            bundle.samples.push(SampleRow {
+            bundle.samples.extend([SampleRow {
                 visit,
                 ..sample(second, "cpu", WALK, milliseconds)
-            });
+            }]);
         }
     }
     bundle

@@ -3,7 +3,7 @@
 use super::*;
 use crate::simulated_loop::{CPU_NS, IO_NS, LOCKED_NS, NET_NS, closed_loop};
 use crate::totals::{Amount, totals};
-use scaleprof_bundle::UtcMicros;
+use scaleprof_bundle::{SampleRow, Samples, UtcMicros};
 
 fn state(second: Option<i32>, role: &str, state: &str, seconds: f64) -> StateRow {
     StateRow {
@@ -71,9 +71,10 @@ fn window() -> Window {
 }
 
 fn found(connections: u32, states: &[StateRow], samples: &[SampleRow], counters: &[CounterRow]) -> Found {
+    let samples: Samples = samples.iter().cloned().collect();
     let watched = Watched {
         states: states.iter().collect(),
-        samples: samples.iter().collect(),
+        samples: samples.blocks().iter().collect(),
         counters: counters.iter().collect(),
     };
     let windows = [window()];

@@ -1,6 +1,8 @@
 use super::*;
-use crate::totals::Amount;
-use scaleprof_bundle::{Bundle, FrameRow, Ledger, StackRow, StateSeconds, UtcMicros};
+use crate::ledger::Watched;
+use crate::sampled::Sampled;
+use crate::totals::{Amount, Window};
+use scaleprof_bundle::{Bundle, FrameRow, Ledger, SampleRow, Samples, StackRow, StateSeconds, UtcMicros};
 
 /// Stack n is the frame n inside of `main`, which is 0.
 fn dictionary() -> (Vec<StackRow>, Vec<FrameRow>) {
@@ -37,7 +39,7 @@ fn bundle() -> Bundle {
         latency: vec![],
         errors: vec![],
         states: vec![],
-        samples: vec![],
+        samples: Samples::default(),
         locks: vec![],
         stacks,
         frames,
@@ -104,12 +106,32 @@ fn ledger(cpu: f64, lock: f64) -> Ledger {
     }
 }
 
-fn sampled<'a>(samples: &'a [SampleRow], ledger: Option<&Ledger>) -> Sampled<'a> {
+fn sampled<'a>(samples: &'a Samples, ledger: Option<&Ledger>) -> Sampled<'a> {
     let watched = Watched {
-        samples: samples.iter().collect(),
+        samples: samples.blocks().iter().collect(),
         ..Watched::default()
     };
     Sampled::of(&windows(), &watched, ledger.map(|ledger| &ledger.seconds_per_txn))
+}
+
+fn locks(
+    samples: &Samples,
+    ledger: Option<&Ledger>,
+    rows: &[&LockRow],
+    call_paths: &mut CallPaths<'_>,
+) -> Vec<LockSummary> {
+    let sampled = sampled(samples, ledger);
+    let locks = sampled.heaviest_locks(MOST_LOCKS);
+    let samples = sampled.on(call_paths);
+    number_holders_and_wakers(&locks, &samples, rows, call_paths);
+    lock_summaries(&locks, &samples, rows, call_paths)
+}
+
+fn paths(samples: &[SampleRow], ledger: Option<&Ledger>, bundle: &Bundle) -> Vec<CallPath> {
+    let samples: Samples = samples.iter().cloned().collect();
+    let mut call_paths = CallPaths::of(bundle);
+    let samples = sampled(&samples, ledger).on(&mut call_paths);
+    heaviest_paths(&ByPath::of(&samples), &call_paths)
 }
 
 /// In every second 30 ms of work, 10 ms idle, 60 ms of waiting; other seconds and roles hold nonsense.
@@ -131,7 +153,7 @@ fn steady() -> Vec<SampleRow> {
 #[test]
 fn paths_are_ranked_by_their_time_per_transaction() {
     let (bundle, samples) = (bundle(), steady());
-    let found = sampled(&samples, None).paths(&mut CallPaths::of(&bundle));
+    let found = paths(&samples, None, &bundle);
     let seen: Vec<_> = found
         .iter()
         .map(|p| (p.state.as_str(), p.path.join(" "), p.samples))
@@ -161,7 +183,7 @@ fn with_a_ledger_the_paths_of_a_state_add_up_to_it() {
     for row in samples.iter_mut().filter(|row| row.state == "cpu") {
         row.weight_ns /= 2.0;
     }
-    let found = sampled(&samples, Some(&ledger(4e-4, 6e-4))).paths(&mut CallPaths::of(&bundle));
+    let found = paths(&samples, Some(&ledger(4e-4, 6e-4)), &bundle);
     let of_state = |state: &str| {
         found
             .iter()
@@ -178,7 +200,7 @@ fn a_path_that_comes_and_goes_has_wide_limits() {
     let samples: Vec<_> = (2..12)
         .map(|second| sample(second, "lock", 2, if second < 4 { 500.0 } else { 1.0 }))
         .collect();
-    let found = sampled(&samples, None).paths(&mut CallPaths::of(&bundle));
+    let found = paths(&samples, None, &bundle);
     let time = found[0].seconds_per_txn;
     assert!(
         time.low.unwrap() < 0.5 * time.value && time.high.unwrap() > 1.5 * time.value,
@@ -205,7 +227,7 @@ fn no_more_than_twenty_paths_are_kept() {
         })
         .collect();
     let samples: Vec<_> = (0..100).map(|n| sample(5, "cpu", n, n as f64)).collect();
-    let found = sampled(&samples, None).paths(&mut CallPaths::of(&bundle));
+    let found = paths(&samples, None, &bundle);
     assert_eq!((found.len(), found[0].path[0].as_str()), (20, "f99"));
 }
 
@@ -219,7 +241,7 @@ fn locks_have_their_name_their_waiter_and_their_holder() {
         };
         (2..12).map(row)
     };
-    let samples: Vec<_> = waits(7, 2, 5.0)
+    let samples: Samples = waits(7, 2, 5.0)
         .chain(waits(7, 1, 1.0))
         .chain(waits(8, 4, 2.0))
         .collect();
@@ -241,7 +263,8 @@ fn locks_have_their_name_their_waiter_and_their_holder() {
         lock(0, 8, None, None, 0),
     ];
     let rows: Vec<&LockRow> = rows.iter().collect();
-    let found = sampled(&samples, Some(&ledger(0.0, 8e-4))).locks(&rows, &mut CallPaths::of(&bundle));
+    let ledger = ledger(0.0, 8e-4);
+    let found = locks(&samples, Some(&ledger), &rows, &mut CallPaths::of(&bundle));
     assert_eq!(found.len(), 2);
     let worst = &found[0];
     assert_eq!(
@@ -260,7 +283,7 @@ fn locks_have_their_name_their_waiter_and_their_holder() {
 #[test]
 fn the_waker_of_a_lock_is_told_for_the_waits_whose_holder_is_not_known() {
     let bundle = bundle();
-    let samples: Vec<_> = (2..12)
+    let samples: Samples = (2..12)
         .flat_map(|second| {
             let wait = |milliseconds, waker_stack| SampleRow {
                 lock: Some(7),
@@ -275,7 +298,7 @@ fn the_waker_of_a_lock_is_told_for_the_waits_whose_holder_is_not_known() {
             [wait(10.0, 1), wait(30.0, 3), held]
         })
         .collect();
-    let found = sampled(&samples, None).locks(&[], &mut CallPaths::of(&bundle));
+    let found = locks(&samples, None, &[], &mut CallPaths::of(&bundle));
     assert_eq!(
         (found[0].waker.join(" "), found[0].waker_samples),
         ("main hold".to_owned(), 10)

@@ -3,6 +3,7 @@
 use super::owners::place_of;
 use crate::call_paths::{CallPaths, PathId};
 use crate::rung::VisitRows;
+use crate::sampled::LOCK;
 use std::collections::BTreeMap;
 
 /// The locks that are waited for at each place, by all threads of the server.
@@ -13,13 +14,21 @@ pub(super) struct Chains {
 impl Chains {
     pub(super) fn of(visits: &[&VisitRows<'_>], call_paths: &mut CallPaths<'_>) -> Chains {
         let mut locks: BTreeMap<PathId, BTreeMap<i64, f64>> = BTreeMap::new();
-        for row in visits.iter().flat_map(|rows| rows.samples.iter()) {
-            let counts = row.state == "lock" && row.weight_ns.is_finite() && row.weight_ns > 0.0;
-            let Some(lock) = row.lock.filter(|_| counts) else {
-                continue;
-            };
-            if let Some(place) = place_of(row.stack, call_paths) {
-                *locks.entry(place).or_default().entry(lock).or_default() += row.weight_ns;
+        for block in visits.iter().flat_map(|rows| rows.samples.iter()) {
+            let waits: Vec<bool> = block.states().values().iter().map(|name| name == LOCK).collect();
+            let (stack_of, lock_of) = (block.stacks().values(), block.locks().values());
+            let mut known: Vec<Option<Option<PathId>>> = vec![None; stack_of.len()];
+            let codes = block.states().codes().iter().zip(block.locks().codes());
+            let codes = codes.zip(block.stacks().codes()).zip(block.weights_ns());
+            for (((state, lock), stack), weight) in codes {
+                let counts = waits[*state as usize] && weight.is_finite() && *weight > 0.0;
+                let Some(lock) = lock_of[*lock as usize].filter(|_| counts) else {
+                    continue;
+                };
+                let stack = *stack as usize;
+                if let Some(place) = *known[stack].get_or_insert_with(|| place_of(stack_of[stack], call_paths)) {
+                    *locks.entry(place).or_default().entry(lock).or_default() += weight;
+                }
             }
         }
         Chains { locks }

@@ -3,7 +3,8 @@
 use super::HolderSource;
 use crate::call_paths::{CallPaths, PathId};
 use crate::rung::VisitRows;
-use scaleprof_bundle::SampleRow;
+use crate::sampled::Wait;
+use scaleprof_bundle::SampleBlock;
 use std::collections::BTreeMap;
 
 /// A holder: where it was, as far as that is known, and what it was doing.
@@ -28,7 +29,7 @@ pub(super) struct Frequent {
 impl Owners {
     pub(super) fn of(visits: &[&VisitRows<'_>], call_paths: &mut CallPaths<'_>) -> Owners {
         let mut samples = visits.iter().flat_map(|rows| rows.samples.iter());
-        if samples.any(|row| row.owner_state.is_some()) {
+        if samples.any(|block| names_owners(block)) {
             return Owners::EachWait;
         }
         let rows = || visits.iter().flat_map(|rows| rows.locks.iter());
@@ -63,16 +64,21 @@ impl Owners {
         }
     }
 
-    /// Who held the lock of that wait, each with the part of its time.
-    pub(super) fn of_wait<'a>(&self, row: &'a SampleRow, call_paths: &mut CallPaths<'_>) -> Vec<(HolderKey<'a>, f64)> {
+    /// Who held the lock of that wait in a visit, each with the part of its time.
+    pub(super) fn of_wait<'a>(
+        &self,
+        wait: &Wait<'a>,
+        visit: i32,
+        call_paths: &mut CallPaths<'_>,
+    ) -> Vec<(HolderKey<'a>, f64)> {
         match self {
             Owners::EachWait => {
-                let place = row.owner_stack.and_then(|stack| place_of(stack, call_paths));
-                let state = row.owner_state.as_deref();
-                state.map(|state| ((place, Some(state)), 1.0)).into_iter().collect()
+                let place = wait.owner_stack.and_then(|stack| place_of(stack, call_paths));
+                let held = wait.owner_state.map(|state| ((place, Some(state)), 1.0));
+                held.into_iter().collect()
             }
             Owners::MostFrequent(_) => {
-                let of_lock = row.lock.map_or(&[][..], |lock| self.frequent(lock, row.visit));
+                let of_lock = wait.lock.map_or(&[][..], |lock| self.frequent(lock, visit));
                 of_lock.iter().map(|one| ((one.place, None), one.share)).collect()
             }
             Owners::Nobody => Vec::new(),
@@ -95,6 +101,17 @@ impl Owners {
             _ => &[],
         }
     }
+}
+
+/// Whether some sample says what the holder of a lock was doing.
+fn names_owners(block: &SampleBlock) -> bool {
+    let states = block.owner_states();
+    // A value may be that of no row.
+    states.values().iter().any(Option::is_some)
+        && states
+            .codes()
+            .iter()
+            .any(|code| states.values()[*code as usize].is_some())
 }
 
 /// The functions of the server at the inner end of a stack: without those of the kernel, in which a thread that is off its CPU

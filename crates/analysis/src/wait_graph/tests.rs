@@ -2,7 +2,7 @@ use super::*;
 use crate::summarise;
 use proptest::collection::vec;
 use proptest::prelude::*;
-use scaleprof_bundle::{FrameRow, LockRow, RungRow, SampleRow, SecondRow, StackRow, StateRow, UtcMicros};
+use scaleprof_bundle::{FrameRow, LockRow, RungRow, SampleRow, Samples, SecondRow, StackRow, StateRow, UtcMicros};
 use std::collections::HashMap;
 
 const SECONDS: i32 = 10;
@@ -25,7 +25,7 @@ impl Made {
             latency: vec![],
             errors: vec![],
             states: vec![],
-            samples: vec![],
+            samples: Samples::default(),
             locks: vec![],
             stacks: vec![],
             frames: vec![],
@@ -135,7 +135,7 @@ impl Made {
                     owner_state: None,
                 };
                 say(&mut row);
-                self.bundle.samples.push(row);
+                self.bundle.samples.extend([row]);
             }
         }
     }

@@ -3,7 +3,7 @@
 use super::owners::{HolderKey, Owners, place_of};
 use crate::call_paths::{CallPaths, PathId};
 use crate::intervals::throughput;
-use crate::paths::Sampled;
+use crate::sampled::{LOCK, Sampled};
 use scaleprof_bundle::Estimate;
 use std::collections::BTreeMap;
 
@@ -65,40 +65,50 @@ pub(super) struct Waits<'a> {
 
 impl<'a> Waits<'a> {
     pub(super) fn of(sampled: &Sampled<'a>, owners: &Owners, call_paths: &mut CallPaths<'_>) -> Waits<'a> {
+        let seconds: Vec<(i32, i32)> = sampled.seconds.iter().map(|(second, _)| second).collect();
         let mut waits = Waits {
             locks: BTreeMap::new(),
             all: Time::default(),
-            lengths: sampled.lengths().collect(),
+            lengths: seconds
+                .iter()
+                .copied()
+                .zip(sampled.seconds.lengths.iter().copied())
+                .collect(),
         };
-        for (row, thread_seconds) in sampled.rows() {
-            let second = (row.visit, row.second);
-            let place = place_of(row.stack, call_paths);
-            if row.state != "lock" {
-                if let Some(lock) = row.lock {
-                    let of_lock = waits.locks.entry(Some(lock)).or_default();
-                    of_lock.on_cpu += thread_seconds;
-                    let fighting = of_lock.waiters.entry((place, true)).or_default();
-                    fighting.add(second, thread_seconds, 1);
-                }
+        let places: Vec<Option<PathId>> = sampled
+            .pairs()
+            .iter()
+            .map(|pair| place_of(pair.stack, call_paths))
+            .collect();
+        for wait in sampled.waits() {
+            let row = wait.row;
+            let thread_seconds = row.seconds;
+            let second = seconds[row.second as usize];
+            let place = places[row.pair as usize];
+            if sampled.state_name(sampled.pairs()[row.pair as usize].state) != LOCK {
+                let of_lock = waits.locks.entry(wait.lock).or_default();
+                of_lock.on_cpu += thread_seconds;
+                let fighting = of_lock.waiters.entry((place, true)).or_default();
+                fighting.add(second, thread_seconds, 1);
                 continue;
             }
             waits.all.add(second, thread_seconds, 1);
-            let of_lock = waits.locks.entry(row.lock).or_default();
+            let of_lock = waits.locks.entry(wait.lock).or_default();
             of_lock.waiting.add(second, thread_seconds, 1);
             let waiting = of_lock.waiters.entry((place, false)).or_default();
             waiting.add(second, thread_seconds, 1);
             let mut left = 1.0;
             let each_is_a_wait = matches!(owners, Owners::EachWait);
-            for (holder, share) in owners.of_wait(row, call_paths) {
+            for (holder, share) in owners.of_wait(&wait, second.0, call_paths) {
                 left -= share;
                 let held = of_lock.holders.entry(holder).or_default();
                 held.add(second, thread_seconds * share, u64::from(each_is_a_wait));
             }
             // What rounding leaves is nothing.
             let left = if left < 1e-9 { 0.0 } else { thread_seconds * left };
-            match row.waker_kind.as_deref().filter(|_| left > 0.0) {
+            match wait.waker_kind.filter(|_| left > 0.0) {
                 Some(kind) => {
-                    let waker = row.waker_stack.and_then(|stack| place_of(stack, call_paths));
+                    let waker = wait.waker_stack.and_then(|stack| place_of(stack, call_paths));
                     let woken = of_lock.wakers.entry((kind, waker)).or_default();
                     woken.add(second, left, 1);
                 }

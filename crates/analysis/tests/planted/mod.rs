@@ -53,7 +53,7 @@ pub fn run(rungs: &[Rung<'_>], repeats: i32, seconds: i32, unrest: Unrest, seed:
         latency: vec![],
         errors: vec![],
         states: vec![],
-        samples: vec![],
+        samples: Samples::default(),
         locks: vec![],
         stacks: vec![],
         frames: vec![],
@@ -154,7 +154,7 @@ fn add_visit(bundle: &mut Bundle, dice: &mut Dice, visit: i32, rung: &Rung<'_>, 
             let expected = cost / on_cpu * unrest.samples_a_second;
             let seen = (expected + expected.sqrt() * dice.normal()).max(0.0);
             if seen > 0.0 {
-                bundle.samples.push(SampleRow {
+                bundle.samples.extend([SampleRow {
                     visit,
                     second,
                     time_us: UtcMicros(0),
@@ -170,7 +170,7 @@ fn add_visit(bundle: &mut Bundle, dice: &mut Dice, visit: i32, rung: &Rung<'_>, 
                     waker_stack: None,
                     owner_stack: None,
                     owner_state: None,
-                });
+                }]);
             }
         }
     }

@@ -48,7 +48,7 @@ pub fn empty() -> Bundle {
         latency: vec![],
         errors: vec![],
         states: vec![],
-        samples: vec![],
+        samples: Samples::default(),
         locks: vec![],
         stacks: vec![],
         frames: vec![],
@@ -216,7 +216,7 @@ pub fn watch(bundle: &mut Bundle) {
             state("background", thread, "cpu", all_cpu - cpu);
         }
         let mut sample = |of: &str, stack: i64, lock: Option<i64>| {
-            bundle.samples.push(SampleRow {
+            bundle.samples.extend([SampleRow {
                 visit,
                 second,
                 time_us: UtcMicros(0),
@@ -232,7 +232,7 @@ pub fn watch(bundle: &mut Bundle) {
                 waker_stack: None,
                 owner_stack: None,
                 owner_state: None,
-            });
+            }]);
         };
         sample("cpu", 1, None);
         sample("cpu", 1, None);

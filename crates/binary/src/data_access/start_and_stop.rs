@@ -55,15 +55,13 @@ pub fn start_and_stop(accesses: &DataAccesses, name: impl Fn(usize) -> Option<St
         .zip(0..)
         .map(|(function, place)| (function.function.start, place))
         .collect();
-    let mut callers: Vec<HashSet<usize>> = vec![HashSet::new(); accesses.functions.len()];
-    for (caller, function) in accesses.functions.iter().enumerate() {
-        for called in &function.calls {
-            if let Some(known) = places.get(called).and_then(|place| callers.get_mut(*place)) {
-                known.insert(caller);
-            }
+    let mut is_called = vec![false; accesses.functions.len()];
+    for called in accesses.functions.iter().flat_map(|function| &function.calls) {
+        if let Some(known) = places.get(called).and_then(|place| is_called.get_mut(*place)) {
+            *known = true;
         }
     }
-    let names: Vec<Likely> = (0..callers.len())
+    let names: Vec<Likely> = (0..is_called.len())
         .map(|place| name(place).map_or(Likely::Unknown, |name| likely(&name)))
         .collect();
     let likely = |place: usize| names.get(place).copied().unwrap_or(Likely::Unknown);
@@ -71,34 +69,27 @@ pub fn start_and_stop(accesses: &DataAccesses, name: impl Fn(usize) -> Option<St
         let function = accesses.functions.get(place);
         function.is_some_and(|function| accesses.pointed_at.contains(&function.function.start))
     };
-    let mut found: HashSet<usize> = (0..callers.len())
+    let mut found: HashSet<usize> = (0..is_called.len())
         .filter(|place| match likely(*place) {
-            Likely::Surely => true,
-            Likely::ByName => true,
-            Likely::Unknown => !is_pointed_at(*place) && callers.get(*place).is_some_and(|callers| !callers.is_empty()),
+            Likely::Surely | Likely::ByName => true,
+            Likely::Unknown => !is_pointed_at(*place) && is_called.get(*place) == Some(&true),
         })
         .collect();
-    // What somebody else calls, and all that it calls, falls out.
-    loop {
-        let before = found.len();
-        let out: Vec<usize> = found
-            .iter()
-            .copied()
-            .filter(|place| likely(*place) != Likely::Surely)
-            .filter(|place| {
-                let callers = callers.get(*place).into_iter().flatten();
-                callers
-                    .into_iter()
-                    .any(|caller| caller != place && !found.contains(caller))
-            })
-            .collect();
-        for place in out {
-            found.remove(&place);
-        }
-        if found.len() == before {
-            return found;
+    // What somebody else calls falls out, and all that it calls in turn.
+    let mut out: Vec<usize> = (0..is_called.len()).filter(|place| !found.contains(place)).collect();
+    while let Some(caller) = out.pop() {
+        let called = accesses
+            .functions
+            .get(caller)
+            .into_iter()
+            .flat_map(|function| &function.calls);
+        for place in called.filter_map(|called| places.get(called).copied()) {
+            if likely(place) != Likely::Surely && found.remove(&place) {
+                out.push(place);
+            }
         }
     }
+    found
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -172,5 +163,31 @@ mod tests {
         let names = ["log_init", "thread", "page_init", "io_update", "Item::update"];
         let calls: [&[u64]; 5] = [&[], &[2], &[], &[], &[]];
         assert_eq!(found(&calls, &[0, 1, 3, 4], &names), ["log_init", "io_update"]);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn what_is_left_calls_nothing_that_others_call_and_is_all_of_that(
+            calls in proptest::collection::vec(proptest::collection::vec(0..12_u64, 0..4), 12),
+            pointed_at in proptest::collection::vec(0..12_u64, 0..4),
+        ) {
+            let names = ["main", "log_init", "a", "b", "c", "d", "e", "f", "g", "h", "page_free", "i"];
+            let program = program(&calls.iter().map(Vec::as_slice).collect::<Vec<_>>(), &pointed_at);
+            let found = start_and_stop(&program, |place| Some(names[place].to_owned()));
+            // One after the other is taken out while anybody else calls it.
+            let mut left: HashSet<usize> = (0..12_usize)
+                .filter(|place| {
+                    let called = calls.iter().flatten().any(|called| *called == *place as u64);
+                    likely(names[*place]) != Likely::Unknown || (called && !pointed_at.contains(&(*place as u64)))
+                })
+                .collect();
+            while let Some(out) = left.iter().copied().find(|place| {
+                let is_caller = |caller: &usize| calls[*caller].contains(&(*place as u64)) && caller != place;
+                likely(names[*place]) != Likely::Surely && (0..12).any(|caller| is_caller(&caller) && !left.contains(&caller))
+            }) {
+                left.remove(&out);
+            }
+            proptest::prop_assert_eq!(found, left);
+        }
     }
 }

@@ -44,12 +44,7 @@ pub(crate) fn write(folder: &Path, bundle: &Bundle) {
                 .cloned()
                 .collect(),
             states: bundle.states.iter().filter(|row| row.visit == visit).cloned().collect(),
-            samples: bundle
-                .samples
-                .iter()
-                .filter(|row| row.visit == visit)
-                .cloned()
-                .collect(),
+            samples: bundle.samples.rows().filter(|row| row.visit == visit).collect(),
             stacks: bundle.stacks.clone(),
             frames: bundle.frames.clone(),
             ..VisitRows::default()

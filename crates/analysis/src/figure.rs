@@ -42,13 +42,19 @@ impl Figure for Estimate {
 
 /// How much dearer these paths got, seconds a transaction.
 pub(crate) fn growth(base: &PathCosts, last: &PathCosts, pathways: &[Pathway], dilation: f64) -> Estimate {
+    grown(base.estimate(pathways), last.estimate(pathways), dilation)
+}
+
+/// The difference of what was and what is, seconds a transaction; what was not measured is nothing.
+pub(crate) fn grown(before: Option<Estimate>, after: Option<Estimate>, dilation: f64) -> Estimate {
     let nothing = Estimate {
         value: 0.0,
         low: Some(0.0),
         high: Some(0.0),
     };
-    let before = base.estimate(pathways).map(|before| before.times(dilation));
-    last.estimate(pathways).unwrap_or(nothing).less(before)
+    after
+        .unwrap_or(nothing)
+        .less(before.map(|before| before.times(dilation)))
 }
 
 /// The path with the most of the cost.

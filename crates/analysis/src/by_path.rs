@@ -1,0 +1,94 @@
+//! The samples of a rung by state and call path.
+
+use crate::call_paths::PathId;
+use crate::grouped::Grouped;
+use crate::sampled::SampledPaths;
+use scaleprof_bundle::Estimate;
+
+/// The thread-seconds of a rung's samples by state and call path.
+pub(crate) struct ByPath<'a> {
+    pub samples: &'a SampledPaths<'a>,
+    /// Place of the state and path, in this order.
+    pub pathways: Vec<(usize, PathId)>,
+    /// The samples of each of them.
+    pub rows: Grouped,
+}
+
+/// A path of those that take most time.
+pub(crate) struct Heavy<'a> {
+    pub state: &'a str,
+    pub path: PathId,
+    pub seconds_per_txn: Estimate,
+    pub samples: u64,
+}
+
+impl<'a> ByPath<'a> {
+    pub(crate) fn of(samples: &'a SampledPaths<'a>) -> ByPath<'a> {
+        let pairs = samples.sampled.pairs().iter().zip(samples.paths_of_pairs());
+        let keys: Vec<(usize, PathId)> = pairs.map(|(pair, path)| (pair.state, *path)).collect();
+        let mut order: Vec<u32> = (0..keys.len() as u32).collect();
+        order.sort_unstable_by_key(|pair| keys[*pair as usize]);
+        let mut pathways: Vec<(usize, PathId)> = Vec::new();
+        let mut pathway_of = vec![0_u32; keys.len()];
+        for pair in order {
+            let key = keys[pair as usize];
+            if pathways.last() != Some(&key) {
+                pathways.push(key);
+            }
+            pathway_of[pair as usize] = (pathways.len() - 1) as u32;
+        }
+        let rows = samples.sampled.rows();
+        let rows = Grouped::of(pathways.len(), || {
+            rows.iter()
+                .map(|row| (pathway_of[row.pair as usize], row.second, row.seconds))
+        });
+        ByPath {
+            samples,
+            pathways,
+            rows,
+        }
+    }
+
+    /// The `most` heaviest of the paths whose state is wanted.
+    pub(crate) fn heaviest(&self, most: usize, is_wanted: impl Fn(&str) -> bool) -> Vec<Heavy<'a>> {
+        let sampled = &self.samples.sampled;
+        // Among equals the state comes first that was seen first.
+        let mut seen: Vec<usize> = Vec::new();
+        for pair in sampled.pairs() {
+            if !seen.contains(&pair.state) {
+                seen.push(pair.state);
+            }
+        }
+        let turn = |state: usize| seen.iter().position(|seen| *seen == state);
+        let wanted = (0..self.pathways.len()).filter(|place| is_wanted(sampled.state_name(self.pathways[*place].0)));
+        let mut order: Vec<(usize, f64)> = wanted
+            .map(|place| {
+                let sum = self.rows.get(place).iter().fold(0.0, |sum, (_, seconds)| sum + seconds);
+                (place, sum)
+            })
+            .collect();
+        let heavier = |(a, of_a): &(usize, f64), (b, of_b): &(usize, f64)| {
+            let key = |place: usize| {
+                let (state, path) = self.pathways[place];
+                (turn(state), path)
+            };
+            of_b.total_cmp(of_a).then_with(|| key(*a).cmp(&key(*b)))
+        };
+        if order.len() > most {
+            order.select_nth_unstable_by(most, heavier);
+        }
+        order.truncate(most);
+        order.sort_unstable_by(heavier);
+        let found = order.into_iter().filter_map(|(place, _)| {
+            let rows = self.rows.get(place);
+            let (state, path) = self.pathways[place];
+            Some(Heavy {
+                state: sampled.state_name(state),
+                path,
+                seconds_per_txn: sampled.per_transaction(rows.iter().copied())?,
+                samples: rows.len() as u64,
+            })
+        });
+        found.collect()
+    }
+}

@@ -1,0 +1,51 @@
+//! A column in which the same few values stand again and again: each value once, and for every row the place of its own.
+
+use std::collections::HashMap;
+use std::hash::Hash;
+
+/// One column of a table. Rows name their values by code, so that whoever looks at millions of rows looks at each value once.
+#[derive(Debug, Clone, Default)]
+pub struct Coded<T> {
+    values: Vec<T>,
+    codes: Vec<u32>,
+}
+
+impl<T> Coded<T> {
+    /// A column of `values` by the codes of its rows; none where a code is no place in `values`.
+    pub(crate) fn new(values: Vec<T>, codes: Vec<u32>) -> Option<Coded<T>> {
+        let largest = codes.iter().copied().max();
+        let fits = largest.is_none_or(|code| (code as usize) < values.len());
+        fits.then_some(Coded { values, codes })
+    }
+
+    /// The values, by code. Two of them may be equal, and one may be that of no row.
+    pub fn values(&self) -> &[T] {
+        &self.values
+    }
+
+    /// The code of every row's value, always a place in [`values`](Coded::values).
+    pub fn codes(&self) -> &[u32] {
+        &self.codes
+    }
+
+    /// The value of a row; none past the last.
+    pub fn get(&self, row: usize) -> Option<&T> {
+        self.values.get(*self.codes.get(row)? as usize)
+    }
+}
+
+impl<T: Hash + Eq + Clone> FromIterator<T> for Coded<T> {
+    fn from_iter<I: IntoIterator<Item = T>>(rows: I) -> Coded<T> {
+        let mut values: Vec<T> = Vec::new();
+        let mut known: HashMap<T, u32> = HashMap::new();
+        let codes = rows.into_iter().map(|value| {
+            *known.entry(value).or_insert_with_key(|value| {
+                values.push(value.clone());
+                // More values than that do not fit into memory.
+                (values.len() - 1) as u32
+            })
+        });
+        let codes = codes.collect();
+        Coded { values, codes }
+    }
+}

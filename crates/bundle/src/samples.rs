@@ -1,0 +1,225 @@
+//! The samples of a bundle, column by column: there may be tens of millions of them.
+
+use crate::{Coded, SampleRow, UtcMicros};
+
+/// All rows of the table `samples`, in their order.
+#[derive(Debug, Clone, Default)]
+pub struct Samples {
+    blocks: Vec<SampleBlock>,
+}
+
+/// Samples of one visit that stand one behind the other: a column for each field of [`SampleRow`], all of one length.
+#[derive(Debug, Clone, Default)]
+pub struct SampleBlock {
+    pub(crate) visit: i32,
+    pub(crate) second: Coded<i32>,
+    pub(crate) time_us: Vec<UtcMicros>,
+    pub(crate) thread: Coded<i64>,
+    pub(crate) role: Coded<String>,
+    pub(crate) cpu: Coded<i32>,
+    pub(crate) state: Coded<String>,
+    pub(crate) stack: Coded<i64>,
+    pub(crate) ending: Coded<String>,
+    pub(crate) weight_ns: Vec<f64>,
+    pub(crate) lock: Coded<Option<i64>>,
+    pub(crate) waker_kind: Coded<Option<String>>,
+    pub(crate) waker_stack: Coded<Option<i64>>,
+    pub(crate) owner_stack: Coded<Option<i64>>,
+    pub(crate) owner_state: Coded<Option<String>>,
+}
+
+impl Samples {
+    pub(crate) fn of_blocks(blocks: Vec<SampleBlock>) -> Samples {
+        let blocks = blocks.into_iter().filter(|block| !block.is_empty());
+        Samples {
+            blocks: blocks.collect(),
+        }
+    }
+
+    pub(crate) fn into_blocks(self) -> Vec<SampleBlock> {
+        self.blocks
+    }
+
+    /// The rows as stretches of one visit each; a visit may have several.
+    pub fn blocks(&self) -> &[SampleBlock] {
+        &self.blocks
+    }
+
+    /// How many rows there are.
+    pub fn len(&self) -> usize {
+        self.blocks.iter().map(SampleBlock::len).sum()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.blocks.is_empty()
+    }
+
+    /// The rows, put together from their columns.
+    pub fn rows(&self) -> impl Iterator<Item = SampleRow> {
+        self.blocks.iter().flat_map(SampleBlock::rows)
+    }
+
+    /// Leaves out the visits that are not wanted.
+    pub fn retain_visits(&mut self, mut is_wanted: impl FnMut(i32) -> bool) {
+        self.blocks.retain(|block| is_wanted(block.visit));
+    }
+}
+
+impl SampleBlock {
+    /// The visit.
+    pub fn visit(&self) -> i32 {
+        self.visit
+    }
+
+    /// How many rows there are.
+    pub fn len(&self) -> usize {
+        self.weight_ns.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.weight_ns.is_empty()
+    }
+
+    /// [`SampleRow::second`].
+    pub fn seconds(&self) -> &Coded<i32> {
+        &self.second
+    }
+
+    /// [`SampleRow::time_us`].
+    pub fn times_us(&self) -> &[UtcMicros] {
+        &self.time_us
+    }
+
+    /// [`SampleRow::thread`].
+    pub fn threads(&self) -> &Coded<i64> {
+        &self.thread
+    }
+
+    /// [`SampleRow::role`].
+    pub fn roles(&self) -> &Coded<String> {
+        &self.role
+    }
+
+    /// [`SampleRow::cpu`].
+    pub fn cpus(&self) -> &Coded<i32> {
+        &self.cpu
+    }
+
+    /// [`SampleRow::state`].
+    pub fn states(&self) -> &Coded<String> {
+        &self.state
+    }
+
+    /// [`SampleRow::stack`].
+    pub fn stacks(&self) -> &Coded<i64> {
+        &self.stack
+    }
+
+    /// [`SampleRow::ending`].
+    pub fn endings(&self) -> &Coded<String> {
+        &self.ending
+    }
+
+    /// [`SampleRow::weight_ns`].
+    pub fn weights_ns(&self) -> &[f64] {
+        &self.weight_ns
+    }
+
+    /// [`SampleRow::lock`].
+    pub fn locks(&self) -> &Coded<Option<i64>> {
+        &self.lock
+    }
+
+    /// [`SampleRow::waker_kind`].
+    pub fn waker_kinds(&self) -> &Coded<Option<String>> {
+        &self.waker_kind
+    }
+
+    /// [`SampleRow::waker_stack`].
+    pub fn waker_stacks(&self) -> &Coded<Option<i64>> {
+        &self.waker_stack
+    }
+
+    /// [`SampleRow::owner_stack`].
+    pub fn owner_stacks(&self) -> &Coded<Option<i64>> {
+        &self.owner_stack
+    }
+
+    /// [`SampleRow::owner_state`].
+    pub fn owner_states(&self) -> &Coded<Option<String>> {
+        &self.owner_state
+    }
+
+    /// The rows, put together from their columns.
+    pub fn rows(&self) -> impl Iterator<Item = SampleRow> {
+        (0..self.len()).map_while(|row| self.row(row))
+    }
+
+    /// One row by its place in the block; none past the last.
+    pub fn row(&self, row: usize) -> Option<SampleRow> {
+        Some(SampleRow {
+            visit: self.visit,
+            second: *self.second.get(row)?,
+            time_us: *self.time_us.get(row)?,
+            thread: *self.thread.get(row)?,
+            role: self.role.get(row)?.clone(),
+            cpu: *self.cpu.get(row)?,
+            state: self.state.get(row)?.clone(),
+            stack: *self.stack.get(row)?,
+            ending: self.ending.get(row)?.clone(),
+            weight_ns: *self.weight_ns.get(row)?,
+            lock: *self.lock.get(row)?,
+            waker_kind: self.waker_kind.get(row)?.clone(),
+            waker_stack: *self.waker_stack.get(row)?,
+            owner_stack: *self.owner_stack.get(row)?,
+            owner_state: self.owner_state.get(row)?.clone(),
+        })
+    }
+
+    /// Rows of one visit.
+    fn of(visit: i32, rows: &[SampleRow]) -> SampleBlock {
+        SampleBlock {
+            visit,
+            second: rows.iter().map(|row| row.second).collect(),
+            time_us: rows.iter().map(|row| row.time_us).collect(),
+            thread: rows.iter().map(|row| row.thread).collect(),
+            role: rows.iter().map(|row| row.role.clone()).collect(),
+            cpu: rows.iter().map(|row| row.cpu).collect(),
+            state: rows.iter().map(|row| row.state.clone()).collect(),
+            stack: rows.iter().map(|row| row.stack).collect(),
+            ending: rows.iter().map(|row| row.ending.clone()).collect(),
+            weight_ns: rows.iter().map(|row| row.weight_ns).collect(),
+            lock: rows.iter().map(|row| row.lock).collect(),
+            waker_kind: rows.iter().map(|row| row.waker_kind.clone()).collect(),
+            waker_stack: rows.iter().map(|row| row.waker_stack).collect(),
+            owner_stack: rows.iter().map(|row| row.owner_stack).collect(),
+            owner_state: rows.iter().map(|row| row.owner_state.clone()).collect(),
+        }
+    }
+}
+
+impl Extend<SampleRow> for Samples {
+    fn extend<I: IntoIterator<Item = SampleRow>>(&mut self, rows: I) {
+        let rows: Vec<SampleRow> = rows.into_iter().collect();
+        let of_one_visit = rows.chunk_by(|a, b| a.visit == b.visit);
+        self.blocks
+            .extend(of_one_visit.filter_map(|rows| Some(SampleBlock::of(rows.first()?.visit, rows))));
+    }
+}
+
+impl FromIterator<SampleRow> for Samples {
+    fn from_iter<I: IntoIterator<Item = SampleRow>>(rows: I) -> Samples {
+        let mut samples = Samples::default();
+        samples.extend(rows);
+        samples
+    }
+}
+
+/// The same rows in the same order, however their columns are kept.
+impl PartialEq for Samples {
+    fn eq(&self, other: &Samples) -> bool {
+        self.len() == other.len() && self.rows().eq(other.rows())
+    }
+}
