@@ -9,8 +9,6 @@ pub(crate) trait Figure: Sized {
     fn over(self, whole: f64) -> Self;
     /// Times an exact one.
     fn times(self, factor: f64) -> Self;
-    /// Less an exact one.
-    fn less_exactly(self, other: f64) -> Self;
     /// The difference of two independent ones; one without an interval leaves none.
     fn less(self, other: Option<Estimate>) -> Self;
 }
@@ -25,14 +23,6 @@ impl Figure for Estimate {
             value: self.value * factor,
             low: self.low.map(|low| low * factor),
             high: self.high.map(|high| high * factor),
-        }
-    }
-
-    fn less_exactly(self, other: f64) -> Self {
-        Estimate {
-            value: self.value - other,
-            low: self.low.map(|low| low - other),
-            high: self.high.map(|high| high - other),
         }
     }
 

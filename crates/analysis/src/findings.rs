@@ -158,26 +158,12 @@ struct Context<'a> {
 impl Context<'_> {
     /// What some paths cost at both rungs.
     fn change(&self, base: &Profiled<'_>, last: &Profiled<'_>, pathways: &[Pathway]) -> String {
-        self.change_without(base, last, pathways, (0.0, 0.0))
-    }
-
-    /// The same without so many seconds at the first rung and at the last.
-    fn change_without(
-        &self,
-        base: &Profiled<'_>,
-        last: &Profiled<'_>,
-        pathways: &[Pathway],
-        (before, after): (f64, f64),
-    ) -> String {
-        let micros = |costs: &PathCosts, told: f64| {
-            let all = pathways.iter().map(|pathway| costs.seconds(*pathway)).sum::<f64>();
-            (all - told).max(0.0) * 1e6
-        };
+        let micros = |costs: &PathCosts| pathways.iter().map(|pathway| costs.seconds(*pathway)).sum::<f64>() * 1e6;
         format!(
             "{:.1} \u{b5}s of a transaction at {} connections, {:.1} \u{b5}s at {}, without what other findings count",
-            micros(last.costs, after),
+            micros(last.costs),
             last.summary.connections,
-            micros(base.costs, before),
+            micros(base.costs),
             base.summary.connections
         )
     }

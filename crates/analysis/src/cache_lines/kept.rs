@@ -128,7 +128,10 @@ fn rows_of(place: &Place, functions: &[CodeFunction], program: &Program<'_>) -> 
     });
     let rows: Vec<DataAccessRow> = rows.collect();
     match rows.is_empty() {
-        true => Vec::from([untouched_row((place.name.clone(), place.address, place.size))]),
+        true => Vec::from([DataAccessRow {
+            is_lock,
+            ..untouched_row((place.name.clone(), place.address, place.size))
+        }]),
         false => rows,
     }
 }

@@ -4,12 +4,12 @@ use super::cover::{Covered, cover};
 use super::dilation::dilation;
 use super::finding::Draft;
 use super::kind::{Kind, Marks};
-use super::shared_line::{SharedLine, shared_lines};
+use super::shared_line::shared_lines;
 use super::{Context, LEAST, LEAST_GROWTH, Profiled, counted};
 use crate::call_paths::PathId;
 use crate::figure::{Figure as _, growth, heaviest};
 use crate::numbers::percent;
-use crate::path_costs::{PathCosts, Pathway};
+use crate::path_costs::Pathway;
 use std::collections::BTreeMap;
 
 /// Callers that are told of what many places share.
@@ -65,11 +65,10 @@ impl Context<'_> {
             drafts.push(draft);
         }
         once_each(&mut rest);
-        let mut at_lines = AtLines::default();
         for line in &lines {
             let functions = |path: PathId| self.call_paths.outwards(path).map(|function| names[function].as_str());
-            let is_end = |pathway: &&Pathway| line.is_end_of(functions(pathway.path));
-            let pathways: Vec<Pathway> = rest.iter().filter(is_end).copied().collect();
+            let is_there = |pathway: &Pathway| line.is_in_its_function(functions(pathway.path));
+            let (pathways, others): (Vec<Pathway>, Vec<Pathway>) = rest.iter().partition(|pathway| is_there(pathway));
             // Where its time belongs to another kind, as an allocator's does, it is told there.
             let Some(worst) = heaviest(last.costs, &pathways) else {
                 continue;
@@ -79,7 +78,7 @@ impl Context<'_> {
             if !draft.is_worth_a_word() {
                 continue;
             }
-            at_lines.take(line, &pathways, base, last);
+            rest = others;
             draft
                 .evidence
                 .extend(line.evidence(base.summary.connections, last.summary.connections));
@@ -87,8 +86,7 @@ impl Context<'_> {
         }
         let costs = rest.iter().map(|pathway| {
             let cost = last.costs.seconds(*pathway);
-            let grown = cost - dilation * base.costs.seconds(*pathway);
-            (pathway.path, grown - at_lines.of([pathway]).lost, cost)
+            (pathway.path, cost - dilation * base.costs.seconds(*pathway), cost)
         });
         for Covered { path, within } in cover(costs, self.call_paths, LEAST * cost) {
             let below: Vec<Pathway> = rest
@@ -96,13 +94,10 @@ impl Context<'_> {
                 .copied()
                 .filter(|pathway| within.contains(&pathway.path))
                 .collect();
-            let told = at_lines.of(&below);
-            let lost = growth(base.costs, last.costs, &below, dilation).less_exactly(told.lost);
+            let lost = growth(base.costs, last.costs, &below, dilation);
             let functions = self.call_paths.functions(path);
             let mut draft = self.draft(Kind::CostGrowth, functions, lost.over(cost), base, last);
-            draft
-                .evidence
-                .push(self.change_without(base, last, &below, (told.took, told.takes)));
+            draft.evidence.push(self.change(base, last, &below));
             drafts.push(draft);
         }
         drafts.extend(slower_everywhere(base, last, dilation, cost));
@@ -111,46 +106,6 @@ impl Context<'_> {
             draft.evidence.insert(0, law.clone());
         }
         drafts
-    }
-}
-
-/// What instructions that wait for a cache line count of the paths that end there: the rest of what these paths lost is told
-/// with the others.
-#[derive(Default)]
-struct AtLines(BTreeMap<PathId, AtLine>);
-
-/// Seconds a transaction: lost, taken at the last rung, taken at the other.
-#[derive(Debug, Clone, Copy, Default)]
-struct AtLine {
-    lost: f64,
-    takes: f64,
-    took: f64,
-}
-
-impl AtLines {
-    /// Which path's threads stood at an instruction is not known: each path has its part by what it costs.
-    fn take(&mut self, line: &SharedLine, pathways: &[Pathway], base: &Profiled<'_>, last: &Profiled<'_>) {
-        let shares = |costs: &PathCosts| -> Vec<f64> {
-            let seconds: Vec<f64> = pathways.iter().map(|pathway| costs.seconds(*pathway)).collect();
-            let all = seconds.iter().sum::<f64>().max(f64::MIN_POSITIVE);
-            seconds.into_iter().map(|seconds| seconds / all).collect()
-        };
-        let parts = shares(last.costs).into_iter().zip(shares(base.costs));
-        for (pathway, (after, before)) in pathways.iter().zip(parts) {
-            let known = self.0.entry(pathway.path).or_default();
-            known.lost += line.lost.value * after;
-            known.takes += line.takes * after;
-            known.took += line.took * before;
-        }
-    }
-
-    fn of<'a>(&self, pathways: impl IntoIterator<Item = &'a Pathway>) -> AtLine {
-        let known = pathways.into_iter().filter_map(|pathway| self.0.get(&pathway.path));
-        known.fold(AtLine::default(), |sum, one| AtLine {
-            lost: sum.lost + one.lost,
-            takes: sum.takes + one.takes,
-            took: sum.took + one.took,
-        })
     }
 }
 

@@ -10,7 +10,7 @@ use crate::figure::Figure as _;
 use crate::instruction_costs::{CodeAddress, InstructionCosts, InstructionId, SampledInstruction, Spent};
 use crate::numbers::factor;
 use scaleprof_bundle::Estimate;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// How many times as much as its neighbours it must have grown, at least.
 const CONTRAST: f64 = 4.0;
@@ -28,11 +28,10 @@ pub(crate) struct SharedLine {
     /// The function that the machine runs there and those that the compiler built in there, outermost first. The last one is what
     /// it belongs to in the source.
     functions: Vec<String>,
+    /// All functions that the compiler built into that machine function.
+    built_in: BTreeSet<String>,
     /// What it got dearer by, seconds a transaction.
     pub lost: Estimate,
-    /// What it takes at the last rung, and took at the other, seconds a transaction.
-    pub takes: f64,
-    pub took: f64,
     /// Where it is.
     pub at: CodeAddress,
     /// Its source line.
@@ -158,10 +157,11 @@ pub(crate) fn shared_lines(
             let functions = instruction.source.iter().rev();
             let functions = functions.map(|source| Some(without_clone_suffix(source.function.as_deref()?).to_owned()));
             let line = place.file.as_ref().zip(place.line);
+            let sources = instructions.iter().flat_map(|(_, instruction)| &instruction.source);
+            let built_in = sources.filter_map(|source| source.function.as_deref());
             Some(SharedLine {
                 functions: functions.collect::<Option<_>>()?,
-                takes: own.after.seconds,
-                took: own.before.seconds,
+                built_in: built_in.map(|name| without_clone_suffix(name).to_owned()).collect(),
                 lost: last.estimate([id], &[Spent::Running])?.less(then),
                 at: instruction.at.clone(),
                 source: line.map(|(file, line)| format!("{file}:{line}")),
@@ -193,11 +193,16 @@ impl SharedLine {
         self.functions.last().map_or("", String::as_str)
     }
 
-    /// Whether a thread with this path may stand at it: the path ends in its function, by the same functions that were built into
-    /// one another, and goes on neither into another function nor into the kernel.
-    pub(super) fn is_end_of<'f>(&self, mut innermost_first: impl Iterator<Item = &'f str>) -> bool {
-        let mut functions = self.functions.iter().rev();
-        functions.all(|function| innermost_first.next() == Some(function))
+    /// Whether a path ends in the function that the machine runs there, and goes on neither into a function of its own nor into the
+    /// kernel. Waits for one line show at its neighbours too (stores that queue behind one that misses, work that the CPU undoes), so
+    /// what else grew in that function, whatever was built into it, is not told apart.
+    pub(super) fn is_in_its_function<'f>(&self, mut innermost_first: impl Iterator<Item = &'f str>) -> bool {
+        let Some(machine) = self.functions.first() else {
+            return false;
+        };
+        innermost_first
+            .find(|function| *function == machine || !self.built_in.contains(*function))
+            .is_some_and(|function| function == machine)
     }
 
     /// Samples of threads that ran it, at both rungs.

@@ -527,7 +527,7 @@ fn an_instruction_that_grows_beside_others_that_do_not_waits_for_a_cache_line() 
 }
 
 #[test]
-fn what_else_grew_in_the_function_of_a_shared_line_is_told_too() {
+fn what_grew_behind_the_function_of_a_shared_line_is_told_too() {
     const IN_KERNEL: &[&str] = &["main", "dispatch_command", "look_up@2", "exc_other [k]"];
     const OTHER: &[&str] = &["main", "dispatch_command", "look_up@9", "built_for_another"];
     let costs = |others: f64, hot: f64, more: f64| {
@@ -535,21 +535,27 @@ fn what_else_grew_in_the_function_of_a_shared_line_is_told_too() {
         costs.extend([("cpu", IN_KERNEL, more), ("cpu", OTHER, more), ("cpu", READ, 200.0)]);
         costs
     };
-    // Of the function itself 18 \u{b5}s beside the line, in what it calls 18 each.
+    // In what it calls, and in the kernel, 18 \u{b5}s each; what grew in the function itself beside the line belongs to the line.
     let found = found(&[
         (1, 8_000.0, 1.0, &costs(15.0, 10.0, 2.0)),
         (2, 8_000.0, 1.0, &costs(24.0, 160.0, 20.0)),
     ]);
     let kinds: Vec<&str> = found.iter().map(|finding| finding.kind.as_str()).collect();
-    assert_eq!(kinds, ["cache_line_sharing", "cost_growth"], "{found:?}");
+    assert_eq!(kinds, ["cache_line_sharing", "cost_growth", "cost_growth"], "{found:?}");
     let cost = 300.0 + 2.0 * 24.0 + 160.0 + 40.0;
-    assert!((found[0].lost_share.value - 150.0 / cost).abs() < 0.01, "{found:?}");
-    assert!((found[1].lost_share.value - 54.0 / cost).abs() < 0.01, "{found:?}");
-    assert_eq!(found[0].path.last().map(String::as_str), Some("look_up"));
-    let change = &found[1].evidence[1];
+    let lost: Vec<f64> = found.iter().map(|finding| finding.lost_share.value * cost).collect();
     assert!(
-        change.starts_with("88.0 \u{b5}s") && change.contains("34.0 \u{b5}s"),
-        "{change}"
+        (lost[0] - 150.0).abs() < 1.0 && (lost[1] - 18.0).abs() < 1.0 && (lost[2] - 18.0).abs() < 1.0,
+        "{lost:?}"
+    );
+    let ends: Vec<Option<&str>> = found
+        .iter()
+        .map(|finding| finding.path.last().map(String::as_str))
+        .collect();
+    assert_eq!(ends[0], Some("look_up"));
+    assert!(
+        ends.contains(&Some("exc_other [k]")) && ends.contains(&Some("built_for_another")),
+        "{ends:?}"
     );
 }
 
