@@ -202,7 +202,7 @@ fn marks(row: &InstructionRow, is_target: bool) -> u8 {
 /// What of a function is shown: all of it, or what stands around the instructions at which threads were seen.
 fn regions(instructions: &[InstructionAtRungs<'_>]) -> Vec<Range<usize>> {
     if instructions.len() <= WHOLE {
-        return Vec::from([0..instructions.len()]);
+        return std::iter::once(0..instructions.len()).collect();
     }
     let seen = instructions.iter().enumerate().filter(|(_, one)| !one.costs.is_empty());
     let mut regions: Vec<Range<usize>> = Vec::new();
