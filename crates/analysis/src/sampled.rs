@@ -183,7 +183,8 @@ impl<'a> Sampled<'a> {
         }
         let scale = |(state, sampled): (&&str, &f64)| {
             let exact = exact.get(*state).filter(|exact| **exact > 0.0 && *sampled > 0.0)?;
-            Some(exact / sampled)
+            // Only a damaged table has so little against so much.
+            Some(exact / sampled).filter(|scale| scale.is_finite())
         };
         self.scales = self.states.iter().zip(&sums).map(scale).collect();
         for row in &mut self.rows {
