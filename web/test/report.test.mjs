@@ -19,9 +19,9 @@ describe("report", () => {
   });
   after(() => opened?.close());
 
-  test("opens quickly, without a complaint and without the network", async (t) => {
+  // How quickly is measured by opening.mjs: what else runs on the machine must not decide a test.
+  test("opens without a complaint and without the network", async (t) => {
     t.diagnostic(`opened in ${opened.openedIn} ms`);
-    assert.ok(opened.openedIn < 3000, `opened in ${opened.openedIn} ms`);
     assert.deepEqual(opened.complaints, []);
     assert.deepEqual(await page.evaluate(() => window.violations), []);
     assert.deepEqual(opened.requests.filter((url) => !/^(file|data):/.test(url)), []);
