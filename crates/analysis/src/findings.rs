@@ -14,6 +14,7 @@
 
 mod advice;
 mod busy;
+mod bystanders;
 pub(crate) mod cover;
 mod dilation;
 mod finding;

@@ -1,5 +1,6 @@
 //! What makes a transaction cost more CPU time.
 
+use super::bystanders::charge_to_the_fight;
 use super::cover::{Covered, cover};
 use super::dilation::dilation;
 use super::finding::Draft;
@@ -32,7 +33,8 @@ impl Context<'_> {
             base.summary.connections,
             cost / base_cost
         );
-        let dilation = dilation(base.costs, last.costs);
+        let measured_dilation = dilation(base.costs, last.costs);
+        let dilation = measured_dilation.unwrap_or(1.0);
         let mut drafts: Vec<Draft> = self.spinning(base, last, cost).into_iter().collect();
         let lines = shared_lines(base.instructions, last.instructions, dilation, LEAST * cost);
         let mut classes: BTreeMap<Kind, Vec<Pathway>> = BTreeMap::new();
@@ -99,6 +101,9 @@ impl Context<'_> {
             let mut draft = self.draft(Kind::CostGrowth, functions, lost.over(cost), base, last);
             draft.evidence.push(self.change(base, last, &below));
             drafts.push(draft);
+        }
+        if measured_dilation.is_none() {
+            charge_to_the_fight(&mut drafts);
         }
         drafts.extend(slower_everywhere(base, last, dilation, cost));
         for draft in &mut drafts {

@@ -1,5 +1,5 @@
 use super::*;
-use crate::findings::tests::{Costs, made_up};
+use crate::findings::tests::made_up::{Costs, made_up};
 
 /// Microseconds of a transaction by state and path, at each rung.
 fn profile(rungs: &[(u32, f64, f64, Costs<'_>)]) -> ScalingProfile {

@@ -1,5 +1,5 @@
 use super::*;
-use crate::findings::tests::rung;
+use crate::findings::tests::made_up::rung;
 use crate::steadiness::judge;
 
 fn course(visit: i32, rates: &[f64]) -> Course {
