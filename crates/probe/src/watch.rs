@@ -4,14 +4,18 @@
 
 mod calls;
 mod code;
+mod complaints;
 mod debuginfod;
 mod features;
+mod handle;
 mod layout;
 mod maps;
 mod names;
 mod native;
+mod options;
 mod pace;
 mod programs;
+mod reading;
 mod recorded;
 mod records;
 mod rest;
@@ -26,10 +30,12 @@ mod watcher;
 
 pub use code::{CodeFile, CodeMap, CodePlace, ProcessCode};
 pub use debuginfod::debuginfod_can_be_asked;
+pub use handle::Watch;
 pub use names::{ProcessNames, symbol_search};
 pub use native::StartRegisters;
+pub use options::WatchOptions;
 pub use programs::TimerEvent;
+pub use reading::{WatchCounts, WatchReading};
 pub use recorded::{RecordedWalk, RecordedWalks};
 pub use tables::CodeTables;
 pub use threads::ThreadTimes;
-pub use watcher::{Watch, WatchCounts, WatchOptions, WatchReading};

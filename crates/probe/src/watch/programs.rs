@@ -3,12 +3,12 @@
 use std::io::Read as _;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd as _, AsRawFd as _, IntoRawFd as _};
-use std::sync::{Mutex, PoisonError};
 
 use libbpf_rs::skel::{OpenSkel as _, SkelBuilder as _};
-use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, MapType, OpenObject, PrintLevel};
+use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, MapType, OpenObject};
 
 use super::calls::call_classes;
+use super::complaints::Complaints;
 use super::features::KernelFeatures;
 use super::layout::{
     CodeObject, Control, MAX_MAPPINGS, MAX_OBJECTS, Mapping, PageRows, ROWS_OF_CHUNK, Row, Rule, THREADS_OF_GROUP,
@@ -81,13 +81,7 @@ impl<'obj> Programs<'obj> {
         tables: &CodeTables,
     ) -> Result<Self, ProbeError> {
         let complaints = Complaints::listen();
-        let failed = |doing: &'static str| {
-            let complaints = &complaints;
-            move |error: libbpf_rs::Error| ProbeError::Bpf {
-                doing,
-                why: complaints.explain(&error),
-            }
-        };
+        let failed = |doing| complaints.failed(doing);
         let cpus = online_cpus()?;
         let ring_count = cpus.len().clamp(1, MOST_RINGS);
         let possible = libbpf_rs::num_possible_cpus().unwrap_or(cpus.len());
@@ -191,13 +185,7 @@ impl<'obj> Programs<'obj> {
     /// Attaches everything: first the switches, then the threads that are there already, then the timer.
     pub(crate) fn attach(&mut self, fit: Fit) -> Result<(), ProbeError> {
         let complaints = Complaints::listen();
-        let failed = |doing: &'static str| {
-            let complaints = &complaints;
-            move |error: libbpf_rs::Error| ProbeError::Bpf {
-                doing,
-                why: complaints.explain(&error),
-            }
-        };
+        let failed = |doing| complaints.failed(doing);
         let programs = &self.skeleton.progs;
         for (program, doing) in [
             (&programs.on_exit, "watching ends of threads"),
@@ -245,13 +233,7 @@ impl<'obj> Programs<'obj> {
 
     fn attach_switches(&mut self) -> Result<(), ProbeError> {
         let complaints = Complaints::listen();
-        let failed = |doing: &'static str| {
-            let complaints = &complaints;
-            move |error: libbpf_rs::Error| ProbeError::Bpf {
-                doing,
-                why: complaints.explain(&error),
-            }
-        };
+        let failed = |doing| complaints.failed(doing);
         let programs = &self.skeleton.progs;
         for (program, doing) in [
             (&programs.on_switch, "watching context switches"),
@@ -268,9 +250,7 @@ impl<'obj> Programs<'obj> {
         self.run_over_threads()?;
         let mut control = self.control();
         control.rested_from = clock();
-        control.resting = 1;
-        self.control.set(0, control);
-        self.switch_links.clear();
+        self.detach_switches(control);
         Ok(())
     }
 
@@ -280,8 +260,18 @@ impl<'obj> Programs<'obj> {
         control.resting = 0;
         control.epoch = control.epoch.wrapping_add(1);
         self.control.set(0, control);
-        self.attach_switches()?;
-        self.run_over_threads()
+        let back = self.attach_switches().and_then(|()| self.run_over_threads());
+        if back.is_err() {
+            // Half of them would tell half of the truth.
+            self.detach_switches(control);
+        }
+        back
+    }
+
+    fn detach_switches(&mut self, mut control: Control) {
+        control.resting = 1;
+        self.control.set(0, control);
+        self.switch_links.clear();
     }
 
     /// Runs over the threads of the process: those that are new get a slot, those that wait for a CPU a mark since when.
@@ -377,38 +367,4 @@ fn online_cpus() -> Result<Vec<u32>, ProbeError> {
     parse_cpu_list(&text).ok_or(ProbeError::Form {
         what: ONLINE.to_owned(),
     })
-}
-
-/// What libbpf says on the way: kept for the error message instead of being printed.
-struct Complaints;
-
-const LAST_LINES: usize = 12;
-
-static SAID: Mutex<Vec<String>> = Mutex::new(Vec::new());
-
-impl Complaints {
-    fn listen() -> Self {
-        fn keep(_: PrintLevel, text: String) {
-            let mut said = SAID.lock().unwrap_or_else(PoisonError::into_inner);
-            // The verifier's log can have thousands of lines; the last ones say why.
-            if said.len() >= 40 {
-                said.remove(0);
-            }
-            said.push(text.trim_end().to_owned());
-        }
-        SAID.lock().unwrap_or_else(PoisonError::into_inner).clear();
-        libbpf_rs::set_print(Some((PrintLevel::Warn, keep)));
-        Self
-    }
-
-    fn explain(&self, error: &libbpf_rs::Error) -> String {
-        let said = SAID.lock().unwrap_or_else(PoisonError::into_inner);
-        // The verifier's log has thousands of lines; the last ones say why.
-        let lines: Vec<&str> = said.iter().flat_map(|text| text.lines()).collect();
-        let last = lines[lines.len().saturating_sub(LAST_LINES)..].join("\n");
-        match last.is_empty() {
-            true => format!("{error:#}"),
-            false => format!("{error:#}\n{last}"),
-        }
-    }
 }

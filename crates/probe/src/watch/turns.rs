@@ -84,6 +84,11 @@ impl Turns {
         self.resting = true;
     }
 
+    /// Goes on as it is, because the kernel refused the change: it is due again after another stint.
+    pub(crate) fn put_off(&mut self, now: u64) {
+        self.until = now + STINT.as_nanos() as u64;
+    }
+
     pub(crate) fn resting_since(&self) -> Option<u64> {
         self.resting.then_some(self.since)
     }
@@ -125,5 +130,31 @@ impl Turns {
         self.weigh(samples);
         self.weighed = 0;
         std::mem::take(samples)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    #[test]
+    fn a_change_that_the_kernel_refuses_is_not_asked_for_again_at_once() {
+        let mut turns = Turns::begin(0, Pace::new(0.0, 2));
+        assert_eq!(turns.due(100 * MS), Some(Turn::Watched));
+        turns.put_off(100 * MS);
+        assert_eq!((turns.due(101 * MS), turns.due(200 * MS)), (None, Some(Turn::Watched)));
+
+        let rest = turns.rest_after(1_000_000, 200 * MS).expect("it may not cost anything");
+        turns.rest(200 * MS, rest);
+        let over = 200 * MS + rest.as_nanos() as u64;
+        assert_eq!(turns.due(over), Some(Turn::Rested));
+        turns.put_off(over);
+        assert_eq!(
+            (turns.due(over + MS), turns.due(over + 100 * MS)),
+            (None, Some(Turn::Rested))
+        );
+        assert_eq!(turns.watched(over + 100 * MS), 200 * MS, "nothing was seen meanwhile");
     }
 }

@@ -3,8 +3,7 @@
 use std::cell::RefCell;
 use std::mem::MaybeUninit;
 use std::rc::Rc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::thread::JoinHandle;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::time::Duration;
 
 use libbpf_rs::{MapCore, RingBufferBuilder};
@@ -14,210 +13,22 @@ use super::code::{CodeMap, ProcessCode};
 use super::features::KernelFeatures;
 use super::layout::{ThreadSlot, counted};
 use super::native::StartRegisters;
+use super::options::WatchOptions;
 use super::pace::Pace;
-use super::programs::{Fit, LONGEST_INTERVAL, Programs, TimerEvent};
+use super::programs::{Fit, LONGEST_INTERVAL, Programs};
+use super::reading::{WatchCounts, WatchReading};
 use super::records::{Record, parse};
 use super::rest::Rest;
 use super::sleeps::Sleeps;
-use super::threads::{ThreadTimes, Threads};
+use super::threads::Threads;
 use super::turns::{Turn, Turns};
 use crate::error::ProbeError;
 use crate::process::own_thread_clock;
 
-/// How the threads are watched.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct WatchOptions {
-    /// Stacks of running threads a second and CPU. At the default a function that takes 0.1 % of two CPUs is seen some
-    /// twelve times a minute.
-    pub frequency_hz: u32,
-    /// Stacks of threads that leave their CPU, a second, about; however often they do.
-    pub sleep_stacks_per_second: u32,
-    /// The most threads at a time.
-    pub most_threads: u32,
-    /// The share of the server's CPUs that seeing its switches may cost, 0 to 1. Where they come so often that it would cost
-    /// more, they are seen for a part of the time only. Time on CPU and in run queues stays exact; what a thread is blocked by
-    /// is concluded then from the part that was seen. 1: see them all whatever it costs.
-    pub most_cost: f64,
-    /// Fetch debug files of the server from debuginfod where nothing here names its functions.
-    pub ask_debuginfod: bool,
-    /// Do as on kernels before Linux 5.18, whose `sched_switch` does not tell the state that a thread leaves with.
-    pub without_previous_state: bool,
-    /// Do as on kernels that keep no account of the time in run queues (CONFIG_SCHED_INFO).
-    pub without_run_delay: bool,
-    /// Do as on kernels before Linux 5.19, which do not tell of their own locks.
-    pub without_contention: bool,
-}
-
-impl Default for WatchOptions {
-    fn default() -> Self {
-        Self {
-            frequency_hz: 99,
-            sleep_stacks_per_second: 1000,
-            most_threads: 8192,
-            most_cost: 0.0075,
-            ask_debuginfod: false,
-            without_previous_state: false,
-            without_run_delay: false,
-            without_contention: false,
-        }
-    }
-}
-
-/// What was done and what was lost since the watch began.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct WatchCounts {
-    /// Stacks of running threads.
-    pub cpu_stacks: u64,
-    /// Stacks of threads that left their CPU.
-    pub sleep_stacks: u64,
-    /// Stacks of owners and wakers.
-    pub other_stacks: u64,
-    /// Frames of all of them.
-    pub frames: u64,
-    /// Stacks that found no room in their ring.
-    pub lost_to_full_ring: u64,
-    /// Threads, at each of their switches, that found no slot.
-    pub lost_without_slot: u64,
-    /// Records that could not be read, and ends of waits without a beginning.
-    pub unmatched: u64,
-    /// CPU time of the thread that reads what the programs send, nanoseconds. What the programs themselves take is part of the
-    /// time of the threads that switch.
-    pub reader_cpu_ns: u64,
-    /// Walks by how they ended, by the number of the [`Ending`].
-    pub endings: [u64; 9],
-}
-
-impl WatchCounts {
-    /// Part of all walks that reached the thread's first frame; none before the first walk.
-    pub fn complete_share(&self) -> Option<f64> {
-        let all: u64 = self.endings.iter().sum();
-        (all > 0).then(|| self.endings[Ending::Complete as usize] as f64 / all as f64)
-    }
-}
-
-/// What happened since the reading before.
-#[derive(Debug, Clone)]
-pub struct WatchReading {
-    /// When it was taken, nanoseconds of CLOCK_MONOTONIC.
-    pub taken_ns: u64,
-    /// The same of the reading before, or of the start.
-    pub since_ns: u64,
-    /// Part of the time between the two in which switches were seen, nanoseconds.
-    pub watched_ns: u64,
-    /// Times of every thread that lived in between.
-    pub threads: Vec<ThreadTimes>,
-    /// Stacks, weighted. Those of the last 20 ms come with the next reading.
-    pub samples: Vec<RawSample>,
-    /// Counts since the watch began.
-    pub counts: WatchCounts,
-}
-
-enum Request {
+/// What a handle asks of its thread.
+pub(super) enum Request {
     Read(Sender<WatchReading>),
     Code(Sender<CodeMap>),
-}
-
-/// A watch over one process. It ends, and leaves nothing in the kernel, when it is dropped.
-#[derive(Debug)]
-pub struct Watch {
-    requests: Option<Sender<Request>>,
-    thread: Option<JoinHandle<()>>,
-    timer_event: TimerEvent,
-    frequency_hz: u32,
-}
-
-impl Watch {
-    /// Begins to watch a process.
-    ///
-    /// # Errors
-    /// [`ProbeError::Bpf`] where the kernel refuses the programs, [`ProbeError::Event`] where there is no timer,
-    /// [`ProbeError::NoProcess`] where the process's memory map cannot be read.
-    pub fn start(pid: u32, options: WatchOptions) -> Result<Self, ProbeError> {
-        inside_initial_pid_namespace()?;
-        let (requests, inbox) = channel();
-        let (ready, started) = channel();
-        let thread = std::thread::Builder::new()
-            .name("scaleprof-watch".to_owned())
-            .spawn(move || {
-                let mut place = MaybeUninit::uninit();
-                match Watcher::start(&mut place, pid, options) {
-                    Ok(mut watcher) => {
-                        let _ = ready.send(Ok(watcher.programs.timer_event));
-                        watcher.serve(&inbox);
-                    }
-                    Err(error) => {
-                        let _ = ready.send(Err(error));
-                    }
-                }
-            })
-            .map_err(|error| ProbeError::Bpf {
-                doing: "starting a thread",
-                why: error.to_string(),
-            })?;
-        let timer_event = match started.recv() {
-            Ok(result) => result?,
-            Err(_) => return Err(gone()),
-        };
-        Ok(Self {
-            requests: Some(requests),
-            thread: Some(thread),
-            timer_event,
-            frequency_hz: options.frequency_hz,
-        })
-    }
-
-    /// Reads what happened since the last reading.
-    pub fn read(&mut self) -> Result<WatchReading, ProbeError> {
-        self.ask(Request::Read)
-    }
-
-    /// Where the code lies now.
-    pub fn code(&self) -> Result<CodeMap, ProbeError> {
-        self.ask(Request::Code)
-    }
-
-    /// The event that takes stacks of running threads, and how often a second and CPU.
-    pub fn timer(&self) -> (TimerEvent, u32) {
-        (self.timer_event, self.frequency_hz)
-    }
-
-    fn ask<T>(&self, request: impl FnOnce(Sender<T>) -> Request) -> Result<T, ProbeError> {
-        let (answer, answered) = channel();
-        let requests = self.requests.as_ref().ok_or_else(gone)?;
-        requests.send(request(answer)).map_err(|_| gone())?;
-        answered.recv().map_err(|_| gone())
-    }
-}
-
-impl Drop for Watch {
-    fn drop(&mut self) {
-        // The thread ends when nobody can ask any more, and takes the programs out of the kernel.
-        drop(self.requests.take());
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
-    }
-}
-
-fn gone() -> ProbeError {
-    ProbeError::Bpf {
-        doing: "asking the watching thread",
-        why: "it has ended".to_owned(),
-    }
-}
-
-/// The kernel numbers processes by the initial PID namespace; from inside of another the numbers mean something else.
-fn inside_initial_pid_namespace() -> Result<(), ProbeError> {
-    // PROC_PID_INIT_INO of include/linux/proc_ns.h.
-    const INITIAL: &str = "pid:[4026531836]";
-    match std::fs::read_link("/proc/self/ns/pid") {
-        Ok(link) if link.as_os_str() != INITIAL => Err(ProbeError::Bpf {
-            doing: "watching from inside a container",
-            why: "its process numbers are not the kernel's; run scaleprof on the host, or: docker run --pid=host"
-                .to_owned(),
-        }),
-        _ => Ok(()),
-    }
 }
 
 /// Records may come in another order than they were made, each CPU having its ring: they rest for so long before they count.
@@ -226,10 +37,10 @@ const REST_NS: u64 = 20_000_000;
 const SHORTEST_LOOK: f64 = 0.09;
 const EMPTY_EVERY: Duration = Duration::from_millis(100);
 
-struct Watcher<'obj> {
+pub(super) struct Watcher<'obj> {
     pid: u32,
     code: ProcessCode,
-    programs: Programs<'obj>,
+    pub(super) programs: Programs<'obj>,
     threads: Threads,
     sleeps: Sleeps,
     /// Records that rest.
@@ -251,7 +62,7 @@ struct Tuned {
 }
 
 impl<'obj> Watcher<'obj> {
-    fn start(
+    pub(super) fn start(
         place: &'obj mut MaybeUninit<libbpf_rs::OpenObject>,
         pid: u32,
         options: WatchOptions,
@@ -298,7 +109,8 @@ impl<'obj> Watcher<'obj> {
         Ok(watcher)
     }
 
-    fn serve(&mut self, inbox: &Receiver<Request>) {
+    /// Works until nobody can ask any more.
+    pub(super) fn serve(&mut self, inbox: &Receiver<Request>) {
         let inboxes: Vec<Rc<RefCell<Vec<Record>>>> = (0..self.programs.rings.len()).map(|_| Rc::default()).collect();
         let unreadable = Rc::new(RefCell::new(0));
         // Handles of their own: the programs are borrowed for other things meanwhile.
@@ -424,21 +236,24 @@ impl<'obj> Watcher<'obj> {
                 self.turns.weigh(&mut self.samples);
                 let switches = self.programs.slots.used().map(|(_, slot)| slot.seen_switches).sum();
                 if let Some(rest) = self.turns.rest_after(switches, now) {
-                    // Where the kernel does not want to, it is watched on.
-                    if self.programs.rest(monotonic_ns).is_ok() {
-                        self.turns.rest(self.programs.control().rested_from, rest);
+                    match self.programs.rest(monotonic_ns) {
+                        Ok(()) => self.turns.rest(self.programs.control().rested_from, rest),
+                        Err(_) => self.turns.put_off(now),
                     }
                 }
             }
             Some(Turn::Rested) => {
                 self.tell_until(now);
-                if self.programs.go_on().is_ok() {
-                    let now = monotonic_ns();
-                    self.turns.weigh(&mut self.samples);
-                    self.turns.go_on(now);
-                    self.sleeps.rested_until(now);
-                    self.take_sleepers();
+                // What cannot be put back now is tried again, and the reading tells for how long nothing was seen.
+                if self.programs.go_on().is_err() {
+                    self.turns.put_off(now);
+                    return;
                 }
+                let now = monotonic_ns();
+                self.turns.weigh(&mut self.samples);
+                self.turns.go_on(now);
+                self.sleeps.rested_until(now);
+                self.take_sleepers();
             }
             None => {}
         }
