@@ -5,6 +5,8 @@
 //! is whose neighbour is an accident of the build. Sections are mapped at whole pages: a line in the file is a line in memory.
 
 mod debug_info;
+mod member_name;
+mod of_file;
 mod shape;
 
 use std::collections::HashMap;
@@ -15,6 +17,7 @@ use object::{Endianness, Object as _, ObjectSection as _, ObjectSymbol as _, Sym
 
 use crate::symbols::{DataSymbol, NameSource, SymbolError};
 pub use debug_info::DebugInfoError;
+pub use of_file::{FileLayout, USUAL_DEBUG_BYTES};
 use shape::Shapes;
 pub use shape::{Piece, ShapeId};
 

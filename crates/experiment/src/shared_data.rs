@@ -2,12 +2,11 @@
 
 use scaleprof_analysis::cache_lines::{CodeFunction, JudgedLine, Place, PlaceAccess, PlaceUse, Untouched};
 use scaleprof_probe::data_access::{Access, AccessKind, DataAccesses, TouchedPlace, start_and_stop, touched_places};
-use scaleprof_probe::data_layout::DataLayout;
+use scaleprof_probe::data_layout::{DataLayout, FileLayout};
 use scaleprof_probe::spin::SpinLoops;
 use scaleprof_probe::symbols::{SymbolError, SymbolFile};
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
-use std::path::Path;
 
 /// Why the variables of a binary are not known.
 #[derive(Debug, thiserror::Error)]
@@ -15,14 +14,6 @@ pub enum SharedDataError {
     /// It is no binary.
     #[error(transparent)]
     Symbols(#[from] SymbolError),
-    /// Its debug file.
-    #[error("the debug information of {name} cannot be read: {error}")]
-    DebugFile {
-        /// The binary.
-        name: String,
-        /// Why.
-        error: std::io::Error,
-    },
     /// Nothing names them.
     #[error(
         "nothing names the variables of {0}: it is stripped, and no debug file or list of symbols belongs to it. Install its debug \
@@ -58,22 +49,13 @@ impl SharedData {
         waiting: &SpinLoops,
         most_debug_bytes: u64,
     ) -> Result<SharedData, SharedDataError> {
+        let FileLayout {
+            layout,
+            with_members,
+            problem,
+        } = FileLayout::of(symbols, bytes, most_debug_bytes)?;
         let mut notes = symbols.notes().to_vec();
-        let mut layout = DataLayout::of(symbols.name(), bytes)?;
-        layout.add_symbols(symbols.data_symbols());
-        let is_small = |path: &&Path| std::fs::metadata(path).is_ok_and(|facts| facts.len() <= most_debug_bytes);
-        let debug_file = symbols.debug_file().filter(is_small).map(std::fs::read).transpose();
-        let debug_file = debug_file.map_err(|error| SharedDataError::DebugFile {
-            name: symbols.name().to_owned(),
-            error,
-        })?;
-        let with_members = match debug_file {
-            Some(debug) => layout.add_debug_info(&debug).unwrap_or_else(|error| {
-                notes.push(error.to_string());
-                0
-            }),
-            None => 0,
-        };
+        notes.extend(problem);
         let has_names = layout.variables().iter().any(|variable| variable.kind.is_shared());
         let accesses = DataAccesses::of(symbols.name(), bytes, symbols.function_ranges())?;
         let touched = touched_places(&layout, &accesses);

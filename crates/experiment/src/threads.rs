@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use scaleprof_bundle::{CounterRow, StateRow, UtcMicros, VisitClock, VisitRows};
+use scaleprof_probe::data_layout::USUAL_DEBUG_BYTES;
 use scaleprof_probe::disassembly::FunctionListing;
 use scaleprof_probe::plain::{PlainOptions, PlainWatch};
 use scaleprof_probe::{ProbeError, ProcessCode, ProcessNames, Watch, WatchCounts, WatchOptions, symbol_search};
@@ -10,9 +11,6 @@ use scaleprof_profile::{Converter, Ending, RawSample, Role, ThreadState};
 
 use crate::roles::{ThreadUse, handlers, roles, roles_of_any_load};
 use crate::shared_data::SharedData;
-
-/// Debug information that is read for the members of variables when a run ends; more of it takes many seconds.
-const MOST_DEBUG_BYTES: u64 = 512 << 20;
 
 /// Watches one server.
 pub(crate) struct ThreadWatch {
@@ -224,7 +222,7 @@ impl ThreadWatch {
     /// The variables of a file of the server with all code that touches them; an error says in words why not.
     pub(crate) fn shared_data(&mut self, module: &str, build_id: Option<&str>) -> Result<SharedData, String> {
         self.names.with_code(module, build_id, |bytes, symbols, waiting| {
-            SharedData::of(symbols, bytes, waiting, MOST_DEBUG_BYTES).map_err(|error| error.to_string())
+            SharedData::of(symbols, bytes, waiting, USUAL_DEBUG_BYTES).map_err(|error| error.to_string())
         })
     }
 

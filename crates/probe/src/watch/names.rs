@@ -1,8 +1,10 @@
 //! Names for the addresses of a watched process and of the kernel.
 
+use std::cell::OnceCell;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
+use scaleprof_binary::data_layout::{DataLayout, FileLayout, USUAL_DEBUG_BYTES};
 use scaleprof_binary::disassembly::{Disassembler, FunctionListing};
 use scaleprof_binary::kernel_symbols::KernelSymbols;
 use scaleprof_binary::spin::SpinLoops;
@@ -51,6 +53,27 @@ struct Symbols {
     build_id: Option<String>,
     file: SymbolFile,
     waiting: SpinLoops,
+    /// Members of its variables: read when the first one is asked for.
+    layout: OnceCell<Option<DataLayout>>,
+    code: CodeFile,
+}
+
+impl Symbols {
+    /// The variable that holds an address, with the member where debug information tells.
+    fn variable(&self, svma: u64) -> Option<String> {
+        let variable = self.file.variable(svma)?;
+        let with_member = self.layout().and_then(|layout| layout.name_at(svma));
+        Some(with_member.unwrap_or_else(|| with_offset(&variable.name, variable.offset)))
+    }
+
+    fn layout(&self) -> Option<&DataLayout> {
+        let read = || {
+            let bytes = bytes_of(&self.code).ok()?;
+            let described = FileLayout::of(&self.file, &bytes, USUAL_DEBUG_BYTES).ok()?;
+            Some(described.layout)
+        };
+        self.layout.get_or_init(read).as_ref()
+    }
 }
 
 impl std::fmt::Debug for ProcessNames {
@@ -97,7 +120,7 @@ impl ProcessNames {
     /// Reads the symbols of all files while the process lives: afterwards its files may be out of reach.
     pub fn read_all(&mut self) {
         for file in 0..self.files.len() {
-            self.symbols_of(file);
+            self.symbols_of(file).map(Symbols::layout);
         }
     }
 
@@ -278,10 +301,9 @@ impl Namer for ProcessNames {
             .collect();
         candidates.into_iter().find_map(|(file, svma)| {
             let symbols = self.symbols_of(file)?;
-            let variable = symbols.file.variable(svma)?;
             Some(Variable {
                 module: symbols.module.clone(),
-                name: with_offset(&variable.name, variable.offset),
+                name: symbols.variable(svma)?,
             })
         })
     }
@@ -323,6 +345,8 @@ fn read(code: &CodeFile, search: &SymbolSearch) -> Option<Symbols> {
         module,
         build_id: file.build_id(),
         waiting: waiting.unwrap_or_default(),
+        layout: OnceCell::new(),
+        code: code.clone(),
         file,
     })
 }

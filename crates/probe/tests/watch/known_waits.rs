@@ -141,7 +141,7 @@ fn finds_the_owner_of_a_contended_mutex() {
             continue;
         }
         let name = seen.names.variable(lock.address).expect("a global variable");
-        assert_eq!((name.module.as_str(), name.name.as_str()), ("waits", "planted_mutex"));
+        assert_eq!((name.module.as_str(), name.name.as_str()), ("waits", "planted.mutex"));
         all += sample.weight_ns;
         let Some(owner) = &lock.owner_stack else { continue };
         if seen.functions(owner).contains(&"hold_it".to_owned()) {

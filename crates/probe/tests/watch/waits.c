@@ -4,7 +4,7 @@
  *
  *   waits MODE SECONDS
  *
- * MODE mutex: `holder` holds the mutex `planted_mutex` for 40 of every 50 ms, two `waiter` threads want it.
+ * MODE mutex: `holder` holds the mutex `planted.mutex` for 40 of every 50 ms, two `waiter` threads want it.
  * MODE uneven: one thread sleeps 40 ms in `long_nap` and 0.4 ms in `short_nap`, by turns; four threads nap briefly all the time.
  * MODE mmap: four threads change the memory map of the process all the time, and fight for the kernel's lock of it.
  * MODE signal: a thread runs; a timer's handler runs on top of it.
@@ -22,7 +22,10 @@
 
 #define OUT_OF_LINE __attribute__((noinline, noclone))
 
-pthread_mutex_t planted_mutex = PTHREAD_MUTEX_INITIALIZER;
+static struct {
+	char first[72];
+	pthread_mutex_t mutex;
+} planted = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 static atomic_int over;
 static atomic_long waited_for_mutex, slept_long, slept_short;
 
@@ -43,9 +46,9 @@ static void nap(long nanoseconds)
 
 OUT_OF_LINE void hold_it(void)
 {
-	pthread_mutex_lock(&planted_mutex);
+	pthread_mutex_lock(&planted.mutex);
 	nap(40000000);
-	pthread_mutex_unlock(&planted_mutex);
+	pthread_mutex_unlock(&planted.mutex);
 	__asm__ volatile("");
 }
 
@@ -62,9 +65,9 @@ OUT_OF_LINE void want_it(void)
 {
 	long before = now();
 
-	pthread_mutex_lock(&planted_mutex);
+	pthread_mutex_lock(&planted.mutex);
 	waited_for_mutex += now() - before;
-	pthread_mutex_unlock(&planted_mutex);
+	pthread_mutex_unlock(&planted.mutex);
 }
 
 static void *waiter(void *unused)
