@@ -37,6 +37,7 @@ fn waiting(thread: u32, time_ns: u64, user: &[u64]) -> RawSample {
             ..RawStack::default()
         },
         lock: Some(LockWait {
+            goes_on: false,
             kernel: false,
             address: 0x7000,
             operation: 9,

@@ -2,7 +2,8 @@
 
 use crate::progress::Progress;
 use crate::status_watch::StatusWatch;
-use crate::threads::{Stretch, ThreadWatch};
+use crate::stretch::Stretch;
+use crate::threads::ThreadWatch;
 use scaleprof_bundle::{CounterRow, ErrorRow, LatencyRow, SecondRow, UtcMicros};
 use scaleprof_probe::{Counter, Sample, Sampler, delta, missing};
 use scaleprof_workload::{LoadObserver, Program, SecondRecord};

@@ -1,7 +1,8 @@
 //! Watching a program that does transactions by itself and counts them, as a run watches a server.
 
 use crate::observe::{counter_rows, now};
-use crate::threads::{Load, Stretch, ThreadWatch};
+use crate::stretch::Stretch;
+use crate::threads::{Load, ThreadWatch};
 use scaleprof_bundle::{RungRow, SecondRow, UtcMicros, VisitRows};
 use scaleprof_probe::{ProbeError, Sample, Sampler, SamplerOptions, WatchOptions};
 use std::collections::BTreeSet;

@@ -89,7 +89,7 @@ impl VisitContext<'_> {
             Err(_) => None,
         };
 
-        let (mut counters, missing) = observer.counter_rows();
+        let (mut counters, mut missing) = observer.counter_rows();
         counters.extend(observer.status_rows());
         counters.extend(observer.backlog_rows());
         let by_second: BTreeSet<String> = counters.iter().map(|row| row.counter.clone()).collect();
@@ -162,6 +162,7 @@ impl VisitContext<'_> {
                 &mut stretches,
                 &mut rows,
             );
+            missing.extend(threads.problem());
         }
         self.bundle.write_visit(&rung, &rows)?;
         progress.visit_done(VisitDone {

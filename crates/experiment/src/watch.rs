@@ -4,8 +4,9 @@ use crate::instructions::keep_code;
 use crate::manifest;
 use crate::observe::{counter_rows, now};
 use crate::progress::Progress;
+use crate::stretch::Stretch;
 use crate::target::{cpus_of, is_server, name_of};
-use crate::threads::{Load, Stretch, ThreadWatch};
+use crate::threads::{Load, ThreadWatch};
 use scaleprof_analysis::summarise;
 use scaleprof_bundle::{
     Bundle, BundleError, BundleWriter, CounterRow, Ladder, Manifest, Missing, RunState, RungRow, Server, SettingRow,

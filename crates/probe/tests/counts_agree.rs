@@ -253,7 +253,8 @@ fn cpu_time_of_threads_that_ended_is_counted() {
 #[test]
 fn voluntary_switches_of_a_process_that_sleeps_are_counted() {
     let (usage, counters, _) = watch("sleep 3000");
-    assert!(usage[2] >= 3000.0);
+    // A sleep whose timer fires before it has left its CPU is none.
+    assert!(usage[2] >= 2500.0, "it slept {} times", usage[2]);
     let ours = value(&counters, "server.voluntary_switches").expect("counted");
     assert_near("voluntary", ours, usage[2], 0.02, 5.0);
     let ours = value(&counters, "server.involuntary_switches").expect("counted");

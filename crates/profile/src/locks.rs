@@ -84,8 +84,12 @@ impl Locks {
             sums.len() - 1
         });
         let sum = &mut self.sums[place].2;
-        sum.waits += 1;
         sum.wait_ns += weight_ns;
+        // A long wait is told in parts, and is one all the same.
+        if wait.goes_on {
+            return id;
+        }
+        sum.waits += 1;
         if let Some(owner) = owner {
             *sum.owners.entry(owner).or_default() += 1;
         }

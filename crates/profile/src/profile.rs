@@ -66,7 +66,7 @@ pub struct Lock {
     pub variable: Option<Variable>,
     /// The futex operation, such as `wait`.
     pub operation: String,
-    /// Sampled waits.
+    /// Sampled waits, each counted where its first part was told.
     pub waits: u64,
     /// Thread-nanoseconds that they stand for.
     pub wait_ns: f64,

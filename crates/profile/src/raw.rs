@@ -116,6 +116,8 @@ pub struct LockWait {
     pub owner_stack: Option<RawStack>,
     /// What it was doing then; none where it was not looked at.
     pub owner_state: Option<ThreadState>,
+    /// Whether this is the rest of a wait of which a part was told before.
+    pub goes_on: bool,
 }
 
 /// Who ended a wait.

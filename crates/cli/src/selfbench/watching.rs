@@ -12,6 +12,10 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
+/// A watcher attaches to hundreds of threads, compiles its script, or finds out how often it may look: beginning is not counted,
+/// of nobody.
+const TO_BEGIN: Duration = Duration::from_secs(2);
+
 /// Who watches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Watcher {
@@ -60,7 +64,11 @@ impl Watcher {
             command
         };
         let command = match self {
-            Watcher::Scaleprof => return Ok(Running::Ours(Watching::start(pid, WatchOptions::default())?)),
+            Watcher::Scaleprof => {
+                let watching = Watching::start(pid, WatchOptions::default())?;
+                std::thread::sleep(TO_BEGIN);
+                return Ok(Running::Ours(watching));
+            }
             Watcher::PerfFramePointers => perf(&["-g"]),
             Watcher::PerfDwarf => perf(&["--call-graph", "dwarf"]),
             Watcher::BpftraceOffCpu => bpftrace(pid),
@@ -97,8 +105,7 @@ impl Running {
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()?;
-        // It attaches to hundreds of threads or compiles its script first.
-        std::thread::sleep(Duration::from_secs(2));
+        std::thread::sleep(TO_BEGIN);
         Ok(Running::Program(child))
     }
 

@@ -78,6 +78,7 @@ pub(crate) fn lock_wait(address: u64, operation: u32, owner: u32) -> Option<Lock
         owner: (owner != 0).then_some(owner),
         owner_stack: None,
         owner_state: None,
+        goes_on: false,
     })
 }
 

@@ -153,6 +153,7 @@ fn concluded(seen: SeenTimes, of_all: &[u64; 8]) -> ThreadTimes {
         unseen -= taken;
     }
     let own: u64 = BLOCKED.iter().map(|state| times.nanoseconds[*state as usize]).sum();
+    times.net_seen_ns = times.nanoseconds[ThreadState::Net as usize];
     let mix = match own {
         0 => *of_all,
         _ => times.nanoseconds,
@@ -193,6 +194,7 @@ mod tests {
             net_waits: 0,
             fault_waits: 0,
             concluded_ns: 0,
+            net_seen_ns: 0,
             ended: false,
         }
     }

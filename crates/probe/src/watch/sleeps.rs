@@ -29,6 +29,8 @@ struct Wait {
 impl Wait {
     fn part(&self, state: ThreadState, from: u64, until: u64, waker: Option<Waker>) -> Option<RawSample> {
         let from = from.max(self.told_until);
+        let lock = self.lock.clone().filter(|_| state == ThreadState::Lock);
+        let goes_on = self.told_until > self.began;
         (until > from).then(|| RawSample {
             time_ns: from,
             thread: 0,
@@ -36,7 +38,7 @@ impl Wait {
             state,
             weight_ns: (until - from) as f64 / self.probability,
             stack: self.stack.clone(),
-            lock: self.lock.clone().filter(|_| state == ThreadState::Lock),
+            lock: lock.map(|lock| LockWait { goes_on, ..lock }),
             waker,
         })
     }
@@ -241,6 +243,7 @@ mod tests {
                 owner: Some(9),
                 owner_stack: None,
                 owner_state: None,
+                goes_on: false,
             }),
         };
         record(time, what)

@@ -35,6 +35,8 @@ pub struct ThreadTimes {
     /// Part of the blocked time whose cause was not seen, but concluded from the thread's other waits: see
     /// [`WatchOptions::most_cost`](super::WatchOptions::most_cost).
     pub concluded_ns: u64,
+    /// The part of the time of waits for a socket that was seen.
+    pub net_seen_ns: u64,
     /// Whether it has ended.
     pub ended: bool,
 }
@@ -167,6 +169,7 @@ fn difference(before: Option<&ThreadSlot>, after: &ThreadSlot, name: String, fro
         net_waits: after.net_waits.saturating_sub(old.net_waits),
         fault_waits: after.fault_waits.saturating_sub(old.fault_waits),
         concluded_ns: 0,
+        net_seen_ns: 0,
         ended: after.ended != 0,
     };
     SeenTimes {

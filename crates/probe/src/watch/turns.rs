@@ -27,9 +27,11 @@ pub(crate) struct Turns {
     watched: u64,
     watched_at_reading: u64,
     switches: u64,
-    /// Stints since the last rest count for so much: they stand for the rest as well.
-    weight: f64,
-    /// So many of the samples at hand have their weight.
+    /// Rests that samples of waits must still stand for, nanoseconds: those seen since then stand for the rest before as well.
+    rested: f64,
+    /// Up to when waits were told and have their weight.
+    weighed_until: u64,
+    /// So many of the samples at hand have it.
     weighed: usize,
 }
 
@@ -43,7 +45,8 @@ impl Turns {
             watched: 0,
             watched_at_reading: 0,
             switches: 0,
-            weight: 1.0,
+            rested: 0.0,
+            weighed_until: now,
             weighed: 0,
         }
     }
@@ -69,7 +72,6 @@ impl Turns {
         let rest = self.pace.rest_after(switches.saturating_sub(self.switches), stint);
         self.switches = switches;
         if rest.is_none() {
-            self.weight = 1.0;
             self.watched += now.saturating_sub(self.since);
             self.since = now;
             self.until = now + STINT.as_nanos() as u64;
@@ -94,8 +96,8 @@ impl Turns {
     }
 
     pub(crate) fn go_on(&mut self, now: u64) {
-        let rested = now.saturating_sub(self.since) as f64;
-        self.weight = 1.0 + rested / STINT.as_nanos() as f64;
+        self.rested += now.saturating_sub(self.since) as f64;
+        self.weighed_until = now;
         self.since = now;
         self.until = now + STINT.as_nanos() as u64;
         self.resting = false;
@@ -115,19 +117,28 @@ impl Turns {
         watched.saturating_sub(std::mem::replace(&mut self.watched_at_reading, watched))
     }
 
-    /// Gives the samples of waits that came since the last time their weight. Samples of the timer come in rests as well.
-    pub(crate) fn weigh(&mut self, samples: &mut [RawSample]) {
-        let weight = self.weight;
-        let fresh = samples.get_mut(self.weighed..).unwrap_or_default();
-        for sample in fresh.iter_mut().filter(|sample| sample.state != ThreadState::Cpu) {
-            sample.weight_ns *= weight;
+    /// Gives the samples of waits that came since the last time their weight: they tell of the time up to `until`, and stand for the
+    /// rests before it too. A stint in which they are read keeps a part of that for its other half. Samples of the timer come in
+    /// rests as well.
+    pub(crate) fn weigh(&mut self, samples: &mut [RawSample], until: u64) {
+        let told = until.saturating_sub(self.weighed_until) as f64;
+        let end = if self.resting { until } else { until.max(self.until) };
+        let stint = end.saturating_sub(self.weighed_until) as f64;
+        if stint > 0.0 {
+            let weight = 1.0 + self.rested / stint;
+            let fresh = samples.get_mut(self.weighed..).unwrap_or_default();
+            for sample in fresh.iter_mut().filter(|sample| sample.state != ThreadState::Cpu) {
+                sample.weight_ns *= weight;
+            }
+            self.rested -= self.rested * told / stint;
+            self.weighed_until = until.max(self.weighed_until);
         }
         self.weighed = samples.len();
     }
 
     /// Hands all samples over, weighed.
-    pub(crate) fn take(&mut self, samples: &mut Vec<RawSample>) -> Vec<RawSample> {
-        self.weigh(samples);
+    pub(crate) fn take(&mut self, samples: &mut Vec<RawSample>, until: u64) -> Vec<RawSample> {
+        self.weigh(samples, until);
         self.weighed = 0;
         std::mem::take(samples)
     }
@@ -136,6 +147,7 @@ impl Turns {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     const MS: u64 = 1_000_000;
 
@@ -156,5 +168,48 @@ mod tests {
             (None, Some(Turn::Rested))
         );
         assert_eq!(turns.watched(over + 100 * MS), 200 * MS, "nothing was seen meanwhile");
+    }
+
+    fn wait(nanoseconds: u64) -> RawSample {
+        RawSample {
+            time_ns: 0,
+            thread: 1,
+            cpu: 0,
+            state: ThreadState::Lock,
+            weight_ns: nanoseconds as f64,
+            stack: scaleprof_profile::RawStack::default(),
+            lock: None,
+            waker: None,
+        }
+    }
+
+    proptest! {
+        /// A thread that waits all the time is told to have waited all the time, however long the stints really were and
+        /// whenever somebody read.
+        #[test]
+        fn what_was_seen_stands_for_the_rests_before_it(
+            turns in proptest::collection::vec((100u64..300, 20u64..600, proptest::option::of(1u64..99)), 1..20)
+        ) {
+            let mut all = Turns::begin(0, Pace::new(0.0, 2));
+            let (mut now, mut told, mut sum) = (0, 0, 0.0);
+            for (stint, rest, read) in turns {
+                let begins = now;
+                if let Some(read) = read {
+                    let mut samples = vec![wait((begins + read) * MS - told)];
+                    told = (begins + read) * MS;
+                    sum += all.take(&mut samples, told)[0].weight_ns;
+                }
+                now += stint;
+                all.rest(now * MS, Duration::from_millis(rest));
+                let mut samples = vec![wait(now * MS - told)];
+                sum += all.take(&mut samples, now * MS)[0].weight_ns;
+                now += rest;
+                all.go_on(now * MS);
+                told = now * MS;
+            }
+            // The last rest is for the stint after it to stand for.
+            let expected = (now * MS) as f64 - all.rested;
+            prop_assert!((sum / expected - 1.0).abs() < 1e-9, "{sum} of {expected}");
+        }
     }
 }

@@ -177,7 +177,7 @@ impl<'obj> Watcher<'obj> {
         let now = monotonic_ns();
         // What is not marked stands as blocked until its thread runs, and is set right then.
         let _ = self.programs.run_over_threads();
-        self.tell_until(now.saturating_sub(REST_NS));
+        let told_until = self.tell_until(now.saturating_sub(REST_NS));
         let rest = Rest::of(&self.programs.control());
         let pid = self.pid;
         let (threads, ended) = self.threads.read(&self.programs.slots, rest, monotonic_ns, |thread| {
@@ -189,7 +189,7 @@ impl<'obj> Watcher<'obj> {
             self.programs.free_slot(slot);
         }
         let period = 1e9 / f64::from(self.options.frequency_hz.max(1));
-        let mut samples = self.turns.take(&mut self.samples);
+        let mut samples = self.turns.take(&mut self.samples, told_until);
         for sample in samples.iter_mut().filter(|sample| sample.state == ThreadState::Cpu) {
             sample.weight_ns = period;
         }
@@ -204,8 +204,8 @@ impl<'obj> Watcher<'obj> {
         }
     }
 
-    /// Tells the waits that are still under way, up to a moment; no further than where the programs went to rest.
-    fn tell_until(&mut self, horizon: u64) {
+    /// Tells the waits that are still under way, up to a moment; no further than where the programs went to rest. Up to when it was.
+    fn tell_until(&mut self, horizon: u64) -> u64 {
         let horizon = match self.turns.resting_since() {
             // Whatever was seen before is in the rings by now.
             Some(since) => {
@@ -226,6 +226,7 @@ impl<'obj> Watcher<'obj> {
             .collect();
         self.sleeps
             .tell_until(horizon, |thread| by_thread.get(&thread).copied(), &mut self.samples);
+        horizon
     }
 
     /// Rests, or goes on watching, when it is time to.
@@ -233,7 +234,6 @@ impl<'obj> Watcher<'obj> {
         let now = monotonic_ns();
         match self.turns.due(now) {
             Some(Turn::Watched) => {
-                self.turns.weigh(&mut self.samples);
                 let switches = self.programs.slots.used().map(|(_, slot)| slot.seen_switches).sum();
                 if let Some(rest) = self.turns.rest_after(switches, now) {
                     match self.programs.rest(monotonic_ns) {
@@ -243,14 +243,14 @@ impl<'obj> Watcher<'obj> {
                 }
             }
             Some(Turn::Rested) => {
-                self.tell_until(now);
+                let rested_from = self.tell_until(now);
                 // What cannot be put back now is tried again, and the reading tells for how long nothing was seen.
                 if self.programs.go_on().is_err() {
                     self.turns.put_off(now);
                     return;
                 }
+                self.turns.weigh(&mut self.samples, rested_from);
                 let now = monotonic_ns();
-                self.turns.weigh(&mut self.samples);
                 self.turns.go_on(now);
                 self.sleeps.rested_until(now);
                 self.take_sleepers();

@@ -30,13 +30,13 @@ fn waits_for_a_mutex_are_told_as_long_as_they_lasted_though_few_were_seen() {
     if !can_watch() {
         return;
     }
-    let (mut seen, [waited, ..]) = watched("mutex", 12, resting());
+    let (mut seen, [waited, ..]) = watched("mutex", 20, resting());
     let share = watched_share(&seen.last);
     assert!(share < 0.5, "it rested for {share} of the time only");
     let by_stacks = seen.nanoseconds(ThreadState::Lock, "want_it") + seen.nanoseconds(ThreadState::RunQueue, "want_it");
     let by_states = in_state(&seen.last, ThreadState::Lock) + in_state(&seen.last, ThreadState::RunQueue);
     eprintln!("watched {share:.3}, waited {waited:.0}, by stacks {by_stacks:.0}, by states {by_states:.0}");
-    // Some 17 stints of two rounds of the program each.
+    // Some 28 stints of two rounds of the program each.
     close(by_stacks, waited, 0.15);
     close(by_states, waited, 0.15);
 }

@@ -62,6 +62,7 @@ fn waiting(address: u64, stack: RawStack, owner_stack: Option<RawStack>) -> RawS
     RawSample {
         state: ThreadState::Lock,
         lock: Some(LockWait {
+            goes_on: false,
             kernel: false,
             address,
             operation: 0,

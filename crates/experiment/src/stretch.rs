@@ -1,0 +1,171 @@
+//! What was seen of the server's threads between two readings, whoever saw it.
+
+use std::collections::BTreeMap;
+
+use scaleprof_probe::plain::PlainWatch;
+use scaleprof_probe::{WatchCounts, WatchReading};
+use scaleprof_profile::{Ending, RawSample, ThreadState};
+
+/// What was seen between two readings.
+#[derive(Debug, Default)]
+pub(crate) struct Stretch {
+    /// Nanoseconds of CLOCK_MONOTONIC; 0 where the watch had ended.
+    pub(crate) taken_ns: u64,
+    /// How long the kernel's programs watched, and how long of it they saw switches; none without them.
+    pub(crate) switches_seen: Option<SwitchTime>,
+    pub(crate) threads: Vec<ThreadStretch>,
+    pub(crate) samples: Vec<RawSample>,
+    /// Since the watch began.
+    pub(crate) counts: Counts,
+}
+
+#[derive(Debug)]
+pub(crate) struct ThreadStretch {
+    pub(crate) thread: u32,
+    pub(crate) name: String,
+    pub(crate) lifetime_ns: u64,
+    pub(crate) nanoseconds: [u64; 8],
+    /// Of its waits for a socket, what was seen and not concluded.
+    pub(crate) net_seen_ns: u64,
+    /// What only the kernel's programs count.
+    pub(crate) switching: Option<Switching>,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Switching {
+    pub(crate) voluntary: u64,
+    pub(crate) preempted: u64,
+    pub(crate) migrations: u64,
+    pub(crate) not_its_own_ns: u64,
+    /// Waits outside of any system call: for pages.
+    pub(crate) fault_waits: u64,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct SwitchTime {
+    pub(crate) all_ns: u64,
+    pub(crate) seen_ns: u64,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Counts {
+    pub(crate) stacks: u64,
+    pub(crate) complete: u64,
+    pub(crate) lost: u64,
+    /// The same by its reason; none where only the sum is known.
+    pub(crate) lost_by: Option<LostBy>,
+    /// CPU time of whoever reads it; none where that is not known.
+    pub(crate) reader_ns: Option<u64>,
+}
+
+/// Why samples are lost.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct LostBy {
+    pub(crate) full_ring: u64,
+    pub(crate) without_slot: u64,
+    pub(crate) unmatched: u64,
+}
+
+impl Stretch {
+    /// Threads that lived in it.
+    pub(crate) fn thread_count(&self) -> usize {
+        self.threads.len()
+    }
+}
+
+pub(crate) fn of_kernel(reading: WatchReading) -> Stretch {
+    Stretch {
+        taken_ns: reading.taken_ns,
+        counts: counts(&reading.counts),
+        switches_seen: Some(SwitchTime {
+            all_ns: reading.taken_ns.saturating_sub(reading.since_ns),
+            seen_ns: reading.watched_ns,
+        }),
+        samples: reading.samples,
+        threads: reading
+            .threads
+            .into_iter()
+            .map(|thread| ThreadStretch {
+                thread: thread.thread,
+                name: thread.name,
+                lifetime_ns: thread.lifetime_ns,
+                nanoseconds: thread.nanoseconds,
+                net_seen_ns: thread.net_seen_ns,
+                switching: Some(Switching {
+                    voluntary: thread.switches,
+                    preempted: thread.preemptions,
+                    migrations: thread.migrations,
+                    not_its_own_ns: thread.not_its_own_ns,
+                    fault_waits: thread.fault_waits,
+                }),
+            })
+            .collect(),
+    }
+}
+
+fn counts(counts: &WatchCounts) -> Counts {
+    Counts {
+        stacks: counts.endings.iter().sum(),
+        complete: counts.endings[Ending::Complete as usize],
+        reader_ns: Some(counts.reader_cpu_ns),
+        lost: counts.lost_to_full_ring + counts.lost_without_slot + counts.unmatched,
+        lost_by: Some(LostBy {
+            full_ring: counts.lost_to_full_ring,
+            without_slot: counts.lost_without_slot,
+            unmatched: counts.unmatched,
+        }),
+    }
+}
+
+pub(crate) fn of_plain(watch: &mut PlainWatch) -> Stretch {
+    let reading = watch.read();
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    let complete = |sample: &&RawSample| sample.stack.ending == Ending::Complete;
+    Stretch {
+        switches_seen: None,
+        taken_ns: time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64,
+        counts: Counts {
+            stacks: reading.samples.len() as u64,
+            complete: reading.samples.iter().filter(complete).count() as u64,
+            lost: reading.lost,
+            lost_by: None,
+            reader_ns: None,
+        },
+        samples: reading.samples,
+        threads: reading
+            .threads
+            .into_iter()
+            .map(|thread| ThreadStretch {
+                thread: thread.thread,
+                name: thread.name,
+                lifetime_ns: thread.lifetime_ns,
+                nanoseconds: thread.nanoseconds,
+                net_seen_ns: thread.nanoseconds[ThreadState::Net as usize],
+                switching: None,
+            })
+            .collect(),
+    }
+}
+
+/// Every thread over all seconds.
+pub(crate) fn whole_visit(seconds: &[Stretch]) -> BTreeMap<u32, ThreadStretch> {
+    let mut whole: BTreeMap<u32, ThreadStretch> = BTreeMap::new();
+    for thread in seconds.iter().flat_map(|stretch| &stretch.threads) {
+        let sum = whole.entry(thread.thread).or_insert_with(|| ThreadStretch {
+            thread: thread.thread,
+            name: String::new(),
+            lifetime_ns: 0,
+            nanoseconds: [0; 8],
+            net_seen_ns: 0,
+            switching: None,
+        });
+        // A thread may get its name only after its start.
+        sum.name.clone_from(&thread.name);
+        sum.lifetime_ns += thread.lifetime_ns;
+        sum.net_seen_ns += thread.net_seen_ns;
+        for (sum, ns) in sum.nanoseconds.iter_mut().zip(thread.nanoseconds) {
+            *sum += ns;
+        }
+    }
+    whole
+}

@@ -1,0 +1,143 @@
+//! What a visit's tables say of the server's threads.
+
+use std::collections::HashMap;
+
+use scaleprof_bundle::{CounterRow, StateRow};
+use scaleprof_profile::{Role, ThreadState};
+
+use crate::stretch::{Counts, LostBy, Stretch, SwitchTime, Switching, ThreadStretch};
+
+const LIFETIME: &str = "lifetime";
+
+/// The states that a collector tells; spinning is found later, in the stacks.
+fn told_states() -> impl Iterator<Item = ThreadState> {
+    ThreadState::ALL.into_iter().filter(|state| *state != ThreadState::Spin)
+}
+
+pub(crate) fn second_rows(visit: i32, second: i32, stretch: &Stretch, role: &impl Fn(u32) -> Role) -> Vec<StateRow> {
+    let mut sums: HashMap<(&'static str, &'static str), u64> = HashMap::new();
+    for thread in &stretch.threads {
+        let role = role(thread.thread).name();
+        *sums.entry((role, LIFETIME)).or_default() += thread.lifetime_ns;
+        for state in told_states() {
+            *sums.entry((role, state.name())).or_default() += thread.nanoseconds[state as usize];
+        }
+    }
+    let mut rows: Vec<StateRow> = sums
+        .into_iter()
+        .map(|((role, state), nanoseconds)| StateRow {
+            visit,
+            second: Some(second),
+            role: role.to_owned(),
+            thread: None,
+            name: None,
+            state: state.to_owned(),
+            nanoseconds: signed(nanoseconds),
+        })
+        .collect();
+    rows.sort_by(|a, b| (&a.role, &a.state).cmp(&(&b.role, &b.state)));
+    rows
+}
+
+pub(crate) fn thread_rows(visit: i32, thread: u32, stretch: &ThreadStretch, role: Role) -> Vec<StateRow> {
+    let states = told_states().map(|state| (state.name(), stretch.nanoseconds[state as usize]));
+    states
+        .chain([(LIFETIME, stretch.lifetime_ns)])
+        .filter(|(_, nanoseconds)| *nanoseconds > 0)
+        .map(|(state, nanoseconds)| StateRow {
+            visit,
+            second: None,
+            role: role.name().to_owned(),
+            thread: Some(i64::from(thread)),
+            name: Some(stretch.name.clone()),
+            state: state.to_owned(),
+            nanoseconds: signed(nanoseconds),
+        })
+        .collect()
+}
+
+pub(crate) fn counter_rows(visit: i32, samples: u64, before: Counts, after: Counts) -> Vec<CounterRow> {
+    rows_of(
+        visit,
+        None,
+        [
+            ("probe.samples", samples as f64),
+            ("probe.samples_lost", after.lost.saturating_sub(before.lost) as f64),
+            ("probe.stacks", after.stacks.saturating_sub(before.stacks) as f64),
+            (
+                "probe.stacks_complete",
+                after.complete.saturating_sub(before.complete) as f64,
+            ),
+        ],
+    )
+}
+
+/// For how long switches were seen; nothing where there was nobody to see them.
+pub(crate) fn seen_rows(visit: i32, seconds: &[Stretch]) -> Vec<CounterRow> {
+    let times: Vec<SwitchTime> = seconds.iter().filter_map(|stretch| stretch.switches_seen).collect();
+    if times.is_empty() {
+        return Vec::new();
+    }
+    let sum = |of: fn(&SwitchTime) -> u64| times.iter().map(of).sum::<u64>() as f64 / 1e9;
+    rows_of(
+        visit,
+        None,
+        [
+            ("probe.switch_seconds", sum(|time| time.all_ns)),
+            ("probe.switch_seconds_seen", sum(|time| time.seen_ns)),
+        ],
+    )
+}
+
+pub(crate) fn lost_rows(visit: i32, before: LostBy, after: LostBy) -> Vec<CounterRow> {
+    let lost = |of: fn(&LostBy) -> u64| of(&after).saturating_sub(of(&before)) as f64;
+    rows_of(
+        visit,
+        None,
+        [
+            ("probe.lost_to_full_ring", lost(|by| by.full_ring)),
+            ("probe.lost_without_slot", lost(|by| by.without_slot)),
+            ("probe.unmatched", lost(|by| by.unmatched)),
+        ],
+    )
+}
+
+/// How the server's threads got and lost their CPUs; nothing where that was not counted.
+pub(crate) fn switching_rows(visit: i32, second: i32, threads: &[ThreadStretch]) -> Vec<CounterRow> {
+    let counted: Vec<Switching> = threads.iter().filter_map(|thread| thread.switching).collect();
+    if counted.is_empty() {
+        return Vec::new();
+    }
+    let sum = |of: fn(&Switching) -> u64| counted.iter().map(of).sum::<u64>() as f64;
+    rows_of(
+        visit,
+        Some(second),
+        [
+            ("threads.voluntary_switches", sum(|thread| thread.voluntary)),
+            ("threads.preemptions", sum(|thread| thread.preempted)),
+            ("threads.migrations", sum(|thread| thread.migrations)),
+            ("threads.page_fault_waits", sum(|thread| thread.fault_waits)),
+            (
+                "threads.cpu_seconds_not_their_own",
+                sum(|thread| thread.not_its_own_ns) * 1e-9,
+            ),
+        ],
+    )
+}
+
+pub(crate) fn rows_of<const N: usize>(visit: i32, second: Option<i32>, counters: [(&str, f64); N]) -> Vec<CounterRow> {
+    counters
+        .into_iter()
+        .map(|(counter, value)| CounterRow {
+            visit,
+            second,
+            counter: counter.to_owned(),
+            value,
+            counted_share: None,
+        })
+        .collect()
+}
+
+fn signed(nanoseconds: u64) -> i64 {
+    i64::try_from(nanoseconds).unwrap_or(i64::MAX)
+}
