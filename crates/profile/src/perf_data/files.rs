@@ -114,9 +114,6 @@ impl Files {
         self.files.get(id.0 as usize)
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = (FileId, &CodeFile)> {
-        (0..).map(FileId).zip(&self.files)
-    }
 
     pub(super) fn build_ids(&self) -> &HashMap<String, String> {
         &self.build_ids
