@@ -30,6 +30,8 @@ pub struct Recording {
     pub threads: BTreeMap<u32, RecordedThread>,
     /// The program that most of the samples are of.
     pub program: Option<RecordedProgram>,
+    /// The files of code in which samples are, and which are here.
+    pub files: Vec<RecordedFile>,
     /// The machine that it was made on.
     pub machine: RecordedMachine,
     /// Samples that the recorder lost, as far as it counted them.
@@ -54,6 +56,7 @@ impl Recording {
             span: None,
             threads: BTreeMap::new(),
             program: None,
+            files: Vec::new(),
             machine: RecordedMachine::default(),
             samples_lost: None,
             waiting_loops: None,
@@ -90,6 +93,17 @@ pub struct RecordedProgram {
     pub name: String,
     /// Its build-id in hexadecimal.
     pub build_id: Option<String>,
+}
+
+/// A file of code that a recording names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RecordedFile {
+    /// As frames name it.
+    pub module: String,
+    /// In hexadecimal, as frames have it.
+    pub build_id: Option<String>,
+    /// Where it was found.
+    pub place: PathBuf,
 }
 
 /// The machine of a recording. Its name is not among this.

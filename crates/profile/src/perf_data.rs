@@ -278,6 +278,7 @@ impl<'a> Passed<'a> {
             .filter(|(thread, _)| seen.contains(thread))
             .collect();
         recording.program = program;
+        recording.files = names.files().filter_map(|file| files.get(file)?.recorded()).collect();
         recording.machine = features.machine.clone();
         recording.samples_lost = Some(self.lost);
         recording.waiting_loops = names.loops;
@@ -298,7 +299,12 @@ impl<'a> Passed<'a> {
                 .filter(|(count, _)| *count > 0)
                 .map(|(count, words)| format!("{count} {words}")),
         );
-        let doubtful: Vec<String> = names.files().filter_map(|file| files.get(file)).filter(|file| file.is_doubtful()).map(files::CodeFile::name).collect();
+        let doubtful: Vec<String> = names
+            .files()
+            .filter_map(|file| files.get(file))
+            .filter(|file| file.is_doubtful())
+            .map(files::CodeFile::name)
+            .collect();
         if !doubtful.is_empty() {
             recording.warnings.push(format!(
                 "nothing tells whether these files were replaced since: {}",

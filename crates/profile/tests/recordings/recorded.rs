@@ -21,13 +21,20 @@ fn skipped<T>(why: &str) -> Option<T> {
 /// Compiles one of the programs; none where there is no compiler.
 pub fn compiled(source: &str, flags: &[&str]) -> Option<Program> {
     let folder = tempfile::tempdir().expect("a folder");
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs").join(source);
+    let source = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/recordings/programs")
+        .join(source);
     let path = folder.path().join(source.file_stem().expect("a name"));
     let compiler = match source.extension() == Some(OsStr::new("cc")) {
         true => "c++",
         false => "cc",
     };
-    let built = Command::new(compiler).args(flags).arg("-o").arg(&path).arg(&source).output();
+    let built = Command::new(compiler)
+        .args(flags)
+        .arg("-o")
+        .arg(&path)
+        .arg(&source)
+        .output();
     match built {
         Ok(built) => assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr)),
         Err(error) => return skipped(&format!("{compiler}: {error}")),
@@ -116,12 +123,20 @@ impl Compared {
     /// Every function weighs the same, to so many hundredths of a per cent as two roundings make.
     pub fn assert_agree(&self, tolerance: f64) {
         assert!(self.perf.len() > 1, "perf found {:?}", self.perf);
-        let names: BTreeSet<&String> = self.ours.keys().chain(self.perf.keys()).filter(|name| is_comparable(name)).collect();
+        let names: BTreeSet<&String> = self
+            .ours
+            .keys()
+            .chain(self.perf.keys())
+            .filter(|name| is_comparable(name))
+            .collect();
         let mut heaviest: f64 = 0.0;
         for name in names {
             let (ours, perf) = (self.of_name(&self.ours, name), self.of_name(&self.perf, name));
             heaviest = heaviest.max(perf.own);
-            let of_children = ours.children.zip(perf.children).map_or(0.0, |(ours, perf)| (ours - perf).abs());
+            let of_children = ours
+                .children
+                .zip(perf.children)
+                .map_or(0.0, |(ours, perf)| (ours - perf).abs());
             let off = of_children.max((ours.own - perf.own).abs());
             assert!(off < tolerance, "{name}: ours {ours:?}, perf's {perf:?}");
         }
@@ -131,7 +146,11 @@ impl Compared {
     /// These functions are among what was compared.
     pub fn assert_seen(&self, functions: &[&str]) {
         for function in functions {
-            assert!(self.perf.contains_key(*function), "perf does not name {function}: {:?}", self.perf);
+            assert!(
+                self.perf.contains_key(*function),
+                "perf does not name {function}: {:?}",
+                self.perf
+            );
         }
     }
 

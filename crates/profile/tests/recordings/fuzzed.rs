@@ -1,9 +1,7 @@
 //! Recordings that are cut, broken or made to do harm: an error or a part of what is in them, in bounded time and memory.
 
-mod recorded;
-
+use crate::recorded::{Recorded, compiled};
 use proptest::prelude::*;
-use recorded::{Recorded, compiled};
 use scaleprof_profile::import::{ImportError, ReadOptions, Recording, read_recording};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
@@ -13,8 +11,15 @@ fn recordings() -> &'static [Vec<u8>] {
     static RECORDINGS: OnceLock<Vec<Vec<u8>>> = OnceLock::new();
     RECORDINGS.get_or_init(|| {
         let clock = ["-e", "cpu-clock:u", "-F", "199"];
-        let kinds: [&[&str]; 4] = [&["-g"], &["--call-graph", "dwarf,1024"], &["-g", "-z"], &["-g", "-e", "page-faults", "-o", "-"]];
-        let Some(program) = compiled("work.c", &["-O2", "-g"]) else { return Vec::new() };
+        let kinds: [&[&str]; 4] = [
+            &["-g"],
+            &["--call-graph", "dwarf,1024"],
+            &["-g", "-z"],
+            &["-g", "-e", "page-faults", "-o", "-"],
+        ];
+        let Some(program) = compiled("work.c", &["-O2", "-g"]) else {
+            return Vec::new();
+        };
         let other = program.copied("other_program");
         let recorded = kinds.iter().filter_map(|kind| {
             let options = [&clock[..], kind].concat();
@@ -34,11 +39,22 @@ fn read(bytes: &[u8]) -> Result<Recording, ImportError> {
     };
     let found = read_recording(bytes, &options);
     let most = Duration::from_secs(2) + Duration::from_micros(bytes.len() as u64 / 2);
-    assert!(begun.elapsed() < most, "{} bytes took {:?}", bytes.len(), begun.elapsed());
+    assert!(
+        begun.elapsed() < most,
+        "{} bytes took {:?}",
+        bytes.len(),
+        begun.elapsed()
+    );
     if let Ok(recording) = &found {
         // Every sample has at least a header.
         assert!(recording.profile.samples.len() <= bytes.len() * 100 / 8);
-        assert!(recording.profile.samples.iter().all(|sample| sample.weight_ns.is_finite()));
+        assert!(
+            recording
+                .profile
+                .samples
+                .iter()
+                .all(|sample| sample.weight_ns.is_finite())
+        );
     }
     found
 }
@@ -130,7 +146,11 @@ fn a_recording_that_is_cut_gives_what_was_before_and_says_so() {
     let all = read(whole).expect("whole").profile.samples.len();
     let half = read(&whole[..whole.len() / 2]).expect("half of it");
     assert!(!half.profile.samples.is_empty() && half.profile.samples.len() < all);
-    assert!(half.warnings.iter().any(|warning| warning.contains("cut")), "{:?}", half.warnings);
+    assert!(
+        half.warnings.iter().any(|warning| warning.contains("cut")),
+        "{:?}",
+        half.warnings
+    );
     let complaint = read(&whole[..60]).expect_err("no more than a header").to_string();
     assert!(complaint.contains("header"), "{complaint}");
 }
@@ -142,6 +162,13 @@ fn a_recording_whose_perf_was_killed_gives_what_was_written() {
     // The length of the data, which perf writes when it ends.
     killed[48..56].fill(0);
     let found = read(&killed).expect("what was written");
-    assert!(found.warnings.iter().any(|warning| warning.contains("killed")), "{:?}", found.warnings);
-    assert_eq!(found.profile.samples.len(), read(whole).expect("whole").profile.samples.len());
+    assert!(
+        found.warnings.iter().any(|warning| warning.contains("killed")),
+        "{:?}",
+        found.warnings
+    );
+    assert_eq!(
+        found.profile.samples.len(),
+        read(whole).expect("whole").profile.samples.len()
+    );
 }

@@ -1,8 +1,6 @@
 //! What a recording's functions weigh here and in `perf report --no-inline`, for recordings that are made on the spot.
 
-mod recorded;
-
-use recorded::{Compared, Recorded, compiled};
+use crate::recorded::{Compared, Recorded, compiled};
 use scaleprof_profile::import::ReadOptions;
 
 /// Without functions that were built into others, as perf's `--no-inline`.
@@ -17,8 +15,12 @@ const CLOCK: [&str; 4] = ["-e", "cpu-clock:u", "-F", "999"];
 
 #[test]
 fn stacks_by_frame_pointers_weigh_what_perf_says() {
-    let Some(program) = compiled("work.c", &FRAME_POINTERS) else { return };
-    let Some(recorded) = Recorded::of(&program, &[], &[&CLOCK[..], &["-g"]].concat()) else { return };
+    let Some(program) = compiled("work.c", &FRAME_POINTERS) else {
+        return;
+    };
+    let Some(recorded) = Recorded::of(&program, &[], &[&CLOCK[..], &["-g"]].concat()) else {
+        return;
+    };
     let compared = Compared::of(&recorded, &plain());
     compared.assert_agree(0.02);
     compared.assert_seen(&["inner", "other", "first_caller", "second_caller", "recursive", "main"]);
@@ -26,23 +28,34 @@ fn stacks_by_frame_pointers_weigh_what_perf_says() {
 
 #[test]
 fn copied_stacks_that_were_walked_weigh_what_perf_says() {
-    let Some(program) = compiled("work.c", &NO_FRAME_POINTERS) else { return };
+    let Some(program) = compiled("work.c", &NO_FRAME_POINTERS) else {
+        return;
+    };
     let Some(recorded) = Recorded::of(&program, &[], &[&CLOCK[..], &["--call-graph", "dwarf,8192"]].concat()) else {
         return;
     };
     let compared = Compared::of(&recorded, &plain());
     compared.assert_agree(0.02);
     compared.assert_seen(&["inner", "recursive", "second_caller", "main"]);
-    let complete = compared.recording.profile.samples.iter().filter(|sample| sample.ending.name() == "complete");
+    let complete = compared
+        .recording
+        .profile
+        .samples
+        .iter()
+        .filter(|sample| sample.ending.name() == "complete");
     let share = complete.count() as f64 / compared.recording.profile.samples.len() as f64;
     assert!(share > 0.95, "only {share} of the stacks are complete");
 }
 
 #[test]
 fn of_several_events_the_one_that_tells_cpu_time_is_taken() {
-    let Some(program) = compiled("work.c", &FRAME_POINTERS) else { return };
+    let Some(program) = compiled("work.c", &FRAME_POINTERS) else {
+        return;
+    };
     let events = ["-e", "page-faults", "-c", "1", "-e", "cpu-clock:u", "-F", "999", "-g"];
-    let Some(recorded) = Recorded::of(&program, &[], &events) else { return };
+    let Some(recorded) = Recorded::of(&program, &[], &events) else {
+        return;
+    };
     let compared = Compared::of(&recorded, &plain());
     assert_eq!(compared.recording.event.as_deref(), Some("cpu-clock:u"));
     compared.assert_agree(0.02);
@@ -57,9 +70,13 @@ fn of_several_events_the_one_that_tells_cpu_time_is_taken() {
 
 #[test]
 fn processes_have_their_own_files_at_their_own_places() {
-    let Some(program) = compiled("work.c", &NO_FRAME_POINTERS) else { return };
+    let Some(program) = compiled("work.c", &NO_FRAME_POINTERS) else {
+        return;
+    };
     let options = [&CLOCK[..], &["--call-graph", "dwarf,8192"]].concat();
-    let Some(recorded) = Recorded::of(&program, &["children", &program.copied("other_program")], &options) else { return };
+    let Some(recorded) = Recorded::of(&program, &["children", &program.copied("other_program")], &options) else {
+        return;
+    };
     let of = |name: &str| ReadOptions {
         process: Some(name.to_owned()),
         ..plain()
@@ -78,9 +95,13 @@ fn processes_have_their_own_files_at_their_own_places() {
 
 #[test]
 fn functions_that_were_built_in_are_told_apart_and_change_nothing_around_them() {
-    let Some(program) = compiled("inlines.cc", &NO_FRAME_POINTERS) else { return };
+    let Some(program) = compiled("inlines.cc", &NO_FRAME_POINTERS) else {
+        return;
+    };
     let options = [&CLOCK[..], &["--call-graph", "dwarf,4096"]].concat();
-    let Some(recorded) = Recorded::of(&program, &[], &options) else { return };
+    let Some(recorded) = Recorded::of(&program, &[], &options) else {
+        return;
+    };
     let compared = Compared::of(&recorded, &plain());
     compared.assert_agree(0.02);
     compared.assert_seen(&["storage::twice", "storage::Page::read"]);
@@ -93,16 +114,23 @@ fn functions_that_were_built_in_are_told_apart_and_change_nothing_around_them() 
         let children = |compared: &Compared| compared.ours.get(outer).map(|weight| weight.children);
         assert_eq!(children(&compared), children(&with_inlines), "{outer}");
     }
-    let inner = with_inlines.ours.iter().find(|(name, _)| name.starts_with("storage::mix"));
+    let inner = with_inlines
+        .ours
+        .iter()
+        .find(|(name, _)| name.starts_with("storage::mix"));
     let (_, weight) = inner.expect("the template is told apart");
     assert!(weight.own > 90.0, "it does all of the work, not {} %", weight.own);
 }
 
 #[test]
 fn a_pipe_and_a_compressed_file_say_the_same() {
-    let Some(program) = compiled("work.c", &FRAME_POINTERS) else { return };
+    let Some(program) = compiled("work.c", &FRAME_POINTERS) else {
+        return;
+    };
     for options in [&["-g", "-o", "-"][..], &["-g", "-z"]] {
-        let Some(recorded) = Recorded::of(&program, &[], &[&CLOCK[..], options].concat()) else { return };
+        let Some(recorded) = Recorded::of(&program, &[], &[&CLOCK[..], options].concat()) else {
+            return;
+        };
         let compared = Compared::of(&recorded, &plain());
         compared.assert_agree(0.02);
         compared.assert_seen(&["inner", "other"]);
@@ -111,8 +139,12 @@ fn a_pipe_and_a_compressed_file_say_the_same() {
 
 #[test]
 fn a_flat_recording_says_where_threads_were() {
-    let Some(program) = compiled("work.c", &NO_FRAME_POINTERS) else { return };
-    let Some(recorded) = Recorded::of(&program, &[], &CLOCK) else { return };
+    let Some(program) = compiled("work.c", &NO_FRAME_POINTERS) else {
+        return;
+    };
+    let Some(recorded) = Recorded::of(&program, &[], &CLOCK) else {
+        return;
+    };
     let compared = Compared::of(&recorded, &plain());
     compared.assert_agree(0.02);
 }
