@@ -1,12 +1,11 @@
 //! Recordings that this machine cannot make, written byte by byte as perf writes them into a pipe: deferred call chains, branch
 //! stacks, waits, another architecture, hardware events.
 
-use crate::written::{Event, Written, chain, field};
+use crate::written::{Event, KERNEL_MARK, Written, chain, field};
 use scaleprof_profile::import::{ReadOptions, Recording, Weights, read_recording};
 use scaleprof_profile::{Ending, KERNEL, Sample, ThreadState};
 
 const USER: u64 = -512_i64 as u64;
-const KERNEL_MARK: u64 = -128_i64 as u64;
 const USER_DEFERRED: u64 = -640_i64 as u64;
 
 fn read(written: &Written) -> Recording {

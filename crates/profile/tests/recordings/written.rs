@@ -10,6 +10,9 @@ pub mod field {
     pub const IDENTIFIER: u64 = 1 << 16;
 }
 
+/// What stands in a call chain before addresses of the kernel.
+pub const KERNEL_MARK: u64 = -128_i64 as u64;
+
 /// An event; its samples carry its place in the list, from 1.
 #[derive(Debug, Clone)]
 pub struct Event {
@@ -82,8 +85,17 @@ impl Written {
         self.time = words[2];
         let mut body: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
         body.extend(rest);
+        const OF_KERNEL: u16 = 1;
         const OF_USER: u16 = 2;
-        self.record_of_bytes(9, OF_USER, &body);
+        let first = rest
+            .get(8..16)
+            .and_then(|word| word.try_into().ok())
+            .map(u64::from_le_bytes);
+        let misc = match first {
+            Some(KERNEL_MARK) => OF_KERNEL,
+            _ => OF_USER,
+        };
+        self.record_of_bytes(9, misc, &body);
     }
 
     /// A file is mapped as code, from its beginning.
