@@ -10,6 +10,7 @@ mod check;
 mod complaint;
 mod credentials;
 mod diff;
+mod import;
 mod load_arguments;
 mod manual;
 mod probe_arguments;
@@ -44,6 +45,7 @@ fn main() -> ExitCode {
         Command::Attach(attach) => attach::execute(*attach),
         Command::Report(report) => report::execute(&report),
         Command::Diff(diff) => diff::execute(&diff),
+        Command::Import(import) => import::execute(&import),
         Command::Check(check) => check::execute(&check),
         Command::SpinLoops(spinloops) => spinloops::execute(&spinloops),
         Command::Annotate(annotate) => annotate::execute(&annotate),

@@ -3,9 +3,11 @@
 //! [`run`] carries out a whole run: it starts a server (or takes the one that was named), fills the tables, climbs
 //! the ladder and keeps everything in a bundle as it goes. Whoever shows it to a person implements [`Progress`].
 
+mod code_source;
 mod data_accesses;
 mod error;
 mod guest;
+mod import;
 mod instructions;
 mod ladder;
 mod manifest;
@@ -31,6 +33,7 @@ mod watch;
 mod watching;
 
 pub use error::RunError;
+pub use import::{ImportFailure, ImportFile, ImportRequest, ImportResult, KnownLoad, import};
 pub use instructions::instruction_rows;
 pub use ladder::{LadderError, parse_connections, shuffled_visits};
 pub use options::{LoadOptions, RunOptions, ServerChoice, WorkloadChoice};

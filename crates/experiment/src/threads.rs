@@ -9,6 +9,7 @@ use scaleprof_probe::plain::{PlainOptions, PlainWatch};
 use scaleprof_probe::{ProbeError, ProcessCode, ProcessNames, Watch, WatchOptions, symbol_search};
 use scaleprof_profile::{Converter, Role, ThreadState};
 
+use crate::code_source::CodeSource;
 use crate::roles::{ThreadUse, handlers, roles, roles_of_any_load};
 use crate::shared_data::SharedData;
 use crate::stretch::{Stretch, of_kernel, of_plain, whole_visit};
@@ -69,10 +70,15 @@ impl ThreadWatch {
         };
         if options.ask_debuginfod {
             // Now, and not between the first two rungs.
-            watch.follow_code();
-            watch.names.read_all();
+            watch.read_names();
         }
         Ok((watch, lacks))
+    }
+
+    /// Reads the symbols of all files that are mapped now.
+    pub(crate) fn read_names(&mut self) {
+        self.follow_code();
+        self.names.read_all();
     }
 
     /// What happened since the last reading; nothing where the watch has ended.
@@ -181,23 +187,6 @@ impl ThreadWatch {
         }
     }
 
-    /// Functions of a file of the server, taken apart; an error says in words why not.
-    pub(crate) fn disassemble(
-        &mut self,
-        module: &str,
-        build_id: Option<&str>,
-        addresses: &[u64],
-    ) -> Result<Vec<FunctionListing>, String> {
-        self.names.disassemble(module, build_id, addresses)
-    }
-
-    /// The variables of a file of the server with all code that touches them; an error says in words why not.
-    pub(crate) fn shared_data(&mut self, module: &str, build_id: Option<&str>) -> Result<SharedData, String> {
-        self.names.with_code(module, build_id, |bytes, symbols, waiting| {
-            SharedData::of(symbols, bytes, waiting, USUAL_DEBUG_BYTES).map_err(|error| error.to_string())
-        })
-    }
-
     /// Symbols are looked up after the visit, so that reading them does not disturb it, and while the server lives.
     fn follow_code(&mut self) {
         let map = match &self.source {
@@ -207,6 +196,23 @@ impl ThreadWatch {
         if map.is_some_and(|map| self.names.follow(map)) {
             self.converter.forget_addresses();
         }
+    }
+}
+
+impl CodeSource for ThreadWatch {
+    fn disassemble(
+        &mut self,
+        module: &str,
+        build_id: Option<&str>,
+        addresses: &[u64],
+    ) -> Result<Vec<FunctionListing>, String> {
+        self.names.disassemble(module, build_id, addresses)
+    }
+
+    fn shared_data(&mut self, module: &str, build_id: Option<&str>) -> Result<SharedData, String> {
+        self.names.with_code(module, build_id, |bytes, symbols, waiting| {
+            SharedData::of(symbols, bytes, waiting, USUAL_DEBUG_BYTES).map_err(|error| error.to_string())
+        })
     }
 }
 

@@ -130,6 +130,8 @@ pub fn watch(
             });
         }
     };
+    // Somebody else's server may end at any moment, and then its files are out of reach.
+    threads.read_names();
     let mut missing: BTreeMap<String, String> = lacks.into_iter().collect();
     for figure in ["server.product", "server.version"] {
         missing.insert(figure.to_owned(), NO_ACCOUNT.to_owned());

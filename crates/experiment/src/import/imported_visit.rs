@@ -1,0 +1,353 @@
+//! The rows of one recording.
+
+use super::KnownLoad;
+use crate::roles::handlers;
+use scaleprof_bundle::{CounterRow, RungRow, SecondRow, StateRow, UtcMicros, VisitClock, VisitRows};
+use scaleprof_profile::import::{Recording, Weights};
+use scaleprof_profile::{Ending, Role, SCALEPROF, Sample, ThreadState};
+use std::collections::{BTreeMap, HashSet};
+
+/// Nanoseconds of a second.
+const SECOND: u64 = 1_000_000_000;
+/// The kernel's code for user space is the thread's own time.
+const VDSO: &str = "[vdso]";
+/// What stands for the number of connections where it is not known.
+const UNKNOWN: i32 = -1;
+
+/// What is known of a recording from outside.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Known {
+    pub(super) visit: i32,
+    pub(super) repeat: i32,
+    pub(super) load: Option<KnownLoad>,
+    /// What stands for the start of the recording, whose clock does not tell the day.
+    pub(super) started_at: UtcMicros,
+}
+
+/// A recording as a visit.
+pub(super) fn imported_visit(known: &Known, recording: &Recording) -> (RungRow, VisitRows) {
+    let shared_out;
+    let recording = match recording.weights {
+        Weights::Nanoseconds => recording,
+        Weights::Counts => {
+            shared_out = as_shares(recording.clone());
+            &shared_out
+        }
+    };
+    let span = Span::of(recording);
+    let clock = VisitClock {
+        monotonic_ns: span.start_ns,
+        utc: known.started_at,
+    };
+    let mut rows = VisitRows::default();
+    let role = roles(recording);
+    rows.add_profile(known.visit, &recording.profile, &clock, &role);
+    rows.states = states(known.visit, recording, &clock, &role);
+    rows.counters = counters(known.visit, recording, (&span, &clock));
+    if let Some(load) = known.load {
+        rows.seconds = seconds(known, &load, &span);
+    }
+    let rung = RungRow {
+        visit: known.visit,
+        connections: known
+            .load
+            .map_or(UNKNOWN, |load| i32::try_from(load.connections).unwrap_or(i32::MAX)),
+        idle_connections: 0,
+        repeat: known.repeat,
+        offered_rate: None,
+        started_at: known.started_at,
+        connect_seconds: 0.0,
+        outcome: "complete".to_owned(),
+        client_lag_p99_us: None,
+        client_threads: 0,
+        client_resident_bytes: None,
+    };
+    (rung, rows)
+}
+
+/// The recording with weights that add up to its length: nobody knows how much time they were, so that figures per second are shares of
+/// all of it.
+fn as_shares(mut recording: Recording) -> Recording {
+    let total: f64 = recording.profile.samples.iter().map(|sample| sample.weight_ns).sum();
+    let length = recording
+        .span
+        .as_ref()
+        .map(|span| span.end - span.start)
+        .filter(|length| *length > 0);
+    let each = length.unwrap_or(SECOND) as f64 / total;
+    if each.is_finite() {
+        for sample in &mut recording.profile.samples {
+            sample.weight_ns *= each;
+        }
+    }
+    recording
+}
+
+/// How long a recording was.
+struct Span {
+    start_ns: u64,
+    /// Length of every second; the last may be shorter.
+    seconds_ns: Vec<u64>,
+}
+
+impl Span {
+    /// From the first to the last sample. Where samples have no times it is as long as one thread would have taken for all of
+    /// it, so that figures per second are shares.
+    fn of(recording: &Recording) -> Span {
+        let (start_ns, length) = match &recording.span {
+            Some(span) if span.end > span.start => (span.start, span.end - span.start),
+            _ => {
+                let total: f64 = recording.profile.samples.iter().map(|sample| sample.weight_ns).sum();
+                (0, total as u64)
+            }
+        };
+        // A bundle of a day has 86 400 seconds; a clock that jumps must not make a thousand times as many.
+        let length = length.clamp(1, 1_000_000 * SECOND);
+        let whole = (length / SECOND) as usize;
+        let mut seconds_ns = vec![SECOND; whole];
+        // The last sample lies in a second of its own.
+        seconds_ns.extend(Some(length % SECOND).filter(|rest| *rest > 0 || whole == 0));
+        Span { start_ns, seconds_ns }
+    }
+}
+
+/// Whom a thread serves: in a database server, by the functions that it was seen in; in another program all threads count.
+fn roles(recording: &Recording) -> impl Fn(u32) -> Role + use<> {
+    let serving: HashSet<u32> = handlers(&recording.profile);
+    move |thread| match serving.is_empty() || serving.contains(&thread) {
+        true => Role::Connection,
+        false => Role::Background,
+    }
+}
+
+/// Time by role, second and state, and by thread, as the samples tell it. How long threads lived is not known.
+fn states(visit: i32, recording: &Recording, clock: &VisitClock, role: &impl Fn(u32) -> Role) -> Vec<StateRow> {
+    type Place = (Option<i32>, &'static str, Option<u32>, &'static str);
+    let mut sums: BTreeMap<Place, f64> = BTreeMap::new();
+    for sample in &recording.profile.samples {
+        // As collectors tell it: spinning is found in the samples again.
+        let state = match sample.state.name() {
+            "spin" => "cpu",
+            name => name,
+        };
+        let role = role(sample.thread).name();
+        let second = Some(clock.second(sample.time_ns));
+        *sums.entry((second, role, None, state)).or_default() += sample.weight_ns;
+        *sums.entry((None, role, Some(sample.thread), state)).or_default() += sample.weight_ns;
+    }
+    let rows = sums
+        .into_iter()
+        .map(|((second, role, thread, state), nanoseconds)| StateRow {
+            visit,
+            second,
+            role: role.to_owned(),
+            thread: thread.map(i64::from),
+            name: thread.and_then(|thread| Some(recording.threads.get(&thread)?.name.clone())),
+            state: state.to_owned(),
+            nanoseconds: nanoseconds as i64,
+        });
+    rows.collect()
+}
+
+fn counters(visit: i32, recording: &Recording, (span, clock): (&Span, &VisitClock)) -> Vec<CounterRow> {
+    let row = |second: Option<i32>, counter: &str, value: f64| CounterRow {
+        visit,
+        second,
+        counter: counter.to_owned(),
+        value,
+        counted_share: None,
+    };
+    let mut rows: Vec<CounterRow> = (0..)
+        .zip(&span.seconds_ns)
+        .map(|(second, length)| row(Some(second), "probe.watched_seconds", *length as f64 / SECOND as f64))
+        .collect();
+    let samples = &recording.profile.samples;
+    rows.push(row(None, "probe.samples", samples.len() as f64));
+    rows.extend(
+        recording
+            .samples_lost
+            .map(|lost| row(None, "probe.samples_lost", lost as f64)),
+    );
+    let complete = |sample: &&Sample| sample.ending == Ending::Complete;
+    rows.push(row(None, "probe.stacks", samples.len() as f64));
+    rows.push(row(
+        None,
+        "probe.stacks_complete",
+        samples.iter().filter(complete).count() as f64,
+    ));
+    // Not where the weights are no time: a part of them would be called spinning.
+    let loops = recording
+        .waiting_loops
+        .filter(|_| recording.weights == Weights::Nanoseconds);
+    rows.extend(loops.map(|loops| row(None, "probe.waiting_loops", loops as f64)));
+    rows.extend(cpu_counters(visit, recording, clock));
+    rows
+}
+
+/// The server's CPU time, by its samples: user and system as `/proc` has them. Not where the kernel was left out, as part of it
+/// would be missing, and not where samples are no time.
+fn cpu_counters(visit: i32, recording: &Recording, clock: &VisitClock) -> Vec<CounterRow> {
+    let without_kernel = recording.event.as_deref().is_some_and(|event| event.contains(":u"));
+    if without_kernel || recording.weights != Weights::Nanoseconds {
+        return Vec::new();
+    }
+    let profile = &recording.profile;
+    let is_of_kernel = |sample: &Sample| {
+        let innermost = profile.stacks.get(sample.stack);
+        let frame = innermost.and_then(|node| profile.frames.get(node.frame));
+        frame.is_some_and(|frame| frame.module.starts_with('[') && ![VDSO, SCALEPROF].contains(&frame.module.as_str()))
+    };
+    let mut sums: BTreeMap<i32, [f64; 2]> = BTreeMap::new();
+    let on_cpu = |sample: &&Sample| matches!(sample.state, ThreadState::Cpu | ThreadState::Spin);
+    for sample in profile.samples.iter().filter(on_cpu) {
+        let second = sums.entry(clock.second(sample.time_ns)).or_default();
+        second[usize::from(is_of_kernel(sample))] += sample.weight_ns / SECOND as f64;
+    }
+    let rows = sums.into_iter().flat_map(|(second, [user, system])| {
+        [("server.cpu_user_seconds", user), ("server.cpu_system_seconds", system)].map(|(counter, value)| CounterRow {
+            visit,
+            second: Some(second),
+            counter: counter.to_owned(),
+            value,
+            counted_share: None,
+        })
+    });
+    rows.collect()
+}
+
+/// What the user knows of the load, spread evenly over the recording. In a closed loop every connection is always inside of a
+/// transaction.
+fn seconds(known: &Known, load: &KnownLoad, span: &Span) -> Vec<SecondRow> {
+    let mut done = 0.0_f64;
+    let rows = (0..).zip(&span.seconds_ns).map(|(second, length)| {
+        let before = done.round() as i64;
+        done += load.throughput * *length as f64 / SECOND as f64;
+        let transactions = done.round() as i64 - before;
+        let inside_ns = i64::try_from(*length)
+            .unwrap_or(i64::MAX)
+            .saturating_mul(i64::from(load.connections));
+        SecondRow {
+            visit: known.visit,
+            second,
+            started_at: UtcMicros(known.started_at.0 + i64::from(second) * 1_000_000),
+            duration_ns: i64::try_from(*length).unwrap_or(i64::MAX),
+            transactions,
+            queries: 0,
+            reads: 0,
+            writes: 0,
+            errors: 0,
+            retries: 0,
+            service_sum_ns: inside_ns,
+            response_sum_ns: inside_ns,
+            inside_ns,
+            p50_ns: None,
+            p95_ns: None,
+            p99_ns: None,
+            max_ns: None,
+        }
+    });
+    rows.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use scaleprof_profile::import::{RecordedThread, RecordingFormat};
+    use scaleprof_profile::{Frame, Profile};
+
+    /// Samples at these times, of 100 ms each: every other one in the kernel.
+    fn recording(times_ms: &[u64], weights: Weights) -> Recording {
+        let mut profile = Profile::default();
+        let frame = |module: &str| Frame::named(module.to_owned(), Some("work".to_owned()));
+        let frames = ["server", "[kernel]"].map(|module| profile.frames.intern(frame(module)));
+        for (at, time) in times_ms.iter().enumerate() {
+            let stack = profile.stacks.child(None, frames[at % 2]);
+            profile.samples.push(Sample {
+                time_ns: time * 1_000_000,
+                thread: 7,
+                cpu: 0,
+                state: ThreadState::Cpu,
+                weight_ns: 1e8,
+                stack,
+                ending: Ending::Complete,
+                lock: None,
+                waker_kind: None,
+                waker_stack: None,
+                owner_stack: None,
+                owner_state: None,
+            });
+        }
+        let mut recording = Recording::new(RecordingFormat::PerfData, profile, weights);
+        let first_and_last = times_ms.first().zip(times_ms.last());
+        recording.span = first_and_last.map(|(first, last)| first * 1_000_000..last * 1_000_000);
+        let thread = RecordedThread {
+            process: 7,
+            name: "server".to_owned(),
+        };
+        recording.threads.insert(7, thread);
+        recording
+    }
+
+    fn known(load: Option<KnownLoad>) -> Known {
+        Known {
+            visit: 0,
+            repeat: 0,
+            load,
+            started_at: UtcMicros(0),
+        }
+    }
+
+    fn sum(rows: &VisitRows, counter: &str) -> f64 {
+        let own = rows.counters.iter().filter(|row| row.counter == counter);
+        own.map(|row| row.value).sum()
+    }
+
+    #[test]
+    fn states_add_up_to_the_samples_and_lifetimes_are_not_made_up() {
+        let (rung, rows) = imported_visit(
+            &known(None),
+            &recording(&[5000, 5100, 5200, 6900], Weights::Nanoseconds),
+        );
+        assert_eq!((rung.connections, rows.seconds.len()), (UNKNOWN, 0));
+        let by_second: Vec<(Option<i32>, i64)> = rows
+            .states
+            .iter()
+            .filter(|row| row.thread.is_none())
+            .map(|row| (row.second, row.nanoseconds))
+            .collect();
+        assert_eq!(by_second, [(Some(0), 300_000_000), (Some(1), 100_000_000)]);
+        assert!(
+            rows.states.iter().all(|row| row.state == "cpu"),
+            "nothing else is known"
+        );
+        assert!((sum(&rows, "probe.watched_seconds") - 1.9).abs() < 1e-9);
+        assert!((sum(&rows, "server.cpu_user_seconds") - 0.2).abs() < 1e-9);
+        assert!((sum(&rows, "server.cpu_system_seconds") - 0.2).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_known_throughput_gives_the_transactions_of_the_recording() {
+        let load = KnownLoad {
+            connections: 16,
+            throughput: 1000.4,
+        };
+        let (rung, rows) = imported_visit(&known(Some(load)), &recording(&[0, 2500], Weights::Nanoseconds));
+        assert_eq!(rung.connections, 16);
+        let transactions: i64 = rows.seconds.iter().map(|row| row.transactions).sum();
+        assert_eq!((rows.seconds.len(), transactions), (3, 2501));
+        let inside: i64 = rows.seconds.iter().map(|row| row.inside_ns).sum();
+        assert_eq!(
+            inside,
+            16 * 2_500_000_000,
+            "in a closed loop all connections are inside all the time"
+        );
+    }
+
+    #[test]
+    fn what_is_no_time_becomes_shares_of_the_whole() {
+        let (_, rows) = imported_visit(&known(None), &recording(&[0, 1000, 2000], Weights::Counts));
+        let total: f64 = rows.samples.iter().map(|row| row.weight_ns).sum();
+        assert!((total - 2e9).abs() < 1.0, "1 is all of it: {total}");
+        assert_eq!(sum(&rows, "server.cpu_user_seconds"), 0.0);
+    }
+}
