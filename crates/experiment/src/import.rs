@@ -11,7 +11,7 @@ use crate::manifest::timestamp;
 use crate::observe::now;
 use crate::progress::Progress;
 use imported_code::ImportedCode;
-use imported_visit::{Known, imported_visit};
+use imported_visit::{ImportedVisit, Known};
 use scaleprof_analysis::summarise;
 use scaleprof_binary::mapped_file::mapped;
 use scaleprof_bundle::{
@@ -160,9 +160,9 @@ pub fn import(request: &ImportRequest, progress: &mut dyn Progress) -> Result<Im
             started_at: now(),
         };
         *repeat += 1;
-        let (rung, rows) = imported_visit(&known, &recording);
-        bundle.write_visit(&rung, &rows)?;
-        code.files.extend(recording.files);
+        let imported = ImportedVisit::of(&known, recording);
+        bundle.write_visit_with(&imported.rung, &imported.rows, imported.samples())?;
+        code.files.extend(imported.into_files());
     }
     bundle.write_settings(&[])?;
     if request.keep_code {
@@ -194,7 +194,7 @@ pub fn import(request: &ImportRequest, progress: &mut dyn Progress) -> Result<Im
 fn read(file: &ImportFile, request: &ImportRequest) -> Result<Recording, ImportFailure> {
     let path = || file.path.clone();
     let bytes = mapped(&file.path).map_err(|source| ImportFailure::Read { path: path(), source })?;
-    read_recording(&bytes, &request.options).map_err(|source| ImportFailure::Import { path: path(), source })
+    read_recording(bytes, &request.options).map_err(|source| ImportFailure::Import { path: path(), source })
 }
 
 fn begin(request: &ImportRequest, with_load: bool) -> Manifest {

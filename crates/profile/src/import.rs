@@ -10,7 +10,7 @@ pub use format::RecordingFormat;
 
 use crate::Profile;
 use std::collections::BTreeMap;
-use std::ops::Range;
+use std::ops::{Deref, Range};
 use std::path::PathBuf;
 
 /// A recording that another tool made. What the file does not tell is none, with its reason in `lacks`.
@@ -181,12 +181,13 @@ pub enum ImportError {
     },
 }
 
-/// Reads a recording of any known format.
+/// Reads a recording of any known format. The bytes may be lent or given: what is given is let go as soon as it is not needed any
+/// more, which a recording of a gigabyte is worth.
 ///
 /// # Errors
 /// Nothing can be had of it. What is missing from one that can be read is in [`Recording::lacks`].
-pub fn read_recording(bytes: &[u8], options: &ReadOptions) -> Result<Recording, ImportError> {
-    match RecordingFormat::of(bytes)? {
+pub fn read_recording(bytes: impl Deref<Target = [u8]>, options: &ReadOptions) -> Result<Recording, ImportError> {
+    match RecordingFormat::of(&bytes)? {
         RecordingFormat::PerfData => crate::perf_data::read(bytes, options),
     }
 }
