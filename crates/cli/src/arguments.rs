@@ -1,5 +1,6 @@
 //! The commands and their options.
 
+use crate::export_arguments::ExportArguments;
 use crate::load_arguments::{LadderArguments, LoadArguments};
 use crate::probe_arguments::ProbeArguments;
 use crate::tls_arguments::TlsArguments;
@@ -30,6 +31,8 @@ pub(crate) enum Command {
     Report(ReportArguments),
     /// Say what changed between two runs, per transaction: throughput, CPU, states, call paths, settings
     Diff(DiffArguments),
+    /// Write a bundle's call paths for pprof, flamegraph.pl, speedscope or the Firefox Profiler
+    Export(ExportArguments),
     /// Say what this machine and server allow, and the command that mends each lack
     Check(CheckArguments),
     /// List the loops of a binary that wait for another thread, and what they should not do

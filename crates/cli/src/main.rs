@@ -10,6 +10,8 @@ mod check;
 mod complaint;
 mod credentials;
 mod diff;
+mod export;
+mod export_arguments;
 mod load_arguments;
 mod manual;
 mod probe_arguments;
@@ -44,6 +46,7 @@ fn main() -> ExitCode {
         Command::Attach(attach) => attach::execute(*attach),
         Command::Report(report) => report::execute(&report),
         Command::Diff(diff) => diff::execute(&diff),
+        Command::Export(export) => export::execute(&export),
         Command::Check(check) => check::execute(&check),
         Command::SpinLoops(spinloops) => spinloops::execute(&spinloops),
         Command::Annotate(annotate) => annotate::execute(&annotate),

@@ -7,20 +7,32 @@
 
 mod content_hash;
 mod convert;
+mod costs;
 mod dictionary;
+pub mod firefox;
+pub mod folded;
 mod frame;
+mod function_name;
+mod function_paths;
 mod locks;
+pub mod pprof;
 mod profile;
+mod protobuf;
 mod raw;
 mod role;
+mod running_total;
+pub mod speedscope;
 mod stack_tree;
 mod state;
 mod thread_times;
+mod timeline;
 
 pub use content_hash::ContentHash;
 pub use convert::{Converter, Namer};
+pub use costs::{About, Amount, Cost, CostProfile, Unit};
 pub use dictionary::{Content, Dictionary};
 pub use frame::{Frame, FrameId, Frames, KERNEL, SCALEPROF};
+pub use function_name::{KERNEL_SUFFIX, function_name, without_clone_suffix};
 pub use locks::FUTEX2_WAITV;
 pub use profile::{Lock, LockId, Profile, Sample, Variable};
 pub use raw::{Ending, LockWait, RawSample, RawStack, Waker, WakerKind};
@@ -28,3 +40,4 @@ pub use role::Role;
 pub use stack_tree::{StackId, StackNode, StackTree};
 pub use state::ThreadState;
 pub use thread_times::ThreadTimes;
+pub use timeline::{Moment, ThreadLine, Timeline};
