@@ -5,60 +5,73 @@ use crate::stack_links::{Outwards, StackLinks};
 use scaleprof_bundle::{Bundle, FrameRow, NumberMap};
 use scaleprof_profile::{Frame, FrameId, Frames, SCALEPROF, StackId, StackTree};
 
+/// Frames of a stack that are kept; no recorder takes as many, so more of them are in damaged tables only.
+const MOST_FRAMES: u32 = 1023;
+
 /// Stacks and frames that were asked for, each once.
 pub(super) struct Stacks<'a> {
     links: StackLinks<'a>,
     pub frames: Frames,
     pub stacks: StackTree,
-    known: NumberMap<i64, StackId>,
+    /// Stack by its place in `links`.
+    known: Vec<Option<StackId>>,
     known_frames: NumberMap<i64, FrameId>,
 }
 
 impl<'a> Stacks<'a> {
     pub(super) fn of(bundle: &'a Bundle) -> Stacks<'a> {
+        let links = StackLinks::of(bundle.stacks.iter(), bundle.frames.iter());
         Stacks {
-            links: StackLinks::of(bundle.stacks.iter(), bundle.frames.iter()),
+            known: vec![None; links.len()],
+            links,
             frames: Frames::default(),
             stacks: StackTree::default(),
-            known: NumberMap::default(),
             known_frames: NumberMap::default(),
         }
     }
 
-    /// A stack of the bundle; what it lacks is [`LOST`], as in [`CallPaths::path`](crate::call_paths::CallPaths::path).
+    /// A stack of the bundle; what it lacks is [`LOST`], as in [`CallPaths::path`](crate::call_paths::CallPaths::path). What is
+    /// inside of [`MOST_FRAMES`] is left out.
     pub(super) fn stack(&mut self, number: i64) -> StackId {
-        if let Some(known) = self.known.get(&number) {
-            return *known;
-        }
         let mut inner = Vec::new();
         let mut at = self.links.place(number).map_or(Outwards::Lost, Outwards::At);
+        let mut parent = None;
         loop {
             let place = match at {
                 Outwards::At(place) => place,
                 Outwards::Nothing => break,
                 Outwards::Lost => {
-                    inner.push(None);
+                    parent = Some(self.lost());
                     break;
                 }
             };
+            let known = self.known.get(place as usize).copied().flatten();
             // Only a damaged table has a circle; a stack is not deeper than there are stacks.
-            if inner.len() > self.links.len() {
+            if known.is_some() || inner.len() > self.links.len() {
+                parent = known;
                 break;
             }
             let link = self.links.get(place).copied();
-            inner.push(link.and_then(|link| link.frame));
             at = link.map_or(Outwards::Nothing, |link| link.outwards);
+            inner.push((place, link.and_then(|link| link.frame)));
         }
-        let mut parent = None;
-        let mut stack = None;
-        for row in inner.into_iter().rev() {
+        for (place, row) in inner.into_iter().rev() {
             let frame = self.frame(row);
-            let child = self.stacks.child(parent, frame);
-            (parent, stack) = (Some(child), Some(child));
+            let stack = match parent {
+                Some(full) if self.stacks.depth(full) >= Some(MOST_FRAMES) => full,
+                _ => self.stacks.child(parent, frame),
+            };
+            if let Some(known) = self.known.get_mut(place as usize) {
+                *known = Some(stack);
+            }
+            parent = Some(stack);
         }
-        let stack = stack.unwrap_or_else(|| unreachable!("every way to the loop's end pushes a frame first"));
-        self.known.insert(number, stack);
-        stack
+        parent.unwrap_or_else(|| self.lost())
+    }
+
+    fn lost(&mut self) -> StackId {
+        let frame = self.frame(None);
+        self.stacks.child(None, frame)
     }
 
     fn frame(&mut self, row: Option<&FrameRow>) -> FrameId {
