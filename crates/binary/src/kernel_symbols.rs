@@ -117,6 +117,16 @@ impl KernelSymbols {
             .filter(|(_, offset, _)| *offset < LARGEST_VARIABLE)
     }
 
+    /// Where a symbol of the kernel itself lies.
+    #[must_use]
+    pub fn address_of(&self, name: &str) -> Option<u64> {
+        let named = |symbol: &&Symbol| {
+            let start = symbol.name_start as usize;
+            symbol.module.is_none() && self.text.get(start..start + symbol.name_length as usize) == Some(name)
+        };
+        self.symbols.iter().find(named).map(|symbol| symbol.address)
+    }
+
     fn symbol(&self, address: u64, function: bool) -> Option<(&str, u64, Option<&str>)> {
         let index = self
             .symbols

@@ -10,6 +10,7 @@ pub mod data_layout;
 pub mod disassembly;
 pub mod kernel_symbols;
 pub mod loads;
+pub mod mapped_file;
 pub mod spin;
 pub mod symbols;
 pub mod unwind;

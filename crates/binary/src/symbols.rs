@@ -171,7 +171,7 @@ impl SymbolFile {
         if place.is_dir() {
             return Err(SymbolError::Folder { path: path.to_owned() });
         }
-        let bytes = gather::mapped(&place).map_err(|error| SymbolError::Read {
+        let bytes = crate::mapped_file::mapped(&place).map_err(|error| SymbolError::Read {
             path: path.to_owned(),
             error,
         })?;

@@ -36,6 +36,9 @@ pub struct Manifest {
 /// Name of the workload of a bundle that only watched a server: there was no load of ours, so it says nothing of the load.
 pub const WATCH: &str = "watch";
 
+/// Name of the workload of recordings that other tools made under a load of which no name is known.
+pub const IMPORTED: &str = "imported";
+
 /// How a run stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -1,8 +1,8 @@
 //! Reading a bundle back, as much of it as was finished.
 
 use crate::error::BundleError;
+use crate::in_parallel;
 use crate::number_map::NumberMap;
-use crate::parallel::in_parallel;
 use crate::part::{Table, read_part, read_samples};
 use crate::writer::{MANIFEST, SUMMARY, UNFINISHED};
 use crate::{

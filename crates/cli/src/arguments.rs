@@ -33,6 +33,8 @@ pub(crate) enum Command {
     Diff(DiffArguments),
     /// Write a bundle's call paths for pprof, flamegraph.pl, speedscope or the Firefox Profiler
     Export(ExportArguments),
+    /// Make a bundle of recordings of perf: flame graph, hot instructions, and with what is known of the load a scaling profile
+    Import(ImportArguments),
     /// Say what this machine and server allow, and the command that mends each lack
     Check(CheckArguments),
     /// List the loops of a binary that wait for another thread, and what they should not do
@@ -286,6 +288,63 @@ pub(crate) struct DiffArguments {
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Recordings of a ladder that was climbed by hand become a scaling profile, with the connections and the throughput of each:
+
+    perf record -F 499 --call-graph dwarf,16384 -p $(pidof mysqld) -o at16.data -- sleep 10    # at 16 connections, at 512, ...
+    scaleprof import at16.data at512.data --connections 16,512 --throughput 13000,6500
+
+Without them the unit is time: thread-seconds per second, on the page, in `report`, `annotate` and `cachelines` alike.
+One event counts, the first that tells CPU time; waits that `perf record --off-cpu` kept are the time off the CPU. Files of the
+recorded machine are looked for by build-id: below --symfs, in perf's cache, and where they lay.")]
+pub(crate) struct ImportArguments {
+    /// Recordings: perf.data, from a file or a pipe
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+    /// What the load was, in one word
+    #[arg(long, value_name = "NAME")]
+    pub(crate) name: Option<String>,
+    /// Connections that ran transactions, a number for each file, separated by commas
+    #[arg(long, value_name = "N,...", value_delimiter = ',', requires = "throughput", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) connections: Vec<u32>,
+    /// Transactions a second, a number for each file, separated by commas
+    #[arg(long, value_name = "TPS,...", value_delimiter = ',', requires = "connections", value_parser = throughput)]
+    pub(crate) throughput: Vec<f64>,
+    /// The event to take [default: the first that tells CPU time]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) event: Option<String>,
+    /// Only this process, by number or name
+    #[arg(long, value_name = "PID|NAME")]
+    pub(crate) process: Option<String>,
+    /// A folder with the files of the recorded machine, as perf's --symfs
+    #[arg(long, value_name = "DIR")]
+    pub(crate) symfs: Option<PathBuf>,
+    /// Do not tell apart functions that the compiler built into others, as perf's --no-inline: it is faster
+    #[arg(long)]
+    pub(crate) no_inline: bool,
+    /// Folder of the bundle [default: scaleprof-runs/import-TIME]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) output: Option<PathBuf>,
+    /// Show no progress
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
+    /// Print summary.json instead of the table
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Write no report.html; `scaleprof report` does it later
+    #[arg(long)]
+    pub(crate) no_report: bool,
+}
+
+fn throughput(text: &str) -> Result<f64, String> {
+    let number = text
+        .parse::<f64>()
+        .ok()
+        .filter(|number| number.is_finite() && *number > 0.0);
+    number.ok_or_else(|| "a number above 0".to_owned())
 }
 
 #[derive(Debug, Args)]

@@ -12,6 +12,7 @@ mod credentials;
 mod diff;
 mod export;
 mod export_arguments;
+mod import;
 mod load_arguments;
 mod manual;
 mod probe_arguments;
@@ -47,6 +48,7 @@ fn main() -> ExitCode {
         Command::Report(report) => report::execute(&report),
         Command::Diff(diff) => diff::execute(&diff),
         Command::Export(export) => export::execute(&export),
+        Command::Import(import) => import::execute(&import),
         Command::Check(check) => check::execute(&check),
         Command::SpinLoops(spinloops) => spinloops::execute(&spinloops),
         Command::Annotate(annotate) => annotate::execute(&annotate),

@@ -47,6 +47,30 @@ pub struct Converter {
     waiting: HashMap<u64, bool>,
 }
 
+/// A stack that a [`Converter`] keeps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct KeptStack {
+    stack: StackId,
+    ending: Ending,
+    /// Whether a thread that runs there waits for another one.
+    waits: bool,
+}
+
+/// A sample without its stack; the fields as in [`RawSample`].
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct KeptSample {
+    /// When.
+    pub time_ns: u64,
+    /// The thread.
+    pub thread: u32,
+    /// The CPU.
+    pub cpu: u32,
+    /// What it was doing.
+    pub state: ThreadState,
+    /// Thread-nanoseconds that it stands for.
+    pub weight_ns: f64,
+}
+
 /// What an address is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct Kind {
@@ -58,6 +82,39 @@ impl Converter {
     /// Without any sample.
     pub fn new() -> Converter {
         Converter::default()
+    }
+
+    /// Keeps a stack, for samples that are added by [`add_kept`](Converter::add_kept): where many have the same one, its addresses
+    /// are looked at once.
+    pub fn keep(&mut self, raw: &RawStack, namer: &mut dyn Namer) -> KeptStack {
+        let (_, stack) = self.stack(raw, namer);
+        KeptStack {
+            stack,
+            ending: raw.ending,
+            waits: self.is_in_waiting_loop(raw, namer),
+        }
+    }
+
+    /// Adds one sample with a stack that was kept.
+    pub fn add_kept(&mut self, sample: &KeptSample, at: KeptStack) {
+        let state = match sample.state {
+            ThreadState::Cpu if at.waits => ThreadState::Spin,
+            state => state,
+        };
+        self.samples.push(Sample {
+            time_ns: sample.time_ns,
+            thread: sample.thread,
+            cpu: sample.cpu,
+            state,
+            weight_ns: sample.weight_ns,
+            stack: at.stack,
+            ending: at.ending,
+            lock: None,
+            waker_kind: None,
+            waker_stack: None,
+            owner_stack: None,
+            owner_state: None,
+        });
     }
 
     /// Adds one sample.
@@ -88,14 +145,17 @@ impl Converter {
         });
     }
 
-    /// A thread that runs in a loop that waits for another thread spins. A thread in the kernel does not, wherever it came from.
     fn state(&mut self, raw: &RawSample, namer: &mut dyn Namer) -> ThreadState {
-        let at = raw.stack.user.first().filter(|_| raw.stack.kernel.is_empty());
-        let (ThreadState::Cpu, Some(at)) = (raw.state, at) else {
-            return raw.state;
-        };
-        let spins = *self.waiting.entry(*at).or_insert_with(|| namer.is_waiting_loop(*at));
-        if spins { ThreadState::Spin } else { ThreadState::Cpu }
+        match raw.state {
+            ThreadState::Cpu if self.is_in_waiting_loop(&raw.stack, namer) => ThreadState::Spin,
+            state => state,
+        }
+    }
+
+    /// A thread that runs in a loop that waits for another thread spins. A thread in the kernel does not, wherever it came from.
+    fn is_in_waiting_loop(&mut self, stack: &RawStack, namer: &mut dyn Namer) -> bool {
+        let at = stack.user.first().filter(|_| stack.kernel.is_empty());
+        at.is_some_and(|at| *self.waiting.entry(*at).or_insert_with(|| namer.is_waiting_loop(*at)))
     }
 
     /// Samples that were added since the last [`take`](Converter::take).

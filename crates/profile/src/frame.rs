@@ -30,6 +30,21 @@ pub struct Frame {
 }
 
 impl Frame {
+    /// A frame of which a recording keeps the name and no address.
+    #[must_use]
+    pub fn named(module: String, function: Option<String>) -> Frame {
+        Frame {
+            module,
+            build_id: None,
+            address: 0,
+            function,
+            inlined: false,
+            file: None,
+            line: None,
+            name_source: "recording".to_owned(),
+        }
+    }
+
     /// A frame that stands for something that is not known, such as `[incomplete: no_rule]`.
     pub(crate) fn placeholder(words: String) -> Frame {
         Frame {

@@ -27,7 +27,7 @@ pub struct RawSample {
 }
 
 /// Addresses of a stack, innermost first.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct RawStack {
     /// In the kernel; empty for a thread that was in user space.
     pub kernel: Vec<u64>,

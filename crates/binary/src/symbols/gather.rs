@@ -5,9 +5,10 @@ use std::ops::Range;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use memmap2::Mmap;
 use object::read::elf::{ElfFile64, SectionHeader as _};
 use object::{Endianness, Object as _, ObjectSection as _, ObjectSymbol as _, SymbolKind, elf};
+
+use crate::mapped_file::mapped;
 
 use super::code_regions::CodeRegions;
 use super::jump_table;
@@ -30,14 +31,6 @@ pub(super) fn resolved(path: &Path) -> PathBuf {
         .ok()
         .filter(same)
         .unwrap_or_else(|| path.to_owned())
-}
-
-/// Maps a file into memory.
-pub(super) fn mapped(path: &Path) -> std::io::Result<Mmap> {
-    let file = std::fs::File::open(path)?;
-    // SAFETY: a mapping is only wrong if someone else writes the file meanwhile. Servers, libraries and debug files are
-    // replaced (a new file under the old name), never written in place: the kernel refuses that while they run.
-    unsafe { Mmap::map(&file) }
 }
 
 /// A file whose symbols are being gathered.

@@ -7,7 +7,6 @@
 mod access;
 mod account;
 mod bursts;
-mod expression;
 mod lack;
 mod memory_map;
 mod record;
@@ -17,12 +16,12 @@ mod sampling_event;
 mod stack_unwinder;
 mod thread_files;
 mod thread_table;
-mod unwind_rules;
 mod vdso;
 mod wait;
 mod watch;
 
 pub use lack::Lack;
 pub use memory_map::{Mapping, parse_maps};
-pub use stack_unwinder::{MOST_FRAMES, Registers, StackUnwinder};
+pub use scaleprof_profile::walk::{MOST_FRAMES, Registers};
+pub use stack_unwinder::StackUnwinder;
 pub use watch::{PlainOptions, PlainReading, PlainThread, PlainWatch};

@@ -1,7 +1,7 @@
 //! The records that the kernel writes into a ring of perf events (man 2 perf_event_open, "MMAP layout";
 //! include/uapi/linux/perf_event.h). Bytes in, values out.
 
-use super::stack_unwinder::Registers;
+use scaleprof_profile::walk::Registers;
 
 /// What is asked for with every sample, in the order in which the kernel writes it: thread, time, CPU, period, call
 /// chain (of the kernel), registers and stack of user space.

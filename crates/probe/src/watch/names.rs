@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 use scaleprof_binary::disassembly::{Disassembler, FunctionListing};
 use scaleprof_binary::kernel_symbols::KernelSymbols;
 use scaleprof_binary::spin::SpinLoops;
-use scaleprof_binary::symbols::{NameSource, SymbolFile, SymbolSearch, end_of_path};
-use scaleprof_profile::{Frame, KERNEL, Namer, RawStack, Variable};
+use scaleprof_binary::symbols::{SymbolFile, SymbolSearch};
+use scaleprof_profile::names::{FileNames, kernel_frame, kernel_variable, unnamed};
+use scaleprof_profile::{Frame, Namer, RawStack, Variable};
 
 use super::code::{CodeFile, CodeMap, CodePlace};
 use super::debuginfod;
@@ -18,7 +19,7 @@ pub struct ProcessNames {
     files: Vec<CodeFile>,
     places: Vec<CodePlace>,
     /// By the name in `/proc/PID/maps`: a server that is started again has the same files.
-    symbols: HashMap<PathBuf, Option<Symbols>>,
+    symbols: HashMap<PathBuf, Option<FileNames>>,
     kernel: Result<KernelSymbols, String>,
     ask_debuginfod: bool,
 }
@@ -44,13 +45,6 @@ pub fn symbol_search() -> SymbolSearch {
     search.document_folders.push("/var/cache/scaleprof/symbols".into());
     search.debuginfod_caches = debuginfod::caches();
     search
-}
-
-struct Symbols {
-    module: String,
-    build_id: Option<String>,
-    file: SymbolFile,
-    waiting: SpinLoops,
 }
 
 impl std::fmt::Debug for ProcessNames {
@@ -181,11 +175,11 @@ impl ProcessNames {
         (address < place.end).then_some(place)
     }
 
-    fn symbols_of(&mut self, file: usize) -> Option<&Symbols> {
+    fn symbols_of(&mut self, file: usize) -> Option<&FileNames> {
         let code = self.files.get(file)?;
         if !self.symbols.contains_key(&code.name) {
             let mut symbols = read(code, &self.search);
-            let lacking = |symbols: &&Symbols| self.ask_debuginfod && symbols.file.coverage().symtab < 0.5;
+            let lacking = |symbols: &&FileNames| self.ask_debuginfod && symbols.file.coverage().symtab < 0.5;
             let build_id = symbols
                 .as_ref()
                 .filter(lacking)
@@ -199,30 +193,12 @@ impl ProcessNames {
         }
         self.symbols.get(&self.files[file].name)?.as_ref()
     }
-
-    fn kernel_frames(&self, address: u64) -> Vec<Frame> {
-        let found = self.kernel.as_ref().ok().and_then(|kernel| kernel.function(address));
-        let frame = match found {
-            Some((function, offset, module)) => Frame {
-                module: module.map_or_else(|| KERNEL.to_owned(), |module| format!("[{module}]")),
-                build_id: None,
-                address: offset as i64,
-                function: Some(function.to_owned()),
-                inlined: false,
-                file: None,
-                line: None,
-                name_source: "kallsyms".to_owned(),
-            },
-            None => unnamed(KERNEL.to_owned(), None, 0),
-        };
-        vec![frame]
-    }
 }
 
 impl Namer for ProcessNames {
     fn frames(&mut self, address: u64, _is_return_address: bool, kernel: bool) -> Vec<Frame> {
         if kernel {
-            return self.kernel_frames(address);
+            return vec![kernel_frame(self.kernel.as_ref().ok(), address)];
         }
         let Some(place) = self.place(address).cloned() else {
             return Vec::new();
@@ -232,22 +208,7 @@ impl Namer for ProcessNames {
         let Some(symbols) = self.symbols_of(place.file) else {
             return name.map(|name| unnamed(name, None, svma)).into_iter().collect();
         };
-        let source = match symbols.file.function(svma) {
-            Some(function) => source_name(function.source),
-            None => return vec![unnamed(symbols.module.clone(), symbols.build_id.clone(), svma)],
-        };
-        let frames = symbols.file.frames(svma);
-        let frames = frames.into_iter().map(|frame| Frame {
-            module: symbols.module.clone(),
-            build_id: symbols.build_id.clone(),
-            address: svma as i64,
-            function: Some(frame.name),
-            inlined: frame.inlined,
-            file: frame.file.as_deref().map(end_of_path),
-            line: frame.line.and_then(|line| i32::try_from(line).ok()),
-            name_source: source.to_owned(),
-        });
-        frames.collect()
+        symbols.frames(svma)
     }
 
     fn is_waiting_loop(&mut self, address: u64) -> bool {
@@ -260,11 +221,7 @@ impl Namer for ProcessNames {
 
     fn variable(&mut self, address: u64) -> Option<Variable> {
         if address >= KERNEL_HALF {
-            let (name, offset, module) = self.kernel.as_ref().ok()?.variable(address)?;
-            return Some(Variable {
-                module: module.map_or_else(|| KERNEL.to_owned(), |module| format!("[{module}]")),
-                name: with_offset(name, offset),
-            });
+            return kernel_variable(self.kernel.as_ref().ok()?, address);
         }
         // Data lies beside the code of its file, in mappings that hold no code: the nearest file before it whose data
         // segments reach so far.
@@ -278,24 +235,13 @@ impl Namer for ProcessNames {
             .collect();
         candidates.into_iter().find_map(|(file, svma)| {
             let symbols = self.symbols_of(file)?;
-            let variable = symbols.file.variable(svma)?;
-            Some(Variable {
-                module: symbols.module.clone(),
-                name: with_offset(&variable.name, variable.offset),
-            })
+            symbols.variable(svma)
         })
     }
 }
 
 /// Addresses from here on are the kernel's, on x86-64 and aarch64 alike.
 const KERNEL_HALF: u64 = 1 << 63;
-
-fn with_offset(name: &str, offset: u64) -> String {
-    match offset {
-        0 => name.to_owned(),
-        offset => format!("{name}+{offset}"),
-    }
-}
 
 /// The bytes of a file of the process; by its name where the process has ended meanwhile.
 fn bytes_of(code: &CodeFile) -> std::io::Result<Vec<u8>> {
@@ -305,7 +251,7 @@ fn bytes_of(code: &CodeFile) -> std::io::Result<Vec<u8>> {
     }
 }
 
-fn read(code: &CodeFile, search: &SymbolSearch) -> Option<Symbols> {
+fn read(code: &CodeFile, search: &SymbolSearch) -> Option<FileNames> {
     let module = file_name(&code.name);
     let file = match &code.bytes {
         Some(bytes) => SymbolFile::from_bytes(&module, bytes),
@@ -319,7 +265,7 @@ fn read(code: &CodeFile, search: &SymbolSearch) -> Option<Symbols> {
             |bytes| SpinLoops::of(&module, &bytes, file.function_ranges()),
         ),
     };
-    Some(Symbols {
+    Some(FileNames {
         module,
         build_id: file.build_id(),
         waiting: waiting.unwrap_or_default(),
@@ -330,46 +276,4 @@ fn read(code: &CodeFile, search: &SymbolSearch) -> Option<Symbols> {
 fn file_name(path: &Path) -> String {
     let name = path.file_name().unwrap_or(path.as_os_str());
     name.to_string_lossy().into_owned()
-}
-
-fn unnamed(module: String, build_id: Option<String>, svma: u64) -> Frame {
-    Frame {
-        module,
-        build_id,
-        address: svma as i64,
-        function: None,
-        inlined: false,
-        file: None,
-        line: None,
-        name_source: "none".to_owned(),
-    }
-}
-
-/// As in the table `frames`.
-fn source_name(source: NameSource) -> &'static str {
-    match source {
-        NameSource::Dwarf => "dwarf",
-        NameSource::Symtab => "symtab",
-        NameSource::SymbolList => "symbol_list",
-        NameSource::Dynsym => "dynsym",
-        NameSource::FunctionBounds => "eh_frame",
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::end_of_path;
-
-    #[test]
-    fn of_a_source_file_no_folder_is_kept_that_may_be_somebodys_own() {
-        for (path, kept) in [
-            ("/build/mysql-5.6.14/storage/innobase/ut/ut0ut.cc", "ut/ut0ut.cc"),
-            ("./nptl/pthread_create.c", "nptl/pthread_create.c"),
-            ("/home/anna/patch.cc", "patch.cc"),
-            ("/root/patch.cc", "patch.cc"),
-            ("main.cc", "main.cc"),
-        ] {
-            assert_eq!(end_of_path(path), kept);
-        }
-    }
 }

@@ -8,34 +8,21 @@ use gimli::{
     RegisterRule, UnwindExpression, Value,
 };
 
-use super::stack_unwinder::Registers;
 use super::unwind_rules::{Row, Slice};
-
-/// The stack pointer, as DWARF numbers it (System V ABI of the processor).
-#[cfg(target_arch = "x86_64")]
-pub(super) const STACK_POINTER: Register = gimli::X86_64::RSP;
-/// The frame pointer.
-#[cfg(target_arch = "x86_64")]
-pub(super) const FRAME_POINTER: Register = gimli::X86_64::RBP;
-/// The stack pointer, as DWARF numbers it (System V ABI of the processor).
-#[cfg(target_arch = "aarch64")]
-pub(super) const STACK_POINTER: Register = gimli::AArch64::SP;
-/// The frame pointer.
-#[cfg(target_arch = "aarch64")]
-pub(super) const FRAME_POINTER: Register = gimli::AArch64::X29;
+use super::{Processor, Registers};
 
 /// Most steps of one expression: those that occur have five to ten.
 const MOST_STEPS: u32 = 200;
 
 /// The registers of the caller; nothing where memory cannot be read or the rule needs more than that.
 pub(super) fn caller(
-    fde: &FrameDescriptionEntry<Slice<'_>>,
-    row: &Row,
-    section: &EhFrame<Slice<'_>>,
+    processor: Processor,
+    (fde, row, section): (&FrameDescriptionEntry<Slice<'_>>, &Row, &EhFrame<Slice<'_>>),
     frame: &Registers,
     read: &mut dyn FnMut(u64) -> Option<u64>,
 ) -> Option<Registers> {
     let mut place = Place {
+        processor,
         section,
         encoding: fde.cie().encoding(),
         frame,
@@ -47,7 +34,9 @@ pub(super) fn caller(
     };
     let return_address = row.register(fde.cie().return_address_register());
     let pc = place.value(return_address?, cfa, frame.lr)?;
-    let frame_pointer = row.register(FRAME_POINTER).unwrap_or(RegisterRule::SameValue);
+    let frame_pointer = row
+        .register(processor.frame_pointer())
+        .unwrap_or(RegisterRule::SameValue);
     Some(Registers {
         pc,
         sp: cfa,
@@ -58,6 +47,7 @@ pub(super) fn caller(
 
 /// What an expression may look at.
 struct Place<'a, 'bytes> {
+    processor: Processor,
     section: &'a EhFrame<Slice<'bytes>>,
     encoding: Encoding,
     frame: &'a Registers,
@@ -66,12 +56,11 @@ struct Place<'a, 'bytes> {
 
 impl Place<'_, '_> {
     fn register(&self, register: Register) -> Option<u64> {
+        let of = self.processor;
         match register {
-            STACK_POINTER => Some(self.frame.sp),
-            FRAME_POINTER => Some(self.frame.fp),
-            // The PLT's rule looks where in the stub it stands.
-            #[cfg(target_arch = "x86_64")]
-            gimli::X86_64::RA => Some(self.frame.pc),
+            register if register == of.stack_pointer() => Some(self.frame.sp),
+            register if register == of.frame_pointer() => Some(self.frame.fp),
+            register if Some(register) == of.instruction_pointer() => Some(self.frame.pc),
             _ => None,
         }
     }

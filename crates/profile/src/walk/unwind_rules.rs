@@ -8,13 +8,13 @@ use std::sync::Arc;
 
 use framehop::{ExplicitModuleSectionInfo, Module};
 use gimli::{
-    BaseAddresses, CfaRule, EhFrame, EhFrameHdr, EndianSlice, FrameDescriptionEntry, LittleEndian, Register,
-    RegisterRule, UnwindContext, UnwindSection as _, UnwindTableRow,
+    BaseAddresses, CfaRule, EhFrame, EhFrameHdr, EndianSlice, FrameDescriptionEntry, LittleEndian, RegisterRule,
+    UnwindContext, UnwindSection as _, UnwindTableRow,
 };
 use object::{Object as _, ObjectSection as _, ObjectSegment as _, ReadRef};
 
 use super::expression;
-use super::stack_unwinder::Registers;
+use super::{Processor, Registers};
 
 /// Bytes of a section.
 pub(super) type Slice<'a> = EndianSlice<'a, LittleEndian>;
@@ -47,7 +47,7 @@ pub(super) enum RuleKind {
 
 /// The unwind rules of a file.
 #[derive(Debug)]
-pub(super) struct UnwindRules {
+pub struct UnwindRules {
     /// Those with code.
     segments: Vec<Segment>,
     frames: Option<Section>,
@@ -71,7 +71,10 @@ struct Section {
 
 impl UnwindRules {
     /// Reads what is needed of an ELF image.
-    pub(super) fn read<'data>(image: impl ReadRef<'data>) -> Result<Self, String> {
+    ///
+    /// # Errors
+    /// It is none, or one for another kind of processor; in words.
+    pub fn read<'data>(image: impl ReadRef<'data>) -> Result<Self, String> {
         let elf = object::File::parse(image).map_err(|error| format!("not an ELF file: {error}"))?;
         if !elf.is_64() || !elf.is_little_endian() {
             return Err("code for another kind of processor".to_owned());
@@ -107,7 +110,8 @@ impl UnwindRules {
 
     /// Address in the process less address in the file, for a mapping of code that begins at `start` and shows the file
     /// from `file_offset` on.
-    pub(super) fn bias(&self, start: u64, file_offset: u64) -> Option<u64> {
+    #[must_use]
+    pub fn bias(&self, start: u64, file_offset: u64) -> Option<u64> {
         // Whole pages are mapped: a mapping may begin up to a page before its segment does (64 KiB at most, on aarch64).
         let page = rustix::param::page_size() as u64;
         let shown = |segment: &&Segment| (segment.file.start / page * page..segment.file.end).contains(&file_offset);
@@ -140,7 +144,7 @@ impl UnwindRules {
     }
 
     /// What rule holds at an address of the file.
-    pub(super) fn rule_at(&self, address: u64) -> Rule {
+    pub(super) fn rule_at(&self, processor: Processor, address: u64) -> Rule {
         const NO_RULE: Rule = Rule {
             kind: RuleKind::None,
             of_signal: false,
@@ -148,7 +152,7 @@ impl UnwindRules {
         let rule = self.with_row(address, |fde, row, _| {
             let return_address = row.register(fde.cie().return_address_register());
             Some(Rule {
-                kind: kind(row.cfa(), return_address.as_ref()),
+                kind: kind(processor, row.cfa(), return_address.as_ref()),
                 of_signal: fde.is_signal_trampoline(),
             })
         });
@@ -158,12 +162,13 @@ impl UnwindRules {
     /// The caller of a frame whose rule at this address of the file is an expression.
     pub(super) fn caller_by_expression(
         &self,
+        processor: Processor,
         address: u64,
         frame: &Registers,
         read: &mut dyn FnMut(u64) -> Option<u64>,
     ) -> Option<Registers> {
         self.with_row(address, |fde, row, section| {
-            expression::caller(fde, row, section, frame, read)
+            expression::caller(processor, (fde, row, section), frame, read)
         })
     }
 
@@ -201,14 +206,12 @@ impl UnwindRules {
     }
 }
 
-fn kind(cfa: &CfaRule<usize>, return_address: Option<&RegisterRule<usize>>) -> RuleKind {
+fn kind(processor: Processor, cfa: &CfaRule<usize>, return_address: Option<&RegisterRule<usize>>) -> RuleKind {
+    let kept = [processor.stack_pointer(), processor.frame_pointer()];
     match (return_address, cfa) {
         (Some(RegisterRule::Undefined), _) => RuleKind::Outermost,
         (_, CfaRule::Expression(_)) => RuleKind::Expression,
-        (_, CfaRule::RegisterAndOffset { register, .. }) if KEPT_REGISTERS.contains(register) => RuleKind::Offset,
+        (_, CfaRule::RegisterAndOffset { register, .. }) if kept.contains(register) => RuleKind::Offset,
         _ => RuleKind::Unsupported,
     }
 }
-
-/// Stack pointer and frame pointer.
-const KEPT_REGISTERS: [Register; 2] = [expression::STACK_POINTER, expression::FRAME_POINTER];

@@ -1,0 +1,287 @@
+//! Recordings that other tools made become a bundle.
+//!
+//! A recording is a visit: with the connections and the throughput that the user knows of it, of a rung of a ladder that was
+//! climbed by hand; without them, of a watch, whose figures are per second. What a recording does not tell stays unknown.
+
+mod imported_visit;
+
+use crate::manifest::timestamp;
+use crate::observe::now;
+use crate::progress::Progress;
+use imported_visit::{Known, imported_visit};
+use scaleprof_analysis::summarise;
+use scaleprof_binary::mapped_file::mapped;
+use scaleprof_bundle::{
+    Bundle, BundleError, BundleWriter, IMPORTED, Ladder, Machine, Manifest, Missing, RunState, Server, Summary, WATCH,
+    Workload,
+};
+use scaleprof_profile::import::{ImportError, ReadOptions, Recording, read_recording};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+/// What to import.
+#[derive(Debug, Clone)]
+pub struct ImportRequest {
+    /// The recordings; in their order they are the visits of the bundle.
+    pub files: Vec<ImportFile>,
+    /// What the load is called.
+    pub name: Option<String>,
+    /// How they are read.
+    pub options: ReadOptions,
+    /// Where the bundle goes.
+    pub output: PathBuf,
+    /// The command line that repeats it, without paths.
+    pub command: Vec<String>,
+}
+
+/// One recording, with what is known of the load that it was made under.
+#[derive(Debug, Clone)]
+pub struct ImportFile {
+    /// Where it is.
+    pub path: PathBuf,
+    /// Connections that ran transactions, and how many of these they did a second.
+    pub load: Option<KnownLoad>,
+}
+
+/// A load that the user knows.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct KnownLoad {
+    /// Connections that ran transactions.
+    pub connections: u32,
+    /// Transactions a second.
+    pub throughput: f64,
+}
+
+/// What an import left.
+#[derive(Debug)]
+pub struct ImportResult {
+    /// The bundle, read back.
+    pub bundle: Bundle,
+    /// What it comes to.
+    pub summary: Summary,
+}
+
+/// Why a bundle could not be made.
+#[derive(Debug, thiserror::Error)]
+pub enum ImportFailure {
+    /// A file cannot be read.
+    #[error("cannot read {}: {source}{}", path.display(), folder_advice(path))]
+    Read {
+        /// Which one.
+        path: PathBuf,
+        /// Why not.
+        source: std::io::Error,
+    },
+    /// Nothing can be had of a file.
+    #[error("cannot import {}: {source}", path.display())]
+    Import {
+        /// Which one.
+        path: PathBuf,
+        /// Why not.
+        source: ImportError,
+    },
+    /// Some files have a known load and some have not.
+    #[error("either every recording has connections and throughput, or none: {} has none", path.display())]
+    MixedLoads {
+        /// One that has none.
+        path: PathBuf,
+    },
+    /// The bundle.
+    #[error(transparent)]
+    Bundle(#[from] BundleError),
+}
+
+fn folder_advice(path: &std::path::Path) -> &'static str {
+    match path.is_dir() {
+        true => ". It is a folder, as `perf record --threads` writes: record without --threads",
+        false => "",
+    }
+}
+
+/// Reads the recordings and keeps what is in them as a bundle.
+///
+/// # Errors
+/// A file cannot be read, or the bundle not be written. Nothing is left of the bundle where the first file already fails.
+pub fn import(request: &ImportRequest, progress: &mut dyn Progress) -> Result<ImportResult, ImportFailure> {
+    let with_load = request.files.iter().any(|file| file.load.is_some());
+    if let Some(file) = request.files.iter().find(|file| with_load && file.load.is_none()) {
+        return Err(ImportFailure::MixedLoads {
+            path: file.path.clone(),
+        });
+    }
+    let bundle = BundleWriter::create(&request.output)?;
+    let mut manifest = begin(request, with_load);
+    let mut missing: BTreeMap<String, String> = BTreeMap::new();
+    let mut repeats: BTreeMap<u32, i32> = BTreeMap::new();
+    for (visit, file) in (0..).zip(&request.files) {
+        progress.stage(&format!("reading {}", file.path.display()));
+        let recording = match read(file, request) {
+            Ok(recording) => recording,
+            Err(failure) => {
+                if visit == 0 {
+                    // Only where it is empty.
+                    let _ = std::fs::remove_dir(bundle.path());
+                }
+                return Err(failure);
+            }
+        };
+        for warning in &recording.warnings {
+            progress.warning(warning);
+            let of_file = match request.files.len() {
+                1 => warning.clone(),
+                _ => format!("recording {}: {warning}", visit + 1),
+            };
+            manifest.warnings.push(of_file);
+        }
+        missing.extend(recording.lacks.iter().cloned());
+        describe(&mut manifest, &recording, &mut missing);
+        let repeat = repeats.entry(file.load.map_or(0, |load| load.connections)).or_default();
+        let known = Known {
+            visit,
+            repeat: *repeat,
+            load: file.load,
+            started_at: now(),
+        };
+        *repeat += 1;
+        let (rung, rows) = imported_visit(&known, &recording);
+        bundle.write_visit(&rung, &rows)?;
+    }
+    bundle.write_settings(&[])?;
+    manifest.missing = missing
+        .into_iter()
+        .map(|(figure, reason)| Missing { figure, reason })
+        .collect();
+    manifest.ended_at = Some(timestamp());
+    manifest.state = RunState::Complete;
+    bundle.write_manifest(&manifest)?;
+    progress.stage("summing up");
+    let written = Bundle::open(bundle.path())?;
+    let summary = summarise(&written);
+    bundle.write_summary(&summary)?;
+    Ok(ImportResult {
+        bundle: written,
+        summary,
+    })
+}
+
+fn read(file: &ImportFile, request: &ImportRequest) -> Result<Recording, ImportFailure> {
+    let path = || file.path.clone();
+    let bytes = mapped(&file.path).map_err(|source| ImportFailure::Read { path: path(), source })?;
+    read_recording(&bytes, &request.options).map_err(|source| ImportFailure::Import { path: path(), source })
+}
+
+fn begin(request: &ImportRequest, with_load: bool) -> Manifest {
+    let unknown = || "unknown".to_owned();
+    let loads = request.files.iter().filter_map(|file| file.load);
+    let mut connections: Vec<u32> = loads.map(|load| load.connections).collect();
+    connections.sort_unstable();
+    connections.dedup();
+    let mut options = vec![("imported".to_owned(), String::new())];
+    options.extend(request.name.iter().map(|name| ("name".to_owned(), name.clone())));
+    Manifest {
+        schema: scaleprof_bundle::SCHEMA,
+        scaleprof: env!("CARGO_PKG_VERSION").to_owned(),
+        started_at: timestamp(),
+        ended_at: None,
+        state: RunState::Running,
+        problem: None,
+        command: request.command.clone(),
+        server: Server {
+            product: unknown(),
+            version: unknown(),
+            build_id: None,
+            binary: None,
+            cpus: None,
+            cpu_count: None,
+            shares_cpus_with_client: None,
+        },
+        workload: Workload {
+            name: match with_load {
+                true => request.name.clone().unwrap_or_else(|| IMPORTED.to_owned()),
+                false => WATCH.to_owned(),
+            },
+            tables: None,
+            rows: None,
+            distribution: unknown(),
+            protocol: unknown(),
+            isolation: None,
+            seed: 0,
+            loop_kind: match with_load {
+                true => "closed".to_owned(),
+                false => "none".to_owned(),
+            },
+            options,
+        },
+        machine: Machine {
+            cpu_model: unknown(),
+            cpus: 0,
+            numa_nodes: 0,
+            memory_bytes: 0,
+            kernel: unknown(),
+            architecture: unknown(),
+            distribution: None,
+            hypervisor: None,
+            governor: None,
+            clock_source: None,
+            transparent_huge_pages: None,
+            pause_nanoseconds: None,
+        },
+        ladder: Ladder {
+            connections,
+            refined: Vec::new(),
+            seconds: 0,
+            repeats: 1,
+            idle_connections: 0,
+            rate: None,
+        },
+        missing: Vec::new(),
+        warnings: Vec::new(),
+    }
+}
+
+/// Takes what a recording tells of program and machine; the first one that tells it counts.
+fn describe(manifest: &mut Manifest, recording: &Recording, missing: &mut BTreeMap<String, String>) {
+    let options = &mut manifest.workload.options;
+    if let Some((_, of)) = options.iter_mut().find(|(name, _)| name == "imported") {
+        let event = recording.event.as_deref().unwrap_or("event unknown");
+        let words = format!("{}, {event}", recording.format.name());
+        if of.is_empty() {
+            *of = words;
+        } else if *of != words {
+            *of = format!("{of}; {words}");
+        }
+    }
+    let server = &mut manifest.server;
+    if let Some(program) = &recording.program
+        && server.binary.is_none()
+    {
+        server.binary = Some(program.name.clone());
+        server.build_id.clone_from(&program.build_id);
+    }
+    let told = &recording.machine;
+    let machine = &mut manifest.machine;
+    let fill = |place: &mut String, told: &Option<String>| {
+        if let Some(told) = told.as_ref().filter(|_| place == "unknown") {
+            place.clone_from(told);
+        }
+    };
+    fill(&mut machine.cpu_model, &told.cpu_model);
+    fill(&mut machine.kernel, &told.kernel);
+    fill(&mut machine.architecture, &told.architecture);
+    if machine.cpus == 0 {
+        machine.cpus = told.cpus.unwrap_or(0);
+        server.cpu_count = told.cpus;
+    }
+    if machine.memory_bytes == 0 {
+        machine.memory_bytes = told.memory_bytes.unwrap_or(0);
+    }
+    let seconds = recording
+        .span
+        .as_ref()
+        .map_or(0, |span| (span.end - span.start).div_ceil(1_000_000_000));
+    manifest.ladder.seconds = manifest.ladder.seconds.max(u32::try_from(seconds).unwrap_or(u32::MAX));
+    for figure in ["server.product", "server.version"] {
+        let reason = "a recording does not tell it";
+        missing.insert(figure.to_owned(), reason.to_owned());
+    }
+}

@@ -1,0 +1,190 @@
+//! The rows of one recording.
+
+use super::KnownLoad;
+use crate::roles::handlers;
+use scaleprof_bundle::{CounterRow, RungRow, SecondRow, StateRow, UtcMicros, VisitClock, VisitRows};
+use scaleprof_profile::import::{Recording, Weights};
+use scaleprof_profile::{Ending, Role, Sample};
+use std::collections::{BTreeMap, HashSet};
+
+/// Nanoseconds of a second.
+const SECOND: u64 = 1_000_000_000;
+/// What stands for the number of connections where it is not known.
+const UNKNOWN: i32 = -1;
+
+/// What is known of a recording from outside.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Known {
+    pub(super) visit: i32,
+    pub(super) repeat: i32,
+    pub(super) load: Option<KnownLoad>,
+    /// What stands for the start of the recording, whose clock does not tell the day.
+    pub(super) started_at: UtcMicros,
+}
+
+/// A recording as a visit.
+pub(super) fn imported_visit(known: &Known, recording: &Recording) -> (RungRow, VisitRows) {
+    let span = Span::of(recording);
+    let clock = VisitClock {
+        monotonic_ns: span.start_ns,
+        utc: known.started_at,
+    };
+    let mut rows = VisitRows::default();
+    let role = roles(recording);
+    rows.add_profile(known.visit, &recording.profile, &clock, &role);
+    rows.states = states(known.visit, recording, &clock, &role);
+    rows.counters = counters(known.visit, recording, &span);
+    if let Some(load) = known.load {
+        rows.seconds = seconds(known, &load, &span);
+    }
+    let rung = RungRow {
+        visit: known.visit,
+        connections: known
+            .load
+            .map_or(UNKNOWN, |load| i32::try_from(load.connections).unwrap_or(i32::MAX)),
+        idle_connections: 0,
+        repeat: known.repeat,
+        offered_rate: None,
+        started_at: known.started_at,
+        connect_seconds: 0.0,
+        outcome: "complete".to_owned(),
+        client_lag_p99_us: None,
+        client_threads: 0,
+        client_resident_bytes: None,
+    };
+    (rung, rows)
+}
+
+/// How long a recording was.
+struct Span {
+    start_ns: u64,
+    /// Length of every second; the last may be shorter.
+    seconds_ns: Vec<u64>,
+}
+
+impl Span {
+    /// From the first to the last sample. Where samples have no times it is as long as one thread would have taken for all of
+    /// it, so that figures per second are shares.
+    fn of(recording: &Recording) -> Span {
+        let (start_ns, length) = match &recording.span {
+            Some(span) if span.end > span.start => (span.start, span.end - span.start),
+            _ => {
+                let total: f64 = recording.profile.samples.iter().map(|sample| sample.weight_ns).sum();
+                (0, total as u64)
+            }
+        };
+        // A bundle of a day has 86 400 seconds; a clock that jumps must not make a thousand times as many.
+        let length = length.clamp(1, 1_000_000 * SECOND);
+        let whole = (length / SECOND) as usize;
+        let mut seconds_ns = vec![SECOND; whole];
+        // The last sample lies in a second of its own.
+        seconds_ns.extend(Some(length % SECOND).filter(|rest| *rest > 0 || whole == 0));
+        Span { start_ns, seconds_ns }
+    }
+}
+
+/// Whom a thread serves: in a database server, by the functions that it was seen in; in another program all threads count.
+fn roles(recording: &Recording) -> impl Fn(u32) -> Role + use<> {
+    let serving: HashSet<u32> = handlers(&recording.profile);
+    move |thread| match serving.is_empty() || serving.contains(&thread) {
+        true => Role::Connection,
+        false => Role::Background,
+    }
+}
+
+/// Time by role, second and state, and by thread, as the samples tell it. How long threads lived is not known.
+fn states(visit: i32, recording: &Recording, clock: &VisitClock, role: &impl Fn(u32) -> Role) -> Vec<StateRow> {
+    type Place = (Option<i32>, &'static str, Option<u32>, &'static str);
+    let mut sums: BTreeMap<Place, f64> = BTreeMap::new();
+    for sample in &recording.profile.samples {
+        // As collectors tell it: spinning is found in the samples again.
+        let state = match sample.state.name() {
+            "spin" => "cpu",
+            name => name,
+        };
+        let role = role(sample.thread).name();
+        let second = Some(clock.second(sample.time_ns));
+        *sums.entry((second, role, None, state)).or_default() += sample.weight_ns;
+        *sums.entry((None, role, Some(sample.thread), state)).or_default() += sample.weight_ns;
+    }
+    let rows = sums
+        .into_iter()
+        .map(|((second, role, thread, state), nanoseconds)| StateRow {
+            visit,
+            second,
+            role: role.to_owned(),
+            thread: thread.map(i64::from),
+            name: thread.and_then(|thread| Some(recording.threads.get(&thread)?.name.clone())),
+            state: state.to_owned(),
+            nanoseconds: nanoseconds as i64,
+        });
+    rows.collect()
+}
+
+fn counters(visit: i32, recording: &Recording, span: &Span) -> Vec<CounterRow> {
+    let row = |second: Option<i32>, counter: &str, value: f64| CounterRow {
+        visit,
+        second,
+        counter: counter.to_owned(),
+        value,
+        counted_share: None,
+    };
+    let mut rows: Vec<CounterRow> = (0..)
+        .zip(&span.seconds_ns)
+        .map(|(second, length)| row(Some(second), "probe.watched_seconds", *length as f64 / SECOND as f64))
+        .collect();
+    let samples = &recording.profile.samples;
+    rows.push(row(None, "probe.samples", samples.len() as f64));
+    rows.extend(
+        recording
+            .samples_lost
+            .map(|lost| row(None, "probe.samples_lost", lost as f64)),
+    );
+    let complete = |sample: &&Sample| sample.ending == Ending::Complete;
+    rows.push(row(None, "probe.stacks", samples.len() as f64));
+    rows.push(row(
+        None,
+        "probe.stacks_complete",
+        samples.iter().filter(complete).count() as f64,
+    ));
+    // Not where the weights are no time: a part of them would be called spinning.
+    let loops = recording
+        .waiting_loops
+        .filter(|_| recording.weights == Weights::Nanoseconds);
+    rows.extend(loops.map(|loops| row(None, "probe.waiting_loops", loops as f64)));
+    rows
+}
+
+/// What the user knows of the load, spread evenly over the recording. In a closed loop every connection is always inside of a
+/// transaction.
+fn seconds(known: &Known, load: &KnownLoad, span: &Span) -> Vec<SecondRow> {
+    let mut done = 0.0_f64;
+    let rows = (0..).zip(&span.seconds_ns).map(|(second, length)| {
+        let before = done.round() as i64;
+        done += load.throughput * *length as f64 / SECOND as f64;
+        let transactions = done.round() as i64 - before;
+        let inside_ns = i64::try_from(*length)
+            .unwrap_or(i64::MAX)
+            .saturating_mul(i64::from(load.connections));
+        SecondRow {
+            visit: known.visit,
+            second,
+            started_at: UtcMicros(known.started_at.0 + i64::from(second) * 1_000_000),
+            duration_ns: i64::try_from(*length).unwrap_or(i64::MAX),
+            transactions,
+            queries: 0,
+            reads: 0,
+            writes: 0,
+            errors: 0,
+            retries: 0,
+            service_sum_ns: inside_ns,
+            response_sum_ns: inside_ns,
+            inside_ns,
+            p50_ns: None,
+            p95_ns: None,
+            p99_ns: None,
+            max_ns: None,
+        }
+    });
+    rows.collect()
+}

@@ -1,0 +1,178 @@
+//! Recordings that other tools made.
+//!
+//! Every reader gives a [`Recording`]: a [`Profile`] and what the file tells beside it. One that finds addresses goes through
+//! [`RawSample`](crate::RawSample), [`Converter`](crate::Converter) and [`Namer`](crate::Namer) as a live collector does; one that
+//! finds names makes frames of them ([`Frame::named`](crate::Frame::named)). From there on nobody asks where a profile came from.
+
+mod format;
+
+pub use format::RecordingFormat;
+
+use crate::Profile;
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::path::PathBuf;
+
+/// A recording that another tool made. What the file does not tell is none, with its reason in `lacks`.
+#[derive(Debug, Clone)]
+pub struct Recording {
+    /// What it is.
+    pub format: RecordingFormat,
+    /// What was sampled. Times are nanoseconds of the recording's own clock; 0 where it keeps none.
+    pub profile: Profile,
+    /// What the weights of the samples are.
+    pub weights: Weights,
+    /// The event that was sampled, as the recording calls it, such as `cpu-clock` or `cycles`.
+    pub event: Option<String>,
+    /// From the first to the last moment, by the recording's clock.
+    pub span: Option<Range<u64>>,
+    /// The threads, by their numbers.
+    pub threads: BTreeMap<u32, RecordedThread>,
+    /// The program that most of the samples are of.
+    pub program: Option<RecordedProgram>,
+    /// The machine that it was made on.
+    pub machine: RecordedMachine,
+    /// Samples that the recorder lost, as far as it counted them.
+    pub samples_lost: Option<u64>,
+    /// Whether code was searched for loops that wait, so that no time in them is a zero.
+    pub waiting_loops: Option<u64>,
+    /// What is not in it: a figure or a part, and why.
+    pub lacks: Vec<(String, String)>,
+    /// What the reader of its figures should know.
+    pub warnings: Vec<String>,
+}
+
+impl Recording {
+    /// One in which nothing is known yet but its format.
+    #[must_use]
+    pub fn new(format: RecordingFormat, profile: Profile, weights: Weights) -> Recording {
+        Recording {
+            format,
+            profile,
+            weights,
+            event: None,
+            span: None,
+            threads: BTreeMap::new(),
+            program: None,
+            machine: RecordedMachine::default(),
+            samples_lost: None,
+            waiting_loops: None,
+            lacks: Vec::new(),
+            warnings: Vec::new(),
+        }
+    }
+}
+
+/// What the weights of samples are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Weights {
+    /// Thread-nanoseconds.
+    Nanoseconds,
+    /// Something else, such as numbers of samples: shares hold, times do not.
+    Counts,
+}
+
+/// A thread of a recording.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct RecordedThread {
+    /// The process that it belongs to.
+    pub process: u32,
+    /// Its name, as the kernel keeps it (15 bytes).
+    pub name: String,
+}
+
+/// A program of a recording.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RecordedProgram {
+    /// Its process.
+    pub process: u32,
+    /// File name of the executable, without its folder.
+    pub name: String,
+    /// Its build-id in hexadecimal.
+    pub build_id: Option<String>,
+}
+
+/// The machine of a recording. Its name is not among this.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct RecordedMachine {
+    /// Such as `x86_64`.
+    pub architecture: Option<String>,
+    /// Release of the kernel.
+    pub kernel: Option<String>,
+    /// CPU model.
+    pub cpu_model: Option<String>,
+    /// CPUs online.
+    pub cpus: Option<u32>,
+    /// Bytes of memory.
+    pub memory_bytes: Option<u64>,
+}
+
+/// What a reader may look at beside the recording, and what it takes of it.
+#[derive(Debug, Clone, Default)]
+pub struct ReadOptions {
+    /// The event to take, by its name; the first one that tells CPU time otherwise.
+    pub event: Option<String>,
+    /// Only threads of this process: its number or the name of one of its threads.
+    pub process: Option<String>,
+    /// A folder that holds the recorded machine's files, as `perf report --symfs`.
+    pub symfs: Option<PathBuf>,
+    /// Folders of files by build-id, as `perf buildid-cache` keeps them.
+    pub build_id_caches: Vec<PathBuf>,
+    /// Where names are looked for that a file does not hold itself.
+    pub symbols: scaleprof_binary::symbols::SymbolSearch,
+    /// Whether functions that the compiler built into others are told apart; it takes most of the time.
+    pub inlines: bool,
+}
+
+/// Why nothing can be had of a recording.
+#[derive(Debug, thiserror::Error)]
+pub enum ImportError {
+    /// It is of no known format.
+    #[error(
+        "it is no recording that scaleprof knows: {found}. perf.data is what `perf record` writes; {known} are read"
+    )]
+    UnknownFormat {
+        /// How it begins, in words.
+        found: String,
+        /// The formats that are known.
+        known: String,
+    },
+    /// It is broken, or ends before anything was in it.
+    #[error("it is broken: {what}")]
+    Broken {
+        /// What is wrong, and where.
+        what: String,
+    },
+    /// It holds something that is not supported.
+    #[error("{what}")]
+    Unsupported {
+        /// What it is, and what helps.
+        what: String,
+    },
+    /// It has no event of that name.
+    #[error("it has no event {asked:?}; it has {present}: give one of these to --event")]
+    NoSuchEvent {
+        /// As asked for.
+        asked: String,
+        /// Those that it has.
+        present: String,
+    },
+    /// It has no sample that was asked for.
+    #[error("it holds no sample{of}: {why}")]
+    NoSamples {
+        /// Of what.
+        of: String,
+        /// Why there may be none.
+        why: String,
+    },
+}
+
+/// Reads a recording of any known format.
+///
+/// # Errors
+/// Nothing can be had of it. What is missing from one that can be read is in [`Recording::lacks`].
+pub fn read_recording(bytes: &[u8], options: &ReadOptions) -> Result<Recording, ImportError> {
+    match RecordingFormat::of(bytes)? {
+        RecordingFormat::PerfData => crate::perf_data::read(bytes, options),
+    }
+}

@@ -1,0 +1,141 @@
+//! Names for places in one file of code, and in the kernel: the same for a process that lives and for a recording.
+
+use crate::{Frame, KERNEL, Variable};
+use scaleprof_binary::kernel_symbols::KernelSymbols;
+use scaleprof_binary::spin::SpinLoops;
+use scaleprof_binary::symbols::{NameSource, SymbolFile, end_of_path};
+
+/// What one file of code is called and what is in it.
+pub struct FileNames {
+    /// Its name without the folder.
+    pub module: String,
+    /// In hexadecimal.
+    pub build_id: Option<String>,
+    /// Its symbols.
+    pub file: SymbolFile,
+    /// Its loops that wait for another thread.
+    pub waiting: SpinLoops,
+}
+
+impl FileNames {
+    /// The frames at an address of the file, innermost first: one, and one more for each function that the compiler built in there.
+    #[must_use]
+    pub fn frames(&self, svma: u64) -> Vec<Frame> {
+        let Some(function) = self.file.function(svma) else {
+            return vec![unnamed(self.module.clone(), self.build_id.clone(), svma)];
+        };
+        let source = source_name(function.source);
+        let frames = self.file.frames(svma);
+        let frames = frames.into_iter().map(|frame| Frame {
+            function: Some(frame.name),
+            inlined: frame.inlined,
+            file: frame.file.as_deref().map(end_of_path),
+            line: frame.line.and_then(|line| i32::try_from(line).ok()),
+            name_source: source.to_owned(),
+            ..unnamed(self.module.clone(), self.build_id.clone(), svma)
+        });
+        frames.collect()
+    }
+
+    /// The function that the machine runs at an address of the file, without those that were built into it, and without its line.
+    #[must_use]
+    pub fn function(&self, svma: u64) -> Frame {
+        let unnamed = unnamed(self.module.clone(), self.build_id.clone(), svma);
+        match self.file.function(svma) {
+            Some(function) => Frame {
+                name_source: source_name(function.source).to_owned(),
+                function: Some(function.name),
+                ..unnamed
+            },
+            None => unnamed,
+        }
+    }
+
+    /// The variable at an address of the file.
+    #[must_use]
+    pub fn variable(&self, svma: u64) -> Option<Variable> {
+        let variable = self.file.variable(svma)?;
+        Some(Variable {
+            module: self.module.clone(),
+            name: with_offset(&variable.name, variable.offset),
+        })
+    }
+}
+
+/// The frame at an address of the kernel; without its symbols one that has no name.
+#[must_use]
+pub fn kernel_frame(symbols: Option<&KernelSymbols>, address: u64) -> Frame {
+    match symbols.and_then(|kernel| kernel.function(address)) {
+        Some((function, offset, module)) => Frame {
+            function: Some(function.to_owned()),
+            name_source: "kallsyms".to_owned(),
+            ..unnamed(kernel_module(module), None, offset)
+        },
+        None => unnamed(KERNEL.to_owned(), None, 0),
+    }
+}
+
+/// The variable at an address of the kernel.
+#[must_use]
+pub fn kernel_variable(symbols: &KernelSymbols, address: u64) -> Option<Variable> {
+    let (name, offset, module) = symbols.variable(address)?;
+    Some(Variable {
+        module: kernel_module(module),
+        name: with_offset(name, offset),
+    })
+}
+
+/// A place in a file that nothing names.
+#[must_use]
+pub fn unnamed(module: String, build_id: Option<String>, svma: u64) -> Frame {
+    Frame {
+        module,
+        build_id,
+        address: svma as i64,
+        function: None,
+        inlined: false,
+        file: None,
+        line: None,
+        name_source: "none".to_owned(),
+    }
+}
+
+fn kernel_module(module: Option<&str>) -> String {
+    module.map_or_else(|| KERNEL.to_owned(), |module| format!("[{module}]"))
+}
+
+fn with_offset(name: &str, offset: u64) -> String {
+    match offset {
+        0 => name.to_owned(),
+        offset => format!("{name}+{offset}"),
+    }
+}
+
+/// As in the table `frames`.
+fn source_name(source: NameSource) -> &'static str {
+    match source {
+        NameSource::Dwarf => "dwarf",
+        NameSource::Symtab => "symtab",
+        NameSource::SymbolList => "symbol_list",
+        NameSource::Dynsym => "dynsym",
+        NameSource::FunctionBounds => "eh_frame",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_a_source_file_no_folder_is_kept_that_may_be_somebodys_own() {
+        for (path, kept) in [
+            ("/build/mysql-5.6.14/storage/innobase/ut/ut0ut.cc", "ut/ut0ut.cc"),
+            ("./nptl/pthread_create.c", "nptl/pthread_create.c"),
+            ("/home/anna/patch.cc", "patch.cc"),
+            ("/root/patch.cc", "patch.cc"),
+            ("main.cc", "main.cc"),
+        ] {
+            assert_eq!(end_of_path(path), kept);
+        }
+    }
+}

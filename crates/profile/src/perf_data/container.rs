@@ -1,0 +1,303 @@
+//! The parts of a recording: header, events, and records by time.
+//!
+//! tools/perf/Documentation/perf.data-file-format.txt of the kernel. A file has a header that says where all stands; in a pipe the
+//! same comes as records, each when perf knew it.
+
+use super::attribute::{Attribute, field};
+use super::compressed::{self, Expanded};
+use super::cursor::{Cursor, Words, until_zero};
+use super::features::Features;
+use super::record::{Record, Records, kind};
+use super::sample::time_at_end;
+use crate::import::ImportError;
+use std::collections::HashMap;
+
+/// Length of a file's header.
+const HEADER: u64 = 104;
+/// Length of that of a pipe.
+const PIPE_HEADER: u64 = 16;
+/// Feature bits that a header has room for.
+const FEATURES: u64 = 256;
+/// Largest attribute that is believed; today's have 136 bytes.
+const LARGEST_ATTRIBUTE: u64 = 4096;
+/// Most events of one recording.
+const MOST_EVENTS: usize = 10_000;
+
+/// What a recording holds, before its records are put in order.
+#[derive(Debug, Default)]
+pub(super) struct Container<'a> {
+    pub(super) events: Vec<Attribute>,
+    pub(super) features: Features<'a>,
+    records: Vec<Record<'a>>,
+    /// Contents of the records that are compressed.
+    compressed: Vec<&'a [u8]>,
+    /// What is wrong with the file, in words.
+    pub(super) problems: Vec<String>,
+}
+
+impl<'a> Container<'a> {
+    /// Finds the parts of a recording.
+    ///
+    /// # Errors
+    /// Its header is broken, or it holds no event.
+    pub(super) fn open(bytes: &'a [u8]) -> Result<Container<'a>, ImportError> {
+        let broken = |what: &str| ImportError::Broken { what: what.to_owned() };
+        let mut cursor = Cursor::new(bytes);
+        let _magic = cursor.u64();
+        let length = cursor.u64().ok_or_else(|| broken("its header is cut"))?;
+        let mut container = Container::default();
+        if length == PIPE_HEADER {
+            container.read_records(&bytes[16..], true);
+        } else if length < HEADER {
+            return Err(broken(&format!(
+                "its header claims to have {length} bytes; perf's have {HEADER}"
+            )));
+        } else {
+            container
+                .read_file(bytes, cursor)
+                .ok_or_else(|| broken("it ends inside of its header"))?;
+        }
+        container.name_events();
+        match container.events.is_empty() {
+            true => Err(broken("it describes no event")),
+            false => Ok(container),
+        }
+    }
+
+    fn read_file(&mut self, bytes: &'a [u8], mut header: Cursor<'a>) -> Option<()> {
+        let attribute_length = header.u64()?;
+        let attributes = header.section(bytes)?;
+        let data = header.section(bytes)?;
+        let _event_types = header.section(bytes)?;
+        let bits: Words<'a> = header.words(FEATURES / 64)?;
+        self.read_attributes(attributes.bytes, attribute_length, bytes);
+        // The features' places stand behind the data; perf writes them when it ends.
+        if data.missing == 0 {
+            let mut places = Cursor::new(bytes.get(data.offset + data.bytes.len()..)?);
+            for number in (0..FEATURES).filter(|bit| has_bit(&bits, *bit)) {
+                let Some(section) = places.section(bytes) else {
+                    self.problems.push("the end of its header is cut".to_owned());
+                    break;
+                };
+                self.features.add(number, section.bytes);
+            }
+        }
+        // A perf that was killed has not written how much there is.
+        let unfinished = data.bytes.is_empty() && data.missing == 0;
+        let records = match unfinished {
+            true => bytes.get(data.offset.max(HEADER as usize)..)?,
+            false => data.bytes,
+        };
+        if unfinished {
+            self.problems.push(
+                "perf was killed before it had finished the file: its header does not say what is in it".to_owned(),
+            );
+        }
+        if data.missing > 0 {
+            self.problems.push(format!(
+                "the file is cut: {} bytes are missing at its end",
+                data.missing
+            ));
+        }
+        self.read_records(records, false);
+        Some(())
+    }
+
+    fn read_attributes(&mut self, section: &'a [u8], length: u64, bytes: &'a [u8]) {
+        let Some(own) = length.checked_sub(16).filter(|_| length <= LARGEST_ATTRIBUTE) else {
+            return;
+        };
+        for entry in section.chunks_exact(length as usize).take(MOST_EVENTS) {
+            let mut cursor = Cursor::new(entry);
+            let Some(mut event) = Attribute::read(&mut cursor, own as usize) else {
+                continue;
+            };
+            if let Some(ids) = cursor.section(bytes) {
+                event.ids = Cursor::new(ids.bytes)
+                    .words(ids.bytes.len() as u64 / 8)
+                    .map(|ids| ids.iter().collect())
+                    .unwrap_or_default();
+            }
+            self.events.push(event);
+        }
+    }
+
+    fn read_records(&mut self, bytes: &'a [u8], pipe: bool) {
+        let mut records = Records::of(bytes);
+        while let Some(record) = records.next() {
+            let mut cursor = Cursor::new(record.body);
+            match record.kind {
+                kind::COMPRESSED => self.compressed.push(record.body),
+                kind::COMPRESSED2 => {
+                    let length = cursor.u64().and_then(|length| usize::try_from(length).ok());
+                    let content = length.and_then(|length| cursor.take(length));
+                    self.compressed.extend(content);
+                }
+                kind::AUXTRACE => {
+                    let length = cursor.u64().unwrap_or(0);
+                    records.pass_over(length);
+                }
+                kind::TRACING_DATA if pipe => {
+                    let length = u64::from(cursor.u32().unwrap_or(0));
+                    self.features.tracing = records.pass_over(length.next_multiple_of(8));
+                }
+                kind::HEADER_ATTR if pipe => self.add_event(record.body),
+                kind::EVENT_UPDATE => self.rename_event(record.body),
+                kind::BUILD_ID => self.features.add_build_id(record.misc, record.body),
+                kind::HEADER_FEATURE => {
+                    if let Some(number) = cursor.u64() {
+                        self.features.add(number, cursor.rest());
+                    }
+                }
+                kind if kind >= kind::FIRST_OF_PERF => {}
+                _ => self.records.push(record),
+            }
+        }
+        if records.left() > 0 {
+            self.problems.push(format!(
+                "{} bytes at its end are no whole record and were left out",
+                records.left()
+            ));
+        }
+    }
+
+    fn add_event(&mut self, body: &[u8]) {
+        let length = body.get(4..8).and_then(|size| Cursor::new(size).u32()).unwrap_or(0);
+        let mut cursor = Cursor::new(body);
+        if self.events.len() < MOST_EVENTS
+            && let Some(mut event) = Attribute::read(&mut cursor, length as usize)
+        {
+            let count = cursor.rest().len() as u64 / 8;
+            event.ids = cursor.words(count).map(|ids| ids.iter().collect()).unwrap_or_default();
+            self.events.push(event);
+        }
+    }
+
+    fn rename_event(&mut self, body: &[u8]) {
+        const NAME: u64 = 2;
+        let mut cursor = Cursor::new(body);
+        if let (Some(NAME), Some(id)) = (cursor.u64(), cursor.u64())
+            && let Some(event) = self.events.iter_mut().find(|event| event.ids.contains(&id))
+        {
+            event.name = Some(until_zero(cursor.rest()));
+        }
+    }
+
+    /// The names stand apart from the events.
+    fn name_events(&mut self) {
+        let described = std::mem::take(&mut self.features.events);
+        if self.events.is_empty() {
+            self.events = described;
+            return;
+        }
+        for (place, event) in self.events.iter_mut().enumerate() {
+            let same = described
+                .iter()
+                .find(|other| other.ids.iter().any(|id| event.ids.contains(id)))
+                .or_else(|| described.get(place).filter(|other| other.config == event.config));
+            if let Some(same) = same {
+                event.name.clone_from(&same.name);
+            }
+        }
+    }
+
+    /// Whether some of it is compressed.
+    pub(super) fn is_compressed(&self) -> bool {
+        !self.compressed.is_empty()
+    }
+
+    /// The records that were compressed, expanded.
+    pub(super) fn expand(&mut self, file_length: usize) -> Vec<u8> {
+        let Expanded { bytes, problem } = compressed::expand(&std::mem::take(&mut self.compressed), file_length);
+        self.problems.extend(problem);
+        bytes
+    }
+
+    /// Takes in records that were compressed.
+    pub(super) fn add_expanded(&mut self, bytes: &'a [u8]) {
+        self.read_records(bytes, false);
+    }
+
+    /// All records by time; those of one time in the order of the file.
+    pub(super) fn in_order(&mut self) -> Timed<'a> {
+        let ids = EventIds::of(&self.events);
+        let records = std::mem::take(&mut self.records);
+        let mut timed: Vec<(u64, Record<'a>)> = Vec::with_capacity(records.len());
+        let mut unknown = 0_u64;
+        for record in records {
+            let event = ids.of_record(&record);
+            let Some(event) = event.and_then(|event| self.events.get(event)) else {
+                unknown += 1;
+                continue;
+            };
+            let time = match record.kind {
+                kind::SAMPLE => time_of_sample(record.body, event),
+                _ => time_at_end(record.body, event),
+            };
+            timed.push((time.unwrap_or(0), record));
+        }
+        if unknown > 0 {
+            self.problems.push(format!(
+                "{unknown} samples are of events that the file does not describe"
+            ));
+        }
+        timed.sort_by_key(|(time, _)| *time);
+        Timed { records: timed, ids }
+    }
+}
+
+/// Records by time.
+pub(super) struct Timed<'a> {
+    pub(super) records: Vec<(u64, Record<'a>)>,
+    pub(super) ids: EventIds,
+}
+
+/// Which event a sample is of.
+#[derive(Debug, Clone)]
+pub(super) struct EventIds {
+    by_id: HashMap<u64, usize>,
+    /// Where the number stands in a sample.
+    place: Option<usize>,
+    events: usize,
+}
+
+impl EventIds {
+    fn of(events: &[Attribute]) -> EventIds {
+        let numbered = events.iter().enumerate();
+        EventIds {
+            by_id: numbered
+                .flat_map(|(place, event)| event.ids.iter().map(move |id| (*id, place)))
+                .collect(),
+            // perf gives all events of a recording the same place, or it could not tell them apart itself.
+            place: events.iter().find_map(Attribute::place_of_id),
+            events: events.len(),
+        }
+    }
+
+    /// The place of the event in the list of events; for a record that is no sample the first.
+    pub(super) fn of_record(&self, record: &Record<'_>) -> Option<usize> {
+        if self.events == 1 || record.kind != kind::SAMPLE {
+            return Some(0);
+        }
+        let Some(place) = self.place else { return Some(0) };
+        let mut cursor = Cursor::new(record.body);
+        cursor.take(place * 8)?;
+        self.by_id.get(&cursor.u64()?).copied()
+    }
+}
+
+fn time_of_sample(body: &[u8], event: &Attribute) -> Option<u64> {
+    if !event.has(field::TIME) {
+        return None;
+    }
+    let before = [field::IDENTIFIER, field::IP, field::TID];
+    let before = before.iter().filter(|field| event.has(**field)).count();
+    let mut cursor = Cursor::new(body);
+    cursor.take(before * 8)?;
+    cursor.u64()
+}
+
+fn has_bit(words: &Words<'_>, bit: u64) -> bool {
+    let word = words.get((bit / 64) as usize).unwrap_or(0);
+    word >> (bit % 64) & 1 == 1
+}

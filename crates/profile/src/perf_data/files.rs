@@ -1,0 +1,244 @@
+//! The files of code that a recording names, where they are now, and what is read of them.
+
+use super::record::Mapped;
+use crate::import::ReadOptions;
+use crate::walk::UnwindRules;
+use object::Object as _;
+use scaleprof_binary::loads::{self, Segment};
+use scaleprof_binary::mapped_file::{MappedFile, mapped};
+use scaleprof_binary::symbols::{SymbolFile, SymbolSearch};
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+
+/// The kernel's code for user space.
+const VDSO: &str = "[vdso]";
+/// Files that one recording may name.
+const MOST_FILES: usize = 1 << 20;
+
+/// The number of a file in a recording.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct FileId(pub(super) u32);
+
+/// All files of a recording.
+#[derive(Debug, Default)]
+pub(super) struct Files {
+    places: Search,
+    /// Build-ids by path, from the recording's header.
+    build_ids: HashMap<String, String>,
+    files: Vec<CodeFile>,
+    by_name: HashMap<(String, Option<String>), FileId>,
+}
+
+/// Where files are looked for.
+#[derive(Debug, Default)]
+struct Search {
+    symfs: Option<PathBuf>,
+    build_id_caches: Vec<PathBuf>,
+    symbols: SymbolSearch,
+    nowhere: bool,
+}
+
+/// A file of code.
+#[derive(Debug)]
+pub(super) struct CodeFile {
+    /// As the recorded machine called it.
+    path: String,
+    /// In hexadecimal: as recorded, or else that of the file that was found.
+    build_id: Option<String>,
+    found: Result<Found, String>,
+    segments: Vec<Segment>,
+    rules: OnceLock<Option<Arc<UnwindRules>>>,
+}
+
+/// A file that is there.
+#[derive(Debug)]
+struct Found {
+    place: PathBuf,
+    bytes: MappedFile,
+    /// Whether its build-id is the recorded one; else nobody knows whether it was replaced.
+    certain: bool,
+}
+
+impl Files {
+    pub(super) fn new(options: &ReadOptions, build_ids: HashMap<String, String>) -> Files {
+        Files {
+            places: Search {
+                symfs: options.symfs.clone(),
+                build_id_caches: options.build_id_caches.clone(),
+                symbols: options.symbols.clone(),
+                nowhere: false,
+            },
+            build_ids,
+            ..Files::default()
+        }
+    }
+
+    /// Finds none of them.
+    #[cfg(test)]
+    pub(super) fn nowhere() -> Files {
+        let mut files = Files::default();
+        files.places.nowhere = true;
+        files
+    }
+
+    /// The file of a mapping and by how much it was moved; none where what is mapped is no file.
+    pub(super) fn place(&mut self, mapped: &Mapped) -> Option<(FileId, u64)> {
+        let is_file = mapped.path == VDSO || (mapped.path.starts_with('/') && !mapped.path.starts_with("//anon"));
+        if !is_file {
+            return None;
+        }
+        let recorded = mapped
+            .build_id
+            .clone()
+            .or_else(|| self.build_ids.get(&mapped.path).cloned());
+        let key = (mapped.path.clone(), recorded);
+        let id = match self.by_name.get(&key) {
+            Some(id) => *id,
+            None if self.files.len() >= MOST_FILES => return None,
+            None => {
+                let id = FileId(self.files.len() as u32);
+                self.files.push(CodeFile::find(&key.0, key.1.as_deref(), &self.places));
+                self.by_name.insert(key, id);
+                id
+            }
+        };
+        let segments = &self.files[id.0 as usize].segments;
+        let bias = loads::bias(mapped.start, mapped.file_offset, segments);
+        // Without the file the place in it stands for the address.
+        Some((id, bias.unwrap_or(mapped.start.wrapping_sub(mapped.file_offset))))
+    }
+
+    pub(super) fn get(&self, id: FileId) -> Option<&CodeFile> {
+        self.files.get(id.0 as usize)
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = (FileId, &CodeFile)> {
+        (0..).map(FileId).zip(&self.files)
+    }
+
+    pub(super) fn build_ids(&self) -> &HashMap<String, String> {
+        &self.build_ids
+    }
+
+    #[cfg(test)]
+    pub(super) fn path(&self, id: FileId) -> &str {
+        &self.files[id.0 as usize].path
+    }
+
+    pub(super) fn symbol_search(&self) -> &SymbolSearch {
+        &self.places.symbols
+    }
+}
+
+impl CodeFile {
+    fn find(path: &str, build_id: Option<&str>, search: &Search) -> CodeFile {
+        let found = match search.nowhere {
+            true => Err("it was not looked for".to_owned()),
+            false => search.find(path, build_id),
+        };
+        let segments = found
+            .as_ref()
+            .map(|found| loads::segments(&found.bytes))
+            .unwrap_or_default();
+        let own = || found.as_ref().ok().and_then(|found| build_id_of(&found.bytes));
+        CodeFile {
+            path: path.to_owned(),
+            build_id: build_id.map(str::to_owned).or_else(own),
+            segments,
+            found,
+            rules: OnceLock::new(),
+        }
+    }
+
+    /// Its name without the folder.
+    pub(super) fn name(&self) -> String {
+        let path = self.path.strip_suffix(" (deleted)").unwrap_or(&self.path);
+        let name = Path::new(path).file_name();
+        name.map_or_else(|| path.to_owned(), |name| name.to_string_lossy().into_owned())
+    }
+
+    pub(super) fn build_id(&self) -> Option<&str> {
+        self.build_id.as_deref()
+    }
+
+    /// Why it is not to be had, where that is so.
+    pub(super) fn problem(&self) -> Option<&str> {
+        self.found.as_ref().err().map(String::as_str)
+    }
+
+    /// Whether nobody knows if it is the file that was recorded.
+    pub(super) fn is_doubtful(&self) -> bool {
+        self.found.as_ref().is_ok_and(|found| !found.certain)
+    }
+
+    pub(super) fn bytes(&self) -> Option<&[u8]> {
+        self.found.as_ref().ok().map(|found| &*found.bytes)
+    }
+
+    /// Its unwind rules.
+    pub(super) fn rules(&self) -> Option<Arc<UnwindRules>> {
+        let read = || Some(Arc::new(UnwindRules::read(self.bytes()?).ok()?));
+        self.rules.get_or_init(read).clone()
+    }
+
+    /// Its symbols, read anew.
+    pub(super) fn symbols(&self, search: &SymbolSearch) -> Option<SymbolFile> {
+        let found = self.found.as_ref().ok()?;
+        SymbolFile::open(&found.place, search).ok()
+    }
+}
+
+impl Search {
+    /// The file that was recorded, or why it is not to be had.
+    fn find(&self, path: &str, build_id: Option<&str>) -> Result<Found, String> {
+        let mut why = None;
+        for place in self.candidates(path, build_id) {
+            let Ok(bytes) = mapped(&place) else { continue };
+            match (build_id, build_id_of(&bytes)) {
+                (Some(recorded), Some(own)) if !same_build(recorded, &own) => {
+                    why.get_or_insert_with(|| {
+                        format!("the file that is there now is another build ({own}; recorded was {recorded})")
+                    });
+                }
+                (recorded, own) => {
+                    let certain = recorded.is_some() && own.is_some();
+                    return Ok(Found { place, bytes, certain });
+                }
+            }
+        }
+        Err(why.unwrap_or_else(|| "it is not on this machine".to_owned()))
+    }
+
+    fn candidates(&self, path: &str, build_id: Option<&str>) -> Vec<PathBuf> {
+        let below_root = Path::new(path.trim_start_matches('/'));
+        let mut places = Vec::new();
+        if let Some(symfs) = &self.symfs {
+            places.push(symfs.join(below_root));
+            places.extend(below_root.file_name().map(|name| symfs.join(name)));
+        }
+        if let Some((first, rest)) = build_id.and_then(|id| id.split_at_checked(2)) {
+            for cache in &self.build_id_caches {
+                // A link to a folder since perf 4.x, to the file itself before.
+                let entry = cache.join(".build-id").join(first).join(rest);
+                places.extend([entry.join("elf"), entry.join("vdso"), entry]);
+            }
+        }
+        if path.starts_with('/') && (self.symfs.is_none() || build_id.is_some()) {
+            places.push(PathBuf::from(path));
+        }
+        places
+    }
+}
+
+/// The recorded one may be padded with zeros to 20 bytes.
+fn same_build(recorded: &str, own: &str) -> bool {
+    recorded == own
+        || (recorded.strip_prefix(own)).is_some_and(|rest| !own.is_empty() && rest.bytes().all(|b| b == b'0'))
+}
+
+fn build_id_of(bytes: &[u8]) -> Option<String> {
+    let elf = object::File::parse(bytes).ok()?;
+    let id = elf.build_id().ok()??;
+    Some(super::features::hexadecimal(id))
+}

@@ -1,0 +1,204 @@
+//! The records of a recording, one behind the other (`struct perf_event_header`).
+
+use super::cursor::{Cursor, Words, until_zero};
+use super::features::hexadecimal;
+
+/// What a record is.
+pub(super) mod kind {
+    pub(crate) const MMAP: u32 = 1;
+    pub(crate) const LOST: u32 = 2;
+    pub(crate) const COMM: u32 = 3;
+    pub(crate) const FORK: u32 = 7;
+    pub(crate) const SAMPLE: u32 = 9;
+    pub(crate) const MMAP2: u32 = 10;
+    pub(crate) const LOST_SAMPLES: u32 = 13;
+    /// User stacks that were taken after the sample (Linux 6.19); no released reader crate knows it.
+    pub(crate) const CALLCHAIN_DEFERRED: u32 = 22;
+    /// From here on perf wrote them itself.
+    pub(crate) const FIRST_OF_PERF: u32 = 64;
+    pub(crate) const HEADER_ATTR: u32 = 64;
+    pub(crate) const TRACING_DATA: u32 = 66;
+    pub(crate) const BUILD_ID: u32 = 67;
+    pub(crate) const AUXTRACE: u32 = 71;
+    pub(crate) const EVENT_UPDATE: u32 = 78;
+    pub(crate) const HEADER_FEATURE: u32 = 80;
+    pub(crate) const COMPRESSED: u32 = 81;
+    pub(crate) const COMPRESSED2: u32 = 83;
+}
+
+/// A record.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Record<'a> {
+    pub(super) kind: u32,
+    pub(super) misc: u16,
+    /// What stands behind its header.
+    pub(super) body: &'a [u8],
+}
+
+/// Goes through records; ends where there are no more bytes or what is there is no record.
+#[derive(Debug, Clone)]
+pub(super) struct Records<'a> {
+    rest: &'a [u8],
+    broken: bool,
+}
+
+impl<'a> Records<'a> {
+    pub(super) fn of(bytes: &'a [u8]) -> Records<'a> {
+        Records {
+            rest: bytes,
+            broken: false,
+        }
+    }
+
+    /// Bytes that were not read, because no record begins there or it is cut.
+    pub(super) fn left(&self) -> usize {
+        self.rest.len()
+    }
+
+    /// Passes over bytes that belong to the record before and stand behind it.
+    pub(super) fn pass_over(&mut self, length: u64) -> &'a [u8] {
+        let length = usize::try_from(length).unwrap_or(usize::MAX).min(self.rest.len());
+        let (skipped, rest) = self.rest.split_at(length);
+        self.rest = rest;
+        skipped
+    }
+}
+
+impl<'a> Iterator for Records<'a> {
+    type Item = Record<'a>;
+
+    fn next(&mut self) -> Option<Record<'a>> {
+        if self.broken {
+            return None;
+        }
+        let (header, rest) = self.rest.split_first_chunk::<8>()?;
+        let kind = u32::from_le_bytes([header[0], header[1], header[2], header[3]]);
+        let misc = u16::from_le_bytes([header[4], header[5]]);
+        let length = usize::from(u16::from_le_bytes([header[6], header[7]]));
+        let Some((body, rest)) = length.checked_sub(8).and_then(|length| rest.split_at_checked(length)) else {
+            self.broken = true;
+            return None;
+        };
+        self.rest = rest;
+        Some(Record { kind, misc, body })
+    }
+}
+
+/// A file that was mapped as code.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Mapped {
+    pub(super) process: u32,
+    pub(super) start: u64,
+    pub(super) length: u64,
+    pub(super) file_offset: u64,
+    pub(super) path: String,
+    pub(super) build_id: Option<String>,
+}
+
+impl Mapped {
+    /// What a record of the kinds MMAP and MMAP2 tells; none for one of data.
+    pub(super) fn of(record: &Record<'_>) -> Option<Mapped> {
+        /// MMAP: not code.
+        const DATA: u16 = 1 << 13;
+        /// MMAP2: with a build-id in place of device and inode.
+        const WITH_BUILD_ID: u16 = 1 << 14;
+        const EXECUTABLE: u32 = 4;
+        let mut cursor = Cursor::new(record.body);
+        let (process, _thread) = (cursor.u32()?, cursor.u32()?);
+        let (start, length, file_offset) = (cursor.u64()?, cursor.u64()?, cursor.u64()?);
+        let mut build_id = None;
+        if record.kind == kind::MMAP2 {
+            let identity = cursor.take(24)?;
+            let (protection, _flags) = (cursor.u32()?, cursor.u32()?);
+            if protection & EXECUTABLE == 0 {
+                return None;
+            }
+            if record.misc & WITH_BUILD_ID != 0 {
+                let length = usize::from(identity[0]).min(20);
+                build_id = Some(hexadecimal(&identity[4..4 + length])).filter(|id| !id.is_empty());
+            }
+        } else if record.misc & DATA != 0 {
+            return None;
+        }
+        Some(Mapped {
+            process,
+            start,
+            length,
+            file_offset,
+            path: until_zero(cursor.rest()),
+            build_id,
+        })
+    }
+}
+
+/// A thread got a name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Named {
+    pub(super) process: u32,
+    pub(super) thread: u32,
+    pub(super) name: String,
+    /// It began another program.
+    pub(super) exec: bool,
+}
+
+impl Named {
+    pub(super) fn of(record: &Record<'_>) -> Option<Named> {
+        const EXEC: u16 = 1 << 13;
+        let mut cursor = Cursor::new(record.body);
+        Some(Named {
+            process: cursor.u32()?,
+            thread: cursor.u32()?,
+            // 15 bytes and a zero; behind it may stand the sample's fields.
+            name: until_zero(cursor.rest().get(..16).unwrap_or(cursor.rest())),
+            exec: record.misc & EXEC != 0,
+        })
+    }
+}
+
+/// A thread or process began.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Forked {
+    pub(super) process: u32,
+    pub(super) parent: u32,
+    pub(super) thread: u32,
+}
+
+impl Forked {
+    pub(super) fn of(record: &Record<'_>) -> Option<Forked> {
+        let mut cursor = Cursor::new(record.body);
+        Some(Forked {
+            process: cursor.u32()?,
+            parent: cursor.u32()?,
+            thread: cursor.u32()?,
+        })
+    }
+}
+
+/// The user part of a stack that was taken when the thread returned to user space.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Deferred<'a> {
+    /// What the samples name that it belongs to.
+    pub(super) cookie: u64,
+    pub(super) addresses: Words<'a>,
+}
+
+impl<'a> Deferred<'a> {
+    pub(super) fn of(record: &Record<'a>) -> Option<Deferred<'a>> {
+        let mut cursor = Cursor::new(record.body);
+        let cookie = cursor.u64()?;
+        let count = cursor.u64()?;
+        Some(Deferred {
+            cookie,
+            addresses: cursor.words(count)?,
+        })
+    }
+}
+
+/// Samples that were lost, as LOST and LOST_SAMPLES tell.
+pub(super) fn lost(record: &Record<'_>) -> Option<u64> {
+    let mut cursor = Cursor::new(record.body);
+    if record.kind == kind::LOST {
+        cursor.u64()?;
+    }
+    cursor.u64()
+}

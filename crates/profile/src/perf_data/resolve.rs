@@ -1,0 +1,179 @@
+//! Names for all places of a recording, each looked up once, on all CPUs.
+
+use super::address_space::place;
+use super::files::{FileId, Files};
+use crate::names::{FileNames, kernel_frame, unnamed};
+use crate::{Frame, Namer, RawStack, in_parallel};
+use scaleprof_binary::kernel_symbols::KernelSymbols;
+use scaleprof_binary::spin::SpinLoops;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ops::Range;
+use std::sync::OnceLock;
+
+/// Places that a thread looks up at once. Neighbours share what has to be read of the debug information.
+const AT_ONCE: usize = 512;
+
+/// What every place of a recording is called.
+#[derive(Default)]
+pub(super) struct Names {
+    user: HashMap<u64, Vec<Frame>>,
+    /// Places of user space at which a thread waits in a loop.
+    waiting: BTreeSet<u64>,
+    kernel: Option<KernelSymbols>,
+    /// Loops that were found where threads ran; none where no code was looked at.
+    pub(super) loops: Option<u64>,
+    /// Samples' files without symbols, by name, with the reason.
+    pub(super) without_symbols: BTreeMap<String, String>,
+}
+
+/// What is read of one file.
+struct Opened {
+    names: Option<FileNames>,
+}
+
+/// A stretch of places in one file.
+type Piece<'a> = (FileId, &'a [u64]);
+
+impl Names {
+    /// Looks up all that these stacks need. `inlines`: functions that the compiler built into others are told apart.
+    pub(super) fn of(stacks: &[RawStack], files: &Files, kernel: Option<KernelSymbols>, inlines: bool) -> Names {
+        let places = lookups(stacks);
+        let tips: BTreeSet<u64> = stacks
+            .iter()
+            .filter(|stack| stack.kernel.is_empty())
+            .filter_map(|stack| stack.user.first().copied())
+            .collect();
+        let opened: HashMap<FileId, OnceLock<Opened>> = places
+            .iter()
+            .filter_map(|address| Some((place(*address)?.0, OnceLock::new())))
+            .collect();
+        let file_of = |address: &u64| place(*address).map(|(file, _)| file);
+        let pieces = places
+            .chunk_by(|a, b| file_of(a) == file_of(b))
+            .flat_map(|same| same.chunks(AT_ONCE))
+            .filter_map(|piece| Some((file_of(piece.first()?)?, piece)));
+        let found = in_parallel(pieces.collect(), |(file, piece): Piece<'_>| {
+            let opened = opened.get(&file)?.get_or_init(|| open(file, files, &tips));
+            Some(frames(file, piece, opened, files, inlines))
+        });
+        let mut names = Names {
+            kernel,
+            ..Names::default()
+        };
+        names.user = found.into_iter().flatten().flatten().collect();
+        names.waiting = tips.iter().copied().filter(|tip| waits(*tip, &opened)).collect();
+        for (file, opened) in opened {
+            let Some(opened) = opened.into_inner() else { continue };
+            match opened.names {
+                Some(file) => *names.loops.get_or_insert(0) += file.waiting.loops().len() as u64,
+                None => {
+                    let file = files.get(file);
+                    let problem = file.map(|file| {
+                        (
+                            file.name(),
+                            file.problem().unwrap_or("its symbols cannot be read").to_owned(),
+                        )
+                    });
+                    names.without_symbols.extend(problem);
+                }
+            }
+        }
+        names
+    }
+}
+
+impl Names {
+    /// The frames at an address under which a place was looked up.
+    pub(super) fn of_place(&self, address: u64) -> Option<&[Frame]> {
+        self.user.get(&address).map(Vec::as_slice)
+    }
+}
+
+impl Namer for Names {
+    fn frames(&mut self, address: u64, _is_return_address: bool, kernel: bool) -> Vec<Frame> {
+        match kernel {
+            true => vec![kernel_frame(self.kernel.as_ref(), address)],
+            false => self.user.get(&address).cloned().unwrap_or_default(),
+        }
+    }
+
+    fn is_waiting_loop(&mut self, address: u64) -> bool {
+        self.waiting.contains(&address)
+    }
+}
+
+/// The addresses of user space under which the places of stacks are looked up, by file.
+fn lookups(stacks: &[RawStack]) -> Vec<u64> {
+    let mut all: Vec<u64> = Vec::new();
+    for stack in stacks {
+        for (position, address) in stack.user.iter().enumerate() {
+            let exact = position == 0 || stack.interrupted.contains(&u16::try_from(position).unwrap_or(u16::MAX));
+            all.push(address - u64::from(!exact && *address > 0));
+        }
+        if all.len() > 1 << 20 {
+            all.sort_unstable();
+            all.dedup();
+        }
+    }
+    all.sort_unstable();
+    all.dedup();
+    all
+}
+
+fn open(id: FileId, files: &Files, tips: &BTreeSet<u64>) -> Opened {
+    let read = || {
+        let file = files.get(id)?;
+        let symbols = file.symbols(files.symbol_search())?;
+        let hot = hot_functions(id, symbols.function_ranges(), tips);
+        let waiting = SpinLoops::of(&file.name(), file.bytes()?, &hot).unwrap_or_default();
+        Some(FileNames {
+            module: file.name(),
+            build_id: file.build_id().map(str::to_owned),
+            file: symbols,
+            waiting,
+        })
+    };
+    Opened { names: read() }
+}
+
+/// Whether a place belongs to a loop that waits.
+fn waits(address: u64, opened: &HashMap<FileId, OnceLock<Opened>>) -> bool {
+    let names = |file| opened.get(&file)?.get()?.names.as_ref();
+    place(address).is_some_and(|(file, svma)| names(file).is_some_and(|names| names.waiting.contains(svma)))
+}
+
+/// The functions in which a thread ran: only there can it have waited in a loop.
+fn hot_functions(id: FileId, functions: &[Range<u64>], tips: &BTreeSet<u64>) -> Vec<Range<u64>> {
+    let own = tips
+        .iter()
+        .filter_map(|tip| place(*tip))
+        .filter(|(file, _)| *file == id);
+    let mut hot: Vec<Range<u64>> = Vec::new();
+    for (_, svma) in own {
+        let after = functions.partition_point(|function| function.start <= svma);
+        let function = after.checked_sub(1).and_then(|at| functions.get(at));
+        if let Some(function) = function.filter(|function| function.contains(&svma))
+            && hot.last() != Some(function)
+        {
+            hot.push(function.clone());
+        }
+    }
+    hot
+}
+
+/// What stands at addresses of one file.
+fn frames(id: FileId, piece: &[u64], opened: &Opened, files: &Files, inlines: bool) -> Vec<(u64, Vec<Frame>)> {
+    let of_place = |address: &u64| {
+        let (_, svma) = place(*address)?;
+        let frames = match (&opened.names, inlines) {
+            (Some(names), true) => names.frames(svma),
+            (Some(names), false) => vec![names.function(svma)],
+            (None, _) => {
+                let file = files.get(id)?;
+                vec![unnamed(file.name(), file.build_id().map(str::to_owned), svma)]
+            }
+        };
+        Some((*address, frames))
+    };
+    piece.iter().filter_map(of_place).collect()
+}

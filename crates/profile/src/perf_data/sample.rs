@@ -1,0 +1,188 @@
+//! One sample (`PERF_RECORD_SAMPLE`): its fields stand where its event says.
+
+use super::attribute::{Attribute, field};
+use super::cursor::{Cursor, Words};
+
+/// The fields of a sample that are used. What an event does not record is 0 or empty.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Sampled<'a> {
+    pub(super) ip: u64,
+    pub(super) process: u32,
+    pub(super) thread: u32,
+    pub(super) time_ns: u64,
+    pub(super) cpu: u32,
+    pub(super) period: Option<u64>,
+    pub(super) chain: Words<'a>,
+    /// What a tracepoint says.
+    pub(super) raw: &'a [u8],
+    /// Last branches, the newest first: three numbers each, from, to and flags.
+    pub(super) branches: Words<'a>,
+    pub(super) registers: Words<'a>,
+    /// Bytes of the user stack from the stack pointer on.
+    pub(super) stack: &'a [u8],
+}
+
+/// Branch stacks begin with a number of the hardware's (PERF_SAMPLE_BRANCH_HW_INDEX).
+const WITH_HARDWARE_INDEX: u64 = 1 << 17;
+
+impl<'a> Sampled<'a> {
+    /// Reads a sample of that event; none where it is cut.
+    pub(super) fn of(body: &'a [u8], event: &Attribute) -> Option<Sampled<'a>> {
+        let mut cursor = Cursor::new(body);
+        let mut sample = Sampled::default();
+        let has = |field| event.has(field);
+        if has(field::IDENTIFIER) {
+            cursor.u64()?;
+        }
+        if has(field::IP) {
+            sample.ip = cursor.u64()?;
+        }
+        if has(field::TID) {
+            sample.process = cursor.u32()?;
+            sample.thread = cursor.u32()?;
+        }
+        if has(field::TIME) {
+            sample.time_ns = cursor.u64()?;
+        }
+        for field in [field::ADDR, field::ID, field::STREAM_ID] {
+            if has(field) {
+                cursor.u64()?;
+            }
+        }
+        if has(field::CPU) {
+            sample.cpu = cursor.u32()?;
+            cursor.u32()?;
+        }
+        if has(field::PERIOD) {
+            sample.period = Some(cursor.u64()?);
+        }
+        if has(field::READ) {
+            skip_read(&mut cursor, event.read_format)?;
+        }
+        if has(field::CALLCHAIN) {
+            let count = cursor.u64()?;
+            sample.chain = cursor.words(count)?;
+        }
+        if has(field::RAW) {
+            let length = cursor.u32()?;
+            sample.raw = cursor.take(length as usize)?;
+        }
+        if has(field::BRANCH_STACK) {
+            let count = cursor.u64()?;
+            if event.branch_sample_type & WITH_HARDWARE_INDEX != 0 {
+                cursor.u64()?;
+            }
+            sample.branches = cursor.words(count.checked_mul(3)?)?;
+        }
+        if has(field::REGS_USER) && cursor.u64()? != 0 {
+            sample.registers = cursor.words(u64::from(event.registers.count_ones()))?;
+        }
+        if has(field::STACK_USER) {
+            let length = usize::try_from(cursor.u64()?).ok()?;
+            if length > 0 {
+                let stack = cursor.take(length)?;
+                let filled = usize::try_from(cursor.u64()?).unwrap_or(usize::MAX);
+                sample.stack = &stack[..filled.min(length)];
+            }
+        }
+        Some(sample)
+    }
+
+    /// The register of that number, as the kernel numbers them (arch/*/include/uapi/asm/perf_regs.h).
+    pub(super) fn register(&self, event: &Attribute, number: u32) -> Option<u64> {
+        let bit = 1_u64.checked_shl(number)?;
+        if event.registers & bit == 0 {
+            return None;
+        }
+        self.registers.get((event.registers & (bit - 1)).count_ones() as usize)
+    }
+}
+
+fn skip_read(cursor: &mut Cursor<'_>, format: u64) -> Option<()> {
+    const TIMES: u64 = 0b11;
+    const ID: u64 = 1 << 2;
+    const GROUP: u64 = 1 << 3;
+    const LOST: u64 = 1 << 4;
+    let times = u64::from((format & TIMES).count_ones());
+    let each = 1 + u64::from((format & (ID | LOST)).count_ones());
+    let count = match format & GROUP {
+        0 => times + each,
+        _ => cursor.u64()?.checked_mul(each)?.checked_add(times)?,
+    };
+    cursor.words(count).map(|_| ())
+}
+
+/// The time of a record that is no sample: it stands before its end.
+pub(super) fn time_at_end(body: &[u8], event: &Attribute) -> Option<u64> {
+    if !event.ids_everywhere || !event.has(field::TIME) {
+        return None;
+    }
+    let behind = [field::ID, field::STREAM_ID, field::CPU, field::IDENTIFIER];
+    let behind = behind.iter().filter(|field| event.has(**field)).count();
+    let from = body.len().checked_sub((behind + 1) * 8)?;
+    Cursor::new(&body[from..]).u64()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(of: &[u64]) -> Vec<u8> {
+        of.iter().flat_map(|word| word.to_le_bytes()).collect()
+    }
+
+    #[test]
+    fn every_field_is_found_where_the_event_says() {
+        let event = Attribute {
+            sample_type: field::IDENTIFIER
+                | field::IP
+                | field::TID
+                | field::TIME
+                | field::CPU
+                | field::PERIOD
+                | field::READ
+                | field::CALLCHAIN
+                | field::REGS_USER
+                | field::STACK_USER,
+            // A group of two with times and numbers.
+            read_format: 0b1111,
+            // bp, sp and ip of x86-64.
+            registers: 1 << 6 | 1 << 7 | 1 << 8,
+            ..Attribute::default()
+        };
+        let mut body = words(&[7, 0x1000, 9 << 32 | 8, 55, 3, 1000]);
+        body.extend(words(&[2, 10, 11, 1, 70, 2, 71]));
+        body.extend(words(&[3, 0xffff_ffff_ffff_fe00, 0x1000, 0x2000]));
+        body.extend(words(&[2, 0xb0, 0x5000, 0x1000]));
+        body.extend(words(&[24, 1, 2, 3, 16]));
+        let sample = Sampled::of(&body, &event).expect("whole");
+        assert_eq!((sample.process, sample.thread, sample.time_ns), (8, 9, 55));
+        assert_eq!((sample.cpu, sample.period), (3, Some(1000)));
+        assert_eq!(sample.chain.iter().collect::<Vec<u64>>()[1..], [0x1000, 0x2000]);
+        let register = |number| sample.register(&event, number);
+        assert_eq!(
+            (register(6), register(7), register(8)),
+            (Some(0xb0), Some(0x5000), Some(0x1000))
+        );
+        assert_eq!(register(0), None);
+        assert_eq!(sample.stack, words(&[1, 2]), "what was not filled is left out");
+        for cut in 0..body.len() {
+            assert!(Sampled::of(&body[..cut], &event).is_none(), "cut at {cut}");
+        }
+    }
+
+    #[test]
+    fn numbers_that_overflow_are_no_sample() {
+        let event = Attribute {
+            sample_type: field::BRANCH_STACK,
+            ..Attribute::default()
+        };
+        assert!(Sampled::of(&words(&[u64::MAX]), &event).is_none());
+        let event = Attribute {
+            sample_type: field::READ,
+            read_format: 0b1111,
+            ..Attribute::default()
+        };
+        assert!(Sampled::of(&words(&[u64::MAX / 2]), &event).is_none());
+    }
+}

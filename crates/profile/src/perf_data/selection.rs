@@ -1,0 +1,147 @@
+//! Which of a recording's events count.
+//!
+//! Two events that tick with the same CPU time would count it twice, so one is taken: the first that tells CPU time, or the one
+//! that was asked for. Waits that `perf record --off-cpu` wrote are other time and go with it.
+
+use super::Taken;
+use super::attribute::Attribute;
+use super::weights::{Counted, Scale, scale};
+use crate::import::{ImportError, ReadOptions};
+use std::collections::BTreeMap;
+
+/// The events that count.
+#[derive(Debug)]
+pub(super) struct Selection<'a> {
+    pub(super) events: &'a [Attribute],
+    /// Places of those that are taken; the first is the one that was chosen.
+    taken: Vec<usize>,
+    asked: bool,
+}
+
+impl<'a> Selection<'a> {
+    /// Chooses among the events of a recording.
+    ///
+    /// # Errors
+    /// None is called as the options ask for.
+    pub(super) fn of(events: &'a [Attribute], options: &ReadOptions) -> Result<Selection<'a>, ImportError> {
+        let place_of = |fits: &dyn Fn(&Attribute) -> bool| events.iter().position(fits);
+        let asked = options.event.as_deref();
+        let chosen = match asked {
+            Some(asked) => place_of(&|event| event.is_called(asked)).ok_or_else(|| ImportError::NoSuchEvent {
+                asked: asked.to_owned(),
+                present: names(events),
+            })?,
+            None => place_of(&Attribute::tells_cpu_time)
+                .or_else(|| place_of(&|event| !event.is_off_cpu()))
+                .unwrap_or(0),
+        };
+        let mut taken = vec![chosen];
+        // Asked for one event, the user gets one.
+        if asked.is_none() {
+            let others = events.iter().enumerate();
+            taken.extend(
+                others
+                    .filter(|(at, event)| *at != chosen && event.is_off_cpu())
+                    .map(|(at, _)| at),
+            );
+        }
+        Ok(Selection {
+            events,
+            taken,
+            asked: asked.is_some(),
+        })
+    }
+
+    /// Whether samples of the event at that place count.
+    pub(super) fn takes(&self, event: usize) -> bool {
+        self.taken.contains(&event)
+    }
+
+    /// The names of the events that count.
+    pub(super) fn words(&self) -> String {
+        let taken = self.taken.iter().filter_map(|at| self.events.get(*at));
+        taken.map(Attribute::words).collect::<Vec<String>>().join(", ")
+    }
+
+    /// What to say of the events that do not count.
+    pub(super) fn note(&self) -> Option<String> {
+        let left: Vec<Attribute> = (0..self.events.len())
+            .filter(|at| !self.takes(*at))
+            .filter_map(|at| self.events.get(at).cloned())
+            // perf's own, without samples.
+            .filter(|event| !event.words().starts_with("dummy"))
+            .collect();
+        (!left.is_empty() && !self.asked).then(|| {
+            format!(
+                "of its events {} was taken for CPU time; --event takes another one: {}",
+                self.words(),
+                names(&left)
+            )
+        })
+    }
+
+    /// How the weights of each event relate to time.
+    pub(super) fn scales(&self, taken: &[Taken]) -> BTreeMap<usize, Scale> {
+        let of_event = |at: usize| -> Vec<Counted> {
+            let own = taken.iter().filter(|taken| taken.event as usize == at);
+            own.map(|taken| taken.counted).collect()
+        };
+        let events = self.taken.iter().filter_map(|at| Some((*at, self.events.get(*at)?)));
+        events
+            .map(|(at, event)| match event.counts_nanoseconds() || event.is_off_cpu() {
+                true => (at, Scale::Nanoseconds(1.0)),
+                false => (at, scale(event, &of_event(at))),
+            })
+            .collect()
+    }
+}
+
+fn names(events: &[Attribute]) -> String {
+    events.iter().map(Attribute::words).collect::<Vec<String>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn event(kind: u32, config: u64, name: &str) -> Attribute {
+        Attribute {
+            kind,
+            config,
+            name: Some(name.to_owned()),
+            ..Attribute::default()
+        }
+    }
+
+    #[test]
+    fn the_first_event_of_cpu_time_counts_and_waits_go_with_it() {
+        let events = [
+            event(1, 3, "context-switches"),
+            event(0, 0, "cycles:u"),
+            event(1, 0, "cpu-clock"),
+            event(1, 10, "offcpu-time"),
+        ];
+        let chosen = Selection::of(&events, &ReadOptions::default()).expect("chosen");
+        let takes = |selection: &Selection<'_>| (0..4).filter(|at| selection.takes(*at)).collect::<Vec<usize>>();
+        assert_eq!(takes(&chosen), [1, 3]);
+        assert!(
+            chosen
+                .note()
+                .is_some_and(|note| note.contains("context-switches, cpu-clock"))
+        );
+        let asked = |name: &str| {
+            let options = ReadOptions {
+                event: Some(name.to_owned()),
+                ..ReadOptions::default()
+            };
+            Selection::of(&events, &options).map(|selection| takes(&selection))
+        };
+        assert_eq!(asked("cycles").expect("known"), [1]);
+        assert_eq!(asked("cpu-clock").expect("known"), [2]);
+        let complaint = asked("branches").expect_err("unknown").to_string();
+        assert!(
+            complaint.contains("cpu-clock") && complaint.contains("--event"),
+            "{complaint}"
+        );
+    }
+}

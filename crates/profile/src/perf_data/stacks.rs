@@ -1,0 +1,280 @@
+//! From samples to raw stacks: call chains as they were recorded, copies of stacks walked by unwind rules, on all CPUs.
+
+use super::address_space;
+use super::attribute::{Attribute, field};
+use super::cursor::Words;
+use super::files::Files;
+use super::record::Record;
+use super::sample::Sampled;
+use super::timeline::{Layout, LayoutId};
+use crate::walk::{MappedCode, Processor, Registers, StackWalker};
+use crate::{Ending, RawStack, in_parallel};
+use std::collections::HashMap;
+
+/// Samples that a thread takes at once; some thousands, so that what a walker has learnt of the code pays.
+const AT_ONCE: usize = 2048;
+/// So many entries a chain has at most (kernel.perf_event_max_stack): a longer stack is cut.
+const LONGEST_CHAIN: usize = 127;
+/// Last branches that a processor keeps at most.
+const MOST_BRANCHES: usize = 32;
+/// Branch records are the calls that did not return yet (PERF_SAMPLE_BRANCH_CALL_STACK).
+const CALL_STACK: u64 = 1 << 11;
+
+/// What all samples have in common.
+pub(super) struct Surroundings<'a> {
+    pub(super) events: &'a [Attribute],
+    pub(super) layouts: &'a [Layout],
+    pub(super) files: &'a Files,
+    /// User stacks that were taken later, by their cookies.
+    pub(super) deferred: &'a HashMap<u64, Words<'a>>,
+    /// Whose registers these are; none where stacks of that processor cannot be walked.
+    pub(super) processor: Option<Processor>,
+}
+
+/// A sample whose stack is wanted.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Wanted<'a> {
+    pub(super) record: Record<'a>,
+    pub(super) event: usize,
+    pub(super) layout: LayoutId,
+}
+
+/// Stacks, each once, in the address space of the recording, and which one each sample has.
+#[derive(Debug, Default)]
+pub(super) struct Stacks {
+    pub(super) stacks: Vec<RawStack>,
+    pub(super) of_samples: Vec<u32>,
+}
+
+/// The stacks of samples, in the samples' order.
+pub(super) fn stacks(wanted: &[Wanted<'_>], around: &Surroundings<'_>) -> Stacks {
+    // By layout, as a walker is made for one.
+    let mut order: Vec<u32> = (0..wanted.len() as u32).collect();
+    order.sort_by_key(|at| wanted[*at as usize].layout);
+    let same_layout = |a: &u32, b: &u32| wanted[*a as usize].layout == wanted[*b as usize].layout;
+    let pieces = order.chunk_by(same_layout).flat_map(|same| same.chunks(AT_ONCE));
+    let found = in_parallel(pieces.collect(), |piece: &[u32]| {
+        (piece, of_piece(piece, wanted, around))
+    });
+    let mut all = Stacks {
+        stacks: Vec::new(),
+        of_samples: vec![0; wanted.len()],
+    };
+    let mut numbers: HashMap<RawStack, u32> = HashMap::new();
+    for (piece, own) in found {
+        let new_numbers: Vec<u32> = own
+            .stacks
+            .into_iter()
+            .map(|stack| {
+                let next = numbers.len() as u32;
+                *numbers.entry(stack).or_insert(next)
+            })
+            .collect();
+        for (at, stack) in piece.iter().zip(own.of_samples) {
+            all.of_samples[*at as usize] = new_numbers[stack as usize];
+        }
+    }
+    let mut numbered: Vec<(u32, RawStack)> = numbers.into_iter().map(|(stack, number)| (number, stack)).collect();
+    numbered.sort_unstable_by_key(|(number, _)| *number);
+    all.stacks = numbered.into_iter().map(|(_, stack)| stack).collect();
+    all
+}
+
+/// The stacks of samples that have one layout.
+fn of_piece(piece: &[u32], wanted: &[Wanted<'_>], around: &Surroundings<'_>) -> Stacks {
+    let nothing = Layout::default();
+    let first = piece.first().map(|at| wanted[*at as usize].layout);
+    let layout = first
+        .and_then(|layout| around.layouts.get(layout.0 as usize))
+        .unwrap_or(&nothing);
+    let mut walker = StackWalker::new(around.processor.unwrap_or(Processor::HERE));
+    walker.set_code(code(layout, around.files));
+    let mut found = Stacks::default();
+    let mut numbers: HashMap<RawStack, u32> = HashMap::new();
+    for at in piece {
+        let wanted = &wanted[*at as usize];
+        let event = &around.events[wanted.event];
+        let stack = match Sampled::of(wanted.record.body, event) {
+            Some(sample) => of_sample(&sample, wanted.record.misc, event, around, &mut walker),
+            None => not_taken(),
+        };
+        let next = numbers.len() as u32;
+        let number = *numbers.entry(in_recording(stack, layout)).or_insert(next);
+        found.of_samples.push(number);
+    }
+    let mut numbered: Vec<(u32, RawStack)> = numbers.into_iter().map(|(stack, number)| (number, stack)).collect();
+    numbered.sort_unstable_by_key(|(number, _)| *number);
+    found.stacks = numbered.into_iter().map(|(_, stack)| stack).collect();
+    found
+}
+
+fn code(layout: &Layout, files: &Files) -> Vec<MappedCode> {
+    let places = layout.places.iter().filter_map(|place| {
+        let file = files.get(place.file)?;
+        Some(MappedCode {
+            name: file.name(),
+            addresses: place.start..place.end,
+            rules: file.rules().map(|rules| (rules, place.bias)),
+        })
+    });
+    places.collect()
+}
+
+fn not_taken() -> RawStack {
+    RawStack {
+        ending: Ending::NotTaken,
+        ..RawStack::default()
+    }
+}
+
+fn of_sample(
+    sample: &Sampled<'_>,
+    misc: u16,
+    event: &Attribute,
+    around: &Surroundings<'_>,
+    walker: &mut StackWalker,
+) -> RawStack {
+    if !event.has(field::CALLCHAIN) && !event.has(field::STACK_USER) {
+        return of_address(sample.ip, misc);
+    }
+    let mut stack = of_chain(sample, misc, around);
+    if let Some(walked) = walked(sample, event, around.processor, walker) {
+        return RawStack {
+            kernel: stack.kernel,
+            ..walked
+        };
+    }
+    if event.branch_sample_type & CALL_STACK != 0 && sample.branches.len() >= 3 {
+        add_branches(&mut stack, sample);
+        return stack;
+    }
+    stack.ending = match stack.user.as_slice() {
+        [] => Ending::NoUserStack,
+        _ if stack.user.len() + stack.kernel.len() >= LONGEST_CHAIN => Ending::TooDeep,
+        [.., last] => match walker.is_outermost(*last) {
+            Some(true) => Ending::Complete,
+            Some(false) => Ending::NoProgress,
+            None => Ending::NoRule,
+        },
+    };
+    stack
+}
+
+/// Whether a sample was taken in the kernel (PERF_RECORD_MISC_CPUMODE_MASK).
+fn is_of_kernel(misc: u16) -> bool {
+    matches!(misc & 7, 1 | 3)
+}
+
+/// Where a thread was, and no more.
+fn of_address(address: u64, misc: u16) -> RawStack {
+    let mut stack = not_taken();
+    match is_of_kernel(misc) {
+        true => stack.kernel.push(address),
+        false => {
+            stack.user.push(address);
+            stack.interrupted.push(0);
+        }
+    }
+    stack
+}
+
+/// The addresses that the kernel took: those of the kernel, and those of user space by frame pointers.
+fn of_chain(sample: &Sampled<'_>, misc: u16, around: &Surroundings<'_>) -> RawStack {
+    /// From here on they are marks (enum perf_callchain_context).
+    const MARKS: u64 = -4095_i64 as u64;
+    const HYPERVISOR: u64 = -32_i64 as u64;
+    const KERNEL: u64 = -128_i64 as u64;
+    const USER: u64 = -512_i64 as u64;
+    const USER_DEFERRED: u64 = -640_i64 as u64;
+    let mut stack = RawStack::default();
+    let mut of_kernel = Some(is_of_kernel(misc));
+    let mut chain = sample.chain.iter();
+    while let Some(address) = chain.next() {
+        match address {
+            KERNEL | HYPERVISOR => of_kernel = Some(true),
+            USER => of_kernel = Some(false),
+            USER_DEFERRED => {
+                let later = chain.next().and_then(|cookie| around.deferred.get(&cookie));
+                stack.user.extend(
+                    later
+                        .into_iter()
+                        .flat_map(Words::iter)
+                        .filter(|address| *address < MARKS),
+                );
+            }
+            // A guest's.
+            MARKS.. => of_kernel = None,
+            address => match of_kernel {
+                Some(true) => stack.kernel.push(address),
+                Some(false) => stack.user.push(address),
+                None => {}
+            },
+        }
+    }
+    if stack.kernel.is_empty() && stack.user.is_empty() && sample.ip != 0 {
+        return of_address(sample.ip, misc);
+    }
+    if !stack.user.is_empty() {
+        stack.interrupted.push(0);
+    }
+    stack
+}
+
+/// The user stack that was copied, walked by the rules of its code.
+fn walked(
+    sample: &Sampled<'_>,
+    event: &Attribute,
+    processor: Option<Processor>,
+    walker: &mut StackWalker,
+) -> Option<RawStack> {
+    let register = |number| sample.register(event, number);
+    let start = match processor? {
+        Processor::X86_64 => Registers {
+            pc: register(8)?,
+            sp: register(7)?,
+            fp: register(6).unwrap_or(0),
+            lr: 0,
+        },
+        Processor::Aarch64 => Registers {
+            pc: register(32)?,
+            sp: register(31)?,
+            fp: register(29).unwrap_or(0),
+            lr: register(30).unwrap_or(0),
+        },
+    };
+    let mut read = |address: u64| {
+        let from = usize::try_from(address.checked_sub(start.sp)?).ok()?;
+        let word = sample.stack.get(from..)?.first_chunk::<8>()?;
+        Some(u64::from_le_bytes(*word))
+    };
+    Some(walker.walk(start, &mut read))
+}
+
+/// The calls that the processor remembers: each is the place of a call, not of a return.
+fn add_branches(stack: &mut RawStack, sample: &Sampled<'_>) {
+    stack.user.truncate(1);
+    if stack.user.is_empty() && sample.ip != 0 && stack.kernel.is_empty() {
+        stack.user.push(sample.ip);
+    }
+    let calls = sample.branches.iter().step_by(3).take(MOST_BRANCHES);
+    // Those of the kernel are in the chain already.
+    stack.user.extend(calls.filter(|from| *from != 0 && *from >> 63 == 0));
+    stack.interrupted = (0..stack.user.len() as u16).collect();
+    stack.ending = match sample.branches.len() / 3 >= MOST_BRANCHES {
+        true => Ending::TooDeep,
+        false => Ending::NoProgress,
+    };
+}
+
+/// The same stack with addresses of the recording.
+fn in_recording(mut stack: RawStack, layout: &Layout) -> RawStack {
+    for (position, address) in stack.user.iter_mut().enumerate() {
+        let exact = position == 0
+            || stack
+                .interrupted
+                .iter()
+                .any(|interrupted| usize::from(*interrupted) == position);
+        *address = address_space::of_process(layout, *address, !exact);
+    }
+    stack
+}

@@ -1,0 +1,266 @@
+//! Which file lay where in which process at what time: mappings come and go while a recording runs.
+//!
+//! The records are gone through once, by time. A sample only keeps the number of the layout that its process had then; a layout
+//! is copied when a sample needs it and something was mapped since the last copy.
+
+use super::files::{FileId, Files};
+use super::record::{Forked, Mapped, Named};
+use crate::import::RecordedThread;
+use std::collections::{BTreeMap, HashMap};
+
+/// The kernel's own limit (vm.max_map_count) is 65 530 by default.
+const MOST_PLACES: usize = 1 << 16;
+/// Places that are copied for all layouts together, for a byte of the recording and in any case: what needs more maps files
+/// between all of its samples.
+const MOST_COPIED_PLACES: usize = 1 << 22;
+
+/// A part of a file in a process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Place {
+    pub(super) start: u64,
+    pub(super) end: u64,
+    /// Address in the process less address in the file.
+    pub(super) bias: u64,
+    pub(super) file: FileId,
+}
+
+/// What a process had mapped for a while: places by address, without overlaps.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Layout {
+    pub(super) places: Vec<Place>,
+}
+
+impl Layout {
+    pub(super) fn place(&self, address: u64) -> Option<&Place> {
+        let after = self.places.partition_point(|place| place.start <= address);
+        let place = self.places.get(after.checked_sub(1)?)?;
+        (address < place.end).then_some(place)
+    }
+}
+
+/// The number of a layout.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct LayoutId(pub(super) u32);
+
+/// All processes of a recording, at the time up to which it was read.
+#[derive(Debug, Default)]
+pub(super) struct Timeline {
+    processes: HashMap<u32, Process>,
+    layouts: Vec<Layout>,
+    copied: usize,
+    names: BTreeMap<u32, RecordedThread>,
+    /// Layouts that could not be kept up to date.
+    pub(super) stale: bool,
+}
+
+#[derive(Debug, Clone, Default)]
+struct Process {
+    /// By first address.
+    places: BTreeMap<u64, Place>,
+    /// The copy, as long as it holds.
+    layout: Option<LayoutId>,
+    /// The one that held last.
+    last: Option<LayoutId>,
+}
+
+impl Timeline {
+    /// A file is mapped, over what was there.
+    pub(super) fn map(&mut self, mapped: &Mapped, files: &mut Files) {
+        let Some(end) = mapped
+            .start
+            .checked_add(mapped.length)
+            .filter(|end| *end > mapped.start)
+        else {
+            return;
+        };
+        let process = self.processes.entry(mapped.process).or_default();
+        process.unmap(mapped.start, end);
+        if process.places.len() >= MOST_PLACES {
+            self.stale = true;
+            return;
+        }
+        let Some((file, bias)) = files.place(mapped) else {
+            return;
+        };
+        let place = Place {
+            start: mapped.start,
+            end,
+            bias,
+            file,
+        };
+        process.places.insert(mapped.start, place);
+    }
+
+    /// A thread or a process begins; a process with what its parent has mapped.
+    pub(super) fn fork(&mut self, forked: &Forked) {
+        if forked.process != forked.parent
+            && let Some(parent) = self.processes.get(&forked.parent)
+        {
+            let child = parent.clone();
+            self.processes.insert(forked.process, child);
+        }
+        let name = self.names.get(&forked.parent).map(|parent| parent.name.clone());
+        self.names.entry(forked.thread).or_insert_with(|| RecordedThread {
+            process: forked.process,
+            name: name.unwrap_or_default(),
+        });
+    }
+
+    /// A thread gets a name; with another program its process begins anew.
+    pub(super) fn name(&mut self, named: &Named) {
+        if named.exec
+            && let Some(process) = self.processes.get_mut(&named.process)
+        {
+            *process = Process::default();
+        }
+        self.names.insert(
+            named.thread,
+            RecordedThread {
+                process: named.process,
+                name: named.name.clone(),
+            },
+        );
+    }
+
+    /// The layout that a process has now.
+    pub(super) fn layout(&mut self, process: u32) -> LayoutId {
+        let process = self.processes.entry(process).or_default();
+        if let Some(layout) = process.layout {
+            return layout;
+        }
+        let needed = process.places.len() + 1;
+        if self.copied + needed > MOST_COPIED_PLACES
+            && let Some(last) = process.last
+        {
+            self.stale = true;
+            return last;
+        }
+        self.copied += needed;
+        let layout = LayoutId(u32::try_from(self.layouts.len()).unwrap_or(u32::MAX));
+        self.layouts.push(Layout {
+            places: process.places.values().copied().collect(),
+        });
+        process.layout = Some(layout);
+        process.last = Some(layout);
+        layout
+    }
+
+    /// The name of a thread now.
+    pub(super) fn thread(&mut self, process: u32, thread: u32) -> &RecordedThread {
+        let known = self.names.get(&process).map(|first| first.name.clone());
+        self.names.entry(thread).or_insert_with(|| RecordedThread {
+            process,
+            name: known.unwrap_or_default(),
+        })
+    }
+
+    /// The file that a process runs, as far as the layout tells: it lies before its libraries.
+    pub(super) fn program(&self, process: u32) -> Option<FileId> {
+        let process = self.processes.get(&process)?;
+        process.places.values().next().map(|place| place.file)
+    }
+
+    /// Layouts by their numbers, and threads by theirs.
+    pub(super) fn finish(self) -> (Vec<Layout>, BTreeMap<u32, RecordedThread>) {
+        (self.layouts, self.names)
+    }
+}
+
+impl Process {
+    fn unmap(&mut self, start: u64, end: u64) {
+        self.layout = None;
+        // Places do not overlap: only the last that begins before `start` can reach into it.
+        let before = self.places.range(..start).next_back().map(|(_, place)| *place);
+        if let Some(place) = before.filter(|place| place.end > start) {
+            if let Some(first) = self.places.get_mut(&place.start) {
+                first.end = start;
+            }
+            if place.end > end {
+                self.places.insert(end, Place { start: end, ..place });
+            }
+        }
+        let covered: Vec<u64> = self.places.range(start..end).map(|(start, _)| *start).collect();
+        for at in covered {
+            if let Some(place) = self.places.remove(&at)
+                && place.end > end
+            {
+                self.places.insert(end, Place { start: end, ..place });
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    fn mapped(process: u32, start: u64, length: u64, path: &str) -> Mapped {
+        Mapped {
+            process,
+            start,
+            length,
+            file_offset: 0,
+            path: path.to_owned(),
+            build_id: None,
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn the_last_mapping_of_an_address_holds(mappings in vec((0_u64..60, 1_u64..30), 1..40)) {
+            let mut files = Files::nowhere();
+            let mut timeline = Timeline::default();
+            let mut owner: HashMap<u64, usize> = HashMap::new();
+            for (number, (start, length)) in mappings.iter().enumerate() {
+                timeline.map(&mapped(1, *start, *length, &format!("/nowhere/{number}")), &mut files);
+                owner.extend((*start..start + length).map(|address| (address, number)));
+                if number % 3 == 0 {
+                    timeline.layout(1);
+                }
+            }
+            let last = timeline.layout(1);
+            let (layouts, _) = timeline.finish();
+            let layout = &layouts[last.0 as usize];
+            for address in 0..100 {
+                let found = layout.place(address).map(|place| files.path(place.file).to_owned());
+                prop_assert_eq!(found, owner.get(&address).map(|number| format!("/nowhere/{number}")));
+            }
+        }
+    }
+
+    #[test]
+    fn a_child_has_what_its_parent_had_until_it_begins_another_program() {
+        let mut files = Files::nowhere();
+        let mut timeline = Timeline::default();
+        timeline.map(&mapped(1, 0x1000, 0x1000, "/nowhere/a"), &mut files);
+        timeline.fork(&Forked {
+            process: 2,
+            parent: 1,
+            thread: 2,
+        });
+        let before = timeline.layout(2);
+        timeline.name(&Named {
+            process: 2,
+            thread: 2,
+            name: "b".into(),
+            exec: true,
+        });
+        timeline.map(&mapped(2, 0x8000, 0x1000, "/nowhere/b"), &mut files);
+        let after = timeline.layout(2);
+        assert_eq!(timeline.layout(2), after, "nothing was mapped since");
+        assert_eq!(
+            timeline.thread(2, 3),
+            &RecordedThread {
+                process: 2,
+                name: "b".into()
+            }
+        );
+        let (layouts, names) = timeline.finish();
+        let place = |layout: LayoutId, address| layouts[layout.0 as usize].place(address).is_some();
+        assert!(place(before, 0x1fff) && !place(before, 0x2000));
+        assert!(!place(after, 0x1000) && place(after, 0x8000));
+        assert_eq!(names[&2].name, "b");
+    }
+}

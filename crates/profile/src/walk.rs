@@ -1,0 +1,197 @@
+//! Walks a user stack frame by frame with the unwind rules of the files that are mapped. framehop takes the steps.
+//!
+//! It needs nothing but registers and a way to read the stack, so it serves for stacks that perf copied out, for memory
+//! that is read live, and as the yardstick for the unwinder that runs inside the kernel.
+
+mod expression;
+mod processor;
+mod unwind_rules;
+
+pub use processor::Processor;
+pub use unwind_rules::UnwindRules;
+
+use crate::{Ending, RawStack};
+use framehop::FrameAddress;
+use processor::Steps;
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::Arc;
+use unwind_rules::{Rule, RuleKind};
+
+/// Most frames of a stack that are kept.
+pub const MOST_FRAMES: usize = 128;
+
+/// The registers from which a walk begins.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Registers {
+    /// Instruction pointer (rip, pc).
+    pub pc: u64,
+    /// Stack pointer (rsp, sp).
+    pub sp: u64,
+    /// Frame pointer (rbp, x29).
+    pub fp: u64,
+    /// Link register (x30); nothing on x86-64.
+    pub lr: u64,
+}
+
+/// Code that a process has mapped.
+#[derive(Debug, Clone)]
+pub struct MappedCode {
+    /// What the file is called.
+    pub name: String,
+    /// Its addresses in the process.
+    pub addresses: Range<u64>,
+    /// Its rules, and address in the process less address in the file; none where they could not be read.
+    pub rules: Option<(Arc<UnwindRules>, u64)>,
+}
+
+/// Walks the stacks of one process.
+pub struct StackWalker {
+    /// By address.
+    code: Vec<MappedCode>,
+    steps: Steps,
+    /// What is known of addresses that were met: the same few thousand come again and again.
+    known: HashMap<u64, Rule>,
+}
+
+impl StackWalker {
+    /// For a process of that processor that has mapped nothing yet.
+    #[must_use]
+    pub fn new(processor: Processor) -> StackWalker {
+        StackWalker {
+            code: Vec::new(),
+            steps: Steps::new(processor),
+            known: HashMap::new(),
+        }
+    }
+
+    /// The process has mapped this code, by address, and no other.
+    pub fn set_code(&mut self, code: Vec<MappedCode>) {
+        self.known.clear();
+        self.steps = Steps::new(self.steps.processor());
+        for mapped in &code {
+            if let Some((rules, bias)) = &mapped.rules
+                && let Some(module) = rules.module(&mapped.name, mapped.addresses.clone(), *bias)
+            {
+                self.steps.add_module(module);
+            }
+        }
+        self.code = code;
+    }
+
+    /// Walks a stack outwards. `read` gives the eight bytes at an address of the process, or nothing where they are not to be
+    /// had.
+    pub fn walk(&mut self, start: Registers, read: &mut dyn FnMut(u64) -> Option<u64>) -> RawStack {
+        let mut stack = RawStack {
+            user: vec![start.pc],
+            interrupted: vec![0],
+            ..RawStack::default()
+        };
+        let mut registers = start;
+        let mut frame = FrameAddress::from_instruction_pointer(start.pc);
+        stack.ending = loop {
+            match self.step(frame, &mut registers, read) {
+                Err(ending) => break ending,
+                Ok(_) if stack.user.len() == MOST_FRAMES => break Ending::TooDeep,
+                Ok(caller) => {
+                    if !caller.is_return_address() {
+                        stack.interrupted.push(stack.user.len() as u16);
+                    }
+                    stack.user.push(caller.address());
+                    frame = caller;
+                }
+            }
+        };
+        stack
+    }
+
+    /// Whether a stack may end at this return address: nothing called the function there. None where no rules say.
+    pub fn is_outermost(&mut self, return_address: u64) -> Option<bool> {
+        let rule = self.rule_at(return_address.wrapping_sub(1))?;
+        (rule.kind != RuleKind::None).then_some(rule.kind == RuleKind::Outermost)
+    }
+
+    /// From one frame to its caller, or how the walk ends here.
+    fn step(
+        &mut self,
+        frame: FrameAddress,
+        registers: &mut Registers,
+        read: &mut dyn FnMut(u64) -> Option<u64>,
+    ) -> Result<FrameAddress, Ending> {
+        let address = frame.address_for_lookup();
+        let rule = self.rule_at(address).ok_or(Ending::NoMapping)?;
+        let stack_pointer = registers.sp;
+        match rule.kind {
+            RuleKind::Outermost => return Err(Ending::Complete),
+            RuleKind::Expression => self.step_by_expression(address, registers, read)?,
+            RuleKind::Offset => self.steps.step(frame, registers, read)?,
+            RuleKind::Unsupported | RuleKind::None => {
+                let why = match rule.kind {
+                    RuleKind::Unsupported => Ending::UnsupportedRule,
+                    _ => Ending::NoRule,
+                };
+                self.steps.step(frame, registers, read).map_err(|_| why)?;
+                // The frame pointer was followed: believed only if it leads to code.
+                self.rule_at(registers.pc.wrapping_sub(1)).ok_or(why)?;
+            }
+        }
+        if rule.of_signal {
+            // A signal may have a stack of its own, so the stack pointer may go either way.
+            return Ok(FrameAddress::from_instruction_pointer(registers.pc));
+        }
+        if registers.sp <= stack_pointer && self.stack_pointer_must_move(frame) {
+            return Err(Ending::NoProgress);
+        }
+        FrameAddress::from_return_address(registers.pc).ok_or(Ending::NoMapping)
+    }
+
+    /// On aarch64 a leaf function keeps its return address in a register and may leave the stack pointer where it is.
+    fn stack_pointer_must_move(&self, frame: FrameAddress) -> bool {
+        self.steps.processor() == Processor::X86_64 || frame.is_return_address()
+    }
+
+    fn step_by_expression(
+        &mut self,
+        address: u64,
+        registers: &mut Registers,
+        read: &mut dyn FnMut(u64) -> Option<u64>,
+    ) -> Result<(), Ending> {
+        let code = self.code_at(address).ok_or(Ending::NoMapping)?;
+        let (rules, bias) = code.rules.as_ref().ok_or(Ending::NoRule)?;
+        let mut unreadable = false;
+        let mut read = |address| {
+            let word = read(address);
+            unreadable |= word.is_none();
+            word
+        };
+        let processor = self.steps.processor();
+        let caller = rules.caller_by_expression(processor, address.wrapping_sub(*bias), registers, &mut read);
+        *registers = caller.ok_or(match unreadable {
+            true => Ending::UnreadableMemory,
+            false => Ending::UnsupportedRule,
+        })?;
+        Ok(())
+    }
+
+    /// The rule at an address of the process; nothing where no code is mapped.
+    fn rule_at(&mut self, address: u64) -> Option<Rule> {
+        if let Some(rule) = self.known.get(&address) {
+            return Some(*rule);
+        }
+        let code = self.code_at(address)?;
+        let rule = match &code.rules {
+            Some((rules, bias)) => rules.rule_at(self.steps.processor(), address.wrapping_sub(*bias)),
+            None => Rule {
+                kind: RuleKind::None,
+                of_signal: false,
+            },
+        };
+        self.known.insert(address, rule);
+        Some(rule)
+    }
+
+    fn code_at(&self, address: u64) -> Option<&MappedCode> {
+        let at = self.code.partition_point(|code| code.addresses.end <= address);
+        self.code.get(at).filter(|code| code.addresses.contains(&address))
+    }
+}
