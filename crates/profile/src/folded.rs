@@ -3,6 +3,9 @@
 //!
 //! Functions of the kernel end in `_[k]`, for which the viewers have a colour.
 
+mod read;
 mod write;
 
+pub(crate) use read::looks_like_it;
+pub use read::read;
 pub use write::{write, write_difference};

@@ -5,10 +5,12 @@
 //! finds names makes frames of them ([`Frame::named`](crate::Frame::named)). From there on nobody asks where a profile came from.
 
 mod format;
+mod gzip;
 
 pub use format::RecordingFormat;
 
 use crate::Profile;
+use gzip::Unfolded;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::PathBuf;
@@ -167,12 +169,36 @@ pub enum ImportError {
     },
 }
 
-/// Reads a recording of any known format.
+/// Reads a file of any known format, compressed by gzip or not. Folded stacks with two columns are two recordings; all else is one.
 ///
 /// # Errors
-/// Nothing can be had of it. What is missing from one that can be read is in [`Recording::lacks`].
-pub fn read_recording(bytes: &[u8], options: &ReadOptions) -> Result<Recording, ImportError> {
+/// Nothing can be had of it. What is missing from one that can be read is in [`Recording::lacks`] and [`Recording::warnings`].
+pub fn read_recordings(bytes: &[u8], options: &ReadOptions) -> Result<Vec<Recording>, ImportError> {
+    if !gzip::is_gzip(bytes) {
+        return read_unfolded(bytes, options);
+    }
+    let Unfolded { bytes, problem } = gzip::unfold(bytes)?;
+    let mut recordings = read_unfolded(&bytes, options).map_err(|error| match &problem {
+        Some(problem) => ImportError::Broken {
+            what: format!("{problem}, and of what is before that nothing can be had: {error}"),
+        },
+        None => error,
+    })?;
+    for recording in &mut recordings {
+        recording.warnings.extend(
+            problem
+                .iter()
+                .map(|problem| format!("{problem}: what is before that was imported")),
+        );
+    }
+    Ok(recordings)
+}
+
+fn read_unfolded(bytes: &[u8], options: &ReadOptions) -> Result<Vec<Recording>, ImportError> {
     match RecordingFormat::of(bytes)? {
-        RecordingFormat::PerfData => crate::perf_data::read(bytes, options),
+        RecordingFormat::PerfData => crate::perf_data::read(bytes, options).map(|one| vec![one]),
+        RecordingFormat::PerfScript => crate::perf_script::read(bytes, options).map(|one| vec![one]),
+        RecordingFormat::Folded => crate::folded::read(bytes),
+        RecordingFormat::Pprof => crate::pprof::read(bytes, options).map(|one| vec![one]),
     }
 }

@@ -1,23 +1,41 @@
 //! Telling formats apart by how a file begins.
 
 use super::ImportError;
+use crate::{folded, perf_script, pprof};
 
 /// A format of recordings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RecordingFormat {
     /// What `perf record` writes, into a file or into a pipe.
     PerfData,
+    /// What `perf script` prints.
+    PerfScript,
+    /// Folded stacks, of which flame graphs are drawn.
+    Folded,
+    /// pprof's.
+    Pprof,
 }
+
+/// How much of a file is looked at to tell a text.
+const BEGINNING: usize = 4096;
 
 impl RecordingFormat {
     /// All of them.
-    pub const ALL: [RecordingFormat; 1] = [RecordingFormat::PerfData];
+    pub const ALL: [RecordingFormat; 4] = [
+        RecordingFormat::PerfData,
+        RecordingFormat::PerfScript,
+        RecordingFormat::Folded,
+        RecordingFormat::Pprof,
+    ];
 
     /// Its name.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             RecordingFormat::PerfData => "perf.data",
+            RecordingFormat::PerfScript => "the text of perf script",
+            RecordingFormat::Folded => "folded stacks",
+            RecordingFormat::Pprof => "pprof",
         }
     }
 
@@ -35,6 +53,9 @@ impl RecordingFormat {
             [] => Err(ImportError::Broken {
                 what: "the file is empty".into(),
             }),
+            _ if is_text(bytes, perf_script::looks_like_it) => Ok(RecordingFormat::PerfScript),
+            _ if is_text(bytes, folded::looks_like_it) => Ok(RecordingFormat::Folded),
+            _ if pprof::looks_like_it(bytes) => Ok(RecordingFormat::Pprof),
             _ => Err(ImportError::UnknownFormat {
                 found: format!(
                     "it begins with {:?}",
@@ -44,6 +65,18 @@ impl RecordingFormat {
             }),
         }
     }
+}
+
+/// Whether a file begins with lines that look so. Comments may be longer than what is looked at.
+fn is_text(bytes: &[u8], looks_like_it: impl Fn(&str) -> bool) -> bool {
+    let mut lines = bytes.split_inclusive(|byte| *byte == b'\n');
+    let comments = lines
+        .by_ref()
+        .take_while(|line| line.starts_with(b"#") || line.trim_ascii().is_empty());
+    let begin = comments.map(<[u8]>::len).sum::<usize>();
+    let beginning = &bytes[begin..bytes.len().min(begin + BEGINNING)];
+    let is_plain = beginning.iter().all(|byte| *byte >= b' ' || byte.is_ascii_whitespace());
+    is_plain && looks_like_it(&String::from_utf8_lossy(beginning))
 }
 
 #[cfg(test)]

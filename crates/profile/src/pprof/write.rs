@@ -1,25 +1,12 @@
 //! Writes pprof's format.
 
+use super::field;
 use crate::protobuf::Message;
 use crate::running_total::RunningTotal;
 use crate::{Amount, CostProfile, Frame, FrameId, StackId, Unit};
 use flate2::{Compression, write::GzEncoder};
 use std::collections::HashMap;
 use std::io::Write as _;
-
-/// Fields of the message Profile.
-mod field {
-    pub const SAMPLE_TYPE: u32 = 1;
-    pub const SAMPLE: u32 = 2;
-    pub const MAPPING: u32 = 3;
-    pub const LOCATION: u32 = 4;
-    pub const FUNCTION: u32 = 5;
-    pub const STRING_TABLE: u32 = 6;
-    pub const TIME_NANOS: u32 = 9;
-    pub const DURATION_NANOS: u32 = 10;
-    pub const COMMENT: u32 = 13;
-    pub const DEFAULT_SAMPLE_TYPE: u32 = 14;
-}
 
 /// Addresses of one module, so that those of two are never alike. The first module has its addresses as they are in its file.
 const ROOM_OF_A_MODULE: u64 = 1 << 40;
