@@ -10,7 +10,8 @@ const LIFETIME: &str = "lifetime";
 /// Time of some threads.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct ThreadTime {
-    /// Seconds in each state; a state without time is 0, but for `spin`, which is none where nothing told it.
+    /// Seconds in each state. A state without time is 0 where all of the threads' lives was accounted for, and unknown where
+    /// only samples tell of it, as in an imported recording; `spin` is none where nothing told it.
     pub states: StateSeconds,
     /// Seconds in which they were alive; none where that was not measured.
     pub lifetime: Option<f64>,
@@ -88,8 +89,9 @@ impl Sum {
         if self.covered.is_empty() {
             return None;
         }
+        let all_is_known = self.time.lifetime.is_some();
         for (state, _) in StateSeconds::default().named() {
-            if let Some(place) = self.time.states.named_mut(state).filter(|_| state != "spin") {
+            if let Some(place) = self.time.states.named_mut(state).filter(|_| state != "spin" && all_is_known) {
                 place.get_or_insert(0.0);
             }
         }

@@ -15,9 +15,12 @@ use scaleprof_bundle::{
     Bundle, BundleError, BundleWriter, IMPORTED, Ladder, Machine, Manifest, Missing, RunState, Server, Summary, WATCH,
     Workload,
 };
-use scaleprof_profile::import::{ImportError, ReadOptions, Recording, read_recording};
+use scaleprof_profile::import::{ImportError, ReadOptions, Recording, Weights, read_recording};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+
+/// What to say of a recording whose samples do not tell how much time they stand for.
+const NO_TIME: &str = "what its samples stand for is not known as time: figures per second are shares, and 1 is all of it";
 
 /// What to import.
 #[derive(Debug, Clone)]
@@ -134,6 +137,10 @@ pub fn import(request: &ImportRequest, progress: &mut dyn Progress) -> Result<Im
             manifest.warnings.push(of_file);
         }
         missing.extend(recording.lacks.iter().cloned());
+        if recording.weights == Weights::Counts {
+            manifest.warnings.push(NO_TIME.to_owned());
+            progress.warning(NO_TIME);
+        }
         describe(&mut manifest, &recording, &mut missing);
         let repeat = repeats.entry(file.load.map_or(0, |load| load.connections)).or_default();
         let known = Known {

@@ -10,6 +10,7 @@ mod blocked;
 mod compressed;
 mod container;
 mod cursor;
+mod endings;
 mod features;
 mod files;
 mod kernel;
@@ -214,7 +215,7 @@ impl<'a> Passed<'a> {
         let (layouts, threads) = self.timeline.finish();
         let architecture = features.machine.architecture.as_deref();
         let processor = architecture.map_or(Some(Processor::HERE), Processor::of_name);
-        let found = stacks(
+        let mut found = stacks(
             &self.wanted,
             &Surroundings {
                 events: selection.events,
@@ -232,6 +233,7 @@ impl<'a> Passed<'a> {
             None => (None, None),
         };
         let mut names = Names::of(&found.stacks, files, kernel, options.inlines);
+        endings::settle(&mut found.stacks, &names);
         let mut converter = Converter::new();
         let blocked = BlockedStates::of(&found.stacks, &names);
         let kept: Vec<_> = found
@@ -296,11 +298,7 @@ impl<'a> Passed<'a> {
                 .filter(|(count, _)| *count > 0)
                 .map(|(count, words)| format!("{count} {words}")),
         );
-        let doubtful: Vec<String> = files
-            .iter()
-            .filter(|(_, file)| file.is_doubtful())
-            .map(|(_, file)| file.name())
-            .collect();
+        let doubtful: Vec<String> = names.files().filter_map(|file| files.get(file)).filter(|file| file.is_doubtful()).map(files::CodeFile::name).collect();
         if !doubtful.is_empty() {
             recording.warnings.push(format!(
                 "nothing tells whether these files were replaced since: {}",

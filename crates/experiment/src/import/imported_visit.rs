@@ -24,6 +24,14 @@ pub(super) struct Known {
 
 /// A recording as a visit.
 pub(super) fn imported_visit(known: &Known, recording: &Recording) -> (RungRow, VisitRows) {
+    let shared_out;
+    let recording = match recording.weights {
+        Weights::Nanoseconds => recording,
+        Weights::Counts => {
+            shared_out = as_shares(recording.clone());
+            &shared_out
+        }
+    };
     let span = Span::of(recording);
     let clock = VisitClock {
         monotonic_ns: span.start_ns,
@@ -53,6 +61,20 @@ pub(super) fn imported_visit(known: &Known, recording: &Recording) -> (RungRow, 
         client_resident_bytes: None,
     };
     (rung, rows)
+}
+
+/// The recording with weights that add up to its length: nobody knows how much time they were, so that figures per second are shares of
+/// all of it.
+fn as_shares(mut recording: Recording) -> Recording {
+    let total: f64 = recording.profile.samples.iter().map(|sample| sample.weight_ns).sum();
+    let length = recording.span.as_ref().map(|span| span.end - span.start).filter(|length| *length > 0);
+    let each = length.unwrap_or(SECOND) as f64 / total;
+    if each.is_finite() {
+        for sample in &mut recording.profile.samples {
+            sample.weight_ns *= each;
+        }
+    }
+    recording
 }
 
 /// How long a recording was.

@@ -8,6 +8,7 @@ use scaleprof_binary::loads::{self, Segment};
 use scaleprof_binary::mapped_file::{MappedFile, mapped};
 use scaleprof_binary::symbols::{SymbolFile, SymbolSearch};
 use std::collections::HashMap;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
@@ -98,7 +99,7 @@ impl Files {
             None if self.files.len() >= MOST_FILES => return None,
             None => {
                 let id = FileId(self.files.len() as u32);
-                self.files.push(CodeFile::find(&key.0, key.1.as_deref(), &self.places));
+                self.files.push(CodeFile::find(mapped, key.1.as_deref(), &self.places));
                 self.by_name.insert(key, id);
                 id
             }
@@ -132,10 +133,10 @@ impl Files {
 }
 
 impl CodeFile {
-    fn find(path: &str, build_id: Option<&str>, search: &Search) -> CodeFile {
+    fn find(mapped: &Mapped, build_id: Option<&str>, search: &Search) -> CodeFile {
         let found = match search.nowhere {
             true => Err("it was not looked for".to_owned()),
-            false => search.find(path, build_id),
+            false => search.find(mapped, build_id),
         };
         let segments = found
             .as_ref()
@@ -143,7 +144,7 @@ impl CodeFile {
             .unwrap_or_default();
         let own = || found.as_ref().ok().and_then(|found| build_id_of(&found.bytes));
         CodeFile {
-            path: path.to_owned(),
+            path: mapped.path.clone(),
             build_id: build_id.map(str::to_owned).or_else(own),
             segments,
             found,
@@ -191,9 +192,9 @@ impl CodeFile {
 
 impl Search {
     /// The file that was recorded, or why it is not to be had.
-    fn find(&self, path: &str, build_id: Option<&str>) -> Result<Found, String> {
+    fn find(&self, recorded_as: &Mapped, build_id: Option<&str>) -> Result<Found, String> {
         let mut why = None;
-        for place in self.candidates(path, build_id) {
+        for place in self.candidates(&recorded_as.path, build_id) {
             let Ok(bytes) = mapped(&place) else { continue };
             match (build_id, build_id_of(&bytes)) {
                 (Some(recorded), Some(own)) if !same_build(recorded, &own) => {
@@ -202,7 +203,7 @@ impl Search {
                     });
                 }
                 (recorded, own) => {
-                    let certain = recorded.is_some() && own.is_some();
+                    let certain = (recorded.is_some() && own.is_some()) || is_inode(&place, recorded_as.inode);
                     return Ok(Found { place, bytes, certain });
                 }
             }
@@ -229,6 +230,13 @@ impl Search {
         }
         places
     }
+}
+
+/// Whether a file is the very one that was mapped. A machine that gives the same number to another file of that path has not been seen.
+fn is_inode(place: &Path, recorded: Option<(u32, u32, u64)>) -> bool {
+    let Ok(facts) = std::fs::metadata(place) else { return false };
+    let device = facts.dev();
+    recorded == Some((rustix::fs::major(device), rustix::fs::minor(device), facts.ino()))
 }
 
 /// The recorded one may be padded with zeros to 20 bytes.

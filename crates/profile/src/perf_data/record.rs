@@ -93,6 +93,8 @@ pub(super) struct Mapped {
     pub(super) file_offset: u64,
     pub(super) path: String,
     pub(super) build_id: Option<String>,
+    /// Device (major, minor) and inode, where the record has these and no build-id.
+    pub(super) inode: Option<(u32, u32, u64)>,
 }
 
 impl Mapped {
@@ -107,6 +109,7 @@ impl Mapped {
         let (process, _thread) = (cursor.u32()?, cursor.u32()?);
         let (start, length, file_offset) = (cursor.u64()?, cursor.u64()?, cursor.u64()?);
         let mut build_id = None;
+        let mut inode = None;
         if record.kind == kind::MMAP2 {
             let identity = cursor.take(24)?;
             let (protection, _flags) = (cursor.u32()?, cursor.u32()?);
@@ -116,6 +119,10 @@ impl Mapped {
             if record.misc & WITH_BUILD_ID != 0 {
                 let length = usize::from(identity[0]).min(20);
                 build_id = Some(hexadecimal(&identity[4..4 + length])).filter(|id| !id.is_empty());
+            } else {
+                let mut identity = Cursor::new(identity);
+                let (major, minor, number) = (identity.u32()?, identity.u32()?, identity.u64()?);
+                inode = Some((major, minor, number)).filter(|(.., number)| *number != 0);
             }
         } else if record.misc & DATA != 0 {
             return None;
@@ -127,6 +134,7 @@ impl Mapped {
             file_offset,
             path: until_zero(cursor.rest()),
             build_id,
+            inode,
         })
     }
 }

@@ -20,6 +20,7 @@ pub(super) struct Names {
     /// Places of user space at which a thread waits in a loop.
     waiting: BTreeSet<u64>,
     kernel: Option<KernelSymbols>,
+    files: BTreeSet<FileId>,
     /// Loops that were found where threads ran; none where no code was looked at.
     pub(super) loops: Option<u64>,
     /// Samples' files without symbols, by name, with the reason.
@@ -62,6 +63,7 @@ impl Names {
         };
         names.user = found.into_iter().flatten().flatten().collect();
         names.waiting = tips.iter().copied().filter(|tip| waits(*tip, &opened)).collect();
+        names.files = opened.keys().copied().collect();
         for (file, opened) in opened {
             let Some(opened) = opened.into_inner() else { continue };
             match opened.names {
@@ -83,6 +85,11 @@ impl Names {
 }
 
 impl Names {
+    /// The files in which places were looked up.
+    pub(super) fn files(&self) -> impl Iterator<Item = FileId> {
+        self.files.iter().copied()
+    }
+
     /// The frames at an address under which a place was looked up.
     pub(super) fn of_place(&self, address: u64) -> Option<&[Frame]> {
         self.user.get(&address).map(Vec::as_slice)

@@ -204,6 +204,7 @@ mod tests {
             file_offset: 0,
             path: path.to_owned(),
             build_id: None,
+            inode: None,
         }
     }
 
