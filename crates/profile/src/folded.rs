@@ -6,6 +6,6 @@
 mod read;
 mod write;
 
-pub(crate) use read::looks_like_it;
 pub use read::read;
+pub(crate) use read::{columns_of, looks_like_it};
 pub use write::{write, write_difference};

@@ -202,3 +202,14 @@ fn read_unfolded(bytes: &[u8], options: &ReadOptions) -> Result<Vec<Recording>, 
         RecordingFormat::Pprof => crate::pprof::read(bytes, options).map(|one| vec![one]),
     }
 }
+
+/// How many recordings there are in a file: two in folded stacks with two columns, else one. What cannot be read is one, too: why it
+/// cannot is for [`read_recordings`] to say.
+pub fn recordings_in(bytes: &[u8]) -> usize {
+    let unfolded = gzip::is_gzip(bytes).then(|| gzip::unfold(bytes).ok()).flatten();
+    let bytes = unfolded.as_ref().map_or(bytes, |unfolded| &unfolded.bytes);
+    match RecordingFormat::of(bytes) {
+        Ok(RecordingFormat::Folded) => crate::folded::columns_of(bytes),
+        _ => 1,
+    }
+}

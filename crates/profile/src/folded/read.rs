@@ -58,6 +58,11 @@ fn content(text: &str) -> impl Iterator<Item = (usize, &str)> {
     lines.filter(|(_, line)| !line.is_empty() && !line.starts_with("# "))
 }
 
+/// How many columns of numbers there are: one or two.
+pub(crate) fn columns_of(text: &[u8]) -> usize {
+    columns(&String::from_utf8_lossy(text))
+}
+
 /// Two where every line ends in two numbers that are not part of a name.
 fn columns(text: &str) -> usize {
     let mut lines = content(text).filter_map(|(_, line)| Some((line, parse(line, 1)?)));
