@@ -35,13 +35,13 @@ pub(crate) fn execute(arguments: &ImportArguments) -> anyhow::Result<ExitCode> {
     progress.finish();
     let ImportResult { bundle, summary } = result?;
     match arguments.json {
-        true => print!("{}", show::summary_json(&summary)?),
-        false => print!("{}", show::table(&summary)),
+        true => show::print(show::summary_json(&summary)?)?,
+        false => show::print(show::table(&summary))?,
     }
     if !arguments.no_report {
         let page = show::write_page(&bundle, &summary, &bundle.path)?;
         if !arguments.json {
-            println!("\nReport: {}", page.display());
+            show::print(format!("\nReport: {}\n", page.display()))?;
         }
     }
     Ok(ExitCode::SUCCESS)
