@@ -5,11 +5,18 @@ use crate::{
 };
 use std::collections::HashMap;
 
+/// Call paths that are kept, so that a file made for it cannot fill the memory: profiles of years of servers have fewer. What lies
+/// inside of the last is counted where it is cut off.
+const MOST_STACKS: usize = 10_000_000;
+
 /// Stacks and samples that are put together piece by piece.
 #[derive(Debug, Default)]
 pub(crate) struct NamedStacks {
     profile: Profile,
     locks: HashMap<String, usize>,
+    /// Samples without a time by all else that they have: equal ones are one.
+    timeless: HashMap<(StackId, ThreadState, u32, Option<LockId>), usize>,
+    was_cut: bool,
 }
 
 /// A sample, but for its stack.
@@ -35,14 +42,21 @@ impl NamedStacks {
         self.profile.frames.intern(frame)
     }
 
-    /// The stack that has the frame inside of another.
+    /// The stack that has the frame inside of another; that other one itself where there are too many.
     pub(crate) fn child(&mut self, parent: Option<StackId>, frame: FrameId) -> StackId {
-        self.profile.stacks.child(parent, frame)
+        match parent {
+            Some(parent) if self.profile.stacks.iter().len() >= MOST_STACKS => {
+                self.was_cut = true;
+                parent
+            }
+            parent => self.profile.stacks.child(parent, frame),
+        }
     }
 
-    /// How many stacks there are.
-    pub(crate) fn stack_count(&self) -> usize {
-        self.profile.stacks.iter().len()
+    /// What to say where call paths were cut off.
+    pub(crate) fn warning(&self) -> Option<String> {
+        let words = format!("it has more than {MOST_STACKS} call paths: the inner parts of the others were left out");
+        self.was_cut.then_some(words)
     }
 
     /// How many frames lie outside of the stack's innermost one.
@@ -53,6 +67,14 @@ impl NamedStacks {
     /// Adds a sample.
     pub(crate) fn add(&mut self, stack: StackId, sample: NamedSample<'_>) {
         let lock = sample.lock.map(|name| self.lock(name, sample.weight_ns));
+        if sample.time_ns == 0 {
+            let key = (stack, sample.state, sample.thread, lock);
+            let place = *self.timeless.entry(key).or_insert(self.profile.samples.len());
+            if let Some(known) = self.profile.samples.get_mut(place) {
+                known.weight_ns += sample.weight_ns;
+                return;
+            }
+        }
         self.profile.samples.push(Sample {
             time_ns: sample.time_ns,
             thread: sample.thread,

@@ -241,10 +241,13 @@ impl Reader<'_> {
             true => Weights::Nanoseconds,
             false => Weights::Counts,
         };
+        let cut = self.stacks.warning();
         let mut recording = Recording::new(RecordingFormat::PerfScript, self.stacks.into_profile(), weights);
         recording.span = self.first_ns.zip(self.last_ns).map(|(first, last)| first..last);
         recording.threads = self.threads;
-        recording.warnings.extend(self.left_out.warning());
+        recording
+            .warnings
+            .extend(self.left_out.warning().into_iter().chain(cut));
         if self.without_stack > 0 {
             let warning = format!("{} samples have no stack and were left out", self.without_stack);
             recording.warnings.push(warning);

@@ -46,7 +46,11 @@ fn of_recording(recording: &Recording) -> ByFunction {
     let profile = &recording.profile;
     let mut sums = ByFunction::new();
     for sample in &profile.samples {
-        add(&mut sums, &path(&profile.stacks, &profile.frames, sample.stack), sample.weight_ns / 1e9);
+        add(
+            &mut sums,
+            &path(&profile.stacks, &profile.frames, sample.stack),
+            sample.weight_ns / 1e9,
+        );
     }
     sums
 }
@@ -56,7 +60,10 @@ fn agree(one: &ByFunction, other: &ByFunction, within: f64) -> Result<(), TestCa
     for name in one.keys().chain(other.keys()) {
         let of = |sums: &ByFunction| sums.get(name).copied().unwrap_or_default();
         let (a, b) = (of(one), of(other));
-        prop_assert!((a.0 - b.0).abs() <= within && (a.1 - b.1).abs() <= within, "{name}: {a:?} and {b:?}");
+        prop_assert!(
+            (a.0 - b.0).abs() <= within && (a.1 - b.1).abs() <= within,
+            "{name}: {a:?} and {b:?}"
+        );
     }
     Ok(())
 }
@@ -189,7 +196,8 @@ proptest! {
             agree(&of_profile(&profile, Unit::PerAmount), &of_recording(&found[0]), within)?;
         }
         let found = read_recordings(&bytes, &of("samples")).unwrap();
-        prop_assert_eq!((found[0].profile.samples.len(), found[0].weights), (profile.costs.len(), Weights::Counts));
+        let samples: f64 = found[0].profile.samples.iter().map(|sample| sample.weight_ns).sum();
+        prop_assert_eq!((samples / 1e3, found[0].weights), (profile.costs.len() as f64, Weights::Counts));
         prop_assert!(read_recordings(&bytes, &of("cycles")).is_err());
     }
 
@@ -275,7 +283,9 @@ fn column(table: &Value, name: &str) -> Vec<Value> {
 
 /// All that a format keeps of a frame; of the kernel no address.
 fn described(frame: &Frame) -> String {
-    format!("{frame:?}").replace("name_source: \"dwarf\"", "").replace("name_source: \"recording\"", "")
+    format!("{frame:?}")
+        .replace("name_source: \"dwarf\"", "")
+        .replace("name_source: \"recording\"", "")
 }
 
 /// Every cost as a sample of one of three threads.

@@ -67,7 +67,11 @@ pub(super) fn imported_visit(known: &Known, recording: &Recording) -> (RungRow, 
 /// all of it.
 fn as_shares(mut recording: Recording) -> Recording {
     let total: f64 = recording.profile.samples.iter().map(|sample| sample.weight_ns).sum();
-    let length = recording.span.as_ref().map(|span| span.end - span.start).filter(|length| *length > 0);
+    let length = recording
+        .span
+        .as_ref()
+        .map(|span| span.end - span.start)
+        .filter(|length| *length > 0);
     let each = length.unwrap_or(SECOND) as f64 / total;
     if each.is_finite() {
         for sample in &mut recording.profile.samples {

@@ -39,8 +39,9 @@ pub fn read(text: &[u8]) -> Result<Vec<Recording>, ImportError> {
     }
     let warning = left_out.warning();
     let recordings = readers.into_iter().map(|reader| {
+        let cut = reader.stacks.warning();
         let mut recording = Recording::new(RecordingFormat::Folded, reader.stacks.into_profile(), Weights::Counts);
-        recording.warnings.extend(warning.clone());
+        recording.warnings.extend(warning.iter().cloned().chain(cut));
         recording
     });
     Ok(recordings.collect())

@@ -7,13 +7,17 @@ use super::field;
 use crate::import::{ImportError, ReadOptions, RecordedProgram, RecordedThread, Recording, RecordingFormat, Weights};
 use crate::named_stacks::{NamedSample, NamedStacks};
 use crate::protobuf::{Fields, Malformed, Value};
-use crate::{StackId, ThreadState};
+use crate::{FrameId, StackId, ThreadState};
 use code::Code;
 use std::collections::{BTreeMap, HashMap};
+use std::rc::Rc;
 use value_type::{ValueType, chosen};
 
 /// Frames of a stack that are kept; outer ones beyond it are left out. Go keeps 128, perf 127.
 const MOST_FRAMES: u32 = 1024;
+/// A file describes at most as many frames of distinct call paths as it has bytes, and so many besides: each takes a byte at
+/// least, but for functions built into others.
+const FRAMES_OF_A_SMALL_FILE: usize = 10_000;
 /// What a count stands for that is no time.
 const NANOSECONDS_A_COUNT: f64 = 1000.0;
 
@@ -29,13 +33,14 @@ pub fn read(bytes: &[u8], options: &ReadOptions) -> Result<Recording, ImportErro
     let types = tables.types()?;
     let value = chosen(&types, tables.default_type(), options.event.as_deref())?;
     let mut reader = Reader {
-        most_stacks: bytes.len().saturating_mul(4) + 1000,
+        frames_left: bytes.len() + FRAMES_OF_A_SMALL_FILE,
         code: Code::of(&tables)?,
         tables: &tables,
         value: value.place,
         weight_ns: value.nanoseconds.unwrap_or(NANOSECONDS_A_COUNT),
         stacks: NamedStacks::default(),
         children: HashMap::new(),
+        frames: HashMap::new(),
         threads: BTreeMap::new(),
         thread_numbers: HashMap::new(),
         without_stack: 0,
@@ -160,8 +165,10 @@ struct Reader<'a, 'b> {
     stacks: NamedStacks,
     /// Stack by the one outside of it and the location.
     children: HashMap<(Option<StackId>, u64), StackId>,
-    /// Stacks that a file of this size can describe: each takes a byte at least, but for functions built into others.
-    most_stacks: usize,
+    /// Frames by location, outermost first.
+    frames: HashMap<u64, Rc<[FrameId]>>,
+    /// Frames that a file of this size can still describe.
+    frames_left: usize,
     threads: BTreeMap<u32, RecordedThread>,
     thread_numbers: HashMap<String, u32>,
     without_stack: usize,
@@ -234,20 +241,29 @@ impl Reader<'_, '_> {
                 continue;
             }
             let outer = stack;
-            for frame in self.code.frames(*location, self.tables, MOST_FRAMES)? {
-                let frame = self.stacks.frame(frame);
-                stack = Some(self.stacks.child(stack, frame));
-            }
-            if self.stacks.stack_count() > self.most_stacks {
-                return Err(broken(
-                    "it describes more call paths than a good file of its size can".to_owned(),
-                ));
+            let frames = self.frames(*location)?;
+            self.frames_left = self
+                .frames_left
+                .checked_sub(frames.len())
+                .ok_or_else(|| broken("it describes more call paths than a good file of its size can".to_owned()))?;
+            for frame in frames.iter() {
+                stack = Some(self.stacks.child(stack, *frame));
             }
             if let Some(stack) = stack {
                 self.children.insert((outer, *location), stack);
             }
         }
         Ok(stack)
+    }
+
+    fn frames(&mut self, location: u64) -> Result<Rc<[FrameId]>, ImportError> {
+        if let Some(known) = self.frames.get(&location) {
+            return Ok(Rc::clone(known));
+        }
+        let frames = self.code.frames(location, self.tables, MOST_FRAMES)?;
+        let frames: Rc<[FrameId]> = frames.into_iter().map(|frame| self.stacks.frame(frame)).collect();
+        self.frames.insert(location, Rc::clone(&frames));
+        Ok(frames)
     }
 
     fn label(&self, label: &[u8], labels: &mut Labels) -> Result<(), ImportError> {
@@ -302,6 +318,7 @@ impl Reader<'_, '_> {
             Some(_) => Weights::Nanoseconds,
             None => Weights::Counts,
         };
+        let cut = self.stacks.warning();
         let mut recording = Recording::new(RecordingFormat::Pprof, self.stacks.into_profile(), weights);
         recording.event = Some(value.name.clone());
         recording.threads = self.threads;
@@ -314,6 +331,7 @@ impl Reader<'_, '_> {
         recording.span = Some(self.tables.duration_ns)
             .filter(|duration| *duration > 0)
             .map(|duration| 0..duration);
+        recording.warnings.extend(cut);
         for (count, what) in [
             (self.without_stack, "have no stack and were left out"),
             (
@@ -328,3 +346,6 @@ impl Reader<'_, '_> {
         Ok(recording)
     }
 }
+
+#[cfg(test)]
+mod tests;

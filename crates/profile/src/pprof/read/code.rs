@@ -84,20 +84,16 @@ impl Code {
         // So this program names a place that has no name.
         let of_address = unnamed.function_name();
         let outermost = lines.len() - 1;
-        let frames = lines
-            .into_iter()
-            .enumerate()
-            .rev()
-            .map(|(place, [function, line])| {
-                let (name, file) = self.function(function, &unnamed.module, tables)?;
-                Ok(Frame {
-                    function: name.filter(|name| *name != of_address),
-                    file,
-                    line: i32::try_from(line).ok().filter(|line| *line > 0),
-                    inlined: place < outermost,
-                    ..unnamed.clone()
-                })
-            });
+        let frames = lines.into_iter().enumerate().rev().map(|(place, [function, line])| {
+            let (name, file) = self.function(function, &unnamed.module, tables)?;
+            Ok(Frame {
+                function: name.filter(|name| *name != of_address),
+                file,
+                line: i32::try_from(line).ok().filter(|line| *line > 0),
+                inlined: place < outermost,
+                ..unnamed.clone()
+            })
+        });
         frames.collect()
     }
 
