@@ -12,8 +12,8 @@ use frame_line::FrameLine;
 use header_line::HeaderLine;
 use std::collections::{BTreeMap, HashMap};
 
-/// What a count of an event stands for of which nobody knows how long it takes.
-const NANOSECONDS_A_COUNT: f64 = 1.0;
+/// What a sample stands for whose period was not printed: the same for all, so that shares hold.
+const NANOSECONDS_A_SAMPLE: f64 = 1000.0;
 
 /// Reads what `perf script` printed.
 ///
@@ -114,6 +114,7 @@ struct Reader<'a> {
     first_ns: Option<u64>,
     last_ns: Option<u64>,
     without_stack: usize,
+    without_period: usize,
 }
 
 /// A sample with its frames so far, innermost first.
@@ -121,7 +122,7 @@ struct Open {
     time_ns: u64,
     thread: u32,
     cpu: u32,
-    period: f64,
+    weight_ns: f64,
     frames: Vec<FrameId>,
 }
 
@@ -163,12 +164,13 @@ impl Reader<'_> {
             self.first_ns = Some(self.first_ns.map_or(time, |first| first.min(time)));
             self.last_ns = Some(self.last_ns.map_or(time, |last| last.max(time)));
         }
+        self.without_period += usize::from(header.period.is_none());
         let frame = FrameLine::parse(header.rest).map(|frame| self.frame(&frame));
         self.open = Some(Open {
             time_ns: header.time_ns.unwrap_or(0),
             thread: header.thread,
             cpu: header.cpu.unwrap_or(0),
-            period: header.period.unwrap_or(1.0),
+            weight_ns: header.period.unwrap_or(NANOSECONDS_A_SAMPLE),
             frames: frame.into_iter().collect(),
         });
     }
@@ -211,7 +213,7 @@ impl Reader<'_> {
             thread: open.thread,
             cpu: open.cpu,
             state: ThreadState::Cpu,
-            weight_ns: open.period * NANOSECONDS_A_COUNT,
+            weight_ns: open.weight_ns,
             lock: None,
         };
         self.stacks.add(stack, sample);
@@ -237,10 +239,8 @@ impl Reader<'_> {
                 },
             });
         }
-        let weights = match self.event.as_deref().is_some_and(counts_nanoseconds) {
-            true => Weights::Nanoseconds,
-            false => Weights::Counts,
-        };
+        let is_time = self.event.as_deref().is_some_and(counts_nanoseconds) && self.without_period == 0;
+        let weights = if is_time { Weights::Nanoseconds } else { Weights::Counts };
         let cut = self.stacks.warning();
         let mut recording = Recording::new(RecordingFormat::PerfScript, self.stacks.into_profile(), weights);
         recording.span = self.first_ns.zip(self.last_ns).map(|(first, last)| first..last);
@@ -263,3 +263,6 @@ impl Reader<'_> {
         Ok(recording)
     }
 }
+
+#[cfg(test)]
+mod tests;

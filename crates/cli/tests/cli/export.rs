@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::Command;
 
 /// A run whose latch takes longer at the second rung, with a line, an inlined function and one of the kernel; kept in a folder.
-fn keep(folder: &Path) {
+pub(crate) fn keep(folder: &Path) {
     let latch = ["start_thread", "do_command", "change", "latch"];
     let wait = ["start_thread", "do_command", "change", "latch", "futex_wait"];
     let work = work();
@@ -40,7 +40,7 @@ fn keep(folder: &Path) {
     write(folder, &bundle);
 }
 
-fn export(bundle: &Path, arguments: &[&str]) -> Vec<u8> {
+pub(crate) fn export(bundle: &Path, arguments: &[&str]) -> Vec<u8> {
     let mut command = scaleprof();
     command.arg("export").arg(bundle).args(arguments).args(["-o", "-"]);
     let output = command.output().expect("scaleprof starts");
@@ -50,7 +50,7 @@ fn export(bundle: &Path, arguments: &[&str]) -> Vec<u8> {
 
 /// Microseconds of 1000 transactions by function, in it alone and with all that it calls, from folded stacks: what they say is
 /// compared with the flame graph elsewhere. Functions of the kernel go by the names that other formats have.
-fn by_function(folded: &[u8]) -> BTreeMap<String, (f64, f64)> {
+pub(crate) fn by_function(folded: &[u8]) -> BTreeMap<String, (f64, f64)> {
     let mut sums: BTreeMap<String, (f64, f64)> = BTreeMap::new();
     for line in std::str::from_utf8(folded).expect("text").lines() {
         let (path, number) = line.rsplit_once(' ').expect("a number");
