@@ -63,9 +63,10 @@ pub fn ledger(connections: u32, windows: &[Window], sums: &BTreeMap<String, Tota
     if time.lifetime.is_none() {
         missing.push(Missing {
             figure: "ledger.residue".into(),
-            reason: "only samples tell where time went, so the states need not add up to N/X; `scaleprof run` and `attach` \
+            reason:
+                "only samples tell where time went, so the states need not add up to N/X; `scaleprof run` and `attach` \
                      account for all of it"
-                .into(),
+                    .into(),
         });
     }
     let compare = |a: f64, b: f64| Some(a / b - 1.0).filter(|residue| residue.is_finite());
@@ -77,7 +78,9 @@ pub fn ledger(connections: u32, windows: &[Window], sums: &BTreeMap<String, Tota
         seconds_per_txn: time.per_transaction(),
         connections_over_throughput: Some(connection_seconds / time.over.transactions).filter(|v| v.is_finite()),
         // Where how long threads lived is not known, nor is the time in all states.
-        residue: time.lifetime.and_then(|_| compare(time.states.sum(), connection_seconds)),
+        residue: time
+            .lifetime
+            .and_then(|_| compare(time.states.sum(), connection_seconds)),
         states_residue: time.lifetime.and_then(|lifetime| compare(time.states.sum(), lifetime)),
         cpu_residue: cpu.and_then(|cpu| compare(cpu.charged(), cpu.by_scheduler)),
         cpu_not_their_own: cpu.and_then(CpuSeconds::not_their_own_share),

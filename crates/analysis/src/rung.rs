@@ -62,6 +62,8 @@ pub(crate) enum Pacing {
     Open,
     /// Nothing: every connection runs one.
     Once,
+    /// The end of the one before; only how many there were in all was told, with an imported recording.
+    Told,
 }
 
 impl Pacing {
@@ -69,6 +71,7 @@ impl Pacing {
         let once = |(name, value): &(String, String)| name == "repetition" && value == "once";
         match workload.loop_kind.as_str() {
             "open" => Pacing::Open,
+            _ if workload.imported().is_some() => Pacing::Told,
             _ if workload.options.iter().any(once) => Pacing::Once,
             _ => Pacing::Closed,
         }
@@ -313,11 +316,11 @@ fn measure<'a>(rows: &'a VisitRows<'a>, pacing: Pacing) -> Option<Measurement<'a
     let rate = |row: &&SecondRow| amount(row).transactions / amount(row).seconds;
     let rates: Vec<f64> = match pacing {
         // Its seconds are no repetitions of one another: only all of them together are a figure.
-        Pacing::Once => whole_rate(seconds.iter().copied().map(amount)).into_iter().collect(),
+        Pacing::Once | Pacing::Told => whole_rate(seconds.iter().copied().map(amount)).into_iter().collect(),
         _ => seconds.iter().map(rate).collect(),
     };
     let steadiness = match pacing {
-        Pacing::Once => Steadiness {
+        Pacing::Once | Pacing::Told => Steadiness {
             warmup: 0,
             jitter: None,
             problem: None,

@@ -91,7 +91,12 @@ impl Sum {
         }
         let all_is_known = self.time.lifetime.is_some();
         for (state, _) in StateSeconds::default().named() {
-            if let Some(place) = self.time.states.named_mut(state).filter(|_| state != "spin" && all_is_known) {
+            if let Some(place) = self
+                .time
+                .states
+                .named_mut(state)
+                .filter(|_| state != "spin" && all_is_known)
+            {
                 place.get_or_insert(0.0);
             }
         }

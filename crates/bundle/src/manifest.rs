@@ -95,6 +95,15 @@ pub struct Workload {
     pub options: Vec<(String, String)>,
 }
 
+impl Workload {
+    /// What it was made from where another tool recorded it: format and event, such as `perf.data, cpu-clock`.
+    #[must_use]
+    pub fn imported(&self) -> Option<&str> {
+        let option = self.options.iter().find(|(name, _)| name == "imported");
+        option.map(|(_, of)| of.as_str())
+    }
+}
+
 /// The machine.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Machine {

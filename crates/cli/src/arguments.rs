@@ -326,6 +326,9 @@ pub(crate) struct ImportArguments {
     /// Do not tell apart functions that the compiler built into others, as perf's --no-inline: it is faster
     #[arg(long)]
     pub(crate) no_inline: bool,
+    /// Do not keep the machine code of the hot functions, which takes a second or two: `annotate` needs --binary then
+    #[arg(long)]
+    pub(crate) no_code: bool,
     /// Folder of the bundle [default: scaleprof-runs/import-TIME]
     #[arg(long, value_name = "DIR")]
     pub(crate) output: Option<PathBuf>,

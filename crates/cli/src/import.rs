@@ -24,6 +24,7 @@ pub(crate) fn execute(arguments: &ImportArguments) -> anyhow::Result<ExitCode> {
             symbols: symbol_search(),
             inlines: !arguments.no_inline,
         },
+        keep_code: !arguments.no_code,
         output: arguments
             .output
             .clone()

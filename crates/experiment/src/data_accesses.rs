@@ -1,7 +1,7 @@
 //! Keeping who touches the variables in the cache lines of hot instructions, so that these lines can be judged where the server
 //! is not.
 
-use crate::threads::ThreadWatch;
+use crate::code_source::CodeSource;
 use scaleprof_analysis::cache_lines::{Kept, rows_to_keep};
 use scaleprof_analysis::hot_code::HotCode;
 use scaleprof_bundle::{BundleError, BundleWriter, DataAccessRow};
@@ -12,7 +12,7 @@ const LEAST_SHARE: f64 = 0.05;
 /// No more rows than these are kept of a file; a pair of lines is kept whole or not at all.
 const MOST_ROWS: usize = 20_000;
 
-/// Writes the table `data_accesses` of a run whose visits are written, while its server lives. `hot` are all functions in which
+/// Writes the table `data_accesses` of a run whose visits are written, while its server's code can be read. `hot` are all functions in which
 /// threads were seen. Gives what was left out, in words.
 ///
 /// # Errors
@@ -20,12 +20,12 @@ const MOST_ROWS: usize = 20_000;
 pub(crate) fn keep_data_accesses(
     bundle: &BundleWriter,
     hot: &[HotCode],
-    threads: &mut ThreadWatch,
+    code: &mut dyn CodeSource,
 ) -> Result<Option<String>, BundleError> {
     let mut rows = Vec::new();
     let mut lacks = Vec::new();
     for ((module, build_id), seen) in seen(hot) {
-        let kept = threads.shared_data(module, build_id).map(|data| {
+        let kept = code.shared_data(module, build_id).map(|data| {
             let untouched = |range| data.lying_in(range);
             rows_to_keep(&data.places, &data.functions, &seen, untouched, MOST_ROWS)
         });

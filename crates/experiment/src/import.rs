@@ -3,11 +3,14 @@
 //! A recording is a visit: with the connections and the throughput that the user knows of it, of a rung of a ladder that was
 //! climbed by hand; without them, of a watch, whose figures are per second. What a recording does not tell stays unknown.
 
+mod imported_code;
 mod imported_visit;
 
+use crate::instructions::keep_code;
 use crate::manifest::timestamp;
 use crate::observe::now;
 use crate::progress::Progress;
+use imported_code::ImportedCode;
 use imported_visit::{Known, imported_visit};
 use scaleprof_analysis::summarise;
 use scaleprof_binary::mapped_file::mapped;
@@ -36,6 +39,8 @@ pub struct ImportRequest {
     pub name: Option<String>,
     /// How they are read.
     pub options: ReadOptions,
+    /// Whether the machine code of the hot functions is kept, so that `annotate` and the page can show it elsewhere.
+    pub keep_code: bool,
     /// Where the bundle goes.
     pub output: PathBuf,
     /// The command line that repeats it, without paths.
@@ -121,6 +126,10 @@ pub fn import(request: &ImportRequest, progress: &mut dyn Progress) -> Result<Im
     let bundle = BundleWriter::create(&request.output)?;
     let mut manifest = begin(request, with_load);
     let mut missing: BTreeMap<String, String> = BTreeMap::new();
+    let mut code = ImportedCode {
+        files: Vec::new(),
+        search: request.options.symbols.clone(),
+    };
     let mut repeats: BTreeMap<u32, i32> = BTreeMap::new();
     let mut loads = request.loads.iter().copied();
     let mut visit = 0;
@@ -163,11 +172,21 @@ pub fn import(request: &ImportRequest, progress: &mut dyn Progress) -> Result<Im
             visit += 1;
             let (rung, rows) = imported_visit(&known, &recording);
             bundle.write_visit(&rung, &rows)?;
+            code.files.extend(recording.files);
         }
     }
     // Both columns of folded stacks say the same.
     manifest.warnings.dedup();
     bundle.write_settings(&[])?;
+    if request.keep_code {
+        progress.stage("reading the code of the hot functions");
+        bundle.write_manifest(&manifest)?;
+        missing.extend(keep_code(&bundle, &mut code)?);
+    } else {
+        for table in ["instructions", "data_accesses"] {
+            missing.insert(table.to_owned(), "imported with --no-code".to_owned());
+        }
+    }
     manifest.missing = missing
         .into_iter()
         .map(|(figure, reason)| Missing { figure, reason })

@@ -1,7 +1,7 @@
 //! Keeping the machine code of the functions that took most CPU time, so that a bundle can be read where the server is not.
 
+use crate::code_source::CodeSource;
 use crate::data_accesses::keep_data_accesses;
-use crate::threads::ThreadWatch;
 use scaleprof_analysis::hot_code::{HotCode, hot_code};
 use scaleprof_bundle::{Bundle, BundleError, BundleWriter, InstructionRow};
 use scaleprof_probe::disassembly::{AccessKind, BranchKind, FunctionListing};
@@ -49,18 +49,18 @@ pub fn instruction_rows(module: &str, build_id: Option<&str>, listing: &Function
     rows.collect()
 }
 
-/// Writes the tables `instructions` and `data_accesses` of a run whose visits are written, while its server lives. Gives what was
+/// Writes the tables `instructions` and `data_accesses` of a run whose visits are written, while its server's code can be read. Gives what was
 /// left out: the table, and in words.
 ///
 /// # Errors
 /// The bundle cannot be read back or written.
 pub(crate) fn keep_code(
     bundle: &BundleWriter,
-    threads: &mut ThreadWatch,
+    code: &mut dyn CodeSource,
 ) -> Result<Vec<(String, String)>, BundleError> {
     let hot = hot_code(&Bundle::open(bundle.path())?, 0.0);
-    let instructions = keep_instructions(bundle, &hot, threads)?;
-    let accesses = keep_data_accesses(bundle, &hot, threads)?;
+    let instructions = keep_instructions(bundle, &hot, code)?;
+    let accesses = keep_data_accesses(bundle, &hot, code)?;
     let lacks = [("instructions", instructions), ("data_accesses", accesses)];
     let lacks = lacks
         .into_iter()
@@ -71,11 +71,11 @@ pub(crate) fn keep_code(
 fn keep_instructions(
     bundle: &BundleWriter,
     hot: &[HotCode],
-    threads: &mut ThreadWatch,
+    code: &mut dyn CodeSource,
 ) -> Result<Option<String>, BundleError> {
     let hot: Vec<&HotCode> = hot.iter().filter(|function| function.share >= LEAST_SHARE).collect();
     let mut left_out = LeftOut::default();
-    let listings = listings(&hot, threads, &mut left_out);
+    let listings = listings(&hot, code, &mut left_out);
     let mut rows: Vec<InstructionRow> = Vec::new();
     let mut kept = 0;
     let mut starts = BTreeSet::new();
@@ -115,7 +115,7 @@ type Module<'a> = (&'a str, Option<&'a str>);
 /// The functions taken apart, by file.
 fn listings<'a>(
     hot: &[&'a HotCode],
-    threads: &mut ThreadWatch,
+    code: &mut dyn CodeSource,
     left_out: &mut LeftOut,
 ) -> BTreeMap<Module<'a>, Vec<FunctionListing>> {
     let mut addresses: BTreeMap<Module<'a>, Vec<u64>> = BTreeMap::new();
@@ -127,7 +127,7 @@ fn listings<'a>(
     }
     let mut found = BTreeMap::new();
     for ((module, build_id), addresses) in addresses {
-        match threads.disassemble(module, build_id, &addresses) {
+        match code.disassemble(module, build_id, &addresses) {
             Ok(listings) => {
                 found.insert((module, build_id), listings);
             }

@@ -3,6 +3,7 @@
 //! [`run`] carries out a whole run: it starts a server (or takes the one that was named), fills the tables, climbs
 //! the ladder and keeps everything in a bundle as it goes. Whoever shows it to a person implements [`Progress`].
 
+mod code_source;
 mod data_accesses;
 mod error;
 mod guest;

@@ -8,11 +8,9 @@ use scaleprof_probe::plain::{PlainOptions, PlainWatch};
 use scaleprof_probe::{ProbeError, ProcessCode, ProcessNames, Watch, WatchCounts, WatchOptions, symbol_search};
 use scaleprof_profile::{Converter, Ending, RawSample, Role, ThreadState};
 
+use crate::code_source::{CodeSource, MOST_DEBUG_BYTES};
 use crate::roles::{ThreadUse, handlers, roles, roles_of_any_load};
 use crate::shared_data::SharedData;
-
-/// Debug information that is read for the members of variables when a run ends; more of it takes many seconds.
-const MOST_DEBUG_BYTES: u64 = 512 << 20;
 
 /// Watches one server.
 pub(crate) struct ThreadWatch {
@@ -211,23 +209,6 @@ impl ThreadWatch {
         }
     }
 
-    /// Functions of a file of the server, taken apart; an error says in words why not.
-    pub(crate) fn disassemble(
-        &mut self,
-        module: &str,
-        build_id: Option<&str>,
-        addresses: &[u64],
-    ) -> Result<Vec<FunctionListing>, String> {
-        self.names.disassemble(module, build_id, addresses)
-    }
-
-    /// The variables of a file of the server with all code that touches them; an error says in words why not.
-    pub(crate) fn shared_data(&mut self, module: &str, build_id: Option<&str>) -> Result<SharedData, String> {
-        self.names.with_code(module, build_id, |bytes, symbols, waiting| {
-            SharedData::of(symbols, bytes, waiting, MOST_DEBUG_BYTES).map_err(|error| error.to_string())
-        })
-    }
-
     /// Symbols are looked up after the visit, so that reading them does not disturb it, and while the server lives.
     fn follow_code(&mut self) {
         let map = match &self.source {
@@ -237,6 +218,23 @@ impl ThreadWatch {
         if map.is_some_and(|map| self.names.follow(map)) {
             self.converter.forget_addresses();
         }
+    }
+}
+
+impl CodeSource for ThreadWatch {
+    fn disassemble(
+        &mut self,
+        module: &str,
+        build_id: Option<&str>,
+        addresses: &[u64],
+    ) -> Result<Vec<FunctionListing>, String> {
+        self.names.disassemble(module, build_id, addresses)
+    }
+
+    fn shared_data(&mut self, module: &str, build_id: Option<&str>) -> Result<SharedData, String> {
+        self.names.with_code(module, build_id, |bytes, symbols, waiting| {
+            SharedData::of(symbols, bytes, waiting, MOST_DEBUG_BYTES).map_err(|error| error.to_string())
+        })
     }
 }
 

@@ -32,6 +32,8 @@ pub struct Recording {
     pub threads: BTreeMap<u32, RecordedThread>,
     /// The program that most of the samples are of.
     pub program: Option<RecordedProgram>,
+    /// The files of code in which samples are, and which are here.
+    pub files: Vec<RecordedFile>,
     /// The machine that it was made on.
     pub machine: RecordedMachine,
     /// Samples that the recorder lost, as far as it counted them.
@@ -56,6 +58,7 @@ impl Recording {
             span: None,
             threads: BTreeMap::new(),
             program: None,
+            files: Vec::new(),
             machine: RecordedMachine::default(),
             samples_lost: None,
             waiting_loops: None,
@@ -92,6 +95,17 @@ pub struct RecordedProgram {
     pub name: String,
     /// Its build-id in hexadecimal.
     pub build_id: Option<String>,
+}
+
+/// A file of code that a recording names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RecordedFile {
+    /// As frames name it.
+    pub module: String,
+    /// In hexadecimal, as frames have it.
+    pub build_id: Option<String>,
+    /// Where it was found.
+    pub place: PathBuf,
 }
 
 /// The machine of a recording. Its name is not among this.
@@ -192,6 +206,18 @@ pub fn read_recordings(bytes: &[u8], options: &ReadOptions) -> Result<Vec<Record
         );
     }
     Ok(recordings)
+}
+
+/// The recording of a file that holds one; of folded stacks with two columns the first.
+///
+/// # Errors
+/// As [`read_recordings`].
+pub fn read_recording(bytes: &[u8], options: &ReadOptions) -> Result<Recording, ImportError> {
+    let first = read_recordings(bytes, options)?.into_iter().next();
+    first.ok_or_else(|| ImportError::NoSamples {
+        of: String::new(),
+        why: "the file is empty".to_owned(),
+    })
 }
 
 fn read_unfolded(bytes: &[u8], options: &ReadOptions) -> Result<Vec<Recording>, ImportError> {

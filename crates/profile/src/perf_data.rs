@@ -19,6 +19,7 @@ mod resolve;
 mod sample;
 mod selection;
 mod stacks;
+mod switches;
 mod timeline;
 mod weights;
 
@@ -37,6 +38,7 @@ use sample::Sampled;
 use selection::Selection;
 use stacks::{Surroundings, Wanted, stacks};
 use std::collections::{BTreeMap, HashMap};
+use switches::{Ended, SwitchFormat, Switches};
 use timeline::Timeline;
 use weights::{Counted, Scale};
 
@@ -63,7 +65,9 @@ pub fn read(bytes: &[u8], options: &ReadOptions) -> Result<Recording, ImportErro
     } = container;
     let selection = Selection::of(&events, options)?;
     let mut files = Files::new(options, std::mem::take(&mut features.build_ids));
-    let passed = Passed::through(&timed, &selection, options, &mut files);
+    let format = SwitchFormat::of(features.tracing);
+    let mut passed = Passed::through(&timed, &selection, options, (&mut files, format));
+    passed.end_waits(&selection);
     passed.check(&selection, options, &problems)?;
     Ok(passed.into_recording(&selection, options, &files, (&features, problems)))
 }
@@ -73,6 +77,8 @@ pub fn read(bytes: &[u8], options: &ReadOptions) -> Result<Recording, ImportErro
 struct Taken {
     counted: Counted,
     event: u32,
+    /// What the thread was doing, where the record says it.
+    state: Option<ThreadState>,
 }
 
 /// What going through the records by time gave.
@@ -84,6 +90,7 @@ struct Passed<'a> {
     timeline: Timeline,
     kernel: RecordedKernel,
     lost: u64,
+    switches: Switches,
     /// Samples of the idle task, which were left out.
     idle: u64,
     /// Samples that are cut.
@@ -93,8 +100,14 @@ struct Passed<'a> {
 }
 
 impl<'a> Passed<'a> {
-    fn through(timed: &Timed<'a>, selection: &Selection<'_>, options: &ReadOptions, files: &mut Files) -> Passed<'a> {
+    fn through(
+        timed: &Timed<'a>,
+        selection: &Selection<'_>,
+        options: &ReadOptions,
+        (files, format): (&mut Files, SwitchFormat),
+    ) -> Passed<'a> {
         let mut passed = Passed::default();
+        passed.switches.format = format;
         for (_, record) in &timed.records {
             match record.kind {
                 kind::MMAP | kind::MMAP2 => match Mapped::of(record) {
@@ -137,14 +150,21 @@ impl<'a> Passed<'a> {
             self.broken += 1;
             return;
         };
-        if sample.process == IDLE && sample.thread == IDLE && attribute.has(attribute::field::TID) {
-            self.idle += 1;
-            return;
+        let is_idle = sample.process == IDLE && sample.thread == IDLE && attribute.has(attribute::field::TID);
+        self.idle += u64::from(is_idle);
+        let is_wanted = !is_idle && self.is_of(options.process.as_deref(), sample.process);
+        let mut state = None;
+        if attribute.is_switch() {
+            let own = is_wanted.then_some(self.taken.len());
+            let thread = sample.thread;
+            let ended;
+            (ended, state) = match is_idle || is_wanted {
+                true => self.switches.switch(thread, own, sample.time_ns, sample.raw),
+                false => (self.switches.come_back(sample.time_ns, sample.raw), None),
+            };
+            self.end_wait(ended);
         }
-        if let Some(process) = &options.process
-            && sample.process.to_string() != *process
-            && self.timeline.thread(sample.process, sample.process).name != *process
-        {
+        if !is_wanted {
             return;
         }
         // A fixed period may stand with the event alone.
@@ -165,7 +185,43 @@ impl<'a> Passed<'a> {
                 period,
             },
             event: event as u32,
+            state,
         });
+    }
+
+    fn is_of(&mut self, asked: Option<&str>, process: u32) -> bool {
+        asked.is_none_or(|asked| process.to_string() == asked || self.timeline.thread(process, process).name == asked)
+    }
+
+    fn end_wait(&mut self, ended: Option<Ended>) {
+        if let Some(ended) = ended
+            && let Some(taken) = self.taken.get_mut(ended.sample)
+        {
+            taken.counted.period = ended.length_ns as f64;
+        }
+    }
+
+    /// Gives the waits that go on at the end their length so far. Where lengths cannot be known, leaving a CPU is no time: it counts
+    /// only if it was asked for, or if there is nothing else.
+    fn end_waits(&mut self, selection: &Selection<'_>) {
+        if self.switches.of_whole_machine() {
+            let end_ns = self.taken.iter().map(|taken| taken.counted.time_ns).max().unwrap_or(0);
+            let unended: Vec<Ended> = self.switches.unended(end_ns).collect();
+            unended.into_iter().for_each(|ended| self.end_wait(Some(ended)));
+            return;
+        }
+        let counts = |taken: &Taken| {
+            let event = taken.event as usize;
+            event == selection.chosen() || !selection.events[event].is_switch()
+        };
+        for taken in &mut self.taken {
+            if selection.events[taken.event as usize].is_switch() {
+                taken.counted.period = 1.0;
+            }
+        }
+        let mut kept = self.taken.iter().map(counts).collect::<Vec<bool>>().into_iter();
+        self.wanted.retain(|_| kept.next().unwrap_or(true));
+        self.taken.retain(counts);
     }
 
     /// Whether there is anything to show.
@@ -197,7 +253,7 @@ impl<'a> Passed<'a> {
         files: &Files,
         (features, problems): (&Features<'_>, Vec<String>),
     ) -> Recording {
-        let scales = selection.scales(&self.taken);
+        let scales = selection.scales(&self.taken, self.switches.of_whole_machine());
         let stale = self.timeline.stale;
         let heaviest = self
             .processes
@@ -215,24 +271,33 @@ impl<'a> Passed<'a> {
         let (layouts, threads) = self.timeline.finish();
         let architecture = features.machine.architecture.as_deref();
         let processor = architecture.map_or(Some(Processor::HERE), Processor::of_name);
-        let mut found = stacks(
-            &self.wanted,
-            &Surroundings {
-                events: selection.events,
-                layouts: &layouts,
-                files,
-                deferred: &self.deferred,
-                processor,
-            },
-        );
-        let in_kernel = found.stacks.iter().any(|stack| !stack.kernel.is_empty());
-        let kernel = in_kernel.then(|| self.kernel.symbols(&features.machine, files.build_ids()));
-        let (kernel, no_kernel) = match kernel {
-            Some(Ok(symbols)) => (Some(symbols), None),
-            Some(Err(why)) => (None, Some(why)),
-            None => (None, None),
+        let surroundings = Surroundings {
+            events: selection.events,
+            layouts: &layouts,
+            files,
+            deferred: &self.deferred,
+            processor,
         };
-        let mut names = Names::of(&found.stacks, files, kernel, options.inlines);
+        // The list of the kernel's functions takes as long as walking thousands of stacks.
+        let in_kernel = self
+            .wanted
+            .iter()
+            .any(|wanted| stacks::is_of_kernel(wanted.record.misc));
+        let (mut found, mut names, kernel) = std::thread::scope(|scope| {
+            let read_kernel = || self.kernel.symbols(&features.machine, files.build_ids());
+            let kernel = in_kernel.then(|| scope.spawn(read_kernel));
+            let found = stacks(&self.wanted, &surroundings);
+            let names = Names::of(&found.stacks, files, options.inlines);
+            let kernel = kernel.map(|kernel| kernel.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+            (found, names, kernel)
+        });
+        let no_kernel = kernel.and_then(|kernel| match kernel {
+            Ok(symbols) => {
+                names.kernel = Some(symbols);
+                None
+            }
+            Err(why) => Some(why),
+        });
         endings::settle(&mut found.stacks, &names);
         let mut converter = Converter::new();
         let blocked = BlockedStates::of(&found.stacks, &names);
@@ -253,8 +318,8 @@ impl<'a> Passed<'a> {
                 time_ns,
                 thread,
                 cpu,
-                state: match selection.events[event].is_off_cpu() {
-                    true => blocked.state(*stack),
+                state: match selection.waits(event) {
+                    true => taken.state.unwrap_or_else(|| blocked.state(*stack)),
                     false => ThreadState::Cpu,
                 },
                 weight_ns: match scales.get(&event) {
@@ -278,6 +343,7 @@ impl<'a> Passed<'a> {
             .filter(|(thread, _)| seen.contains(thread))
             .collect();
         recording.program = program;
+        recording.files = names.files().filter_map(|file| files.get(file)?.recorded()).collect();
         recording.machine = features.machine.clone();
         recording.samples_lost = Some(self.lost);
         recording.waiting_loops = names.loops;
@@ -298,7 +364,12 @@ impl<'a> Passed<'a> {
                 .filter(|(count, _)| *count > 0)
                 .map(|(count, words)| format!("{count} {words}")),
         );
-        let doubtful: Vec<String> = names.files().filter_map(|file| files.get(file)).filter(|file| file.is_doubtful()).map(files::CodeFile::name).collect();
+        let doubtful: Vec<String> = names
+            .files()
+            .filter_map(|file| files.get(file))
+            .filter(|file| file.is_doubtful())
+            .map(files::CodeFile::name)
+            .collect();
         if !doubtful.is_empty() {
             recording.warnings.push(format!(
                 "nothing tells whether these files were replaced since: {}",

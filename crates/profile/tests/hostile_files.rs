@@ -6,6 +6,12 @@ use scaleprof_profile::import::{ReadOptions, read_recordings, recordings_in};
 use scaleprof_profile::{About, Amount, Cost, CostProfile, Frame, KERNEL, Role, ThreadState, Unit, folded, pprof};
 use std::io::{Read as _, Write as _};
 
+/// `FUZZ_CASES` of them: a few in every run of the tests, millions by hand.
+fn cases() -> u32 {
+    let asked = std::env::var("FUZZ_CASES").ok();
+    asked.and_then(|cases| cases.parse().ok()).unwrap_or(600)
+}
+
 /// A profile of a few call paths.
 fn profile() -> CostProfile {
     let mut profile = CostProfile {
@@ -107,7 +113,7 @@ fn the_files_that_are_damaged_below_are_good_ones() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(600))]
+    #![proptest_config(ProptestConfig::with_cases(cases()))]
 
     #[test]
     fn any_bytes_are_read_or_refused(bytes in vec(any::<u8>(), 0..300)) {

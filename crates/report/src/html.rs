@@ -62,7 +62,10 @@ fn subject(manifest: &Manifest) -> String {
     let server = &manifest.server;
     match (&manifest.workload.name, &server.binary) {
         // Nobody asked a server that was only watched what it is.
-        (name, Some(binary)) if name == WATCH => format!("{binary}, watched"),
+        (name, Some(binary)) if name == WATCH => match manifest.workload.imported() {
+            Some(_) => format!("{binary}, recorded"),
+            None => format!("{binary}, watched"),
+        },
         (name, _) => format!("{} {}, {name}", server.product, server.version),
     }
 }

@@ -4,11 +4,13 @@ use super::KnownLoad;
 use crate::roles::handlers;
 use scaleprof_bundle::{CounterRow, RungRow, SecondRow, StateRow, UtcMicros, VisitClock, VisitRows};
 use scaleprof_profile::import::{Recording, Weights};
-use scaleprof_profile::{Ending, Role, Sample};
+use scaleprof_profile::{Ending, Role, SCALEPROF, Sample, ThreadState};
 use std::collections::{BTreeMap, HashSet};
 
 /// Nanoseconds of a second.
 const SECOND: u64 = 1_000_000_000;
+/// The kernel's code for user space is the thread's own time.
+const VDSO: &str = "[vdso]";
 /// What stands for the number of connections where it is not known.
 const UNKNOWN: i32 = -1;
 
@@ -41,7 +43,7 @@ pub(super) fn imported_visit(known: &Known, recording: &Recording) -> (RungRow, 
     let role = roles(recording);
     rows.add_profile(known.visit, &recording.profile, &clock, &role);
     rows.states = states(known.visit, recording, &clock, &role);
-    rows.counters = counters(known.visit, recording, &span);
+    rows.counters = counters(known.visit, recording, (&span, &clock));
     if let Some(load) = known.load {
         rows.seconds = seconds(known, &load, &span);
     }
@@ -156,7 +158,7 @@ fn states(visit: i32, recording: &Recording, clock: &VisitClock, role: &impl Fn(
     rows.collect()
 }
 
-fn counters(visit: i32, recording: &Recording, span: &Span) -> Vec<CounterRow> {
+fn counters(visit: i32, recording: &Recording, (span, clock): (&Span, &VisitClock)) -> Vec<CounterRow> {
     let row = |second: Option<i32>, counter: &str, value: f64| CounterRow {
         visit,
         second,
@@ -187,7 +189,39 @@ fn counters(visit: i32, recording: &Recording, span: &Span) -> Vec<CounterRow> {
         .waiting_loops
         .filter(|_| recording.weights == Weights::Nanoseconds);
     rows.extend(loops.map(|loops| row(None, "probe.waiting_loops", loops as f64)));
+    rows.extend(cpu_counters(visit, recording, clock));
     rows
+}
+
+/// The server's CPU time, by its samples: user and system as `/proc` has them. Not where the kernel was left out, as part of it
+/// would be missing, and not where samples are no time.
+fn cpu_counters(visit: i32, recording: &Recording, clock: &VisitClock) -> Vec<CounterRow> {
+    let without_kernel = recording.event.as_deref().is_some_and(|event| event.contains(":u"));
+    if without_kernel || recording.weights != Weights::Nanoseconds {
+        return Vec::new();
+    }
+    let profile = &recording.profile;
+    let is_of_kernel = |sample: &Sample| {
+        let innermost = profile.stacks.get(sample.stack);
+        let frame = innermost.and_then(|node| profile.frames.get(node.frame));
+        frame.is_some_and(|frame| frame.module.starts_with('[') && ![VDSO, SCALEPROF].contains(&frame.module.as_str()))
+    };
+    let mut sums: BTreeMap<i32, [f64; 2]> = BTreeMap::new();
+    let on_cpu = |sample: &&Sample| matches!(sample.state, ThreadState::Cpu | ThreadState::Spin);
+    for sample in profile.samples.iter().filter(on_cpu) {
+        let second = sums.entry(clock.second(sample.time_ns)).or_default();
+        second[usize::from(is_of_kernel(sample))] += sample.weight_ns / SECOND as f64;
+    }
+    let rows = sums.into_iter().flat_map(|(second, [user, system])| {
+        [("server.cpu_user_seconds", user), ("server.cpu_system_seconds", system)].map(|(counter, value)| CounterRow {
+            visit,
+            second: Some(second),
+            counter: counter.to_owned(),
+            value,
+            counted_share: None,
+        })
+    });
+    rows.collect()
 }
 
 /// What the user knows of the load, spread evenly over the recording. In a closed loop every connection is always inside of a
@@ -222,4 +256,107 @@ fn seconds(known: &Known, load: &KnownLoad, span: &Span) -> Vec<SecondRow> {
         }
     });
     rows.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use scaleprof_profile::import::{RecordedThread, RecordingFormat};
+    use scaleprof_profile::{Frame, Profile};
+
+    /// Samples at these times, of 100 ms each: every other one in the kernel.
+    fn recording(times_ms: &[u64], weights: Weights) -> Recording {
+        let mut profile = Profile::default();
+        let frame = |module: &str| Frame::named(module.to_owned(), Some("work".to_owned()));
+        let frames = ["server", "[kernel]"].map(|module| profile.frames.intern(frame(module)));
+        for (at, time) in times_ms.iter().enumerate() {
+            let stack = profile.stacks.child(None, frames[at % 2]);
+            profile.samples.push(Sample {
+                time_ns: time * 1_000_000,
+                thread: 7,
+                cpu: 0,
+                state: ThreadState::Cpu,
+                weight_ns: 1e8,
+                stack,
+                ending: Ending::Complete,
+                lock: None,
+                waker_kind: None,
+                waker_stack: None,
+                owner_stack: None,
+                owner_state: None,
+            });
+        }
+        let mut recording = Recording::new(RecordingFormat::PerfData, profile, weights);
+        let first_and_last = times_ms.first().zip(times_ms.last());
+        recording.span = first_and_last.map(|(first, last)| first * 1_000_000..last * 1_000_000);
+        let thread = RecordedThread {
+            process: 7,
+            name: "server".to_owned(),
+        };
+        recording.threads.insert(7, thread);
+        recording
+    }
+
+    fn known(load: Option<KnownLoad>) -> Known {
+        Known {
+            visit: 0,
+            repeat: 0,
+            load,
+            started_at: UtcMicros(0),
+        }
+    }
+
+    fn sum(rows: &VisitRows, counter: &str) -> f64 {
+        let own = rows.counters.iter().filter(|row| row.counter == counter);
+        own.map(|row| row.value).sum()
+    }
+
+    #[test]
+    fn states_add_up_to_the_samples_and_lifetimes_are_not_made_up() {
+        let (rung, rows) = imported_visit(
+            &known(None),
+            &recording(&[5000, 5100, 5200, 6900], Weights::Nanoseconds),
+        );
+        assert_eq!((rung.connections, rows.seconds.len()), (UNKNOWN, 0));
+        let by_second: Vec<(Option<i32>, i64)> = rows
+            .states
+            .iter()
+            .filter(|row| row.thread.is_none())
+            .map(|row| (row.second, row.nanoseconds))
+            .collect();
+        assert_eq!(by_second, [(Some(0), 300_000_000), (Some(1), 100_000_000)]);
+        assert!(
+            rows.states.iter().all(|row| row.state == "cpu"),
+            "nothing else is known"
+        );
+        assert!((sum(&rows, "probe.watched_seconds") - 1.9).abs() < 1e-9);
+        assert!((sum(&rows, "server.cpu_user_seconds") - 0.2).abs() < 1e-9);
+        assert!((sum(&rows, "server.cpu_system_seconds") - 0.2).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_known_throughput_gives_the_transactions_of_the_recording() {
+        let load = KnownLoad {
+            connections: 16,
+            throughput: 1000.4,
+        };
+        let (rung, rows) = imported_visit(&known(Some(load)), &recording(&[0, 2500], Weights::Nanoseconds));
+        assert_eq!(rung.connections, 16);
+        let transactions: i64 = rows.seconds.iter().map(|row| row.transactions).sum();
+        assert_eq!((rows.seconds.len(), transactions), (3, 2501));
+        let inside: i64 = rows.seconds.iter().map(|row| row.inside_ns).sum();
+        assert_eq!(
+            inside,
+            16 * 2_500_000_000,
+            "in a closed loop all connections are inside all the time"
+        );
+    }
+
+    #[test]
+    fn what_is_no_time_becomes_shares_of_the_whole() {
+        let (_, rows) = imported_visit(&known(None), &recording(&[0, 1000, 2000], Weights::Counts));
+        let total: f64 = rows.samples.iter().map(|row| row.weight_ns).sum();
+        assert!((total - 2e9).abs() < 1.0, "1 is all of it: {total}");
+        assert_eq!(sum(&rows, "server.cpu_user_seconds"), 0.0);
+    }
 }

@@ -111,6 +111,11 @@ impl Attribute {
             || (self.kind == SOFTWARE && self.config == BPF_OUTPUT && self.name.is_none())
     }
 
+    /// Whether its samples are threads that leave their CPUs.
+    pub(super) fn is_switch(&self) -> bool {
+        self.kind == TRACEPOINT && self.name.as_deref() == Some(super::switches::NAME)
+    }
+
     /// Its name, made up where the recording tells none.
     pub(super) fn words(&self) -> String {
         const OF_SOFTWARE: [&str; 11] = [

@@ -1,4 +1,5 @@
-//! What a thread waited for, where a recording only tells where it waited: the function of the C library that it was in.
+//! What a thread waited for, where a recording only tells where it waited: the function of the kernel, or of the C library, that it
+//! was in.
 
 use super::resolve::Names;
 use crate::{RawStack, ThreadState};
@@ -37,6 +38,34 @@ const WAITS: [(&str, ThreadState); 30] = [
     ("sched_yield", ThreadState::RunQueue),
 ];
 
+/// The same of the kernel (names as of Linux 5.4 to 6.18); of those that a stack holds the innermost one says it.
+const WAITS_IN_KERNEL: [(&str, ThreadState); 24] = [
+    ("futex_", ThreadState::Lock),
+    ("do_futex", ThreadState::Lock),
+    ("io_schedule", ThreadState::Io),
+    ("bit_wait_io", ThreadState::Io),
+    ("read_events", ThreadState::Io),
+    ("do_io_getevents", ThreadState::Io),
+    ("io_cqring_wait", ThreadState::Io),
+    ("submit_bio_wait", ThreadState::Io),
+    ("blk_", ThreadState::Io),
+    ("jbd2_", ThreadState::Io),
+    ("vfs_fsync", ThreadState::Io),
+    ("folio_wait", ThreadState::Io),
+    ("do_sys_poll", ThreadState::Net),
+    ("poll_schedule_timeout", ThreadState::Net),
+    ("ep_poll", ThreadState::Net),
+    ("do_epoll_wait", ThreadState::Net),
+    ("do_select", ThreadState::Net),
+    ("sk_wait_data", ThreadState::Net),
+    ("unix_stream_", ThreadState::Net),
+    ("tcp_recvmsg", ThreadState::Net),
+    ("inet_csk_accept", ThreadState::Net),
+    ("do_nanosleep", ThreadState::Sleep),
+    ("hrtimer_nanosleep", ThreadState::Sleep),
+    ("__x64_sys_sched_yield", ThreadState::RunQueue),
+];
+
 /// Frames from the inner end that are looked at.
 const DEPTH: usize = 4;
 
@@ -54,6 +83,14 @@ impl BlockedStates {
 }
 
 fn state(stack: &RawStack, names: &Names) -> ThreadState {
+    let in_kernel = stack.kernel.iter().find_map(|address| {
+        let (function, ..) = names.kernel.as_ref()?.function(*address)?;
+        let known = WAITS_IN_KERNEL.iter().find(|(begin, _)| function.starts_with(begin));
+        known.map(|(_, state)| *state)
+    });
+    if let Some(state) = in_kernel {
+        return state;
+    }
     let lookups = stack.user.iter().take(DEPTH).enumerate();
     let known =
         lookups.filter_map(|(position, address)| names.of_place(address.saturating_sub(u64::from(position > 0))));

@@ -20,9 +20,17 @@ pub(super) fn settle(stacks: &mut [RawStack], names: &Names) {
     for stack in stacks {
         let position = stack.user.len().saturating_sub(1);
         let unsure = matches!(stack.ending, Ending::NoProgress | Ending::NoRule | Ending::TooDeep);
-        let lookup = stack.user.last().filter(|_| unsure).map(|last| last.saturating_sub(u64::from(position > 0)));
+        let lookup = stack
+            .user
+            .last()
+            .filter(|_| unsure)
+            .map(|last| last.saturating_sub(u64::from(position > 0)));
         let frames = lookup.and_then(|lookup| names.of_place(lookup)).unwrap_or_default();
-        if frames.iter().filter_map(|frame| frame.function.as_deref()).any(is_first) {
+        if frames
+            .iter()
+            .filter_map(|frame| frame.function.as_deref())
+            .any(is_first)
+        {
             stack.ending = Ending::Complete;
         }
     }

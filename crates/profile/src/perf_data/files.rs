@@ -1,7 +1,7 @@
 //! The files of code that a recording names, where they are now, and what is read of them.
 
 use super::record::Mapped;
-use crate::import::ReadOptions;
+use crate::import::{ReadOptions, RecordedFile};
 use crate::walk::UnwindRules;
 use object::Object as _;
 use scaleprof_binary::loads::{self, Segment};
@@ -114,10 +114,6 @@ impl Files {
         self.files.get(id.0 as usize)
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = (FileId, &CodeFile)> {
-        (0..).map(FileId).zip(&self.files)
-    }
-
     pub(super) fn build_ids(&self) -> &HashMap<String, String> {
         &self.build_ids
     }
@@ -171,6 +167,15 @@ impl CodeFile {
     /// Whether nobody knows if it is the file that was recorded.
     pub(super) fn is_doubtful(&self) -> bool {
         self.found.as_ref().is_ok_and(|found| !found.certain)
+    }
+
+    /// Where it was found.
+    pub(super) fn recorded(&self) -> Option<RecordedFile> {
+        Some(RecordedFile {
+            module: self.name(),
+            build_id: self.build_id.clone(),
+            place: self.found.as_ref().ok()?.place.clone(),
+        })
     }
 
     pub(super) fn bytes(&self) -> Option<&[u8]> {
@@ -234,7 +239,9 @@ impl Search {
 
 /// Whether a file is the very one that was mapped. A machine that gives the same number to another file of that path has not been seen.
 fn is_inode(place: &Path, recorded: Option<(u32, u32, u64)>) -> bool {
-    let Ok(facts) = std::fs::metadata(place) else { return false };
+    let Ok(facts) = std::fs::metadata(place) else {
+        return false;
+    };
     let device = facts.dev();
     recorded == Some((rustix::fs::major(device), rustix::fs::minor(device), facts.ino()))
 }

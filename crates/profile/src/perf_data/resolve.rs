@@ -19,7 +19,8 @@ pub(super) struct Names {
     user: HashMap<u64, Vec<Frame>>,
     /// Places of user space at which a thread waits in a loop.
     waiting: BTreeSet<u64>,
-    kernel: Option<KernelSymbols>,
+    /// The kernel's functions; none where they cannot be named.
+    pub(super) kernel: Option<KernelSymbols>,
     files: BTreeSet<FileId>,
     /// Loops that were found where threads ran; none where no code was looked at.
     pub(super) loops: Option<u64>,
@@ -37,7 +38,7 @@ type Piece<'a> = (FileId, &'a [u64]);
 
 impl Names {
     /// Looks up all that these stacks need. `inlines`: functions that the compiler built into others are told apart.
-    pub(super) fn of(stacks: &[RawStack], files: &Files, kernel: Option<KernelSymbols>, inlines: bool) -> Names {
+    pub(super) fn of(stacks: &[RawStack], files: &Files, inlines: bool) -> Names {
         let places = lookups(stacks);
         let tips: BTreeSet<u64> = stacks
             .iter()
@@ -57,10 +58,7 @@ impl Names {
             let opened = opened.get(&file)?.get_or_init(|| open(file, files, &tips));
             Some(frames(file, piece, opened, files, inlines))
         });
-        let mut names = Names {
-            kernel,
-            ..Names::default()
-        };
+        let mut names = Names::default();
         names.user = found.into_iter().flatten().flatten().collect();
         names.waiting = tips.iter().copied().filter(|tip| waits(*tip, &opened)).collect();
         names.files = opened.keys().copied().collect();

@@ -1,7 +1,8 @@
 //! Which of a recording's events count.
 //!
 //! Two events that tick with the same CPU time would count it twice, so one is taken: the first that tells CPU time, or the one
-//! that was asked for. Waits that `perf record --off-cpu` wrote are other time and go with it.
+//! that was asked for. Waits that `perf record --off-cpu` wrote, or that follow from switches, are other time and go
+//! with it.
 
 use super::Taken;
 use super::attribute::Attribute;
@@ -32,7 +33,8 @@ impl<'a> Selection<'a> {
                 present: names(events),
             })?,
             None => place_of(&Attribute::tells_cpu_time)
-                .or_else(|| place_of(&|event| !event.is_off_cpu()))
+                .or_else(|| place_of(&|event| !event.is_off_cpu() && !event.is_switch()))
+                .or_else(|| place_of(&Attribute::is_switch))
                 .unwrap_or(0),
         };
         let mut taken = vec![chosen];
@@ -41,7 +43,7 @@ impl<'a> Selection<'a> {
             let others = events.iter().enumerate();
             taken.extend(
                 others
-                    .filter(|(at, event)| *at != chosen && event.is_off_cpu())
+                    .filter(|(at, event)| *at != chosen && (event.is_off_cpu() || event.is_switch()))
                     .map(|(at, _)| at),
             );
         }
@@ -63,6 +65,17 @@ impl<'a> Selection<'a> {
         taken.map(Attribute::words).collect::<Vec<String>>().join(", ")
     }
 
+    /// Whether threads are off their CPUs in the samples of that event.
+    pub(super) fn waits(&self, event: usize) -> bool {
+        let event = self.events.get(event);
+        event.is_some_and(|event| event.is_off_cpu() || event.is_switch())
+    }
+
+    /// The event that was chosen.
+    pub(super) fn chosen(&self) -> usize {
+        self.taken.first().copied().unwrap_or(0)
+    }
+
     /// What to say of the events that do not count.
     pub(super) fn note(&self) -> Option<String> {
         let left: Vec<Attribute> = (0..self.events.len())
@@ -81,14 +94,14 @@ impl<'a> Selection<'a> {
     }
 
     /// How the weights of each event relate to time.
-    pub(super) fn scales(&self, taken: &[Taken]) -> BTreeMap<usize, Scale> {
+    pub(super) fn scales(&self, taken: &[Taken], lengths_known: bool) -> BTreeMap<usize, Scale> {
         let of_event = |at: usize| -> Vec<Counted> {
             let own = taken.iter().filter(|taken| taken.event as usize == at);
             own.map(|taken| taken.counted).collect()
         };
         let events = self.taken.iter().filter_map(|at| Some((*at, self.events.get(*at)?)));
         events
-            .map(|(at, event)| match event.counts_nanoseconds() || event.is_off_cpu() {
+            .map(|(at, event)| match event.is_switch() && lengths_known {
                 true => (at, Scale::Nanoseconds(1.0)),
                 false => (at, scale(event, &of_event(at))),
             })

@@ -11,8 +11,12 @@ use crate::walk::{MappedCode, Processor, Registers, StackWalker};
 use crate::{Ending, RawStack, in_parallel};
 use std::collections::HashMap;
 
-/// Samples that a thread takes at once; some thousands, so that what a walker has learnt of the code pays.
-const AT_ONCE: usize = 2048;
+/// Samples that a thread takes at once: many, so that what a walker has learnt of the code pays, and not so many that CPUs idle.
+const AT_ONCE: std::ops::RangeInclusive<usize> = 128..=2048;
+/// Pieces that a recording is cut into at least, as long as they are no shorter than that.
+const FEWEST_PIECES: usize = 32;
+/// Pieces of that size whose stacks are kept before equal ones are joined.
+const TOGETHER: usize = 64;
 /// So many entries a chain has at most (kernel.perf_event_max_stack): a longer stack is cut.
 const LONGEST_CHAIN: usize = 127;
 /// Last branches that a processor keeps at most.
@@ -51,27 +55,30 @@ pub(super) fn stacks(wanted: &[Wanted<'_>], around: &Surroundings<'_>) -> Stacks
     // By layout, as a walker is made for one.
     let mut order: Vec<u32> = (0..wanted.len() as u32).collect();
     order.sort_by_key(|at| wanted[*at as usize].layout);
+    let at_once = (wanted.len() / FEWEST_PIECES).clamp(*AT_ONCE.start(), *AT_ONCE.end());
     let same_layout = |a: &u32, b: &u32| wanted[*a as usize].layout == wanted[*b as usize].layout;
-    let pieces = order.chunk_by(same_layout).flat_map(|same| same.chunks(AT_ONCE));
-    let found = in_parallel(pieces.collect(), |piece: &[u32]| {
-        (piece, of_piece(piece, wanted, around))
-    });
+    let pieces = order.chunk_by(same_layout).flat_map(|same| same.chunks(at_once));
+    let pieces: Vec<&[u32]> = pieces.collect();
     let mut all = Stacks {
         stacks: Vec::new(),
         of_samples: vec![0; wanted.len()],
     };
     let mut numbers: HashMap<RawStack, u32> = HashMap::new();
-    for (piece, own) in found {
-        let new_numbers: Vec<u32> = own
-            .stacks
-            .into_iter()
-            .map(|stack| {
-                let next = numbers.len() as u32;
-                *numbers.entry(stack).or_insert(next)
-            })
-            .collect();
-        for (at, stack) in piece.iter().zip(own.of_samples) {
-            all.of_samples[*at as usize] = new_numbers[stack as usize];
+    // Some at a time: what pieces have in common is only known when they are laid together.
+    for some in pieces.chunks(TOGETHER) {
+        let found = in_parallel(some.to_vec(), |piece: &[u32]| (piece, of_piece(piece, wanted, around)));
+        for (piece, own) in found {
+            let new_numbers: Vec<u32> = own
+                .stacks
+                .into_iter()
+                .map(|stack| {
+                    let next = numbers.len() as u32;
+                    *numbers.entry(stack).or_insert(next)
+                })
+                .collect();
+            for (at, stack) in piece.iter().zip(own.of_samples) {
+                all.of_samples[*at as usize] = new_numbers[stack as usize];
+            }
         }
     }
     let mut numbered: Vec<(u32, RawStack)> = numbers.into_iter().map(|(stack, number)| (number, stack)).collect();
@@ -161,7 +168,7 @@ fn of_sample(
 }
 
 /// Whether a sample was taken in the kernel (PERF_RECORD_MISC_CPUMODE_MASK).
-fn is_of_kernel(misc: u16) -> bool {
+pub(super) fn is_of_kernel(misc: u16) -> bool {
     matches!(misc & 7, 1 | 3)
 }
 
@@ -170,10 +177,7 @@ fn of_address(address: u64, misc: u16) -> RawStack {
     let mut stack = not_taken();
     match is_of_kernel(misc) {
         true => stack.kernel.push(address),
-        false => {
-            stack.user.push(address);
-            stack.interrupted.push(0);
-        }
+        false => stack.user.push(address),
     }
     stack
 }
@@ -213,9 +217,6 @@ fn of_chain(sample: &Sampled<'_>, misc: u16, around: &Surroundings<'_>) -> RawSt
     }
     if stack.kernel.is_empty() && stack.user.is_empty() && sample.ip != 0 {
         return of_address(sample.ip, misc);
-    }
-    if !stack.user.is_empty() {
-        stack.interrupted.push(0);
     }
     stack
 }

@@ -22,11 +22,12 @@ pub(super) fn table(summary: &Summary, ink: &Ink, style: Style) -> String {
     let mut out = String::new();
     if let Some(watch) = &summary.watch {
         let binary = summary.server.binary.as_deref().unwrap_or("the server");
-        let sentence = format!(
-            "Watched {binary} for {} s under a load that is not ours: {}.",
-            number(watch.seconds),
-            who(watch)
-        );
+        let seconds = number(watch.seconds);
+        let who = who(watch);
+        let sentence = match summary.workload.imported() {
+            Some(from) => format!("A recording of {binary} over {seconds} s ({from}): {who}."),
+            None => format!("Watched {binary} for {seconds} s under a load that is not ours: {who}."),
+        };
         out.push_str(&ink.bold(&wrap(&sentence, wrap_at, "")));
         out.push_str("\n\n");
         out.push_str(&wrap(

@@ -1,0 +1,59 @@
+//! The files of code that recordings name, for as long as they are here.
+
+use crate::code_source::{CodeSource, MOST_DEBUG_BYTES};
+use crate::shared_data::SharedData;
+use scaleprof_binary::disassembly::{Disassembler, FunctionListing};
+use scaleprof_binary::mapped_file::mapped;
+use scaleprof_binary::spin::SpinLoops;
+use scaleprof_binary::symbols::{SymbolFile, SymbolSearch};
+use scaleprof_profile::import::RecordedFile;
+
+/// The files of all recordings of an import.
+#[derive(Debug, Default)]
+pub(super) struct ImportedCode {
+    pub(super) files: Vec<RecordedFile>,
+    pub(super) search: SymbolSearch,
+}
+
+impl ImportedCode {
+    fn with<T>(
+        &self,
+        module: &str,
+        build_id: Option<&str>,
+        read: impl FnOnce(&[u8], &SymbolFile, &SpinLoops) -> Result<T, String>,
+    ) -> Result<T, String> {
+        let is_it = |file: &&RecordedFile| file.module == module && file.build_id.as_deref() == build_id;
+        let file = self
+            .files
+            .iter()
+            .find(is_it)
+            .ok_or_else(|| format!("{module} is not on this machine"))?;
+        let bytes = mapped(&file.place).map_err(|error| format!("{module} cannot be read: {error}"))?;
+        let symbols = SymbolFile::open(&file.place, &self.search).map_err(|error| error.to_string())?;
+        let waiting = SpinLoops::of(module, &bytes, symbols.function_ranges()).unwrap_or_default();
+        read(&bytes, &symbols, &waiting)
+    }
+}
+
+impl CodeSource for ImportedCode {
+    fn disassemble(
+        &mut self,
+        module: &str,
+        build_id: Option<&str>,
+        addresses: &[u64],
+    ) -> Result<Vec<FunctionListing>, String> {
+        self.with(module, build_id, |bytes, symbols, waiting| {
+            let disassembler = Disassembler::of(bytes, symbols, waiting).map_err(|error| error.to_string())?;
+            match disassembler.knows_architecture() {
+                true => Ok(disassembler.functions(addresses)),
+                false => Err(format!("{module} is for an architecture that is not known")),
+            }
+        })
+    }
+
+    fn shared_data(&mut self, module: &str, build_id: Option<&str>) -> Result<SharedData, String> {
+        self.with(module, build_id, |bytes, symbols, waiting| {
+            SharedData::of(symbols, bytes, waiting, MOST_DEBUG_BYTES).map_err(|error| error.to_string())
+        })
+    }
+}

@@ -1,0 +1,191 @@
+//! Recordings that this machine cannot make, written byte by byte as perf writes them into a pipe: deferred call chains, branch
+//! stacks, waits, another architecture, hardware events.
+
+use crate::written::{Event, KERNEL_MARK, Written, chain, field};
+use scaleprof_profile::import::{ReadOptions, Recording, Weights, read_recording};
+use scaleprof_profile::{Ending, KERNEL, Sample, ThreadState};
+
+const USER: u64 = -512_i64 as u64;
+const USER_DEFERRED: u64 = -640_i64 as u64;
+
+fn read(written: &Written) -> Recording {
+    let options = ReadOptions {
+        inlines: true,
+        symfs: Some("/nonexistent".into()),
+        ..ReadOptions::default()
+    };
+    read_recording(&written.bytes, &options).expect("read")
+}
+
+/// Module and address of every frame of a sample, outermost first.
+fn frames(recording: &Recording, sample: &Sample) -> Vec<(String, i64)> {
+    let stack = recording.profile.stacks.frames(sample.stack);
+    let frames = stack.iter().filter_map(|frame| recording.profile.frames.get(*frame));
+    frames.map(|frame| (frame.module.clone(), frame.address)).collect()
+}
+
+fn of_program(addresses: &[i64]) -> Vec<(String, i64)> {
+    addresses
+        .iter()
+        .map(|address| ("server".to_owned(), *address))
+        .collect()
+}
+
+const CHAIN: u64 = field::TID | field::TIME | field::PERIOD | field::CALLCHAIN | field::IDENTIFIER;
+
+#[test]
+fn a_user_stack_that_came_later_belongs_to_all_samples_that_wait_for_it() {
+    let mut file = Written::new(&[Event::clock(CHAIN)]);
+    file.map(7, 0x40_0000, 0x10_0000, "/srv/server");
+    for time in [10, 20] {
+        let addresses = [KERNEL_MARK, 0xffff_ffff_8100_0000, USER_DEFERRED, 99];
+        file.sample(&[1, 7 << 32 | 7, time, 1000], &chain(&addresses));
+    }
+    file.sample(
+        &[1, 7 << 32 | 7, 30, 1000],
+        &chain(&[KERNEL_MARK, 0xffff_ffff_8100_0000, USER_DEFERRED, 5]),
+    );
+    file.record(22, 0, &[99, 2, 0x40_1000, 0x40_2001]);
+    let found = read(&file);
+    let samples = &found.profile.samples;
+    assert_eq!(samples.len(), 3);
+    for sample in &samples[..2] {
+        let own: Vec<(String, i64)> = frames(&found, sample)
+            .into_iter()
+            .filter(|(module, _)| module == "server")
+            .collect();
+        // The second is a return address: the call before it is meant.
+        assert_eq!(own, of_program(&[0x2000, 0x1000]));
+        assert!(frames(&found, sample).iter().any(|(module, _)| module == KERNEL));
+    }
+    assert_eq!(samples[2].ending, Ending::NoUserStack, "its user stack never came");
+}
+
+#[test]
+fn the_calls_that_the_processor_remembers_are_the_stack() {
+    const CALL_STACK: u64 = 1 << 11;
+    let mut event = Event::clock(CHAIN | field::BRANCH_STACK);
+    event.branches = CALL_STACK;
+    let mut file = Written::new(&[event]);
+    file.map(7, 0x40_0000, 0x10_0000, "/srv/server");
+    let mut content = chain(&[USER, 0x40_1000]);
+    // How many, and from, to, flags of each, the newest first.
+    let branches = [2_u64, 0x40_2000, 0x40_0f00, 0, 0x40_3000, 0x40_1f00, 0];
+    content.extend(branches.iter().flat_map(|word| word.to_le_bytes()));
+    file.sample(&[1, 7 << 32 | 7, 10, 1000], &content);
+    let found = read(&file);
+    let own: Vec<(String, i64)> = frames(&found, &found.profile.samples[0])
+        .into_iter()
+        .filter(|(module, _)| module == "server")
+        .collect();
+    assert_eq!(
+        own,
+        of_program(&[0x3000, 0x2000, 0x1000]),
+        "calls, not returns: nothing is taken off"
+    );
+}
+
+#[test]
+fn waits_stand_beside_the_time_on_cpus() {
+    let mut off_cpu = Event::clock(CHAIN);
+    off_cpu.config = 10;
+    let mut file = Written::new(&[Event::clock(CHAIN), off_cpu]);
+    file.name(2, "offcpu-time");
+    file.map(7, 0x40_0000, 0x10_0000, "/srv/server");
+    file.sample(&[1, 7 << 32 | 7, 10, 1000], &chain(&[USER, 0x40_1000]));
+    file.sample(&[2, 7 << 32 | 7, 20, 5_000_000], &chain(&[USER, 0x40_2000]));
+    let found = read(&file);
+    let states: Vec<(ThreadState, f64)> = found
+        .profile
+        .samples
+        .iter()
+        .map(|sample| (sample.state, sample.weight_ns))
+        .collect();
+    assert_eq!(states, [(ThreadState::Cpu, 1000.0), (ThreadState::Other, 5e6)]);
+    assert_eq!(found.event.as_deref(), Some("cpu-clock, offcpu-time"));
+}
+
+#[test]
+fn cycles_become_time_by_their_frequency() {
+    let mut cycles = Event::clock(CHAIN);
+    (cycles.kind, cycles.config, cycles.hertz) = (0, 0, Some(100));
+    let mut file = Written::new(&[cycles]);
+    file.map(7, 0x40_0000, 0x10_0000, "/srv/server");
+    for at in 0..50 {
+        file.sample(
+            &[1, 7 << 32 | 7, at * 10_000_000, 30_000_000],
+            &chain(&[USER, 0x40_1000]),
+        );
+    }
+    let found = read(&file);
+    let total: f64 = found.profile.samples.iter().map(|sample| sample.weight_ns).sum();
+    assert!(
+        (total - 0.5e9).abs() < 1.0,
+        "50 samples at 100/s are half a second, not {total} ns"
+    );
+    assert_eq!(found.weights, Weights::Nanoseconds);
+}
+
+#[test]
+fn a_recording_of_another_architecture_keeps_its_stacks_and_says_what_is_missing() {
+    let mut file = Written::new(&[Event::clock(CHAIN)]);
+    file.feature_string(6, "aarch64");
+    file.feature_string(4, "6.1.0-somewhere-else");
+    file.map(7, 0x40_0000, 0x10_0000, "/srv/server");
+    file.sample(
+        &[1, 7 << 32 | 7, 10, 1000],
+        &chain(&[KERNEL_MARK, 0xffff_8000_0810_0000, USER, 0x40_1000, 0x40_2004]),
+    );
+    let found = read(&file);
+    assert_eq!(found.machine.architecture.as_deref(), Some("aarch64"));
+    let placed = frames(&found, &found.profile.samples[0]);
+    assert_eq!(
+        placed.last(),
+        Some(&(KERNEL.to_owned(), 0)),
+        "the kernel without a name"
+    );
+    let lacks: Vec<String> = found.lacks.iter().map(|(what, why)| format!("{what}: {why}")).collect();
+    assert!(
+        lacks.iter().any(|lack| lack.contains("6.1.0-somewhere-else")),
+        "{lacks:?}"
+    );
+    assert!(
+        lacks
+            .iter()
+            .any(|lack| lack.contains("functions of server") && lack.contains("--symfs")),
+        "{lacks:?}"
+    );
+}
+
+#[test]
+fn what_was_lost_is_told() {
+    let mut file = Written::new(&[Event::clock(CHAIN)]);
+    file.map(7, 0x40_0000, 0x10_0000, "/srv/server");
+    file.sample(&[1, 7 << 32 | 7, 10, 1000], &chain(&[USER, 0x40_1000]));
+    file.record(2, 0, &[1, 41]);
+    file.record(13, 0, &[1]);
+    let found = read(&file);
+    assert_eq!(found.samples_lost, Some(42));
+    assert!(
+        found
+            .warnings
+            .iter()
+            .any(|warning| warning.starts_with("42 samples were lost")),
+        "{:?}",
+        found.warnings
+    );
+}
+
+#[test]
+fn a_process_that_maps_between_all_of_its_samples_is_followed() {
+    let mut file = Written::new(&[Event::clock(CHAIN)]);
+    for at in 0..2000_u64 {
+        file.map(7, 0x40_0000, 0x1000, &format!("/srv/plugin{}", at % 3));
+        file.sample(&[1, 7 << 32 | 7, at, 1], &chain(&[USER, 0x40_0800]));
+    }
+    let found = read(&file);
+    for (at, sample) in found.profile.samples.iter().enumerate() {
+        let innermost = frames(&found, sample).pop();
+        assert_eq!(innermost, Some((format!("plugin{}", at % 3), 0x800)), "sample {at}");
+    }
+}
