@@ -16,7 +16,7 @@ use tables::Tables;
 /// weight.
 ///
 /// # Errors
-/// None that memory does not have; writing JSON is an operation that may fail by its type.
+/// Those of writing JSON, which goes into memory and has none.
 pub fn write(timeline: &Timeline) -> serde_json::Result<Vec<u8>> {
     let about = &timeline.about;
     let mut tables = Tables::new(timeline);

@@ -15,6 +15,9 @@ use std::collections::{BTreeMap, HashMap};
 /// What a sample stands for whose period was not printed: the same for all, so that shares hold.
 const NANOSECONDS_A_SAMPLE: f64 = 1000.0;
 
+/// Lines by which the format is told.
+const FIRST_LINES: usize = 20;
+
 /// Reads what `perf script` printed.
 ///
 /// Of several events the first that counts nanoseconds of CPU time is taken, else the first; or the one that the options name.
@@ -39,12 +42,10 @@ pub fn read(text: &[u8], options: &ReadOptions) -> Result<Recording, ImportError
     reader.finished(&events, options)
 }
 
-/// Whether a text looks like it: the first line that is no comment begins a sample, with or without a stack.
+/// Whether a text looks like it: one of its first lines begins a sample, with or without a stack.
 pub(crate) fn looks_like_it(text: &str) -> bool {
-    let mut lines = text
-        .lines()
-        .filter(|line| !line.trim().is_empty() && !line.starts_with('#'));
-    lines.next().is_some_and(|line| HeaderLine::parse(line).is_some())
+    let first = text.lines().filter(|line| is_header(line)).take(FIRST_LINES);
+    first.into_iter().any(|line| HeaderLine::parse(line).is_some())
 }
 
 /// The events with the number of samples of each, in the order in which they appear.

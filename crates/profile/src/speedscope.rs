@@ -46,7 +46,7 @@ struct Sampled {
 /// the module that it is in, or the source file where it is known; weights are milliseconds in that unit.
 ///
 /// # Errors
-/// None that memory does not have; writing JSON is an operation that may fail by its type.
+/// Those of writing JSON, which goes into memory and has none.
 pub fn write(profiles: &[&CostProfile], shown: usize, unit: Unit) -> serde_json::Result<Vec<u8>> {
     let FunctionPaths { functions, paths } = FunctionPaths::of(profiles);
     let mut places: HashMap<String, &str> = HashMap::new();

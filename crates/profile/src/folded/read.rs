@@ -8,6 +8,8 @@ use std::collections::HashMap;
 
 /// What one count stands for. What counts are is not written in such a file; what this program writes is microseconds.
 const NANOSECONDS_A_COUNT: f64 = 1000.0;
+/// Lines by which the format is told.
+const FIRST_LINES: usize = 20;
 /// The module of code that a program made while it ran.
 const JIT: &str = "[jit]";
 
@@ -47,10 +49,12 @@ pub fn read(text: &[u8]) -> Result<Vec<Recording>, ImportError> {
     Ok(recordings.collect())
 }
 
-/// Whether a text looks like folded stacks: its first line with something on it is one.
+/// Whether a text looks like folded stacks: most of its first lines are some. Its last may be cut off.
 pub(crate) fn looks_like_it(text: &str) -> bool {
-    let first = content(text).next();
-    first.is_some_and(|(_, line)| !line.starts_with(char::is_whitespace) && parse(line, 1).is_some())
+    let first = || content(text).take(FIRST_LINES).map(|(_, line)| line);
+    let stacks = first().filter(|line| !line.starts_with(char::is_whitespace) && parse(line, 1).is_some());
+    let stacks = stacks.count();
+    stacks > 0 && 2 * stacks >= first().count()
 }
 
 /// The lines with something on them, by their numbers from 1; comments begin with `#` and a space.

@@ -19,7 +19,7 @@ const ROOM_OF_A_MODULE: u64 = 1 << 40;
 /// the files, each module's behind those of another; of the kernel they are offsets in its functions.
 ///
 /// # Errors
-/// None that memory does not have; writing into memory is an operation that may fail by its type.
+/// Those of the compressor, which writes into memory and has none.
 pub fn write(profile: &CostProfile) -> std::io::Result<Vec<u8>> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
     encoder.write_all(&Writer::of(profile).message(profile).into_bytes())?;
