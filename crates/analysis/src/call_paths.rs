@@ -2,7 +2,11 @@
 
 use crate::stack_links::{Outwards, StackLinks};
 use scaleprof_bundle::{Bundle, FrameRow, NumberMap, StackRow};
+use scaleprof_profile::function_name;
 use std::collections::{HashMap, HashSet};
+
+/// What stands for a frame that the bundle lacks.
+pub(crate) const LOST: &str = "[not in the bundle]";
 
 /// All call paths of a bundle as one tree of functions.
 #[derive(Debug, Default)]
@@ -234,14 +238,14 @@ impl<'a> CallPaths<'a> {
 
     fn function(&mut self, frame: Option<&FrameRow>) -> usize {
         let Some(row) = frame else {
-            return self.named("[not in the bundle]".to_owned());
+            return self.named(LOST.to_owned());
         };
         if let Some(known) = self.known_frames.get(&row.frame) {
             return *known;
         }
         let name = match is_named_by_address(row) && self.rebuilt.contains(row.module.as_str()) {
             true => format!("[unnamed in {}]", row.module),
-            false => function_name(row),
+            false => function_name(&row.module, row.function.as_deref(), row.address),
         };
         let function = self.named(name);
         self.known_frames.insert(row.frame, function);
@@ -257,64 +261,14 @@ impl<'a> CallPaths<'a> {
     }
 }
 
-/// What stands in a path for a frame: its function, or its module and address where nothing names it.
-fn function_name(frame: &FrameRow) -> String {
-    match &frame.function {
-        // The kernel itself and its modules, such as [ext4].
-        Some(function) if frame.module.starts_with('[') && frame.module != "[vdso]" => {
-            format!("{} [k]", without_clone_suffix(function))
-        }
-        Some(function) => without_clone_suffix(function).to_owned(),
-        None => format!("{}+{:#x}", frame.module, frame.address),
-    }
-}
-
 /// Whether nothing but its address tells the function from others: none has a name, or only its bounds are known.
 fn is_named_by_address(frame: &FrameRow) -> bool {
     frame.function.is_none() || frame.name_source == "eh_frame"
 }
 
-/// Parts that compilers split off or copy belong to the function: `f.part.0`, `f.constprop.1`, `f.isra.0`, `f.cold`,
-/// `f.lto_priv.3`.
-pub(crate) fn without_clone_suffix(function: &str) -> &str {
-    let mut name = function;
-    loop {
-        let shorter = name.trim_end_matches(|c: char| c.is_ascii_digit());
-        let shorter = if shorter.len() < name.len() {
-            shorter.strip_suffix('.').unwrap_or(name)
-        } else {
-            name
-        };
-        let cut = [".part", ".constprop", ".isra", ".cold", ".lto_priv"]
-            .iter()
-            .find_map(|suffix| shorter.strip_suffix(suffix));
-        match cut {
-            Some(rest) if !rest.is_empty() => name = rest,
-            _ => return name,
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn clones_of_a_function_are_the_function() {
-        for (name, function) in [
-            ("mtr_commit", "mtr_commit"),
-            ("buf_page_get.part.0", "buf_page_get"),
-            ("f.isra.0.constprop.12", "f"),
-            ("row_search(int).cold", "row_search(int)"),
-            ("f.lto_priv.0.cold", "f"),
-            ("operator new", "operator new"),
-            ("f32", "f32"),
-            ("a.7", "a.7"),
-            (".cold", ".cold"),
-        ] {
-            assert_eq!(without_clone_suffix(name), function);
-        }
-    }
 
     fn frame(frame: i64, module: &str, function: Option<&str>) -> FrameRow {
         FrameRow {

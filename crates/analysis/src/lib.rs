@@ -14,6 +14,7 @@ pub mod comparison;
 pub mod condition;
 pub mod data_quality;
 pub mod decomposition;
+pub mod export;
 mod figure;
 mod findings;
 pub mod flame;

@@ -5,11 +5,13 @@ use proptest::option;
 use proptest::prelude::*;
 use scaleprof_analysis::comparison::{Choice, compare};
 use scaleprof_analysis::data_quality::data_quality;
+use scaleprof_analysis::export::{Wanted, rung_costs, timeline};
 use scaleprof_analysis::flame::flame;
 use scaleprof_analysis::hot_functions::hot_functions;
 use scaleprof_analysis::summarise;
 use scaleprof_analysis::wait_graph::{MOST_CHAINED, MOST_LOCKS, wait_graphs};
 use scaleprof_bundle::*;
+use scaleprof_profile::{Unit, firefox, folded, pprof, speedscope};
 
 fn manifest() -> impl Strategy<Value = Manifest> {
     (any::<u32>(), prop_oneof!["closed", "open"]).prop_map(|(cpu_count, loop_kind)| {
@@ -259,6 +261,14 @@ proptest! {
             prop_assert!(all_fit);
             prop_assert!(flame.nodes.first().is_some_and(|node| node.depth == 0));
             prop_assert!(flame.nodes.windows(2).all(|pair| pair[1].depth <= pair[0].depth + 1));
+        }
+        for rung in rung_costs(&bundle, &Wanted::default()) {
+            prop_assert!(rung.profile.costs.iter().all(|cost| cost.thread_seconds >= 0.0 && cost.samples > 0));
+            prop_assert!(pprof::write(&rung.profile).is_ok());
+            folded::write(&rung.profile, Unit::PerAmount);
+            prop_assert!(speedscope::write(&[&rung.profile], 0, Unit::Seconds).is_ok());
+            let timeline = timeline(&bundle, rung.connections, &Wanted::default());
+            prop_assert!(timeline.is_none_or(|timeline| firefox::write(&timeline).is_ok()));
         }
         for graph in wait_graphs(&bundle) {
             prop_assert!(graph.locks.len() <= MOST_LOCKS + MOST_CHAINED);

@@ -1,5 +1,6 @@
 //! The commands and their options.
 
+use crate::export_arguments::ExportArguments;
 use crate::load_arguments::{LadderArguments, LoadArguments};
 use crate::probe_arguments::ProbeArguments;
 use crate::tls_arguments::TlsArguments;
@@ -30,6 +31,8 @@ pub(crate) enum Command {
     Report(ReportArguments),
     /// Say what changed between two runs, per transaction: throughput, CPU, states, call paths, settings
     Diff(DiffArguments),
+    /// Write a bundle's call paths for pprof, flamegraph.pl, speedscope or the Firefox Profiler
+    Export(ExportArguments),
     /// Make a bundle of recordings of perf: flame graph, hot instructions, and with what is known of the load a scaling profile
     Import(ImportArguments),
     /// Say what this machine and server allow, and the command that mends each lack
@@ -298,16 +301,17 @@ Without them the unit is time: thread-seconds per second, on the page, in `repor
 One event counts, the first that tells CPU time; waits that `perf record --off-cpu` kept are the time off the CPU. Files of the
 recorded machine are looked for by build-id: below --symfs, in perf's cache, and where they lay.")]
 pub(crate) struct ImportArguments {
-    /// Recordings: perf.data, from a file or a pipe
+    /// Recordings: perf.data (from a file or a pipe), the text of perf script, folded stacks (two columns are two recordings), pprof;
+    /// compressed by gzip or not
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
     /// What the load was, in one word
     #[arg(long, value_name = "NAME")]
     pub(crate) name: Option<String>,
-    /// Connections that ran transactions, a number for each file, separated by commas
+    /// Connections that ran transactions, a number for each recording, separated by commas
     #[arg(long, value_name = "N,...", value_delimiter = ',', requires = "throughput", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) connections: Vec<u32>,
-    /// Transactions a second, a number for each file, separated by commas
+    /// Transactions a second, a number for each recording, separated by commas
     #[arg(long, value_name = "TPS,...", value_delimiter = ',', requires = "connections", value_parser = throughput)]
     pub(crate) throughput: Vec<f64>,
     /// The event to take [default: the first that tells CPU time]

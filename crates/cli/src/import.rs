@@ -5,7 +5,7 @@ use crate::run::{our_arguments, public_command};
 use crate::show;
 use crate::terminal::TerminalProgress;
 use anyhow::bail;
-use scaleprof_experiment::{ImportFile, ImportRequest, ImportResult, KnownLoad, import};
+use scaleprof_experiment::{ImportRequest, ImportResult, KnownLoad, import};
 use scaleprof_probe::symbol_search;
 use scaleprof_profile::import::ReadOptions;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,8 @@ use std::process::ExitCode;
 
 pub(crate) fn execute(arguments: &ImportArguments) -> anyhow::Result<ExitCode> {
     let request = ImportRequest {
-        files: files(arguments)?,
+        files: arguments.files.clone(),
+        loads: loads(arguments)?,
         name: arguments.name.clone(),
         options: ReadOptions {
             event: arguments.event.clone(),
@@ -35,39 +36,35 @@ pub(crate) fn execute(arguments: &ImportArguments) -> anyhow::Result<ExitCode> {
     progress.finish();
     let ImportResult { bundle, summary } = result?;
     match arguments.json {
-        true => print!("{}", show::summary_json(&summary)?),
-        false => print!("{}", show::table(&summary)),
+        true => show::print(show::summary_json(&summary)?)?,
+        false => show::print(show::table(&summary))?,
     }
     if !arguments.no_report {
         let page = show::write_page(&bundle, &summary, &bundle.path)?;
         if !arguments.json {
-            println!("\nReport: {}", page.display());
+            show::print(format!("\nReport: {}\n", page.display()))?;
         }
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// The recordings with what is known of each.
-fn files(arguments: &ImportArguments) -> anyhow::Result<Vec<ImportFile>> {
-    let count = arguments.files.len();
-    for (option, given) in [
-        ("--connections", arguments.connections.len()),
-        ("--throughput", arguments.throughput.len()),
-    ] {
-        if given != 0 && given != count {
-            bail!("{option} has {given} numbers for {count} files: give one for each, in the order of the files");
-        }
+/// What is known of the recordings. There may be more of them than files: folded stacks with two columns are two.
+fn loads(arguments: &ImportArguments) -> anyhow::Result<Vec<KnownLoad>> {
+    let (connections, throughput) = (&arguments.connections, &arguments.throughput);
+    if connections.len() != throughput.len() {
+        bail!(
+            "--connections has {} numbers and --throughput {}: give both for each recording, in the order of the files",
+            connections.len(),
+            throughput.len()
+        );
     }
-    let loads = arguments.connections.iter().zip(&arguments.throughput);
-    let mut loads = loads.map(|(connections, throughput)| KnownLoad {
-        connections: *connections,
-        throughput: *throughput,
-    });
-    let files = arguments.files.iter().map(|path| ImportFile {
-        path: path.clone(),
-        load: loads.next(),
-    });
-    Ok(files.collect())
+    let loads = connections.iter().zip(throughput);
+    Ok(loads
+        .map(|(connections, throughput)| KnownLoad {
+            connections: *connections,
+            throughput: *throughput,
+        })
+        .collect())
 }
 
 /// Where `perf buildid-cache` keeps files.

@@ -10,6 +10,8 @@ mod check;
 mod complaint;
 mod credentials;
 mod diff;
+mod export;
+mod export_arguments;
 mod import;
 mod load_arguments;
 mod manual;
@@ -45,6 +47,7 @@ fn main() -> ExitCode {
         Command::Attach(attach) => attach::execute(*attach),
         Command::Report(report) => report::execute(&report),
         Command::Diff(diff) => diff::execute(&diff),
+        Command::Export(export) => export::execute(&export),
         Command::Import(import) => import::execute(&import),
         Command::Check(check) => check::execute(&check),
         Command::SpinLoops(spinloops) => spinloops::execute(&spinloops),

@@ -24,9 +24,10 @@ pub(crate) fn style() -> text::Style {
     }
 }
 
-/// Prints a text that may be long. Who reads only the beginning, as `head` does, has what it wants.
-pub(crate) fn print(text: &str) -> std::io::Result<()> {
-    match std::io::stdout().lock().write_all(text.as_bytes()) {
+/// Prints what may be long. Who reads only the beginning, as `head` does, has what it wants.
+pub(crate) fn print(text: impl AsRef<[u8]>) -> std::io::Result<()> {
+    let mut out = std::io::stdout().lock();
+    match out.write_all(text.as_ref()).and_then(|()| out.flush()) {
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
         other => other,
     }
@@ -39,8 +40,12 @@ pub(crate) fn write_page(bundle: &Bundle, summary: &Summary, folder: &Path) -> a
     Ok(path)
 }
 
-/// Writes a file so that it is never seen half written.
-pub(crate) fn write_whole(path: &Path, content: &str) -> anyhow::Result<()> {
+/// Writes a file so that it is never seen half written. What is no file, such as a pipe or `/dev/null`, is written to and not
+/// replaced.
+pub(crate) fn write_whole(path: &Path, content: impl AsRef<[u8]>) -> anyhow::Result<()> {
+    if std::fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir()) {
+        return std::fs::write(path, content).with_context(|| format!("cannot write {}", path.display()));
+    }
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(".part");
     let part = path.with_file_name(name);

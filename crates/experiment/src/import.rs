@@ -18,9 +18,10 @@ use scaleprof_bundle::{
     Bundle, BundleError, BundleWriter, IMPORTED, Ladder, Machine, Manifest, Missing, RunState, Server, Summary, WATCH,
     Workload,
 };
-use scaleprof_profile::import::{ImportError, ReadOptions, Recording, Weights, read_recording};
+use scaleprof_profile::import::{ImportError, ReadOptions, Recording, Weights, read_recordings, recordings_in};
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::ops::Deref;
+use std::path::{Path, PathBuf};
 
 /// What to say of a recording whose samples do not tell how much time they stand for.
 const NO_TIME: &str =
@@ -30,7 +31,10 @@ const NO_TIME: &str =
 #[derive(Debug, Clone)]
 pub struct ImportRequest {
     /// The recordings; in their order they are the visits of the bundle.
-    pub files: Vec<ImportFile>,
+    pub files: Vec<PathBuf>,
+    /// What is known of the load that they were made under, one for each recording in their order, or none at all. Folded stacks
+    /// with two columns are two recordings.
+    pub loads: Vec<KnownLoad>,
     /// What the load is called.
     pub name: Option<String>,
     /// How they are read.
@@ -41,15 +45,6 @@ pub struct ImportRequest {
     pub output: PathBuf,
     /// The command line that repeats it, without paths.
     pub command: Vec<String>,
-}
-
-/// One recording, with what is known of the load that it was made under.
-#[derive(Debug, Clone)]
-pub struct ImportFile {
-    /// Where it is.
-    pub path: PathBuf,
-    /// Connections that ran transactions, and how many of these they did a second.
-    pub load: Option<KnownLoad>,
 }
 
 /// A load that the user knows.
@@ -89,10 +84,24 @@ pub enum ImportFailure {
         /// Why not.
         source: ImportError,
     },
-    /// Some files have a known load and some have not.
-    #[error("either every recording has connections and throughput, or none: {} has none", path.display())]
-    MixedLoads {
-        /// One that has none.
+    /// There are not as many known loads as recordings.
+    #[error(
+        "there are {recordings} recordings in the files (folded stacks with two columns are two), and {loads} numbers for \
+         --connections and --throughput: give one for each recording, in their order"
+    )]
+    Loads {
+        /// Recordings in the files.
+        recordings: usize,
+        /// Known loads.
+        loads: usize,
+    },
+    /// Two columns, of which nobody knows how they differ.
+    #[error(
+        "{} holds folded stacks with two columns: say under which loads they were recorded, such as --connections 16,256 \
+         --throughput 9000,7000, and they become two rungs; or give the columns as two files", path.display()
+    )]
+    TwoColumns {
+        /// Which one.
         path: PathBuf,
     },
     /// The bundle.
@@ -112,12 +121,8 @@ fn folder_advice(path: &std::path::Path) -> &'static str {
 /// # Errors
 /// A file cannot be read, or the bundle not be written. Nothing is left of the bundle where the first file already fails.
 pub fn import(request: &ImportRequest, progress: &mut dyn Progress) -> Result<ImportResult, ImportFailure> {
-    let with_load = request.files.iter().any(|file| file.load.is_some());
-    if let Some(file) = request.files.iter().find(|file| with_load && file.load.is_none()) {
-        return Err(ImportFailure::MixedLoads {
-            path: file.path.clone(),
-        });
-    }
+    check_loads(request)?;
+    let with_load = !request.loads.is_empty();
     let bundle = BundleWriter::create(&request.output)?;
     let mut manifest = begin(request, with_load);
     let mut missing: BTreeMap<String, String> = BTreeMap::new();
@@ -126,10 +131,12 @@ pub fn import(request: &ImportRequest, progress: &mut dyn Progress) -> Result<Im
         search: request.options.symbols.clone(),
     };
     let mut repeats: BTreeMap<u32, i32> = BTreeMap::new();
-    for (visit, file) in (0..).zip(&request.files) {
-        progress.stage(&format!("reading {}", file.path.display()));
-        let recording = match read(file, request) {
-            Ok(recording) => recording,
+    let mut loads = request.loads.iter().copied();
+    let mut visit = 0;
+    for file in &request.files {
+        progress.stage(&format!("reading {}", file.display()));
+        let recordings = match read(file, request) {
+            Ok(recordings) => recordings,
             Err(failure) => {
                 if visit == 0 {
                     // Only where it is empty.
@@ -138,32 +145,38 @@ pub fn import(request: &ImportRequest, progress: &mut dyn Progress) -> Result<Im
                 return Err(failure);
             }
         };
-        for warning in &recording.warnings {
-            progress.warning(warning);
-            let of_file = match request.files.len() {
-                1 => warning.clone(),
-                _ => format!("recording {}: {warning}", visit + 1),
+        for recording in recordings {
+            for warning in &recording.warnings {
+                progress.warning(warning);
+                let of_file = match request.files.len() {
+                    1 => warning.clone(),
+                    _ => format!("recording {}: {warning}", visit + 1),
+                };
+                manifest.warnings.push(of_file);
+            }
+            missing.extend(recording.lacks.iter().cloned());
+            if recording.weights == Weights::Counts {
+                manifest.warnings.push(NO_TIME.to_owned());
+                progress.warning(NO_TIME);
+            }
+            describe(&mut manifest, &recording, &mut missing);
+            let load = loads.next();
+            let repeat = repeats.entry(load.map_or(0, |load| load.connections)).or_default();
+            let known = Known {
+                visit,
+                repeat: *repeat,
+                load,
+                started_at: now(),
             };
-            manifest.warnings.push(of_file);
+            *repeat += 1;
+            visit += 1;
+            let imported = ImportedVisit::of(&known, recording);
+            bundle.write_visit_with(&imported.rung, &imported.rows, imported.samples())?;
+            code.files.extend(imported.into_files());
         }
-        missing.extend(recording.lacks.iter().cloned());
-        if recording.weights == Weights::Counts {
-            manifest.warnings.push(NO_TIME.to_owned());
-            progress.warning(NO_TIME);
-        }
-        describe(&mut manifest, &recording, &mut missing);
-        let repeat = repeats.entry(file.load.map_or(0, |load| load.connections)).or_default();
-        let known = Known {
-            visit,
-            repeat: *repeat,
-            load: file.load,
-            started_at: now(),
-        };
-        *repeat += 1;
-        let imported = ImportedVisit::of(&known, recording);
-        bundle.write_visit_with(&imported.rung, &imported.rows, imported.samples())?;
-        code.files.extend(imported.into_files());
     }
+    // Both columns of folded stacks say the same.
+    manifest.warnings.dedup();
     bundle.write_settings(&[])?;
     if request.keep_code {
         progress.stage("reading the code of the hot functions");
@@ -191,16 +204,40 @@ pub fn import(request: &ImportRequest, progress: &mut dyn Progress) -> Result<Im
     })
 }
 
-fn read(file: &ImportFile, request: &ImportRequest) -> Result<Recording, ImportFailure> {
-    let path = || file.path.clone();
-    let bytes = mapped(&file.path).map_err(|source| ImportFailure::Read { path: path(), source })?;
-    read_recording(bytes, &request.options).map_err(|source| ImportFailure::Import { path: path(), source })
+/// Before anything is written.
+fn check_loads(request: &ImportRequest) -> Result<(), ImportFailure> {
+    let mut recordings = 0;
+    for file in &request.files {
+        let found = recordings_in(&bytes_of(file)?);
+        if found > 1 && request.loads.is_empty() {
+            return Err(ImportFailure::TwoColumns { path: file.clone() });
+        }
+        recordings += found;
+    }
+    let loads = request.loads.len();
+    match loads == 0 || loads == recordings {
+        true => Ok(()),
+        false => Err(ImportFailure::Loads { recordings, loads }),
+    }
+}
+
+fn read(file: &Path, request: &ImportRequest) -> Result<Vec<Recording>, ImportFailure> {
+    read_recordings(bytes_of(file)?, &request.options).map_err(|source| ImportFailure::Import {
+        path: file.to_owned(),
+        source,
+    })
+}
+
+fn bytes_of(file: &Path) -> Result<impl Deref<Target = [u8]> + use<>, ImportFailure> {
+    mapped(file).map_err(|source| ImportFailure::Read {
+        path: file.to_owned(),
+        source,
+    })
 }
 
 fn begin(request: &ImportRequest, with_load: bool) -> Manifest {
     let unknown = || "unknown".to_owned();
-    let loads = request.files.iter().filter_map(|file| file.load);
-    let mut connections: Vec<u32> = loads.map(|load| load.connections).collect();
+    let mut connections: Vec<u32> = request.loads.iter().map(|load| load.connections).collect();
     connections.sort_unstable();
     connections.dedup();
     let mut options = vec![("imported".to_owned(), String::new())];

@@ -33,7 +33,7 @@ mod watch;
 mod watching;
 
 pub use error::RunError;
-pub use import::{ImportFailure, ImportFile, ImportRequest, ImportResult, KnownLoad, import};
+pub use import::{ImportFailure, ImportRequest, ImportResult, KnownLoad, import};
 pub use instructions::instruction_rows;
 pub use ladder::{LadderError, parse_connections, shuffled_visits};
 pub use options::{LoadOptions, RunOptions, ServerChoice, WorkloadChoice};

@@ -5,10 +5,12 @@
 //! finds names makes frames of them ([`Frame::named`](crate::Frame::named)). From there on nobody asks where a profile came from.
 
 mod format;
+mod gzip;
 
 pub use format::RecordingFormat;
 
 use crate::Profile;
+use gzip::Unfolded;
 use std::collections::BTreeMap;
 use std::ops::{Deref, Range};
 use std::path::PathBuf;
@@ -181,13 +183,65 @@ pub enum ImportError {
     },
 }
 
-/// Reads a recording of any known format. The bytes may be lent or given: what is given is let go as soon as it is not needed any
-/// more, which a recording of a gigabyte is worth.
+/// Reads a file of any known format, compressed by gzip or not. Folded stacks with two columns are two recordings; all else is one.
+/// The bytes may be lent or given: what is given is let go as soon as it is not needed any more, which a recording of a gigabyte is
+/// worth.
 ///
 /// # Errors
-/// Nothing can be had of it. What is missing from one that can be read is in [`Recording::lacks`].
+/// Nothing can be had of it. What is missing from one that can be read is in [`Recording::lacks`] and [`Recording::warnings`].
+pub fn read_recordings(bytes: impl Deref<Target = [u8]>, options: &ReadOptions) -> Result<Vec<Recording>, ImportError> {
+    if !gzip::is_gzip(&bytes) {
+        return read_unfolded(bytes, options);
+    }
+    let Unfolded {
+        bytes: unfolded,
+        problem,
+    } = gzip::unfold(&bytes)?;
+    drop(bytes);
+    let mut recordings = read_unfolded(unfolded, options).map_err(|error| match &problem {
+        Some(problem) => ImportError::Broken {
+            what: format!("{problem}, and of what is before that nothing can be had: {error}"),
+        },
+        None => error,
+    })?;
+    for recording in &mut recordings {
+        recording.warnings.extend(
+            problem
+                .iter()
+                .map(|problem| format!("{problem}: what is before that was imported")),
+        );
+    }
+    Ok(recordings)
+}
+
+/// The recording of a file that holds one; of folded stacks with two columns the first.
+///
+/// # Errors
+/// As [`read_recordings`].
 pub fn read_recording(bytes: impl Deref<Target = [u8]>, options: &ReadOptions) -> Result<Recording, ImportError> {
+    let first = read_recordings(bytes, options)?.into_iter().next();
+    first.ok_or_else(|| ImportError::NoSamples {
+        of: String::new(),
+        why: "the file is empty".to_owned(),
+    })
+}
+
+fn read_unfolded(bytes: impl Deref<Target = [u8]>, options: &ReadOptions) -> Result<Vec<Recording>, ImportError> {
     match RecordingFormat::of(&bytes)? {
-        RecordingFormat::PerfData => crate::perf_data::read(bytes, options),
+        RecordingFormat::PerfData => crate::perf_data::read(bytes, options).map(|one| vec![one]),
+        RecordingFormat::PerfScript => crate::perf_script::read(&bytes, options).map(|one| vec![one]),
+        RecordingFormat::Folded => crate::folded::read(&bytes),
+        RecordingFormat::Pprof => crate::pprof::read(&bytes, options).map(|one| vec![one]),
+    }
+}
+
+/// How many recordings there are in a file: two in folded stacks with two columns, else one. What cannot be read is one, too: why it
+/// cannot is for [`read_recordings`] to say.
+pub fn recordings_in(bytes: &[u8]) -> usize {
+    let unfolded = gzip::is_gzip(bytes).then(|| gzip::unfold(bytes).ok()).flatten();
+    let bytes = unfolded.as_ref().map_or(bytes, |unfolded| &unfolded.bytes);
+    match RecordingFormat::of(bytes) {
+        Ok(RecordingFormat::Folded) => crate::folded::columns_of(bytes),
+        _ => 1,
     }
 }

@@ -5,11 +5,11 @@
 //! function merely has more to do, all of its instructions get dearer alike. So within a function the growth of one address is
 //! compared with that of all others.
 
-use crate::call_paths::without_clone_suffix;
 use crate::figure::Figure as _;
 use crate::instruction_costs::{CodeAddress, InstructionCosts, InstructionId, SampledInstruction, Spent};
 use crate::numbers::factor;
 use scaleprof_bundle::Estimate;
+use scaleprof_profile::without_clone_suffix;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// How many times as much as its neighbours it must have grown, at least.

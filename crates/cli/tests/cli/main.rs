@@ -5,6 +5,8 @@ mod attach;
 mod cachelines;
 mod debuginfod;
 mod diff;
+mod exchange;
+mod export;
 mod full_disk;
 mod help;
 mod once;

@@ -138,6 +138,15 @@ impl Span {
         };
         // A bundle of a day has 86 400 seconds; a clock that jumps must not make a thousand times as many.
         let length = length.clamp(1, 1_000_000 * SECOND);
+        // Where no sample has a time, nothing tells one second from another: all of it is one.
+        let mut times = recording.profile.samples.iter().map(|sample| sample.time_ns);
+        let first = times.next();
+        if times.all(|time| Some(time) == first) {
+            return Span {
+                start_ns,
+                seconds_ns: vec![length],
+            };
+        }
         let whole = (length / SECOND) as usize;
         let mut seconds_ns = vec![SECOND; whole];
         // The last sample lies in a second of its own.

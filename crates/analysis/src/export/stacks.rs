@@ -1,0 +1,106 @@
+//! The stacks of a bundle as those of a profile.
+
+use crate::call_paths::LOST;
+use crate::stack_links::{Outwards, StackLinks};
+use scaleprof_bundle::{Bundle, FrameRow, NumberMap};
+use scaleprof_profile::{Frame, FrameId, Frames, SCALEPROF, StackId, StackTree};
+
+/// Frames of a stack that are kept; no recorder takes as many, so more of them are in damaged tables only.
+const MOST_FRAMES: u32 = 1023;
+
+/// Stacks and frames that were asked for, each once.
+pub(super) struct Stacks<'a> {
+    links: StackLinks<'a>,
+    pub frames: Frames,
+    pub stacks: StackTree,
+    /// Stack by its place in `links`.
+    known: Vec<Option<StackId>>,
+    known_frames: NumberMap<i64, FrameId>,
+}
+
+impl<'a> Stacks<'a> {
+    pub(super) fn of(bundle: &'a Bundle) -> Stacks<'a> {
+        let links = StackLinks::of(bundle.stacks.iter(), bundle.frames.iter());
+        Stacks {
+            known: vec![None; links.len()],
+            links,
+            frames: Frames::default(),
+            stacks: StackTree::default(),
+            known_frames: NumberMap::default(),
+        }
+    }
+
+    /// A stack of the bundle; what it lacks is [`LOST`], as in [`CallPaths::path`](crate::call_paths::CallPaths::path). What is
+    /// inside of [`MOST_FRAMES`] is left out.
+    pub(super) fn stack(&mut self, number: i64) -> StackId {
+        let mut inner = Vec::new();
+        let mut at = self.links.place(number).map_or(Outwards::Lost, Outwards::At);
+        let mut parent = None;
+        loop {
+            let place = match at {
+                Outwards::At(place) => place,
+                Outwards::Nothing => break,
+                Outwards::Lost => {
+                    parent = Some(self.lost());
+                    break;
+                }
+            };
+            let known = self.known.get(place as usize).copied().flatten();
+            // Only a damaged table has a circle; a stack is not deeper than there are stacks.
+            if known.is_some() || inner.len() > self.links.len() {
+                parent = known;
+                break;
+            }
+            let link = self.links.get(place).copied();
+            at = link.map_or(Outwards::Nothing, |link| link.outwards);
+            inner.push((place, link.and_then(|link| link.frame)));
+        }
+        for (place, row) in inner.into_iter().rev() {
+            let frame = self.frame(row);
+            let stack = match parent {
+                Some(full) if self.stacks.depth(full) >= Some(MOST_FRAMES) => full,
+                _ => self.stacks.child(parent, frame),
+            };
+            if let Some(known) = self.known.get_mut(place as usize) {
+                *known = Some(stack);
+            }
+            parent = Some(stack);
+        }
+        parent.unwrap_or_else(|| self.lost())
+    }
+
+    fn lost(&mut self) -> StackId {
+        let frame = self.frame(None);
+        self.stacks.child(None, frame)
+    }
+
+    fn frame(&mut self, row: Option<&FrameRow>) -> FrameId {
+        let Some(row) = row else {
+            return self.frames.intern(Frame {
+                module: SCALEPROF.to_owned(),
+                build_id: None,
+                address: 0,
+                function: Some(LOST.to_owned()),
+                inlined: false,
+                file: None,
+                line: None,
+                name_source: "none".to_owned(),
+            });
+        };
+        if let Some(known) = self.known_frames.get(&row.frame) {
+            return *known;
+        }
+        let frame = self.frames.intern(Frame {
+            module: row.module.clone(),
+            build_id: row.build_id.clone(),
+            address: row.address,
+            function: row.function.clone(),
+            inlined: row.inlined,
+            file: row.file.clone(),
+            line: row.line,
+            name_source: row.name_source.clone(),
+        });
+        self.known_frames.insert(row.frame, frame);
+        frame
+    }
+}

@@ -1,0 +1,101 @@
+//! `scaleprof export`.
+
+use crate::export_arguments::{ExportArguments, ExportFormat};
+use crate::show;
+use anyhow::{anyhow, bail};
+use scaleprof_analysis::export::{Compared, RungCosts, Wanted, choose, rung_costs, timeline};
+use scaleprof_analysis::summarise;
+use scaleprof_bundle::Bundle;
+use scaleprof_profile::{CostProfile, firefox, folded, pprof, speedscope};
+use std::io::IsTerminal as _;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// What stands for standard output.
+const STANDARD_OUTPUT: &str = "-";
+
+pub(crate) fn execute(arguments: &ExportArguments) -> anyhow::Result<ExitCode> {
+    let to_terminal =
+        arguments.output.as_deref() == Some(Path::new(STANDARD_OUTPUT)) && std::io::stdout().is_terminal();
+    if to_terminal && arguments.format == ExportFormat::Pprof {
+        bail!("pprof's format is not for a terminal: name a file with -o FILE, or send it on with | or >");
+    }
+    if arguments.against.is_some() && arguments.format != ExportFormat::FoldedDiff {
+        bail!(
+            "--against is for --format folded-diff; for pprof export both rungs, each by --connections N, and give one to -diff_base"
+        );
+    }
+    let bundle = Bundle::open(&arguments.bundle)?;
+    let wanted = arguments.wanted();
+    let (bytes, rungs) = written(&bundle, arguments, &wanted)?;
+    let path = match &arguments.output {
+        Some(path) if path == Path::new(STANDARD_OUTPUT) => {
+            show::print(&bytes)?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        Some(path) => path.clone(),
+        None => default_name(&arguments.bundle, arguments.format, &rungs),
+    };
+    show::write_whole(&path, &bytes)?;
+    println!("{}", path.display());
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The file, and what of the bundle is in it in a word or two.
+fn written(bundle: &Bundle, arguments: &ExportArguments, wanted: &Wanted) -> anyhow::Result<(Vec<u8>, String)> {
+    let unit = arguments.unit();
+    let rungs = rung_costs(bundle, wanted);
+    let summary = summarise(bundle);
+    let Compared { base, rung } = choose(&rungs, &summary, arguments.against, arguments.connections)
+        .map_err(|problem| anyhow!("cannot export {}: {problem}", arguments.bundle.display()))?;
+    let name = |rung: &RungCosts| rung.connections.map_or("watched".to_owned(), |n| n.to_string());
+    Ok(match arguments.format {
+        ExportFormat::Pprof => (pprof::write(&rung.profile)?, name(rung)),
+        ExportFormat::Folded => (folded::write(&rung.profile, unit).into_bytes(), name(rung)),
+        ExportFormat::FoldedDiff => {
+            let base = base.ok_or_else(|| {
+                anyhow!(
+                    "a difference needs two rungs, and {} has one",
+                    arguments.bundle.display()
+                )
+            })?;
+            let text = folded::write_difference(&base.profile, &rung.profile, unit);
+            (text.into_bytes(), format!("{}-{}", name(base), name(rung)))
+        }
+        ExportFormat::Speedscope if arguments.connections.is_none() => {
+            let profiles: Vec<&CostProfile> = rungs.iter().map(|rung| &rung.profile).collect();
+            let shown = rungs.iter().position(|one| one.connections == rung.connections);
+            (
+                speedscope::write(&profiles, shown.unwrap_or(0), unit)?,
+                "rungs".to_owned(),
+            )
+        }
+        ExportFormat::Speedscope => (speedscope::write(&[&rung.profile], 0, unit)?, name(rung)),
+        ExportFormat::Firefox => {
+            let wanted = Wanted {
+                repeat: wanted.repeat.or(Some(0)),
+                ..wanted.clone()
+            };
+            let timeline = timeline(bundle, rung.connections, &wanted)
+                .ok_or_else(|| anyhow!("the first repeat of that rung has no samples; choose another with --repeat"))?;
+            (firefox::write(&timeline)?, name(rung))
+        }
+    })
+}
+
+/// A name that tells from which bundle and rung it comes, in the folder that the user is in.
+fn default_name(bundle: &Path, format: ExportFormat, rungs: &str) -> PathBuf {
+    let whole = bundle.canonicalize().unwrap_or_else(|_| bundle.to_owned());
+    let name = whole
+        .file_name()
+        .unwrap_or("scaleprof".as_ref())
+        .to_string_lossy()
+        .into_owned();
+    let ending = match format {
+        ExportFormat::Pprof => "pb.gz",
+        ExportFormat::Folded | ExportFormat::FoldedDiff => "folded",
+        ExportFormat::Firefox => "firefox.json",
+        ExportFormat::Speedscope => "speedscope.json",
+    };
+    PathBuf::from(format!("{name}-{rungs}.{ending}"))
+}

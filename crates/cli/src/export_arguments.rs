@@ -1,0 +1,130 @@
+//! The options of `export`.
+
+use clap::Args;
+use scaleprof_analysis::export::Wanted;
+use scaleprof_profile::{Role, ThreadState, Unit};
+use std::path::PathBuf;
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Times are per transaction, as everywhere: in pprof the value that is shown first is the time of 1000 transactions, so that \
+-diff_base shows what a transaction became dearer, whatever the throughput; the samples and the plain time are there too \
+(-sample_index=samples, -sample_index=time). Of a server that was only watched they are per second.
+
+    scaleprof export BUNDLE --connections 16 -o few.pb.gz
+    scaleprof export BUNDLE --connections 512 -o many.pb.gz
+    go tool pprof -http : -diff_base few.pb.gz many.pb.gz
+
+    scaleprof export BUNDLE --format folded-diff -o - | flamegraph.pl > what-grew.svg
+    scaleprof export BUNDLE --format speedscope           and open the file on speedscope.app, or with npx speedscope
+    scaleprof export BUNDLE --format firefox              and open it on profiler.firefox.com
+
+Nothing is sent anywhere: these pages read the file in your browser. docs/formats.md says what is in each.")]
+pub(crate) struct ExportArguments {
+    /// The bundle's folder
+    pub(crate) bundle: PathBuf,
+    /// For which tool
+    #[arg(long, value_enum, default_value = "pprof")]
+    pub(crate) format: ExportFormat,
+    /// Connections of the rung [default: the last; speedscope: all rungs, each as a profile]
+    #[arg(long, value_name = "N")]
+    pub(crate) connections: Option<u32>,
+    /// With --format folded-diff, connections of the rung in the first column [default: where a transaction took least CPU time]
+    #[arg(long, value_name = "N")]
+    pub(crate) against: Option<u32>,
+    /// What the threads were doing, separated by commas: cpu, spin, runq, lock, io, net, sleep, other, or all [default: all but
+    /// net, the wait for the client]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = state)]
+    pub(crate) states: Vec<States>,
+    /// Which threads: those that serve the load, or also those that serve no connection or another one
+    #[arg(long, value_enum, default_value = "load")]
+    pub(crate) threads: Threads,
+    /// Only this repeat of each rung, from 1 [default: all; firefox: the first]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) repeat: Option<u32>,
+    /// What the numbers are, in folded and speedscope; pprof has both
+    #[arg(long, value_enum, default_value = "per-1000-transactions")]
+    pub(crate) unit: ExportUnit,
+    /// Where to write it; - for standard output [default: named after the bundle and the rung, in this folder]
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum ExportFormat {
+    /// For go tool pprof and all that reads its files: with addresses, lines, inlined functions, and labels for state, role, thread
+    /// and lock
+    Pprof,
+    /// For flamegraph.pl, inferno and most viewers: a line for each call path
+    Folded,
+    /// The same with a column for each of two rungs: the flame graph of a difference
+    FoldedDiff,
+    /// For profiler.firefox.com: every thread on a time line, coloured by state
+    Firefox,
+    /// For speedscope.app
+    Speedscope,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum ExportUnit {
+    /// Time for 1000 transactions
+    #[value(name = "per-1000-transactions")]
+    PerThousandTransactions,
+    /// Time of all measured seconds
+    Seconds,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Threads {
+    /// Those that serve the load
+    Load,
+    /// All of the server
+    All,
+}
+
+/// One word of `--states`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum States {
+    All,
+    One(ThreadState),
+}
+
+fn state(text: &str) -> Result<States, String> {
+    match text {
+        "all" => Ok(States::All),
+        name => ThreadState::of_name(name).map(States::One).ok_or_else(|| {
+            let names = ThreadState::ALL.map(ThreadState::name);
+            format!("states are {} and all", names.join(", "))
+        }),
+    }
+}
+
+impl ExportArguments {
+    /// What is asked for of the bundle.
+    pub(crate) fn wanted(&self) -> Wanted {
+        let usual = Wanted::default();
+        let chosen = |state: &ThreadState| {
+            let mut words = self.states.iter();
+            words.any(|word| [States::All, States::One(*state)].contains(word))
+        };
+        Wanted {
+            states: match self.states.is_empty() {
+                true => usual.states,
+                false => ThreadState::ALL.into_iter().filter(chosen).collect(),
+            },
+            roles: match self.threads {
+                Threads::Load => usual.roles,
+                Threads::All => Role::ALL.to_vec(),
+            },
+            repeat: self.repeat.map(|repeat| repeat - 1),
+        }
+    }
+
+    /// What the numbers shall be.
+    pub(crate) fn unit(&self) -> Unit {
+        match self.unit {
+            ExportUnit::PerThousandTransactions => Unit::PerAmount,
+            ExportUnit::Seconds => Unit::Seconds,
+        }
+    }
+}

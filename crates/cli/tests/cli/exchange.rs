@@ -1,0 +1,188 @@
+//! What `export` writes and other tools print, `import` reads.
+
+use crate::export::{by_function, export, keep};
+use crate::stage::{fail, place, scaleprof, succeed};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::Command;
+
+fn import(files: &[&Path], arguments: &[&str], bundle: &Path) -> Command {
+    let mut command = scaleprof();
+    command
+        .arg("import")
+        .args(files)
+        .args(arguments)
+        .args(["--quiet", "--no-report", "--output"])
+        .arg(bundle);
+    command
+}
+
+/// Whether functions cost the same, off by so many microseconds at most.
+fn agree(one: &BTreeMap<String, (f64, f64)>, other: &BTreeMap<String, (f64, f64)>, within: f64) {
+    assert!(one.keys().eq(other.keys()), "{one:?}\n{other:?}");
+    for (name, (alone, all)) in one {
+        let (other_alone, other_all) = other[name];
+        let near = (alone - other_alone).abs() <= within && (all - other_all).abs() <= within;
+        assert!(near, "{name}: {:?} and {:?}", (alone, all), other[name]);
+    }
+}
+
+const ALL_OF_IT: [&str; 6] = ["--format", "folded", "--unit", "seconds", "--states", "all"];
+
+#[test]
+fn an_exported_run_comes_back_with_its_functions_states_and_rungs() {
+    let place = place();
+    let (bundle, back) = (place.path().join("run"), place.path().join("back"));
+    keep(&bundle);
+    let files = ["16", "256"].map(|connections| {
+        let file = place.path().join(format!("{connections}.pb.gz"));
+        std::fs::write(
+            &file,
+            export(&bundle, &["--connections", connections, "--states", "all"]),
+        )
+        .expect("written");
+        file
+    });
+    let loads = ["--connections", "16,256", "--throughput", "9500,6200"];
+    let (out, _) = succeed(&mut import(&[&files[0], &files[1]], &loads, &back));
+    assert!(out.contains("256") && out.contains("futex_wait [k]"), "{out}");
+    for connections in ["16", "256"] {
+        for states in ["all", "lock", "cpu,spin"] {
+            let arguments = [
+                "--format",
+                "folded",
+                "--unit",
+                "seconds",
+                "--connections",
+                connections,
+                "--states",
+                states,
+            ];
+            let [exported, again] = [&bundle, &back].map(|bundle| by_function(&export(bundle, &arguments)));
+            agree(&exported, &again, 60.0);
+        }
+    }
+}
+
+#[test]
+fn two_columns_become_two_rungs() {
+    let place = place();
+    let (bundle, back) = (place.path().join("run"), place.path().join("back"));
+    keep(&bundle);
+    let file = place.path().join("both.folded");
+    std::fs::write(
+        &file,
+        export(&bundle, &["--format", "folded-diff", "--unit", "seconds"]),
+    )
+    .expect("written");
+    let said = fail(&mut import(&[&file], &[], &back), 1);
+    assert!(said.contains("two columns") && said.contains("--connections"), "{said}");
+    let one = ["--connections", "16", "--throughput", "9500"];
+    let said = fail(&mut import(&[&file], &one, &back), 1);
+    assert!(said.contains("2 recordings"), "{said}");
+    assert!(!back.exists(), "a refused import left a folder");
+    let loads = ["--connections", "16,256", "--throughput", "9500,6200"];
+    succeed(&mut import(&[&file], &loads, &back));
+    for connections in ["16", "256"] {
+        let exported = export(
+            &bundle,
+            &["--format", "folded", "--unit", "seconds", "--connections", connections],
+        );
+        let again = export(
+            &back,
+            &["--format", "folded", "--unit", "seconds", "--connections", connections],
+        );
+        agree(&by_function(&exported), &by_function(&again), 60.0);
+    }
+}
+
+#[test]
+fn what_is_no_recording_is_refused_in_one_sentence() {
+    let place = place();
+    let file = place.path().join("file");
+    for (content, words) in [
+        (&b""[..], "empty"),
+        (b"hello\nworld\n", "no recording that scaleprof knows"),
+        (b"mysqld 7 1.5: cpu-clock: \n\n", "neither a stack"),
+        (b"\x1f\x8b\x08", "cut off"),
+    ] {
+        std::fs::write(&file, content).expect("written");
+        let said = fail(&mut import(&[&file], &[], &place.path().join("back")), 1);
+        assert!(said.contains(words) && said.trim().lines().count() == 1, "{said}");
+        assert!(!place.path().join("back").exists());
+    }
+}
+
+/// Records a program that works, with perf; none where perf cannot.
+fn recorded(folder: &Path) -> Option<()> {
+    let source = "volatile unsigned long x;
+        __attribute__((noinline)) void inner(long n) { while (n--) x += n * n; }
+        __attribute__((noinline)) void outer(void) { inner(300000); inner(100000); x++; }
+        int main(void) { for (int i = 0; i < 800; i++) { outer(); inner(200000); } return 0; }";
+    std::fs::write(folder.join("work.c"), source).expect("written");
+    let compiled = Command::new("cc")
+        .args([
+            "-O1",
+            "-fno-omit-frame-pointer",
+            "-fno-optimize-sibling-calls",
+            "-o",
+            "work",
+            "work.c",
+        ])
+        .current_dir(folder)
+        .status();
+    assert!(compiled.expect("cc starts").success());
+    let record = Command::new("perf")
+        .args([
+            "record",
+            "-q",
+            "-e",
+            "cpu-clock",
+            "-F",
+            "499",
+            "-g",
+            "-o",
+            "perf.data",
+            "./work",
+        ])
+        .current_dir(folder)
+        .output();
+    let problem = match record {
+        Ok(output) if output.status.success() => return Some(()),
+        Ok(output) => String::from_utf8_lossy(&output.stderr).into_owned(),
+        Err(problem) => problem.to_string(),
+    };
+    assert!(
+        !std::env::var("CI").is_ok_and(|value| value == "true"),
+        "CI needs perf: {problem}"
+    );
+    eprintln!("\n*** SKIPPED the text of perf script: perf cannot record here ({problem})\n");
+    None
+}
+
+#[test]
+fn the_text_of_perf_script_says_what_its_recording_says() {
+    let place = place();
+    if recorded(place.path()).is_none() {
+        return;
+    }
+    let script = Command::new("perf")
+        .args(["script", "-i", "perf.data"])
+        .current_dir(place.path())
+        .output();
+    let text = place.path().join("script.txt");
+    std::fs::write(&text, script.expect("perf starts").stdout).expect("written");
+    let [of_data, of_text] = [place.path().join("perf.data"), text].map(|file| {
+        let bundle = file.with_extension("bundle");
+        succeed(&mut import(&[&file], &[], &bundle));
+        by_function(&export(&bundle, &ALL_OF_IT))
+    });
+    assert!(of_data["inner"].0 > 0.5 * of_data["main"].1, "{of_data:?}");
+    for function in ["main", "outer", "inner"] {
+        let (one, other) = (of_data[function], of_text[function]);
+        assert!(
+            (one.0 - other.0).abs() <= 10.0 && (one.1 - other.1).abs() <= 10.0,
+            "{function}: {one:?} and {other:?}"
+        );
+    }
+}

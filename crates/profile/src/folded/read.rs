@@ -1,0 +1,218 @@
+//! Reads folded stacks, one column or two.
+
+use crate::import::{ImportError, Recording, RecordingFormat, Weights};
+use crate::lines_left_out::LinesLeftOut;
+use crate::named_stacks::{NamedSample, NamedStacks, UNKNOWN_MODULE};
+use crate::{Frame, FrameId, KERNEL, ThreadState};
+use std::collections::HashMap;
+
+/// What one count stands for. What counts are is not written in such a file; what this program writes is microseconds.
+const NANOSECONDS_A_COUNT: f64 = 1000.0;
+/// Lines by which the format is told.
+const FIRST_LINES: usize = 20;
+/// The module of code that a program made while it ran.
+const JIT: &str = "[jit]";
+
+/// Reads folded stacks: one recording, or two where every line has two numbers, as in the difference of two.
+///
+/// The endings `_[k]`, `_[j]` and `_[i]` of names are understood: functions of the kernel, of code made while the program ran, and
+/// functions built into others. Lines that are not understood are left out, and a warning says so.
+///
+/// # Errors
+/// [`ImportError::Broken`] with the number of the first line where none is understood.
+pub fn read(text: &[u8]) -> Result<Vec<Recording>, ImportError> {
+    let text = String::from_utf8_lossy(text);
+    let columns = columns(&text);
+    let mut readers: Vec<Reader> = (0..columns).map(|_| Reader::default()).collect();
+    let mut left_out = LinesLeftOut::default();
+    for (number, line) in content(&text) {
+        match parse(line, columns) {
+            Some((path, counts)) => {
+                for (reader, count) in readers.iter_mut().zip(counts) {
+                    reader.add(path, count);
+                }
+            }
+            None => left_out.add(number),
+        }
+    }
+    let understood = readers.iter().any(|reader| reader.stacks.sample_count() > 0);
+    if !understood {
+        return Err(left_out.nothing_understood("a call path `a;b;c` with a number behind it"));
+    }
+    let warning = left_out.warning();
+    let recordings = readers.into_iter().map(|reader| {
+        let cut = reader.stacks.warning();
+        let mut recording = Recording::new(RecordingFormat::Folded, reader.stacks.into_profile(), Weights::Counts);
+        recording.warnings.extend(warning.iter().cloned().chain(cut));
+        recording
+    });
+    Ok(recordings.collect())
+}
+
+/// Whether a text looks like folded stacks: most of its first lines are some. Its last may be cut off.
+pub(crate) fn looks_like_it(text: &str) -> bool {
+    let first = || content(text).take(FIRST_LINES).map(|(_, line)| line);
+    let stacks = first().filter(|line| !line.starts_with(char::is_whitespace) && parse(line, 1).is_some());
+    let stacks = stacks.count();
+    stacks > 0 && 2 * stacks >= first().count()
+}
+
+/// The lines with something on them, by their numbers from 1; comments begin with `#` and a space.
+fn content(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let lines = (1..).zip(text.lines()).map(|(number, line)| (number, line.trim_end()));
+    lines.filter(|(_, line)| !line.is_empty() && !line.starts_with("# "))
+}
+
+/// How many columns of numbers there are: one or two.
+pub(crate) fn columns_of(text: &[u8]) -> usize {
+    columns(&String::from_utf8_lossy(text))
+}
+
+/// Two where every line ends in two numbers that are not part of a name.
+fn columns(text: &str) -> usize {
+    let mut lines = content(text).filter_map(|(_, line)| Some((line, parse(line, 1)?)));
+    let Some((first, _)) = lines.next() else { return 1 };
+    let two = |line: &str| parse(line, 2).is_some();
+    if two(first) && lines.all(|(line, _)| two(line)) {
+        2
+    } else {
+        1
+    }
+}
+
+/// A path and its numbers.
+fn parse(line: &str, columns: usize) -> Option<(&str, Vec<f64>)> {
+    let mut path = line;
+    let mut counts = Vec::new();
+    for _ in 0..columns {
+        let (rest, count) = path.trim_end().rsplit_once([' ', '\t'])?;
+        counts.push(number(count)?);
+        path = rest;
+    }
+    counts.reverse();
+    let path = path.trim();
+    (!path.is_empty()).then_some((path, counts))
+}
+
+/// A number as a person writes it; not `inf` or `nan`.
+fn number(text: &str) -> Option<f64> {
+    let plain = text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.')
+        && text.starts_with(|c: char| c.is_ascii_digit());
+    text.parse().ok().filter(|number: &f64| plain && number.is_finite())
+}
+
+/// One column.
+#[derive(Default)]
+struct Reader {
+    stacks: NamedStacks,
+    frames: HashMap<String, FrameId>,
+}
+
+impl Reader {
+    fn add(&mut self, path: &str, count: f64) {
+        if count <= 0.0 {
+            return;
+        }
+        let mut stack = None;
+        for name in path.split(';').map(str::trim).filter(|name| !name.is_empty()) {
+            let frame = self.frame(name);
+            stack = Some(self.stacks.child(stack, frame));
+        }
+        let sample = NamedSample {
+            time_ns: 0,
+            thread: 0,
+            cpu: 0,
+            state: ThreadState::Cpu,
+            weight_ns: count * NANOSECONDS_A_COUNT,
+            lock: None,
+        };
+        if let Some(stack) = stack {
+            self.stacks.add(stack, sample);
+        }
+    }
+
+    fn frame(&mut self, name: &str) -> FrameId {
+        if let Some(known) = self.frames.get(name) {
+            return *known;
+        }
+        let frame = self.stacks.frame(frame(name));
+        self.frames.insert(name.to_owned(), frame);
+        frame
+    }
+}
+
+fn frame(name: &str) -> Frame {
+    let annotated = [
+        ("_[k]", KERNEL, false),
+        ("_[j]", JIT, false),
+        ("_[i]", UNKNOWN_MODULE, true),
+    ];
+    let found = annotated.into_iter().find_map(|(ending, module, inlined)| {
+        let function = name.strip_suffix(ending).filter(|function| !function.is_empty())?;
+        Some((function, module, inlined))
+    });
+    let (function, module, inlined) = found.unwrap_or((name, UNKNOWN_MODULE, false));
+    Frame {
+        inlined,
+        ..Frame::named(module.to_owned(), Some(function.to_owned()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn paths(recording: &Recording) -> Vec<(String, f64)> {
+        let profile = &recording.profile;
+        let path = |sample: &crate::Sample| {
+            let frames = profile.stacks.frames(sample.stack).into_iter();
+            let names: Vec<String> = frames
+                .map(|frame| profile.frames.get(frame).unwrap().function_name())
+                .collect();
+            (names.join(" > "), sample.weight_ns / NANOSECONDS_A_COUNT)
+        };
+        profile.samples.iter().map(path).collect()
+    }
+
+    #[test]
+    fn annotations_fractions_and_names_with_spaces_are_understood() {
+        let text = "# cmdline: perf record\nmysqld;operator new(unsigned long);do_futex_[k] 12\r\n\nmysqld;f_[i] 1.5\nmysqld 0\n";
+        let found = read(text.as_bytes()).unwrap();
+        let expected = [
+            ("mysqld > operator new(unsigned long) > do_futex [k]".to_owned(), 12.0),
+            ("mysqld > f".to_owned(), 1.5),
+        ];
+        assert_eq!(paths(&found[0]), expected);
+        assert!(found.len() == 1 && found[0].warnings.is_empty());
+        let inlined = found[0].profile.frames.iter().filter(|(_, frame)| frame.inlined);
+        assert_eq!(inlined.count(), 1);
+    }
+
+    #[test]
+    fn two_numbers_on_every_line_are_two_recordings() {
+        let found = read(b"a;b 10 20\na;c 0 5\n").unwrap();
+        assert_eq!(found.len(), 2);
+        assert_eq!(paths(&found[0]), [("a > b".to_owned(), 10.0)]);
+        assert_eq!(
+            paths(&found[1]),
+            [("a > b".to_owned(), 20.0), ("a > c".to_owned(), 5.0)]
+        );
+        // A number that only some lines have is part of a name.
+        let found = read(b"a;thread 7 20\na;c 5\n").unwrap();
+        assert_eq!(paths(&found[0])[0], ("a > thread 7".to_owned(), 20.0));
+    }
+
+    #[test]
+    fn what_is_not_understood_is_told_by_its_line() {
+        let found = read(b"a;b 1\na;c what\na;d 2\na;e").unwrap();
+        assert_eq!(found[0].profile.samples.len(), 2);
+        assert!(
+            found[0].warnings[0].contains("2 lines") && found[0].warnings[0].contains("line 2"),
+            "{:?}",
+            found[0].warnings
+        );
+        let said = read(b"\nnothing here\n").unwrap_err().to_string();
+        assert!(said.contains("line 2"), "{said}");
+        assert!(read(b"a inf\n").is_err() && read(b"a -3\n").is_err() && read(b"a .\n").is_err());
+    }
+}

@@ -1,0 +1,133 @@
+//! A profile of stacks that come with names, as other tools write them.
+
+use crate::{
+    Ending, Frame, FrameId, Lock, LockId, Profile, Sample, StackId, ThreadState, Variable, content_hash::ContentHash,
+};
+use std::collections::HashMap;
+
+/// Call paths that are kept, so that a file made for it cannot fill the memory: profiles of years of servers have fewer. What lies
+/// inside of the last is counted where it is cut off.
+const MOST_STACKS: usize = 10_000_000;
+
+/// Stacks and samples that are put together piece by piece.
+#[derive(Debug, Default)]
+pub(crate) struct NamedStacks {
+    profile: Profile,
+    locks: HashMap<String, usize>,
+    /// Samples without a time by all else that they have: equal ones are one.
+    timeless: HashMap<(StackId, ThreadState, u32, Option<LockId>), usize>,
+    was_cut: bool,
+}
+
+/// A sample, but for its stack.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct NamedSample<'a> {
+    /// Nanoseconds by the recording's clock; 0 where it has none.
+    pub(crate) time_ns: u64,
+    /// The thread's number.
+    pub(crate) thread: u32,
+    /// The CPU; 0 where it is not known.
+    pub(crate) cpu: u32,
+    /// What the thread was doing.
+    pub(crate) state: ThreadState,
+    /// Thread-nanoseconds.
+    pub(crate) weight_ns: f64,
+    /// Name of the lock that it waited for.
+    pub(crate) lock: Option<&'a str>,
+}
+
+impl NamedStacks {
+    /// The number of a frame.
+    pub(crate) fn frame(&mut self, frame: Frame) -> FrameId {
+        self.profile.frames.intern(frame)
+    }
+
+    /// The stack that has the frame inside of another; that other one itself where there are too many.
+    pub(crate) fn child(&mut self, parent: Option<StackId>, frame: FrameId) -> StackId {
+        match parent {
+            Some(parent) if self.profile.stacks.iter().len() >= MOST_STACKS => {
+                self.was_cut = true;
+                parent
+            }
+            parent => self.profile.stacks.child(parent, frame),
+        }
+    }
+
+    /// What to say where call paths were cut off.
+    pub(crate) fn warning(&self) -> Option<String> {
+        let words = format!("it has more than {MOST_STACKS} call paths: the inner parts of the others were left out");
+        self.was_cut.then_some(words)
+    }
+
+    /// How many frames lie outside of the stack's innermost one.
+    pub(crate) fn depth(&self, stack: StackId) -> u32 {
+        self.profile.stacks.depth(stack).unwrap_or(0)
+    }
+
+    /// Adds a sample.
+    pub(crate) fn add(&mut self, stack: StackId, sample: NamedSample<'_>) {
+        let lock = sample.lock.map(|name| self.lock(name, sample.weight_ns));
+        if sample.time_ns == 0 {
+            let key = (stack, sample.state, sample.thread, lock);
+            let place = *self.timeless.entry(key).or_insert(self.profile.samples.len());
+            if let Some(known) = self.profile.samples.get_mut(place) {
+                known.weight_ns += sample.weight_ns;
+                return;
+            }
+        }
+        self.profile.samples.push(Sample {
+            time_ns: sample.time_ns,
+            thread: sample.thread,
+            cpu: sample.cpu,
+            state: sample.state,
+            weight_ns: sample.weight_ns,
+            stack,
+            ending: Ending::Complete,
+            lock,
+            waker_kind: None,
+            waker_stack: None,
+            owner_stack: None,
+            owner_state: None,
+        });
+    }
+
+    fn lock(&mut self, name: &str, weight_ns: f64) -> LockId {
+        let locks = &mut self.profile.locks;
+        let place = *self.locks.entry(name.to_owned()).or_insert_with(|| {
+            let variable = Variable {
+                module: UNKNOWN_MODULE.to_owned(),
+                name: name.to_owned(),
+            };
+            let mut hash = ContentHash::new();
+            hash.string(&variable.module);
+            hash.string(&variable.name);
+            locks.push(Lock {
+                id: LockId(hash.number()),
+                variable: Some(variable),
+                operation: "unknown".to_owned(),
+                waits: 0,
+                wait_ns: 0.0,
+                owner_stack: None,
+                owner_samples: 0,
+            });
+            locks.len() - 1
+        });
+        let lock = &mut self.profile.locks[place];
+        lock.waits += 1;
+        lock.wait_ns += weight_ns;
+        lock.id
+    }
+
+    /// How many samples there are.
+    pub(crate) fn sample_count(&self) -> usize {
+        self.profile.samples.len()
+    }
+
+    /// All of it.
+    pub(crate) fn into_profile(self) -> Profile {
+        self.profile
+    }
+}
+
+/// The module of what a recording names without saying where it is.
+pub(crate) const UNKNOWN_MODULE: &str = "unknown";

@@ -1,0 +1,271 @@
+//! What `perf script` prints: a line for each sample, and below it the frames of its stack, innermost first, up to an empty line
+//! (perf-script(1); print_sample_start and sample__fprintf_callchain of tools/perf).
+
+mod frame_line;
+mod header_line;
+
+use crate::import::{ImportError, ReadOptions, RecordedThread, Recording, RecordingFormat, Weights};
+use crate::lines_left_out::LinesLeftOut;
+use crate::named_stacks::{NamedSample, NamedStacks};
+use crate::{Frame, FrameId, ThreadState};
+use frame_line::FrameLine;
+use header_line::HeaderLine;
+use std::collections::{BTreeMap, HashMap};
+
+/// What a sample stands for whose period was not printed: the same for all, so that shares hold.
+const NANOSECONDS_A_SAMPLE: f64 = 1000.0;
+
+/// Lines by which the format is told.
+const FIRST_LINES: usize = 20;
+
+/// Reads what `perf script` printed.
+///
+/// Of several events the first that counts nanoseconds of CPU time is taken, else the first; or the one that the options name.
+/// Lines that are not understood are left out, and a warning says so.
+///
+/// # Errors
+/// [`ImportError::Broken`] with the number of the first line where none is understood; [`ImportError::NoSuchEvent`] and
+/// [`ImportError::NoSamples`] where what the options ask for is not in it.
+pub fn read(text: &[u8], options: &ReadOptions) -> Result<Recording, ImportError> {
+    let text = String::from_utf8_lossy(text);
+    let events = events(&text);
+    let event = chosen(&events, options)?;
+    let mut reader = Reader {
+        event: event.clone(),
+        process: options.process.as_deref(),
+        ..Reader::default()
+    };
+    for (number, line) in (1..).zip(text.lines()) {
+        reader.line(number, line.trim_end());
+    }
+    reader.end_sample();
+    reader.finished(&events, options)
+}
+
+/// Whether a text looks like it: one of its first lines begins a sample, with or without a stack.
+pub(crate) fn looks_like_it(text: &str) -> bool {
+    let first = text.lines().filter(|line| is_header(line)).take(FIRST_LINES);
+    first.into_iter().any(|line| HeaderLine::parse(line).is_some())
+}
+
+/// The events with the number of samples of each, in the order in which they appear.
+fn events(text: &str) -> Vec<(String, usize)> {
+    let mut events: Vec<(String, usize)> = Vec::new();
+    let mut places: HashMap<&str, usize> = HashMap::new();
+    let headers = text
+        .lines()
+        .filter(|line| is_header(line))
+        .filter_map(HeaderLine::parse);
+    for header in headers {
+        let place = *places.entry(header.event).or_insert_with(|| {
+            events.push((header.event.to_owned(), 0));
+            events.len() - 1
+        });
+        events[place].1 += 1;
+    }
+    events
+}
+
+/// Frames are indented by a tab or more than perf indents names of threads.
+fn is_header(line: &str) -> bool {
+    !line.is_empty() && !line.starts_with(['#', '\t']) && FrameLine::parse(line).is_none_or(|_| !line.starts_with(' '))
+}
+
+/// The event to take; none where the text tells of none.
+fn chosen(events: &[(String, usize)], options: &ReadOptions) -> Result<Option<String>, ImportError> {
+    let names = || events.iter().map(|(name, _)| name.as_str());
+    if let Some(asked) = options.event.as_deref() {
+        let found = names().find(|name| *name == asked || plain(name) == asked);
+        return match found {
+            Some(name) => Ok(Some(name.to_owned())),
+            None => Err(ImportError::NoSuchEvent {
+                asked: asked.to_owned(),
+                present: names().collect::<Vec<_>>().join(", "),
+            }),
+        };
+    }
+    let taken = names().find(|name| counts_nanoseconds(name)).or_else(|| names().next());
+    Ok(taken.map(str::to_owned))
+}
+
+/// An event without its modifiers: `cycles` of `cycles:ppp`.
+fn plain(event: &str) -> &str {
+    let parts = event.split(':').count();
+    // A tracepoint has its group in front of a colon.
+    match event.rsplit_once(':') {
+        Some((name, modifiers)) if parts > 2 || modifiers.len() <= 5 && !modifiers.contains('_') => name,
+        _ => event,
+    }
+}
+
+fn counts_nanoseconds(event: &str) -> bool {
+    ["cpu-clock", "task-clock"].contains(&plain(event))
+}
+
+#[derive(Default)]
+struct Reader<'a> {
+    event: Option<String>,
+    process: Option<&'a str>,
+    stacks: NamedStacks,
+    frames: HashMap<String, FrameId>,
+    threads: BTreeMap<u32, RecordedThread>,
+    /// The sample whose frames are being read.
+    open: Option<Open>,
+    left_out: LinesLeftOut,
+    first_ns: Option<u64>,
+    last_ns: Option<u64>,
+    without_stack: usize,
+    without_period: usize,
+}
+
+/// A sample with its frames so far, innermost first.
+struct Open {
+    time_ns: u64,
+    thread: u32,
+    cpu: u32,
+    weight_ns: f64,
+    frames: Vec<FrameId>,
+}
+
+impl Reader<'_> {
+    fn line(&mut self, number: usize, line: &str) {
+        if line.trim().is_empty() {
+            self.end_sample();
+        } else if line.starts_with('#') {
+            // Comments stand before all samples.
+        } else if is_header(line)
+            && let Some(header) = HeaderLine::parse(line)
+        {
+            self.end_sample();
+            self.begin(&header);
+        } else if let Some(frame) = FrameLine::parse(line) {
+            // Frames of samples that are not taken have no place to go.
+            if self.open.is_some() {
+                let frame = self.frame(&frame);
+                if let Some(open) = &mut self.open {
+                    open.frames.push(frame);
+                }
+            }
+        } else if !line.starts_with(char::is_whitespace) {
+            self.end_sample();
+            self.left_out.add(number);
+        }
+        // Else a source line, branch or data of a tracepoint: more of the frame or sample above it.
+    }
+
+    fn begin(&mut self, header: &HeaderLine<'_>) {
+        let of_event = self.event.as_deref().is_none_or(|event| event == header.event);
+        if !of_event || !self.is_of_process(header) {
+            return;
+        }
+        let thread = self.threads.entry(header.thread).or_default();
+        thread.process = header.process.unwrap_or(header.thread);
+        if thread.name != header.name {
+            header.name.clone_into(&mut thread.name);
+        }
+        if let Some(time) = header.time_ns {
+            self.first_ns = Some(self.first_ns.map_or(time, |first| first.min(time)));
+            self.last_ns = Some(self.last_ns.map_or(time, |last| last.max(time)));
+        }
+        self.without_period += usize::from(header.period.is_none());
+        let frame = FrameLine::parse(header.rest).map(|frame| self.frame(&frame));
+        self.open = Some(Open {
+            time_ns: header.time_ns.unwrap_or(0),
+            thread: header.thread,
+            cpu: header.cpu.unwrap_or(0),
+            weight_ns: header.period.unwrap_or(NANOSECONDS_A_SAMPLE),
+            frames: frame.into_iter().collect(),
+        });
+    }
+
+    fn is_of_process(&self, header: &HeaderLine<'_>) -> bool {
+        let Some(asked) = self.process else { return true };
+        let process = header.process.unwrap_or(header.thread);
+        asked == header.name || asked.parse() == Ok(process)
+    }
+
+    fn frame(&mut self, line: &FrameLine<'_>) -> FrameId {
+        if let Some(known) = self.frames.get(line.text) {
+            return *known;
+        }
+        // Where it lies in the file is not printed.
+        let unnamed = || format!("[unnamed in {}]", line.module);
+        let number = self.stacks.frame(Frame {
+            inlined: line.inlined,
+            ..Frame::named(
+                line.module.to_owned(),
+                Some(line.function.map_or_else(unnamed, str::to_owned)),
+            )
+        });
+        self.frames.insert(line.text.to_owned(), number);
+        number
+    }
+
+    fn end_sample(&mut self) {
+        let Some(open) = self.open.take() else { return };
+        let mut stack = None;
+        for frame in open.frames.into_iter().rev() {
+            stack = Some(self.stacks.child(stack, frame));
+        }
+        let Some(stack) = stack else {
+            self.without_stack += 1;
+            return;
+        };
+        let sample = NamedSample {
+            time_ns: open.time_ns,
+            thread: open.thread,
+            cpu: open.cpu,
+            state: ThreadState::Cpu,
+            weight_ns: open.weight_ns,
+            lock: None,
+        };
+        self.stacks.add(stack, sample);
+    }
+
+    fn finished(self, events: &[(String, usize)], options: &ReadOptions) -> Result<Recording, ImportError> {
+        if self.stacks.sample_count() == 0 {
+            if events.is_empty() {
+                return Err(self
+                    .left_out
+                    .nothing_understood("`perf script` as it prints without -F"));
+            }
+            return Err(ImportError::NoSamples {
+                of: options
+                    .process
+                    .as_ref()
+                    .map_or(String::new(), |process| format!(" of process {process}")),
+                why: match self.without_stack {
+                    0 => "none is of that process".to_owned(),
+                    count => format!(
+                        "{count} samples have neither a stack nor an address; record with -g and print them with `perf script`"
+                    ),
+                },
+            });
+        }
+        let is_time = self.event.as_deref().is_some_and(counts_nanoseconds) && self.without_period == 0;
+        let weights = if is_time { Weights::Nanoseconds } else { Weights::Counts };
+        let cut = self.stacks.warning();
+        let mut recording = Recording::new(RecordingFormat::PerfScript, self.stacks.into_profile(), weights);
+        recording.span = self.first_ns.zip(self.last_ns).map(|(first, last)| first..last);
+        recording.threads = self.threads;
+        recording
+            .warnings
+            .extend(self.left_out.warning().into_iter().chain(cut));
+        if self.without_stack > 0 {
+            let warning = format!("{} samples have no stack and were left out", self.without_stack);
+            recording.warnings.push(warning);
+        }
+        let others = events.iter().filter(|(name, _)| Some(name) != self.event.as_ref());
+        let others: Vec<&str> = others.map(|(name, _)| name.as_str()).collect();
+        if let (false, Some(event)) = (others.is_empty(), &self.event) {
+            let others = others.join(", ");
+            let warning = format!("of its events {event} was taken; --event takes another one: {others}");
+            recording.warnings.push(warning);
+        }
+        recording.event = self.event;
+        Ok(recording)
+    }
+}
+
+#[cfg(test)]
+mod tests;

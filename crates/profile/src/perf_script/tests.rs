@@ -1,0 +1,118 @@
+//! Texts as perf prints them, and as they are after a mishap.
+
+use super::*;
+
+const TWO_THREADS: &str = "\
+# ========
+# captured on    : Sat Nov 21 2026
+ib page cleaner  1234/1240 [001] 100.000000:     250000 cpu-clock:pppH: 
+\t    7f8c1234abcd pthread_mutex_lock+0x12 (/usr/lib/libc.so.6)
+\t    55d0 lock_guard (inlined)
+\t    55d1 flush+0x1 (/opt/my sql/mysqld (deleted))
+\t    55d2 [unknown] (/opt/my sql/mysqld (deleted))
+
+connection  1234/1241 [000] 100.250000:     250000 cpu-clock:pppH: 
+\t    55d3 do_command(THD*)+0x7 (/opt/my sql/mysqld (deleted))
+
+connection  1234/1241 [000] 100.260000:     7 cycles: 
+\t    55d3 do_command(THD*)+0x7 (/opt/my sql/mysqld (deleted))
+
+other  99/99 [000] 100.500000:     250000 cpu-clock:pppH: 
+\tffffffff81 __schedule+0x1 ([kernel.kallsyms])
+
+";
+
+fn options(event: Option<&str>, process: Option<&str>) -> ReadOptions {
+    ReadOptions {
+        event: event.map(str::to_owned),
+        process: process.map(str::to_owned),
+        ..ReadOptions::default()
+    }
+}
+
+/// The call paths with their weights.
+fn paths(recording: &Recording) -> Vec<(String, f64)> {
+    let profile = &recording.profile;
+    let path = |sample: &crate::Sample| {
+        let frames = profile.stacks.frames(sample.stack).into_iter();
+        let names: Vec<String> = frames
+            .map(|frame| profile.frames.get(frame).unwrap().function_name())
+            .collect();
+        (names.join(" > "), sample.weight_ns)
+    };
+    profile.samples.iter().map(path).collect()
+}
+
+#[test]
+fn samples_have_their_threads_times_and_stacks() {
+    let found = read(TWO_THREADS.as_bytes(), &options(None, None)).unwrap();
+    let expected = [
+        "[unnamed in mysqld] > flush > lock_guard > pthread_mutex_lock",
+        "do_command(THD*)",
+        "__schedule [k]",
+    ];
+    assert_eq!(paths(&found), expected.map(|path| (path.to_owned(), 250_000.0)));
+    assert_eq!(
+        (found.weights, found.event.as_deref()),
+        (Weights::Nanoseconds, Some("cpu-clock:pppH"))
+    );
+    assert_eq!(found.span, Some(100_000_000_000..100_500_000_000));
+    let threads: Vec<(u32, u32, &str)> = found
+        .threads
+        .iter()
+        .map(|(number, thread)| (*number, thread.process, thread.name.as_str()))
+        .collect();
+    assert_eq!(
+        threads,
+        [
+            (99, 99, "other"),
+            (1240, 1234, "ib page cleaner"),
+            (1241, 1234, "connection")
+        ]
+    );
+    assert!(found.warnings[0].contains("cycles"), "{:?}", found.warnings);
+}
+
+#[test]
+fn an_event_or_a_process_can_be_asked_for() {
+    let found = read(TWO_THREADS.as_bytes(), &options(Some("cycles"), None)).unwrap();
+    assert_eq!(
+        (paths(&found), found.weights),
+        (vec![("do_command(THD*)".to_owned(), 7.0)], Weights::Counts)
+    );
+    let found = read(TWO_THREADS.as_bytes(), &options(Some("cpu-clock"), Some("1234"))).unwrap();
+    assert_eq!(found.profile.samples.len(), 2);
+    let found = read(TWO_THREADS.as_bytes(), &options(None, Some("connection"))).unwrap();
+    assert_eq!(found.profile.samples.len(), 1);
+    let said = |options| read(TWO_THREADS.as_bytes(), &options).unwrap_err().to_string();
+    assert!(said(options(Some("faults"), None)).contains("cpu-clock:pppH, cycles"));
+    assert!(said(options(None, Some("77"))).contains("process 77"));
+}
+
+#[test]
+fn what_was_not_printed_is_not_made_up() {
+    // -F comm,tid,event,ip,sym,dso,srcline: no times and no periods, and source lines between the frames.
+    let text = "mysqld 7 cpu-clock: \n\t 55d1 add (/opt/mysqld)\n  sql/a.cc:7\n\t 55d2 main (/opt/mysqld)\n\nmysqld 7 cpu-clock: \n\t 1 main (/opt/mysqld)\n";
+    let found = read(text.as_bytes(), &options(None, None)).unwrap();
+    let expected = [("main > add".to_owned(), 1000.0), ("main".to_owned(), 1000.0)];
+    assert_eq!(
+        (paths(&found), found.weights, found.span),
+        (expected.to_vec(), Weights::Counts, None)
+    );
+    let said = read(b"mysqld 7 cpu-clock: \nmysqld 7 cpu-clock: \n", &options(None, None)).unwrap_err();
+    assert!(said.to_string().contains("record with -g"), "{said}");
+}
+
+#[test]
+fn a_text_that_is_cut_off_is_read_as_far_as_it_goes() {
+    for cut in 0..TWO_THREADS.len() {
+        match read(&TWO_THREADS.as_bytes()[..cut], &options(None, None)) {
+            Ok(found) => assert!(found.profile.samples.len() <= 3),
+            Err(error) => assert!(cut < 330, "{cut}: {error}"),
+        }
+    }
+    let damaged = TWO_THREADS.replace("connection  1234/1241 [000] 100.250000:", "connecti");
+    let found = read(damaged.as_bytes(), &options(None, None)).unwrap();
+    assert!(found.warnings[0].contains("line 9"), "{:?}", found.warnings);
+    assert_eq!(found.profile.samples.len(), 2);
+}
