@@ -128,7 +128,7 @@ function map(profile: Profile): Node[] {
   onRedraw(() => (isNear || document.documentElement.classList.contains("printing")) && draw());
   queueMicrotask(() => location.hash !== "" && restore());
   const children: Child[] = [
-    h("p", { class: "lead" }, "Threads that serve the load, in the chosen states, in every 20 ms of a rung: what an average over seconds hides. A wait stands where it began. ",
+    h("p", { class: "lead" }, "Threads that serve the load, in the chosen states, in every 20 ms of a rung: what an average over seconds hides. A wait stands where it began; one that goes on into the next second stands in parts, each where the part before was told (some 20 ms before a second ends). ",
       "Drag over a stretch of time, or click its two ends, for a flame graph of it; a second one with Shift is what the first is compared with."),
     h("div", { class: "flame-bar" }, rungs.length > 1 ? [h("label", { for: select.id }, "Rung"), select] : null, chips),
     key, canvas.element, readout, spoken, graph,

@@ -47,7 +47,7 @@ impl ThreadWatch {
     /// Begins to watch. Without the privileges for BPF it falls back on what one may see of one's own process, and tells why.
     pub(crate) fn start(pid: u32, options: WatchOptions) -> Result<(Self, Vec<(String, String)>), ProbeError> {
         let (source, lacks) = match Watch::start(pid, options) {
-            Ok(watch) => (Source::Kernel(watch), Vec::new()),
+            Ok(watch) => (Source::Kernel(watch), lacks_in_container(pid)),
             Err(refused) => {
                 let plain = PlainOptions {
                     frequency_hz: options.frequency_hz,
@@ -214,6 +214,19 @@ impl CodeSource for ThreadWatch {
             SharedData::of(symbols, bytes, waiting, USUAL_DEBUG_BYTES).map_err(|error| error.to_string())
         })
     }
+}
+
+/// glibc keeps the number of a mutex's owner as the owner's PID namespace has it, and the kernel's programs know threads by that of
+/// the host.
+fn lacks_in_container(pid: u32) -> Vec<(String, String)> {
+    let is_namesake = scaleprof_probe::pid_namespaces(pid).is_none_or(|depth| depth <= 1);
+    let lack = (
+        "holders of mutexes".to_owned(),
+        "the server runs in a container of its own process numbers, by which its mutexes name their owners; who woke a thread is told all \
+         the same"
+            .to_owned(),
+    );
+    if is_namesake { Vec::new() } else { vec![lack] }
 }
 
 fn lacks_of(watch: &PlainWatch, refused: &ProbeError) -> Vec<(String, String)> {

@@ -29,18 +29,12 @@ static __always_inline struct thread_slot *slot_of(__u32 thread)
 }
 
 /*
- * A reader may look at any moment; an odd version tells it to look again. Only the CPU that has the thread comes by here, so
- * where stores keep their order the count need not be atomic.
+ * A reader may look at any moment; an odd version tells it to look again. The iterator may write a thread's slot while a CPU
+ * takes the thread up: the count is atomic, so that it does not stay odd for good.
  */
 static __always_inline void step_version(struct thread_slot *slot)
 {
-#if defined(__TARGET_ARCH_x86)
-	asm volatile("" ::: "memory");
-	*(volatile __u32 *)&slot->version += 1;
-	asm volatile("" ::: "memory");
-#else
 	__sync_fetch_and_add(&slot->version, 1);
-#endif
 }
 
 /* Whether this kernel keeps the time that threads spend in run queues (CONFIG_SCHED_INFO). */

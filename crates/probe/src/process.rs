@@ -105,6 +105,13 @@ pub(crate) fn ticks_per_second() -> f64 {
     rustix::param::clock_ticks_per_second() as f64
 }
 
+/// In how many PID namespaces a process has a number: 1 outside of containers (`NSpid` of proc(5)). None where that is not told.
+pub fn pid_namespaces(pid: u32) -> Option<usize> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let numbers = status.lines().find_map(|line| line.strip_prefix("NSpid:"))?;
+    Some(numbers.split_whitespace().count())
+}
+
 /// CPU time of a whole process as the scheduler counts it, with nanoseconds, threads that ended included.
 ///
 /// This is the process CPU clock (man 3 clock_getcpuclockid), read through `clock_gettime`. It needs no permission.
