@@ -3,11 +3,12 @@
 use crate::stage::{place, scaleprof, succeed};
 use std::path::Path;
 
-const COMMANDS: [&str; 10] = [
+const COMMANDS: [&str; 11] = [
     "run",
     "attach",
     "report",
     "diff",
+    "import",
     "check",
     "annotate",
     "cachelines",

@@ -7,6 +7,7 @@ mod debuginfod;
 mod diff;
 mod full_disk;
 mod help;
+mod import;
 mod once;
 mod password;
 #[allow(missing_docs, dead_code)]
