@@ -141,6 +141,10 @@ pub fn import(request: &ImportRequest, progress: &mut dyn Progress) -> Result<Im
                 if visit == 0 {
                     // Only where it is empty.
                     let _ = std::fs::remove_dir(bundle.path());
+                } else {
+                    manifest.state = RunState::Failed;
+                    manifest.problem = Some(failure.to_string());
+                    bundle.write_manifest(&manifest)?;
                 }
                 return Err(failure);
             }

@@ -3,11 +3,12 @@
 use crate::stage::{place, scaleprof, succeed};
 use std::path::Path;
 
-const COMMANDS: [&str; 11] = [
+const COMMANDS: [&str; 12] = [
     "run",
     "attach",
     "report",
     "diff",
+    "import",
     "export",
     "check",
     "annotate",
