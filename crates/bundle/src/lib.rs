@@ -46,7 +46,7 @@ pub use instruction_rows::InstructionRow;
 pub use ledger_summary::*;
 pub use manifest::*;
 pub use number_map::{NumberHasher, NumberMap};
-pub use profile_rows::VisitClock;
+pub use profile_rows::{VisitClock, sample_rows};
 pub use profile_tables::*;
 pub use public_text::without_folders;
 pub use reader::Bundle;

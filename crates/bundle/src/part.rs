@@ -210,6 +210,14 @@ table!(
 
 /// Writes `rows` as one Parquet file; a table without rows keeps its schema, so that a query over all parts still finds it.
 pub(crate) fn write_part<T: Table>(out: File, rows: &[T]) -> Result<File> {
+    write_groups(out, rows, std::iter::empty())
+}
+
+/// Rows of one row group where a part has several.
+const GROUP: usize = 1 << 16;
+
+/// Writes `rows` and then those that come, so many at a time that they take little memory.
+pub(crate) fn write_groups<T: Table>(out: File, rows: &[T], mut more: impl Iterator<Item = T>) -> Result<File> {
     let schema = Type::group_type_builder(T::NAME).with_fields(T::schema()?).build()?;
     let properties = WriterProperties::builder()
         .set_compression(Compression::SNAPPY)
@@ -219,10 +227,21 @@ pub(crate) fn write_part<T: Table>(out: File, rows: &[T]) -> Result<File> {
         )]))
         .build();
     let mut writer = SerializedFileWriter::new(out, Arc::new(schema), Arc::new(properties))?;
-    if !rows.is_empty() {
-        let mut group = writer.next_row_group()?;
-        T::write_group(&mut group, rows)?;
-        group.close()?;
+    let mut write = |rows: &[T]| -> Result<()> {
+        if !rows.is_empty() {
+            let mut group = writer.next_row_group()?;
+            T::write_group(&mut group, rows)?;
+            group.close()?;
+        }
+        Ok(())
+    };
+    write(rows)?;
+    loop {
+        let some: Vec<T> = more.by_ref().take(GROUP).collect();
+        write(&some)?;
+        if some.len() < GROUP {
+            break;
+        }
     }
     writer.into_inner()
 }

@@ -58,23 +58,13 @@ impl VisitRows {
 
     /// Adds the samples, locks, stacks and frames of a profile as rows of `visit`. `role` tells whom a thread serves.
     pub fn add_profile(&mut self, visit: i32, profile: &Profile, clock: &VisitClock, role: impl Fn(u32) -> Role) {
-        self.samples.extend(profile.samples.iter().map(|sample| SampleRow {
-            visit,
-            second: clock.second(sample.time_ns),
-            time_us: clock.utc(sample.time_ns),
-            thread: i64::from(sample.thread),
-            role: role(sample.thread).name().to_owned(),
-            cpu: i32::try_from(sample.cpu).unwrap_or(i32::MAX),
-            state: sample.state.name().to_owned(),
-            stack: sample.stack.0,
-            ending: sample.ending.name().to_owned(),
-            weight_ns: sample.weight_ns,
-            lock: sample.lock.map(|lock| lock.0),
-            waker_kind: sample.waker_kind.map(str::to_owned),
-            waker_stack: sample.waker_stack.map(|stack| stack.0),
-            owner_stack: sample.owner_stack.map(|stack| stack.0),
-            owner_state: sample.owner_state.map(|state| state.name().to_owned()),
-        }));
+        self.samples.extend(sample_rows(visit, profile, clock, role));
+        self.add_profile_without_samples(visit, profile);
+    }
+
+    /// Adds the locks, stacks and frames of a profile alone: its samples go to
+    /// [`write_visit_with`](crate::BundleWriter::write_visit_with).
+    pub fn add_profile_without_samples(&mut self, visit: i32, profile: &Profile) {
         let count = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
         self.locks.extend(profile.locks.iter().map(|lock| LockRow {
             visit,
@@ -90,6 +80,32 @@ impl VisitRows {
         self.stacks.extend(stack_rows(&profile.stacks));
         self.frames.extend(frame_rows(&profile.frames));
     }
+}
+
+/// The samples of a profile as rows of `visit`. `role` tells whom a thread serves.
+pub fn sample_rows(
+    visit: i32,
+    profile: &Profile,
+    clock: &VisitClock,
+    role: impl Fn(u32) -> Role,
+) -> impl Iterator<Item = SampleRow> {
+    profile.samples.iter().map(move |sample| SampleRow {
+        visit,
+        second: clock.second(sample.time_ns),
+        time_us: clock.utc(sample.time_ns),
+        thread: i64::from(sample.thread),
+        role: role(sample.thread).name().to_owned(),
+        cpu: i32::try_from(sample.cpu).unwrap_or(i32::MAX),
+        state: sample.state.name().to_owned(),
+        stack: sample.stack.0,
+        ending: sample.ending.name().to_owned(),
+        weight_ns: sample.weight_ns,
+        lock: sample.lock.map(|lock| lock.0),
+        waker_kind: sample.waker_kind.map(str::to_owned),
+        waker_stack: sample.waker_stack.map(|stack| stack.0),
+        owner_stack: sample.owner_stack.map(|stack| stack.0),
+        owner_state: sample.owner_state.map(|state| state.name().to_owned()),
+    })
 }
 
 fn stack_rows(stacks: &StackTree) -> impl Iterator<Item = StackRow> {

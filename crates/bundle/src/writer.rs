@@ -1,9 +1,11 @@
 //! Writing a bundle while the run goes on.
 
 use crate::error::BundleError;
-use crate::part::{Table, write_part};
+use crate::part::{Table, write_groups};
 use crate::public_text::without_folders;
-use crate::{DataAccessRow, FrameRow, InstructionRow, Manifest, RungRow, SettingRow, StackRow, Summary, VisitRows};
+use crate::{
+    DataAccessRow, FrameRow, InstructionRow, Manifest, RungRow, SampleRow, SettingRow, StackRow, Summary, VisitRows,
+};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::collections::HashMap;
@@ -129,6 +131,20 @@ impl BundleWriter {
     /// # Errors
     /// Those of the file system; [`BundleError::Visit`] when rows name another visit or it was written before.
     pub fn write_visit(&self, rung: &RungRow, rows: &VisitRows) -> Result<(), BundleError> {
+        self.write_visit_with(rung, rows, std::iter::empty())
+    }
+
+    /// The same with further samples, which are written as they come and never held all at once: an imported recording may have
+    /// millions.
+    ///
+    /// # Errors
+    /// Those of [`write_visit`](Self::write_visit).
+    pub fn write_visit_with(
+        &self,
+        rung: &RungRow,
+        rows: &VisitRows,
+        samples: impl Iterator<Item = SampleRow>,
+    ) -> Result<(), BundleError> {
         let visit = rung.visit;
         let name = format!("visit-{visit:05}.parquet");
         let refuse = |problem: &str| {
@@ -163,7 +179,13 @@ impl BundleWriter {
         self.write_table(&name, &frames)?;
         self.write_table(&name, &stacks)?;
         self.write_table(&name, &rows.locks)?;
-        self.write_table(&name, &rows.samples)?;
+        // Rows of another visit are the caller's mistake; what was written of them is left out by readers, as this one has no rung.
+        let mut foreign = false;
+        let samples = samples.inspect(|row| foreign |= row.visit != visit);
+        self.write_rows(&name, &rows.samples, samples)?;
+        if foreign {
+            return refuse("its rows carry other numbers");
+        }
         self.write_table(&name, std::slice::from_ref(rung))?;
         known.frames.extend(frames.into_iter().map(|row| (row.frame, row)));
         known.stacks.extend(stacks.into_iter().map(|row| (row.stack, row)));
@@ -171,13 +193,17 @@ impl BundleWriter {
     }
 
     fn write_table<T: Table>(&self, name: &str, rows: &[T]) -> Result<(), BundleError> {
+        self.write_rows(name, rows, std::iter::empty())
+    }
+
+    fn write_rows<T: Table>(&self, name: &str, rows: &[T], more: impl Iterator<Item = T>) -> Result<(), BundleError> {
         let folder = self.path.join(T::NAME);
         if !folder.exists() {
             fs::create_dir_all(&folder).map_err(BundleError::io("create the folder", &folder))?;
             sync_folder(&self.path)?;
         }
         replace(&folder, name, |path, file| {
-            write_part(file, rows).map_err(|error| BundleError::Io {
+            write_groups(file, rows, more).map_err(|error| BundleError::Io {
                 action: "write",
                 path: path.to_owned(),
                 source: std::io::Error::other(error),

@@ -11,7 +11,7 @@ use crate::manifest::timestamp;
 use crate::observe::now;
 use crate::progress::Progress;
 use imported_code::ImportedCode;
-use imported_visit::{Known, imported_visit};
+use imported_visit::{ImportedVisit, Known};
 use scaleprof_analysis::summarise;
 use scaleprof_binary::mapped_file::mapped;
 use scaleprof_bundle::{
@@ -141,6 +141,10 @@ pub fn import(request: &ImportRequest, progress: &mut dyn Progress) -> Result<Im
                 if visit == 0 {
                     // Only where it is empty.
                     let _ = std::fs::remove_dir(bundle.path());
+                } else {
+                    manifest.state = RunState::Failed;
+                    manifest.problem = Some(failure.to_string());
+                    bundle.write_manifest(&manifest)?;
                 }
                 return Err(failure);
             }
@@ -170,9 +174,9 @@ pub fn import(request: &ImportRequest, progress: &mut dyn Progress) -> Result<Im
             };
             *repeat += 1;
             visit += 1;
-            let (rung, rows) = imported_visit(&known, &recording);
-            bundle.write_visit(&rung, &rows)?;
-            code.files.extend(recording.files);
+            let imported = ImportedVisit::of(&known, recording);
+            bundle.write_visit_with(&imported.rung, &imported.rows, imported.samples())?;
+            code.files.extend(imported.into_files());
         }
     }
     // Both columns of folded stacks say the same.
@@ -222,7 +226,7 @@ fn check_loads(request: &ImportRequest) -> Result<(), ImportFailure> {
 }
 
 fn read(file: &Path, request: &ImportRequest) -> Result<Vec<Recording>, ImportFailure> {
-    read_recordings(&bytes_of(file)?, &request.options).map_err(|source| ImportFailure::Import {
+    read_recordings(bytes_of(file)?, &request.options).map_err(|source| ImportFailure::Import {
         path: file.to_owned(),
         source,
     })

@@ -29,7 +29,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
     let begun = Instant::now();
     let bytes = scaleprof_binary::mapped_file::mapped(path.as_ref())?;
-    let recording = read_recording(&bytes, &options)?;
+    let recording = read_recording(bytes, &options)?;
     let profile = &recording.profile;
     eprintln!(
         "{:.3} s: {} samples of {:?}, {} stacks, {} frames, {} threads, program {:?}",

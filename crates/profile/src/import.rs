@@ -12,7 +12,7 @@ pub use format::RecordingFormat;
 use crate::Profile;
 use gzip::Unfolded;
 use std::collections::BTreeMap;
-use std::ops::Range;
+use std::ops::{Deref, Range};
 use std::path::PathBuf;
 
 /// A recording that another tool made. What the file does not tell is none, with its reason in `lacks`.
@@ -184,26 +184,30 @@ pub enum ImportError {
 }
 
 /// Reads a file of any known format, compressed by gzip or not. Folded stacks with two columns are two recordings; all else is one.
+/// The bytes may be lent or given: what is given is let go as soon as it is not needed any more, which a recording of a gigabyte is
+/// worth.
 ///
 /// # Errors
 /// Nothing can be had of it. What is missing from one that can be read is in [`Recording::lacks`] and [`Recording::warnings`].
-pub fn read_recordings(bytes: &[u8], options: &ReadOptions) -> Result<Vec<Recording>, ImportError> {
-    if !gzip::is_gzip(bytes) {
+pub fn read_recordings(
+    bytes: impl Deref<Target = [u8]>,
+    options: &ReadOptions,
+) -> Result<Vec<Recording>, ImportError> {
+    if !gzip::is_gzip(&bytes) {
         return read_unfolded(bytes, options);
     }
-    let Unfolded { bytes, problem } = gzip::unfold(bytes)?;
-    let mut recordings = read_unfolded(&bytes, options).map_err(|error| match &problem {
+    let unfolded = gzip::unfold(&bytes)?;
+    drop(bytes);
+    let Unfolded { bytes, problem } = unfolded;
+    let mut recordings = read_unfolded(bytes, options).map_err(|error| match &problem {
         Some(problem) => ImportError::Broken {
             what: format!("{problem}, and of what is before that nothing can be had: {error}"),
         },
         None => error,
     })?;
+    let words = problem.map(|problem| format!("{problem}: what is before that was imported"));
     for recording in &mut recordings {
-        recording.warnings.extend(
-            problem
-                .iter()
-                .map(|problem| format!("{problem}: what is before that was imported")),
-        );
+        recording.warnings.extend(words.clone());
     }
     Ok(recordings)
 }
@@ -212,7 +216,7 @@ pub fn read_recordings(bytes: &[u8], options: &ReadOptions) -> Result<Vec<Record
 ///
 /// # Errors
 /// As [`read_recordings`].
-pub fn read_recording(bytes: &[u8], options: &ReadOptions) -> Result<Recording, ImportError> {
+pub fn read_recording(bytes: impl Deref<Target = [u8]>, options: &ReadOptions) -> Result<Recording, ImportError> {
     let first = read_recordings(bytes, options)?.into_iter().next();
     first.ok_or_else(|| ImportError::NoSamples {
         of: String::new(),
@@ -220,13 +224,14 @@ pub fn read_recording(bytes: &[u8], options: &ReadOptions) -> Result<Recording, 
     })
 }
 
-fn read_unfolded(bytes: &[u8], options: &ReadOptions) -> Result<Vec<Recording>, ImportError> {
-    match RecordingFormat::of(bytes)? {
-        RecordingFormat::PerfData => crate::perf_data::read(bytes, options).map(|one| vec![one]),
-        RecordingFormat::PerfScript => crate::perf_script::read(bytes, options).map(|one| vec![one]),
-        RecordingFormat::Folded => crate::folded::read(bytes),
-        RecordingFormat::Pprof => crate::pprof::read(bytes, options).map(|one| vec![one]),
-    }
+fn read_unfolded(bytes: impl Deref<Target = [u8]>, options: &ReadOptions) -> Result<Vec<Recording>, ImportError> {
+    let one = match RecordingFormat::of(&bytes)? {
+        RecordingFormat::Folded => return crate::folded::read(&bytes),
+        RecordingFormat::PerfData => crate::perf_data::read(bytes, options),
+        RecordingFormat::PerfScript => crate::perf_script::read(&bytes, options),
+        RecordingFormat::Pprof => crate::pprof::read(&bytes, options),
+    };
+    Ok(vec![one?])
 }
 
 /// How many recordings there are in a file: two in folded stacks with two columns, else one. What cannot be read is one, too: why it

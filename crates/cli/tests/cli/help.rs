@@ -3,12 +3,13 @@
 use crate::stage::{place, scaleprof, succeed};
 use std::path::Path;
 
-const COMMANDS: [&str; 11] = [
+const COMMANDS: [&str; 12] = [
     "run",
     "attach",
     "report",
     "diff",
     "export",
+    "import",
     "check",
     "annotate",
     "cachelines",

@@ -9,6 +9,7 @@ mod exchange;
 mod export;
 mod full_disk;
 mod help;
+mod import;
 mod once;
 mod password;
 #[allow(missing_docs, dead_code)]

@@ -2,8 +2,10 @@
 
 use super::KnownLoad;
 use crate::roles::handlers;
-use scaleprof_bundle::{CounterRow, RungRow, SecondRow, StateRow, UtcMicros, VisitClock, VisitRows};
-use scaleprof_profile::import::{Recording, Weights};
+use scaleprof_bundle::{
+    CounterRow, RungRow, SampleRow, SecondRow, StateRow, UtcMicros, VisitClock, VisitRows, sample_rows,
+};
+use scaleprof_profile::import::{RecordedFile, Recording, Weights};
 use scaleprof_profile::{Ending, Role, SCALEPROF, Sample, ThreadState};
 use std::collections::{BTreeMap, HashSet};
 
@@ -25,49 +27,83 @@ pub(super) struct Known {
 }
 
 /// A recording as a visit.
-pub(super) fn imported_visit(known: &Known, recording: &Recording) -> (RungRow, VisitRows) {
-    let shared_out;
-    let recording = match recording.weights {
-        Weights::Nanoseconds => recording,
-        Weights::Counts => {
-            shared_out = as_shares(recording.clone());
-            &shared_out
-        }
-    };
-    let span = Span::of(recording);
-    let clock = VisitClock {
-        monotonic_ns: span.start_ns,
-        utc: known.started_at,
-    };
-    let mut rows = VisitRows::default();
-    let role = roles(recording);
-    rows.add_profile(known.visit, &recording.profile, &clock, &role);
-    rows.states = states(known.visit, recording, &clock, &role);
-    rows.counters = counters(known.visit, recording, (&span, &clock));
-    if let Some(load) = known.load {
-        rows.seconds = seconds(known, &load, &span);
-    }
-    let rung = RungRow {
-        visit: known.visit,
-        connections: known
-            .load
-            .map_or(UNKNOWN, |load| i32::try_from(load.connections).unwrap_or(i32::MAX)),
-        idle_connections: 0,
-        repeat: known.repeat,
-        offered_rate: None,
-        started_at: known.started_at,
-        connect_seconds: 0.0,
-        outcome: "complete".to_owned(),
-        client_lag_p99_us: None,
-        client_threads: 0,
-        client_resident_bytes: None,
-    };
-    (rung, rows)
+pub(super) struct ImportedVisit {
+    pub(super) rung: RungRow,
+    /// All rows but the samples.
+    pub(super) rows: VisitRows,
+    visit: i32,
+    recording: Recording,
+    clock: VisitClock,
+    serving: HashSet<u32>,
 }
 
-/// The recording with weights that add up to its length: nobody knows how much time they were, so that figures per second are shares of
+impl ImportedVisit {
+    pub(super) fn of(known: &Known, mut recording: Recording) -> ImportedVisit {
+        if recording.weights == Weights::Counts {
+            share_out(&mut recording);
+        }
+        let span = Span::of(&recording);
+        let clock = VisitClock {
+            monotonic_ns: span.start_ns,
+            utc: known.started_at,
+        };
+        let serving = handlers(&recording.profile);
+        let role = |thread| role(&serving, thread);
+        let mut rows = VisitRows::default();
+        rows.add_profile_without_samples(known.visit, &recording.profile);
+        rows.states = states(known.visit, &recording, &clock, &role);
+        rows.counters = counters(known.visit, &recording, (&span, &clock));
+        if let Some(load) = known.load {
+            rows.seconds = seconds(known, &load, &span);
+        }
+        let connections = |load: KnownLoad| i32::try_from(load.connections).unwrap_or(i32::MAX);
+        let rung = RungRow {
+            visit: known.visit,
+            connections: known.load.map_or(UNKNOWN, connections),
+            idle_connections: 0,
+            repeat: known.repeat,
+            offered_rate: None,
+            started_at: known.started_at,
+            connect_seconds: 0.0,
+            outcome: "complete".to_owned(),
+            client_lag_p99_us: None,
+            client_threads: 0,
+            client_resident_bytes: None,
+        };
+        ImportedVisit {
+            rung,
+            rows,
+            visit: known.visit,
+            recording,
+            clock,
+            serving,
+        }
+    }
+
+    /// Its samples, one after the other: all of them as rows would take more memory than the recording itself.
+    pub(super) fn samples(&self) -> impl Iterator<Item = SampleRow> + '_ {
+        sample_rows(self.visit, &self.recording.profile, &self.clock, |thread| {
+            role(&self.serving, thread)
+        })
+    }
+
+    /// Where its code is.
+    pub(super) fn into_files(self) -> Vec<RecordedFile> {
+        self.recording.files
+    }
+}
+
+/// Whom a thread serves: in a database server, by the functions that it was seen in; in another program all threads count.
+fn role(serving: &HashSet<u32>, thread: u32) -> Role {
+    match serving.is_empty() || serving.contains(&thread) {
+        true => Role::Connection,
+        false => Role::Background,
+    }
+}
+
+/// Gives its samples weights that add up to its length: nobody knows how much time they were, so that figures per second are shares of
 /// all of it.
-fn as_shares(mut recording: Recording) -> Recording {
+fn share_out(recording: &mut Recording) {
     let total: f64 = recording.profile.samples.iter().map(|sample| sample.weight_ns).sum();
     let length = recording
         .span
@@ -80,7 +116,6 @@ fn as_shares(mut recording: Recording) -> Recording {
             sample.weight_ns *= each;
         }
     }
-    recording
 }
 
 /// How long a recording was.
@@ -117,15 +152,6 @@ impl Span {
         // The last sample lies in a second of its own.
         seconds_ns.extend(Some(length % SECOND).filter(|rest| *rest > 0 || whole == 0));
         Span { start_ns, seconds_ns }
-    }
-}
-
-/// Whom a thread serves: in a database server, by the functions that it was seen in; in another program all threads count.
-fn roles(recording: &Recording) -> impl Fn(u32) -> Role + use<> {
-    let serving: HashSet<u32> = handlers(&recording.profile);
-    move |thread| match serving.is_empty() || serving.contains(&thread) {
-        true => Role::Connection,
-        false => Role::Background,
     }
 }
 
@@ -340,7 +366,8 @@ mod tests {
             connections: 16,
             throughput: 1000.4,
         };
-        let (rung, rows) = imported_visit(&known(Some(load)), &recording(&[0, 2500], Weights::Nanoseconds));
+        let ImportedVisit { rung, rows, .. } =
+            ImportedVisit::of(&known(Some(load)), recording(&[0, 2500], Weights::Nanoseconds));
         assert_eq!(rung.connections, 16);
         let transactions: i64 = rows.seconds.iter().map(|row| row.transactions).sum();
         assert_eq!((rows.seconds.len(), transactions), (3, 2501));
@@ -354,9 +381,9 @@ mod tests {
 
     #[test]
     fn what_is_no_time_becomes_shares_of_the_whole() {
-        let (_, rows) = imported_visit(&known(None), &recording(&[0, 1000, 2000], Weights::Counts));
-        let total: f64 = rows.samples.iter().map(|row| row.weight_ns).sum();
+        let visit = ImportedVisit::of(&known(None), recording(&[0, 1000, 2000], Weights::Counts));
+        let total: f64 = visit.samples().map(|row| row.weight_ns).sum();
         assert!((total - 2e9).abs() < 1.0, "1 is all of it: {total}");
-        assert_eq!(sum(&rows, "server.cpu_user_seconds"), 0.0);
+        assert_eq!(sum(&visit.rows, "server.cpu_user_seconds"), 0.0);
     }
 }

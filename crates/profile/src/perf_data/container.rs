@@ -28,7 +28,8 @@ const MOST_EVENTS: usize = 10_000;
 pub(super) struct Container<'a> {
     pub(super) events: Vec<Attribute>,
     pub(super) features: Features<'a>,
-    records: Vec<Record<'a>>,
+    /// With room for the time of each.
+    records: Vec<(u64, Record<'a>)>,
     /// Contents of the records that are compressed.
     compressed: Vec<&'a [u8]>,
     /// What is wrong with the file, in words.
@@ -150,7 +151,7 @@ impl<'a> Container<'a> {
                     }
                 }
                 kind if kind >= kind::FIRST_OF_PERF => {}
-                _ => self.records.push(record),
+                _ => self.records.push((0, record)),
             }
         }
         if records.left() > 0 {
@@ -221,28 +222,28 @@ impl<'a> Container<'a> {
     /// All records by time; those of one time in the order of the file.
     pub(super) fn in_order(&mut self) -> Timed<'a> {
         let ids = EventIds::of(&self.events);
-        let records = std::mem::take(&mut self.records);
-        let mut timed: Vec<(u64, Record<'a>)> = Vec::with_capacity(records.len());
-        let mut unknown = 0_u64;
-        for record in records {
-            let event = ids.of_record(&record);
+        let mut records = std::mem::take(&mut self.records);
+        let before = records.len();
+        records.retain_mut(|(time, record)| {
+            let event = ids.of_record(record);
             let Some(event) = event.and_then(|event| self.events.get(event)) else {
-                unknown += 1;
-                continue;
+                return false;
             };
-            let time = match record.kind {
+            let told = match record.kind {
                 kind::SAMPLE => time_of_sample(record.body, event),
                 _ => time_at_end(record.body, event),
             };
-            timed.push((time.unwrap_or(0), record));
-        }
+            *time = told.unwrap_or(0);
+            true
+        });
+        let unknown = before - records.len();
         if unknown > 0 {
             self.problems.push(format!(
                 "{unknown} samples are of events that the file does not describe"
             ));
         }
-        timed.sort_by_key(|(time, _)| *time);
-        Timed { records: timed, ids }
+        records.sort_by_key(|(time, _)| *time);
+        Timed { records, ids }
     }
 }
 

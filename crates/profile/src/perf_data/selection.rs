@@ -4,8 +4,8 @@
 //! that was asked for. Waits that `perf record --off-cpu` wrote, or that follow from switches, are other time and go
 //! with it.
 
-use super::Taken;
 use super::attribute::Attribute;
+use super::passed::Taken;
 use super::weights::{Counted, Scale, scale};
 use crate::import::{ImportError, ReadOptions};
 use std::collections::BTreeMap;

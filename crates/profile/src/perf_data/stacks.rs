@@ -26,6 +26,8 @@ const CALL_STACK: u64 = 1 << 11;
 
 /// What all samples have in common.
 pub(super) struct Surroundings<'a> {
+    /// By time.
+    pub(super) records: &'a [(u64, Record<'a>)],
     pub(super) events: &'a [Attribute],
     pub(super) layouts: &'a [Layout],
     pub(super) files: &'a Files,
@@ -37,9 +39,10 @@ pub(super) struct Surroundings<'a> {
 
 /// A sample whose stack is wanted.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Wanted<'a> {
-    pub(super) record: Record<'a>,
-    pub(super) event: usize,
+pub(super) struct Wanted {
+    /// The place of its record.
+    pub(super) record: u32,
+    pub(super) event: u32,
     pub(super) layout: LayoutId,
 }
 
@@ -51,7 +54,7 @@ pub(super) struct Stacks {
 }
 
 /// The stacks of samples, in the samples' order.
-pub(super) fn stacks(wanted: &[Wanted<'_>], around: &Surroundings<'_>) -> Stacks {
+pub(super) fn stacks(wanted: &[Wanted], around: &Surroundings<'_>) -> Stacks {
     // By layout, as a walker is made for one.
     let mut order: Vec<u32> = (0..wanted.len() as u32).collect();
     order.sort_by_key(|at| wanted[*at as usize].layout);
@@ -88,7 +91,7 @@ pub(super) fn stacks(wanted: &[Wanted<'_>], around: &Surroundings<'_>) -> Stacks
 }
 
 /// The stacks of samples that have one layout.
-fn of_piece(piece: &[u32], wanted: &[Wanted<'_>], around: &Surroundings<'_>) -> Stacks {
+fn of_piece(piece: &[u32], wanted: &[Wanted], around: &Surroundings<'_>) -> Stacks {
     let nothing = Layout::default();
     let first = piece.first().map(|at| wanted[*at as usize].layout);
     let layout = first
@@ -100,9 +103,11 @@ fn of_piece(piece: &[u32], wanted: &[Wanted<'_>], around: &Surroundings<'_>) -> 
     let mut numbers: HashMap<RawStack, u32> = HashMap::new();
     for at in piece {
         let wanted = &wanted[*at as usize];
-        let event = &around.events[wanted.event];
-        let stack = match Sampled::of(wanted.record.body, event) {
-            Some(sample) => of_sample(&sample, wanted.record.misc, event, around, &mut walker),
+        let event = &around.events[wanted.event as usize];
+        let record = around.records.get(wanted.record as usize).map(|(_, record)| record);
+        let sampled = record.and_then(|record| Some((record, Sampled::of(record.body, event)?)));
+        let stack = match sampled {
+            Some((record, sample)) => of_sample(&sample, record.misc, event, around, &mut walker),
             None => not_taken(),
         };
         let next = numbers.len() as u32;

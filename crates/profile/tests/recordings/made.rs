@@ -14,7 +14,7 @@ fn read(written: &Written) -> Recording {
         symfs: Some("/nonexistent".into()),
         ..ReadOptions::default()
     };
-    read_recording(&written.bytes, &options).expect("read")
+    read_recording(&written.bytes[..], &options).expect("read")
 }
 
 /// Module and address of every frame of a sample, outermost first.

@@ -104,7 +104,7 @@ pub struct Compared {
 
 impl Compared {
     pub fn of(recorded: &Recorded, options: &ReadOptions) -> Compared {
-        let recording = read_recording(&recorded.bytes(), options).expect("read");
+        let recording = read_recording(recorded.bytes(), options).expect("read");
         let event = recording.event.clone().unwrap_or_default();
         Compared {
             ours: weights(&recording),

@@ -1,0 +1,282 @@
+//! What going through the records by time gives: the samples that count, and where the files lay when each was taken.
+
+use super::attribute::field;
+use super::container::Timed;
+use super::cursor::Words;
+use super::files::Files;
+use super::kernel::{KERNEL_PROCESS, RecordedKernel};
+use super::record::{self, Deferred, Forked, Mapped, Named, Record, kind};
+use super::resolve::Names;
+use super::sample::Sampled;
+use super::selection::Selection;
+use super::stacks::{self, Surroundings, Wanted};
+use super::switches::{Ended, SwitchFormat, Switches};
+use super::timeline::Timeline;
+use super::walked::Walked;
+use super::weights::Counted;
+use crate::ThreadState;
+use crate::import::{ImportError, ReadOptions, RecordedMachine, RecordedProgram};
+use crate::walk::Processor;
+use std::collections::{BTreeMap, HashMap};
+
+/// The idle task: what it "runs" is no work.
+const IDLE: u32 = 0;
+
+/// One sample that counts.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Taken {
+    pub(super) counted: Counted,
+    pub(super) event: u32,
+    /// What the thread was doing, where the record says it.
+    pub(super) state: Option<ThreadState>,
+}
+
+/// What going through the records by time gave.
+#[derive(Default)]
+pub(super) struct Passed<'a> {
+    taken: Vec<Taken>,
+    wanted: Vec<Wanted>,
+    deferred: HashMap<u64, Words<'a>>,
+    timeline: Timeline,
+    kernel: RecordedKernel,
+    lost: u64,
+    switches: Switches,
+    /// Samples of the idle task, which were left out.
+    idle: u64,
+    /// Samples that are cut.
+    broken: u64,
+    /// Samples of each process, and what they weigh.
+    processes: BTreeMap<u32, f64>,
+}
+
+impl<'a> Passed<'a> {
+    pub(super) fn through(
+        timed: &Timed<'a>,
+        selection: &Selection<'_>,
+        options: &ReadOptions,
+        (files, format): (&mut Files, SwitchFormat),
+    ) -> Passed<'a> {
+        let samples = timed
+            .records
+            .iter()
+            .filter(|(_, record)| record.kind == kind::SAMPLE)
+            .count();
+        let mut passed = Passed {
+            taken: Vec::with_capacity(samples),
+            wanted: Vec::with_capacity(samples),
+            ..Passed::default()
+        };
+        passed.switches.format = format;
+        for (place, (_, record)) in (0_u32..).zip(&timed.records) {
+            match record.kind {
+                kind::MMAP | kind::MMAP2 => match Mapped::of(record) {
+                    Some(mapped) if mapped.process == KERNEL_PROCESS => passed.kernel.map(&mapped),
+                    Some(mapped) => passed.timeline.map(&mapped, files),
+                    None => {}
+                },
+                kind::COMM => {
+                    if let Some(named) = Named::of(record) {
+                        passed.timeline.name(&named);
+                    }
+                }
+                kind::FORK => {
+                    if let Some(forked) = Forked::of(record) {
+                        passed.timeline.fork(&forked);
+                    }
+                }
+                kind::LOST | kind::LOST_SAMPLES => {
+                    passed.lost = passed.lost.saturating_add(record::lost(record).unwrap_or(0));
+                }
+                kind::CALLCHAIN_DEFERRED => {
+                    let later = Deferred::of(record).map(|later| (later.cookie, later.addresses));
+                    passed.deferred.extend(later);
+                }
+                kind::SAMPLE => {
+                    let event = timed.ids.of_record(record).filter(|event| selection.takes(*event));
+                    if let Some(event) = event {
+                        passed.take((place, record), event, selection, options);
+                    }
+                }
+                _ => {}
+            }
+        }
+        passed
+    }
+
+    fn take(
+        &mut self,
+        (place, record): (u32, &Record<'a>),
+        event: usize,
+        selection: &Selection<'_>,
+        options: &ReadOptions,
+    ) {
+        let attribute = &selection.events[event];
+        let Some(sample) = Sampled::of(record.body, attribute) else {
+            self.broken += 1;
+            return;
+        };
+        let is_idle = sample.process == IDLE && sample.thread == IDLE && attribute.has(field::TID);
+        self.idle += u64::from(is_idle);
+        let is_wanted = !is_idle && self.is_of(options.process.as_deref(), sample.process);
+        let mut state = None;
+        if attribute.is_switch() {
+            let own = is_wanted.then_some(self.taken.len());
+            let thread = sample.thread;
+            let ended;
+            (ended, state) = match is_idle || is_wanted {
+                true => self.switches.switch(thread, own, sample.time_ns, sample.raw),
+                false => (self.switches.come_back(sample.time_ns, sample.raw), None),
+            };
+            self.end_wait(ended);
+        }
+        if !is_wanted {
+            return;
+        }
+        // A fixed period may stand with the event alone.
+        let fixed = (!attribute.in_hertz).then_some(attribute.period_or_frequency);
+        let period = sample.period.or(fixed).unwrap_or(1) as f64;
+        self.timeline.thread(sample.process, sample.thread);
+        *self.processes.entry(sample.process).or_default() += period;
+        self.wanted.push(Wanted {
+            record: place,
+            event: event as u32,
+            layout: self.timeline.layout(sample.process),
+        });
+        self.taken.push(Taken {
+            counted: Counted {
+                time_ns: sample.time_ns,
+                thread: sample.thread,
+                cpu: sample.cpu,
+                period,
+            },
+            event: event as u32,
+            state,
+        });
+    }
+
+    fn is_of(&mut self, asked: Option<&str>, process: u32) -> bool {
+        asked.is_none_or(|asked| process.to_string() == asked || self.timeline.thread(process, process).name == asked)
+    }
+
+    fn end_wait(&mut self, ended: Option<Ended>) {
+        if let Some(ended) = ended
+            && let Some(taken) = self.taken.get_mut(ended.sample)
+        {
+            taken.counted.period = ended.length_ns as f64;
+        }
+    }
+
+    /// Gives the waits that go on at the end their length so far. Where lengths cannot be known, leaving a CPU is no time: it counts
+    /// only if it was asked for, or if there is nothing else.
+    pub(super) fn end_waits(&mut self, selection: &Selection<'_>) {
+        if self.switches.of_whole_machine() {
+            let end_ns = self.taken.iter().map(|taken| taken.counted.time_ns).max().unwrap_or(0);
+            let unended: Vec<Ended> = self.switches.unended(end_ns).collect();
+            unended.into_iter().for_each(|ended| self.end_wait(Some(ended)));
+            return;
+        }
+        let counts = |taken: &Taken| {
+            let event = taken.event as usize;
+            event == selection.chosen() || !selection.events[event].is_switch()
+        };
+        for taken in &mut self.taken {
+            if selection.events[taken.event as usize].is_switch() {
+                taken.counted.period = 1.0;
+            }
+        }
+        let mut kept = self.taken.iter().map(counts).collect::<Vec<bool>>().into_iter();
+        self.wanted.retain(|_| kept.next().unwrap_or(true));
+        self.taken.retain(counts);
+    }
+
+    /// Whether there is anything to show.
+    pub(super) fn check(
+        &self,
+        selection: &Selection<'_>,
+        options: &ReadOptions,
+        problems: &[String],
+    ) -> Result<(), ImportError> {
+        if !self.taken.is_empty() {
+            return Ok(());
+        }
+        let of = options.process.as_ref().map(|process| format!(" of process {process}"));
+        let mut why = problems.to_vec();
+        if self.idle > 0 {
+            why.push(format!("its {} samples are of idle CPUs", self.idle));
+        }
+        if self.broken > 0 {
+            why.push(format!("{} samples are cut", self.broken));
+        }
+        if why.is_empty() {
+            why.push("nothing of it ran while it was recorded".to_owned());
+        }
+        Err(ImportError::NoSamples {
+            of: of.unwrap_or_else(|| format!(" of {}", selection.words())),
+            why: why.join("; "),
+        })
+    }
+
+    /// Walks and names all stacks; the recording's bytes are not needed any more then.
+    pub(super) fn walk(
+        self,
+        timed: &Timed<'_>,
+        selection: &Selection<'_>,
+        files: &Files,
+        (machine, inlines): (&RecordedMachine, bool),
+    ) -> Walked {
+        let heaviest = self.processes.iter().max_by(|a, b| a.1.total_cmp(b.1));
+        let program = heaviest.and_then(|(process, _)| {
+            let file = files.get(self.timeline.program(*process)?)?;
+            Some(RecordedProgram {
+                process: *process,
+                name: file.name(),
+                build_id: file.build_id().map(str::to_owned),
+            })
+        });
+        let stale = self.timeline.stale;
+        let (layouts, threads) = self.timeline.finish();
+        let architecture = machine.architecture.as_deref();
+        let surroundings = Surroundings {
+            records: &timed.records,
+            events: selection.events,
+            layouts: &layouts,
+            files,
+            deferred: &self.deferred,
+            processor: architecture.map_or(Some(Processor::HERE), Processor::of_name),
+        };
+        let in_kernel = timed
+            .records
+            .iter()
+            .any(|(_, record)| stacks::is_of_kernel(record.misc));
+        // The list of the kernel's functions takes as long as walking thousands of stacks.
+        let (found, mut names, kernel) = std::thread::scope(|scope| {
+            let read_kernel = || self.kernel.symbols(machine, files.build_ids());
+            let kernel = in_kernel.then(|| scope.spawn(read_kernel));
+            let found = stacks::stacks(&self.wanted, &surroundings);
+            let names = Names::of(&found.stacks, files, inlines);
+            let kernel = kernel.map(|kernel| kernel.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+            (found, names, kernel)
+        });
+        let no_kernel = kernel.and_then(|kernel| match kernel {
+            Ok(symbols) => {
+                names.kernel = Some(symbols);
+                None
+            }
+            Err(why) => Some(why),
+        });
+        Walked {
+            taken: self.taken,
+            found,
+            names,
+            no_kernel,
+            no_walking: surroundings.processor.is_none(),
+            threads,
+            program,
+            lost: self.lost,
+            broken: self.broken,
+            idle: self.idle,
+            stale,
+            lengths_known: self.switches.of_whole_machine(),
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! Samples whose stacks are walked and named become a recording.
+
+use super::blocked::BlockedStates;
+use super::endings;
+use super::files::{CodeFile, Files};
+use super::passed::Taken;
+use super::resolve::Names;
+use super::selection::Selection;
+use super::stacks::Stacks;
+use super::weights::{Counted, Scale};
+use crate::import::{RecordedMachine, RecordedProgram, RecordedThread, Recording, RecordingFormat, Weights};
+use crate::{Converter, KeptSample, ThreadState};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What is left of a recording when its bytes are not needed any more.
+pub(super) struct Walked {
+    pub(super) taken: Vec<Taken>,
+    pub(super) found: Stacks,
+    pub(super) names: Names,
+    /// Why the kernel's functions have no names, where that is so.
+    pub(super) no_kernel: Option<String>,
+    /// Whether it is of a processor whose stacks cannot be walked.
+    pub(super) no_walking: bool,
+    pub(super) threads: BTreeMap<u32, RecordedThread>,
+    pub(super) program: Option<RecordedProgram>,
+    pub(super) lost: u64,
+    pub(super) broken: u64,
+    pub(super) idle: u64,
+    /// Whether what was mapped could not be followed to the end.
+    pub(super) stale: bool,
+    /// Whether it is known how long threads were away that left their CPUs.
+    pub(super) lengths_known: bool,
+}
+
+/// What the file tells apart from its samples.
+pub(super) struct Told {
+    pub(super) machine: RecordedMachine,
+    pub(super) problems: Vec<String>,
+}
+
+impl Walked {
+    pub(super) fn into_recording(mut self, selection: &Selection<'_>, files: &Files, told: Told) -> Recording {
+        let mut converter = Converter::new();
+        let weights = self.convert(selection, &mut converter);
+        let mut recording = Recording::new(RecordingFormat::PerfData, converter.take(), weights);
+        let times = self.taken.iter().map(|taken| taken.counted.time_ns);
+        recording.span = times.clone().min().zip(times.max()).map(|(first, last)| first..last);
+        recording.event = Some(selection.words());
+        let seen: BTreeSet<u32> = self.taken.iter().map(|taken| taken.counted.thread).collect();
+        self.threads.retain(|thread, _| seen.contains(thread));
+        recording.lacks = self.lacks(told.machine.architecture.as_deref());
+        recording.warnings = told.problems;
+        recording.warnings.extend(selection.note());
+        recording.warnings.extend(self.warnings(files));
+        recording.files = self
+            .names
+            .files()
+            .filter_map(|file| files.get(file)?.recorded())
+            .collect();
+        recording.threads = self.threads;
+        recording.program = self.program;
+        recording.machine = told.machine;
+        recording.samples_lost = Some(self.lost);
+        recording.waiting_loops = self.names.loops;
+        recording
+    }
+
+    /// Every stack once, and then the samples by time.
+    fn convert(&mut self, selection: &Selection<'_>, converter: &mut Converter) -> Weights {
+        let scales = selection.scales(&self.taken, self.lengths_known);
+        endings::settle(&mut self.found.stacks, &self.names);
+        let blocked = BlockedStates::of(&self.found.stacks, &self.names);
+        let stacks = std::mem::take(&mut self.found.stacks).into_iter();
+        let kept: Vec<_> = stacks.map(|stack| converter.keep(&stack, &mut self.names)).collect();
+        for (taken, stack) in self.taken.iter().zip(&self.found.of_samples) {
+            let Counted {
+                time_ns,
+                thread,
+                cpu,
+                period,
+            } = taken.counted;
+            let event = taken.event as usize;
+            let sample = KeptSample {
+                time_ns,
+                thread,
+                cpu,
+                state: match selection.waits(event) {
+                    true => taken.state.unwrap_or_else(|| blocked.state(*stack)),
+                    false => ThreadState::Cpu,
+                },
+                weight_ns: match scales.get(&event) {
+                    Some(Scale::Nanoseconds(each)) => period * each,
+                    _ => period,
+                },
+            };
+            converter.add_kept(&sample, kept[*stack as usize]);
+        }
+        match scales.values().any(|scale| *scale == Scale::Unknown) {
+            true => Weights::Counts,
+            false => Weights::Nanoseconds,
+        }
+    }
+
+    /// What stacks and names lack.
+    fn lacks(&mut self, architecture: Option<&str>) -> Vec<(String, String)> {
+        let without_symbols = self.names.without_symbols.iter().map(|(file, why)| {
+            let mend = "copy it here, and give its folder to --symfs";
+            (format!("functions of {file}"), format!("{why}; {mend}"))
+        });
+        let mut lacks: Vec<(String, String)> = without_symbols.collect();
+        let kernel = self.no_kernel.take();
+        lacks.extend(kernel.map(|why| ("functions of the kernel".to_owned(), why)));
+        if self.no_walking {
+            let architecture = architecture.unwrap_or("another processor");
+            lacks.push((
+                "stacks that were copied".to_owned(),
+                format!("only those of x86-64 and aarch64 can be walked; it was recorded on {architecture}"),
+            ));
+        }
+        lacks
+    }
+
+    fn warnings(&self, files: &Files) -> Vec<String> {
+        let counts = [
+            (
+                self.lost,
+                "samples were lost while it was recorded: perf could not write as fast as they came",
+            ),
+            (self.broken, "samples are cut and were left out"),
+            (self.idle, "samples of idle CPUs were left out"),
+        ];
+        let told = counts.into_iter().filter(|(count, _)| *count > 0);
+        let mut warnings: Vec<String> = told.map(|(count, words)| format!("{count} {words}")).collect();
+        let used = self.names.files().filter_map(|file| files.get(file));
+        let doubtful: Vec<String> = used.filter(|file| file.is_doubtful()).map(CodeFile::name).collect();
+        if !doubtful.is_empty() {
+            let doubtful = doubtful.join(", ");
+            warnings.push(format!(
+                "nothing tells whether these files were replaced since: {doubtful}"
+            ));
+        }
+        if self.stale {
+            warnings.push(
+                "it maps more files, or more often, than can be followed: some addresses may have the names of what lay there \
+                 before"
+                    .to_owned(),
+            );
+        }
+        warnings
+    }
+}
