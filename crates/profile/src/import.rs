@@ -189,10 +189,7 @@ pub enum ImportError {
 ///
 /// # Errors
 /// Nothing can be had of it. What is missing from one that can be read is in [`Recording::lacks`] and [`Recording::warnings`].
-pub fn read_recordings(
-    bytes: impl Deref<Target = [u8]>,
-    options: &ReadOptions,
-) -> Result<Vec<Recording>, ImportError> {
+pub fn read_recordings(bytes: impl Deref<Target = [u8]>, options: &ReadOptions) -> Result<Vec<Recording>, ImportError> {
     if !gzip::is_gzip(&bytes) {
         return read_unfolded(bytes, options);
     }
