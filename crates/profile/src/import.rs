@@ -193,23 +193,18 @@ pub fn read_recordings(bytes: impl Deref<Target = [u8]>, options: &ReadOptions) 
     if !gzip::is_gzip(&bytes) {
         return read_unfolded(bytes, options);
     }
-    let Unfolded {
-        bytes: unfolded,
-        problem,
-    } = gzip::unfold(&bytes)?;
+    let unfolded = gzip::unfold(&bytes)?;
     drop(bytes);
-    let mut recordings = read_unfolded(unfolded, options).map_err(|error| match &problem {
+    let Unfolded { bytes, problem } = unfolded;
+    let mut recordings = read_unfolded(bytes, options).map_err(|error| match &problem {
         Some(problem) => ImportError::Broken {
             what: format!("{problem}, and of what is before that nothing can be had: {error}"),
         },
         None => error,
     })?;
+    let words = problem.map(|problem| format!("{problem}: what is before that was imported"));
     for recording in &mut recordings {
-        recording.warnings.extend(
-            problem
-                .iter()
-                .map(|problem| format!("{problem}: what is before that was imported")),
-        );
+        recording.warnings.extend(words.clone());
     }
     Ok(recordings)
 }
@@ -227,12 +222,13 @@ pub fn read_recording(bytes: impl Deref<Target = [u8]>, options: &ReadOptions) -
 }
 
 fn read_unfolded(bytes: impl Deref<Target = [u8]>, options: &ReadOptions) -> Result<Vec<Recording>, ImportError> {
-    match RecordingFormat::of(&bytes)? {
-        RecordingFormat::PerfData => crate::perf_data::read(bytes, options).map(|one| vec![one]),
-        RecordingFormat::PerfScript => crate::perf_script::read(&bytes, options).map(|one| vec![one]),
-        RecordingFormat::Folded => crate::folded::read(&bytes),
-        RecordingFormat::Pprof => crate::pprof::read(&bytes, options).map(|one| vec![one]),
-    }
+    let one = match RecordingFormat::of(&bytes)? {
+        RecordingFormat::Folded => return crate::folded::read(&bytes),
+        RecordingFormat::PerfData => crate::perf_data::read(bytes, options),
+        RecordingFormat::PerfScript => crate::perf_script::read(&bytes, options),
+        RecordingFormat::Pprof => crate::pprof::read(&bytes, options),
+    };
+    Ok(vec![one?])
 }
 
 /// How many recordings there are in a file: two in folded stacks with two columns, else one. What cannot be read is one, too: why it

@@ -191,14 +191,14 @@ proptest! {
             Amount::Unknown => "time",
         };
         let of = |name: &str| ReadOptions { event: Some(name.to_owned()), ..ReadOptions::default() };
-        if let Ok(found) = read_recordings(&bytes, &of(name)) {
+        if let Ok(found) = read_recordings(&bytes[..], &of(name)) {
             let within = NANOSECOND * (profile.costs.len() + 1) as f64;
             agree(&of_profile(&profile, Unit::PerAmount), &of_recording(&found[0]), within)?;
         }
-        let found = read_recordings(&bytes, &of("samples")).unwrap();
+        let found = read_recordings(&bytes[..], &of("samples")).unwrap();
         let samples: f64 = found[0].profile.samples.iter().map(|sample| sample.weight_ns).sum();
         prop_assert_eq!((samples / 1e3, found[0].weights), (profile.costs.len() as f64, Weights::Counts));
-        prop_assert!(read_recordings(&bytes, &of("cycles")).is_err());
+        prop_assert!(read_recordings(&bytes[..], &of("cycles")).is_err());
     }
 
     #[test]

@@ -17,7 +17,7 @@ fn import(files: &[&Path], arguments: &[&str], bundle: &Path) -> Command {
     command
 }
 
-/// Whether functions cost the same, off by so many microseconds at most.
+/// Whether functions cost the same, off by so much at most.
 fn agree(one: &BTreeMap<String, (f64, f64)>, other: &BTreeMap<String, (f64, f64)>, within: f64) {
     assert!(one.keys().eq(other.keys()), "{one:?}\n{other:?}");
     for (name, (alone, all)) in one {
@@ -45,7 +45,7 @@ fn an_exported_run_comes_back_with_its_functions_states_and_rungs() {
     });
     let loads = ["--connections", "16,256", "--throughput", "9500,6200"];
     let (out, _) = succeed(&mut import(&[&files[0], &files[1]], &loads, &back));
-    assert!(out.contains("256") && out.contains("futex_wait [k]"), "{out}");
+    assert!(out.contains("256") && out.contains("lock  latch < change"), "{out}");
     for connections in ["16", "256"] {
         for states in ["all", "lock", "cpu,spin"] {
             let arguments = [
@@ -84,15 +84,17 @@ fn two_columns_become_two_rungs() {
     let loads = ["--connections", "16,256", "--throughput", "9500,6200"];
     succeed(&mut import(&[&file], &loads, &back));
     for connections in ["16", "256"] {
-        let exported = export(
-            &bundle,
-            &["--format", "folded", "--unit", "seconds", "--connections", connections],
-        );
-        let again = export(
-            &back,
-            &["--format", "folded", "--unit", "seconds", "--connections", connections],
-        );
-        agree(&by_function(&exported), &by_function(&again), 60.0);
+        // What counts are is not in such a file: shares hold.
+        let share = |bundle: &Path| {
+            let arguments = ["--format", "folded", "--unit", "seconds", "--connections", connections];
+            let all = by_function(&export(bundle, &arguments));
+            let whole = all["start_thread"].1;
+            let shares = all
+                .into_iter()
+                .map(|(name, (alone, all))| (name, (alone / whole, all / whole)));
+            shares.collect::<BTreeMap<String, (f64, f64)>>()
+        };
+        agree(&share(&bundle), &share(&back), 1e-3);
     }
 }
 
@@ -178,7 +180,8 @@ fn the_text_of_perf_script_says_what_its_recording_says() {
         by_function(&export(&bundle, &ALL_OF_IT))
     });
     assert!(of_data["inner"].0 > 0.5 * of_data["main"].1, "{of_data:?}");
-    for function in ["main", "outer", "inner"] {
+    // A caller by frame pointers is passed over while a function has not saved its own.
+    for function in ["main", "inner"] {
         let (one, other) = (of_data[function], of_text[function]);
         assert!(
             (one.0 - other.0).abs() <= 10.0 && (one.1 - other.1).abs() <= 10.0,
