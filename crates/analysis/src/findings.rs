@@ -29,6 +29,7 @@ mod spinning;
 use crate::base_rung::cheapest;
 use crate::call_paths::CallPaths;
 use crate::instruction_costs::InstructionCosts;
+use crate::lock_costs::LockCosts;
 use crate::machine_shares::BUSY;
 use crate::path_costs::{PathCosts, Pathway};
 use advice::Scene;
@@ -58,6 +59,7 @@ const OTHERS: f64 = 0.05;
 pub(crate) struct Profiled<'a> {
     pub summary: &'a RungSummary,
     pub costs: &'a PathCosts,
+    pub locks: &'a LockCosts,
     pub instructions: &'a InstructionCosts,
     /// Transactions of its whole visits, as its errors are.
     pub transactions: f64,
@@ -159,12 +161,22 @@ struct Context<'a> {
 impl Context<'_> {
     /// What some paths cost at both rungs.
     fn change(&self, base: &Profiled<'_>, last: &Profiled<'_>, pathways: &[Pathway]) -> String {
+        self.change_of((base.costs, base), (last.costs, last), pathways)
+    }
+
+    /// The same by some of the costs of each rung.
+    fn change_of(
+        &self,
+        (before, base): (&PathCosts, &Profiled<'_>),
+        (after, last): (&PathCosts, &Profiled<'_>),
+        pathways: &[Pathway],
+    ) -> String {
         let micros = |costs: &PathCosts| pathways.iter().map(|pathway| costs.seconds(*pathway)).sum::<f64>() * 1e6;
         format!(
             "{:.1} \u{b5}s of a transaction at {} connections, {:.1} \u{b5}s at {}, without what other findings count",
-            micros(last.costs),
+            micros(after),
             last.summary.connections,
-            micros(base.costs),
+            micros(before),
             base.summary.connections
         )
     }

@@ -57,7 +57,7 @@ pub fn ledger(connections: u32, windows: &[Window], sums: &BTreeMap<String, Tota
     if time.states.spin.is_none() {
         missing.push(Missing {
             figure: "ledger.seconds_per_txn.spin".into(),
-            reason: NO_LOOPS.into(),
+            reason: why_no_spin(&watched.counters).into(),
         });
     }
     if time.lifetime.is_none() {
@@ -103,17 +103,34 @@ pub fn ledger(connections: u32, windows: &[Window], sums: &BTreeMap<String, Tota
     }
 }
 
+/// How many loops that wait for another thread were found in the machine code that a visit ran.
+const WAITING_LOOPS: &str = "probe.waiting_loops";
+
 /// Why the time in loops that wait for another thread is not known.
-pub(crate) const NO_LOOPS: &str =
-    "nobody looked for loops that wait in the server's machine code, so the time in them is in cpu";
+pub(crate) fn why_no_spin(counters: &[&CounterRow]) -> &'static str {
+    match counters.iter().any(|row| row.counter == WAITING_LOOPS) {
+        true => {
+            "no loop that waits was found in the machine code that ran: it could not be read, or has none; the time in such \
+             loops, if there is any, is in cpu"
+        }
+        false => "nobody looked for loops that wait in the server's machine code, so the time in them is in cpu",
+    }
+}
+
+/// Whether a sample in a loop that waits would have been told as one. Where no loop was found, the code may not have been
+/// readable or is for another architecture; every visit must have found some, or its part could not be told.
+fn knows_loops(counters: &[&CounterRow]) -> bool {
+    let mut found = counters.iter().filter(|row| row.counter == WAITING_LOOPS).peekable();
+    found.peek().is_some() && found.all(|row| row.value > 0.0)
+}
 
 /// Only stacks tell spinning from working: of the time on a CPU the part goes to `spin` that the samples give it. Unknown
-/// where no sample spins and nobody looked for the loops.
+/// where no sample spins and no loops are known in which one could.
 pub(crate) fn split_off_spin(states: &mut StateSeconds, windows: &[Window], watched: &Watched<'_>) {
     if states.spin.is_some() {
         return;
     }
-    let looked = watched.counters.iter().any(|row| row.counter == "probe.waiting_loops");
+    let looked = knows_loops(&watched.counters);
     let seconds = MeasuredSeconds::of(windows);
     let (mut working, mut spinning) = (0.0, 0.0);
     for block in &watched.samples {

@@ -28,6 +28,7 @@ pub mod intervals;
 pub mod iron_law;
 pub mod latency;
 pub mod ledger;
+mod lock_costs;
 mod machine_shares;
 mod measured_seconds;
 pub mod numbers;

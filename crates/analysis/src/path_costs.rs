@@ -51,17 +51,48 @@ impl PathCosts {
         let known = of_states.last().map_or(0, |range| range.end);
         let paths: Vec<PathId> = by_path.pathways[..known].iter().map(|(_, path)| *path).collect();
         let blocks = by_path.rows.merged();
-        let per_transaction = |blocks: &[(u32, f64)]| {
-            let sum: f64 = blocks.iter().map(|(_, seconds)| seconds).sum();
-            if all > 0.0 { sum / all } else { 0.0 }
-        };
         PathCosts {
             leaves: paths.iter().map(|path| call_paths.leaf(*path)).collect(),
-            seconds: blocks.iter().take(known).map(per_transaction).collect(),
+            seconds: blocks
+                .iter()
+                .take(known)
+                .map(|blocks| per_transaction(blocks, all))
+                .collect(),
             transactions,
             paths,
             of_states,
             blocks,
+        }
+    }
+
+    /// The same without some waits in one state: each path with thread-seconds that it has, by the place of the second.
+    pub(crate) fn without<'a>(
+        &self,
+        state: &str,
+        waits: impl Iterator<Item = (PathId, &'a [(u32, f64)])> + Clone,
+    ) -> PathCosts {
+        let (state, _) = self.of_state(state);
+        let taken = || {
+            let places = waits.clone().filter_map(|(path, parts)| {
+                let place = self.place(Pathway { path, state })?;
+                Some((place, parts))
+            });
+            places.flat_map(|(place, parts)| parts.iter().map(move |(second, time)| (place as u32, *second, -time)))
+        };
+        let kept = || {
+            let groups = self.blocks.iter().zip(0..);
+            groups.flat_map(|(parts, place)| parts.iter().map(move |(second, time)| (place, *second, *time)))
+        };
+        let blocks = Grouped::of(self.blocks.iter().count(), || kept().chain(taken()));
+        let all: f64 = self.transactions.iter().sum();
+        let per_transaction = |blocks: &[(u32, f64)]| per_transaction(blocks, all).max(0.0);
+        PathCosts {
+            transactions: self.transactions.clone(),
+            paths: self.paths.clone(),
+            of_states: self.of_states.clone(),
+            seconds: blocks.iter().take(self.paths.len()).map(per_transaction).collect(),
+            blocks,
+            leaves: self.leaves.clone(),
         }
     }
 
@@ -150,4 +181,10 @@ impl PathCosts {
         }
         sums
     }
+}
+
+/// The thread-seconds of all parts over so many transactions; 0 without transactions.
+fn per_transaction(blocks: &[(u32, f64)], transactions: f64) -> f64 {
+    let sum: f64 = blocks.iter().map(|(_, seconds)| seconds).sum();
+    if transactions > 0.0 { sum / transactions } else { 0.0 }
 }

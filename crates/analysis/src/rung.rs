@@ -9,6 +9,7 @@ use crate::intervals::{Measured, throughput};
 use crate::iron_law::iron_law;
 use crate::latency::Histogram;
 use crate::ledger::{self, Watched, ledger};
+use crate::lock_costs::LockCosts;
 use crate::machine_shares::{MachineShares, cpu_rate};
 use crate::path_costs::PathCosts;
 use crate::paths::{MOST_LOCKS, heaviest_paths, lock_summaries, number_holders_and_wakers};
@@ -45,6 +46,8 @@ pub(crate) struct RungResult {
     pub warnings: Vec<String>,
     /// What its call paths cost.
     pub costs: PathCosts,
+    /// What waits for its locks cost.
+    pub lock_costs: LockCosts,
     /// What its instructions cost.
     pub instructions: InstructionCosts,
     /// How throughput went in each visit.
@@ -228,6 +231,7 @@ impl<'a> Counted<'a> {
         let paths = heaviest_paths(&by_path, call_paths);
         let costs = PathCosts::of(by_path, call_paths);
         let instructions = InstructionCosts::of(&samples.sampled, call_paths);
+        let lock_costs = LockCosts::of(samples, &locks);
         let locks = lock_summaries(&locks, samples, &lock_rows, call_paths);
         let mut missing = [found.missing, threads.missing].concat();
         if paths.is_empty() && threads.ledger.is_some() {
@@ -280,6 +284,7 @@ impl<'a> Counted<'a> {
             missing,
             warnings,
             costs,
+            lock_costs,
             instructions,
             courses,
             transactions: windows.iter().map(|window| window.whole.transactions).sum(),

@@ -258,6 +258,12 @@ impl<'a> Sampled<'a> {
         self.waits.iter().map(|wait| self.wait(wait))
     }
 
+    /// The samples that wait for a lock of which it is known which one it is, in their order, without what only the table has.
+    pub(crate) fn waits_of_locks(&self) -> impl Iterator<Item = (i64, Row)> {
+        let of_locks = self.waits.iter().filter_map(|wait| Some((wait.lock?, wait.row)));
+        of_locks.map(|(lock, row)| (self.locks[lock as usize], self.rows[row as usize]))
+    }
+
     /// The samples that wait for one lock, in their order.
     pub(crate) fn waits_for(&self, number: u32) -> impl Iterator<Item = Wait<'a>> {
         let of_lock = self.waits.iter().filter(move |wait| wait.lock == Some(number));

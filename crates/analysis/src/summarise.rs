@@ -77,6 +77,7 @@ pub fn summarise(bundle: &Bundle) -> Summary {
         .map(|result| Profiled {
             summary: &result.summary,
             costs: &result.costs,
+            locks: &result.lock_costs,
             instructions: &result.instructions,
             transactions: result.transactions,
         })

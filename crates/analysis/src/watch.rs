@@ -3,8 +3,8 @@
 use crate::by_path::ByPath;
 use crate::call_paths::CallPaths;
 use crate::ledger::{
-    BACKGROUND, CONNECTION, CpuSeconds, NO_LOOPS, TOLERANCE, Watched, background, complete_share, cpu_seconds,
-    not_charged, split_off_spin,
+    BACKGROUND, CONNECTION, CpuSeconds, TOLERANCE, Watched, background, complete_share, cpu_seconds, not_charged,
+    split_off_spin, why_no_spin,
 };
 use crate::paths::{MOST_LOCKS, heaviest_of_each, lock_summaries, number_holders_and_wakers};
 use crate::rung::VisitRows;
@@ -89,7 +89,7 @@ pub(crate) fn watched<'a>(bundle: &Bundle, visits: impl Iterator<Item = &'a Visi
             .missing
             .push(missing("watch.connections.seconds_per_second", reason));
     } else if connections.seconds_per_second.spin.is_none() {
-        let reason = NO_LOOPS;
+        let reason = why_no_spin(&rows.counters);
         found
             .missing
             .push(missing("watch.connections.seconds_per_second.spin", reason));

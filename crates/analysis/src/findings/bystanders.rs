@@ -14,7 +14,7 @@ const BY_EFFECT: f64 = 0.25;
 /// ([`dilation`](super::dilation::dilation)). Where it was not, growth of ordinary code that is small beside the fight's is no cause of its own: the
 /// fight's finding says how much it is.
 pub(super) fn charge_to_the_fight(drafts: &mut Vec<Draft>) {
-    let fights = drafts.iter().filter(|draft| is_a_fight(draft.kind));
+    let fights = drafts.iter().filter(|draft| is_a_sure_fight(draft));
     let Some(gravest) = fights.map(|draft| draft.lost.value).reduce(f64::max) else {
         return;
     };
@@ -22,7 +22,7 @@ pub(super) fn charge_to_the_fight(drafts: &mut Vec<Draft>) {
     let by_effect: f64 = drafts.extract_if(.., stands_by).map(|draft| draft.lost.value).sum();
     let fight = drafts
         .iter_mut()
-        .find(|draft| is_a_fight(draft.kind) && draft.lost.value >= gravest);
+        .find(|draft| is_a_sure_fight(draft) && draft.lost.value >= gravest);
     if let Some(fight) = fight.filter(|_| by_effect > 0.0) {
         fight.evidence.push(format!(
             "{} more is lost in code beside it that grew too: interrupts and cold caches after each switch are charged there, and could not be told apart",
@@ -31,10 +31,57 @@ pub(super) fn charge_to_the_fight(drafts: &mut Vec<Draft>) {
     }
 }
 
-/// Whether threads that do this switch and wake each other all the time.
-fn is_a_fight(kind: Kind) -> bool {
-    matches!(
-        kind,
+/// Whether threads that do this switch and wake each other all the time. What may be chance is told nowhere, and so nothing can be
+/// charged to it.
+fn is_a_sure_fight(draft: &Draft) -> bool {
+    let is_a_fight = matches!(
+        draft.kind,
         Kind::AllocatorContention | Kind::KernelSpinlock | Kind::SchedulerOverhead
-    )
+    );
+    is_a_fight && draft.is_worth_a_word()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use scaleprof_bundle::Estimate;
+
+    fn draft(kind: Kind, value: f64, low: f64, high: f64) -> Draft {
+        let lost = Estimate {
+            value,
+            low: Some(low),
+            high: Some(high),
+        };
+        Draft::new(kind, Vec::new(), lost)
+    }
+
+    fn kinds(mut drafts: Vec<Draft>) -> Vec<Kind> {
+        charge_to_the_fight(&mut drafts);
+        drafts.retain(Draft::is_worth_a_word);
+        drafts.iter().map(|draft| draft.kind).collect()
+    }
+
+    #[test]
+    fn a_fight_that_may_be_chance_swallows_nothing() {
+        let dearer = || draft(Kind::CostGrowth, 0.029, 0.022, 0.036);
+        let unsure = draft(Kind::AllocatorContention, 0.12, 0.01, 0.23);
+        assert_eq!(kinds(vec![unsure, dearer()]), [Kind::CostGrowth]);
+        let sure = draft(Kind::AllocatorContention, 0.12, 0.1, 0.14);
+        assert_eq!(kinds(vec![sure, dearer()]), [Kind::AllocatorContention]);
+    }
+
+    #[test]
+    fn what_is_charged_is_told_of_the_fight_that_is_sure() {
+        let unsure = draft(Kind::KernelSpinlock, 0.3, 0.0, 0.6);
+        let sure = draft(Kind::AllocatorContention, 0.2, 0.15, 0.25);
+        let mut drafts = vec![unsure, sure, draft(Kind::CostGrowth, 0.03, 0.025, 0.035)];
+        charge_to_the_fight(&mut drafts);
+        assert_eq!(drafts.len(), 2);
+        assert!(drafts[0].evidence.is_empty(), "{:?}", drafts[0].evidence);
+        assert!(
+            drafts[1].evidence[0].starts_with("3.0 % more is lost"),
+            "{:?}",
+            drafts[1].evidence
+        );
+    }
 }

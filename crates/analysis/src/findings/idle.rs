@@ -9,8 +9,13 @@ use crate::base_rung::cheapest;
 use crate::condition::waits_at_condition_variable;
 use crate::figure::{Figure as _, growth, heaviest};
 use crate::numbers::percent;
-use crate::path_costs::Pathway;
+use crate::path_costs::{PathCosts, Pathway};
 use scaleprof_bundle::LockSummary;
+
+/// Waiters that are told of waits in many places.
+const MOST_WAITERS: usize = 4;
+/// From this part on one waiter stands for all.
+const MOST_OF_ALL: f64 = 0.5;
 
 impl Context<'_> {
     /// Compares what is waited for with the rung that had the best throughput per connection. Time in run queues is no cause.
@@ -31,59 +36,68 @@ impl Context<'_> {
                 last.summary.connections
             )
         });
-        let mut drafts: Vec<Draft> = last
-            .summary
-            .locks
-            .iter()
-            .filter_map(|lock| self.contended(lock, base, last, all))
-            .collect();
+        let locks = last.summary.locks.iter().zip(last.locks.told());
+        let contended = locks.map(|(lock, number)| {
+            let draft = self.contended(lock, *number, base, last, all);
+            (lock, *number, draft)
+        });
+        let told: Vec<(&LockSummary, i64, Draft)> = contended.filter(|(.., draft)| draft.is_worth_a_word()).collect();
         // Who holds the lock for the disk's sake waits for the disk on behalf of all: that is one cause, not two.
-        let holders: Vec<String> = last
-            .summary
-            .locks
+        let holders: Vec<String> = told
             .iter()
-            .filter(|lock| syncs_a_file(&lock.holder))
-            .filter_map(|lock| self.knowledge.place_in_server(&lock.holder))
+            .filter(|(lock, ..)| syncs_a_file(&lock.holder))
+            .filter_map(|(lock, ..)| self.knowledge.place_in_server(&lock.holder))
             .map(str::to_owned)
             .collect();
+        let numbers: Vec<i64> = told.iter().map(|(_, number, _)| *number).collect();
+        let mut drafts: Vec<Draft> = told.into_iter().map(|(.., draft)| draft).collect();
         drafts.extend(self.spinning(base, last, all));
+        // A lock on the heap is cut into one for each stack that waits for it, and only the heaviest locks are told: what is left
+        // of all waits for locks is added up by call path.
+        let untold = |rung: &Profiled<'_>| rung.costs.without("lock", rung.locks.off_cpu(&numbers));
+        let (base_untold, last_untold) = (untold(base), untold(last));
         for (state, plain) in [
             ("io", Kind::DiskBound),
             ("lock", Kind::LockConvoy),
             ("other", Kind::Blocked),
         ] {
-            // Locks that were named are told above.
-            if state == "lock" && !last.summary.locks.is_empty() {
-                continue;
-            }
+            let (before, after) = match state {
+                "lock" => (&base_untold, &last_untold),
+                _ => (base.costs, last.costs),
+            };
             // Those of the base alone too: a wait that only moved to another path is no growth.
-            let mut pathways: Vec<Pathway> = last.costs.pathways(state).chain(base.costs.pathways(state)).collect();
+            let mut pathways: Vec<Pathway> = after.pathways(state).chain(before.pathways(state)).collect();
             once_each(&mut pathways);
             let costs = pathways.iter().map(|pathway| {
-                let cost = last.costs.seconds(*pathway);
-                (pathway.path, cost - base.costs.seconds(*pathway), cost)
+                let cost = after.seconds(*pathway);
+                (pathway.path, cost - before.seconds(*pathway), cost)
             });
-            for Covered { path, within } in cover(costs, self.call_paths, LEAST * all) {
+            let covered = cover(costs, self.call_paths, LEAST * all);
+            let compared = Compared {
+                before,
+                after,
+                base,
+                last,
+                all,
+            };
+            for Covered { path, within } in &covered {
                 let below: Vec<Pathway> = pathways
                     .iter()
                     .copied()
                     .filter(|pathway| within.contains(&pathway.path))
                     .collect();
-                let lost = growth(base.costs, last.costs, &below, 1.0).over(all);
-                let functions = self.call_paths.functions(path);
+                let functions = self.call_paths.functions(*path);
                 let place = self.knowledge.place_in_server(&functions);
-                if place.is_some_and(|place| holders.iter().any(|holder| holder == place)) {
+                let is_told = || place.is_some_and(|place| holders.iter().any(|holder| holder == place));
+                if state != "lock" && is_told() {
                     continue;
                 }
                 let kind = Kind::of_wait(plain, place, &functions);
-                // A path that is named short of where it waits is told by the heaviest one in it.
-                let waits = heaviest(last.costs, &below).map(|worst| self.call_paths.functions(worst.path));
-                let mut draft = self.draft(kind, functions, lost, base, last);
-                draft.evidence.push(self.change(base, last, &below));
-                if state == "lock" && waits.is_some_and(|path| waits_at_condition_variable(&path)) {
-                    name_condition_variable(&mut draft, None);
-                }
-                drafts.push(draft);
+                drafts.push(self.waiting(kind, functions, &below, &compared));
+            }
+            if state == "lock" {
+                pathways.retain(|pathway| !covered.iter().any(|covered| covered.within.contains(&pathway.path)));
+                drafts.extend(self.in_many_places(&pathways, &compared));
             }
         }
         for draft in &mut drafts {
@@ -95,14 +109,48 @@ impl Context<'_> {
         drafts
     }
 
-    fn contended(&self, lock: &LockSummary, base: &Profiled<'_>, last: &Profiled<'_>, all: f64) -> Option<Draft> {
-        let same =
-            |other: &&LockSummary| other.name == lock.name && (lock.name.is_some() || other.waiting == lock.waiting);
-        let before = base.summary.locks.iter().find(same);
-        let lost = lock
-            .seconds_per_txn
-            .less(before.map(|lock| lock.seconds_per_txn))
-            .over(all);
+    /// What the waits on some paths come to.
+    fn waiting(&self, kind: Kind, path: Vec<String>, pathways: &[Pathway], compared: &Compared<'_>) -> Draft {
+        let Compared {
+            before,
+            after,
+            base,
+            last,
+            all,
+        } = *compared;
+        let lost = growth(before, after, pathways, 1.0).over(all);
+        let mut draft = self.draft(kind, path, lost, base, last);
+        draft
+            .evidence
+            .push(self.change_of((before, base), (after, last), pathways));
+        // A path that is named short of where it waits is told by the heaviest one in it.
+        let waits = heaviest(after, pathways).map(|worst| self.call_paths.functions(worst.path));
+        if waits.is_some_and(|path| waits_at_condition_variable(&path)) {
+            name_condition_variable(&mut draft, None);
+        }
+        draft
+    }
+
+    /// Waits for locks that are spread over so many call paths that none of them is worth a word, all together.
+    fn in_many_places(&self, pathways: &[Pathway], compared: &Compared<'_>) -> Option<Draft> {
+        let waiters = self.by_waiter(compared.after, pathways);
+        let (_, most, of_most) = waiters.first()?;
+        let path = self.call_paths.functions(heaviest(compared.after, of_most)?.path);
+        let place = self.knowledge.place_in_server(&path);
+        let kind = Kind::of_wait(Kind::LockConvoy, place, &path);
+        let mut draft = self.waiting(kind, path, pathways, compared);
+        if *most < MOST_OF_ALL {
+            draft.title = Some("Threads queue for locks in many places".to_owned());
+        }
+        for (waiter, share, _) in waiters.iter().take(MOST_WAITERS) {
+            draft.evidence.push(format!("{} of it in {waiter}", percent(*share)));
+        }
+        Some(draft)
+    }
+
+    /// What the waits for one lock come to, which has this number at all rungs.
+    fn contended(&self, lock: &LockSummary, number: i64, base: &Profiled<'_>, last: &Profiled<'_>, all: f64) -> Draft {
+        let lost = lock.seconds_per_txn.less(base.locks.estimate(number)).over(all);
         let place = self.knowledge.place_in_server(&lock.waiting).map(str::to_owned);
         let syncs = syncs_a_file(&lock.holder);
         let kind = match () {
@@ -148,8 +196,19 @@ impl Context<'_> {
                 lock.holder.join(" > ")
             ));
         }
-        Some(draft)
+        draft
     }
+}
+
+/// Two rungs, with the waits that are looked at.
+#[derive(Clone, Copy)]
+struct Compared<'a> {
+    before: &'a PathCosts,
+    after: &'a PathCosts,
+    base: &'a Profiled<'a>,
+    last: &'a Profiled<'a>,
+    /// What they are a part of, seconds per transaction.
+    all: f64,
 }
 
 /// A condition variable is not called a lock.

@@ -335,3 +335,24 @@ fn no_transaction_leaves_times_out_and_keeps_the_residue() {
     );
     assert_eq!(ledger.residue, Some(0.0));
 }
+
+#[test]
+fn where_no_loop_that_waits_was_found_nothing_is_known_of_spinning() {
+    let works = [sample(3, "cpu", 3e6, "complete")];
+    let spin = |counters: &[CounterRow]| {
+        let found = found(4, &four_connections(), &works, counters);
+        (found.ledger.unwrap().seconds_per_txn.spin, found.missing)
+    };
+    let loops = |found: f64| counter(None, "probe.waiting_loops", found);
+    let (time, missing) = spin(&[loops(12.0)]);
+    assert_eq!((time, missing), (Some(0.0), Vec::new()));
+    for (counters, reason) in [
+        (vec![], "nobody looked"),
+        (vec![loops(0.0)], "no loop that waits was found"),
+        (vec![loops(12.0), loops(0.0)], "no loop that waits was found"),
+    ] {
+        let (time, missing) = spin(&counters);
+        assert_eq!((time, missing.len()), (None, 1), "{missing:?}");
+        assert!(missing[0].reason.starts_with(reason), "{missing:?}");
+    }
+}

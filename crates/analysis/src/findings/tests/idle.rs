@@ -2,7 +2,6 @@
 
 use super::made_up::*;
 use crate::findings::*;
-use scaleprof_bundle::LockSummary;
 
 #[test]
 fn waits_count_only_while_cpus_idle() {
@@ -24,20 +23,13 @@ fn waits_count_only_while_cpus_idle() {
 
 #[test]
 fn a_condition_variable_is_not_called_a_lock() {
-    let costs: Costs<'_> = &[("cpu", PARSE, 100.0)];
+    let few: Costs<'_> = &[("cpu", PARSE, 100.0)];
     let wait = ["pthread_cond_wait", "__pthread_cond_wait_common", "futex_wait [k]"];
     let of = |product: &str, place: &str| {
         let waiting = [&["main", "dispatch_command", place][..], &wait].concat();
-        let change = |connections: u32, summary: &mut RungSummary| {
-            if connections == 8 {
-                let lock = LockSummary {
-                    name: None,
-                    ..lock(1_200.0, &waiting, &["main", "somebody"])
-                };
-                summary.locks = vec![lock];
-            }
-        };
-        let rungs: &[(u32, f64, f64, Costs<'_>)] = &[(1, 6_000.0, 0.3, costs), (8, 5_000.0, 0.4, costs)];
+        let change = |_, summary: &mut RungSummary| hold(summary, &["main", "somebody"]);
+        let many: Costs<'_> = &[("cpu", PARSE, 100.0), ("lock:1", &waiting, 1_200.0)];
+        let rungs: &[(u32, f64, f64, Costs<'_>)] = &[(1, 6_000.0, 0.3, few), (8, 5_000.0, 0.4, many)];
         let found = made_up(rungs, change, |profiled, call_paths| {
             let mut manifest = manifest();
             manifest.server.product = product.into();
@@ -65,45 +57,38 @@ fn a_condition_variable_is_not_called_a_lock() {
     assert!(answer.evidence.join("\n").contains("condition variable"), "{answer:?}");
 }
 
-/// A lock with who waits for it and where its holder was.
-fn lock(micros: f64, waiting: &[&str], holder: &[&str]) -> LockSummary {
-    LockSummary {
-        name: Some("planted".into()),
-        module: Some("mysqld".into()),
-        seconds_per_txn: Estimate {
-            value: micros * 1e-6,
-            low: Some(micros * 0.9e-6),
-            high: Some(micros * 1.1e-6),
-        },
-        samples: 100,
-        waiting: names(waiting),
-        holder: names(holder),
-        holder_samples: 90,
-        waker: Vec::new(),
-        waker_samples: 0,
+/// All of a rung's locks have a holder that was there.
+fn hold(summary: &mut RungSummary, holder: &[&str]) {
+    for lock in &mut summary.locks {
+        lock.holder = names(holder);
+        lock.holder_samples = 90;
+    }
+}
+
+/// And they are variables of the server.
+fn name(summary: &mut RungSummary) {
+    for (lock, number) in summary.locks.iter_mut().zip(0..) {
+        lock.name = Some(format!("planted_{number}"));
+        lock.module = Some("mysqld".into());
     }
 }
 
 #[test]
 fn a_lock_whose_holder_syncs_a_file_is_a_stall_of_the_log_and_the_sync_is_not_told_again() {
     let sync: &[&str] = &["main", "write_the_log", "fdatasync", "do_fsync [k]"];
+    let waiting: &[&str] = &[
+        "main",
+        "write_the_log",
+        "pthread_mutex_lock",
+        "__lll_lock_wait",
+        "futex_wait [k]",
+    ];
     let few: Costs<'_> = &[("cpu", PARSE, 100.0), ("io", sync, 50.0)];
-    let many: Costs<'_> = &[("cpu", PARSE, 100.0), ("io", sync, 150.0), ("lock", READ, 1_500.0)];
-    let found = found_with(
-        &[(1, 6_000.0, 0.3, few), (8, 4_500.0, 0.5, many)],
-        |connections, summary| {
-            if connections == 8 {
-                let waiting = [
-                    "main",
-                    "write_the_log",
-                    "pthread_mutex_lock",
-                    "__lll_lock_wait",
-                    "futex_wait [k]",
-                ];
-                summary.locks = vec![lock(1_500.0, &waiting, &["main", "write_the_log", "fdatasync"])];
-            }
-        },
-    );
+    let many: Costs<'_> = &[("cpu", PARSE, 100.0), ("io", sync, 150.0), ("lock:1", waiting, 1_500.0)];
+    let found = found_with(&[(1, 6_000.0, 0.3, few), (8, 4_500.0, 0.5, many)], |_, summary| {
+        name(summary);
+        hold(summary, &["main", "write_the_log", "fdatasync"]);
+    });
     assert_eq!((found.len(), found[0].kind.as_str()), (1, "log_stall"), "{found:?}");
     assert!(found[0].title.contains("planted"), "{found:?}");
     assert!(
@@ -118,15 +103,9 @@ fn a_lock_whose_holder_syncs_a_file_is_a_stall_of_the_log_and_the_sync_is_not_to
 #[test]
 fn the_lock_of_an_allocator_is_the_allocators() {
     let waiting = ["main", "build", "malloc", "__lll_lock_wait_private", "futex_wait [k]"];
-    let costs: Costs<'_> = &[("cpu", PARSE, 100.0)];
-    let found = found_with(
-        &[(1, 6_000.0, 0.3, costs), (8, 5_000.0, 0.4, costs)],
-        |connections, summary| {
-            if connections == 8 {
-                summary.locks = vec![lock(1_200.0, &waiting, &[])];
-            }
-        },
-    );
+    let few: Costs<'_> = &[("cpu", PARSE, 100.0)];
+    let many: Costs<'_> = &[("cpu", PARSE, 100.0), ("lock:1", &waiting, 1_200.0)];
+    let found = found(&[(1, 6_000.0, 0.3, few), (8, 5_000.0, 0.4, many)]);
     assert_eq!(found[0].kind, "allocator_contention", "{found:?}");
 }
 
@@ -152,4 +131,154 @@ fn cpus_that_other_programs_took_are_not_busy() {
     assert!(found(rungs).is_empty());
     let found = found_with(rungs, |_, summary| summary.other_cpu_share = Some(0.4));
     assert_eq!(found[0].kind, "lock_convoy", "{found:?}");
+}
+
+/// Waits for locks on the heap: each stack counts as a lock of its own, and together they take so many microseconds.
+fn scattered(functions: &[String], micros: f64) -> Vec<(String, Vec<&str>, f64)> {
+    let each = micros / functions.len() as f64;
+    let locks = functions.iter().zip(100..);
+    let locks = locks.map(|(function, number)| {
+        let path = vec![
+            "main",
+            "dispatch_command",
+            function,
+            "take_page_latch",
+            "__lll_lock_wait",
+        ];
+        (format!("lock:{number}"), path, each)
+    });
+    locks.collect()
+}
+
+/// A thousand transactions a second by eight connections: 8 ms each, of which 1.2 ms are waits for locks on sixty stacks.
+#[test]
+fn waits_for_a_lock_that_many_stacks_take_are_added_up_though_another_lock_is_named() {
+    let functions: Vec<String> = (0..60).map(|number| format!("caller_{number}")).collect();
+    let scattered = scattered(&functions, 1_200.0);
+    let named: &[&str] = &[
+        "main",
+        "dispatch_command",
+        "log",
+        "pthread_mutex_lock",
+        "futex_wait [k]",
+    ];
+    let few: Costs<'_> = &[("cpu", PARSE, 100.0), ("lock:1", named, 30.0)];
+    let mut many: Vec<(&str, &[&str], f64)> = few.to_vec();
+    many.extend(
+        scattered
+            .iter()
+            .map(|(state, path, micros)| (state.as_str(), &path[..], *micros)),
+    );
+    let found = found_with(&[(1, 1_000.0, 0.3, few), (8, 1_000.0, 0.4, &many)], |_, summary| {
+        name(summary);
+    });
+    let kinds: Vec<&str> = found.iter().map(|finding| finding.kind.as_str()).collect();
+    assert_eq!(kinds, ["lock_convoy"], "{found:?}");
+    assert!(
+        (found[0].lost_share.value - 0.15).abs() < 0.002,
+        "{:?}",
+        found[0].lost_share
+    );
+    let said = found[0].evidence.join("\n");
+    assert!(said.contains("98 % of it in take_page_latch"), "{said}");
+}
+
+#[test]
+fn waits_for_many_locks_are_told_as_such() {
+    let functions: Vec<String> = (0..60).map(|number| format!("caller_{number}")).collect();
+    let mut scattered = scattered(&functions, 1_200.0);
+    for ((_, path, _), function) in scattered.iter_mut().zip(&functions) {
+        path[3] = function;
+        path[2] = "serve";
+    }
+    let few: Costs<'_> = &[("cpu", PARSE, 100.0)];
+    let mut many: Vec<(&str, &[&str], f64)> = few.to_vec();
+    many.extend(
+        scattered
+            .iter()
+            .map(|(state, path, micros)| (state.as_str(), &path[..], *micros)),
+    );
+    let found = found(&[(1, 1_000.0, 0.3, few), (8, 1_000.0, 0.4, &many)]);
+    assert_eq!(
+        (found.len(), found[0].title.as_str()),
+        (1, "Threads queue for locks in many places"),
+        "{found:?}"
+    );
+    assert!(
+        (found[0].lost_share.value - 0.15).abs() < 0.002,
+        "{:?}",
+        found[0].lost_share
+    );
+}
+
+/// Of the locks with a name one loses enough to be told; the waits of the other are added to those of the heap.
+#[test]
+fn no_wait_for_a_lock_is_told_twice_and_none_is_left_out() {
+    let one: &[&str] = &[
+        "main",
+        "dispatch_command",
+        "log",
+        "pthread_mutex_lock",
+        "futex_wait [k]",
+    ];
+    let few: Costs<'_> = &[("cpu", PARSE, 100.0)];
+    let many: Costs<'_> = &[
+        ("cpu", PARSE, 100.0),
+        ("lock:1", one, 3_000.0),
+        // The same path, but another lock, and not known which.
+        ("lock:2", one, 140.0),
+        ("lock", one, 140.0),
+    ];
+    let found = found_with(&[(1, 1_000.0, 0.3, few), (8, 1_000.0, 0.4, many)], |_, summary| {
+        name(summary);
+    });
+    let shares: Vec<f64> = found.iter().map(|finding| finding.lost_share.value).collect();
+    assert_eq!(found.len(), 2, "{found:?}");
+    assert!(
+        found[0].title.contains("planted_0") && !found[1].title.contains("planted"),
+        "{found:?}"
+    );
+    assert!(
+        (shares[0] - 3_000.0 / 8_000.0).abs() < 0.002 && (shares[1] - 280.0 / 8_000.0).abs() < 0.002,
+        "{shares:?}"
+    );
+}
+
+#[test]
+fn what_was_waited_for_a_lock_at_the_base_counts_though_ten_others_stood_before_it() {
+    let paths: Vec<[String; 3]> = (0..12)
+        .map(|number| ["main".into(), format!("f{number}"), "wait".into()])
+        .collect();
+    let paths: Vec<Vec<&str>> = paths
+        .iter()
+        .map(|path| path.iter().map(String::as_str).collect())
+        .collect();
+    let states: Vec<String> = (0..12).map(|number| format!("lock:{number}")).collect();
+    let rung = |last: f64| -> Vec<(&str, &[&str], f64)> {
+        let locks = states
+            .iter()
+            .zip(&paths)
+            .map(|(state, path)| (state.as_str(), &path[..]));
+        let locks = locks.zip(0..);
+        locks
+            .map(|((state, path), number)| (state, path, if number == 11 { last } else { 300.0 }))
+            .collect()
+    };
+    let found = found(&[(4, 1_000.0, 0.3, &rung(250.0)), (8, 1_000.0, 0.4, &rung(600.0))]);
+    let of_it = found.iter().find(|finding| finding.path.contains(&"f11".to_owned()));
+    let share = of_it.expect("the lock that grew").lost_share.value;
+    assert!((share - 350.0 / 8_000.0).abs() < 0.003, "{share}");
+}
+
+#[test]
+fn the_disk_is_told_though_a_lock_that_loses_nothing_has_a_holder_that_syncs() {
+    let sync: &[&str] = &["main", "write_pages", "fdatasync", "do_fsync [k]"];
+    let waiting: &[&str] = &["main", "write_pages", "pthread_mutex_lock", "futex_wait [k]"];
+    let few: Costs<'_> = &[("cpu", PARSE, 100.0), ("io", sync, 50.0), ("lock:1", waiting, 20.0)];
+    let many: Costs<'_> = &[("cpu", PARSE, 100.0), ("io", sync, 1_500.0), ("lock:1", waiting, 30.0)];
+    let found = found_with(&[(1, 6_000.0, 0.3, few), (8, 4_500.0, 0.5, many)], |_, summary| {
+        hold(summary, &["main", "write_pages", "fdatasync"]);
+    });
+    let kinds: Vec<&str> = found.iter().map(|finding| finding.kind.as_str()).collect();
+    assert_eq!(kinds, ["disk_bound"], "{found:?}");
 }

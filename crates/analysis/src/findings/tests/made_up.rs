@@ -3,7 +3,9 @@
 use crate::by_path::ByPath;
 use crate::findings::*;
 use crate::ledger::Watched;
+use crate::lock_costs::LockCosts;
 use crate::path_costs::PathCosts;
+use crate::paths::{MOST_LOCKS, lock_summaries};
 use crate::sampled::Sampled;
 use crate::totals::{Amount, Window};
 use scaleprof_bundle::{FrameRow, Latency, Ledger, SampleRow, Samples, StackRow, StateSeconds, UtcMicros};
@@ -11,7 +13,7 @@ use scaleprof_bundle::{FrameRow, Latency, Ledger, SampleRow, Samples, StackRow, 
 /// Seconds of one made-up rung.
 pub(super) const SECONDS: i32 = 10;
 
-/// What a transaction costs at one rung: state, path (outermost first), microseconds.
+/// What a transaction costs at one rung: state, path (outermost first), microseconds. `lock:7` waits for the lock with the number 7.
 pub(crate) type Costs<'a> = &'a [(&'a str, &'a [&'a str], f64)];
 
 /// Dictionaries of all paths of a made-up run.
@@ -72,11 +74,20 @@ impl Dictionary {
     }
 }
 
+/// A state, and the lock that is waited for.
+fn with_lock(state: &str) -> (&str, Option<i64>) {
+    match state.split_once(':') {
+        Some((state, lock)) => (state, lock.parse().ok()),
+        None => (state, None),
+    }
+}
+
 /// Samples that give these costs, with a little unrest from second to second.
 fn samples(dictionary: &mut Dictionary, visit: i32, per_second: f64, costs: Costs<'_>) -> Vec<SampleRow> {
     let mut rows = Vec::new();
     for second in 0..SECONDS {
         for (place, (state, path, micros)) in costs.iter().enumerate() {
+            let (state, lock) = with_lock(state);
             let unrest = 1.0 + 0.02 * f64::from((second * 7 + place as i32 * 3) % 5 - 2);
             rows.push(SampleRow {
                 visit,
@@ -85,11 +96,11 @@ fn samples(dictionary: &mut Dictionary, visit: i32, per_second: f64, costs: Cost
                 thread: 1,
                 role: "connection".into(),
                 cpu: 0,
-                state: (*state).into(),
+                state: state.into(),
                 stack: dictionary.stack(path),
                 ending: "complete".into(),
                 weight_ns: micros * 1e3 * per_second * unrest,
-                lock: None,
+                lock,
                 waker_kind: None,
                 waker_stack: None,
                 owner_stack: None,
@@ -103,7 +114,7 @@ fn samples(dictionary: &mut Dictionary, visit: i32, per_second: f64, costs: Cost
 pub(crate) fn rung(connections: u32, per_second: f64, busy: f64, costs: Costs<'_>) -> RungSummary {
     let mut states = StateSeconds::default();
     for (state, _, micros) in costs {
-        if let Some(place) = states.named_mut(state) {
+        if let Some(place) = states.named_mut(with_lock(state).0) {
             *place = Some(place.unwrap_or(0.0) + micros * 1e-6);
         }
     }
@@ -193,7 +204,7 @@ pub(crate) fn made_up<T>(
         })
         .collect();
     let mut call_paths = CallPaths::of_rows(&dictionary.stacks, &dictionary.frames);
-    let profiled: Vec<(RungSummary, PathCosts, InstructionCosts)> = rungs
+    let profiled: Vec<(RungSummary, PathCosts, LockCosts, InstructionCosts)> = rungs
         .iter()
         .zip(&rows)
         .zip(0..)
@@ -217,19 +228,23 @@ pub(crate) fn made_up<T>(
             };
             let samples = Sampled::of(&[window], &watched, None).on(&mut call_paths);
             let mut summary = rung(*connections, *per_second, *busy, costs);
+            let locks = samples.sampled.heaviest_locks(MOST_LOCKS);
+            summary.locks = lock_summaries(&locks, &samples, &[], &call_paths);
             change(*connections, &mut summary);
             (
                 summary,
                 PathCosts::of(ByPath::of(&samples), &call_paths),
+                LockCosts::of(&samples, &locks),
                 InstructionCosts::of(&samples.sampled, &call_paths),
             )
         })
         .collect();
     let profiled: Vec<Profiled<'_>> = profiled
         .iter()
-        .map(|(summary, costs, instructions)| Profiled {
+        .map(|(summary, costs, locks, instructions)| Profiled {
             summary,
             costs,
+            locks,
             instructions,
             transactions: 1e6,
         })
