@@ -64,5 +64,6 @@ pub fn read(bytes: impl Deref<Target = [u8]>, options: &ReadOptions) -> Result<R
     let walked = passed.walk(&timed, &selection, &files, (&machine, options.inlines));
     drop(timed);
     drop((expanded, bytes));
-    Ok(walked.into_recording(&selection, &files, Told { machine, problems }))
+    let named = walked.named(&files, options.inlines);
+    Ok(named.into_recording(&selection, &files, Told { machine, problems }))
 }

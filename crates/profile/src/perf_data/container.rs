@@ -32,6 +32,12 @@ pub(super) struct Container<'a> {
     records: Vec<(u64, Record<'a>)>,
     /// Contents of the records that are compressed.
     compressed: Vec<&'a [u8]>,
+    /// Names that came for the event with a number.
+    renamed: Vec<(u64, String)>,
+    /// Numbers of events that are still believed: a file cannot hold more than one in 8 bytes, however often it points to them.
+    ids_left: usize,
+    /// Length of all that was read.
+    bytes: usize,
     /// What is wrong with the file, in words.
     pub(super) problems: Vec<String>,
 }
@@ -46,7 +52,10 @@ impl<'a> Container<'a> {
         let mut cursor = Cursor::new(bytes);
         let _magic = cursor.u64();
         let length = cursor.u64().ok_or_else(|| broken("its header is cut"))?;
-        let mut container = Container::default();
+        let mut container = Container {
+            ids_left: bytes.len() / 8,
+            ..Container::default()
+        };
         if length == PIPE_HEADER {
             container.read_records(&bytes[16..], true);
         } else if length < HEADER {
@@ -114,16 +123,14 @@ impl<'a> Container<'a> {
                 continue;
             };
             if let Some(ids) = cursor.section(bytes) {
-                event.ids = Cursor::new(ids.bytes)
-                    .words(ids.bytes.len() as u64 / 8)
-                    .map(|ids| ids.iter().collect())
-                    .unwrap_or_default();
+                event.ids = self.ids(ids.bytes);
             }
             self.events.push(event);
         }
     }
 
     fn read_records(&mut self, bytes: &'a [u8], pipe: bool) {
+        self.bytes += bytes.len();
         let mut records = Records::of(bytes);
         while let Some(record) = records.next() {
             let mut cursor = Cursor::new(record.body);
@@ -162,14 +169,20 @@ impl<'a> Container<'a> {
         }
     }
 
+    fn ids(&mut self, bytes: &[u8]) -> Vec<u64> {
+        let count = (bytes.len() / 8).min(self.ids_left);
+        self.ids_left -= count;
+        let words = Cursor::new(bytes).words(count as u64);
+        words.map(|ids| ids.iter().collect()).unwrap_or_default()
+    }
+
     fn add_event(&mut self, body: &[u8]) {
         let length = body.get(4..8).and_then(|size| Cursor::new(size).u32()).unwrap_or(0);
         let mut cursor = Cursor::new(body);
         if self.events.len() < MOST_EVENTS
             && let Some(mut event) = Attribute::read(&mut cursor, length as usize)
         {
-            let count = cursor.rest().len() as u64 / 8;
-            event.ids = cursor.words(count).map(|ids| ids.iter().collect()).unwrap_or_default();
+            event.ids = self.ids(cursor.rest());
             self.events.push(event);
         }
     }
@@ -177,10 +190,8 @@ impl<'a> Container<'a> {
     fn rename_event(&mut self, body: &[u8]) {
         const NAME: u64 = 2;
         let mut cursor = Cursor::new(body);
-        if let (Some(NAME), Some(id)) = (cursor.u64(), cursor.u64())
-            && let Some(event) = self.events.iter_mut().find(|event| event.ids.contains(&id))
-        {
-            event.name = Some(until_zero(cursor.rest()));
+        if let (Some(NAME), Some(id)) = (cursor.u64(), cursor.u64()) {
+            self.renamed.push((id, until_zero(cursor.rest())));
         }
     }
 
@@ -191,14 +202,18 @@ impl<'a> Container<'a> {
             self.events = described;
             return;
         }
+        let of_description = described.iter().enumerate();
+        let described_at: HashMap<u64, usize> = of_description
+            .flat_map(|(at, event)| event.ids.iter().map(move |id| (*id, at)))
+            .collect();
+        let renamed: HashMap<u64, String> = std::mem::take(&mut self.renamed).into_iter().collect();
         for (place, event) in self.events.iter_mut().enumerate() {
-            let same = described
-                .iter()
-                .find(|other| other.ids.iter().any(|id| event.ids.contains(id)))
-                .or_else(|| described.get(place).filter(|other| other.config == event.config));
-            if let Some(same) = same {
-                event.name.clone_from(&same.name);
-            }
+            let new_name = event.ids.iter().find_map(|id| renamed.get(id));
+            let by_id = event.ids.iter().find_map(|id| described.get(*described_at.get(id)?));
+            let in_place = described.get(place).filter(|other| other.config == event.config);
+            event.name = new_name
+                .or(by_id.or(in_place).and_then(|other| other.name.as_ref()))
+                .cloned();
         }
     }
 
@@ -243,7 +258,11 @@ impl<'a> Container<'a> {
             ));
         }
         records.sort_by_key(|(time, _)| *time);
-        Timed { records, ids }
+        Timed {
+            records,
+            ids,
+            bytes: self.bytes,
+        }
     }
 }
 
@@ -251,6 +270,8 @@ impl<'a> Container<'a> {
 pub(super) struct Timed<'a> {
     pub(super) records: Vec<(u64, Record<'a>)>,
     pub(super) ids: EventIds,
+    /// Length of all that was read.
+    pub(super) bytes: usize,
 }
 
 /// Which event a sample is of.

@@ -200,6 +200,10 @@ impl Search {
     fn find(&self, recorded_as: &Mapped, build_id: Option<&str>) -> Result<Found, String> {
         let mut why = None;
         for place in self.candidates(&recorded_as.path, build_id) {
+            // A recording may name anything; opening a device or a pipe does something.
+            if !std::fs::metadata(&place).is_ok_and(|facts| facts.is_file()) {
+                continue;
+            }
             let Ok(bytes) = mapped(&place) else { continue };
             match (build_id, build_id_of(&bytes)) {
                 (Some(recorded), Some(own)) if !same_build(recorded, &own) => {

@@ -6,7 +6,7 @@ use super::cursor::Words;
 use super::files::Files;
 use super::kernel::{KERNEL_PROCESS, RecordedKernel};
 use super::record::{self, Deferred, Forked, Mapped, Named, Record, kind};
-use super::resolve::Names;
+use super::resolve::{self, Names};
 use super::sample::Sampled;
 use super::selection::Selection;
 use super::stacks::{self, Surroundings, Wanted};
@@ -64,6 +64,7 @@ impl<'a> Passed<'a> {
         let mut passed = Passed {
             taken: Vec::with_capacity(samples),
             wanted: Vec::with_capacity(samples),
+            timeline: Timeline::new(timed.bytes),
             ..Passed::default()
         };
         passed.switches.format = format;
@@ -216,7 +217,7 @@ impl<'a> Passed<'a> {
         })
     }
 
-    /// Walks and names all stacks; the recording's bytes are not needed any more then.
+    /// Walks all stacks; the recording's bytes are not needed any more then.
     pub(super) fn walk(
         self,
         timed: &Timed<'_>,
@@ -225,10 +226,12 @@ impl<'a> Passed<'a> {
         (machine, inlines): (&RecordedMachine, bool),
     ) -> Walked {
         let heaviest = self.processes.iter().max_by(|a, b| a.1.total_cmp(b.1));
-        let program = heaviest.and_then(|(process, _)| {
-            let file = files.get(self.timeline.program(*process)?)?;
+        let heaviest = heaviest.map(|(process, _)| *process);
+        let main_file = heaviest.and_then(|process| self.timeline.program(process));
+        let program = heaviest.zip(main_file).and_then(|(process, file)| {
+            let file = files.get(file)?;
             Some(RecordedProgram {
-                process: *process,
+                process,
                 name: file.name(),
                 build_id: file.build_id().map(str::to_owned),
             })
@@ -248,27 +251,21 @@ impl<'a> Passed<'a> {
             .records
             .iter()
             .any(|(_, record)| stacks::is_of_kernel(record.misc));
-        // The list of the kernel's functions takes as long as walking thousands of stacks.
-        let (found, mut names, kernel) = std::thread::scope(|scope| {
+        // The list of the kernel's functions, and the symbols of the program that nearly all stacks are of, take as long to read as
+        // thousands of stacks to walk.
+        let (found, kernel, ready) = std::thread::scope(|scope| {
             let read_kernel = || self.kernel.symbols(machine, files.build_ids());
             let kernel = in_kernel.then(|| scope.spawn(read_kernel));
+            let ready = scope.spawn(|| Some((main_file?, resolve::symbols(main_file?, files, inlines)?)));
             let found = stacks::stacks(&self.wanted, &surroundings);
-            let names = Names::of(&found.stacks, files, inlines);
-            let kernel = kernel.map(|kernel| kernel.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
-            (found, names, kernel)
-        });
-        let no_kernel = kernel.and_then(|kernel| match kernel {
-            Ok(symbols) => {
-                names.kernel = Some(symbols);
-                None
-            }
-            Err(why) => Some(why),
+            (found, kernel.map(joined), joined(ready))
         });
         Walked {
             taken: self.taken,
             found,
-            names,
-            no_kernel,
+            kernel,
+            ready,
+            names: Names::default(),
             no_walking: surroundings.processor.is_none(),
             threads,
             program,
@@ -279,4 +276,9 @@ impl<'a> Passed<'a> {
             lengths_known: self.switches.of_whole_machine(),
         }
     }
+}
+
+/// What a thread made.
+fn joined<T>(thread: std::thread::ScopedJoinHandle<'_, T>) -> T {
+    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }

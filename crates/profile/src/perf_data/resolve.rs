@@ -6,9 +6,10 @@ use crate::names::{FileNames, kernel_frame, unnamed};
 use crate::{Frame, Namer, RawStack, in_parallel};
 use scaleprof_binary::kernel_symbols::KernelSymbols;
 use scaleprof_binary::spin::SpinLoops;
+use scaleprof_binary::symbols::SymbolFile;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock};
 
 /// Places that a thread looks up at once. Neighbours share what has to be read of the debug information.
 const AT_ONCE: usize = 512;
@@ -38,7 +39,13 @@ type Piece<'a> = (FileId, &'a [u64]);
 
 impl Names {
     /// Looks up all that these stacks need. `inlines`: functions that the compiler built into others are told apart.
-    pub(super) fn of(stacks: &[RawStack], files: &Files, inlines: bool) -> Names {
+    /// `ready` are the symbols of a file that were read before.
+    pub(super) fn of(
+        stacks: &[RawStack],
+        (files, ready): (&Files, Option<(FileId, SymbolFile)>),
+        inlines: bool,
+    ) -> Names {
+        let ready = Mutex::new(ready);
         let places = lookups(stacks);
         let tips: BTreeSet<u64> = stacks
             .iter()
@@ -55,7 +62,7 @@ impl Names {
             .flat_map(|same| same.chunks(AT_ONCE))
             .filter_map(|piece| Some((file_of(piece.first()?)?, piece)));
         let found = in_parallel(pieces.collect(), |(file, piece): Piece<'_>| {
-            let opened = opened.get(&file)?.get_or_init(|| open(file, files, &tips));
+            let opened = opened.get(&file)?.get_or_init(|| open(file, files, &tips, &ready));
             Some(frames(file, piece, opened, files, inlines))
         });
         let mut names = Names::default();
@@ -125,10 +132,23 @@ fn lookups(stacks: &[RawStack]) -> Vec<u64> {
     all
 }
 
-fn open(id: FileId, files: &Files, tips: &BTreeSet<u64>) -> Opened {
+/// The symbols of a file, with the debug information at hand if functions that were built into others are asked for.
+pub(super) fn symbols(id: FileId, files: &Files, inlines: bool) -> Option<SymbolFile> {
+    let symbols = files.get(id)?.symbols(files.symbol_search())?;
+    if inlines && let Some(first) = symbols.function_ranges().first() {
+        let _ = symbols.frames(first.start);
+    }
+    Some(symbols)
+}
+
+fn open(id: FileId, files: &Files, tips: &BTreeSet<u64>, ready: &Mutex<Option<(FileId, SymbolFile)>>) -> Opened {
+    let take = || ready.lock().ok()?.take_if(|(of, _)| *of == id);
     let read = || {
         let file = files.get(id)?;
-        let symbols = file.symbols(files.symbol_search())?;
+        let symbols = match take() {
+            Some((_, symbols)) => symbols,
+            None => symbols(id, files, false)?,
+        };
         let hot = hot_functions(id, symbols.function_ranges(), tips);
         let waiting = SpinLoops::of(&file.name(), file.bytes()?, &hot).unwrap_or_default();
         Some(FileNames {

@@ -16,6 +16,8 @@ pub(super) struct Selection<'a> {
     pub(super) events: &'a [Attribute],
     /// Places of those that are taken; the first is the one that was chosen.
     taken: Vec<usize>,
+    /// Whether the event at each place is taken.
+    is_taken: Vec<bool>,
     asked: bool,
 }
 
@@ -47,16 +49,21 @@ impl<'a> Selection<'a> {
                     .map(|(at, _)| at),
             );
         }
+        let mut is_taken = vec![false; events.len()];
+        for at in &taken {
+            is_taken[*at] = true;
+        }
         Ok(Selection {
             events,
             taken,
+            is_taken,
             asked: asked.is_some(),
         })
     }
 
     /// Whether samples of the event at that place count.
     pub(super) fn takes(&self, event: usize) -> bool {
-        self.taken.contains(&event)
+        self.is_taken.get(event).copied().unwrap_or(false)
     }
 
     /// The names of the events that count.
@@ -95,10 +102,11 @@ impl<'a> Selection<'a> {
 
     /// How the weights of each event relate to time.
     pub(super) fn scales(&self, taken: &[Taken], lengths_known: bool) -> BTreeMap<usize, Scale> {
-        let of_event = |at: usize| -> Vec<Counted> {
-            let own = taken.iter().filter(|taken| taken.event as usize == at);
-            own.map(|taken| taken.counted).collect()
-        };
+        let mut of_events: BTreeMap<usize, Vec<Counted>> = BTreeMap::new();
+        for taken in taken {
+            of_events.entry(taken.event as usize).or_default().push(taken.counted);
+        }
+        let mut of_event = |at: usize| of_events.remove(&at).unwrap_or_default();
         let events = self.taken.iter().filter_map(|at| Some((*at, self.events.get(*at)?)));
         events
             .map(|(at, event)| match event.is_switch() && lengths_known {

@@ -19,6 +19,8 @@ const FEWEST_PIECES: usize = 32;
 const TOGETHER: usize = 64;
 /// So many entries a chain has at most (kernel.perf_event_max_stack): a longer stack is cut.
 const LONGEST_CHAIN: usize = 127;
+/// Of a chain that came later no more is taken: many samples may share it.
+const LONGEST_DEFERRED: usize = 255;
 /// Last branches that a processor keeps at most.
 const MOST_BRANCHES: usize = 32;
 /// Branch records are the calls that did not return yet (PERF_SAMPLE_BRANCH_CALL_STACK).
@@ -204,12 +206,11 @@ fn of_chain(sample: &Sampled<'_>, misc: u16, around: &Surroundings<'_>) -> RawSt
             USER => of_kernel = Some(false),
             USER_DEFERRED => {
                 let later = chain.next().and_then(|cookie| around.deferred.get(&cookie));
-                stack.user.extend(
-                    later
-                        .into_iter()
-                        .flat_map(Words::iter)
-                        .filter(|address| *address < MARKS),
-                );
+                let addresses = later
+                    .into_iter()
+                    .flat_map(Words::iter)
+                    .filter(|address| *address < MARKS);
+                stack.user.extend(addresses.take(LONGEST_DEFERRED));
             }
             // A guest's.
             MARKS.. => of_kernel = None,

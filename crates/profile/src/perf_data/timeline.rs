@@ -7,12 +7,14 @@ use super::files::{FileId, Files};
 use super::record::{Forked, Mapped, Named};
 use crate::import::RecordedThread;
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
 /// The kernel's own limit (vm.max_map_count) is 65 530 by default.
 const MOST_PLACES: usize = 1 << 16;
-/// Places that are copied for all layouts together, for a byte of the recording and in any case: what needs more maps files
-/// between all of its samples.
-const MOST_COPIED_PLACES: usize = 1 << 22;
+/// Places that are copied for layouts and for children, in any case and for each byte of the recording: what needs more was made to
+/// fill the memory.
+const COPIED_PLACES: usize = 1 << 20;
+const COPIED_PLACES_PER_BYTE: f64 = 1.0 / 64.0;
 
 /// A part of a file in a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,7 +49,8 @@ pub(super) struct LayoutId(pub(super) u32);
 pub(super) struct Timeline {
     processes: HashMap<u32, Process>,
     layouts: Vec<Layout>,
-    copied: usize,
+    /// Places that may still be copied.
+    room: usize,
     names: BTreeMap<u32, RecordedThread>,
     /// Layouts that could not be kept up to date.
     pub(super) stale: bool,
@@ -55,8 +58,8 @@ pub(super) struct Timeline {
 
 #[derive(Debug, Clone, Default)]
 struct Process {
-    /// By first address.
-    places: BTreeMap<u64, Place>,
+    /// By first address; shared with children that have mapped nothing since.
+    places: Arc<BTreeMap<u64, Place>>,
     /// The copy, as long as it holds.
     layout: Option<LayoutId>,
     /// The one that held last.
@@ -64,6 +67,14 @@ struct Process {
 }
 
 impl Timeline {
+    /// Of a recording of so many bytes, at its start.
+    pub(super) fn new(bytes: usize) -> Timeline {
+        Timeline {
+            room: COPIED_PLACES + (bytes as f64 * COPIED_PLACES_PER_BYTE) as usize,
+            ..Timeline::default()
+        }
+    }
+
     /// A file is mapped, over what was there.
     pub(super) fn map(&mut self, mapped: &Mapped, files: &mut Files) {
         let Some(end) = mapped
@@ -74,11 +85,16 @@ impl Timeline {
             return;
         };
         let process = self.processes.entry(mapped.process).or_default();
-        process.unmap(mapped.start, end);
-        if process.places.len() >= MOST_PLACES {
+        let copied = match Arc::strong_count(&process.places) {
+            1 => 0,
+            _ => process.places.len(),
+        };
+        if process.places.len() >= MOST_PLACES || copied > self.room {
             self.stale = true;
             return;
         }
+        self.room -= copied;
+        process.unmap(mapped.start, end);
         let Some((file, bias)) = files.place(mapped) else {
             return;
         };
@@ -88,7 +104,7 @@ impl Timeline {
             bias,
             file,
         };
-        process.places.insert(mapped.start, place);
+        Arc::make_mut(&mut process.places).insert(mapped.start, place);
     }
 
     /// A thread or a process begins; a process with what its parent has mapped.
@@ -129,13 +145,12 @@ impl Timeline {
             return layout;
         }
         let needed = process.places.len() + 1;
-        if self.copied + needed > MOST_COPIED_PLACES
-            && let Some(last) = process.last
-        {
+        if needed > self.room {
             self.stale = true;
-            return last;
+            // A number that no layout has: nothing is mapped there.
+            return process.last.unwrap_or(LayoutId(u32::MAX));
         }
-        self.copied += needed;
+        self.room -= needed;
         let layout = LayoutId(u32::try_from(self.layouts.len()).unwrap_or(u32::MAX));
         self.layouts.push(Layout {
             places: process.places.values().copied().collect(),
@@ -169,22 +184,23 @@ impl Timeline {
 impl Process {
     fn unmap(&mut self, start: u64, end: u64) {
         self.layout = None;
+        let places = Arc::make_mut(&mut self.places);
         // Places do not overlap: only the last that begins before `start` can reach into it.
-        let before = self.places.range(..start).next_back().map(|(_, place)| *place);
+        let before = places.range(..start).next_back().map(|(_, place)| *place);
         if let Some(place) = before.filter(|place| place.end > start) {
-            if let Some(first) = self.places.get_mut(&place.start) {
+            if let Some(first) = places.get_mut(&place.start) {
                 first.end = start;
             }
             if place.end > end {
-                self.places.insert(end, Place { start: end, ..place });
+                places.insert(end, Place { start: end, ..place });
             }
         }
-        let covered: Vec<u64> = self.places.range(start..end).map(|(start, _)| *start).collect();
+        let covered: Vec<u64> = places.range(start..end).map(|(start, _)| *start).collect();
         for at in covered {
-            if let Some(place) = self.places.remove(&at)
+            if let Some(place) = places.remove(&at)
                 && place.end > end
             {
-                self.places.insert(end, Place { start: end, ..place });
+                places.insert(end, Place { start: end, ..place });
             }
         }
     }
@@ -212,7 +228,7 @@ mod tests {
         #[test]
         fn the_last_mapping_of_an_address_holds(mappings in vec((0_u64..60, 1_u64..30), 1..40)) {
             let mut files = Files::nowhere();
-            let mut timeline = Timeline::default();
+            let mut timeline = Timeline::new(0);
             let mut owner: HashMap<u64, usize> = HashMap::new();
             for (number, (start, length)) in mappings.iter().enumerate() {
                 timeline.map(&mapped(1, *start, *length, &format!("/nowhere/{number}")), &mut files);
@@ -232,9 +248,31 @@ mod tests {
     }
 
     #[test]
+    fn children_without_end_take_no_memory_without_end() {
+        let mut files = Files::nowhere();
+        let mut timeline = Timeline::new(0);
+        for at in 0..4096 {
+            timeline.map(&mapped(1, at << 12, 0x1000, "/nowhere/a"), &mut files);
+        }
+        for child in 2..10_000 {
+            timeline.fork(&Forked {
+                process: child,
+                parent: 1,
+                thread: child,
+            });
+            timeline.map(&mapped(child, 1 << 40, 0x1000, "/nowhere/b"), &mut files);
+            timeline.layout(child);
+        }
+        assert!(timeline.stale);
+        let (layouts, _) = timeline.finish();
+        let places: usize = layouts.iter().map(|layout| layout.places.len()).sum();
+        assert!(places <= COPIED_PLACES);
+    }
+
+    #[test]
     fn a_child_has_what_its_parent_had_until_it_begins_another_program() {
         let mut files = Files::nowhere();
-        let mut timeline = Timeline::default();
+        let mut timeline = Timeline::new(0);
         timeline.map(&mapped(1, 0x1000, 0x1000, "/nowhere/a"), &mut files);
         timeline.fork(&Forked {
             process: 2,

@@ -2,7 +2,7 @@
 
 use super::blocked::BlockedStates;
 use super::endings;
-use super::files::{CodeFile, Files};
+use super::files::{CodeFile, FileId, Files};
 use super::passed::Taken;
 use super::resolve::Names;
 use super::selection::Selection;
@@ -10,15 +10,20 @@ use super::stacks::Stacks;
 use super::weights::{Counted, Scale};
 use crate::import::{RecordedMachine, RecordedProgram, RecordedThread, Recording, RecordingFormat, Weights};
 use crate::{Converter, KeptSample, ThreadState};
+use scaleprof_binary::kernel_symbols::KernelSymbols;
+use scaleprof_binary::symbols::SymbolFile;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What is left of a recording when its bytes are not needed any more.
 pub(super) struct Walked {
     pub(super) taken: Vec<Taken>,
     pub(super) found: Stacks,
+    /// The kernel's functions, or why they have no names; none where nobody was in the kernel.
+    pub(super) kernel: Option<Result<KernelSymbols, String>>,
+    /// The symbols of a file that were read meanwhile.
+    pub(super) ready: Option<(FileId, SymbolFile)>,
+    /// None yet.
     pub(super) names: Names,
-    /// Why the kernel's functions have no names, where that is so.
-    pub(super) no_kernel: Option<String>,
     /// Whether it is of a processor whose stacks cannot be walked.
     pub(super) no_walking: bool,
     pub(super) threads: BTreeMap<u32, RecordedThread>,
@@ -39,6 +44,17 @@ pub(super) struct Told {
 }
 
 impl Walked {
+    /// Gives everything its name.
+    pub(super) fn named(mut self, files: &Files, inlines: bool) -> Walked {
+        self.names = Names::of(&self.found.stacks, (files, self.ready.take()), inlines);
+        self.names.kernel = self
+            .kernel
+            .as_mut()
+            .and_then(|kernel| kernel.as_mut().ok())
+            .map(std::mem::take);
+        self
+    }
+
     pub(super) fn into_recording(mut self, selection: &Selection<'_>, files: &Files, told: Told) -> Recording {
         let mut converter = Converter::new();
         let weights = self.convert(selection, &mut converter);
@@ -108,8 +124,8 @@ impl Walked {
             (format!("functions of {file}"), format!("{why}; {mend}"))
         });
         let mut lacks: Vec<(String, String)> = without_symbols.collect();
-        let kernel = self.no_kernel.take();
-        lacks.extend(kernel.map(|why| ("functions of the kernel".to_owned(), why)));
+        let no_kernel = self.kernel.take().and_then(Result::err);
+        lacks.extend(no_kernel.map(|why| ("functions of the kernel".to_owned(), why)));
         if self.no_walking {
             let architecture = architecture.unwrap_or("another processor");
             lacks.push((
