@@ -71,7 +71,7 @@ pub(crate) fn execute(arguments: &AnnotateArguments) -> anyhow::Result<ExitCode>
     };
     match arguments.json {
         true => show::print(&(serde_json::to_string_pretty(&annotation)? + "\n"))?,
-        false => show::print(&text::annotation(&annotation, show::style()))?,
+        false => show::print(text::annotation(&annotation, show::style()))?,
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -90,7 +90,7 @@ fn list(compared: &Compared<'_>, functions: &[FunctionCost], json: bool) -> anyh
         };
         show::print(&(serde_json::to_string_pretty(&listing)? + "\n"))?;
     } else {
-        show::print(&text::hot_functions(compared, functions, MOST_LISTED, show::style()))?;
+        show::print(text::hot_functions(compared, functions, MOST_LISTED, show::style()))?;
     }
     Ok(ExitCode::SUCCESS)
 }

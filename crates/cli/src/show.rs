@@ -36,7 +36,7 @@ pub(crate) fn print(text: impl AsRef<[u8]>) -> std::io::Result<()> {
 /// Writes report.html into the bundle and returns where it is.
 pub(crate) fn write_page(bundle: &Bundle, summary: &Summary, folder: &Path) -> anyhow::Result<PathBuf> {
     let path = folder.join("report.html");
-    write_whole(&path, &html::render(bundle, summary))?;
+    write_whole(&path, html::render(bundle, summary))?;
     Ok(path)
 }
 

@@ -21,7 +21,7 @@ macro_rules! say {
 
 pub(super) fn print(listing: &Listing) -> std::io::Result<()> {
     let paint = Paint(std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none());
-    crate::show::print(&text(listing, &paint))
+    crate::show::print(text(listing, &paint))
 }
 
 fn text(listing: &Listing, paint: &Paint) -> String {
