@@ -250,7 +250,7 @@ impl<'a> Passed<'a> {
         let in_kernel = timed
             .records
             .iter()
-            .any(|(_, record)| stacks::is_of_kernel(record.misc));
+            .any(|(_, record)| record.kind == kind::SAMPLE && stacks::is_of_kernel(record.misc));
         // The list of the kernel's functions, and the symbols of the program that nearly all stacks are of, take as long to read as
         // thousands of stacks to walk.
         let (found, kernel, ready) = std::thread::scope(|scope| {

@@ -58,7 +58,7 @@ int main(int count, char **arguments) {
         }
         fork();
     }
-    for (int turn = 0; turn < 120; turn++) {
+    for (int turn = 0; turn < 300; turn++) {
         first_caller();
         recursive(8);
     }
