@@ -33,7 +33,7 @@ pub(crate) enum Command {
     Diff(DiffArguments),
     /// Write a bundle's call paths for pprof, flamegraph.pl, speedscope or the Firefox Profiler
     Export(ExportArguments),
-    /// Make a bundle of recordings of perf: flame graph, hot instructions, and with what is known of the load a scaling profile
+    /// Make a bundle of recordings of perf, of folded stacks or pprof: flame graph, hot instructions, and with what is known of the load a scaling profile
     Import(ImportArguments),
     /// Say what this machine and server allow, and the command that mends each lack
     Check(CheckArguments),

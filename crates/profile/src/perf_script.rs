@@ -140,11 +140,9 @@ impl Reader<'_> {
             self.begin(&header);
         } else if let Some(frame) = FrameLine::parse(line) {
             // Frames of samples that are not taken have no place to go.
-            if self.open.is_some() {
-                let frame = self.frame(&frame);
-                if let Some(open) = &mut self.open {
-                    open.frames.push(frame);
-                }
+            let frame = self.open.is_some().then(|| self.frame(&frame));
+            if let Some((open, frame)) = self.open.as_mut().zip(frame) {
+                open.frames.push(frame);
             }
         } else if !line.starts_with(char::is_whitespace) {
             self.end_sample();
