@@ -5,7 +5,7 @@
 //! address as it was sampled, and nothing is shifted; whoever needs the instruction that took the time looks at the few before
 //! it as well.
 
-use crate::block_ratio::ratio;
+use crate::block_ratio::Transactions;
 use crate::call_paths::CallPaths;
 use crate::flame::Per;
 use crate::grouped::Grouped;
@@ -79,7 +79,7 @@ pub struct InstructionId(usize);
 #[derive(Debug, Clone, Default)]
 pub struct InstructionCosts {
     /// Transactions of each measured second.
-    transactions: Vec<f64>,
+    transactions: Transactions,
     instructions: Vec<SampledInstruction>,
     /// Seconds by place of the measured second, of each instruction in each way of [`Spent`].
     seconds: Grouped,
@@ -200,7 +200,7 @@ impl InstructionCosts {
 
     /// Transactions of all measured seconds.
     pub fn transactions(&self) -> f64 {
-        self.transactions.iter().sum()
+        self.transactions.all()
     }
 
     /// CPU seconds per transaction altogether, in user space and in the kernel, whether or not the instruction is known; none
@@ -241,19 +241,13 @@ impl InstructionCosts {
         }
     }
 
-    /// Seconds per transaction of some instructions together, with a 95 % interval from the spread over the measured seconds;
+    /// Seconds per transaction of some instructions together, with a 95 % interval from the spread over the measured seconds and visits;
     /// none where there were no transactions.
     pub fn estimate(&self, instructions: impl IntoIterator<Item = InstructionId>, spent: &[Spent]) -> Option<Estimate> {
-        let mut blocks: Vec<(f64, f64)> = self.transactions.iter().map(|count| (0.0, *count)).collect();
-        for instruction in instructions {
-            let of_kinds = spent.iter().map(|spent| self.seconds.get(place(instruction, *spent)));
-            for (second, seconds) in of_kinds.flatten() {
-                if let Some((sum, _)) = blocks.get_mut(*second as usize) {
-                    *sum += seconds;
-                }
-            }
-        }
-        ratio(&blocks)
+        let of_kinds = |instruction: InstructionId| spent.iter().map(move |spent| place(instruction, *spent));
+        let places = instructions.into_iter().flat_map(of_kinds);
+        let parts = places.flat_map(|place| self.seconds.get(place));
+        self.transactions.ratio(parts.copied())
     }
 }
 

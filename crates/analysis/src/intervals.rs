@@ -1,6 +1,7 @@
 //! How sure a throughput is.
 
 use crate::student::t_quantile_975;
+use crate::visit_spread::{Blocks, OfVisit, standard_error};
 use crate::warmup::mean;
 use scaleprof_bundle::Estimate;
 
@@ -34,93 +35,43 @@ impl Measured {
     }
 }
 
-/// Fewest blocks from which a spread is taken.
-const FEWEST_BLOCKS: usize = 3;
-/// Shortest block, seconds: neighbouring seconds are not independent (analysis.md 1.3).
-const SHORTEST_BLOCK: usize = 5;
-/// No more blocks than this: longer blocks see slower waves, and t gains little beyond.
-const MOST_BLOCKS: usize = 12;
-
 /// The throughput of a rung from the measured windows of its visits, each a figure a second.
 ///
-/// - Three visits or more: Student's t on the means of the visits; the spread between visits holds everything that a
-///   repeat changes (Kalibera and Jones 2013). It is never taken below what the spread within them alone implies.
-/// - Two visits: the spread within, from block means, plus what the two means differ beyond it, with the degrees of
-///   freedom of Satterthwaite (1946).
-/// - One visit: block means (at least 5 s, at most 12 blocks) with their autocorrelation at lag 1 corrected for. It
-///   cannot see what a restart or another hour would change.
-///
-/// Every visit weighs the same. None for no visits.
+/// Its error is that of [`standard_error`]: from blocks of at least 5 s within the visits, at most 12 of each, and from how the
+/// visits differ, which holds everything that a repeat changes (Kalibera and Jones 2013). Every visit weighs the same. None for
+/// no visits.
 pub fn throughput(visits: &[Vec<f64>]) -> Option<Measured> {
     let visits: Vec<&Vec<f64>> = visits.iter().filter(|rates| !rates.is_empty()).collect();
-    if visits.is_empty() {
-        return None;
-    }
-    let means: Vec<f64> = visits.iter().map(|rates| mean(rates)).collect();
-    let value = mean(&means);
-    let within: Vec<StandardError> = visits.iter().filter_map(|rates| of_one_visit(rates)).collect();
-    let count = means.len() as f64;
-    // Standard error of the mean of all visits, were there no difference between them.
-    let pooled = (within.len() == means.len()).then(|| StandardError {
-        value: (within.iter().map(|e| e.value.powi(2)).sum::<f64>()).sqrt() / count,
-        degrees: within.iter().map(|e| e.degrees).sum(),
-    });
-    if means.len() == 1 {
-        return Some(Measured { value, error: pooled });
-    }
-    let between = (means.iter().map(|m| (m - value).powi(2)).sum::<f64>() / (count - 1.0) / count).sqrt();
-    let floor = pooled.map_or(0.0, |e| e.value);
-    let error = if means.len() >= 3 {
-        Some(StandardError {
-            value: between.max(floor),
-            degrees: count - 1.0,
+    let weight = 1.0 / visits.len() as f64;
+    let visits: Vec<OfVisit> = visits
+        .into_iter()
+        .map(|rates| OfVisit {
+            weight,
+            figure: mean(rates),
+            seconds: rates.clone(),
         })
-    } else {
-        pooled.map(|pooled| {
-            let extra = (between.powi(2) - pooled.value.powi(2)).max(0.0);
-            let variance = pooled.value.powi(2) + extra;
-            let spread = pooled.value.powi(4) / pooled.degrees + extra.powi(2) / (count - 1.0);
-            let degrees = if spread > 0.0 {
-                variance.powi(2) / spread
-            } else {
-                pooled.degrees
-            };
-            StandardError {
-                value: variance.sqrt(),
-                degrees,
-            }
-        })
-    };
-    Some(Measured { value, error })
+        .collect();
+    (!visits.is_empty()).then(|| Measured {
+        value: visits.iter().map(|visit| visit.weight * visit.figure).sum(),
+        error: standard_error(&visits, Blocks::OfFiveSeconds),
+    })
 }
 
-fn of_one_visit(rates: &[f64]) -> Option<StandardError> {
-    let blocks = (rates.len() / SHORTEST_BLOCK).min(MOST_BLOCKS);
-    if blocks < FEWEST_BLOCKS {
-        return None;
+impl StandardError {
+    /// Of the sum of two with independent errors (Satterthwaite 1946).
+    pub(crate) fn and(self, other: StandardError) -> StandardError {
+        let (one, two) = (self.value.powi(2), other.value.powi(2));
+        let spread = one.powi(2) / self.degrees + two.powi(2) / other.degrees;
+        let degrees = if spread > 0.0 {
+            (one + two).powi(2) / spread
+        } else {
+            self.degrees + other.degrees
+        };
+        StandardError {
+            value: (one + two).sqrt(),
+            degrees,
+        }
     }
-    // All seconds are used: block i spans an equal share of them, to the nearest second.
-    let edge = |block: usize| block * rates.len() / blocks;
-    let means: Vec<f64> = (0..blocks).map(|b| mean(&rates[edge(b)..edge(b + 1)])).collect();
-    let centre = mean(&means);
-    let count = blocks as f64;
-    let squares: f64 = means.iter().map(|m| (m - centre).powi(2)).sum();
-    let products: f64 = means
-        .windows(2)
-        .map(|pair| (pair[0] - centre) * (pair[1] - centre))
-        .sum();
-    let lag = if squares > 0.0 { products / squares } else { 0.0 };
-    // The usual estimate of the lag is low by about (1 + 3r) / n (Kendall 1954).
-    let lag = if blocks >= 6 {
-        (lag + (1.0 + 3.0 * lag.max(0.0)) / count).clamp(0.0, 0.7)
-    } else {
-        0.0
-    };
-    let variance = squares / (count - 1.0) / count * (1.0 + lag) / (1.0 - lag);
-    Some(StandardError {
-        value: variance.sqrt(),
-        degrees: count - 1.0,
-    })
 }
 
 /// `a / b` with its 95 % interval, from the difference of their logarithms (delta method, Welch's degrees of freedom).
@@ -131,14 +82,12 @@ pub fn ratio(a: &Measured, b: &Measured) -> Option<Estimate> {
     }
     let value = a.value / b.value;
     let half = a.error.zip(b.error).map(|(ea, eb)| {
-        let (va, vb) = ((ea.value / a.value).powi(2), (eb.value / b.value).powi(2));
-        let spread = va * va / ea.degrees + vb * vb / eb.degrees;
-        let degrees = if spread > 0.0 {
-            (va + vb).powi(2) / spread
-        } else {
-            ea.degrees + eb.degrees
+        let relative = |error: StandardError, whole: f64| StandardError {
+            value: error.value / whole,
+            ..error
         };
-        t_quantile_975(degrees) * (va + vb).sqrt()
+        let both = relative(ea, a.value).and(relative(eb, b.value));
+        t_quantile_975(both.degrees) * both.value
     });
     Some(Estimate {
         value,

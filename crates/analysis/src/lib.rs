@@ -51,6 +51,7 @@ mod unsteady;
 pub mod usl;
 mod usl_fit;
 pub mod verdict;
+mod visit_spread;
 pub mod wait_graph;
 pub mod waiting_instructions;
 pub mod warmup;

@@ -1,6 +1,6 @@
 //! What the waits for each lock cost a transaction at one rung, by call path and second by second.
 
-use crate::block_ratio::ratio;
+use crate::block_ratio::Transactions;
 use crate::call_paths::PathId;
 use crate::grouped::Grouped;
 use crate::sampled::{LOCK, SampledPaths, WaitedFor};
@@ -10,7 +10,7 @@ use scaleprof_bundle::{Estimate, NumberMap};
 #[derive(Debug, Default)]
 pub(crate) struct LockCosts {
     /// Transactions of each measured second.
-    transactions: Vec<f64>,
+    transactions: Transactions,
     waits: Vec<Waits>,
     /// Their thread-seconds by place of the second.
     blocks: Grouped,
@@ -61,17 +61,9 @@ impl LockCosts {
 
     /// What all waits for a lock take of a transaction, however seldom they were; none where nobody was seen to wait.
     pub(crate) fn estimate(&self, lock: i64) -> Option<Estimate> {
-        let mut blocks: Vec<(f64, f64)> = self.transactions.iter().map(|count| (0.0, *count)).collect();
-        let mut was_seen = false;
-        for (_, parts) in self.waits().filter(|(waits, _)| waits.lock == lock) {
-            was_seen = true;
-            for (second, seconds) in parts {
-                if let Some((sum, _)) = blocks.get_mut(*second as usize) {
-                    *sum += seconds;
-                }
-            }
-        }
-        ratio(&blocks).filter(|_| was_seen)
+        let mut waits = self.waits().filter(|(waits, _)| waits.lock == lock).peekable();
+        waits.peek()?;
+        self.transactions.ratio(waits.flat_map(|(_, parts)| parts).copied())
     }
 
     /// The waits in the state `lock` for some locks: each path with its thread-seconds by place of the second.

@@ -1,5 +1,6 @@
 //! The measured seconds of a rung's visits, numbered, so that a million samples find theirs at once.
 
+use crate::block_ratio::Transactions;
 use crate::totals::{Amount, Window};
 use scaleprof_bundle::SampleBlock;
 use std::collections::BTreeMap;
@@ -9,7 +10,7 @@ use std::collections::BTreeMap;
 pub(crate) struct MeasuredSeconds {
     places: BTreeMap<(i32, i32), u32>,
     /// Transactions by place.
-    pub transactions: Vec<f64>,
+    pub transactions: Transactions,
     /// How long each of them was, by place.
     pub lengths: Vec<f64>,
 }
@@ -25,14 +26,14 @@ impl MeasuredSeconds {
             .collect();
         MeasuredSeconds {
             places: amounts.keys().copied().zip(0..).collect(),
-            transactions: amounts.values().map(|amount| amount.transactions).collect(),
+            transactions: Transactions::of(amounts.iter().map(|((visit, _), amount)| (*visit, amount.transactions))),
             lengths: amounts.values().map(|amount| amount.seconds).collect(),
         }
     }
 
     /// Each second by visit and number, with its transactions.
     pub(crate) fn iter(&self) -> impl Iterator<Item = ((i32, i32), f64)> {
-        let transactions = self.transactions.iter().copied();
+        let transactions = self.transactions.of_seconds().iter().copied();
         self.places.keys().copied().zip(transactions)
     }
 

@@ -1,6 +1,6 @@
 //! What each call path costs a transaction at one rung, second by second.
 
-use crate::block_ratio::ratio;
+use crate::block_ratio::Transactions;
 use crate::by_path::ByPath;
 use crate::call_paths::{CallPaths, PathId};
 use crate::grouped::Grouped;
@@ -21,7 +21,7 @@ pub(crate) struct Pathway {
 #[derive(Debug, Default)]
 pub(crate) struct PathCosts {
     /// Transactions of each measured second.
-    transactions: Vec<f64>,
+    transactions: Transactions,
     /// The paths of each state by rising number, state after state.
     paths: Vec<PathId>,
     /// Which of them are those of each of the [`STATES`].
@@ -40,7 +40,7 @@ pub(crate) const STATES: [&str; 8] = ["cpu", "spin", "runq", "lock", "io", "net"
 impl PathCosts {
     pub(crate) fn of(by_path: ByPath<'_>, call_paths: &CallPaths<'_>) -> PathCosts {
         let transactions = by_path.samples.sampled.seconds.transactions.clone();
-        let all: f64 = transactions.iter().sum();
+        let all = transactions.all();
         let mut of_states = [const { 0..0 }; STATES.len()];
         for (state, range) in of_states.iter_mut().enumerate() {
             let begin = by_path.pathways.partition_point(|(of, _)| *of < state);
@@ -84,7 +84,7 @@ impl PathCosts {
             groups.flat_map(|(parts, place)| parts.iter().map(move |(second, time)| (place, *second, *time)))
         };
         let blocks = Grouped::of(self.blocks.iter().count(), || kept().chain(taken()));
-        let all: f64 = self.transactions.iter().sum();
+        let all = self.transactions.all();
         let per_transaction = |blocks: &[(u32, f64)]| per_transaction(blocks, all).max(0.0);
         PathCosts {
             transactions: self.transactions.clone(),
@@ -98,7 +98,7 @@ impl PathCosts {
 
     /// Transactions of each measured second.
     pub(crate) fn transactions_of_seconds(&self) -> &[f64] {
-        &self.transactions
+        self.transactions.of_seconds()
     }
 
     /// The thread-seconds of one path by the place of the second.
@@ -160,17 +160,8 @@ impl PathCosts {
     }
 
     fn together(&self, places: impl Iterator<Item = usize>) -> Option<Estimate> {
-        let mut blocks: Vec<(f64, f64)> = self
-            .transactions
-            .iter()
-            .map(|transactions| (0.0, *transactions))
-            .collect();
-        for (second, seconds) in places.flat_map(|place| self.blocks.get(place)) {
-            if let Some((sum, _)) = blocks.get_mut(*second as usize) {
-                *sum += seconds;
-            }
-        }
-        ratio(&blocks)
+        let parts = places.flat_map(|place| self.blocks.get(place));
+        self.transactions.ratio(parts.copied())
     }
 
     /// Seconds per transaction in one state by innermost function.

@@ -1,6 +1,5 @@
 //! The samples of a rung that count, each with the thread-seconds that it stands for.
 
-use crate::block_ratio::ratio;
 use crate::call_paths::{CallPaths, PathId};
 use crate::ledger::{CONNECTION, Watched};
 use crate::measured_seconds::MeasuredSeconds;
@@ -171,7 +170,7 @@ impl<'a> Sampled<'a> {
     }
 
     fn scale_to(&mut self, per_transaction: Option<&StateSeconds>) {
-        let all: f64 = self.seconds.transactions.iter().sum();
+        let all = self.seconds.transactions.all();
         let exact: HashMap<&str, f64> = per_transaction
             .into_iter()
             .flat_map(|states| states.named())
@@ -215,14 +214,7 @@ impl<'a> Sampled<'a> {
 
     /// Time per transaction of the thread-seconds of some samples by the place of the second; none without transactions.
     pub(crate) fn per_transaction(&self, parts: impl IntoIterator<Item = (u32, f64)>) -> Option<Estimate> {
-        let transactions = self.seconds.transactions.iter();
-        let mut blocks: Vec<(f64, f64)> = transactions.map(|count| (0.0, *count)).collect();
-        for (second, seconds) in parts {
-            if let Some((sum, _)) = blocks.get_mut(second as usize) {
-                *sum += seconds;
-            }
-        }
-        ratio(&blocks)
+        self.seconds.transactions.ratio(parts)
     }
 
     /// The `most` locks that were waited for longest, with the time per transaction and the number of samples.

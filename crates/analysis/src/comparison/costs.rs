@@ -1,6 +1,6 @@
 //! What call paths cost in one visit, or in all visits of a rung together.
 
-use crate::block_ratio::error_of_ratio;
+use crate::block_ratio::variance_of_seconds;
 use crate::call_paths::PathId;
 use crate::rung::RungResult;
 use std::collections::BTreeMap;
@@ -96,8 +96,7 @@ impl VisitCosts {
 
     /// Variance of that, as the seconds scatter; 0 where there are too few to tell.
     pub(super) fn variance(&self, blocks: &[f64]) -> f64 {
-        let pairs: Vec<(f64, f64)> = blocks.iter().copied().zip(self.transactions.iter().copied()).collect();
-        error_of_ratio(&pairs).map_or(0.0, |error| error * error)
+        variance_of_seconds(blocks, &self.transactions).unwrap_or(0.0)
     }
 }
 
