@@ -113,7 +113,7 @@ fn sampled<'a>(bundle: &Bundle, connections: Option<u32>, visits: &[&'a VisitRow
 }
 
 fn about(bundle: &Bundle, connections: Option<u32>, visits: &[&VisitRows<'_>], sampled: &Sampled<'_>) -> About {
-    let amount: f64 = sampled.seconds.transactions.iter().sum();
+    let amount: f64 = sampled.seconds.transactions.all();
     let starts = visits.iter().filter_map(|rows| Some(rows.rung?.started_at.0));
     About {
         title: title(bundle, connections),
