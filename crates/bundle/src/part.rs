@@ -208,15 +208,11 @@ table!(
     callee,
 );
 
-/// Writes `rows` as one Parquet file; a table without rows keeps its schema, so that a query over all parts still finds it.
-pub(crate) fn write_part<T: Table>(out: File, rows: &[T]) -> Result<File> {
-    write_groups(out, rows, std::iter::empty())
-}
-
 /// Rows of one row group where a part has several.
 const GROUP: usize = 1 << 16;
 
-/// Writes `rows` and then those that come, so many at a time that they take little memory.
+/// Writes `rows` as one Parquet file, and then those that come, so many at a time that they take little memory. A table without rows
+/// keeps its schema, so that a query over all parts still finds it.
 pub(crate) fn write_groups<T: Table>(out: File, rows: &[T], mut more: impl Iterator<Item = T>) -> Result<File> {
     let schema = Type::group_type_builder(T::NAME).with_fields(T::schema()?).build()?;
     let properties = WriterProperties::builder()

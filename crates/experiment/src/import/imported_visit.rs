@@ -339,10 +339,8 @@ mod tests {
 
     #[test]
     fn states_add_up_to_the_samples_and_lifetimes_are_not_made_up() {
-        let (rung, rows) = imported_visit(
-            &known(None),
-            &recording(&[5000, 5100, 5200, 6900], Weights::Nanoseconds),
-        );
+        let ImportedVisit { rung, rows, .. } =
+            ImportedVisit::of(&known(None), recording(&[5000, 5100, 5200, 6900], Weights::Nanoseconds));
         assert_eq!((rung.connections, rows.seconds.len()), (UNKNOWN, 0));
         let by_second: Vec<(Option<i32>, i64)> = rows
             .states

@@ -65,10 +65,12 @@ impl Names {
             let opened = opened.get(&file)?.get_or_init(|| open(file, files, &tips, &ready));
             Some(frames(file, piece, opened, files, inlines))
         });
-        let mut names = Names::default();
-        names.user = found.into_iter().flatten().flatten().collect();
-        names.waiting = tips.iter().copied().filter(|tip| waits(*tip, &opened)).collect();
-        names.files = opened.keys().copied().collect();
+        let mut names = Names {
+            user: found.into_iter().flatten().flatten().collect(),
+            waiting: tips.iter().copied().filter(|tip| waits(*tip, &opened)).collect(),
+            files: opened.keys().copied().collect(),
+            ..Names::default()
+        };
         for (file, opened) in opened {
             let Some(opened) = opened.into_inner() else { continue };
             match opened.names {
