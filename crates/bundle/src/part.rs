@@ -211,7 +211,7 @@ table!(
 /// Rows of one row group where a part has several.
 const GROUP: usize = 1 << 16;
 
-/// Writes `rows` and then those that come as one Parquet file, so many at a time that they take little memory; a table without rows
+/// Writes `rows` as one Parquet file, and then those that come, so many at a time that they take little memory. A table without rows
 /// keeps its schema, so that a query over all parts still finds it.
 pub(crate) fn write_groups<T: Table>(out: File, rows: &[T], mut more: impl Iterator<Item = T>) -> Result<File> {
     let schema = Type::group_type_builder(T::NAME).with_fields(T::schema()?).build()?;

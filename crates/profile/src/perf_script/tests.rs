@@ -111,7 +111,11 @@ fn a_text_that_is_cut_off_is_read_as_far_as_it_goes() {
             Err(error) => assert!(cut < 330, "{cut}: {error}"),
         }
     }
-    let damaged = TWO_THREADS.replace("connection  1234/1241 [000] 100.250000:", "connecti");
+    let damaged = TWO_THREADS.replacen(
+        "connection  1234/1241 [000] 100.250000:     250000 cpu-clock:pppH:",
+        "conn",
+        1,
+    );
     let found = read(damaged.as_bytes(), &options(None, None)).unwrap();
     assert!(found.warnings[0].contains("line 9"), "{:?}", found.warnings);
     assert_eq!(found.profile.samples.len(), 2);
