@@ -281,7 +281,21 @@ fn seconds(known: &Known, load: &KnownLoad, span: &Span) -> Vec<SecondRow> {
             max_ns: None,
         }
     });
-    rows.collect()
+    as_told(rows.collect(), load)
+}
+
+/// Transactions are whole ones, and a short recording has few. When it began and ended is only known from its first and last sample: its
+/// last second is taken as long as makes the throughput what was told.
+fn as_told(mut rows: Vec<SecondRow>, load: &KnownLoad) -> Vec<SecondRow> {
+    let transactions: i64 = rows.iter().map(|row| row.transactions).sum();
+    let took = (transactions as f64 / load.throughput * SECOND as f64).round() as i64;
+    let before: i64 = rows.iter().rev().skip(1).map(|row| row.duration_ns).sum();
+    if let Some(last) = rows.last_mut().filter(|_| transactions > 0 && took > before) {
+        last.duration_ns = took - before;
+        last.inside_ns = last.duration_ns.saturating_mul(i64::from(load.connections));
+        (last.service_sum_ns, last.response_sum_ns) = (last.inside_ns, last.inside_ns);
+    }
+    rows
 }
 
 #[cfg(test)]
@@ -375,6 +389,19 @@ mod tests {
             16 * 2_500_000_000,
             "in a closed loop all connections are inside all the time"
         );
+    }
+
+    #[test]
+    fn of_a_short_recording_too_the_throughput_is_what_was_told() {
+        let load = KnownLoad {
+            connections: 4,
+            throughput: 150.5,
+        };
+        let visit = ImportedVisit::of(&known(Some(load)), recording(&[0, 330], Weights::Nanoseconds));
+        let transactions: i64 = visit.rows.seconds.iter().map(|row| row.transactions).sum();
+        let took: i64 = visit.rows.seconds.iter().map(|row| row.duration_ns).sum();
+        let found = transactions as f64 / took as f64 * 1e9;
+        assert!((found / 150.5 - 1.0).abs() < 1e-6, "{found}");
     }
 
     #[test]
