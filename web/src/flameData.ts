@@ -1,6 +1,7 @@
 /** The samples behind the flame graph and the heat map, as crates/report/src/html/profile.rs packs them. */
 
 import { inflated } from "./packed.ts";
+import type { Stretch } from "./visitSpread.ts";
 
 /** A call tree: every call path before those within it, siblings in the order in which they are drawn. */
 export interface CallTree {
@@ -31,13 +32,15 @@ export interface ProfiledRung {
   connections: number | null;
   /** Transactions, or seconds of a watch, in each second that counts. */
   amounts: Float64Array;
-  /** Half the width of a 95 % interval in standard errors. */
-  intervalFactor: number | null;
+  /** Which of these are of the same visit. */
+  stretches: Stretch[];
   visits: ProfiledVisit[];
 }
 
 export interface Profile {
   per: "transaction" | "second";
+  /** The 97.5 % quantiles of Student's t at even steps of 1 over the degrees of freedom, from 0 to 1. */
+  quantiles: number[];
   cellSeconds: number;
   cellsPerSecond: number;
   states: string[];
@@ -50,12 +53,12 @@ export interface Profile {
 
 interface Header {
   per: "transaction" | "second";
+  t_quantiles: number[];
   cell_us: number;
   states: string[];
   functions: string[];
   rungs: {
     connections: number | null;
-    interval_factor: number | null;
     counted: [number, number, number][];
     visits: { visit: number; repeat: number; seconds: number; samples: number[] }[];
   }[];
@@ -101,12 +104,12 @@ function decode(bytes: Uint8Array): Profile {
       return { visit: visit.visit, repeat: visit.repeat, seconds: visit.seconds, starts, countedAt };
     });
     rungs.push({
-      connections: rung.connections, intervalFactor: rung.interval_factor, visits,
+      connections: rung.connections, visits, stretches: stretches(rung.counted.map(([visit]) => visit)),
       amounts: Float64Array.from(rung.counted, ([, , amount]) => amount),
     });
   }
   return {
-    per: header.per, cellSeconds: header.cell_us / 1e6, cellsPerSecond: 1e6 / header.cell_us, states: header.states,
+    per: header.per, quantiles: header.t_quantiles, cellSeconds: header.cell_us / 1e6, cellsPerSecond: 1e6 / header.cell_us, states: header.states,
     functions: header.functions, isKernel: Uint8Array.from(header.functions, (name) => (name.endsWith(" [k]") ? 1 : 0)),
     calls: callTree(column("depth"), column("function")),
     samples: { node: absolute(column("node"), rungs), cell: column("cell"), weight: floats(column("weight")) },
@@ -142,4 +145,15 @@ function absolute(steps: Uint32Array, rungs: ProfiledRung[]): Uint32Array {
 function floats(values: Uint32Array): Float32Array {
   for (let at = 0; at < values.length; at++) values[at]! <<= 8;
   return new Float32Array(values.buffer);
+}
+
+/** Those of a visit stand together. */
+function stretches(visits: number[]): Stretch[] {
+  const found: Stretch[] = [];
+  visits.forEach((visit, place) => {
+    const last = found.at(-1);
+    if (last && visits[place - 1] === visit) last.end = place + 1;
+    else found.push({ start: place, end: place + 1 });
+  });
+  return found;
 }

@@ -4,6 +4,7 @@ import type { Cut } from "./flameCut.ts";
 import type { Profile } from "./flameData.ts";
 import type { Layout } from "./flameLayout.ts";
 import { stateLabel, type FrameTree } from "./flameTree.ts";
+import { halfInterval } from "./visitSpread.ts";
 
 /** Which frames of a tree a call path is part of. */
 export type Membership =
@@ -11,26 +12,19 @@ export type Membership =
   | { view: "callers" }
   | { view: "around"; wanted: number; direction: "callers" | "callees" };
 
-/**
- * Half of the 95 % interval of the time of each frame that is laid out, by the ratio estimator over the seconds that count
- * (crates/analysis/src/block_ratio.rs says why); null where there are too few of them.
- */
+/** Half of the 95 % interval of the time of each frame that is laid out; null where there are too few seconds that count. */
 export function halves(profile: Profile, cut: Cut, states: (number | null)[], tree: FrameTree, layout: Layout, membership: Membership): Float64Array | null {
   const { rung } = cut;
-  if (rung === null || rung.intervalFactor === null) return null;
+  if (rung === null) return null;
   const blocks = rung.amounts.length;
   const sums = new Float64Array(layout.count * blocks);
   if (membership.view === "callees") fromStart(profile, cut, states, tree, layout, sums);
   else merged(profile, cut, states, tree, layout, membership, sums);
-  const amount = rung.amounts.reduce((sum, one) => sum + one, 0);
   const found = new Float64Array(layout.count);
   for (let place = 0; place < layout.count; place++) {
-    let time = 0;
-    for (let block = 0; block < blocks; block++) time += sums[place * blocks + block]!;
-    const ratio = time / amount;
-    let squares = 0;
-    for (let block = 0; block < blocks; block++) squares += (sums[place * blocks + block]! - ratio * rung.amounts[block]!) ** 2;
-    found[place] = rung.intervalFactor * Math.sqrt(squares / (blocks - 1) / blocks) / (amount / blocks);
+    const half = halfInterval(sums, place * blocks, rung.amounts, rung.stretches, profile.quantiles);
+    if (half === null) return null;
+    found[place] = half;
   }
   return found;
 }

@@ -11,7 +11,6 @@ use crate::call_paths::{CallPaths, PathId};
 use crate::ledger::CONNECTION;
 use crate::rung::{self, Pacing, VisitRows};
 use crate::sampled::Sampled;
-use crate::student::t_quantile_975;
 use crate::summarise::{by_visit, complete_by_connections};
 use crate::watch;
 use scaleprof_bundle::{Bundle, RungRow, SampleBlock, WATCH, in_parallel};
@@ -77,8 +76,6 @@ pub struct Rung {
     pub connections: Option<u32>,
     /// The seconds that count.
     pub counted: Vec<Second>,
-    /// Half the width of a 95 % interval in standard errors; none where there are too few seconds for one.
-    pub interval_factor: Option<f64>,
     /// Its complete visits in the order in which they ran.
     pub visits: Vec<Visit>,
 }
@@ -189,8 +186,6 @@ impl Raw {
             .collect();
         let mut rung = Rung {
             connections,
-            interval_factor: (counted.len() >= crate::block_ratio::FEWEST)
-                .then(|| t_quantile_975(counted.len() as f64 - 1.0)),
             counted,
             visits: Vec::new(),
         };
