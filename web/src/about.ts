@@ -3,6 +3,7 @@
 import type { Missing, Report } from "./data.ts";
 import { h, section, type Child } from "./element.ts";
 import { bytes, count, counted, isKnown } from "./format.ts";
+import { imported, known, named } from "./subject.ts";
 import { table } from "./table.ts";
 import { warnings } from "./verdict.ts";
 
@@ -16,7 +17,8 @@ export function errors({ errors: rows, manifest, summary }: Report): HTMLElement
         { heading: "error", words: true, cell: ({ number }) => number },
         { heading: "times", cell: ({ times }) => count(times) },
       ], known)
-      : h("p", {}, manifest.state === "complete" ? "The server answered every statement without an error." : "No error of a statement was recorded."));
+      : h("p", {}, imported(manifest.workload) ? "A recording tells nothing of the errors of statements."
+        : manifest.state === "complete" ? "The server answered every statement without an error." : "No error of a statement was recorded."));
   }
   const sums = new Map<string, (typeof rows)[number]>();
   for (const row of rows) {
@@ -55,26 +57,31 @@ export function settings({ settings: all }: Report): HTMLElement {
   return section("settings", "Settings in force", h("p", { class: "search" }, h("label", { for: "settings-search" }, "Find "), search, found), list);
 }
 
+function sharing(withClient: boolean | null): string {
+  if (withClient === null) return "";
+  return withClient ? ", shared with the client" : ", its own";
+}
+
 /** Server, load and machine in pairs of name and value. */
 export function machine({ manifest: { server, workload, machine: host, ladder, scaleprof } }: Report): HTMLElement {
   const pairs = (title: string, entries: [string, Child][]) => h("div", {}, h("h3", {}, title), h("dl", { class: "facts" },
-    entries.filter(([, value]) => value !== null && value !== "").map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value)))));
+    entries.filter(([, value]) => value !== null && value !== undefined && value !== "").map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value)))));
   return section("machine", "Server, load and machine", h("div", { class: "triple" },
     pairs("Server", [
-      ["Product", `${server.product} ${server.version}`],
+      ["Product", named(server)],
       ["Binary", server.binary],
       ["Build-id", server.build_id ? h("code", {}, server.build_id) : null],
-      ["CPUs", server.cpu_count === null ? "unknown: its process cannot be seen from here"
-        : `${count(server.cpu_count)}${server.cpus ? ` (${server.cpus})` : ""}${server.shares_cpus_with_client ? ", shared with the client" : ", its own"}`],
+      ["CPUs", server.cpu_count === null ? imported(workload) ? "unknown" : "unknown: its process cannot be seen from here"
+        : `${count(server.cpu_count)}${server.cpus ? ` (${server.cpus})` : ""}${sharing(server.shares_cpus_with_client)}`],
     ]),
     pairs("Load", [
       ["Workload", workload.name],
       ["Data", isKnown(workload.tables) ? `${counted(workload.tables, "table")}${isKnown(workload.rows) ? ` of ${counted(workload.rows, "row")}` : ""}` : null],
-      ["Distribution", workload.distribution],
-      ["Protocol", workload.protocol],
-      ["Isolation", workload.isolation ?? "the server’s default"],
+      ["Distribution", known(workload.distribution)],
+      ["Protocol", known(workload.protocol)],
+      ["Isolation", workload.isolation ?? (imported(workload) ? "unknown" : "the server’s default")],
       ["Loop", workload.loop_kind + (isKnown(ladder.rate) ? `, ${count(ladder.rate)} tx/s offered` : "")],
-      ["Seed", String(workload.seed)],
+      ["Seed", imported(workload) ? null : String(workload.seed)],
       ["Idle connections", ladder.idle_connections ? count(ladder.idle_connections) : null],
       ["Rungs", `${ladder.connections.map(count).join(", ")}${ladder.refined.length ? `; added: ${ladder.refined.map(count).join(", ")}` : ""}`],
       ["Each", `${counted(ladder.repeats, "repeat")} of ${ladder.seconds}\u202fs`],
@@ -82,11 +89,11 @@ export function machine({ manifest: { server, workload, machine: host, ladder, s
     ]),
     pairs("Machine", [
       ["CPU", host.cpu_model],
-      ["CPUs", `${count(host.cpus)} online, ${counted(host.numa_nodes, "NUMA node")}`],
+      ["CPUs", `${count(host.cpus)} online, ${isKnown(host.numa_nodes) ? counted(host.numa_nodes, "NUMA node") : "unknown number of NUMA nodes"}`],
       ["Memory", bytes(host.memory_bytes)],
-      ["Kernel", `${host.kernel} ${host.architecture}`],
+      ["Kernel", [known(host.kernel), known(host.architecture)].filter(Boolean).join(" ") || "unknown"],
       ["Distribution", host.distribution],
-      ["Hypervisor", host.hypervisor ?? "none seen"],
+      ["Hypervisor", host.hypervisor ?? (imported(workload) ? "unknown" : "none seen")],
       ["Governor", host.governor],
       ["Clock source", host.clock_source],
       ["Huge pages", host.transparent_huge_pages],

@@ -131,7 +131,7 @@ export interface Watch {
   connections: WatchedThreads;
   others: WatchedThreads;
   background: Background[];
-  cpus_by_states: number;
+  cpus_by_states: number | null;
   cpus_by_scheduler: number | null;
   cpu_residue: number | null;
   cpu_not_their_own?: number | null;
@@ -179,7 +179,7 @@ export interface Manifest {
     isolation: string | null; seed: number; loop_kind: string; options: [string, string][];
   };
   machine: {
-    cpu_model: string; cpus: number; numa_nodes: number; memory_bytes: number; kernel: string; architecture: string;
+    cpu_model: string; cpus: number | null; numa_nodes: number | null; memory_bytes: number | null; kernel: string; architecture: string;
     distribution: string | null; hypervisor: string | null; governor: string | null; clock_source: string | null;
     transparent_huge_pages: string | null;
   };

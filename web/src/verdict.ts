@@ -3,6 +3,7 @@
 import type { Estimate, Report } from "./data.ts";
 import { h, type Child } from "./element.ts";
 import { between, bytes, count, counted, isKnown, moment, number, percent, times } from "./format.ts";
+import { imported, known, named } from "./subject.ts";
 
 /** The verdict as the headline, the figures that carry it, and what it holds for. */
 export function verdict(report: Report): HTMLElement {
@@ -20,9 +21,14 @@ export function verdict(report: Report): HTMLElement {
 }
 
 /** What there is to say of a server that was only watched. */
-function watched({ summary: { watch } }: Report): string | undefined {
+function watched({ manifest, summary: { watch } }: Report): string | undefined {
   if (!watch) return undefined;
-  return `The server was watched for ${number(watch.seconds)} s without a load of ours: it used ${number(watch.cpus_by_scheduler ?? watch.cpus_by_states)} CPUs. Watching alone gives no verdict.`;
+  const cpus = watch.cpus_by_scheduler ?? watch.cpus_by_states;
+  const used = isKnown(cpus) ? `it used ${number(cpus)} CPUs` : "how many CPUs it used was not recorded";
+  const from = imported(manifest.workload);
+  return from === undefined
+    ? `The server was watched for ${number(watch.seconds)} s without a load of ours: ${used}. Watching alone gives no verdict.`
+    : `A recording of ${manifest.server.binary ?? "a server"} over ${number(watch.seconds)} s (${from}): ${used}. A recording without throughput gives no verdict.`;
 }
 
 /** Keeps the groups of a number on one line. */
@@ -51,13 +57,13 @@ function incomplete({ manifest, summary, unfinished_visits }: Report): Child {
 function subject({ manifest, summary }: Report): string {
   const { server, workload, machine, ladder } = manifest;
   const size = isKnown(workload.tables) ? `, ${counted(workload.tables, "table")}${isKnown(workload.rows) ? ` of ${counted(workload.rows, "row")}` : ""}` : "";
-  const cpus = server.cpu_count === null ? "the client's machine"
-    : server.cpu_count === machine.cpus ? `all ${counted(machine.cpus, "CPU")}` : `${server.cpu_count} of ${counted(machine.cpus, "CPU")}`;
+  const cpus = server.cpu_count === null ? imported(workload) ? "unknown number of CPUs" : "the client's machine"
+    : server.cpu_count === machine.cpus ? `all ${counted(server.cpu_count, "CPU")}` : `${server.cpu_count} of ${isKnown(machine.cpus) ? counted(machine.cpus, "CPU") : "an unknown number of CPUs"}`;
   const loop = workload.options.some(([name, value]) => name === "repetition" && value === "once") ? "once on every connection" : `${workload.loop_kind} loop`;
   return [
-    server.product === "unknown" ? server.binary ?? "a server" : `${server.product} ${server.version}`,
-    summary.watch ? "watched" : `${workload.name}${size}, ${loop}`,
-    `${machine.cpu_model}, ${cpus}${server.shares_cpus_with_client ? " shared with the client" : ""}, ${bytes(machine.memory_bytes)}`,
+    named(server),
+    summary.watch ? imported(workload) ? "recorded" : "watched" : `${workload.name}${size}, ${loop}`,
+    `${known(machine.cpu_model) ?? "unknown CPU model"}, ${cpus}${server.shares_cpus_with_client ? " shared with the client" : ""}${isKnown(machine.memory_bytes) ? `, ${bytes(machine.memory_bytes)}` : ""}`,
     machine.hypervisor ? `under ${machine.hypervisor}` : "",
     summary.watch ? "" : `${ladder.repeats} × ${ladder.seconds}\u202fs a rung`,
     moment(manifest.started_at) + (manifest.ended_at ? `, ${between(manifest.started_at, manifest.ended_at)}` : ""),

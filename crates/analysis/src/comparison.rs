@@ -129,7 +129,7 @@ pub fn compare(a: &Bundle, b: &Bundle, choice: Choice) -> Result<Comparison, Ref
     Ok(Comparison {
         schema: 2,
         sentence: same_run.unwrap_or_else(|| sentence::of(&rungs, &paths)),
-        servers: [a, b].map(|bundle| format!("{} {}", bundle.manifest.server.product, bundle.manifest.server.version)),
+        servers: [a, b].map(|bundle| bundle.manifest.server.named()),
         settings: circumstances::settings(a, b),
         differences,
         base_rung,

@@ -133,13 +133,13 @@ fn title(bundle: &Bundle, connections: Option<u32>) -> String {
     let server = &bundle.manifest.server;
     match connections {
         Some(_) => format!(
-            "{} on {} {}, {}",
+            "{} on {}, {}",
             bundle.manifest.workload.name,
-            server.product,
-            server.version,
+            server.named(),
             short_title(connections)
         ),
-        None => format!("{} {}, watched", server.product, server.version),
+        None if bundle.manifest.workload.imported().is_some() => format!("{}, recorded", server.named()),
+        None => format!("{}, watched", server.named()),
     }
 }
 

@@ -4,10 +4,13 @@
 //! instruction stands, a loop stands around it: in the same function, or in the one that calls it. So the loops are found in
 //! any binary, stripped or not, whatever its functions are called. Loops are taken from backward branches; what lies between
 //! the branch and its target is the loop, which holds for all that compilers make of a `while`.
+//!
+//! A loop that waits and does not say so is found by what it lacks (see `unrelaxed.rs`), with less certainty.
 
 mod aarch64;
 mod find;
 mod step;
+mod unrelaxed;
 mod x86_64;
 
 use std::ops::Range;
@@ -46,6 +49,9 @@ pub enum SpinFault {
     LockedInstruction,
     /// It waits for all its stores in every turn.
     MemoryBarrier,
+    /// It never tells the CPU that it waits: it takes all of the core from the other hyperthread, and pays for a wrong guess when
+    /// the wait ends.
+    NoRelax,
 }
 
 impl SpinFault {
@@ -53,6 +59,7 @@ impl SpinFault {
     pub fn words(self) -> &'static str {
         match self {
             SpinFault::LockedInstruction => "a locked instruction in every turn: look with a plain load first",
+            SpinFault::NoRelax => "no PAUSE (ISB on aarch64) in any turn: it takes the core from the other hyperthread",
             SpinFault::MemoryBarrier => "a memory barrier in every turn: one after the loop will do",
         }
     }
@@ -65,8 +72,8 @@ pub struct SpinLoop {
     pub parts: Vec<Range<u64>>,
     /// The function that it is in.
     pub function: Range<u64>,
-    /// How it tells the CPU that it waits.
-    pub relax: Relax,
+    /// How it tells the CPU that it waits; none where it does not, and is found by what it lacks.
+    pub relax: Option<Relax>,
     /// What it does.
     pub kind: SpinKind,
     /// Its instructions.
@@ -76,6 +83,12 @@ pub struct SpinLoop {
 }
 
 impl SpinLoop {
+    /// Whether a thread that is seen in it waits. One without a waiting instruction is run through once by a thread that finds at once
+    /// what it looks for, such as the reader of a sequence lock.
+    pub fn is_certain(&self) -> bool {
+        self.relax.is_some()
+    }
+
     /// Its first address.
     pub fn start(&self) -> u64 {
         self.parts.first().map_or(self.function.start, |part| part.start)
@@ -92,54 +105,44 @@ impl SpinLoop {
 pub struct SpinLoops {
     /// By address. A loop may lie within another one.
     loops: Vec<SpinLoop>,
-    /// Their ranges, laid together.
+    /// The ranges of those that are certain, laid together.
     covered: Vec<Range<u64>>,
 }
 
 impl SpinLoops {
-    /// Those of an ELF file for x86-64 or aarch64; other architectures have none that are known.
+    /// Those of an ELF file for x86-64 or aarch64 that are [certain](SpinLoop::is_certain); other architectures have none that are
+    /// known.
     ///
     /// `functions` are its functions by address, without overlaps, as call frame information gives them.
     ///
     /// # Errors
     /// [`SymbolError::NotElf`].
     pub fn of(name: &str, bytes: &[u8], functions: &[Range<u64>]) -> Result<SpinLoops, SymbolError> {
-        let not_elf = |error| SymbolError::NotElf {
-            name: name.to_owned(),
-            error,
-        };
-        let elf = object::File::parse(bytes).map_err(not_elf)?;
-        let decode = match elf.architecture() {
-            Architecture::X86_64 => x86_64::decode,
-            Architecture::Aarch64 => aarch64::decode,
-            _ => return Ok(SpinLoops::default()),
-        };
-        let relaxes = match elf.architecture() {
-            Architecture::X86_64 => x86_64::relaxes,
-            _ => aarch64::relaxes,
-        };
-        let mut sections = Vec::new();
-        for section in elf.sections() {
-            if section.kind() == SectionKind::Text
-                && let Ok(data) = section.data()
-            {
-                sections.push((section.address(), data));
-            }
-        }
-        let code = find::Code {
-            sections,
-            functions,
-            decode,
-            relaxes,
-        };
-        Ok(SpinLoops::from_loops(find::loops(&code)))
+        Ok(Self::in_code(code_of(name, bytes, functions)?, find::loops))
+    }
+
+    /// Those and the ones that are only likely to wait, whose search takes some times as long.
+    ///
+    /// # Errors
+    /// [`SymbolError::NotElf`].
+    pub fn with_likely(name: &str, bytes: &[u8], functions: &[Range<u64>]) -> Result<SpinLoops, SymbolError> {
+        Ok(Self::in_code(code_of(name, bytes, functions)?, |code| {
+            let mut found = find::loops(code);
+            found.extend(find::unrelaxed(code));
+            found
+        }))
+    }
+
+    fn in_code(code: Option<find::Code<'_>>, find: impl Fn(&find::Code<'_>) -> Vec<SpinLoop>) -> SpinLoops {
+        code.map_or_else(SpinLoops::default, |code| SpinLoops::from_loops(find(&code)))
     }
 
     fn from_loops(mut loops: Vec<SpinLoop>) -> SpinLoops {
         loops.retain(|found| !found.parts.is_empty());
         loops.sort_by_key(|found| (found.start(), std::cmp::Reverse(found.end())));
         loops.dedup_by(|later, earlier| later.parts == earlier.parts);
-        let mut parts: Vec<Range<u64>> = loops.iter().flat_map(|found| found.parts.iter().cloned()).collect();
+        let certain = loops.iter().filter(|found| found.is_certain());
+        let mut parts: Vec<Range<u64>> = certain.flat_map(|found| found.parts.iter().cloned()).collect();
         parts.sort_by_key(|part| part.start);
         let mut covered: Vec<Range<u64>> = Vec::new();
         for part in parts {
@@ -156,13 +159,48 @@ impl SpinLoops {
         &self.loops
     }
 
-    /// Whether an instruction belongs to a waiting loop. For a sample ask for where the thread stood itself, not for a return
+    /// Whether an instruction belongs to a waiting loop, one that is [certain](SpinLoop::is_certain). For a sample ask for where the thread stood itself, not for a return
     /// address.
     pub fn contains(&self, svma: u64) -> bool {
         let after = self.covered.partition_point(|range| range.start <= svma);
         let before = after.checked_sub(1).and_then(|index| self.covered.get(index));
         before.is_some_and(|range| range.contains(&svma))
     }
+}
+
+/// None for an architecture of which nothing is known.
+fn code_of<'a>(
+    name: &str,
+    bytes: &'a [u8],
+    functions: &'a [Range<u64>],
+) -> Result<Option<find::Code<'a>>, SymbolError> {
+    let not_elf = |error| SymbolError::NotElf {
+        name: name.to_owned(),
+        error,
+    };
+    let elf = object::File::parse(bytes).map_err(not_elf)?;
+    let sections = elf
+        .sections()
+        .filter(|section| section.kind() == SectionKind::Text)
+        .filter_map(|section| Some((section.address(), section.data().ok()?)))
+        .collect();
+    Ok(match elf.architecture() {
+        Architecture::X86_64 => Some(find::Code {
+            sections,
+            functions,
+            decode: x86_64::decode,
+            relaxes: x86_64::relaxes,
+            unrelaxed: x86_64::unrelaxed,
+        }),
+        Architecture::Aarch64 => Some(find::Code {
+            sections,
+            functions,
+            decode: aarch64::decode,
+            relaxes: aarch64::relaxes,
+            unrelaxed: aarch64::unrelaxed,
+        }),
+        _ => None,
+    })
 }
 
 #[cfg(test)]

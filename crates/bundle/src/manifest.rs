@@ -33,6 +33,9 @@ pub struct Manifest {
     pub warnings: Vec<String>,
 }
 
+/// What stands for a word that is not known.
+pub const UNKNOWN: &str = "unknown";
+
 /// Name of the workload of a bundle that only watched a server: there was no load of ours, so it says nothing of the load.
 pub const WATCH: &str = "watch";
 
@@ -72,6 +75,20 @@ pub struct Server {
     pub shares_cpus_with_client: Option<bool>,
 }
 
+impl Server {
+    /// Product and version as people say them; the binary's name where only that is known, as of a recording.
+    #[must_use]
+    pub fn named(&self) -> String {
+        let known = |word: &str| word != UNKNOWN;
+        match (&self.binary, known(&self.product)) {
+            (_, true) if known(&self.version) => format!("{} {}", self.product, self.version),
+            (_, true) => self.product.clone(),
+            (Some(binary), false) => binary.clone(),
+            (None, false) => "a server of unknown product".to_owned(),
+        }
+    }
+}
+
 /// The load.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Workload {
@@ -109,12 +126,12 @@ impl Workload {
 pub struct Machine {
     /// CPU model as the kernel prints it.
     pub cpu_model: String,
-    /// CPUs online.
-    pub cpus: u32,
-    /// NUMA nodes.
-    pub numa_nodes: u32,
-    /// Memory, bytes.
-    pub memory_bytes: u64,
+    /// CPUs online; none where that is not known, as of a recording that does not tell it.
+    pub cpus: Option<u32>,
+    /// NUMA nodes; none where that is not known.
+    pub numa_nodes: Option<u32>,
+    /// Memory, bytes; none where that is not known.
+    pub memory_bytes: Option<u64>,
     /// Release of the kernel.
     pub kernel: String,
     /// Such as `x86_64`.

@@ -14,8 +14,8 @@ pub struct WatchSummary {
     pub others: WatchedThreads,
     /// Threads that serve no client, those of one name together; the busiest first.
     pub background: Vec<BackgroundThreads>,
-    /// CPUs that the server used, by the states of its threads.
-    pub cpus_by_states: f64,
+    /// CPUs that the server used, by the states of its threads; none where only waits were recorded.
+    pub cpus_by_states: Option<f64>,
     /// CPUs that it used, by the scheduler's account, over the seconds that have it.
     pub cpus_by_scheduler: Option<f64>,
     /// CPU time by the states, without what was not their own, over that by the scheduler's account, less 1, over the

@@ -17,7 +17,7 @@ pub(crate) struct ProbeArguments {
     pub(crate) wait_stacks: u32,
     /// Share of the server's CPUs that seeing what its threads wait for may cost, percent. Where they switch so often that it
     /// would cost more, waits are seen for a part of the time; CPU and queue times stay exact. 100: see every wait
-    #[arg(long, value_name = "PERCENT", default_value_t = 0.75, value_parser = percent)]
+    #[arg(long, value_name = "PERCENT", default_value_t = 0.6, value_parser = percent)]
     pub(crate) wait_cost: f64,
     /// Fetch debug files from the servers in DEBUGINFOD_URLS where nothing here names the server's functions
     #[arg(long)]

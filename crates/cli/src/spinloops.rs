@@ -20,7 +20,8 @@ struct Entry {
     /// Pieces that it lies in.
     parts: usize,
     instructions: u32,
-    relax: &'static str,
+    /// The instruction that says that it waits; null where there is none, and the loop is found by what it lacks.
+    relax: Option<&'static str>,
     kind: &'static str,
     warnings: Vec<&'static str>,
 }
@@ -37,7 +38,7 @@ struct Listing {
 pub(crate) fn execute(arguments: &SpinLoopsArguments) -> anyhow::Result<ExitCode> {
     let symbols = SymbolFile::open(&arguments.binary, &symbol_search())?;
     let bytes = std::fs::read(&arguments.binary).with_context(|| format!("reading {}", arguments.binary.display()))?;
-    let found = SpinLoops::of(symbols.name(), &bytes, symbols.function_ranges())?;
+    let found = SpinLoops::with_likely(symbols.name(), &bytes, symbols.function_ranges())?;
     let listing = Listing {
         binary: symbols.name().to_owned(),
         build_id: symbols.build_id(),
@@ -59,16 +60,21 @@ fn entry(found: &SpinLoop, symbols: &SymbolFile) -> Entry {
         end: found.end(),
         parts: found.parts.len(),
         instructions: found.instructions,
-        relax: found.relax.name(),
+        relax: found.relax.map(|relax| relax.name()),
         kind: found.kind.name(),
         warnings: found.faults.iter().map(|fault| fault.words()).collect(),
     }
 }
 
 fn print(listing: &Listing) {
+    let certain = listing.loops.iter().filter(|entry| entry.relax.is_some()).count();
+    let likely = match listing.loops.len() - certain {
+        0 => String::new(),
+        likely => format!(", and {likely} more are likely to, which no instruction says"),
+    };
     println!(
-        "{} loops of {} wait for another thread. One {} takes {:.1} ns on this machine.",
-        listing.loops.len(),
+        "{} loops of {} wait for another thread{likely}. One {} takes {:.1} ns on this machine.",
+        certain,
         listing.binary,
         if cfg!(target_arch = "aarch64") { "isb" } else { "pause" },
         listing.relax_nanoseconds
@@ -96,7 +102,7 @@ fn print(listing: &Listing) {
                     1 => String::new(),
                     parts => format!(" in {parts} parts"),
                 },
-                entry.relax,
+                entry.relax.unwrap_or("likely"),
                 entry.function
             );
             for warning in &entry.warnings {

@@ -15,8 +15,8 @@ use imported_visit::{ImportedVisit, Known};
 use scaleprof_analysis::summarise;
 use scaleprof_binary::mapped_file::mapped;
 use scaleprof_bundle::{
-    Bundle, BundleError, BundleWriter, IMPORTED, Ladder, Machine, Manifest, Missing, RunState, Server, Summary, WATCH,
-    Workload,
+    Bundle, BundleError, BundleWriter, IMPORTED, Ladder, Machine, Manifest, Missing, RunState, Server, Summary,
+    UNKNOWN, WATCH, Workload,
 };
 use scaleprof_profile::import::{ImportError, ReadOptions, Recording, Weights, read_recordings, recordings_in};
 use std::collections::BTreeMap;
@@ -191,6 +191,7 @@ pub fn import(request: &ImportRequest, progress: &mut dyn Progress) -> Result<Im
             missing.insert(table.to_owned(), "imported with --no-code".to_owned());
         }
     }
+    unknown_of_machine(&manifest.machine, &mut missing);
     manifest.missing = missing
         .into_iter()
         .map(|(figure, reason)| Missing { figure, reason })
@@ -240,7 +241,7 @@ fn bytes_of(file: &Path) -> Result<impl Deref<Target = [u8]> + use<>, ImportFail
 }
 
 fn begin(request: &ImportRequest, with_load: bool) -> Manifest {
-    let unknown = || "unknown".to_owned();
+    let unknown = || UNKNOWN.to_owned();
     let mut connections: Vec<u32> = request.loads.iter().map(|load| load.connections).collect();
     connections.sort_unstable();
     connections.dedup();
@@ -282,9 +283,9 @@ fn begin(request: &ImportRequest, with_load: bool) -> Manifest {
         },
         machine: Machine {
             cpu_model: unknown(),
-            cpus: 0,
-            numa_nodes: 0,
-            memory_bytes: 0,
+            cpus: None,
+            numa_nodes: None,
+            memory_bytes: None,
             kernel: unknown(),
             architecture: unknown(),
             distribution: None,
@@ -329,20 +330,18 @@ fn describe(manifest: &mut Manifest, recording: &Recording, missing: &mut BTreeM
     let told = &recording.machine;
     let machine = &mut manifest.machine;
     let fill = |place: &mut String, told: &Option<String>| {
-        if let Some(told) = told.as_ref().filter(|_| place == "unknown") {
+        if let Some(told) = told.as_ref().filter(|_| place == UNKNOWN) {
             place.clone_from(told);
         }
     };
     fill(&mut machine.cpu_model, &told.cpu_model);
     fill(&mut machine.kernel, &told.kernel);
     fill(&mut machine.architecture, &told.architecture);
-    if machine.cpus == 0 {
-        machine.cpus = told.cpus.unwrap_or(0);
+    if machine.cpus.is_none() {
+        machine.cpus = told.cpus;
         server.cpu_count = told.cpus;
     }
-    if machine.memory_bytes == 0 {
-        machine.memory_bytes = told.memory_bytes.unwrap_or(0);
-    }
+    machine.memory_bytes = machine.memory_bytes.or(told.memory_bytes);
     let seconds = recording
         .span
         .as_ref()
@@ -351,5 +350,22 @@ fn describe(manifest: &mut Manifest, recording: &Recording, missing: &mut BTreeM
     for figure in ["server.product", "server.version"] {
         let reason = "a recording does not tell it";
         missing.insert(figure.to_owned(), reason.to_owned());
+    }
+}
+
+/// What no recording told of the machine.
+fn unknown_of_machine(machine: &Machine, missing: &mut BTreeMap<String, String>) {
+    let known = |word: &str| word != UNKNOWN;
+    let figures = [
+        ("machine.cpu_model", known(&machine.cpu_model)),
+        ("machine.kernel", known(&machine.kernel)),
+        ("machine.architecture", known(&machine.architecture)),
+        ("machine.cpus", machine.cpus.is_some()),
+        ("machine.numa_nodes", machine.numa_nodes.is_some()),
+        ("machine.memory_bytes", machine.memory_bytes.is_some()),
+    ];
+    for (figure, _) in figures.iter().filter(|(_, is_known)| !is_known) {
+        let reason = "what was imported does not describe the machine that it was recorded on";
+        missing.insert((*figure).to_owned(), reason.to_owned());
     }
 }

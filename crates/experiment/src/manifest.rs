@@ -2,7 +2,7 @@
 
 use crate::options::{LoadOptions, RunOptions, ServerChoice, WorkloadChoice};
 use crate::target::Target;
-use scaleprof_bundle::{Ladder, Machine, Manifest, RunState, Server, SettingRow, Workload};
+use scaleprof_bundle::{Ladder, Machine, Manifest, RunState, Server, SettingRow, UNKNOWN, Workload};
 use scaleprof_probe::{MachineFacts, relax_nanoseconds};
 use scaleprof_server::{CpuSet, Placement};
 use scaleprof_wire::Client;
@@ -194,12 +194,12 @@ fn workload(load: &LoadOptions) -> Workload {
 }
 
 pub(crate) fn machine(facts: &MachineFacts) -> Machine {
-    let unknown = || "unknown".to_owned();
+    let unknown = || UNKNOWN.to_owned();
     Machine {
         cpu_model: facts.cpu_model.clone().unwrap_or_else(unknown),
-        cpus: facts.cpus.unwrap_or(0) as u32,
-        numa_nodes: facts.numa_nodes.unwrap_or(1) as u32,
-        memory_bytes: facts.memory_bytes.unwrap_or(0),
+        cpus: facts.cpus.map(|cpus| cpus as u32),
+        numa_nodes: facts.numa_nodes.map(|nodes| nodes as u32),
+        memory_bytes: facts.memory_bytes,
         kernel: facts.kernel_release.clone().unwrap_or_else(unknown),
         architecture: facts.architecture.clone(),
         distribution: facts.distribution.clone(),

@@ -39,7 +39,12 @@ pub(crate) fn second_rows(visit: i32, second: i32, stretch: &Stretch, role: &imp
     rows
 }
 
-pub(crate) fn thread_rows(visit: i32, thread: u32, stretch: &ThreadStretch, role: Role) -> Vec<StateRow> {
+pub(crate) fn thread_rows(
+    visit: i32,
+    (thread, name): (u32, &str),
+    stretch: &ThreadStretch,
+    role: Role,
+) -> Vec<StateRow> {
     let states = told_states().map(|state| (state.name(), stretch.nanoseconds[state as usize]));
     states
         .chain([(LIFETIME, stretch.lifetime_ns)])
@@ -49,7 +54,7 @@ pub(crate) fn thread_rows(visit: i32, thread: u32, stretch: &ThreadStretch, role
             second: None,
             role: role.name().to_owned(),
             thread: Some(i64::from(thread)),
-            name: Some(stretch.name.clone()),
+            name: Some(name.to_owned()),
             state: state.to_owned(),
             nanoseconds: signed(nanoseconds),
         })

@@ -1,6 +1,6 @@
 //! Watching the server's threads through the visits of a run.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use scaleprof_bundle::{UtcMicros, VisitClock, VisitRows};
 use scaleprof_probe::data_layout::USUAL_DEBUG_BYTES;
@@ -21,6 +21,10 @@ pub(crate) struct ThreadWatch {
     source: Source,
     names: ProcessNames,
     converter: Converter,
+    /// What the server itself calls its threads, where it told.
+    called: BTreeMap<u32, String>,
+    /// Whether some of its code is not known to the programs.
+    code_found_no_room: bool,
     /// Why it ended.
     problem: Option<String>,
 }
@@ -66,6 +70,8 @@ impl ThreadWatch {
             source,
             names: ProcessNames::new(symbol_search()).asking_debuginfod(options.ask_debuginfod),
             converter: Converter::new(),
+            called: BTreeMap::new(),
+            code_found_no_room: false,
             problem: None,
         };
         if options.ask_debuginfod {
@@ -73,6 +79,11 @@ impl ThreadWatch {
             watch.read_names();
         }
         Ok((watch, lacks))
+    }
+
+    /// Takes the server's own names of its threads, by their numbers, for the rows that are added from now on.
+    pub(crate) fn call_threads(&mut self, called: BTreeMap<u32, String>) {
+        self.called.extend(called);
     }
 
     /// Reads the symbols of all files that are mapped now.
@@ -85,7 +96,10 @@ impl ThreadWatch {
     pub(crate) fn read(&mut self) -> Stretch {
         match &mut self.source {
             Source::Kernel(watch) => match watch.read() {
-                Ok(reading) => of_kernel(reading),
+                Ok(reading) => {
+                    self.code_found_no_room |= reading.counts.code_found_no_room;
+                    of_kernel(reading)
+                }
                 Err(error) => {
                     self.problem.get_or_insert_with(|| error.to_string());
                     Stretch::default()
@@ -95,13 +109,23 @@ impl ThreadWatch {
         }
     }
 
-    /// The figures that are missing since the watch ended by itself, with the reason.
-    pub(crate) fn problem(&self) -> Option<(String, String)> {
-        let reason = self.problem.as_ref()?;
-        Some((
-            "states, stacks and locks of the last rungs".to_owned(),
-            format!("the watch over the server's threads ended by itself: {reason}"),
-        ))
+    /// The figures that are missing since the watch ended by itself or could not follow the server's code, with the reason.
+    pub(crate) fn problems(&self) -> Vec<(String, String)> {
+        let ended = self.problem.as_ref().map(|reason| {
+            (
+                "states, stacks and locks of the last rungs".to_owned(),
+                format!("the watch over the server's threads ended by itself: {reason}"),
+            )
+        });
+        let without_room = self.code_found_no_room.then(|| {
+            (
+                "stacks through libraries that were loaded late".to_owned(),
+                "the server loaded more code than the watch keeps room for: stacks through it end there; attach anew, and \
+                 there is room for all of it"
+                    .to_owned(),
+            )
+        });
+        ended.into_iter().chain(without_room).collect()
     }
 
     /// Adds what the stretches of a visit under that load say to its rows. The first reading was the visit's start; each of
@@ -157,7 +181,9 @@ impl ThreadWatch {
             rows.states.extend(second_rows(visit, second as i32, stretch, &role));
         }
         for (thread, stretch) in &whole {
-            rows.states.extend(thread_rows(visit, *thread, stretch, role(*thread)));
+            let name = self.called.get(thread).unwrap_or(&stretch.name);
+            rows.states
+                .extend(thread_rows(visit, (*thread, name), stretch, role(*thread)));
         }
         let samples = profile.samples.len() as u64;
         let first = rows.samples.len();

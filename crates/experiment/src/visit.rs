@@ -11,6 +11,7 @@ use crate::threads::{Load, ThreadWatch};
 use crate::unfinished::{self, Killed};
 use scaleprof_bundle::{BundleWriter, CounterRow, RungRow, VisitRows};
 use scaleprof_probe::Sampler;
+use scaleprof_server::thread_names;
 use scaleprof_wire::Client;
 use scaleprof_workload::schema::SCHEMA;
 use scaleprof_workload::{LoadError, LoadOutcome, LoadPlan, LoopKind, Program, drive};
@@ -155,6 +156,9 @@ impl VisitContext<'_> {
             ..VisitRows::default()
         };
         if let Some(threads) = threads {
+            if after.is_some() {
+                threads.call_threads(thread_names(&mut control).unwrap_or_default());
+            }
             threads.add_rows(
                 visit as i32,
                 started_at,
@@ -162,7 +166,7 @@ impl VisitContext<'_> {
                 &mut stretches,
                 &mut rows,
             );
-            missing.extend(threads.problem());
+            missing.extend(threads.problems());
         }
         self.bundle.write_visit(&rung, &rows)?;
         progress.visit_done(VisitDone {

@@ -387,7 +387,7 @@ fn begin(request: &WatchRequest) -> Manifest {
     let binary = binary.and_then(|path| Some(path.file_name()?.to_string_lossy().into_owned()));
     // What the kernel says of a file that was replaced.
     let binary = binary.map(|name| name.trim_end_matches(" (deleted)").to_owned());
-    let unknown = || "unknown".to_owned();
+    let unknown = || scaleprof_bundle::UNKNOWN.to_owned();
     Manifest {
         schema: scaleprof_bundle::SCHEMA,
         scaleprof: env!("CARGO_PKG_VERSION").to_owned(),

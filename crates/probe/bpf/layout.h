@@ -199,7 +199,7 @@ struct thread_slot {
 	/* Of a wait that began while they rested: the futex that it waits for. */
 	__u64 lock;
 	__u32 lock_operation;
-	__u32 reserved[1]; /* up to whole cache lines */
+	__u32 kernel_lock_epoch; /* of control.epoch: when `kernel_lock` was last known to be fought for */
 };
 
 /* Which slot a thread has, by its number: index + 1, 0 for none. */
@@ -225,6 +225,8 @@ enum waker_kind {
 
 /* In `lock_operation`: the lock is one of the kernel's, and the rest of it its kind. */
 #define KERNEL_LOCK 0x80000000u
+/* In `lock_operation` of RECORD_CPU: it runs in the kernel, and while the programs rest nobody sees which locks it fights for. */
+#define KERNEL_LOCK_UNSEEN 0x40000000u
 
 /* Followed by user_frames and then kernel_frames addresses, innermost first. */
 struct record {

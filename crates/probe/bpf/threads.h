@@ -98,6 +98,7 @@ static __always_inline struct thread_slot *new_slot(struct task_struct *task, __
 	slot->fp = 0;
 	slot->kernel_lock = 0;
 	slot->kernel_lock_kind = 0;
+	slot->kernel_lock_epoch = settings->epoch;
 	slot->epoch = settings->epoch;
 	slot->unseen = 0;
 	slot->unseen_ran = 0;
@@ -343,6 +344,10 @@ static __noinline bool catch_up(struct thread_slot *slot, struct task_struct *ta
 	slot->ran = ran;
 	slot->queued = total;
 	slot->uncharged = 0;
+	/* The end of what it fought for was not seen if it has run since, unless that began after the rest. */
+	if (moved && slot->kernel_lock_epoch != settings->epoch)
+		slot->kernel_lock = 0;
+	slot->kernel_lock_epoch = settings->epoch;
 	if (!moved)
 		return 0;
 	preemptions = task->nivcsw - slot->first_preemptions - (leaving == LEAVES_PREEMPTED);
@@ -419,6 +424,12 @@ static __always_inline __u32 futex_owner(__u64 futex)
 		return 0;
 	/* 2: locked, with waiters. Anything else is no mutex or no longer locked. */
 	return words[0] == 2 ? words[2] : 0;
+}
+
+/* Whether a thread that runs fights for the lock of the kernel that its slot speaks of. */
+static __always_inline bool fights_for_kernel_lock(const struct thread_slot *slot, const struct control *settings)
+{
+	return slot->kernel_lock && slot->kernel_lock_epoch == settings->epoch && !settings->resting;
 }
 
 static __always_inline void tell_kernel_lock(struct record *record, const struct thread_slot *slot)

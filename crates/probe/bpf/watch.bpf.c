@@ -416,13 +416,15 @@ SEC("tp_btf/contention_begin")
 int on_contention(unsigned long long *ctx)
 {
 	struct thread_slot *slot = current_slot();
+	struct control *settings = control();
 	__u32 kind = ctx[1];
 
 	/* On its way to sleep for one lock, or in an interrupt, it may spin for another for a moment. */
-	if (!slot || (slot->kernel_lock && kind == LCB_F_SPIN))
+	if (!slot || !settings || (kind == LCB_F_SPIN && fights_for_kernel_lock(slot, settings)))
 		return 0;
 	slot->kernel_lock = ctx[0];
 	slot->kernel_lock_kind = kind;
+	slot->kernel_lock_epoch = settings->epoch;
 	return 0;
 }
 
@@ -475,7 +477,9 @@ int on_sample(struct bpf_perf_event_data *ctx)
 	if (in_kernel) {
 		take_kernel_stack(scratch, ctx);
 		slot = slot_of(task->pid);
-		if (slot && slot->kernel_lock)
+		if (settings->resting)
+			scratch->record.lock_operation = KERNEL_LOCK_UNSEEN;
+		else if (slot && fights_for_kernel_lock(slot, settings))
 			tell_kernel_lock(&scratch->record, slot);
 	}
 	add(COUNT_CPU_STACKS, 1);

@@ -8,6 +8,7 @@ mod complaints;
 mod debuginfod;
 mod features;
 mod handle;
+mod kernel_locks;
 mod layout;
 mod maps;
 mod names;

@@ -24,7 +24,10 @@ pub fn markdown(bundle: &Bundle, summary: &Summary) -> String {
     let watched = summary.workload.name == WATCH;
     let sections = [
         Some(environment::server(bundle)),
-        Some(environment::machine(&bundle.manifest.machine)),
+        Some(environment::machine(
+            &bundle.manifest.machine,
+            bundle.manifest.workload.imported().is_some(),
+        )),
         (!watched).then(|| environment::workload(&bundle.manifest, &bundle.settings)),
         watched.then(|| watch(summary)),
         ladder::throughput(summary),

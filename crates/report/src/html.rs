@@ -60,13 +60,12 @@ fn code_of(bundle: &Bundle) -> (String, String) {
 /// What was run or watched, in a few words.
 fn subject(manifest: &Manifest) -> String {
     let server = &manifest.server;
-    match (&manifest.workload.name, &server.binary) {
-        // Nobody asked a server that was only watched what it is.
-        (name, Some(binary)) if name == WATCH => match manifest.workload.imported() {
-            Some(_) => format!("{binary}, recorded"),
-            None => format!("{binary}, watched"),
+    match manifest.workload.name.as_str() {
+        WATCH => match manifest.workload.imported() {
+            Some(_) => format!("{}, recorded", server.named()),
+            None => format!("{}, watched", server.named()),
         },
-        (name, _) => format!("{} {}, {name}", server.product, server.version),
+        name => format!("{}, {name}", server.named()),
     }
 }
 

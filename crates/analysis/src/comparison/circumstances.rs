@@ -42,8 +42,6 @@ pub(super) fn differences(a: &Bundle, b: &Bundle) -> Vec<Difference> {
         "product", Wanted, server.product;
         "version", Wanted, server.version;
         "CPU model", Disturbs, machine.cpu_model;
-        "CPUs online", Disturbs, machine.cpus;
-        "NUMA nodes", Disturbs, machine.numa_nodes;
         "kernel", Disturbs, machine.kernel;
         "architecture", Disturbs, machine.architecture;
     }
@@ -55,6 +53,8 @@ pub(super) fn differences(a: &Bundle, b: &Bundle) -> Vec<Difference> {
         "build-id", Wanted, server.build_id;
         "CPUs of the server", Disturbs, server.cpu_count;
         "whether server and client share CPUs", Disturbs, server.shares_cpus_with_client;
+        "CPUs online", Disturbs, machine.cpus;
+        "NUMA nodes", Disturbs, machine.numa_nodes;
         "distribution", Disturbs, machine.distribution;
         "hypervisor", Disturbs, machine.hypervisor;
         "frequency governor", Disturbs, machine.governor;
@@ -76,12 +76,13 @@ pub(super) fn differences(a: &Bundle, b: &Bundle) -> Vec<Difference> {
     let joined = |bundle: &Bundle| Some(options(bundle).join(" ")).filter(|text| !text.is_empty());
     note("options of the workload", Forbids, joined(a), joined(b));
     // A virtual machine does not get the same bytes twice.
-    let gibibytes = |bytes: u64| (bytes as f64 / f64::from(1 << 30)).round();
-    let (m, n) = (
-        gibibytes(one.machine.memory_bytes),
-        gibibytes(other.machine.memory_bytes),
+    let gibibytes = |bytes: u64| (bytes as f64 / f64::from(1 << 30)).round().to_string();
+    note(
+        "memory, GiB",
+        Disturbs,
+        one.machine.memory_bytes.map(gibibytes),
+        other.machine.memory_bytes.map(gibibytes),
     );
-    note("memory, GiB", Disturbs, Some(m.to_string()), Some(n.to_string()));
     let hash = |bundle: &Bundle| {
         let row = bundle
             .settings

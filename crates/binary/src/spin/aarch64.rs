@@ -2,6 +2,8 @@
 //! are told by their first bits.
 
 use super::step::{Does, Relax, Step};
+use super::unrelaxed::{Flow, MOST_BYTES, waits};
+use std::ops::Range;
 
 const YIELD: u32 = 0xd503_203f;
 const WFE: u32 = 0xd503_205f;
@@ -14,6 +16,80 @@ pub(super) fn relaxes(bytes: &[u8]) -> Vec<usize> {
         .filter(|(_, bytes)| relax(word(bytes)).is_some())
         .map(|(place, _)| place * 4)
         .collect()
+}
+
+/// Branches back over nothing but loads, comparisons and branches: of other instructions it is not told what they read and set.
+pub(super) fn unrelaxed(bytes: &[u8], address: u64) -> Vec<Range<u64>> {
+    let words: Vec<u32> = bytes.chunks_exact(4).map(word).collect();
+    let mut found = Vec::new();
+    for (place, last) in words.iter().enumerate() {
+        let at = address + place as u64 * 4;
+        let Does::Branch(target) = does(*last, at) else {
+            continue;
+        };
+        if target >= at || at - target >= MOST_BYTES as u64 || target < address {
+            continue;
+        }
+        let first = ((target - address) / 4) as usize;
+        let flows: Vec<Flow> = (first..=place)
+            .map(|place| flow(words[place], address + place as u64 * 4))
+            .collect();
+        if waits(&flows, target, at + 4) {
+            found.push(target..at + 4);
+        }
+    }
+    found
+}
+
+fn flow(word: u32, address: u64) -> Flow {
+    let field = |low: u32| ((word >> low) & 31) as u16;
+    // XZR and WZR, which hold nothing; as a base it is the stack.
+    let registers = |numbers: &[u16]| {
+        numbers
+            .iter()
+            .copied()
+            .filter(|number| *number != 31)
+            .collect::<Vec<u16>>()
+    };
+    let flow = Flow {
+        goes_on: !ends(word),
+        ..Flow::default()
+    };
+    match does(word, address) {
+        Does::Branch(target) => Flow {
+            branch: Some(target),
+            // CBZ, CBNZ, TBZ and TBNZ ask a register.
+            reads: match word & 0x7c00_0000 == 0x3400_0000 {
+                true => registers(&[field(0)]),
+                false => Vec::new(),
+            },
+            ..flow
+        },
+        Does::Barrier => flow,
+        // Before- and after-indexed loads change their base.
+        Does::Load if word & 0x3b20_0400 != 0x3800_0400 => Flow {
+            loads: true,
+            reads: match word & 0x3b20_0c00 == 0x3820_0800 {
+                true => registers(&[field(5), field(16)]),
+                false => registers(&[field(5)]),
+            },
+            writes: registers(&[field(0)]),
+            ..flow
+        },
+        // SUBS and ANDS into the zero register: CMP and TST, of an immediate or of another register.
+        _ if word & 0x7f80_001f == 0x7100_001f || word & 0x7f80_001f == 0x7200_001f => Flow {
+            reads: registers(&[field(5)]),
+            ..flow
+        },
+        _ if word & 0x7f20_001f == 0x6b00_001f || word & 0x7f20_001f == 0x6a00_001f => Flow {
+            reads: registers(&[field(5), field(16)]),
+            ..flow
+        },
+        _ => Flow {
+            is_out_of_question: true,
+            ..flow
+        },
+    }
 }
 
 pub(super) fn decode(bytes: &[u8], address: u64) -> Vec<Step> {

@@ -19,6 +19,8 @@ pub(super) struct Code<'a> {
     pub decode: fn(&[u8], u64) -> Vec<Step>,
     /// Places where a waiting instruction may stand.
     pub relaxes: fn(&[u8]) -> Vec<usize>,
+    /// Addresses of loops that may wait without any such instruction; what lies there may be no instructions at all.
+    pub unrelaxed: fn(&[u8], u64) -> Vec<Range<u64>>,
 }
 
 pub(super) fn loops(code: &Code<'_>) -> Vec<SpinLoop> {
@@ -39,15 +41,36 @@ pub(super) fn loops(code: &Code<'_>) -> Vec<SpinLoop> {
     found
 }
 
+/// Loops that wait without saying so. Their bytes were found anywhere: they count where a function's instructions fall on them.
+pub(super) fn unrelaxed(code: &Code<'_>) -> Vec<SpinLoop> {
+    let mut found = Vec::new();
+    for (address, bytes) in &code.sections {
+        for range in (code.unrelaxed)(bytes, *address) {
+            let Some(function) = code.function_at(range.start) else {
+                continue;
+            };
+            let Some(bytes) = code.bytes(function) else { continue };
+            let body = Body::of((code.decode)(bytes, function.start), function.clone());
+            let around = body.loops.iter().find(|(first, last)| {
+                let at = |place: &usize| body.steps.get(*place);
+                at(first).is_some_and(|step| step.address == range.start)
+                    && at(last).is_some_and(|step| step.end == range.end)
+            });
+            if let Some(around) = around {
+                found.push(body.spin_loop(&all_of(*around), None, SpinKind::Poll));
+            }
+        }
+    }
+    found
+}
+
 /// Functions in which a waiting instruction stands.
 fn with_relaxes(code: &Code<'_>) -> Vec<Range<u64>> {
     let mut functions = BTreeSet::new();
     for (address, bytes) in &code.sections {
         for place in (code.relaxes)(bytes) {
             let at = address + place as u64;
-            let after = code.functions.partition_point(|function| function.start <= at);
-            let function = after.checked_sub(1).and_then(|index| code.functions.get(index));
-            if let Some(function) = function.filter(|function| function.contains(&at)) {
+            if let Some(function) = code.function_at(at) {
                 functions.insert((function.start, function.end));
             }
         }
@@ -84,7 +107,7 @@ fn callers(code: &Code<'_>, helpers: &BTreeMap<u64, Relax>) -> Vec<SpinLoop> {
                 None => body.turn_through(place),
             };
             if let Some(turn) = turn {
-                found.push(body.spin_loop(&turn, relax, SpinKind::Retry));
+                found.push(body.spin_loop(&turn, Some(relax), SpinKind::Retry));
             }
         }
     }
@@ -92,6 +115,12 @@ fn callers(code: &Code<'_>, helpers: &BTreeMap<u64, Relax>) -> Vec<SpinLoop> {
 }
 
 impl<'a> Code<'a> {
+    fn function_at(&self, address: u64) -> Option<&'a Range<u64>> {
+        let after = self.functions.partition_point(|function| function.start <= address);
+        let function = after.checked_sub(1).and_then(|index| self.functions.get(index));
+        function.filter(|function| function.contains(&address))
+    }
+
     fn bytes(&self, range: &Range<u64>) -> Option<&'a [u8]> {
         self.sections.iter().find_map(|(address, bytes)| {
             let start = usize::try_from(range.start.checked_sub(*address)?).ok()?;
@@ -203,7 +232,7 @@ impl Body {
             let Some(inner) = around.next().filter(|inner| self.calls(*inner) == 0) else {
                 // What lies between the branch and its target may be other code, when the compiler laid the turn apart.
                 if let Some(turn) = self.turn_through(place).filter(|turn| self.turn_looks_at_memory(turn)) {
-                    found.push(self.spin_loop(&turn, relax, SpinKind::Poll));
+                    found.push(self.spin_loop(&turn, Some(relax), SpinKind::Poll));
                     continue;
                 }
                 // A helper that says it once: the loop is its caller's.
@@ -213,14 +242,14 @@ impl Body {
                 continue;
             };
             if self.looks_at_memory(inner) {
-                found.push(self.spin_loop(&all_of(inner), relax, SpinKind::Poll));
+                found.push(self.spin_loop(&all_of(inner), Some(relax), SpinKind::Poll));
                 continue;
             }
-            found.push(self.spin_loop(&all_of(inner), relax, SpinKind::Delay));
+            found.push(self.spin_loop(&all_of(inner), Some(relax), SpinKind::Delay));
             // Whoever counts down inside of a loop that looks at memory waits in all of that loop.
             match around.find(|outer| self.looks_at_memory(*outer)) {
                 Some(outer) if self.calls(outer) == 0 => {
-                    found.push(self.spin_loop(&all_of(outer), relax, SpinKind::Poll))
+                    found.push(self.spin_loop(&all_of(outer), Some(relax), SpinKind::Poll))
                 }
                 Some(_) => {}
                 None if does_little => helper = Some(relax),
@@ -231,7 +260,7 @@ impl Body {
     }
 
     /// `turn`: its instructions, by place.
-    fn spin_loop(&self, turn: &[usize], relax: Relax, kind: SpinKind) -> SpinLoop {
+    fn spin_loop(&self, turn: &[usize], relax: Option<Relax>, kind: SpinKind) -> SpinLoop {
         let steps: Vec<&Step> = turn.iter().filter_map(|place| self.steps.get(*place)).collect();
         let mut faults = Vec::new();
         let does = |wanted: Does| steps.iter().any(|step| step.does == wanted);
@@ -241,6 +270,9 @@ impl Body {
         }
         if does(Does::Barrier) {
             faults.push(SpinFault::MemoryBarrier);
+        }
+        if relax.is_none() {
+            faults.push(SpinFault::NoRelax);
         }
         let mut parts: Vec<Range<u64>> = Vec::new();
         for step in &steps {

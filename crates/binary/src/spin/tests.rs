@@ -1,4 +1,4 @@
-use super::find::{Code, loops};
+use super::find::{Code, loops, unrelaxed};
 use super::*;
 
 fn spin_loops(bytes: &[u8], functions: &[(u64, u64)], x86: bool) -> SpinLoops {
@@ -8,15 +8,18 @@ fn spin_loops(bytes: &[u8], functions: &[(u64, u64)], x86: bool) -> SpinLoops {
         functions: &functions,
         decode: if x86 { x86_64::decode } else { aarch64::decode },
         relaxes: if x86 { x86_64::relaxes } else { aarch64::relaxes },
+        unrelaxed: if x86 { x86_64::unrelaxed } else { aarch64::unrelaxed },
     };
-    SpinLoops::from_loops(loops(&code))
+    let mut found = loops(&code);
+    found.extend(unrelaxed(&code));
+    SpinLoops::from_loops(found)
 }
 
 fn words(words: &[u32]) -> Vec<u8> {
     words.iter().flat_map(|word| word.to_le_bytes()).collect()
 }
 
-fn told(found: &SpinLoops) -> Vec<(Range<u64>, SpinKind, Relax)> {
+fn told(found: &SpinLoops) -> Vec<(Range<u64>, SpinKind, Option<Relax>)> {
     let loops = found.loops().iter();
     loops
         .map(|found| (found.start()..found.end(), found.kind, found.relax))
@@ -28,7 +31,7 @@ fn a_loop_that_looks_and_pauses_is_a_poll() {
     // mov eax, [rdi]; test eax, eax; je end; pause; jmp start; end: ret
     let code = [0x8b, 0x07, 0x85, 0xc0, 0x74, 0x04, 0xf3, 0x90, 0xeb, 0xf6, 0xc3];
     let found = spin_loops(&code, &[(0x1000, 0x100b)], true);
-    assert_eq!(told(&found), [(0x1000..0x100a, SpinKind::Poll, Relax::Pause)]);
+    assert_eq!(told(&found), [(0x1000..0x100a, SpinKind::Poll, Some(Relax::Pause))]);
     assert!(found.contains(0x1000) && found.contains(0x1009) && !found.contains(0x100a) && !found.contains(0xfff));
     assert!(found.loops()[0].faults.is_empty());
 }
@@ -45,8 +48,8 @@ fn a_loop_that_only_counts_is_a_delay_and_its_callers_loop_a_retry() {
     assert_eq!(
         told(&found),
         [
-            (0x1000..0x1006, SpinKind::Delay, Relax::Pause),
-            (0x1014..0x1023, SpinKind::Retry, Relax::Pause)
+            (0x1000..0x1006, SpinKind::Delay, Some(Relax::Pause)),
+            (0x1014..0x1023, SpinKind::Retry, Some(Relax::Pause))
         ]
     );
 }
@@ -114,7 +117,7 @@ fn loops_of_aarch64_are_found_by_isb_yield_and_wfe() {
         // start: ldr w1, [x0]; cbz w1, end; relax; b start; end: ret
         let code = words(&[0xb940_0001, 0x3400_0061, relax, 0x17ff_fffd, 0xd65f_03c0]);
         let found = spin_loops(&code, &[(0x1000, 0x1014)], false);
-        assert_eq!(told(&found), [(0x1000..0x1010, SpinKind::Poll, name)]);
+        assert_eq!(told(&found), [(0x1000..0x1010, SpinKind::Poll, Some(name))]);
     }
     // start: swp w2, w1, [x0]; dmb ish; yield; cbnz w1, start
     let code = words(&[0xb822_8001, 0xd503_3bbf, 0xd503_203f, 0x35ff_ffa1]);
@@ -123,6 +126,57 @@ fn loops_of_aarch64_are_found_by_isb_yield_and_wfe() {
         found.loops()[0].faults,
         [SpinFault::LockedInstruction, SpinFault::MemoryBarrier]
     );
+}
+
+#[test]
+fn a_loop_that_only_looks_is_likely_to_wait() {
+    // start: mov eax, [rdi]; test eax, eax; je start; ret
+    let bare = [0x8b, 0x07, 0x85, 0xc0, 0x74, 0xfa, 0xc3];
+    let found = spin_loops(&bare, &[(0x1000, 0x1007)], true);
+    assert_eq!(told(&found), [(0x1000..0x1006, SpinKind::Poll, None)]);
+    assert_eq!(found.loops()[0].faults, [SpinFault::NoRelax]);
+    assert!(!found.contains(0x1000), "a thread that is seen there may not wait");
+    // start: cmp dword [rip + 0x100], 0; jne start; ret
+    let global = [0x83, 0x3d, 0, 1, 0, 0, 0, 0x75, 0xf7, 0xc3];
+    let found = spin_loops(&global, &[(0x1000, 0x100a)], true);
+    assert_eq!(told(&found), [(0x1000..0x1009, SpinKind::Poll, None)]);
+    // start: ldr w1, [x0]; cbz w1, start; ret. And: start: ldar w1, [x0]; cmp w1, #1; b.ne start; ret
+    for code in [
+        &[0xb940_0001, 0x34ff_ffe1, 0xd65f_03c0][..],
+        &[0x88df_fc01, 0x7100_043f, 0x54ff_ffc1, 0xd65f_03c0],
+    ] {
+        let bytes = words(code);
+        let found = spin_loops(&bytes, &[(0x1000, 0x1000 + bytes.len() as u64)], false);
+        let end = 0x1000 + bytes.len() as u64 - 4;
+        assert_eq!(told(&found), [(0x1000..end, SpinKind::Poll, None)]);
+    }
+}
+
+#[test]
+fn loops_that_get_on_are_not_taken_to_wait() {
+    let x86: [&[u8]; 4] = [
+        // start: mov rax, [rax]; test rax, rax; jne start; ret
+        &[0x48, 0x8b, 0x00, 0x48, 0x85, 0xc0, 0x75, 0xf8, 0xc3],
+        // start: cmp byte [rdi], 0; lea rdi, [rdi + 1]; jne start; ret
+        &[0x80, 0x3f, 0x00, 0x48, 0x8d, 0x7f, 0x01, 0x75, 0xf7, 0xc3],
+        // start: mov eax, [rdi]; lea edx, [rax + 1]; lock cmpxchg [rdi], edx; jne start; ret
+        &[0x8b, 0x07, 0x8d, 0x50, 0x01, 0xf0, 0x0f, 0xb1, 0x17, 0x75, 0xf5, 0xc3],
+        // start: mov eax, [rdi]; mov [rsi], eax; test eax, eax; jne start; ret
+        &[0x8b, 0x07, 0x89, 0x06, 0x85, 0xc0, 0x75, 0xf8, 0xc3],
+    ];
+    for code in x86 {
+        let found = spin_loops(code, &[(0x1000, 0x1000 + code.len() as u64)], true);
+        assert!(found.loops().is_empty(), "{code:x?}: {found:?}");
+    }
+    // start: ldr x0, [x0]; cbnz x0, start. And: start: ldrb w1, [x0], #1; cbnz w1, start
+    for code in [[0xf940_0000, 0xb5ff_ffe0], [0x3840_1401, 0x35ff_ffe1]] {
+        let found = spin_loops(&words(&code), &[(0x1000, 0x1008)], false);
+        assert!(found.loops().is_empty(), "{code:x?}: {found:?}");
+    }
+    // The bytes of one within another instruction: mov eax, 0xfa74c085; with 8b 07 before it as the end of a constant.
+    let hidden = [0xb8, 0x00, 0x00, 0x8b, 0x07, 0xb9, 0x85, 0xc0, 0x74, 0xf9, 0xc3];
+    let found = spin_loops(&hidden, &[(0x1000, 0x100b)], true);
+    assert!(found.loops().is_empty(), "{found:?}");
 }
 
 #[test]

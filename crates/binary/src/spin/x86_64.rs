@@ -5,6 +5,8 @@ use iced_x86::{
 };
 
 use super::step::{Does, Relax, Step};
+use super::unrelaxed::{Flow, MOST_BYTES, waits};
+use std::ops::Range;
 
 /// Places where a waiting instruction may stand: PAUSE is `rep nop`, TPAUSE and UMWAIT are `66/f2 0f ae /6`, which are rare
 /// enough to be decoded wherever their bytes stand.
@@ -17,6 +19,88 @@ pub(super) fn relaxes(bytes: &[u8]) -> Vec<usize> {
     let mut all: Vec<usize> = pauses.chain(waits).collect();
     all.sort_unstable();
     all
+}
+
+/// Short branches back over instructions that wait. Jcc rel8 is 70 to 7f, JMP rel8 eb; longer ones span more than such a loop.
+pub(super) fn unrelaxed(bytes: &[u8], address: u64) -> Vec<Range<u64>> {
+    let mut information = InstructionInfoFactory::new();
+    let mut found = Vec::new();
+    for (place, pair) in bytes.windows(2).enumerate() {
+        let back = usize::from((pair[1] as i8).wrapping_neg().max(0).unsigned_abs());
+        let is_short_branch = matches!(pair[0], 0x70..=0x7f | 0xeb);
+        // A load takes two bytes at least.
+        if !is_short_branch || !(4..=MOST_BYTES).contains(&back) {
+            continue;
+        }
+        let end = place + 2;
+        let Some(start) = end.checked_sub(back) else { continue };
+        let range = address + start as u64..address + end as u64;
+        if flows(&bytes[start..end], range.start, &mut information)
+            .is_some_and(|flows| waits(&flows, range.start, range.end))
+        {
+            found.push(range);
+        }
+    }
+    found
+}
+
+/// None where the bytes are no instructions that end with the last of them, or one rules the loop out.
+fn flows(bytes: &[u8], address: u64, information: &mut InstructionInfoFactory) -> Option<Vec<Flow>> {
+    let mut decoder = Decoder::with_ip(64, bytes, address, DecoderOptions::NONE);
+    let mut flows = Vec::new();
+    while decoder.can_decode() {
+        let instruction = decoder.decode();
+        let flow = flow(&instruction, information);
+        if instruction.is_invalid() || flow.is_out_of_question {
+            return None;
+        }
+        flows.push(flow);
+    }
+    Some(flows)
+}
+
+fn flow(instruction: &Instruction, information: &mut InstructionInfoFactory) -> Flow {
+    let reads_clock = matches!(
+        instruction.mnemonic(),
+        Mnemonic::Rdtsc | Mnemonic::Rdtscp | Mnemonic::Cpuid
+    );
+    let is_branch = matches!(
+        instruction.flow_control(),
+        FlowControl::ConditionalBranch | FlowControl::UnconditionalBranch
+    );
+    let does = does(instruction, information, true);
+    let mut flow = Flow {
+        branch: is_branch.then(|| instruction.near_branch_target()),
+        goes_on: instruction.flow_control() != FlowControl::UnconditionalBranch,
+        loads: does == Does::Load,
+        is_out_of_question: reads_clock
+            || instruction.has_rep_prefix()
+            || instruction.has_repne_prefix()
+            || matches!(does, Does::Locked | Does::Relax(_) | Does::Call(_))
+            || !(is_branch || instruction.flow_control() == FlowControl::Next),
+        ..Flow::default()
+    };
+    let used = information.info(instruction);
+    for memory in used.used_memory() {
+        let only_reads = matches!(
+            memory.access(),
+            OpAccess::Read | OpAccess::CondRead | OpAccess::NoMemAccess
+        );
+        flow.is_out_of_question |= !only_reads;
+    }
+    for register in used.used_registers() {
+        let number = register.register().full_register() as u16;
+        match register.access() {
+            OpAccess::Read | OpAccess::CondRead => flow.reads.push(number),
+            OpAccess::Write => flow.writes.push(number),
+            OpAccess::None | OpAccess::NoMemAccess => {}
+            OpAccess::CondWrite | OpAccess::ReadWrite | OpAccess::ReadCondWrite => {
+                flow.reads.push(number);
+                flow.writes.push(number);
+            }
+        }
+    }
+    flow
 }
 
 pub(super) fn decode(bytes: &[u8], address: u64) -> Vec<Step> {

@@ -33,9 +33,9 @@ pub fn manifest() -> Manifest {
         },
         machine: Machine {
             cpu_model: "a CPU".into(),
-            cpus: 2,
-            numa_nodes: 1,
-            memory_bytes: 1 << 33,
+            cpus: Some(2),
+            numa_nodes: Some(1),
+            memory_bytes: Some(1 << 33),
             kernel: "6.1".into(),
             architecture: "x86_64".into(),
             distribution: None,

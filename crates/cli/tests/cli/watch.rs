@@ -1,9 +1,10 @@
 //! `attach --pid`: a server under a load that is not ours, only watched.
 
 use crate::servers::distribution;
-use crate::stage::{Running, bundle, fail, place, running_server, scaleprof, socket, soon, succeed, texts};
+use crate::stage::{Running, bundle, fail, place, run, running_server, scaleprof, socket, soon, succeed, texts};
 use scaleprof_bundle::{RunState, Summary};
 use scaleprof_server::Sandbox;
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
 
@@ -42,6 +43,20 @@ fn tables(server: &Sandbox) -> Option<String> {
     let mut client = server.connect().expect("a connection");
     let all = "SELECT GROUP_CONCAT(table_schema, '.', table_name ORDER BY 1) FROM information_schema.tables";
     client.query_value(all).expect("an answer")
+}
+
+#[test]
+fn threads_are_called_what_the_performance_schema_calls_them() {
+    let Some(found) = distribution() else { return };
+    let place = place();
+    let folder = place.path().join("run");
+    let mut command = run(Some(&found.installation), &folder);
+    command.args(["--performance-schema", "--tables", "1", "--rows", "500"]);
+    succeed(command.args(["--connections", "2", "--seconds", "3"]));
+    let kept = bundle(&folder);
+    let names: BTreeSet<&str> = kept.states.iter().filter_map(|row| row.name.as_deref()).collect();
+    assert!(names.iter().any(|name| name.starts_with("sql/")), "{names:?}");
+    assert!(names.iter().any(|name| name.starts_with("innodb/")), "{names:?}");
 }
 
 #[test]

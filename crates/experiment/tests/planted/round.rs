@@ -194,9 +194,9 @@ fn manifest(disease: &Disease, size: &Size) -> Manifest {
         },
         machine: Machine {
             cpu_model: facts.cpu_model.unwrap_or_default(),
-            cpus,
-            numa_nodes: 1,
-            memory_bytes: facts.memory_bytes.unwrap_or(0),
+            cpus: Some(cpus),
+            numa_nodes: Some(1),
+            memory_bytes: facts.memory_bytes,
             kernel: facts.kernel_release.unwrap_or_default(),
             architecture: facts.architecture,
             distribution: None,

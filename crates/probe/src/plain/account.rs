@@ -36,6 +36,8 @@ pub(super) struct Account {
     until_ns: u64,
     /// What of the scheduler's time is accounted for.
     counted: Scheduled,
+    /// Its time on a CPU when the account began.
+    first_cpu_ns: u64,
     /// Not yet read out.
     cpu_ns: u64,
     run_queue_ns: u64,
@@ -60,6 +62,7 @@ impl Account {
         Self {
             since_ns: time_ns,
             until_ns: time_ns,
+            first_cpu_ns: counted.cpu_ns,
             counted,
             ..Self::default()
         }
@@ -90,13 +93,26 @@ impl Account {
         self.until_ns += lived;
     }
 
-    /// The thread ended: on a CPU for so long since the last round, as its switches tell.
-    pub(super) fn end(&mut self, time_ns: u64, cpu_ns: u64) {
-        let now = Scheduled {
-            cpu_ns: self.counted.cpu_ns + cpu_ns,
-            ..self.counted
-        };
+    /// The thread ended: on a CPU for so long since the last round, and for so long since the account began, as its switches tell.
+    ///
+    /// A thread that ran in the last round was late by up to a tick there, and there is no next one to make up for it: it looked
+    /// blocked for what its switches tell now.
+    pub(super) fn end(&mut self, time_ns: u64, since_round_ns: u64, since_begin_ns: u64) {
+        let cpu_ns = (self.counted.cpu_ns + since_round_ns).max(self.first_cpu_ns + since_begin_ns);
+        let due = cpu_ns.saturating_sub(self.counted.cpu_ns);
+        let late = due
+            .saturating_sub(time_ns.saturating_sub(self.until_ns))
+            .min(self.blocked_ns);
+        self.blocked_ns -= late;
+        self.cpu_ns += late;
+        self.counted.cpu_ns += late;
+        let now = Scheduled { cpu_ns, ..self.counted };
         self.advance(time_ns, now);
+    }
+
+    /// Since when it lives, as far as that is known.
+    pub(super) fn since_ns(&self) -> u64 {
+        self.since_ns
     }
 
     /// The thread was found blocked.
@@ -218,9 +234,24 @@ mod tests {
     #[test]
     fn an_end_is_accounted_for_by_the_switches() {
         let mut account = Account::new(0, NOTHING);
-        account.end(100, 30);
+        account.end(100, 30, 0);
         let divided = account.read_out(&[0; 8]);
         assert_eq!((divided.nanoseconds[0], divided.lifetime_ns), (30, 100));
+    }
+
+    #[test]
+    fn what_the_last_round_did_not_know_yet_is_made_up_for_at_the_end() {
+        // It ran from 0 to 40; at 30, in the middle of a tick, the scheduler still said 0.
+        let mut account = Account::new(0, NOTHING);
+        account.advance(30, NOTHING);
+        account.end(45, 10, 40);
+        let divided = account.read_out(&[0; 8]);
+        assert_eq!((divided.nanoseconds[0], divided.lifetime_ns), (40, 45));
+        // Never more than it lived, whatever the switches tell.
+        let mut account = Account::new(0, NOTHING);
+        account.advance(30, NOTHING);
+        account.end(45, 10, 400);
+        assert_eq!(account.read_out(&[0; 8]).nanoseconds[0], 45);
     }
 
     #[test]

@@ -23,6 +23,8 @@ pub(super) struct ThreadTable {
     drains: u64,
     /// Threads whose beginning nobody told of, and how many times the rings had been emptied when they were found.
     unannounced: BTreeMap<u32, u64>,
+    /// What threads did whose beginning nobody told of yet, and how many times the rings had been emptied when they did.
+    early: Vec<(u32, Step, u64)>,
     looks_by_name: BTreeMap<String, Looks>,
     sees_system_calls: bool,
 }
@@ -34,7 +36,26 @@ struct Thread {
     files: Option<ThreadFiles>,
     /// On a CPU since its account was brought up to date, by its switches.
     switched_ns: u64,
+    /// The same since its account began.
+    all_switched_ns: u64,
     end: Option<End>,
+}
+
+/// What the rings tell of a thread.
+#[derive(Debug, Clone, Copy)]
+enum Step {
+    OnCpu { from_ns: u64, to_ns: u64 },
+    Ends { time_ns: u64 },
+}
+
+impl Step {
+    /// When it was over.
+    fn time_ns(self) -> u64 {
+        match self {
+            Step::OnCpu { to_ns, .. } => to_ns,
+            Step::Ends { time_ns } => time_ns,
+        }
+    }
 }
 
 /// The end of a thread: its last switches may stand in a ring that was emptied before the one that told of the end, so
@@ -57,6 +78,7 @@ impl ThreadTable {
             told,
             drains: 0,
             unannounced: BTreeMap::new(),
+            early: Vec::new(),
             looks_by_name: BTreeMap::new(),
             sees_system_calls: true,
         };
@@ -96,10 +118,8 @@ impl ThreadTable {
         }
         match told {
             Told::OnCpu { thread, from_ns, to_ns } => {
-                if let Some(thread) = self.threads.get_mut(thread) {
-                    let from_ns = thread.account.until_ns().max(*from_ns);
-                    thread.switched_ns += to_ns.saturating_sub(from_ns);
-                }
+                let (from_ns, to_ns) = (*from_ns, *to_ns);
+                self.tell(*thread, Step::OnCpu { from_ns, to_ns });
             }
             Told::Record(Record::Fork {
                 process,
@@ -112,11 +132,7 @@ impl ThreadTable {
                 thread,
                 time_ns,
             }) if *process == self.process => {
-                let drains = self.drains;
-                if let Some(thread) = self.threads.get_mut(thread) {
-                    let time_ns = Some(*time_ns);
-                    thread.end = Some(End { time_ns, drains });
-                }
+                self.tell(*thread, Step::Ends { time_ns: *time_ns });
             }
             Told::Record(Record::Name { process, thread, name }) if *process == self.process => {
                 if let Some(thread) = self.threads.get_mut(thread) {
@@ -124,6 +140,15 @@ impl ThreadTable {
                 }
             }
             _ => {}
+        }
+    }
+
+    /// Rings are emptied one after another: what a thread did on one CPU may come before the word, from the CPU of the thread that
+    /// made it, that it began at all.
+    fn tell(&mut self, number: u32, step: Step) {
+        match self.threads.get_mut(&number) {
+            Some(thread) => thread.take(step, self.drains),
+            None => self.early.push((number, step, self.drains)),
         }
     }
 
@@ -144,13 +169,20 @@ impl ThreadTable {
             .map(|parent| parent.name.clone())
             .unwrap_or_default();
         let account = Account::new(time_ns, Default::default());
-        self.threads.insert(number, Thread::new(name, account, None));
+        let mut thread = Thread::new(name, account, None);
+        for (_, step, drains) in self.early.extract_if(.., |(early, ..)| *early == number) {
+            if step.time_ns() >= time_ns {
+                thread.take(step, drains);
+            }
+        }
+        self.threads.insert(number, thread);
     }
 
     /// All rings were emptied.
     pub(super) fn drained(&mut self) {
         self.drains += 1;
         let drains = self.drains;
+        self.early.retain(|(_, _, before)| before + 1 >= drains);
         let over: Vec<u32> = self
             .threads
             .iter()
@@ -212,7 +244,7 @@ impl ThreadTable {
 
     fn finish(&mut self, number: u32, mut thread: Thread) {
         if let Some(time_ns) = thread.end.and_then(|end| end.time_ns) {
-            thread.account.end(time_ns, thread.switched_ns);
+            thread.account.end(time_ns, thread.switched_ns, thread.all_switched_ns);
         }
         let read_out = self.read_out_of(number, &mut thread, true);
         self.ended.push(read_out);
@@ -265,7 +297,22 @@ impl Thread {
             account,
             files,
             switched_ns: 0,
+            all_switched_ns: 0,
             end: None,
+        }
+    }
+
+    fn take(&mut self, step: Step, drains: u64) {
+        match step {
+            Step::OnCpu { from_ns, to_ns } => {
+                let since = |time_ns: u64| to_ns.saturating_sub(time_ns.max(from_ns));
+                self.switched_ns += since(self.account.until_ns());
+                self.all_switched_ns += since(self.account.since_ns());
+            }
+            Step::Ends { time_ns } => {
+                let time_ns = Some(time_ns);
+                self.end = Some(End { time_ns, drains });
+            }
         }
     }
 

@@ -147,7 +147,7 @@ pub(crate) struct ThreadSlot {
     pub seen_switches: u64,
     pub lock: u64,
     pub lock_operation: u32,
-    pub reserved: [u32; 1],
+    pub kernel_lock_epoch: u32,
 }
 
 /// Head of a record; its addresses follow.
@@ -185,6 +185,7 @@ plain! {
 
 /// In `lock_operation`: the lock is one of the kernel's.
 pub(crate) const KERNEL_LOCK: u32 = 0x8000_0000;
+pub(crate) const KERNEL_LOCK_UNSEEN: u32 = 0x4000_0000;
 
 /// Kinds of records.
 pub(crate) mod record_kind {

@@ -30,7 +30,7 @@ impl Default for WatchOptions {
             frequency_hz: 99,
             sleep_stacks_per_second: 1000,
             most_threads: 8192,
-            most_cost: 0.0075,
+            most_cost: 0.006,
             ask_debuginfod: false,
             without_previous_state: false,
             without_run_delay: false,

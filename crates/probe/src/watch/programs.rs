@@ -56,8 +56,10 @@ pub enum TimerEvent {
 /// The loaded programs. Dropping them takes them out of the kernel.
 pub(crate) struct Programs<'obj> {
     // Detached before anything that they use goes.
-    /// Switches and wake-ups; none while they rest.
+    /// Switches, wake-ups and fights for the kernel's locks; none while they rest.
     switch_links: Vec<Link>,
+    /// Whether this kernel tells of its own locks.
+    sees_kernel_locks: bool,
     links: Vec<Link>,
     finder: Option<Link>,
     skeleton: WatchSkel<'obj>,
@@ -156,6 +158,7 @@ impl<'obj> Programs<'obj> {
         let maps = &skeleton.maps;
         let mut programs = Self {
             switch_links: Vec::new(),
+            sees_kernel_locks: fit.features.contention,
             links: Vec::new(),
             finder: None,
             slots: Slots::new(Shared::map(maps.slots.as_fd(), fit.most_threads as usize).map_err(io)?),
@@ -195,12 +198,6 @@ impl<'obj> Programs<'obj> {
         }
         self.attach_switches()?;
         let programs = &self.skeleton.progs;
-        if fit.features.contention {
-            for program in [&programs.on_contention, &programs.on_contention_end] {
-                let attached = program.attach().map_err(failed("watching the kernel's locks"))?;
-                self.links.push(attached);
-            }
-        }
         self.finder = Some(
             programs
                 .find_threads
@@ -241,10 +238,16 @@ impl<'obj> Programs<'obj> {
         ] {
             self.switch_links.push(program.attach().map_err(failed(doing))?);
         }
+        if self.sees_kernel_locks {
+            for program in [&programs.on_contention, &programs.on_contention_end] {
+                let attached = program.attach().map_err(failed("watching the kernel's locks"))?;
+                self.switch_links.push(attached);
+            }
+        }
         Ok(())
     }
 
-    /// Takes the programs at switches and wake-ups out of the kernel's way. What they saw ends at `rested_from`.
+    /// Takes the programs at switches, wake-ups and kernel locks out of the kernel's way. What they saw ends at `rested_from`.
     pub(crate) fn rest(&mut self, clock: impl Fn() -> u64) -> Result<(), ProbeError> {
         // Since when threads are queued, which nobody will know later.
         self.run_over_threads()?;

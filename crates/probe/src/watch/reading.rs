@@ -24,6 +24,8 @@ pub struct WatchCounts {
     /// CPU time of the thread that reads what the programs send, nanoseconds. What the programs themselves take is part of the
     /// time of the threads that switch.
     pub reader_cpu_ns: u64,
+    /// Whether code that the process loaded later found no room in the kernel's tables: walks through it end there.
+    pub code_found_no_room: bool,
     /// Walks by how they ended, by the number of the [`Ending`].
     pub endings: [u64; 9],
 }

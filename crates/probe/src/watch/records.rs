@@ -2,7 +2,7 @@
 
 use scaleprof_profile::{Ending, LockWait, RawStack, ThreadState};
 
-use super::layout::{KERNEL_LOCK, MAX_KERNEL_FRAMES, MAX_USER_FRAMES, RecordHead, record_kind};
+use super::layout::{KERNEL_LOCK, KERNEL_LOCK_UNSEEN, MAX_KERNEL_FRAMES, MAX_USER_FRAMES, RecordHead, record_kind};
 use super::native::interrupted_frames;
 
 /// One record.
@@ -24,6 +24,8 @@ pub(crate) enum What {
         stack: RawStack,
         /// The lock of the kernel that it fought for.
         lock: Option<LockWait>,
+        /// Whether nobody could see that: the programs rested.
+        lock_is_unseen: bool,
     },
     /// It left its CPU here, and the coin chose this wait.
     Sleeps {
@@ -104,7 +106,11 @@ pub(crate) fn parse(bytes: &[u8]) -> Option<Record> {
     let sleep = head.sleep;
     let lock = lock_wait(head.lock, head.lock_operation, head.other);
     let what = match head.kind {
-        record_kind::CPU => What::OnCpu { stack, lock },
+        record_kind::CPU => What::OnCpu {
+            stack,
+            lock,
+            lock_is_unseen: head.lock_operation == KERNEL_LOCK_UNSEEN,
+        },
         record_kind::SLEEP => {
             let state = ThreadState::of_number(head.state)?;
             What::Sleeps {

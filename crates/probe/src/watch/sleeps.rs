@@ -8,6 +8,7 @@ use std::collections::HashMap;
 
 use scaleprof_profile::{Ending, LockWait, RawSample, RawStack, ThreadState, Waker, WakerKind};
 
+use super::kernel_locks::KernelLocks;
 use super::layout::ThreadSlot;
 use super::records::{Found, Record, What, lock_wait, probability};
 
@@ -66,6 +67,7 @@ impl Wait {
 #[derive(Debug, Default)]
 pub(crate) struct Sleeps {
     waits: HashMap<u32, Wait>,
+    kernel_locks: KernelLocks,
     /// Ends of waits whose beginning was lost.
     pub(crate) unmatched: u64,
 }
@@ -105,16 +107,29 @@ impl Sleeps {
             what,
         } = record;
         match what {
-            What::OnCpu { stack, lock } => out.push(RawSample {
-                time_ns: time,
-                thread,
-                cpu,
-                state: ThreadState::Cpu,
-                weight_ns: 0.0,
+            What::OnCpu {
                 stack,
                 lock,
-                waker: None,
-            }),
+                lock_is_unseen,
+            } => {
+                let lock = match lock_is_unseen {
+                    true => self.kernel_locks.conclude(&stack),
+                    false => {
+                        self.kernel_locks.learn(&stack, lock.as_ref());
+                        lock
+                    }
+                };
+                out.push(RawSample {
+                    time_ns: time,
+                    thread,
+                    cpu,
+                    state: ThreadState::Cpu,
+                    weight_ns: 0.0,
+                    stack,
+                    lock,
+                    waker: None,
+                });
+            }
             What::Sleeps {
                 sleep,
                 state,

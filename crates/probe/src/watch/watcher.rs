@@ -46,6 +46,7 @@ pub(super) struct Watcher<'obj> {
     /// Records that rest.
     resting: Vec<Record>,
     unreadable: u64,
+    code_found_no_room: bool,
     samples: Vec<RawSample>,
     began_ns: u64,
     tuned: Tuned,
@@ -95,6 +96,7 @@ impl<'obj> Watcher<'obj> {
             sleeps: Sleeps::default(),
             resting: Vec::new(),
             unreadable: 0,
+            code_found_no_room: false,
             samples: Vec::new(),
             began_ns,
             tuned: Tuned {
@@ -274,6 +276,7 @@ impl<'obj> Watcher<'obj> {
             lost_without_slot: count(counted::NO_SLOT),
             unmatched: self.unreadable + self.sleeps.unmatched,
             reader_cpu_ns: own_thread_clock().as_nanos() as u64,
+            code_found_no_room: self.code_found_no_room,
             endings,
         }
     }
@@ -313,7 +316,7 @@ impl<'obj> Watcher<'obj> {
 
     fn refresh_code(&mut self) -> std::io::Result<()> {
         if self.code.refresh()? {
-            self.programs.publish(self.code.tables());
+            self.code_found_no_room |= !self.programs.publish(self.code.tables());
         }
         Ok(())
     }

@@ -6,7 +6,7 @@ use scaleprof_probe::symbols::SymbolSearch;
 use scaleprof_probe::{ProcessNames, Watch, WatchOptions, WatchReading};
 use scaleprof_profile::{Ending, Namer as _, RawSample, RawStack, ThreadState};
 
-use crate::program::{Program, can_watch};
+use crate::program::{Program, can_watch, kernel_tells_of_its_locks};
 
 /// What was seen of a program, with names for its addresses.
 pub struct Seen {
@@ -78,10 +78,14 @@ pub fn close(measured: f64, truth: f64, within: f64) {
 /// mmap(2) and munmap(2) write to the memory map, and the kernel has one lock for it a process.
 #[test]
 fn locks_of_the_kernel_are_named_by_who_takes_them() {
-    if !can_watch() {
+    if !can_watch() || !kernel_tells_of_its_locks() {
         return;
     }
-    let (mut seen, _) = watched("mmap", 3, WatchOptions::default());
+    kernel_locks_are_named(3, WatchOptions::default());
+}
+
+pub fn kernel_locks_are_named(seconds: u64, options: WatchOptions) {
+    let (mut seen, _) = watched("mmap", seconds, options);
     for sample in &mut seen.samples {
         seen.names.without_probe(&mut sample.stack);
     }

@@ -87,6 +87,20 @@ impl Drop for Program {
 }
 
 /// Whether BPF programs can be loaded here; says so aloud where not, and fails in CI, where nothing may be skipped.
+/// Since Linux 5.19 (`trace_contention_begin`).
+pub fn kernel_tells_of_its_locks() -> bool {
+    let functions = std::fs::read_to_string("/proc/kallsyms").unwrap_or_default();
+    let tells = functions.contains("__traceiter_contention_begin");
+    if !tells {
+        assert!(
+            std::env::var("CI").is_err(),
+            "this kernel does not tell of its own locks"
+        );
+        eprintln!("SKIPPED: this kernel does not tell of its own locks; Linux 5.19 and later do");
+    }
+    tells
+}
+
 pub fn can_watch() -> bool {
     match scaleprof_probe::Watch::start(std::process::id(), scaleprof_probe::WatchOptions::default()) {
         Ok(_) => true,

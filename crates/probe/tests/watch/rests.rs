@@ -5,8 +5,8 @@ use std::time::Duration;
 use scaleprof_probe::{Watch, WatchOptions, WatchReading};
 use scaleprof_profile::ThreadState;
 
-use crate::known_waits::{close, watched};
-use crate::program::{Program, can_watch};
+use crate::known_waits::{close, kernel_locks_are_named, watched};
+use crate::program::{Program, can_watch, kernel_tells_of_its_locks};
 
 /// As much rest as there may be: about six sevenths of the time.
 fn resting() -> WatchOptions {
@@ -39,6 +39,14 @@ fn waits_for_a_mutex_are_told_as_long_as_they_lasted_though_few_were_seen() {
     // Some 28 stints of two rounds of the program each.
     close(by_stacks, waited, 0.15);
     close(by_states, waited, 0.15);
+}
+
+#[test]
+fn locks_of_the_kernel_are_named_though_few_fights_were_seen() {
+    if !can_watch() || !kernel_tells_of_its_locks() {
+        return;
+    }
+    kernel_locks_are_named(8, resting());
 }
 
 #[test]

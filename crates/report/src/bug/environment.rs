@@ -3,15 +3,15 @@
 use super::Section;
 use super::words::item;
 use crate::figures::whole;
-use scaleprof_bundle::{Bundle, Machine, Manifest, SettingRow};
+use scaleprof_bundle::{Bundle, IMPORTED, Machine, Manifest, SettingRow, UNKNOWN};
 
 /// Product, version and build.
 pub(super) fn server(bundle: &Bundle) -> Section {
     let server = &bundle.manifest.server;
     let setting = |name: &str| value(&bundle.settings, name);
     let mut out = item(&match &server.binary {
-        Some(binary) => format!("{} {}, binary `{binary}`", server.product, server.version),
-        None => format!("{} {}", server.product, server.version),
+        Some(binary) => format!("{}, binary `{binary}`", server.named()),
+        None => server.named(),
     });
     let build = match (&server.build_id, setting("scaleprof.server_fingerprint")) {
         (Some(id), _) => format!("build-id {id}"),
@@ -50,20 +50,30 @@ pub(super) fn server(bundle: &Bundle) -> Section {
     ("Server", out)
 }
 
-/// CPU, memory, kernel.
-pub(super) fn machine(machine: &Machine) -> Section {
+/// CPU, memory, kernel. Of a machine that is known from another tool's recording nobody looked for a hypervisor.
+pub(super) fn machine(machine: &Machine, recorded: bool) -> Section {
+    let plural = |count: u32| if count == 1 { "" } else { "s" };
+    let cpus = match machine.cpus {
+        Some(count) => format!("{count} CPU{} online", plural(count)),
+        None => "number of CPUs not known".to_owned(),
+    };
     let nodes = match machine.numa_nodes {
-        1 => "1 NUMA node".to_owned(),
-        nodes => format!("{nodes} NUMA nodes"),
+        Some(count) => format!("{count} NUMA node{}", plural(count)),
+        None => "number of NUMA nodes not known".to_owned(),
+    };
+    let model = match machine.cpu_model.as_str() {
+        UNKNOWN => "CPU model not known",
+        model => model,
     };
     let mut lines = vec![
-        format!("{}, {} CPUs online, {nodes}", machine.cpu_model, machine.cpus),
+        format!("{model}, {cpus}, {nodes}"),
         match machine.memory_bytes {
-            0 => "memory not known".to_owned(),
-            bytes => format!("{:.1} GiB of memory", bytes as f64 / f64::from(1 << 30)),
+            None => "memory not known".to_owned(),
+            Some(bytes) => format!("{:.1} GiB of memory", bytes as f64 / f64::from(1 << 30)),
         },
         match &machine.hypervisor {
             Some(name) => format!("virtual machine ({name})"),
+            None if recorded => "whether it is a virtual machine is not known".to_owned(),
             None => "no hypervisor seen".to_owned(),
         },
         format!(
@@ -94,6 +104,9 @@ pub(super) fn machine(machine: &Machine) -> Section {
 /// What was run, and by whom.
 pub(super) fn workload(manifest: &Manifest, settings: &[SettingRow]) -> Section {
     let load = &manifest.workload;
+    if let Some(from) = load.imported() {
+        return ("Load", recorded(manifest, from));
+    }
     let name = match load.name.as_str() {
         "script" => "statements of the user's own (not shown)".to_owned(),
         name => format!("sysbench's {name}"),
@@ -151,6 +164,23 @@ pub(super) fn workload(manifest: &Manifest, settings: &[SettingRow]) -> Section 
         ),
     ];
     ("Load", lines.iter().map(|line| item(line)).collect())
+}
+
+/// What another tool recorded: of the load only what whoever imported it said.
+fn recorded(manifest: &Manifest, from: &str) -> String {
+    let name = match manifest.workload.name.as_str() {
+        IMPORTED => "not named".to_owned(),
+        name => format!("`{name}`, as whoever imported it says"),
+    };
+    let lines = [
+        format!("load: {name}"),
+        format!(
+            "recorded by another tool ({from}), imported by scaleprof {}",
+            manifest.scaleprof
+        ),
+        "throughput and connections are what whoever imported it says".to_owned(),
+    ];
+    lines.iter().map(|line| item(line)).collect()
 }
 
 /// The value of a setting.

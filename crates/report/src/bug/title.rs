@@ -5,7 +5,7 @@ use scaleprof_bundle::{Summary, Verdict, WATCH};
 
 /// Product and version, what throughput does, and the first finding.
 pub(super) fn of(summary: &Summary) -> String {
-    let server = format!("{} {}", summary.server.product, summary.server.version);
+    let server = summary.server.named();
     if summary.workload.name == WATCH {
         return format!("{server}: what its threads do under load");
     }

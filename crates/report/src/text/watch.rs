@@ -199,10 +199,8 @@ fn trust(watch: &WatchSummary) -> String {
         (Some(samples), None) => format!("{} samples, losses not known", whole(samples)),
         _ => "samples not counted".to_owned(),
     };
-    format!(
-        "CPUs used: {} by the threads' states, {by_scheduler}{agreement}. {complete}; {lost}.",
-        number(watch.cpus_by_states)
-    )
+    let by_states = watch.cpus_by_states.map_or_else(|| "not known".to_owned(), number);
+    format!("CPUs used: {by_states} by the threads' states, {by_scheduler}{agreement}. {complete}; {lost}.")
 }
 
 fn paths(paths: &[WatchedPath], width: Option<usize>, wrap_at: usize) -> String {

@@ -1,0 +1,151 @@
+//! Loops that wait for a store of somebody else's without telling the CPU so.
+//!
+//! `while (!flag);` is a load, a comparison and a branch back. No instruction gives such a loop away, but what is missing does:
+//! it stores nothing, calls nothing, and no register carries anything from one turn to the next. Each turn then computes the
+//! same from the same memory, so that only somebody else can end the loop. Loops that count, search or follow a list all carry
+//! something. Only loops in one piece are looked for, whose instructions run one after the other, so some are missed; and what is found
+//! rests on less than an instruction that says it waits.
+
+use std::collections::BTreeSet;
+
+/// Most bytes of such a loop; the short branches of x86-64 reach back that far.
+pub(super) const MOST_BYTES: usize = 64;
+/// Instructions of it.
+const MOST_INSTRUCTIONS: usize = 16;
+
+/// What of one instruction of a loop matters here.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Flow {
+    /// Registers that it reads, and that it sets whatever they held, by any numbers.
+    pub reads: Vec<u16>,
+    pub writes: Vec<u16>,
+    /// Reads memory that is not the stack.
+    pub loads: bool,
+    /// Where it may branch to.
+    pub branch: Option<u64>,
+    /// Whether the next instruction may run after it.
+    pub goes_on: bool,
+    /// Stores, calls, locks the bus, tells the CPU that it waits, or is not understood.
+    pub is_out_of_question: bool,
+}
+
+/// Whether instructions, laid one behind another from `start` to `end`, wait in a loop for somebody else's store. The last one
+/// branches back to the first.
+pub(super) fn waits(flows: &[Flow], start: u64, end: u64) -> bool {
+    let within = start..end;
+    let leaves = |flow: &Flow| flow.branch.is_some_and(|target| !within.contains(&target));
+    let Some((last, before)) = flows.split_last() else {
+        return false;
+    };
+    flows.len() <= MOST_INSTRUCTIONS
+        && last.branch == Some(start)
+        && flows.iter().all(|flow| !flow.is_out_of_question)
+        && flows.iter().any(|flow| flow.loads)
+        // One way through all of it, which is left or not: else the branch back may just go to code that two ways share.
+        && before.iter().all(|flow| flow.goes_on && (flow.branch.is_none() || leaves(flow)))
+        && (last.goes_on || before.iter().any(leaves))
+        && !carries(flows)
+        && looks_before_it_decides(flows)
+}
+
+/// Whether what the last branches decide by comes from memory that the loop reads: else it goes on for ever or not at all.
+fn looks_before_it_decides(flows: &[Flow]) -> bool {
+    let mut seen: BTreeSet<u16> = BTreeSet::new();
+    let mut last_saw = false;
+    for flow in flows
+        .iter()
+        .filter(|flow| flow.branch.is_none() || !flow.reads.is_empty())
+    {
+        last_saw = flow.loads || flow.reads.iter().any(|register| seen.contains(register));
+        for register in &flow.writes {
+            match last_saw {
+                true => seen.insert(*register),
+                false => seen.remove(register),
+            };
+        }
+    }
+    last_saw
+}
+
+/// Whether a register that the loop changes is read before it is set: its value came from the turn before.
+fn carries(flows: &[Flow]) -> bool {
+    let changed: BTreeSet<u16> = flows.iter().flat_map(|flow| flow.writes.iter().copied()).collect();
+    let mut set: BTreeSet<u16> = BTreeSet::new();
+    flows.iter().any(|flow| {
+        let carried = flow
+            .reads
+            .iter()
+            .any(|register| changed.contains(register) && !set.contains(register));
+        set.extend(&flow.writes);
+        carried
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn flow(reads: &[u16], writes: &[u16], loads: bool) -> Flow {
+        Flow {
+            reads: reads.to_vec(),
+            writes: writes.to_vec(),
+            loads,
+            goes_on: true,
+            ..Flow::default()
+        }
+    }
+
+    fn back() -> Flow {
+        Flow {
+            branch: Some(0),
+            ..flow(&[], &[], false)
+        }
+    }
+
+    #[test]
+    fn what_computes_the_same_in_every_turn_waits() {
+        assert!(waits(&[flow(&[1], &[2], true), flow(&[2], &[], false), back()], 0, 8));
+        // A pointer that is read anew in every turn.
+        let anew = [
+            flow(&[1], &[2], true),
+            flow(&[2], &[3], true),
+            flow(&[3], &[], false),
+            back(),
+        ];
+        assert!(waits(&anew, 0, 8));
+    }
+
+    #[test]
+    fn what_carries_a_register_on_or_never_ends_or_looks_at_nothing_does_not() {
+        // Adds up; follows a list; counts.
+        for first in [flow(&[1, 2], &[2], true), flow(&[2], &[2], true)] {
+            assert!(!waits(&[first, flow(&[2], &[], false), back()], 0, 8));
+        }
+        let counts = [flow(&[1], &[2], true), flow(&[3], &[3], false), back()];
+        assert!(!waits(&counts, 0, 8));
+        let for_ever = Flow {
+            goes_on: false,
+            ..back()
+        };
+        assert!(!waits(&[flow(&[1], &[2], true), for_ever], 0, 8));
+        assert!(!waits(&[flow(&[1], &[2], false), back()], 0, 8));
+        let jumps_away = Flow {
+            branch: Some(100),
+            goes_on: false,
+            ..flow(&[], &[], false)
+        };
+        assert!(!waits(&[flow(&[1], &[2], true), jumps_away, back()], 0, 8));
+        let skips = Flow {
+            branch: Some(6),
+            ..flow(&[], &[], false)
+        };
+        assert!(!waits(&[flow(&[1], &[2], true), skips, back()], 0, 8));
+        let blind = [flow(&[1], &[2], true), flow(&[3], &[4], false), back()];
+        assert!(!waits(&blind, 0, 8));
+        let stores = Flow {
+            is_out_of_question: true,
+            ..flow(&[1], &[], true)
+        };
+        assert!(!waits(&[stores, back()], 0, 8));
+    }
+}

@@ -1,0 +1,19 @@
+/** What a bundle is of, in words: the server, and whether another tool recorded it. */
+
+import type { Manifest } from "./data.ts";
+
+/** The word, unless it stands for one that is not known. */
+export function known(word: string): string | undefined {
+  return word === "unknown" ? undefined : word;
+}
+
+/** Product and version; the binary's name where only that is known, as of a recording. */
+export function named({ product, version, binary }: Manifest["server"]): string {
+  if (known(product) === undefined) return binary ?? "a server of unknown product";
+  return known(version) === undefined ? product : `${product} ${version}`;
+}
+
+/** Format and event of the recording that the bundle was imported from, such as `perf.data, cpu-clock`. */
+export function imported({ options }: Manifest["workload"]): string | undefined {
+  return options.find(([name]) => name === "imported")?.[1];
+}
