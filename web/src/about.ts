@@ -80,11 +80,11 @@ export function machine({ manifest: { server, workload, machine: host, ladder, s
       ["Distribution", known(workload.distribution)],
       ["Protocol", known(workload.protocol)],
       ["Isolation", workload.isolation ?? (imported(workload) ? "unknown" : "the server’s default")],
-      ["Loop", workload.loop_kind + (isKnown(ladder.rate) ? `, ${count(ladder.rate)} tx/s offered` : "")],
+      ["Loop", imported(workload) ? null : workload.loop_kind + (isKnown(ladder.rate) ? `, ${count(ladder.rate)} tx/s offered` : "")],
       ["Seed", imported(workload) ? null : String(workload.seed)],
       ["Idle connections", ladder.idle_connections ? count(ladder.idle_connections) : null],
       ["Rungs", `${ladder.connections.map(count).join(", ")}${ladder.refined.length ? `; added: ${ladder.refined.map(count).join(", ")}` : ""}`],
-      ["Each", `${counted(ladder.repeats, "repeat")} of ${ladder.seconds}\u202fs`],
+      ["Each", ladder.seconds ? `${counted(ladder.repeats, "repeat")} of ${ladder.seconds}\u202fs` : counted(ladder.repeats, "repeat")],
       ...workload.options.map(([name, value]): [string, string] => [name, value]),
     ]),
     pairs("Machine", [

@@ -28,7 +28,7 @@ function watched({ manifest, summary: { watch } }: Report): string | undefined {
   const from = imported(manifest.workload);
   return from === undefined
     ? `The server was watched for ${number(watch.seconds)} s without a load of ours: ${used}. Watching alone gives no verdict.`
-    : `A recording of ${manifest.server.binary ?? "a server"} over ${number(watch.seconds)} s (${from}): ${used}. A recording without throughput gives no verdict.`;
+    : `A recording of ${manifest.server.binary ?? "a server"} ${isKnown(watch.cpus_by_states) ? `over ${number(watch.seconds)} s` : "of unknown length"} (${from}): ${used}. A recording without throughput gives no verdict.`;
 }
 
 /** Keeps the groups of a number on one line. */
@@ -57,15 +57,15 @@ function incomplete({ manifest, summary, unfinished_visits }: Report): Child {
 function subject({ manifest, summary }: Report): string {
   const { server, workload, machine, ladder } = manifest;
   const size = isKnown(workload.tables) ? `, ${counted(workload.tables, "table")}${isKnown(workload.rows) ? ` of ${counted(workload.rows, "row")}` : ""}` : "";
-  const cpus = server.cpu_count === null ? imported(workload) ? "unknown number of CPUs" : "the client's machine"
+  const cpus = server.cpu_count === null ? imported(workload) ? isKnown(machine.cpus) ? counted(machine.cpus, "CPU") : "unknown number of CPUs" : "the client's machine"
     : server.cpu_count === machine.cpus ? `all ${counted(server.cpu_count, "CPU")}` : `${server.cpu_count} of ${isKnown(machine.cpus) ? counted(machine.cpus, "CPU") : "an unknown number of CPUs"}`;
-  const loop = workload.options.some(([name, value]) => name === "repetition" && value === "once") ? "once on every connection" : `${workload.loop_kind} loop`;
+  const loop = workload.options.some(([name, value]) => name === "repetition" && value === "once") ? "once on every connection" : imported(workload) ? "recorded" : `${workload.loop_kind} loop`;
   return [
     named(server),
     summary.watch ? imported(workload) ? "recorded" : "watched" : `${workload.name}${size}, ${loop}`,
     `${known(machine.cpu_model) ?? "unknown CPU model"}, ${cpus}${server.shares_cpus_with_client ? " shared with the client" : ""}${isKnown(machine.memory_bytes) ? `, ${bytes(machine.memory_bytes)}` : ""}`,
     machine.hypervisor ? `under ${machine.hypervisor}` : "",
-    summary.watch ? "" : `${ladder.repeats} × ${ladder.seconds}\u202fs a rung`,
+    summary.watch || !ladder.seconds ? "" : `${ladder.repeats} × ${ladder.seconds}\u202fs a rung`,
     moment(manifest.started_at) + (manifest.ended_at ? `, ${between(manifest.started_at, manifest.ended_at)}` : ""),
   ].filter(Boolean).join(" · ");
 }

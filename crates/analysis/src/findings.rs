@@ -250,7 +250,7 @@ impl Context<'_> {
         let manifest = self.surroundings.manifest;
         let scene = Scene {
             connections: last.summary.connections,
-            cpus: manifest.server.cpu_count.or(manifest.machine.cpus),
+            cpus: manifest.server_cpus().or(manifest.machine.cpus),
         };
         let words = place.advice.iter().filter_map(|advice| {
             let now = self.setting_row(&advice.setting);

@@ -39,10 +39,11 @@ pub fn iron_law(cpus: u32, throughput: f64, totals: &BTreeMap<String, Total>) ->
     let process = accounted.map(|(user, system)| user + system).filter(|v| *v > 0.0);
     let scheduler = per_second("server.cpu_seconds_by_scheduler").filter(|v| *v > 0.0);
     let Some(used) = scheduler.or(process).filter(|_| cpus > 0) else {
-        lack(
-            "utilisation",
-            "the server's CPU time could not be read; run on the server's machine, as its user or root",
-        );
+        let reason = match scheduler.or(process) {
+            None => "the server's CPU time could not be read; run on the server's machine, as its user or root",
+            Some(_) => "how many CPUs the server may use is not known",
+        };
+        lack("utilisation", reason);
         return Found {
             law: None,
             missing,

@@ -128,7 +128,7 @@ pub(crate) fn measured_rungs(bundle: &Bundle, call_paths: &mut CallPaths<'_>) ->
 /// The same, each visit by itself: how they scatter says what a difference between two runs is worth.
 pub(crate) fn measured_visits(bundle: &Bundle, call_paths: &mut CallPaths<'_>) -> BTreeMap<u32, Vec<RungResult>> {
     let pacing = Pacing::of(&bundle.manifest.workload);
-    let cpus = bundle.manifest.server.cpu_count.unwrap_or(0);
+    let cpus = bundle.manifest.server_cpus().unwrap_or(0);
     let visits = by_visit(bundle);
     let rungs = by_connections(bundle, &visits, &mut Vec::new());
     let single = rungs
@@ -149,7 +149,7 @@ fn results<'a>(
     warnings: &mut Vec<String>,
 ) -> Vec<RungResult> {
     let pacing = Pacing::of(&bundle.manifest.workload);
-    let cpus = bundle.manifest.server.cpu_count.unwrap_or(0);
+    let cpus = bundle.manifest.server_cpus().unwrap_or(0);
     let visits = rungs.iter().map(|(connections, visits)| (*connections, visits.clone()));
     let found = rung::rungs(cpus, pacing, visits.collect(), call_paths);
     let mut results = Vec::new();

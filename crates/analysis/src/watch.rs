@@ -103,12 +103,14 @@ pub(crate) fn watched<'a>(bundle: &Bundle, visits: impl Iterator<Item = &'a Visi
         [cpu, spin].into_iter().flatten().sum::<f64>()
     };
     // Another tool may have recorded waits only.
+    let tells_time = !bundle.manifest.workload.has_shares_only();
     let is_recording = bundle.manifest.workload.imported().is_some();
     let scheduler = sums.get("server.cpu_seconds_by_scheduler");
     let summary = WatchSummary {
         seconds,
         background: background(&windows, &rows.states),
-        cpus_by_states: Some(on_cpu(&connections) + on_cpu(&others)).filter(|cpus| *cpus > 0.0 || !is_recording),
+        cpus_by_states: Some(on_cpu(&connections) + on_cpu(&others))
+            .filter(|cpus| tells_time && (*cpus > 0.0 || !is_recording)),
         cpus_by_scheduler: scheduler.and_then(|total| total.per_second()),
         cpu_residue: cpu.and_then(|cpu| off_by(cpu.charged(), cpu.by_scheduler)),
         cpu_not_their_own: cpu.and_then(CpuSeconds::not_their_own_share),

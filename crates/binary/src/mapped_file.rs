@@ -14,6 +14,35 @@ impl Deref for MappedFile {
     }
 }
 
+/// Bytes of which a part can be let go of for now.
+pub trait Bytes: Deref<Target = [u8]> + Sync {
+    /// Says that a part will hardly be looked at again soon. It stays readable. Bytes that lie in memory alone are kept.
+    fn let_go(&self, _part: &[u8]) {}
+}
+
+impl Bytes for MappedFile {
+    fn let_go(&self, part: &[u8]) {
+        /// A multiple of every page size that there is.
+        const PAGES: usize = 1 << 16;
+        let Some(start) = (part.as_ptr() as usize).checked_sub(self.0.as_ptr() as usize) else {
+            return;
+        };
+        let first = start.next_multiple_of(PAGES);
+        let last = (start + part.len()).min(self.0.len()) / PAGES * PAGES;
+        if first < last {
+            // SAFETY: the mapping is of a file and only read, so its pages come back from there with the same bytes. Where the kernel
+            // refuses, they merely stay.
+            let _ = unsafe {
+                self.0
+                    .unchecked_advise_range(memmap2::UncheckedAdvice::DontNeed, first, last - first)
+            };
+        }
+    }
+}
+
+impl Bytes for Vec<u8> {}
+impl Bytes for &[u8] {}
+
 /// Maps a file into memory.
 ///
 /// # Errors

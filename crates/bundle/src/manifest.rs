@@ -1,6 +1,6 @@
 //! What was run, on what, and how it ended.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 /// `manifest.json`: everything that is needed to repeat the run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -36,8 +36,20 @@ pub struct Manifest {
 /// What stands for a word that is not known.
 pub const UNKNOWN: &str = "unknown";
 
+impl Manifest {
+    /// How many CPUs the server had, as far as is known: of a recording those of its machine.
+    #[must_use]
+    pub fn server_cpus(&self) -> Option<u32> {
+        let of_machine = self.machine.cpus.filter(|_| self.workload.imported().is_some());
+        self.server.cpu_count.or(of_machine)
+    }
+}
+
 /// Name of the workload of a bundle that only watched a server: there was no load of ours, so it says nothing of the load.
 pub const WATCH: &str = "watch";
+
+/// Option of a workload whose recording tells shares and no time.
+pub const SHARES_ONLY: &str = "shares_only";
 
 /// Name of the workload of recordings that other tools made under a load of which no name is known.
 pub const IMPORTED: &str = "imported";
@@ -119,6 +131,19 @@ impl Workload {
         let option = self.options.iter().find(|(name, _)| name == "imported");
         option.map(|(_, of)| of.as_str())
     }
+
+    /// Whether the samples of a recording do not say how much time they stand for, so that only shares are known.
+    #[must_use]
+    pub fn has_shares_only(&self) -> bool {
+        self.options.iter().any(|(name, _)| name == SHARES_ONLY)
+    }
+}
+
+/// Bundles of earlier versions have 0 for what is not known.
+fn unless_zero<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default + PartialEq>(
+    from: D,
+) -> Result<Option<T>, D::Error> {
+    Ok(Option::<T>::deserialize(from)?.filter(|value| *value != T::default()))
 }
 
 /// The machine.
@@ -127,10 +152,13 @@ pub struct Machine {
     /// CPU model as the kernel prints it.
     pub cpu_model: String,
     /// CPUs online; none where that is not known, as of a recording that does not tell it.
+    #[serde(default, deserialize_with = "unless_zero")]
     pub cpus: Option<u32>,
     /// NUMA nodes; none where that is not known.
+    #[serde(default, deserialize_with = "unless_zero")]
     pub numa_nodes: Option<u32>,
     /// Memory, bytes; none where that is not known.
+    #[serde(default, deserialize_with = "unless_zero")]
     pub memory_bytes: Option<u64>,
     /// Release of the kernel.
     pub kernel: String,

@@ -314,6 +314,13 @@ pub(crate) struct ImportArguments {
     /// Transactions a second, a number for each recording, separated by commas
     #[arg(long, value_name = "TPS,...", value_delimiter = ',', requires = "connections", value_parser = throughput)]
     pub(crate) throughput: Vec<f64>,
+    /// What perf stat printed beside the recordings (as text, -x or -j), a file for each recording, separated by commas
+    #[arg(long, value_name = "FILE,...", value_delimiter = ',')]
+    pub(crate) stat: Vec<PathBuf>,
+    /// Recordings of the same loads without call graphs, a file for each recording, separated by commas: tells where taking
+    /// call graphs has changed the load
+    #[arg(long, value_name = "FILE,...", value_delimiter = ',')]
+    pub(crate) flat: Vec<PathBuf>,
     /// The event to take [default: the first that tells CPU time]
     #[arg(long, value_name = "NAME")]
     pub(crate) event: Option<String>,

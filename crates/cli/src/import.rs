@@ -15,6 +15,8 @@ pub(crate) fn execute(arguments: &ImportArguments) -> anyhow::Result<ExitCode> {
     let request = ImportRequest {
         files: arguments.files.clone(),
         loads: loads(arguments)?,
+        stats: arguments.stat.clone(),
+        flat: arguments.flat.clone(),
         name: arguments.name.clone(),
         options: ReadOptions {
             event: arguments.event.clone(),

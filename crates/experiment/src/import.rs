@@ -5,6 +5,7 @@
 
 mod imported_code;
 mod imported_visit;
+mod stat_counters;
 
 use crate::instructions::keep_code;
 use crate::manifest::timestamp;
@@ -13,19 +14,24 @@ use crate::progress::Progress;
 use imported_code::ImportedCode;
 use imported_visit::{ImportedVisit, Known};
 use scaleprof_analysis::summarise;
-use scaleprof_binary::mapped_file::mapped;
+use scaleprof_binary::mapped_file::{Bytes, mapped};
 use scaleprof_bundle::{
-    Bundle, BundleError, BundleWriter, IMPORTED, Ladder, Machine, Manifest, Missing, RunState, Server, Summary,
-    UNKNOWN, WATCH, Workload,
+    Bundle, BundleError, BundleWriter, IMPORTED, Ladder, Machine, Manifest, Missing, RunState, SHARES_ONLY, Server,
+    Summary, UNKNOWN, WATCH, Workload,
 };
+use scaleprof_profile::fairness::distortions;
 use scaleprof_profile::import::{ImportError, ReadOptions, Recording, Weights, read_recordings, recordings_in};
+use scaleprof_profile::perf_stat::{PerfStat, PerfStatError};
 use std::collections::BTreeMap;
-use std::ops::Deref;
 use std::path::{Path, PathBuf};
 
 /// What to say of a recording whose samples do not tell how much time they stand for.
 const NO_TIME: &str =
     "what its samples stand for is not known as time: figures per second are shares, and 1 is all of it";
+
+/// What to say of counts that do not tell how long was counted.
+const NO_ELAPSED: &str = "perf stat's -x and -j do not say how long it counted, so it is taken as as long as the recording: count duration_time \
+                          too (-e duration_time)";
 
 /// What to import.
 #[derive(Debug, Clone)]
@@ -35,6 +41,11 @@ pub struct ImportRequest {
     /// What is known of the load that they were made under, one for each recording in their order, or none at all. Folded stacks
     /// with two columns are two recordings.
     pub loads: Vec<KnownLoad>,
+    /// What `perf stat` printed beside each recording, in their order, or none at all.
+    pub stats: Vec<PathBuf>,
+    /// Recordings without call graphs of the same loads, one for each recording in their order, or none at all: whether the others
+    /// are fair samples is held against them, and nothing else is taken from them.
+    pub flat: Vec<PathBuf>,
     /// What the load is called.
     pub name: Option<String>,
     /// How they are read.
@@ -95,6 +106,34 @@ pub enum ImportFailure {
         /// Known loads.
         loads: usize,
     },
+    /// There are not as many counts as recordings.
+    #[error(
+        "there are {recordings} recordings in the files, and {stats} files for --stat: give one for each recording, in their order"
+    )]
+    Stats {
+        /// Recordings in the files.
+        recordings: usize,
+        /// Files of counts.
+        stats: usize,
+    },
+    /// There are not as many flat recordings as recordings.
+    #[error(
+        "there are {recordings} recordings in the files, and {flat} for --flat: give one for each recording, in their order"
+    )]
+    Flat {
+        /// Recordings in the files.
+        recordings: usize,
+        /// Flat ones.
+        flat: usize,
+    },
+    /// A file holds no counts.
+    #[error("cannot take the counts of {}: {source}", path.display())]
+    Counts {
+        /// Which one.
+        path: PathBuf,
+        /// Why not.
+        source: PerfStatError,
+    },
     /// Two columns, of which nobody knows how they differ.
     #[error(
         "{} holds folded stacks with two columns: say under which loads they were recorded, such as --connections 16,256 \
@@ -122,6 +161,12 @@ fn folder_advice(path: &std::path::Path) -> &'static str {
 /// A file cannot be read, or the bundle not be written. Nothing is left of the bundle where the first file already fails.
 pub fn import(request: &ImportRequest, progress: &mut dyn Progress) -> Result<ImportResult, ImportFailure> {
     check_loads(request)?;
+    let mut stats = request
+        .stats
+        .iter()
+        .map(|path| counts_of(path))
+        .collect::<Result<Vec<PerfStat>, ImportFailure>>()?
+        .into_iter();
     let with_load = !request.loads.is_empty();
     let bundle = BundleWriter::create(&request.output)?;
     let mut manifest = begin(request, with_load);
@@ -161,18 +206,41 @@ pub fn import(request: &ImportRequest, progress: &mut dyn Progress) -> Result<Im
             missing.extend(recording.lacks.iter().cloned());
             if recording.weights == Weights::Counts {
                 manifest.warnings.push(NO_TIME.to_owned());
+                let shares_only = (SHARES_ONLY.to_owned(), "yes".to_owned());
+                if !manifest.workload.has_shares_only() {
+                    manifest.workload.options.push(shares_only);
+                }
                 progress.warning(NO_TIME);
             }
             describe(&mut manifest, &recording, &mut missing);
             let load = loads.next();
+            if let Some(flat) = request.flat.get(visit as usize) {
+                progress.stage(&format!("comparing with {}", flat.display()));
+                let told = fairness_of(&recording, flat, request)?;
+                if told.is_distorted {
+                    let words = format!("recording {}: {}", visit + 1, told.words);
+                    progress.warning(&words);
+                    manifest.warnings.push(words);
+                } else {
+                    let options = &mut manifest.workload.options;
+                    options.push((format!("fairness_of_recording_{}", visit + 1), told.words));
+                }
+            }
+            let stat = stats.next();
+            if stat.as_ref().is_some_and(|stat| stat.elapsed_seconds.is_none()) {
+                manifest.warnings.push(format!("recording {}: {NO_ELAPSED}", visit + 1));
+                progress.warning(NO_ELAPSED);
+            }
             let repeat = repeats.entry(load.map_or(0, |load| load.connections)).or_default();
             let known = Known {
                 visit,
                 repeat: *repeat,
                 load,
+                stat,
                 started_at: now(),
             };
             *repeat += 1;
+            manifest.ladder.repeats = manifest.ladder.repeats.max(repeat.unsigned_abs());
             visit += 1;
             let imported = ImportedVisit::of(&known, recording);
             bundle.write_visit_with(&imported.rung, &imported.rows, imported.samples())?;
@@ -219,11 +287,70 @@ fn check_loads(request: &ImportRequest) -> Result<(), ImportFailure> {
         }
         recordings += found;
     }
+    let stats = request.stats.len();
+    if stats != 0 && stats != recordings {
+        return Err(ImportFailure::Stats { recordings, stats });
+    }
+    let flat = request.flat.len();
+    if flat != 0 && flat != recordings {
+        return Err(ImportFailure::Flat { recordings, flat });
+    }
     let loads = request.loads.len();
     match loads == 0 || loads == recordings {
         true => Ok(()),
         false => Err(ImportFailure::Loads { recordings, loads }),
     }
+}
+
+/// Whether a recording is a fair sample.
+struct Fairness {
+    is_distorted: bool,
+    words: String,
+}
+
+/// Functions that are told.
+const MOST_DISTORTED: usize = 5;
+
+fn fairness_of(recording: &Recording, flat: &Path, request: &ImportRequest) -> Result<Fairness, ImportFailure> {
+    let per_cent = |share: f64| format!("{:.1} %", share * 100.0);
+    let others = read(flat, request)?;
+    let found = others
+        .first()
+        .and_then(|other| distortions(&other.profile, &recording.profile));
+    let words = match &found {
+        None => "one of the two recordings has no samples on a CPU, so they cannot be compared".to_owned(),
+        Some(found) if found.is_empty() => {
+            "no function's share of the CPU time differs from that in the flat recording by a hundredth or more that chance does not \
+             explain"
+                .to_owned()
+        }
+        Some(found) => {
+            let told = found.iter().take(MOST_DISTORTED).map(|one| {
+                let (graph, flat) = (per_cent(one.graph), per_cent(one.flat));
+                format!("{} has {graph} of the CPU time and {flat} in the flat recording", one.function)
+            });
+            let more = match found.len().saturating_sub(MOST_DISTORTED) {
+                0 => String::new(),
+                more => format!(", and {more} functions more"),
+            };
+            format!(
+                "it is no fair sample of the load, which taking call graphs changed: {}{more}. Record with a lower -F",
+                told.collect::<Vec<String>>().join("; ")
+            )
+        }
+    };
+    Ok(Fairness {
+        is_distorted: found.is_none_or(|found| !found.is_empty()),
+        words,
+    })
+}
+
+fn counts_of(path: &Path) -> Result<PerfStat, ImportFailure> {
+    let text = String::from_utf8_lossy(&bytes_of(path)?).into_owned();
+    PerfStat::parse(&text).map_err(|source| ImportFailure::Counts {
+        path: path.to_owned(),
+        source,
+    })
 }
 
 fn read(file: &Path, request: &ImportRequest) -> Result<Vec<Recording>, ImportFailure> {
@@ -233,7 +360,7 @@ fn read(file: &Path, request: &ImportRequest) -> Result<Vec<Recording>, ImportFa
     })
 }
 
-fn bytes_of(file: &Path) -> Result<impl Deref<Target = [u8]> + use<>, ImportFailure> {
+fn bytes_of(file: &Path) -> Result<impl Bytes + use<>, ImportFailure> {
     mapped(file).map_err(|source| ImportFailure::Read {
         path: file.to_owned(),
         source,
@@ -339,7 +466,6 @@ fn describe(manifest: &mut Manifest, recording: &Recording, missing: &mut BTreeM
     fill(&mut machine.architecture, &told.architecture);
     if machine.cpus.is_none() {
         machine.cpus = told.cpus;
-        server.cpu_count = told.cpus;
     }
     machine.memory_bytes = machine.memory_bytes.or(told.memory_bytes);
     let seconds = recording

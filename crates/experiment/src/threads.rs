@@ -6,7 +6,7 @@ use scaleprof_bundle::{UtcMicros, VisitClock, VisitRows};
 use scaleprof_probe::data_layout::USUAL_DEBUG_BYTES;
 use scaleprof_probe::disassembly::FunctionListing;
 use scaleprof_probe::plain::{PlainOptions, PlainWatch};
-use scaleprof_probe::{ProbeError, ProcessCode, ProcessNames, Watch, WatchOptions, symbol_search};
+use scaleprof_probe::{ProbeError, ProcessCode, ProcessNames, Watch, WatchOptions, pid_namespaces, symbol_search};
 use scaleprof_profile::{Converter, Role, ThreadState};
 
 use crate::code_source::CodeSource;
@@ -83,7 +83,10 @@ impl ThreadWatch {
 
     /// Takes the server's own names of its threads, by their numbers, for the rows that are added from now on.
     pub(crate) fn call_threads(&mut self, called: BTreeMap<u32, String>) {
-        self.called.extend(called);
+        // Numbers in a container are not those of our rows.
+        let is_ours = pid_namespaces(self.pid) == Some(1);
+        self.called = called;
+        self.called.retain(|_, _| is_ours);
     }
 
     /// Reads the symbols of all files that are mapped now.
@@ -180,10 +183,16 @@ impl ThreadWatch {
         for (second, stretch) in seconds.iter().enumerate() {
             rows.states.extend(second_rows(visit, second as i32, stretch, &role));
         }
+        let name_of_all = std::fs::read_to_string(format!("/proc/{}/comm", self.pid))
+            .ok()
+            .map(|name| name.trim_end().to_owned());
         for (thread, stretch) in &whole {
-            let name = self.called.get(thread).unwrap_or(&stretch.name);
-            rows.states
-                .extend(thread_rows(visit, (*thread, name), stretch, role(*thread)));
+            let role = role(*thread);
+            // A server that names its threads to the kernel does so more exactly.
+            let has_no_name = role == Role::Background && Some(&stretch.name) == name_of_all.as_ref();
+            let called = self.called.get(thread).filter(|_| has_no_name);
+            let name = called.unwrap_or(&stretch.name);
+            rows.states.extend(thread_rows(visit, (*thread, name), stretch, role));
         }
         let samples = profile.samples.len() as u64;
         let first = rows.samples.len();

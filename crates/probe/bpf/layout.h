@@ -133,7 +133,7 @@ struct control {
 	 * epoch is the running number of the watching; a slot of an older one has not been looked after since the last rest.
 	 */
 	__u32 epoch;
-	__u32 resting; /* switches are not seen at this moment */
+	__u32 resting; /* enum resting: whether switches are not seen at this moment */
 	__u64 rested_from; /* when the rest under way, or else the last one, began */
 	__s64 queue_clock; /* our clock less that of the scheduler's queues, as last seen */
 };
@@ -206,6 +206,13 @@ struct thread_slot {
 #define THREADS_OF_GROUP 2
 struct slot_numbers {
 	__u32 slot[THREADS_OF_GROUP];
+};
+
+/* All but the first: nothing is seen. */
+enum resting {
+	WATCHES = 0,
+	RESTS = 1,
+	GETS_READY = 2, /* the programs are attached one after another; what they would see counts from the next epoch on */
 };
 
 enum record_kind {

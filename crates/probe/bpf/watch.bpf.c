@@ -424,7 +424,7 @@ int on_contention(unsigned long long *ctx)
 		return 0;
 	slot->kernel_lock = ctx[0];
 	slot->kernel_lock_kind = kind;
-	slot->kernel_lock_epoch = settings->epoch;
+	slot->kernel_lock_epoch = settings->epoch + (settings->resting == GETS_READY);
 	return 0;
 }
 

@@ -11,8 +11,9 @@ pub use format::RecordingFormat;
 
 use crate::Profile;
 use gzip::Unfolded;
+use scaleprof_binary::mapped_file::Bytes;
 use std::collections::BTreeMap;
-use std::ops::{Deref, Range};
+use std::ops::Range;
 use std::path::PathBuf;
 
 /// A recording that another tool made. What the file does not tell is none, with its reason in `lacks`.
@@ -189,7 +190,7 @@ pub enum ImportError {
 ///
 /// # Errors
 /// Nothing can be had of it. What is missing from one that can be read is in [`Recording::lacks`] and [`Recording::warnings`].
-pub fn read_recordings(bytes: impl Deref<Target = [u8]>, options: &ReadOptions) -> Result<Vec<Recording>, ImportError> {
+pub fn read_recordings(bytes: impl Bytes, options: &ReadOptions) -> Result<Vec<Recording>, ImportError> {
     if !gzip::is_gzip(&bytes) {
         return read_unfolded(bytes, options);
     }
@@ -213,7 +214,7 @@ pub fn read_recordings(bytes: impl Deref<Target = [u8]>, options: &ReadOptions) 
 ///
 /// # Errors
 /// As [`read_recordings`].
-pub fn read_recording(bytes: impl Deref<Target = [u8]>, options: &ReadOptions) -> Result<Recording, ImportError> {
+pub fn read_recording(bytes: impl Bytes, options: &ReadOptions) -> Result<Recording, ImportError> {
     let first = read_recordings(bytes, options)?.into_iter().next();
     first.ok_or_else(|| ImportError::NoSamples {
         of: String::new(),
@@ -221,7 +222,7 @@ pub fn read_recording(bytes: impl Deref<Target = [u8]>, options: &ReadOptions) -
     })
 }
 
-fn read_unfolded(bytes: impl Deref<Target = [u8]>, options: &ReadOptions) -> Result<Vec<Recording>, ImportError> {
+fn read_unfolded(bytes: impl Bytes, options: &ReadOptions) -> Result<Vec<Recording>, ImportError> {
     let one = match RecordingFormat::of(&bytes)? {
         RecordingFormat::Folded => return crate::folded::read(&bytes),
         RecordingFormat::PerfData => crate::perf_data::read(bytes, options),

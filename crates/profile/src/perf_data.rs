@@ -15,6 +15,7 @@ mod endings;
 mod features;
 mod files;
 mod kernel;
+mod letting_go;
 mod passed;
 mod record;
 mod resolve;
@@ -29,9 +30,10 @@ mod weights;
 use crate::import::{ImportError, ReadOptions, Recording};
 use container::Container;
 use files::Files;
+use letting_go::Behind;
 use passed::Passed;
+use scaleprof_binary::mapped_file::Bytes;
 use selection::Selection;
-use std::ops::Deref;
 use switches::SwitchFormat;
 use walked::Told;
 
@@ -40,14 +42,17 @@ use walked::Told;
 ///
 /// # Errors
 /// Nothing can be had of it. A recording that is cut or broken behind its beginning gives what was before, with a warning.
-pub fn read(bytes: impl Deref<Target = [u8]>, options: &ReadOptions) -> Result<Recording, ImportError> {
+pub fn read(bytes: impl Bytes, options: &ReadOptions) -> Result<Recording, ImportError> {
     let mut expanded = Vec::new();
-    let mut container = Container::open(&bytes)?;
+    let let_go = |part: &[u8]| bytes.let_go(part);
+    let behind = Behind::new(&bytes, &let_go);
+    let mut container = Container::open(&bytes, &behind)?;
     if container.is_compressed() {
         expanded = container.expand(bytes.len());
         container.add_expanded(&expanded);
     }
     let timed = container.in_order();
+    behind.is_over();
     let Container {
         events,
         mut features,
@@ -59,11 +64,13 @@ pub fn read(bytes: impl Deref<Target = [u8]>, options: &ReadOptions) -> Result<R
     let mut files = Files::new(options, std::mem::take(&mut features.build_ids));
     let format = SwitchFormat::of(features.tracing);
     let mut passed = Passed::through(&timed, &selection, options, (&mut files, format));
+    behind.is_over();
     passed.end_waits(&selection);
     passed.check(&selection, options, &problems)?;
     let walked = passed.walk(&timed, &selection, &files, (&machine, options.inlines));
     drop(timed);
-    drop((expanded, bytes));
+    drop((expanded, behind));
+    drop(bytes);
     let named = walked.named(&files, options.inlines);
     Ok(named.into_recording(&selection, &files, Told { machine, problems }))
 }

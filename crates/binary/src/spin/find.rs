@@ -44,20 +44,25 @@ pub(super) fn loops(code: &Code<'_>) -> Vec<SpinLoop> {
 /// Loops that wait without saying so. Their bytes were found anywhere: they count where a function's instructions fall on them.
 pub(super) fn unrelaxed(code: &Code<'_>) -> Vec<SpinLoop> {
     let mut found = Vec::new();
+    // They come by address, so that a function is taken apart once, however many of them are in it.
+    let mut body: Option<Body> = None;
     for (address, bytes) in &code.sections {
         for range in (code.unrelaxed)(bytes, *address) {
             let Some(function) = code.function_at(range.start) else {
                 continue;
             };
-            let Some(bytes) = code.bytes(function) else { continue };
-            let body = Body::of((code.decode)(bytes, function.start), function.clone());
-            let around = body.loops.iter().find(|(first, last)| {
-                let at = |place: &usize| body.steps.get(*place);
-                at(first).is_some_and(|step| step.address == range.start)
-                    && at(last).is_some_and(|step| step.end == range.end)
-            });
+            if body.as_ref().is_none_or(|body| body.function != *function) {
+                body = code
+                    .bytes(function)
+                    .map(|bytes| Body::of((code.decode)(bytes, function.start), function.clone()));
+            }
+            let Some(body) = &body else { continue };
+            let place_of = |address: u64| body.steps.binary_search_by_key(&address, |step| step.address).ok();
+            let first = place_of(range.start);
+            let last = body.steps.binary_search_by_key(&range.end, |step| step.end).ok();
+            let around = first.zip(last).filter(|around| body.looks_at_memory(*around));
             if let Some(around) = around {
-                found.push(body.spin_loop(&all_of(*around), None, SpinKind::Poll));
+                found.push(body.spin_loop(&all_of(around), None, SpinKind::Poll));
             }
         }
     }

@@ -68,7 +68,8 @@ fn flow(instruction: &Instruction, information: &mut InstructionInfoFactory) -> 
         instruction.flow_control(),
         FlowControl::ConditionalBranch | FlowControl::UnconditionalBranch
     );
-    let does = does(instruction, information, true);
+    // Whether RBP is a place on the stack only the function's beginning tells, which is asked later.
+    let does = does(instruction, information, false);
     let mut flow = Flow {
         branch: is_branch.then(|| instruction.near_branch_target()),
         goes_on: instruction.flow_control() != FlowControl::UnconditionalBranch,

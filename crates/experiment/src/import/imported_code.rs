@@ -24,11 +24,10 @@ impl ImportedCode {
         read: impl FnOnce(&[u8], &SymbolFile, &SpinLoops) -> Result<T, String>,
     ) -> Result<T, String> {
         let is_it = |file: &&RecordedFile| file.module == module && file.build_id.as_deref() == build_id;
-        let file = self
-            .files
-            .iter()
-            .find(is_it)
-            .ok_or_else(|| format!("{module} is not on this machine"))?;
+        let file = self.files.iter().find(is_it).ok_or_else(|| match module {
+            scaleprof_bundle::UNKNOWN => "what was imported does not tell which files its code is in".to_owned(),
+            module => format!("{module} is not on this machine"),
+        })?;
         let bytes = mapped(&file.place).map_err(|error| format!("{module} cannot be read: {error}"))?;
         let symbols = SymbolFile::open(&file.place, &self.search).map_err(|error| error.to_string())?;
         let waiting = SpinLoops::of(module, &bytes, symbols.function_ranges()).unwrap_or_default();

@@ -1,11 +1,12 @@
 //! The rows of one recording.
 
-use super::KnownLoad;
+use super::{KnownLoad, stat_counters};
 use crate::roles::handlers;
 use scaleprof_bundle::{
     CounterRow, RungRow, SampleRow, SecondRow, StateRow, UtcMicros, VisitClock, VisitRows, sample_rows,
 };
 use scaleprof_profile::import::{RecordedFile, Recording, Weights};
+use scaleprof_profile::perf_stat::PerfStat;
 use scaleprof_profile::{Ending, Role, SCALEPROF, Sample, ThreadState};
 use std::collections::{BTreeMap, HashSet};
 
@@ -17,11 +18,13 @@ const VDSO: &str = "[vdso]";
 const UNKNOWN: i32 = -1;
 
 /// What is known of a recording from outside.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(super) struct Known {
     pub(super) visit: i32,
     pub(super) repeat: i32,
     pub(super) load: Option<KnownLoad>,
+    /// What perf stat counted.
+    pub(super) stat: Option<PerfStat>,
     /// What stands for the start of the recording, whose clock does not tell the day.
     pub(super) started_at: UtcMicros,
 }
@@ -55,6 +58,14 @@ impl ImportedVisit {
         rows.counters = counters(known.visit, &recording, (&span, &clock));
         if let Some(load) = known.load {
             rows.seconds = seconds(known, &load, &span);
+        }
+        if let Some(stat) = &known.stat {
+            let nanoseconds: i64 = match rows.seconds.is_empty() {
+                true => span.seconds_ns.iter().sum::<u64>() as i64,
+                false => rows.seconds.iter().map(|second| second.duration_ns).sum(),
+            };
+            let counted = stat_counters::rows(known.visit, stat, nanoseconds as f64 / SECOND as f64);
+            rows.counters.extend(counted);
         }
         let connections = |load: KnownLoad| i32::try_from(load.connections).unwrap_or(i32::MAX);
         let rung = RungRow {
@@ -342,6 +353,7 @@ mod tests {
             visit: 0,
             repeat: 0,
             load,
+            stat: None,
             started_at: UtcMicros(0),
         }
     }

@@ -6,6 +6,9 @@
 
 use scaleprof_profile::ThreadState;
 
+/// Of the scheduler, at 100 Hz.
+const LONGEST_TICK_NS: u64 = 10_000_000;
+
 /// Looks at a thread that found it blocked, by state.
 pub(super) type Looks = [u32; 8];
 
@@ -102,7 +105,8 @@ impl Account {
         let due = cpu_ns.saturating_sub(self.counted.cpu_ns);
         let late = due
             .saturating_sub(time_ns.saturating_sub(self.until_ns))
-            .min(self.blocked_ns);
+            .min(self.blocked_ns)
+            .min(LONGEST_TICK_NS);
         self.blocked_ns -= late;
         self.cpu_ns += late;
         self.counted.cpu_ns += late;

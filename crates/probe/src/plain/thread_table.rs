@@ -157,7 +157,9 @@ impl ThreadTable {
         if self.unannounced.remove(&number).is_some()
             && let Some(thread) = self.threads.get_mut(&number)
         {
-            return thread.account.began(time_ns);
+            thread.account.began(time_ns);
+            take_early(&mut self.early, number, time_ns, thread);
+            return;
         }
         if let Some(earlier) = self.threads.remove(&number) {
             self.finish(number, earlier);
@@ -170,11 +172,7 @@ impl ThreadTable {
             .unwrap_or_default();
         let account = Account::new(time_ns, Default::default());
         let mut thread = Thread::new(name, account, None);
-        for (_, step, drains) in self.early.extract_if(.., |(early, ..)| *early == number) {
-            if step.time_ns() >= time_ns {
-                thread.take(step, drains);
-            }
-        }
+        take_early(&mut self.early, number, time_ns, &mut thread);
         self.threads.insert(number, thread);
     }
 
@@ -349,6 +347,15 @@ impl Thread {
     fn is_gone(&self, now_ns: u64) -> bool {
         const LONG_NS: u64 = 5_000_000_000;
         self.end.is_none() && now_ns.saturating_sub(self.account.until_ns()) > LONG_NS
+    }
+}
+
+/// What came before the word that the thread began.
+fn take_early(early: &mut Vec<(u32, Step, u64)>, number: u32, began_ns: u64, thread: &mut Thread) {
+    for (_, step, drains) in early.extract_if(.., |(early, ..)| *early == number) {
+        if step.time_ns() >= began_ns {
+            thread.take(step, drains);
+        }
     }
 }
 

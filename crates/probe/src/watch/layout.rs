@@ -92,6 +92,7 @@ pub(crate) struct Control {
     pub enabled: u32,
     pub off_cpu_interval: u64,
     pub epoch: u32,
+    /// One of [`resting`].
     pub resting: u32,
     pub rested_from: u64,
     pub queue_clock: i64,
@@ -184,6 +185,13 @@ plain! {
 }
 
 /// In `lock_operation`: the lock is one of the kernel's.
+/// `enum resting` of `bpf/layout.h`.
+pub(crate) mod resting {
+    pub(crate) const WATCHES: u32 = 0;
+    pub(crate) const RESTS: u32 = 1;
+    pub(crate) const GETS_READY: u32 = 2;
+}
+
 pub(crate) const KERNEL_LOCK: u32 = 0x8000_0000;
 pub(crate) const KERNEL_LOCK_UNSEEN: u32 = 0x4000_0000;
 

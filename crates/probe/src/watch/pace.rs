@@ -11,9 +11,10 @@ use std::time::Duration;
 /// retpolines; less on most others.
 const NANOSECONDS_A_SWITCH: f64 = 1200.0;
 /// How long the programs watch before they may rest, and at least between two rests.
-pub(crate) const STINT: Duration = Duration::from_millis(100);
-/// So that every second holds some of both.
-const LONGEST_REST: Duration = Duration::from_millis(600);
+pub(crate) const STINT: Duration = Duration::from_millis(120);
+/// So that every second holds some of both, whatever the dice. Turns are no shorter than they need be: the kernel rewrites its code at
+/// each, and must tell every CPU, which on a virtual machine took two thirds of the time of our own thread.
+const LONGEST_REST: Duration = Duration::from_millis(750);
 /// Not worth the trouble.
 const SHORTEST_REST: Duration = Duration::from_millis(20);
 
@@ -87,7 +88,7 @@ mod tests {
             let mut pace = Pace::new(budget, 2);
             let (mut watched, mut all) = (0.0, 0.0);
             for _ in 0..2000 {
-                let rest = pace.rest_after(rate / 10, STINT).map_or(0.0, |rest| rest.as_secs_f64());
+                let rest = pace.rest_after((rate as f64 * STINT.as_secs_f64()) as u64, STINT).map_or(0.0, |rest| rest.as_secs_f64());
                 watched += STINT.as_secs_f64();
                 all += STINT.as_secs_f64() + rest;
             }

@@ -12,6 +12,7 @@ use super::complaints::Complaints;
 use super::features::KernelFeatures;
 use super::layout::{
     CodeObject, Control, MAX_MAPPINGS, MAX_OBJECTS, Mapping, PageRows, ROWS_OF_CHUNK, Row, Rule, THREADS_OF_GROUP,
+    resting,
 };
 use super::shared::Shared;
 use super::skeleton::{WatchSkel, WatchSkelBuilder};
@@ -239,7 +240,8 @@ impl<'obj> Programs<'obj> {
             self.switch_links.push(program.attach().map_err(failed(doing))?);
         }
         if self.sees_kernel_locks {
-            for program in [&programs.on_contention, &programs.on_contention_end] {
+            // Ends first: a fight of which only the beginning is seen would never end.
+            for program in [&programs.on_contention_end, &programs.on_contention] {
                 let attached = program.attach().map_err(failed("watching the kernel's locks"))?;
                 self.switch_links.push(attached);
             }
@@ -260,19 +262,24 @@ impl<'obj> Programs<'obj> {
     /// Puts them back. Threads that do not run are brought up to date; those that run, their next switch does.
     pub(crate) fn go_on(&mut self) -> Result<(), ProbeError> {
         let mut control = self.control();
-        control.resting = 0;
-        control.epoch = control.epoch.wrapping_add(1);
+        // Half of them would see half of the truth: nothing counts before all are there.
+        control.resting = resting::GETS_READY;
         self.control.set(0, control);
-        let back = self.attach_switches().and_then(|()| self.run_over_threads());
+        let attached = self.attach_switches();
+        control.epoch = control.epoch.wrapping_add(1);
+        let back = attached.and_then(|()| {
+            control.resting = resting::WATCHES;
+            self.control.set(0, control);
+            self.run_over_threads()
+        });
         if back.is_err() {
-            // Half of them would tell half of the truth.
             self.detach_switches(control);
         }
         back
     }
 
     fn detach_switches(&mut self, mut control: Control) {
-        control.resting = 1;
+        control.resting = resting::RESTS;
         self.control.set(0, control);
         self.switch_links.clear();
     }

@@ -150,24 +150,34 @@ mod tests {
     use proptest::prelude::*;
 
     const MS: u64 = 1_000_000;
+    const STINT_NS: u64 = STINT.as_nanos() as u64;
 
     #[test]
     fn a_change_that_the_kernel_refuses_is_not_asked_for_again_at_once() {
         let mut turns = Turns::begin(0, Pace::new(0.0, 2));
-        assert_eq!(turns.due(100 * MS), Some(Turn::Watched));
-        turns.put_off(100 * MS);
-        assert_eq!((turns.due(101 * MS), turns.due(200 * MS)), (None, Some(Turn::Watched)));
+        assert_eq!(turns.due(STINT_NS), Some(Turn::Watched));
+        turns.put_off(STINT_NS);
+        assert_eq!(
+            (turns.due(STINT_NS + MS), turns.due(2 * STINT_NS)),
+            (None, Some(Turn::Watched))
+        );
 
-        let rest = turns.rest_after(1_000_000, 200 * MS).expect("it may not cost anything");
-        turns.rest(200 * MS, rest);
-        let over = 200 * MS + rest.as_nanos() as u64;
+        let rest = turns
+            .rest_after(1_000_000, 2 * STINT_NS)
+            .expect("it may not cost anything");
+        turns.rest(2 * STINT_NS, rest);
+        let over = 2 * STINT_NS + rest.as_nanos() as u64;
         assert_eq!(turns.due(over), Some(Turn::Rested));
         turns.put_off(over);
         assert_eq!(
-            (turns.due(over + MS), turns.due(over + 100 * MS)),
+            (turns.due(over + MS), turns.due(over + STINT_NS)),
             (None, Some(Turn::Rested))
         );
-        assert_eq!(turns.watched(over + 100 * MS), 200 * MS, "nothing was seen meanwhile");
+        assert_eq!(
+            turns.watched(over + STINT_NS),
+            2 * STINT_NS,
+            "nothing was seen meanwhile"
+        );
     }
 
     fn wait(nanoseconds: u64) -> RawSample {

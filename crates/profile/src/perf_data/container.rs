@@ -7,6 +7,7 @@ use super::attribute::{Attribute, field};
 use super::compressed::{self, Expanded};
 use super::cursor::{Cursor, Words, until_zero};
 use super::features::Features;
+use super::letting_go::Behind;
 use super::record::{Record, Records, kind};
 use super::sample::time_at_end;
 use crate::import::ImportError;
@@ -24,7 +25,7 @@ const LARGEST_ATTRIBUTE: u64 = 4096;
 const MOST_EVENTS: usize = 10_000;
 
 /// What a recording holds, before its records are put in order.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct Container<'a> {
     pub(super) events: Vec<Attribute>,
     pub(super) features: Features<'a>,
@@ -38,6 +39,8 @@ pub(super) struct Container<'a> {
     ids_left: usize,
     /// Length of all that was read.
     bytes: usize,
+    /// How far it was gone through.
+    behind: Option<&'a Behind<'a>>,
     /// What is wrong with the file, in words.
     pub(super) problems: Vec<String>,
 }
@@ -47,13 +50,14 @@ impl<'a> Container<'a> {
     ///
     /// # Errors
     /// Its header is broken, or it holds no event.
-    pub(super) fn open(bytes: &'a [u8]) -> Result<Container<'a>, ImportError> {
+    pub(super) fn open(bytes: &'a [u8], behind: &'a Behind<'a>) -> Result<Container<'a>, ImportError> {
         let broken = |what: &str| ImportError::Broken { what: what.to_owned() };
         let mut cursor = Cursor::new(bytes);
         let _magic = cursor.u64();
         let length = cursor.u64().ok_or_else(|| broken("its header is cut"))?;
         let mut container = Container {
             ids_left: bytes.len() / 8,
+            behind: Some(behind),
             ..Container::default()
         };
         if length == PIPE_HEADER {
@@ -133,6 +137,7 @@ impl<'a> Container<'a> {
         self.bytes += bytes.len();
         let mut records = Records::of(bytes);
         while let Some(record) = records.next() {
+            self.is_at(&record);
             let mut cursor = Cursor::new(record.body);
             match record.kind {
                 kind::COMPRESSED => self.compressed.push(record.body),
@@ -166,6 +171,12 @@ impl<'a> Container<'a> {
                 "{} bytes at its end are no whole record and were left out",
                 records.left()
             ));
+        }
+    }
+
+    fn is_at(&self, record: &Record<'_>) {
+        if let Some(behind) = self.behind {
+            behind.is_at(record.body);
         }
     }
 
@@ -239,7 +250,11 @@ impl<'a> Container<'a> {
         let ids = EventIds::of(&self.events);
         let mut records = std::mem::take(&mut self.records);
         let before = records.len();
+        let behind = self.behind.inspect(|behind| behind.is_over());
         records.retain_mut(|(time, record)| {
+            if let Some(behind) = behind {
+                behind.is_at(record.body);
+            }
             let event = ids.of_record(record);
             let Some(event) = event.and_then(|event| self.events.get(event)) else {
                 return false;
@@ -262,6 +277,7 @@ impl<'a> Container<'a> {
             records,
             ids,
             bytes: self.bytes,
+            behind,
         }
     }
 }
@@ -272,6 +288,8 @@ pub(super) struct Timed<'a> {
     pub(super) ids: EventIds,
     /// Length of all that was read.
     pub(super) bytes: usize,
+    /// How far it was gone through.
+    pub(super) behind: Option<&'a Behind<'a>>,
 }
 
 /// Which event a sample is of.

@@ -69,6 +69,9 @@ impl<'a> Passed<'a> {
         };
         passed.switches.format = format;
         for (place, (_, record)) in (0_u32..).zip(&timed.records) {
+            if let Some(behind) = timed.behind {
+                behind.is_at(record.body);
+            }
             match record.kind {
                 kind::MMAP | kind::MMAP2 => match Mapped::of(record) {
                     Some(mapped) if mapped.process == KERNEL_PROCESS => passed.kernel.map(&mapped),
@@ -241,6 +244,7 @@ impl<'a> Passed<'a> {
         let architecture = machine.architecture.as_deref();
         let surroundings = Surroundings {
             records: &timed.records,
+            behind: timed.behind,
             events: selection.events,
             layouts: &layouts,
             files,

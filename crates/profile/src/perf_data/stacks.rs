@@ -4,6 +4,7 @@ use super::address_space;
 use super::attribute::{Attribute, field};
 use super::cursor::Words;
 use super::files::Files;
+use super::letting_go::Behind;
 use super::record::Record;
 use super::sample::Sampled;
 use super::timeline::{Layout, LayoutId};
@@ -30,6 +31,8 @@ const CALL_STACK: u64 = 1 << 11;
 pub(super) struct Surroundings<'a> {
     /// By time.
     pub(super) records: &'a [(u64, Record<'a>)],
+    /// The file that they are of.
+    pub(super) behind: Option<&'a Behind<'a>>,
     pub(super) events: &'a [Attribute],
     pub(super) layouts: &'a [Layout],
     pub(super) files: &'a Files,
@@ -115,6 +118,12 @@ fn of_piece(piece: &[u32], wanted: &[Wanted], around: &Surroundings<'_>) -> Stac
         let next = numbers.len() as u32;
         let number = *numbers.entry(in_recording(stack, layout)).or_insert(next);
         found.of_samples.push(number);
+    }
+    if let Some(behind) = around.behind {
+        let records = piece
+            .iter()
+            .filter_map(|at| around.records.get(wanted[*at as usize].record as usize));
+        behind.let_go_of(records.map(|(_, record)| record.body));
     }
     let mut numbered: Vec<(u32, RawStack)> = numbers.into_iter().map(|(stack, number)| (number, stack)).collect();
     numbered.sort_unstable_by_key(|(number, _)| *number);

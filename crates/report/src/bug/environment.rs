@@ -76,15 +76,7 @@ pub(super) fn machine(machine: &Machine, recorded: bool) -> Section {
             None if recorded => "whether it is a virtual machine is not known".to_owned(),
             None => "no hypervisor seen".to_owned(),
         },
-        format!(
-            "Linux {} on {}{}",
-            machine.kernel,
-            machine.architecture,
-            machine
-                .distribution
-                .as_ref()
-                .map_or(String::new(), |name| format!(", {name}"))
-        ),
+        system(machine),
     ];
     let more = [
         ("frequency governor", &machine.governor),
@@ -99,6 +91,22 @@ pub(super) fn machine(machine: &Machine, recorded: bool) -> Section {
         lines.push(more.join(", "));
     }
     ("Machine", lines.iter().map(|line| item(line)).collect())
+}
+
+/// Kernel, architecture and distribution.
+fn system(machine: &Machine) -> String {
+    let known = |word: &str| word != UNKNOWN;
+    let kernel = match known(&machine.kernel) {
+        true => format!("Linux {}", machine.kernel),
+        false => "kernel not known".to_owned(),
+    };
+    let architecture = match known(&machine.architecture) {
+        true => format!(" on {}", machine.architecture),
+        false => ", architecture not known".to_owned(),
+    };
+    let distribution = machine.distribution.as_ref();
+    let distribution = distribution.map_or(String::new(), |name| format!(", {name}"));
+    format!("{kernel}{architecture}{distribution}")
 }
 
 /// What was run, and by whom.

@@ -25,6 +25,9 @@ pub(super) fn table(summary: &Summary, ink: &Ink, style: Style) -> String {
         let seconds = number(watch.seconds);
         let who = who(watch);
         let sentence = match summary.workload.imported() {
+            Some(from) if summary.workload.has_shares_only() => {
+                format!("A recording of {binary} of unknown length ({from}): {who}.")
+            }
             Some(from) => format!("A recording of {binary} over {seconds} s ({from}): {who}."),
             None => format!("Watched {binary} for {seconds} s under a load that is not ours: {who}."),
         };
