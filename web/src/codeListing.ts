@@ -89,9 +89,11 @@ export function listing(of: Code, one: CodeFunction, base: number | null, shown:
   }
 
   function go(address: number): boolean {
-    const place = rows.findIndex(([at]) => at === address);
+    const distance = (place: number) => Math.abs(rows[place]![0] - address);
+    // Instructions away from which no thread was seen are left out: the nearest that is listed shows where it is.
+    const place = rows.reduce((best, _, other) => (distance(other) < distance(best) ? other : best), 0);
     stand(place);
-    return place >= 0;
+    return rows[place]?.[0] === address;
   }
 
   function hotFrom(step: 1 | -1): void {
