@@ -49,6 +49,36 @@ fn locks_of_the_kernel_are_named_though_few_fights_were_seen() {
     kernel_locks_are_named(8, resting());
 }
 
+/// The kernel tells of a fight when it begins. Of those that begin in a rest some are taken for what their system call is (ADR 9).
+#[test]
+fn waits_for_a_lock_of_the_kernel_are_nearly_all_told_as_such_with_rests() {
+    if !can_watch() || !kernel_tells_of_its_locks() {
+        return;
+    }
+    let program = Program::start("write");
+    let all = WatchOptions {
+        most_cost: 1.0,
+        ..WatchOptions::default()
+    };
+    let mut watches = [all, resting()].map(|options| Watch::start(program.pid(), options).expect("it can be watched"));
+    for watch in &mut watches {
+        watch.read().expect("readable");
+    }
+    let mut sums = [[0.0; 2]; 2];
+    for _ in 0..8 {
+        std::thread::sleep(Duration::from_secs(1));
+        for (watch, sums) in watches.iter_mut().zip(&mut sums) {
+            let reading = watch.read().expect("readable");
+            for (sum, state) in sums.iter_mut().zip([ThreadState::Lock, ThreadState::Io]) {
+                *sum += in_state(&reading, state);
+            }
+        }
+    }
+    let [seen, rested] = sums.map(|[lock, io]| lock / (lock + io));
+    eprintln!("part of the waits that is for the lock: {seen:.3} seen all the time, {rested:.3} with rests");
+    assert!(seen > 0.95 && rested > 0.8, "{seen} {rested}");
+}
+
 #[test]
 fn long_waits_are_found_where_they_began_in_a_rest() {
     if !can_watch() {

@@ -7,6 +7,7 @@
  * MODE mutex: `holder` holds the mutex `planted.mutex` for 40 of every 50 ms, two `waiter` threads want it.
  * MODE uneven: one thread sleeps 40 ms in `long_nap` and 0.4 ms in `short_nap`, by turns; four threads nap briefly all the time.
  * MODE mmap: four threads change the memory map of the process all the time, and fight for the kernel's lock of it.
+ * MODE write: four threads write large pieces into one file, and wait for the kernel's lock of it.
  * MODE signal: a thread runs; a timer's handler runs on top of it.
  */
 #include <pthread.h>
@@ -161,6 +162,24 @@ static void *mapper(void *unused)
 	return unused;
 }
 
+static int shared_file;
+
+OUT_OF_LINE void write_a_piece(void)
+{
+	static char piece[16 << 20];
+
+	if (pwrite(shared_file, piece, sizeof(piece), 0) < 0)
+		exit(5);
+	__asm__ volatile("");
+}
+
+static void *writer(void *unused)
+{
+	while (!over)
+		write_a_piece();
+	return unused;
+}
+
 static void start(pthread_t *thread, void *(*body)(void *))
 {
 	if (pthread_create(thread, 0, body, 0))
@@ -184,6 +203,15 @@ int main(int count, char **arguments)
 	} else if (!strcmp(mode, "mmap")) {
 		for (int i = 0; i < 4; i++)
 			start(&threads[started++], mapper);
+	} else if (!strcmp(mode, "write")) {
+		char name[] = "/dev/shm/scaleprof-waits-XXXXXX";
+
+		shared_file = mkstemp(name);
+		if (shared_file < 0)
+			return 6;
+		unlink(name);
+		for (int i = 0; i < 4; i++)
+			start(&threads[started++], writer);
 	} else if (!strcmp(mode, "signal")) {
 		struct itimerval every = {{0, 20000}, {0, 20000}};
 		sigset_t alarm;
