@@ -5,9 +5,10 @@
 //! any binary, stripped or not, whatever its functions are called. Loops are taken from backward branches; what lies between
 //! the branch and its target is the loop, which holds for all that compilers make of a `while`.
 //!
-//! A loop that waits and does not say so is found by what it lacks (see `unrelaxed.rs`), with less certainty.
+//! A loop that waits and does not say so is found by what it lacks (see `unrelaxed.rs` and `counting.rs`), with less certainty.
 
 mod aarch64;
+mod counting;
 mod find;
 mod step;
 mod unrelaxed;
@@ -52,6 +53,8 @@ pub enum SpinFault {
     /// It never tells the CPU that it waits: it takes all of the core from the other hyperthread, and pays for a wrong guess when
     /// the wait ends.
     NoRelax,
+    /// It only counts in registers: a compiler that sees through it leaves it out.
+    OnlyCounts,
 }
 
 impl SpinFault {
@@ -60,6 +63,9 @@ impl SpinFault {
         match self {
             SpinFault::LockedInstruction => "a locked instruction in every turn: look with a plain load first",
             SpinFault::NoRelax => "no PAUSE (ISB on aarch64) in any turn: it takes the core from the other hyperthread",
+            SpinFault::OnlyCounts => {
+                "nothing but counting: another compiler, or other options, may leave it out; PAUSE or a compiler barrier in every turn keeps it"
+            }
             SpinFault::MemoryBarrier => "a memory barrier in every turn: one after the loop will do",
         }
     }
@@ -191,6 +197,7 @@ fn code_of<'a>(
             decode: x86_64::decode,
             relaxes: x86_64::relaxes,
             unrelaxed: x86_64::unrelaxed,
+            flows: x86_64::flows,
         }),
         Architecture::Aarch64 => Some(find::Code {
             sections,
@@ -198,6 +205,7 @@ fn code_of<'a>(
             decode: aarch64::decode,
             relaxes: aarch64::relaxes,
             unrelaxed: aarch64::unrelaxed,
+            flows: aarch64::flows,
         }),
         _ => None,
     })

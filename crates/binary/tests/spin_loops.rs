@@ -45,9 +45,9 @@ unsigned long adds(const unsigned long *from, int count)
 "#;
 
 /// Functions with waiting loops in them, and what these are.
-fn found(optimisation: &str, folder: &Path) -> Vec<(String, SpinKind, Vec<SpinFault>)> {
+fn found(source_text: &str, optimisation: &str, folder: &Path) -> Vec<(String, SpinKind, Vec<SpinFault>)> {
     let (source, library) = (folder.join("spin.c"), folder.join("spin.so"));
-    std::fs::write(&source, SOURCE).expect("written");
+    std::fs::write(&source, source_text).expect("written");
     let status = Command::new("cc")
         .args([optimisation, "-fPIC", "-shared", "-fvisibility=hidden", "-o"])
         .args([&library, &source])
@@ -72,7 +72,7 @@ fn found(optimisation: &str, folder: &Path) -> Vec<(String, SpinKind, Vec<SpinFa
 fn finds_the_loops_that_a_compiler_makes_at_every_level() {
     for optimisation in ["-O1", "-O2", "-O3"] {
         let folder = tempfile::tempdir().expect("a folder");
-        let found = found(optimisation, folder.path());
+        let found = found(SOURCE, optimisation, folder.path());
         let is_there =
             |function: &str, kind: SpinKind| found.iter().any(|(name, is, _)| name == function && *is == kind);
         assert!(is_there("delay", SpinKind::Delay), "{optimisation}: {found:?}");
@@ -111,4 +111,36 @@ fn finds_the_loops_that_a_compiler_makes_at_every_level() {
             "{optimisation}: {faults:?}"
         );
     }
+}
+
+/// `ut_delay` of MySQL where `UT_RELAX_CPU` is empty, as on a CPU that its authors did not know, those that call it, and code that
+/// counts for another purpose.
+const DELAYS: &str = r#"
+int never;
+__attribute__((noinline)) unsigned long delay(unsigned long rounds)
+{
+	unsigned long sum = 0;
+	for (unsigned long i = 0; i < rounds * 50; i++) sum += i;
+	if (never) never = sum;
+	return sum;
+}
+void spins(volatile int *word, unsigned rounds) { while (rounds-- && *word) delay(6); }
+void backs_off(volatile int *word, int turns) { while (*word) for (int i = 0; i < turns; i++); }
+__attribute__((noinline)) unsigned long years(unsigned long days) { unsigned long n = 0; while (days >= 366) { days -= 366; n++; } return n; }
+unsigned long all_years(unsigned long to) { unsigned long sum = 0; for (unsigned long i = 0; i < to; i++) sum ^= years(i); return sum; }
+"#;
+
+/// The compiler itself proves the point: what it keeps of `backs_off` at -O1, it leaves out at -O2.
+#[test]
+fn tells_of_delays_that_a_compiler_may_leave_out() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let told = |optimisation: &str| found(DELAYS, optimisation, folder.path());
+    let told_of = |function: &str, kind: SpinKind, faults: &[SpinFault]| (function.to_owned(), kind, faults.to_vec());
+    let may_go = [SpinFault::NoRelax, SpinFault::OnlyCounts];
+    let delay = told_of("delay", SpinKind::Delay, &may_go);
+    let spins = told_of("spins", SpinKind::Retry, &[SpinFault::NoRelax]);
+    let backs_off = told_of("backs_off", SpinKind::Delay, &may_go);
+    assert_eq!(told("-O1"), [backs_off, delay.clone(), spins.clone()]);
+    let silent_poll = told_of("backs_off", SpinKind::Poll, &[SpinFault::NoRelax]);
+    assert_eq!(told("-O2"), [silent_poll, delay, spins]);
 }

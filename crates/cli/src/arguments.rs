@@ -402,6 +402,10 @@ pub(crate) struct SelfbenchArguments {
     /// Measure what watching the server's threads costs instead, beside perf and bpftrace
     #[arg(long, conflicts_with = "fill")]
     pub(crate) watching: bool,
+    /// With --watching: leave perf and bpftrace out, for more turns in the same time. A turn of scaleprof, and one of nobody as a
+    /// control, takes five seconds whatever --seconds says
+    #[arg(long, requires = "watching")]
+    pub(crate) alone: bool,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,

@@ -119,7 +119,14 @@ fn bench_watching(
             };
             let stopped = || stop.load(Ordering::Relaxed);
             let target = (socket, sandbox.pid());
-            match watching::measure(target, case, arguments.repeats, arguments.transport, stopped)? {
+            match watching::measure(
+                target,
+                case,
+                arguments.repeats,
+                !arguments.alone,
+                arguments.transport,
+                stopped,
+            )? {
                 Some(row) => rows.push(row),
                 None => return Err(scaleprof_experiment::RunError::Stopped.into()),
             }

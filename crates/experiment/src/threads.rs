@@ -95,6 +95,18 @@ impl ThreadWatch {
         self.names.read_all();
     }
 
+    /// Stops watching for a while, or goes on; a watch without privileges cannot be stopped.
+    pub(crate) fn set_paused(&self, paused: bool) -> Result<(), ProbeError> {
+        match &self.source {
+            Source::Kernel(watch) if paused => watch.pause(),
+            Source::Kernel(watch) => watch.resume(),
+            Source::Plain(_) => Err(ProbeError::Bpf {
+                doing: "pausing",
+                why: "the server is watched without privileges, which knows no pause; run scaleprof as root".to_owned(),
+            }),
+        }
+    }
+
     /// What happened since the last reading; nothing where the watch has ended.
     pub(crate) fn read(&mut self) -> Stretch {
         match &mut self.source {

@@ -261,6 +261,16 @@ pub(crate) fn open_timer(event: Event, cpu: u32, per_second: u32) -> io::Result<
     open_raw(&attributes, -1, cpu as libc::c_int, -1, OPEN_CLOSE_ON_EXEC)
 }
 
+/// Lets the timer run, or stops it.
+pub(crate) fn switch_timer(timer: BorrowedFd<'_>, on: bool) -> io::Result<()> {
+    let request = if on { IOCTL_ENABLE } else { IOCTL_DISABLE };
+    // SAFETY: the request takes a plain number.
+    match unsafe { libc::ioctl(timer.as_raw_fd(), request, 0) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
 /// Counts the writes of one thread to `bytes` bytes (1, 2, 4 or 8, at a multiple of that) by the CPU's debug registers, not
 /// counting yet. Every write then costs the thread an exception.
 pub(crate) fn open_watchpoint(thread: u32, address: u64, bytes: u64) -> io::Result<EventGroup> {

@@ -2,11 +2,11 @@
 //! are told by their first bits.
 
 use super::step::{Does, Relax, Step};
-use super::unrelaxed::{Flow, MOST_BYTES, waits};
-use std::ops::Range;
+use super::unrelaxed::{Flow, MOST_BYTES, Unrelaxed};
 
 const YIELD: u32 = 0xd503_203f;
 const WFE: u32 = 0xd503_205f;
+const NOP: u32 = 0xd503_201f;
 /// `isb sy`
 const ISB: u32 = 0xd503_3fdf;
 
@@ -18,8 +18,9 @@ pub(super) fn relaxes(bytes: &[u8]) -> Vec<usize> {
         .collect()
 }
 
-/// Branches back over nothing but loads, comparisons and branches: of other instructions it is not told what they read and set.
-pub(super) fn unrelaxed(bytes: &[u8], address: u64) -> Vec<Range<u64>> {
+/// Branches back over nothing but loads, additions, comparisons and branches: of other instructions it is not told what they read and
+/// set.
+pub(super) fn unrelaxed(bytes: &[u8], address: u64) -> Vec<Unrelaxed> {
     let words: Vec<u32> = bytes.chunks_exact(4).map(word).collect();
     let mut found = Vec::new();
     for (place, last) in words.iter().enumerate() {
@@ -31,14 +32,20 @@ pub(super) fn unrelaxed(bytes: &[u8], address: u64) -> Vec<Range<u64>> {
             continue;
         }
         let first = ((target - address) / 4) as usize;
-        let flows: Vec<Flow> = (first..=place)
-            .map(|place| flow(words[place], address + place as u64 * 4))
+        let flows: Vec<Flow> = words[first..=place]
+            .iter()
+            .zip(first..)
+            .map(|(word, place)| flow(*word, address + place as u64 * 4))
             .collect();
-        if waits(&flows, target, at + 4) {
-            found.push(target..at + 4);
-        }
+        found.extend(Unrelaxed::of(&flows, target..at + 4));
     }
     found
+}
+
+pub(super) fn flows(bytes: &[u8], address: u64) -> Option<Vec<Flow>> {
+    let words = bytes.chunks_exact(4).zip(0u64..);
+    let flows = words.map(|(bytes, place)| flow(word(bytes), address + place * 4));
+    Some(flows.collect())
 }
 
 fn flow(word: u32, address: u64) -> Flow {
@@ -76,15 +83,42 @@ fn flow(word: u32, address: u64) -> Flow {
             writes: registers(&[field(0)]),
             ..flow
         },
-        // SUBS and ANDS into the zero register: CMP and TST, of an immediate or of another register.
-        _ if word & 0x7f80_001f == 0x7100_001f || word & 0x7f80_001f == 0x7200_001f => Flow {
+        // ADD and SUB of a constant, or of another register that is not shifted; into the zero register they are CMN and CMP. One that
+        // doubles a register does not only count.
+        _ if word & 0x1f80_0000 == 0x1100_0000 => Flow {
             reads: registers(&[field(5)]),
+            writes: registers(&[field(0)]),
+            counts: true,
             ..flow
         },
-        _ if word & 0x7f20_001f == 0x6b00_001f || word & 0x7f20_001f == 0x6a00_001f => Flow {
+        _ if word & 0x1f20_0000 == 0x0b00_0000 => Flow {
             reads: registers(&[field(5), field(16)]),
+            writes: registers(&[field(0)]),
+            counts: word & 0xfc00 == 0 && field(5) != field(16),
             ..flow
         },
+        // ANDS into the zero register, which is TST: of a constant, or of another register.
+        _ if word & 0x7f80_001f == 0x7200_001f => Flow {
+            reads: registers(&[field(5)]),
+            counts: true,
+            ..flow
+        },
+        _ if word & 0x7f20_001f == 0x6a00_001f => Flow {
+            reads: registers(&[field(5), field(16)]),
+            counts: true,
+            ..flow
+        },
+        // MOVN and MOVZ, and MOV of a register.
+        _ if word & 0x3f80_0000 == 0x1280_0000 => Flow {
+            writes: registers(&[field(0)]),
+            ..flow
+        },
+        _ if word & 0x7fe0_ffe0 == 0x2a00_03e0 => Flow {
+            reads: registers(&[field(16)]),
+            writes: registers(&[field(0)]),
+            ..flow
+        },
+        _ if word == NOP => Flow { counts: true, ..flow },
         _ => Flow {
             is_out_of_question: true,
             ..flow

@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
+use super::counting::waits_around;
 use super::step::{Does, Relax, Step};
+use super::unrelaxed::{Flow, Unrelaxed};
 use super::{SpinFault, SpinKind, SpinLoop};
 
 /// A loop with more instructions does more than wait.
@@ -19,8 +21,10 @@ pub(super) struct Code<'a> {
     pub decode: fn(&[u8], u64) -> Vec<Step>,
     /// Places where a waiting instruction may stand.
     pub relaxes: fn(&[u8]) -> Vec<usize>,
-    /// Addresses of loops that may wait without any such instruction; what lies there may be no instructions at all.
-    pub unrelaxed: fn(&[u8], u64) -> Vec<Range<u64>>,
+    /// Loops that may wait without any such instruction; what lies there may be no instructions at all.
+    pub unrelaxed: fn(&[u8], u64) -> Vec<Unrelaxed>,
+    /// What instructions read and set; none where one of them rules a waiting loop out.
+    pub flows: fn(&[u8], u64) -> Option<Vec<Flow>>,
 }
 
 pub(super) fn loops(code: &Code<'_>) -> Vec<SpinLoop> {
@@ -36,7 +40,11 @@ pub(super) fn loops(code: &Code<'_>) -> Vec<SpinLoop> {
         }
     }
     if !helpers.is_empty() {
-        found.extend(callers(code, &helpers));
+        let helpers = helpers
+            .into_iter()
+            .map(|(helper, relax)| (helper, Some(relax)))
+            .collect();
+        found.extend(callers(code, &helpers).into_iter().map(|(_, retry)| retry));
     }
     found
 }
@@ -44,10 +52,13 @@ pub(super) fn loops(code: &Code<'_>) -> Vec<SpinLoop> {
 /// Loops that wait without saying so. Their bytes were found anywhere: they count where a function's instructions fall on them.
 pub(super) fn unrelaxed(code: &Code<'_>) -> Vec<SpinLoop> {
     let mut found = Vec::new();
+    // Delays by the function that they are all of.
+    let mut helpers: BTreeMap<u64, SpinLoop> = BTreeMap::new();
     // They come by address, so that a function is taken apart once, however many of them are in it.
     let mut body: Option<Body> = None;
     for (address, bytes) in &code.sections {
-        for range in (code.unrelaxed)(bytes, *address) {
+        for likely in (code.unrelaxed)(bytes, *address) {
+            let range = likely.range();
             let Some(function) = code.function_at(range.start) else {
                 continue;
             };
@@ -56,14 +67,32 @@ pub(super) fn unrelaxed(code: &Code<'_>) -> Vec<SpinLoop> {
                     .bytes(function)
                     .map(|bytes| Body::of((code.decode)(bytes, function.start), function.clone()));
             }
-            let Some(body) = &body else { continue };
-            let place_of = |address: u64| body.steps.binary_search_by_key(&address, |step| step.address).ok();
-            let first = place_of(range.start);
-            let last = body.steps.binary_search_by_key(&range.end, |step| step.end).ok();
-            let around = first.zip(last).filter(|around| body.looks_at_memory(*around));
-            if let Some(around) = around {
-                found.push(body.spin_loop(&all_of(around), None, SpinKind::Poll));
+            let Some((body, around)) = body.as_ref().and_then(|body| Some((body, body.places_of(range)?))) else {
+                continue;
+            };
+            match likely {
+                Unrelaxed::Poll(_) if body.looks_at_memory(around) => {
+                    found.push(body.spin_loop(&all_of(around), None, SpinKind::Poll));
+                }
+                Unrelaxed::Poll(_) => {}
+                // Ordinary code counts too: it is a delay where somebody looks at memory around it.
+                Unrelaxed::Count(_) => {
+                    let delay = body.spin_loop(&all_of(around), None, SpinKind::Delay);
+                    let mut outer = body.loops_around(around.0).filter(|outer| *outer != around);
+                    if outer.any(|outer| body.looks_at_memory(outer) && code.waits_around(body, outer)) {
+                        found.push(delay);
+                    } else if body.steps.len() <= MOST_OF_HELPER && body.calls((0, body.steps.len() - 1)) == 0 {
+                        helpers.insert(function.start, delay);
+                    }
+                }
             }
+        }
+    }
+    if !helpers.is_empty() {
+        let callees = helpers.keys().map(|helper| (*helper, None)).collect();
+        for (helper, retry) in callers(code, &callees) {
+            found.extend(helpers.remove(&helper));
+            found.push(retry);
         }
     }
     found
@@ -83,17 +112,18 @@ fn with_relaxes(code: &Code<'_>) -> Vec<Range<u64>> {
     functions.into_iter().map(|(start, end)| start..end).collect()
 }
 
-/// Loops that call a helper in every turn. Every function has to be taken apart for it, once: any may call one.
-fn callers(code: &Code<'_>, helpers: &BTreeMap<u64, Relax>) -> Vec<SpinLoop> {
+/// Loops that call a helper in every turn, with the helper. Every function has to be taken apart for it, once: any may call one.
+/// Those whose helper does not say that it waits must look at memory themselves.
+fn callers(code: &Code<'_>, helpers: &BTreeMap<u64, Option<Relax>>) -> Vec<(u64, SpinLoop)> {
     let mut found = Vec::new();
     for function in code.functions {
         let Some(bytes) = code.bytes(function) else { continue };
         let steps = (code.decode)(bytes, function.start);
-        let calls: Vec<(usize, Relax)> = steps
+        let calls: Vec<(usize, u64, Option<Relax>)> = steps
             .iter()
             .enumerate()
             .filter_map(|(place, step)| match step.does {
-                Does::Call(Some(target)) => Some((place, *helpers.get(&target)?)),
+                Does::Call(Some(target)) => Some((place, target, *helpers.get(&target)?)),
                 _ => None,
             })
             .collect();
@@ -101,7 +131,7 @@ fn callers(code: &Code<'_>, helpers: &BTreeMap<u64, Relax>) -> Vec<SpinLoop> {
             continue;
         }
         let body = Body::of(steps, function.clone());
-        for (place, relax) in calls {
+        for (place, helper, relax) in calls {
             // The call of the helper is the only one.
             let around = body
                 .loops_around(place)
@@ -111,8 +141,8 @@ fn callers(code: &Code<'_>, helpers: &BTreeMap<u64, Relax>) -> Vec<SpinLoop> {
                 Some(around) => Some(all_of(around)),
                 None => body.turn_through(place),
             };
-            if let Some(turn) = turn {
-                found.push(body.spin_loop(&turn, Some(relax), SpinKind::Retry));
+            if let Some(turn) = turn.filter(|turn| relax.is_some() || body.turn_looks_at_memory(turn)) {
+                found.push((helper, body.spin_loop(&turn, relax, SpinKind::Retry)));
             }
         }
     }
@@ -124,6 +154,18 @@ impl<'a> Code<'a> {
         let after = self.functions.partition_point(|function| function.start <= address);
         let function = after.checked_sub(1).and_then(|index| self.functions.get(index));
         function.filter(|function| function.contains(&address))
+    }
+
+    /// Whether a loop around a delay waits.
+    fn waits_around(&self, body: &Body, outer: (usize, usize)) -> bool {
+        let steps = body.within(outer);
+        let Some((first, last)) = steps.first().zip(steps.last()) else {
+            return false;
+        };
+        let bytes = self.bytes(&(first.address..last.end));
+        bytes
+            .and_then(|bytes| (self.flows)(bytes, first.address))
+            .is_some_and(|flows| waits_around(&flows))
     }
 
     fn bytes(&self, range: &Range<u64>) -> Option<&'a [u8]> {
@@ -202,6 +244,16 @@ impl Body {
         next.into_iter().chain(target)
     }
 
+    /// First and last of the instructions that make up these addresses; none where they do not begin and end there.
+    fn places_of(&self, range: &Range<u64>) -> Option<(usize, usize)> {
+        let first = self
+            .steps
+            .binary_search_by_key(&range.start, |step| step.address)
+            .ok()?;
+        let last = self.steps.binary_search_by_key(&range.end, |step| step.end).ok()?;
+        Some((first, last))
+    }
+
     /// Loops that hold an instruction, the innermost first.
     fn loops_around(&self, place: usize) -> impl Iterator<Item = (usize, usize)> {
         let loops = self.loops.iter().copied();
@@ -278,6 +330,9 @@ impl Body {
         }
         if relax.is_none() {
             faults.push(SpinFault::NoRelax);
+            if kind == SpinKind::Delay {
+                faults.push(SpinFault::OnlyCounts);
+            }
         }
         let mut parts: Vec<Range<u64>> = Vec::new();
         for step in &steps {

@@ -9,6 +9,7 @@ fn spin_loops(bytes: &[u8], functions: &[(u64, u64)], x86: bool) -> SpinLoops {
         decode: if x86 { x86_64::decode } else { aarch64::decode },
         relaxes: if x86 { x86_64::relaxes } else { aarch64::relaxes },
         unrelaxed: if x86 { x86_64::unrelaxed } else { aarch64::unrelaxed },
+        flows: if x86 { x86_64::flows } else { aarch64::flows },
     };
     let mut found = loops(&code);
     found.extend(unrelaxed(&code));
@@ -149,6 +150,53 @@ fn a_loop_that_only_looks_is_likely_to_wait() {
         let found = spin_loops(&bytes, &[(0x1000, 0x1000 + bytes.len() as u64)], false);
         let end = 0x1000 + bytes.len() as u64 - 4;
         assert_eq!(told(&found), [(0x1000..end, SpinKind::Poll, None)]);
+    }
+}
+
+#[test]
+fn counting_between_two_looks_is_a_delay_which_may_be_left_out() {
+    // 1000: mov ecx, 100; 1005: dec ecx; jne 1005; 1009: cmp dword [rdi], 0; jne 1000; ret
+    let x86 = [
+        0xb9, 100, 0, 0, 0, 0xff, 0xc9, 0x75, 0xfc, 0x83, 0x3f, 0x00, 0x75, 0xf2, 0xc3,
+    ];
+    // 1000: mov w1, #100; 1004: subs w1, w1, #1; b.ne 1004; 100c: ldr w2, [x0]; cbnz w2, 1000; ret
+    let arm = words(&[
+        0x5280_0c81,
+        0x7100_0421,
+        0x54ff_ffe1,
+        0xb940_0002,
+        0x35ff_ff82,
+        0xd65f_03c0,
+    ]);
+    for (code, is_x86, delay) in [(&x86[..], true, 0x1005..0x1009), (&arm, false, 0x1004..0x100c)] {
+        let found = spin_loops(code, &[(0x1000, 0x1000 + code.len() as u64)], is_x86);
+        assert_eq!(told(&found), [(delay.clone(), SpinKind::Delay, None)]);
+        assert_eq!(found.loops()[0].faults, [SpinFault::NoRelax, SpinFault::OnlyCounts]);
+        assert!(!found.contains(delay.start));
+    }
+    // The same without a look around it: dec ecx; jne; ret. subs w1, w1, #1; b.ne; ret.
+    let arm = words(&[0x7100_0421, 0x54ff_ffe1, 0xd65f_03c0]);
+    for (code, is_x86) in [(&[0xff, 0xc9, 0x75, 0xfc, 0xc3][..], true), (&arm, false)] {
+        let found = spin_loops(code, &[(0x1000, 0x1000 + code.len() as u64)], is_x86);
+        assert!(found.loops().is_empty(), "{code:x?}: {found:?}");
+    }
+}
+
+#[test]
+fn what_doubles_or_shifts_does_not_only_count() {
+    // As above, with for dec ecx: add ecx, ecx; and: shr ecx, 1.
+    for inner in [[0x01, 0xc9], [0xd1, 0xe9]] {
+        let mut code = vec![0xb9, 100, 0, 0, 0];
+        code.extend(inner);
+        code.extend([0x75, 0xfc, 0x83, 0x3f, 0x00, 0x75, 0xf2, 0xc3]);
+        let found = spin_loops(&code, &[(0x1000, 0x100f)], true);
+        assert!(found.loops().is_empty(), "{inner:x?}: {found:?}");
+    }
+    // adds w1, w1, w1; and: adds w1, w1, w3, lsl #3.
+    for inner in [0x2b01_0021, 0x2b03_0c21] {
+        let code = words(&[0x5280_0c81, inner, 0x54ff_ffe1, 0xb940_0002, 0x35ff_ff82, 0xd65f_03c0]);
+        let found = spin_loops(&code, &[(0x1000, 0x1018)], false);
+        assert!(found.loops().is_empty(), "{inner:x}: {found:?}");
     }
 }
 

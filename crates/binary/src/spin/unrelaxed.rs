@@ -7,6 +7,9 @@
 //! rests on less than an instruction that says it waits.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
+
+use super::counting::only_counts;
 
 /// Most bytes of such a loop; the short branches of x86-64 reach back that far.
 pub(super) const MOST_BYTES: usize = 64;
@@ -21,12 +24,39 @@ pub(super) struct Flow {
     pub writes: Vec<u16>,
     /// Reads memory that is not the stack.
     pub loads: bool,
+    /// Only adds to registers, or compares them (see `counting.rs`).
+    pub counts: bool,
     /// Where it may branch to.
     pub branch: Option<u64>,
     /// Whether the next instruction may run after it.
     pub goes_on: bool,
     /// Stores, calls, locks the bus, tells the CPU that it waits, or is not understood.
     pub is_out_of_question: bool,
+}
+
+/// A loop that no instruction gives away. Its bytes were found anywhere: it counts where a function's instructions fall on them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Unrelaxed {
+    /// Looks at memory in every turn.
+    Poll(Range<u64>),
+    /// Only counts, so that a compiler may leave it out.
+    Count(Range<u64>),
+}
+
+impl Unrelaxed {
+    /// Its addresses.
+    pub(super) fn range(&self) -> &Range<u64> {
+        let (Unrelaxed::Poll(range) | Unrelaxed::Count(range)) = self;
+        range
+    }
+
+    /// What these instructions are, laid one behind another in these addresses; none where they are an ordinary loop.
+    pub(super) fn of(flows: &[Flow], range: Range<u64>) -> Option<Self> {
+        if waits(flows, range.start, range.end) {
+            return Some(Unrelaxed::Poll(range));
+        }
+        only_counts(flows, range.start).then_some(Unrelaxed::Count(range))
+    }
 }
 
 /// Whether instructions, laid one behind another from `start` to `end`, wait in a loop for somebody else's store. The last one

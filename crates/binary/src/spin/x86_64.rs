@@ -5,8 +5,7 @@ use iced_x86::{
 };
 
 use super::step::{Does, Relax, Step};
-use super::unrelaxed::{Flow, MOST_BYTES, waits};
-use std::ops::Range;
+use super::unrelaxed::{Flow, MOST_BYTES, Unrelaxed};
 
 /// Places where a waiting instruction may stand: PAUSE is `rep nop`, TPAUSE and UMWAIT are `66/f2 0f ae /6`, which are rare
 /// enough to be decoded wherever their bytes stand.
@@ -21,31 +20,33 @@ pub(super) fn relaxes(bytes: &[u8]) -> Vec<usize> {
     all
 }
 
-/// Short branches back over instructions that wait. Jcc rel8 is 70 to 7f, JMP rel8 eb; longer ones span more than such a loop.
-pub(super) fn unrelaxed(bytes: &[u8], address: u64) -> Vec<Range<u64>> {
+/// Short branches back over instructions that wait, or only count. Jcc rel8 is 70 to 7f, JMP rel8 eb; longer ones span more than such
+/// a loop.
+pub(super) fn unrelaxed(bytes: &[u8], address: u64) -> Vec<Unrelaxed> {
     let mut information = InstructionInfoFactory::new();
     let mut found = Vec::new();
     for (place, pair) in bytes.windows(2).enumerate() {
         let back = usize::from((pair[1] as i8).wrapping_neg().max(0).unsigned_abs());
         let is_short_branch = matches!(pair[0], 0x70..=0x7f | 0xeb);
-        // A load takes two bytes at least.
+        // A load takes two bytes at least, and so does what counts.
         if !is_short_branch || !(4..=MOST_BYTES).contains(&back) {
             continue;
         }
         let end = place + 2;
         let Some(start) = end.checked_sub(back) else { continue };
         let range = address + start as u64..address + end as u64;
-        if flows(&bytes[start..end], range.start, &mut information)
-            .is_some_and(|flows| waits(&flows, range.start, range.end))
-        {
-            found.push(range);
-        }
+        let flows = flows_with(&bytes[start..end], range.start, &mut information);
+        found.extend(flows.and_then(|flows| Unrelaxed::of(&flows, range)));
     }
     found
 }
 
 /// None where the bytes are no instructions that end with the last of them, or one rules the loop out.
-fn flows(bytes: &[u8], address: u64, information: &mut InstructionInfoFactory) -> Option<Vec<Flow>> {
+pub(super) fn flows(bytes: &[u8], address: u64) -> Option<Vec<Flow>> {
+    flows_with(bytes, address, &mut InstructionInfoFactory::new())
+}
+
+fn flows_with(bytes: &[u8], address: u64, information: &mut InstructionInfoFactory) -> Option<Vec<Flow>> {
     let mut decoder = Decoder::with_ip(64, bytes, address, DecoderOptions::NONE);
     let mut flows = Vec::new();
     while decoder.can_decode() {
@@ -79,6 +80,7 @@ fn flow(instruction: &Instruction, information: &mut InstructionInfoFactory) -> 
             || instruction.has_repne_prefix()
             || matches!(does, Does::Locked | Does::Relax(_) | Does::Call(_))
             || !(is_branch || instruction.flow_control() == FlowControl::Next),
+        counts: counts(instruction),
         ..Flow::default()
     };
     let used = information.info(instruction);
@@ -102,6 +104,25 @@ fn flow(instruction: &Instruction, information: &mut InstructionInfoFactory) -> 
         }
     }
     flow
+}
+
+/// A sum of registers and constants, or a comparison of them. What doubles a register does not only count.
+fn counts(instruction: &Instruction) -> bool {
+    let operand = |place| (place < instruction.op_count()).then(|| instruction.op_kind(place));
+    let in_registers = (0..instruction.op_count()).all(|place| operand(place) != Some(OpKind::Memory));
+    let (to, by) = (instruction.op0_register(), instruction.op1_register());
+    match instruction.mnemonic() {
+        Mnemonic::Inc | Mnemonic::Dec | Mnemonic::Cmp | Mnemonic::Test => in_registers,
+        Mnemonic::Add | Mnemonic::Sub => {
+            in_registers && (by == Register::None || to.full_register() != by.full_register())
+        }
+        Mnemonic::Lea => {
+            let (base, index) = (instruction.memory_base(), instruction.memory_index());
+            (index == Register::None || instruction.memory_index_scale() == 1) && base != index
+        }
+        Mnemonic::Nop => true,
+        _ => false,
+    }
 }
 
 pub(super) fn decode(bytes: &[u8], address: u64) -> Vec<Step> {

@@ -10,6 +10,9 @@ use std::process::{Child, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+/// Taking programs out of the kernel takes some milliseconds, and the load's seconds are known to about one.
+const SWITCH_OFF_BEFORE: Duration = Duration::from_millis(40);
+
 /// A load by scaleprof that goes on, and tells the transactions of each second. It ends when this is dropped.
 pub(super) struct LastingLoad {
     child: Child,
@@ -60,8 +63,37 @@ impl LastingLoad {
             Some(began) => began.elapsed().as_secs() as usize + 1,
             None => bail!("the load has not begun"),
         };
+        self.whole_seconds(first, count as usize)
+    }
+
+    /// Waits for as many whole seconds as there are in `on`, and gives the transactions of each. Before a second begins, `switch` is
+    /// told what `on` says of it: that it is off a moment before, so that seconds that are off are wholly so. At the end it is off.
+    pub(super) fn alternate(
+        &self,
+        on: &[bool],
+        switch: &mut dyn FnMut(bool) -> anyhow::Result<()>,
+    ) -> anyhow::Result<Vec<u64>> {
+        let Some(began) = self.seconds().began else {
+            bail!("the load has not begun")
+        };
+        let first = (began.elapsed() + SWITCH_OFF_BEFORE).as_secs() + 1;
+        let mut is_on = false;
+        for (second, wanted) in (first..).zip(on.iter().copied().chain([false])) {
+            if wanted == is_on {
+                continue;
+            }
+            let at = Duration::from_secs(second) - if wanted { Duration::ZERO } else { SWITCH_OFF_BEFORE };
+            std::thread::sleep(at.saturating_sub(began.elapsed()));
+            switch(wanted)?;
+            is_on = wanted;
+        }
+        self.whole_seconds(first as usize, on.len())
+    }
+
+    /// Waits until these seconds are over, and gives the transactions of each.
+    fn whole_seconds(&self, first: usize, count: usize) -> anyhow::Result<Vec<u64>> {
         loop {
-            let told: Option<Vec<u64>> = (first..first + count as usize)
+            let told: Option<Vec<u64>> = (first..first + count)
                 .map(|second| self.seconds().transactions.get(second).copied().flatten())
                 .collect();
             if let Some(told) = told {
@@ -124,5 +156,32 @@ mod tests {
         assert!(seconds.began.is_none());
         seconds.note("begins");
         assert!(seconds.began.is_some());
+    }
+
+    #[test]
+    fn switches_between_seconds_and_is_off_in_the_end() {
+        let load = LastingLoad {
+            child: std::process::Command::new("sleep")
+                .arg("60")
+                .spawn()
+                .expect("sleep runs"),
+            seconds: Arc::default(),
+        };
+        for line in ["begins", "0 1", "1 10", "2 20", "3 30", "4 40", "5 50", "6 60"] {
+            load.seconds().note(line);
+        }
+        let mut told = Vec::new();
+        let mut switch = |on: bool| {
+            told.push(on);
+            Ok(())
+        };
+        let seconds = load
+            .alternate(&[true, false, false, true], &mut switch)
+            .expect("it is alive");
+        assert!(
+            seconds == [10, 20, 30, 40] || seconds == [20, 30, 40, 50],
+            "{seconds:?}"
+        );
+        assert_eq!(told, [true, false, true, false]);
     }
 }

@@ -23,11 +23,14 @@ enum Watcher {
     PerfFramePointers,
     PerfDwarf,
     BpftraceOffCpu,
+    /// The control: what comes out where nothing is to be found tells what the others' figures are worth.
+    Nobody,
 }
 
 impl Watcher {
-    const ALL: [Watcher; 4] = [
+    const ALL: [Watcher; 5] = [
         Watcher::Scaleprof,
+        Watcher::Nobody,
         Watcher::PerfFramePointers,
         Watcher::PerfDwarf,
         Watcher::BpftraceOffCpu,
@@ -39,12 +42,18 @@ impl Watcher {
             Watcher::PerfFramePointers => "perf record -F 99 -g",
             Watcher::PerfDwarf => "perf record -F 99 --call-graph dwarf",
             Watcher::BpftraceOffCpu => "bpftrace, off-CPU stacks",
+            Watcher::Nobody => "nobody, as a control",
         }
+    }
+
+    /// Whether it can be had in the midst of a load, for a second at a time.
+    fn is_ours(self) -> bool {
+        matches!(self, Watcher::Scaleprof | Watcher::Nobody)
     }
 
     fn is_here(self) -> bool {
         let program = match self {
-            Watcher::Scaleprof => return true,
+            Watcher::Scaleprof | Watcher::Nobody => return true,
             Watcher::PerfFramePointers | Watcher::PerfDwarf => "perf",
             Watcher::BpftraceOffCpu => "bpftrace",
         };
@@ -53,7 +62,7 @@ impl Watcher {
         version.status().is_ok_and(|status| status.success())
     }
 
-    fn start(self, pid: u32, folder: &Path) -> anyhow::Result<Running> {
+    fn command(self, pid: u32, folder: &Path) -> Option<Command> {
         let perf = |call_graph: &[&str]| {
             let mut command = Command::new("perf");
             command
@@ -63,17 +72,12 @@ impl Watcher {
                 .arg(folder.join("perf.data"));
             command
         };
-        let command = match self {
-            Watcher::Scaleprof => {
-                let watching = Watching::start(pid, WatchOptions::default())?;
-                std::thread::sleep(TO_BEGIN);
-                return Ok(Running::Ours(watching));
-            }
-            Watcher::PerfFramePointers => perf(&["-g"]),
-            Watcher::PerfDwarf => perf(&["--call-graph", "dwarf"]),
-            Watcher::BpftraceOffCpu => bpftrace(pid),
-        };
-        Running::program(command).with_context(|| format!("starting {}", self.name()))
+        match self {
+            Watcher::Scaleprof | Watcher::Nobody => None,
+            Watcher::PerfFramePointers => Some(perf(&["-g"])),
+            Watcher::PerfDwarf => Some(perf(&["--call-graph", "dwarf"])),
+            Watcher::BpftraceOffCpu => Some(bpftrace(pid)),
+        }
     }
 }
 
@@ -92,32 +96,23 @@ fn bpftrace(pid: u32) -> Command {
     command
 }
 
-/// A watcher at work.
-enum Running {
-    Ours(Watching),
-    Program(Child),
-}
+/// Another program at work.
+struct Running(Child);
 
 impl Running {
-    fn program(mut command: Command) -> anyhow::Result<Self> {
-        let child = command
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()?;
+    fn start(mut command: Command) -> std::io::Result<Self> {
+        let quiet = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let running = Running(quiet.spawn()?);
         std::thread::sleep(TO_BEGIN);
-        Ok(Running::Program(child))
+        Ok(running)
     }
+}
 
-    fn end(self) {
-        match self {
-            Running::Ours(watching) => drop(watching),
-            Running::Program(mut child) => {
-                // What it gathered is of no use here, and printing it takes some of them minutes.
-                let _ = child.kill();
-                let _ = child.wait();
-            }
-        }
+impl Drop for Running {
+    fn drop(&mut self) {
+        // What it gathered is of no use here, and printing it takes some of them minutes.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
     }
 }
 
@@ -143,31 +138,38 @@ struct Watched {
     high: Option<f64>,
 }
 
-/// Measures one combination under one load that goes on: a watcher begins and ends between seconds in which nobody watches,
-/// and its seconds are compared with as many around them. Ours has a turn between any two others.
+/// Measures one combination under one load that goes on.
+///
+/// Another program begins and ends between seconds in which nobody watches, and its seconds are compared with as many around them.
+/// Ours can be paused, which takes everything out of the kernel's way in the midst of what it does: so two seconds with it are compared
+/// with the two around or between them, by turns, four at a time (ABBA, BAAB), which does away with a drift, and with most of what is
+/// slower than seconds. The same is done with nobody, as a control.
 pub(super) fn measure(
     (socket, pid): (&Path, u32),
     case: Case,
     rounds: u32,
+    beside_others: bool,
     transport: Transport,
     stop: impl Fn() -> bool,
 ) -> anyhow::Result<Option<WatchingRow>> {
     let folder = tempfile::tempdir().context("making a folder for perf's recordings")?;
-    let (present, absent): (Vec<Watcher>, Vec<Watcher>) =
-        Watcher::ALL.into_iter().partition(|watcher| watcher.is_here());
+    let wanted = Watcher::ALL
+        .into_iter()
+        .filter(|watcher| beside_others || watcher.is_ours());
+    let (present, absent): (Vec<Watcher>, Vec<Watcher>) = wanted.partition(|watcher| watcher.is_here());
     for absent in absent {
         eprintln!("{} is not installed and left out", absent.name());
     }
     let others = present.iter().copied().filter(|watcher| *watcher != Watcher::Scaleprof);
-    let order: Vec<Watcher> = match present.len() {
-        1 => present.clone(),
-        _ => others.flat_map(|other| [Watcher::Scaleprof, other]).collect(),
-    };
-    // A watcher's seconds, those before and after, and up to eight to begin and end in.
-    let longest = (3 * case.seconds + 8) * order.len() as u32 * rounds + 10 + case.seconds;
+    let order: Vec<Watcher> = others.flat_map(|other| [Watcher::Scaleprof, other]).collect();
+    // A watcher's seconds, those before and after, and up to eight to begin and end in; or four and the rest of one.
+    let a_turn = (3 * case.seconds + 8).max(5);
+    let longest = a_turn * order.len() as u32 * rounds + 30;
     let load = LastingLoad::start(socket, case, longest, transport)?;
-    // It warms up.
-    load.next_seconds(2)?;
+    let ours = Watching::start(pid, WatchOptions::default())?;
+    // It warms up, and finds out how often it may look.
+    load.next_seconds(4)?;
+    ours.set_paused(true)?;
     let mut ratios: Vec<(Watcher, f64)> = Vec::new();
     let mut alone = Vec::new();
     for round in 0..rounds as usize {
@@ -184,15 +186,32 @@ pub(super) fn measure(
             // Forwards and backwards by turns, so that what comes before is not always the same.
             let place = if round % 2 == 0 { turn } else { order.len() - 1 - turn };
             let watcher = order[place];
-            let before = load.next_seconds(case.seconds)?;
-            let running = watcher.start(pid, folder.path())?;
-            let watched = load.next_seconds(case.seconds);
-            running.end();
-            let watched = watched?;
-            let after = load.next_seconds(case.seconds)?;
-            let nobody = (mean(&before) + mean(&after)) / 2.0;
+            let (watched, nobody) = match watcher.command(pid, folder.path()) {
+                None => {
+                    let begins = (round + turn / 2) % 2 == 0;
+                    let on = [begins, !begins, !begins, begins];
+                    let mut switch = |on: bool| match watcher {
+                        Watcher::Scaleprof => Ok(ours.set_paused(!on)?),
+                        _ => Ok(()),
+                    };
+                    let seconds = load.alternate(&on, &mut switch)?;
+                    let mean_of = |wanted: bool| {
+                        let those = seconds.iter().zip(on).filter(|(_, on)| *on == wanted);
+                        mean(&those.map(|(transactions, _)| *transactions).collect::<Vec<u64>>())
+                    };
+                    (mean_of(true), mean_of(false))
+                }
+                Some(command) => {
+                    let before = load.next_seconds(case.seconds)?;
+                    let running = Running::start(command).with_context(|| format!("starting {}", watcher.name()))?;
+                    let watched = load.next_seconds(case.seconds)?;
+                    drop(running);
+                    let after = load.next_seconds(case.seconds)?;
+                    (mean(&watched), (mean(&before) + mean(&after)) / 2.0)
+                }
+            };
             alone.push(nobody);
-            ratios.push((watcher, mean(&watched) / nobody));
+            ratios.push((watcher, watched / nobody));
         }
     }
     let watchers = present.iter().map(|watcher| {

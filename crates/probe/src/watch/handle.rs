@@ -70,6 +70,24 @@ impl Watch {
         self.ask(Request::Code)
     }
 
+    /// Does nothing from now on, at the price of nothing, until it is [resumed](Self::resume): for measuring what the rest of the
+    /// time costs. Time on CPU goes on being told in full; of what threads waited for meanwhile, it is concluded from the rest of the
+    /// time, and samples on CPU are missing.
+    ///
+    /// # Errors
+    /// [`ProbeError::Bpf`] where the kernel refuses, or the watch has ended.
+    pub fn pause(&self) -> Result<(), ProbeError> {
+        self.ask(Request::Pause)?
+    }
+
+    /// Goes on after a [pause](Self::pause), in the midst of the turn of watching or resting that it interrupted.
+    ///
+    /// # Errors
+    /// As [`pause`](Self::pause).
+    pub fn resume(&self) -> Result<(), ProbeError> {
+        self.ask(Request::Resume)?
+    }
+
     /// The event that takes stacks of running threads, and how often a second and CPU.
     pub fn timer(&self) -> (TimerEvent, u32) {
         (self.timer_event, self.frequency_hz)

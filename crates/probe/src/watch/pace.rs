@@ -12,8 +12,10 @@ use std::time::Duration;
 const NANOSECONDS_A_SWITCH: f64 = 1200.0;
 /// How long the programs watch before they may rest, and at least between two rests.
 pub(crate) const STINT: Duration = Duration::from_millis(120);
-/// So that every second holds some of both, whatever the dice. Turns are no shorter than they need be: the kernel rewrites its code at
-/// each, and must tell every CPU, which on a virtual machine took two thirds of the time of our own thread.
+/// A stint and the rest after it, where neither is at its limit: so that every second holds some of both, whatever the dice. It is no
+/// shorter than it need be: the kernel rewrites its code at each turn, and must tell every CPU, which on a virtual machine took two
+/// thirds of the time of our own thread.
+const ROUND: Duration = Duration::from_millis(870);
 const LONGEST_REST: Duration = Duration::from_millis(750);
 /// Not worth the trouble.
 const SHORTEST_REST: Duration = Duration::from_millis(20);
@@ -27,6 +29,8 @@ pub(crate) struct Pace {
     cpus: f64,
     /// For the lengths, which must not keep time with anything that the server does.
     dice: u64,
+    /// How long to watch before the next rest.
+    stint: Duration,
 }
 
 impl Pace {
@@ -35,7 +39,13 @@ impl Pace {
             most_cost,
             cpus: cpus.max(1) as f64,
             dice: 1,
+            stint: STINT,
         }
+    }
+
+    /// How long to watch before the next rest.
+    pub(crate) fn stint(&self) -> Duration {
+        self.stint
     }
 
     /// Whether it never rests.
@@ -51,11 +61,13 @@ impl Pace {
         }
         let cost = switches as f64 / seconds * NANOSECONDS_A_SWITCH / 1e9 / self.cpus;
         if cost <= self.most_cost {
+            self.stint = STINT;
             return None;
         }
         // The budget may be 0: then it rests as much as it may.
         let rest = seconds * (cost / self.most_cost.max(1e-9) - 1.0);
         let rest = Duration::from_secs_f64(rest.min(LONGEST_REST.as_secs_f64()));
+        self.stint = ROUND.mul_f64(self.most_cost / cost).max(STINT);
         (rest >= SHORTEST_REST).then(|| rest.mul_f64(self.jitter()))
     }
 
@@ -88,9 +100,11 @@ mod tests {
             let mut pace = Pace::new(budget, 2);
             let (mut watched, mut all) = (0.0, 0.0);
             for _ in 0..2000 {
-                let rest = pace.rest_after((rate as f64 * STINT.as_secs_f64()) as u64, STINT).map_or(0.0, |rest| rest.as_secs_f64());
-                watched += STINT.as_secs_f64();
-                all += STINT.as_secs_f64() + rest;
+                let stint = pace.stint().as_secs_f64();
+                let rest = pace.rest_after((rate as f64 * stint) as u64, pace.stint()).map_or(0.0, |rest| rest.as_secs_f64());
+                watched += stint;
+                all += stint + rest;
+                prop_assert!(stint + rest < 1.0, "a second holds some of both: {stint} + {rest}");
             }
             let cost = rate as f64 * NANOSECONDS_A_SWITCH / 1e9 / 2.0 * watched / all;
             prop_assert!((cost / budget - 1.0).abs() < 0.05, "{cost} of {budget}");

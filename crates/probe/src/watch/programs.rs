@@ -2,7 +2,7 @@
 
 use std::io::Read as _;
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd as _, AsRawFd as _, IntoRawFd as _};
+use std::os::fd::{AsFd as _, AsRawFd as _, IntoRawFd as _, OwnedFd};
 
 use libbpf_rs::skel::{OpenSkel as _, SkelBuilder as _};
 use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, MapType, OpenObject};
@@ -62,6 +62,8 @@ pub(crate) struct Programs<'obj> {
     /// Whether this kernel tells of its own locks.
     sees_kernel_locks: bool,
     links: Vec<Link>,
+    /// The timers once more: a link tells nothing of the event that it holds.
+    timers: Vec<OwnedFd>,
     finder: Option<Link>,
     skeleton: WatchSkel<'obj>,
     pub(crate) rings: Vec<MapHandle>,
@@ -161,6 +163,7 @@ impl<'obj> Programs<'obj> {
             switch_links: Vec::new(),
             sees_kernel_locks: fit.features.contention,
             links: Vec::new(),
+            timers: Vec::new(),
             finder: None,
             slots: Slots::new(Shared::map(maps.slots.as_fd(), fit.most_threads as usize).map_err(io)?),
             control: Shared::map(maps.controls.as_fd(), 1).map_err(io)?,
@@ -219,6 +222,11 @@ impl<'obj> Programs<'obj> {
         for cpu in cpus {
             let timer = perf_event::open_timer(event, cpu, fit.frequency_hz)
                 .map_err(|error| ProbeError::Event(perf_event::explain(event, &error, &perf_event::paranoid())))?;
+            let same = timer.try_clone().map_err(|error| ProbeError::Bpf {
+                doing: "keeping the timer",
+                why: error.to_string(),
+            })?;
+            self.timers.push(same);
             // The link closes the event when it goes.
             let link = programs
                 .on_sample
@@ -276,6 +284,17 @@ impl<'obj> Programs<'obj> {
             self.detach_switches(control);
         }
         back
+    }
+
+    /// Lets the timers run, or stops them.
+    pub(crate) fn switch_timers(&self, on: bool) -> Result<(), ProbeError> {
+        for timer in &self.timers {
+            perf_event::switch_timer(timer.as_fd(), on).map_err(|error| ProbeError::Bpf {
+                doing: "switching the timer",
+                why: error.to_string(),
+            })?;
+        }
+        Ok(())
     }
 
     fn detach_switches(&mut self, mut control: Control) {

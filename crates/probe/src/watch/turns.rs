@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use scaleprof_profile::{RawSample, ThreadState};
 
-use super::pace::{Pace, STINT};
+use super::pace::Pace;
 
 /// What is over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,7 +40,7 @@ impl Turns {
         Self {
             pace,
             since: now,
-            until: now + STINT.as_nanos() as u64,
+            until: now + pace.stint().as_nanos() as u64,
             resting: false,
             watched: 0,
             watched_at_reading: 0,
@@ -49,6 +49,10 @@ impl Turns {
             weighed_until: now,
             weighed: 0,
         }
+    }
+
+    fn stint_ns(&self) -> u64 {
+        self.pace.stint().as_nanos() as u64
     }
 
     /// How long until something is due.
@@ -74,7 +78,7 @@ impl Turns {
         if rest.is_none() {
             self.watched += now.saturating_sub(self.since);
             self.since = now;
-            self.until = now + STINT.as_nanos() as u64;
+            self.until = now + self.stint_ns();
         }
         rest
     }
@@ -88,7 +92,17 @@ impl Turns {
 
     /// Goes on as it is, because the kernel refused the change: it is due again after another stint.
     pub(crate) fn put_off(&mut self, now: u64) {
-        self.until = now + STINT.as_nanos() as u64;
+        self.until = now + self.stint_ns();
+    }
+
+    /// How much is left of the turn under way.
+    pub(crate) fn left(&self, now: u64) -> Duration {
+        Duration::from_nanos(self.until.saturating_sub(now))
+    }
+
+    /// The turn under way is over in so long.
+    pub(crate) fn end_in(&mut self, left: Duration, now: u64) {
+        self.until = now.saturating_add(u64::try_from(left.as_nanos()).unwrap_or(u64::MAX));
     }
 
     pub(crate) fn resting_since(&self) -> Option<u64> {
@@ -99,7 +113,7 @@ impl Turns {
         self.rested += now.saturating_sub(self.since) as f64;
         self.weighed_until = now;
         self.since = now;
-        self.until = now + STINT.as_nanos() as u64;
+        self.until = now + self.stint_ns();
         self.resting = false;
     }
 
@@ -146,6 +160,7 @@ impl Turns {
 
 #[cfg(test)]
 mod tests {
+    use super::super::pace::STINT;
     use super::*;
     use proptest::prelude::*;
 

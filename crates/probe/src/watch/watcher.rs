@@ -29,6 +29,8 @@ use crate::process::own_thread_clock;
 pub(super) enum Request {
     Read(Sender<WatchReading>),
     Code(Sender<CodeMap>),
+    Pause(Sender<Result<(), ProbeError>>),
+    Resume(Sender<Result<(), ProbeError>>),
 }
 
 /// Records may come in another order than they were made, each CPU having its ring: they rest for so long before they count.
@@ -36,6 +38,8 @@ const REST_NS: u64 = 20_000_000;
 /// Seconds from which on the number of stacks says something.
 const SHORTEST_LOOK: f64 = 0.09;
 const EMPTY_EVERY: Duration = Duration::from_millis(100);
+/// Nothing is due in a pause.
+const NOT_SOON: Duration = Duration::from_secs(3600);
 
 pub(super) struct Watcher<'obj> {
     pid: u32,
@@ -51,7 +55,15 @@ pub(super) struct Watcher<'obj> {
     began_ns: u64,
     tuned: Tuned,
     turns: Turns,
+    paused: Option<Paused>,
     options: WatchOptions,
+}
+
+/// The turn that a pause interrupted.
+#[derive(Debug, Clone, Copy)]
+struct Paused {
+    left: Duration,
+    watched: bool,
 }
 
 /// When the budget was last looked at.
@@ -105,6 +117,7 @@ impl<'obj> Watcher<'obj> {
                 unmapped: 0,
             },
             turns: Turns::begin(began_ns, pace),
+            paused: None,
             options,
         };
         watcher.take_sleepers();
@@ -145,7 +158,10 @@ impl<'obj> Watcher<'obj> {
             watcher.unreadable = *unreadable.borrow();
         };
         loop {
-            let wait = self.turns.until_next(monotonic_ns()).min(EMPTY_EVERY);
+            let wait = match self.paused {
+                Some(_) => NOT_SOON,
+                None => self.turns.until_next(monotonic_ns()).min(EMPTY_EVERY),
+            };
             match inbox.recv_timeout(wait) {
                 Ok(Request::Read(answer)) => {
                     empty(self);
@@ -154,6 +170,14 @@ impl<'obj> Watcher<'obj> {
                 Ok(Request::Code(answer)) => {
                     let _ = self.refresh_code();
                     let _ = answer.send(self.code.map());
+                }
+                Ok(Request::Pause(answer)) => {
+                    let _ = answer.send(self.pause());
+                    continue;
+                }
+                Ok(Request::Resume(answer)) => {
+                    let _ = answer.send(self.resume());
+                    continue;
                 }
                 Err(RecvTimeoutError::Timeout) => {
                     empty(self);
@@ -247,18 +271,53 @@ impl<'obj> Watcher<'obj> {
             Some(Turn::Rested) => {
                 let rested_from = self.tell_until(now);
                 // What cannot be put back now is tried again, and the reading tells for how long nothing was seen.
-                if self.programs.go_on().is_err() {
+                if self.go_on(rested_from).is_err() {
                     self.turns.put_off(now);
-                    return;
                 }
-                self.turns.weigh(&mut self.samples, rested_from);
-                let now = monotonic_ns();
-                self.turns.go_on(now);
-                self.sleeps.rested_until(now);
-                self.take_sleepers();
             }
             None => {}
         }
+    }
+
+    /// Watches again after a rest; waits are told up to where it began.
+    fn go_on(&mut self, rested_from: u64) -> Result<(), ProbeError> {
+        self.programs.go_on()?;
+        self.turns.weigh(&mut self.samples, rested_from);
+        let now = monotonic_ns();
+        self.turns.go_on(now);
+        self.sleeps.rested_until(now);
+        self.take_sleepers();
+        Ok(())
+    }
+
+    /// Takes everything out of the kernel's way, in the midst of a turn.
+    fn pause(&mut self) -> Result<(), ProbeError> {
+        if self.paused.is_some() {
+            return Ok(());
+        }
+        let left = self.turns.left(monotonic_ns());
+        let watched = self.turns.resting_since().is_none();
+        if watched {
+            self.programs.rest(monotonic_ns)?;
+            self.turns.rest(self.programs.control().rested_from, Duration::ZERO);
+        }
+        self.turns.end_in(Duration::MAX, monotonic_ns());
+        self.paused = Some(Paused { left, watched });
+        self.programs.switch_timers(false)
+    }
+
+    /// Goes on with that turn.
+    fn resume(&mut self) -> Result<(), ProbeError> {
+        let Some(Paused { left, watched }) = self.paused.take() else {
+            return Ok(());
+        };
+        self.programs.switch_timers(true)?;
+        if watched {
+            let rested_from = self.tell_until(monotonic_ns());
+            self.go_on(rested_from)?;
+        }
+        self.turns.end_in(left, monotonic_ns());
+        Ok(())
     }
 
     fn counts(&self) -> WatchCounts {

@@ -125,3 +125,54 @@ fn the_states_add_up_and_the_conclusions_are_counted() {
     );
     assert_eq!(lost, 0);
 }
+
+#[test]
+fn a_paused_watch_takes_no_stacks_and_goes_on_telling_the_time_on_the_cpu() {
+    if !can_watch() {
+        return;
+    }
+    let program = Program::start("signal");
+    let clock = || {
+        scaleprof_probe::process_cpu_clock(program.pid())
+            .expect("readable")
+            .as_nanos() as f64
+    };
+    for options in [WatchOptions::default(), resting()] {
+        let mut watch = Watch::start(program.pid(), options).expect("it can be watched");
+        let half_a_second = || std::thread::sleep(Duration::from_millis(500));
+        let before = clock();
+        watch.read().expect("readable");
+        let begin = clock();
+        half_a_second();
+        watch.pause().expect("it can be paused");
+        watch.pause().expect("twice is as good as once");
+        let first = watch.read().expect("readable");
+        half_a_second();
+        half_a_second();
+        let paused = watch.read().expect("readable");
+        watch.resume().expect("it goes on");
+        half_a_second();
+        let end = clock();
+        let last = watch.read().expect("readable");
+        let after = clock();
+        let stacks = |reading: &WatchReading| reading.counts.cpu_stacks + reading.counts.sleep_stacks;
+        assert_eq!(stacks(&first), stacks(&paused), "in the pause");
+        assert_eq!(paused.watched_ns, 0, "in the pause");
+        assert!(
+            stacks(&first) > 0 && last.counts.cpu_stacks > paused.counts.cpu_stacks,
+            "{last:?}"
+        );
+        let mut charged = 0.0;
+        for thread in [&first, &paused, &last].iter().flat_map(|reading| &reading.threads) {
+            let states: u64 = thread.nanoseconds.iter().sum();
+            let off = states.abs_diff(thread.lifetime_ns) as f64 / thread.lifetime_ns as f64;
+            assert!(off < 0.01, "{thread:?}");
+            charged += (thread.nanoseconds[ThreadState::Cpu as usize] - thread.not_its_own_ns) as f64;
+        }
+        let (least, most) = (end - begin, after - before);
+        assert!(
+            (least * 0.98..most * 1.02).contains(&charged),
+            "watch {charged:.0}, /proc {least:.0} to {most:.0}"
+        );
+    }
+}
