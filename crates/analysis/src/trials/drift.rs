@@ -8,9 +8,9 @@ use std::collections::BTreeMap;
 /// The change of ln X from the first start to the last: a straight line through all starts, each variant about its own mean, so that
 /// differences between variants are no drift. As a [`PairedMean`] whose `pairs` are the starts. None with too few starts for a line.
 pub(super) fn drift(session: &Session) -> Option<PairedMean> {
-    // Starts of the sentinels are the base's.
     let mut by_variant: BTreeMap<usize, Vec<(f64, f64)>> = BTreeMap::new();
-    let sentinels = session.sentinels.iter().flatten().map(|start| (session.base, start));
+    let sentinels = session.sentinels.iter();
+    let sentinels = sentinels.flat_map(|pair| pair.starts.iter().map(|start| (pair.variant, start)));
     let rounds = session
         .rounds
         .iter()

@@ -3,7 +3,7 @@
 use super::drift::drift;
 use super::log_ratios::{PairedMean, Scatter};
 use super::sign_flip::sign_flip_p;
-use super::starts::{RungFigures, Session, Start};
+use super::starts::{RungFigures, Sentinel, Session, Start};
 use super::verdict::{Verdict, margin, verdict};
 use super::{Change, Compared, Judged, RungCompared, SessionQuality, VariantCompared};
 use crate::comparison::differences::weighted_holm;
@@ -112,7 +112,9 @@ impl Whole {
 
     fn sentinels(&self, session: &Session) -> Vec<f64> {
         let pairs = session.sentinels.iter();
-        pairs.filter_map(|[a, b]| self.log_ratio(a, b)).collect()
+        pairs
+            .filter_map(|Sentinel { starts: [a, b], .. }| self.log_ratio(a, b))
+            .collect()
     }
 
     fn log_ratio(&self, a: &Start, b: &Start) -> Option<f64> {
@@ -233,7 +235,7 @@ fn rung(session: &Session, other: usize, connections: u32) -> (RungCompared, Opt
     let a_a: Vec<f64> = session
         .sentinels
         .iter()
-        .filter_map(|[a, b]| {
+        .filter_map(|Sentinel { starts: [a, b], .. }| {
             let figure = |start: &Start| throughput(start.rungs.get(&connections)?);
             log_ratio(figure(a)?, figure(b)?)
         })

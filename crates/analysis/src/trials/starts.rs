@@ -55,6 +55,15 @@ impl Start {
     }
 }
 
+/// An A/A pair: two starts of one variant, one after the other.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Sentinel {
+    /// The variant.
+    pub variant: usize,
+    /// In the order in which they were made.
+    pub starts: [Start; 2],
+}
+
 /// All starts of a session.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Session {
@@ -66,8 +75,8 @@ pub struct Session {
     pub others: Vec<usize>,
     /// Differences up to this share do not matter.
     pub margin: f64,
-    /// Pairs of starts of one variant, at the start and at the end of the session.
-    pub sentinels: Vec<[Start; 2]>,
+    /// The A/A pairs, at the start and at the end of the session.
+    pub sentinels: Vec<Sentinel>,
     /// Every variant once, one after the other; a variant that failed is not there.
     pub rounds: Vec<BTreeMap<usize, Start>>,
 }

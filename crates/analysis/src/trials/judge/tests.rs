@@ -1,6 +1,6 @@
 //! Sessions with a known truth.
 
-use super::super::{FEWEST_PAIRS, Judged, RungFigures, Session, Start, Verdict, judge, widest};
+use super::super::{FEWEST_PAIRS, Judged, RungFigures, Sentinel, Session, Start, Verdict, judge, widest};
 use crate::simulated::Normal;
 use proptest::prelude::*;
 use scaleprof_bundle::IronLaw;
@@ -80,8 +80,8 @@ fn session(seed: u64, variants: usize, rounds: usize, factor: impl Fn(usize, u32
     };
     let sentinels = |machine: &mut Machine, session: &mut Session| {
         for _ in 0..2 {
-            let pair = [machine.start(|n| factor(0, n)), machine.start(|n| factor(0, n))];
-            session.sentinels.push(pair);
+            let starts = [machine.start(|n| factor(0, n)), machine.start(|n| factor(0, n))];
+            session.sentinels.push(Sentinel { variant: 0, starts });
         }
     };
     sentinels(&mut machine, &mut session);
@@ -192,7 +192,7 @@ fn a_session_whose_equal_servers_differ_is_not_relied_on() {
     let calm = share(1000, |seed| {
         let mut session = session(seed, 2, 8, |_, _| 1.0);
         // Without the drift.
-        for start in session.sentinels.iter_mut().flatten() {
+        for start in session.sentinels.iter_mut().flat_map(|pair| &mut pair.starts) {
             start.began = 0.0;
         }
         judge(&session).quality.reliable == Some(true)
@@ -200,7 +200,7 @@ fn a_session_whose_equal_servers_differ_is_not_relied_on() {
     assert!(calm > 0.5, "{calm}");
     let mut odd = session(7, 2, 8, |_, _| 1.0);
     for pair in &mut odd.sentinels {
-        for rung in pair[1].rungs.values_mut() {
+        for rung in pair.starts[1].rungs.values_mut() {
             rung.throughput *= 1.2;
         }
     }
@@ -217,7 +217,11 @@ fn a_machine_that_became_slower_is_told() {
             rung.throughput *= (-0.3 * start.began / 1000.0).exp();
         }
     };
-    slowing.sentinels.iter_mut().flatten().for_each(slow);
+    slowing
+        .sentinels
+        .iter_mut()
+        .flat_map(|pair| &mut pair.starts)
+        .for_each(slow);
     slowing
         .rounds
         .iter_mut()
@@ -296,7 +300,7 @@ proptest! {
             base: 0,
             others: vec![1, 2],
             margin,
-            sentinels: throughputs.iter().take(2).map(|row| [start(&row[..2]), start(&row[2..4])]).collect(),
+            sentinels: throughputs.iter().take(2).map(|row| Sentinel { variant: 0, starts: [start(&row[..2]), start(&row[2..4])] }).collect(),
             rounds: rounds.collect(),
         };
         let judged = judge(&session);
