@@ -128,6 +128,7 @@ fn equal_servers_seem_different_in_at_most_five_sessions_of_a_hundred() {
         let found = share(2000, |seed| {
             shows_a_difference(&judge(&session(seed, variants, rounds, |_, _| 1.0)))
         });
+        println!("equal servers seem different in {found} ({variants} variants, {rounds} pairs)");
         assert!(found <= 0.05, "{variants} variants, {rounds} pairs: {found}");
     }
 }
@@ -139,6 +140,7 @@ fn a_loss_of_five_percent_is_found_in_nine_sessions_of_ten() {
         let judged = judge(&session(seed, 2, 8, slower));
         judged.variants[0].whole.unwrap().verdict == Verdict::Slower
     });
+    println!("a loss of 5 % is found in {found}");
     assert!(found >= 0.9, "{found}");
 }
 
@@ -181,6 +183,8 @@ fn intervals_hold_the_truth_and_stopping_on_their_width_does_not_spoil_them() {
         });
     }
     let share = |count: i32| f64::from(count) / trials as f64;
+    let shares = [held, held_when_narrow, stopped].map(share);
+    println!("intervals hold the truth, when all pairs are made, when width ends it, and how often it does: {shares:?}");
     // Disturbed starts are skewed, which Student's t does not know.
     assert!(share(held) >= 0.93, "{}", share(held));
     assert!(share(stopped) >= 0.5, "{}", share(stopped));
