@@ -13,6 +13,8 @@ use scaleprof_bundle::Estimate;
 const UNKNOWN: &str = "\u{2013}";
 /// Call paths of a watched run that are shown.
 const MOST_PATHS: usize = 5;
+/// Warnings; every start may have met another.
+const MOST_WARNINGS: usize = 6;
 /// Functions of a call path.
 const MOST_FUNCTIONS: usize = 4;
 
@@ -39,9 +41,13 @@ pub fn table(outcome: &Outcome, style: Style) -> String {
         out.push('\n');
         out.push_str(&one(comparison, &ink, wrap_at));
     }
-    for warning in &outcome.warnings {
+    for warning in outcome.warnings.iter().take(MOST_WARNINGS) {
         out.push('\n');
         out.push_str(&ink.yellow(&wrap(&format!("Warning: {warning}"), wrap_at, "  ")));
+    }
+    let more = outcome.warnings.len().saturating_sub(MOST_WARNINGS);
+    if more > 0 {
+        out.push_str(&ink.yellow(&format!("\nand {more} more warnings in experiment.json")));
     }
     out.push('\n');
     out.push_str(&session(outcome, &ink, wrap_at));
@@ -121,7 +127,7 @@ fn one(comparison: &ComparisonTold, ink: &Ink, wrap_at: usize) -> String {
     let mut out = format!("{} over {}:\n\n", comparison.variant, comparison.base);
     out.push_str(&ratios(comparison));
     if let Some(table) = changes(&comparison.rungs) {
-        out.push_str("\nWhere the change of throughput comes from, by the iron law:\n\n");
+        out.push_str("\nThe change of throughput and its parts by the iron law, which multiply to it:\n\n");
         out.push_str(&table);
     }
     let limited: Vec<String> = comparison
@@ -159,7 +165,7 @@ fn ratios(comparison: &ComparisonTold) -> String {
             "connections",
             "throughput",
             "95 % interval",
-            "p",
+            "p (Holm)",
             "verdict",
             "CPU/tx",
             "switches/tx",
@@ -228,9 +234,9 @@ fn changes(rungs: &[RungCompared]) -> Option<String> {
         .filter_map(|rung| Some((rung.connections, rung.change.as_ref()?)))
         .collect();
     let counters = measured.iter().any(|(_, change)| change.clock.is_some());
-    let mut headings = vec!["connections", "throughput", "CPUs in use", "CPU/tx"];
+    let mut headings = vec!["connections", "throughput", "by CPUs in use", "by CPU/tx"];
     if counters {
-        headings.extend(["clock", "instructions/tx", "cycles/instruction"]);
+        headings.extend(["by clock", "by instructions/tx", "by cycles/instruction"]);
     }
     headings.push("not explained");
     let mut rows = vec![headings.into_iter().map(str::to_owned).collect::<Vec<_>>()];
