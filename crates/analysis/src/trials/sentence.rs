@@ -29,18 +29,14 @@ pub fn sentence(base: &str, variant: &str, found: &VariantCompared) -> String {
     if !apart.is_empty() {
         words.push_str(&format!(" By rung: {} connections.", apart.join(", ")));
     }
-    match (found.scales, found.whole_ladder.first().zip(found.whole_ladder.last())) {
-        (Some(better), Some((first, last))) => {
-            let word = if better { "better" } else { "worse" };
-            let change = found.last_over_first.map_or(String::new(), |ratio| {
-                format!(
-                    ": from {first} to {last} connections it changes by {}",
-                    signed(ratio.value)
-                )
-            });
-            words.push_str(&format!(" It scales {word} than {base}{change} against it."));
-        }
-        _ => {}
+    let ends = found.whole_ladder.first().zip(found.whole_ladder.last());
+    if let Some((better, (first, last))) = found.scales.zip(ends) {
+        let word = if better { "better" } else { "worse" };
+        let change = found.last_over_first.map_or(String::new(), |ratio| {
+            let by = signed(ratio.value);
+            format!(": from {first} to {last} connections it changes by {by}")
+        });
+        words.push_str(&format!(" It scales {word} than {base}{change} against it."));
     }
     words
 }

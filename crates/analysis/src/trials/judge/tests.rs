@@ -184,7 +184,9 @@ fn intervals_hold_the_truth_and_stopping_on_their_width_does_not_spoil_them() {
     }
     let share = |count: i32| f64::from(count) / trials as f64;
     let shares = [held, held_when_narrow, stopped].map(share);
-    println!("intervals hold the truth, when all pairs are made, when width ends it, and how often it does: {shares:?}");
+    println!(
+        "intervals hold the truth, when all pairs are made, when width ends it, and how often it does: {shares:?}"
+    );
     // Disturbed starts are skewed, which Student's t does not know.
     assert!(share(held) >= 0.93, "{}", share(held));
     assert!(share(stopped) >= 0.5, "{}", share(stopped));
