@@ -172,6 +172,8 @@ fn carry_out(experiment: &Experiment, arguments: &ExperimentArguments) -> anyhow
         false => print!("{}", table(&outcome, show::style())),
     }
     let folder = experiment.path();
+    let page = folder.join("report.html");
+    show::write_whole(&page, scaleprof_report::experiment_page::render(&outcome))?;
     if let Some(problem) = problem {
         eprintln!("What was measured until then is in {}", folder.display());
         if matches!(problem, RunError::Stopped) {
@@ -181,10 +183,11 @@ fn carry_out(experiment: &Experiment, arguments: &ExperimentArguments) -> anyhow
     }
     let pages = watched
         .iter()
-        .map(|bundle| page(bundle))
+        .map(|bundle| page_of(bundle))
         .collect::<anyhow::Result<Vec<_>>>()?;
     if !arguments.json {
-        println!("\nResults: {}", folder.join(OUTCOME).display());
+        println!("\nReport: {}", page.display());
+        println!("Figures: {}", folder.join(OUTCOME).display());
         for page in pages {
             println!("Watched run: {}", page.display());
         }
@@ -192,7 +195,7 @@ fn carry_out(experiment: &Experiment, arguments: &ExperimentArguments) -> anyhow
     Ok(ExitCode::SUCCESS)
 }
 
-fn page(bundle: &Path) -> anyhow::Result<PathBuf> {
+fn page_of(bundle: &Path) -> anyhow::Result<PathBuf> {
     let read = Bundle::open(bundle)?;
     show::write_page(&read, &summarise(&read), bundle)
 }

@@ -5,6 +5,7 @@ use scaleprof_analysis::trials::{
     VariantTold, Verdict,
 };
 use scaleprof_bundle::Estimate;
+use scaleprof_report::experiment_page::render;
 use scaleprof_report::text::Style;
 use scaleprof_report::text::experiment::table;
 
@@ -174,6 +175,32 @@ fn ratios_verdicts_parts_and_doubts_are_all_there() {
     );
     assert!(text.ends_with("size 64 is faster than size 1.\n"));
     assert!(!text.contains('\x1b'));
+}
+
+#[test]
+fn the_page_has_the_curves_the_ratios_and_the_tables_and_no_script() {
+    let mut told = outcome();
+    told.question = Some("Is 1 < 2 & so on?".to_owned());
+    let page = render(&told);
+    assert_eq!(page.matches("<polyline").count(), 3);
+    assert!(page.contains("size 64</li>") && !page.contains("broken</li>"), "{page}");
+    assert!(
+        page.contains("Is 1 &lt; 2 &amp; so on?") && page.contains("+28.0 %, faster"),
+        "{page}"
+    );
+    assert!(
+        page.contains("This session is not to be relied on: throughput changed."),
+        "{page}"
+    );
+    assert!(
+        page.contains("whole ladder") && page.contains("not explained"),
+        "{page}"
+    );
+    assert!(!page.contains("<script") && !page.contains("http://") && !page.contains("https://"));
+    assert!(!page.contains("NaN") && !page.contains("inf\""), "{page}");
+    told.comparisons.clear();
+    told.variants.clear();
+    assert!(!render(&told).contains("<polyline"));
 }
 
 #[test]

@@ -127,6 +127,11 @@ fn variants_are_compared_and_one_that_cannot_start_is_named_with_its_servers_wor
         "{out}"
     );
     assert!(words.contains("indicative only"), "{out}");
+    let page = std::fs::read_to_string(folder.join("report.html")).expect("a page");
+    assert!(
+        page.contains("<polyline") && page.contains("wrapped over one"),
+        "{page}"
+    );
     let told = outcome(&folder);
     assert_eq!(told["state"], "complete");
     assert_eq!(told["variants"][0]["base"], true);
