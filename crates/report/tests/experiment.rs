@@ -182,7 +182,7 @@ fn the_page_has_the_curves_the_ratios_and_the_tables_and_no_script() {
     let mut told = outcome();
     told.question = Some("Is 1 < 2 & so on?".to_owned());
     let page = render(&told);
-    assert_eq!(page.matches("<polyline").count(), 3);
+    assert_eq!(page.matches("<polyline").count(), 2);
     assert!(page.contains("size 64</li>") && !page.contains("broken</li>"), "{page}");
     assert!(
         page.contains("Is 1 &lt; 2 &amp; so on?") && page.contains("+28.0 %, faster"),

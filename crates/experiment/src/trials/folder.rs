@@ -6,6 +6,7 @@
 //! DIR/starts/...         a bundle for each server start
 //! DIR/watched/...        a bundle for each variant's watched run, with its report.html
 //! DIR/experiment.json    what it comes to, anew after every step
+//! DIR/report.html        the same as a page, when it ends
 //! ```
 
 use super::ExperimentError;

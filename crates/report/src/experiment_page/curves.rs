@@ -66,7 +66,12 @@ pub(super) fn svg(outcome: &Outcome) -> Option<String> {
         HEIGHT - 6.0,
         TOP + 4.0
     ));
-    for (at, variant) in outcome.variants.iter().enumerate() {
+    // One that takes no part keeps its colour from the others, so that these stay the same in every page of an experiment.
+    let measured = || {
+        let variants = outcome.variants.iter().enumerate();
+        variants.filter(|(_, variant)| !variant.rungs.is_empty())
+    };
+    for (at, variant) in measured() {
         let colour = at % LINES;
         let points: Vec<String> = variant
             .rungs
@@ -93,12 +98,7 @@ pub(super) fn svg(outcome: &Outcome) -> Option<String> {
         }
     }
     out.push_str("</svg>\n<ul class=\"keys\">\n");
-    for (at, variant) in outcome
-        .variants
-        .iter()
-        .enumerate()
-        .filter(|(_, variant)| !variant.rungs.is_empty())
-    {
+    for (at, variant) in measured() {
         let (colour, name) = (at % LINES, for_markup(&variant.name));
         out.push_str(&format!(
             "<li><svg viewBox=\"0 0 48 12\" aria-hidden=\"true\"><line class=\"line c{colour}\" x1=\"0\" x2=\"48\" y1=\"6\" y2=\"6\"/></svg> \
