@@ -43,7 +43,7 @@ pub(crate) fn execute(arguments: &ExperimentArguments) -> anyhow::Result<ExitCod
                 print!("{}", plan_in_words(&plan));
                 return Ok(ExitCode::SUCCESS);
             }
-            let name = written.plan.name.as_deref().unwrap_or("experiment");
+            let name = folder_name(written.plan.name.as_deref().unwrap_or("experiment"));
             let output = arguments
                 .output
                 .clone()
@@ -52,6 +52,14 @@ pub(crate) fn execute(arguments: &ExperimentArguments) -> anyhow::Result<ExitCod
         }
     };
     carry_out(&experiment, arguments)
+}
+
+/// The name with nothing in it that a path could be made of.
+fn folder_name(name: &str) -> String {
+    let plain = |letter: char| letter.is_alphanumeric() || matches!(letter, '-' | '_');
+    name.chars()
+        .map(|letter| if plain(letter) { letter } else { '-' })
+        .collect()
 }
 
 /// A plan with what the command line adds.

@@ -15,8 +15,8 @@ use std::str::FromStr;
 
 /// Most variants: each is started in every round.
 const MOST_VARIANTS: usize = 32;
-/// Longest name, letters.
-const LONGEST_NAME: usize = 60;
+/// Longest name, letters: --vary makes them of settings and values.
+const LONGEST_NAME: usize = 100;
 
 /// An experiment that can be begun.
 #[derive(Debug, Clone)]
@@ -96,6 +96,7 @@ impl Plan {
                 .map_or_else(|| "experiment".to_owned(), |stem| stem.to_string_lossy().into_owned()),
             (None, None) => "experiment".to_owned(),
         };
+        showable("name", &name)?;
         Ok(Plan {
             name,
             question: file.question.clone(),
@@ -110,6 +111,19 @@ fn of_variant(at: usize, key: &str) -> String {
     format!("variant {}, {key}", at + 1)
 }
 
+/// A name stands in tables, in a page and in lines of progress.
+fn showable(key: impl Into<String>, name: &str) -> Result<(), PlanError> {
+    let shown = name.chars().all(|letter| !letter.is_control()) && name.trim() == name && !name.is_empty();
+    match shown && name.chars().count() <= LONGEST_NAME {
+        true => Ok(()),
+        false => Err(PlanError::key(
+            key,
+            format!("'{}' cannot be shown in a table", name.escape_default()),
+            format!("use 1 to {LONGEST_NAME} letters"),
+        )),
+    }
+}
+
 fn variant(
     file: &PlanFile,
     text: &VariantText,
@@ -119,14 +133,7 @@ fn variant(
 ) -> Result<Variant, PlanError> {
     let key = |name: &str| of_variant(at, name);
     let name = text.name.clone().unwrap_or_else(|| format!("variant {}", at + 1));
-    let shown = name.chars().all(|letter| !letter.is_control()) && name.trim() == name && !name.is_empty();
-    if !shown || name.chars().count() > LONGEST_NAME {
-        return Err(PlanError::key(
-            key("name"),
-            format!("'{}' cannot be shown in a table", name.escape_default()),
-            format!("use 1 to {LONGEST_NAME} letters"),
-        ));
-    }
+    showable(key("name"), &name)?;
     let load = LoadText {
         workload: text.workload.clone().or_else(|| file.load.workload.clone()),
         isolation: text.isolation.clone().or_else(|| file.load.isolation.clone()),
