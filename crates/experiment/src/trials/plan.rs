@@ -450,6 +450,10 @@ mod tests {
     #[test]
     fn errors_name_file_key_and_remedy() {
         let cases = [
+            (
+                "name = \"\"\n[[variant]]\n[[variant]]\n",
+                "e.toml: name: '' cannot be shown",
+            ),
             ("", "e.toml: variant: there are 0 variants"),
             (
                 "[[variant]]\n[[variant]]\nname = \"variant 1\"\n",
