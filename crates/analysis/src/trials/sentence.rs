@@ -4,11 +4,16 @@ use super::judge::signed;
 use super::{Compared, VariantCompared, Verdict};
 use crate::numbers::percent;
 
-/// What became of throughput from the base to the variant, for a person.
-pub fn sentence(base: &str, variant: &str, found: &VariantCompared) -> String {
+/// A margin that is so many times the one that was asked for is worth a word.
+const COARSE: f64 = 2.0;
+/// Below this no session tells apart what two starts differ by.
+const LEAST_MARGIN: f64 = 0.01;
+
+/// What became of throughput from the base to the variant, for a person. `asked` is the margin that was asked for.
+pub fn sentence(base: &str, variant: &str, found: &VariantCompared, asked: f64) -> String {
     let mut words = match &found.whole {
         None => return format!("Nothing can be said of {variant}: no pair of starts with {base} was measured whole."),
-        Some(whole) => of_whole(base, variant, whole),
+        Some(whole) => of_whole(base, variant, whole, asked),
     };
     let apart: Vec<String> = found
         .rungs
@@ -41,7 +46,7 @@ pub fn sentence(base: &str, variant: &str, found: &VariantCompared) -> String {
     words
 }
 
-fn of_whole(base: &str, variant: &str, whole: &Compared) -> String {
+fn of_whole(base: &str, variant: &str, whole: &Compared, asked: f64) -> String {
     let few = match whole.pairs < super::FEWEST_PAIRS {
         true => " With so few pairs this is indicative only.",
         false => "",
@@ -59,7 +64,15 @@ fn of_whole(base: &str, variant: &str, whole: &Compared) -> String {
             change(whole)
         ),
     };
-    format!("{words}{few}")
+    // Who asked for 1 % should not take 20 % for it.
+    let coarse = match whole.margin > COARSE * asked.max(LEAST_MARGIN) && whole.verdict == Verdict::NoDifference {
+        true => format!(
+            " Starts of the same server differ by as much here, so that less than {margin} may be hidden: measure more pairs, longer, or \
+             on a calmer machine."
+        ),
+        false => String::new(),
+    };
+    format!("{words}{coarse}{few}")
 }
 
 /// `+2.1 % (+0.9 % to +3.3 %)`.
@@ -119,7 +132,7 @@ mod tests {
 
     #[test]
     fn each_verdict_has_its_words() {
-        let of = |whole| sentence("size=1", "size=64", &found(whole));
+        let of = |whole| sentence("size=1", "size=64", &found(whole), 0.01);
         assert_eq!(
             of(Some(compared(0.9, 0.85, 0.96, Verdict::Slower))),
             "size=64 is slower than size=1 by 10 % (4.0 % to 15 %) over the ladder."
@@ -130,6 +143,11 @@ mod tests {
         );
         assert!(of(Some(compared(1.02, 0.97, 1.07, Verdict::Inconclusive))).contains("cannot be told"));
         assert!(of(None).starts_with("Nothing can be said"));
+        let coarse = Compared {
+            margin: 0.22,
+            ..compared(1.02, 0.92, 1.13, Verdict::NoDifference)
+        };
+        assert!(of(Some(coarse)).contains("so that less than 22 % may be hidden"));
         let few = Compared {
             pairs: 4,
             ..compared(1.1, 1.05, 1.15, Verdict::Faster)
@@ -158,7 +176,7 @@ mod tests {
             last_over_first: Some(compared(1.3, 1.2, 1.4, Verdict::Faster).ratio),
             ..found(Some(compared(1.14, 1.1, 1.2, Verdict::Faster)))
         };
-        let words = sentence("A", "B", &told);
+        let words = sentence("A", "B", &told, 0.01);
         assert!(
             words.contains("By rung: faster by 30 % (20 % to 40 %) at 512 connections."),
             "{words}"

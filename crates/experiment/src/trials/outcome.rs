@@ -91,7 +91,7 @@ pub(crate) fn outcome(
         ComparisonTold {
             base: base.clone(),
             variant: name(found.variant),
-            sentence: sentence(&base, &name(found.variant), &found),
+            sentence: sentence(&base, &name(found.variant), &found, design.margin),
             whole: found.whole,
             whole_ladder: found.whole_ladder,
             scales: found.scales.map(|better| if better { "better" } else { "worse" }),

@@ -316,7 +316,7 @@ proptest! {
                 prop_assert!(compared.adjusted_p.is_none_or(|p| (0.0..=1.0).contains(&p)));
                 prop_assert!(compared.adjusted_p >= compared.p);
             }
-            let _ = super::super::sentence("A", "B", variant);
+            let _ = super::super::sentence("A", "B", variant, margin);
         }
     }
 }
