@@ -48,7 +48,7 @@ impl Design {
     /// Whether an interval of this half width (of logarithms) after so many rounds is precise enough to end. Asked after whole blocks
     /// of two rounds only, and not before the fewest pairs that count.
     pub(crate) fn is_precise(&self, rounds: u32, half_width: Option<f64>) -> bool {
-        let whole = rounds % 2 == 0 && rounds as usize >= FEWEST_PAIRS;
+        let whole = rounds.is_multiple_of(2) && rounds as usize >= FEWEST_PAIRS;
         let wanted = self.target_half_width.map(f64::ln_1p);
         whole && half_width.zip(wanted).is_some_and(|(found, wanted)| found <= wanted)
     }
