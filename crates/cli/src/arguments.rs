@@ -1,5 +1,6 @@
 //! The commands and their options.
 
+use crate::experiment_arguments::ExperimentArguments;
 use crate::export_arguments::ExportArguments;
 use crate::load_arguments::{LadderArguments, LoadArguments};
 use crate::probe_arguments::ProbeArguments;
@@ -31,6 +32,8 @@ pub(crate) enum Command {
     Report(ReportArguments),
     /// Say what changed between two runs, per transaction: throughput, CPU, states, call paths, settings
     Diff(DiffArguments),
+    /// Hold variants of a server against each other, start by start in turns, with an interval and a verdict for each rung
+    Experiment(Box<ExperimentArguments>),
     /// Write a bundle's call paths for pprof, flamegraph.pl, speedscope or the Firefox Profiler
     Export(ExportArguments),
     /// Make a bundle of recordings of perf, of folded stacks or pprof: flame graph, hot instructions, and with what is known of the load a scaling profile

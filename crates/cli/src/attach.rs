@@ -34,6 +34,7 @@ pub(crate) fn execute(arguments: AttachArguments) -> anyhow::Result<ExitCode> {
         connections,
         refine: !arguments.ladder.no_refine,
         repeats: arguments.ladder.repeats,
+        order_seed: arguments.load.seed,
         seconds: arguments.ladder.seconds,
         watch: arguments.probe.options()?,
         output: arguments.ladder.output(&arguments.load.workload),

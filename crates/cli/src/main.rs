@@ -10,6 +10,9 @@ mod check;
 mod complaint;
 mod credentials;
 mod diff;
+mod experiment;
+mod experiment_arguments;
+mod experiment_progress;
 mod export;
 mod export_arguments;
 mod import;
@@ -47,6 +50,7 @@ fn main() -> ExitCode {
         Command::Attach(attach) => attach::execute(*attach),
         Command::Report(report) => report::execute(&report),
         Command::Diff(diff) => diff::execute(&diff),
+        Command::Experiment(experiment) => experiment::execute(&experiment),
         Command::Export(export) => export::execute(&export),
         Command::Import(import) => import::execute(&import),
         Command::Check(check) => check::execute(&check),

@@ -6,7 +6,7 @@ use crate::show;
 use crate::stop;
 use crate::terminal::TerminalProgress;
 use scaleprof_experiment::{RunOptions, RunResult, ServerChoice, names_something, run};
-use scaleprof_server::ServerSettings;
+use scaleprof_server::{ServerSettings, Surroundings};
 use std::process::ExitCode;
 
 pub(crate) fn execute(arguments: RunArguments) -> anyhow::Result<ExitCode> {
@@ -15,6 +15,7 @@ pub(crate) fn execute(arguments: RunArguments) -> anyhow::Result<ExitCode> {
         connections: arguments.ladder.rungs()?,
         refine: !arguments.ladder.no_refine,
         repeats: arguments.ladder.repeats,
+        order_seed: arguments.load.seed,
         seconds: arguments.ladder.seconds,
         watch: arguments.probe.options()?,
         output: arguments.ladder.output(&arguments.load.workload),
@@ -28,6 +29,7 @@ pub(crate) fn execute(arguments: RunArguments) -> anyhow::Result<ExitCode> {
                 set: arguments.set,
                 ..ServerSettings::default()
             }),
+            surroundings: Surroundings::default(),
             cpus_server: arguments.cpus_server,
             cpus_client: arguments.cpus_client,
             work_folder: arguments.work_folder,

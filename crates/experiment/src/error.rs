@@ -88,6 +88,12 @@ pub enum RunError {
         /// The limit.
         limit: u64,
     },
+    /// The files that an experiment keeps.
+    #[error("{0}")]
+    Disk(String),
+    /// All variants of an experiment but one were dropped.
+    #[error("fewer than two variants are left: there is nothing to compare")]
+    NothingToCompare,
     /// The user stopped it.
     #[error("stopped")]
     Stopped,
@@ -144,6 +150,8 @@ impl RunError {
             RunError::AnotherLoad => "another load runs on this server".into(),
             RunError::DiskFull { .. } => "the server's disk is full".into(),
             RunError::Stopped => "stopped by the user".into(),
+            RunError::Disk(_) => "the experiment's files could not be written".into(),
+            RunError::NothingToCompare => "there was nothing to compare".into(),
             RunError::Server(_) => "the server under test failed".into(),
             RunError::Schema(_) => "the load's tables could not be made".into(),
             RunError::Bundle(_) => "the bundle could not be written".into(),

@@ -27,6 +27,7 @@ mod stretch;
 mod target;
 mod thread_rows;
 mod threads;
+pub mod trials;
 mod unfinished;
 mod visit;
 mod watch;

@@ -112,6 +112,16 @@ pub(crate) fn placement_settings(target: &Target, placement: &Placement) -> Vec<
             words.join(",")
         });
         rows.push(row("server_memory_nodes", nodes.unwrap_or_else(|| "all".to_owned())));
+        let surroundings = sandbox.surroundings();
+        // Whose place it is, or what a variable holds, is nobody's business; that there is one explains a difference.
+        if let Some(wrapper) = surroundings.wrapper.first() {
+            let name = std::path::Path::new(wrapper).file_name().unwrap_or_default();
+            rows.push(row("server_wrapper", name.to_string_lossy().into_owned()));
+        }
+        if !surroundings.environment.is_empty() {
+            let names: Vec<&str> = surroundings.environment.keys().map(String::as_str).collect();
+            rows.push(row("server_environment", names.join(",")));
+        }
         let installation = sandbox.installation();
         if let (None, Ok(fingerprint)) = (&installation.build_id, installation.fingerprint()) {
             rows.push(row("server_fingerprint", fingerprint));

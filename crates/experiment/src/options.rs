@@ -2,7 +2,7 @@
 
 use crate::target::Attach;
 use scaleprof_probe::WatchOptions;
-use scaleprof_server::{CpuSet, ServerSettings};
+use scaleprof_server::{CpuSet, ServerSettings, Surroundings};
 use scaleprof_workload::{LoopKind, OltpOptions, OltpWorkloadKind, Repetition, Transport};
 use std::path::PathBuf;
 
@@ -19,6 +19,8 @@ pub struct RunOptions {
     pub refine: bool,
     /// Visits a rung.
     pub repeats: u32,
+    /// Seed of the order of the visits.
+    pub order_seed: u64,
     /// Seconds a visit.
     pub seconds: u32,
     /// How the server's threads are watched; not at all where there is none.
@@ -38,6 +40,8 @@ pub enum ServerChoice {
         path: Option<PathBuf>,
         /// Its settings.
         settings: Box<ServerSettings>,
+        /// What it is started with beside them.
+        surroundings: Surroundings,
         /// CPUs of the server.
         cpus_server: Option<CpuSet>,
         /// CPUs of the client.

@@ -59,14 +59,16 @@ pub(crate) fn prepare(options: &RunOptions, stop: &AtomicBool, progress: &mut dy
         ServerChoice::Private {
             path,
             settings,
+            surroundings,
             cpus_server,
             cpus_client,
             work_folder,
             use_cache,
         } => {
             let placement = Placement::on_this_machine(cpus_server.clone(), cpus_client.clone())?;
-            let builder = builder(options, path.as_deref(), settings, work_folder.as_deref(), &placement)?;
-            private(&options.load, builder, placement, *use_cache, stop, progress)
+            let mut parts = builder(options, path.as_deref(), settings, work_folder.as_deref(), &placement)?;
+            parts.builder = parts.builder.surroundings(surroundings.clone());
+            private(&options.load, parts, placement, *use_cache, stop, progress)
         }
         ServerChoice::Attached(attach) => {
             let most = options.connections.iter().max().copied().unwrap_or(1);

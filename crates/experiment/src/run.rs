@@ -181,7 +181,7 @@ fn leave(ready: Ready, options: &RunOptions, progress: &mut dyn Progress) {
     drop(ready.guest_lock);
 }
 
-fn program(load: &LoadOptions) -> Result<Program, RunError> {
+pub(crate) fn program(load: &LoadOptions) -> Result<Program, RunError> {
     Ok(match &load.workload {
         WorkloadChoice::Oltp(kind) => Program::Oltp(OltpWorkload::new(*kind, load.oltp.clone())?),
         WorkloadChoice::Script { text, repetition, .. } => Program::Script(Script::parse(text, *repetition)?),
@@ -247,7 +247,7 @@ impl Climb<'_> {
         probes: &mut Probes,
         progress: &mut dyn Progress,
     ) -> Result<(), RunError> {
-        let planned = shuffled_visits(&self.options.connections, self.options.repeats, self.options.load.seed);
+        let planned = shuffled_visits(&self.options.connections, self.options.repeats, self.options.order_seed);
         self.visits(&planned, ready, manifest, probes, progress)?;
         let mut budget = if self.options.refine { REFINEMENTS } else { 0 };
         while budget > 0 {
@@ -259,7 +259,7 @@ impl Climb<'_> {
             progress.refined(&rungs);
             manifest.ladder.refined.extend(&rungs);
             self.context.bundle.write_manifest(manifest)?;
-            let seed = self.options.load.seed ^ u64::from(self.next_visit);
+            let seed = self.options.order_seed ^ u64::from(self.next_visit);
             let more = shuffled_visits(&rungs, self.options.repeats, seed);
             self.visits(&more, ready, manifest, probes, progress)?;
         }

@@ -96,7 +96,7 @@ fn for_script(json: &str) -> String {
 }
 
 /// Text that may stand between tags or in an attribute.
-fn for_markup(text: &str) -> String {
+pub(crate) fn for_markup(text: &str) -> String {
     text.replace('&', "&amp;")
         .replace('<', "&lt;")
         .replace('>', "&gt;")

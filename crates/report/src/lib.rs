@@ -4,6 +4,7 @@
 //! terminal, [`json::summary`] the summary for scripts, [`bug::markdown`] a bug report. All four are pure functions.
 
 pub mod bug;
+pub mod experiment_page;
 pub mod html;
 pub mod json;
 pub mod text;

@@ -4,6 +4,7 @@ mod annotation;
 mod columns;
 pub mod comparison;
 mod costs;
+pub mod experiment;
 mod findings;
 pub(crate) mod functions;
 mod hot_functions;

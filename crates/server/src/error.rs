@@ -93,6 +93,18 @@ pub enum Error {
         death: Death,
     },
 
+    /// A wrapper that started the server as a child.
+    #[error(
+        "the wrapper '{wrapper}' stays in front of the server: its process is {}. The wrapper's last step must be to become the \
+         server (`exec \"$@\"` in a shell script), or its CPU time would be taken for the server's", exe.display()
+    )]
+    WrapperStays {
+        /// Its first word.
+        wrapper: String,
+        /// What runs in its process.
+        exe: PathBuf,
+    },
+
     /// The server runs but answers nobody.
     #[error(
         "the server {} runs but did not answer within {seconds} s; the last connection said: {last}. Its error log \

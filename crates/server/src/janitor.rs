@@ -193,15 +193,20 @@ fn is_alive(pid: u32, start: u64) -> bool {
 }
 
 fn kill(pid: u32, start: u64) {
+    // The kernel ends a server at our death, maybe before we are here; what a wrapper left in its process group lives on. As long as
+    // it does no other process gets the group's number, so a number without a process is still that group's.
+    let is_ours = state_and_start_time(pid).is_none_or(|(_, started)| started == start);
     if let Ok(number) = i32::try_from(pid)
         && number > 1
-        && is_alive(pid, start)
+        && is_ours
     {
         // Servers lead a process group of their own; where one does not, the second call still ends it.
         // SAFETY: kill has no memory effects.
         unsafe {
             libc::kill(-number, libc::SIGKILL);
-            libc::kill(number, libc::SIGKILL);
+            if is_alive(pid, start) {
+                libc::kill(number, libc::SIGKILL);
+            }
         }
     }
 }
@@ -255,6 +260,28 @@ mod tests {
         assert!(child.try_wait().expect("its state").is_none());
         kill(child.id(), start);
         child.wait().expect("its end");
+    }
+
+    #[test]
+    fn what_a_dead_server_left_in_its_group_goes_too() {
+        let mut server = Command::new("sh")
+            .args(["-c", "sleep 600 >/dev/null & echo $!"])
+            .process_group(0)
+            .stdout(std::process::Stdio::piped())
+            .spawn()
+            .expect("a process");
+        let (pid, start) = (server.id(), start_time(server.id()).expect("its start"));
+        let mut left = String::new();
+        std::io::Read::read_to_string(&mut server.stdout.take().expect("a pipe"), &mut left).expect("a number");
+        let left: u32 = left.trim().parse().expect("a number");
+        server.wait().expect("its end");
+        assert!(start_time(left).is_some());
+        kill(pid, start);
+        let deadline = Instant::now() + Duration::from_secs(10);
+        while state_and_start_time(left).is_some_and(|(state, _)| state != 'Z') {
+            assert!(Instant::now() < deadline, "it lives on");
+            std::thread::sleep(Duration::from_millis(5));
+        }
     }
 
     #[test]

@@ -5,6 +5,7 @@ use crate::cpu_set::CpuSet;
 use crate::death::Death;
 use crate::error::Error;
 use crate::error_log::{self, Reason};
+use crate::surroundings::Surroundings;
 use crate::user::ServerUser;
 use std::fs::{self, File};
 use std::io;
@@ -34,6 +35,24 @@ pub struct Launch {
     pub cpus: Option<CpuSet>,
     /// The NUMA nodes its memory is bound to.
     pub memory_nodes: Option<Vec<u32>>,
+    /// What it is started with beside its arguments.
+    pub surroundings: Surroundings,
+}
+
+impl Launch {
+    /// The server's command line behind its wrapper's.
+    fn command(&self) -> Command {
+        let mut command = match self.surroundings.wrapper.split_first() {
+            None => Command::new(&self.binary),
+            Some((first, rest)) => {
+                let mut command = Command::new(first);
+                command.args(rest).arg(&self.binary);
+                command
+            }
+        };
+        command.args(&self.arguments);
+        command
+    }
 }
 
 /// Lines of the log that an error quotes.
@@ -70,9 +89,8 @@ impl ServerProcess {
             Some(path) => Stdio::from(File::open(path).map_err(Error::system("open", path))?),
             None => Stdio::null(),
         };
-        let mut command = Command::new(&launch.binary);
+        let mut command = launch.command();
         command
-            .args(&launch.arguments)
             .current_dir(&launch.folder)
             .process_group(0)
             .stdin(input)
@@ -89,6 +107,7 @@ impl ServerProcess {
         ] {
             command.env_remove(name);
         }
+        command.envs(&launch.surroundings.environment);
         let mut before_exec = BeforeExec::new(
             open_files_limit(),
             launch.cpus.as_ref(),
@@ -98,7 +117,8 @@ impl ServerProcess {
         // SAFETY: `apply` only makes system calls on memory that was laid out before the fork.
         unsafe { command.pre_exec(move || before_exec.apply()) };
         let oom_kills = oom_kills();
-        let child = spawn_from_lasting_thread(command).map_err(Error::system("start", &launch.binary))?;
+        let started = PathBuf::from(command.get_program());
+        let child = spawn_from_lasting_thread(command).map_err(Error::system("start", &started))?;
         Ok(ServerProcess {
             child,
             error_log: launch.error_log.clone(),
@@ -325,7 +345,32 @@ mod tests {
             user: None,
             cpus: None,
             memory_nodes: None,
+            surroundings: Surroundings::default(),
         }
+    }
+
+    #[test]
+    fn a_wrapper_stands_in_front_and_variables_reach_the_server() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut start = launch(folder.path(), "echo \"$FLAVOUR $0\" >&2; exit 3");
+        start.surroundings = Surroundings {
+            wrapper: ["env", "FLAVOUR=sour"].map(str::to_owned).to_vec(),
+            environment: [("FLAVOUR".to_owned(), "sweet".to_owned())].into(),
+        };
+        let mut process = ServerProcess::start(&start).expect("a process");
+        assert_eq!(
+            process.wait(Duration::from_secs(10)).expect("it ends").log,
+            ["sour /bin/sh"]
+        );
+        start.surroundings.wrapper.clear();
+        let mut process = ServerProcess::start(&start).expect("a process");
+        assert_eq!(
+            process.wait(Duration::from_secs(10)).expect("it ends").log,
+            ["sweet /bin/sh"]
+        );
+        start.surroundings.wrapper = vec!["no-such-wrapper".to_owned()];
+        let error = ServerProcess::start(&start).expect_err("there is none").to_string();
+        assert!(error.contains("no-such-wrapper"), "{error}");
     }
 
     #[test]

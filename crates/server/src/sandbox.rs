@@ -15,6 +15,7 @@ use crate::placement::Placement;
 use crate::process::{Launch, ServerProcess};
 use crate::setting::Setting;
 use crate::settings::Settings;
+use crate::surroundings::Surroundings;
 use crate::user::ServerUser;
 use crate::variables;
 use crate::work_folder::{RunFolder, WorkFolder, check_space, free_space};
@@ -35,6 +36,7 @@ pub struct SandboxBuilder {
     janitor: Janitor,
     user: Option<ServerUser>,
     ready_within: Duration,
+    surroundings: Surroundings,
 }
 
 impl SandboxBuilder {
@@ -48,7 +50,14 @@ impl SandboxBuilder {
             janitor: Janitor::none(),
             user: ServerUser::for_this_process(),
             ready_within: Duration::from_secs(180),
+            surroundings: Surroundings::default(),
         }
+    }
+
+    /// What it is started with beside its options.
+    pub fn surroundings(mut self, surroundings: Surroundings) -> Self {
+        self.surroundings = surroundings;
+        self
     }
 
     /// Where it runs; without it, wherever the kernel likes.
@@ -70,7 +79,10 @@ impl SandboxBuilder {
     }
 
     /// Starts it on an empty data folder that has the system tables and an account root without password.
-    pub fn start_fresh(self) -> Result<Sandbox, Error> {
+    ///
+    /// Without the wrapper: this is for filling tables, which a wrapper that slows the server down would only delay.
+    pub fn start_fresh(mut self) -> Result<Sandbox, Error> {
+        self.surroundings = self.surroundings.without_wrapper();
         let prepared = self.prepare()?;
         let how = prepared
             .capabilities
@@ -162,6 +174,7 @@ impl SandboxBuilder {
                 user: self.user.clone(),
                 cpus: placement.map(|placement| placement.server.clone()),
                 memory_nodes: placement.and_then(|placement| placement.memory_nodes.clone()),
+                surroundings: self.surroundings.clone(),
             },
             scratch,
             socket,
@@ -186,6 +199,7 @@ impl SandboxBuilder {
             ready_within: self.ready_within,
         };
         sandbox.wait_until_it_answers()?;
+        self.surroundings.check(sandbox.pid(), &sandbox.installation.binary)?;
         Ok(sandbox)
     }
 }
@@ -245,6 +259,11 @@ impl Sandbox {
     /// What server it is.
     pub fn installation(&self) -> &Installation {
         &self.installation
+    }
+
+    /// What it was started with beside its options.
+    pub fn surroundings(&self) -> &Surroundings {
+        &self.launch.surroundings
     }
 
     /// What it can do.

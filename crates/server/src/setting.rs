@@ -103,7 +103,7 @@ pub(crate) fn parse_set(text: &str) -> Result<Setting, Error> {
 }
 
 /// Reads `128M`, `1G`, `1073741824` as the servers do.
-pub(crate) fn parse_size(text: &str) -> Option<u64> {
+pub fn parse_size(text: &str) -> Option<u64> {
     let text = text.trim();
     let shift = match text.chars().last()?.to_ascii_uppercase() {
         'K' => 10,

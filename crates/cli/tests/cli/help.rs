@@ -3,11 +3,12 @@
 use crate::stage::{place, scaleprof, succeed};
 use std::path::Path;
 
-const COMMANDS: [&str; 12] = [
+const COMMANDS: [&str; 13] = [
     "run",
     "attach",
     "report",
     "diff",
+    "experiment",
     "export",
     "import",
     "check",

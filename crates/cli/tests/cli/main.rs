@@ -6,6 +6,7 @@ mod cachelines;
 mod debuginfod;
 mod diff;
 mod exchange;
+mod experiment;
 mod export;
 mod full_disk;
 mod help;

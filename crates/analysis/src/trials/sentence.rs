@@ -1,0 +1,186 @@
+//! A comparison of two variants in words.
+
+use super::judge::signed;
+use super::{Compared, VariantCompared, Verdict};
+use crate::numbers::percent;
+
+/// A margin that is so many times the one that was asked for is worth a word.
+const COARSE: f64 = 2.0;
+/// Below this no session tells apart what two starts differ by.
+const LEAST_MARGIN: f64 = 0.01;
+
+/// What became of throughput from the base to the variant, for a person. `asked` is the margin that was asked for.
+pub fn sentence(base: &str, variant: &str, found: &VariantCompared, asked: f64) -> String {
+    let mut words = match &found.whole {
+        None => return format!("Nothing can be said of {variant}: no pair of starts with {base} was measured whole."),
+        Some(whole) => of_whole(base, variant, whole, asked),
+    };
+    let apart: Vec<String> = found
+        .rungs
+        .iter()
+        .filter_map(|rung| {
+            let compared = rung.throughput.as_ref()?;
+            let word = match compared.verdict {
+                Verdict::Faster => "faster",
+                Verdict::Slower => "slower",
+                Verdict::NoDifference | Verdict::Inconclusive => return None,
+            };
+            // What the figure over the ladder says already is not said again.
+            let same = found.whole.is_some_and(|whole| whole.verdict == compared.verdict);
+            let grown = found.rungs.len() > 1 && (!same || found.scales.is_some());
+            grown.then(|| format!("{word} by {} at {}", by(compared), rung.connections))
+        })
+        .collect();
+    if !apart.is_empty() {
+        words.push_str(&format!(" By rung: {} connections.", apart.join(", ")));
+    }
+    let ends = found.whole_ladder.first().zip(found.whole_ladder.last());
+    if let Some((better, (first, last))) = found.scales.zip(ends) {
+        let word = if better { "better" } else { "worse" };
+        let change = found.last_over_first.map_or(String::new(), |ratio| {
+            let by = signed(ratio.value);
+            format!(": from {first} to {last} connections it changes by {by}")
+        });
+        words.push_str(&format!(" It scales {word} than {base}{change} against it."));
+    }
+    words
+}
+
+fn of_whole(base: &str, variant: &str, whole: &Compared, asked: f64) -> String {
+    let few = match whole.pairs < super::FEWEST_PAIRS {
+        true => " With so few pairs this is indicative only.",
+        false => "",
+    };
+    let margin = percent(whole.margin);
+    let words = match whole.verdict {
+        Verdict::Faster => format!("{variant} is faster than {base} by {} over the ladder.", by(whole)),
+        Verdict::Slower => format!("{variant} is slower than {base} by {} over the ladder.", by(whole)),
+        Verdict::NoDifference => format!(
+            "{variant} and {base} do not differ by more than {margin} over the ladder: {}.",
+            change(whole)
+        ),
+        Verdict::Inconclusive => format!(
+            "Whether {variant} differs from {base} over the ladder by more than {margin} cannot be told: {}.",
+            change(whole)
+        ),
+    };
+    // Who asked for 1 % should not take 20 % for it.
+    let coarse = match whole.margin > COARSE * asked.max(LEAST_MARGIN) && whole.verdict == Verdict::NoDifference {
+        true => format!(
+            " Starts of the same server differ by as much here, so that less than {margin} may be hidden: measure more pairs, longer, or \
+             on a calmer machine."
+        ),
+        false => String::new(),
+    };
+    format!("{words}{coarse}{few}")
+}
+
+/// `+2.1 % (+0.9 % to +3.3 %)`.
+fn change(compared: &Compared) -> String {
+    let ratio = compared.ratio;
+    match ratio.low.zip(ratio.high) {
+        Some((low, high)) => format!("{} ({} to {})", signed(ratio.value), signed(low), signed(high)),
+        None => format!("{} (no interval)", signed(ratio.value)),
+    }
+}
+
+/// The size of a difference whose sign is said in words: `2.1 % (0.9 % to 3.3 %)`.
+fn by(compared: &Compared) -> String {
+    let size = |ratio: f64| percent((ratio - 1.0).abs());
+    let ratio = compared.ratio;
+    let limits = ratio.low.zip(ratio.high).map(|(low, high)| match ratio.value < 1.0 {
+        true => (high, low),
+        false => (low, high),
+    });
+    match limits {
+        Some((least, most)) => format!("{} ({} to {})", size(ratio.value), size(least), size(most)),
+        None => size(ratio.value),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use scaleprof_bundle::Estimate;
+
+    fn compared(value: f64, low: f64, high: f64, verdict: Verdict) -> Compared {
+        Compared {
+            pairs: 8,
+            ratio: Estimate {
+                value,
+                low: Some(low),
+                high: Some(high),
+            },
+            p: None,
+            adjusted_p: None,
+            sign_flip_p: None,
+            margin: 0.012,
+            verdict,
+        }
+    }
+
+    fn found(whole: Option<Compared>) -> VariantCompared {
+        VariantCompared {
+            variant: 1,
+            whole,
+            whole_ladder: vec![1, 512],
+            rungs: Vec::new(),
+            scales: None,
+            last_over_first: None,
+        }
+    }
+
+    #[test]
+    fn each_verdict_has_its_words() {
+        let of = |whole| sentence("size=1", "size=64", &found(whole), 0.01);
+        assert_eq!(
+            of(Some(compared(0.9, 0.85, 0.96, Verdict::Slower))),
+            "size=64 is slower than size=1 by 10 % (4.0 % to 15 %) over the ladder."
+        );
+        assert_eq!(
+            of(Some(compared(1.002, 0.997, 1.008, Verdict::NoDifference))),
+            "size=64 and size=1 do not differ by more than 1.2 % over the ladder: +0.2 % (\u{2212}0.3 % to +0.8 %)."
+        );
+        assert!(of(Some(compared(1.02, 0.97, 1.07, Verdict::Inconclusive))).contains("cannot be told"));
+        assert!(of(None).starts_with("Nothing can be said"));
+        let coarse = Compared {
+            margin: 0.22,
+            ..compared(1.02, 0.92, 1.13, Verdict::NoDifference)
+        };
+        assert!(of(Some(coarse)).contains("so that less than 22 % may be hidden"));
+        let few = Compared {
+            pairs: 4,
+            ..compared(1.1, 1.05, 1.15, Verdict::Faster)
+        };
+        assert!(of(Some(few)).ends_with("indicative only."));
+    }
+
+    #[test]
+    fn a_variant_that_scales_otherwise_is_told_by_rung() {
+        let rung = |connections, of| super::super::RungCompared {
+            connections,
+            throughput: Some(of),
+            cpu_seconds_per_txn: None,
+            switches_per_txn: None,
+            p50: None,
+            p99: None,
+            change: None,
+            client_limited: false,
+        };
+        let told = VariantCompared {
+            rungs: vec![
+                rung(1, compared(1.0, 0.99, 1.01, Verdict::NoDifference)),
+                rung(512, compared(1.3, 1.2, 1.4, Verdict::Faster)),
+            ],
+            scales: Some(true),
+            last_over_first: Some(compared(1.3, 1.2, 1.4, Verdict::Faster).ratio),
+            ..found(Some(compared(1.14, 1.1, 1.2, Verdict::Faster)))
+        };
+        let words = sentence("A", "B", &told, 0.01);
+        assert!(
+            words.contains("By rung: faster by 30 % (20 % to 40 %) at 512 connections."),
+            "{words}"
+        );
+        assert!(words.ends_with("It scales better than A: from 1 to 512 connections it changes by +30 % against it."));
+    }
+}

@@ -1,0 +1,92 @@
+//! What server starts measured, and which of them are held against each other.
+
+use scaleprof_bundle::{IronLaw, RungSummary};
+use std::collections::BTreeMap;
+
+/// What one rung of one start measured.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RungFigures {
+    /// Transactions per second, without the warm-up.
+    pub throughput: f64,
+    /// The iron law; none where the server's CPU time is unknown.
+    pub law: Option<IronLaw>,
+    /// Context switches of the server per transaction.
+    pub switches_per_txn: Option<f64>,
+    /// Median of the service time, milliseconds.
+    pub p50_ms: Option<f64>,
+    /// Its 99th percentile.
+    pub p99_ms: Option<f64>,
+    /// Whether the client, not the server, set the limit.
+    pub client_limited: bool,
+}
+
+impl From<&RungSummary> for RungFigures {
+    fn from(rung: &RungSummary) -> Self {
+        RungFigures {
+            throughput: rung.throughput.value,
+            law: rung.iron_law.clone(),
+            switches_per_txn: rung.context_switches_per_txn,
+            p50_ms: rung.latency_ms.p50,
+            p99_ms: rung.latency_ms.p99,
+            client_limited: rung.client_limited,
+        }
+    }
+}
+
+/// One replicate: a server start on a fresh copy of the data, and the ladder climbed once.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Start {
+    /// When it began, seconds on any clock that is the same for the session.
+    pub began: f64,
+    /// What was measured, by connections; rungs that failed are not there.
+    pub rungs: BTreeMap<u32, RungFigures>,
+}
+
+impl Start {
+    /// Mean of the logarithms of throughput over these rungs; none where one was not measured. The mean of logarithms is the
+    /// logarithm of the geometric mean, which weighs a factor the same at every rung.
+    pub fn level(&self, ladder: &[u32]) -> Option<f64> {
+        let logarithms = ladder.iter().map(|connections| {
+            let throughput = self.rungs.get(connections)?.throughput;
+            (throughput > 0.0).then(|| throughput.ln())
+        });
+        let sum: f64 = logarithms.collect::<Option<Vec<f64>>>()?.iter().sum();
+        (!ladder.is_empty()).then(|| sum / ladder.len() as f64)
+    }
+}
+
+/// An A/A pair: two starts of one variant, one after the other.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Sentinel {
+    /// The variant.
+    pub variant: usize,
+    /// In the order in which they were made.
+    pub starts: [Start; 2],
+}
+
+/// All starts of a session.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Session {
+    /// The rungs, rising.
+    pub ladder: Vec<u32>,
+    /// The variant that the others are held against.
+    pub base: usize,
+    /// The others, in the order of the plan.
+    pub others: Vec<usize>,
+    /// Differences up to this share do not matter.
+    pub margin: f64,
+    /// The A/A pairs, at the start and at the end of the session.
+    pub sentinels: Vec<Sentinel>,
+    /// Every variant once, one after the other; a variant that failed is not there.
+    pub rounds: Vec<BTreeMap<usize, Start>>,
+}
+
+impl Session {
+    /// The pairs of the base and another variant, round by round.
+    pub(super) fn pairs(&self, other: usize) -> Vec<(&Start, &Start)> {
+        self.rounds
+            .iter()
+            .filter_map(|round| Some((round.get(&self.base)?, round.get(&other)?)))
+            .collect()
+    }
+}

@@ -1,0 +1,107 @@
+//! From the mean of pairs to one of four words.
+
+use super::log_ratios::PairedMean;
+use crate::comparison::FALSE_ALARMS;
+use serde::{Deserialize, Serialize};
+
+/// Fewest pairs with which the sign-flip test can speak against chance at 5 %, and so the fewest for a verdict that counts.
+pub const FEWEST_PAIRS: usize = 6;
+
+/// What is said of one variant against another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// More throughput, beyond chance.
+    Faster,
+    /// Less throughput, beyond chance.
+    Slower,
+    /// If there is a difference it is smaller than the margin: the whole interval lies within it.
+    NoDifference,
+    /// Neither: more pairs or calmer ones would be needed.
+    Inconclusive,
+}
+
+/// The verdict on a mean of log-ratios.
+///
+/// `margin` is the equivalence margin as a logarithm: a difference inside of it does not matter. `p` is the mean's p-value as it
+/// counts where all comparisons of the session were looked at (Holm). `sign_flip` holds against a mean that one odd pair made: where
+/// there are pairs enough for it to speak, it has to agree.
+///
+/// What lies wholly within the margin is no difference, though it be beyond chance: so little does not matter, and two starts of
+/// the same server may differ by as much.
+pub fn verdict(mean: &PairedMean, margin: f64, p: f64, sign_flip: Option<f64>) -> Verdict {
+    let Some(half) = mean.half_width else {
+        return Verdict::Inconclusive;
+    };
+    if mean.mean.abs() + half <= margin {
+        return Verdict::NoDifference;
+    }
+    let agrees = mean.pairs < FEWEST_PAIRS || sign_flip.is_none_or(|p| p <= FALSE_ALARMS);
+    match p <= FALSE_ALARMS && agrees {
+        true if mean.mean > 0.0 => Verdict::Faster,
+        true => Verdict::Slower,
+        false => Verdict::Inconclusive,
+    }
+}
+
+/// The equivalence margin as a logarithm: what was asked for, or as much as the session tells two starts of one server apart, if
+/// that is more. `a_a` is the mean of the A/A pairs.
+pub fn margin(asked: f64, a_a: Option<&PairedMean>) -> f64 {
+    let asked = asked.ln_1p();
+    a_a.and_then(|mean| mean.half_width)
+        .map_or(asked, |half| half.max(asked))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn mean(pairs: usize, mean: f64, half_width: f64) -> PairedMean {
+        PairedMean {
+            pairs,
+            mean,
+            half_width: Some(half_width),
+            p: None,
+        }
+    }
+
+    #[test]
+    fn the_four_words() {
+        let of = |mean: &PairedMean, p| verdict(mean, 0.01, p, Some(0.01));
+        assert_eq!(of(&mean(8, 0.05, 0.02), 0.001), Verdict::Faster);
+        assert_eq!(of(&mean(8, -0.05, 0.02), 0.001), Verdict::Slower);
+        assert_eq!(of(&mean(8, 0.004, 0.005), 0.2), Verdict::NoDifference);
+        assert_eq!(of(&mean(8, 0.03, 0.04), 0.2), Verdict::Inconclusive);
+        // Beyond chance and too small to matter.
+        assert_eq!(of(&mean(8, 0.004, 0.002), 0.001), Verdict::NoDifference);
+    }
+
+    #[test]
+    fn one_odd_pair_makes_no_verdict() {
+        let found = mean(8, 0.05, 0.02);
+        assert_eq!(verdict(&found, 0.01, 0.001, Some(0.2)), Verdict::Inconclusive);
+        // Four pairs are too few for it to speak at all.
+        assert_eq!(verdict(&mean(4, 0.05, 0.02), 0.01, 0.001, Some(0.125)), Verdict::Faster);
+        let one = PairedMean::of(&[0.3]).unwrap();
+        assert_eq!(verdict(&one, 0.01, 0.0, None), Verdict::Inconclusive);
+    }
+
+    #[test]
+    fn what_the_session_cannot_tell_apart_widens_the_margin() {
+        assert_eq!(margin(0.01, None), 0.01f64.ln_1p());
+        assert_eq!(margin(0.01, Some(&mean(4, 0.0, 0.03))), 0.03);
+        assert_eq!(margin(0.05, Some(&mean(4, 0.0, 0.03))), 0.05f64.ln_1p());
+    }
+
+    proptest! {
+        #[test]
+        fn faster_and_slower_are_never_said_within_the_margin(m in -0.2..0.2f64, half in 0.0..0.2f64, margin in 0.0..0.1f64, p in 0.0..1.0f64) {
+            let found = verdict(&mean(8, m, half), margin, p, None);
+            if matches!(found, Verdict::Faster | Verdict::Slower) {
+                prop_assert!(m.abs() + half > margin && p <= 0.05);
+                prop_assert_eq!(found == Verdict::Faster, m > 0.0);
+            }
+        }
+    }
+}

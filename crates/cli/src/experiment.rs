@@ -1,0 +1,275 @@
+//! `scaleprof experiment`.
+
+use crate::experiment_arguments::ExperimentArguments;
+use crate::experiment_progress::{TerminalExperiment, duration};
+use crate::{show, stop};
+use anyhow::Context;
+use scaleprof_analysis::summarise;
+use scaleprof_bundle::Bundle;
+use scaleprof_experiment::RunError;
+use scaleprof_experiment::trials::{
+    Design, Experiment, ExperimentResult, OUTCOME, Pace, Plan, PlanFile, PlanSource, Work,
+};
+use scaleprof_report::text::experiment::table;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// Experiments that are ready to be carried out, by name.
+const READY: [(&str, &str); 2] = [
+    (
+        "sync-array-size",
+        include_str!("../../../experiments/sync-array-size.toml"),
+    ),
+    ("spin-delay", include_str!("../../../experiments/spin-delay.toml")),
+];
+
+pub(crate) fn execute(arguments: &ExperimentArguments) -> anyhow::Result<ExitCode> {
+    let experiment = match &arguments.resume {
+        Some(folder) if !arguments.dry_run => Experiment::resume(folder)?,
+        Some(folder) => {
+            print!("{}", plan_in_words(Experiment::resume(folder)?.plan()));
+            return Ok(ExitCode::SUCCESS);
+        }
+        None => {
+            let written = written(arguments)?;
+            let work_folder = absolute(arguments.work_folder.as_deref())?;
+            let source = PlanSource {
+                file: written.file.as_deref(),
+                folder: &written.folder,
+                work_folder: work_folder.as_deref(),
+            };
+            if arguments.dry_run {
+                let plan = Plan::new(&written.plan, source, &mut |path| std::fs::read_to_string(path))?;
+                print!("{}", plan_in_words(&plan));
+                return Ok(ExitCode::SUCCESS);
+            }
+            let name = folder_name(written.plan.name.as_deref().unwrap_or("experiment"));
+            let output = arguments
+                .output
+                .clone()
+                .unwrap_or_else(|| Path::new("scaleprof-runs").join(format!("{name}-{}", show::compact_time())));
+            Experiment::begin(&written.plan, source, &output)?
+        }
+    };
+    carry_out(&experiment, arguments)
+}
+
+/// The name with nothing in it that a path could be made of.
+fn folder_name(name: &str) -> String {
+    let plain = |letter: char| letter.is_alphanumeric() || matches!(letter, '-' | '_');
+    name.chars()
+        .map(|letter| if plain(letter) { letter } else { '-' })
+        .collect()
+}
+
+/// A plan with what the command line adds.
+struct Written {
+    plan: PlanFile,
+    file: Option<String>,
+    folder: PathBuf,
+}
+
+fn written(arguments: &ExperimentArguments) -> anyhow::Result<Written> {
+    let mut written = match &arguments.plan {
+        None => Written {
+            plan: PlanFile::default(),
+            file: None,
+            folder: here()?,
+        },
+        Some(name) => from_file_or_ready(name)?,
+    };
+    let plan = &mut written.plan;
+    plan.set_for_all(&arguments.set)?;
+    plan.vary(&arguments.vary)?;
+    if let Some(server) = absolute(arguments.server.as_deref())? {
+        plan.server.path = Some(server.to_string_lossy().into_owned());
+    }
+    if plan.name.is_none() && written.file.is_none() {
+        let varied = arguments.vary.iter().filter_map(|text| Some(text.split_once('=')?.0));
+        plan.name = Some(varied.collect::<Vec<_>>().join("-"));
+    }
+    fn replace<T: Clone>(own: &mut Option<T>, given: &Option<T>) {
+        if given.is_some() {
+            own.clone_from(given);
+        }
+    }
+    replace(&mut plan.server.buffer_pool, &arguments.buffer_pool);
+    replace(
+        &mut plan.load.workload,
+        &script_from_here(arguments.workload.as_deref())?,
+    );
+    replace(&mut plan.load.tables, &arguments.tables);
+    replace(&mut plan.load.rows, &arguments.rows);
+    replace(&mut plan.load.distribution, &arguments.distribution);
+    replace(&mut plan.load.isolation, &arguments.isolation);
+    replace(&mut plan.load.seed, &arguments.seed);
+    replace(&mut plan.ladder.connections, &arguments.connections);
+    replace(&mut plan.ladder.seconds, &arguments.seconds);
+    replace(&mut plan.design.pairs, &arguments.pairs);
+    replace(&mut plan.design.margin_percent, &arguments.margin);
+    replace(&mut plan.design.half_width_percent, &arguments.half_width);
+    replace(&mut plan.design.sentinels, &arguments.sentinels);
+    replace(&mut plan.design.seed, &arguments.seed);
+    if arguments.quick {
+        plan.design.quick = Some(true);
+    }
+    if arguments.no_watch {
+        plan.design.watch = Some(false);
+    }
+    Ok(written)
+}
+
+/// A file of that name, else the ready experiment that is called so.
+fn from_file_or_ready(name: &str) -> anyhow::Result<Written> {
+    let path = Path::new(name);
+    let ready = READY.iter().find(|(known, _)| *known == name);
+    match ready {
+        Some((_, text)) if !path.is_file() => {
+            let file = format!("{name}.toml");
+            Ok(Written {
+                plan: PlanFile::parse(text, &file)?,
+                file: Some(file),
+                folder: here()?,
+            })
+        }
+        _ => {
+            let known = READY.map(|(known, _)| known).join(", ");
+            let text = std::fs::read_to_string(path)
+                .with_context(|| format!("cannot read the plan {name}; ready experiments are {known}"))?;
+            let parent = std::path::absolute(path)?.parent().map(Path::to_path_buf);
+            Ok(Written {
+                plan: PlanFile::parse(&text, name)?,
+                file: Some(name.to_owned()),
+                folder: parent.map_or_else(here, Ok)?,
+            })
+        }
+    }
+}
+
+fn here() -> anyhow::Result<PathBuf> {
+    std::env::current_dir().context("cannot tell the current folder")
+}
+
+fn absolute(path: Option<&Path>) -> anyhow::Result<Option<PathBuf>> {
+    let absolute = |path: &Path| std::path::absolute(path).with_context(|| format!("cannot find {}", path.display()));
+    path.map(absolute).transpose()
+}
+
+/// A workload that is a file is relative to where the command was given, not to the plan.
+fn script_from_here(workload: Option<&str>) -> anyhow::Result<Option<String>> {
+    Ok(match workload {
+        Some(file) if file.ends_with(".sql") => {
+            absolute(Some(Path::new(file)))?.map(|path| path.to_string_lossy().into_owned())
+        }
+        other => other.map(str::to_owned),
+    })
+}
+
+fn carry_out(experiment: &Experiment, arguments: &ExperimentArguments) -> anyhow::Result<ExitCode> {
+    let stop = stop::flag()?;
+    let mut progress = TerminalExperiment::new(arguments.quiet);
+    let result = experiment.carry_out(&stop, &mut progress);
+    progress.finish();
+    let ExperimentResult {
+        outcome,
+        watched,
+        problem,
+    } = result?;
+    match arguments.json {
+        true => println!("{}", serde_json::to_string_pretty(&outcome)?),
+        false => print!("{}", table(&outcome, show::style())),
+    }
+    let folder = experiment.path();
+    let page = folder.join("report.html");
+    show::write_whole(&page, scaleprof_report::experiment_page::render(&outcome))?;
+    if let Some(problem) = problem {
+        eprintln!("What was measured until then is in {}", folder.display());
+        if matches!(problem, RunError::Stopped) {
+            eprintln!("Go on with: scaleprof experiment --resume {}", folder.display());
+        }
+        return Err(problem.into());
+    }
+    let pages = watched
+        .iter()
+        .map(|bundle| page_of(bundle))
+        .collect::<anyhow::Result<Vec<_>>>()?;
+    if !arguments.json {
+        println!("\nReport: {}", page.display());
+        println!("Figures: {}", folder.join(OUTCOME).display());
+        for page in pages {
+            println!("Watched run: {}", page.display());
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn page_of(bundle: &Path) -> anyhow::Result<PathBuf> {
+    let read = Bundle::open(bundle)?;
+    show::write_page(&read, &summarise(&read), bundle)
+}
+
+/// What a plan would do, and how long it would take.
+fn plan_in_words(plan: &Plan) -> String {
+    let design = &plan.design;
+    let mut words = format!("{}\n", plan.name);
+    if let Some(question) = &plan.question {
+        words.push_str(&format!("  {question}\n"));
+    }
+    for (at, variant) in plan.variants.iter().enumerate() {
+        let role = if at == 0 {
+            " (the others are held against it)"
+        } else {
+            ""
+        };
+        let differs = match variant.differs_by.is_empty() {
+            true => "as all".to_owned(),
+            false => variant.differs_by.join(", "),
+        };
+        words.push_str(&format!("  {}{role}: {differs}\n", variant.name));
+    }
+    let rungs: Vec<String> = design.connections.iter().map(u32::to_string).collect();
+    words.push_str(&format!(
+        "ladder       {} connections, {} s each, in random order within a start\n",
+        rungs.join(", "),
+        design.seconds
+    ));
+    words.push_str(&format!("rounds       {}\n", rounds_in_words(design)));
+    words.push_str(&format!(
+        "A/A pairs    {} at each end, of {}\n",
+        design.sentinels, plan.variants[0].name
+    ));
+    let work = Work::of(design, plan.variants.len());
+    words.push_str(&format!("watched runs {}\n", work.watched));
+    let few = if design.is_indicative() {
+        "; indicative only, as six pairs are the fewest that count"
+    } else {
+        ""
+    };
+    words.push_str(&format!("margin       {} %{few}\n", design.margin * 100.0));
+    let most = if design.target_half_width.is_some() {
+        "at most "
+    } else {
+        ""
+    };
+    words.push_str(&format!(
+        "It takes {most}about {}: {} server starts and {} watched runs, and making the data where they are not kept yet.\n",
+        duration(work.seconds(&Pace::expected(design))),
+        work.starts,
+        work.watched
+    ));
+    words
+}
+
+fn rounds_in_words(design: &Design) -> String {
+    match design.target_half_width {
+        None => format!(
+            "{} of every variant once, each second one in the opposite order",
+            design.most_pairs
+        ),
+        Some(target) => format!(
+            "6 to {}, until the interval over the ladder is within {} % to either side",
+            design.most_pairs,
+            target * 100.0
+        ),
+    }
+}

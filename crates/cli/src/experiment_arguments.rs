@@ -1,0 +1,113 @@
+//! The options of `experiment`.
+
+use clap::Args;
+use std::path::PathBuf;
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+A variant is a server with its settings. Each start of one, on a fresh copy of the same data, climbs the ladder once; starts of \
+the variants stand in rounds, each second round in the opposite order, so that a drift of the machine has as much of a say for \
+one as for the other. The first variant is what the others are held against; it is paired with itself too, at both ends, which says \
+what the session's own error is.
+
+A difference is told where it is beyond chance over all rungs and variants together, and larger than the margin; that there is \
+none is told where the whole interval lies within the margin. Else it is inconclusive. With --half-width it ends as soon as it is \
+precise, never because a difference shows.
+
+    scaleprof experiment --vary innodb_sync_array_size=1,8,64 --workload oltp_update_index --connections 16,512
+    scaleprof experiment sync-array-size --server ~/mysql-5.6.14
+    scaleprof experiment mine.toml --dry-run
+    scaleprof experiment --resume scaleprof-runs/sync-array-size-20261122-090000
+
+docs/experiment.md tells what a plan may hold, what the figures mean and what is in experiment.json.")]
+pub(crate) struct ExperimentArguments {
+    /// A plan (FILE.toml), or the name of a ready one: sync-array-size, spin-delay
+    #[arg(value_name = "NAME|FILE", conflicts_with = "resume", required_unless_present_any = ["vary", "resume"])]
+    pub(crate) plan: Option<String>,
+    /// Compare the values of a setting of the server; with several --vary, every choice of them
+    #[arg(long, value_name = "NAME=VALUE,VALUE...", conflicts_with = "resume")]
+    pub(crate) vary: Vec<String>,
+    /// Go on with an experiment that was interrupted
+    #[arg(long, value_name = "DIR")]
+    pub(crate) resume: Option<PathBuf>,
+    /// Check the plan, print it and how long it takes, and do nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+
+    /// Server of all variants: an unpacked BASEDIR or a binary [default: the plan's, else the distribution's]
+    #[arg(
+        long,
+        value_name = "BASEDIR|BINARY",
+        help_heading = "Server",
+        conflicts_with = "resume"
+    )]
+    pub(crate) server: Option<PathBuf>,
+    /// A setting of all variants; can be given again
+    #[arg(
+        long = "set",
+        value_name = "NAME=VALUE",
+        help_heading = "Server",
+        conflicts_with = "resume"
+    )]
+    pub(crate) set: Vec<String>,
+    /// Size of the buffer pool, such as 4G
+    #[arg(long, value_name = "SIZE", help_heading = "Server", conflicts_with = "resume")]
+    pub(crate) buffer_pool: Option<String>,
+    /// Folder for the servers' files [default: a folder of the user's in /var/tmp]
+    #[arg(long, value_name = "DIR", help_heading = "Server", conflicts_with = "resume")]
+    pub(crate) work_folder: Option<PathBuf>,
+
+    /// What every connection runs, as for run [default: the plan's, else oltp_read_write]
+    #[arg(long, value_name = "NAME|FILE.sql", help_heading = "Load", conflicts_with = "resume")]
+    pub(crate) workload: Option<String>,
+    /// Tables
+    #[arg(long, value_name = "N", help_heading = "Load", conflicts_with = "resume")]
+    pub(crate) tables: Option<u32>,
+    /// Rows of each table
+    #[arg(long, value_name = "N", help_heading = "Load", conflicts_with = "resume")]
+    pub(crate) rows: Option<u32>,
+    /// Which rows, as for run
+    #[arg(long, value_name = "NAME", help_heading = "Load", conflicts_with = "resume")]
+    pub(crate) distribution: Option<String>,
+    /// Isolation level of the connections
+    #[arg(long, value_name = "LEVEL", help_heading = "Load", conflicts_with = "resume")]
+    pub(crate) isolation: Option<String>,
+    /// Seed of every random choice, the order included
+    #[arg(long, value_name = "N", help_heading = "Load", conflicts_with = "resume")]
+    pub(crate) seed: Option<u64>,
+
+    /// Rungs: numbers and doubling ranges [default: the plan's, else 1,16,64,256]
+    #[arg(long, value_name = "LADDER", help_heading = "Design", conflicts_with = "resume")]
+    pub(crate) connections: Option<String>,
+    /// Seconds at each rung of a start [default: the plan's, else 10; 5 with --quick]
+    #[arg(long, value_name = "S", help_heading = "Design", conflicts_with = "resume")]
+    pub(crate) seconds: Option<u32>,
+    /// The most pairs of each variant and the first, an even number [default: 8; 4 with --quick, 20 with --half-width]
+    #[arg(long, value_name = "N", help_heading = "Design", conflicts_with = "resume")]
+    pub(crate) pairs: Option<u32>,
+    /// Differences up to so many percent do not matter [default: 1]
+    #[arg(long, value_name = "PERCENT", help_heading = "Design", conflicts_with = "resume")]
+    pub(crate) margin: Option<f64>,
+    /// End as soon as the interval over the ladder reaches no further than so many percent to either side
+    #[arg(long, value_name = "PERCENT", help_heading = "Design", conflicts_with = "resume")]
+    pub(crate) half_width: Option<f64>,
+    /// Pairs of the first variant with itself, at each end of the session [default: 2; 1 with --quick]
+    #[arg(long, value_name = "N", help_heading = "Design", conflicts_with = "resume")]
+    pub(crate) sentinels: Option<u32>,
+    /// Four pairs, for a first look: its verdicts are indicative only
+    #[arg(long, help_heading = "Design", conflicts_with = "resume")]
+    pub(crate) quick: bool,
+    /// No watched run of each variant: no states, no call paths
+    #[arg(long, help_heading = "Design", conflicts_with = "resume")]
+    pub(crate) no_watch: bool,
+
+    /// Folder that keeps everything [default: scaleprof-runs/NAME-TIME]
+    #[arg(long, value_name = "DIR", conflicts_with = "resume")]
+    pub(crate) output: Option<PathBuf>,
+    /// Show no progress
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
+    /// Print experiment.json instead of the tables
+    #[arg(long)]
+    pub(crate) json: bool,
+}

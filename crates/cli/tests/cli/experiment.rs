@@ -1,0 +1,227 @@
+//! `experiment`: plans, real servers in turns, what a failure and an interruption leave.
+
+use crate::servers::distribution;
+use crate::stage::{Running, children, fail, place, scaleprof, soon, succeed, texts, work_folder};
+use libc::{SIGINT, SIGKILL};
+use scaleprof_server::Installation;
+use serde_json::Value;
+use std::path::Path;
+use std::process::Command;
+use std::time::SystemTime;
+
+/// The text in one line, as it breaks where the width says.
+fn joined(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// A small and quick one: what is compared is the test's.
+fn small(server: &Installation, output: &Path) -> Command {
+    let mut command = scaleprof();
+    command.args([
+        "experiment",
+        "--tables",
+        "1",
+        "--rows",
+        "300",
+        "--connections",
+        "1,2",
+        "--seconds",
+        "1",
+    ]);
+    command.args([
+        "--pairs",
+        "2",
+        "--sentinels",
+        "1",
+        "--buffer-pool",
+        "64M",
+        "--workload",
+        "oltp_point_select",
+    ]);
+    command.arg("--work-folder").arg(work_folder());
+    command.arg("--server").arg(&server.binary);
+    command.arg("--output").arg(output);
+    command
+}
+
+fn outcome(folder: &Path) -> Value {
+    let text = std::fs::read_to_string(folder.join("experiment.json")).expect("experiment.json");
+    serde_json::from_str(&text).expect("JSON")
+}
+
+#[test]
+fn a_dry_run_prints_the_plan_and_how_long_it_takes() {
+    let vary = ["--vary", "innodb_sync_array_size=1,8,64"];
+    let (out, err) = succeed(scaleprof().arg("experiment").args(vary).arg("--dry-run"));
+    assert_eq!(err, "");
+    assert!(
+        out.contains("innodb_sync_array_size=1 (the others are held against it)"),
+        "{out}"
+    );
+    assert!(out.contains("32 server starts and 3 watched runs"), "{out}");
+    for name in ["sync-array-size", "spin-delay"] {
+        let (out, _) = succeed(scaleprof().args(["experiment", name, "--dry-run", "--quick"]));
+        assert!(
+            out.contains("indicative only") && out.contains("16, 64, 512 connections"),
+            "{out}"
+        );
+    }
+    let precise = ["--half-width", "1.5", "--dry-run"];
+    let (out, _) = succeed(scaleprof().arg("experiment").args(vary).args(precise));
+    assert!(out.contains("6 to 20, until") && out.contains("at most about"), "{out}");
+}
+
+#[test]
+fn what_is_wrong_with_a_plan_is_said_with_file_key_and_remedy() {
+    let place = place();
+    let file = place.path().join("mine.toml");
+    let two = "[[variant]]\nname = \"a\"\n[[variant]]\nname = \"b\"\n";
+    for (text, expected) in [
+        (
+            format!("[design]\npairs = 5\n{two}"),
+            "mine.toml: design.pairs: 5 is odd",
+        ),
+        (
+            format!("[design]\npeers = 5\n{two}"),
+            "mine.toml, line 2: unknown field `peers`",
+        ),
+        ("name = \"x\"\n".to_owned(), "mine.toml: variant: there are 0 variants"),
+    ] {
+        std::fs::write(&file, text).expect("written");
+        let err = fail(scaleprof().arg("experiment").arg(&file), 1);
+        assert!(err.contains(expected), "{err}");
+    }
+    let err = fail(scaleprof().args(["experiment", "no-such"]), 1);
+    assert!(err.contains("ready experiments are sync-array-size"), "{err}");
+    let err = fail(scaleprof().args(["experiment", "--vary", "x=1"]), 1);
+    assert!(err.contains("write --vary NAME=VALUE,VALUE"), "{err}");
+    let err = fail(scaleprof().args(["experiment", "--resume"]).arg(place.path()), 1);
+    assert!(err.contains("holds no experiment"), "{err}");
+    fail(scaleprof().arg("experiment"), 2);
+}
+
+#[test]
+fn variants_are_compared_and_one_that_cannot_start_is_named_with_its_servers_words() {
+    let Some(server) = distribution() else { return };
+    let place = place();
+    let plan = place.path().join("three.toml");
+    let text = "question = \"Does it matter?\"\n[design]\nwatch = false\n\
+        [[variant]]\nname = \"one\"\n\
+        [[variant]]\nname = \"broken\"\nset = { innodb_no_such_setting = 1 }\n\
+        [[variant]]\nname = \"wrapped\"\nwrapper = [\"nice\", \"-n\", \"1\"]\nset = { innodb_spin_wait_delay = 9 }\n\
+        [[variant]]\nname = \"outside\"\nwrapper = [\"sh\", \"-c\", '\"$0\" \"$@\" & wait']\n";
+    std::fs::write(&plan, text).expect("written");
+    let folder = place.path().join("e");
+    let (out, err) = succeed(small(&server.installation, &folder).arg(&plan));
+    let words = joined(&out);
+    assert!(err.contains("broken takes no part any more"), "{err}");
+    assert!(err.contains("innodb_no_such_setting"), "{err}");
+    assert!(err.contains("the wrapper 'sh' stays in front of the server"), "{err}");
+    assert!(err.contains("left)"), "{err}");
+    assert!(
+        words.contains("Does it matter?") && words.contains("wrapped over one:"),
+        "{out}"
+    );
+    assert!(
+        words.contains("CPU/tx") && words.contains("The session: 2 pairs of one variant with itself"),
+        "{out}"
+    );
+    assert!(words.contains("indicative only"), "{out}");
+    let page = std::fs::read_to_string(folder.join("report.html")).expect("a page");
+    assert!(
+        page.contains("<polyline") && page.contains("wrapped over one"),
+        "{page}"
+    );
+    let told = outcome(&folder);
+    assert_eq!(told["state"], "complete");
+    assert_eq!(told["variants"][0]["base"], true);
+    assert!(
+        told["variants"][1]["out"]
+            .as_str()
+            .is_some_and(|why| why.contains("innodb_no_such_setting"))
+    );
+    let comparison = &told["comparisons"][0];
+    assert_eq!(
+        (&comparison["base"], &comparison["variant"]),
+        (&"one".into(), &"wrapped".into())
+    );
+    assert_eq!(comparison["rungs"].as_array().map(Vec::len), Some(2));
+    assert!(comparison["whole"]["ratio"]["low"].is_f64());
+    assert_eq!(told["comparisons"].as_array().map(Vec::len), Some(1));
+    // The variant's settings and surroundings are in its bundles.
+    let settings = scaleprof_bundle::Bundle::open(folder.join("starts/round-01-variant-3"))
+        .expect("a bundle")
+        .settings;
+    let value = |name: &str| {
+        settings
+            .iter()
+            .find(|row| row.name == name)
+            .map(|row| row.value.clone())
+    };
+    assert_eq!(value("innodb_spin_wait_delay").as_deref(), Some("9"));
+    assert_eq!(value("scaleprof.server_wrapper").as_deref(), Some("nice"));
+}
+
+/// An experiment of two equal variants whose second start is under way.
+fn under_way(folder: &Path) -> Option<(Running, Vec<u32>)> {
+    let server = distribution()?;
+    let mut command = small(&server.installation, folder);
+    let vary = ["--no-watch", "--vary", "innodb_spin_wait_delay=6,7"];
+    let running = Running::start(command.args(vary));
+    soon("the first start is kept", || {
+        folder.join("starts/first-a-a-pair-1-1-variant-1/summary.json").exists()
+    });
+    let server = running.server();
+    let mut processes = children(running.pid());
+    processes.push(server);
+    Some((running, processes))
+}
+
+fn goes_on(signal: i32, code: Option<i32>) {
+    let place = place();
+    let folder = place.path().join("e");
+    let Some((running, processes)) = under_way(&folder) else {
+        return;
+    };
+    running.signal(signal);
+    let output = running.end_and_leave_nothing(&processes);
+    let (_, err) = texts(&output);
+    assert_eq!(output.status.code(), code, "{err}");
+    let first = folder.join("starts/first-a-a-pair-1-1-variant-1/summary.json");
+    let written = || -> SystemTime {
+        first
+            .metadata()
+            .and_then(|meta| meta.modified())
+            .expect("the first start")
+    };
+    let before = written();
+    let resume = || {
+        let mut command = scaleprof();
+        command.args(["experiment", "--quiet", "--resume"]).arg(&folder);
+        command
+    };
+    let (out, _) = succeed(&mut resume());
+    assert_eq!(written(), before, "what was measured is not measured again");
+    assert!(
+        joined(&out).contains("innodb_spin_wait_delay=7 over innodb_spin_wait_delay=6"),
+        "{out}"
+    );
+    let told = outcome(&folder);
+    assert_eq!(
+        (&told["state"], &told["design"]["rounds"]),
+        (&"complete".into(), &2.into())
+    );
+    // A third time there is nothing left to do, and the answer is the same.
+    let (again, _) = succeed(&mut resume());
+    assert_eq!(again, out);
+}
+
+#[test]
+fn an_interrupted_experiment_goes_on_where_it_was() {
+    goes_on(SIGINT, Some(130));
+}
+
+#[test]
+fn a_killed_experiment_goes_on_where_it_was() {
+    goes_on(SIGKILL, None);
+}

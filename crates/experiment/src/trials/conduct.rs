@@ -1,0 +1,179 @@
+//! The course of an experiment: what is started next, what a failure means, and when it is enough.
+//!
+//! Nothing here touches a server or a disk: a [`Laboratory`] does. So the whole course is tested with made-up ones.
+
+use super::design::Design;
+use super::order::round_order;
+use super::step::Step;
+use super::work::Work;
+use crate::error::RunError;
+use scaleprof_analysis::trials::{Sentinel, Session, Start, widest};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Where steps are carried out.
+pub(crate) trait Laboratory {
+    /// Carries out a step, or gives what it gave when it was carried out before. `left` is what is still to be done, with it.
+    fn carry_out(&mut self, step: Step, left: Work) -> Result<Start, StepFailure>;
+    /// Hears that a variant takes no part any more, and why.
+    fn drop_variant(&mut self, variant: usize, why: &str);
+    /// Keeps what is known after a step.
+    fn keep(&mut self, so_far: &Conducted) -> Result<(), RunError>;
+}
+
+/// Why a step gave nothing.
+#[derive(Debug)]
+pub(crate) enum StepFailure {
+    /// The variant's server cannot be started; it would not do so another time.
+    CannotStart(String),
+    /// It failed when it ran; another time it may not.
+    WhenItRan(String),
+    /// The experiment cannot go on, whatever the variant.
+    Experiment(RunError),
+}
+
+/// What was measured so far.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Conducted {
+    pub(crate) session: Session,
+    /// Variants that take no part any more, with the reason.
+    pub(crate) out: BTreeMap<usize, String>,
+    /// Variants that have a watched run.
+    pub(crate) watched: BTreeSet<usize>,
+}
+
+impl Conducted {
+    fn new(design: &Design, variants: usize, out: BTreeMap<usize, String>) -> Self {
+        let mut new = Conducted {
+            session: Session {
+                ladder: design.connections.clone(),
+                margin: design.margin,
+                ..Session::default()
+            },
+            out,
+            watched: BTreeSet::new(),
+        };
+        new.choose_base(variants);
+        new
+    }
+
+    /// The first variant that takes part is what the others are held against.
+    fn choose_base(&mut self, variants: usize) {
+        let mut taking_part = (0..variants).filter(|variant| !self.out.contains_key(variant));
+        self.session.base = taking_part.next().unwrap_or(0);
+        self.session.others = taking_part.collect();
+    }
+}
+
+/// Carries out an experiment to its end. What was measured is given back however it ended; `known_out` are variants that were
+/// dropped before it was interrupted.
+pub(crate) fn conduct(
+    design: &Design,
+    variants: usize,
+    known_out: BTreeMap<usize, String>,
+    laboratory: &mut dyn Laboratory,
+) -> (Conducted, Result<(), RunError>) {
+    let mut course = Course {
+        design,
+        variants,
+        conducted: Conducted::new(design, variants, known_out),
+        left: Work::of(design, variants),
+        laboratory,
+    };
+    let end = course.run();
+    (course.conducted, end)
+}
+
+struct Course<'a> {
+    design: &'a Design,
+    variants: usize,
+    conducted: Conducted,
+    left: Work,
+    laboratory: &'a mut dyn Laboratory,
+}
+
+impl Course<'_> {
+    fn run(&mut self) -> Result<(), RunError> {
+        if self.design.watch {
+            for variant in 0..self.variants {
+                if self.step(Step::Watched { variant })?.is_some() {
+                    self.conducted.watched.insert(variant);
+                }
+            }
+        }
+        self.sentinels(false)?;
+        for round in 0..self.design.most_pairs {
+            self.round(round)?;
+            if self.design.is_precise(round + 1, widest(&self.conducted.session)) {
+                break;
+            }
+        }
+        self.left = Work {
+            watched: 0,
+            starts: self.design.sentinels * 2,
+        };
+        self.sentinels(true)
+    }
+
+    fn sentinels(&mut self, at_end: bool) -> Result<(), RunError> {
+        for pair in 0..self.design.sentinels {
+            let variant = self.conducted.session.base;
+            let of = |second| Step::Sentinel {
+                at_end,
+                pair: (pair, second),
+                variant,
+            };
+            let (one, other) = (self.step(of(false))?, self.step(of(true))?);
+            if let Some(starts) = one.zip(other).map(|(one, other)| [one, other]) {
+                self.conducted.session.sentinels.push(Sentinel { variant, starts });
+                self.laboratory.keep(&self.conducted)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn round(&mut self, round: u32) -> Result<(), RunError> {
+        self.conducted.session.rounds.push(BTreeMap::new());
+        for variant in round_order(self.variants, round, self.design.seed) {
+            let start = self.step(Step::Round { round, variant })?;
+            if let Some((round, start)) = self.conducted.session.rounds.last_mut().zip(start) {
+                round.insert(variant, start);
+                self.laboratory.keep(&self.conducted)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// One step; none where its variant takes no part. One that failed when it ran is tried once more.
+    fn step(&mut self, step: Step) -> Result<Option<Start>, RunError> {
+        let left = self.left;
+        match step {
+            Step::Watched { .. } => self.left.watched = left.watched.saturating_sub(1),
+            Step::Sentinel { .. } | Step::Round { .. } => self.left.starts = left.starts.saturating_sub(1),
+        }
+        let variant = step.variant();
+        if self.conducted.out.contains_key(&variant) {
+            return Ok(None);
+        }
+        let mut tried = self.laboratory.carry_out(step, left);
+        if let Err(StepFailure::WhenItRan(_)) = tried {
+            tried = self.laboratory.carry_out(step, left);
+        }
+        match tried {
+            Ok(start) => Ok(Some(start)),
+            Err(StepFailure::Experiment(error)) => Err(error),
+            Err(StepFailure::CannotStart(why) | StepFailure::WhenItRan(why)) => {
+                self.laboratory.drop_variant(variant, &why);
+                self.conducted.out.insert(variant, why);
+                self.conducted.choose_base(self.variants);
+                self.laboratory.keep(&self.conducted)?;
+                match self.conducted.session.others.is_empty() {
+                    true => Err(RunError::NothingToCompare),
+                    false => Ok(None),
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,278 @@
+//! Whole experiments with made-up servers.
+
+use super::super::design::design;
+use super::super::plan_file::DesignText;
+use super::*;
+use proptest::prelude::*;
+use scaleprof_analysis::trials::{RungFigures, Verdict, judge};
+use scaleprof_workload::ConnectionRng;
+
+const LADDER: [u32; 3] = [1, 16, 256];
+
+/// Servers whose throughput is known but for noise: 1.2 % from start to start, 8 % of them disturbed, a drift of up to 6 % to either
+/// side (research of the design).
+struct MadeUp {
+    /// Throughput of each variant over the first's.
+    factors: Vec<f64>,
+    rng: ConnectionRng,
+    drift: f64,
+    clock: f64,
+    /// What each step gave, as bundles keep it.
+    kept: Vec<(Step, Start)>,
+    carried_out: Vec<Step>,
+    /// Ends after so many steps, as if it were killed.
+    killed_after: Option<usize>,
+    cannot_start: Vec<usize>,
+    /// Steps that fail so many times more.
+    fails: Vec<(Step, u32)>,
+    dropped: Vec<(usize, String)>,
+}
+
+impl MadeUp {
+    fn new(factors: &[f64], seed: u64) -> MadeUp {
+        let mut rng = ConnectionRng::new(seed, 0);
+        let drift = 0.12 * (uniform(&mut rng) - 0.5);
+        MadeUp {
+            factors: factors.to_vec(),
+            rng,
+            drift,
+            clock: 0.0,
+            kept: Vec::new(),
+            carried_out: Vec::new(),
+            killed_after: None,
+            cannot_start: Vec::new(),
+            fails: Vec::new(),
+            dropped: Vec::new(),
+        }
+    }
+
+    fn start(&mut self, factor: f64) -> Start {
+        let mut level = self.drift * self.clock / 30.0 + 0.009 * normal(&mut self.rng);
+        if uniform(&mut self.rng) < 0.08 {
+            level -= 0.02 + 0.06 * uniform(&mut self.rng);
+        }
+        self.clock += 1.0;
+        let rungs = LADDER.map(|connections| {
+            let throughput = 5000.0 * factor * (level + 0.008 * normal(&mut self.rng)).exp();
+            let figures = RungFigures {
+                throughput,
+                law: None,
+                switches_per_txn: None,
+                p50_ms: None,
+                p99_ms: None,
+                client_limited: false,
+            };
+            (connections, figures)
+        });
+        Start {
+            began: self.clock,
+            rungs: rungs.into(),
+        }
+    }
+}
+
+fn uniform(rng: &mut ConnectionRng) -> f64 {
+    f64::from(rng.uniform(0, 1 << 30)) / f64::from(1 << 30)
+}
+
+/// The sum of twelve uniform numbers less six.
+fn normal(rng: &mut ConnectionRng) -> f64 {
+    (0..12).map(|_| uniform(rng)).sum::<f64>() - 6.0
+}
+
+impl Laboratory for MadeUp {
+    fn carry_out(&mut self, step: Step, _: Work) -> Result<Start, StepFailure> {
+        if let Some((_, start)) = self.kept.iter().find(|(known, _)| *known == step) {
+            return Ok(start.clone());
+        }
+        if self.killed_after.is_some_and(|after| self.carried_out.len() >= after) {
+            return Err(StepFailure::Experiment(RunError::Stopped));
+        }
+        self.carried_out.push(step);
+        if self.cannot_start.contains(&step.variant()) {
+            return Err(StepFailure::CannotStart("unknown variable".into()));
+        }
+        if let Some((_, times)) = self
+            .fails
+            .iter_mut()
+            .find(|(known, times)| *known == step && *times > 0)
+        {
+            *times -= 1;
+            return Err(StepFailure::WhenItRan("it died".into()));
+        }
+        let start = self.start(self.factors[step.variant()]);
+        self.kept.push((step, start.clone()));
+        Ok(start)
+    }
+
+    fn drop_variant(&mut self, variant: usize, why: &str) {
+        self.dropped.push((variant, why.to_owned()));
+    }
+
+    fn keep(&mut self, _: &Conducted) -> Result<(), RunError> {
+        Ok(())
+    }
+}
+
+fn of(text: DesignText, seed: u64) -> Design {
+    let mut design = design(&Default::default(), &text, seed).expect("a design");
+    design.connections = LADDER.to_vec();
+    design
+}
+
+fn usual(seed: u64) -> Design {
+    of(DesignText::default(), seed)
+}
+
+fn carried_out(design: &Design, laboratory: &mut MadeUp) -> Conducted {
+    let variants = laboratory.factors.len();
+    let (conducted, end) = conduct(design, variants, BTreeMap::new(), laboratory);
+    end.expect("its end");
+    conducted
+}
+
+fn differs(conducted: &Conducted) -> bool {
+    judge(&conducted.session).variants.iter().any(|variant| {
+        let rungs = variant.rungs.iter().filter_map(|rung| rung.throughput);
+        let mut all = rungs.chain(variant.whole);
+        all.any(|compared| matches!(compared.verdict, Verdict::Faster | Verdict::Slower))
+    })
+}
+
+#[test]
+fn the_default_course_is_watched_runs_a_a_pairs_rounds_and_a_a_pairs() {
+    let mut laboratory = MadeUp::new(&[1.0, 1.0], 1);
+    let conducted = carried_out(&usual(1), &mut laboratory);
+    let steps = &laboratory.carried_out;
+    assert_eq!(steps.len(), 2 + 4 + 16 + 4);
+    assert!(steps[..2].iter().all(|step| matches!(step, Step::Watched { .. })));
+    assert!(steps[2..6].iter().all(|step| matches!(
+        step,
+        Step::Sentinel {
+            at_end: false,
+            variant: 0,
+            ..
+        }
+    )));
+    assert!(steps[22..].iter().all(|step| matches!(
+        step,
+        Step::Sentinel {
+            at_end: true,
+            variant: 0,
+            ..
+        }
+    )));
+    // Blocks of four are ABBA or BAAB.
+    for block in steps[6..22].chunks(4) {
+        let variants: Vec<usize> = block.iter().map(Step::variant).collect();
+        assert_eq!((variants[0], variants[1]), (variants[3], variants[2]));
+        assert_ne!(variants[0], variants[1]);
+    }
+    assert_eq!(
+        (conducted.session.sentinels.len(), conducted.session.rounds.len()),
+        (4, 8)
+    );
+}
+
+#[test]
+fn equal_servers_seem_different_in_at_most_five_experiments_of_a_hundred() {
+    let trials = 1000;
+    let seem = (0..trials).filter(|seed| differs(&carried_out(&usual(*seed), &mut MadeUp::new(&[1.0, 1.0], *seed))));
+    let share = seem.count() as f64 / trials as f64;
+    assert!(share <= 0.05, "{share}");
+}
+
+#[test]
+fn a_planted_loss_of_five_percent_is_found_in_nine_of_ten() {
+    let trials = 500;
+    let found = (0..trials).filter(|seed| {
+        let conducted = carried_out(&usual(*seed), &mut MadeUp::new(&[1.0, 0.95], *seed));
+        judge(&conducted.session).variants[0]
+            .whole
+            .is_some_and(|whole| whole.verdict == Verdict::Slower)
+    });
+    let share = found.count() as f64 / trials as f64;
+    assert!(share >= 0.9, "{share}");
+}
+
+#[test]
+fn a_precise_one_ends_on_width_and_equal_servers_stay_equal() {
+    let design = |seed| {
+        let text = DesignText {
+            half_width_percent: Some(1.2),
+            ..DesignText::default()
+        };
+        of(text, seed)
+    };
+    let trials = 1000;
+    let (mut rounds, mut seem) = (0, 0);
+    for seed in 0..trials {
+        let conducted = carried_out(&design(seed), &mut MadeUp::new(&[1.0, 1.0], seed));
+        assert!(conducted.session.rounds.len() % 2 == 0 && conducted.session.rounds.len() >= 6);
+        rounds += conducted.session.rounds.len();
+        seem += i32::from(differs(&conducted));
+    }
+    assert!((8.0..19.0).contains(&(rounds as f64 / trials as f64)), "{rounds}");
+    assert!(f64::from(seem) / trials as f64 <= 0.05, "{seem}");
+}
+
+#[test]
+fn a_variant_that_cannot_start_is_dropped_and_the_rest_goes_on() {
+    let mut laboratory = MadeUp::new(&[1.0, 0.9, 1.0], 3);
+    laboratory.cannot_start = vec![2];
+    let conducted = carried_out(&usual(3), &mut laboratory);
+    assert_eq!(laboratory.dropped, [(2, "unknown variable".to_owned())]);
+    assert_eq!((conducted.session.base, conducted.session.others.clone()), (0, vec![1]));
+    assert_eq!(
+        laboratory.carried_out.iter().filter(|step| step.variant() == 2).count(),
+        1
+    );
+    assert!(differs(&conducted));
+}
+
+#[test]
+fn the_next_variant_stands_in_for_a_base_that_cannot_start() {
+    let mut laboratory = MadeUp::new(&[1.0, 1.0, 0.9], 4);
+    laboratory.cannot_start = vec![0];
+    let conducted = carried_out(&usual(4), &mut laboratory);
+    assert_eq!((conducted.session.base, conducted.session.others.clone()), (1, vec![2]));
+    assert!(conducted.session.sentinels.iter().all(|pair| pair.variant == 1));
+}
+
+#[test]
+fn with_one_variant_left_there_is_nothing_to_compare() {
+    let mut laboratory = MadeUp::new(&[1.0, 1.0], 5);
+    laboratory.cannot_start = vec![1];
+    let (conducted, end) = conduct(&usual(5), 2, BTreeMap::new(), &mut laboratory);
+    assert!(matches!(end, Err(RunError::NothingToCompare)));
+    assert_eq!(conducted.out.len(), 1);
+}
+
+#[test]
+fn a_start_that_fails_once_is_repeated_and_one_that_fails_twice_ends_its_variant() {
+    let step = Step::Round { round: 2, variant: 1 };
+    for (times, out) in [(1, 0), (2, 1)] {
+        let mut laboratory = MadeUp::new(&[1.0, 1.0, 1.0], 6);
+        laboratory.fails = vec![(step, times)];
+        let conducted = carried_out(&usual(6), &mut laboratory);
+        assert_eq!(conducted.out.len(), out);
+        assert_eq!(laboratory.carried_out.iter().filter(|one| **one == step).count(), 2);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
+    #[test]
+    fn killed_at_any_step_it_goes_on_to_the_same_end(seed in any::<u64>(), after in 0..40_usize) {
+        let mut whole = MadeUp::new(&[1.0, 0.97, 1.0], seed);
+        let expected = carried_out(&usual(seed), &mut whole);
+        let mut killed = MadeUp::new(&[1.0, 0.97, 1.0], seed);
+        killed.killed_after = Some(after);
+        let (_, end) = conduct(&usual(seed), 3, BTreeMap::new(), &mut killed);
+        let was_killed = matches!(end, Err(RunError::Stopped));
+        prop_assert_eq!(was_killed, after < whole.carried_out.len());
+        killed.killed_after = None;
+        prop_assert_eq!(carried_out(&usual(seed), &mut killed), expected);
+        prop_assert_eq!(killed.carried_out, whole.carried_out);
+    }
+}

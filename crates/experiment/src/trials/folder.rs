@@ -1,0 +1,223 @@
+//! An experiment's folder: the plan as it was given, a bundle for each step, what it comes to.
+//!
+//! ```text
+//! DIR/plan.json          the plan with all that the command line added, and the statements that it names; for --resume
+//! DIR/dropped.json       variants that take no part any more
+//! DIR/starts/...         a bundle for each server start
+//! DIR/watched/...        a bundle for each variant's watched run, with its report.html
+//! DIR/experiment.json    what it comes to, anew after every step
+//! DIR/report.html        the same as a page, when it ends
+//! ```
+
+use super::ExperimentError;
+use super::plan::Texts;
+use super::plan_file::PlanFile;
+use super::step::Step;
+use scaleprof_analysis::trials::{Outcome, RungFigures, Start};
+use scaleprof_bundle::{Manifest, RunState, Summary};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
+
+const PLAN: &str = "plan.json";
+const DROPPED: &str = "dropped.json";
+/// The file of [`Outcome`].
+pub const OUTCOME: &str = "experiment.json";
+const STARTS: &str = "starts";
+const WATCHED: &str = "watched";
+
+/// What is needed to go on with an experiment.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct KeptPlan {
+    pub(crate) scaleprof: String,
+    pub(crate) plan: PlanFile,
+    /// What the plan is called in errors.
+    pub(crate) file: Option<String>,
+    /// What its paths are relative to.
+    pub(crate) folder: PathBuf,
+    pub(crate) work_folder: Option<PathBuf>,
+    pub(crate) texts: Texts,
+}
+
+/// The folder of an experiment that this process carries out: nobody else may meanwhile.
+#[derive(Debug)]
+pub(crate) struct ExperimentFolder {
+    path: PathBuf,
+    _lock: File,
+}
+
+impl ExperimentFolder {
+    /// A new one, which is made where it is missing and must be empty where it is not.
+    pub(crate) fn create(path: &Path, kept: &KeptPlan) -> Result<Self, ExperimentError> {
+        fs::create_dir_all(path).map_err(ExperimentError::disk("make the folder", path))?;
+        let mut entries = fs::read_dir(path).map_err(ExperimentError::disk("look into", path))?;
+        if entries.next().is_some() {
+            return Err(ExperimentError::NotEmpty {
+                path: path.to_owned(),
+                resumable: path.join(PLAN).is_file(),
+            });
+        }
+        for folder in [STARTS, WATCHED] {
+            let folder = path.join(folder);
+            fs::create_dir(&folder).map_err(ExperimentError::disk("make the folder", &folder))?;
+        }
+        write_json(&path.join(PLAN), kept)?;
+        Self::locked(path)
+    }
+
+    /// One that was begun before.
+    pub(crate) fn reopen(path: &Path) -> Result<(Self, KeptPlan), ExperimentError> {
+        let plan = path.join(PLAN);
+        if !plan.is_file() {
+            return Err(ExperimentError::NoExperiment { path: path.to_owned() });
+        }
+        let folder = Self::locked(path)?;
+        Ok((folder, read_json(&plan)?))
+    }
+
+    fn locked(path: &Path) -> Result<Self, ExperimentError> {
+        let plan = path.join(PLAN);
+        let lock = File::open(&plan).map_err(ExperimentError::disk("open", &plan))?;
+        rustix::fs::flock(&lock, rustix::fs::FlockOperation::NonBlockingLockExclusive)
+            .map_err(|_| ExperimentError::UnderWay { path: path.to_owned() })?;
+        Ok(ExperimentFolder {
+            path: path.to_owned(),
+            _lock: lock,
+        })
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Where the bundle of a step is or will be.
+    pub(crate) fn of(&self, step: Step) -> PathBuf {
+        self.path.join(step.folder())
+    }
+
+    /// What a step gave, if it was carried out to its end.
+    pub(crate) fn kept(&self, step: Step) -> Option<KeptStep> {
+        let folder = self.of(step);
+        let manifest: Manifest = read_json(&folder.join("manifest.json")).ok()?;
+        let summary: Summary = read_json(&folder.join("summary.json")).ok()?;
+        let began = OffsetDateTime::parse(&manifest.started_at, &Rfc3339).ok()?;
+        (manifest.state == RunState::Complete).then(|| KeptStep {
+            start: Start {
+                began: began.unix_timestamp() as f64,
+                rungs: summary
+                    .rungs
+                    .iter()
+                    .map(|rung| (rung.connections, RungFigures::from(rung)))
+                    .collect(),
+            },
+            manifest,
+        })
+    }
+
+    /// Removes what a step left that was not carried out to its end. It is in our folder and under a name of ours.
+    pub(crate) fn clear(&self, step: Step) -> Result<(), ExperimentError> {
+        let folder = self.of(step);
+        match fs::remove_dir_all(&folder) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                Err(ExperimentError::disk("remove the unfinished", &folder)(error))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Variants that were dropped, by name.
+    pub(crate) fn dropped(&self) -> BTreeMap<String, String> {
+        read_json(&self.path.join(DROPPED)).unwrap_or_default()
+    }
+
+    pub(crate) fn keep_dropped(&self, dropped: &BTreeMap<String, String>) -> Result<(), ExperimentError> {
+        write_json(&self.path.join(DROPPED), dropped)
+    }
+
+    pub(crate) fn write_outcome(&self, outcome: &Outcome) -> Result<(), ExperimentError> {
+        write_json(&self.path.join(OUTCOME), outcome)
+    }
+}
+
+/// A step that was carried out.
+#[derive(Debug, Clone)]
+pub(crate) struct KeptStep {
+    pub(crate) start: Start,
+    pub(crate) manifest: Manifest,
+}
+
+fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, ExperimentError> {
+    let text = fs::read(path).map_err(ExperimentError::disk("read", path))?;
+    serde_json::from_slice(&text).map_err(|error| ExperimentError::disk("understand", path)(error.into()))
+}
+
+/// Written whole or not at all, however this ends.
+fn write_json(path: &Path, value: &impl Serialize) -> Result<(), ExperimentError> {
+    let failed = |doing| ExperimentError::disk(doing, path);
+    let mut text = serde_json::to_vec_pretty(value).map_err(|error| failed("write")(error.into()))?;
+    text.push(b'\n');
+    let part = path.with_extension("json.part");
+    let written = File::create(&part).and_then(|mut file| {
+        file.write_all(&text)?;
+        file.sync_all()?;
+        fs::rename(&part, path)
+    });
+    written.map_err(failed("write"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kept() -> KeptPlan {
+        KeptPlan {
+            scaleprof: "0".into(),
+            plan: PlanFile::default(),
+            file: None,
+            folder: "/plans".into(),
+            work_folder: None,
+            texts: [(PathBuf::from("/plans/a.sql"), "SELECT 1".to_owned())].into(),
+        }
+    }
+
+    #[test]
+    fn an_experiment_is_found_again_and_belongs_to_one_process() {
+        let place = tempfile::tempdir().expect("a folder");
+        let path = place.path().join("e");
+        let folder = ExperimentFolder::create(&path, &kept()).expect("created");
+        let dropped = BTreeMap::from([("b".to_owned(), "died".to_owned())]);
+        folder.keep_dropped(&dropped).expect("kept");
+        assert!(matches!(
+            ExperimentFolder::reopen(&path),
+            Err(ExperimentError::UnderWay { .. })
+        ));
+        drop(folder);
+        let (folder, plan) = ExperimentFolder::reopen(&path).expect("found");
+        assert_eq!((plan, folder.dropped()), (kept(), dropped));
+        let error = ExperimentFolder::create(&path, &kept())
+            .expect_err("it is not empty")
+            .to_string();
+        assert!(error.contains("--resume"), "{error}");
+        let error = ExperimentFolder::reopen(place.path()).expect_err("none").to_string();
+        assert!(error.contains("plan.json"), "{error}");
+    }
+
+    #[test]
+    fn a_step_that_was_cut_short_is_done_again() {
+        let place = tempfile::tempdir().expect("a folder");
+        let path = place.path().join("e");
+        let folder = ExperimentFolder::create(&path, &kept()).expect("created");
+        let step = Step::Round { round: 0, variant: 1 };
+        assert!(folder.kept(step).is_none());
+        fs::create_dir_all(folder.of(step).join("rungs")).expect("a folder");
+        assert!(folder.kept(step).is_none());
+        folder.clear(step).expect("cleared");
+        folder.clear(step).expect("what is not there need not go");
+        assert!(!folder.of(step).exists());
+    }
+}

@@ -1,0 +1,154 @@
+//! Carrying out the steps of an experiment on real servers: each is a run in a bundle of its own.
+
+use super::ExperimentError;
+use super::conduct::{Conducted, Laboratory, StepFailure};
+use super::folder::{ExperimentFolder, KeptStep};
+use super::outcome::{Facts, outcome};
+use super::plan::Plan;
+use super::step::Step;
+use super::work::{Pace, WATCHED_REPEATS, Work};
+use crate::error::RunError;
+use crate::options::RunOptions;
+use crate::progress::Progress;
+use crate::run::run;
+use scaleprof_analysis::trials::{ExperimentState, Start};
+use scaleprof_probe::WatchOptions;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+/// Hears how far an experiment is.
+pub trait ExperimentProgress: Progress {
+    /// A step begins, in words such as `round 3 of 8, innodb_sync_array_size=64`; all of it takes so many seconds more, at most.
+    fn step_begins(&mut self, words: &str, seconds_left: f64);
+    /// A variant takes no part any more.
+    fn variant_dropped(&mut self, name: &str, why: &str);
+}
+
+/// Real servers.
+pub(crate) struct RealLaboratory<'a> {
+    pub(crate) plan: &'a Plan,
+    pub(crate) folder: &'a ExperimentFolder,
+    pub(crate) stop: &'a Arc<AtomicBool>,
+    pub(crate) progress: &'a mut dyn ExperimentProgress,
+    pub(crate) pace: Pace,
+    pub(crate) facts: Facts,
+    pub(crate) dropped: BTreeMap<String, String>,
+}
+
+impl<'a> RealLaboratory<'a> {
+    pub(crate) fn new(
+        plan: &'a Plan,
+        folder: &'a ExperimentFolder,
+        stop: &'a Arc<AtomicBool>,
+        progress: &'a mut dyn ExperimentProgress,
+    ) -> Self {
+        RealLaboratory {
+            plan,
+            folder,
+            stop,
+            progress,
+            pace: Pace::expected(&plan.design),
+            facts: Facts::new(plan.variants.len()),
+            dropped: folder.dropped(),
+        }
+    }
+
+    /// Variants that were dropped before, by their places.
+    pub(crate) fn known_out(&self) -> BTreeMap<usize, String> {
+        let variants = self.plan.variants.iter().enumerate();
+        variants
+            .filter_map(|(at, variant)| Some((at, self.dropped.get(&variant.name)?.clone())))
+            .collect()
+    }
+
+    fn options(&self, step: Step) -> RunOptions {
+        let variant = &self.plan.variants[step.variant()];
+        let design = &self.plan.design;
+        let is_watched = matches!(step, Step::Watched { .. });
+        RunOptions {
+            server: variant.server.clone(),
+            load: variant.load.clone(),
+            connections: design.connections.clone(),
+            refine: false,
+            repeats: if is_watched { WATCHED_REPEATS } else { 1 },
+            order_seed: step.order_seed(design.seed),
+            seconds: design.seconds,
+            watch: is_watched.then(WatchOptions::default),
+            output: self.folder.of(step),
+            command: ["scaleprof", "experiment", "..."].map(str::to_owned).to_vec(),
+        }
+    }
+
+    fn taken(&mut self, step: Step, kept: KeptStep) -> Start {
+        self.facts.learn(step.variant(), &kept.manifest);
+        kept.start
+    }
+}
+
+impl Laboratory for RealLaboratory<'_> {
+    fn carry_out(&mut self, step: Step, left: Work) -> Result<Start, StepFailure> {
+        if let Some(kept) = self.folder.kept(step) {
+            return Ok(self.taken(step, kept));
+        }
+        if self.stop.load(Ordering::Relaxed) {
+            return Err(StepFailure::Experiment(RunError::Stopped));
+        }
+        self.folder
+            .clear(step)
+            .map_err(|error| StepFailure::Experiment(error.into()))?;
+        let words = step.words(&self.plan.variants[step.variant()].name, &self.plan.design);
+        self.progress.step_begins(&words, left.seconds(&self.pace));
+        let began = Instant::now();
+        let result = run(&self.options(step), self.stop, self.progress).map_err(failure)?;
+        if let Some(problem) = result.problem {
+            return Err(failure(problem));
+        }
+        let is_watched = matches!(step, Step::Watched { .. });
+        self.pace.learn(is_watched, began.elapsed().as_secs_f64());
+        let kept = self.folder.kept(step).ok_or_else(|| {
+            StepFailure::WhenItRan("its bundle cannot be read back: see the folder of this start".to_owned())
+        })?;
+        Ok(self.taken(step, kept))
+    }
+
+    fn drop_variant(&mut self, variant: usize, why: &str) {
+        let name = &self.plan.variants[variant].name;
+        self.progress.variant_dropped(name, why);
+        self.dropped.insert(name.clone(), why.to_owned());
+        if let Err(error) = self.folder.keep_dropped(&self.dropped) {
+            self.progress.warning(&error.to_string());
+        }
+    }
+
+    fn keep(&mut self, so_far: &Conducted) -> Result<(), RunError> {
+        let outcome = outcome(self.plan, so_far, &self.facts, ExperimentState::Running, None);
+        Ok(self.folder.write_outcome(&outcome)?)
+    }
+}
+
+/// What a failed run means for the experiment.
+fn failure(error: RunError) -> StepFailure {
+    use scaleprof_server::Error as Server;
+    match error {
+        RunError::Server(Server::NoSpace { .. } | Server::Locked { .. } | Server::NotOurs { .. })
+        | RunError::Stopped
+        | RunError::Bundle(_)
+        | RunError::Disk(_)
+        | RunError::DiskFull { .. }
+        | RunError::OpenFiles { .. } => StepFailure::Experiment(error),
+        RunError::Server(_) | RunError::Options(_) | RunError::Script(_) => StepFailure::CannotStart(error.to_string()),
+        _ => StepFailure::WhenItRan(error.to_string()),
+    }
+}
+
+impl From<ExperimentError> for RunError {
+    /// An experiment's own files are to it what a run's bundle is to the run.
+    fn from(error: ExperimentError) -> RunError {
+        match error {
+            ExperimentError::Run(error) => error,
+            other => RunError::Disk(other.to_string()),
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! Putting together what an experiment comes to.
+
+use super::conduct::Conducted;
+use super::plan::Plan;
+use scaleprof_analysis::trials::log_ratios::PairedMean;
+use scaleprof_analysis::trials::{
+    ComparisonTold, DesignTold, ExperimentState, Outcome, RungFigures, VariantRung, VariantTold, judge, sentence,
+};
+use scaleprof_bundle::{Manifest, Server, without_folders};
+
+/// Version of `experiment.json`.
+const SCHEMA: u32 = 1;
+/// What stands for a comparison of watched runs until it is made.
+const NOT_YET: &str = "watched runs are compared when the experiment has ended";
+const NO_WATCHED_RUN: &str = "one of the two has no watched run: the plan has watch = false, or it was dropped before";
+
+/// What the bundles of the steps say of servers, load and machine.
+#[derive(Debug, Clone)]
+pub(crate) struct Facts {
+    first: Option<Manifest>,
+    servers: Vec<Option<Server>>,
+    warnings: Vec<String>,
+}
+
+impl Facts {
+    pub(crate) fn new(variants: usize) -> Self {
+        Facts {
+            first: None,
+            servers: vec![None; variants],
+            warnings: Vec::new(),
+        }
+    }
+
+    /// Takes what a step's manifest says.
+    pub(crate) fn learn(&mut self, variant: usize, manifest: &Manifest) {
+        for warning in &manifest.warnings {
+            self.warn(warning.clone());
+        }
+        if let Some(first) = self
+            .first
+            .as_ref()
+            .filter(|first| first.machine.kernel != manifest.machine.kernel)
+        {
+            let (before, now) = (&first.machine.kernel, &manifest.machine.kernel);
+            self.warn(format!(
+                "the kernel changed in the course of the session: {before}, then {now}"
+            ));
+        }
+        match &self.servers[variant] {
+            None => self.servers[variant] = Some(manifest.server.clone()),
+            Some(known) if known.build_id != manifest.server.build_id || known.version != manifest.server.version => {
+                let name = known.named();
+                self.warn(format!(
+                    "another build took the place of {name} in the course of the session"
+                ));
+            }
+            Some(_) => {}
+        }
+        // Steps that were carried out before an interruption are read first, and the earliest began it.
+        match &self.first {
+            Some(first) if first.started_at <= manifest.started_at => {}
+            _ => self.first = Some(manifest.clone()),
+        }
+    }
+
+    fn warn(&mut self, warning: String) {
+        if !self.warnings.contains(&warning) {
+            self.warnings.push(warning);
+        }
+    }
+}
+
+/// What an experiment comes to so far.
+pub(crate) fn outcome(
+    plan: &Plan,
+    conducted: &Conducted,
+    facts: &Facts,
+    state: ExperimentState,
+    problem: Option<String>,
+) -> Outcome {
+    let session = &conducted.session;
+    let judged = judge(session);
+    let name = |variant: usize| plan.variants[variant].name.clone();
+    let base = name(session.base);
+    let design = &plan.design;
+    let rounds = session.rounds.iter().filter(|round| !round.is_empty()).count();
+    let comparisons = judged.variants.into_iter().map(|found| {
+        let both = [session.base, found.variant]
+            .iter()
+            .all(|one| conducted.watched.contains(one));
+        ComparisonTold {
+            base: base.clone(),
+            variant: name(found.variant),
+            sentence: sentence(&base, &name(found.variant), &found, design.margin),
+            whole: found.whole,
+            whole_ladder: found.whole_ladder,
+            scales: found.scales.map(|better| if better { "better" } else { "worse" }),
+            last_over_first: found.last_over_first,
+            rungs: found.rungs,
+            watched: None,
+            not_watched: Some(if both { NOT_YET } else { NO_WATCHED_RUN }.to_owned()),
+        }
+    });
+    Outcome {
+        schema: SCHEMA,
+        scaleprof: env!("CARGO_PKG_VERSION").to_owned(),
+        name: plan.name.clone(),
+        question: plan.question.clone(),
+        state,
+        problem,
+        started_at: facts.first.as_ref().map(|first| first.started_at.clone()),
+        design: DesignTold {
+            connections: design.connections.clone(),
+            seconds: design.seconds,
+            most_pairs: design.most_pairs,
+            rounds: rounds as u32,
+            target_half_width: design.target_half_width,
+            margin: design.margin,
+            indicative: design.is_indicative(),
+            seed: design.seed,
+        },
+        workload: facts.first.as_ref().map(|first| first.workload.clone()),
+        machine: facts.first.as_ref().map(|first| first.machine.clone()),
+        variants: (0..plan.variants.len())
+            .map(|variant| told(plan, conducted, facts, variant))
+            .collect(),
+        session: judged.quality,
+        comparisons: comparisons.collect(),
+        warnings: facts.warnings.clone(),
+    }
+}
+
+fn told(plan: &Plan, conducted: &Conducted, facts: &Facts, variant: usize) -> VariantTold {
+    let starts: Vec<_> = conducted
+        .session
+        .rounds
+        .iter()
+        .filter_map(|round| round.get(&variant))
+        .collect();
+    let rungs = plan.design.connections.iter().filter_map(|connections| {
+        let figures: Vec<&RungFigures> = starts.iter().filter_map(|start| start.rungs.get(connections)).collect();
+        rung(*connections, &figures)
+    });
+    VariantTold {
+        name: plan.variants[variant].name.clone(),
+        base: variant == conducted.session.base,
+        differs_by: plan.variants[variant].differs_by.clone(),
+        server: facts.servers[variant].clone(),
+        starts: starts.len(),
+        // What a server says of itself names its folders.
+        out: conducted.out.get(&variant).map(|why| without_folders(why)),
+        rungs: rungs.collect(),
+    }
+}
+
+/// Geometric means over the starts.
+fn rung(connections: u32, figures: &[&RungFigures]) -> Option<VariantRung> {
+    let mean = |figure: &dyn Fn(&RungFigures) -> Option<f64>| {
+        let logarithms: Option<Vec<f64>> = figures
+            .iter()
+            .map(|rung| figure(rung).filter(|value| *value > 0.0).map(f64::ln))
+            .collect();
+        PairedMean::of(&logarithms?)
+    };
+    Some(VariantRung {
+        connections,
+        throughput: mean(&|rung| Some(rung.throughput))?.ratio(),
+        cpu_seconds_per_txn: mean(&|rung| Some(rung.law.as_ref()?.cpu_seconds_per_txn)).map(|mean| mean.mean.exp()),
+        switches_per_txn: mean(&|rung| rung.switches_per_txn).map(|mean| mean.mean.exp()),
+        p50_ms: mean(&|rung| rung.p50_ms).map(|mean| mean.mean.exp()),
+        p99_ms: mean(&|rung| rung.p99_ms).map(|mean| mean.mean.exp()),
+    })
+}

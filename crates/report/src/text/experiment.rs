@@ -1,0 +1,350 @@
+//! An experiment in a terminal.
+
+use super::layout::{Ink, wrap};
+use super::{Style, USUAL_WIDTH};
+use crate::figures::{number, percent};
+use crate::grid::grid;
+use scaleprof_analysis::comparison::{Comparison, PathChange};
+use scaleprof_analysis::trials::{
+    Change, Compared, ComparisonTold, ExperimentState, Outcome, RungCompared, VariantTold, Verdict,
+};
+use scaleprof_bundle::Estimate;
+
+const UNKNOWN: &str = "\u{2013}";
+/// Call paths of a watched run that are shown.
+const MOST_PATHS: usize = 5;
+/// Warnings; every start may have met another.
+const MOST_WARNINGS: usize = 6;
+/// Functions of a call path.
+const MOST_FUNCTIONS: usize = 4;
+
+/// The variants, every variant against the base by rung with intervals, where the change comes from, what the session is worth, and
+/// the verdicts in words; ends with a newline.
+pub fn table(outcome: &Outcome, style: Style) -> String {
+    let ink = Ink::new(style.colour);
+    let wrap_at = style.width.unwrap_or(USUAL_WIDTH).max(20);
+    let mut out = format!("{}\n", ink.bold(&outcome.name));
+    if let Some(question) = &outcome.question {
+        out.push_str(&format!("{}\n", wrap(question, wrap_at, "")));
+    }
+    out.push_str(&format!("{}\n\n", wrap(&design(outcome), wrap_at, "")));
+    out.push_str(&variants(&outcome.variants));
+    for variant in &outcome.variants {
+        if let Some(why) = &variant.out {
+            let words = format!("{} takes no part: {why}", variant.name);
+            out.push('\n');
+            out.push_str(&ink.yellow(&lines(&words, wrap_at)));
+            out.push('\n');
+        }
+    }
+    for comparison in &outcome.comparisons {
+        out.push('\n');
+        out.push_str(&one(comparison, &ink, wrap_at));
+    }
+    for warning in outcome.warnings.iter().take(MOST_WARNINGS) {
+        out.push('\n');
+        out.push_str(&ink.yellow(&wrap(&format!("Warning: {warning}"), wrap_at, "  ")));
+    }
+    let more = outcome.warnings.len().saturating_sub(MOST_WARNINGS);
+    if more > 0 {
+        out.push_str(&ink.yellow(&format!("\nand {more} more warnings in experiment.json")));
+    }
+    out.push('\n');
+    out.push_str(&session(outcome, &ink, wrap_at));
+    out.push('\n');
+    for comparison in &outcome.comparisons {
+        out.push_str(&ink.bold(&wrap(&comparison.sentence, wrap_at, "")));
+        out.push('\n');
+    }
+    out
+}
+
+/// A server's own lines stay lines.
+fn lines(text: &str, wrap_at: usize) -> String {
+    let each = text.lines().map(|line| wrap(line, wrap_at, "  "));
+    each.collect::<Vec<_>>().join("\n  ")
+}
+
+fn design(outcome: &Outcome) -> String {
+    let design = &outcome.design;
+    let state = match outcome.state {
+        ExperimentState::Complete => "",
+        ExperimentState::Running => " (not ended)",
+        ExperimentState::Interrupted => " (interrupted)",
+        ExperimentState::Failed => " (failed)",
+    };
+    let load = outcome
+        .workload
+        .as_ref()
+        .map_or(String::new(), |load| format!("{}, ", load.name));
+    let few = if design.indicative { ", indicative only" } else { "" };
+    format!(
+        "{load}{} of at most {} pairs{state}{few}; {} s at each rung of a start",
+        design.rounds, design.most_pairs, design.seconds
+    )
+}
+
+fn variants(variants: &[VariantTold]) -> String {
+    let known = |figure: Option<f64>| figure.map_or_else(|| UNKNOWN.to_owned(), number);
+    let mut rows = vec![
+        [
+            "variant",
+            "connections",
+            "tx/s",
+            "95 % interval",
+            "CPU \u{b5}s/tx",
+            "switches/tx",
+            "p50 ms",
+            "p99 ms",
+        ]
+        .map(str::to_owned)
+        .to_vec(),
+    ];
+    for variant in variants {
+        for (at, rung) in variant.rungs.iter().enumerate() {
+            rows.push(vec![
+                if at == 0 { variant.name.clone() } else { String::new() },
+                rung.connections.to_string(),
+                number(rung.throughput.value),
+                match rung.throughput.low.zip(rung.throughput.high) {
+                    Some((low, high)) => format!("{} \u{2013} {}", number(low), number(high)),
+                    None => UNKNOWN.to_owned(),
+                },
+                known(rung.cpu_seconds_per_txn.map(|seconds| seconds * 1e6)),
+                known(rung.switches_per_txn),
+                known(rung.p50_ms),
+                known(rung.p99_ms),
+            ]);
+        }
+    }
+    match rows.len() {
+        1 => String::new(),
+        _ => grid(&rows, &[0]),
+    }
+}
+
+fn one(comparison: &ComparisonTold, ink: &Ink, wrap_at: usize) -> String {
+    let mut out = format!("{} over {}:\n\n", comparison.variant, comparison.base);
+    out.push_str(&ratios(comparison));
+    if let Some(table) = changes(&comparison.rungs) {
+        out.push_str("\nThe change of throughput and its parts by the iron law, which multiply to it:\n\n");
+        out.push_str(&table);
+    }
+    let limited: Vec<String> = comparison
+        .rungs
+        .iter()
+        .filter(|rung| rung.client_limited)
+        .map(|rung| rung.connections.to_string())
+        .collect();
+    if !limited.is_empty() {
+        let words = format!(
+            "At {} connections the client set the limit: these ratios say little of the server and are left out of the whole.",
+            limited.join(", ")
+        );
+        out.push_str(&ink.yellow(&wrap(&words, wrap_at, "  ")));
+        out.push('\n');
+    }
+    match (&comparison.watched, &comparison.not_watched) {
+        (Some(watched), _) => out.push_str(&watched_runs(watched, ink, wrap_at)),
+        (None, Some(why)) => {
+            out.push_str(&ink.dim(&wrap(
+                &format!("Where the time goes is not compared: {why}."),
+                wrap_at,
+                "  ",
+            )));
+            out.push('\n');
+        }
+        (None, None) => {}
+    }
+    out
+}
+
+fn ratios(comparison: &ComparisonTold) -> String {
+    let mut rows = vec![
+        [
+            "connections",
+            "throughput",
+            "95 % interval",
+            "p (Holm)",
+            "verdict",
+            "CPU/tx",
+            "switches/tx",
+            "p99",
+        ]
+        .map(str::to_owned)
+        .to_vec(),
+    ];
+    for rung in &comparison.rungs {
+        let mut row = vec![rung.connections.to_string()];
+        row.extend(compared(rung.throughput.as_ref()));
+        row.extend([rung.cpu_seconds_per_txn, rung.switches_per_txn, rung.p99].map(ratio));
+        rows.push(row);
+    }
+    if comparison.rungs.len() > 1 {
+        let mut row = vec!["whole ladder".to_owned()];
+        row.extend(compared(comparison.whole.as_ref()));
+        rows.push(row);
+    }
+    grid(&rows, &[4])
+}
+
+fn compared(compared: Option<&Compared>) -> [String; 4] {
+    let unknown = || UNKNOWN.to_owned();
+    let Some(compared) = compared else {
+        return [unknown(), unknown(), unknown(), "not measured".to_owned()];
+    };
+    let margin = percent(compared.margin);
+    [
+        change(compared.ratio.value),
+        limits(compared.ratio),
+        compared.adjusted_p.map_or_else(unknown, |p| match p < 0.001 {
+            true => "<0.001".to_owned(),
+            false => format!("{p:.3}"),
+        }),
+        match compared.verdict {
+            Verdict::Faster => "faster".to_owned(),
+            Verdict::Slower => "slower".to_owned(),
+            Verdict::NoDifference => format!("no difference beyond {margin}"),
+            Verdict::Inconclusive => "inconclusive".to_owned(),
+        },
+    ]
+}
+
+fn change(ratio: f64) -> String {
+    let percent = (ratio - 1.0) * 100.0;
+    let sign = if percent < 0.0 { "\u{2212}" } else { "+" };
+    format!("{sign}{:.1} %", percent.abs())
+}
+
+fn limits(ratio: Estimate) -> String {
+    match ratio.low.zip(ratio.high) {
+        Some((low, high)) => format!("{} to {}", change(low), change(high)),
+        None => UNKNOWN.to_owned(),
+    }
+}
+
+fn ratio(estimate: Option<Estimate>) -> String {
+    estimate.map_or_else(|| UNKNOWN.to_owned(), |estimate| change(estimate.value))
+}
+
+/// A row for each rung; none where no rung has CPU time.
+fn changes(rungs: &[RungCompared]) -> Option<String> {
+    let measured: Vec<(u32, &Change)> = rungs
+        .iter()
+        .filter_map(|rung| Some((rung.connections, rung.change.as_ref()?)))
+        .collect();
+    let counters = measured.iter().any(|(_, change)| change.clock.is_some());
+    let mut headings = vec!["connections", "throughput", "by CPUs in use", "by CPU/tx"];
+    if counters {
+        headings.extend(["by clock", "by instructions/tx", "by cycles/instruction"]);
+    }
+    headings.push("not explained");
+    let mut rows = vec![headings.into_iter().map(str::to_owned).collect::<Vec<_>>()];
+    for (connections, part) in &measured {
+        let factor = |part: f64| change(part.exp());
+        let known = |part: Option<f64>| part.map_or_else(|| UNKNOWN.to_owned(), factor);
+        let mut row = vec![
+            connections.to_string(),
+            factor(part.throughput),
+            factor(part.utilisation),
+            factor(part.cpu_seconds),
+        ];
+        if counters {
+            row.extend([part.clock, part.instructions, part.cycles_per_instruction].map(known));
+        }
+        row.push(factor(part.residue));
+        rows.push(row);
+    }
+    (!measured.is_empty()).then(|| grid(&rows, &[]))
+}
+
+/// Of the watched runs: the states that changed and the call paths that changed most.
+fn watched_runs(watched: &Comparison, ink: &Ink, wrap_at: usize) -> String {
+    let mut out = String::new();
+    let mut rows = vec![
+        ["connections", "state", "\u{b5}s/tx", "to", "change"]
+            .map(str::to_owned)
+            .to_vec(),
+    ];
+    for rung in &watched.rungs {
+        for state in &rung.states {
+            let surely = state
+                .change
+                .low
+                .zip(state.change.high)
+                .is_some_and(|(low, high)| low > 0.0 || high < 0.0);
+            if let (Some((a, b)), true) = (state.seconds_per_txn.a.zip(state.seconds_per_txn.b), surely) {
+                rows.push(vec![
+                    rung.connections.to_string(),
+                    state.state.clone(),
+                    number(a * 1e6),
+                    number(b * 1e6),
+                    number((b - a) * 1e6),
+                ]);
+            }
+        }
+    }
+    if rows.len() > 1 {
+        out.push_str(
+            "\nWhere the connections\u{2019} time goes in the watched runs, states that changed beyond chance:\n\n",
+        );
+        out.push_str(&grid(&rows, &[1]));
+    }
+    let mut paths: Vec<&PathChange> = watched.paths.iter().collect();
+    paths.sort_by(|a, b| b.change.value.abs().total_cmp(&a.change.value.abs()));
+    if !paths.is_empty() {
+        out.push_str("\nCall paths whose cost changed most:\n");
+    }
+    for path in paths.iter().take(MOST_PATHS) {
+        let skipped = path.path.len().saturating_sub(MOST_FUNCTIONS);
+        let shown = path
+            .path
+            .iter()
+            .skip(skipped)
+            .map(String::as_str)
+            .collect::<Vec<_>>()
+            .join(" > ");
+        let words = format!(
+            "  {} \u{b5}s/tx at {} connections, {}: {shown}",
+            number(path.change.value * 1e6),
+            path.connections,
+            path.state
+        );
+        out.push_str(&wrap(&words, wrap_at, "    "));
+        out.push('\n');
+    }
+    if rows.len() == 1 && paths.is_empty() {
+        let words = "In the watched runs no state and no call path changed its cost beyond chance.";
+        out.push_str(&ink.dim(&format!("\n{}\n", wrap(words, wrap_at, "  "))));
+    }
+    out
+}
+
+fn session(outcome: &Outcome, ink: &Ink, wrap_at: usize) -> String {
+    let session = &outcome.session;
+    let mut out = String::new();
+    let of = |estimate: Estimate| format!("{} ({})", change(estimate.value), limits(estimate));
+    let a_a = match session.a_a {
+        Some(a_a) => format!(
+            "{} pairs of one variant with itself differ by {}",
+            session.a_a_pairs,
+            of(a_a)
+        ),
+        None => "no variant was paired with itself, so the session\u{2019}s own error is not known".to_owned(),
+    };
+    let drift = session
+        .drift
+        .map_or(String::new(), |drift| format!("; drift over the session {}", of(drift)));
+    let words = format!(
+        "The session: {a_a}{drift}. Differences up to {} count as none.",
+        percent(session.margin)
+    );
+    out.push_str(&wrap(&words, wrap_at, "  "));
+    out.push('\n');
+    for doubt in &session.doubts {
+        let words = format!("This session is not to be relied on: {doubt}.");
+        out.push_str(&ink.yellow(&wrap(&words, wrap_at, "  ")));
+        out.push('\n');
+    }
+    out
+}
