@@ -182,14 +182,21 @@ fn place(found: &ResultSet, row: &[Option<String>]) -> String {
     words.join(", ")
 }
 
-/// Checks all twelve conditions on the load's tables; gives those that do not hold. Nothing may run on them meanwhile.
+/// Checks all twelve conditions on the load's tables, as they are at one moment; gives those that do not hold.
 ///
 /// # Errors
 /// The server does not answer, or `stop` was set.
 pub fn check_consistency(client: &mut Client, stop: &AtomicBool) -> Result<Vec<Violation>, SchemaError> {
-    client
-        .execute(&format!("USE {SCHEMA}"))
-        .map_err(doing("going to the load's schema"))?;
+    for statement in [
+        &format!("USE {SCHEMA}"),
+        // All twelve of one snapshot, whatever the server's own level is.
+        "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ",
+        "START TRANSACTION WITH CONSISTENT SNAPSHOT",
+    ] {
+        client
+            .execute(statement)
+            .map_err(doing("beginning to check TPC-C's consistency"))?;
+    }
     let mut violations = Vec::new();
     for condition in Condition::ALL {
         if stop.load(Ordering::Relaxed) {
@@ -197,6 +204,9 @@ pub fn check_consistency(client: &mut Client, stop: &AtomicBool) -> Result<Vec<V
         }
         violations.extend(condition.check(client)?);
     }
+    client
+        .execute("COMMIT")
+        .map_err(doing("ending the check of TPC-C's consistency"))?;
     Ok(violations)
 }
 

@@ -26,6 +26,9 @@ mod terminal;
 mod text;
 mod workload;
 
+/// The workload's name in options and summaries.
+pub const NAME: &str = "tpcc";
+
 pub use consistency::{Condition, Violation, check_consistency};
 pub use deck::Mix;
 pub use fill::{TpccFillPlan, fill};
