@@ -30,7 +30,8 @@ pub fn summarise(bundle: &Bundle) -> Summary {
     let mut call_paths = CallPaths::of(bundle);
     let mut results = results(bundle, &rungs, &mut call_paths, &mut warnings);
     for result in &mut results {
-        result.summary.tpcc = tpcc::figures(&manifest.workload, &result.summary);
+        let summary = &mut result.summary;
+        summary.tpcc = tpcc::figures(&manifest.workload, summary.throughput, &summary.transactions);
     }
     let unsteady: Vec<String> = results
         .iter()

@@ -262,7 +262,7 @@ pub(crate) fn check_consistency(
     }
     progress.stage("checking TPC-C's twelve consistency conditions");
     let mut client = target.connect()?;
-    let violations = tpcc::check_consistency(&mut client, stop)?;
+    let violations = tpcc::check_consistency(&mut client, SCHEMA, stop)?;
     client.quit();
     match violations.is_empty() {
         true => Ok(()),

@@ -24,6 +24,7 @@ mod spinloops;
 mod stage;
 mod sudden_ends;
 mod tls;
+mod tpcc;
 mod truth;
 mod unfinished;
 mod watch;

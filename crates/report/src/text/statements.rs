@@ -35,17 +35,23 @@ pub(super) fn tpmc(summary: &Summary) -> Option<String> {
         .iter()
         .map(|(connections, one)| {
             let tpmc = figures::number(one.tpmc.value);
-            let share = one.nominal_share * 100.0;
-            format!("{tpmc} at {connections} ({} % of the nominal)", figures::number(share))
+            match one.nominal_is_limit {
+                true => format!(
+                    "{tpmc} at {connections} ({} %)",
+                    figures::number(one.nominal_share * 100.0)
+                ),
+                false => format!("{tpmc} at {connections}"),
+            }
         })
         .collect();
     let limit = match first.nominal_is_limit {
-        true => "which users who type and read as the specification has it cannot pass",
-        false => "which is no limit here: users do not type and read as long as the specification has it",
+        true => "The percentages are of 12.86 a warehouse, which its users cannot pass",
+        false => {
+            "The nominal 12.86 a warehouse is no limit here, as users do not type and read as long as the specification has it"
+        }
     };
     Some(format!(
-        "tpmC (New-Orders per minute, those rolled back as planned among them) by connections: {}. The nominal is 12.86 a \
-         warehouse, {limit}. A transaction is one of any of the five kinds, also in the verdict.",
+        "tpmC (New-Orders per minute, those rolled back as planned among them) by connections: {}. {limit}. A transaction is one of any of the five kinds, also in the verdict.",
         figures.join(", ")
     ))
 }

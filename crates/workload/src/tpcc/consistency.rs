@@ -4,7 +4,7 @@
 //! specification asks of the initial population alone: every delivery takes away one row of NEW-ORDER. Customers count
 //! their deliveries, so here it holds with these added, and at first these are none.
 
-use crate::schema::{SCHEMA, SchemaError, doing};
+use crate::schema::{SchemaError, doing};
 use scaleprof_wire::{Client, ResultSet};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -182,13 +182,13 @@ fn place(found: &ResultSet, row: &[Option<String>]) -> String {
     words.join(", ")
 }
 
-/// Checks all twelve conditions on the load's tables, as they are at one moment; gives those that do not hold.
+/// Checks all twelve conditions on the tables of a schema, as they are at one moment; gives those that do not hold.
 ///
 /// # Errors
 /// The server does not answer, or `stop` was set.
-pub fn check_consistency(client: &mut Client, stop: &AtomicBool) -> Result<Vec<Violation>, SchemaError> {
+pub fn check_consistency(client: &mut Client, schema: &str, stop: &AtomicBool) -> Result<Vec<Violation>, SchemaError> {
     for statement in [
-        &format!("USE {SCHEMA}"),
+        &format!("USE {schema}"),
         // All twelve of one snapshot, whatever the server's own level is.
         "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ",
         "START TRANSACTION WITH CONSISTENT SNAPSHOT",

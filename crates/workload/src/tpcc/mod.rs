@@ -1,7 +1,7 @@
 //! TPC-C: five transactions of a wholesale supplier, by the TPC Benchmark C Standard Specification, revision 5.11.
 //!
 //! Comments name its clauses. docs/tpcc.md says where this and other kits leave it. The transactions are pure: they take
-//! rows and make packets ([`terminal`](self)); the client of this crate carries both.
+//! rows and make packets; the client of this crate carries both.
 
 mod consistency;
 mod customer;
@@ -9,6 +9,8 @@ mod deck;
 mod delivery;
 mod fill;
 mod kind;
+#[cfg(test)]
+mod made_up_server;
 mod money;
 mod new_order;
 mod nurand;

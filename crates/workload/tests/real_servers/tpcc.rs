@@ -41,7 +41,7 @@ fn program(options: TpccOptions) -> Program {
 }
 
 fn assert_consistent(control: &mut Client, when: &str) {
-    let violations = tpcc::check_consistency(control, &AtomicBool::new(false)).expect("answers");
+    let violations = tpcc::check_consistency(control, schema::SCHEMA, &AtomicBool::new(false)).expect("answers");
     let words: Vec<String> = violations.iter().map(ToString::to_string).collect();
     assert!(words.is_empty(), "{when}: {words:#?}");
 }
