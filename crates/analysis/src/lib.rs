@@ -47,6 +47,7 @@ pub mod student;
 mod summarise;
 mod thread_time;
 pub mod totals;
+mod tpcc;
 pub mod trials;
 mod unsteady;
 pub mod usl;

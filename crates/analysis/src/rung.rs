@@ -19,7 +19,7 @@ use crate::totals::{Amount, Total, Window, totals};
 use crate::usl;
 use scaleprof_bundle::{
     CounterRow, ErrorRow, Latency, LatencyRow, LockRow, Missing, RungRow, RungSummary, SampleBlock, SecondRow,
-    StateRow, StatementLatency, Workload, in_parallel,
+    StateRow, StatementLatency, TransactionLatency, Workload, in_parallel,
 };
 use std::collections::BTreeMap;
 
@@ -63,6 +63,8 @@ pub(crate) enum Pacing {
     Closed,
     /// Its appointment.
     Open,
+    /// A pause behind the end of the one before: users who read and type.
+    Paused,
     /// Nothing: every connection runs one.
     Once,
     /// The end of the one before; only how many there were in all was told, with an imported recording.
@@ -76,6 +78,7 @@ impl Pacing {
             "open" => Pacing::Open,
             _ if workload.imported().is_some() => Pacing::Told,
             _ if workload.options.iter().any(once) => Pacing::Once,
+            _ if workload.options.iter().any(|(name, _)| name == "think_times") => Pacing::Paused,
             _ => Pacing::Closed,
         }
     }
@@ -267,6 +270,8 @@ impl<'a> Counted<'a> {
             context_switches_per_txn: switches.map(|(a, b)| a + b),
             per_txn,
             statements: statements(&measured),
+            transactions: transactions(&measured),
+            tpcc: None,
             ledger: threads.ledger,
             paths,
             locks,
@@ -369,10 +374,39 @@ fn whole_rate(amounts: impl Iterator<Item = Amount>) -> Option<f64> {
 
 /// Each statement's latency, in the order of the script.
 fn statements(measured: &[Measurement<'_>]) -> Vec<StatementLatency> {
+    let statements = numbered(measured, "statement ").into_iter();
+    statements
+        .map(|((_, statement), histogram)| StatementLatency {
+            statement: statement.to_owned(),
+            count: histogram.count(),
+            latency_ms: histogram.latency_ms(),
+        })
+        .collect()
+}
+
+/// The latency of each kind of transaction, in the workload's order of them.
+fn transactions(measured: &[Measurement<'_>]) -> Vec<TransactionLatency> {
+    let transactions = numbered(measured, "transaction ").into_iter();
+    transactions
+        .map(|((_, what), histogram)| TransactionLatency {
+            // `transaction 1 (new_order)`.
+            transaction: what
+                .split_once(" (")
+                .and_then(|(_, name)| name.strip_suffix(')'))
+                .unwrap_or(what)
+                .to_owned(),
+            count: histogram.count(),
+            latency_ms: histogram.latency_ms(),
+        })
+        .collect()
+}
+
+/// The service times of all that is called `word` and a number, by the number.
+fn numbered<'a>(measured: &[Measurement<'a>], word: &str) -> BTreeMap<(u64, &'a str), Histogram> {
     let mut histograms: BTreeMap<(u64, &str), Histogram> = BTreeMap::new();
     for m in measured {
         for row in m.rows.latency.iter().filter(|row| row.kind == "service") {
-            let number = row.what.strip_prefix("statement ").map(|rest| {
+            let number = row.what.strip_prefix(word).map(|rest| {
                 let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
                 digits.parse().unwrap_or(u64::MAX)
             });
@@ -383,13 +417,6 @@ fn statements(measured: &[Measurement<'_>]) -> Vec<StatementLatency> {
         }
     }
     histograms
-        .into_iter()
-        .map(|((_, statement), histogram)| StatementLatency {
-            statement: statement.to_owned(),
-            count: histogram.count(),
-            latency_ms: histogram.latency_ms(),
-        })
-        .collect()
 }
 
 /// Percentiles from the histograms of the measured windows; mean and maximum exactly from the seconds.

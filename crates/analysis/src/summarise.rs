@@ -6,6 +6,7 @@ use crate::findings::{Measured, Profiled, Surroundings, doubts, findings};
 use crate::numbers::{grouped, percent};
 use crate::rung::{self, Pacing, RungResult, VisitRows};
 use crate::scaling_profile::scaling_profile;
+use crate::tpcc;
 use crate::usl;
 use crate::verdict::{Judged, nothing_counts, verdict};
 use crate::watch::watched;
@@ -27,7 +28,11 @@ pub fn summarise(bundle: &Bundle) -> Summary {
     let rungs = by_connections(bundle, &visits, &mut warnings);
     warnings.extend(of_the_run(bundle));
     let mut call_paths = CallPaths::of(bundle);
-    let results = results(bundle, &rungs, &mut call_paths, &mut warnings);
+    let mut results = results(bundle, &rungs, &mut call_paths, &mut warnings);
+    for result in &mut results {
+        let summary = &mut result.summary;
+        summary.tpcc = tpcc::figures(&manifest.workload, summary.throughput, &summary.transactions);
+    }
     let unsteady: Vec<String> = results
         .iter()
         .filter(|r| !r.summary.steady)

@@ -118,6 +118,12 @@ pub struct RungSummary {
     /// Service time of each statement of a script, in its order; empty for other workloads.
     #[serde(default)]
     pub statements: Vec<StatementLatency>,
+    /// Service time of each kind of transaction, where the workload has several; empty for others.
+    #[serde(default)]
+    pub transactions: Vec<TransactionLatency>,
+    /// TPC-C's own figures; none for other workloads.
+    #[serde(default)]
+    pub tpcc: Option<TpccFigures>,
     /// The thread ledger; none where the server's threads were not watched.
     #[serde(default)]
     pub ledger: Option<Ledger>,
@@ -138,6 +144,30 @@ pub struct StatementLatency {
     pub count: u64,
     /// Its service time, milliseconds.
     pub latency_ms: Latency,
+}
+
+/// Service time of one kind of transaction.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TransactionLatency {
+    /// Such as `new_order`.
+    pub transaction: String,
+    /// How many ended in the measured window.
+    pub count: u64,
+    /// Its service time, milliseconds.
+    pub latency_ms: Latency,
+}
+
+/// What TPC-C counts beside transactions of all kinds.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TpccFigures {
+    /// New-Orders per minute, those that were rolled back as planned among them (clause 5.4).
+    pub tpmc: Estimate,
+    /// tpmC over 12.86 a warehouse (clause 4.2.2).
+    pub nominal_share: f64,
+    /// Whether that is a limit: only where users type and read as long as the specification has it.
+    pub nominal_is_limit: bool,
+    /// Share of the New-Orders that were rolled back as planned: 1 % (clause 2.4.1.4).
+    pub rolled_back_share: Option<f64>,
 }
 
 /// Percentiles of a latency.

@@ -99,7 +99,8 @@ pub struct LatencyRow {
     pub second: i32,
     /// `service` or `response`.
     pub kind: String,
-    /// `transaction`, or `statement N` for the Nth statement of a script, from 1.
+    /// `transaction`, or `statement N` for the Nth statement of a script, from 1, or `transaction N (NAME)` for the Nth kind of
+    /// transaction where a workload has several.
     pub what: String,
     /// The highest value of the bucket, nanoseconds.
     pub value_ns: i64,

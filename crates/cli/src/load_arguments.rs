@@ -3,6 +3,7 @@
 use anyhow::{Context, bail};
 use clap::Args;
 use scaleprof_experiment::{LoadOptions, WorkloadChoice, parse_connections};
+use scaleprof_workload::tpcc::{self, HomeWarehouse, Mix, Tpcc, TpccOptions};
 use scaleprof_workload::{
     Arrivals, Distribution, LoopKind, OltpOptions, OltpWorkloadKind, Protocol, Repetition, Transport,
 };
@@ -13,10 +14,10 @@ use std::path::{Path, PathBuf};
 pub(crate) struct LoadArguments {
     /// What every connection runs: one of sysbench's OLTP workloads (oltp_read_write, oltp_read_only,
     /// oltp_write_only, oltp_point_select, oltp_update_index, oltp_update_non_index, oltp_insert, oltp_delete,
-    /// select_random_points, select_random_ranges) or a FILE.sql
+    /// select_random_points, select_random_ranges), tpcc, or a FILE.sql
     #[arg(long, value_name = "NAME|FILE.sql", default_value = "oltp_read_write")]
     pub(crate) workload: String,
-    /// Tables [default: 4; 1 for the select_random workloads; none for a FILE.sql]
+    /// Tables of the OLTP workloads [default: 4; 1 for the select_random workloads; none for a FILE.sql]
     #[arg(long, value_name = "N")]
     pub(crate) tables: Option<u32>,
     /// Rows of each table
@@ -37,6 +38,22 @@ pub(crate) struct LoadArguments {
     /// Run a FILE.sql once on every connection instead of in a loop
     #[arg(long)]
     pub(crate) once: bool,
+    /// Warehouses of tpcc: about 100 MB each. Ten connections a warehouse are its terminals; more than these share their
+    /// districts [default: 1]
+    #[arg(long, value_name = "N", help_heading = "TPC-C")]
+    pub(crate) warehouses: Option<u32>,
+    /// Cards that a deck of tpcc has of New-Order, Payment, Order-Status, Delivery and Stock-Level; decks are shuffled and dealt to
+    /// their end, so the mix is exact [default: 10,10,1,1,1]
+    #[arg(long, value_name = "CARDS", help_heading = "TPC-C")]
+    pub(crate) mix: Option<Mix>,
+    /// Where the terminals of tpcc stand: fixed (each in one warehouse, by the specification) or random (drawn for every
+    /// transaction; other kits call that terminalWarehouseFixed=false) [default: fixed]
+    #[arg(long, value_name = "WHERE", help_heading = "TPC-C")]
+    pub(crate) home_warehouse: Option<HomeWarehouse>,
+    /// Let the users of tpcc type and read: the specification's keying and think times, times FACTOR. 1 is what tpmC of
+    /// warehouses is about, at ten connections a warehouse [default: none]
+    #[arg(long, value_name = "FACTOR", help_heading = "TPC-C")]
+    pub(crate) think_times: Option<f64>,
     /// Isolation level of the connections, such as read-committed [default: the server's]
     #[arg(long, value_name = "LEVEL", value_parser = isolation)]
     pub(crate) isolation: Option<String>,
@@ -149,7 +166,46 @@ impl LoadArguments {
         })
     }
 
+    /// TPC-C; options of other workloads are refused, as those of TPC-C are without it.
+    fn tpcc(&self) -> anyhow::Result<WorkloadChoice> {
+        let foreign = [
+            ("--tables", self.tables.is_some()),
+            ("--option", !self.options.is_empty()),
+            ("--protocol text", self.protocol == Protocol::Text),
+            ("--once and --setup", self.once || self.setup.is_some()),
+        ];
+        if let Some((name, _)) = foreign.into_iter().find(|(_, given)| *given) {
+            bail!("{name} does not go with tpcc: its size is --warehouses, and its statements are always prepared");
+        }
+        if self.think_times.is_some() && self.rate.is_some() {
+            bail!("--rate and --think-times contradict each other: both say when a transaction begins");
+        }
+        let defaults = TpccOptions::default();
+        let options = TpccOptions {
+            warehouses: self.warehouses.unwrap_or(defaults.warehouses),
+            mix: self.mix.unwrap_or(defaults.mix),
+            home: self.home_warehouse.unwrap_or(defaults.home),
+            pauses: self.think_times,
+            data_seed: self.seed,
+        };
+        // So that what is wrong is told before anything is started.
+        Tpcc::new(options.clone())?;
+        Ok(WorkloadChoice::Tpcc(options))
+    }
+
     fn workload(&self) -> anyhow::Result<WorkloadChoice> {
+        if self.workload == tpcc::NAME {
+            return self.tpcc();
+        }
+        let of_tpcc = [
+            ("--warehouses", self.warehouses.is_some()),
+            ("--mix", self.mix.is_some()),
+            ("--home-warehouse", self.home_warehouse.is_some()),
+            ("--think-times", self.think_times.is_some()),
+        ];
+        if let Some((name, _)) = of_tpcc.into_iter().find(|(_, given)| *given) {
+            bail!("{name} goes with --workload tpcc; {} has none", self.workload);
+        }
         if !self.workload.ends_with(".sql") {
             if self.once || self.setup.is_some() {
                 bail!("--once and --setup go with a FILE.sql; {} is none", self.workload);

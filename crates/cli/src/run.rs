@@ -135,7 +135,8 @@ pub(crate) fn public_command(arguments: impl Iterator<Item = String>) -> Vec<Str
 
 /// The value of an option as it may be shown.
 fn shown(option: &str, value: &str) -> String {
-    let is_workload = value.parse::<scaleprof_workload::OltpWorkloadKind>().is_ok();
+    let is_oltp = value.parse::<scaleprof_workload::OltpWorkloadKind>().is_ok();
+    let is_workload = is_oltp || value == scaleprof_workload::tpcc::NAME;
     let is_setting = value.split_once('=').is_some_and(|(name, value)| {
         is_setting(name) && !names_something(name) && (is_number_or_switch(value) || is_numbers(value))
     });

@@ -2,6 +2,7 @@
 
 use scaleprof_bundle::BundleError;
 use scaleprof_workload::schema::SchemaError;
+use scaleprof_workload::tpcc::{TpccOptionsError, Violation};
 use scaleprof_workload::{LoadError, OptionsError, ScriptError};
 
 /// Why a run ended before its time, or could not begin. What had been measured is in the bundle.
@@ -66,6 +67,22 @@ pub enum RunError {
     /// The options.
     #[error(transparent)]
     Options(#[from] OptionsError),
+    /// The options of TPC-C.
+    #[error(transparent)]
+    Tpcc(#[from] TpccOptionsError),
+    /// TPC-C's tables are not consistent.
+    #[error(
+        "{when} TPC-C's tables break {} of the 12 consistency conditions: {}. Either the server lost or doubled what it had \
+         committed, or somebody else changed the tables of schema scaleprof_load",
+        .violations.len(),
+        .violations.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+    )]
+    Inconsistent {
+        /// `after the load` or `after the run`.
+        when: &'static str,
+        /// The conditions that do not hold.
+        violations: Vec<Violation>,
+    },
     /// The script.
     #[error("the script: {0}")]
     Script(#[from] ScriptError),
@@ -156,7 +173,14 @@ impl RunError {
             RunError::Schema(_) => "the load's tables could not be made".into(),
             RunError::Bundle(_) => "the bundle could not be written".into(),
             RunError::Wire { doing, .. } => format!("{doing} failed"),
-            RunError::Options(_) | RunError::Script(_) | RunError::OpenFiles { .. } => {
+            RunError::Inconsistent { when, violations } => {
+                let numbers: Vec<String> = violations.iter().map(|v| v.condition.number.to_string()).collect();
+                format!(
+                    "{when} TPC-C's consistency conditions {} do not hold",
+                    numbers.join(", ")
+                )
+            }
+            RunError::Options(_) | RunError::Tpcc(_) | RunError::Script(_) | RunError::OpenFiles { .. } => {
                 "the options cannot be run".into()
             }
         }

@@ -6,6 +6,7 @@ use crate::target::wire;
 use scaleprof_wire::Client;
 use scaleprof_workload::OltpWorkload;
 use scaleprof_workload::schema::SCHEMA;
+use scaleprof_workload::tpcc::Tpcc;
 
 /// Connections and statements that must stay free for the server's own users, as a share of what is free.
 const LEAVE: f64 = 0.1;
@@ -17,6 +18,7 @@ const LEAVE: f64 = 0.1;
 pub(crate) fn check_room(client: &mut Client, load: &LoadOptions, most_connections: u32) -> Result<(), RunError> {
     let per_connection = match &load.workload {
         WorkloadChoice::Oltp(kind) => OltpWorkload::new(*kind, load.oltp.clone())?.prepared_count(),
+        WorkloadChoice::Tpcc(options) => Tpcc::new(options.clone())?.prepared_count(),
         WorkloadChoice::Script { .. } => 0,
     };
     let most = u64::from(most_connections + load.idle_connections);

@@ -6,6 +6,7 @@ use scaleprof_bundle::{Ladder, Machine, Manifest, RunState, Server, SettingRow, 
 use scaleprof_probe::{MachineFacts, relax_nanoseconds};
 use scaleprof_server::{CpuSet, Placement};
 use scaleprof_wire::Client;
+use scaleprof_workload::tpcc::{self, HomeWarehouse, Mix, RunConstants, TpccOptions};
 use scaleprof_workload::{Arrivals, LoopKind};
 use std::collections::BTreeMap;
 use time::OffsetDateTime;
@@ -178,18 +179,25 @@ fn workload(load: &LoadOptions) -> Workload {
     if load.runs_once() {
         options.push(("repetition".to_owned(), "once".to_owned()));
     }
+    if let WorkloadChoice::Tpcc(tpcc) = &load.workload {
+        options.extend(tpcc_options(tpcc));
+    }
     options.push(("transport".to_owned(), load.transport.to_string()));
     let name = match &load.workload {
         WorkloadChoice::Oltp(kind) => kind.name(),
+        WorkloadChoice::Tpcc(_) => tpcc::NAME,
         WorkloadChoice::Script { .. } => "script",
     };
     Workload {
         name: name.to_owned(),
         tables: load.with_tables().then_some(o.tables),
         rows: load.with_tables().then_some(u64::from(o.table_size)),
-        distribution: o.distribution.to_string(),
+        distribution: match load.workload {
+            WorkloadChoice::Tpcc(_) => "nurand".to_owned(),
+            _ => o.distribution.to_string(),
+        },
         protocol: match load.workload {
-            WorkloadChoice::Oltp(_) => o.protocol.to_string(),
+            WorkloadChoice::Oltp(_) | WorkloadChoice::Tpcc(_) => o.protocol.to_string(),
             WorkloadChoice::Script { .. } => "text".to_owned(),
         },
         isolation: load.isolation.clone(),
@@ -201,6 +209,30 @@ fn workload(load: &LoadOptions) -> Workload {
         .to_owned(),
         options,
     }
+}
+
+/// What was chosen of TPC-C, and the constants of its random numbers (clause 2.1.6.1), which go into every disclosure.
+fn tpcc_options(tpcc: &TpccOptions) -> Vec<(String, String)> {
+    let RunConstants {
+        last_name_load,
+        last_name_run,
+        customer,
+        item,
+    } = RunConstants::of(tpcc.data_seed);
+    let mut options = vec![("warehouses", tpcc.warehouses.to_string())];
+    if tpcc.mix != Mix::default() {
+        options.push(("mix", tpcc.mix.to_string()));
+    }
+    if tpcc.home != HomeWarehouse::default() {
+        options.push(("home_warehouse", tpcc.home.to_string()));
+    }
+    if let Some(factor) = tpcc.pauses {
+        options.push(("think_times", factor.to_string()));
+    }
+    let constants = format!("last name {last_name_load} loaded {last_name_run} run, customer {customer}, item {item}");
+    options.push(("nurand_constants", constants));
+    let named = options.into_iter().map(|(name, value)| (name.to_owned(), value));
+    named.collect()
 }
 
 pub(crate) fn machine(facts: &MachineFacts) -> Machine {

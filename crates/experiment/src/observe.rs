@@ -37,6 +37,7 @@ pub(crate) struct VisitObserver<'a> {
     /// Asks the load to stop when the server stands still.
     give_up: &'a AtomicBool,
     statement_names: Vec<String>,
+    transaction_names: Vec<String>,
     began: Option<Instant>,
     /// Starts and ends of seconds that were sampled.
     boundaries_seen: u32,
@@ -77,6 +78,7 @@ impl<'a> VisitObserver<'a> {
             idle_seconds: 0,
             give_up,
             statement_names: program.statement_names().to_vec(),
+            transaction_names: program.transaction_names().to_vec(),
             began: None,
             boundaries_seen: 0,
             length,
@@ -307,6 +309,10 @@ impl LoadObserver for VisitObserver<'_> {
         for (i, histogram) in record.statements.iter().enumerate() {
             let what = me.statement_names.get(i).cloned().unwrap_or_default();
             me.push_latency(second, "service", &what, histogram);
+        }
+        for (i, histogram) in record.kinds.iter().enumerate() {
+            let name = me.transaction_names.get(i).map_or("", String::as_str);
+            me.push_latency(second, "service", &format!("transaction {} ({name})", i + 1), histogram);
         }
         for (key, count) in &record.errors {
             *me.errors.entry(*key).or_default() += count;

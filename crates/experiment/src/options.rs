@@ -3,6 +3,7 @@
 use crate::target::Attach;
 use scaleprof_probe::WatchOptions;
 use scaleprof_server::{CpuSet, ServerSettings, Surroundings};
+use scaleprof_workload::tpcc::TpccOptions;
 use scaleprof_workload::{LoopKind, OltpOptions, OltpWorkloadKind, Repetition, Transport};
 use std::path::PathBuf;
 
@@ -81,6 +82,8 @@ pub struct LoadOptions {
 pub enum WorkloadChoice {
     /// One of sysbench's workloads.
     Oltp(OltpWorkloadKind),
+    /// TPC-C.
+    Tpcc(TpccOptions),
     /// The user's own statements.
     Script {
         /// The statements.
@@ -118,6 +121,7 @@ impl LoadOptions {
     pub(crate) fn with_tables(&self) -> bool {
         match &self.workload {
             WorkloadChoice::Oltp(_) => true,
+            WorkloadChoice::Tpcc(_) => false,
             WorkloadChoice::Script { with_tables, .. } => *with_tables,
         }
     }
@@ -125,6 +129,9 @@ impl LoadOptions {
     /// What the tables hold, in words: equal words, equal tables.
     pub(crate) fn data_description(&self) -> String {
         let o = &self.oltp;
+        if let WorkloadChoice::Tpcc(tpcc) = &self.workload {
+            return tpcc.data_description();
+        }
         if !self.with_tables() {
             return "no tables".to_owned();
         }
@@ -144,9 +151,10 @@ impl LoadOptions {
     /// About how large the tables get, bytes: 189 of a row's 200-odd bytes are its columns; pages are 15/16 full and
     /// the index on `k` adds a tenth.
     pub(crate) fn data_bytes(&self) -> u64 {
-        match self.with_tables() {
-            true => u64::from(self.oltp.tables) * u64::from(self.oltp.table_size) * 245,
-            false => 0,
+        match &self.workload {
+            WorkloadChoice::Tpcc(tpcc) => tpcc.data_bytes(),
+            _ if self.with_tables() => u64::from(self.oltp.tables) * u64::from(self.oltp.table_size) * 245,
+            _ => 0,
         }
     }
 }

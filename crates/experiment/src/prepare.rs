@@ -11,6 +11,7 @@ use scaleprof_server::{
 };
 use scaleprof_wire::Client;
 use scaleprof_workload::schema::{self, FillPlan, SCHEMA, SchemaState};
+use scaleprof_workload::tpcc::{self, TpccFillPlan, TpccOptions};
 use scaleprof_workload::{OltpWorkloadKind, Script, Transport};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -208,6 +209,10 @@ pub(crate) fn make_tables(
     let mut client = target.connect()?;
     let tables = load.with_tables().then_some(&load.oltp);
     schema::create(&mut client, tables, &load.data_description())?;
+    if let WorkloadChoice::Tpcc(options) = &load.workload {
+        fill_tpcc(target, options, &mut client, stop, progress)?;
+        check_consistency(target, load, "after the load", stop, progress)?;
+    }
     if tables.is_some() {
         progress.stage("filling the tables");
         let plan = FillPlan {
@@ -216,7 +221,7 @@ pub(crate) fn make_tables(
             options: load.oltp.clone(),
             kind: match load.workload {
                 WorkloadChoice::Oltp(kind) => kind,
-                WorkloadChoice::Script { .. } => OltpWorkloadKind::ReadWrite,
+                WorkloadChoice::Tpcc(_) | WorkloadChoice::Script { .. } => OltpWorkloadKind::ReadWrite,
             },
             seed: load.seed,
             threads: FILL_THREADS,
@@ -225,6 +230,46 @@ pub(crate) fn make_tables(
         schema::fill(&plan, stop, &mut |done| progress.filling(done))?;
     }
     Ok(())
+}
+
+fn fill_tpcc(
+    target: &Target,
+    options: &TpccOptions,
+    client: &mut Client,
+    stop: &AtomicBool,
+    progress: &mut dyn Progress,
+) -> Result<(), RunError> {
+    tpcc::create_tables(client)?;
+    progress.stage("filling TPC-C's tables");
+    let plan = TpccFillPlan {
+        endpoint: target.endpoint().clone(),
+        credentials: target.credentials(),
+        options: options.clone(),
+        threads: FILL_THREADS,
+        skip_binary_log: matches!(target, Target::Private(_)),
+    };
+    Ok(tpcc::fill(&plan, stop, &mut |done| progress.filling(done))?)
+}
+
+/// Checks TPC-C's consistency conditions, where it is the load.
+pub(crate) fn check_consistency(
+    target: &Target,
+    load: &LoadOptions,
+    when: &'static str,
+    stop: &AtomicBool,
+    progress: &mut dyn Progress,
+) -> Result<(), RunError> {
+    if !matches!(load.workload, WorkloadChoice::Tpcc(_)) {
+        return Ok(());
+    }
+    progress.stage("checking TPC-C's twelve consistency conditions");
+    let mut client = target.connect()?;
+    let violations = tpcc::check_consistency(&mut client, SCHEMA, stop)?;
+    client.quit();
+    match violations.is_empty() {
+        true => Ok(()),
+        false => Err(RunError::Inconsistent { when, violations }),
+    }
 }
 
 /// Reads the tables into memory, runs the script's setup, and says what would disturb the measurement.
@@ -236,6 +281,11 @@ pub(crate) fn warm(target: &Target, load: &LoadOptions, progress: &mut dyn Progr
         for table in 1..=load.oltp.tables {
             schema::warm(&mut client, &load.oltp, table)?;
         }
+        warnings.extend(too_large(&mut client)?);
+    }
+    if let WorkloadChoice::Tpcc(_) = &load.workload {
+        progress.stage("reading the tables into memory");
+        tpcc::warm(&mut client)?;
         warnings.extend(too_large(&mut client)?);
     }
     if let WorkloadChoice::Script { setup: Some(setup), .. } = &load.workload {

@@ -6,7 +6,7 @@ use crate::ladder::shuffled_visits;
 use crate::manifest;
 use crate::observe::Length;
 use crate::options::{LoadOptions, RunOptions, ServerChoice, WorkloadChoice};
-use crate::prepare::{Ready, make_tables, prepare, warm};
+use crate::prepare::{Ready, check_consistency, make_tables, prepare, warm};
 use crate::privacy::public_settings;
 use crate::probes::{Probes, Said};
 use crate::progress::{Progress, VisitStart};
@@ -15,6 +15,7 @@ use crate::visit::{VisitContext, VisitEnd, VisitNumber};
 use scaleprof_analysis::refine::{Seen, next_rungs};
 use scaleprof_analysis::summarise;
 use scaleprof_bundle::{Bundle, BundleWriter, Manifest, Missing, RunState, Summary};
+use scaleprof_workload::tpcc::Tpcc;
 use scaleprof_workload::{OltpWorkload, Program, Script, raise_open_file_limit};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -27,6 +28,8 @@ const REFINEMENTS: usize = 4;
 /// short, a user's may well take minutes.
 const STANDSTILL_SECONDS: u32 = 8;
 const STANDSTILL_OF_A_SCRIPT_SECONDS: u32 = 600;
+/// The most that a user of TPC-C reads and types: ten times the mean of 12 s, and 18 s.
+const LONGEST_PAUSE_SECONDS: f64 = 138.0;
 /// The most that a script which runs once may take.
 const LONGEST_ONCE_SECONDS: u32 = 86_400;
 /// Visits in a row that may fail before the run is given up.
@@ -101,7 +104,10 @@ pub fn run(options: &RunOptions, stop: &Arc<AtomicBool>, progress: &mut dyn Prog
         failures: 0,
         last_failure: None,
     };
-    let problem = climb.climb(&mut ready, &mut manifest, progress).err();
+    let problem = climb
+        .climb(&mut ready, &mut manifest, progress)
+        .and_then(|()| check_consistency(&ready.target, &options.load, "after the run", stop, progress))
+        .err();
     manifest.missing = std::mem::take(&mut climb.missing)
         .into_iter()
         .map(|(figure, reason)| Missing { figure, reason })
@@ -184,6 +190,7 @@ fn leave(ready: Ready, options: &RunOptions, progress: &mut dyn Progress) {
 pub(crate) fn program(load: &LoadOptions) -> Result<Program, RunError> {
     Ok(match &load.workload {
         WorkloadChoice::Oltp(kind) => Program::Oltp(OltpWorkload::new(*kind, load.oltp.clone())?),
+        WorkloadChoice::Tpcc(tpcc) => Program::Tpcc(Tpcc::new(tpcc.clone())?),
         WorkloadChoice::Script { text, repetition, .. } => Program::Script(Script::parse(text, *repetition)?),
     })
 }
@@ -193,8 +200,11 @@ fn length(options: &RunOptions) -> Length {
     Length {
         seconds: if once { LONGEST_ONCE_SECONDS } else { options.seconds },
         once,
-        standstill_seconds: match options.load.workload {
+        standstill_seconds: match &options.load.workload {
             WorkloadChoice::Oltp(_) => STANDSTILL_SECONDS,
+            WorkloadChoice::Tpcc(tpcc) => {
+                STANDSTILL_SECONDS + (LONGEST_PAUSE_SECONDS * tpcc.pauses.unwrap_or(0.0)) as u32
+            }
             WorkloadChoice::Script { .. } => STANDSTILL_OF_A_SCRIPT_SECONDS,
         },
     }

@@ -67,10 +67,14 @@ pub fn table(summary: &Summary, style: Style) -> String {
         }
         notes.extend(reasons(&summary.rungs));
     }
-    if let Some(statements) = statements::table(summary) {
+    for statements in [statements::table(summary), statements::kinds(summary)]
+        .into_iter()
+        .flatten()
+    {
         out.push_str(&statements);
         out.push('\n');
     }
+    notes.extend(statements::tpmc(summary));
     if let Some(ledger) = ledger::table(summary, &ink, style, wrap_at) {
         out.push_str(&ledger);
         out.push('\n');

@@ -7,11 +7,14 @@ pub enum Parameter {
     Int,
     /// MYSQL_TYPE_STRING with fewer than 251 bytes, so that its length is one byte.
     ShortString,
+    /// MYSQL_TYPE_NEWDECIMAL: the digits as a string, and the server computes with all of them.
+    Decimal,
 }
 
 const COM_STMT_EXECUTE: u8 = 0x17;
 const TYPE_LONG: [u8; 2] = [0x03, 0x00];
 const TYPE_STRING: [u8; 2] = [0xfe, 0x00];
+const TYPE_DECIMAL: [u8; 2] = [0xf6, 0x00];
 
 /// The EXECUTE packet of one statement without its values.
 ///
@@ -34,6 +37,7 @@ impl ExecuteTemplate {
             .flat_map(|p| match p {
                 Parameter::Int => TYPE_LONG,
                 Parameter::ShortString => TYPE_STRING,
+                Parameter::Decimal => TYPE_DECIMAL,
             })
             .collect();
         ExecuteTemplate {
@@ -71,7 +75,7 @@ impl ExecuteTemplate {
         out.extend_from_slice(&value.to_le_bytes());
     }
 
-    /// Writes the value of a [`Parameter::ShortString`].
+    /// Writes the value of a [`Parameter::ShortString`] or of a [`Parameter::Decimal`].
     #[inline]
     pub fn push_string(value: &[u8], out: &mut Vec<u8>) {
         debug_assert!(value.len() < 251, "a short string has fewer than 251 bytes");

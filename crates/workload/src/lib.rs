@@ -1,7 +1,8 @@
-//! The load on the server: sysbench's OLTP workloads and SQL scripts, and the client that drives them.
+//! The load on the server: sysbench's OLTP workloads, TPC-C and SQL scripts, and the client that drives them.
 //!
 //! A [`Program`] says what a connection sends. [`drive`] opens the connections, runs the program on all of them
-//! from a few threads and reports every second. [`schema`] makes and fills the tables that the OLTP programs need.
+//! from a few threads and reports every second. [`schema`] makes and fills the tables that the OLTP programs need,
+//! [`tpcc`] those of TPC-C.
 
 mod client;
 mod distribution;
@@ -11,6 +12,7 @@ mod random;
 mod script;
 
 pub mod schema;
+pub mod tpcc;
 
 pub use client::{
     Arrivals, LoadError, LoadObserver, LoadOutcome, LoadPlan, LoopKind, SecondRecord, Transport, drive,

@@ -3,6 +3,7 @@
 use crate::oltp::OltpWorkload;
 use crate::random::ConnectionRng;
 use crate::script::Script;
+use crate::tpcc::Tpcc;
 
 /// One statement of a transaction: where its packet ends in the buffer, and what kind it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,6 +46,8 @@ pub enum Program {
     Oltp(OltpWorkload),
     /// The user's own statements.
     Script(Script),
+    /// TPC-C: its statements depend on what earlier ones returned.
+    Tpcc(Tpcc),
 }
 
 impl Program {
@@ -53,6 +56,7 @@ impl Program {
         match self {
             Program::Oltp(oltp) => oltp.prepared_sql(),
             Program::Script(_) => &[],
+            Program::Tpcc(tpcc) => tpcc.prepared_sql(),
         }
     }
 
@@ -61,6 +65,23 @@ impl Program {
         match self {
             Program::Oltp(oltp) => oltp.statement_names(),
             Program::Script(script) => script.statement_names(),
+            Program::Tpcc(tpcc) => tpcc.statement_names(),
+        }
+    }
+
+    /// Names of the kinds of transactions, where latency is kept for each; empty where there is only one kind.
+    pub fn transaction_names(&self) -> &[String] {
+        match self {
+            Program::Oltp(_) | Program::Script(_) => &[],
+            Program::Tpcc(tpcc) => tpcc.ending_names(),
+        }
+    }
+
+    /// Statements that a connection runs before all others.
+    pub(crate) fn session_statements(&self) -> &[String] {
+        match self {
+            Program::Oltp(_) | Program::Script(_) => &[],
+            Program::Tpcc(tpcc) => tpcc.session_statements(),
         }
     }
 
@@ -72,7 +93,7 @@ impl Program {
     /// Whether connections go on when the program is over.
     pub fn repetition(&self) -> Repetition {
         match self {
-            Program::Oltp(_) => Repetition::Loop,
+            Program::Oltp(_) | Program::Tpcc(_) => Repetition::Loop,
             Program::Script(script) => script.repetition(),
         }
     }
@@ -80,7 +101,7 @@ impl Program {
     /// The packets, where they are the same for every connection and every time.
     pub(crate) fn shared_packets(&self) -> Option<(&[u8], &[Step])> {
         match self {
-            Program::Oltp(_) => None,
+            Program::Oltp(_) | Program::Tpcc(_) => None,
             Program::Script(script) => Some(script.packets()),
         }
     }

@@ -25,6 +25,7 @@ mod spinloops;
 mod stage;
 mod sudden_ends;
 mod tls;
+mod tpcc;
 mod truth;
 mod unfinished;
 mod watch;

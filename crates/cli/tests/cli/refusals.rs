@@ -24,6 +24,15 @@ fn options_that_make_no_sense_are_named() {
     refused(&["--rate", "0"], &["--rate"]);
     refused(&["--once"], &["FILE.sql"]);
     refused(&["--option", "foo=1"], &["foo"]);
+    refused(&["--warehouses", "2"], &["--warehouses", "--workload tpcc"]);
+    let tpcc = |further: &[&'static str]| [&["--workload", "tpcc"], further].concat();
+    refused(&tpcc(&["--warehouses", "0"]), &["--warehouses 0"]);
+    refused(&tpcc(&["--tables", "2"]), &["--tables", "--warehouses"]);
+    refused(
+        &tpcc(&["--think-times", "1", "--rate", "5"]),
+        &["--rate", "--think-times"],
+    );
+    refused(&tpcc(&["--think-times", "0"]), &["--think-times 0"]);
     refused(&["--server", "/nonexistent"], &["/nonexistent", "No such file"]);
     refused(&["--server", "/etc"], &["/etc", "mysqld"]);
 }

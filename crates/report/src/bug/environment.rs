@@ -117,6 +117,7 @@ pub(super) fn workload(manifest: &Manifest, settings: &[SettingRow]) -> Section 
     }
     let name = match load.name.as_str() {
         "script" => "statements of the user's own (not shown)".to_owned(),
+        "tpcc" => "TPC-C (docs/tpcc.md)".to_owned(),
         name => format!("sysbench's {name}"),
     };
     let tables = load.tables.zip(load.rows).map(|(tables, rows)| {
@@ -144,6 +145,9 @@ pub(super) fn workload(manifest: &Manifest, settings: &[SettingRow]) -> Section 
         .collect();
     let offered = match (load.loop_kind.as_str(), manifest.ladder.rate) {
         ("open", Some(rate)) => format!("open loop, {rate} transactions/s offered"),
+        _ if load.options.iter().any(|(name, _)| name == "think_times") => {
+            "closed loop with keying and think times".to_owned()
+        }
         _ => "closed loop without think time".to_owned(),
     };
     let encryption = value(settings, "scaleprof.encryption")

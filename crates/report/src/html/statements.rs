@@ -1,10 +1,10 @@
-//! Latency of each statement of a script, from the histograms.
+//! Latency of each statement of a script, or of each kind of transaction, from the histograms.
 
 use scaleprof_bundle::Bundle;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// Service time of one statement at one rung, all visits and all seconds together, milliseconds.
+/// Service time of one statement or kind of transaction at one rung, all visits and all seconds together, milliseconds.
 #[derive(Debug, PartialEq, Serialize)]
 pub(super) struct Statement<'a> {
     connections: i32,
@@ -16,17 +16,19 @@ pub(super) struct Statement<'a> {
     max: f64,
 }
 
-/// One entry for each rung and statement; none for a workload that times whole transactions only.
+/// One entry for each rung and statement or kind; none for a workload that times all its transactions together.
 pub(super) fn statements(bundle: &Bundle) -> Vec<Statement<'_>> {
     let rungs: BTreeMap<i32, i32> = bundle.rungs.iter().map(|rung| (rung.visit, rung.connections)).collect();
-    let mut histograms: BTreeMap<(i32, usize, &str), BTreeMap<i64, i64>> = BTreeMap::new();
+    let mut histograms: BTreeMap<(i32, u32, &str), BTreeMap<i64, i64>> = BTreeMap::new();
     for row in bundle
         .latency
         .iter()
         .filter(|row| row.kind == "service" && row.what != "transaction")
     {
         if let Some(&connections) = rungs.get(&row.visit) {
-            let histogram = histograms.entry((connections, row.what.len(), &row.what)).or_default();
+            let histogram = histograms
+                .entry((connections, number(&row.what), &row.what))
+                .or_default();
             *histogram.entry(row.value_ns).or_default() += row.count;
         }
     }
@@ -46,6 +48,12 @@ pub(super) fn statements(bundle: &Bundle) -> Vec<Statement<'_>> {
         .collect()
 }
 
+/// The number in `statement 2 (SELECT)` or `transaction 1 (new_order)`: their order.
+fn number(what: &str) -> u32 {
+    let word = what.split(' ').nth(1);
+    word.and_then(|number| number.parse().ok()).unwrap_or(u32::MAX)
+}
+
 /// The highest value of the bucket in which the share of the counts is reached.
 fn percentile_ms(histogram: &BTreeMap<i64, i64>, share: f64) -> Option<f64> {
     let total: i64 = histogram.values().sum();
@@ -63,6 +71,13 @@ fn percentile_ms(histogram: &BTreeMap<i64, i64>, share: f64) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_numbered_is_sorted_by_its_number() {
+        assert_eq!(number("statement 10 (SELECT)"), 10);
+        assert_eq!(number("transaction 2 (payment)"), 2);
+        assert_eq!(number("statement"), u32::MAX);
+    }
 
     #[test]
     fn percentiles_are_those_of_the_counts() {

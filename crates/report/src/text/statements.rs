@@ -1,34 +1,77 @@
-//! The latency of each statement of a script, beneath the rungs.
+//! The latency of each statement of a script, or of each kind of transaction, beneath the rungs; and what TPC-C counts.
 
 use crate::figures;
-use scaleprof_bundle::Summary;
+use scaleprof_bundle::{Latency, RungSummary, Summary, TpccFigures};
 
 /// One line for each rung and statement; none for a workload that has no statements of the user's.
 pub(super) fn table(summary: &Summary) -> Option<String> {
-    let mut rows = vec![
-        [
-            "connections",
-            "statement",
-            "times",
-            "p50 ms",
-            "p95 ms",
-            "p99 ms",
-            "max ms",
-        ]
-        .map(str::to_owned),
-    ];
+    lines("statement", summary, |rung| {
+        let statements = rung.statements.iter();
+        statements
+            .map(|one| (one.statement.as_str(), one.count, &one.latency_ms))
+            .collect()
+    })
+}
+
+/// One line for each rung and kind of transaction; none for a workload that has only one kind.
+pub(super) fn kinds(summary: &Summary) -> Option<String> {
+    lines("transaction", summary, |rung| {
+        let transactions = rung.transactions.iter();
+        transactions
+            .map(|one| (one.transaction.as_str(), one.count, &one.latency_ms))
+            .collect()
+    })
+}
+
+/// New-Orders per minute of each rung, and what to think of them; none for another workload than TPC-C.
+pub(super) fn tpmc(summary: &Summary) -> Option<String> {
+    let rungs: Vec<(u32, &TpccFigures)> = summary
+        .rungs
+        .iter()
+        .filter_map(|rung| Some((rung.connections, rung.tpcc.as_ref()?)))
+        .collect();
+    let (_, first) = rungs.first()?;
+    let figures: Vec<String> = rungs
+        .iter()
+        .map(|(connections, one)| {
+            let tpmc = figures::number(one.tpmc.value);
+            match one.nominal_is_limit {
+                true => format!(
+                    "{tpmc} at {connections} ({} %)",
+                    figures::number(one.nominal_share * 100.0)
+                ),
+                false => format!("{tpmc} at {connections}"),
+            }
+        })
+        .collect();
+    let limit = match first.nominal_is_limit {
+        true => "The percentages are of 12.86 a warehouse, which its users cannot pass",
+        false => {
+            "The nominal 12.86 a warehouse is no limit here, as users do not type and read as long as the specification has it"
+        }
+    };
+    Some(format!(
+        "tpmC (New-Orders per minute, those rolled back as planned among them) by connections: {}. {limit}. A transaction is one of any of the five kinds, also in the verdict.",
+        figures.join(", ")
+    ))
+}
+
+type Line<'a> = (&'a str, u64, &'a Latency);
+
+fn lines<'a>(what: &str, summary: &'a Summary, of: impl Fn(&'a RungSummary) -> Vec<Line<'a>>) -> Option<String> {
+    let head = ["connections", what, "times", "p50 ms", "p95 ms", "p99 ms", "max ms"];
+    let mut rows = vec![head.map(str::to_owned)];
     let ms = |value: Option<f64>| value.map_or_else(|| "–".to_owned(), figures::number);
     for rung in &summary.rungs {
-        for (at, one) in rung.statements.iter().enumerate() {
-            let latency = &one.latency_ms;
+        for (at, (name, count, latency)) in of(rung).into_iter().enumerate() {
             rows.push([
                 if at == 0 {
                     rung.connections.to_string()
                 } else {
                     String::new()
                 },
-                one.statement.clone(),
-                figures::whole(one.count),
+                name.to_owned(),
+                figures::whole(count),
                 ms(latency.p50),
                 ms(latency.p95),
                 ms(latency.p99),

@@ -1,6 +1,7 @@
 //! One connection of the load.
 
 use crate::program::{Composer, Program, Step};
+use crate::tpcc::{Ending, Terminal, Unexpected};
 use scaleprof_wire::{Encryption, ReplyScanner, Session};
 use std::os::fd::OwnedFd;
 
@@ -26,6 +27,9 @@ pub(crate) struct Connection {
     pub(crate) scanner: ReplyScanner,
     pub(crate) phase: Phase,
     composer: Composer,
+    /// Of a program whose statements depend on rows.
+    terminal: Option<Box<Terminal>>,
+    deprecate_eof: bool,
     packets: Vec<u8>,
     steps: Vec<Step>,
     step: usize,
@@ -40,8 +44,14 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    pub(crate) fn new(session: Session, composer: Composer) -> Self {
+    pub(crate) fn new(session: Session, mut composer: Composer, program: &Program) -> Self {
+        let terminal = match program {
+            Program::Tpcc(tpcc) => Some(Box::new(Terminal::new(tpcc, &mut composer))),
+            Program::Oltp(_) | Program::Script(_) => None,
+        };
         Connection {
+            terminal,
+            deprecate_eof: session.deprecate_eof,
             socket: session.socket,
             encryption: session.encryption,
             id: session.connection_id,
@@ -61,7 +71,30 @@ impl Connection {
     /// Makes the packets of the next transaction and stands before its first statement.
     #[inline]
     pub(crate) fn begin(&mut self, program: &Program) {
-        program.compose(&mut self.composer, &mut self.packets, &mut self.steps);
+        match (&mut self.terminal, program) {
+            (Some(terminal), Program::Tpcc(tpcc)) => {
+                terminal.begin(tpcc, &mut self.composer, &mut self.packets, &mut self.steps);
+            }
+            _ => program.compose(&mut self.composer, &mut self.packets, &mut self.steps),
+        }
+        self.stand_at_first();
+    }
+
+    /// Stands before the first statement of a transaction that the server rolled back: with new values, as sysbench does, but
+    /// with the same where a transaction is one user's business.
+    #[cold]
+    pub(crate) fn begin_again(&mut self, program: &Program) {
+        match (&mut self.terminal, program) {
+            (Some(terminal), Program::Tpcc(tpcc)) => {
+                terminal.begin_again(tpcc, &mut self.composer, &mut self.packets, &mut self.steps);
+                self.stand_at_first();
+            }
+            _ => self.begin(program),
+        }
+    }
+
+    #[inline]
+    fn stand_at_first(&mut self) {
         self.step = 0;
         self.sent = 0;
         self.phase = Phase::Working;
@@ -72,7 +105,61 @@ impl Connection {
     pub(crate) fn advance(&mut self, program: &Program) -> bool {
         self.step += 1;
         self.sent = 0;
-        self.step < self.steps(program).len()
+        self.step < self.steps(program).len() || self.go_on(program)
+    }
+
+    /// Makes the statements that follow from what was read; false where there are none.
+    #[inline]
+    fn go_on(&mut self, program: &Program) -> bool {
+        let (Some(terminal), Program::Tpcc(tpcc)) = (&mut self.terminal, program) else {
+            return false;
+        };
+        terminal.go_on(tpcc, &mut self.composer, &mut self.packets, &mut self.steps);
+        self.step = 0;
+        !self.steps.is_empty()
+    }
+
+    /// Keeps a piece of a reply that is not complete, where its rows are wanted.
+    #[inline]
+    pub(crate) fn keep(&mut self, bytes: &[u8]) {
+        if let Some(terminal) = &mut self.terminal {
+            terminal.keep(bytes);
+        }
+    }
+
+    /// Takes the last piece of a reply with rows.
+    #[inline]
+    pub(crate) fn read(&mut self, bytes: &[u8]) -> Result<(), Unexpected> {
+        match &mut self.terminal {
+            Some(terminal) if self.phase == Phase::Working => {
+                let kind = self.steps.get(self.step).map_or(u16::MAX, |step| step.kind);
+                terminal.read(kind, bytes, self.deprecate_eof)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The pieces that were kept are of a reply without rows.
+    #[inline]
+    pub(crate) fn forget(&mut self) {
+        if let Some(terminal) = &mut self.terminal {
+            terminal.forget();
+        }
+    }
+
+    /// How the transaction that is over ended, where there are several kinds.
+    #[inline]
+    pub(crate) fn ending(&self) -> Option<Ending> {
+        self.terminal.as_ref().map(|terminal| terminal.ending())
+    }
+
+    /// How long the connection rests before its next transaction, nanoseconds; none where it does not.
+    #[inline]
+    pub(crate) fn pause_ns(&mut self, program: &Program) -> Option<u64> {
+        match (&self.terminal, program) {
+            (Some(terminal), Program::Tpcc(tpcc)) => terminal.pause_ns(tpcc, &mut self.composer),
+            _ => None,
+        }
     }
 
     /// The packet to be sent, or its rest.

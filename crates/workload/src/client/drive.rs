@@ -107,6 +107,12 @@ pub enum LoadError {
     /// The server sent what we do not understand.
     #[error("the server sent {0}, which the protocol does not allow here")]
     Protocol(&'static str),
+    /// The tables are not those that the program filled.
+    #[error(
+        "a transaction found {0}: the load's tables are not as its transactions leave them. Somebody else changed them, or they are \
+         half filled: let them be made anew (`run` does with --no-cache, `attach` once the schema scaleprof_load is dropped)"
+    )]
+    Unexpected(&'static str),
     /// A system call failed.
     #[error("{0} failed: {1}")]
     System(&'static str, io::Error),
@@ -365,6 +371,7 @@ fn load_error(failure: Failure, program: &Program) -> LoadError {
         },
         Failure::Lost(e) => LoadError::Lost(e),
         Failure::Protocol(what) => LoadError::Protocol(what),
+        Failure::Unexpected(what) => LoadError::Unexpected(what),
         Failure::System(what, e) => LoadError::System(what, e),
     }
 }

@@ -1,6 +1,8 @@
 //! When a transaction begins: at once after the one before, or at its appointed time.
 
 use crate::random::ConnectionRng;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 
 /// How the load is paced.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -78,6 +80,28 @@ impl Schedule {
     }
 }
 
+/// Connections that rest until a time of their own, such as a user who reads and types.
+#[derive(Debug, Default)]
+pub(crate) struct Pauses(BinaryHeap<Reverse<(u64, u32)>>);
+
+impl Pauses {
+    /// A connection rests until then.
+    pub(crate) fn rest(&mut self, until_ns: u64, connection: u32) {
+        self.0.push(Reverse((until_ns, connection)));
+    }
+
+    /// The time at which the next rest is over.
+    pub(crate) fn next_ns(&self) -> Option<u64> {
+        self.0.peek().map(|Reverse((until_ns, _))| *until_ns)
+    }
+
+    /// Takes a connection whose rest is over, with the time at which it was.
+    pub(crate) fn take_over(&mut self, now_ns: u64) -> Option<(u64, u32)> {
+        self.next_ns().filter(|&until_ns| until_ns <= now_ns)?;
+        self.0.pop().map(|Reverse(rested)| rested)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -93,6 +117,20 @@ mod tests {
         assert!((9_999..=10_000).contains(&even), "{even}");
         let poisson = arrivals_in_a_second(Arrivals::Poisson);
         assert!((9_600..=10_400).contains(&poisson), "{poisson} is over 4 sigma off");
+    }
+
+    #[test]
+    fn connections_rest_until_their_time_and_leave_in_its_order() {
+        let mut pauses = Pauses::default();
+        [(30, 1), (10, 2), (20, 3)]
+            .into_iter()
+            .for_each(|(until, connection)| pauses.rest(until, connection));
+        assert_eq!(pauses.next_ns(), Some(10));
+        assert_eq!(pauses.take_over(9), None);
+        let mut taken = std::iter::from_fn(|| pauses.take_over(20));
+        assert_eq!(taken.next(), Some((10, 2)));
+        assert_eq!(taken.next(), Some((20, 3)));
+        assert_eq!(taken.next(), None);
     }
 
     #[test]

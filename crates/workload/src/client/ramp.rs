@@ -92,7 +92,7 @@ fn push<T>(list: &Mutex<Vec<T>>, item: T) {
 
 fn connect(plan: &LoadPlan) -> Result<Client, Error> {
     let mut client = Client::connect(&plan.endpoint, &plan.credentials)?;
-    for statement in &plan.session_statements {
+    for statement in plan.program.session_statements().iter().chain(&plan.session_statements) {
         client.execute(statement)?;
     }
     Ok(client)
@@ -122,5 +122,5 @@ fn open_working(plan: &LoadPlan, position: u32) -> Result<Connection, Error> {
         types_sent: vec![false; statement_ids.len()].into(),
         statement_ids: statement_ids.into(),
     };
-    Ok(Connection::new(session, composer))
+    Ok(Connection::new(session, composer, &plan.program))
 }

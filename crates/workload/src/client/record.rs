@@ -39,6 +39,8 @@ pub struct SecondRecord {
     pub response: Option<Histogram<u32>>,
     /// Service time of each kind of statement; for scripts only.
     pub statements: Vec<Histogram<u32>>,
+    /// Service time of each kind of transaction, by [`crate::Program::transaction_names`]; empty where there is one kind.
+    pub kinds: Vec<Histogram<u32>>,
     /// Time from when a reply was known to be there until it was served, nanoseconds: the client's own delay.
     pub lag: Histogram<u32>,
     /// Transactions that were due and had not begun at the end of the second; in the open loop only.
@@ -53,7 +55,7 @@ fn histogram(digits: u8) -> Histogram<u32> {
 
 impl SecondRecord {
     /// An empty record.
-    pub(crate) fn new(second: u32, open_loop: bool, timed_statements: usize) -> Self {
+    pub(crate) fn new(second: u32, open_loop: bool, timed_statements: usize, kinds: usize) -> Self {
         SecondRecord {
             second,
             transactions: 0,
@@ -69,6 +71,7 @@ impl SecondRecord {
             service: histogram(3),
             response: open_loop.then(|| histogram(3)),
             statements: vec![histogram(2); timed_statements],
+            kinds: vec![histogram(2); kinds],
             lag: histogram(2),
             backlog: 0,
         }
@@ -76,7 +79,12 @@ impl SecondRecord {
 
     /// An empty record of the same shape.
     pub(crate) fn like(other: &SecondRecord, second: u32) -> Self {
-        SecondRecord::new(second, other.response.is_some(), other.statements.len())
+        SecondRecord::new(
+            second,
+            other.response.is_some(),
+            other.statements.len(),
+            other.kinds.len(),
+        )
     }
 
     /// Adds what another worker saw in the same second.
@@ -99,7 +107,8 @@ impl SecondRecord {
         if let (Some(mine), Some(theirs)) = (&mut self.response, &other.response) {
             add(mine, theirs);
         }
-        for (mine, theirs) in self.statements.iter_mut().zip(&other.statements) {
+        let statements = self.statements.iter_mut().zip(&other.statements);
+        for (mine, theirs) in statements.chain(self.kinds.iter_mut().zip(&other.kinds)) {
             add(mine, theirs);
         }
     }

@@ -3,7 +3,7 @@
 //! A worker owns its connections, its random numbers and its histograms: the threads share nothing while they run.
 
 use super::connection::{Connection, Phase};
-use super::pacing::Schedule;
+use super::pacing::{Pauses, Schedule};
 use super::record::SecondRecord;
 use crate::program::{Program, Repetition};
 use scaleprof_wire::{Reply, ServerError};
@@ -40,6 +40,8 @@ pub(crate) enum Failure {
     Lost(std::io::Error),
     /// The server sent what we do not understand.
     Protocol(&'static str),
+    /// Rows are not what they must be on the tables that the program filled.
+    Unexpected(&'static str),
     /// A system call of ours failed.
     System(&'static str, std::io::Error),
 }
@@ -69,6 +71,8 @@ pub(crate) struct Worker {
     /// Connections that wait for a transaction to be due.
     resting: Vec<u32>,
     pub(crate) schedule: Option<Schedule>,
+    /// Connections that rest for a time of their own.
+    pauses: Pauses,
     current: SecondRecord,
     start_ns: u64,
     end_ns: u64,
@@ -97,7 +101,8 @@ impl Worker {
             0
         };
         Worker {
-            current: SecondRecord::new(0, schedule.is_some(), timed),
+            current: SecondRecord::new(0, schedule.is_some(), timed, program.transaction_names().len()),
+            pauses: Pauses::default(),
             resting: Vec::with_capacity(connections.len()),
             program,
             connections,
@@ -112,11 +117,15 @@ impl Worker {
         }
     }
 
-    /// Begins: all connections at once in the closed loop, those that are due in the open one.
+    /// Begins: all connections at once in the closed loop, those that are due in the open one, and each after a pause where
+    /// they have pauses.
     pub(crate) fn start(&mut self, now_ns: u64, to_send: &mut Vec<u32>) {
         for index in (0..self.connections.len() as u32).rev() {
+            let pause_ns = self.connections[index as usize].pause_ns(&self.program);
             if self.schedule.is_some() {
                 self.resting.push(index);
+            } else if let Some(pause_ns) = pause_ns {
+                self.pauses.rest(now_ns + pause_ns, index);
             } else {
                 self.begin(index, now_ns, now_ns);
                 to_send.push(index);
@@ -150,6 +159,10 @@ impl Worker {
         }
         if self.is_over(now_ns) {
             return;
+        }
+        while let Some((rested_ns, index)) = self.pauses.take_over(now_ns) {
+            self.begin(index, rested_ns, now_ns);
+            to_send.push(index);
         }
         if let Some(schedule) = &mut self.schedule {
             let mut due = Vec::new();
@@ -232,6 +245,9 @@ impl Worker {
         {
             until = until.min(schedule.next_ns());
         }
+        if let Some(rested_ns) = self.pauses.next_ns().filter(|_| !self.is_over(now_ns)) {
+            until = until.min(rested_ns);
+        }
         until.saturating_sub(now_ns)
     }
 
@@ -247,21 +263,28 @@ impl Worker {
         let connection = &mut self.connections[index as usize];
         let (used, reply) = connection.scanner.feed(bytes).map_err(Failure::Protocol)?;
         let Some(reply) = reply else {
+            connection.keep(bytes);
             return Ok(Next::Receive);
         };
         if used < bytes.len() || connection.phase == Phase::Resting {
             return Err(Failure::Protocol("more than one reply to a statement"));
         }
         match reply {
-            Reply::Rows { .. } => self.current.reads += 1,
-            Reply::Done { affected_rows } => self.current.writes += u64::from(affected_rows > 0),
+            Reply::Rows { .. } => {
+                self.current.reads += 1;
+                connection.read(bytes).map_err(Failure::Unexpected)?;
+            }
+            Reply::Done { affected_rows } => {
+                self.current.writes += u64::from(affected_rows > 0);
+                connection.forget();
+            }
             Reply::LocalFile => return Err(Failure::Protocol("a request for a local file")),
             Reply::Failed(error) => return self.failed(index, error, now_ns),
         }
         let connection = &mut self.connections[index as usize];
         if connection.phase == Phase::RollingBack {
-            // Begin again with new values, as sysbench does; the latency goes on counting.
-            connection.begin(&self.program);
+            // The latency goes on counting.
+            connection.begin_again(&self.program);
             connection.statement_began_ns = now_ns;
             return Ok(Next::Send);
         }
@@ -290,8 +313,17 @@ impl Worker {
         if let Some(histogram) = &mut self.current.response {
             histogram.saturating_record(response_ns);
         }
+        if let Some(ending) = connection.ending()
+            && let Some(histogram) = self.current.kinds.get_mut(ending.place())
+        {
+            histogram.saturating_record(service_ns);
+        }
         self.leave(index);
         if self.is_over(now_ns) || self.program.repetition() == Repetition::Once {
+            return Next::Rest;
+        }
+        if let Some(pause_ns) = self.connections[index as usize].pause_ns(&self.program) {
+            self.pauses.rest(now_ns + pause_ns, index);
             return Next::Rest;
         }
         let due_ns = match &mut self.schedule {
@@ -325,7 +357,9 @@ impl Worker {
         }
         self.current.retries += 1;
         // After a lock wait timeout the server keeps what the transaction did so far: undo it before beginning again.
-        self.connections[index as usize].roll_back();
+        let connection = &mut self.connections[index as usize];
+        connection.forget();
+        connection.roll_back();
         Ok(Next::Send)
     }
 }

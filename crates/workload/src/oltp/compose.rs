@@ -178,7 +178,7 @@ fn push_execute(
             Parameter::Int => {
                 ExecuteTemplate::push_int(ints.next().copied().unwrap_or(0), out);
             }
-            Parameter::ShortString => {
+            Parameter::ShortString | Parameter::Decimal => {
                 let groups = strings.next().copied().unwrap_or(0);
                 out.push((groups * 12 - 1) as u8);
                 composer.rng.push_digit_groups(groups, out);
@@ -203,7 +203,7 @@ fn push_text(sql: &str, parameters: &[Parameter], values: &Values<'_>, composer:
                 // Writing to a Vec cannot fail.
                 let _ = write!(out, "{}", ints.next().copied().unwrap_or(0));
             }
-            Parameter::ShortString => {
+            Parameter::ShortString | Parameter::Decimal => {
                 out.push(b'\'');
                 composer
                     .rng

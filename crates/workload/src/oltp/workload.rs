@@ -120,7 +120,7 @@ impl FromStr for OltpWorkloadKind {
             .find(|kind| kind.name() == text)
             .ok_or_else(|| {
                 let names = OltpWorkloadKind::ALL.map(OltpWorkloadKind::name).join(", ");
-                format!("there is no workload '{text}': use {names}, or the path of a .sql file")
+                format!("there is no workload '{text}': use {names}, tpcc, or the path of a .sql file")
             })
     }
 }

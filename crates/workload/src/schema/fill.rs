@@ -3,13 +3,14 @@
 //! One statement fills one table where there are enough tables for the threads: MariaDB then loads an empty table
 //! in bulk, and every server gets the rows in the order of the primary key.
 
-use super::rows::{RowFormat, RowMaker, RowReader};
+use super::bulk::{self, Bulk};
+use super::rows::RowMaker;
 use super::tables::{SCHEMA, SchemaError, doing, mark_filled};
 use crate::oltp::{OltpOptions, OltpWorkloadKind};
 use crate::random::ConnectionRng;
-use scaleprof_wire::{Client, Credentials, Endpoint, Error};
+use scaleprof_wire::{Client, Credentials, Endpoint};
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -44,14 +45,6 @@ pub struct FillProgress {
     pub indexes: u32,
 }
 
-/// Error numbers by which servers refuse LOCAL.
-const LOCAL_REFUSED: [u16; 3] = [1148, 3948, 4166];
-/// Deadlock and lock wait timeout: the statement, which is a transaction of its own, has been undone. MariaDB locks an
-/// empty table as a whole to load it in bulk, and two statements that find it empty at once may deadlock over that.
-const RETRIED: [u16; 2] = [1213, 1205];
-/// Length of an INSERT, as sysbench's.
-const INSERT_BYTES: usize = 512 * 1024;
-
 /// Rows of one table that one statement loads.
 #[derive(Debug, Clone, Copy)]
 struct Piece {
@@ -62,13 +55,11 @@ struct Piece {
 
 struct Shared<'a> {
     plan: &'a FillPlan,
-    stop: &'a AtomicBool,
+    bulk: Bulk<'a>,
     pieces: Mutex<VecDeque<Piece>>,
     /// Pieces of each table that are still to be loaded; who loads the last makes the index.
     left: Vec<AtomicU32>,
-    rows: AtomicU64,
     indexes: AtomicU32,
-    local_refused: AtomicBool,
     failed: AtomicBool,
 }
 
@@ -88,12 +79,10 @@ pub fn fill(plan: &FillPlan, stop: &AtomicBool, progress: &mut dyn FnMut(FillPro
     }
     let shared = Shared {
         plan,
-        stop,
+        bulk: Bulk::new(stop),
         pieces: Mutex::new(pieces),
         left,
-        rows: AtomicU64::new(0),
         indexes: AtomicU32::new(0),
-        local_refused: AtomicBool::new(false),
         failed: AtomicBool::new(false),
     };
     let of = u64::from(rows) * u64::from(plan.options.tables);
@@ -103,7 +92,7 @@ pub fn fill(plan: &FillPlan, stop: &AtomicBool, progress: &mut dyn FnMut(FillPro
             .collect();
         while threads.iter().any(|t| !t.is_finished()) {
             progress(FillProgress {
-                rows: shared.rows.load(Ordering::Relaxed),
+                rows: shared.bulk.rows.load(Ordering::Relaxed),
                 of,
                 indexes: shared.indexes.load(Ordering::Relaxed),
             });
@@ -139,23 +128,27 @@ fn cut(tables: u32, rows: u32, threads: u32) -> VecDeque<Piece> {
 }
 
 fn connect(plan: &FillPlan) -> Result<Client, SchemaError> {
-    let mut client = Client::connect(&plan.endpoint, &plan.credentials.in_database(SCHEMA))
-        .map_err(doing("connecting to fill the tables"))?;
-    for setting in ["unique_checks = 0", "foreign_key_checks = 0"] {
+    connect_to_fill(&plan.endpoint, &plan.credentials, plan.skip_binary_log)
+}
+
+/// A connection for filling tables, in the load's schema.
+pub(crate) fn connect_to_fill(
+    endpoint: &Endpoint,
+    credentials: &Credentials,
+    skip_binary_log: bool,
+) -> Result<Client, SchemaError> {
+    let mut client =
+        Client::connect(endpoint, &credentials.in_database(SCHEMA)).map_err(doing("connecting to fill the tables"))?;
+    let binary_log = skip_binary_log.then_some("sql_log_bin = 0");
+    for setting in ["unique_checks = 0", "foreign_key_checks = 0"]
+        .into_iter()
+        .chain(binary_log)
+    {
         client
             .execute(&format!("SET SESSION {setting}"))
             .map_err(doing("preparing to fill the tables"))?;
     }
-    if plan.skip_binary_log {
-        client
-            .execute("SET SESSION sql_log_bin = 0")
-            .map_err(doing("preparing to fill the tables"))?;
-    }
     Ok(client)
-}
-
-fn is_one_of(error: &Error, numbers: &[u16]) -> bool {
-    error.number().is_some_and(|number| numbers.contains(&number))
 }
 
 impl Shared<'_> {
@@ -170,7 +163,7 @@ impl Shared<'_> {
     fn work_until_done(&self) -> Result<(), SchemaError> {
         let mut client = connect(self.plan)?;
         loop {
-            if self.stop.load(Ordering::Relaxed) {
+            if self.bulk.stop.load(Ordering::Relaxed) {
                 return Err(SchemaError::Stopped);
             }
             let next = self.pieces.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
@@ -188,62 +181,11 @@ impl Shared<'_> {
     }
 
     fn load(&self, client: &mut Client, piece: Piece) -> Result<(), SchemaError> {
-        let sql = format!(
-            "LOAD DATA LOCAL INFILE 'rows' INTO TABLE sbtest{} CHARACTER SET latin1 (id, k, c, pad)",
-            piece.table
-        );
-        while !self.local_refused.load(Ordering::Relaxed) {
-            let mut reader = RowReader {
-                maker: self.maker(piece),
-                pending: Vec::new(),
-                position: 0,
-                made: &self.rows,
-                stop: self.stop,
-            };
-            match client.load_local(&sql, &mut reader) {
-                Ok(_) => return Ok(()),
-                Err(_) if self.stop.load(Ordering::Relaxed) => return Err(SchemaError::Stopped),
-                Err(e) if is_one_of(&e, &RETRIED) => {
-                    let made = reader.maker.next_id - piece.first;
-                    self.rows.fetch_sub(u64::from(made), Ordering::Relaxed);
-                }
-                Err(e) if is_one_of(&e, &LOCAL_REFUSED) => {
-                    self.local_refused.store(true, Ordering::Relaxed);
-                }
-                Err(e) => return Err(doing(format!("filling table {}", piece.table))(e)),
-            }
-        }
-        self.insert(client, piece)
-    }
-
-    /// The way for servers that refuse LOCAL.
-    fn insert(&self, client: &mut Client, piece: Piece) -> Result<(), SchemaError> {
-        let mut maker = self.maker(piece);
-        let head = format!("INSERT INTO sbtest{} (id, k, c, pad) VALUES ", piece.table);
-        loop {
-            let mut sql = head.clone().into_bytes();
-            let before = maker.next_id;
-            while sql.len() < INSERT_BYTES && maker.push(RowFormat::Values, &mut sql) {
-                sql.push(b',');
-            }
-            if maker.next_id == before {
-                return Ok(());
-            }
-            sql.pop();
-            let sql = String::from_utf8_lossy(&sql);
-            loop {
-                if self.stop.load(Ordering::Relaxed) {
-                    return Err(SchemaError::Stopped);
-                }
-                match client.execute(&sql) {
-                    Ok(_) => break,
-                    Err(e) if is_one_of(&e, &RETRIED) => {}
-                    Err(e) => return Err(doing(format!("filling table {}", piece.table))(e)),
-                }
-            }
-            self.rows
-                .fetch_add(u64::from(maker.next_id - before), Ordering::Relaxed);
-        }
+        let into = bulk::Into {
+            table: &format!("sbtest{}", piece.table),
+            columns: "id, k, c, pad",
+        };
+        self.bulk.load(client, into, || self.maker(piece))
     }
 
     fn index(&self, client: &mut Client, table: u32) -> Result<(), SchemaError> {

@@ -1,11 +1,16 @@
-//! The tables of the OLTP workloads: making, filling, warming and removing them.
+//! The tables of the workloads: making, filling, warming and removing them; those of TPC-C are in [`crate::tpcc`].
 //!
 //! Everything happens in one schema of our own, [`SCHEMA`]. It holds a marker table; a schema of that name without
 //! the marker is somebody else's and is neither written to nor dropped.
 
+mod bulk;
 mod fill;
 mod rows;
 mod tables;
 
+pub(crate) use bulk::{Bulk, Into, RowFormat, RowSource};
+pub(crate) use fill::connect_to_fill;
 pub use fill::{FillPlan, FillProgress, fill};
+pub(crate) use rows::push_number;
 pub use tables::{SCHEMA, SchemaError, SchemaState, create, data_bytes, drop_ours, state, warm};
+pub(crate) use tables::{doing, mark_filled};

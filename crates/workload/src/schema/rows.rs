@@ -1,18 +1,8 @@
 //! The rows, made as they are read.
 
+use super::bulk::{RowFormat, RowSource};
 use crate::Distribution;
 use crate::random::ConnectionRng;
-use std::io::{self, Read};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-
-/// How a row is written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum RowFormat {
-    /// Tabs and newlines, for LOAD DATA.
-    Tabs,
-    /// A parenthesised list, for INSERT.
-    Values,
-}
 
 /// Makes rows `next_id..=last_id` of a table.
 #[derive(Debug)]
@@ -24,9 +14,8 @@ pub(super) struct RowMaker {
     pub(super) rng: ConnectionRng,
 }
 
-impl RowMaker {
-    /// Appends the next row; false when there is none.
-    pub(super) fn push(&mut self, format: RowFormat, out: &mut Vec<u8>) -> bool {
+impl RowSource for RowMaker {
+    fn push(&mut self, format: RowFormat, out: &mut Vec<u8>) -> bool {
         if self.next_id > self.last_id {
             return false;
         }
@@ -51,7 +40,8 @@ impl RowMaker {
     }
 }
 
-fn push_number(mut number: u32, out: &mut Vec<u8>) {
+/// Appends a number in digits.
+pub(crate) fn push_number(mut number: u32, out: &mut Vec<u8>) {
     let mut digits = [0_u8; 10];
     let mut at = digits.len();
     loop {
@@ -63,35 +53,6 @@ fn push_number(mut number: u32, out: &mut Vec<u8>) {
         }
     }
     out.extend_from_slice(&digits[at..]);
-}
-
-/// The rows as a file for LOAD DATA; counts them as they go.
-pub(super) struct RowReader<'a> {
-    pub(super) maker: RowMaker,
-    pub(super) pending: Vec<u8>,
-    pub(super) position: usize,
-    pub(super) made: &'a AtomicU64,
-    pub(super) stop: &'a AtomicBool,
-}
-
-impl Read for RowReader<'_> {
-    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
-        if self.stop.load(Ordering::Relaxed) {
-            return Err(io::Error::new(io::ErrorKind::Interrupted, "stopped"));
-        }
-        if self.position == self.pending.len() {
-            self.pending.clear();
-            self.position = 0;
-            let before = self.maker.next_id;
-            while self.pending.len() < 256 * 1024 && self.maker.push(RowFormat::Tabs, &mut self.pending) {}
-            self.made
-                .fetch_add(u64::from(self.maker.next_id - before), Ordering::Relaxed);
-        }
-        let n = (self.pending.len() - self.position).min(out.len());
-        out[..n].copy_from_slice(&self.pending[self.position..self.position + n]);
-        self.position += n;
-        Ok(n)
-    }
 }
 
 #[cfg(test)]
@@ -109,21 +70,13 @@ mod tests {
     }
 
     #[test]
-    fn a_file_has_a_line_for_every_id() {
-        let (made, stop) = (AtomicU64::new(0), AtomicBool::new(false));
-        let mut reader = RowReader {
-            maker: maker(),
-            pending: Vec::new(),
-            position: 0,
-            made: &made,
-            stop: &stop,
-        };
-        let mut text = String::new();
-        reader.read_to_string(&mut text).unwrap();
+    fn there_is_a_line_for_every_id() {
+        let (mut maker, mut text) = (maker(), Vec::new());
+        while maker.push(RowFormat::Tabs, &mut text) {}
+        let text = String::from_utf8(text).unwrap();
         let ids: Vec<&str> = text.lines().map(|l| l.split('\t').next().unwrap()).collect();
         assert_eq!(ids, ["9", "10", "11", "12"]);
         assert!(text.lines().all(|l| l.split('\t').count() == 4));
-        assert_eq!(made.into_inner(), 4);
     }
 
     #[test]

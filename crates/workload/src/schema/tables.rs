@@ -34,12 +34,12 @@ fn hint(error: &Error) -> &'static str {
         Some(1044 | 1142 | 1227) => {
             ". The account needs these rights on the schema: GRANT ALL ON scaleprof_load.* TO the account"
         }
-        Some(1114 | 1021) => ". Free space on the server's disk, or use fewer --rows or --tables",
+        Some(1114 | 1021) => ". Free space on the server's disk, or use fewer --rows, --tables or --warehouses",
         _ => "",
     }
 }
 
-pub(super) fn doing(what: impl Into<String>) -> impl FnOnce(Error) -> SchemaError {
+pub(crate) fn doing(what: impl Into<String>) -> impl FnOnce(Error) -> SchemaError {
     let what = what.into();
     move |error| SchemaError::Statement {
         doing: what,
@@ -135,7 +135,7 @@ fn create_table(options: &OltpOptions, table: u32) -> String {
 }
 
 /// Notes that the tables are complete.
-pub(super) fn mark_filled(client: &mut Client) -> Result<(), SchemaError> {
+pub(crate) fn mark_filled(client: &mut Client) -> Result<(), SchemaError> {
     client
         .execute(&format!("UPDATE {SCHEMA}.{MARKER} SET filled = 1"))
         .map(drop)

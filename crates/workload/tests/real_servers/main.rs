@@ -16,4 +16,5 @@ mod rows;
 mod scripts;
 mod stage;
 mod sysbench;
+mod tpcc;
 mod transports;

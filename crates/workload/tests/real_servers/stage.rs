@@ -141,7 +141,7 @@ pub fn plan(sandbox: &Sandbox, program: Program) -> LoadPlan {
     LoadPlan {
         endpoint: sandbox.endpoint().clone(),
         credentials: Credentials::user("root").in_database(match program {
-            Program::Oltp(_) => schema::SCHEMA,
+            Program::Oltp(_) | Program::Tpcc(_) => schema::SCHEMA,
             Program::Script(_) => "other",
         }),
         program: Arc::new(program),

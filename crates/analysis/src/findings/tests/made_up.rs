@@ -152,6 +152,8 @@ pub(crate) fn rung(connections: u32, per_second: f64, busy: f64, costs: Costs<'_
         context_switches_per_txn: None,
         per_txn: BTreeMap::new(),
         statements: Vec::new(),
+        transactions: Vec::new(),
+        tpcc: None,
         ledger: Some(Ledger {
             seconds_per_txn: states,
             connections_over_throughput: Some(f64::from(connections) / per_second),
