@@ -16,6 +16,7 @@ use crate::paths::{MOST_LOCKS, heaviest_paths, lock_summaries, number_holders_an
 use crate::sampled::{Sampled, SampledPaths, WaitedFor};
 use crate::steadiness::{Steadiness, judge};
 use crate::totals::{Amount, Total, Window, totals};
+use crate::unsteady::Unsteady;
 use crate::usl;
 use scaleprof_bundle::{
     CounterRow, ErrorRow, Latency, LatencyRow, LockRow, Missing, RungRow, RungSummary, SampleBlock, SecondRow,
@@ -52,6 +53,8 @@ pub(crate) struct RungResult {
     pub instructions: InstructionCosts,
     /// How throughput went in each visit.
     pub courses: Vec<Course>,
+    /// Whether nobody can tell if it settled, and nothing says that it did not.
+    pub too_short_to_settle: bool,
     /// Transactions of the whole visits, warm-up included.
     pub transactions: f64,
 }
@@ -192,6 +195,11 @@ impl<'a> Counted<'a> {
                     .map(|p| format!("visit {}: {p}", m.window.visit))
             })
             .collect();
+        let too_short_to_settle = !problems.is_empty()
+            && measured
+                .iter()
+                .filter_map(|m| m.steadiness.problem.as_ref())
+                .all(|problem| matches!(problem, Unsteady::TooShort { .. }));
         let mut errors = BTreeMap::new();
         for row in measured.iter().flat_map(|m| &m.rows.errors) {
             *errors.entry(row.number.to_string()).or_insert(0) += u64::try_from(row.count).unwrap_or(0);
@@ -296,6 +304,7 @@ impl<'a> Counted<'a> {
             lock_costs,
             instructions,
             courses,
+            too_short_to_settle,
             transactions: windows.iter().map(|window| window.whole.transactions).sum(),
         }
     }

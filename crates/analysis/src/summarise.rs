@@ -33,16 +33,18 @@ pub fn summarise(bundle: &Bundle) -> Summary {
         let summary = &mut result.summary;
         summary.tpcc = tpcc::figures(&manifest.workload, summary.throughput, &summary.transactions);
     }
-    let unsteady: Vec<String> = results
+    let (too_short, unsettled): (Vec<&RungResult>, Vec<&RungResult>) = results
         .iter()
-        .filter(|r| !r.summary.steady)
-        .map(|r| r.summary.connections.to_string())
-        .collect();
-    if !unsteady.is_empty() {
-        warnings.push(format!(
-            "throughput did not settle at {} connections",
-            unsteady.join(", ")
-        ));
+        .filter(|result| !result.summary.steady)
+        .partition(|result| result.too_short_to_settle);
+    for (which, what) in [
+        (unsettled, "throughput did not settle"),
+        (too_short, "visits are too short to tell whether throughput settled"),
+    ] {
+        if !which.is_empty() {
+            let connections: Vec<String> = which.iter().map(|r| r.summary.connections.to_string()).collect();
+            warnings.push(format!("{what} at {} connections", connections.join(", ")));
+        }
     }
     for result in &results {
         warnings.extend(result.warnings.iter().cloned());

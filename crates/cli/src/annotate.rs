@@ -1,5 +1,6 @@
 //! `scaleprof annotate`.
 
+use crate::output;
 use crate::arguments::AnnotateArguments;
 use crate::same_build::must_have_run;
 use crate::show;
@@ -70,8 +71,8 @@ pub(crate) fn execute(arguments: &AnnotateArguments) -> anyhow::Result<ExitCode>
         ),
     };
     match arguments.json {
-        true => show::print(&(serde_json::to_string_pretty(&annotation)? + "\n"))?,
-        false => show::print(text::annotation(&annotation, show::style()))?,
+        true => output::print(&(serde_json::to_string_pretty(&annotation)? + "\n"))?,
+        false => output::print(text::annotation(&annotation, show::style()))?,
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -88,9 +89,9 @@ fn list(compared: &Compared<'_>, functions: &[FunctionCost], json: bool) -> anyh
             seconds_per_txn: compared.rung.costs.all(),
             functions,
         };
-        show::print(&(serde_json::to_string_pretty(&listing)? + "\n"))?;
+        output::print(&(serde_json::to_string_pretty(&listing)? + "\n"))?;
     } else {
-        show::print(text::hot_functions(compared, functions, MOST_LISTED, show::style()))?;
+        output::print(text::hot_functions(compared, functions, MOST_LISTED, show::style()))?;
     }
     Ok(ExitCode::SUCCESS)
 }

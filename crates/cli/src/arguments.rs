@@ -233,6 +233,9 @@ pub(crate) struct AttachArguments {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = "\
+All of it is made anew from the bundle's tables, so that a newer scaleprof may see more in them. Without options summary.json in the \
+bundle is made anew too, beside report.html; with --output or another format nothing in the bundle is touched.")]
 pub(crate) struct ReportArguments {
     /// The bundle's folder
     pub(crate) bundle: PathBuf,
@@ -264,7 +267,7 @@ pub(crate) enum ReportFormat {
 #[command(after_help = "\
 A rung is compared where both runs have it. Each visit of a rung is one figure, and how the visits scatter says what a \
 difference is worth: measure every rung at least twice (--repeats 3) on both sides. Of the call paths only those are listed \
-whose change is beyond chance, at a false discovery rate of 5 % over all of them; what one counts no other does. What all \
+whose change is beyond chance, by Holm's rule at 5 % over all of them; what one counts no other does. What all \
 functions take longer alike, as on a slower machine, is said once and taken out.
 
 'Slower everywhere' changed at the base rung as well; 'scales worse' changed more than there.

@@ -1,6 +1,7 @@
 //! One load and its figures, in a process of its own so that its CPU time can be taken from outside.
 
 use crate::arguments::BenchLoadArguments;
+use crate::output::{self, say};
 use anyhow::Context;
 use scaleprof_wire::{Client, Credentials, Endpoint};
 use scaleprof_workload::schema::{self, FillPlan, SCHEMA};
@@ -28,13 +29,14 @@ impl LoadObserver for Sums {
     fn connected(&mut self, _open: u32, _wanted: u32) {}
     fn begins(&mut self) {
         if self.tells_seconds {
-            println!("begins");
+            // The reader may have gone: whoever started this ends it.
+            let _ = output::write(format_args!("begins\n"));
         }
     }
     fn second_ended(&mut self, _second: u32) {}
     fn record(&mut self, record: SecondRecord) {
         if self.tells_seconds {
-            println!("{} {}", record.second, record.transactions);
+            let _ = output::write(format_args!("{} {}\n", record.second, record.transactions));
         }
         self.transactions += record.transactions;
         self.queries += record.queries;
@@ -110,7 +112,7 @@ pub(crate) fn execute(arguments: &BenchLoadArguments) -> anyhow::Result<ExitCode
             .as_ref()
             .map(|r| r.service.value_at_quantile(q) as f64 / 1e3)
     };
-    println!(
+    say!(
         "{}",
         serde_json::json!({
             "transactions": sums.transactions + outcome.late_transactions,

@@ -1,6 +1,7 @@
 //! `scaleprof cache`.
 
 use crate::arguments::CacheArguments;
+use crate::output::say;
 use scaleprof_server::{Cache, WorkFolder};
 use std::path::Path;
 use std::process::ExitCode;
@@ -13,16 +14,16 @@ pub(crate) fn execute(arguments: &CacheArguments) -> anyhow::Result<ExitCode> {
     let cache = Cache::open(&WorkFolder::open(&folder)?)?;
     if arguments.remove {
         let count = cache.remove_all()?;
-        println!("removed {count} prepared data folders");
+        say!("removed {count} prepared data folders");
         return Ok(ExitCode::SUCCESS);
     }
     let list = cache.list()?;
     if list.is_empty() {
-        println!("no prepared data folders in {}", folder.display());
+        say!("no prepared data folders in {}", folder.display());
     }
     for prepared in list {
         let entry = prepared.entry();
-        println!(
+        say!(
             "{:>7} MiB  {}  {}",
             entry.bytes >> 20,
             short(&entry.key.server),

@@ -3,6 +3,7 @@
 mod show;
 
 use crate::arguments::CacheLinesArguments;
+use crate::output::say;
 use crate::same_build::must_have_run;
 use anyhow::Context;
 use scaleprof_analysis::cache_lines::{
@@ -134,7 +135,7 @@ pub(crate) fn execute(arguments: &CacheLinesArguments) -> anyhow::Result<ExitCod
         build_id: code.build_id,
     };
     match arguments.json {
-        true => println!("{}", serde_json::to_string_pretty(&listing)?),
+        true => say!("{}", serde_json::to_string_pretty(&listing)?),
         false => show::print(&listing)?,
     }
     Ok(ExitCode::SUCCESS)

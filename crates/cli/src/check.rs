@@ -1,6 +1,7 @@
 //! `scaleprof check`.
 
 use crate::arguments::CheckArguments;
+use crate::output::say;
 use scaleprof_probe::Status;
 use scaleprof_server::Installation;
 use std::io::IsTerminal;
@@ -23,23 +24,23 @@ pub(crate) fn execute(arguments: &CheckArguments) -> anyhow::Result<ExitCode> {
                 })
             })
             .collect();
-        println!("{}", serde_json::to_string_pretty(&rows)?);
+        say!("{}", serde_json::to_string_pretty(&rows)?);
     } else {
         let colour = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
         match &installation {
-            Some(found) => println!(
+            Some(found) => say!(
                 "server: {} {} ({})\n",
                 found.product,
                 found.version_text,
                 found.binary.display()
             ),
-            None => println!("server: none found; apt-get install mariadb-server-core, or give --server\n"),
+            None => say!("server: none found; apt-get install mariadb-server-core, or give --server\n"),
         }
         let width = items.iter().map(|item| item.topic.len()).max().unwrap_or(0);
         for item in &items {
-            println!("{} {:width$}  {}", mark(item.status, colour), item.topic, item.what);
+            say!("{} {:width$}  {}", mark(item.status, colour), item.topic, item.what);
             if let Some(mend) = &item.mend {
-                println!("     {:width$}  -> {mend}", "");
+                say!("     {:width$}  -> {mend}", "");
             }
         }
     }

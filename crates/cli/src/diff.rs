@@ -1,6 +1,7 @@
 //! `scaleprof diff`.
 
 use crate::arguments::DiffArguments;
+use crate::output::{put, say};
 use crate::show;
 use anyhow::Context;
 use scaleprof_analysis::comparison::{Choice, compare};
@@ -23,8 +24,8 @@ pub(crate) fn execute(arguments: &DiffArguments) -> anyhow::Result<ExitCode> {
         )
     })?;
     match arguments.json {
-        true => println!("{}", serde_json::to_string_pretty(&found)?),
-        false => print!("{}", comparison::table(&found, show::style())),
+        true => say!("{}", serde_json::to_string_pretty(&found)?),
+        false => put!("{}", comparison::table(&found, show::style())),
     }
     Ok(ExitCode::SUCCESS)
 }

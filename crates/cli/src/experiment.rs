@@ -2,6 +2,7 @@
 
 use crate::experiment_arguments::ExperimentArguments;
 use crate::experiment_progress::{TerminalExperiment, duration};
+use crate::output::{put, say};
 use crate::{show, stop};
 use anyhow::Context;
 use scaleprof_analysis::summarise;
@@ -27,7 +28,7 @@ pub(crate) fn execute(arguments: &ExperimentArguments) -> anyhow::Result<ExitCod
     let experiment = match &arguments.resume {
         Some(folder) if !arguments.dry_run => Experiment::resume(folder)?,
         Some(folder) => {
-            print!("{}", plan_in_words(Experiment::resume(folder)?.plan()));
+            put!("{}", plan_in_words(Experiment::resume(folder)?.plan()));
             return Ok(ExitCode::SUCCESS);
         }
         None => {
@@ -40,7 +41,7 @@ pub(crate) fn execute(arguments: &ExperimentArguments) -> anyhow::Result<ExitCod
             };
             if arguments.dry_run {
                 let plan = Plan::new(&written.plan, source, &mut |path| std::fs::read_to_string(path))?;
-                print!("{}", plan_in_words(&plan));
+                put!("{}", plan_in_words(&plan));
                 return Ok(ExitCode::SUCCESS);
             }
             let name = folder_name(written.plan.name.as_deref().unwrap_or("experiment"));
@@ -176,8 +177,8 @@ fn carry_out(experiment: &Experiment, arguments: &ExperimentArguments) -> anyhow
         problem,
     } = result?;
     match arguments.json {
-        true => println!("{}", serde_json::to_string_pretty(&outcome)?),
-        false => print!("{}", table(&outcome, show::style())),
+        true => say!("{}", serde_json::to_string_pretty(&outcome)?),
+        false => put!("{}", table(&outcome, show::style())),
     }
     let folder = experiment.path();
     let page = folder.join("report.html");
@@ -194,10 +195,10 @@ fn carry_out(experiment: &Experiment, arguments: &ExperimentArguments) -> anyhow
         .map(|bundle| page_of(bundle))
         .collect::<anyhow::Result<Vec<_>>>()?;
     if !arguments.json {
-        println!("\nReport: {}", page.display());
-        println!("Figures: {}", folder.join(OUTCOME).display());
+        say!("\nReport: {}", page.display());
+        say!("Figures: {}", folder.join(OUTCOME).display());
         for page in pages {
-            println!("Watched run: {}", page.display());
+            say!("Watched run: {}", page.display());
         }
     }
     Ok(ExitCode::SUCCESS)

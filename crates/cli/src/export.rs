@@ -1,6 +1,7 @@
 //! `scaleprof export`.
 
 use crate::export_arguments::{ExportArguments, ExportFormat};
+use crate::output::{self, say};
 use crate::show;
 use anyhow::{anyhow, bail};
 use scaleprof_analysis::export::{Compared, RungCosts, Wanted, choose, rung_costs, timeline};
@@ -30,14 +31,14 @@ pub(crate) fn execute(arguments: &ExportArguments) -> anyhow::Result<ExitCode> {
     let (bytes, rungs) = written(&bundle, arguments, &wanted)?;
     let path = match &arguments.output {
         Some(path) if path == Path::new(STANDARD_OUTPUT) => {
-            show::print(&bytes)?;
+            output::print(&bytes)?;
             return Ok(ExitCode::SUCCESS);
         }
         Some(path) => path.clone(),
         None => default_name(&arguments.bundle, arguments.format, &rungs),
     };
     show::write_whole(&path, &bytes)?;
-    println!("{}", path.display());
+    say!("{}", path.display());
     Ok(ExitCode::SUCCESS)
 }
 

@@ -1,5 +1,6 @@
 //! `scaleprof import`.
 
+use crate::output;
 use crate::arguments::ImportArguments;
 use crate::run::{our_arguments, public_command};
 use crate::show;
@@ -38,13 +39,13 @@ pub(crate) fn execute(arguments: &ImportArguments) -> anyhow::Result<ExitCode> {
     progress.finish();
     let ImportResult { bundle, summary } = result?;
     match arguments.json {
-        true => show::print(show::summary_json(&summary)?)?,
-        false => show::print(show::table(&summary))?,
+        true => output::print(show::summary_json(&summary)?)?,
+        false => output::print(show::table(&summary))?,
     }
     if !arguments.no_report {
         let page = show::write_page(&bundle, &summary, &bundle.path)?;
         if !arguments.json {
-            show::print(format!("\nReport: {}\n", page.display()))?;
+            output::print(format!("\nReport: {}\n", page.display()))?;
         }
     }
     Ok(ExitCode::SUCCESS)

@@ -18,6 +18,7 @@ mod export_arguments;
 mod import;
 mod load_arguments;
 mod manual;
+mod output;
 mod probe_arguments;
 mod report;
 mod run;
@@ -65,6 +66,14 @@ fn main() -> ExitCode {
     };
     match result {
         Ok(code) => code,
+        // As for a program that the kernel ends there: nobody is left to complain to.
+        Err(error)
+            if error
+                .downcast_ref::<output::Unwritten>()
+                .is_some_and(output::Unwritten::reader_is_gone) =>
+        {
+            ExitCode::SUCCESS
+        }
         Err(error) => {
             eprintln!("scaleprof: {}", complaint::of(&error));
             match error.downcast_ref::<scaleprof_experiment::RunError>() {

@@ -1,7 +1,9 @@
 //! `scaleprof report`.
 
 use crate::arguments::{ReportArguments, ReportFormat};
+use crate::output::{put, say};
 use crate::show;
+use anyhow::Context as _;
 use scaleprof_analysis::summarise;
 use scaleprof_bundle::{Bundle, BundleWriter};
 use scaleprof_report::{bug, html, text};
@@ -25,15 +27,17 @@ pub(crate) fn execute(arguments: &ReportArguments) -> anyhow::Result<ExitCode> {
     match (&arguments.output, format) {
         (Some(path), _) => {
             show::write_whole(path, &content)?;
-            println!("{}", path.display());
+            say!("{}", path.display());
         }
         (None, ReportFormat::Html) => {
-            BundleWriter::reopen(&arguments.bundle)?.write_summary(&summary)?;
+            BundleWriter::reopen(&arguments.bundle)
+                .and_then(|writer| writer.write_summary(&summary))
+                .context("the bundle cannot be written to; --output FILE puts the page elsewhere")?;
             let path = arguments.bundle.join("report.html");
             show::write_whole(&path, &content)?;
-            println!("{}", path.display());
+            say!("{}", path.display());
         }
-        (None, _) => print!("{content}"),
+        (None, _) => put!("{content}"),
     }
     Ok(ExitCode::SUCCESS)
 }

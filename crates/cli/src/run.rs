@@ -2,6 +2,7 @@
 
 use crate::arguments::RunArguments;
 use crate::load_arguments::LadderArguments;
+use crate::output::{put, say};
 use crate::show;
 use crate::stop;
 use crate::terminal::TerminalProgress;
@@ -52,11 +53,11 @@ pub(crate) fn carry_out(options: &RunOptions, ladder: &LadderArguments) -> anyho
     } = result?;
     let page = show::write_page(&bundle, &summary, &options.output);
     match ladder.json {
-        true => print!("{}", show::summary_json(&summary)?),
-        false => print!("{}", show::table(&summary)),
+        true => put!("{}", show::summary_json(&summary)?),
+        false => put!("{}", show::table(&summary)),
     }
     if let (Ok(page), false) = (&page, ladder.json) {
-        println!("\nReport: {}", page.display());
+        say!("\nReport: {}", page.display());
     }
     match problem {
         // What ended the run comes first: a full disk also keeps the page from being written.

@@ -9,6 +9,7 @@ mod table;
 mod watching;
 
 use crate::arguments::SelfbenchArguments;
+use crate::output::{put, say};
 use crate::stop;
 use anyhow::{Context, bail};
 use child::{Measured, ours, sysbench};
@@ -85,11 +86,11 @@ pub(crate) fn execute(arguments: &SelfbenchArguments) -> anyhow::Result<ExitCode
     }
     drop(sandbox);
     match arguments.json {
-        true => println!(
+        true => say!(
             "{}",
             serde_json::to_string_pretty(&serde_json::json!({"server": server, "rows": rows}))?
         ),
-        false => print!("{server}\n\n{}", table::text(&rows)),
+        false => put!("{server}\n\n{}", table::text(&rows)),
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -134,11 +135,11 @@ fn bench_watching(
     }
     let server = name_of(sandbox);
     match arguments.json {
-        true => println!(
+        true => say!(
             "{}",
             serde_json::to_string_pretty(&serde_json::json!({"server": server, "rows": rows}))?
         ),
-        false => print!("{server}\n\n{}", watching::text(&rows)),
+        false => put!("{server}\n\n{}", watching::text(&rows)),
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -24,15 +24,6 @@ pub(crate) fn style() -> text::Style {
     }
 }
 
-/// Prints what may be long. Who reads only the beginning, as `head` does, has what it wants.
-pub(crate) fn print(text: impl AsRef<[u8]>) -> std::io::Result<()> {
-    let mut out = std::io::stdout().lock();
-    match out.write_all(text.as_ref()).and_then(|()| out.flush()) {
-        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
-        other => other,
-    }
-}
-
 /// Writes report.html into the bundle and returns where it is.
 pub(crate) fn write_page(bundle: &Bundle, summary: &Summary, folder: &Path) -> anyhow::Result<PathBuf> {
     let path = folder.join("report.html");

@@ -1,6 +1,7 @@
 //! `scaleprof spinloops`.
 
 use crate::arguments::SpinLoopsArguments;
+use crate::output::say;
 use anyhow::Context;
 use scaleprof_probe::relax_nanoseconds;
 use scaleprof_probe::spin::{SpinKind, SpinLoop, SpinLoops};
@@ -46,8 +47,8 @@ pub(crate) fn execute(arguments: &SpinLoopsArguments) -> anyhow::Result<ExitCode
         loops: found.loops().iter().map(|found| entry(found, &symbols)).collect(),
     };
     match arguments.json {
-        true => println!("{}", serde_json::to_string_pretty(&listing)?),
-        false => print(&listing),
+        true => say!("{}", serde_json::to_string_pretty(&listing)?),
+        false => print(&listing)?,
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -66,13 +67,13 @@ fn entry(found: &SpinLoop, symbols: &SymbolFile) -> Entry {
     }
 }
 
-fn print(listing: &Listing) {
+fn print(listing: &Listing) -> anyhow::Result<()> {
     let certain = listing.loops.iter().filter(|entry| entry.relax.is_some()).count();
     let likely = match listing.loops.len() - certain {
         0 => String::new(),
-        likely => format!(", and {likely} more are likely to, which no instruction says"),
+        likely => format!(", and {likely} more may, though no instruction says so"),
     };
-    println!(
+    say!(
         "{} loops of {} wait for another thread{likely}. One {} takes {:.1} ns on this machine.",
         certain,
         listing.binary,
@@ -90,10 +91,10 @@ fn print(listing: &Listing) {
             .filter(|entry| entry.kind == kind.name())
             .peekable();
         if of_kind.peek().is_some() {
-            println!("\n{words}");
+            say!("\n{words}");
         }
         for entry in of_kind {
-            println!(
+            say!(
                 "  {:#x}-{:#x}  {:>3} instructions{}, {}  {}",
                 entry.start,
                 entry.end,
@@ -102,12 +103,13 @@ fn print(listing: &Listing) {
                     1 => String::new(),
                     parts => format!(" in {parts} parts"),
                 },
-                entry.relax.unwrap_or("likely"),
+                entry.relax.unwrap_or("perhaps"),
                 entry.function
             );
             for warning in &entry.warnings {
-                println!("      warning: {warning}");
+                say!("      warning: {warning}");
             }
         }
     }
+    Ok(())
 }

@@ -1,6 +1,7 @@
 //! `scaleprof attach --pid`: watching a server under a load that is not ours.
 
 use crate::arguments::{Arguments, AttachArguments};
+use crate::output::{put, say};
 use crate::run::{our_arguments, public_command};
 use crate::show;
 use crate::stop;
@@ -55,11 +56,11 @@ pub(crate) fn execute(pid: u32, arguments: &AttachArguments) -> anyhow::Result<E
         problem,
     } = result?;
     match arguments.ladder.json {
-        true => print!("{}", show::summary_json(&summary)?),
+        true => put!("{}", show::summary_json(&summary)?),
         false => {
-            print!("{}", show::table(&summary));
+            put!("{}", show::table(&summary));
             let page = show::write_page(&bundle, &summary, &bundle.path)?;
-            println!("\nReport: {}", page.display());
+            say!("\nReport: {}", page.display());
         }
     }
     match problem {

@@ -96,6 +96,7 @@ impl Figures {
             prior: Prior {
                 variance: self.prior.variance + other.prior.variance,
                 degrees: self.prior.degrees.min(other.prior.degrees),
+                at_least: self.prior.at_least + other.prior.at_least,
             },
         }
     }
@@ -119,6 +120,7 @@ impl Sides {
         let together = |side: &Side, seen: &Seen| side.together.per_transaction(&seen.together);
         let (in_a, in_b) = (together(&self.a, of_a), together(&self.b, of_b));
         let size = ((in_a * self.dilation).powi(2) + in_b.powi(2)) / 2.0;
+        let chance = (chance_a * self.dilation.powi(2) + chance_b) / 2.0;
         Figures {
             a: a.iter().map(|seconds| seconds * self.dilation).collect(),
             b,
@@ -126,8 +128,9 @@ impl Sides {
             in_b,
             value: in_b - in_a * self.dilation,
             prior: Prior {
-                variance: (chance_a * self.dilation.powi(2) + chance_b) / 2.0 + self.unrest.0 * size,
+                variance: chance + self.unrest.0 * size,
                 degrees: self.unrest.1,
+                at_least: chance,
             },
         }
     }

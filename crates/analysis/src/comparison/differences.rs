@@ -10,6 +10,8 @@ pub struct Prior {
     pub variance: f64,
     /// Degrees of freedom behind it.
     pub degrees: f64,
+    /// What it cannot be less than, as a visit's own seconds scatter: two visits that happen to agree prove nothing.
+    pub at_least: f64,
 }
 
 /// A difference with what is needed to test it and to calculate on.
@@ -78,7 +80,8 @@ pub fn difference(a: &[f64], b: &[f64], prior: Option<Prior>) -> Tested {
     let squares = |values: &[f64]| values.iter().map(|x| (x - mean(values)).powi(2)).sum::<f64>();
     let own = (a.len() + b.len() - 2) as f64;
     let (known, degrees) = prior.map_or((0.0, 0.0), |prior| (prior.variance * prior.degrees, prior.degrees));
-    let variance = (squares(a) + squares(b) + known) / (own + degrees);
+    let scatter = (squares(a) + squares(b) + known) / (own + degrees);
+    let variance = scatter.max(prior.map_or(0.0, |prior| prior.at_least));
     let of_difference = variance * (1.0 / a.len() as f64 + 1.0 / b.len() as f64);
     Tested::of(value, Some((of_difference, own + degrees)))
 }
@@ -179,10 +182,31 @@ mod tests {
     }
 
     #[test]
+    fn visits_that_happen_to_agree_prove_no_more_than_their_seconds() {
+        let prior = Prior {
+            variance: 1.0,
+            degrees: 0.0,
+            at_least: 1.0,
+        };
+        let found = difference(&[5.0, 5.0], &[6.0, 6.001], Some(prior)).estimate;
+        assert!(found.low.unwrap() < 0.0, "{found:?}");
+        let trials = 2000;
+        let held = (0..trials).filter(|trial| {
+            let mut noise = Normal::new(trial + 11);
+            let mut side = || -> Vec<f64> { (0..2).map(|_| noise.draw()).collect() };
+            let found = difference(&side(), &side(), Some(prior)).estimate;
+            found.low.unwrap() <= 0.0 && 0.0 <= found.high.unwrap()
+        });
+        let held = held.count() as f64 / trials as f64;
+        assert!(held >= 0.945, "{held}");
+    }
+
+    #[test]
     fn a_good_prior_makes_few_visits_worth_more() {
         let prior = Prior {
             variance: 1.0,
             degrees: 8.0,
+            at_least: 0.0,
         };
         let trials = 4000;
         let (mut held, mut width) = (0, 0.0);

@@ -1,6 +1,7 @@
 //! Judged lines on a terminal.
 
 use super::{Listing, Shown};
+use crate::output::{self, Unwritten};
 use scaleprof_analysis::cache_lines::{JudgedPlace, LineKind, PairElsewhere, PlaceRole, Toucher};
 use std::fmt::Write as _;
 use std::io::IsTerminal;
@@ -19,9 +20,9 @@ macro_rules! say {
     }};
 }
 
-pub(super) fn print(listing: &Listing) -> std::io::Result<()> {
+pub(super) fn print(listing: &Listing) -> Result<(), Unwritten> {
     let paint = Paint(std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none());
-    crate::show::print(text(listing, &paint))
+    output::print(text(listing, &paint))
 }
 
 fn text(listing: &Listing, paint: &Paint) -> String {

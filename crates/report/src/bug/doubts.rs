@@ -14,7 +14,7 @@ const STEAL: f64 = 0.02;
 /// Everything that should make the reader careful.
 pub(super) fn section(summary: &Summary) -> Section {
     let mut lines = Vec::new();
-    lines.extend(at_rungs(summary, "throughput did not settle", |rung| {
+    lines.extend(at_rungs(summary, "throughput is not shown to have settled", |rung| {
         (!rung.steady).then(String::new)
     }));
     lines.extend(at_rungs(
@@ -70,7 +70,11 @@ pub(super) fn section(summary: &Summary) -> Section {
             .map(|(reason, figures)| format!("not measured: {} ({reason})", figures.join(", "))),
     );
     // The figures above say the same of their rungs.
-    let told = ["throughput did not settle", "some rungs have no interval"];
+    let told = [
+        "throughput did not settle",
+        "visits are too short to tell",
+        "some rungs have no interval",
+    ];
     let warnings = summary.warnings.iter();
     lines.extend(
         warnings

@@ -167,7 +167,7 @@ pub(super) fn workload(manifest: &Manifest, settings: &[SettingRow]) -> Section 
             }
         ),
         format!(
-            "each rung measured {} for {} s, in shuffled order, the warm-up cut off",
+            "each rung measured {} for {} s, in shuffled order",
             match manifest.ladder.repeats {
                 1 => "once".to_owned(),
                 times => format!("{times} times"),

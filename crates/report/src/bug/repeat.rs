@@ -12,7 +12,7 @@ pub(super) fn section(bundle: &Bundle) -> Option<Section> {
     }
     let mut out = block(&filled_in(&manifest.command));
     if let Some(lines) = sysbench(manifest) {
-        out.push_str("\nThe same statements with sysbench 1.0, at each number of connections:\n\n");
+        out.push_str("\nThe same statements with sysbench 1.0, at each number of connections, on a server with the settings above:\n\n");
         out.push_str(&block(&lines));
     }
     Some(("How to repeat", out))

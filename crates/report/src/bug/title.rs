@@ -18,9 +18,11 @@ pub(super) fn of(summary: &Summary) -> String {
         None => format!("{workload} could not be judged"),
         Some(verdict) => shape(verdict, workload, last),
     };
+    // One of another rung is no cause of what the first half says, and would accuse somebody wrongly.
     let why = summary
         .findings
         .first()
+        .filter(|finding| summary.verdict.is_none() || finding.rungs.contains(&last))
         .map_or_else(String::new, |finding| format!("; {}", begun_small(&finding.title)));
     format!("{server}: {what}{why}")
 }
