@@ -49,7 +49,8 @@ pub fn table(outcome: &Outcome, style: Style) -> String {
     if more > 0 {
         out.push_str(&ink.yellow(&format!("\nand {more} more warnings in experiment.json")));
     }
-    out.push('\n');
+    // The last warning has no end yet.
+    out.push_str(if outcome.warnings.is_empty() { "\n" } else { "\n\n" });
     out.push_str(&session(outcome, &ink, wrap_at));
     out.push('\n');
     for comparison in &outcome.comparisons {
@@ -147,6 +148,7 @@ fn one(comparison: &ComparisonTold, ink: &Ink, wrap_at: usize) -> String {
     match (&comparison.watched, &comparison.not_watched) {
         (Some(watched), _) => out.push_str(&watched_runs(watched, ink, wrap_at)),
         (None, Some(why)) => {
+            out.push('\n');
             out.push_str(&ink.dim(&wrap(
                 &format!("Where the time goes is not compared: {why}."),
                 wrap_at,

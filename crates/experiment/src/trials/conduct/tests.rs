@@ -208,7 +208,7 @@ fn a_precise_one_ends_on_width_and_equal_servers_stay_equal() {
     let (mut rounds, mut seem) = (0, 0);
     for seed in 0..trials {
         let conducted = carried_out(&design(seed), &mut MadeUp::new(&[1.0, 1.0], seed));
-        assert!(conducted.session.rounds.len() % 2 == 0 && conducted.session.rounds.len() >= 6);
+        assert!(conducted.session.rounds.len().is_multiple_of(2) && conducted.session.rounds.len() >= 6);
         rounds += conducted.session.rounds.len();
         seem += i32::from(differs(&conducted));
     }

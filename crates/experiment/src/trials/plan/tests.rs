@@ -1,0 +1,138 @@
+//! Plans as people write them, right and wrong.
+
+use super::*;
+
+fn plan_of(text: &str) -> Result<Plan, PlanError> {
+    let file = PlanFile::parse(text, "e.toml")?;
+    let source = PlanSource {
+        file: Some("e.toml"),
+        folder: Path::new("/plans"),
+        work_folder: None,
+    };
+    Plan::new(&file, source, &mut |path| match path.to_str() {
+        Some("/plans/a.sql") => Ok("SELECT 1".to_owned()),
+        _ => Err(io::ErrorKind::NotFound.into()),
+    })
+}
+
+const TWO: &str = "[[variant]]\nname = \"a\"\n[[variant]]\nname = \"b\"\n";
+
+#[test]
+fn a_variant_has_what_it_says_and_else_what_all_have() {
+    let plan = plan_of(
+        "[load]\nworkload = \"oltp_update_index\"\nisolation = \"read-committed\"\n\
+             [server]\npath = \"mysql\"\nset = { x = 1, y = 2 }\n\
+             [[variant]]\nname = \"a\"\n\
+             [[variant]]\nname = \"b\"\npath = \"/opt/other\"\nset = { y = 3 }\nisolation = \"serializable\"\n\
+             wrapper = [\"numactl\", \"-i\", \"all\"]\nenvironment = { LD_PRELOAD = \"/x/jemalloc.so\" }\ncpus = \"0\"\n",
+    );
+    let plan = plan.unwrap();
+    let of = |at: usize| match &plan.variants[at].server {
+        ServerChoice::Private {
+            path,
+            settings,
+            surroundings,
+            cpus_server,
+            ..
+        } => (
+            path.clone(),
+            settings.set.clone(),
+            surroundings.clone(),
+            cpus_server.is_some(),
+        ),
+        ServerChoice::Attached(_) => unreachable!("plans have servers of our own"),
+    };
+    let (path, set, around, bound) = of(0);
+    assert_eq!((path, bound), (Some(PathBuf::from("/plans/mysql")), false));
+    assert_eq!(
+        (set, around),
+        (vec!["x=1".into(), "y=2".into()], Surroundings::default())
+    );
+    let (path, set, around, bound) = of(1);
+    assert_eq!((path, bound), (Some(PathBuf::from("/opt/other")), true));
+    assert_eq!((set, around.wrapper.len()), (vec!["x=1".to_owned(), "y=3".into()], 3));
+    let levels = [0, 1].map(|at: usize| plan.variants[at].load.isolation.clone().unwrap());
+    assert_eq!(levels, ["READ COMMITTED", "SERIALIZABLE"]);
+    assert_eq!(
+        plan.variants[1].differs_by,
+        [
+            "server other",
+            "y=3",
+            "environment LD_PRELOAD",
+            "wrapper numactl",
+            "CPUs 0",
+            "isolation serializable"
+        ]
+    );
+    assert_eq!(plan.name, "e");
+}
+
+#[test]
+fn statements_are_read_from_beside_the_plan() {
+    let plan = plan_of(&format!("[load]\nworkload = \"a.sql\"\n{TWO}")).unwrap();
+    assert!(matches!(&plan.variants[0].load.workload, WorkloadChoice::Script { text, .. } if text == "SELECT 1"));
+    let error = plan_of(&format!("[load]\nworkload = \"b.sql\"\n{TWO}"))
+        .unwrap_err()
+        .to_string();
+    assert!(error.starts_with("e.toml: load.workload: cannot read b.sql"), "{error}");
+}
+
+#[test]
+fn errors_name_file_key_and_remedy() {
+    let cases = [
+        (
+            "name = \"\"\n[[variant]]\n[[variant]]\n",
+            "e.toml: name: '' cannot be shown",
+        ),
+        ("", "e.toml: variant: there are 0 variants"),
+        (
+            "[[variant]]\n[[variant]]\nname = \"variant 1\"\n",
+            "e.toml: variant 2, name: two variants are called",
+        ),
+        (
+            "[[variant]]\n[[variant]]\nset = { datadir = \"/x\" }\n",
+            "e.toml: variant 2, set or defaults_file: --set datadir",
+        ),
+        (
+            "[load]\nworkload = \"tpc\"\n[[variant]]\n[[variant]]\n",
+            "e.toml: load.workload: ",
+        ),
+        (
+            "[load]\nisolation = \"snapshot\"\n[[variant]]\n[[variant]]\n",
+            "e.toml: load.isolation: 'snapshot'",
+        ),
+        (
+            "[load]\noptions = { point_select = 3 }\n[[variant]]\n[[variant]]\n",
+            "e.toml: load.options.point_select: ",
+        ),
+        ("[load]\ntables = 0\n[[variant]]\n[[variant]]\n", "e.toml: load: "),
+        (
+            "[load]\nrate = -1.0\n[[variant]]\n[[variant]]\n",
+            "e.toml: load.rate: -1 is not possible",
+        ),
+        (
+            "[[variant]]\nwrapper = []\n[[variant]]\n",
+            "e.toml: variant 1, wrapper: [] names no command",
+        ),
+        ("[[variant]]\ncpus = \"x\"\n[[variant]]\n", "e.toml: variant 1, cpus: "),
+        (
+            "[[variant]]\nbuffer_pool = \"4X\"\n[[variant]]\n",
+            "e.toml: variant 1, buffer_pool: '4X'",
+        ),
+        ("[[variant]]\nname = \" a\"\n[[variant]]\n", "e.toml: variant 1, name: "),
+        (
+            "[design]\npairs = 3\n[[variant]]\n[[variant]]\n",
+            "e.toml: design.pairs: 3 is odd",
+        ),
+    ];
+    for (text, expected) in cases {
+        let error = plan_of(text).unwrap_err().to_string();
+        assert!(error.starts_with(expected), "{error}");
+    }
+}
+
+#[test]
+fn what_may_be_a_name_is_not_shown_to_others() {
+    let plan = plan_of("[[variant]]\nset = { init_connect = \"/home/anna\" }\n[[variant]]\n").unwrap();
+    assert_eq!(plan.variants[0].differs_by, ["init_connect=..."]);
+}
