@@ -57,6 +57,7 @@ fn is_level(name: &str) -> bool {
 /// It is an account of the load that is not the client's own.
 pub(crate) fn transaction_counter(load: &LoadOptions) -> Option<(&'static str, f64)> {
     let o = &load.oltp;
+    // TPC-C commits most of its transactions and rolls the others back: no one counter has them all.
     let WorkloadChoice::Oltp(kind) = &load.workload else {
         return None;
     };

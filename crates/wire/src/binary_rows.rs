@@ -208,7 +208,7 @@ mod tests {
     fn values_of_all_kinds_are_read_with_and_without_eof_packets() {
         let columns = [(3, 0), (2, 0x20), (0xf6, 0), (8, 0), (0x0c, 0), (0xfd, 0), (5, 0)];
         let row = [
-            &[0, 0b0010_0000][..],
+            &[0, 0b0010_0000, 0][..],
             &(-7_i32).to_le_bytes(),
             &0xffff_u16.to_le_bytes(),
             b"\x0512.34",
