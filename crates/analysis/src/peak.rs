@@ -209,11 +209,11 @@ pub(crate) mod tests {
         };
         assert_eq!(bare(&[(1, 10.), (2, 20.), (4, 18.)]).falls_over_at, None);
         let far = bare(&[(1, 10.), (2, 20.), (4, 9.)]);
-        // Two visits each: 14 and 20 at the peak, 14 and 14 at the end.
-        let mut rungs = ladder(&[(1, 10.), (2, 17.), (4, 14.)]);
+        // Two visits each: 14 and 26 at the peak, 14 and 14 at the end.
+        let mut rungs = ladder(&[(1, 10.), (2, 20.), (4, 14.)]);
         rungs.iter_mut().for_each(|rung| rung.throughput.error = None);
         assert_eq!(peak(&rungs).unwrap().falls_over_at, Some(4));
-        (rungs[1].visits, rungs[2].visits) = (Some((14., 20.)), Some((14., 14.)));
+        (rungs[1].visits, rungs[2].visits) = (Some((14., 26.)), Some((14., 14.)));
         assert_eq!(
             peak(&rungs).unwrap().falls_over_at,
             None,

@@ -1,7 +1,7 @@
 //! `scaleprof annotate`.
 
-use crate::output;
 use crate::arguments::AnnotateArguments;
+use crate::output;
 use crate::same_build::must_have_run;
 use crate::show;
 use anyhow::{Context, anyhow, bail};

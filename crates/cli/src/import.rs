@@ -1,7 +1,7 @@
 //! `scaleprof import`.
 
-use crate::output;
 use crate::arguments::ImportArguments;
+use crate::output;
 use crate::run::{our_arguments, public_command};
 use crate::show;
 use crate::terminal::TerminalProgress;

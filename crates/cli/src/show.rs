@@ -3,7 +3,7 @@
 use anyhow::Context;
 use scaleprof_bundle::{Bundle, Summary};
 use scaleprof_report::{html, json, text};
-use std::io::{IsTerminal, Write as _};
+use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
 /// The table as wide as the terminal, in colours only on one.

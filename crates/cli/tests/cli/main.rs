@@ -12,6 +12,7 @@ mod full_disk;
 mod help;
 mod import;
 mod once;
+mod output;
 mod password;
 #[allow(missing_docs, dead_code)]
 #[path = "../../../analysis/tests/planted/mod.rs"]
