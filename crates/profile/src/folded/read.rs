@@ -19,7 +19,8 @@ const JIT: &str = "[jit]";
 /// functions built into others. Lines that are not understood are left out, and a warning says so.
 ///
 /// # Errors
-/// [`ImportError::Broken`] with the number of the first line where none is understood.
+/// [`ImportError::Broken`] with the number of the first line where none is understood, [`ImportError::NoSamples`] where a column is all
+/// zeros.
 pub fn read(text: &[u8]) -> Result<Vec<Recording>, ImportError> {
     let text = String::from_utf8_lossy(text);
     let columns = columns(&text);
@@ -38,6 +39,12 @@ pub fn read(text: &[u8]) -> Result<Vec<Recording>, ImportError> {
     let understood = readers.iter().any(|reader| reader.stacks.sample_count() > 0);
     if !understood {
         return Err(left_out.nothing_understood("a call path `a;b;c` with a number behind it"));
+    }
+    if let Some(column) = readers.iter().position(|reader| reader.stacks.sample_count() == 0) {
+        return Err(ImportError::NoSamples {
+            of: format!(" in its {} column", ["first", "second"][column.min(1)]),
+            why: "all of its numbers are 0".to_owned(),
+        });
     }
     let warning = left_out.warning();
     let recordings = readers.into_iter().map(|reader| {
@@ -200,6 +207,16 @@ mod tests {
         // A number that only some lines have is part of a name.
         let found = read(b"a;thread 7 20\na;c 5\n").unwrap();
         assert_eq!(paths(&found[0])[0], ("a > thread 7".to_owned(), 20.0));
+    }
+
+    #[test]
+    fn a_column_of_nothing_is_refused() {
+        let said = |text: &str| read(text.as_bytes()).unwrap_err().to_string();
+        assert_eq!(
+            said("a;b 0 3\na;c 0 4\n"),
+            "it holds no sample in its first column: all of its numbers are 0"
+        );
+        assert!(said("a;b 3 0\na;c 4 0\n").contains("second column"));
     }
 
     #[test]
