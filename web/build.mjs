@@ -1,4 +1,5 @@
-// Makes dist/page.html: one file with its script and style inside, each allowed by its hash and nothing else allowed.
+// Makes dist/page.html, a run's report, and dist/diff.html, which compares two: each one file with its script and style inside,
+// both allowed by their hash and nothing else allowed.
 import { build } from "esbuild";
 import { createHash } from "node:crypto";
 import { mkdir, readFile, writeFile } from "node:fs/promises";
@@ -24,24 +25,27 @@ async function bundle(entry) {
 
 const hash = (text) => `'sha256-${createHash("sha256").update(text, "utf8").digest("base64")}'`;
 
-const [script, style, template, licence] = await Promise.all([
-  bundle("src/main.ts"),
-  bundle("src/style.css"),
-  readFile(here("src/page.html"), "utf8"),
-  readFile(here("node_modules/uplot/LICENSE"), "utf8"),
-]);
-if (/<\/(script|style)|<!--/i.test(script + style) || licence.includes("--")) throw new Error("script or style would end its own element");
+const licence = (await readFile(here("node_modules/uplot/LICENSE"), "utf8")).replaceAll("\r", "").trim();
+if (licence.includes("--")) throw new Error("the licence would end its comment");
 
-const policy = [
-  "default-src 'none'",
-  `script-src ${hash(script)}`,
-  `style-src ${hash(style)}`,
-  "img-src data:",
-  "base-uri 'none'",
-  "form-action 'none'",
-].join("; ");
-const values = { POLICY: policy, STYLE: style, SCRIPT: script, LICENCE: licence.replaceAll("\r", "").trim() };
-const page = template.replace(/%(POLICY|STYLE|SCRIPT|LICENCE)%/g, (_, name) => values[name]);
+/** The page of that name: its script, style and template. */
+async function make(name, [entry, sheet, frame]) {
+  const [script, style, template] = await Promise.all([bundle(entry), bundle(sheet), readFile(here(frame), "utf8")]);
+  if (/<\/(script|style)|<!--/i.test(script + style)) throw new Error("script or style would end its own element");
+  const policy = [
+    "default-src 'none'",
+    `script-src ${hash(script)}`,
+    `style-src ${hash(style)}`,
+    "img-src data:",
+    "base-uri 'none'",
+    "form-action 'none'",
+  ].join("; ");
+  const values = { POLICY: policy, STYLE: style, SCRIPT: script, LICENCE: licence };
+  const page = template.replace(/%(POLICY|STYLE|SCRIPT|LICENCE)%/g, (_, key) => values[key]);
+  await writeFile(here(`dist/${name}.html`), page);
+  console.log(`dist/${name}.html: ${(page.length / 1024).toFixed(0)} KiB`);
+}
+
 await mkdir(here("dist"), { recursive: true });
-await writeFile(here("dist/page.html"), page);
-console.log(`dist/page.html: ${(page.length / 1024).toFixed(0)} KiB`);
+await make("page", ["src/main.ts", "src/style.css", "src/page.html"]);
+await make("diff", ["src/diff.ts", "src/diff.css", "src/diff.html"]);

@@ -1,5 +1,6 @@
 /** The data of a report, as crates/report/src/html/page.rs and crates/bundle write them. */
 
+import type { LongRun } from "./longRun.ts";
 import type { Waits } from "./waitData.ts";
 
 export interface Estimate { value: number; low: number | null; high: number | null }
@@ -64,6 +65,7 @@ export interface Rung {
   steady: boolean;
   unsteady_reason: string | null;
   jitter: number | null;
+  long_run?: LongRun | null;
   warmup_seconds: number[];
   client_limited: boolean;
   client_limited_reason: string | null;
@@ -110,10 +112,25 @@ export interface Finding {
   kind: string;
   title: string;
   lost_share: Estimate;
+  /** What that is a part of: cpu_time, connection_time, transactions, rungs, throughput. */
+  share_of?: string | null;
   rungs: [number, number];
   path: string[];
   evidence: string[];
   try: string[];
+  tried: Tried[];
+}
+
+/** A setting that a finding advises, tried: servers with it over servers without. */
+export interface Tried {
+  setting: string;
+  value: string;
+  connections: number;
+  throughput: Estimate | null;
+  pairs: number;
+  verdict: string | null;
+  margin: number | null;
+  doubt: string | null;
 }
 
 /** Threads of a server that was only watched; all times are thread-seconds per second. */
@@ -159,6 +176,10 @@ export interface Summary {
   watch: Watch | null;
   scaling: ScalingProfile | null;
   findings: Finding[];
+  /** What the findings explain of what a transaction takes more, an entry an account; see docs/summary.md. */
+  explained?: { account: string; sentence: string }[];
+  /** Which rungs are compared with which, and why. */
+  compared?: string | null;
   missing: Missing[];
   warnings: string[];
 }

@@ -1,8 +1,11 @@
-/** The change of throughput between the peak and the last rung, taken apart into the factors of the iron law. */
+/** The change of throughput between the peak and a rung of the reader's choice, taken apart into the factors of the iron law. */
 
 import type { Decomposition, Report, Rung } from "./data.ts";
 import { h, s } from "./element.ts";
-import { count, isKnown, number, percent, si, signedPercent, times } from "./format.ts";
+import { linkOf, writeLink } from "./flameLink.ts";
+import { count, counted, isKnown, number, percent, si, signedPercent, times } from "./format.ts";
+import { changeBetween, comparable } from "./ironLawChange.ts";
+import { reveal } from "./reveal.ts";
 import { table } from "./table.ts";
 
 interface Part {
@@ -18,17 +21,50 @@ interface Part {
   figures: string;
 }
 
-/** The waterfall and the sentence; nothing where the analysis could not take the change apart. */
-export function decomposition({ summary }: Report): HTMLElement | null {
-  const change = summary.verdict?.decomposition;
-  const rung = (connections: number) => summary.rungs.find((one) => one.connections === connections);
-  const [from, to] = [rung(change?.from ?? -1), rung(change?.to ?? -1)];
-  if (!change || !from || !to) return null;
-  const parts = partsOf(change, from, to);
-  return h("div", { class: "waterfall", id: "decomposition" },
-    h("h3", {}, `From ${count(change.from)} to ${count(change.to)} connections`),
-    h("p", { class: "lead" }, sentence(change, parts)),
-    waterfall(change, parts, from, to));
+const id = "decomposition";
+
+/** The waterfall and the sentence; nothing where there are no two rungs to compare. */
+export function decomposition(report: Report): HTMLElement | null {
+  const found = comparable(report);
+  if (!found) return null;
+  const { peak, others, first, why } = found;
+  const select = h("select", { id: `${id}-rung` }, others.map((rung) => h("option", { value: rung.connections, selected: rung === first },
+    `${counted(rung.connections, "connection")}${rung === first ? ` (the ${why} rung)` : ""}${rung.client_limited ? " (limited by the client)" : ""}`)));
+  const body = h("div", { "aria-live": "polite" });
+  const show = () => {
+    const other = others.find((rung) => String(rung.connections) === select.value) ?? first;
+    // From fewer connections to more, as the ladder goes.
+    const [from, to] = other.connections > peak.connections ? [peak, other] : [other, peak];
+    const change = changeBetween(from, to);
+    if (change === null) return;
+    const parts = partsOf(change, from, to);
+    const named = (rung: Rung) => (rung === peak ? "Peak" : rung === first && why === "last" ? "Last" : rung === first ? "Most efficient" : "Rung");
+    body.replaceChildren(
+      h("h3", {}, `From ${count(change.from)} to ${count(change.to)} connections`),
+      h("p", { class: "lead" }, sentence(change, parts)),
+      waterfall(change, parts, from, to, named));
+  };
+  const restore = () => {
+    const values = linkOf(id);
+    if (values === null) return;
+    const wanted = values.get("rung") ?? "";
+    select.value = String((others.find((rung) => String(rung.connections) === wanted) ?? first).connections);
+    show();
+    if (location.hash !== "") reveal(element);
+  };
+  select.addEventListener("change", () => {
+    show();
+    writeLink(id, { rung: select.value }, true);
+  });
+  addEventListener("popstate", restore);
+  queueMicrotask(() => location.hash !== "" && restore());
+  const words = why === "last" ? "" : `The peak, at ${counted(peak.connections, "connection")}, is the last rung that counts, so it is compared with the most efficient one, which has the most throughput per connection.`;
+  const element = h("div", { class: "waterfall", id },
+    words ? h("p", { class: "notes" }, words) : null,
+    others.length > 1 ? h("p", { class: "search" }, h("label", { for: select.id }, `The peak, at ${counted(peak.connections, "connection")}, compared with `), select) : null,
+    body);
+  show();
+  return element;
 }
 
 function partsOf(change: Decomposition, from: Rung, to: Rung): Part[] {
@@ -77,7 +113,7 @@ function sentence(change: Decomposition, parts: Part[]): string {
 }
 
 /** Bars from the throughput before a factor to the one after it, on a log scale, so that equal factors are equally long. */
-function waterfall(change: Decomposition, parts: Part[], from: Rung, to: Rung): HTMLElement {
+function waterfall(change: Decomposition, parts: Part[], from: Rung, to: Rung, named: (rung: Rung) => string): HTMLElement {
   let log = 0;
   const steps = parts.map((part) => {
     const step = { ...part, before: log, after: log + part.log };
@@ -89,9 +125,9 @@ function waterfall(change: Decomposition, parts: Part[], from: Rung, to: Rung): 
   const span = Math.max(high - low, 0.05);
   const place = (value: number) => 4 + ((value - low) / span) * 292;
   const rows = [
-    { name: `Peak, ${count(change.from)} connections`, figures: "", before: 0, after: 0, log: 0, total: from },
+    { name: `${named(from)}, ${counted(change.from, "connection")}`, figures: "", before: 0, after: 0, log: 0, total: from },
     ...steps.map((step) => ({ ...step, total: null })),
-    { name: `Last, ${count(change.to)} connections`, figures: "", before: change.throughput, after: change.throughput, log: 0, total: to },
+    { name: `${named(to)}, ${counted(change.to, "connection")}`, figures: "", before: change.throughput, after: change.throughput, log: 0, total: to },
   ];
   const bar = (row: (typeof rows)[number]) => {
     const [left, right] = [place(Math.min(row.before, row.after)), place(Math.max(row.before, row.after))];

@@ -1,29 +1,67 @@
 /** Why throughput is lost: the ranked findings, each with its evidence and what to try. */
 
-import type { Finding, Report } from "./data.ts";
+import type { Finding, Report, Tried } from "./data.ts";
 import { h, section } from "./element.ts";
+import { findingLinks } from "./findingLinks.ts";
 import { count, isKnown, percent } from "./format.ts";
+import { reveal } from "./reveal.ts";
 
+/** What the share of a finding is a part of; older summaries do not say it. */
+const wholes: Record<string, string> = {
+  cpu_time: "a transaction’s CPU time", connection_time: "the connections’ time", transactions: "the transactions", rungs: "the rungs", throughput: "the throughput",
+};
 
-/** The findings, the gravest first; a run in which nothing was found says so where something was looked for. */
+/** The findings, the gravest first, and what they leave unexplained; a run in which nothing was found says so where something was looked for. */
 export function findings({ summary }: Report): HTMLElement | null {
   const looked = summary.rungs.some((rung) => rung.ledger !== null);
   if (summary.findings.length === 0 && (!looked || summary.rungs.length < 2)) return null;
-  if (summary.findings.length === 0) {
-    return section("findings", "Findings", h("p", { class: "lead" }, "Nothing was found that makes a transaction dearer at the last rung beyond chance."));
-  }
-  return section("findings", "Findings", h("ol", { class: "findings" }, summary.findings.map(entry)));
+  const found = summary.findings.length
+    ? h("ol", { class: "findings" }, summary.findings.map(entry))
+    : h("p", { class: "lead" }, "Nothing was found that makes a transaction dearer at the last rung beyond chance.");
+  addEventListener("popstate", follow);
+  // On paper nothing can be opened.
+  addEventListener("beforeprint", () => document.querySelectorAll<HTMLDetailsElement>("#findings details.evidence").forEach((one) => { one.open = true; }));
+  queueMicrotask(follow);
+  return section("findings", "Findings",
+    summary.compared ? h("p", { class: "notes", id: "compared" }, summary.compared) : null,
+    found,
+    summary.explained?.length ? h("div", { id: "unexplained" }, h("h3", {}, "What they explain, and what has no finding"), summary.explained.map((account) => h("p", { class: "notes" }, account.sentence))) : null);
 }
 
-function entry(finding: Finding): HTMLElement {
+/** Opens the finding that the address names: `#finding-2`. */
+function follow(): void {
+  const named = /^#(finding-\d+)$/.exec(location.hash)?.[1];
+  const found = named === undefined ? null : document.getElementById(named);
+  const folded = found?.querySelector("details");
+  if (!found || !folded) return;
+  folded.open = true;
+  reveal(found);
+}
+
+function entry(finding: Finding, place: number): HTMLElement {
   const { value, low, high } = finding.lost_share;
   const between = isKnown(low) && isKnown(high) ? ` (${percent(low)} – ${percent(high)})` : "";
   const [from, to] = finding.rungs;
-  return h("li", {},
-    h("h3", {}, finding.title),
-    h("p", { class: "share" }, h("strong", {}, percent(value)), `${between} of ${finding.kind === "retries" ? "the transactions" : "what a transaction costs"} at ${count(to)} connections`,
+  const address = `finding-${place + 1}`;
+  return h("li", { id: address, tabindex: "-1" },
+    h("h3", {}, h("a", { href: `#${address}` }, finding.title)),
+    h("p", { class: "share" }, h("strong", {}, percent(value)), `${between} of ${wholes[finding.share_of ?? ""] ?? "what a transaction costs"} at ${count(to)} connections`,
       from === to ? "" : `, compared with ${count(from)}`),
-    finding.path.length ? h("p", { class: "path" }, finding.path.flatMap((name, place) => [place ? " › " : "", h("code", {}, name)])) : null,
-    h("ul", {}, finding.evidence.map((line) => h("li", {}, line))),
-    finding.try.length ? h("div", { class: "try" }, h("strong", {}, "Try"), h("ul", {}, finding.try.map((line) => h("li", {}, line)))) : null);
+    finding.tried.length ? h("div", { class: "try" }, h("strong", {}, "Tried"), h("ul", {}, finding.tried.map((tried) => h("li", {}, words(tried))))) : null,
+    h("details", { class: "evidence" }, h("summary", {}, finding.try.length ? "Where, evidence, and what to try" : "Where, and evidence"),
+      findingLinks(finding),
+      finding.path.length ? h("p", { class: "path" }, finding.path.flatMap((name, place) => [place ? " › " : "", h("code", {}, name)])) : null,
+      h("ul", {}, finding.evidence.map((line) => h("li", {}, line))),
+      finding.try.length ? h("div", { class: "try" }, h("strong", {}, "Try"), h("ul", {}, finding.try.map((line) => h("li", {}, line)))) : null));
+}
+
+function words({ setting, value, connections, throughput, pairs, verdict, margin, doubt }: Tried): string {
+  const remedy = `${setting} = ${value}`;
+  if (throughput === null) return `${remedy}: not measured, because ${doubt ?? "no pair of starts was measured whole"}`;
+  const word = verdict === "faster" || verdict === "slower" ? verdict
+    : verdict === "no_difference" && isKnown(margin) ? `no difference beyond ${percent(margin)}` : "cannot be told";
+  const change = (ratio: number) => `${ratio < 1 ? "−" : "+"}${percent(Math.abs(ratio - 1))}`;
+  const { low, high } = throughput;
+  const between = isKnown(low) && isKnown(high) ? ` (${change(low)} to ${change(high)})` : " (no interval)";
+  return `${remedy}: ${word}, ${change(throughput.value)}${between} at ${count(connections)} connections (${count(pairs)} pairs of starts)${doubt === null ? "" : `; not to be relied on: ${doubt}`}`;
 }

@@ -14,8 +14,19 @@ export interface CallTree {
   end: Int32Array;
 }
 
-/** All samples, visit by visit, in each by state and call path. */
+/** The samples that are kept, visit by visit, in each by state and call path. */
 export interface Samples { node: Uint32Array; cell: Uint32Array; weight: Float32Array }
+
+/** Threads' time and samples in each cell of a visit. */
+export interface Cells { weight: Float32Array; count: Uint32Array }
+
+/** A state of a rung of which not every sample is kept: what is exact is told beside the samples. */
+export interface Thinned {
+  /** Time of each call path in all seconds that count. */
+  sums: { node: Uint32Array; weight: Float32Array };
+  /** The same by second, by its place among those that count: of heavy paths, and of some light ones that stand for others. */
+  seconds: { node: Uint32Array; place: Uint32Array; weight: Float32Array };
+}
 
 export interface ProfiledVisit {
   visit: number;
@@ -23,11 +34,17 @@ export interface ProfiledVisit {
   seconds: number;
   /** Place of the visit's first sample, and of the first one of each state and the end. */
   starts: number[];
+  /** Samples of each state that were taken. */
+  all: number[];
+  /** All samples by cell, for each state of which not all are kept. */
+  cells: (Cells | null)[];
   /** Place of each second among those that count in the rung; -1 for a second that does not. */
   countedAt: Int32Array;
 }
 
 export interface ProfiledRung {
+  /** The run that it is of, on a page that compares two; else null. */
+  side: "a" | "b" | null;
   /** Null for a watch. */
   connections: number | null;
   /** Transactions, or seconds of a watch, in each second that counts. */
@@ -35,6 +52,8 @@ export interface ProfiledRung {
   /** Which of these are of the same visit. */
   stretches: Stretch[];
   visits: ProfiledVisit[];
+  /** By state; null where all samples are kept. */
+  thinned: (Thinned | null)[];
 }
 
 export interface Profile {
@@ -58,9 +77,11 @@ interface Header {
   states: string[];
   functions: string[];
   rungs: {
+    side?: "a" | "b";
     connections: number | null;
     counted: [number, number, number][];
-    visits: { visit: number; repeat: number; seconds: number; samples: number[] }[];
+    visits: { visit: number; repeat: number; seconds: number; samples: number[]; all: number[] }[];
+    thinned: { state: number; sums: number; seconds: number }[];
   }[];
   columns: { name: string; count: number; bytes: number }[];
 }
@@ -89,8 +110,9 @@ function decode(bytes: Uint8Array): Profile {
     }
     columns[name] = values;
   }
-  if (at !== bytes.length) throw new Error("the samples in this page are damaged; make it again with scaleprof report");
+  if (at !== bytes.length) throw new Error("the samples in this page are damaged; make it again with scaleprof");
   const column = (name: string) => columns[name] ?? new Uint32Array(0);
+  const thinned = thinnedFrom(column, 1e6 / header.cell_us);
   const rungs: ProfiledRung[] = [];
   let start = 0;
   for (const rung of header.rungs) {
@@ -101,11 +123,13 @@ function decode(bytes: Uint8Array): Profile {
       rung.counted.forEach(([number, second], place) => {
         if (number === visit.visit && second < visit.seconds) countedAt[second] = place;
       });
-      return { visit: visit.visit, repeat: visit.repeat, seconds: visit.seconds, starts, countedAt };
+      return { visit: visit.visit, repeat: visit.repeat, seconds: visit.seconds, starts, all: visit.all, cells: header.states.map(() => null), countedAt };
     });
+    const states: (Thinned | null)[] = header.states.map(() => null);
+    for (const one of rung.thinned) states[one.state] = thinned(one, visits);
     rungs.push({
-      connections: rung.connections, visits, stretches: stretches(rung.counted.map(([visit]) => visit)),
-      amounts: Float64Array.from(rung.counted, ([, , amount]) => amount),
+      side: rung.side ?? null, connections: rung.connections, visits, stretches: stretches(rung.counted.map(([visit]) => visit)),
+      amounts: Float64Array.from(rung.counted, ([, , amount]) => amount), thinned: states,
     });
   }
   return {
@@ -114,6 +138,28 @@ function decode(bytes: Uint8Array): Profile {
     calls: callTree(column("depth"), column("function")),
     samples: { node: absolute(column("node"), rungs), cell: column("cell"), weight: floats(column("weight")) },
     rungs,
+  };
+}
+
+/** Cuts the columns of thinned states, which stand one after the other. */
+function thinnedFrom(column: (name: string) => Uint32Array, cellsPerSecond: number): (one: Header["rungs"][number]["thinned"][number], visits: ProfiledVisit[]) => Thinned {
+  const [sumNode, sumWeight] = [column("sum_node"), floats(column("sum_weight"))];
+  const [secondNode, secondPlace, secondWeight] = [column("second_node"), column("second_place"), floats(column("second_weight"))];
+  const [cellWeight, cellCount] = [floats(column("cell_weight")), column("cell_count")];
+  let [sum, second, cell] = [0, 0, 0];
+  return (one, visits) => {
+    for (const visit of visits) {
+      const end = cell + visit.seconds * cellsPerSecond;
+      visit.cells[one.state] = { weight: cellWeight.subarray(cell, end), count: cellCount.subarray(cell, end) };
+      cell = end;
+    }
+    const [sums, seconds] = [sum + one.sums, second + one.seconds];
+    const found: Thinned = {
+      sums: { node: added(sumNode.subarray(sum, sums)), weight: sumWeight.subarray(sum, sums) },
+      seconds: { node: added(secondNode.subarray(second, seconds)), place: secondPlace.subarray(second, seconds), weight: secondWeight.subarray(second, seconds) },
+    };
+    [sum, second] = [sums, seconds];
+    return found;
   };
 }
 
@@ -134,17 +180,30 @@ function callTree(depth: Uint32Array, functions: Uint32Array): CallTree {
 /** Steps within a state of a visit into places. */
 function absolute(steps: Uint32Array, rungs: ProfiledRung[]): Uint32Array {
   for (const { starts } of rungs.flatMap((rung) => rung.visits)) {
-    for (let state = 0; state + 1 < starts.length; state++) {
-      for (let at = starts[state]! + 1; at < starts[state + 1]!; at++) steps[at]! += steps[at - 1]!;
-    }
+    for (let state = 0; state + 1 < starts.length; state++) added(steps.subarray(starts[state], starts[state + 1]));
   }
   return steps;
+}
+
+/** Each step with all before it. */
+function added(steps: Uint32Array): Uint32Array {
+  for (let at = 1; at < steps.length; at++) steps[at]! += steps[at - 1]!;
+  return steps;
+}
+
+/** Samples of some rungs: those that are kept, and all that were taken. */
+export function samplesOf(rungs: ProfiledRung[]): { kept: number; all: number } {
+  const visits = rungs.flatMap((rung) => rung.visits);
+  return {
+    kept: visits.reduce((sum, { starts }) => sum + starts.at(-1)! - starts[0]!, 0),
+    all: visits.reduce((sum, { all }) => sum + all.reduce((one, other) => one + other, 0), 0),
+  };
 }
 
 /** The upper three bytes of 32-bit floats. */
 function floats(values: Uint32Array): Float32Array {
   for (let at = 0; at < values.length; at++) values[at]! <<= 8;
-  return new Float32Array(values.buffer);
+  return new Float32Array(values.buffer, values.byteOffset, values.length);
 }
 
 /** Those of a visit stand together. */

@@ -29,13 +29,23 @@ export function halves(profile: Profile, cut: Cut, states: (number | null)[], tr
   return found;
 }
 
-/** Calls back for every sample of a chosen state in a second that counts, with the part that its state is drawn in. */
+/**
+ * Calls back for every sample of a chosen state in a second that counts, with the part that its state is drawn in. Where not
+ * every sample is kept, the seconds of paths stand for them.
+ */
 function each(profile: Profile, cut: Cut, states: (number | null)[], chosen: (part: number, node: number, block: number, weight: number) => void): void {
   const { node, cell, weight } = profile.samples;
+  const partOf = (state: number) => (cut.own[state] === null ? -1 : states.length === 1 && states[0] === null ? 0 : states.indexOf(state));
+  cut.rung?.thinned.forEach((thinned, state) => {
+    const part = partOf(state);
+    if (thinned === null || part < 0) return;
+    const { seconds } = thinned;
+    for (let at = 0; at < seconds.node.length; at++) chosen(part, seconds.node[at]!, seconds.place[at]!, seconds.weight[at]!);
+  });
   for (const visit of cut.rung?.visits ?? []) {
     for (let state = 0; state < profile.states.length; state++) {
-      const part = states.length === 1 && states[0] === null ? 0 : states.indexOf(state);
-      if (part < 0 || cut.own[state] === null) continue;
+      const part = partOf(state);
+      if (part < 0 || cut.rung?.thinned[state]) continue;
       for (let at = visit.starts[state]!; at < visit.starts[state + 1]!; at++) {
         const block = visit.countedAt[Math.floor(cell[at]! / profile.cellsPerSecond)] ?? -1;
         if (block >= 0) chosen(part, node[at]!, block, weight[at]!);

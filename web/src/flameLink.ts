@@ -32,6 +32,11 @@ export function pathLetters(profile: Profile, tree: FrameTree, frame: number): s
   return pathTo(tree, frame).slice(1).map((at) => letters(nameOf(profile, tree.label[at]!))).join("");
 }
 
+/** The same for functions by their names, the outermost first. */
+export function lettersOf(functions: string[]): string {
+  return functions.map(letters).join("");
+}
+
 /** The frame at such a path, or as far on it as there are frames, and whether that is all of it. */
 export function frameAt(profile: Profile, tree: FrameTree, path: string): { frame: number; whole: boolean } {
   let frame = 0;

@@ -4,7 +4,7 @@ import type { Report } from "./data.ts";
 import { h, s, section, type Child } from "./element.ts";
 import { filled, profile, sampledRungs } from "./flame.ts";
 import { cutOfRange } from "./flameCut.ts";
-import type { Profile } from "./flameData.ts";
+import { samplesOf, type Profile } from "./flameData.ts";
 import { linkOf, writeLink } from "./flameLink.ts";
 import { isOnCpu } from "./flameKey.ts";
 import { flameView } from "./flameView.ts";
@@ -131,9 +131,17 @@ function map(profile: Profile): Node[] {
     h("p", { class: "lead" }, "Threads that serve the load, in the chosen states, in every 20 ms of a rung: what an average over seconds hides. A wait stands where it began; one that goes on into the next second stands in parts, each where the part before was told (some 20 ms before a second ends). ",
       "Drag over a stretch of time, or click its two ends, for a flame graph of it; a second one with Shift is what the first is compared with."),
     h("div", { class: "flame-bar" }, rungs.length > 1 ? [h("label", { for: select.id }, "Rung"), select] : null, chips),
-    key, canvas.element, readout, spoken, graph,
+    thinning(profile), key, canvas.element, readout, spoken, graph,
   ];
   return children.filter((one): one is HTMLElement => one instanceof HTMLElement);
+}
+
+/** What is not kept; nothing where every sample is. */
+function thinning(profile: Profile): HTMLElement | null {
+  const { kept, all } = samplesOf(profile.rungs);
+  return kept === all ? null : h("p", { class: "notes", id: "thinning" },
+    `To keep the page small, ${count(kept)} of ${count(all)} samples are kept for stretches of the heat map. They were drawn evenly, each with a chance in proportion to its time, so that nothing is favoured. `,
+    "The heat map itself and the flame graph of a whole rung are of all samples; intervals there are of the heavy call paths and of some light ones that stand for the others, and so rather too wide than too narrow.");
 }
 
 /** Where a cell stands: repeat 1, second 3, 420 to 440 ms. */
@@ -158,13 +166,14 @@ function span(profile: Profile, grid: Grid, range: Range): string {
 
 function words(profile: Profile, grid: Grid, shown: Range, base: Range | null): string {
   const about = (range: Range) => {
-    let [threads, samples] = [0, 0];
+    let [threads, samples, kept] = [0, 0, 0];
     for (let cell = range.first; cell <= range.last; cell++) {
       threads += grid.threads[cell]!;
       samples += grid.samples[cell]!;
+      kept += grid.kept[cell]!;
     }
     const seconds = (range.last - range.first + 1) * profile.cellSeconds;
-    return `${span(profile, grid, range)}: ${number(threads * profile.cellSeconds)} thread-seconds in ${seconds.toFixed(2)} s, ${number(threads * profile.cellSeconds / seconds)} threads on average, ${count(samples)} samples`;
+    return `${span(profile, grid, range)}: ${number(threads * profile.cellSeconds)} thread-seconds in ${seconds.toFixed(2)} s, ${number(threads * profile.cellSeconds / seconds)} threads on average, ${kept === samples ? `${count(samples)} samples` : `${count(kept)} of ${count(samples)} samples are kept`}`;
   };
   return `${about(shown)}${base ? `. Compared with ${about(base)}` : ""}. Of so short a time there are no intervals: colours may be chance.`;
 }

@@ -12,6 +12,8 @@ export interface Grid {
   /** Threads in the chosen states on average, and samples, by cell. */
   threads: Float64Array;
   samples: Uint32Array;
+  /** Samples that the page keeps, by cell. */
+  kept: Uint32Array;
 }
 
 /** Cells from the first to the last, both included. */
@@ -22,20 +24,28 @@ export function gridOf(profile: Profile, rung: ProfiledRung, states: Set<string>
   const columns = rung.visits.flatMap((visit) => Array.from({ length: visit.seconds }, (_, second) => ({ visit, second, counts: visit.countedAt[second]! >= 0 })));
   const threads = new Float64Array(columns.length * rows);
   const samples = new Uint32Array(columns.length * rows);
+  const kept = new Uint32Array(columns.length * rows);
   const { cell, weight } = profile.samples;
   let start = 0;
   for (const visit of rung.visits) {
     profile.states.forEach((state, at) => {
       if (!states.has(state)) return;
+      const all = visit.cells[at];
+      for (let place = 0; place < (all?.weight.length ?? 0); place++) {
+        threads[start + place]! += all!.weight[place]! / profile.cellSeconds;
+        samples[start + place]! += all!.count[place]!;
+      }
       for (let sample = visit.starts[at]!; sample < visit.starts[at + 1]!; sample++) {
         const place = start + cell[sample]!;
+        kept[place]! += 1;
+        if (all) continue;
         threads[place]! += weight[sample]! / profile.cellSeconds;
         samples[place]! += 1;
       }
     });
     start += visit.seconds * rows;
   }
-  return { columns, rows, threads, samples };
+  return { columns, rows, threads, samples, kept };
 }
 
 /** A range whichever end was chosen first. */

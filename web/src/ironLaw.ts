@@ -56,7 +56,7 @@ function scaled(value: Figure, by: number): number | null {
   return isKnown(value) && Number.isFinite(by) ? value * by : null;
 }
 
-/** The factors that were measured, and what they make of the change from the peak to the last rung. */
+/** The factors that were measured, and what they make of the change between the peak and another rung. */
 export function ironLaw(report: Report): HTMLElement | null {
   const { rungs } = report.summary;
   if (rungs.length === 0) return null;

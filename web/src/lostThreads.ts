@@ -1,9 +1,9 @@
 /** Lost threads: what the connections of every rung come to at the best rung's efficiency, and where the others are. */
 
 import { folded } from "./chart.ts";
-import type { Estimate, LostPath, LostThreads, Report, ScalingProfile } from "./data.ts";
+import type { Estimate, LostPath, LostThreads, Report, Rung, ScalingProfile } from "./data.ts";
 import { h, s, section } from "./element.ts";
-import { count, isKnown, number } from "./format.ts";
+import { count, isKnown, number, percent } from "./format.ts";
 import { states } from "./ledger.ts";
 import { innermost, unfolding } from "./paths.ts";
 import { table, type Column } from "./table.ts";
@@ -15,17 +15,31 @@ export function lostThreads({ summary }: Report): HTMLElement | null {
   const profile = summary.scaling;
   const last = profile?.rungs.at(-1);
   if (!profile || !last) return null;
-  const used = states.filter(([state]) => profile.rungs.some((rung) => Math.abs(rung.lost_threads[state]?.value ?? 0) > 0.005 * rung.connections));
+  // Waiting for a CPU is no cause while all are busy: it stands behind the causes.
+  const ordered = [...states].sort(([a], [b]) => Number(a === "runq") - Number(b === "runq"));
+  const used = ordered.filter(([state]) => profile.rungs.some((rung) => Math.abs(rung.lost_threads[state]?.value ?? 0) > 0.005 * rung.connections));
   if (used.length === 0) return null;
   return section("lost", "Lost threads",
     h("p", { class: "lead" }, `At the efficiency of ${count(profile.base_connections)} connections, fewer would do what the connections of each rung did: `,
       "so many are effective. Each of the others is lost in some state: throughput × what a transaction spends in it more than there."),
     h("p", { class: "key", "aria-hidden": "true" }, h("span", {}, swatch("effective"), " effective"), used.map(([state, name]) => h("span", {}, swatch(state), ` ${name}`))),
     stacks(profile, used),
-    last.cpus_busy ? h("p", { class: "notes" }, `At ${count(last.connections)} connections no CPU is free: waiting for one is no cause, and costs nothing of its own.`) : null,
+    last.cpus_busy ? h("p", { class: "notes" }, allBusy(last, summary.rungs)) : null,
     folded("Figures as a table", () => figures(profile, used)),
     paths(profile),
     saturated(profile));
+}
+
+/** What waiting for a CPU means while all are busy, and whose CPUs that is said of. */
+function allBusy(last: LostThreads, rungs: Rung[]): string {
+  const rung = rungs.find((one) => one.connections === last.connections);
+  const waiting = last.lost_threads.runq?.value ?? 0;
+  const figures = [
+    isKnown(rung?.busy_share) ? `${percent(rung.busy_share)} in use, by all programs together` : "",
+    rung?.iron_law ? `the server used ${percent(rung.iron_law.utilisation)} of those that it may use` : "",
+  ].filter(Boolean).join("; ");
+  const lost = waiting > 0 ? `${number(waiting)} of ${count(last.connections)} threads wait for a CPU: ` : "Waiting for a CPU is ";
+  return `${lost}not a cause while every CPU is busy, and at ${count(last.connections)} connections the machine’s are${figures ? ` (${figures})` : ""}.`;
 }
 
 function swatch(state: string): SVGElement {

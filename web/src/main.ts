@@ -22,7 +22,7 @@ import { waits } from "./waits.ts";
 import { watch } from "./watch.ts";
 
 const short: Record<string, string> = {
-  findings: "Findings", throughput: "Throughput", "iron-law": "Iron law", ledger: "Threads", lost: "Lost threads", watch: "Threads", waits: "Waits", flame: "Flame graph", heatmap: "", annotate: "Machine code", "cache-lines": "Cache lines", latency: "Latency", seconds: "Seconds", figures: "Figures", quality: "Quality",
+  throughput: "Throughput", findings: "Findings", "iron-law": "Iron law", ledger: "Threads", lost: "Lost threads", watch: "Threads", waits: "Waits", flame: "Flame graph", heatmap: "", annotate: "Machine code", "cache-lines": "Cache lines", latency: "Latency", seconds: "Seconds", figures: "Figures", quality: "Quality",
   errors: "Errors", settings: "Settings", machine: "Machine", caveats: "Warnings", repeat: "Repeat",
 };
 
@@ -39,16 +39,19 @@ function part(name: string, make: (report: Report) => HTMLElement | null, report
 function build(): Node[] {
   const report = readReport();
   const makers: [string, (report: Report) => HTMLElement | null][] = [
-    ["findings", findings], ["throughput", throughput], ["iron law", ironLaw], ["ledger", ledger], ["lost threads", lostThreads], ["watch", watch], ["waits", waits], ["flame graph", flame], ["heat map", heatmap], ["machine code", annotate], ["cache lines", cacheLines], ["latency", latency], ["seconds", series], ["figures", rungTable],
+    ["throughput", throughput], ["findings", findings], ["iron law", ironLaw], ["ledger", ledger], ["lost threads", lostThreads], ["watch", watch], ["waits", waits], ["flame graph", flame], ["heat map", heatmap], ["machine code", annotate], ["cache lines", cacheLines], ["latency", latency], ["seconds", series], ["figures", rungTable],
     ["data quality", quality], ["errors", errors], ["settings", settings], ["machine", machine], ["warnings", caveats], ["repeat", repeat],
   ];
   // Of a load that is not ours neither its seconds nor its errors are known.
   const shown = makers.filter(([name]) => !report.summary.watch || !["seconds", "errors"].includes(name));
   const sections = shown.flatMap(([name, make]) => part(name, make, report) ?? []);
+  // What a reader wants to see first stands side by side where there is room: the curve, and why it is so.
+  const first = sections.filter((one) => ["throughput", "findings"].includes(one.id));
+  const others = sections.filter((one) => !first.includes(one));
   const links = sections.filter((one) => one.id && short[one.id] !== "").map((one) => h("a", { href: `#${one.id}` }, short[one.id] ?? one.id));
   return [
     h("div", { class: "top" }, h("span", { class: "brand" }, "scaleprof"), h("nav", { "aria-label": "Parts of the report" }, links), themeButton()),
-    h("main", { id: "report", tabindex: "-1" }, part("verdict", verdict, report), sections),
+    h("main", { id: "report", tabindex: "-1" }, part("verdict", verdict, report), h("div", { class: first.length > 1 ? "first-screen" : null }, first), others),
   ];
 }
 

@@ -39,9 +39,12 @@ export function upright(x: number, words: string, colour: string, side: "left" |
     context.stroke();
     context.fillStyle = colour;
     context.font = canvasFont(ratio);
-    context.textAlign = side === "right" ? "left" : "right";
+    // Near the edge of the plot the words stand on the other side.
+    const room = u.bbox.left + u.bbox.width - at - 5 * ratio;
+    const toTheRight = side === "right" && context.measureText(words).width <= room;
+    context.textAlign = toTheRight ? "left" : "right";
     context.textBaseline = "top";
-    context.fillText(words, at + (side === "right" ? 5 : -5) * ratio, u.bbox.top + (3 + row * 14) * ratio);
+    context.fillText(words, at + (toTheRight ? 5 : -5) * ratio, u.bbox.top + (3 + row * 14) * ratio);
   });
 }
 

@@ -4,14 +4,17 @@ import type { CallPath, Estimate, Lock, Report, Rung } from "./data.ts";
 import { h } from "./element.ts";
 import { count, counted, isKnown, number, percent } from "./format.ts";
 import { micros, states } from "./ledger.ts";
+import { linkOf, writeLink } from "./flameLink.ts";
+import { reveal } from "./reveal.ts";
 import { onChoice } from "./selection.ts";
 import { table } from "./table.ts";
 
 /** A choice of rung, and below it its paths and its locks; nothing where no stack was sampled. */
-export function heaviest({ summary: { rungs } }: Report, peak: number | null): HTMLElement | null {
+export function heaviest({ summary: { rungs, scaling } }: Report, peak: number | null): HTMLElement | null {
   const sampled = rungs.filter((rung) => rung.paths.length > 0);
   const last = sampled.at(-1);
   if (!last) return null;
+  const busy = new Set(scaling?.rungs.filter((one) => one.cpus_busy).map((one) => one.connections));
   const heading = h("h3", { "aria-live": "polite" });
   const body = h("div", {});
   const select = h("select", { id: "paths-rung" }, sampled.map((rung) => h("option", { value: rung.connections, selected: rung === last },
@@ -19,28 +22,46 @@ export function heaviest({ summary: { rungs } }: Report, peak: number | null): H
   const show = () => {
     const rung = sampled.find((one) => String(one.connections) === select.value) ?? last;
     heading.textContent = `Heaviest call paths at ${counted(rung.connections, "connection")}`;
-    body.replaceChildren(paths(rung), ...(rung.locks.length ? [h("h3", {}, "Locks that were waited for longest"), locks(rung)] : []));
+    body.replaceChildren(...paths(rung, busy.has(rung.connections)), ...(rung.locks.length ? [h("h3", {}, "Locks that were waited for longest"), locks(rung)] : []));
   };
-  select.addEventListener("change", show);
+  select.addEventListener("change", () => {
+    show();
+    writeLink("paths", { rung: select.value }, true);
+  });
+  const restore = () => {
+    const values = linkOf("paths");
+    if (values === null) return;
+    const wanted = values.get("rung") ?? "";
+    select.value = sampled.some((rung) => String(rung.connections) === wanted) ? wanted : String(last.connections);
+    show();
+    if (location.hash !== "") reveal(element);
+  };
+  addEventListener("popstate", restore);
+  queueMicrotask(() => location.hash !== "" && restore());
   onChoice((connections) => {
     if (!sampled.some((rung) => rung.connections === connections)) return;
     select.value = String(connections);
     show();
   });
   show();
-  return h("div", { id: "paths" }, heading, h("p", { class: "search" }, h("label", { for: "paths-rung" }, "Rung "), select), body);
+  const element = h("div", { id: "paths" }, heading, h("p", { class: "search" }, h("label", { for: "paths-rung" }, "Rung "), select), body);
+  return element;
 }
 
-function paths(rung: Rung): HTMLElement {
+/** The causes first: while every CPU is busy, waiting for one is none, and stands behind them. */
+function paths(rung: Rung, cpusBusy: boolean): HTMLElement[] {
   const whole = rung.ledger?.connections_over_throughput;
-  return table(`Heaviest call paths at ${counted(rung.connections, "connection")}`, [
+  const apart = (path: CallPath) => cpusBusy && path.state === "runq";
+  const ordered = [...rung.paths.filter((path) => !apart(path)), ...rung.paths.filter(apart)];
+  const note = rung.paths.some(apart) ? [h("p", { class: "notes" }, "Waiting for a CPU stands last: it is not a cause while every CPU is busy.")] : [];
+  return [table(`Heaviest call paths at ${counted(rung.connections, "connection")}`, [
     { heading: "state", words: true, cell: (path) => states.find(([state]) => state === path.state)?.[1] ?? path.state },
     { heading: "time", unit: "µs/tx", cell: (path) => micros(path.seconds_per_txn.value) },
     { heading: "±", unit: "95\u202f%", cell: (path) => half(path.seconds_per_txn) },
     { heading: "share", unit: "of N/X", cell: (path) => percent(isKnown(whole) ? path.seconds_per_txn.value / whole : null) },
     { heading: "samples", cell: (path) => count(path.samples) },
     { heading: "call path", unit: "innermost function first", words: true, cell: callPath },
-  ], rung.paths);
+  ], ordered), ...note];
 }
 
 function locks(rung: Rung): HTMLElement {

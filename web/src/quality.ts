@@ -3,6 +3,7 @@
 import type { Report, Rung, Visit } from "./data.ts";
 import { h, section } from "./element.ts";
 import { bytes, count, isKnown, milliseconds, number, percent, signedPercent, type Figure } from "./format.ts";
+import { longRuns } from "./longRun.ts";
 import { probeQuality } from "./probeQuality.ts";
 import { table, type Cell, type Column } from "./table.ts";
 
@@ -64,5 +65,6 @@ export function quality(report: Report): HTMLElement | null {
     h("p", { class: "lead" }, "Little’s law should give 1: every connection was always inside a transaction. ",
       compared ? `The residue of the iron law compares ${compared}. ` : "", "A figure that gives reason for doubt is marked with “!”."),
     table("Data quality of every rung", columns, rows),
+    longRuns(rungs),
     probeQuality(report));
 }

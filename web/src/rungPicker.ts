@@ -4,21 +4,32 @@ import { h } from "./element.ts";
 import { count, counted } from "./format.ts";
 import { onChoice } from "./selection.ts";
 
-/** Buttons that behave as one radio group; calls back when another rung is chosen, here or elsewhere on the page. */
-export function rungPicker(rungs: number[], first: number, chosen: (connections: number) => void): HTMLElement {
+export interface RungPicker {
+  element: HTMLElement;
+  /** Marks a rung as chosen without calling back; one that is not there changes nothing, null unmarks all. */
+  mark(connections: number | null): void;
+}
+
+/**
+ * Buttons that behave as one radio group; calls back when another rung is chosen, here or, where it `follows`, elsewhere on the
+ * page.
+ */
+export function rungPicker(rungs: number[], first: number, chosen: (connections: number) => void, follows = true): RungPicker {
   const buttons = rungs.map((rung) => h("button", {
     type: "button", role: "radio", "data-rung": rung, "aria-label": counted(rung, "connection"),
     click: () => take(rung, false),
   }, count(rung)));
-  const mark = (rung: number) => buttons.forEach((button, at) => {
-    const isIt = rungs[at] === rung;
-    button.setAttribute("aria-checked", String(isIt));
-    button.tabIndex = isIt ? 0 : -1;
-  });
   let current = first;
+  const mark = (rung: number | null) => {
+    if (rung !== null && !rungs.includes(rung)) return;
+    current = rung ?? current;
+    buttons.forEach((button, at) => {
+      button.setAttribute("aria-checked", String(rungs[at] === rung));
+      button.tabIndex = rungs[at] === current ? 0 : -1;
+    });
+  };
   const take = (rung: number, focus: boolean) => {
     if (!rungs.includes(rung)) return;
-    current = rung;
     mark(rung);
     if (focus) buttons[rungs.indexOf(rung)]?.focus();
     chosen(rung);
@@ -38,7 +49,7 @@ export function rungPicker(rungs: number[], first: number, chosen: (connections:
     event.preventDefault();
     take(rungs[step(rungs.indexOf(current))] ?? first, true);
   });
-  onChoice((rung) => take(rung, false));
+  if (follows) onChoice((rung) => take(rung, false));
   mark(first);
-  return group;
+  return { element: group, mark };
 }

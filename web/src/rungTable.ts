@@ -24,7 +24,7 @@ export function rungTable(report: Report): HTMLElement | null {
     figure("high", "tx/s", (rung) => rung.throughput.high),
     ms("mean", "mean"), ms("p50", "p50"), ms("p95", "p95"), ms("p99", "p99"), ms("p99.9", "p999"), ms("max", "max"),
     due("p50", "p50"), due("p99", "p99"), due("max", "max"),
-    figure("CPU used", "of its CPUs", (rung) => rung.iron_law?.utilisation, (value) => percent(value)),
+    figure("server’s CPU", "of its CPUs", (rung) => rung.iron_law?.utilisation, (value) => percent(value)),
     figure("CPU time", "µs/tx", (rung) => (rung.iron_law ? rung.iron_law.cpu_seconds_per_txn * 1e6 : null)),
     figure("kernel", "of CPU time", (rung) => rung.iron_law?.system_share, (value) => percent(value)),
     figure("instruc\u00adtions", "per tx", (rung) => rung.iron_law?.instructions_per_txn, (value) => si(value)),

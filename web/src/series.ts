@@ -6,8 +6,10 @@ import { chart, folded, type Chart, type Plot } from "./chart.ts";
 import { counterBySecond, groupOf } from "./counterNames.ts";
 import type { Report, Seconds, Visit } from "./data.ts";
 import { h, section } from "./element.ts";
+import { linkOf, writeLink } from "./flameLink.ts";
 import { amount, count, counted, isKnown, milliseconds, number } from "./format.ts";
 import { banner, path, shade } from "./marks.ts";
+import { reveal } from "./reveal.ts";
 import { rungPicker } from "./rungPicker.ts";
 import { table } from "./table.ts";
 import type { Ink } from "./theme.ts";
@@ -35,8 +37,11 @@ export function series(report: Report): HTMLElement | null {
     }
   });
   const tails = secondsChart("seconds-p99", "99th percentile of the service time", () => strips, (seconds) => seconds.p99_ms, milliseconds);
-  const counters = counterCharts(report, () => strips);
+  let chosen = first;
+  const link = (step: boolean) => writeLink("seconds", { rung: String(chosen), left: counters.names()[0] ?? "", right: counters.names()[1] ?? "" }, step);
+  const counters = counterCharts(report, () => strips, () => link(false));
   const show = (connections: number) => {
+    chosen = connections;
     strips = lay(report.visits.filter((visit) => visit.connections === connections));
     heading.textContent = describe(connections, strips, report);
     for (const one of [rates, tails, ...counters.charts]) one.redraw();
@@ -47,8 +52,12 @@ export function series(report: Report): HTMLElement | null {
   };
   const fold = folded("Seconds as a table", () => secondsTable(strips));
   fold.classList.add("seconds");
+  const picker = rungPicker(rungs, first, (connections) => {
+    show(connections);
+    link(true);
+  });
   const element = section("seconds", "Every second of every rung",
-    rungPicker(rungs, first, show),
+    picker.element,
     heading,
     h("div", { class: "pair" },
       plain("Transactions per second; shaded is what counts, the line its mean", rates),
@@ -56,7 +65,20 @@ export function series(report: Report): HTMLElement | null {
       counters.elements),
     report.counters_left_out.length ? h("p", { class: "notes" }, `To keep the page small, the seconds of ${counted(report.counters_left_out.length, "counter")} are in the bundle only.`) : null,
     fold);
+  /** What the address says; rungs and counters that are not there leave what was there at first. */
+  const restore = () => {
+    const values = linkOf("seconds");
+    if (values === null) return;
+    const wanted = Number(values.get("rung"));
+    const rung = rungs.includes(wanted) ? wanted : first;
+    counters.choose([values.get("left"), values.get("right")]);
+    picker.mark(rung);
+    show(rung);
+    if (location.hash !== "") reveal(element);
+  };
+  addEventListener("popstate", restore);
   show(first);
+  queueMicrotask(() => location.hash !== "" && restore());
   return element;
 }
 
@@ -139,26 +161,50 @@ function secondsAxis(ink: Ink, strips: Strip[]): uPlot.Axis {
   return { ...amountAxis(ink), size: 24, splits: () => [...marks.keys()], values: (_u, splits) => splits.map((at) => marks.get(at) ?? ""), grid: { show: false }, label: "second of the repeat", labelSize: 16, labelGap: 0 };
 }
 
-function counterCharts(report: Report, strips: () => Strip[]): { charts: Chart[]; elements: HTMLElement[] } {
+interface CounterCharts {
+  charts: Chart[];
+  elements: HTMLElement[];
+  /** The counters that are drawn, chart by chart. */
+  names(): string[];
+  /** Draws these; null, or one that is not there, stands for the one of the beginning. */
+  choose(names: (string | null)[]): void;
+}
+
+/** `changed` is called when the reader chose another counter. */
+function counterCharts(report: Report, strips: () => Strip[], changed: () => void): CounterCharts {
   const names = [...new Set(report.visits.flatMap((visit) => Object.keys(visit.counters)))].sort((a, b) => groupOf(a).localeCompare(groupOf(b)) || a.localeCompare(b));
   const preferred = [/^server\.cpu_user/, /^server\.voluntary_switches/];
   const charts: Chart[] = [];
-  const elements = names.length === 0 ? [] : preferred.map((wanted, place) => {
-    let chosen = names.find((name) => wanted.test(name)) ?? names[Math.min(place, names.length - 1)] ?? "";
-    const drawn = secondsChart(`seconds-counter-${place + 1}`, "the chosen counter", strips, (_seconds, visit) => visit.counters[chosen] ?? [], (value) => counterBySecond(chosen).show(value));
-    charts.push(drawn);
-    const unit = h("span", {}, counterBySecond(chosen).unit);
+  const usual = names.length === 0 ? [] : preferred.map((wanted, place) => names.find((name) => wanted.test(name)) ?? names[Math.min(place, names.length - 1)] ?? "");
+  const chosen = [...usual];
+  const selects: HTMLSelectElement[] = [];
+  const units: HTMLElement[] = [];
+  const take = (place: number, name: string) => {
+    chosen[place] = selects[place]!.value = name;
+    const { title, unit } = counterBySecond(name);
+    units[place]!.textContent = unit;
+    charts[place]!.redraw(`Line chart: ${title}, ${unit}, for each second of the chosen rung.`);
+  };
+  const elements = usual.map((first, place) => {
+    const drawn = secondsChart(`seconds-counter-${place + 1}`, "the chosen counter", strips, (_seconds, visit) => visit.counters[chosen[place]!] ?? [], (value) => counterBySecond(chosen[place]!).show(value));
+    const unit = h("span", {}, counterBySecond(first).unit);
     const options = [...new Set(names.map(groupOf))].map((group) => h("optgroup", { label: group },
-      names.filter((name) => groupOf(name) === group).map((name) => h("option", { value: name, selected: name === chosen }, `${group}: ${counterBySecond(name).title}`))));
+      names.filter((name) => groupOf(name) === group).map((name) => h("option", { value: name, selected: name === first }, `${group}: ${counterBySecond(name).title}`))));
     const select = h("select", { id: `counter-${place + 1}`, "aria-label": `Counter of chart ${place + 1}` }, options);
     select.addEventListener("change", () => {
-      chosen = select.value;
-      unit.textContent = counterBySecond(chosen).unit;
-      drawn.redraw(`Line chart: ${counterBySecond(chosen).title}, ${unit.textContent}, for each second of the chosen rung.`);
+      take(place, select.value);
+      changed();
     });
+    charts.push(drawn);
+    selects.push(select);
+    units.push(unit);
     return h("figure", {}, h("figcaption", {}, select, " ", unit), drawn.element);
   });
-  return { charts, elements };
+  return {
+    charts, elements,
+    names: () => chosen.map((name, place) => (name === usual[place] ? "" : name)),
+    choose: (wanted) => usual.forEach((first, place) => take(place, names.includes(wanted[place] ?? "") ? wanted[place]! : first)),
+  };
 }
 
 function secondsTable(strips: Strip[]): HTMLElement {

@@ -25,7 +25,7 @@ export function throughput(report: Report): HTMLElement | null {
   const top = Math.max(...rungs.map((rung) => rung.throughput.high ?? rung.throughput.value), ...repeats.map(([, value]) => value));
   const first = (values[0] ?? 0) / least;
 
-  const drawn = chart("throughput", describe(report), 360, (ink) => ({
+  const drawn = chart("throughput", describe(report), 270, (ink) => ({
     data: [at, values],
     options: {
       padding: [8, 12, 0, 0],

@@ -32,7 +32,7 @@ function watched({ manifest, summary: { watch } }: Report): string | undefined {
 }
 
 /** Keeps the groups of a number on one line. */
-function thousands(sentence: string): string {
+export function thousands(sentence: string): string {
   return sentence.replace(/(\d) (?=\d{3}\b)/g, "$1\u202f").replace(/(\d) %/g, "$1\u202f%").replace(/(\d)x\b/g, "$1\u00d7");
 }
 
@@ -88,7 +88,7 @@ function keyFigures({ summary }: Report): Child {
     entry("Peak", `${number(found.peak_throughput.value)}/s`, `at ${counted(found.peak_connections, "connection")}${isKnown(found.peak_throughput.low) ? `; 95\u202f% interval ${interval(found.peak_throughput, number)}` : "; too few repeats for an interval"}`),
     entry("Peak band", lowest === highest ? count(lowest) : `${count(lowest)} – ${count(highest)}`, "connections with at least 95\u202f% of the peak"),
     found.retention ? entry("Retained", percent(found.retention.value), `at the last rung, ${counted(summary.rungs.at(-1)?.connections ?? 0, "connection")}; ${interval(found.retention, percent)}`) : null,
-    entry("Falls over", found.falls_over_at ? `at ${count(found.falls_over_at)}` : "no", found.falls_over_at ? (isKnown(found.retention?.high) ? "connections: first rung surely over 5\u202f% below the peak" : "connections: first rung over 25\u202f% below the peak; too few repeats to be sure") : "no rung past the peak is surely over 5\u202f% below it"),
+    entry("Falls over", found.falls_over_at ? `at ${count(found.falls_over_at)}` : summary.rungs.length < 3 ? "not known" : "no", summary.rungs.length < 3 ? "fewer than three rungs are too few to tell" : found.falls_over_at ? (isKnown(found.retention?.high) ? "connections: first rung surely over 5\u202f% below the peak" : "connections: first rung over 25\u202f% below the peak; too few repeats to be sure") : "no rung past the peak is surely over 5\u202f% below it"),
     peak && last && peak !== last
       ? entry("CPU per transaction", times(last.cpu_seconds_per_txn / peak.cpu_seconds_per_txn), `${number(peak.cpu_seconds_per_txn * 1e6)} → ${number(last.cpu_seconds_per_txn * 1e6)}\u202fµs from the peak to the last rung`)
       : null,

@@ -79,7 +79,9 @@ describe("report", () => {
       assert.ok(pixels.every((count) => count > 20), `${name}: ${pixels}`);
     }
     assert.equal(await page.locator("#iron-law ul.notes li").count(), missing);
-    assert.equal(await page.locator("#decomposition").count(), data.summary.verdict?.decomposition ? 1 : 0);
+    const peak = data.summary.verdict?.peak_connections;
+    const others = rungs.filter((rung) => rung.iron_law && rung.connections !== peak).length;
+    assert.equal(await page.locator("#decomposition").count(), others && rungs.some((rung) => rung.iron_law && rung.connections === peak) ? 1 : 0);
   });
 
   test("stacks the connections' time by state, and says why where it was not measured", async (t) => {
@@ -113,6 +115,21 @@ describe("report", () => {
     assert.equal(await page.locator("#background tbody tr").count(), measured.at(-1).ledger.background.length);
   });
 
+  test("says of each finding what its share is a part of, and what no finding explains", async (t) => {
+    const { findings, explained, compared } = data.summary;
+    if (!findings.length) return t.skip("no finding");
+    const entries = page.locator("#findings ol.findings > li");
+    assert.equal(await entries.count(), findings.length);
+    const wholes = { cpu_time: "a transaction’s CPU time", connection_time: "the connections’ time", transactions: "the transactions", rungs: "the rungs", throughput: "the throughput" };
+    for (const [at, finding] of findings.entries()) {
+      const share = plain(await entries.nth(at).locator(".share").textContent());
+      assert.ok(share.includes(`of ${wholes[finding.share_of]}`), share);
+    }
+    const said = plain(await page.textContent("#findings"));
+    for (const account of explained) assert.ok(said.includes(plain(account.sentence)), account.sentence);
+    if (compared) assert.ok(said.includes(plain(compared)), compared);
+  });
+
   test("shows the heaviest call paths and locks of a chosen rung", async (t) => {
     const sampled = rungs.filter((rung) => rung.paths.length);
     if (!sampled.length) {
@@ -128,7 +145,9 @@ describe("report", () => {
       assert.equal(await path.locator("ol").isVisible(), false);
       await path.locator("summary").press("Enter");
       await path.locator("li").first().waitFor();
-      assert.deepEqual(await path.locator("li").allTextContents(), rung.paths[0].path);
+      const busy = data.summary.scaling?.rungs.some((one) => one.connections === rung.connections && one.cpus_busy);
+      const first = rung.paths.find((one) => !(busy && one.state === "runq")) ?? rung.paths[0];
+      assert.deepEqual(await path.locator("li").allTextContents(), first.path, "waiting for a CPU is no cause while all are busy");
       await path.locator("summary").press("Enter");
       if (rung.locks[0]?.name) assert.ok(plain(await tables.last().textContent()).includes(rung.locks[0].name));
     }

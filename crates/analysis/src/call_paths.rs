@@ -359,6 +359,7 @@ mod tests {
                 summary: None,
                 unfinished_visits: vec![],
                 unfinished_files: vec![],
+                tried: Vec::new(),
             }
         };
         let a = made(bundle([of_build(1, "mysqld", "aa"), of_build(2, "libc.so.6", "cc")]));

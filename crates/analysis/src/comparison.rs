@@ -20,6 +20,7 @@ mod circumstances;
 mod costs;
 pub mod differences;
 mod family;
+mod one_run;
 mod outcome;
 mod path_changes;
 mod refusal;
@@ -29,12 +30,15 @@ mod sentence;
 mod unexplained;
 mod unrest;
 
+pub use one_run::{OneRun, OneRung};
 pub use outcome::{
-    Comparison, Course, Difference, Pair, PathChange, RungChange, SettingChange, StateChange, Unexplained, Weight,
+    CodeKindChange, Comparison, Course, Difference, Pair, PathChange, RungChange, SettingChange, StateChange,
+    Unexplained, Weight,
 };
 pub use refusal::Refusal;
 
 use crate::call_paths::CallPaths;
+use crate::findings::{CODE_KINDS, code_kinds};
 use crate::rung::RungResult;
 use crate::summarise::{measured_rungs, measured_visits};
 use path_changes::path_changes;
@@ -89,6 +93,14 @@ fn measured<'a>(bundle: &'a Bundle, call_paths: &mut CallPaths<'a>) -> BTreeMap<
 /// # Errors
 /// [`Refusal`], where there is nothing that can be compared.
 pub fn compare(a: &Bundle, b: &Bundle, choice: Choice) -> Result<Comparison, Refusal> {
+    compare_with_runs(a, b, choice).map(|(found, _)| found)
+}
+
+/// Compares two runs, and tells what each of them measured by itself: A's first.
+///
+/// # Errors
+/// As [`compare`].
+pub fn compare_with_runs(a: &Bundle, b: &Bundle, choice: Choice) -> Result<(Comparison, [OneRun; 2]), Refusal> {
     if [a, b]
         .iter()
         .any(|bundle| bundle.manifest.workload.name == scaleprof_bundle::WATCH)
@@ -105,7 +117,9 @@ pub fn compare(a: &Bundle, b: &Bundle, choice: Choice) -> Result<Comparison, Ref
         return Err(Refusal::Unlike(forbidding));
     }
     let mut call_paths = CallPaths::of_both(a, b);
-    let common = common_rungs(measured(a, &mut call_paths), measured(b, &mut call_paths))?;
+    let (of_a, of_b) = (measured(a, &mut call_paths), measured(b, &mut call_paths));
+    let runs = [(a, &of_a), (b, &of_b)].map(|(bundle, of)| OneRun::of(of, &bundle.manifest.missing));
+    let common = common_rungs(of_a, of_b)?;
     let known: Vec<u32> = common.iter().map(|rung| rung.connections).collect();
     for wanted in [choice.connections, choice.base_rung].into_iter().flatten() {
         if !known.contains(&wanted) {
@@ -122,21 +136,48 @@ pub fn compare(a: &Bundle, b: &Bundle, choice: Choice) -> Result<Comparison, Ref
         .base_rung
         .or_else(|| cheapest(&rungs))
         .filter(|_| rungs.len() > 1);
+    let products = [a, b].map(|bundle| bundle.manifest.server.product.as_str());
     let mut paths = path_changes(&common, &mut rungs, base_rung, &call_paths);
+    if products[0] != products[1] {
+        // Other products have other names for the same thing: paired by name, nearly all would be gone and new.
+        paths.clear();
+        for (rung, common) in rungs.iter_mut().zip(&common) {
+            rung.unexplained = None;
+            rung.code_kinds = by_kind_of_code(common, products, &call_paths);
+        }
+    }
     paths.retain(|path| choice.connections.is_none_or(|wanted| path.connections == wanted));
     let same_run = same_run::hint(a, b);
     let warnings = circumstances::warnings(a, b, &differences, &rungs);
-    Ok(Comparison {
+    let found = Comparison {
         schema: 2,
-        sentence: same_run.unwrap_or_else(|| sentence::of(&rungs, &paths)),
+        sentence: same_run.unwrap_or_else(|| sentence::of(&rungs, (products[0] == products[1]).then_some(&paths))),
         servers: [a, b].map(|bundle| bundle.manifest.server.named()),
+        started_at: [a, b].map(|bundle| bundle.manifest.started_at.clone()),
         settings: circumstances::settings(a, b),
         differences,
         base_rung,
         rungs,
         paths,
         warnings,
+    };
+    Ok((found, runs))
+}
+
+fn by_kind_of_code(common: &CommonRung, products: [&str; 2], call_paths: &CallPaths<'_>) -> Vec<CodeKindChange> {
+    let of = |side: &Measured, product: &str| code_kinds(&side.together.costs, call_paths, product);
+    let (a, b) = (of(&common.a, products[0]), of(&common.b, products[1]));
+    let kinds = CODE_KINDS.iter().enumerate();
+    let both = kinds.filter(|(place, _)| a.contains_key(place) || b.contains_key(place));
+    both.map(|(place, kind)| CodeKindChange {
+        kind: (*kind).to_owned(),
+        // Nothing of a kind is none of it where stacks were sampled, and unknown elsewhere.
+        seconds_per_txn: Pair {
+            a: (!common.a.together.costs.is_empty()).then(|| a.get(&place).copied().unwrap_or(0.0)),
+            b: (!common.b.together.costs.is_empty()).then(|| b.get(&place).copied().unwrap_or(0.0)),
+        },
     })
+    .collect()
 }
 
 fn common_rungs(mut a: BTreeMap<u32, Measured>, mut b: BTreeMap<u32, Measured>) -> Result<Vec<CommonRung>, Refusal> {
@@ -152,6 +193,12 @@ fn common_rungs(mut a: BTreeMap<u32, Measured>, mut b: BTreeMap<u32, Measured>) 
             })
         })
         .collect();
+    if of_a.is_empty() || of_b.is_empty() {
+        return Err(Refusal::NothingMeasured {
+            a: of_a.is_empty(),
+            b: of_b.is_empty(),
+        });
+    }
     match common.is_empty() {
         true => Err(Refusal::NoCommonRung { a: of_a, b: of_b }),
         false => Ok(common),

@@ -9,19 +9,26 @@
 //!   instruction alone waits for a cache line ([`shared_line`]).
 //! - Idle CPUs ([`idle`]): then a wait idles them, and the waits whose time per transaction grew are to blame.
 //!
+//! Waits for rows that other transactions have locked ([`row_locks`]) are a queue of the application's own: they are told by
+//! themselves in both accounts, and as no other kind of wait. [`explained`] says what all findings leave unexplained.
+//!
 //! A finding is listed when its share is beyond chance (the lower limit of its interval) and worth a word. What makes the
 //! figures themselves doubtful is told behind ([`measurement`]).
 
 mod advice;
 mod busy;
 mod bystanders;
+mod code_kinds;
 pub(crate) mod cover;
 mod dilation;
+mod explained;
 mod finding;
 mod idle;
 mod kind;
 pub(crate) mod knowledge;
+mod many_callers;
 mod measurement;
+mod row_locks;
 mod shared_line;
 mod spin_round;
 mod spinning;
@@ -33,11 +40,13 @@ use crate::lock_costs::LockCosts;
 use crate::machine_shares::BUSY;
 use crate::path_costs::{PathCosts, Pathway};
 use advice::Scene;
-pub(crate) use dilation::dilation_of;
+pub(crate) use code_kinds::{CODE_KINDS, code_kinds};
+pub(crate) use dilation::{dilation, dilation_of};
 use finding::Draft;
 use kind::Kind;
 use knowledge::{Knowledge, Place};
-use scaleprof_bundle::{Estimate, Finding, Manifest, RungSummary, SettingRow};
+use row_locks::RowLocks;
+use scaleprof_bundle::{Estimate, Explained, Finding, Manifest, Remedy, RungSummary, SettingRow, ShareOf};
 use std::collections::{BTreeMap, HashMap};
 
 pub(crate) use shared_line::{SharedLine, shared_lines};
@@ -108,24 +117,44 @@ pub(crate) struct Surroundings<'a> {
     pub settings: &'a [SettingRow],
 }
 
-/// The findings of a run, the gravest first. `rungs` are those that count, by rising connections.
-pub(crate) fn findings(
-    rungs: &[Profiled<'_>],
-    surroundings: &Surroundings<'_>,
-    call_paths: &CallPaths<'_>,
-) -> Vec<Finding> {
-    let Some((last, before)) = rungs.split_last() else {
-        return Vec::new();
+/// Why throughput is lost.
+pub(crate) struct Found {
+    /// The gravest first.
+    pub findings: Vec<Finding>,
+    /// What they explain of the loss, an entry an account.
+    pub explained: Vec<Explained>,
+}
+
+/// The findings of a run. `rungs` are those that count, by rising connections.
+pub(crate) fn findings(rungs: &[Profiled<'_>], surroundings: &Surroundings<'_>, call_paths: &CallPaths<'_>) -> Found {
+    let nothing = || Found {
+        findings: Vec::new(),
+        explained: Vec::new(),
     };
+    let Some((last, before)) = rungs.split_last() else {
+        return nothing();
+    };
+    let knowledge = Knowledge::of(&surroundings.manifest.server.product);
     let context = Context {
-        knowledge: Knowledge::of(&surroundings.manifest.server.product),
+        row_locks: RowLocks::of(&knowledge, call_paths),
+        knowledge,
         surroundings,
         call_paths,
     };
-    let mut drafts = match cheapest(before, |rung| rung.cpu()) {
-        Some(base) if dearer_loses_more(base, last) => context.dearer(base, last),
-        _ if last.is_busy() => Vec::new(),
-        _ => context.waits(before, last),
+    let compared = match cheapest(before, |rung| rung.cpu()) {
+        Some(base) if dearer_loses_more(base, last) => Some((ShareOf::CpuTime, base)),
+        _ if last.is_busy() => None,
+        // The best throughput per connection is the least time of a connection per transaction.
+        _ => cheapest(before, |rung| {
+            rung.summary.ledger.as_ref().map(|_| rung.connection_seconds())
+        })
+        .map(|base| (ShareOf::ConnectionTime, base)),
+    };
+    let compared = compared.filter(|(account, base)| has_grown(*account, base, last));
+    let mut drafts = match compared {
+        Some((ShareOf::CpuTime, base)) => context.dearer(base, last),
+        Some((_, base)) => context.waits(base, last),
+        None => Vec::new(),
     };
     drafts.extend(context.failed_transactions(last));
     drafts.retain(Draft::is_worth_a_word);
@@ -139,7 +168,30 @@ pub(crate) fn findings(
         a_elsewhere.cmp(&b_elsewhere).then(a.total_cmp(&b))
     });
     drafts.truncate(MOST);
-    drafts.into_iter().map(Draft::finish).collect()
+    let accounts = [ShareOf::CpuTime, ShareOf::ConnectionTime]
+        .into_iter()
+        .filter(|account| {
+            let decides = compared.is_some_and(|(deciding, _)| deciding == *account);
+            decides
+                || (compared.is_some()
+                    && drafts
+                        .iter()
+                        .any(|draft| draft.share_of == *account && !draft.is_elsewhere))
+        });
+    let explained = accounts.filter_map(|account| context.explained(account, &drafts, compared?.1, last));
+    Found {
+        explained: explained.collect(),
+        findings: drafts.into_iter().map(Draft::finish).collect(),
+    }
+}
+
+/// Whether a transaction takes so much more at the last rung that there is something to explain.
+fn has_grown(account: ShareOf, base: &Profiled<'_>, last: &Profiled<'_>) -> bool {
+    let growth = match account {
+        ShareOf::CpuTime => base.cpu().zip(last.cpu()).map(|(before, now)| now / before),
+        _ => Some(last.connection_seconds() / base.connection_seconds()),
+    };
+    growth.is_some_and(|growth| growth - 1.0 >= LEAST_GROWTH)
 }
 
 /// Whether it is what a transaction costs, not idle CPUs, that loses throughput: by the iron law, X = CPUs · use / cost, the
@@ -154,6 +206,7 @@ fn dearer_loses_more(base: &Profiled<'_>, last: &Profiled<'_>) -> bool {
 
 struct Context<'a> {
     knowledge: Knowledge,
+    row_locks: RowLocks,
     surroundings: &'a Surroundings<'a>,
     call_paths: &'a CallPaths<'a>,
 }
@@ -183,8 +236,9 @@ impl Context<'_> {
 
     /// Transactions that end as deadlocks or time-outs and are done again.
     fn failed_transactions(&self, last: &Profiled<'_>) -> Option<Draft> {
-        // ER_LOCK_WAIT_TIMEOUT and ER_LOCK_DEADLOCK of both products.
-        let failed: u64 = ["1205", "1213"]
+        // ER_LOCK_WAIT_TIMEOUT and ER_LOCK_DEADLOCK of both products; ER_CHECKREAD, with which MariaDB's snapshot isolation tells of
+        // a row that somebody else changed.
+        let failed: u64 = ["1205", "1213", "1020"]
             .iter()
             .filter_map(|number| last.summary.errors.get(*number))
             .sum();
@@ -194,7 +248,7 @@ impl Context<'_> {
             let mut draft = Draft::new(Kind::Retries, Vec::new(), counted(share));
             draft.rungs = (last.summary.connections, last.summary.connections);
             draft.evidence.push(format!(
-                "{failed} transactions ended with a deadlock or a lock wait time-out at {} connections",
+                "{failed} transactions ended with a deadlock, a lock wait time-out or a changed row at {} connections",
                 last.summary.connections
             ));
             draft
@@ -209,11 +263,24 @@ impl Context<'_> {
         if let Some((place, function)) = self.knowledge.place(kind, &draft.path) {
             draft.known = Some(format!("{function}: {} ({})", place.says, place.source));
             draft.subject = Some(place.what.clone());
-            draft.tries.extend(self.advice(place, last));
+            let advice = self.advice(place, last);
+            draft.tries.extend(advice.iter().map(|(words, _)| words.clone()));
+            draft
+                .remedies
+                .extend(advice.into_iter().filter_map(|(_, remedy)| remedy));
             draft.tries.extend(place.try_settings.iter().cloned());
             draft.knobs.clone_from(&place.settings);
         }
         draft
+    }
+
+    /// A waiter of [`by_waiter`](Self::by_waiter) with what it waits for, where that is known.
+    fn said_of(&self, waiter: &str) -> String {
+        let outermost = waiter.split(" > ").next().unwrap_or(waiter);
+        match self.knowledge.waited_for_by(outermost) {
+            Some(place) => format!("{waiter}, for {} ({})", place.what, place.source),
+            None => waiter.to_owned(),
+        }
     }
 
     /// Who brings about what some paths cost, by the server's functions and how these wait: the heaviest few, with their parts.
@@ -245,8 +312,8 @@ impl Context<'_> {
         waiters
     }
 
-    /// What to try with the settings of a place, in view of what they are set to.
-    fn advice(&self, place: &Place, last: &Profiled<'_>) -> Vec<String> {
+    /// What to try with the settings of a place, in view of what they are set to: in words, and as a setting where it is one.
+    fn advice(&self, place: &Place, last: &Profiled<'_>) -> Vec<(String, Option<Remedy>)> {
         let manifest = self.surroundings.manifest;
         let scene = Scene {
             connections: last.summary.connections,
@@ -254,7 +321,7 @@ impl Context<'_> {
         };
         let words = place.advice.iter().filter_map(|advice| {
             let now = self.setting_row(&advice.setting);
-            advice.words(now, scene)
+            Some((advice.words(now, scene)?, advice.remedy(now, scene)))
         });
         words.collect()
     }

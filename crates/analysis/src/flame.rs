@@ -45,7 +45,17 @@ impl Per {
     }
 }
 
-/// All samples of a bundle over one tree of call paths.
+/// Which of two bundles that are shown over one tree.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Side {
+    /// The one before.
+    A,
+    /// The one after.
+    B,
+}
+
+/// All samples of a bundle, or of two, over one tree of call paths.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Flame {
     /// What weights are divided by.
@@ -56,7 +66,7 @@ pub struct Flame {
     /// Siblings stand in the order of their time over all rungs, the heaviest first, so that a graph keeps its order from
     /// rung to rung.
     pub nodes: Vec<Node>,
-    /// The rungs by rising connections; one for a watch.
+    /// The rungs by rising connections; one for a watch. Of two bundles those of A, then those of B.
     pub rungs: Vec<Rung>,
 }
 
@@ -72,6 +82,8 @@ pub struct Node {
 /// The visits of a rung.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rung {
+    /// The bundle that it is of, where two are shown.
+    pub side: Option<Side>,
     /// Connections; none for a watch.
     pub connections: Option<u32>,
     /// The seconds that count.
@@ -121,14 +133,36 @@ pub struct Sample {
 ///
 /// What is past 100 000 s of a visit, or past 2^32 call paths, is left out.
 pub fn flame(bundle: &Bundle) -> Option<Flame> {
-    let visits = by_visit(bundle);
     let mut call_paths = CallPaths::of(bundle);
-    let per = Per::of(bundle);
-    let rungs: Vec<Raw> = match per {
+    let rungs = raw_rungs(bundle, None, &mut call_paths);
+    in_order(Per::of(bundle), rungs, &call_paths)
+}
+
+/// The samples of two bundles over one tree, in which a call path of both is one: so any rung of one can be held against any rung
+/// of the other. None where neither has a stack, or where one was only watched and the other not.
+///
+/// Code that only its address names is one function for each module of which the two have another build.
+pub fn flame_of_both(a: &Bundle, b: &Bundle) -> Option<Flame> {
+    let per = Per::of(a);
+    if per != Per::of(b) {
+        return None;
+    }
+    let mut call_paths = CallPaths::of_both(a, b);
+    let mut rungs = raw_rungs(a, Some(Side::A), &mut call_paths);
+    rungs.extend(raw_rungs(b, Some(Side::B), &mut call_paths));
+    in_order(per, rungs, &call_paths)
+}
+
+/// The rungs of a bundle that were sampled.
+fn raw_rungs(bundle: &Bundle, side: Option<Side>, call_paths: &mut CallPaths<'_>) -> Vec<Raw> {
+    let visits = by_visit(bundle);
+    match Per::of(bundle) {
         Per::Second => {
             let all: Vec<&VisitRows> = visits.values().collect();
-            let sampled = watch::sampled(&all)?;
-            Vec::from([Raw::of(None, &all, &sampled, &mut call_paths)])
+            let sampled = watch::sampled(&all).into_iter();
+            sampled
+                .map(|sampled| Raw::of(side, None, &all, &sampled, call_paths))
+                .collect()
         }
         Per::Transaction => {
             let pacing = Pacing::of(&bundle.manifest.workload);
@@ -140,11 +174,15 @@ pub fn flame(bundle: &Bundle) -> Option<Flame> {
                 .iter()
                 .zip(sampled)
                 .filter_map(|((connections, visits), sampled)| {
-                    Some(Raw::of(Some(*connections), visits, &sampled?, &mut call_paths))
+                    Some(Raw::of(side, Some(*connections), visits, &sampled?, call_paths))
                 });
             raw.collect()
         }
-    };
+    }
+}
+
+/// The rungs with the places of their paths in the order of the graph; none where there is no sample.
+fn in_order(per: Per, rungs: Vec<Raw>, call_paths: &CallPaths<'_>) -> Option<Flame> {
     if rungs
         .iter()
         .all(|rung| rung.rung.visits.iter().all(|visit| visit.samples.is_empty()))
@@ -155,7 +193,7 @@ pub fn flame(bundle: &Bundle) -> Option<Flame> {
     for rung in &rungs {
         rung.weigh(&mut own_time);
     }
-    let order = Order::of(&call_paths, &own_time);
+    let order = Order::of(call_paths, &own_time);
     let rungs = in_parallel(rungs, |raw| raw.placed(&order));
     Some(Flame {
         per,
@@ -174,6 +212,7 @@ struct Raw {
 
 impl Raw {
     fn of(
+        side: Option<Side>,
         connections: Option<u32>,
         visits: &[&VisitRows<'_>],
         sampled: &Sampled<'_>,
@@ -185,6 +224,7 @@ impl Raw {
             .map(|((visit, second), amount)| Second { visit, second, amount })
             .collect();
         let mut rung = Rung {
+            side,
             connections,
             counted,
             visits: Vec::new(),
@@ -192,8 +232,9 @@ impl Raw {
         let mut paths = Vec::new();
         for rows in visits {
             let Some(row) = rows.rung else { continue };
-            let mut samples = Vec::new();
-            let mut of_visit = Vec::new();
+            let most = rows.samples.iter().map(|block| block.len()).sum();
+            let mut samples = Vec::with_capacity(most);
+            let mut of_visit = Vec::with_capacity(most);
             for block in &rows.samples {
                 add_block(block, row, sampled, call_paths, &mut samples, &mut of_visit);
             }

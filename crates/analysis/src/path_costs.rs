@@ -17,6 +17,13 @@ pub(crate) struct Pathway {
     state: usize,
 }
 
+impl Pathway {
+    /// Its state's name.
+    pub(crate) fn state_name(&self) -> &'static str {
+        STATES.get(self.state).copied().unwrap_or_default()
+    }
+}
+
 /// The thread-seconds of the connections' threads by state and whole call path.
 #[derive(Debug, Default)]
 pub(crate) struct PathCosts {
@@ -38,6 +45,11 @@ pub(crate) struct PathCosts {
 pub(crate) const STATES: [&str; 8] = ["cpu", "spin", "runq", "lock", "io", "net", "sleep", "other"];
 
 impl PathCosts {
+    /// Whether no stack was sampled.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.paths.is_empty()
+    }
+
     pub(crate) fn of(by_path: ByPath<'_>, call_paths: &CallPaths<'_>) -> PathCosts {
         let transactions = by_path.samples.sampled.seconds.transactions.clone();
         let all = transactions.all();

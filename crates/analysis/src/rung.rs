@@ -10,6 +10,7 @@ use crate::iron_law::iron_law;
 use crate::latency::Histogram;
 use crate::ledger::{self, Watched, ledger};
 use crate::lock_costs::LockCosts;
+use crate::long_run::long_run;
 use crate::machine_shares::{MachineShares, cpu_rate};
 use crate::path_costs::PathCosts;
 use crate::paths::{MOST_LOCKS, heaviest_paths, lock_summaries, number_holders_and_wakers};
@@ -255,6 +256,9 @@ impl<'a> Counted<'a> {
                 reason: "no stack of the threads that serve the load was sampled".into(),
             });
         }
+        // Of several visits the one that held its throughput least.
+        let long_runs = measured.iter().filter_map(|visit| long_run(&visit.rates));
+        let least_even = long_runs.max_by(|a, b| a.jitter.total_cmp(&b.jitter));
         let summary = RungSummary {
             connections,
             repeat_count: u32::try_from(measured.len()).unwrap_or(u32::MAX),
@@ -279,6 +283,7 @@ impl<'a> Counted<'a> {
             per_txn,
             statements: statements(&measured),
             transactions: transactions(&measured),
+            long_run: least_even,
             tpcc: None,
             ledger: threads.ledger,
             paths,

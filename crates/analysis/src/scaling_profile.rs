@@ -7,8 +7,8 @@
 use crate::base_rung::cheapest;
 use crate::call_paths::CallPaths;
 use crate::figure::{Figure as _, grown};
-use crate::findings::Profiled;
 use crate::findings::cover::{Covered, cover};
+use crate::findings::{Profiled, dilation};
 use crate::growth_shape::shape;
 use crate::path_costs::{PathCosts, Pathway};
 use crate::saturation::{Loaded, saturated};
@@ -26,6 +26,7 @@ pub(crate) fn scaling_profile(rungs: &[Profiled<'_>], call_paths: &CallPaths<'_>
     if rungs.len() < 2 {
         return None;
     }
+    let dilations: Vec<Option<f64>> = rungs.iter().map(|rung| dilation(base.costs, rung.costs)).collect();
     let loaded: Vec<Loaded<'_>> = rungs
         .iter()
         .map(|rung| Loaded {
@@ -37,8 +38,12 @@ pub(crate) fn scaling_profile(rungs: &[Profiled<'_>], call_paths: &CallPaths<'_>
         .collect();
     Some(ScalingProfile {
         base_connections: base.connections,
-        rungs: rungs.iter().map(|rung| rung.lost(base)).collect(),
-        paths: lost_paths(&rungs, base, last, call_paths),
+        rungs: rungs
+            .iter()
+            .zip(&dilations)
+            .map(|(rung, dilation)| rung.lost(base, *dilation))
+            .collect(),
+        paths: lost_paths(&rungs, &dilations, base, last, call_paths),
         saturated: saturated(&loaded, call_paths),
     })
 }
@@ -70,7 +75,7 @@ impl<'a> Rung<'a> {
         self.throughput / f64::from(self.connections)
     }
 
-    fn lost(&self, base: &Rung<'_>) -> LostThreads {
+    fn lost(&self, base: &Rung<'_>, dilation: Option<f64>) -> LostThreads {
         let effective = self.throughput / base.efficiency();
         let lost_threads: std::collections::BTreeMap<String, Estimate> = self
             .states
@@ -101,13 +106,21 @@ impl<'a> Rung<'a> {
             connections: self.connections,
             effective_threads: effective,
             cpus_busy: self.is_busy,
+            dilation,
             residue: (f64::from(self.connections) - effective - explained) / f64::from(self.connections),
             lost_threads,
         }
     }
 }
 
-fn lost_paths(rungs: &[Rung<'_>], base: &Rung<'_>, last: &Rung<'_>, call_paths: &CallPaths<'_>) -> Vec<LostPath> {
+/// `dilations` of all rungs.
+fn lost_paths(
+    rungs: &[Rung<'_>],
+    dilations: &[Option<f64>],
+    base: &Rung<'_>,
+    last: &Rung<'_>,
+    call_paths: &CallPaths<'_>,
+) -> Vec<LostPath> {
     let least = LEAST * f64::from(last.connections) / last.throughput;
     let mut found: Vec<(f64, LostPath)> = Vec::new();
     for (state, _) in last.states.named() {
@@ -117,16 +130,31 @@ fn lost_paths(rungs: &[Rung<'_>], base: &Rung<'_>, last: &Rung<'_>, call_paths: 
         }
         let mut pathways = unique(last.costs.pathways(state).chain(base.costs.pathways(state)).collect());
         pathways.retain(|pathway| call_paths.is_whole(pathway.path));
+        // What takes longer everywhere alike is no path's fault.
+        let longer = |rung: usize| match state {
+            "cpu" => dilations.get(rung).copied().flatten().unwrap_or(1.0),
+            _ => 1.0,
+        };
+        let longer_at_last = longer(rungs.len().saturating_sub(1));
         let costs = pathways.iter().map(|pathway| {
             let now = last.costs.seconds(*pathway);
-            (pathway.path, now - base.costs.seconds(*pathway), now)
+            (pathway.path, now - longer_at_last * base.costs.seconds(*pathway), now)
         });
         for Covered { path, within } in cover(costs, call_paths, least) {
             let estimate = |costs: &PathCosts| costs.estimate_within(state, &within);
             let before = estimate(base.costs);
             let lost: Vec<Estimate> = rungs
                 .iter()
-                .map(|rung| grown(before, estimate(rung.costs), 1.0).times(rung.throughput))
+                .enumerate()
+                .map(|(place, rung)| match rung.connections == base.connections {
+                    // It is compared with itself.
+                    true => Estimate {
+                        value: 0.0,
+                        low: Some(0.0),
+                        high: Some(0.0),
+                    },
+                    false => grown(before, estimate(rung.costs), longer(place)).times(rung.throughput),
+                })
                 .collect();
             let rank = lost.last().map_or(0.0, |lost| lost.low.unwrap_or(lost.value));
             let value = lost.last().map_or(0.0, |lost| lost.value);

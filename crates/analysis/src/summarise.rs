@@ -2,7 +2,8 @@
 
 use crate::backlog;
 use crate::call_paths::CallPaths;
-use crate::findings::{Measured, Profiled, Surroundings, doubts, findings};
+use crate::compared::compared;
+use crate::findings::{Found, Measured, Profiled, Surroundings, doubts, findings};
 use crate::numbers::{grouped, percent};
 use crate::rung::{self, Pacing, RungResult, VisitRows};
 use crate::scaling_profile::scaling_profile;
@@ -93,8 +94,12 @@ pub fn summarise(bundle: &Bundle) -> Summary {
         manifest,
         settings: &bundle.settings,
     };
-    let mut findings = findings(&profiled, &surroundings, &call_paths);
+    let Found {
+        mut findings,
+        explained,
+    } = findings(&profiled, &surroundings, &call_paths);
     let scaling = scaling_profile(&profiled, &call_paths);
+    let compared = compared(verdict.as_ref(), &explained, scaling.as_ref());
     let measured: Vec<Measured<'_>> = results
         .iter()
         .map(|result| Measured {
@@ -103,6 +108,11 @@ pub fn summarise(bundle: &Bundle) -> Summary {
         })
         .collect();
     findings.extend(doubts(&measured));
+    for finding in &mut findings {
+        let tried = bundle.tried.iter();
+        let of_it = tried.filter(|tried| finding.remedies.contains(&tried.remedy));
+        finding.tried = of_it.cloned().collect();
+    }
     let (usl, usl_refused) = match law {
         Ok(law) => (Some(law), None),
         Err(reason) => (None, Some(reason)),
@@ -119,6 +129,8 @@ pub fn summarise(bundle: &Bundle) -> Summary {
         watch: None,
         scaling,
         findings,
+        explained,
+        compared,
         missing,
         warnings,
     }
@@ -193,6 +205,8 @@ fn of_a_watch(bundle: &Bundle) -> Summary {
         watch: found.watch,
         scaling: None,
         findings: Vec::new(),
+        explained: Vec::new(),
+        compared: None,
         missing,
         warnings,
     }

@@ -36,7 +36,8 @@ pub fn verdict(judged: &[Judged], refused: &[u32]) -> Option<Verdict> {
         peak_throughput: best.rung.throughput.estimate(),
         peak_band: found.band,
         retention: found.retention,
-        falls_over_at: found.falls_over_at,
+        // Two points make no curve: a fall is named where it can be judged.
+        falls_over_at: found.falls_over_at.filter(|_| judged.len() >= FEWEST_RUNGS),
         decay_exponent: found.decay_exponent,
         decomposition,
         sentence: String::new(),
@@ -124,7 +125,10 @@ fn cause(parts: &Decomposition, last: &Judged) -> String {
     let dearer = (-parts.cpu_seconds).exp();
     let mut said = Vec::new();
     if parts.cpu_seconds < 0.15 * lost {
-        let mut text = format!("each transaction costs {} times the CPU", factor(dearer));
+        let mut text = format!(
+            "each transaction costs {} times the CPU of one at the peak",
+            factor(dearer)
+        );
         if let (Some(i), Some(k)) = (parts.instructions, parts.cycles_per_instruction) {
             text += &format!(
                 " (instructions {}x, cycles per instruction {}x",
@@ -141,7 +145,7 @@ fn cause(parts: &Decomposition, last: &Judged) -> String {
     if parts.utilisation < 0.15 * lost {
         let down = |now: f64| {
             format!(
-                " (their use is down from {} to {})",
+                " (the server's use of them is down from {} to {})",
                 percent(now / parts.utilisation.exp()),
                 percent(now)
             )
@@ -153,7 +157,12 @@ fn cause(parts: &Decomposition, last: &Judged) -> String {
         said.push(format!("{whose}{}", busy.map(down).unwrap_or_default()));
     } else if !said.is_empty() && last.machine_busy.or(busy).is_some_and(|u| u >= BUSY) {
         let Some(first) = said.pop() else { return String::new() };
-        return format!(": {first} while CPUs stay busy");
+        let whose = if last.machine_busy.is_some() {
+            "the machine's"
+        } else {
+            "its"
+        };
+        return format!(": {first} while {whose} CPUs stay busy");
     }
     if said.is_empty() {
         return "; the counters do not explain it".to_owned();

@@ -244,7 +244,7 @@ proptest! {
         let bundle = Bundle {
             path: "nowhere".into(), manifest, rungs, seconds, counters, latency: vec![], errors: vec![],
             states, samples, locks, stacks, frames,
-            settings: vec![], summary: None, unfinished_visits: vec![], unfinished_files: vec![],
+            settings: vec![], summary: None, unfinished_visits: vec![], unfinished_files: vec![], tried: vec![],
         };
         let summary = summarise(&bundle);
         let text = serde_json::to_string(&summary).unwrap();

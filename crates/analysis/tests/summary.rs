@@ -22,7 +22,7 @@ fn a_server_that_falls_over_is_found_with_its_reason() {
     );
     let d = verdict.decomposition.as_ref().unwrap();
     assert!((d.utilisation + d.cpu_seconds + d.residue - d.throughput).abs() < 1e-12 && d.residue.abs() < 0.01);
-    insta::assert_snapshot!(verdict.sentence, @"Throughput peaks at 13 300/s at 16 connections and falls to 49 % of that at 512: each transaction costs 2.1 times the CPU (instructions 2.0x, cycles per instruction 1.0x) while CPUs stay busy.");
+    insta::assert_snapshot!(verdict.sentence, @"Throughput peaks at 13 300/s at 16 connections and falls to 49 % of that at 512: each transaction costs 2.1 times the CPU of one at the peak (instructions 2.0x, cycles per instruction 1.0x) while its CPUs stay busy.");
     for rung in &summary.rungs {
         assert!(rung.steady && !rung.client_limited, "{:?}", rung);
         assert_eq!((rung.repeat_count, &rung.warmup_seconds), (3, &vec![4, 4, 4]));
@@ -67,7 +67,7 @@ fn without_hardware_counters_the_law_stands_on_cpu_seconds_and_says_so() {
             .verdict
             .unwrap()
             .sentence
-            .contains("times the CPU while CPUs stay busy")
+            .contains("times the CPU of one at the peak while its CPUs stay busy")
     );
 }
 

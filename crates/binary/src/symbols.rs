@@ -168,18 +168,32 @@ impl SymbolFile {
     pub fn open(path: &Path, extra: &SymbolSearch) -> Result<SymbolFile, SymbolError> {
         // The lists and debug files are called like the file that a link (`mysqld` to `mariadbd`) leads to.
         let place = gather::resolved(path);
+        Self::read(path, &place, &place, extra)
+    }
+
+    /// The same of a file that is to be had only under another path than its own, such as that of a mapping of a process: it is
+    /// called like `own`, and other files are looked for there. Where the path is a link to what is there, that is its own.
+    pub fn open_beside(path: &Path, own: &Path, extra: &SymbolSearch) -> Result<SymbolFile, SymbolError> {
+        let place = gather::resolved(path);
+        match place == path {
+            true => Self::read(path, path, own, extra),
+            false => Self::read(path, &place, &place, extra),
+        }
+    }
+
+    fn read(path: &Path, place: &Path, own: &Path, extra: &SymbolSearch) -> Result<SymbolFile, SymbolError> {
         if place.is_dir() {
             return Err(SymbolError::Folder { path: path.to_owned() });
         }
-        let bytes = crate::mapped_file::mapped(&place).map_err(|error| SymbolError::Read {
+        let bytes = crate::mapped_file::mapped(place).map_err(|error| SymbolError::Read {
             path: path.to_owned(),
             error,
         })?;
-        let name = place
+        let name = own
             .file_name()
-            .map_or_else(|| place.to_string_lossy(), |name| name.to_string_lossy());
+            .map_or_else(|| own.to_string_lossy(), |name| name.to_string_lossy());
         let mut gathering = Gathering::of(&name, &bytes)?;
-        gathering.find_more(&place, extra);
+        gathering.find_more(place, own, extra);
         Ok(gathering.finish())
     }
 

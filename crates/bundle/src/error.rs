@@ -72,6 +72,17 @@ pub enum BundleError {
         /// What is wrong with it.
         problem: String,
     },
+    /// A run that ended as planned, without the table that says what its visits were.
+    #[error(
+        "{path} lacks its table `rungs`, which says what each of its {visits} visits was: copy the whole bundle again from \
+         where it was measured"
+    )]
+    NoRungs {
+        /// The bundle.
+        path: PathBuf,
+        /// Visits of which other tables have rows.
+        visits: usize,
+    },
     /// A mistake of the caller.
     #[error("visit {visit} was not written to {path}: {problem}")]
     Visit {

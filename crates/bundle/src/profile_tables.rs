@@ -58,9 +58,10 @@ pub struct SampleRow {
     pub waker_kind: Option<String>,
     /// Where the sibling was.
     pub waker_stack: Option<i64>,
-    /// Where the thread that held the lock was when the wait began; only of one that was off its CPU.
+    /// Where the thread that held the lock was when the wait began; of one that ran, where it was when it was seen next and held it
+    /// still.
     pub owner_stack: Option<i64>,
-    /// What that thread was doing then, as in `state`; none where it is not known who held the lock, and in bundles of earlier
+    /// What that thread was doing there, as in `state`; none where it is not known who held the lock, and in bundles of earlier
     /// versions.
     pub owner_state: Option<String>,
 }
@@ -118,7 +119,7 @@ pub struct LockRow {
     pub waits: i64,
     /// Thread-nanoseconds that they stand for.
     pub wait_ns: f64,
-    /// Where the thread that held the lock was most often when a wait began, as far as it was off its CPU.
+    /// Where the thread that held the lock was most often when a wait began, as far as it was seen.
     pub owner_stack: Option<i64>,
     /// Sampled waits in which it was there.
     pub owner_samples: i64,

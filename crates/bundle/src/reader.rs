@@ -4,10 +4,10 @@ use crate::error::BundleError;
 use crate::in_parallel;
 use crate::number_map::NumberMap;
 use crate::part::{Table, read_part, read_samples};
-use crate::writer::{MANIFEST, SUMMARY, UNFINISHED};
+use crate::writer::{MANIFEST, SUMMARY, TRIED, UNFINISHED};
 use crate::{
-    CounterRow, DataAccessRow, ErrorRow, FrameRow, InstructionRow, LatencyRow, LockRow, Manifest, RungRow, SCHEMA,
-    SampleBlock, SampleRow, Samples, SecondRow, SettingRow, StackRow, StateRow, Summary,
+    CounterRow, DataAccessRow, ErrorRow, FrameRow, InstructionRow, LatencyRow, LockRow, Manifest, RunState, RungRow,
+    SCHEMA, SampleBlock, SampleRow, Samples, SecondRow, SettingRow, StackRow, StateRow, Summary, Tried,
 };
 use serde::de::DeserializeOwned;
 use std::collections::BTreeSet;
@@ -46,6 +46,8 @@ pub struct Bundle {
     pub settings: Vec<SettingRow>,
     /// The summary that was kept; none before the run's end.
     pub summary: Option<Summary>,
+    /// What the remedies of the run's findings came to; empty where none was tried.
+    pub tried: Vec<Tried>,
     /// Visits that a killed run began to write and did not finish; their rows are left out.
     pub unfinished_visits: Vec<i32>,
     /// Files that were being written when the run was killed, by their path in the bundle.
@@ -56,7 +58,7 @@ impl Bundle {
     /// Reads all of a bundle.
     ///
     /// # Errors
-    /// [`BundleError::NotABundle`], [`BundleError::Schema`], and for the first file that cannot be read
+    /// [`BundleError::NotABundle`], [`BundleError::Schema`], [`BundleError::NoRungs`], and for the first file that cannot be read
     /// [`BundleError::Part`], [`BundleError::Json`] or [`BundleError::Io`]. Files that a killed run left unfinished are no
     /// error.
     pub fn open(folder: impl Into<PathBuf>) -> Result<Bundle, BundleError> {
@@ -102,12 +104,14 @@ impl Bundle {
         let stacks = one_of_each(&path, read_table(&stacks)?, |row: &StackRow| row.stack)?;
         let frames = one_of_each(&path, read_table(&frames)?, |row: &FrameRow| row.frame)?;
         let settings = read_table(&settings)?;
-        let summary_path = path.join(SUMMARY);
-        let summary = if summary_path.exists() {
-            Some(read_json(&summary_path)?)
-        } else {
-            None
-        };
+        let summary = read_json_where_it_is(&path.join(SUMMARY))?;
+        let tried = read_json_where_it_is(&path.join(TRIED))?.unwrap_or_default();
+        if finished.is_empty() && !unfinished.is_empty() && manifest.state == RunState::Complete {
+            return Err(BundleError::NoRungs {
+                path,
+                visits: unfinished.len(),
+            });
+        }
         let unfinished_visits = unfinished.into_iter().collect();
         Ok(Bundle {
             path,
@@ -124,6 +128,7 @@ impl Bundle {
             frames,
             settings,
             summary,
+            tried,
             unfinished_visits,
             unfinished_files,
         })
@@ -166,6 +171,13 @@ fn read_manifest(path: &Path) -> Result<Manifest, BundleError> {
         });
     }
     read_json(path)
+}
+
+fn read_json_where_it_is<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, BundleError> {
+    match path.exists() {
+        true => read_json(path).map(Some),
+        false => Ok(None),
+    }
 }
 
 fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, BundleError> {

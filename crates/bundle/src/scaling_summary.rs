@@ -32,6 +32,10 @@ pub struct LostThreads {
     /// Threads lost, by state: throughput times what a transaction spends more in it than at the base rung. Negative where it
     /// spends less (group commit saves).
     pub lost_threads: BTreeMap<String, Estimate>,
+    /// How many times longer the same work took in all functions alike (caches, SMT, the clock) than at the base rung, at least 1;
+    /// none where that cannot be told. It is taken out of the losses of call paths on a CPU.
+    #[serde(default)]
+    pub dilation: Option<f64>,
     /// Threads that neither of them explains over N: the ledger's residue here, less the one of the base rung.
     pub residue: f64,
 }

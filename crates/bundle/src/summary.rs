@@ -2,7 +2,7 @@
 //!
 //! A figure that could not be measured is null, and `missing` says why.
 
-use crate::{CallPath, Ledger, LockSummary, Missing, ScalingProfile, WatchSummary};
+use crate::{CallPath, Ledger, LockSummary, Missing, Remedy, ScalingProfile, Tried, WatchSummary};
 use serde::{Deserialize, Serialize};
 
 /// A figure with its 95 % interval.
@@ -45,6 +45,12 @@ pub struct Summary {
     /// Why throughput is lost, the gravest first; empty where nothing beyond chance was found.
     #[serde(default)]
     pub findings: Vec<Finding>,
+    /// How much of what is lost they explain, an entry an account; empty where a transaction takes no more than elsewhere.
+    #[serde(default)]
+    pub explained: Vec<Explained>,
+    /// Which rungs are compared with which in this summary, and why; none with fewer than two that count.
+    #[serde(default)]
+    pub compared: Option<String>,
     /// Figures that could not be measured.
     pub missing: Vec<Missing>,
     /// Warnings of the run and of the analysis.
@@ -61,6 +67,9 @@ pub struct Finding {
     /// The part of what a transaction costs at the last rung that it makes up: of its CPU time while the CPUs are busy, of the
     /// connections' time while they idle.
     pub lost_share: Estimate,
+    /// What `lost_share` is a part of; none in older summaries.
+    #[serde(default)]
+    pub share_of: Option<ShareOf>,
     /// The rungs that were compared, in connections.
     pub rungs: [u32; 2],
     /// Functions, outermost first; those of the kernel end in ` [k]`. The heaviest path where it has several.
@@ -70,6 +79,63 @@ pub struct Finding {
     /// What may help.
     #[serde(rename = "try")]
     pub tries: Vec<String>,
+    /// Those of them that are settings, as data.
+    #[serde(default)]
+    pub remedies: Vec<Remedy>,
+    /// What the settings came to where they were tried (`run --try`); empty where they were not.
+    #[serde(default)]
+    pub tried: Vec<Tried>,
+}
+
+/// A whole that the share of a finding is a part of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ShareOf {
+    /// CPU time of a transaction on the threads that serve the load.
+    CpuTime,
+    /// Time of the connections for a transaction, N/X.
+    ConnectionTime,
+    /// The transactions.
+    Transactions,
+    /// The rungs.
+    Rungs,
+    /// Throughput.
+    Throughput,
+}
+
+/// How much of what a transaction takes more than at the rung that it is compared with the findings explain, in one account.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Explained {
+    /// Of which time: `cpu_time` or `connection_time`.
+    pub account: ShareOf,
+    /// The rungs that were compared, in connections.
+    pub rungs: [u32; 2],
+    /// What a transaction takes more at the second than at the first, seconds.
+    pub lost_seconds_per_txn: f64,
+    /// The part of it that the findings of this account tell, nothing twice. Above 1 where other paths got cheaper.
+    pub explained_share: Estimate,
+    /// The rest: 1 less that, at least 0.
+    pub unexplained_share: f64,
+    /// The part of all that a transaction takes more that is spent waiting for a CPU, and outside the server; none in the account
+    /// of CPU time.
+    pub waiting_for_cpu_share: Option<f64>,
+    /// See above.
+    pub outside_server_share: Option<f64>,
+    /// The call path without a finding that grew most; none where no path holds 1 % of it.
+    pub heaviest: Option<UnexplainedPath>,
+    /// One sentence for a person.
+    pub sentence: String,
+}
+
+/// A call path whose time per transaction grew and that no finding tells.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct UnexplainedPath {
+    /// The state.
+    pub state: String,
+    /// Functions, outermost first; those of the kernel end in ` [k]`.
+    pub path: Vec<String>,
+    /// Its part of what a transaction takes more.
+    pub share: f64,
 }
 
 /// One rung: all its visits together.
@@ -121,6 +187,9 @@ pub struct RungSummary {
     /// Service time of each kind of transaction, where the workload has several; empty for others.
     #[serde(default)]
     pub transactions: Vec<TransactionLatency>,
+    /// How throughput went over a long visit, of several the least even; none where all took less than five minutes.
+    #[serde(default)]
+    pub long_run: Option<crate::LongRun>,
     /// TPC-C's own figures; none for other workloads.
     #[serde(default)]
     pub tpcc: Option<TpccFigures>,

@@ -4,7 +4,8 @@ use crate::error::BundleError;
 use crate::part::{Table, write_groups};
 use crate::public_text::without_folders;
 use crate::{
-    DataAccessRow, FrameRow, InstructionRow, Manifest, RungRow, SampleRow, SettingRow, StackRow, Summary, VisitRows,
+    DataAccessRow, FrameRow, InstructionRow, Manifest, RungRow, SampleRow, SettingRow, StackRow, Summary, Tried,
+    VisitRows,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -16,6 +17,7 @@ use std::sync::{Mutex, PoisonError};
 
 pub(crate) const MANIFEST: &str = "manifest.json";
 pub(crate) const SUMMARY: &str = "summary.json";
+pub(crate) const TRIED: &str = "tried.json";
 pub(crate) const SETTINGS_PART: &str = "settings.parquet";
 pub(crate) const INSTRUCTIONS_PART: &str = "instructions.parquet";
 pub(crate) const DATA_ACCESSES_PART: &str = "data_accesses.parquet";
@@ -99,6 +101,14 @@ impl BundleWriter {
     /// Those of the file system, and [`BundleError::Json`] for a figure that is not finite.
     pub fn write_summary(&self, summary: &Summary) -> Result<(), BundleError> {
         self.write_json(SUMMARY, summary)
+    }
+
+    /// Writes `tried.json`: what the remedies of a run came to.
+    ///
+    /// # Errors
+    /// Those of the file system, and [`BundleError::Json`] for a figure that is not finite.
+    pub fn write_tried(&self, tried: &[Tried]) -> Result<(), BundleError> {
+        self.write_json(TRIED, &tried.to_vec())
     }
 
     /// Writes the server's settings.

@@ -4,6 +4,7 @@ use crate::experiment_arguments::ExperimentArguments;
 use crate::export_arguments::ExportArguments;
 use crate::load_arguments::{LadderArguments, LoadArguments};
 use crate::probe_arguments::ProbeArguments;
+use crate::servers_arguments::ServersArguments;
 use crate::tls_arguments::TlsArguments;
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
@@ -50,6 +51,8 @@ pub(crate) enum Command {
     CacheLines(CacheLinesArguments),
     /// Measure what scaleprof's client costs here, beside sysbench's where it is installed
     Selfbench(SelfbenchArguments),
+    /// List, fetch and remove server builds: archives, URLs, Debian's and Ubuntu's packages, Maven artifacts
+    Servers(ServersArguments),
     /// List or remove the prepared data folders
     Cache(CacheArguments),
     /// Print a script that completes commands and options in your shell
@@ -92,7 +95,7 @@ pub(crate) struct CacheLinesArguments {
     /// Bytes of a line: 64 for x86-64 and most aarch64, 128 for POWER, Apple and x86's prefetched pairs, 256 for s390x
     #[arg(long, value_name = "BYTES", default_value = "64", value_parser = line_bytes)]
     pub(crate) line: u32,
-    /// Show all lines, not only the ten gravest
+    /// Show all lines, not only the ten gravest, or with a bundle those that cost something
     #[arg(long)]
     pub(crate) all: bool,
     /// Count how often a running process of this binary writes what is shown, by the CPU's watchpoints. Each write costs it an
@@ -152,8 +155,9 @@ pub(crate) struct AnnotateArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct RunArguments {
-    /// Server to run: an unpacked BASEDIR or a mysqld or mariadbd binary [default: the distribution's server]
-    #[arg(long, value_name = "BASEDIR|BINARY", help_heading = "Server")]
+    /// Server to run: an unpacked BASEDIR, a mysqld or mariadbd binary, or the NAME of a build that `scaleprof servers` lists
+    /// [default: the distribution's server]
+    #[arg(long, value_name = "BASEDIR|BINARY|NAME", help_heading = "Server")]
     pub(crate) server: Option<PathBuf>,
     /// A setting of the server; can be given again
     #[arg(long = "set", value_name = "NAME=VALUE", help_heading = "Server")]
@@ -179,6 +183,10 @@ pub(crate) struct RunArguments {
     /// Make the tables anew and do not keep them for the next run
     #[arg(long, help_heading = "Server")]
     pub(crate) no_cache: bool,
+    /// Then try the settings that the findings advise: servers with and without each in turns, at the rung of the loss; what they
+    /// come to, with its interval, stands with the findings. Up to four settings, some 2 min each
+    #[arg(long = "try")]
+    pub(crate) try_remedies: bool,
     #[command(flatten)]
     pub(crate) load: LoadArguments,
     #[command(flatten)]
@@ -237,7 +245,7 @@ pub(crate) struct AttachArguments {
 All of it is made anew from the bundle's tables, so that a newer scaleprof may see more in them. Without options summary.json in the \
 bundle is made anew too, beside report.html; with --output or another format nothing in the bundle is touched.")]
 pub(crate) struct ReportArguments {
-    /// The bundle's folder
+    /// The bundle's folder, or that of an experiment: then it is said again what that came to, or what there is of it so far
     pub(crate) bundle: PathBuf,
     /// How to show it
     #[arg(long, value_enum, default_value = "html")]
@@ -276,6 +284,7 @@ Runs of different loads are refused, as a transaction is not the same thing in b
 named and warned about.
 
     scaleprof diff before/ after/
+    scaleprof diff before/ after/ --html diff.html
     scaleprof diff before/ after/ --connections 512 --json | jq .paths")]
 pub(crate) struct DiffArguments {
     /// The bundle of the run before (A)
@@ -291,6 +300,10 @@ pub(crate) struct DiffArguments {
     /// Compare runs of different loads all the same
     #[arg(long)]
     pub(crate) force: bool,
+    /// Write a page instead: curves, what changed, and the flame graph of B coloured by growth since A. One file that works
+    /// offline, with nothing private in it but the names of the two folders
+    #[arg(long, value_name = "FILE", conflicts_with = "json")]
+    pub(crate) html: Option<PathBuf>,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
@@ -366,9 +379,18 @@ fn throughput(text: &str) -> Result<f64, String> {
 
 #[derive(Debug, Args)]
 pub(crate) struct CheckArguments {
-    /// Server to look at: a BASEDIR or a binary [default: the distribution's server]
-    #[arg(long, value_name = "BASEDIR|BINARY")]
+    /// Server to look at: a BASEDIR, a binary or the name of a build [default: the distribution's server]
+    #[arg(long, value_name = "BASEDIR|BINARY|NAME")]
     pub(crate) server: Option<PathBuf>,
+    /// Running server to look at: it is watched for a while, to see whether the code has names that it spends its time in
+    #[arg(long, value_name = "PID", conflicts_with = "server")]
+    pub(crate) pid: Option<u32>,
+    /// How long, with --pid
+    #[arg(long, value_name = "S", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=600))]
+    pub(crate) seconds: u32,
+    /// Bundle to look at: has the code names that its time was spent in, and what brings those that are missing?
+    #[arg(long, value_name = "BUNDLE", conflicts_with = "pid")]
+    pub(crate) bundle: Option<PathBuf>,
     /// Connections that a run shall have
     #[arg(long, value_name = "N", default_value_t = 512)]
     pub(crate) connections: u32,
@@ -379,8 +401,8 @@ pub(crate) struct CheckArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct SelfbenchArguments {
-    /// Server to load: a BASEDIR or a binary [default: the distribution's server]
-    #[arg(long, value_name = "BASEDIR|BINARY")]
+    /// Server to load: a BASEDIR, a binary or the name of a build [default: the distribution's server]
+    #[arg(long, value_name = "BASEDIR|BINARY|NAME")]
     pub(crate) server: Option<PathBuf>,
     /// Workloads, separated by commas
     #[arg(

@@ -40,7 +40,7 @@ pub(crate) fn execute(arguments: AttachArguments) -> anyhow::Result<ExitCode> {
         output: arguments.ladder.output(&arguments.load.workload),
         command: public_command(crate::run::our_arguments()),
     };
-    carry_out(&options, &arguments.ladder)
+    carry_out(&options, &arguments.ladder, false)
 }
 
 /// Waits for a yes.

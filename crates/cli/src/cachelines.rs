@@ -41,6 +41,8 @@ struct Listing {
     measured: Option<Measured>,
     /// Lines in which somebody may take something from somebody else.
     judged: usize,
+    /// Those of them that cost something in the run; none without a bundle.
+    costly: Option<usize>,
     /// The worst of them, or all.
     lines: Vec<Shown>,
     compared_with: Option<String>,
@@ -100,7 +102,14 @@ pub(crate) fn execute(arguments: &CacheLinesArguments) -> anyhow::Result<ExitCod
     let bytes = u64::from(arguments.line);
     let mut lines = judge(&code.data.places, &code.data.functions, bytes, costs.as_ref());
     let judged = lines.len();
+    let costly = costs
+        .is_some()
+        .then(|| lines.iter().filter(|line| line.costs_something()).count());
     if !arguments.all {
+        // What a run was seen to pay nothing for is only a possibility.
+        if costly.is_some() {
+            lines.retain(JudgedLine::costs_something);
+        }
         lines.truncate(WORST);
     }
     if let Some(pid) = arguments.write_rate {
@@ -129,6 +138,7 @@ pub(crate) fn execute(arguments: &CacheLinesArguments) -> anyhow::Result<ExitCod
             cpu_seconds_per_txn: costs.all(),
         }),
         judged,
+        costly,
         lines: lines.collect(),
         compared_with: other.map(|other| other.name),
         binary: code.name,

@@ -6,22 +6,35 @@ use crate::output::{put, say};
 use crate::{show, stop};
 use anyhow::Context;
 use scaleprof_analysis::summarise;
+use scaleprof_builds::server_path;
 use scaleprof_bundle::Bundle;
 use scaleprof_experiment::RunError;
 use scaleprof_experiment::trials::{
     Design, Experiment, ExperimentResult, OUTCOME, Pace, Plan, PlanFile, PlanSource, Work,
 };
 use scaleprof_report::text::experiment::table;
+use scaleprof_server::Topology;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+/// Each name with its plan.
+macro_rules! ready {
+    ($($name:literal),* $(,)?) => { [$(($name, include_str!(concat!("../../../experiments/", $name, ".toml")))),*] };
+}
+
 /// Experiments that are ready to be carried out, by name.
-const READY: [(&str, &str); 2] = [
-    (
-        "sync-array-size",
-        include_str!("../../../experiments/sync-array-size.toml"),
-    ),
-    ("spin-delay", include_str!("../../../experiments/spin-delay.toml")),
+const READY: [(&str, &str); 11] = ready![
+    "sync-array-size",
+    "spin-delay",
+    "isolation-levels",
+    "lock-sys",
+    "long-run-stability",
+    "mutex-or-event",
+    "numa",
+    "performance-schema-overhead",
+    "read-only-against-read-write",
+    "thread-pool",
+    "warm-up",
 ];
 
 pub(crate) fn execute(arguments: &ExperimentArguments) -> anyhow::Result<ExitCode> {
@@ -42,6 +55,16 @@ pub(crate) fn execute(arguments: &ExperimentArguments) -> anyhow::Result<ExitCod
             if arguments.dry_run {
                 let plan = Plan::new(&written.plan, source, &mut |path| std::fs::read_to_string(path))?;
                 put!("{}", plan_in_words(&plan));
+                if let Some(why) = plan.needless_here(&Topology::of_this_machine()?) {
+                    say!("\n{why}");
+                }
+                return Ok(ExitCode::SUCCESS);
+            }
+            let plan = Plan::new(&written.plan, source, &mut |path| std::fs::read_to_string(path))?;
+            if let Some(why) = plan.needless_here(&Topology::of_this_machine()?) {
+                say!(
+                    "{why}\n\nNothing was started. docs/experiments tells what to look at on a machine that has them."
+                );
                 return Ok(ExitCode::SUCCESS);
             }
             let name = folder_name(written.plan.name.as_deref().unwrap_or("experiment"));
@@ -81,13 +104,17 @@ fn written(arguments: &ExperimentArguments) -> anyhow::Result<Written> {
     };
     let plan = &mut written.plan;
     plan.set_for_all(&arguments.set)?;
-    plan.vary(&arguments.vary)?;
-    if let Some(server) = absolute(arguments.server.as_deref())? {
-        plan.server.path = Some(server.to_string_lossy().into_owned());
-    }
+    let servers = arguments.server.iter().map(|path| absolute(Some(&server_path(path))));
+    let servers: Vec<Option<PathBuf>> = servers.collect::<anyhow::Result<_>>()?;
+    plan.compare(&arguments.vary, &servers.into_iter().flatten().collect::<Vec<_>>())?;
     if plan.name.is_none() && written.file.is_none() {
         let varied = arguments.vary.iter().filter_map(|text| Some(text.split_once('=')?.0));
-        plan.name = Some(varied.collect::<Vec<_>>().join("-"));
+        let varied = varied.collect::<Vec<_>>().join("-");
+        plan.name = Some(if varied.is_empty() {
+            "servers".to_owned()
+        } else {
+            varied
+        });
     }
     fn replace<T: Clone>(own: &mut Option<T>, given: &Option<T>) {
         if given.is_some() {
@@ -95,13 +122,18 @@ fn written(arguments: &ExperimentArguments) -> anyhow::Result<Written> {
         }
     }
     replace(&mut plan.server.buffer_pool, &arguments.buffer_pool);
-    replace(
-        &mut plan.load.workload,
-        &script_from_here(arguments.workload.as_deref())?,
-    );
+    if let Some(workload) = script_from_here(arguments.workload.as_deref())? {
+        plan.load.workload = Some(workload);
+        // What the plan says of its own workload need not go with this one.
+        plan.load.fit_workload();
+    }
     replace(&mut plan.load.tables, &arguments.tables);
     replace(&mut plan.load.rows, &arguments.rows);
     replace(&mut plan.load.distribution, &arguments.distribution);
+    replace(&mut plan.load.warehouses, &arguments.warehouses);
+    replace(&mut plan.load.mix, &arguments.mix);
+    replace(&mut plan.load.home_warehouse, &arguments.home_warehouse);
+    replace(&mut plan.load.think_times, &arguments.think_times);
     replace(&mut plan.load.isolation, &arguments.isolation);
     replace(&mut plan.load.seed, &arguments.seed);
     replace(&mut plan.ladder.connections, &arguments.connections);
@@ -217,11 +249,7 @@ fn plan_in_words(plan: &Plan) -> String {
         words.push_str(&format!("  {question}\n"));
     }
     for (at, variant) in plan.variants.iter().enumerate() {
-        let role = if at == 0 {
-            " (the others are held against it)"
-        } else {
-            ""
-        };
+        let role = role(plan, at);
         let differs = match variant.differs_by.is_empty() {
             true => "as all".to_owned(),
             false => variant.differs_by.join(", "),
@@ -259,6 +287,18 @@ fn plan_in_words(plan: &Plan) -> String {
         work.watched
     ));
     words
+}
+
+/// What a variant is held against, or that others are held against it.
+fn role(plan: &Plan, at: usize) -> String {
+    let base = plan.variants[at].base;
+    let is_one_family = plan.variants.iter().all(|variant| variant.base == 0);
+    match (is_one_family, base == at) {
+        (true, true) => " (the others are held against it)".to_owned(),
+        (true, false) => String::new(),
+        (false, true) => " (others are held against it)".to_owned(),
+        (false, false) => format!(" (held against {})", plan.variants[base].name),
+    }
 }
 
 fn rounds_in_words(design: &Design) -> String {

@@ -16,15 +16,18 @@ precise, never because a difference shows.
 
     scaleprof experiment --vary innodb_sync_array_size=1,8,64 --workload oltp_update_index --connections 16,512
     scaleprof experiment sync-array-size --server ~/mysql-5.6.14
+    scaleprof experiment --server ~/mysql-old --server ~/mysql-new --workload tpcc --warehouses 4
     scaleprof experiment mine.toml --dry-run
     scaleprof experiment --resume scaleprof-runs/sync-array-size-20261122-090000
 
 docs/experiment.md tells what a plan may hold, what the figures mean and what is in experiment.json.")]
 pub(crate) struct ExperimentArguments {
-    /// A plan (FILE.toml), or the name of a ready one: sync-array-size, spin-delay
-    #[arg(value_name = "NAME|FILE", conflicts_with = "resume", required_unless_present_any = ["vary", "resume"])]
+    /// A plan (FILE.toml), or the name of a ready one: sync-array-size, spin-delay, isolation-levels, lock-sys,
+    /// long-run-stability, mutex-or-event, numa, performance-schema-overhead, read-only-against-read-write, thread-pool, warm-up
+    #[arg(value_name = "NAME|FILE", conflicts_with = "resume", required_unless_present_any = ["vary", "server", "resume"])]
     pub(crate) plan: Option<String>,
-    /// Compare the values of a setting of the server; with several --vary, every choice of them
+    /// Compare the values of a setting of the server; with several --vary, every choice of them. Each variant of a plan that has
+    /// some is measured with every choice and held against itself with the first
     #[arg(long, value_name = "NAME=VALUE,VALUE...", conflicts_with = "resume")]
     pub(crate) vary: Vec<String>,
     /// Go on with an experiment that was interrupted
@@ -34,14 +37,15 @@ pub(crate) struct ExperimentArguments {
     #[arg(long)]
     pub(crate) dry_run: bool,
 
-    /// Server of all variants: an unpacked BASEDIR or a binary [default: the plan's, else the distribution's]
+    /// Server of all variants: an unpacked BASEDIR, a binary or the name of a build; given again, the servers are compared [default: the
+    /// plan's, else the distribution's]
     #[arg(
         long,
-        value_name = "BASEDIR|BINARY",
+        value_name = "BASEDIR|BINARY|NAME",
         help_heading = "Server",
         conflicts_with = "resume"
     )]
-    pub(crate) server: Option<PathBuf>,
+    pub(crate) server: Vec<PathBuf>,
     /// A setting of all variants; can be given again
     #[arg(
         long = "set",
@@ -69,6 +73,18 @@ pub(crate) struct ExperimentArguments {
     /// Which rows, as for run
     #[arg(long, value_name = "NAME", help_heading = "Load", conflicts_with = "resume")]
     pub(crate) distribution: Option<String>,
+    /// Warehouses of tpcc, as for run
+    #[arg(long, value_name = "N", help_heading = "Load", conflicts_with = "resume")]
+    pub(crate) warehouses: Option<u32>,
+    /// Cards of tpcc, as for run
+    #[arg(long, value_name = "CARDS", help_heading = "Load", conflicts_with = "resume")]
+    pub(crate) mix: Option<String>,
+    /// Where the terminals of tpcc stand, as for run
+    #[arg(long, value_name = "WHERE", help_heading = "Load", conflicts_with = "resume")]
+    pub(crate) home_warehouse: Option<String>,
+    /// Keying and think times of tpcc, as for run
+    #[arg(long, value_name = "FACTOR", help_heading = "Load", conflicts_with = "resume")]
+    pub(crate) think_times: Option<f64>,
     /// Isolation level of the connections
     #[arg(long, value_name = "LEVEL", help_heading = "Load", conflicts_with = "resume")]
     pub(crate) isolation: Option<String>,

@@ -150,6 +150,7 @@ impl LoadArguments {
             seed: self.seed,
             threads: self.threads,
             transport: self.transport,
+            reads_tables_first: true,
         })
     }
 

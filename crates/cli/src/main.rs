@@ -24,12 +24,15 @@ mod report;
 mod run;
 mod same_build;
 mod selfbench;
+mod servers;
+mod servers_arguments;
 mod show;
 mod size;
 mod spinloops;
 mod stop;
 mod terminal;
 mod tls_arguments;
+mod trying;
 mod watch;
 
 use arguments::{Arguments, Command};
@@ -59,6 +62,7 @@ fn main() -> ExitCode {
         Command::Annotate(annotate) => annotate::execute(&annotate),
         Command::CacheLines(cachelines) => cachelines::execute(&cachelines),
         Command::Selfbench(selfbench) => selfbench::execute(&selfbench),
+        Command::Servers(servers) => servers::execute(&servers),
         Command::Cache(cache) => cache::execute(&cache),
         Command::Completions { shell } => manual::completions(shell),
         Command::Man { folder } => manual::man_pages(&folder),
@@ -78,6 +82,9 @@ fn main() -> ExitCode {
             eprintln!("scaleprof: {}", complaint::of(&error));
             match error.downcast_ref::<scaleprof_experiment::RunError>() {
                 Some(scaleprof_experiment::RunError::Stopped) => ExitCode::from(INTERRUPTED),
+                _ if matches!(error.downcast_ref(), Some(scaleprof_builds::Error::Stopped)) => {
+                    ExitCode::from(INTERRUPTED)
+                }
                 _ => ExitCode::FAILURE,
             }
         }

@@ -1,43 +1,86 @@
 //! `scaleprof report`.
 
 use crate::arguments::{ReportArguments, ReportFormat};
+use crate::experiment_progress::TerminalExperiment;
 use crate::output::{put, say};
 use crate::show;
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 use scaleprof_analysis::summarise;
 use scaleprof_bundle::{Bundle, BundleWriter};
-use scaleprof_report::{bug, html, text};
+use scaleprof_experiment::trials::{Experiment, OUTCOME};
+use scaleprof_report::{bug, experiment_page, html, text};
 use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 pub(crate) fn execute(arguments: &ReportArguments) -> anyhow::Result<ExitCode> {
-    let bundle = Bundle::open(&arguments.bundle)?;
-    // Made anew from the tables: a newer scaleprof may see more in them.
-    let summary = summarise(&bundle);
     let format = match arguments.bug {
         true => ReportFormat::Bug,
         false => arguments.format,
     };
+    match arguments.bundle.join(OUTCOME).is_file() {
+        true => of_experiment(arguments, format),
+        false => of_bundle(arguments, format),
+    }
+}
+
+fn of_bundle(arguments: &ReportArguments, format: ReportFormat) -> anyhow::Result<ExitCode> {
+    let bundle = Bundle::open(&arguments.bundle)?;
+    // Made anew from the tables: a newer scaleprof may see more in them.
+    let summary = summarise(&bundle);
     let content = match format {
         ReportFormat::Html => html::render(&bundle, &summary),
-        ReportFormat::Text if arguments.output.is_some() => text::table(&summary, text::Style::plain()),
-        ReportFormat::Text => show::table(&summary),
+        ReportFormat::Text => text::table(&summary, style(arguments)),
         ReportFormat::Json => show::summary_json(&summary)?,
         ReportFormat::Bug => bug::markdown(&bundle, &summary),
     };
-    match (&arguments.output, format) {
-        (Some(path), _) => {
-            show::write_whole(path, &content)?;
+    if arguments.output.is_none() && format == ReportFormat::Html {
+        BundleWriter::reopen(&arguments.bundle)
+            .and_then(|writer| writer.write_summary(&summary))
+            .context("the bundle cannot be written to; --output FILE puts the page elsewhere")?;
+    }
+    deliver(arguments, format, &content)
+}
+
+/// What an experiment came to, said anew from what its starts measured. Nothing is measured: of one that was interrupted it is what there
+/// is so far.
+fn of_experiment(arguments: &ReportArguments, format: ReportFormat) -> anyhow::Result<ExitCode> {
+    if format == ReportFormat::Bug {
+        bail!(
+            "a bug report is of one run, and {} is an experiment: give one of the folders in its `watched`",
+            arguments.bundle.display()
+        );
+    }
+    let experiment = Experiment::resume(&arguments.bundle)?;
+    // It stops at the first start that is not there.
+    let stop = Arc::new(AtomicBool::new(true));
+    let mut progress = TerminalExperiment::new(true);
+    let outcome = experiment.carry_out(&stop, &mut progress)?.outcome;
+    progress.finish();
+    let content = match format {
+        ReportFormat::Html => experiment_page::render(&outcome),
+        ReportFormat::Json => format!("{}\n", serde_json::to_string_pretty(&outcome)?),
+        _ => text::experiment::table(&outcome, style(arguments)),
+    };
+    deliver(arguments, format, &content)
+}
+
+/// Of a file there is no width, and it has no colours.
+fn style(arguments: &ReportArguments) -> text::Style {
+    match arguments.output {
+        Some(_) => text::Style::plain(),
+        None => show::style(),
+    }
+}
+
+fn deliver(arguments: &ReportArguments, format: ReportFormat, content: &str) -> anyhow::Result<ExitCode> {
+    let beside = (format == ReportFormat::Html).then(|| arguments.bundle.join("report.html"));
+    match arguments.output.clone().or(beside) {
+        Some(path) => {
+            show::write_whole(&path, content)?;
             say!("{}", path.display());
         }
-        (None, ReportFormat::Html) => {
-            BundleWriter::reopen(&arguments.bundle)
-                .and_then(|writer| writer.write_summary(&summary))
-                .context("the bundle cannot be written to; --output FILE puts the page elsewhere")?;
-            let path = arguments.bundle.join("report.html");
-            show::write_whole(&path, &content)?;
-            say!("{}", path.display());
-        }
-        (None, _) => put!("{content}"),
+        None => put!("{content}"),
     }
     Ok(ExitCode::SUCCESS)
 }

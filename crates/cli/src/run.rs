@@ -6,6 +6,8 @@ use crate::output::{put, say};
 use crate::show;
 use crate::stop;
 use crate::terminal::TerminalProgress;
+use crate::trying;
+use scaleprof_builds::server_path;
 use scaleprof_experiment::{RunOptions, RunResult, ServerChoice, names_something, run};
 use scaleprof_server::{ServerSettings, Surroundings};
 use std::process::ExitCode;
@@ -22,7 +24,7 @@ pub(crate) fn execute(arguments: RunArguments) -> anyhow::Result<ExitCode> {
         output: arguments.ladder.output(&arguments.load.workload),
         command: public_command(our_arguments()),
         server: ServerChoice::Private {
-            path: arguments.server,
+            path: arguments.server.map(|server| server_path(&server)),
             settings: Box::new(ServerSettings {
                 buffer_pool: arguments.buffer_pool,
                 performance_schema: arguments.performance_schema,
@@ -37,20 +39,31 @@ pub(crate) fn execute(arguments: RunArguments) -> anyhow::Result<ExitCode> {
             use_cache: !arguments.no_cache,
         },
     };
-    carry_out(&options, &arguments.ladder)
+    if arguments.try_remedies {
+        trying::check(&options)?;
+    }
+    carry_out(&options, &arguments.ladder, arguments.try_remedies)
 }
 
-/// Runs and shows what came of it; for `run` and `attach`.
-pub(crate) fn carry_out(options: &RunOptions, ladder: &LadderArguments) -> anyhow::Result<ExitCode> {
+/// Runs and shows what came of it; for `run` and `attach`. `try_remedies`: see [`crate::trying`].
+pub(crate) fn carry_out(
+    options: &RunOptions,
+    ladder: &LadderArguments,
+    try_remedies: bool,
+) -> anyhow::Result<ExitCode> {
     let stop = stop::flag()?;
     let mut progress = TerminalProgress::new(ladder.quiet);
     let result = run(options, &stop, &mut progress);
     progress.finish();
+    let result = match try_remedies {
+        true => trying::after(options, result?, &stop, ladder.quiet)?,
+        false => result?,
+    };
     let RunResult {
         bundle,
         summary,
         problem,
-    } = result?;
+    } = result;
     let page = show::write_page(&bundle, &summary, &options.output);
     match ladder.json {
         true => put!("{}", show::summary_json(&summary)?),
@@ -58,6 +71,7 @@ pub(crate) fn carry_out(options: &RunOptions, ladder: &LadderArguments) -> anyho
     }
     if let (Ok(page), false) = (&page, ladder.json) {
         say!("\nReport: {}", page.display());
+        trying::say_where(options, &summary)?;
     }
     match problem {
         // What ended the run comes first: a full disk also keeps the page from being written.

@@ -13,6 +13,7 @@ use crate::output::{put, say};
 use crate::stop;
 use anyhow::{Context, bail};
 use child::{Measured, ours, sysbench};
+use scaleprof_builds::server_path;
 use scaleprof_server::{Installation, Janitor, Sandbox, SandboxBuilder, ServerSettings, Settings, WorkFolder};
 use scaleprof_workload::OltpWorkloadKind;
 use std::path::Path;
@@ -146,7 +147,7 @@ fn bench_watching(
 
 fn start(arguments: &SelfbenchArguments) -> anyhow::Result<Sandbox> {
     let installation = match &arguments.server {
-        Some(path) => Installation::at(path)?,
+        Some(path) => Installation::at(&server_path(path))?,
         None => Installation::distribution()?,
     };
     let most = arguments.connections.iter().max().copied().unwrap_or(1);

@@ -123,6 +123,9 @@ pub(crate) fn placement_settings(target: &Target, placement: &Placement) -> Vec<
             let names: Vec<&str> = surroundings.environment.keys().map(String::as_str).collect();
             rows.push(row("server_environment", names.join(",")));
         }
+        if !surroundings.statements.is_empty() {
+            rows.push(row("server_statements", surroundings.statements.len().to_string()));
+        }
         let installation = sandbox.installation();
         if let (None, Ok(fingerprint)) = (&installation.build_id, installation.fingerprint()) {
             rows.push(row("server_fingerprint", fingerprint));

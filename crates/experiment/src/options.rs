@@ -75,6 +75,8 @@ pub struct LoadOptions {
     pub threads: Option<u32>,
     /// Which system calls carry the packets.
     pub transport: Transport,
+    /// Whether the tables are read into memory before the first rung. Without, a server begins as cold as it starts.
+    pub reads_tables_first: bool,
 }
 
 /// What the connections run.
@@ -115,6 +117,26 @@ impl LoadOptions {
             self.workload,
             WorkloadChoice::Oltp(OltpWorkloadKind::Insert | OltpWorkloadKind::Delete)
         )
+    }
+
+    /// What a transaction is and how often it is asked for, in words: equal words, equal work, whichever rows it meets.
+    pub(crate) fn work(&self) -> String {
+        let work = match &self.workload {
+            WorkloadChoice::Oltp(kind) => {
+                let anywhere = OltpOptions::default();
+                let statements = OltpOptions {
+                    tables: anywhere.tables,
+                    table_size: anywhere.table_size,
+                    distribution: anywhere.distribution,
+                    protocol: anywhere.protocol,
+                    ..self.oltp.clone()
+                };
+                format!("{kind:?} {statements:?}")
+            }
+            WorkloadChoice::Tpcc(tpcc) => format!("tpcc {:?} {:?}", tpcc.mix, tpcc.pauses),
+            WorkloadChoice::Script { text, .. } => text.clone(),
+        };
+        format!("{work} {:?}", self.loop_kind)
     }
 
     /// Whether the tables of the OLTP workloads are needed.

@@ -276,14 +276,14 @@ pub(crate) fn check_consistency(
 pub(crate) fn warm(target: &Target, load: &LoadOptions, progress: &mut dyn Progress) -> Result<Vec<String>, RunError> {
     let mut client = target.connect()?;
     let mut warnings = Vec::new();
-    if load.with_tables() {
+    if load.with_tables() && load.reads_tables_first {
         progress.stage("reading the tables into memory");
         for table in 1..=load.oltp.tables {
             schema::warm(&mut client, &load.oltp, table)?;
         }
         warnings.extend(too_large(&mut client)?);
     }
-    if let WorkloadChoice::Tpcc(_) = &load.workload {
+    if matches!(load.workload, WorkloadChoice::Tpcc(_)) && load.reads_tables_first {
         progress.stage("reading the tables into memory");
         tpcc::warm(&mut client)?;
         warnings.extend(too_large(&mut client)?);

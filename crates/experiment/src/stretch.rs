@@ -6,6 +6,8 @@ use scaleprof_probe::plain::PlainWatch;
 use scaleprof_probe::{WatchCounts, WatchReading};
 use scaleprof_profile::{Ending, RawSample, ThreadState};
 
+use crate::sample_store::{SampleStore, StoredSample};
+
 /// What was seen between two readings.
 #[derive(Debug, Default)]
 pub(crate) struct Stretch {
@@ -14,7 +16,7 @@ pub(crate) struct Stretch {
     /// How long the kernel's programs watched, and how long of it they saw switches; none without them.
     pub(crate) switches_seen: Option<SwitchTime>,
     pub(crate) threads: Vec<ThreadStretch>,
-    pub(crate) samples: Vec<RawSample>,
+    pub(crate) samples: Vec<StoredSample>,
     /// Since the watch began.
     pub(crate) counts: Counts,
 }
@@ -64,6 +66,9 @@ pub(crate) struct LostBy {
     pub(crate) full_ring: u64,
     pub(crate) without_slot: u64,
     pub(crate) unmatched: u64,
+    /// For want of memory: nobody read for long, or the watch goes on for too long.
+    pub(crate) for_memory: u64,
+    pub(crate) to_recursion: u64,
 }
 
 impl Stretch {
@@ -73,15 +78,16 @@ impl Stretch {
     }
 }
 
-pub(crate) fn of_kernel(reading: WatchReading) -> Stretch {
+pub(crate) fn of_kernel(reading: WatchReading, store: &mut SampleStore) -> Stretch {
+    let samples = store.store(reading.samples);
     Stretch {
         taken_ns: reading.taken_ns,
-        counts: counts(&reading.counts),
+        counts: counts(&reading.counts, store.lost),
         switches_seen: Some(SwitchTime {
             all_ns: reading.taken_ns.saturating_sub(reading.since_ns),
             seen_ns: reading.watched_ns,
         }),
-        samples: reading.samples,
+        samples,
         threads: reading
             .threads
             .into_iter()
@@ -103,35 +109,49 @@ pub(crate) fn of_kernel(reading: WatchReading) -> Stretch {
     }
 }
 
-fn counts(counts: &WatchCounts) -> Counts {
+/// `not_stored`: samples that were read and found no room after that.
+fn counts(counts: &WatchCounts, not_stored: u64) -> Counts {
+    let for_memory = counts.lost_unread + not_stored;
     Counts {
         stacks: counts.endings.iter().sum(),
         complete: counts.endings[Ending::Complete as usize],
         reader_ns: Some(counts.reader_cpu_ns),
-        lost: counts.lost_to_full_ring + counts.lost_without_slot + counts.unmatched,
+        lost: counts.lost_to_full_ring
+            + counts.lost_without_slot
+            + counts.unmatched
+            + for_memory
+            + counts.lost_to_recursion,
         lost_by: Some(LostBy {
             full_ring: counts.lost_to_full_ring,
             without_slot: counts.lost_without_slot,
             unmatched: counts.unmatched,
+            for_memory,
+            to_recursion: counts.lost_to_recursion,
         }),
     }
 }
 
-pub(crate) fn of_plain(watch: &mut PlainWatch) -> Stretch {
+/// Gives too how often the kernel stopped sampling for a moment.
+pub(crate) fn of_plain(watch: &mut PlainWatch, store: &mut SampleStore) -> (Stretch, u64) {
     let reading = watch.read();
     let time = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
-    let complete = |sample: &&RawSample| sample.stack.ending == Ending::Complete;
-    Stretch {
+    let is_complete = |sample: &&RawSample| sample.stack.ending == Ending::Complete;
+    let stacks = reading.samples.len() as u64;
+    let complete = reading.samples.iter().filter(is_complete).count() as u64;
+    let samples = store.store(reading.samples);
+    // Counts go on from reading to reading, as those of the programs in the kernel do.
+    store.count(stacks, complete, reading.lost);
+    let stretch = Stretch {
         switches_seen: None,
         taken_ns: time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64,
         counts: Counts {
-            stacks: reading.samples.len() as u64,
-            complete: reading.samples.iter().filter(complete).count() as u64,
-            lost: reading.lost,
+            stacks: store.seen,
+            complete: store.complete,
+            lost: store.lost,
             lost_by: None,
             reader_ns: None,
         },
-        samples: reading.samples,
+        samples,
         threads: reading
             .threads
             .into_iter()
@@ -144,7 +164,8 @@ pub(crate) fn of_plain(watch: &mut PlainWatch) -> Stretch {
                 switching: None,
             })
             .collect(),
-    }
+    };
+    (stretch, reading.throttled)
 }
 
 /// Every thread over all seconds.

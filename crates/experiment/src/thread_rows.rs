@@ -103,6 +103,8 @@ pub(crate) fn lost_rows(visit: i32, before: LostBy, after: LostBy) -> Vec<Counte
             ("probe.lost_to_full_ring", lost(|by| by.full_ring)),
             ("probe.lost_without_slot", lost(|by| by.without_slot)),
             ("probe.unmatched", lost(|by| by.unmatched)),
+            ("probe.lost_for_memory", lost(|by| by.for_memory)),
+            ("probe.lost_to_recursion", lost(|by| by.to_recursion)),
         ],
     )
 }

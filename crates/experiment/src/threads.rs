@@ -11,6 +11,7 @@ use scaleprof_profile::{Converter, Role, ThreadState};
 
 use crate::code_source::CodeSource;
 use crate::roles::{ThreadUse, handlers, roles, roles_of_any_load};
+use crate::sample_store::SampleStore;
 use crate::shared_data::SharedData;
 use crate::stretch::{Stretch, of_kernel, of_plain, whole_visit};
 use crate::thread_rows::{counter_rows, lost_rows, rows_of, second_rows, seen_rows, switching_rows, thread_rows};
@@ -21,10 +22,14 @@ pub(crate) struct ThreadWatch {
     source: Source,
     names: ProcessNames,
     converter: Converter,
+    /// The samples since the last rows.
+    store: SampleStore,
     /// What the server itself calls its threads, where it told.
     called: BTreeMap<u32, String>,
     /// Whether some of its code is not known to the programs.
     code_found_no_room: bool,
+    /// How often the kernel stopped sampling for a moment.
+    throttled: u64,
     /// Why it ended.
     problem: Option<String>,
 }
@@ -70,8 +75,10 @@ impl ThreadWatch {
             source,
             names: ProcessNames::new(symbol_search()).asking_debuginfod(options.ask_debuginfod),
             converter: Converter::new(),
+            store: SampleStore::default(),
             called: BTreeMap::new(),
             code_found_no_room: false,
+            throttled: 0,
             problem: None,
         };
         if options.ask_debuginfod {
@@ -113,14 +120,18 @@ impl ThreadWatch {
             Source::Kernel(watch) => match watch.read() {
                 Ok(reading) => {
                     self.code_found_no_room |= reading.counts.code_found_no_room;
-                    of_kernel(reading)
+                    of_kernel(reading, &mut self.store)
                 }
                 Err(error) => {
                     self.problem.get_or_insert_with(|| error.to_string());
                     Stretch::default()
                 }
             },
-            Source::Plain(watch) => of_plain(watch),
+            Source::Plain(watch) => {
+                let (stretch, throttled) = of_plain(watch, &mut self.store);
+                self.throttled += throttled;
+                stretch
+            }
         }
     }
 
@@ -140,7 +151,21 @@ impl ThreadWatch {
                     .to_owned(),
             )
         });
-        ended.into_iter().chain(without_room).collect()
+        let throttled = (self.throttled > 0).then(|| {
+            (
+                "samples of some moments".to_owned(),
+                format!(
+                    "the kernel stopped sampling {} times for a moment, as that took longer than kernel.perf_cpu_time_max_percent allows",
+                    self.throttled
+                ),
+            )
+        });
+        let unwalked = self
+            .names
+            .problems()
+            .map(|(file, why)| (format!("stacks through {file}"), why.to_owned()));
+        let told = ended.into_iter().chain(without_room).chain(throttled);
+        told.chain(unwalked).collect()
     }
 
     /// Adds what the stretches of a visit under that load say to its rows. The first reading was the visit's start; each of
@@ -153,6 +178,8 @@ impl ThreadWatch {
         stretches: &mut [Stretch],
         rows: &mut VisitRows,
     ) {
+        // What these stretches hold stays theirs.
+        self.store.clear();
         let is_whole = stretches.iter().all(|stretch| stretch.taken_ns > 0);
         let parts = stretches
             .split_first_mut()
@@ -179,9 +206,10 @@ impl ThreadWatch {
         // before its own, as all that is told lags a moment behind.
         let mut came_in = Vec::new();
         for (second, stretch) in (0..).zip(&mut *seconds) {
-            for sample in &mut stretch.samples {
+            for sample in std::mem::take(&mut stretch.samples) {
+                let mut sample = sample.restored();
                 self.names.without_probe(&mut sample.stack);
-                self.converter.add(sample, &mut self.names);
+                self.converter.add(&sample, &mut self.names);
                 came_in.push(second);
             }
         }

@@ -8,6 +8,7 @@
 //! In the starts that are compared nothing is watched but counters: watching costs a variant whose threads switch more often more.
 //! Where the time goes is learnt from one watched run of each variant.
 
+mod choices;
 mod conduct;
 mod design;
 mod experiment_error;
@@ -27,7 +28,7 @@ pub use folder::OUTCOME;
 pub use laboratory::ExperimentProgress;
 pub use plan::{Plan, PlanSource, ReadText, Variant};
 pub use plan_error::PlanError;
-pub use plan_file::{DesignText, LadderText, LoadText, PlanFile, ServerText, Value, VariantText};
+pub use plan_file::{DesignText, LadderText, LoadText, PlanFile, RequiresText, ServerText, Value, VariantText};
 pub use step::Step;
 pub use work::{Pace, Work};
 
@@ -89,6 +90,33 @@ impl Experiment {
         })
     }
 
+    /// One whose plan was not written by a person but follows from a run. It cannot be gone on with.
+    ///
+    /// # Errors
+    /// A folder that is not empty.
+    pub(crate) fn of_plan(plan: Plan, output: &Path) -> Result<Experiment, ExperimentError> {
+        let requires = RequiresText {
+            comparison: Some("the command of the run again: what its findings advise is tried anew".to_owned()),
+            ..RequiresText::default()
+        };
+        let kept = KeptPlan {
+            scaleprof: env!("CARGO_PKG_VERSION").to_owned(),
+            plan: PlanFile {
+                name: Some(plan.name.clone()),
+                requires,
+                ..PlanFile::default()
+            },
+            file: None,
+            folder: PathBuf::from("/"),
+            work_folder: None,
+            texts: Texts::new(),
+        };
+        Ok(Experiment {
+            plan,
+            folder: ExperimentFolder::create(output, &kept)?,
+        })
+    }
+
     /// One that was begun before: with the plan and the statements of then.
     ///
     /// # Errors
@@ -124,7 +152,8 @@ impl Experiment {
         let Experiment { plan, folder } = self;
         let mut laboratory = RealLaboratory::new(plan, folder, stop, progress);
         let known_out = laboratory.known_out();
-        let (conducted, end) = conduct(&plan.design, plan.variants.len(), known_out, &mut laboratory);
+        let bases: Vec<usize> = plan.variants.iter().map(|variant| variant.base).collect();
+        let (conducted, end) = conduct(&plan.design, &bases, known_out, &mut laboratory);
         let state = match &end {
             Ok(()) => ExperimentState::Complete,
             Err(RunError::Stopped) => ExperimentState::Interrupted,
@@ -137,7 +166,7 @@ impl Experiment {
             laboratory.progress.stage("comparing the watched runs");
             let others = conducted.session.others.iter();
             for (comparison, other) in outcome.comparisons.iter_mut().zip(others) {
-                let both = [conducted.session.base, *other];
+                let both = [conducted.session.base_of(*other), *other];
                 if both.iter().all(|variant| conducted.watched.contains(variant)) {
                     let [a, b] = both.map(bundle_of);
                     (comparison.watched, comparison.not_watched) = match watched(&a, &b) {

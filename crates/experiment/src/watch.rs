@@ -168,6 +168,7 @@ pub fn watch(
     threads.add_rows(0, seen.started_at, Load::Anybodys, &mut seen.stretches, &mut rows);
     bundle.write_visit(&rung(&seen, &rows), &rows)?;
     missing.extend(keep_code(&bundle, &mut threads)?);
+    missing.extend(threads.problems());
 
     manifest.missing = missing
         .into_iter()

@@ -41,7 +41,8 @@ enum ending {
 	END_TOO_DEEP = 6,
 	END_NO_PROGRESS = 7,
 	END_NOT_TAKEN = 8,
-	ENDINGS = 9,
+	END_FRAME_POINTER = 9,
+	ENDINGS = 10,
 };
 
 /* What a system call waits for; the program fills a table by call number, so that no number stands in here. */
@@ -118,9 +119,10 @@ struct mapping {
 	__u64 start;
 	__u64 end;
 	__u64 bias; /* address in memory less address in the file */
-	__u32 object;
+	__u32 object; /* NO_OBJECT where its file has no rules */
 	__u32 reserved;
 };
+#define NO_OBJECT 0xffffffffu
 
 /* What the program may change while the probe runs. */
 struct control {
@@ -136,6 +138,9 @@ struct control {
 	__u32 resting; /* enum resting: whether switches are not seen at this moment */
 	__u64 rested_from; /* when the rest under way, or else the last one, began */
 	__s64 queue_clock; /* our clock less that of the scheduler's queues, as last seen */
+	/* The programs that see fights for the kernel's locks may stay when the others rest, and have a running number of their own. */
+	__u32 fights_epoch;
+	__u32 fights; /* enum fights: whether they are seen at this moment */
 };
 
 /*
@@ -159,7 +164,8 @@ struct thread_slot {
 	__u64 runnable_at; /* when it was woken since it left its CPU, where that is known; 0: it was not, or is not known */
 	__u64 ran; /* the scheduler's own sums at left_at: time on CPUs, */
 	__u64 queued; /* and time in run queues */
-	__s64 uncharged; /* time on CPU that the scheduler did not charge and we not yet: see close_interval() */
+	__s32 uncharged; /* time on CPU that the scheduler did not charge and we not yet: see close_interval() */
+	__u32 wanted_by; /* a thread that began to wait for it while it ran: see send_wanted(); 0: none */
 
 	__u64 nanoseconds[STATES];
 
@@ -196,10 +202,10 @@ struct thread_slot {
 	__u64 first_voluntary;
 	__u64 first_preemptions;
 	__u64 seen_switches; /* of `sleep`: those that the programs saw */
-	/* Of a wait that began while they rested: the futex that it waits for. */
+	/* The futex of a wait that was chosen; of one that was found under way, what its call names: see futex_wait_of(). */
 	__u64 lock;
 	__u32 lock_operation;
-	__u32 kernel_lock_epoch; /* of control.epoch: when `kernel_lock` was last known to be fought for */
+	__u32 kernel_lock_epoch; /* of control.fights_epoch: when `kernel_lock` was last known to be fought for */
 };
 
 /* Which slot a thread has, by its number: index + 1, 0 for none. */
@@ -215,11 +221,18 @@ enum resting {
 	GETS_READY = 2, /* the programs are attached one after another; what they would see counts from the next epoch on */
 };
 
+/* Whether fights for the kernel's locks are seen. */
+enum fights {
+	FIGHTS_UNSEEN = 0,
+	FIGHTS_SEEN = 1,
+	FIGHTS_GET_READY = 2, /* as GETS_READY */
+};
+
 enum record_kind {
 	RECORD_CPU = 1,	   /* a stack on CPU */
 	RECORD_SLEEP = 2,  /* a stack that leaves its CPU */
 	RECORD_WAKE = 3,   /* the end of such a sleep: no stack */
-	RECORD_OWNER = 4,  /* stack of the owner of the futex that `thread` waits for */
+	RECORD_OWNER = 4,  /* stack of the owner of the futex that `thread` waits for; once more, later, if it ran at first */
 	RECORD_WAKER = 5,  /* stack of the thread that wakes `thread` */
 };
 
@@ -265,6 +278,7 @@ enum counted {
 	COUNT_NO_SLOT = 4,
 	COUNT_NO_SCRATCH = 5,
 	COUNT_FRAMES = 6,
+	COUNT_FIGHTS = 7, /* for the kernel's locks, by whomever */
 	COUNT_MAX = 8,
 };
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The slots of the threads: whose they are, what their states mean, which waits are chosen, who owns a futex.
+ * The slots of the threads: whose they are, what their states mean, which waits are chosen.
  */
 #ifndef SCALEPROF_THREADS_H
 #define SCALEPROF_THREADS_H
 
-#include "stacks.h"
+#include "futex.h"
 
 static __always_inline struct thread_slot *slot_at(__u32 index)
 {
@@ -87,6 +87,7 @@ static __always_inline struct thread_slot *new_slot(struct task_struct *task, __
 	run_delay(task, &slot->queued);
 	slot->not_its_own = 0;
 	slot->uncharged = 0;
+	slot->wanted_by = 0;
 	slot->preemptions = 0;
 	slot->migrations = 0;
 	slot->net_waits = 0;
@@ -98,7 +99,7 @@ static __always_inline struct thread_slot *new_slot(struct task_struct *task, __
 	slot->fp = 0;
 	slot->kernel_lock = 0;
 	slot->kernel_lock_kind = 0;
-	slot->kernel_lock_epoch = settings->epoch;
+	slot->kernel_lock_epoch = settings->fights_epoch;
 	slot->epoch = settings->epoch;
 	slot->unseen = 0;
 	slot->unseen_ran = 0;
@@ -344,10 +345,10 @@ static __noinline bool catch_up(struct thread_slot *slot, struct task_struct *ta
 	slot->ran = ran;
 	slot->queued = total;
 	slot->uncharged = 0;
-	/* The end of what it fought for was not seen if it has run since, unless that began after the rest. */
-	if (moved && slot->kernel_lock_epoch != settings->epoch)
+	/* The end of what it fought for was not seen if it has run since, unless that began after the rest; or nobody missed it. */
+	if (moved && slot->kernel_lock_epoch != settings->fights_epoch)
 		slot->kernel_lock = 0;
-	slot->kernel_lock_epoch = settings->epoch;
+	slot->kernel_lock_epoch = settings->fights_epoch;
 	if (!moved)
 		return 0;
 	preemptions = task->nivcsw - slot->first_preemptions - (leaving == LEAVES_PREEMPTED);
@@ -415,63 +416,16 @@ static __always_inline bool choose(struct thread_slot *slot, const struct contro
 	return 1;
 }
 
-/* Where the owner of a glibc mutex stands (nptl: struct __pthread_mutex_s { int lock; unsigned count; int owner; }). */
-static __always_inline __u32 futex_owner(__u64 futex)
-{
-	__u32 words[3] = {};
-
-	if (bpf_probe_read_user(words, sizeof(words), (const void *)futex))
-		return 0;
-	/* 2: locked, with waiters. Anything else is no mutex or no longer locked. */
-	return words[0] == 2 ? words[2] : 0;
-}
-
 /* Whether a thread that runs fights for the lock of the kernel that its slot speaks of. */
 static __always_inline bool fights_for_kernel_lock(const struct thread_slot *slot, const struct control *settings)
 {
-	return slot->kernel_lock && slot->kernel_lock_epoch == settings->epoch && !settings->resting;
+	return slot->kernel_lock && slot->kernel_lock_epoch == settings->fights_epoch && settings->fights == FIGHTS_SEEN;
 }
 
 static __always_inline void tell_kernel_lock(struct record *record, const struct thread_slot *slot)
 {
 	record->lock = slot->kernel_lock;
 	record->lock_operation = KERNEL_LOCK | slot->kernel_lock_kind;
-}
-
-static __always_inline void send_owner(__u32 thread, __u32 owner, __u64 sleep, __u64 now)
-{
-	struct scratch *scratch = scratch_for(SCRATCH_SWITCH);
-	struct thread_slot *slot = slot_of(owner);
-	struct control *settings = control();
-	struct registers registers = {};
-	__u32 version;
-
-	/* Where it stood before a rest says nothing of where it stands. */
-	if (!scratch || !settings || !slot || slot->thread != owner || is_behind(slot, settings))
-		return;
-	version = slot->version;
-	clear(&scratch->record);
-	scratch->record.kind = RECORD_OWNER;
-	scratch->record.thread = thread;
-	scratch->record.other = owner;
-	scratch->record.sleep = sleep;
-	scratch->record.time = now;
-	scratch->record.state = slot->state != STATE_CPU && slot->runnable_at ? STATE_RUN_QUEUE : slot->state;
-	registers.pc = slot->pc;
-	registers.sp = slot->sp;
-	registers.fp = slot->fp;
-	if (slot->state == STATE_CPU || version & 1) {
-		scratch->record.ending = END_NOT_TAKEN;
-	} else {
-		take_user_stack(scratch, &registers);
-		/* It ran in between: what was read is no stack of one moment. */
-		if (slot->version != version || slot->state == STATE_CPU) {
-			scratch->record.user_frames = 0;
-			scratch->record.ending = END_NOT_TAKEN;
-		}
-	}
-	add(COUNT_OTHER_STACKS, 1);
-	send(scratch);
 }
 
 #endif

@@ -38,6 +38,8 @@ struct walk {
 	/* The frame is the innermost or a signal interrupted it: its pc is an instruction pointer, no return address. */
 	__u8 exact;
 	__u8 done;
+	/* Some frame was left by its frame pointer, without a rule that says so. */
+	__u8 guessed;
 };
 
 /* Pointer authentication codes stand in the upper bits of aarch64's return addresses. */
@@ -109,7 +111,7 @@ UNWIND_INLINE struct unwind_rule *find_rule(const struct code_object *object, __
 
 UNWIND_INLINE void finish(struct walk *walk, __u8 ending)
 {
-	walk->ending = ending;
+	walk->ending = ending == END_COMPLETE && walk->guessed ? END_FRAME_POINTER : ending;
 	walk->done = 1;
 }
 
@@ -128,6 +130,28 @@ UNWIND_INLINE int leave_signal_frame(struct walk *walk, const struct unwind_rule
 	return 0;
 }
 
+/*
+ * One frame outwards where no rule says how: code that was made while the program ran, or written in assembler. Where it keeps a frame
+ * pointer, that points to the caller's and the return address, one above the other, on both architectures. It is believed if it
+ * leads outwards and back into code that is known; else the walk ends as it would have.
+ */
+UNWIND_INLINE void follow_frame_pointer(struct walk *walk, __u8 otherwise)
+{
+	__u64 fp, pc;
+
+	if (walk->fp < walk->sp || walk->fp & 7 || read_word(walk->context, walk->fp, &fp) ||
+	    read_word(walk->context, walk->fp + 8, &pc))
+		return finish(walk, otherwise);
+	pc = CODE_ADDRESS(pc);
+	if (!pc || !find_mapping(walk, pc - 1))
+		return finish(walk, otherwise);
+	walk->sp = walk->fp + 16;
+	walk->fp = fp;
+	walk->pc = pc;
+	walk->exact = 0;
+	walk->guessed = 1;
+}
+
 /* One frame outwards. Sets `done` at the end of the walk. */
 UNWIND_INLINE void step_outwards(struct walk *walk)
 {
@@ -138,11 +162,11 @@ UNWIND_INLINE void step_outwards(struct walk *walk)
 	__u64 cfa, fp = walk->fp, pc;
 
 	if (!mapping)
-		return finish(walk, END_NO_MAPPING);
+		return follow_frame_pointer(walk, END_NO_MAPPING);
 	object = table_object(mapping->object);
 	rule = object ? find_rule(object, lookup - mapping->bias) : 0;
-	if (!rule)
-		return finish(walk, END_NO_RULE);
+	if (!rule || rule->cfa == CFA_INVALID)
+		return follow_frame_pointer(walk, END_NO_RULE);
 
 	switch (rule->cfa) {
 	case CFA_OUTERMOST:
@@ -172,8 +196,6 @@ UNWIND_INLINE void step_outwards(struct walk *walk)
 			walk->interrupted |= 1u << (walk->depth - 1);
 		walk->exact = 1;
 		return;
-	case CFA_INVALID:
-		return finish(walk, END_NO_RULE);
 	default:
 		return finish(walk, END_UNSUPPORTED_RULE);
 	}

@@ -25,7 +25,8 @@
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
 
-#include "threads.h"
+#include "owners.h"
+#include "wakers.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
@@ -92,14 +93,42 @@ static __always_inline void arrived_unseen(struct thread_slot *slot, struct task
 	arrive(slot, at);
 }
 
+/* The beginning of a wait that was chosen; its stack is in the scratch already. Gives the owner of the futex that it is for. */
+static __always_inline __u32 send_sleep(struct scratch *scratch, struct thread_slot *slot, const struct registers *registers, __u64 now)
+{
+	struct futex_wait futex = {};
+	__u32 owner = 0;
+
+	scratch->record.kind = RECORD_SLEEP;
+	scratch->record.state = slot->state;
+	scratch->record.thread = slot->thread;
+	scratch->record.time = now;
+	scratch->record.sleep = slot->sleep;
+	scratch->record.probability = slot->probability;
+	if (slot->kernel_lock) {
+		tell_kernel_lock(&scratch->record, slot);
+	} else if (slot->state == STATE_LOCK) {
+		futex = futex_wait_of(registers);
+		first_of_many(&futex);
+		owner = futex_owner(&futex);
+		scratch->record.lock = futex.address;
+		scratch->record.lock_operation = futex.operation;
+		scratch->record.other = owner;
+	}
+	slot->lock = futex.address;
+	slot->lock_operation = futex.operation;
+	add(COUNT_SLEEP_STACKS, 1);
+	send(scratch);
+	return owner;
+}
+
 static __always_inline void leave_cpu(void *context, struct task_struct *task, bool preempted, __u64 now)
 {
 	struct thread_slot *slot = slot_of(task->pid);
 	struct control *settings = control();
 	struct registers registers;
 	struct scratch *scratch;
-	__u64 sleep;
-	__u32 owner = 0, thread;
+	__u32 owner = 0;
 	__u8 state;
 
 	/* What was seen ends sharply where a rest begins. */
@@ -133,7 +162,7 @@ static __always_inline void leave_cpu(void *context, struct task_struct *task, b
 	}
 	slot->state = state;
 	slot->left_as = state;
-	sleep = ++slot->sleep;
+	slot->sleep++;
 	slot->waker_kind = WAKER_UNKNOWN;
 	slot->waker = 0;
 	slot->from_start = 0;
@@ -142,34 +171,22 @@ static __always_inline void leave_cpu(void *context, struct task_struct *task, b
 	slot->fp = registers.fp;
 	slot->sampled = settings->enabled && choose(slot, settings);
 	step_version(slot);
-	if (!slot->sampled)
+	if (!slot->sampled && !slot->wanted_by)
 		return;
 
 	scratch = scratch_for(SCRATCH_SWITCH);
 	if (!scratch)
 		return;
 	clear(&scratch->record);
-	thread = slot->thread;
-	scratch->record.kind = RECORD_SLEEP;
-	scratch->record.state = state;
-	scratch->record.thread = thread;
-	scratch->record.time = now;
-	scratch->record.sleep = sleep;
-	scratch->record.probability = slot->probability;
-	if (slot->kernel_lock) {
-		tell_kernel_lock(&scratch->record, slot);
-	} else if (state == STATE_LOCK) {
-		owner = futex_owner(registers.arguments[0]);
-		scratch->record.lock = registers.arguments[0];
-		scratch->record.lock_operation = registers.arguments[1];
-		scratch->record.other = owner;
-	}
 	take_user_stack(scratch, &registers);
-	take_kernel_stack(scratch, context);
-	add(COUNT_SLEEP_STACKS, 1);
-	send(scratch);
-	if (owner && owner != thread)
-		send_owner(thread, owner, sleep, now);
+	if (slot->sampled) {
+		take_kernel_stack(scratch, context);
+		owner = send_sleep(scratch, slot, &registers, now);
+	}
+	if (slot->wanted_by)
+		send_wanted(scratch, slot, settings, state, now);
+	if (owner && owner != slot->thread)
+		send_owner(slot->thread, owner, slot->sleep, now);
 }
 
 static __always_inline void enter_cpu(struct task_struct *task, __u64 now)
@@ -257,24 +274,12 @@ int BPF_PROG(on_waking, struct task_struct *task)
 		return 0;
 	waker = (void *)bpf_get_current_task_btf();
 	user_registers(&registers, waker);
-	/* An interrupt wakes in the name of whatever thread it found: only a thread inside a system call is believed. */
-	if (waker->flags & PF_KTHREAD || !waker->pid || registers.call < 0) {
-		slot->waker_kind = WAKER_KERNEL;
+	slot->waker_kind = waker_of(slot, waker, &registers);
+	if (slot->waker_kind != WAKER_SIBLING && slot->waker_kind != WAKER_OTHER_PROCESS)
 		return 0;
-	}
 	slot->waker = waker->pid;
-	if ((__u32)waker->tgid != watched) {
-		slot->waker_kind = WAKER_OTHER_PROCESS;
+	if (slot->waker_kind != WAKER_SIBLING)
 		return 0;
-	}
-	/* A futex is only ever woken by a futex call; anything else was interrupted by a timer in the middle of its call. */
-	if (slot->state == STATE_LOCK && !slot->kernel_lock &&
-	    (registers.call >= MAX_CALLS || call_class[registers.call & (MAX_CALLS - 1)] != CALL_FUTEX)) {
-		slot->waker = 0;
-		slot->waker_kind = WAKER_KERNEL;
-		return 0;
-	}
-	slot->waker_kind = WAKER_SIBLING;
 	scratch = scratch_for(SCRATCH_SWITCH);
 	if (!scratch)
 		return 0;
@@ -307,10 +312,13 @@ int BPF_PROG(on_exit, struct task_struct *task)
 	thread = slot->thread;
 	step_version(slot);
 	/* It runs: the scheduler's account of this stint is up to a tick behind. */
-	if (is_behind(slot, settings))
+	if (is_behind(slot, settings)) {
 		catch_up(slot, task, settings, now, STAYS);
-	else
+	} else {
+		if (slot->state != STATE_CPU)
+			arrived_unseen(slot, task, now);
 		close_interval(slot, task, now, 0);
+	}
 	slot->ended_at = now;
 	slot->ended = 1;
 	bpf_probe_read_kernel_str(slot->name, sizeof(slot->name), &task->comm);
@@ -340,6 +348,7 @@ static __always_inline void mark_queue_clock(struct thread_slot *slot, struct ta
 static __always_inline void stand_as_found(struct thread_slot *slot, struct task_struct *task)
 {
 	struct registers registers;
+	struct futex_wait futex;
 
 	user_registers(&registers, task);
 	if (task->__state == TASK_RUNNING) {
@@ -354,8 +363,9 @@ static __always_inline void stand_as_found(struct thread_slot *slot, struct task
 	slot->sp = registers.sp;
 	slot->fp = registers.fp;
 	slot->from_start = 1;
-	slot->lock = slot->state == STATE_LOCK && !slot->kernel_lock ? registers.arguments[0] : 0;
-	slot->lock_operation = registers.arguments[1];
+	futex = futex_wait_of(&registers);
+	slot->lock = slot->state == STATE_LOCK && !slot->kernel_lock ? futex.address : 0;
+	slot->lock_operation = futex.operation;
 }
 
 /*
@@ -419,12 +429,13 @@ int on_contention(unsigned long long *ctx)
 	struct control *settings = control();
 	__u32 kind = ctx[1];
 
+	add(COUNT_FIGHTS, 1);
 	/* On its way to sleep for one lock, or in an interrupt, it may spin for another for a moment. */
 	if (!slot || !settings || (kind == LCB_F_SPIN && fights_for_kernel_lock(slot, settings)))
 		return 0;
 	slot->kernel_lock = ctx[0];
 	slot->kernel_lock_kind = kind;
-	slot->kernel_lock_epoch = settings->epoch + (settings->resting == GETS_READY);
+	slot->kernel_lock_epoch = settings->fights_epoch + (settings->fights == FIGHTS_GET_READY);
 	return 0;
 }
 
@@ -474,15 +485,17 @@ int on_sample(struct bpf_perf_event_data *ctx)
 	if (in_kernel)
 		user_registers(&registers, task);
 	take_user_stack(scratch, &registers);
+	slot = slot_of(task->pid);
 	if (in_kernel) {
 		take_kernel_stack(scratch, ctx);
-		slot = slot_of(task->pid);
-		if (settings->resting)
+		if (settings->fights != FIGHTS_SEEN)
 			scratch->record.lock_operation = KERNEL_LOCK_UNSEEN;
 		else if (slot && fights_for_kernel_lock(slot, settings))
 			tell_kernel_lock(&scratch->record, slot);
 	}
 	add(COUNT_CPU_STACKS, 1);
 	send(scratch);
+	if (slot && slot->wanted_by)
+		send_wanted(scratch, slot, settings, STATE_CPU, scratch->record.time);
 	return 0;
 }

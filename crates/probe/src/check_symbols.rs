@@ -8,6 +8,7 @@ use object::{Object as _, ObjectSymbolTable as _};
 use scaleprof_binary::symbols::SymbolFile;
 
 use crate::check_item::{CheckItem, Status};
+use crate::machine::MachineFacts;
 use crate::watch::symbol_search;
 
 /// What a server's binary and the folders of debug symbols hold.
@@ -166,6 +167,15 @@ pub(crate) fn symbol_items(
     };
     let mend = install_command(binary, distribution, package, shown);
     vec![identity, symbols, coverage_item(binary, Some(mend))]
+}
+
+/// The command that brings the names of a file's functions on this machine.
+#[must_use]
+pub fn command_for_names(file: &Path) -> String {
+    let distribution = MachineFacts::read().distribution_id;
+    let build_id = symbol_facts(file).ok().and_then(|facts| facts.build_id);
+    let package = package_of(file);
+    install_command(file, distribution.as_deref(), package.as_deref(), build_id.as_deref())
 }
 
 /// The command that installs the symbols of a binary.

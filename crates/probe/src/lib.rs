@@ -38,6 +38,7 @@ mod write_watch;
 pub use cgroup::ServerCgroup;
 pub use check::check;
 pub use check_item::{CheckItem, Status};
+pub use check_symbols::{SymbolFacts, command_for_names, symbol_facts};
 pub use cost::{CounterCost, CountingLoss, counting_loss};
 pub use cpu_counters::{UsableHardware, probe_hardware};
 pub use error::ProbeError;
@@ -51,6 +52,7 @@ pub use sampler::{Sampler, SamplerCost, SamplerOptions};
 pub use scaleprof_binary::{data_access, data_layout, disassembly, spin, symbols};
 pub use watch::{
     CodeFile, CodeMap, CodePlace, CodeTables, ProcessCode, ProcessNames, RecordedWalk, RecordedWalks, StartRegisters,
-    ThreadTimes, TimerEvent, Watch, WatchCounts, WatchOptions, WatchReading, debuginfod_can_be_asked, symbol_search,
+    ThreadTimes, TimerEvent, Watch, WatchCounts, WatchOptions, WatchReading, debuginfod_can_be_asked, mapped_files,
+    symbol_search,
 };
 pub use write_watch::{ProcessData, WriteCount};

@@ -3,13 +3,17 @@
 //! The BPF programs in `bpf/` do the watching; the files here load them, keep their tables and read what they found.
 
 mod calls;
+mod clock;
 mod code;
 mod complaints;
 mod debuginfod;
 mod features;
+mod fights;
+mod futex;
 mod handle;
 mod kernel_locks;
 mod layout;
+mod mapped_file;
 mod maps;
 mod names;
 mod native;
@@ -22,6 +26,7 @@ mod records;
 mod rest;
 mod shared;
 mod skeleton;
+mod sleepers;
 mod sleeps;
 mod slots;
 mod tables;
@@ -32,6 +37,7 @@ mod watcher;
 pub use code::{CodeFile, CodeMap, CodePlace, ProcessCode};
 pub use debuginfod::debuginfod_can_be_asked;
 pub use handle::Watch;
+pub use maps::mapped_files;
 pub use names::{ProcessNames, symbol_search};
 pub use native::StartRegisters;
 pub use options::WatchOptions;

@@ -140,7 +140,7 @@ impl Converter {
             lock,
             waker_kind: raw.waker.as_ref().map(|waker| waker.kind.name()),
             waker_stack,
-            owner_stack: owner_stack.flatten().filter(|_| owner_state != Some(ThreadState::Cpu)),
+            owner_stack: owner_stack.flatten(),
             owner_state,
         });
     }
@@ -188,8 +188,7 @@ impl Converter {
     /// The user part of a stack and the whole of it. A stack that is not complete stands under a root of its own, so that it
     /// is never taken for a complete one.
     fn stack(&mut self, raw: &RawStack, namer: &mut dyn Namer) -> (StackId, StackId) {
-        let is_empty = raw.user.is_empty() && raw.kernel.is_empty();
-        let ending = if is_empty && raw.ending == Ending::Complete {
+        let ending = if is_empty(raw) && raw.ending == Ending::Complete {
             Ending::NotTaken
         } else {
             raw.ending
@@ -256,7 +255,9 @@ impl Converter {
             .entry(wait.address)
             .or_insert_with(|| namer.variable(wait.address))
             .clone();
-        let owner = wait.owner_stack.as_ref().map(|stack| self.stack(stack, namer).1);
+        // One that ran, and was not seen before it gave the lock away, has no place.
+        let seen = wait.owner_stack.as_ref().filter(|stack| !is_unseen(stack));
+        let owner = seen.map(|stack| self.stack(stack, namer).1);
         let identity = match variable {
             Some(variable) => LockIdentity::Variable(variable),
             None if wait.kernel => LockIdentity::Variable(self.taken_in(whole)),
@@ -297,6 +298,15 @@ impl Converter {
             })
             .collect()
     }
+}
+
+fn is_empty(stack: &RawStack) -> bool {
+    stack.user.is_empty() && stack.kernel.is_empty()
+}
+
+/// Whether nobody looked where the thread was.
+fn is_unseen(stack: &RawStack) -> bool {
+    is_empty(stack) && matches!(stack.ending, Ending::Complete | Ending::NotTaken)
 }
 
 /// Whether a function of the kernel only takes a lock for another one (kernel/locking; names as of Linux 5.19 to 6.18), or is

@@ -38,9 +38,10 @@ pub struct Sample {
     pub waker_kind: Option<&'static str>,
     /// Where the waker was.
     pub waker_stack: Option<StackId>,
-    /// Where the thread that held the lock was when the wait began; only of a thread that was off its CPU.
+    /// Where the thread that held the lock was when the wait began; of one that ran, where it was when it was seen next and held it
+    /// still.
     pub owner_stack: Option<StackId>,
-    /// What that thread was doing then; none where it is not known who held the lock.
+    /// What that thread was doing there; none where it is not known who held the lock.
     pub owner_state: Option<ThreadState>,
 }
 

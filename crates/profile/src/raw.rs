@@ -64,11 +64,14 @@ pub enum Ending {
     NoProgress = 7,
     /// It was not taken: the thread blocked before it was first watched, or a buffer was full.
     NotTaken = 8,
+    /// At the thread's first frame, but in part by frame pointers, through code that no unwind rule covers: a function may be
+    /// missing on the way.
+    FramePointer = 9,
 }
 
 impl Ending {
     /// All endings, in the order of their numbers.
-    pub const ALL: [Ending; 9] = [
+    pub const ALL: [Ending; 10] = [
         Ending::Complete,
         Ending::NoUserStack,
         Ending::NoMapping,
@@ -78,6 +81,7 @@ impl Ending {
         Ending::TooDeep,
         Ending::NoProgress,
         Ending::NotTaken,
+        Ending::FramePointer,
     ];
 
     /// Its name in tables.
@@ -92,6 +96,7 @@ impl Ending {
             Ending::TooDeep => "too_deep",
             Ending::NoProgress => "no_progress",
             Ending::NotTaken => "not_taken",
+            Ending::FramePointer => "frame_pointer",
         }
     }
 
@@ -112,9 +117,10 @@ pub struct LockWait {
     pub operation: u32,
     /// The thread that the owner field of a glibc mutex at that address named when the wait began.
     pub owner: Option<u32>,
-    /// Where that thread was then, if it was off its CPU.
+    /// Where that thread was then. One that ran cannot be looked at from outside: where it was when it was seen next and held the
+    /// lock still; not taken where it gave it away before.
     pub owner_stack: Option<RawStack>,
-    /// What it was doing then; none where it was not looked at.
+    /// What it was doing there; none where it was not looked at.
     pub owner_state: Option<ThreadState>,
     /// Whether this is the rest of a wait of which a part was told before.
     pub goes_on: bool,

@@ -1,6 +1,6 @@
 //! How long a large run takes to be read, analysed and shown:
-//! `cargo run --release -p scaleprof-report --example large -- BUNDLE [REPEATS] [PAGES]`; the page is made in the first PAGES
-//! of the repeats only (3 where nothing is said).
+//! `cargo run --release -p scaleprof-report --example large -- BUNDLE [REPEATS] [PAGES] [FILE]`; the page is made in the first
+//! PAGES of the repeats only (3 where nothing is said), and written to FILE where one is named.
 //!
 //! `large --make FROM TO [RUNGS] [SAMPLES] [STACKS]` writes such a bundle first: 10 rungs of 1 000 000 samples each, of 100 000
 //! different stacks altogether, where nothing else is said. Its rungs are visits of the real bundle FROM in turn. Every sample
@@ -30,13 +30,18 @@ fn main() -> Result<(), Box<dyn Error>> {
             };
             make(Path::new(from), Path::new(to), &size)
         }
-        [bundle, ..] => measure(Path::new(bundle), number(1, 7)?, number(2, 3)?),
-        [] => Err("large BUNDLE [REPEATS] [PAGES], or large --make FROM TO [RUNGS] [SAMPLES] [STACKS]".into()),
+        [bundle, ..] => measure(
+            Path::new(bundle),
+            number(1, 7)?,
+            number(2, 3)?,
+            arguments.get(3).map(Path::new),
+        ),
+        [] => Err("large BUNDLE [REPEATS] [PAGES] [FILE], or large --make FROM TO [RUNGS] [SAMPLES] [STACKS]".into()),
     }
 }
 
 /// Does it all several times and prints the medians.
-fn measure(path: &Path, repeats: usize, pages: usize) -> Result<(), Box<dyn Error>> {
+fn measure(path: &Path, repeats: usize, pages: usize, file: Option<&Path>) -> Result<(), Box<dyn Error>> {
     let mut times: [(&str, Vec<Duration>); 5] = [
         ("read", Vec::new()),
         ("analysed", Vec::new()),
@@ -73,6 +78,7 @@ fn measure(path: &Path, repeats: usize, pages: usize) -> Result<(), Box<dyn Erro
             taken.push(again.elapsed());
             if repeat == 0 {
                 println!("the page has {} bytes", page.len());
+                file.map(|file| std::fs::write(file, &page)).transpose()?;
             }
         }
         for ((_, of_part), time) in times.iter_mut().zip(taken) {

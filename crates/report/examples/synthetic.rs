@@ -1,11 +1,17 @@
 //! Writes the report of a made-up run: `cargo run -p scaleprof-report --example synthetic OUT.html [SHAPE]`, where
-//! SHAPE is usual, vm, open, one, bare, failed, empty, big or stacks (100 000 call paths). Prints the closing table too.
+//! SHAPE is usual, vm, open, one, bare, failed, empty, big, dense (more samples than a page keeps) or stacks (100 000 call
+//! paths); or the comparison of two runs: diff, diff-products, diff-bare, diff-apart or diff-once. Prints the closing table too.
 
 #[path = "../tests/fixture/mod.rs"]
 #[allow(missing_docs)]
 mod fixture;
+#[path = "../tests/two_runs/mod.rs"]
+#[allow(missing_docs)]
+mod two_runs;
 
-use scaleprof_report::{html, text};
+use scaleprof_analysis::comparison::{Choice, compare_with_runs};
+use scaleprof_bundle::Bundle;
+use scaleprof_report::{diff_page, html, text};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
@@ -15,6 +21,9 @@ fn main() -> ExitCode {
         return ExitCode::FAILURE;
     };
     let name = arguments.next().unwrap_or_else(|| "usual".into());
+    if let Some(pair) = two_runs::named(&name) {
+        return write(&file, &comparison(&pair));
+    }
     let Some(shape) = fixture::Shape::named(&name) else {
         eprintln!("no shape is called {name}");
         return ExitCode::FAILURE;
@@ -47,7 +56,29 @@ fn main() -> ExitCode {
             flame.functions.len()
         );
     }
-    match std::fs::write(&file, html::render(&bundle, &summary)) {
+    write(&file, &html::render(&bundle, &summary))
+}
+
+/// The page of a comparison; what the terminal shows is printed.
+fn comparison([a, b]: &[Bundle; 2]) -> String {
+    let names = ["before", "after"];
+    match compare_with_runs(a, b, Choice::default()) {
+        Ok((comparison, runs)) => {
+            print!("{}", text::comparison::table(&comparison, names, text::Style::plain()));
+            diff_page::render(&diff_page::Compared {
+                bundles: [a, b],
+                names,
+                comparison: &comparison,
+                runs: &runs,
+                connections: None,
+            })
+        }
+        Err(refusal) => refusal.to_string(),
+    }
+}
+
+fn write(file: &str, page: &str) -> ExitCode {
+    match std::fs::write(file, page) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("{file} could not be written: {error}");

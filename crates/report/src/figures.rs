@@ -1,5 +1,7 @@
 //! Figures as people read them: thousands set apart, as many digits as the figure deserves.
 
+use scaleprof_bundle::{Finding, ShareOf};
+
 /// A number with about three significant digits and its thousands set apart: `13 300`, `412`, `4.07`, `0.0312`.
 pub(crate) fn number(value: f64) -> String {
     if !value.is_finite() {
@@ -56,6 +58,18 @@ pub(crate) fn percent(share: f64) -> String {
         return "–".into();
     }
     format!("{:.1} %", share * 100.0)
+}
+
+/// What the share of a finding is a part of, for the end of `12 % of`.
+pub(crate) fn whole_of(finding: &Finding) -> &'static str {
+    match finding.share_of {
+        Some(ShareOf::ConnectionTime) => "the connections\u{2019} time",
+        Some(ShareOf::Transactions) => "the transactions",
+        Some(ShareOf::Rungs) => "the rungs",
+        Some(ShareOf::Throughput) => "the throughput",
+        Some(ShareOf::CpuTime) => "a transaction\u{2019}s CPU time",
+        None => "a transaction\u{2019}s cost",
+    }
 }
 
 fn with_thousands(digits: &str) -> String {

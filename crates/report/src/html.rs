@@ -14,6 +14,8 @@ mod statements;
 mod visits;
 mod waits;
 
+pub(crate) use profile::packed as packed_profile;
+
 use crate::text;
 use page::Page;
 use scaleprof_analysis::annotate::every_rung;
@@ -33,14 +35,17 @@ pub fn render(bundle: &Bundle, summary: &Summary) -> String {
         .unwrap_or_else(|error| serde_json::json!({ "unreadable": error.to_string() }).to_string());
     let (code, lines) = code_of(bundle);
     let plain = text::table(summary, text::Style::plain());
-    fill(&[
-        ("@@TITLE@@", &for_markup(&title)),
-        ("@@NOSCRIPT@@", &for_markup(&plain)),
-        ("@@DATA@@", &for_script(&data)),
-        ("@@PROFILE@@", &profile::packed(flame(bundle).as_ref())),
-        ("@@CODE@@", &code),
-        ("@@LINES@@", &lines),
-    ])
+    fill(
+        TEMPLATE,
+        &[
+            ("@@TITLE@@", &for_markup(&title)),
+            ("@@NOSCRIPT@@", &for_markup(&plain)),
+            ("@@DATA@@", &for_script(&data)),
+            ("@@PROFILE@@", &profile::packed(flame(bundle).as_ref())),
+            ("@@CODE@@", &code),
+            ("@@LINES@@", &lines),
+        ],
+    )
 }
 
 /// The machine code that the bundle keeps with its costs, and the cache lines that it touches; empty where it keeps none.
@@ -70,9 +75,9 @@ fn subject(manifest: &Manifest) -> String {
 }
 
 /// Puts each value where its mark stands. What was put in is not looked at again: data may hold a mark.
-fn fill(values: &[(&str, &str)]) -> String {
-    let mut rest = TEMPLATE;
-    let mut out = String::with_capacity(TEMPLATE.len() + values.iter().map(|(_, v)| v.len()).sum::<usize>());
+pub(crate) fn fill(template: &str, values: &[(&str, &str)]) -> String {
+    let mut rest = template;
+    let mut out = String::with_capacity(template.len() + values.iter().map(|(_, v)| v.len()).sum::<usize>());
     while let Some((at, mark, value)) = values
         .iter()
         .filter_map(|(mark, value)| rest.find(mark).map(|at| (at, *mark, *value)))
@@ -87,7 +92,7 @@ fn fill(values: &[(&str, &str)]) -> String {
 }
 
 /// JSON that may stand inside a script element: nothing in it can end the element, begin a comment or break a line.
-fn for_script(json: &str) -> String {
+pub(crate) fn for_script(json: &str) -> String {
     json.replace('<', "\\u003c")
         .replace('>', "\\u003e")
         .replace('&', "\\u0026")
@@ -132,14 +137,17 @@ mod tests {
 
     #[test]
     fn a_mark_in_the_data_stays_data() {
-        let page = fill(&[
-            ("@@TITLE@@", "@@DATA@@"),
-            ("@@NOSCRIPT@@", ""),
-            ("@@DATA@@", "{}"),
-            ("@@PROFILE@@", ""),
-            ("@@CODE@@", ""),
-            ("@@LINES@@", ""),
-        ]);
+        let page = fill(
+            TEMPLATE,
+            &[
+                ("@@TITLE@@", "@@DATA@@"),
+                ("@@NOSCRIPT@@", ""),
+                ("@@DATA@@", "{}"),
+                ("@@PROFILE@@", ""),
+                ("@@CODE@@", ""),
+                ("@@LINES@@", ""),
+            ],
+        );
         assert!(page.contains("<title>@@DATA@@</title>"));
         assert!(page.contains("type=\"application/json\">{}</script>"));
     }

@@ -4,6 +4,7 @@
 //! terminal, [`json::summary`] the summary for scripts, [`bug::markdown`] a bug report. All four are pure functions.
 
 pub mod bug;
+pub mod diff_page;
 pub mod experiment_page;
 pub mod html;
 pub mod json;
@@ -11,3 +12,4 @@ pub mod text;
 
 mod figures;
 mod grid;
+mod tried;

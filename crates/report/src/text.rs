@@ -10,6 +10,7 @@ pub(crate) mod functions;
 mod hot_functions;
 mod layout;
 mod ledger;
+mod long_run;
 mod scaling;
 mod statements;
 mod watch;
@@ -75,6 +76,7 @@ pub fn table(summary: &Summary, style: Style) -> String {
         out.push('\n');
     }
     notes.extend(statements::tpmc(summary));
+    notes.extend(long_run::lines(&summary.rungs));
     if let Some(ledger) = ledger::table(summary, &ink, style, wrap_at) {
         out.push_str(&ledger);
         out.push('\n');
@@ -82,7 +84,7 @@ pub fn table(summary: &Summary, style: Style) -> String {
     if let Some(lost) = summary
         .scaling
         .as_ref()
-        .and_then(|profile| scaling::section(profile, &ink, wrap_at))
+        .and_then(|profile| scaling::section(profile, &summary.rungs, &ink, wrap_at))
     {
         out.push_str(&lost);
         out.push('\n');

@@ -29,7 +29,7 @@ fn made(latch_micros: f64, repeats: i32, seed: u64) -> Bundle {
 
 fn printed(a: &Bundle, b: &Bundle, width: Option<usize>) -> String {
     let found = compare(a, b, Choice::default()).expect("two runs that can be compared");
-    table(&found, Style { colour: false, width })
+    table(&found, ["before", "after"], Style { colour: false, width })
 }
 
 #[test]

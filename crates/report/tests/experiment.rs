@@ -56,6 +56,7 @@ fn variant(name: &str, base: bool, out: Option<&str>) -> VariantTold {
         base,
         differs_by: Vec::new(),
         server: None,
+        workload: None,
         starts: 8,
         out: out.map(str::to_owned),
         rungs: match out {
@@ -113,6 +114,7 @@ fn outcome() -> Outcome {
         comparisons: vec![ComparisonTold {
             base: "size 1".to_owned(),
             variant: "size 64".to_owned(),
+            same_work: true,
             sentence: "size 64 is faster than size 1.".to_owned(),
             whole: Some(compared(estimate(1.13, 1.1, 1.16), 0.0004, Verdict::Faster)),
             whole_ladder: vec![16, 512],

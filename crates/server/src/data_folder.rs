@@ -266,13 +266,31 @@ impl Cache {
 
 const ENTRY: &str = "entry.json";
 
+/// The list of the pages that a stopped server had in memory.
+const HOT_PAGES: &str = "ib_buffer_pool";
+/// The same where no server finds it: most would read these pages when they start, in the background of what is measured.
+const HOT_PAGES_KEPT: &str = "ib_buffer_pool.kept";
+
+/// Lets the server that is started on this copy of prepared data find the pages that were in memory when they were made.
+pub(crate) fn bring_back_hot_pages(data: &Path) -> Result<(), Error> {
+    let kept = data.join(HOT_PAGES_KEPT);
+    match kept.exists() {
+        true => fs::rename(&kept, data.join(HOT_PAGES)).map_err(Error::system("rename", &kept)),
+        false => Ok(()),
+    }
+}
+
 /// Removes what belongs to the server that was stopped and not to its data: its UUID, which no other may have, its
-/// process id, its socket and the list of its hot pages.
+/// process id and its socket; and hides the list of its hot pages.
 fn forget_identity(data: &Path) -> Result<(), Error> {
+    let pages = data.join(HOT_PAGES);
+    if pages.exists() {
+        fs::rename(&pages, data.join(HOT_PAGES_KEPT)).map_err(Error::system("rename", &pages))?;
+    }
     for entry in fs::read_dir(data).map_err(Error::system("read", data))?.flatten() {
         let name = entry.file_name();
         let name = name.to_string_lossy();
-        let own = name == "auto.cnf" || name == "ib_buffer_pool" || name == "mysqld-auto.cnf";
+        let own = name == "auto.cnf" || name == "mysqld-auto.cnf";
         if own || [".pid", ".err", ".sock", ".lock"].iter().any(|end| name.ends_with(end)) {
             fs::remove_file(entry.path()).map_err(Error::system("remove", entry.path()))?;
         }
@@ -321,6 +339,20 @@ mod tests {
         assert!(!copy.join("auto.cnf").exists());
         assert!(cache.get(&key("a")).expect("a look").is_some());
         assert!(cache.get(&key("b")).expect("a look").is_none());
+    }
+
+    #[test]
+    fn hot_pages_are_found_by_the_server_that_is_to_read_them_only() {
+        let (folder, cache, data) = cache();
+        fs::write(data.join(HOT_PAGES), "5,3").expect("a list");
+        let prepared = cache.store(&key("a"), &data).expect("stored");
+        let copy = folder.path().join("copy");
+        prepared.fresh_copy(&copy, None).expect("a copy");
+        assert!(!copy.join(HOT_PAGES).exists());
+        bring_back_hot_pages(&copy).expect("renamed");
+        assert_eq!(fs::read_to_string(copy.join(HOT_PAGES)).expect("a list"), "5,3");
+        // Once more there is nothing to bring back, as with data that have no list.
+        bring_back_hot_pages(&copy).expect("nothing to do");
     }
 
     #[test]

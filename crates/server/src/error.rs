@@ -105,6 +105,15 @@ pub enum Error {
         exe: PathBuf,
     },
 
+    /// A statement that was to be run as soon as the server answers.
+    #[error("statement {at} of those to be run after the start (sql) failed: {source}")]
+    StatementAfterStart {
+        /// Its number, from 1.
+        at: usize,
+        /// What the server said.
+        source: scaleprof_wire::Error,
+    },
+
     /// The server runs but answers nobody.
     #[error(
         "the server {} runs but did not answer within {seconds} s; the last connection said: {last}. Its error log \

@@ -54,21 +54,26 @@ const FOLDERS_IN_BASEDIR: [&str; 7] = ["bin", "sbin", "libexec", "usr/sbin", "us
 impl Installation {
     /// The distribution's server: the first `mariadbd`, else `mysqld`, in PATH and the usual folders.
     pub fn distribution() -> Result<Self, Error> {
-        let path = std::env::var_os("PATH").unwrap_or_default();
-        let folders: Vec<PathBuf> = std::env::split_paths(&path)
-            .filter(|folder| folder.is_absolute())
-            .chain(SYSTEM_FOLDERS.iter().map(PathBuf::from))
-            .collect();
-        let found = NAMES
-            .iter()
-            .flat_map(|name| folders.iter().map(move |folder| folder.join(name)))
-            .find(|binary| is_executable(binary));
-        match found {
-            Some(binary) => Installation::of_binary(&binary),
+        match installed_binaries().first() {
+            Some(binary) => Installation::of_binary(binary),
             None => Err(Error::NoServer {
                 looked: format!("{} in PATH and {}", NAMES.join(" and "), SYSTEM_FOLDERS.join(", ")),
             }),
         }
+    }
+
+    /// All servers in PATH and the usual folders, each once, the one of [`Installation::distribution`] first. What does not run
+    /// is left out.
+    pub fn installed() -> Vec<Self> {
+        let mut found: Vec<Installation> = Vec::new();
+        for binary in installed_binaries() {
+            // `mysqld` is a link to `mariadbd` on most machines.
+            let resolved = fs::canonicalize(&binary).unwrap_or(binary);
+            if found.iter().all(|known| known.binary != resolved) {
+                found.extend(Installation::of_binary(&resolved));
+            }
+        }
+        found
     }
 
     /// The server at a BASEDIR (the top of an unpacked archive or package tree) or of a BINARY.
@@ -111,8 +116,8 @@ impl Installation {
             .map_err(|source| {
                 not_a_server(match source.raw_os_error() {
                     // The file is there: it is the dynamic loader that is not.
-                    Some(libc::ENOENT) => "its dynamic loader is missing; a package tree of another distribution \
-                                           must be patched first, see scripts/fetch-servers"
+                    Some(libc::ENOENT) => "its dynamic loader is missing; packages of another distribution have to be \
+                                           made fit for this machine: scaleprof servers fetch does"
                         .to_owned(),
                     _ => source.to_string(),
                 })
@@ -184,6 +189,20 @@ impl fmt::Display for Installation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {} ({})", self.product, self.version_text, self.binary.display())
     }
+}
+
+/// Every `mariadbd`, then every `mysqld`, in PATH and the usual folders.
+fn installed_binaries() -> Vec<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let folders: Vec<PathBuf> = std::env::split_paths(&path)
+        .filter(|folder| folder.is_absolute())
+        .chain(SYSTEM_FOLDERS.iter().map(PathBuf::from))
+        .collect();
+    NAMES
+        .iter()
+        .flat_map(|name| folders.iter().map(move |folder| folder.join(name)))
+        .filter(|binary| is_executable(binary))
+        .collect()
 }
 
 pub(crate) fn hexadecimal(bytes: &[u8]) -> String {
@@ -350,6 +369,22 @@ mod tests {
         assert!(version("10.11.6") > version("10.2.44"));
         assert!(version("8.0.4-rc") < version("8.0.30"));
         assert!("8.0".parse::<Version>().is_err());
+    }
+
+    #[test]
+    fn an_installed_server_is_listed_once_however_many_names_it_has() {
+        let installed = Installation::installed();
+        for (index, server) in installed.iter().enumerate() {
+            assert!(
+                installed
+                    .iter()
+                    .skip(index + 1)
+                    .all(|other| other.binary != server.binary),
+                "{server} twice"
+            );
+        }
+        let first = Installation::distribution().ok();
+        assert_eq!(installed.first(), first.as_ref());
     }
 
     #[test]

@@ -356,6 +356,7 @@ mod tests {
         start.surroundings = Surroundings {
             wrapper: ["env", "FLAVOUR=sour"].map(str::to_owned).to_vec(),
             environment: [("FLAVOUR".to_owned(), "sweet".to_owned())].into(),
+            statements: Vec::new(),
         };
         let mut process = ServerProcess::start(&start).expect("a process");
         assert_eq!(

@@ -1,7 +1,7 @@
 //! A server under test: one process on its own data, apart from everything else on the machine.
 
 use crate::capabilities::Capabilities;
-use crate::data_folder::{Cache, DataKey, PreparedData};
+use crate::data_folder::{Cache, DataKey, PreparedData, bring_back_hot_pages};
 use crate::death::Death;
 use crate::error::Error;
 use crate::error_log::Reason;
@@ -80,9 +80,9 @@ impl SandboxBuilder {
 
     /// Starts it on an empty data folder that has the system tables and an account root without password.
     ///
-    /// Without the wrapper: this is for filling tables, which a wrapper that slows the server down would only delay.
+    /// Without wrapper and statements: this is for filling tables, which a wrapper that slows the server down would only delay.
     pub fn start_fresh(mut self) -> Result<Sandbox, Error> {
-        self.surroundings = self.surroundings.without_wrapper();
+        self.surroundings = self.surroundings.for_making_data();
         let prepared = self.prepare()?;
         let how = prepared
             .capabilities
@@ -109,7 +109,11 @@ impl SandboxBuilder {
     /// Starts it on a fresh copy of a prepared data folder.
     pub fn start_from(self, data: &PreparedData) -> Result<Sandbox, Error> {
         let prepared = self.prepare()?;
-        data.fresh_copy(&prepared.run.path().join("data"), self.user.as_ref())?;
+        let own = prepared.run.path().join("data");
+        data.fresh_copy(&own, self.user.as_ref())?;
+        if self.settings.loads_hot_pages() {
+            bring_back_hot_pages(&own)?;
+        }
         self.start(prepared)
     }
 
@@ -200,6 +204,7 @@ impl SandboxBuilder {
         };
         sandbox.wait_until_it_answers()?;
         self.surroundings.check(sandbox.pid(), &sandbox.installation.binary)?;
+        sandbox.run_statements(&self.surroundings.statements)?;
         Ok(sandbox)
     }
 }
@@ -380,6 +385,20 @@ impl Sandbox {
         self.process = ServerProcess::start(&self.launch)?;
         self.janitor.kill_at_end(self.process.pid())?;
         self.wait_until_it_answers()
+    }
+
+    fn run_statements(&self, statements: &[String]) -> Result<(), Error> {
+        if statements.is_empty() {
+            return Ok(());
+        }
+        let mut client = self.connect()?;
+        for (at, statement) in statements.iter().enumerate() {
+            client
+                .execute(statement)
+                .map_err(|source| Error::StatementAfterStart { at: at + 1, source })?;
+        }
+        client.quit();
+        Ok(())
     }
 
     fn stop_cleanly(&mut self) -> Result<(), Error> {

@@ -58,13 +58,15 @@ impl Default for ServerSettings {
 }
 
 /// Prefixes of settings that decide what the data files are.
-const SHAPES_FILES: [&str; 22] = [
+const SHAPES_FILES: [&str; 23] = [
     "aria_",
     "character_set_server",
     "collation_server",
     "default_storage_engine",
     "early_plugin_load",
     "encrypt",
+    // Whether a list of the pages in memory is kept with the data, and of how many.
+    "innodb_buffer_pool_dump",
     "explicit_defaults",
     "innodb_checksum",
     "innodb_compression",
@@ -136,6 +138,17 @@ impl Settings {
             .unwrap_or(self.buffer_pool)
     }
 
+    /// Whether the user wants a server to read the pages at its start that another one had in memory at its end.
+    pub fn loads_hot_pages(&self) -> bool {
+        let last = self
+            .user
+            .iter()
+            .rev()
+            .find(|setting| base_name(&setting.name) == "innodb_buffer_pool_load_at_startup");
+        let on = |value: &str| ["on", "1", "true"].contains(&value.to_ascii_lowercase().as_str());
+        last.is_some_and(|setting| setting.value.as_deref().is_none_or(on))
+    }
+
     /// Everything the server of these capabilities is told but for places, the user's settings last.
     pub fn told(&self, capabilities: &Capabilities) -> Vec<Setting> {
         let mut told = self.pinned(capabilities);
@@ -148,7 +161,7 @@ impl Settings {
             ]
             .contains(&name)
         };
-        let users_redo = self.user.iter().any(|setting| is_redo(&setting.name));
+        let users_redo = self.user.iter().any(|setting| is_redo(base_name(&setting.name)));
         told.retain(|pinned| {
             let same = |user: &Setting| base_name(&user.name) == base_name(&pinned.name);
             let replaced = self.user.iter().any(same) || (users_redo && is_redo(&pinned.name));
@@ -308,6 +321,19 @@ mod tests {
         };
         assert!(told(&[]).contains(&"skip_log_bin".to_owned()));
         assert!(!told(&["log-bin=binlog"]).contains(&"skip_log_bin".to_owned()));
+    }
+
+    #[test]
+    fn hot_pages_are_wanted_by_the_users_last_word() {
+        let wanted = |set: &[&str]| settings(set).expect("settings").loads_hot_pages();
+        let (on, off) = (
+            "innodb-buffer-pool-load-at-startup=ON",
+            "innodb_buffer_pool_load_at_startup=0",
+        );
+        assert_eq!(
+            [wanted(&[]), wanted(&[on]), wanted(&[on, off]), wanted(&[off, on])],
+            [false, true, false, true]
+        );
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What a server is started with beside its own options: a command in front of it, and environment variables.
+//! What a server is started with beside its own options: a command in front of it, environment variables, and statements.
 
 use crate::error::Error;
 use std::collections::BTreeMap;
@@ -12,14 +12,17 @@ pub struct Surroundings {
     pub wrapper: Vec<String>,
     /// Variables such as `LD_PRELOAD`, beside those of our own environment.
     pub environment: BTreeMap<String, String>,
+    /// Statements that one connection runs as soon as the server answers: what no setting can say, such as
+    /// `UPDATE performance_schema.setup_instruments ...`.
+    pub statements: Vec<String>,
 }
 
 impl Surroundings {
-    /// The same without the wrapper: what makes a data folder is no server that is measured.
-    pub(crate) fn without_wrapper(&self) -> Surroundings {
+    /// The same without wrapper and statements: what makes a data folder is no server that is measured.
+    pub(crate) fn for_making_data(&self) -> Surroundings {
         Surroundings {
-            wrapper: Vec::new(),
             environment: self.environment.clone(),
+            ..Surroundings::default()
         }
     }
 

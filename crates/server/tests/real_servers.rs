@@ -1,4 +1,4 @@
-//! Starts real servers: the distribution's, and those that `scripts/fetch-servers` fetched.
+//! Starts real servers: the distribution's, and those that `scaleprof servers` fetched.
 
 mod servers;
 

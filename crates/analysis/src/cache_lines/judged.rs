@@ -214,6 +214,13 @@ impl JudgedLine {
         costs.flatten()
     }
 
+    /// Whether the run shows that it costs anything: instructions that touch it surely take 0.1 % of a transaction's CPU time, or
+    /// take surely more than at the other rung; not so without a bundle.
+    pub fn costs_something(&self) -> bool {
+        self.costs()
+            .any(|cost| cost.is_hot() == Some(true) || cost.grows() == Some(true))
+    }
+
     /// Whether a thread was seen at any instruction that touches it, at either rung; not so without a bundle.
     pub fn is_sampled(&self) -> bool {
         self.costs().any(|cost| cost.samples != [0, 0])

@@ -156,7 +156,9 @@ pub(super) fn warnings(a: &Bundle, b: &Bundle, differences: &[Difference], rungs
     }
     if a.manifest.server.product != b.manifest.server.product {
         warnings.push(
-            "the products differ, and so do the names of their functions: most call paths are new or gone".to_owned(),
+            "the products differ, and so do the names of their functions, so call paths cannot be paired: states and kinds of code are \
+             compared instead"
+                .to_owned(),
         );
     }
     if rungs.iter().any(|rung| rung.throughput_p.is_some()) {

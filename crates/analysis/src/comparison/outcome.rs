@@ -12,6 +12,8 @@ pub struct Comparison {
     pub sentence: String,
     /// What was compared: product and version of A and of B.
     pub servers: [String; 2],
+    /// When each run began, UTC.
+    pub started_at: [String; 2],
     /// What differs but for what was measured: server, machine, load.
     pub differences: Vec<Difference>,
     /// Settings with different values.
@@ -91,11 +93,15 @@ pub struct RungChange {
     pub p95_ms: Pair,
     /// Thread-seconds per transaction of the connections by state.
     pub states: Vec<StateChange>,
+    /// The same by kind of code, where the products differ and call paths cannot be paired; else empty.
+    pub code_kinds: Vec<CodeKindChange>,
+    /// Whether stacks were sampled in A, and in B: call paths are compared where they were in both.
+    pub stacks: [bool; 2],
     /// How much longer the same work takes in all functions alike, B over A; taken out before call paths are compared.
     pub dilation: f64,
     /// Whether the CPUs are busy in both, so that waiting loses nothing and only CPU time is compared.
     pub busy: bool,
-    /// What the listed call paths leave of the whole change; none where no stack was sampled.
+    /// What the listed call paths leave of the whole change; none where call paths are not compared.
     pub unexplained: Option<Unexplained>,
     /// What the figures of this rung lack or why they are to be doubted.
     pub notes: Vec<String>,
@@ -113,6 +119,15 @@ pub struct Unexplained {
     pub listed: f64,
     /// The rest: paths whose change is too small or too unsure to be listed. No limits where a side has fewer than two visits.
     pub left: Estimate,
+}
+
+/// Time of a transaction in one kind of code.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct CodeKindChange {
+    /// Such as `the server's own code`.
+    pub kind: String,
+    /// Thread-seconds per transaction.
+    pub seconds_per_txn: Pair,
 }
 
 /// One state of the thread ledger.

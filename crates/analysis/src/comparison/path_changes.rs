@@ -93,6 +93,9 @@ pub(super) fn path_changes(
 fn looked_at(common: &[CommonRung], rungs: &mut [RungChange], call_paths: &CallPaths<'_>) -> Vec<Looked> {
     let mut all = Vec::new();
     for (number, (common, rung)) in common.iter().zip(rungs.iter_mut()).enumerate() {
+        if rung.stacks != [true, true] {
+            continue;
+        }
         for account in accounts(rung.busy) {
             let sides = sides(common, *account, rung);
             let family = Family::of(&sides, call_paths);

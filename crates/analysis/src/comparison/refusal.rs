@@ -9,6 +9,13 @@ pub enum Refusal {
     Watched,
     /// A transaction is not the same in both.
     Unlike(Vec<Difference>),
+    /// A run has no finished visit, or its bundle lacks them.
+    NothingMeasured {
+        /// Whether A is so.
+        a: bool,
+        /// Whether B is so.
+        b: bool,
+    },
     /// They have no rung in common.
     NoCommonRung {
         /// Rungs of A.
@@ -39,6 +46,18 @@ impl std::fmt::Display for Refusal {
                     write!(f, " {} ({} and {});", one.what, known(&one.a), known(&one.b))?;
                 }
                 f.write_str(" --force compares them all the same")
+            }
+            Refusal::NothingMeasured { a, b } => {
+                let who = match (a, b) {
+                    (true, true) => "neither bundle has",
+                    (true, false) => "the first bundle does not have",
+                    _ => "the second bundle does not have",
+                };
+                write!(
+                    f,
+                    "{who} a rung that was measured to its end (the table `rungs` is empty or missing): copy the bundle again from \
+                     where it was measured, or measure again"
+                )
             }
             Refusal::NoCommonRung { a, b } => write!(
                 f,

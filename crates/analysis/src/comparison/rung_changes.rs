@@ -37,6 +37,8 @@ pub(super) fn rung_change(rung: &CommonRung) -> RungChange {
         cpu_ratio: ratio_of(&cpu).map(|tested| tested.estimate),
         p95_ms: pair(rung, |summary| summary.latency_ms.p95),
         states: states(rung),
+        code_kinds: Vec::new(),
+        stacks: [&rung.a, &rung.b].map(|side| !side.together.costs.is_empty()),
         dilation: 1.0,
         busy: [&rung.a, &rung.b].iter().all(|side| is_busy(&side.together.summary)),
         unexplained: None,
@@ -46,10 +48,16 @@ pub(super) fn rung_change(rung: &CommonRung) -> RungChange {
 
 fn states(rung: &CommonRung) -> Vec<StateChange> {
     let names = StateSeconds::default().named().map(|(name, _)| name);
+    let spin_is_known = knows_spin(&rung.a) && knows_spin(&rung.b);
     let of_state = |(place, state): (usize, &str)| {
         let seconds = |summary: &RungSummary| {
-            let ledger = summary.ledger.as_ref()?;
-            Some(ledger.seconds_per_txn.named().get(place)?.1.unwrap_or(0.0))
+            let ledger = &summary.ledger.as_ref()?.seconds_per_txn;
+            match (state, spin_is_known) {
+                // Then it is told with the work, in which it is counted where it is not known.
+                ("cpu", false) => Some(ledger.cpu? + ledger.spin.unwrap_or(0.0)),
+                ("spin", false) => None,
+                _ => ledger.named().get(place)?.1,
+            }
         };
         let both = pair(rung, seconds);
         let (in_a, in_b) = both.a.zip(both.b)?;
@@ -64,9 +72,26 @@ fn states(rung: &CommonRung) -> Vec<StateChange> {
     names.into_iter().enumerate().filter_map(of_state).collect()
 }
 
+/// Whether the time in loops that wait is told apart from work, in every visit.
+fn knows_spin(measured: &Measured) -> bool {
+    let spin = |summary: &RungSummary| summary.ledger.as_ref()?.seconds_per_txn.spin;
+    spin(&measured.together.summary).is_some() && all(measured, spin).is_some()
+}
+
 fn notes(rung: &CommonRung) -> Vec<String> {
     let mut notes = Vec::new();
-    for (side, visits) in [("A", &rung.a.visits), ("B", &rung.b.visits)] {
+    let lacking: Vec<&str> = [("A", &rung.a), ("B", &rung.b)]
+        .into_iter()
+        .filter(|(_, measured)| !knows_spin(measured) && measured.together.summary.ledger.is_some())
+        .map(|(side, _)| side)
+        .collect();
+    if let [side] = lacking[..] {
+        notes.push(format!(
+            "loops that wait are not told apart from work in {side}, so spin is part of cpu in both"
+        ));
+    }
+    for (side, measured) in [("A", &rung.a), ("B", &rung.b)] {
+        let visits = &measured.visits;
         if visits.len() < 2 {
             notes.push(format!(
                 "{side} has one visit only, so chance cannot be told from change: use --repeats 3"
@@ -76,6 +101,11 @@ fn notes(rung: &CommonRung) -> Vec<String> {
             notes.push(format!("in {side} the client may have set the limit"));
         }
         let unsteady = visits.iter().filter(|visit| !visit.summary.steady).count();
+        if measured.together.costs.is_empty() {
+            notes.push(format!(
+                "no stacks were sampled in {side}, so call paths are not compared"
+            ));
+        }
         if unsteady > 0 {
             notes.push(format!(
                 "in {side} {unsteady} of {} visits did not settle",

@@ -4,8 +4,8 @@ use super::{FALSE_ALARMS, PathChange, RungChange};
 use crate::numbers::factor;
 use std::collections::BTreeSet;
 
-/// What changed, for a person.
-pub(super) fn of(rungs: &[RungChange], paths: &[PathChange]) -> String {
+/// What changed, for a person; `paths` are none where they cannot be paired.
+pub(super) fn of(rungs: &[RungChange], paths: Option<&Vec<PathChange>>) -> String {
     let tested = rungs.iter().any(|rung| rung.throughput_p.is_some());
     if !tested {
         return "Whether throughput changed cannot be told: both runs need each rung measured twice at least."
@@ -25,6 +25,19 @@ pub(super) fn of(rungs: &[RungChange], paths: &[PathChange]) -> String {
         true => "Throughput did not change beyond chance at any common number of connections".to_owned(),
         false => format!("Throughput of B over that of A is {} connections", differ.join(", ")),
     };
+    let Some(paths) = paths else {
+        return format!("{throughput}; call paths of two products cannot be paired.");
+    };
+    let sampled = |run: usize| rungs.iter().any(|rung| rung.stacks[run]);
+    if !rungs.iter().any(|rung| rung.stacks == [true, true]) {
+        let lacking = match (sampled(0), sampled(1)) {
+            (false, false) => "either",
+            (false, true) => "A",
+            (true, false) => "B",
+            (true, true) => "one of them at each",
+        };
+        return format!("{throughput}; call paths are not compared, as no stacks were sampled in {lacking}.");
+    }
     let of_paths = match distinct(paths) {
         0 => "no call path changed its cost beyond chance".to_owned(),
         1 => "one call path changed its cost".to_owned(),

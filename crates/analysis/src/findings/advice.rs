@@ -1,6 +1,6 @@
 //! What to try with a setting, in view of what it is set to: advice for the default is wrong where somebody has set it far from it.
 
-use scaleprof_bundle::SettingRow;
+use scaleprof_bundle::{Remedy, SettingRow};
 use serde::Deserialize;
 
 /// From this factor on a number is far from another.
@@ -14,6 +14,9 @@ pub(super) struct Advice {
     pub setting: String,
     /// What to try.
     value: String,
+    /// The same as a number of the server's CPUs, where the value is words.
+    #[serde(default)]
+    times_cpus: Option<u32>,
     /// Its default by the manual, for servers that do not say.
     default: String,
     /// What that brings, or costs; the end of a sentence.
@@ -29,6 +32,12 @@ pub(super) struct Advice {
     from_connections: Option<u32>,
     #[serde(default)]
     from_cpus: Option<u32>,
+    /// Whether only some versions have it: nothing is said to a server that does not tell of it.
+    #[serde(default)]
+    where_known: bool,
+    /// Where that is documented, if not where the place is.
+    #[serde(default)]
+    source: Option<String>,
 }
 
 /// Where it is to help.
@@ -43,43 +52,93 @@ pub(super) struct Scene {
 impl Advice {
     /// In words; none where it does not fit the scene, or is followed already. `now` is the server's setting.
     pub(super) fn words(&self, now: Option<&SettingRow>, scene: Scene) -> Option<String> {
+        if self.where_known && now.is_none() {
+            return None;
+        }
+        let words = self.plain_words(now, scene)?;
+        Some(match &self.source {
+            Some(source) => format!("{words} ({source})"),
+            None => words,
+        })
+    }
+
+    fn plain_words(&self, now: Option<&SettingRow>, scene: Scene) -> Option<String> {
         let Advice {
             setting, value, why, ..
         } = self;
-        let default = now
-            .and_then(|row| row.default_value.as_deref())
-            .unwrap_or(&self.default);
-        let fits = self.from_connections.is_none_or(|least| scene.connections >= least)
-            && self
-                .from_cpus
-                .is_none_or(|least| scene.cpus.is_none_or(|cpus| cpus >= least));
+        let default = self.default(now);
+        let fits = self.fits(scene);
         let only_where = self.only_where.as_ref();
         let condition = only_where.map_or(String::new(), |words| format!(", where {words}"));
         let set = now.map(|row| row.value.as_str()).filter(|now| !is_same(now, default));
-        let Some(set) = set else {
-            return fits.then(|| format!("{setting} = {value} ({default} is the default){condition}: {why}"));
+        let is_far = |set: &str| format!("{setting} is set to {set}, far from its default of {default}");
+        match (self.way(now, scene), set) {
+            (Way::Nowhere, _) => None,
+            (Way::There, None) => Some(format!(
+                "{setting} = {value} ({default} is the default){condition}: {why}"
+            )),
+            (Way::There, Some(set)) => Some(format!(
+                "{setting} = {value} ({default} is the default, {set} is set){condition}: {why}"
+            )),
+            (Way::BackFirst, set) => Some(match fits {
+                true => format!("{}: try the default first, then {value}: {why}", is_far(set?)),
+                false => format!("{}: try the default", is_far(set?)),
+            }),
+            (Way::Needless, set) => {
+                only_where.and_then(|words| Some(format!("{}: that is advised only where {words}", is_far(set?))))
+            }
+        }
+    }
+
+    /// The same as a setting to try; none where there is nothing to, or where the value is words.
+    pub(super) fn remedy(&self, now: Option<&SettingRow>, scene: Scene) -> Option<Remedy> {
+        let value = match self.way(now, scene) {
+            Way::Nowhere => return None,
+            Way::BackFirst | Way::Needless => self.default(now).to_owned(),
+            Way::There => match self.times_cpus {
+                Some(times) => (times * scene.cpus?).to_string(),
+                None => self.value.clone(),
+            },
+        };
+        let is_a_value = !value.is_empty() && !value.contains(char::is_whitespace);
+        is_a_value.then(|| Remedy {
+            setting: self.setting.clone(),
+            value,
+        })
+    }
+
+    fn default<'a>(&'a self, now: Option<&'a SettingRow>) -> &'a str {
+        now.and_then(|row| row.default_value.as_deref())
+            .unwrap_or(&self.default)
+    }
+
+    /// Where to go from what is set.
+    fn way(&self, now: Option<&SettingRow>, scene: Scene) -> Way {
+        let default = self.default(now);
+        let fits = self.fits(scene);
+        let there = if fits { Way::There } else { Way::Nowhere };
+        let Some(set) = now.map(|row| row.value.as_str()).filter(|now| !is_same(now, default)) else {
+            return there;
         };
         let is_set_by_nobody = now
             .and_then(|row| row.set_by.as_deref())
             .is_some_and(|by| by == "computed" || by == "default");
         match self.distance(set, default) {
-            Distance::Followed if fits => None,
+            Distance::Followed if fits => Way::Nowhere,
             // Whoever goes that way without need pays for it.
-            Distance::Followed | Distance::FarThatWay if !fits => only_where.map(|words| {
-                format!(
-                    "{setting} is set to {set}, far from its default of {default}: that is advised only where {words}"
-                )
-            }),
-            Distance::FarOtherWay if !is_set_by_nobody => Some(match fits {
-                true => format!(
-                    "{setting} is set to {set}, far from its default of {default}: try the default first, then {value}: {why}"
-                ),
-                false => format!("{setting} is set to {set}, far from its default of {default}: try the default"),
-            }),
-            _ => {
-                fits.then(|| format!("{setting} = {value} ({default} is the default, {set} is set){condition}: {why}"))
-            }
+            Distance::Followed | Distance::FarThatWay if !fits => match self.only_where {
+                Some(_) => Way::Needless,
+                None => Way::Nowhere,
+            },
+            Distance::FarOtherWay if !is_set_by_nobody => Way::BackFirst,
+            _ => there,
         }
+    }
+
+    fn fits(&self, scene: Scene) -> bool {
+        let cpus = self.from_cpus;
+        self.from_connections.is_none_or(|least| scene.connections >= least)
+            && cpus.is_none_or(|least| scene.cpus.is_none_or(|cpus| cpus >= least))
     }
 
     /// How what is set lies to the default, in view of what is advised.
@@ -100,6 +159,19 @@ impl Advice {
             _ => Distance::Near,
         }
     }
+}
+
+/// Where advice leads from what is set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Way {
+    /// It is followed already, or does not fit.
+    Nowhere,
+    /// To the value that is advised.
+    There,
+    /// To the default, as what is set lies far on its other side.
+    BackFirst,
+    /// Back to the default, as what is set is advised for other scenes only.
+    Needless,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -208,6 +280,39 @@ mod tests {
         };
         let words = rounds().words(Some(&row), SMALL).expect("advice");
         assert!(words.contains("(100 is the default)"), "{words}");
+    }
+
+    #[test]
+    fn what_is_to_be_tried_is_told_as_a_setting_too() {
+        let remedy = |advice: &Advice, value: &str, scene| {
+            let found = advice.remedy(Some(&SettingRow::new("x", value)), scene)?;
+            Some(found.to_string())
+        };
+        assert_eq!(remedy(&rounds(), "30", SMALL).as_deref(), Some("rounds = 5"));
+        // Far on the other side the default comes first; so it does where what is set is needless.
+        assert_eq!(remedy(&rounds(), "200", SMALL).as_deref(), Some("rounds = 30"));
+        assert_eq!(remedy(&rounds(), "5", SMALL), None);
+        assert_eq!(remedy(&array(), "1", SMALL), None);
+        assert_eq!(remedy(&array(), "1", LARGE).as_deref(), Some("array = 16"));
+        assert_eq!(remedy(&array(), "16", SMALL).as_deref(), Some("array = 1"));
+        let words = "setting = \"threads\"\nvalue = \"twice the CPUs\"\ndefault = \"0\"\nwhy = \"x\"\n";
+        assert_eq!(remedy(&advice(words), "0", LARGE), None);
+        let counted = advice(&format!("{words}times_cpus = 2"));
+        assert_eq!(remedy(&counted, "0", LARGE).as_deref(), Some("threads = 128"));
+        let unknown = Scene { cpus: None, ..LARGE };
+        assert_eq!(remedy(&counted, "0", unknown), None);
+    }
+
+    #[test]
+    fn what_only_some_versions_have_is_advised_where_the_server_tells_of_it() {
+        let detect = advice(
+            "setting = \"detect\"\nvalue = \"OFF\"\ndefault = \"ON\"\nwhere_known = true\nwhy = \"no search\"\nsource = \"the manual\"",
+        );
+        assert_eq!(detect.words(None, SMALL), None);
+        assert_eq!(
+            at(&detect, "ON", SMALL).as_deref(),
+            Some("detect = OFF (ON is the default): no search (the manual)")
+        );
     }
 
     #[test]

@@ -5,13 +5,14 @@ use super::cover::{Covered, cover};
 use super::dilation::dilation;
 use super::finding::Draft;
 use super::kind::{Kind, Marks};
+use super::many_callers::many_callers;
 use super::shared_line::shared_lines;
 use super::{Context, LEAST, LEAST_GROWTH, Profiled, counted};
 use crate::call_paths::PathId;
 use crate::figure::{Figure as _, growth, heaviest};
 use crate::numbers::percent;
-use crate::path_costs::Pathway;
-use std::collections::BTreeMap;
+use crate::path_costs::{PathCosts, Pathway};
+use std::collections::{BTreeMap, HashSet};
 
 /// Callers that are told of what many places share.
 const MOST_CALLERS: usize = 3;
@@ -22,11 +23,8 @@ impl Context<'_> {
         let Some((cost, base_cost)) = last.cpu().zip(base.cpu()) else {
             return Vec::new();
         };
-        if cost / base_cost - 1.0 < LEAST_GROWTH {
-            return Vec::new();
-        }
         let law = format!(
-            "a transaction costs the threads that serve the load {:.3} ms of CPU at {} connections and {:.3} ms at {}: {:.2} times",
+            "a transaction costs the threads that serve the load {:.3} ms of CPU at {} connections and {:.3} ms at {}, where it is cheapest: {:.2} times",
             cost * 1e3,
             last.summary.connections,
             base_cost * 1e3,
@@ -61,8 +59,11 @@ impl Context<'_> {
             let path = self.call_paths.functions(worst.path);
             let mut draft = self.draft(kind, path, lost, base, last);
             draft.evidence.push(self.change(base, last, &pathways));
+            draft.accounts.pathways.clone_from(&pathways);
             for (caller, share, _) in self.by_waiter(last.costs, &pathways).iter().take(MOST_CALLERS) {
-                draft.evidence.push(format!("{} of it in {caller}", percent(*share)));
+                draft
+                    .evidence
+                    .push(format!("{} of it in {}", percent(*share), self.said_of(caller)));
             }
             drafts.push(draft);
         }
@@ -81,9 +82,31 @@ impl Context<'_> {
                 continue;
             }
             rest = others;
+            draft.accounts.pathways = pathways;
             draft
                 .evidence
                 .extend(line.evidence(base.summary.connections, last.summary.connections));
+            drafts.push(draft);
+        }
+        let loss = |pathway: Pathway| last.costs.seconds(pathway) - dilation * base.costs.seconds(pathway);
+        for function in many_callers(&rest, loss, self.call_paths, LEAST * cost) {
+            let lost = growth(base.costs, last.costs, &function.pathways, dilation);
+            let path = vec![names[function.function].clone()];
+            let mut draft = self.draft(Kind::CostGrowth, path, lost.over(cost), base, last);
+            if !draft.is_worth_a_word() {
+                continue;
+            }
+            draft.evidence.push(self.change(base, last, &function.pathways));
+            let (caller, part) = function.heaviest;
+            draft.evidence.push(format!(
+                "{} paths lead there, and none holds most of it; {} of it in {}",
+                function.callers,
+                percent(part),
+                innermost_two(&self.call_paths.functions(caller))
+            ));
+            let told: HashSet<Pathway> = function.pathways.iter().copied().collect();
+            rest.retain(|pathway| !told.contains(pathway));
+            draft.accounts.pathways = function.pathways;
             drafts.push(draft);
         }
         let costs = rest.iter().map(|pathway| {
@@ -100,18 +123,30 @@ impl Context<'_> {
             let functions = self.call_paths.functions(path);
             let mut draft = self.draft(Kind::CostGrowth, functions, lost.over(cost), base, last);
             draft.evidence.push(self.change(base, last, &below));
+            draft.accounts.pathways = below;
             drafts.push(draft);
         }
         if measured_dilation.is_none() {
-            charge_to_the_fight(&mut drafts);
+            let all = |costs: &PathCosts, pathways: &[Pathway]| -> f64 {
+                pathways.iter().map(|pathway| costs.seconds(*pathway)).sum()
+            };
+            charge_to_the_fight(&mut drafts, |pathways| {
+                all(last.costs, pathways) / all(base.costs, pathways)
+            });
         }
         drafts.extend(slower_everywhere(base, last, dilation, cost));
         for draft in &mut drafts {
             draft.rungs = (base.summary.connections, last.summary.connections);
             draft.evidence.insert(0, law.clone());
         }
+        drafts.extend(self.row_lock_waits(base, last));
         drafts
     }
+}
+
+/// The last two functions of a path, outermost first.
+fn innermost_two(path: &[String]) -> String {
+    path[path.len().saturating_sub(2)..].join(" > ")
 }
 
 pub(super) fn once_each(pathways: &mut Vec<Pathway>) {
@@ -125,11 +160,9 @@ fn slower_everywhere(base: &Profiled<'_>, last: &Profiled<'_>, dilation: f64, co
         return None;
     }
     let worked = base.summary.ledger.as_ref()?.seconds_per_txn.cpu?;
-    let mut draft = Draft::new(
-        Kind::SlowerEverywhere,
-        Vec::new(),
-        counted(worked * (dilation - 1.0) / cost),
-    );
+    let longer = worked * (dilation - 1.0);
+    let mut draft = Draft::new(Kind::SlowerEverywhere, Vec::new(), counted(longer / cost));
+    draft.accounts.besides = Some(counted(longer));
     draft.evidence.push(format!(
         "the functions that work hardest take {:.0} % longer for the same work, each about alike (weighted median)",
         (dilation - 1.0) * 100.0

@@ -19,7 +19,7 @@ const HOLDS_MOST: f64 = 0.5;
 /// An inner path with more than so much of the outer one's loss has gained it from its neighbours.
 const MOVED: f64 = 1.2;
 /// A path with so much of all cost is the whole of the server's work: naming it says nothing.
-const WHOLE_WORK: f64 = 0.6;
+const WHOLE_WORK: f64 = 0.4;
 
 /// Greedy cover: the path with the largest loss is followed inwards while one inner path holds most of it, named, and taken
 /// out with all that is within it; then the next. So no loss is told twice. Paths with less than `least` are not named, nor
@@ -47,16 +47,20 @@ pub(crate) fn cover(
             let node = &tree.nodes[path.place()];
             node.cost > WHOLE_WORK * tree.cost && node.own.unwrap_or(0.0) < HOLDS_MOST * loss
         };
+        let mut says_something = true;
         while let Some((inner, of_inner)) = worst(tree.within(path), &inclusive) {
             // What an inner path lost and its neighbour saved only moved: the outer one tells the difference.
             let holds_most = (HOLDS_MOST * loss..=MOVED * loss).contains(&of_inner);
             if !holds_most && !is_all(path, loss) {
                 break;
             }
+            if of_inner < least {
+                // Too general to be named, and so are all places within it too small: taken out as a whole, it is in nobody's way.
+                says_something = false;
+                break;
+            }
             (path, loss) = (inner, of_inner);
         }
-        let is_too_general = is_all(path, loss) && !tree.within(path).is_empty();
-        let says_something = loss >= least && !is_too_general;
         let mut at = Some(path);
         while let Some(outer) = at {
             inclusive[outer.place()] -= loss;

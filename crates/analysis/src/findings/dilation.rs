@@ -4,7 +4,7 @@ use crate::path_costs::PathCosts;
 use std::collections::BTreeMap;
 
 /// By how much the same work took longer everywhere, at least 1; none where that cannot be told, see [`dilation_of`].
-pub(super) fn dilation(base: &PathCosts, last: &PathCosts) -> Option<f64> {
+pub(crate) fn dilation(base: &PathCosts, last: &PathCosts) -> Option<f64> {
     let by_leaf = |costs: &PathCosts| costs.by_leaf("cpu").into_iter().collect();
     dilation_of(&by_leaf(base), &by_leaf(last)).map(|middle| middle.max(1.0))
 }

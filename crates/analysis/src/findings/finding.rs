@@ -2,7 +2,8 @@
 
 use super::kind::Kind;
 use super::{LEAST, WITHOUT_INTERVAL};
-use scaleprof_bundle::{Estimate, Finding};
+use crate::path_costs::Pathway;
+use scaleprof_bundle::{Estimate, Finding, Remedy, ShareOf};
 
 pub(super) struct Draft {
     pub kind: Kind,
@@ -14,16 +15,33 @@ pub(super) struct Draft {
     /// The server's function that it is about.
     pub place: Option<String>,
     pub lost: Estimate,
+    /// What that is a part of.
+    pub share_of: ShareOf,
+    /// What it accounts for.
+    pub accounts: Accounts,
     /// The rungs that were compared.
     pub rungs: (u32, u32),
     /// Whether it is at another rung than the last, and so no cause of what was lost there.
     pub is_elsewhere: bool,
     pub evidence: Vec<String>,
     pub tries: Vec<String>,
+    /// Those that are settings.
+    pub remedies: Vec<Remedy>,
     /// What is known of the place.
     pub known: Option<String>,
     /// Settings of the server that matter.
     pub knobs: Vec<String>,
+}
+
+/// Whose growth a finding tells, so that all findings of a run can be added up without telling anything twice.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Accounts {
+    /// Call paths whose whole growth it tells.
+    pub pathways: Vec<Pathway>,
+    /// The lock all waits for which it tells.
+    pub lock: Option<i64>,
+    /// Growth that no path tells by itself, seconds per transaction.
+    pub besides: Option<Estimate>,
 }
 
 impl Draft {
@@ -35,10 +53,13 @@ impl Draft {
             path,
             place: None,
             lost,
+            share_of: kind.share_of(),
+            accounts: Accounts::default(),
             rungs: (0, 0),
             is_elsewhere: false,
             evidence: Vec::new(),
             tries: Vec::new(),
+            remedies: Vec::new(),
             known: None,
             knobs: Vec::new(),
         }
@@ -76,11 +97,25 @@ impl Draft {
         Finding {
             kind: self.kind.name().to_owned(),
             title: self.title.unwrap_or(usual_title),
-            lost_share: self.lost,
+            lost_share: within_the_whole(self.lost, self.share_of),
+            share_of: Some(self.share_of),
             rungs: [self.rungs.0, self.rungs.1],
             path: self.path,
             evidence,
             tries,
+            remedies: self.remedies,
+            tried: Vec::new(),
         }
+    }
+}
+
+/// A part of a time is never more than all of it, though an interval that visits scatter so much may say so.
+fn within_the_whole(lost: Estimate, share_of: ShareOf) -> Estimate {
+    match share_of {
+        ShareOf::CpuTime | ShareOf::ConnectionTime => Estimate {
+            high: lost.high.map(|high| high.min(1.0).max(lost.value)),
+            ..lost
+        },
+        _ => lost,
     }
 }

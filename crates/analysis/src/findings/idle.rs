@@ -4,13 +4,12 @@ use super::busy::once_each;
 use super::cover::{Covered, cover};
 use super::finding::Draft;
 use super::kind::{Kind, syncs_a_file};
-use super::{Context, LEAST, LEAST_GROWTH, Profiled};
-use crate::base_rung::cheapest;
+use super::{Context, LEAST, Profiled};
 use crate::condition::waits_at_condition_variable;
 use crate::figure::{Figure as _, growth, heaviest};
 use crate::numbers::percent;
 use crate::path_costs::{PathCosts, Pathway};
-use scaleprof_bundle::LockSummary;
+use scaleprof_bundle::{LockSummary, ShareOf};
 
 /// Waiters that are told of waits in many places.
 const MOST_WAITERS: usize = 4;
@@ -19,24 +18,18 @@ const MOST_OF_ALL: f64 = 0.5;
 
 impl Context<'_> {
     /// Compares what is waited for with the rung that had the best throughput per connection. Time in run queues is no cause.
-    pub(super) fn waits(&self, before: &[Profiled<'_>], last: &Profiled<'_>) -> Vec<Draft> {
-        // The best throughput per connection is the least time of a connection per transaction.
-        let cost = |rung: &&Profiled<'_>| rung.summary.ledger.as_ref().map(|_| rung.connection_seconds());
-        let Some(base) = cheapest(before, cost) else {
-            return Vec::new();
-        };
+    pub(super) fn waits(&self, base: &Profiled<'_>, last: &Profiled<'_>) -> Vec<Draft> {
         let all = last.connection_seconds();
-        if all / base.connection_seconds() - 1.0 < LEAST_GROWTH {
-            return Vec::new();
-        }
         let idle = last.summary.busy_share.map(|share| {
             format!(
-                "the CPUs are {} busy at {} connections, so waiting idles them",
+                "the machine's CPUs are {} busy at {} connections, so waiting idles them",
                 percent(share),
                 last.summary.connections
             )
         });
         let locks = last.summary.locks.iter().zip(last.locks.told());
+        // A row is no lock of the server's: all waits for rows are told together.
+        let locks = locks.filter(|(lock, _)| !self.is_row_lock_wait(&lock.waiting));
         let contended = locks.map(|(lock, number)| {
             let draft = self.contended(lock, *number, base, last, all);
             (lock, *number, draft)
@@ -52,6 +45,7 @@ impl Context<'_> {
         let numbers: Vec<i64> = told.iter().map(|(_, number, _)| *number).collect();
         let mut drafts: Vec<Draft> = told.into_iter().map(|(.., draft)| draft).collect();
         drafts.extend(self.spinning(base, last, all));
+        drafts.extend(self.row_lock_waits(base, last));
         // A lock on the heap is cut into one for each stack that waits for it, and only the heaviest locks are told: what is left
         // of all waits for locks is added up by call path.
         let untold = |rung: &Profiled<'_>| rung.costs.without("lock", rung.locks.off_cpu(&numbers));
@@ -68,6 +62,7 @@ impl Context<'_> {
             // Those of the base alone too: a wait that only moved to another path is no growth.
             let mut pathways: Vec<Pathway> = after.pathways(state).chain(before.pathways(state)).collect();
             once_each(&mut pathways);
+            pathways.retain(|pathway| !self.waits_for_a_row(pathway.path));
             let costs = pathways.iter().map(|pathway| {
                 let cost = after.seconds(*pathway);
                 (pathway.path, cost - before.seconds(*pathway), cost)
@@ -101,6 +96,7 @@ impl Context<'_> {
             }
         }
         for draft in &mut drafts {
+            draft.share_of = ShareOf::ConnectionTime;
             draft.rungs = (base.summary.connections, last.summary.connections);
             if let Some(idle) = &idle {
                 draft.evidence.insert(0, idle.clone());
@@ -123,6 +119,7 @@ impl Context<'_> {
         draft
             .evidence
             .push(self.change_of((before, base), (after, last), pathways));
+        draft.accounts.pathways = pathways.to_vec();
         // A path that is named short of where it waits is told by the heaviest one in it.
         let waits = heaviest(after, pathways).map(|worst| self.call_paths.functions(worst.path));
         if waits.is_some_and(|path| waits_at_condition_variable(&path)) {
@@ -161,6 +158,7 @@ impl Context<'_> {
         let is_condition = waits_at_condition_variable(&lock.waiting);
         let thing = if is_condition { "condition variable" } else { "lock" };
         let mut draft = self.draft(kind, lock.waiting.clone(), lost, base, last);
+        draft.accounts.lock = Some(number);
         if let Some(name) = &lock.name {
             if kind != Kind::AllocatorContention {
                 draft.subject = Some(name.clone());

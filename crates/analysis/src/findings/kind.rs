@@ -1,11 +1,13 @@
 //! What kind of trouble a call path shows.
 
 use crate::condition::waits_at_condition_variable;
+use scaleprof_bundle::ShareOf;
 
 /// The kinds of findings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Kind {
     SpinWaiting,
+    RowLockWaits,
     LockConvoy,
     KernelSpinlock,
     SchedulerOverhead,
@@ -28,6 +30,7 @@ impl Kind {
     pub(crate) fn name(self) -> &'static str {
         match self {
             Kind::SpinWaiting => "spin_waiting",
+            Kind::RowLockWaits => "row_lock_waits",
             Kind::LockConvoy => "lock_convoy",
             Kind::KernelSpinlock => "kernel_spinlock",
             Kind::SchedulerOverhead => "scheduler_overhead",
@@ -46,12 +49,24 @@ impl Kind {
         }
     }
 
+    /// What its share is a part of, as in `summary.json`, where the account that found it does not say otherwise.
+    pub(super) fn share_of(self) -> ShareOf {
+        match self {
+            Kind::RowLockWaits => ShareOf::ConnectionTime,
+            Kind::Retries => ShareOf::Transactions,
+            Kind::ClientLimited => ShareOf::Rungs,
+            Kind::NotWarmedUp | Kind::Drifting => ShareOf::Throughput,
+            _ => ShareOf::CpuTime,
+        }
+    }
+
     /// In plain words; `what` is the thing that it is about, where that is known, and `place` the function.
     pub(super) fn title(self, what: Option<&str>, place: Option<&str>) -> String {
         let place = place.unwrap_or("the server");
         let what = what.unwrap_or(place);
         match self {
             Kind::SpinWaiting => format!("Threads burn CPU while they wait for {what}"),
+            Kind::RowLockWaits => "Transactions queue for rows that other transactions have locked".to_owned(),
             Kind::LockConvoy => format!("Threads queue for {what}"),
             Kind::KernelSpinlock => format!("Threads fight for a spinlock of the kernel, under {what}"),
             Kind::SchedulerOverhead => {
@@ -154,6 +169,8 @@ impl Kind {
         let parts = [
             "log_write_up_to",
             "log_write_flush",
+            "log_wait_for_write",
+            "log_wait_for_flush",
             "log_buffer_flush",
             "log_t::",
             "trx_flush_log",

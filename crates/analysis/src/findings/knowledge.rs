@@ -4,7 +4,14 @@ use super::advice::Advice;
 use super::kind::Kind;
 use serde::Deserialize;
 
-const FILES: [&str; 1] = [include_str!("../../knowledge/innodb.toml")];
+const FILES: [&str; 3] = [
+    include_str!("../../knowledge/innodb.toml"),
+    include_str!("../../knowledge/latches.toml"),
+    include_str!("../../knowledge/row_locks.toml"),
+];
+
+/// What is known of the callers of latches is of no kind of finding, but said beside each caller.
+const WAITER: &str = "waiter";
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -18,6 +25,38 @@ struct File {
     place: Vec<Place>,
     #[serde(default)]
     spin_round: Vec<SpinRound>,
+    #[serde(default)]
+    row_lock: Vec<RowLock>,
+}
+
+/// How a thread waits for a row that another transaction has locked. Functions by the beginning of their names.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RowLock {
+    /// Products that it is about.
+    products: Vec<String>,
+    /// Functions in which the thread sleeps.
+    waits_in: Vec<String>,
+    /// Functions within these in which it waits for a latch, not for the row.
+    latches: Vec<String>,
+    /// The storage engine's door, which tells whether the row was to be read or written.
+    engine: Vec<String>,
+    /// Functions that stand for a kind of statement.
+    statements: Vec<String>,
+    /// Functions whose CPU time is the price of the queues: searching deadlocks, handing locks on.
+    work: Vec<String>,
+    /// Where that is to be read.
+    source: String,
+}
+
+/// What the name of a function tells of its part in a wait for a row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum RowLockMark {
+    Waits,
+    Latches,
+    Engine,
+    Statement,
+    Nothing,
 }
 
 /// How long one round of a latch is that spins.
@@ -87,6 +126,7 @@ pub(crate) struct Knowledge {
     primitives: Vec<String>,
     latching: Vec<String>,
     spin_rounds: Vec<SpinRound>,
+    row_locks: Vec<RowLock>,
 }
 
 impl Knowledge {
@@ -96,6 +136,7 @@ impl Knowledge {
             primitives: Vec::new(),
             latching: Vec::new(),
             spin_rounds: Vec::new(),
+            row_locks: Vec::new(),
         };
         for text in FILES {
             // A test reads them all.
@@ -111,6 +152,10 @@ impl Knowledge {
             knowledge
                 .spin_rounds
                 .extend(rounds.filter(|round| round.products.iter().any(|name| product.contains(name))));
+            let row_locks = file.row_lock.into_iter();
+            knowledge
+                .row_locks
+                .extend(row_locks.filter(|row_lock| row_lock.products.iter().any(|name| product.contains(name))));
         }
         knowledge
     }
@@ -126,6 +171,45 @@ impl Knowledge {
             let place = of_kind().find(|place| place.functions.iter().any(|name| is_named(function, name)))?;
             Some((place, function.as_str()))
         })
+    }
+
+    /// What the caller of a latch waits for, by its function: such as the redo log's buffer.
+    pub(super) fn waited_for_by(&self, function: &str) -> Option<&Place> {
+        let mut places = self.places.iter();
+        places.find(|place| {
+            let is_of_waiters = place.kinds.iter().any(|kind| kind == WAITER);
+            is_of_waiters && place.functions.iter().any(|name| is_named(function, name))
+        })
+    }
+
+    /// The part of a function in a wait for a row.
+    pub(super) fn row_lock_mark(&self, function: &str) -> RowLockMark {
+        let is_one_of = |names: fn(&RowLock) -> &[String]| {
+            let mut names = self.row_locks.iter().flat_map(names);
+            names.any(|name| function.contains(name.as_str()) && is_named(function, name))
+        };
+        match () {
+            () if is_one_of(|row_lock| &row_lock.waits_in) => RowLockMark::Waits,
+            () if is_one_of(|row_lock| &row_lock.latches) => RowLockMark::Latches,
+            () if is_one_of(|row_lock| &row_lock.engine) => RowLockMark::Engine,
+            () if is_one_of(|row_lock| &row_lock.statements) => RowLockMark::Statement,
+            () => RowLockMark::Nothing,
+        }
+    }
+
+    /// Where it is to be read that who sleeps in this function waits for a row.
+    pub(super) fn row_lock_source(&self, function: &str) -> Option<&str> {
+        let names = |row_lock: &&RowLock| row_lock.waits_in.iter().any(|name| is_named(function, name));
+        self.row_locks
+            .iter()
+            .find(names)
+            .map(|row_lock| row_lock.source.as_str())
+    }
+
+    /// Whether the CPU time of a function is the price of queues for rows.
+    pub(super) fn works_for_row_locks(&self, function: &str) -> bool {
+        let mut names = self.row_locks.iter().flat_map(|row_lock| &row_lock.work);
+        names.any(|name| function.contains(name.as_str()) && is_named(function, name))
     }
 
     /// How a latch of that version of the server spins.
@@ -186,7 +270,7 @@ impl Knowledge {
 }
 
 /// Whether a function is one of glibc's, by its name: those that wait, write and start threads, and those without a name.
-fn is_of_the_c_library(function: &str) -> bool {
+pub(super) fn is_of_the_c_library(function: &str) -> bool {
     const NAMES: [&str; 21] = [
         "poll",
         "ppoll",
@@ -251,7 +335,27 @@ mod tests {
                     round.pauses_if_slow.is_some() == (round.fast_below_ns.is_some() && round.slow_from_ns.is_some());
                 assert!(pauses && slow && !round.source.is_empty(), "{round:?}");
             }
+            for row_lock in &file.row_lock {
+                let says_all =
+                    !row_lock.waits_in.is_empty() && !row_lock.latches.is_empty() && !row_lock.work.is_empty();
+                assert!(says_all && !row_lock.source.is_empty(), "{row_lock:?}");
+            }
         }
+    }
+
+    #[test]
+    fn the_latch_is_told_that_a_caller_waits_for() {
+        let knowledge = Knowledge::of("MySQL");
+        let what = |function: &str| knowledge.waited_for_by(function).map(|place| place.what.as_str());
+        assert_eq!(
+            what("mtr_log_reserve_and_write(mtr_t*)"),
+            Some("the redo log's buffer (log_sys)")
+        );
+        assert_eq!(what("trx_start_low"), Some("InnoDB's list of transactions (trx_sys)"));
+        assert_eq!(what("row_search_for_mysql"), None);
+        // It is no kind of finding: nothing is named after it.
+        let path = ["main".to_owned(), "mtr_log_reserve_and_write".to_owned()];
+        assert!(knowledge.place(Kind::LockConvoy, &path).is_none());
     }
 
     #[test]

@@ -20,6 +20,7 @@ impl Context<'_> {
         let spent = last.costs.estimate_of_state("spin")?;
         let path = self.call_paths.functions(worst.path);
         let mut draft = self.draft(Kind::SpinWaiting, path, spent.over(cost), base, last);
+        draft.accounts.pathways = pathways.iter().copied().chain(base.costs.pathways("spin")).collect();
         let takes = format!(
             "loops that only wait take {:.1} \u{b5}s of a transaction at {} connections",
             spent.value * 1e6,
@@ -38,9 +39,11 @@ impl Context<'_> {
                 ),
             });
         for (waiter, share, _) in waiters.iter().take(MOST_WAITERS) {
-            draft
-                .evidence
-                .push(format!("{} of the spinning in {waiter}", percent(*share)));
+            draft.evidence.push(format!(
+                "{} of the spinning in {}",
+                percent(*share),
+                self.said_of(waiter)
+            ));
         }
         draft.evidence.extend(self.settings_of(&draft.knobs));
         draft.evidence.extend(self.spin_round(&draft));

@@ -259,6 +259,7 @@ pub(crate) fn bundle() -> Bundle {
         summary: None,
         unfinished_visits: vec![],
         unfinished_files: vec![],
+        tried: Vec::new(),
     };
     for (visit, connections) in [(0, 8), (1, 64)] {
         bundle.rungs.push(RungRow {

@@ -47,6 +47,7 @@ fn bundle() -> Bundle {
         summary: None,
         unfinished_visits: vec![],
         unfinished_files: vec![],
+        tried: Vec::new(),
     }
 }
 

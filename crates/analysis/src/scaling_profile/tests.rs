@@ -122,6 +122,43 @@ fn while_no_cpu_is_free_waiting_for_one_is_no_cause_nor_anything_saturated() {
 }
 
 #[test]
+fn what_takes_longer_everywhere_alike_is_no_paths_loss() {
+    let leaves: [&'static [&'static str]; 9] = [
+        &["main", "a"],
+        &["main", "b"],
+        &["main", "c"],
+        &["main", "d"],
+        &["main", "e"],
+        &["main", "f"],
+        &["main", "g"],
+        &["main", "h"],
+        WORK,
+    ];
+    let costs = |times: f64, work: f64| -> Vec<(&'static str, &'static [&'static str], f64)> {
+        let micros = |path: &[&str]| if path == WORK { work } else { 100.0 * times };
+        leaves.iter().map(|path| ("cpu", *path, micros(path))).collect()
+    };
+    let (few, alike, more) = (costs(1.0, 300.0), costs(1.5, 450.0), costs(1.5, 900.0));
+    let same = profile(&[(1, 1000.0, 0.1, &few), (32, 16_000.0, 0.8, &alike)]);
+    assert!(same.paths.is_empty(), "{:?}", same.paths);
+    let told = same.rungs[1].dilation.expect("nine functions that agree");
+    assert!((told - 1.5).abs() < 0.02, "{told}");
+    assert!(
+        same.rungs[1].lost_threads["cpu"].value > 0.0,
+        "of all together it is lost"
+    );
+
+    let one = profile(&[(1, 1000.0, 0.1, &few), (32, 16_000.0, 0.8, &more)]);
+    let [path] = one.paths.as_slice() else {
+        panic!("{:?}", one.paths)
+    };
+    assert_eq!(path.path, WORK.map_to_owned());
+    let lost: Vec<f64> = path.lost_threads.iter().map(|lost| lost.value).collect();
+    // (900 - 1.5 x 300) us at 16 000 a second; nothing against itself.
+    assert!(lost[0] == 0.0 && (lost[1] / 7.2 - 1.0).abs() < 0.05, "{lost:?}");
+}
+
+#[test]
 fn a_run_that_scales_loses_nothing() {
     let costs: Costs<'_> = &[("cpu", WORK, 1000.0)];
     let profile = profile(&[(1, 1000.0, 0.1, costs), (8, 8000.0, 0.8, costs)]);

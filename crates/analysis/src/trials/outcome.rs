@@ -175,12 +175,14 @@ pub struct DesignTold {
 pub struct VariantTold {
     /// Its name.
     pub name: String,
-    /// Whether the others are held against it.
+    /// Whether others are held against it.
     pub base: bool,
     /// What sets it apart, in words such as `innodb_sync_array_size=64`.
     pub differs_by: Vec<String>,
     /// The server; none where it never started.
     pub server: Option<scaleprof_bundle::Server>,
+    /// Its load, as in a bundle's manifest; none where it never started.
+    pub workload: Option<scaleprof_bundle::Workload>,
     /// Starts that were measured in rounds.
     pub starts: usize,
     /// Why it takes no part any more, in the server's own words where it has said some.
@@ -213,6 +215,8 @@ pub struct ComparisonTold {
     pub base: String,
     /// Name of the variant.
     pub variant: String,
+    /// Whether the transactions of both are the same; where they are not, more of them a second is not faster.
+    pub same_work: bool,
     /// One sentence for a person.
     pub sentence: String,
     /// Geometric mean of the ratios over the ladder.

@@ -3,18 +3,27 @@
 use super::judge::signed;
 use super::{Compared, VariantCompared, Verdict};
 use crate::numbers::percent;
+use scaleprof_bundle::Estimate;
 
 /// A margin that is so many times the one that was asked for is worth a word.
 const COARSE: f64 = 2.0;
 /// Below this no session tells apart what two starts differ by.
 const LEAST_MARGIN: f64 = 0.01;
 
-/// What became of throughput from the base to the variant, for a person. `asked` is the margin that was asked for.
-pub fn sentence(base: &str, variant: &str, found: &VariantCompared, asked: f64) -> String {
-    let mut words = match &found.whole {
-        None => return format!("Nothing can be said of {variant}: no pair of starts with {base} was measured whole."),
-        Some(whole) => of_whole(base, variant, whole, asked),
+/// What became of throughput from the base to the variant, for a person. `asked` is the margin that was asked for; `same_work` whether
+/// the transactions of both are the same: where they are not, only how they scale can be compared.
+pub fn sentence([base, variant]: [&str; 2], found: &VariantCompared, asked: f64, same_work: bool) -> String {
+    let Some(whole) = &found.whole else {
+        return format!("Nothing can be said of {variant}: no pair of starts with {base} was measured whole.");
     };
+    match same_work {
+        true => of_whole(base, variant, whole, asked) + &by_rung(found) + &scaling(base, found),
+        false => of_other_work(base, variant, whole, found),
+    }
+}
+
+/// The rungs that the figure over the ladder does not stand for.
+fn by_rung(found: &VariantCompared) -> String {
     let apart: Vec<String> = found
         .rungs
         .iter()
@@ -31,19 +40,40 @@ pub fn sentence(base: &str, variant: &str, found: &VariantCompared, asked: f64) 
             grown.then(|| format!("{word} by {} at {}", by(compared), rung.connections))
         })
         .collect();
-    if !apart.is_empty() {
-        words.push_str(&format!(" By rung: {} connections.", apart.join(", ")));
+    match apart.is_empty() {
+        true => String::new(),
+        false => format!(" By rung: {} connections.", apart.join(", ")),
     }
+}
+
+fn scaling(base: &str, found: &VariantCompared) -> String {
     let ends = found.whole_ladder.first().zip(found.whole_ladder.last());
-    if let Some((better, (first, last))) = found.scales.zip(ends) {
-        let word = if better { "better" } else { "worse" };
-        let change = found.last_over_first.map_or(String::new(), |ratio| {
-            let by = signed(ratio.value);
-            format!(": from {first} to {last} connections it changes by {by}")
-        });
-        words.push_str(&format!(" It scales {word} than {base}{change} against it."));
-    }
-    words
+    let Some((better, (first, last))) = found.scales.zip(ends) else {
+        return String::new();
+    };
+    let word = if better { "better" } else { "worse" };
+    let change = found.last_over_first.map_or(String::new(), |ratio| {
+        let by = signed(ratio.value);
+        format!(": from {first} to {last} connections it changes by {by}")
+    });
+    format!(" It scales {word} than {base}{change} against it.")
+}
+
+/// More transactions of another kind are no gain.
+fn of_other_work(base: &str, variant: &str, whole: &Compared, found: &VariantCompared) -> String {
+    let times = format!(
+        "{variant} and {base} do different transactions: that there are {:.2} times as many of {variant} says nothing by itself.",
+        whole.ratio.value
+    );
+    let scales = match (found.scales, found.last_over_first) {
+        (Some(_), _) => scaling(base, found),
+        (None, Some(ratio)) => format!(
+            " Whether one of them scales better cannot be told: from the first rung to the last the ratio changes by {}.",
+            estimate(ratio)
+        ),
+        (None, None) => String::new(),
+    };
+    times + &scales
 }
 
 fn of_whole(base: &str, variant: &str, whole: &Compared, asked: f64) -> String {
@@ -77,7 +107,10 @@ fn of_whole(base: &str, variant: &str, whole: &Compared, asked: f64) -> String {
 
 /// `+2.1 % (+0.9 % to +3.3 %)`.
 fn change(compared: &Compared) -> String {
-    let ratio = compared.ratio;
+    estimate(compared.ratio)
+}
+
+fn estimate(ratio: Estimate) -> String {
     match ratio.low.zip(ratio.high) {
         Some((low, high)) => format!("{} ({} to {})", signed(ratio.value), signed(low), signed(high)),
         None => format!("{} (no interval)", signed(ratio.value)),
@@ -101,7 +134,6 @@ fn by(compared: &Compared) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use scaleprof_bundle::Estimate;
 
     fn compared(value: f64, low: f64, high: f64, verdict: Verdict) -> Compared {
         Compared {
@@ -132,7 +164,7 @@ mod tests {
 
     #[test]
     fn each_verdict_has_its_words() {
-        let of = |whole| sentence("size=1", "size=64", &found(whole), 0.01);
+        let of = |whole| sentence(["size=1", "size=64"], &found(whole), 0.01, true);
         assert_eq!(
             of(Some(compared(0.9, 0.85, 0.96, Verdict::Slower))),
             "size=64 is slower than size=1 by 10 % (4.0 % to 15 %) over the ladder."
@@ -176,11 +208,19 @@ mod tests {
             last_over_first: Some(compared(1.3, 1.2, 1.4, Verdict::Faster).ratio),
             ..found(Some(compared(1.14, 1.1, 1.2, Verdict::Faster)))
         };
-        let words = sentence("A", "B", &told, 0.01);
+        let words = sentence(["A", "B"], &told, 0.01, true);
         assert!(
             words.contains("By rung: faster by 30 % (20 % to 40 %) at 512 connections."),
             "{words}"
         );
         assert!(words.ends_with("It scales better than A: from 1 to 512 connections it changes by +30 % against it."));
+        let other = sentence(["A", "B"], &told, 0.01, false);
+        assert!(
+            other.starts_with("B and A do different transactions: that there are 1.14 times as many of B says nothing")
+                && other
+                    .ends_with("It scales better than A: from 1 to 512 connections it changes by +30 % against it.")
+                && !other.contains("faster"),
+            "{other}"
+        );
     }
 }

@@ -69,10 +69,12 @@ pub struct Sentinel {
 pub struct Session {
     /// The rungs, rising.
     pub ladder: Vec<u32>,
-    /// The variant that the others are held against.
+    /// The variant that the others are held against, and that is paired with itself.
     pub base: usize,
     /// The others, in the order of the plan.
     pub others: Vec<usize>,
+    /// Of those that are held against another one than [`Session::base`], against which.
+    pub bases: BTreeMap<usize, usize>,
     /// Differences up to this share do not matter.
     pub margin: f64,
     /// The A/A pairs, at the start and at the end of the session.
@@ -82,11 +84,25 @@ pub struct Session {
 }
 
 impl Session {
-    /// The pairs of the base and another variant, round by round.
+    /// What a variant is held against.
+    pub fn base_of(&self, other: usize) -> usize {
+        self.bases.get(&other).copied().unwrap_or(self.base)
+    }
+
+    /// Whether others are held against a variant.
+    pub fn is_base(&self, variant: usize) -> bool {
+        match self.others.is_empty() {
+            true => variant == self.base,
+            false => self.others.iter().any(|other| self.base_of(*other) == variant),
+        }
+    }
+
+    /// The pairs of another variant and its base, round by round.
     pub(super) fn pairs(&self, other: usize) -> Vec<(&Start, &Start)> {
+        let base = self.base_of(other);
         self.rounds
             .iter()
-            .filter_map(|round| Some((round.get(&self.base)?, round.get(&other)?)))
+            .filter_map(|round| Some((round.get(&base)?, round.get(&other)?)))
             .collect()
     }
 }

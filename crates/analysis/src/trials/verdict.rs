@@ -7,6 +7,10 @@ use serde::{Deserialize, Serialize};
 /// Fewest pairs with which the sign-flip test can speak against chance at 5 %, and so the fewest for a verdict that counts.
 pub const FEWEST_PAIRS: usize = 6;
 
+/// However far two starts of one server are apart: no difference beyond more than 28 % (a logarithm of 0.25) would say nothing,
+/// unless somebody asked for that.
+const WIDEST_MARGIN: f64 = 0.25;
+
 /// What is said of one variant against another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -49,7 +53,7 @@ pub fn verdict(mean: &PairedMean, margin: f64, p: f64, sign_flip: Option<f64>) -
 pub fn margin(asked: f64, a_a: Option<&PairedMean>) -> f64 {
     let asked = asked.ln_1p();
     a_a.and_then(|mean| mean.half_width)
-        .map_or(asked, |half| half.max(asked))
+        .map_or(asked, |half| half.min(WIDEST_MARGIN).max(asked))
 }
 
 #[cfg(test)]
@@ -92,6 +96,7 @@ mod tests {
         assert_eq!(margin(0.01, None), 0.01f64.ln_1p());
         assert_eq!(margin(0.01, Some(&mean(4, 0.0, 0.03))), 0.03);
         assert_eq!(margin(0.05, Some(&mean(4, 0.0, 0.03))), 0.05f64.ln_1p());
+        assert_eq!(margin(0.01, Some(&mean(4, 0.0, 1.35))), WIDEST_MARGIN);
     }
 
     proptest! {

@@ -86,9 +86,9 @@ fn sentences() {
         nothing_counts(&[1, 2, 4]),
     ];
     insta::assert_snapshot!(text.join("\n"), @r"
-    Throughput peaks at 13 300/s at 16 connections and falls to 49 % of that at 512: each transaction costs 2.1 times the CPU (instructions 1.9x, cycles per instruction 1.1x) while CPUs stay busy.
-    Throughput peaks at 13 300/s at 16 connections and falls to 30 % of that at 512: CPUs idle (their use is down from 95 % to 29 %).
-    Throughput peaks at 13 300/s at 16 connections and falls to 30 % of that at 512: each transaction costs 1.7 times the CPU (instructions 1.7x, cycles per instruction 1.0x) and CPUs idle (their use is down from 95 % to 55 %).
+    Throughput peaks at 13 300/s at 16 connections and falls to 49 % of that at 512: each transaction costs 2.1 times the CPU of one at the peak (instructions 1.9x, cycles per instruction 1.1x) while its CPUs stay busy.
+    Throughput peaks at 13 300/s at 16 connections and falls to 30 % of that at 512: CPUs idle (the server's use of them is down from 95 % to 29 %).
+    Throughput peaks at 13 300/s at 16 connections and falls to 30 % of that at 512: each transaction costs 1.7 times the CPU of one at the peak (instructions 1.7x, cycles per instruction 1.0x) and CPUs idle (the server's use of them is down from 95 % to 55 %).
     Throughput still rises at the last rung: 390/s at 4 connections, 95 % more than at 2; measure more connections to find its peak.
     Throughput levels off at 203/s at 4 connections, the last rung, and does not fall over.
     Throughput peaks at 200/s at 2 connections and holds 98 % of that at 4. Not counted: 256 and 512 connections, where the client, not the server, set the limit.
@@ -110,7 +110,7 @@ fn a_fall_without_hardware_counters_names_cpu_seconds_alone() {
         (law.clock_hz, law.instructions_per_txn, law.cycles_per_instruction) = (None, None, None);
     }
     let text = verdict(&rungs, &[]).unwrap().sentence;
-    insta::assert_snapshot!(text, @"Throughput peaks at 10 000/s at 16 connections and falls to 50 % of that at 512: each transaction costs 2.0 times the CPU while CPUs stay busy.");
+    insta::assert_snapshot!(text, @"Throughput peaks at 10 000/s at 16 connections and falls to 50 % of that at 512: each transaction costs 2.0 times the CPU of one at the peak while its CPUs stay busy.");
 }
 
 #[test]
@@ -129,7 +129,9 @@ fn a_fall_without_any_counter_is_still_a_fall() {
 #[test]
 fn too_few_rungs_neither_scale_nor_fall() {
     let mut rungs = judged(&[(1, 1e4, 0.9, 2e5, 1.), (16, 5e3, 0.97, 4e5, 1.)]);
-    assert_eq!(verdict(&rungs, &[]).unwrap().scales, None);
+    let of_two = verdict(&rungs, &[]).unwrap();
+    assert_eq!((of_two.scales, of_two.falls_over_at), (None, None));
+    assert!(of_two.sentence.contains("too few"), "{}", of_two.sentence);
     rungs.truncate(1);
     assert_eq!(verdict(&rungs, &[]).unwrap().scales, None);
 }

@@ -33,6 +33,7 @@ impl Made {
             summary: None,
             unfinished_visits: vec![],
             unfinished_files: vec![],
+            tried: Vec::new(),
         };
         for visit in 0..visits {
             bundle.rungs.push(RungRow {

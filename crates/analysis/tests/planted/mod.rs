@@ -61,6 +61,7 @@ pub fn run(rungs: &[Rung<'_>], repeats: i32, seconds: i32, unrest: Unrest, seed:
         summary: None,
         unfinished_visits: vec![],
         unfinished_files: vec![],
+        tried: Vec::new(),
     };
     for repeat in 0..repeats {
         for rung in rungs {

@@ -56,6 +56,7 @@ pub fn empty() -> Bundle {
         summary: None,
         unfinished_visits: vec![],
         unfinished_files: vec![],
+        tried: Vec::new(),
     }
 }
 

@@ -71,17 +71,18 @@ impl<'bytes> Gathering<'bytes> {
         Ok(Gathering { elf, file, places })
     }
 
-    /// Looks for a debug file and, if no symbol table was found, for a list of symbols.
-    pub(super) fn find_more(&mut self, path: &Path, search: &SymbolSearch) {
+    /// Looks for a debug file and, if no symbol table was found, for a list of symbols. The file can be opened at `place`; what
+    /// belongs to it lies beside `own`.
+    pub(super) fn find_more(&mut self, place: &Path, own: &Path, search: &SymbolSearch) {
         let mut has_symbols = has_symbols(&self.elf);
         if has_dwarf(&self.elf) {
-            self.file.dwarf = Dwarf::of(path, supplementary(&self.elf, path, search));
+            self.file.dwarf = Dwarf::of(place, supplementary(&self.elf, own, search));
         }
         if !has_symbols || !has_dwarf(&self.elf) {
-            has_symbols |= self.find_debug_file(path, search);
+            has_symbols |= self.find_debug_file(own, search);
         }
         if !has_symbols {
-            self.find_list(path, search);
+            self.find_list(own, search);
         }
     }
 

@@ -19,7 +19,7 @@ pub struct Binary {
 /// Those without which CI must not pass.
 const REQUIRED: [&str; 4] = ["mariadb", "mysql-5.6.14", "mysql-9.7", "libc"];
 
-/// The folder of `scripts/fetch-servers`, by the same rule.
+/// The folder of `scaleprof servers`, by the same rule.
 pub fn servers_cache() -> PathBuf {
     let var = |name| {
         std::env::var_os(name)
@@ -62,7 +62,7 @@ pub fn binary(name: &'static str) -> Option<Binary> {
 pub fn must_not_lack(name: &str, why: &str) {
     let in_ci = std::env::var("CI").is_ok_and(|value| value == "true");
     assert!(!(in_ci && REQUIRED.contains(&name)), "CI needs {name}: {why}");
-    eprintln!("\n*** SKIPPED {name}: {why}\n*** scripts/fetch-servers fetches servers\n");
+    eprintln!("\n*** SKIPPED {name}: {why}\n*** `scaleprof servers fetch` fetches servers, see ./test\n");
 }
 
 fn library_folder() -> PathBuf {

@@ -29,16 +29,15 @@ fn text(listing: &Listing, paint: &Paint) -> String {
     let mut out = String::new();
     say!(
         out,
-        "{}: {} that threads share; {} of {} bytes in which one may take another from a CPU's cache{}.",
+        "{}: {} that threads share; {} of {} bytes in which one may take another from a CPU's cache.",
         listing.binary,
         count(listing.variables, "variable"),
         count(listing.judged, "line"),
         listing.line,
-        match listing.lines.len() < listing.judged {
-            true => format!("; the {} gravest (--all shows the rest)", listing.lines.len()),
-            false => String::new(),
-        }
     );
+    if let Some(words) = which(listing) {
+        say!(out, "{words}");
+    }
     match &listing.measured {
         Some(measured) => say!(
             out,
@@ -60,6 +59,37 @@ fn text(listing: &Listing, paint: &Paint) -> String {
         add_line(&mut out, number + 1, shown, paint);
     }
     out
+}
+
+/// Which of the lines are listed; none where all are.
+fn which(listing: &Listing) -> Option<String> {
+    let (listed, all) = (listing.lines.len(), listing.judged);
+    let left = all - listed;
+    let Some(costly) = listing.costly else {
+        return (left > 0)
+            .then(|| format!("Listed are the {listed} that most code reads and writes (--all shows the rest)."));
+    };
+    let rest = match left {
+        0 => String::new(),
+        left if left == all => format!(" (--all lists all {all})"),
+        left => format!(" (--all lists the other {left} too)"),
+    };
+    Some(match costly {
+        0 => format!(
+            "None of them was seen to cost anything in this run: none takes 0.1 % of a transaction's CPU time, or surely more than at \
+             the other rung{rest}."
+        ),
+        costly => {
+            let gravest = match listed < costly {
+                true => format!("; listed are the {listed} gravest"),
+                false => String::new(),
+            };
+            format!(
+                "{costly} of them cost something in this run: 0.1 % of a transaction's CPU time, or surely more than at the other \
+                 rung{gravest}{rest}."
+            )
+        }
+    })
 }
 
 fn add_line(out: &mut String, number: usize, shown: &Shown, paint: &Paint) {

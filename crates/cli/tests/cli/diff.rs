@@ -96,6 +96,32 @@ fn a_planted_difference_is_named_and_none_is_seen_where_there_is_none() {
 }
 
 #[test]
+fn a_page_is_one_file_that_names_no_folder_but_the_bundles() {
+    let place = place();
+    let [before, after] = ["before", "after"].map(|name| place.path().join(name));
+    keep(&before, 10.0, 1);
+    keep(&after, 40.0, 2);
+    let file = place.path().join("diff.html");
+    let (out, _) = succeed(diff(&before, &after).arg("--html").arg(&file));
+    assert_eq!(out.trim(), file.display().to_string(), "it says where the page is");
+    let page = std::fs::read_to_string(&file).expect("the page");
+    assert!(page.contains("\"name\":\"before\"") && page.contains("scales worse"));
+    assert!(!page.contains(&place.path().display().to_string()));
+    // A folder that is given as `.` has a name all the same.
+    let mut here = scaleprof();
+    here.current_dir(&before)
+        .args(["diff", ".", "../after", "--html"])
+        .arg(&file);
+    succeed(&mut here);
+    assert!(
+        std::fs::read_to_string(&file)
+            .expect("the page")
+            .contains("\"name\":\"before\"")
+    );
+    fail(diff(&before, &after).arg("--json").arg("--html").arg(&file), 2);
+}
+
+#[test]
 fn what_cannot_be_compared_is_refused_with_the_way_out() {
     let place = place();
     let [one, other, empty] = ["one", "other", "empty"].map(|name| place.path().join(name));

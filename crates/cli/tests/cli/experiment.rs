@@ -59,16 +59,69 @@ fn a_dry_run_prints_the_plan_and_how_long_it_takes() {
         "{out}"
     );
     assert!(out.contains("32 server starts and 3 watched runs"), "{out}");
-    for name in ["sync-array-size", "spin-delay"] {
-        let (out, _) = succeed(scaleprof().args(["experiment", name, "--dry-run", "--quick"]));
-        assert!(
-            out.contains("indicative only") && out.contains("16, 64, 512 connections"),
-            "{out}"
-        );
-    }
     let precise = ["--half-width", "1.5", "--dry-run"];
     let (out, _) = succeed(scaleprof().arg("experiment").args(vary).args(precise));
     assert!(out.contains("6 to 20, until") && out.contains("at most about"), "{out}");
+}
+
+/// Every file in experiments/ is known by its name, can be carried out, and has a page of its own.
+#[test]
+fn every_ready_experiment_can_be_planned() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut count = 0;
+    for entry in std::fs::read_dir(root.join("experiments")).expect("experiments") {
+        let file = entry.expect("an entry").path();
+        let name = file.file_stem().and_then(|name| name.to_str()).expect("a name");
+        let page = std::fs::read_to_string(root.join(format!("docs/experiments/{name}.md"))).expect(name);
+        assert!(page.contains(&format!("scaleprof experiment {name}")), "{name}");
+        let compared: &[&str] = match name {
+            "mutex-or-event" => &["--server", "/opt/a", "--server", "/opt/b"],
+            "lock-sys" => &["--vary", "innodb_deadlock_detect=ON,OFF"],
+            _ => &[],
+        };
+        let plan = ["experiment", name, "--dry-run", "--quick"];
+        let (out, _) = succeed(scaleprof().args(plan).args(compared));
+        assert!(out.contains("indicative only") && out.contains("held against"), "{out}");
+        if !compared.is_empty() {
+            let err = fail(scaleprof().args(plan), 1);
+            assert!(err.contains("what shall be compared is not said yet: give "), "{err}");
+        }
+        count += 1;
+    }
+    assert!(count >= 10, "{count}");
+}
+
+#[test]
+fn loads_and_servers_are_compared_as_settings_are() {
+    let servers = ["--server", "/opt/old/mysql-5.6", "--server", "/opt/new/mysql-9"];
+    let (out, _) = succeed(scaleprof().args(["experiment", "lock-sys", "--dry-run"]).args(servers));
+    let out = joined(&out);
+    assert!(out.contains("sysbench mysql-5.6 (others are held against it)"), "{out}");
+    assert!(
+        out.contains("TPC-C mysql-9 (held against TPC-C mysql-5.6): server mysql-9, workload tpcc, 1 warehouses"),
+        "{out}"
+    );
+    let options = [
+        "--workload",
+        "tpcc",
+        "--warehouses",
+        "3",
+        "--vary",
+        "x=1,2",
+        "--dry-run",
+    ];
+    succeed(scaleprof().args(["experiment"]).args(options));
+    let err = fail(
+        scaleprof().args(["experiment", "--warehouses", "3", "--vary", "x=1,2", "--dry-run"]),
+        1,
+    );
+    assert!(
+        err.contains("load.warehouses: it goes with another kind of workload than oltp_read_write: leave it out"),
+        "{err}"
+    );
+    // A workload of the command line takes the place of the plan's with all that goes with it.
+    let options = ["spin-delay", "--workload", "tpcc", "--dry-run"];
+    succeed(scaleprof().args(["experiment"]).args(options));
 }
 
 #[test]
@@ -148,6 +201,23 @@ fn variants_are_compared_and_one_that_cannot_start_is_named_with_its_servers_wor
     assert_eq!(comparison["rungs"].as_array().map(Vec::len), Some(2));
     assert!(comparison["whole"]["ratio"]["low"].is_f64());
     assert_eq!(told["comparisons"].as_array().map(Vec::len), Some(1));
+    // `report` says the same again from what was measured, and starts nothing.
+    let again = |arguments: &[&str]| {
+        let mut command = scaleprof();
+        command.arg("report").arg(&folder).args(arguments);
+        command
+    };
+    let (json, _) = succeed(&mut again(&["--format", "json"]));
+    assert_eq!(serde_json::from_str::<Value>(&json).expect("JSON"), told);
+    let (text, err) = succeed(&mut again(&["--format", "text"]));
+    assert!(
+        joined(&text).contains("wrapped over one:") && err.is_empty(),
+        "{text}{err}"
+    );
+    std::fs::remove_file(folder.join("report.html")).expect("it was there");
+    succeed(&mut again(&[]));
+    assert!(folder.join("report.html").is_file());
+    assert!(fail(&mut again(&["--bug"]), 1).contains("a bug report is of one run"));
     // The variant's settings and surroundings are in its bundles.
     let settings = scaleprof_bundle::Bundle::open(folder.join("starts/round-01-variant-3"))
         .expect("a bundle")
@@ -160,6 +230,49 @@ fn variants_are_compared_and_one_that_cannot_start_is_named_with_its_servers_wor
     };
     assert_eq!(value("innodb_spin_wait_delay").as_deref(), Some("9"));
     assert_eq!(value("scaleprof.server_wrapper").as_deref(), Some("nice"));
+}
+
+#[test]
+fn statements_after_the_start_and_loads_of_their_own_are_what_variants_have() {
+    let Some(server) = distribution() else { return };
+    let place = place();
+    let plan = place.path().join("loads.toml");
+    let text = "[design]\nwatch = false\n\
+        [[variant]]\nname = \"point\"\nsql = [\"SELECT 1\", \"SET GLOBAL innodb_spin_wait_delay = 11\"]\n\
+        [[variant]]\nname = \"ranges\"\nworkload = \"oltp_read_only\"\n\
+        [[variant]]\nname = \"wrong\"\nsql = [\"SELECT 1\", \"SET GLOBAL no_such_variable = 1\"]\n\
+        [[variant]]\nname = \"foreign\"\nonly_for = [\"percona\"]\n\
+        [[variant]]\nname = \"text\"\nagainst = \"ranges\"\nworkload = \"oltp_read_only\"\nprotocol = \"text\"\n";
+    std::fs::write(&plan, text).expect("written");
+    let folder = place.path().join("e");
+    let (_, err) = succeed(small(&server.installation, &folder).arg(&plan));
+    assert!(
+        err.contains("wrong takes no part any more: statement 2 of those to be run after the start (sql) failed"),
+        "{err}"
+    );
+    assert!(
+        err.contains("foreign takes no part any more: it is for Percona Server, and this server is"),
+        "{err}"
+    );
+    let told = outcome(&folder);
+    let pairs: Vec<_> = told["comparisons"]
+        .as_array()
+        .expect("comparisons")
+        .iter()
+        .map(|one| (one["base"].clone(), one["variant"].clone(), one["same_work"].clone()))
+        .collect();
+    // The ranges are a base of their own, and of a text as of a prepared statement the work is the same.
+    assert_eq!(pairs, [("ranges".into(), "text".into(), true.into())]);
+    assert_eq!(told["variants"][1]["workload"]["name"], "oltp_read_only");
+    let settings = scaleprof_bundle::Bundle::open(folder.join("starts/round-01-variant-1"))
+        .expect("a bundle")
+        .settings;
+    let value = |name: &str| {
+        let row = settings.iter().find(|row| row.name == name);
+        row.map(|row| row.value.clone())
+    };
+    assert_eq!(value("innodb_spin_wait_delay").as_deref(), Some("11"));
+    assert_eq!(value("scaleprof.server_statements").as_deref(), Some("2"));
 }
 
 /// An experiment of two equal variants whose second start is under way.

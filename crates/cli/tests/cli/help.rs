@@ -3,7 +3,7 @@
 use crate::stage::{place, scaleprof, succeed};
 use std::path::Path;
 
-const COMMANDS: [&str; 13] = [
+const COMMANDS: [&str; 14] = [
     "run",
     "attach",
     "report",
@@ -15,6 +15,7 @@ const COMMANDS: [&str; 13] = [
     "annotate",
     "cachelines",
     "selfbench",
+    "servers",
     "cache",
     "completions",
 ];
@@ -38,6 +39,10 @@ fn every_command_explains_itself() {
     for command in COMMANDS {
         is_as_expected(command, &succeed(scaleprof().args([command, "--help"])).0);
     }
+    is_as_expected(
+        "servers-fetch",
+        &succeed(scaleprof().args(["servers", "fetch", "--help"])).0,
+    );
 }
 
 #[test]
@@ -60,4 +65,5 @@ fn every_command_has_a_manual_page() {
         assert!(page.contains(".TH") && page.contains(".SH"), "{page}");
     }
     assert!(place.path().join("scaleprof.1").exists());
+    assert!(place.path().join("scaleprof-servers-fetch.1").exists());
 }

@@ -2,7 +2,10 @@
 
 mod annotate;
 mod attach;
+mod builds;
+mod builds_fetched;
 mod cachelines;
+mod check;
 mod debuginfod;
 mod diff;
 mod exchange;
@@ -11,6 +14,8 @@ mod export;
 mod full_disk;
 mod help;
 mod import;
+#[path = "../../../builds/tests/made_up/mod.rs"]
+mod made_up;
 mod once;
 mod output;
 mod password;

@@ -6,7 +6,6 @@ use std::path::Path;
 
 /// A word in all forms: as it is, and as encodings of text write it.
 struct Forms {
-    word: String,
     /// Looked for whatever the case of letters.
     plain: Vec<(&'static str, Vec<u8>)>,
     /// Looked for letter by letter.
@@ -48,11 +47,7 @@ impl Forms {
                 exact.push(("base64", base64_inside(written.as_bytes(), shift)));
             }
         }
-        Forms {
-            word: word.to_owned(),
-            plain,
-            exact,
-        }
+        Forms { plain, exact }
     }
 
     /// In which form the word is there.
@@ -82,15 +77,7 @@ fn base64_inside(word: &[u8], shift: usize) -> Vec<u8> {
 }
 
 fn contains(bytes: &[u8], form: &[u8]) -> bool {
-    let Some(first) = form.first() else { return false };
-    let mut rest = bytes;
-    while let Some(at) = rest.iter().position(|byte| byte == first) {
-        if rest[at..].starts_with(form) {
-            return true;
-        }
-        rest = &rest[at + 1..];
-    }
-    false
+    !form.is_empty() && memchr::memmem::find(bytes, form).is_some()
 }
 
 /// What is packed into a page: every long run of base64, unpacked, and inflated where it is compressed.
@@ -143,40 +130,114 @@ fn every_file(folder: &Path, visit: &mut dyn FnMut(&Path, &[u8])) {
     }
 }
 
-/// Nothing of `words` in any byte of the bundle, nor in what its compressed tables and its page hold, nor in any report that
+/// What is shown, each with what shows it.
+type Shown = Vec<(String, Vec<u8>)>;
+
+/// How much a bundle has to show.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Bundle {
+    /// Rungs that were measured to their end: whatever can be made of a bundle can be made of it.
+    Measured,
+    /// Less: some commands refuse it, and what they complain of is looked through.
+    Partial,
+}
+
+/// A page, and what is packed into it.
+fn page(name: &str, bytes: Vec<u8>) -> Shown {
+    let unpacked = packed(&bytes).into_iter();
+    let mut shown: Shown = unpacked.map(|bytes| (format!("{name}, unpacked"), bytes)).collect();
+    shown.push((name.to_owned(), bytes));
+    shown
+}
+
+/// Nothing of `words` in any byte of the bundle, nor in what its compressed tables and its page hold, nor in anything that
 /// is made of it.
-pub fn bundle_is_free_of(folder: &Path, words: &[&str]) {
+pub fn bundle_is_free_of(folder: &Path, extent: Bundle, words: &[&str]) {
     let mut kept = bundle(folder);
     let instructions = kept.instructions().expect("readable");
     kept.path.clear();
     let tables = format!("{kept:?} {instructions:?}");
-    let mut places: Vec<(String, Vec<u8>)> = vec![("its tables".to_owned(), tables.into_bytes())];
+    let mut shown: Shown = vec![("its tables".to_owned(), tables.into_bytes())];
     every_file(folder, &mut |path, bytes| {
         let name = path.display().to_string();
-        if name.ends_with(".html") {
-            let unpacked = packed(bytes).into_iter();
-            places.extend(unpacked.map(|bytes| (format!("{name}, unpacked"), bytes)));
+        match name.ends_with(".html") {
+            true => shown.extend(page(&name, bytes.to_vec())),
+            false => shown.push((name, bytes.to_vec())),
         }
-        places.push((name, bytes.to_vec()));
     });
     for format in ["text", "json", "bug"] {
-        let shown = succeed(scaleprof().arg("report").arg(folder).args(["--format", format])).0;
-        places.push((format!("the {format} report"), shown.into_bytes()));
+        let said = succeed(scaleprof().arg("report").arg(folder).args(["--format", format])).0;
+        shown.push((format!("the {format} report"), said.into_bytes()));
     }
+    shown.extend(whatever_else_is_shown(folder, extent));
     // The search finds what is there.
-    let server = Forms::of(&kept.manifest.server.product);
-    let found = |forms: &Forms| -> Vec<(String, &'static str)> {
-        let places = places.iter();
-        let found = places
-            .filter_map(|(place, bytes)| Some((place.clone(), forms.found_in(bytes, &bytes.to_ascii_lowercase())?)));
-        found.collect()
+    none_is_in(&shown, words, &kept.manifest.server.product, 5);
+}
+
+/// Nothing of `words` in what `diff` of two bundles beside each other says: text, JSON, and the page with what is packed into it. They
+/// are named from beside them, as the terminal repeats what it was given.
+pub fn comparison_is_free_of(a: &Path, b: &Path, words: &[&str]) {
+    let around = a.parent().expect("a folder around it");
+    let names = [a, b].map(|bundle| bundle.file_name().expect("a folder's name"));
+    let said = |options: &[&str]| {
+        let mut command = scaleprof();
+        command.current_dir(around).arg("diff").args(names).args(options);
+        succeed(&mut command).0.into_bytes()
     };
-    assert!(found(&server).len() >= 5, "{:?}", found(&server));
-    for word in words {
+    said(&["--html", "compared.html"]);
+    let mut shown = page(
+        "the page",
+        std::fs::read(around.join("compared.html")).expect("it is written"),
+    );
+    shown.push(("the text".to_owned(), said(&[])));
+    shown.push(("the JSON".to_owned(), said(&["--json"])));
+    none_is_in(&shown, words, &bundle(a).manifest.server.product, 3);
+}
+
+/// None of the words is in anything that is shown, while `known` is found in at least so many places.
+fn none_is_in(shown: &Shown, words: &[&str], known: &str, least: usize) {
+    // Once for all words: lowering takes longer than looking.
+    let small: Vec<Vec<u8>> = shown.iter().map(|(_, bytes)| bytes.to_ascii_lowercase()).collect();
+    let found = |word: &str| -> Vec<(&str, &'static str)> {
         let forms = Forms::of(word);
-        let found = found(&forms);
-        assert!(found.is_empty(), "'{}' is in {found:?}", forms.word);
+        let both = shown.iter().zip(&small);
+        both.filter_map(|((place, bytes), small)| Some((place.as_str(), forms.found_in(bytes, small)?)))
+            .collect()
+    };
+    assert!(found(known).len() >= least, "'{known}' is only in {:?}", found(known));
+    for word in words {
+        let found = found(word);
+        assert!(found.is_empty(), "'{word}' is in {found:?}");
     }
+}
+
+/// What the other commands make of a bundle, with their complaints. The bundle is called `.`, as where it lies is the caller's own word.
+fn whatever_else_is_shown(folder: &Path, extent: Bundle) -> Shown {
+    let mut commands = vec![
+        "annotate --bundle .".to_owned(),
+        "annotate --bundle . --json".to_owned(),
+        "check --bundle . --json".to_owned(),
+    ];
+    for format in ["pprof", "folded", "folded-diff", "firefox", "speedscope"] {
+        commands.push(format!(
+            "export . --threads all --states all --output - --format {format}"
+        ));
+    }
+    let shown = commands.into_iter().flat_map(|command| {
+        let mut process = scaleprof();
+        process.current_dir(folder).args(command.split(' '));
+        let output = process.output().expect("scaleprof starts");
+        let complaints = String::from_utf8_lossy(&output.stderr);
+        assert!(
+            extent == Bundle::Partial || output.stdout.len() > 100,
+            "`{command}` says nothing: {complaints}"
+        );
+        let mut shown = vec![(format!("what `{command}` complains of"), output.stderr)];
+        shown.extend(read_all(flate2::read::GzDecoder::new(&output.stdout[..])).map(|text| (command.clone(), text)));
+        shown.push((command, output.stdout));
+        shown
+    });
+    shown.collect()
 }
 
 #[test]

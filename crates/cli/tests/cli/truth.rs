@@ -1,9 +1,13 @@
 //! The answer on a server whose disease is known.
 
-use crate::servers::fetched;
+use crate::servers::{distribution, fetched};
 use crate::stage::{bundle, fail, place, run, scaleprof, succeed};
 use scaleprof_bundle::Summary;
 use std::path::Path;
+
+/// Nanoseconds of PAUSE below which a CPU is through InnoDB's delays in no time. On one virtual Xeon it took 4 to 11, and spinning 8 % of
+/// the CPU time, where others take about 40 and spend 40 % of it there.
+const SHORT_PAUSE: f64 = 10.0;
 
 /// InnoDB of 5.6 spins for its latches: with hundreds of connections that update an index on few CPUs a good part of the CPU
 /// time goes into `ut_delay`.
@@ -25,10 +29,30 @@ fn mysql_5_6_is_told_to_spin_for_its_latches_by_whom_and_what_to_try() {
         "--json",
     ]));
     let summary: Summary = serde_json::from_str(&out).expect("JSON");
-    let first = summary.findings.first().expect("there is a cause");
-    assert_eq!(first.kind, "spin_waiting", "{:#?}", summary.findings);
+    // Where the CPU hardly pauses at PAUSE, spinning takes so little of its time that other things may cost as much, or that nothing is
+    // lost at all: the disease is not there, and nothing can be asked of the order of the findings.
+    let pause = scaleprof_probe::relax_nanoseconds();
+    let first = summary.findings.first().filter(|first| first.kind == "spin_waiting");
+    let Some(first) = first else {
+        assert!(pause < SHORT_PAUSE, "PAUSE takes {pause} ns: {:#?}", summary.findings);
+        println!(
+            "PAUSE takes {pause} ns here, so MySQL 5.6.14 does not lose most by spinning: {:#?}",
+            summary.findings
+        );
+        let ledger = summary
+            .rungs
+            .last()
+            .and_then(|rung| rung.ledger.as_ref())
+            .expect("threads were watched");
+        assert!(
+            ledger.seconds_per_txn.spin.is_some_and(|spin| spin > 0.0),
+            "{ledger:#?}"
+        );
+        return;
+    };
     assert_eq!(first.path.last().map(String::as_str), Some("ut_delay"));
-    assert!(first.lost_share.low.is_some_and(|low| low > 0.05), "{first:#?}");
+    let much = if pause < SHORT_PAUSE { 0.0 } else { 0.05 };
+    assert!(first.lost_share.low.is_some_and(|low| low > much), "{first:#?}");
     // Which of the two leads differs from run to run.
     let latches = ["mutex_spin_wait", "rw_lock_s_lock_spin", "rw_lock_x_lock_func"];
     let names_a_latch = |line: &String| latches.iter().any(|latch| line.contains(latch));
@@ -50,11 +74,12 @@ fn mysql_5_6_is_told_to_spin_for_its_latches_by_whom_and_what_to_try() {
     let ledger = last.ledger.as_ref().expect("threads were watched");
     assert!(ledger.seconds_per_txn.spin > ledger.seconds_per_txn.io, "{ledger:#?}");
     let spin = ledger.seconds_per_txn.spin.expect("loops were looked for");
-    the_bundle_alone_shows_the_instruction_that_burns_the_time(&place.path().join("run"), spin);
+    the_bundle_alone_shows_the_instruction_that_burns_the_time(&place.path().join("run"), spin, pause);
 }
 
-/// `ut_delay` is a loop around PAUSE: nearly all of its time stands at PAUSE, or at the instruction behind it.
-fn the_bundle_alone_shows_the_instruction_that_burns_the_time(run: &Path, spin_seconds_per_txn: f64) {
+/// `ut_delay` is a loop around PAUSE: nearly all of its time stands at PAUSE, or at the instruction behind it. Where PAUSE takes no
+/// longer than the additions around it, the time is spread over the loop.
+fn the_bundle_alone_shows_the_instruction_that_burns_the_time(run: &Path, spin_seconds_per_txn: f64, pause_ns: f64) {
     let annotate = |function: &str| {
         let mut command = scaleprof();
         command.arg("annotate").arg(function).arg("--bundle").arg(run);
@@ -74,7 +99,16 @@ fn the_bundle_alone_shows_the_instruction_that_burns_the_time(run: &Path, spin_s
         .position(|one| one["text"] == "pause")
         .expect("it pauses");
     let at_pause: f64 = instructions[pause..=pause + 1].iter().map(seconds).sum();
-    assert!(at_pause > 0.9 * all, "{at_pause} of {all}");
+    let in_the_loop: f64 = instructions
+        .iter()
+        .filter(|one| one["waits"] == true)
+        .map(seconds)
+        .sum();
+    assert!(in_the_loop > 0.9 * all, "{in_the_loop} of {all}");
+    assert!(
+        pause_ns < SHORT_PAUSE || at_pause > 0.9 * all,
+        "{at_pause} of {all}, and PAUSE takes {pause_ns} ns"
+    );
     assert!(instructions[pause..=pause + 1].iter().all(|one| one["waits"] == true));
     // The ledger's spinning is that of ut_delay and of the loops that call it.
     assert!(
@@ -137,5 +171,57 @@ fn the_bundle_alone_shows_the_instruction_that_burns_the_time(run: &Path, spin_s
         rows.iter()
             .filter_map(|row| row.file.as_deref())
             .all(|file| file.matches('/').count() <= 1)
+    );
+}
+
+/// All connections update one row: each waits for the transaction before it, and no latch of the server is the cause. With ten
+/// thousand rows a table they seldom meet.
+#[test]
+fn transactions_that_queue_for_one_row_are_told_to_wait_for_rows() {
+    let Some(server) = distribution() else { return };
+    let place = place();
+    let summary = |name: &str, tables: &str, rows: &str| -> Summary {
+        let (out, _) = succeed(run(Some(&server.installation), &place.path().join(name)).args([
+            "--workload",
+            "oltp_update_index",
+            "--tables",
+            tables,
+            "--rows",
+            rows,
+            "--connections",
+            "1,32",
+            "--seconds",
+            "8",
+            "--json",
+        ]));
+        serde_json::from_str(&out).expect("JSON")
+    };
+    let hot = summary("hot", "1", "1");
+    let first = hot.findings.first().expect("there is a cause");
+    assert_eq!(first.kind, "row_lock_waits", "{:#?}", hot.findings);
+    assert_eq!(first.path.last().map(String::as_str), Some("lock_wait"), "{first:#?}");
+    assert!(first.lost_share.low.is_some_and(|low| low > 0.2), "{first:#?}");
+    assert!(
+        first.evidence.iter().any(|line| line.contains("innodb_row_lock_waits")),
+        "{first:#?}"
+    );
+    for what in ["innodb_deadlock_detect", "shorter transactions"] {
+        assert!(first.tries.iter().any(|line| line.contains(what)), "{what}: {first:#?}");
+    }
+    let account = hot.explained.last().expect("an account");
+    assert!(account.explained_share.value > 0.2, "{account:#?}");
+    let (text, _) = succeed(
+        scaleprof()
+            .arg("report")
+            .arg(place.path().join("hot"))
+            .args(["--format", "bug"]),
+    );
+    assert!(text.contains("1. Transactions queue for rows"), "{text}");
+
+    let usual = summary("usual", "4", "10000");
+    assert!(
+        usual.findings.iter().all(|finding| finding.kind != "row_lock_waits"),
+        "{:#?}",
+        usual.findings
     );
 }

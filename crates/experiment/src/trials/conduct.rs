@@ -42,7 +42,7 @@ pub(crate) struct Conducted {
 }
 
 impl Conducted {
-    fn new(design: &Design, variants: usize, out: BTreeMap<usize, String>) -> Self {
+    fn new(design: &Design, bases: &[usize], out: BTreeMap<usize, String>) -> Self {
         let mut new = Conducted {
             session: Session {
                 ladder: design.connections.clone(),
@@ -52,31 +52,53 @@ impl Conducted {
             out,
             watched: BTreeSet::new(),
         };
-        new.choose_base(variants);
+        new.choose_bases(bases);
         new
     }
 
-    /// The first variant that takes part is what the others are held against.
-    fn choose_base(&mut self, variants: usize) {
-        let mut taking_part = (0..variants).filter(|variant| !self.out.contains_key(variant));
-        self.session.base = taking_part.next().unwrap_or(0);
-        self.session.others = taking_part.collect();
+    /// Of the variants that belong together, the first that takes part is what the others are held against.
+    fn choose_bases(&mut self, bases: &[usize]) {
+        let mut families: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+        for (variant, base) in bases.iter().enumerate() {
+            let family = families.entry(*base).or_default();
+            if !self.out.contains_key(&variant) {
+                // A base comes before those that are held against it, wherever the plan has it.
+                let place = if variant == *base { 0 } else { family.len() };
+                family.insert(place, variant);
+            }
+        }
+        let session = &mut self.session;
+        session.others.clear();
+        session.bases.clear();
+        let mut first = None;
+        for family in families.values() {
+            let Some((base, others)) = family.split_first() else {
+                continue;
+            };
+            // One that is held against nothing and nothing against it is measured, but compares nothing.
+            first = first.or((!others.is_empty()).then_some(*base));
+            session.others.extend(others);
+            session.bases.extend(others.iter().map(|other| (*other, *base)));
+        }
+        session.others.sort_unstable();
+        let any = || families.values().find_map(|family| family.first().copied());
+        session.base = first.or_else(any).unwrap_or(0);
     }
 }
 
-/// Carries out an experiment to its end. What was measured is given back however it ended; `known_out` are variants that were
-/// dropped before it was interrupted.
+/// Carries out an experiment to its end. What was measured is given back however it ended. `bases` has for each variant the place of
+/// the one that it is held against, its own for such a one; `known_out` are variants that were dropped before it was interrupted.
 pub(crate) fn conduct(
     design: &Design,
-    variants: usize,
+    bases: &[usize],
     known_out: BTreeMap<usize, String>,
     laboratory: &mut dyn Laboratory,
 ) -> (Conducted, Result<(), RunError>) {
     let mut course = Course {
         design,
-        variants,
-        conducted: Conducted::new(design, variants, known_out),
-        left: Work::of(design, variants),
+        bases,
+        conducted: Conducted::new(design, bases, known_out),
+        left: Work::of(design, bases.len()),
         laboratory,
     };
     let end = course.run();
@@ -85,7 +107,7 @@ pub(crate) fn conduct(
 
 struct Course<'a> {
     design: &'a Design,
-    variants: usize,
+    bases: &'a [usize],
     conducted: Conducted,
     left: Work,
     laboratory: &'a mut dyn Laboratory,
@@ -94,7 +116,7 @@ struct Course<'a> {
 impl Course<'_> {
     fn run(&mut self) -> Result<(), RunError> {
         if self.design.watch {
-            for variant in 0..self.variants {
+            for variant in 0..self.bases.len() {
                 if self.step(Step::Watched { variant })?.is_some() {
                     self.conducted.watched.insert(variant);
                 }
@@ -133,7 +155,7 @@ impl Course<'_> {
 
     fn round(&mut self, round: u32) -> Result<(), RunError> {
         self.conducted.session.rounds.push(BTreeMap::new());
-        for variant in round_order(self.variants, round, self.design.seed) {
+        for variant in round_order(self.bases.len(), round, self.design.seed) {
             let start = self.step(Step::Round { round, variant })?;
             if let Some((round, start)) = self.conducted.session.rounds.last_mut().zip(start) {
                 round.insert(variant, start);
@@ -164,7 +186,7 @@ impl Course<'_> {
             Err(StepFailure::CannotStart(why) | StepFailure::WhenItRan(why)) => {
                 self.laboratory.drop_variant(variant, &why);
                 self.conducted.out.insert(variant, why);
-                self.conducted.choose_base(self.variants);
+                self.conducted.choose_bases(self.bases);
                 self.laboratory.keep(&self.conducted)?;
                 match self.conducted.session.others.is_empty() {
                     true => Err(RunError::NothingToCompare),

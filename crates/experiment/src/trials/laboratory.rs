@@ -8,11 +8,12 @@ use super::plan::Plan;
 use super::step::Step;
 use super::work::{Pace, WATCHED_REPEATS, Work};
 use crate::error::RunError;
-use crate::options::RunOptions;
+use crate::options::{RunOptions, ServerChoice};
 use crate::progress::Progress;
 use crate::run::run;
 use scaleprof_analysis::trials::{ExperimentState, Start};
 use scaleprof_probe::WatchOptions;
+use scaleprof_server::{Installation, Product};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -81,6 +82,32 @@ impl<'a> RealLaboratory<'a> {
         }
     }
 
+    /// A variant that is for servers of other makers than the one it would have cannot be started.
+    fn suits(&self, variant: usize) -> Result<(), StepFailure> {
+        let variant = &self.plan.variants[variant];
+        let ServerChoice::Private { path, .. } = &variant.server else {
+            return Ok(());
+        };
+        if variant.only_for.is_empty() {
+            return Ok(());
+        }
+        let found = match path {
+            Some(path) => Installation::at(path),
+            None => Installation::distribution(),
+        };
+        let found = found.map_err(|error| StepFailure::CannotStart(error.to_string()))?;
+        if variant.only_for.contains(&found.product) {
+            return Ok(());
+        }
+        let makers: Vec<String> = variant.only_for.iter().map(Product::to_string).collect();
+        Err(StepFailure::CannotStart(format!(
+            "it is for {}, and this server is {} {}",
+            makers.join(" and "),
+            found.product,
+            found.version_text
+        )))
+    }
+
     fn taken(&mut self, step: Step, kept: KeptStep) -> Start {
         self.facts.learn(step.variant(), &kept.manifest);
         kept.start
@@ -95,6 +122,7 @@ impl Laboratory for RealLaboratory<'_> {
         if self.stop.load(Ordering::Relaxed) {
             return Err(StepFailure::Experiment(RunError::Stopped));
         }
+        self.suits(step.variant())?;
         self.folder
             .clear(step)
             .map_err(|error| StepFailure::Experiment(error.into()))?;

@@ -6,7 +6,7 @@ use scaleprof_analysis::trials::log_ratios::PairedMean;
 use scaleprof_analysis::trials::{
     ComparisonTold, DesignTold, ExperimentState, Outcome, RungFigures, VariantRung, VariantTold, judge, sentence,
 };
-use scaleprof_bundle::{Manifest, Server, without_folders};
+use scaleprof_bundle::{Manifest, Server, Workload, without_folders};
 
 /// Version of `experiment.json`.
 const SCHEMA: u32 = 1;
@@ -19,6 +19,7 @@ const NO_WATCHED_RUN: &str = "one of the two has no watched run: the plan has wa
 pub(crate) struct Facts {
     first: Option<Manifest>,
     servers: Vec<Option<Server>>,
+    workloads: Vec<Option<Workload>>,
     warnings: Vec<String>,
 }
 
@@ -27,6 +28,7 @@ impl Facts {
         Facts {
             first: None,
             servers: vec![None; variants],
+            workloads: vec![None; variants],
             warnings: Vec::new(),
         }
     }
@@ -46,6 +48,7 @@ impl Facts {
                 "the kernel changed in the course of the session: {before}, then {now}"
             ));
         }
+        self.workloads[variant].get_or_insert_with(|| manifest.workload.clone());
         match &self.servers[variant] {
             None => self.servers[variant] = Some(manifest.server.clone()),
             Some(known) if known.build_id != manifest.server.build_id || known.version != manifest.server.version => {
@@ -81,17 +84,20 @@ pub(crate) fn outcome(
     let session = &conducted.session;
     let judged = judge(session);
     let name = |variant: usize| plan.variants[variant].name.clone();
-    let base = name(session.base);
     let design = &plan.design;
     let rounds = session.rounds.iter().filter(|round| !round.is_empty()).count();
     let comparisons = judged.variants.into_iter().map(|found| {
-        let both = [session.base, found.variant]
+        let held_against = session.base_of(found.variant);
+        let base = name(held_against);
+        let same_work = plan.is_same_work(held_against, found.variant);
+        let both = [held_against, found.variant]
             .iter()
             .all(|one| conducted.watched.contains(one));
         ComparisonTold {
-            base: base.clone(),
+            sentence: sentence([&base, &name(found.variant)], &found, design.margin, same_work),
+            base,
             variant: name(found.variant),
-            sentence: sentence(&base, &name(found.variant), &found, design.margin),
+            same_work,
             whole: found.whole,
             whole_ladder: found.whole_ladder,
             scales: found.scales.map(|better| if better { "better" } else { "worse" }),
@@ -143,9 +149,10 @@ fn told(plan: &Plan, conducted: &Conducted, facts: &Facts, variant: usize) -> Va
     });
     VariantTold {
         name: plan.variants[variant].name.clone(),
-        base: variant == conducted.session.base,
+        base: conducted.session.is_base(variant),
         differs_by: plan.variants[variant].differs_by.clone(),
         server: facts.servers[variant].clone(),
+        workload: facts.workloads[variant].clone(),
         starts: starts.len(),
         // What a server says of itself names its folders.
         out: conducted.out.get(&variant).map(|why| without_folders(why)),

@@ -21,7 +21,9 @@ pub struct PlanFile {
     pub design: DesignText,
     /// The server of all variants.
     pub server: ServerText,
-    /// What is compared; the first is what the others are held against.
+    /// Without what it cannot be asked.
+    pub requires: RequiresText,
+    /// What is compared; the first is what the others are held against, unless they say otherwise.
     #[serde(rename = "variant")]
     pub variants: Vec<VariantText>,
 }
@@ -40,6 +42,16 @@ pub struct LoadText {
     pub options: BTreeMap<String, Value>,
     /// A FILE.sql that one connection runs before a workload that is a FILE.sql.
     pub setup: Option<String>,
+    /// Of tpcc.
+    pub warehouses: Option<u32>,
+    /// Of tpcc: cards of a deck, such as `10,10,1,1,1`.
+    pub mix: Option<String>,
+    /// Of tpcc: `fixed` or `random`.
+    pub home_warehouse: Option<String>,
+    /// Of tpcc: keying and think times, times this.
+    pub think_times: Option<f64>,
+    /// Whether the tables are read into memory before the first rung; they are where it is not said.
+    pub read_tables: Option<bool>,
     pub isolation: Option<String>,
     /// Transactions offered a second: an open loop.
     pub rate: Option<f64>,
@@ -85,11 +97,13 @@ pub struct DesignText {
 #[serde(deny_unknown_fields, default)]
 #[allow(missing_docs)]
 pub struct ServerText {
-    /// A BASEDIR or a binary; the distribution's server where there is none.
+    /// A BASEDIR, a binary or the name of a build; the distribution's server where there is none.
     pub path: Option<String>,
     pub set: BTreeMap<String, Value>,
     pub environment: BTreeMap<String, String>,
     pub wrapper: Option<Vec<String>>,
+    /// Statements that one connection runs as soon as the server answers.
+    pub sql: Vec<String>,
     pub cpus: Option<String>,
     pub cpus_client: Option<String>,
     /// Such as `4G`.
@@ -98,24 +112,50 @@ pub struct ServerText {
     pub defaults_file: Option<String>,
 }
 
+/// What an experiment needs beside a server.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct RequiresText {
+    /// Memory nodes (NUMA) of the machine.
+    pub memory_nodes: Option<u32>,
+    /// That the command line says what is compared; in words that tell how.
+    pub comparison: Option<String>,
+}
+
 /// One variant: what it has otherwise than `[server]` and `[load]` say.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 #[allow(missing_docs)]
 pub struct VariantText {
     pub name: Option<String>,
+    /// The name of the variant that it is held against.
+    pub against: Option<String>,
+    /// `mysql`, `mariadb`, `percona`: with a server of another maker it takes no part.
+    pub only_for: Vec<String>,
     pub path: Option<String>,
     pub set: BTreeMap<String, Value>,
     pub environment: BTreeMap<String, String>,
     pub wrapper: Option<Vec<String>>,
+    pub sql: Vec<String>,
     pub cpus: Option<String>,
     pub buffer_pool: Option<String>,
     pub performance_schema: Option<bool>,
     pub defaults_file: Option<String>,
     pub workload: Option<String>,
+    pub tables: Option<u32>,
+    pub rows: Option<u32>,
     pub isolation: Option<String>,
     pub distribution: Option<String>,
     pub protocol: Option<String>,
+    pub options: BTreeMap<String, Value>,
+    pub setup: Option<String>,
+    pub warehouses: Option<u32>,
+    pub mix: Option<String>,
+    pub home_warehouse: Option<String>,
+    pub think_times: Option<f64>,
+    pub read_tables: Option<bool>,
+    pub rate: Option<f64>,
+    pub idle_connections: Option<u32>,
 }
 
 /// A setting's value.
@@ -174,66 +214,6 @@ impl PlanFile {
         }
         Ok(())
     }
-
-    /// Adds the variants of `--vary NAME=VALUE,VALUE...`; with several, one for every choice of values. The first values make the
-    /// variant that the others are held against.
-    ///
-    /// # Errors
-    /// A text that names fewer than two values, or one twice; a plan that has variants of its own.
-    pub fn vary(&mut self, varied: &[String]) -> Result<(), PlanError> {
-        if varied.is_empty() {
-            return Ok(());
-        }
-        if !self.variants.is_empty() {
-            return Err(PlanError::key(
-                "--vary",
-                "the plan has variants of its own".to_owned(),
-                "leave --vary out, or write a plan without [[variant]]",
-            ));
-        }
-        let mut variants = vec![VariantText::default()];
-        for text in varied {
-            let (name, values) = values(text)?;
-            let with = |variant: &VariantText, value: &str| {
-                let mut variant = variant.clone();
-                variant.set.insert(name.to_owned(), Value::Text(value.to_owned()));
-                let words = format!("{name}={value}");
-                variant.name = Some(match variant.name {
-                    None => words,
-                    Some(before) => format!("{before} {words}"),
-                });
-                variant
-            };
-            variants = variants
-                .iter()
-                .flat_map(|variant| values.iter().map(|value| with(variant, value)).collect::<Vec<_>>())
-                .collect();
-        }
-        self.variants = variants;
-        Ok(())
-    }
-}
-
-fn values(text: &str) -> Result<(&str, Vec<&str>), PlanError> {
-    let wrong = |problem: &str| {
-        PlanError::key(
-            "--vary",
-            format!("'{text}' {problem}"),
-            "write --vary NAME=VALUE,VALUE, such as innodb_sync_array_size=1,8,64",
-        )
-    };
-    let (name, values) = text.split_once('=').ok_or_else(|| wrong("has no values"))?;
-    let (name, values): (_, Vec<&str>) = (name.trim(), values.split(',').map(str::trim).collect());
-    if name.is_empty() || values.len() < 2 || values.iter().any(|value| value.is_empty()) {
-        return Err(wrong("needs a name and two values at least"));
-    }
-    let mut sorted = values.clone();
-    sorted.sort_unstable();
-    sorted.dedup();
-    match sorted.len() == values.len() {
-        true => Ok((name, values)),
-        false => Err(wrong("names a value twice")),
-    }
 }
 
 #[cfg(test)]
@@ -260,31 +240,6 @@ mod tests {
         // As it is kept in the experiment's folder.
         let kept = serde_json::to_string(&plan).unwrap();
         assert_eq!(serde_json::from_str::<PlanFile>(&kept).unwrap(), plan);
-    }
-
-    #[test]
-    fn varying_two_settings_gives_every_choice() {
-        let mut plan = PlanFile::default();
-        plan.vary(&["a=1,2".to_owned(), "b=x,y".to_owned()]).unwrap();
-        let names: Vec<&str> = plan.variants.iter().filter_map(|v| v.name.as_deref()).collect();
-        assert_eq!(names, ["a=1 b=x", "a=1 b=y", "a=2 b=x", "a=2 b=y"]);
-        assert!(
-            plan.vary(&["a=1,2".to_owned()])
-                .unwrap_err()
-                .to_string()
-                .contains("of its own")
-        );
-    }
-
-    #[test]
-    fn what_cannot_be_varied_is_refused_with_the_way_to_write_it() {
-        for text in ["a", "a=1", "=1,2", "a=1,,2", "a=1,1"] {
-            let error = PlanFile::default().vary(&[text.to_owned()]).unwrap_err().to_string();
-            assert!(
-                error.contains("--vary") && error.contains("NAME=VALUE,VALUE"),
-                "{error}"
-            );
-        }
     }
 
     proptest! {

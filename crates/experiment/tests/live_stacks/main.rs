@@ -54,6 +54,8 @@ fn stacks_of(server: impl FnOnce() -> Option<Server>) {
     let watched = watched.map(|watched| watched.for_some_time(Duration::from_secs(2)));
     let sides = rests::Sides::watch(stage.pid(), Duration::from_secs(6));
     #[cfg(target_arch = "x86_64")]
+    let of_samples = agreement::compare_samples(stage.pid(), Duration::from_secs(3));
+    #[cfg(target_arch = "x86_64")]
     let agreement = agreement::compare(stage.pid(), 200, 100);
     let watched = watched.map(Watched::end);
     load.end();
@@ -64,7 +66,7 @@ fn stacks_of(server: impl FnOnce() -> Option<Server>) {
         println!("{}: {seen}", server.name);
     }
     #[cfg(target_arch = "x86_64")]
-    println!("{}: {agreement}", server.name);
+    println!("{}: {of_samples}\n{}: {agreement}", server.name, server.name);
 
     if let Some(seen) = watched {
         seen.must_be_good();
@@ -73,5 +75,7 @@ fn stacks_of(server: impl FnOnce() -> Option<Server>) {
         sides.must_agree();
     }
     #[cfg(target_arch = "x86_64")]
-    agreement.must_be_good();
+    for agreement in [of_samples, agreement] {
+        agreement.must_be_good();
+    }
 }

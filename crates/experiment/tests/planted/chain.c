@@ -33,7 +33,11 @@ static OUT_OF_LINE void want_the_outer(struct worker *me)
 
 static OUT_OF_LINE void transaction(struct worker *me)
 {
-	me->sum = compute(me->sum, 10000);
+	/*
+	 * Much longer than in want_the_inner(): who has let go of the outer one would else want it back just as the next lets go of
+	 * it, and would be found waiting for what nobody holds at that moment.
+	 */
+	me->sum = compute(me->sum, 50000);
 	if (me->number % 4 == 0)
 		keep_the_inner();
 	else

@@ -19,6 +19,10 @@ pub fn judge() -> Result<(), String> {
     }
     let outer = lock(graph, "planted_outer").ok_or_else(|| problem("the outer mutex is not told"))?;
     let inner = lock(graph, "planted_inner").ok_or_else(|| problem("the inner mutex is not told"))?;
+    println!(
+        "chain: the outer mutex keeps {:.2} waiting, the holder known of {:.2}; the inner one {:.2}, of {:.2}",
+        outer.waiting.value, outer.known.holder, inner.waiting.value, inner.known.holder
+    );
     // Six of the eight threads want the outer one, and one of them has it.
     if outer.waiting.value < 2.5 || outer.known.holder < 0.8 * outer.waiting.value {
         return Err(problem("the outer mutex is not waited for, or its holder is not known"));

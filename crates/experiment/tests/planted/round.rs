@@ -44,15 +44,15 @@ pub struct Found {
     /// Threads that wait for a lock on average at the last rung, by the ledger.
     pub threads_in_lock: Option<f64>,
     rungs: Vec<String>,
-    /// The largest part of the CPUs that other programs took at a rung.
+    /// The largest part of the CPUs that other programs and the host of a virtual machine took at a rung.
     others: f64,
 }
 
-/// From this part of the CPUs on other programs disturb.
+/// From this part of the CPUs on others disturb.
 const DISTURBED: f64 = 0.06;
 
 impl Found {
-    /// Whether other programs took so much of the CPUs that the round says nothing.
+    /// Whether others took so much of the CPUs that the round says nothing.
     pub fn is_disturbed(&self) -> bool {
         self.others > DISTURBED
     }
@@ -60,7 +60,7 @@ impl Found {
 
 impl fmt::Display for Found {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.rungs.join(", "))?;
+        write!(f, "{}, others {:.1} %", self.rungs.join(", "), self.others * 100.0)?;
         for finding in &self.findings {
             let lost = finding.lost_share;
             let share = |share: Option<f64>| share.map_or("?".to_owned(), |share| format!("{:.1}", share * 100.0));
@@ -126,7 +126,7 @@ pub fn round(disease: &Disease, size: &Size) -> Found {
         others: summary
             .rungs
             .iter()
-            .filter_map(|rung| rung.other_cpu_share)
+            .map(|rung| rung.other_cpu_share.unwrap_or(0.0) + rung.steal_share.unwrap_or(0.0))
             .fold(0.0, f64::max),
         findings: summary.findings,
     }

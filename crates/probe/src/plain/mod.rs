@@ -7,6 +7,7 @@
 mod access;
 mod account;
 mod bursts;
+mod dumps;
 mod lack;
 mod memory_map;
 mod record;
@@ -20,6 +21,7 @@ mod vdso;
 mod wait;
 mod watch;
 
+pub use dumps::sampled_stacks;
 pub use lack::Lack;
 pub use memory_map::{Mapping, parse_maps};
 pub use scaleprof_profile::walk::{MOST_FRAMES, Registers};

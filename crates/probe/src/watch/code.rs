@@ -3,14 +3,15 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt as _;
+use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
 use scaleprof_binary::loads::{self, Segment};
 use scaleprof_binary::unwind::UnwindTable;
 use scaleprof_profile::RawStack;
 
-use super::layout::Mapping;
+use super::layout::{Mapping, NO_OBJECT};
+use super::mapped_file::{self, Identity};
 use super::maps::{CodeMapping, Mapped, parse_maps};
 use super::native::{self, StartRegisters};
 use super::tables::CodeTables;
@@ -22,6 +23,10 @@ pub struct CodeFile {
     pub name: PathBuf,
     /// A path under which this program can open it, while the process lives.
     pub open_as: PathBuf,
+    /// Beside which files with its symbols may lie: its path as this program sees it.
+    pub(crate) look_beside: PathBuf,
+    /// What tells it from another file of its name.
+    pub(crate) identity: Identity,
     /// Its bytes where it is no file (the vDSO).
     pub bytes: Option<Vec<u8>>,
     /// Why its stacks cannot be walked, where that is so.
@@ -103,16 +108,14 @@ impl ProcessCode {
         let changed = places != self.places;
         self.places = places;
         if changed {
-            let mapped = |place: &CodePlace| {
-                Some(Mapping {
-                    start: place.start,
-                    end: place.end,
-                    bias: place.bias,
-                    object: self.files[place.file].object?,
-                    reserved: 0,
-                })
+            let mapped = |place: &CodePlace| Mapping {
+                start: place.start,
+                end: place.end,
+                bias: place.bias,
+                object: self.files[place.file].object.unwrap_or(NO_OBJECT),
+                reserved: 0,
             };
-            let mapped = self.places.iter().filter_map(mapped).collect();
+            let mapped = self.places.iter().map(mapped).collect();
             self.tables.set_mappings(mapped);
         }
         Ok(changed)
@@ -162,17 +165,35 @@ impl ProcessCode {
         if let Some(file) = self.known.get(&mapping.what) {
             return Some(*file);
         }
-        let (name, open_as, bytes) = match &mapping.what {
+        let (name, look_beside, found) = match &mapping.what {
             Mapped::File { path, .. } => {
-                let open_as = self.openable(mapping, path);
-                let bytes = std::fs::read(&open_as);
-                (path.clone(), open_as, bytes)
+                let inside = self.inside(path);
+                let look_beside = match is_same_file(&inside, path) {
+                    true => path.clone(),
+                    false => inside.clone(),
+                };
+                (path.clone(), look_beside, self.find(mapping, &inside, path))
             }
-            _ => (PathBuf::from("[vdso]"), PathBuf::new(), self.vdso(mapping)),
+            _ => {
+                let bytes = self
+                    .vdso(mapping)
+                    .map_err(|error| format!("it cannot be read: {error}"));
+                (
+                    PathBuf::from("[vdso]"),
+                    PathBuf::new(),
+                    bytes.map(|bytes| (PathBuf::new(), bytes)),
+                )
+            }
+        };
+        let (open_as, bytes) = match found {
+            Ok((open_as, bytes)) => (open_as, Ok(bytes)),
+            Err(why) => (PathBuf::new(), Err(why)),
         };
         let mut file = CodeFile {
             name,
             open_as,
+            look_beside,
+            identity: Identity::of(&mapping.what, bytes.as_deref().unwrap_or_default()),
             bytes: None,
             problem: None,
             segments: Vec::new(),
@@ -192,7 +213,7 @@ impl ProcessCode {
                 }
                 file.bytes = (mapping.what == Mapped::Vdso).then_some(bytes);
             }
-            Err(error) => file.problem = Some(format!("it cannot be read: {error}")),
+            Err(why) => file.problem = Some(why),
         }
         let index = self.files.len();
         self.files.push(file);
@@ -200,20 +221,24 @@ impl ProcessCode {
         Some(index)
     }
 
-    /// The mapping itself where the kernel lets us open it (also when the file was replaced or deleted since), else the path
-    /// as the process sees it.
-    fn openable(&self, mapping: &CodeMapping, path: &Path) -> PathBuf {
+    /// A path of the process as this program sees it.
+    fn inside(&self, path: &Path) -> PathBuf {
+        let mut inside = std::ffi::OsString::from(format!("/proc/{}/root", self.pid));
+        inside.push(path);
+        inside.into()
+    }
+
+    /// The file of a mapping: the mapping itself where the kernel lets us open it (also when the file was replaced or deleted
+    /// since), else the path as the process sees it, or as this program does, if that is the same file.
+    fn find(&self, mapping: &CodeMapping, inside: &Path, path: &Path) -> Result<(PathBuf, Vec<u8>), String> {
         let pid = self.pid;
         let exact = PathBuf::from(format!("/proc/{pid}/map_files/{:x}-{:x}", mapping.start, mapping.end));
-        if File::open(&exact).is_ok() {
-            return exact;
-        }
-        let mut inside = std::ffi::OsString::from(format!("/proc/{pid}/root"));
-        inside.push(path);
-        match File::open(&inside) {
-            Ok(_) => inside.into(),
-            Err(_) => path.to_owned(),
-        }
+        let memory = File::open(format!("/proc/{pid}/mem")).ok();
+        let mut read = |address: u64, into: &mut [u8]| {
+            let memory = memory.as_ref();
+            memory.is_some_and(|memory| memory.read_exact_at(into, address).is_ok())
+        };
+        mapped_file::find(mapping, &exact, &[inside, path], &mut read)
     }
 
     fn vdso(&self, mapping: &CodeMapping) -> io::Result<Vec<u8>> {
@@ -223,4 +248,10 @@ impl ProcessCode {
         memory.read_exact_at(&mut bytes, mapping.start)?;
         Ok(bytes)
     }
+}
+
+/// Whether two paths lead to one file, or to none.
+fn is_same_file(one: &Path, other: &Path) -> bool {
+    let number = |path: &Path| std::fs::metadata(path).ok().map(|facts| (facts.dev(), facts.ino()));
+    number(one) == number(other)
 }

@@ -10,6 +10,8 @@ pub(crate) const MAX_KERNEL_FRAMES: usize = 64;
 pub(crate) const ROWS_OF_CHUNK: usize = 1024;
 /// Mappings in one half of the table `mappings`.
 pub(crate) const MAX_MAPPINGS: usize = 2048;
+/// In place of a mapped file that has no unwind rules.
+pub(crate) const NO_OBJECT: u32 = u32::MAX;
 /// Mapped files.
 pub(crate) const MAX_OBJECTS: usize = 1024;
 /// Numbers of slots in one element of the table `slot_of_thread`.
@@ -96,6 +98,9 @@ pub(crate) struct Control {
     pub resting: u32,
     pub rested_from: u64,
     pub queue_clock: i64,
+    pub fights_epoch: u32,
+    /// One of [`fights`].
+    pub fights: u32,
 }
 
 /// One thread.
@@ -116,7 +121,9 @@ pub(crate) struct ThreadSlot {
     pub runnable_at: u64,
     pub ran: u64,
     pub queued: u64,
-    pub uncharged: i64,
+    pub uncharged: i32,
+    /// A thread that waits for this one, which ran when that began.
+    pub wanted_by: u32,
     pub nanoseconds: [u64; 8],
     pub sleep: u64,
     pub pc: u64,
@@ -179,12 +186,19 @@ plain! {
     Mapping = 32,
     Row = 4,
     Rule = 16,
-    Control = 48,
+    Control = 56,
     ThreadSlot = 384,
     RecordHead = 64,
 }
 
 /// In `lock_operation`: the lock is one of the kernel's.
+/// `enum fights` of `bpf/layout.h`.
+pub(crate) mod fights {
+    pub(crate) const UNSEEN: u32 = 0;
+    pub(crate) const SEEN: u32 = 1;
+    pub(crate) const GET_READY: u32 = 2;
+}
+
 /// `enum resting` of `bpf/layout.h`.
 pub(crate) mod resting {
     pub(crate) const WATCHES: u32 = 0;
@@ -213,4 +227,5 @@ pub(crate) mod counted {
     pub(crate) const NO_SLOT: u32 = 4;
     pub(crate) const NO_SCRATCH: u32 = 5;
     pub(crate) const FRAMES: u32 = 6;
+    pub(crate) const FIGHTS: u32 = 7;
 }

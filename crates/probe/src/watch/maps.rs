@@ -31,6 +31,22 @@ pub(crate) fn parse_maps(text: &str) -> Vec<CodeMapping> {
     text.lines().filter_map(parse_line).collect()
 }
 
+/// The files that a process has mapped to run; empty where it is not to be asked.
+#[must_use]
+pub fn mapped_files(pid: u32) -> Vec<PathBuf> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default();
+    let mut files: Vec<PathBuf> = parse_maps(&text)
+        .into_iter()
+        .filter_map(|mapping| match mapping.what {
+            Mapped::File { path, .. } => Some(path),
+            Mapped::Vdso | Mapped::Anonymous => None,
+        })
+        .collect();
+    files.sort();
+    files.dedup();
+    files
+}
+
 fn parse_line(line: &str) -> Option<CodeMapping> {
     // The name stands behind padding and may hold blanks itself.
     let mut rest = line;

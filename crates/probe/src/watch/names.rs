@@ -12,14 +12,15 @@ use scaleprof_profile::{Frame, Namer, RawStack, Variable};
 
 use super::code::{CodeFile, CodeMap, CodePlace};
 use super::debuginfod;
+use super::mapped_file::Identity;
 
 /// Gives names to the addresses of one process. A file's symbols are read when the first address in it is asked for.
 pub struct ProcessNames {
     search: SymbolSearch,
     files: Vec<CodeFile>,
     places: Vec<CodePlace>,
-    /// By the name in `/proc/PID/maps`: a server that is started again has the same files.
-    symbols: HashMap<PathBuf, Option<FileNames>>,
+    /// A server that is started again has the same files; one that was replaced meanwhile has another identity.
+    symbols: HashMap<(PathBuf, Identity), Option<FileNames>>,
     kernel: Result<KernelSymbols, String>,
     ask_debuginfod: bool,
 }
@@ -49,7 +50,7 @@ pub fn symbol_search() -> SymbolSearch {
 
 impl std::fmt::Debug for ProcessNames {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let known = self.symbols.keys();
+        let known: Vec<&PathBuf> = self.symbols.keys().map(|(name, _)| name).collect();
         formatter
             .debug_struct("ProcessNames")
             .field("known", &known)
@@ -116,6 +117,12 @@ impl ProcessNames {
         files.map(|symbols| symbols.waiting.loops().len()).sum()
     }
 
+    /// Files through which stacks cannot be walked, by name, with the reason.
+    pub fn problems(&self) -> impl Iterator<Item = (String, &str)> {
+        let files = self.files.iter();
+        files.filter_map(|code| Some((file_name(&code.name), code.problem.as_deref()?)))
+    }
+
     /// Why the kernel's functions have no names, where that is so.
     pub fn kernel_problem(&self) -> Option<&str> {
         self.kernel.as_ref().err().map(String::as_str)
@@ -180,7 +187,8 @@ impl ProcessNames {
 
     fn symbols_of(&mut self, file: usize) -> Option<&FileNames> {
         let code = self.files.get(file)?;
-        if !self.symbols.contains_key(&code.name) {
+        let key = (code.name.clone(), code.identity.clone());
+        if !self.symbols.contains_key(&key) {
             let mut symbols = read(code, &self.search);
             let lacking = |symbols: &&FileNames| self.ask_debuginfod && symbols.file.coverage().symtab < 0.5;
             let build_id = symbols
@@ -192,9 +200,9 @@ impl ProcessNames {
             {
                 symbols = read(code, &self.search);
             }
-            self.symbols.insert(code.name.clone(), symbols);
+            self.symbols.insert(key.clone(), symbols);
         }
-        self.symbols.get(&self.files[file].name)?.as_ref()
+        self.symbols.get(&key)?.as_ref()
     }
 }
 
@@ -248,28 +256,23 @@ impl Namer for ProcessNames {
 /// Addresses from here on are the kernel's, on x86-64 and aarch64 alike.
 const KERNEL_HALF: u64 = 1 << 63;
 
-/// The bytes of a file of the process; by its name where the process has ended meanwhile.
+/// The bytes of a file of the process; by its name where the process has ended meanwhile, if that is the same file still.
 fn bytes_of(code: &CodeFile) -> std::io::Result<Vec<u8>> {
     match &code.bytes {
         Some(bytes) => Ok(bytes.clone()),
-        None => std::fs::read(&code.open_as).or_else(|_| std::fs::read(&code.name)),
+        None => code.identity.read(&[&code.open_as, &code.look_beside, &code.name]),
     }
 }
 
 fn read(code: &CodeFile, search: &SymbolSearch) -> Option<FileNames> {
     let module = file_name(&code.name);
+    let bytes = bytes_of(code).ok()?;
     let file = match &code.bytes {
-        Some(bytes) => SymbolFile::from_bytes(&module, bytes),
-        None => SymbolFile::open(&code.open_as, search),
+        Some(_) => SymbolFile::from_bytes(&module, &bytes),
+        None => SymbolFile::open_beside(&code.open_as, &code.look_beside, search),
     }
     .ok()?;
-    let waiting = match &code.bytes {
-        Some(bytes) => SpinLoops::of(&module, bytes, file.function_ranges()),
-        None => std::fs::read(&code.open_as).map_or_else(
-            |_| Ok(SpinLoops::default()),
-            |bytes| SpinLoops::of(&module, &bytes, file.function_ranges()),
-        ),
-    };
+    let waiting = SpinLoops::of(&module, &bytes, file.function_ranges());
     Some(FileNames::new(module, file, waiting.unwrap_or_default()))
 }
 
@@ -277,3 +280,7 @@ fn file_name(path: &Path) -> String {
     let name = path.file_name().unwrap_or(path.as_os_str());
     name.to_string_lossy().into_owned()
 }
+
+#[cfg(test)]
+#[path = "names_tests.rs"]
+mod tests;

@@ -10,6 +10,8 @@ pub struct WatchOptions {
     pub sleep_stacks_per_second: u32,
     /// The most threads at a time.
     pub most_threads: u32,
+    /// The most samples that are kept for the next reading, some 600 bytes each; more are lost, and counted.
+    pub most_unread_samples: u32,
     /// The share of the server's CPUs that seeing its switches may cost, 0 to 1. Where they come so often that it would cost
     /// more, they are seen for a part of the time only. Time on CPU and in run queues stays exact; what a thread is blocked by
     /// is concluded then from the part that was seen. 1: see them all whatever it costs.
@@ -30,7 +32,8 @@ impl Default for WatchOptions {
             frequency_hz: 99,
             sleep_stacks_per_second: 1000,
             most_threads: 8192,
-            most_cost: 0.006,
+            most_unread_samples: 1 << 17,
+            most_cost: 0.004,
             ask_debuginfod: false,
             without_previous_state: false,
             without_run_delay: false,

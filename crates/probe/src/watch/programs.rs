@@ -1,8 +1,10 @@
 //! The BPF programs in the kernel: fitted, loaded, attached, and their tables within reach.
 
+mod attaching;
+
 use std::io::Read as _;
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd as _, AsRawFd as _, IntoRawFd as _, OwnedFd};
+use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, IntoRawFd as _, OwnedFd};
 
 use libbpf_rs::skel::{OpenSkel as _, SkelBuilder as _};
 use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, MapType, OpenObject};
@@ -10,9 +12,10 @@ use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, MapType, OpenObject};
 use super::calls::call_classes;
 use super::complaints::Complaints;
 use super::features::KernelFeatures;
+use super::fights::Fights;
 use super::layout::{
-    CodeObject, Control, MAX_MAPPINGS, MAX_OBJECTS, Mapping, PageRows, ROWS_OF_CHUNK, Row, Rule, THREADS_OF_GROUP,
-    resting,
+    CodeObject, Control, MAX_MAPPINGS, MAX_OBJECTS, Mapping, NO_OBJECT, PageRows, ROWS_OF_CHUNK, Row, Rule,
+    THREADS_OF_GROUP,
 };
 use super::shared::Shared;
 use super::skeleton::{WatchSkel, WatchSkelBuilder};
@@ -47,9 +50,9 @@ pub(crate) struct Fit {
 /// Which event the timer counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TimerEvent {
-    /// CPU cycles: it stands still while the CPU is idle, and interrupts even code that bars interrupts.
+    /// CPU cycles, on all of them: it stands still while the CPU is idle, and interrupts even code that bars interrupts.
     Cycles,
-    /// The CPU clock, where there are no hardware counters. It cannot interrupt code that bars interrupts: such code is
+    /// The CPU clock, where some CPU at least has no hardware counter to spare. It cannot interrupt code that bars interrupts: such code is
     /// seen where it allows them again.
     CpuClock,
 }
@@ -57,8 +60,11 @@ pub enum TimerEvent {
 /// The loaded programs. Dropping them takes them out of the kernel.
 pub(crate) struct Programs<'obj> {
     // Detached before anything that they use goes.
-    /// Switches, wake-ups and fights for the kernel's locks; none while they rest.
+    /// Switches and wake-ups; none while they rest.
     switch_links: Vec<Link>,
+    /// Fights for the kernel's locks: they may stay when the others rest.
+    fight_links: Vec<Link>,
+    fights: Fights,
     /// Whether this kernel tells of its own locks.
     sees_kernel_locks: bool,
     links: Vec<Link>,
@@ -161,6 +167,8 @@ impl<'obj> Programs<'obj> {
         let maps = &skeleton.maps;
         let mut programs = Self {
             switch_links: Vec::new(),
+            fight_links: Vec::new(),
+            fights: Fights::default(),
             sees_kernel_locks: fit.features.contention,
             links: Vec::new(),
             timers: Vec::new(),
@@ -201,6 +209,7 @@ impl<'obj> Programs<'obj> {
             self.links.push(program.attach().map_err(failed(doing))?);
         }
         self.attach_switches()?;
+        self.attach_fights()?;
         let programs = &self.skeleton.progs;
         self.finder = Some(
             programs
@@ -210,18 +219,12 @@ impl<'obj> Programs<'obj> {
         );
         self.run_over_threads()?;
 
-        let cpus = online_cpus()?;
-        let cycles = cpus
-            .first()
-            .is_some_and(|cpu| perf_event::open_timer(Event::Cycles, *cpu, fit.frequency_hz).is_ok());
-        let (event, kind) = match cycles {
-            true => (Event::Cycles, TimerEvent::Cycles),
-            false => (Event::CpuClock, TimerEvent::CpuClock),
-        };
+        let open = |event, cpu| perf_event::open_timer(event, cpu, fit.frequency_hz);
+        let (timers, kind) = timers(&online_cpus()?, open).map_err(|error| {
+            ProbeError::Event(perf_event::explain(Event::CpuClock, &error, &perf_event::paranoid()))
+        })?;
         self.timer_event = kind;
-        for cpu in cpus {
-            let timer = perf_event::open_timer(event, cpu, fit.frequency_hz)
-                .map_err(|error| ProbeError::Event(perf_event::explain(event, &error, &perf_event::paranoid())))?;
+        for timer in timers {
             let same = timer.try_clone().map_err(|error| ProbeError::Bpf {
                 doing: "keeping the timer",
                 why: error.to_string(),
@@ -237,55 +240,6 @@ impl<'obj> Programs<'obj> {
         Ok(())
     }
 
-    fn attach_switches(&mut self) -> Result<(), ProbeError> {
-        let complaints = Complaints::listen();
-        let failed = |doing| complaints.failed(doing);
-        let programs = &self.skeleton.progs;
-        for (program, doing) in [
-            (&programs.on_switch, "watching context switches"),
-            (&programs.on_waking, "watching wake-ups"),
-        ] {
-            self.switch_links.push(program.attach().map_err(failed(doing))?);
-        }
-        if self.sees_kernel_locks {
-            // Ends first: a fight of which only the beginning is seen would never end.
-            for program in [&programs.on_contention_end, &programs.on_contention] {
-                let attached = program.attach().map_err(failed("watching the kernel's locks"))?;
-                self.switch_links.push(attached);
-            }
-        }
-        Ok(())
-    }
-
-    /// Takes the programs at switches, wake-ups and kernel locks out of the kernel's way. What they saw ends at `rested_from`.
-    pub(crate) fn rest(&mut self, clock: impl Fn() -> u64) -> Result<(), ProbeError> {
-        // Since when threads are queued, which nobody will know later.
-        self.run_over_threads()?;
-        let mut control = self.control();
-        control.rested_from = clock();
-        self.detach_switches(control);
-        Ok(())
-    }
-
-    /// Puts them back. Threads that do not run are brought up to date; those that run, their next switch does.
-    pub(crate) fn go_on(&mut self) -> Result<(), ProbeError> {
-        let mut control = self.control();
-        // Half of them would see half of the truth: nothing counts before all are there.
-        control.resting = resting::GETS_READY;
-        self.control.set(0, control);
-        let attached = self.attach_switches();
-        control.epoch = control.epoch.wrapping_add(1);
-        let back = attached.and_then(|()| {
-            control.resting = resting::WATCHES;
-            self.control.set(0, control);
-            self.run_over_threads()
-        });
-        if back.is_err() {
-            self.detach_switches(control);
-        }
-        back
-    }
-
     /// Lets the timers run, or stops them.
     pub(crate) fn switch_timers(&self, on: bool) -> Result<(), ProbeError> {
         for timer in &self.timers {
@@ -295,12 +249,6 @@ impl<'obj> Programs<'obj> {
             })?;
         }
         Ok(())
-    }
-
-    fn detach_switches(&mut self, mut control: Control) {
-        control.resting = resting::RESTS;
-        self.control.set(0, control);
-        self.switch_links.clear();
     }
 
     /// Runs over the threads of the process: those that are new get a slot, those that wait for a CPU a mark since when.
@@ -324,30 +272,45 @@ impl<'obj> Programs<'obj> {
             && self.rules.set_all(old.rules, &tables.rules[old.rules..])
             && self.pages.set_all(old.pages, &tables.pages[old.pages..])
             && self.objects.set_all(old.objects, &tables.objects[old.objects..]);
-        if !fits {
-            return false;
+        if fits {
+            self.published = new;
         }
-        self.published = new;
+        // Mappings go out even so: of what was unmapped since, nothing may be walked by the rules of what lay there before. A file whose
+        // rules are not there has none.
+        let known = self.published.objects;
+        let with_known_rules = |mapping: &Mapping| Mapping {
+            object: if (mapping.object as usize) < known {
+                mapping.object
+            } else {
+                NO_OBJECT
+            },
+            ..*mapping
+        };
+        let mappings: Vec<Mapping> = tables.mappings.iter().map(with_known_rules).collect();
         let mut control = self.control();
         // Walks that run at this moment go on in the old half.
         let half = (control.generation + 1) % 2;
-        if !self.mappings.set_all(half as usize * MAX_MAPPINGS, &tables.mappings) {
+        if !self.mappings.set_all(half as usize * MAX_MAPPINGS, &mappings) {
             return false;
         }
-        control.mapping_count[half as usize] = tables.mappings.len() as u32;
+        control.mapping_count[half as usize] = mappings.len() as u32;
         control.generation += 1;
         self.control.set(0, control);
-        true
+        fits
     }
 
     pub(crate) fn control(&self) -> Control {
         self.control.get(0).unwrap_or_default()
     }
 
-    pub(crate) fn set_interval(&self, off_cpu_interval: u64) {
+    fn change(&self, to: impl FnOnce(&mut Control)) {
         let mut control = self.control();
-        control.off_cpu_interval = off_cpu_interval.clamp(1, LONGEST_INTERVAL);
+        to(&mut control);
         self.control.set(0, control);
+    }
+
+    pub(crate) fn set_interval(&self, off_cpu_interval: u64) {
+        self.change(|control| control.off_cpu_interval = off_cpu_interval.clamp(1, LONGEST_INTERVAL));
     }
 
     /// Gives the slot of a thread that has ended to others.
@@ -367,10 +330,49 @@ impl<'obj> Programs<'obj> {
         sum_of_cpus(&self.skeleton.maps.counts, which)
     }
 
+    /// Times that the kernel did not run a program because one ran on that CPU already (`recursion_misses`, Linux 5.12).
+    pub(crate) fn recursion_misses(&self) -> u64 {
+        let programs = &self.skeleton.progs;
+        let on_every_switch = [
+            &programs.on_switch,
+            &programs.on_waking,
+            &programs.on_new,
+            &programs.on_exit,
+        ];
+        on_every_switch.into_iter().map(|program| misses(program.as_fd())).sum()
+    }
+
     /// How many walks ended so.
     pub(crate) fn ending_count(&self, ending: u32) -> u64 {
         sum_of_cpus(&self.skeleton.maps.endings, ending)
     }
+}
+
+fn misses(program: BorrowedFd<'_>) -> u64 {
+    let mut facts = libbpf_rs::libbpf_sys::bpf_prog_info::default();
+    let mut length = size_of_val(&facts) as u32;
+    let place: *mut libbpf_rs::libbpf_sys::bpf_prog_info = &mut facts;
+    // SAFETY: the kernel writes no more than `length` bytes there; without pointers in it, it writes nowhere else.
+    let told = unsafe { libbpf_rs::libbpf_sys::bpf_obj_get_info_by_fd(program.as_raw_fd(), place.cast(), &mut length) };
+    if told == 0 { facts.recursion_misses } else { 0 }
+}
+
+/// A timer for each CPU. Not all CPUs of a machine need have counters, or one to spare: those that have none count the CPU clock.
+fn timers<T, E>(cpus: &[u32], mut open: impl FnMut(Event, u32) -> Result<T, E>) -> Result<(Vec<T>, TimerEvent), E> {
+    let mut all_count_cycles = true;
+    let mut timers = Vec::with_capacity(cpus.len());
+    for cpu in cpus {
+        let timer = open(Event::Cycles, *cpu).or_else(|_| {
+            all_count_cycles = false;
+            open(Event::CpuClock, *cpu)
+        })?;
+        timers.push(timer);
+    }
+    let kind = match all_count_cycles {
+        true => TimerEvent::Cycles,
+        false => TimerEvent::CpuClock,
+    };
+    Ok((timers, kind))
 }
 
 fn sum_of_cpus(map: &impl MapCore, key: u32) -> u64 {
@@ -397,3 +399,7 @@ fn online_cpus() -> Result<Vec<u32>, ProbeError> {
         what: ONLINE.to_owned(),
     })
 }
+
+#[cfg(test)]
+#[path = "programs_tests.rs"]
+mod tests;

@@ -19,6 +19,11 @@ pub struct WatchCounts {
     pub lost_to_full_ring: u64,
     /// Threads, at each of their switches, that found no slot.
     pub lost_without_slot: u64,
+    /// Samples that found no room while nobody read: see
+    /// [`WatchOptions::most_unread_samples`](super::WatchOptions::most_unread_samples).
+    pub lost_unread: u64,
+    /// Times that a program was not run, because another one ran on that CPU already: a thread's switch was not seen.
+    pub lost_to_recursion: u64,
     /// Records that could not be read, and ends of waits without a beginning.
     pub unmatched: u64,
     /// CPU time of the thread that reads what the programs send, nanoseconds. What the programs themselves take is part of the
@@ -27,7 +32,7 @@ pub struct WatchCounts {
     /// Whether code that the process loaded later found no room in the kernel's tables: walks through it end there.
     pub code_found_no_room: bool,
     /// Walks by how they ended, by the number of the [`Ending`].
-    pub endings: [u64; 9],
+    pub endings: [u64; 10],
 }
 
 impl WatchCounts {

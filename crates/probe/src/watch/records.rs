@@ -46,9 +46,10 @@ pub(crate) enum What {
         /// Of a wait that began unseen: nobody may have walked its stack before it was over.
         found: Option<Found>,
     },
-    /// Where the owner of its futex was.
+    /// Where the owner of its futex was. Told once more, later, of one that ran at first.
     Owner {
         sleep: u64,
+        owner: u32,
         state: ThreadState,
         stack: RawStack,
     },
@@ -76,16 +77,13 @@ pub(crate) fn lock_wait(address: u64, operation: u32, owner: u32) -> Option<Lock
     (address != 0).then(|| LockWait {
         address,
         kernel,
-        operation: operation & !if kernel { KERNEL_LOCK } else { FUTEX_FLAGS },
+        operation: operation & !KERNEL_LOCK,
         owner: (owner != 0).then_some(owner),
         owner_stack: None,
         owner_state: None,
         goes_on: false,
     })
 }
-
-/// FUTEX_PRIVATE_FLAG and FUTEX_CLOCK_REALTIME (include/uapi/linux/futex.h).
-const FUTEX_FLAGS: u32 = 128 | 256;
 
 /// Reads one record; none for bytes that are no record.
 pub(crate) fn parse(bytes: &[u8]) -> Option<Record> {
@@ -137,6 +135,7 @@ pub(crate) fn parse(bytes: &[u8]) -> Option<Record> {
         },
         record_kind::OWNER => What::Owner {
             sleep,
+            owner: head.other,
             state: ThreadState::of_number(head.state)?,
             stack,
         },

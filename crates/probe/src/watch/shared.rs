@@ -60,6 +60,22 @@ impl<T: Plain> Shared<T> {
         (index < self.length).then(|| unsafe { self.start.as_ptr().add(index).cast::<u32>().read_volatile() })
     }
 
+    /// Writes the word at a place of an element, and nothing of what stands around it; nothing happens past the end.
+    pub(crate) fn set_word(&self, index: usize, offset: usize, value: u32) {
+        if index < self.length && offset.is_multiple_of(size_of::<u32>()) && offset + size_of::<u32>() <= size_of::<T>()
+        {
+            // SAFETY: inside of the mapping, and aligned as the element begins at a multiple of four.
+            unsafe {
+                self.start
+                    .as_ptr()
+                    .add(index)
+                    .byte_add(offset)
+                    .cast::<u32>()
+                    .write_volatile(value)
+            }
+        }
+    }
+
     /// Writes one element; nothing happens past the end.
     pub(crate) fn set(&self, index: usize, value: T) {
         if index < self.length {

@@ -10,7 +10,7 @@ use scaleprof_profile::{Ending, LockWait, RawSample, RawStack, ThreadState, Wake
 
 use super::kernel_locks::KernelLocks;
 use super::layout::ThreadSlot;
-use super::records::{Found, Record, What, lock_wait, probability};
+use super::records::{Found, Record, What, probability};
 
 /// A wait whose end was not seen yet.
 #[derive(Debug)]
@@ -74,7 +74,13 @@ pub(crate) struct Sleeps {
 
 impl Sleeps {
     /// A thread that slept already when the programs came, or came back from a rest: its wait counts from then on.
-    pub(crate) fn found_asleep(&mut self, slot: &ThreadSlot, state: ThreadState, stack: RawStack) {
+    pub(crate) fn found_asleep(
+        &mut self,
+        slot: &ThreadSlot,
+        state: ThreadState,
+        stack: RawStack,
+        lock: Option<LockWait>,
+    ) {
         self.waits.insert(
             slot.thread,
             Wait {
@@ -85,7 +91,7 @@ impl Sleeps {
                 probability: probability(slot.probability),
                 cpu: 0,
                 stack,
-                lock: lock_wait(slot.lock, slot.lock_operation, 0),
+                lock,
                 waker_stack: None,
             },
         );
@@ -152,12 +158,12 @@ impl Sleeps {
                     },
                 );
             }
-            What::Owner { sleep, state, stack } => {
-                if let Some(lock) = self.wait(thread, sleep).and_then(|wait| wait.lock.as_mut()) {
-                    lock.owner_stack = Some(stack);
-                    lock.owner_state = Some(state);
-                }
-            }
+            What::Owner {
+                sleep,
+                owner,
+                state,
+                stack,
+            } => self.owner_is_at(thread, sleep, (time, owner), state, &stack),
             What::Waker { sleep, stack } => {
                 if let Some(wait) = self.wait(thread, sleep) {
                     wait.waker_stack = Some(stack);
@@ -214,6 +220,39 @@ impl Sleeps {
         }
     }
 
+    /// Where the owner of a lock is that one thread waits for. One that ran at first is told once more, as soon as it is seen, for
+    /// one of those that wait: the others wait for the same.
+    fn owner_is_at(
+        &mut self,
+        thread: u32,
+        sleep: u64,
+        (time, owner): (u64, u32),
+        state: ThreadState,
+        stack: &RawStack,
+    ) {
+        let Some(wait) = self.wait(thread, sleep) else { return };
+        let began = wait.began;
+        let Some(lock) = wait.lock.as_mut() else { return };
+        let address = lock.address;
+        lock.owner = Some(owner);
+        lock.owner_stack = Some(stack.clone());
+        lock.owner_state = Some(state);
+        if stack.ending == Ending::NotTaken || time == began {
+            return;
+        }
+        let not_taken = |lock: &&mut LockWait| {
+            let stack = lock.owner_stack.as_ref();
+            stack.is_none_or(|stack| stack.ending == Ending::NotTaken)
+        };
+        let of_same_lock = self.waits.values_mut().filter_map(|wait| wait.lock.as_mut());
+        for lock in of_same_lock.filter(|lock| lock.address == address && !lock.kernel && lock.owner == Some(owner)) {
+            if not_taken(&lock) {
+                lock.owner_stack = Some(stack.clone());
+                lock.owner_state = Some(state);
+            }
+        }
+    }
+
     fn wait(&mut self, thread: u32, sleep: u64) -> Option<&mut Wait> {
         self.waits.get_mut(&thread).filter(|wait| wait.sleep == sleep)
     }
@@ -242,175 +281,5 @@ fn named(thread: u32, samples: impl Iterator<Item = RawSample>) -> impl Iterator
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn sleeps(time: u64, sleep: u64, state: ThreadState, probability: f64) -> Record {
-        let what = What::Sleeps {
-            sleep,
-            state,
-            probability,
-            stack: RawStack::default(),
-            lock: (state == ThreadState::Lock).then_some(LockWait {
-                address: 64,
-                kernel: false,
-                operation: 0,
-                owner: Some(9),
-                owner_stack: None,
-                owner_state: None,
-                goes_on: false,
-            }),
-        };
-        record(time, what)
-    }
-
-    fn runs(time: u64, sleep: u64, runnable_at: u64) -> Record {
-        let what = What::Runs {
-            sleep,
-            runnable_at,
-            waker_kind: 1,
-            waker: 9,
-            found: None,
-        };
-        record(time, what)
-    }
-
-    fn record(time: u64, what: What) -> Record {
-        Record {
-            time,
-            thread: 5,
-            cpu: 1,
-            what,
-        }
-    }
-
-    fn told(samples: &[RawSample]) -> Vec<(ThreadState, f64)> {
-        samples.iter().map(|sample| (sample.state, sample.weight_ns)).collect()
-    }
-
-    #[test]
-    fn a_wait_is_told_as_blocked_and_then_queued_for_a_cpu() {
-        let (mut all, mut out) = (Sleeps::default(), Vec::new());
-        all.take(sleeps(100, 1, ThreadState::Lock, 0.5), &mut out);
-        all.take(runs(200, 1, 180), &mut out);
-        assert_eq!(told(&out), [(ThreadState::Lock, 160.0), (ThreadState::RunQueue, 40.0)]);
-        assert_eq!(
-            out[0].waker.as_ref().map(|waker| waker.kind),
-            Some(WakerKind::Sibling(9))
-        );
-        assert_eq!(out[0].lock.as_ref().map(|lock| lock.owner), Some(Some(9)));
-        assert_eq!((out[1].thread, out[1].lock.is_none()), (5, true));
-    }
-
-    #[test]
-    fn a_wait_knows_where_the_owner_of_the_lock_was_and_what_it_did() {
-        let (mut all, mut out) = (Sleeps::default(), Vec::new());
-        let owner = |sleep| {
-            let stack = RawStack {
-                user: vec![7],
-                ..RawStack::default()
-            };
-            let state = ThreadState::Io;
-            record(100, What::Owner { sleep, state, stack })
-        };
-        all.take(sleeps(100, 1, ThreadState::Lock, 1.0), &mut out);
-        // Of a wait that is over.
-        all.take(owner(0), &mut out);
-        assert_eq!(all.waits[&5].lock.as_ref().and_then(|lock| lock.owner_state), None);
-        all.take(owner(1), &mut out);
-        all.take(runs(200, 1, 180), &mut out);
-        let lock = out[0].lock.clone().unwrap();
-        assert_eq!(lock.owner_state, Some(ThreadState::Io));
-        assert_eq!(lock.owner_stack.map(|stack| stack.user), Some(vec![7]));
-    }
-
-    #[test]
-    fn a_thread_that_was_preempted_only_queues() {
-        let (mut all, mut out) = (Sleeps::default(), Vec::new());
-        all.take(sleeps(100, 1, ThreadState::RunQueue, 1.0), &mut out);
-        all.take(runs(150, 1, 100), &mut out);
-        assert_eq!(told(&out), [(ThreadState::RunQueue, 50.0)]);
-    }
-
-    #[test]
-    fn a_wait_under_way_is_shared_between_two_readings() {
-        let (mut all, mut out) = (Sleeps::default(), Vec::new());
-        all.take(sleeps(100, 3, ThreadState::Net, 1.0), &mut out);
-        let slot = ThreadSlot {
-            thread: 5,
-            sleep: 3,
-            state: ThreadState::Net as u8,
-            ..ThreadSlot::default()
-        };
-        all.tell_until(140, |_| Some(slot), &mut out);
-        all.take(runs(200, 3, 190), &mut out);
-        assert_eq!(
-            told(&out),
-            [
-                (ThreadState::Net, 40.0),
-                (ThreadState::Net, 50.0),
-                (ThreadState::RunQueue, 10.0)
-            ]
-        );
-    }
-
-    #[test]
-    fn an_end_without_a_beginning_is_counted_and_tells_nothing() {
-        let (mut all, mut out) = (Sleeps::default(), Vec::new());
-        all.take(runs(200, 3, 190), &mut out);
-        all.take(sleeps(300, 4, ThreadState::Io, 1.0), &mut out);
-        all.take(runs(400, 5, 390), &mut out);
-        assert_eq!((out.len(), all.unmatched), (0, 2));
-    }
-
-    #[test]
-    fn nothing_is_told_of_a_wait_while_the_programs_rest() {
-        let (mut all, mut out) = (Sleeps::default(), Vec::new());
-        all.take(sleeps(100, 3, ThreadState::Net, 1.0), &mut out);
-        let slot = ThreadSlot {
-            thread: 5,
-            sleep: 3,
-            state: ThreadState::Net as u8,
-            ..ThreadSlot::default()
-        };
-        all.tell_until(140, |_| Some(slot), &mut out);
-        all.rested_until(500);
-        all.take(runs(600, 3, 590), &mut out);
-        assert_eq!(
-            told(&out),
-            [
-                (ThreadState::Net, 40.0),
-                (ThreadState::Net, 90.0),
-                (ThreadState::RunQueue, 10.0)
-            ]
-        );
-    }
-
-    #[test]
-    fn a_wait_that_was_found_under_way_counts_though_its_stack_was_not_walked_in_time() {
-        let (mut all, mut out) = (Sleeps::default(), Vec::new());
-        let found = Found {
-            at: 150,
-            state: ThreadState::Lock,
-            probability: 0.5,
-        };
-        let what = What::Runs {
-            sleep: 8,
-            runnable_at: 200,
-            waker_kind: 0,
-            waker: 0,
-            found: Some(found),
-        };
-        all.take(record(210, what), &mut out);
-        assert_eq!(told(&out), [(ThreadState::Lock, 100.0), (ThreadState::RunQueue, 20.0)]);
-        assert_eq!((out[0].stack.ending, all.unmatched), (Ending::NotTaken, 0));
-    }
-
-    #[test]
-    fn threads_that_ended_are_forgotten() {
-        let (mut all, mut out) = (Sleeps::default(), Vec::new());
-        all.take(sleeps(100, 3, ThreadState::Net, 1.0), &mut out);
-        all.tell_until(140, |_| None, &mut out);
-        assert!(all.waits.is_empty() && out.is_empty());
-    }
-}
+#[path = "sleeps_tests.rs"]
+mod tests;

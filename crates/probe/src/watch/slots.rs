@@ -50,6 +50,12 @@ impl Slots {
         Some(slot)
     }
 
+    /// Asks where a thread is that runs now and has what `waiter` waits for: it is told as soon as it is seen.
+    pub(crate) fn want(&self, index: usize, waiter: u32) {
+        self.table
+            .set_word(index, std::mem::offset_of!(ThreadSlot, wanted_by), waiter);
+    }
+
     /// Empties a slot.
     pub(crate) fn clear(&self, index: usize) {
         self.table.set(index, ThreadSlot::default());

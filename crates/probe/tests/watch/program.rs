@@ -9,27 +9,50 @@ pub struct Program {
     child: Child,
     input: ChildStdin,
     output: BufReader<ChildStdout>,
-    _folder: tempfile::TempDir,
+    folder: tempfile::TempDir,
 }
 
 impl Program {
     /// Compiles `waits.c` and starts it; its threads run when this returns.
     pub fn start(mode: &str) -> Self {
+        Self::compiled(mode, &["-g"])
+    }
+
+    /// The same, with no names in it, and with another program at its place since it runs.
+    pub fn start_and_replace(mode: &str) -> Self {
+        let program = Self::compiled(mode, &["-s"]);
+        let other = program.folder.path().join("other");
+        std::fs::copy("/bin/true", &other).expect("copied");
+        std::fs::rename(&other, program.folder.path().join("waits")).expect("replaced");
+        program
+    }
+
+    fn compiled(mode: &str, options: &[&str]) -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/watch/waits.c");
         let binary: PathBuf = folder.path().join("waits");
+        let without_rows = folder.path().join("without_rows.o");
         let compiled = Command::new("cc")
             .args([
-                "-O2",
-                "-g",
-                "-pthread",
-                "-fomit-frame-pointer",
-                "-Wall",
-                "-Werror",
+                "-c",
+                "-O1",
+                "-fno-omit-frame-pointer",
+                "-fno-asynchronous-unwind-tables",
                 "-o",
             ])
+            .arg(&without_rows)
+            .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/watch/without_rows.c"))
+            .status();
+        assert!(
+            compiled.expect("cc runs").success(),
+            "the part without unwind rules compiles"
+        );
+        let compiled = Command::new("cc")
+            .args(["-O2", "-pthread", "-fomit-frame-pointer", "-Wall", "-Werror", "-o"])
             .arg(&binary)
+            .args(options)
             .arg(source)
+            .arg(&without_rows)
             .status();
         assert!(compiled.expect("cc runs").success(), "the program compiles");
         let mut child = Command::new(&binary)
@@ -44,7 +67,7 @@ impl Program {
             child,
             input,
             output,
-            _folder: folder,
+            folder,
         };
         assert_eq!(program.line(), "ready");
         program

@@ -5,14 +5,23 @@
  *   waits MODE SECONDS
  *
  * MODE mutex: `holder` holds the mutex `planted.mutex` for 40 of every 50 ms, two `waiter` threads want it.
+ * MODE inherit: the same, and the mutex has priority inheritance. MODE robust: the same, and it survives its owner.
+ * MODE futex_wait, MODE futex_waitv: the same with the word `planted.word` and the system calls of that name.
+ * MODE hung: `holder` holds the mutex from before the beginning to the end. MODE busy: the same as mutex, and it computes meanwhile.
  * MODE uneven: one thread sleeps 40 ms in `long_nap` and 0.4 ms in `short_nap`, by turns; four threads nap briefly all the time.
  * MODE mmap: four threads change the memory map of the process all the time, and fight for the kernel's lock of it.
  * MODE write: four threads write large pieces into one file, and wait for the kernel's lock of it.
+ * MODE calls: two threads are in a long system call nearly all the time, two nap briefly.
+ * MODE without_rows: a thread naps below a function that has no unwind rules, but a frame pointer.
+ * MODE many: 2000 threads nap for 200 ms.
  * MODE signal: a thread runs; a timer's handler runs on top of it.
  */
 #include <pthread.h>
+#include <fcntl.h>
 #include <signal.h>
+#include <linux/futex.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,8 +35,9 @@
 static struct {
 	char first[72];
 	pthread_mutex_t mutex;
+	atomic_uint word;
 } planted = {.mutex = PTHREAD_MUTEX_INITIALIZER};
-static atomic_int over;
+static atomic_int over, held;
 static atomic_long waited_for_mutex, slept_long, slept_short;
 
 static long now(void)
@@ -80,6 +90,97 @@ static void *waiter(void *unused)
 	return unused;
 }
 
+OUT_OF_LINE void hold_to_the_end(void)
+{
+	pthread_mutex_lock(&planted.mutex);
+	held = 1;
+	while (!over)
+		nap(1000000000);
+	pthread_mutex_unlock(&planted.mutex);
+}
+
+static void *stubborn_holder(void *unused)
+{
+	hold_to_the_end();
+	return unused;
+}
+
+OUT_OF_LINE void compute(void)
+{
+	long begin = now();
+
+	while (now() - begin < 40000000)
+		;
+}
+
+OUT_OF_LINE void hold_and_compute(void)
+{
+	pthread_mutex_lock(&planted.mutex);
+	compute();
+	pthread_mutex_unlock(&planted.mutex);
+	__asm__ volatile("");
+}
+
+static void *busy_holder(void *unused)
+{
+	while (!over) {
+		hold_and_compute();
+		nap(10000000);
+	}
+	return unused;
+}
+
+/* include/uapi/linux/futex.h of Linux 6.7; the C library's may be older. */
+#define CALL_FUTEX_WAITV 449
+#define CALL_FUTEX_WAIT 455
+#define SIZE_32_BITS_PRIVATE (2 | 128)
+struct one_of_many {
+	unsigned long long value, address;
+	unsigned flags, reserved;
+};
+
+OUT_OF_LINE void hold_the_word(void)
+{
+	planted.word = 1;
+	nap(40000000);
+	planted.word = 0;
+	syscall(SYS_futex, &planted.word, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, 2, 0, 0, 0);
+}
+
+static void *word_holder(void *unused)
+{
+	while (!over) {
+		hold_the_word();
+		nap(10000000);
+	}
+	return unused;
+}
+
+static long waiting_call;
+
+OUT_OF_LINE void want_the_word(void)
+{
+	struct one_of_many one = {1, (unsigned long)&planted.word, SIZE_32_BITS_PRIVATE, 0};
+	long before = now();
+
+	while (planted.word) {
+		if (waiting_call == CALL_FUTEX_WAITV)
+			syscall(CALL_FUTEX_WAITV, &one, 1, 0, 0, 0);
+		else
+			syscall(CALL_FUTEX_WAIT, &planted.word, 1L, ~0u, SIZE_32_BITS_PRIVATE, 0, 0);
+	}
+	waited_for_mutex += now() - before;
+}
+
+static void *word_waiter(void *unused)
+{
+	while (!over) {
+		want_the_word();
+		nap(1000000);
+	}
+	return unused;
+}
+
 OUT_OF_LINE void long_nap(void)
 {
 	long before = now();
@@ -115,6 +216,28 @@ static void *restless(void *unused)
 {
 	while (!over)
 		brief_nap();
+	return unused;
+}
+
+void without_rows(void (*inside)(void));
+
+OUT_OF_LINE void above_it(void)
+{
+	without_rows(brief_nap);
+	__asm__ volatile("");
+}
+
+static void *rowless(void *unused)
+{
+	while (!over)
+		above_it();
+	return unused;
+}
+
+static void *sleepy(void *unused)
+{
+	while (!over)
+		nap(200000000);
 	return unused;
 }
 
@@ -180,6 +303,26 @@ static void *writer(void *unused)
 	return unused;
 }
 
+static int zeroes;
+
+OUT_OF_LINE void read_zeroes(char *into, size_t bytes)
+{
+	if (read(zeroes, into, bytes) < 0)
+		exit(7);
+	__asm__ volatile("");
+}
+
+static void *caller(void *unused)
+{
+	size_t bytes = 1 << 20;
+	char *into = malloc(bytes);
+
+	while (into && !over)
+		read_zeroes(into, bytes);
+	free(into);
+	return unused;
+}
+
 static void start(pthread_t *thread, void *(*body)(void *))
 {
 	if (pthread_create(thread, 0, body, 0))
@@ -188,14 +331,39 @@ static void start(pthread_t *thread, void *(*body)(void *))
 
 int main(int count, char **arguments)
 {
-	pthread_t threads[8];
+	static pthread_t threads[2000];
 	int started = 0;
 	const char *mode = count > 1 ? arguments[1] : "";
 
-	if (!strcmp(mode, "mutex")) {
-		start(&threads[started++], holder);
+	if (!strcmp(mode, "inherit") || !strcmp(mode, "robust")) {
+		pthread_mutexattr_t kind;
+
+		pthread_mutexattr_init(&kind);
+		if (!strcmp(mode, "inherit"))
+			pthread_mutexattr_setprotocol(&kind, PTHREAD_PRIO_INHERIT);
+		else
+			pthread_mutexattr_setrobust(&kind, PTHREAD_MUTEX_ROBUST);
+		if (pthread_mutex_init(&planted.mutex, &kind))
+			return 9;
+		mode = "mutex";
+	}
+	if (!strcmp(mode, "mutex") || !strcmp(mode, "busy")) {
+		start(&threads[started++], strcmp(mode, "busy") ? holder : busy_holder);
 		start(&threads[started++], waiter);
 		start(&threads[started++], waiter);
+	} else if (!strcmp(mode, "hung")) {
+		start(&threads[started++], stubborn_holder);
+		while (!held)
+			nap(1000000);
+		start(&threads[started++], waiter);
+		start(&threads[started++], waiter);
+		/* Until they wait. */
+		nap(200000000);
+	} else if (!strcmp(mode, "futex_wait") || !strcmp(mode, "futex_waitv")) {
+		waiting_call = strcmp(mode, "futex_wait") ? CALL_FUTEX_WAITV : CALL_FUTEX_WAIT;
+		start(&threads[started++], word_holder);
+		start(&threads[started++], word_waiter);
+		start(&threads[started++], word_waiter);
 	} else if (!strcmp(mode, "uneven")) {
 		start(&threads[started++], uneven);
 		for (int i = 0; i < 4; i++)
@@ -212,6 +380,19 @@ int main(int count, char **arguments)
 		unlink(name);
 		for (int i = 0; i < 4; i++)
 			start(&threads[started++], writer);
+	} else if (!strcmp(mode, "calls")) {
+		zeroes = open("/dev/zero", O_RDONLY);
+		if (zeroes < 0)
+			return 7;
+		for (int i = 0; i < 2; i++) {
+			start(&threads[started++], caller);
+			start(&threads[started++], restless);
+		}
+	} else if (!strcmp(mode, "without_rows")) {
+		start(&threads[started++], rowless);
+	} else if (!strcmp(mode, "many")) {
+		while (started < 2000)
+			start(&threads[started++], sleepy);
 	} else if (!strcmp(mode, "signal")) {
 		struct itimerval every = {{0, 20000}, {0, 20000}};
 		sigset_t alarm;

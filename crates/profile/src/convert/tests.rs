@@ -206,12 +206,18 @@ fn a_lock_in_a_variable_has_its_name_and_one_on_the_heap_the_path_that_waits() {
 }
 
 #[test]
-fn the_owner_of_a_lock_is_kept_with_each_wait_and_has_no_place_while_it_runs() {
+fn the_owner_of_a_lock_is_kept_with_each_wait_and_has_a_place_where_it_was_seen() {
     let asleep = waiting(0x2_000, user(&[0x300]), Some(user(&[0x500, 0x110])));
-    let mut running = waiting(0x2_000, user(&[0x300]), Some(RawStack::default()));
+    let not_taken = RawStack {
+        ending: Ending::NotTaken,
+        ..RawStack::default()
+    };
+    let mut running = waiting(0x2_000, user(&[0x300]), Some(user(&[0x500, 0x110])));
     running.lock.as_mut().unwrap().owner_state = Some(ThreadState::Cpu);
+    let mut unseen = waiting(0x2_000, user(&[0x300]), Some(not_taken));
+    unseen.lock.as_mut().unwrap().owner_state = Some(ThreadState::Cpu);
     let unknown = waiting(0x2_000, user(&[0x300]), None);
-    let (profile, _) = converted(&[asleep, running, unknown]);
+    let (profile, _) = converted(&[asleep, running, unseen, unknown]);
     let owners: Vec<_> = profile
         .samples
         .iter()
@@ -224,9 +230,11 @@ fn the_owner_of_a_lock_is_kept_with_each_wait_and_has_no_place_while_it_runs() {
         .collect();
     let expected = [
         (Some("f1 f5".to_owned()), Some(ThreadState::RunQueue)),
+        (Some("f1 f5".to_owned()), Some(ThreadState::Cpu)),
         (None, Some(ThreadState::Cpu)),
         (None, None),
     ];
+    assert_eq!(profile.locks[0].owner_samples, 2);
     assert_eq!(owners, expected);
 }
 

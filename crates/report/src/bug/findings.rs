@@ -2,7 +2,7 @@
 
 use super::Section;
 use super::words::{block, item};
-use crate::figures::{number, percent};
+use crate::figures::{number, percent, whole_of};
 use crate::text::functions::innermost_waiting;
 use scaleprof_analysis::condition::waits_at_condition_variable;
 use scaleprof_bundle::{Finding, LockSummary, Summary};
@@ -26,12 +26,28 @@ pub(super) fn section(summary: &Summary) -> Option<Section> {
             return Some(("Findings", format!("{why}\n")));
         }
         let nothing = "Nothing stood out beyond chance: no call path, lock or state explains a loss of throughput.";
-        return Some(("Findings", format!("{nothing}\n")));
+        return Some(("Findings", format!("{nothing}\n{}", left_over(summary))));
     }
     let mut told = Vec::new();
     let found = summary.findings.iter().take(MOST).enumerate();
     let bodies: Vec<String> = found.map(|(at, finding)| one(at + 1, finding, &mut told)).collect();
-    Some(("Findings", bodies.join("\n")))
+    let compared = summary
+        .compared
+        .as_ref()
+        .map_or(String::new(), |words| format!("{words}\n\n"));
+    Some((
+        "Findings",
+        format!("{compared}{}{}", bodies.join("\n"), left_over(summary)),
+    ))
+}
+
+/// What the findings explain of the loss, and what has none.
+fn left_over(summary: &Summary) -> String {
+    let sentences = summary
+        .explained
+        .iter()
+        .map(|account| format!("\n{}\n", account.sentence));
+    sentences.collect()
 }
 
 /// What speaks for several findings is told once.
@@ -48,6 +64,9 @@ fn one<'a>(number: usize, finding: &'a Finding, told: &mut Vec<&'a str>) -> Stri
             out.push_str(&item(line));
         }
     }
+    for tried in &finding.tried {
+        out.push_str(&item(&format!("tried {}", crate::tried::words(tried))));
+    }
     if !finding.path.is_empty() {
         out.push_str("\nThe heaviest call stack, innermost function first:\n\n");
         out.push_str(&block(&stack(&finding.path)));
@@ -56,10 +75,7 @@ fn one<'a>(number: usize, finding: &'a Finding, told: &mut Vec<&'a str>) -> Stri
 }
 
 fn share(finding: &Finding) -> String {
-    let whole = match finding.kind.as_str() {
-        "retries" => "of the transactions",
-        _ => "of what a transaction costs there",
-    };
+    let whole = format!("of {}", whole_of(finding).replace('\u{2019}', "'"));
     let lost = &finding.lost_share;
     match lost.low.zip(lost.high) {
         Some((low, high)) => format!(

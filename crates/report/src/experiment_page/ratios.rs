@@ -64,7 +64,7 @@ pub(super) fn svg(comparison: &ComparisonTold) -> Option<String> {
             x(compared.ratio.value),
             WIDTH - RIGHT + 15.0,
             middle + 4.0,
-            for_markup(&words(compared))
+            for_markup(&words(compared, comparison.same_work))
         ));
     }
     let one = x(1.0);
@@ -94,8 +94,9 @@ fn change(ratio: f64) -> String {
     format!("{sign}{:.1} %", percent.abs())
 }
 
-fn words(compared: &Compared) -> String {
+fn words(compared: &Compared, same_work: bool) -> String {
     let verdict = match compared.verdict {
+        _ if !same_work => return change(compared.ratio.value),
         Verdict::Faster => "faster",
         Verdict::Slower => "slower",
         Verdict::NoDifference => "no difference",

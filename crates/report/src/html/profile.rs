@@ -8,16 +8,19 @@
 //! - its columns, one after the other: unsigned numbers, the lowest byte of every value first, then the second of every
 //!   value, and so on. Beside one another, bytes that seldom differ pack well.
 //!
-//! `web/src/flameData.ts` reads it.
+//! A run of many samples is thinned first, see [`thinned`]. `web/src/flameData.ts` reads it.
+
+mod thinned;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use flate2::Compression;
 use flate2::write::DeflateEncoder;
-use scaleprof_analysis::flame::{CELL_MICROSECONDS, Flame, Per, Rung, STATES, Visit};
+use scaleprof_analysis::flame::{CELL_MICROSECONDS, Flame, Per, Rung, STATES, Side, Visit};
 use scaleprof_analysis::student::t_quantile_975;
 use serde::Serialize;
 use std::io::{self, Write};
+use thinned::{KeptRung, KeptVisit, Thinned, thinned};
 
 /// Bytes of a sample's weight: a 32-bit float without its lowest byte, which is below 0.002 % of it.
 const WEIGHT_BYTES: usize = 3;
@@ -39,10 +42,25 @@ struct Header<'a> {
 
 #[derive(Serialize)]
 struct HeaderRung {
+    /// `a` or `b` where the page compares two bundles.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    side: Option<Side>,
     connections: Option<u32>,
     /// Visit, second and amount of each second that counts.
     counted: Vec<(i32, i32, f64)>,
     visits: Vec<HeaderVisit>,
+    thinned: Vec<HeaderThinned>,
+}
+
+/// A state of which not every sample is kept. Its sums, seconds and cells stand in the columns of these names, rung by rung,
+/// state by state.
+#[derive(Serialize)]
+struct HeaderThinned {
+    state: usize,
+    /// Call paths with a sum.
+    sums: usize,
+    /// Seconds of paths for intervals.
+    seconds: usize,
 }
 
 #[derive(Serialize)]
@@ -50,8 +68,10 @@ struct HeaderVisit {
     visit: i32,
     repeat: i32,
     seconds: u32,
-    /// Samples of each state; they stand in this order.
+    /// Samples of each state that are kept; they stand in this order.
     samples: [usize; 8],
+    /// Samples of each state that were taken.
+    all: [usize; 8],
 }
 
 #[derive(Serialize)]
@@ -77,30 +97,25 @@ impl Column {
         let bytes = (1..4).find(|bytes| largest >> (8 * bytes) == 0).unwrap_or(4);
         Column { name, values, bytes }
     }
+
+    fn of_weights(name: &'static str, weights: impl Iterator<Item = f64>) -> Column {
+        Column {
+            name,
+            values: weights.map(short).collect(),
+            bytes: WEIGHT_BYTES,
+        }
+    }
 }
 
 /// The samples as text for the page; empty where there are none.
-pub(super) fn packed(flame: Option<&Flame>) -> String {
+pub(crate) fn packed(flame: Option<&Flame>) -> String {
     // Nothing is written but to memory, which has no errors; a page without its graph would still be one.
     flame.and_then(|flame| pack(flame).ok()).unwrap_or_default()
 }
 
 fn pack(flame: &Flame) -> io::Result<String> {
-    let samples = || {
-        let visits = flame.rungs.iter().flat_map(|rung| &rung.visits);
-        visits.flat_map(|visit| &visit.samples)
-    };
-    let columns = [
-        Column::of("depth", flame.nodes.iter().map(|node| node.depth).collect()),
-        Column::of("function", flame.nodes.iter().map(|node| node.function).collect()),
-        Column::of("node", node_steps(flame)),
-        Column::of("cell", samples().map(|sample| sample.cell).collect()),
-        Column {
-            name: "weight",
-            values: samples().map(|sample| short(sample.thread_seconds)).collect(),
-            bytes: WEIGHT_BYTES,
-        },
-    ];
+    let kept = thinned(&flame.rungs);
+    let columns = columns(flame, &kept);
     let header = Header {
         per: match flame.per {
             Per::Transaction => "transaction",
@@ -110,7 +125,7 @@ fn pack(flame: &Flame) -> io::Result<String> {
         cell_us: CELL_MICROSECONDS,
         states: STATES,
         functions: &flame.functions,
-        rungs: flame.rungs.iter().map(header_of_rung).collect(),
+        rungs: flame.rungs.iter().zip(&kept).map(header_of_rung).collect(),
         columns: columns
             .iter()
             .map(|column| HeaderColumn {
@@ -133,18 +148,58 @@ fn pack(flame: &Flame) -> io::Result<String> {
     Ok(STANDARD.encode(deflated.finish()?))
 }
 
-/// The step from the node of the sample before, within one state of one visit: mostly small.
-fn node_steps(flame: &Flame) -> Vec<u32> {
-    let mut steps = Vec::new();
-    for visit in flame.rungs.iter().flat_map(|rung| &rung.visits) {
-        let mut before = (usize::MAX, 0);
-        for sample in &visit.samples {
-            let from = if before.0 == sample.state { before.1 } else { 0 };
-            steps.push(sample.node.wrapping_sub(from));
-            before = (sample.state, sample.node);
-        }
-    }
-    steps
+fn columns(flame: &Flame, kept: &[KeptRung<'_>]) -> [Column; 12] {
+    let samples = || {
+        let visits = kept.iter().flat_map(|rung| &rung.visits);
+        visits.flat_map(|visit| visit.samples.iter().flat_map(|some| some.kept()))
+    };
+    let thinned = || kept.iter().flat_map(|rung| &rung.thinned);
+    let sums = || thinned().flat_map(|state| &state.sums);
+    let seconds = || thinned().flat_map(|state| &state.seconds);
+    let cells = || thinned().flat_map(|state| state.cells.iter().flatten());
+    let states_of_visits = kept
+        .iter()
+        .flat_map(|rung| &rung.visits)
+        .flat_map(|visit| &visit.samples);
+    [
+        Column::of("depth", flame.nodes.iter().map(|node| node.depth).collect()),
+        Column::of("function", flame.nodes.iter().map(|node| node.function).collect()),
+        Column::of(
+            "node",
+            states_of_visits
+                .flat_map(|some| steps(some.kept().iter().map(|sample| sample.node)))
+                .collect(),
+        ),
+        Column::of("cell", samples().map(|sample| sample.cell).collect()),
+        Column::of_weights("weight", samples().map(|sample| sample.thread_seconds)),
+        Column::of(
+            "sum_node",
+            thinned()
+                .flat_map(|state| steps(state.sums.iter().map(|sum| sum.0)))
+                .collect(),
+        ),
+        Column::of_weights("sum_weight", sums().map(|sum| sum.1)),
+        Column::of(
+            "second_node",
+            thinned()
+                .flat_map(|state| steps(state.seconds.iter().map(|second| second.0)))
+                .collect(),
+        ),
+        Column::of("second_place", seconds().map(|second| second.1).collect()),
+        Column::of_weights("second_weight", seconds().map(|second| second.2)),
+        Column::of_weights("cell_weight", cells().map(|cell| cell.0)),
+        Column::of("cell_count", cells().map(|cell| cell.1).collect()),
+    ]
+}
+
+/// The step from each place to the next, within one state: mostly small.
+fn steps(places: impl Iterator<Item = u32>) -> impl Iterator<Item = u32> {
+    let mut before = 0;
+    places.map(move |place| {
+        let step = place.wrapping_sub(before);
+        before = place;
+        step
+    })
 }
 
 /// The upper three bytes of a 32-bit float, rounded.
@@ -163,28 +218,32 @@ fn t_quantiles() -> Vec<f64> {
         .collect()
 }
 
-fn header_of_rung(rung: &Rung) -> HeaderRung {
+fn header_of_rung((rung, kept): (&Rung, &KeptRung<'_>)) -> HeaderRung {
+    let thinned = |state: &Thinned| HeaderThinned {
+        state: state.state,
+        sums: state.sums.len(),
+        seconds: state.seconds.len(),
+    };
     HeaderRung {
+        side: rung.side,
         connections: rung.connections,
         counted: rung
             .counted
             .iter()
             .map(|second| (second.visit, second.second, second.amount))
             .collect(),
-        visits: rung.visits.iter().map(header_of_visit).collect(),
+        visits: rung.visits.iter().zip(&kept.visits).map(header_of_visit).collect(),
+        thinned: kept.thinned.iter().map(thinned).collect(),
     }
 }
 
-fn header_of_visit(visit: &Visit) -> HeaderVisit {
-    let mut samples = [0; 8];
-    for sample in &visit.samples {
-        samples[sample.state] += 1;
-    }
+fn header_of_visit((visit, kept): (&Visit, &KeptVisit<'_>)) -> HeaderVisit {
     HeaderVisit {
         visit: visit.visit,
         repeat: visit.repeat,
         seconds: visit.seconds,
-        samples,
+        samples: std::array::from_fn(|state| kept.samples[state].kept().len()),
+        all: kept.all,
     }
 }
 
@@ -215,6 +274,7 @@ mod tests {
             functions: vec!["main".into(), "futex_wait [k]".into()],
             nodes: (0..70_000).map(|depth| Node { depth, function: 1 }).collect(),
             rungs: vec![Rung {
+                side: None,
                 connections: Some(4),
                 counted: Vec::new(),
                 visits: vec![

@@ -136,8 +136,8 @@ pub(super) fn all(summary: &Summary) -> Vec<Column> {
             law(&|law| law.cycles_per_instruction.map(number)),
         ),
         column(
-            "CPU used",
-            "utilisation",
+            "server\u{2019}s CPU",
+            "part of its CPUs that the server used",
             "iron_law.utilisation",
             Some(6),
             law(&|law| Some(percent(law.utilisation))),

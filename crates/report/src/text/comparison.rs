@@ -18,11 +18,20 @@ const MOST_LETTERS: usize = 44;
 const UNKNOWN: &str = "\u{2013}";
 
 /// The sentence, what differs beside, the rungs, their states, the call paths, and the warnings; ends with a newline.
-pub fn table(comparison: &Comparison, style: Style) -> String {
+/// `names` say which run is which, such as the names of their folders.
+pub fn table(comparison: &Comparison, names: [&str; 2], style: Style) -> String {
     let ink = Ink::new(style.colour);
     let wrap_at = style.width.unwrap_or(USUAL_WIDTH).max(20);
     let [a, b] = &comparison.servers;
-    let mut out = format!("A: {a}\nB: {b}\n\n");
+    let begun = |at: &str| {
+        if at.is_empty() {
+            String::new()
+        } else {
+            format!(", run of {}", moment(at))
+        }
+    };
+    let [began_a, began_b] = comparison.started_at.each_ref().map(|at| begun(at));
+    let mut out = format!("A: {} ({a}{began_a})\nB: {} ({b}{began_b})\n\n", names[0], names[1]);
     out.push_str(&differences(comparison));
     out.push_str("Per rung, B over A:\n\n");
     out.push_str(&rungs(&comparison.rungs));
@@ -30,6 +39,14 @@ pub fn table(comparison: &Comparison, style: Style) -> String {
     if let Some(states) = states(&comparison.rungs) {
         out.push_str("Where the connections\u{2019} time goes, \u{b5}s per transaction, A to B:\n\n");
         out.push_str(&states);
+        out.push('\n');
+    }
+    if let Some(kinds) = code_kinds(&comparison.rungs) {
+        let why = "A and B are two products, whose functions have other names, so call paths cannot be paired. The same time by kind of \
+                   code, \u{b5}s per transaction, A to B:";
+        out.push_str(&wrap(why, wrap_at, "  "));
+        out.push_str("\n\n");
+        out.push_str(&kinds);
         out.push('\n');
     }
     out.push_str(&paths(comparison, &ink, wrap_at));
@@ -193,6 +210,47 @@ fn states(rungs: &[RungChange]) -> Option<String> {
             .collect()
     }));
     Some(grid(&rows, &[]))
+}
+
+/// A row a kind of code, a column a rung; none where call paths are compared.
+fn code_kinds(rungs: &[RungChange]) -> Option<String> {
+    let mut kinds: Vec<&str> = Vec::new();
+    for kind in rungs.iter().flat_map(|rung| &rung.code_kinds) {
+        if !kinds.contains(&kind.kind.as_str()) {
+            kinds.push(&kind.kind);
+        }
+    }
+    if kinds.is_empty() {
+        return None;
+    }
+    let micros = |seconds: Option<f64>| seconds.map_or_else(|| UNKNOWN.to_owned(), |seconds| number(seconds * 1e6));
+    let heading = rungs.iter().map(|rung| format!("at {}", rung.connections));
+    let mut rows: Vec<Vec<String>> = vec![["kind of code".to_owned()].into_iter().chain(heading).collect()];
+    rows.extend(kinds.iter().map(|kind| {
+        let cells = rungs.iter().map(|rung| {
+            let found = rung.code_kinds.iter().find(|one| one.kind == *kind);
+            found.map_or_else(
+                || UNKNOWN.to_owned(),
+                |one| {
+                    format!(
+                        "{} \u{2192} {}",
+                        micros(one.seconds_per_txn.a),
+                        micros(one.seconds_per_txn.b)
+                    )
+                },
+            )
+        });
+        [(*kind).to_owned()].into_iter().chain(cells).collect()
+    }));
+    Some(grid(&rows, &[0]))
+}
+
+/// Such as `2026-11-22 11:24 UTC` of `2026-11-22T11:24:01Z`; another text as it is.
+fn moment(at: &str) -> String {
+    match (at.get(..10), at.get(10..11), at.get(11..16)) {
+        (Some(day), Some("T"), Some(time)) => format!("{day} {time} UTC"),
+        _ => at.to_owned(),
+    }
 }
 
 fn paths(comparison: &Comparison, ink: &Ink, wrap_at: usize) -> String {

@@ -74,10 +74,17 @@ fn design(outcome: &Outcome) -> String {
         ExperimentState::Interrupted => " (interrupted)",
         ExperimentState::Failed => " (failed)",
     };
-    let load = outcome
-        .workload
-        .as_ref()
-        .map_or(String::new(), |load| format!("{}, ", load.name));
+    let mut loads: Vec<&str> = Vec::new();
+    let each = outcome.variants.iter().filter_map(|variant| variant.workload.as_ref());
+    for load in each.chain(outcome.workload.as_ref()) {
+        if !loads.contains(&load.name.as_str()) {
+            loads.push(&load.name);
+        }
+    }
+    let load = match loads.is_empty() {
+        true => String::new(),
+        false => format!("{}, ", loads.join(" and ")),
+    };
     let few = if design.indicative { ", indicative only" } else { "" };
     format!(
         "{load}{} of at most {} pairs{state}{few}; {} s at each rung of a start",
@@ -178,19 +185,19 @@ fn ratios(comparison: &ComparisonTold) -> String {
     ];
     for rung in &comparison.rungs {
         let mut row = vec![rung.connections.to_string()];
-        row.extend(compared(rung.throughput.as_ref()));
+        row.extend(compared(rung.throughput.as_ref(), comparison.same_work));
         row.extend([rung.cpu_seconds_per_txn, rung.switches_per_txn, rung.p99].map(ratio));
         rows.push(row);
     }
     if comparison.rungs.len() > 1 {
         let mut row = vec!["whole ladder".to_owned()];
-        row.extend(compared(comparison.whole.as_ref()));
+        row.extend(compared(comparison.whole.as_ref(), comparison.same_work));
         rows.push(row);
     }
     grid(&rows, &[4])
 }
 
-fn compared(compared: Option<&Compared>) -> [String; 4] {
+fn compared(compared: Option<&Compared>, same_work: bool) -> [String; 4] {
     let unknown = || UNKNOWN.to_owned();
     let Some(compared) = compared else {
         return [unknown(), unknown(), unknown(), "not measured".to_owned()];
@@ -204,6 +211,8 @@ fn compared(compared: Option<&Compared>) -> [String; 4] {
             false => format!("{p:.3}"),
         }),
         match compared.verdict {
+            // More transactions of another kind are no gain.
+            _ if !same_work => "other transactions".to_owned(),
             Verdict::Faster => "faster".to_owned(),
             Verdict::Slower => "slower".to_owned(),
             Verdict::NoDifference => format!("no difference beyond {margin}"),

@@ -1,18 +1,22 @@
 //! Why throughput is lost, at the end of the table, where a terminal shows it.
 
 use super::layout::{Ink, wrap};
-use crate::figures::percent;
+use crate::figures::{percent, whole_of};
 use scaleprof_bundle::{Finding, Summary};
 
 /// The innermost functions that are shown of a path.
 const MOST_FUNCTIONS: usize = 6;
 
-/// One numbered entry a finding; none where there is nothing to say.
+/// Which rungs are compared, one numbered entry a finding, and what has no finding; none where there is nothing to say.
 pub(super) fn list(summary: &Summary, ink: &Ink, wrap_at: usize) -> Option<String> {
-    if summary.findings.is_empty() {
+    if summary.findings.is_empty() && summary.explained.is_empty() {
         return None;
     }
     let mut out = String::new();
+    if let Some(compared) = &summary.compared {
+        out.push_str(&ink.dim(&wrap(compared, wrap_at, "  ")));
+        out.push_str("\n\n");
+    }
     for (place, finding) in summary.findings.iter().enumerate() {
         let title = format!("{}. {} ({})", place + 1, finding.title, share(finding));
         out.push_str(&ink.bold(&wrap(&title, wrap_at, "   ")));
@@ -22,23 +26,32 @@ pub(super) fn list(summary: &Summary, ink: &Ink, wrap_at: usize) -> Option<Strin
             .map(|path| format!("in {path}"))
             .into_iter()
             .chain(finding.evidence.iter().map(|line| format!("- {line}")))
-            .chain(finding.tries.iter().map(|line| format!("try {line}")));
+            .chain(finding.tries.iter().map(|line| format!("try {line}")))
+            .chain(
+                finding
+                    .tried
+                    .iter()
+                    .map(|tried| format!("tried {}", crate::tried::words(tried))),
+            );
         for line in lines {
             out.push_str("   ");
             out.push_str(&wrap(&line, wrap_at.saturating_sub(3), "     "));
             out.push('\n');
         }
     }
+    for account in &summary.explained {
+        if !summary.findings.is_empty() {
+            out.push('\n');
+        }
+        out.push_str(&wrap(&account.sentence, wrap_at, "  "));
+        out.push('\n');
+    }
     Some(out)
 }
 
 fn share(finding: &Finding) -> String {
     let lost = &finding.lost_share;
-    let whole = match finding.kind.as_str() {
-        "retries" => "the transactions",
-        _ => "a transaction\u{2019}s cost",
-    };
-    let share = format!("{} of {whole}", percent(lost.value));
+    let share = format!("{} of {}", percent(lost.value), whole_of(finding));
     match lost.low.zip(lost.high) {
         Some((low, high)) => format!("{share}, {} to {}", percent(low), percent(high)),
         None => share,

@@ -36,7 +36,7 @@ pub(super) fn table(summary: &Summary, ink: &Ink, style: Style, wrap_at: usize) 
     if let Some(paths) = summary
         .rungs
         .last()
-        .and_then(|rung| heaviest(rung, style.width, wrap_at))
+        .and_then(|rung| heaviest(rung, is_busy(summary, rung.connections), style.width, wrap_at))
     {
         out.push('\n');
         out.push_str(&paths);
@@ -175,14 +175,24 @@ fn locks(rung: &RungSummary, product: &str) -> Option<String> {
     })
 }
 
-/// The heaviest call paths of a rung. Waiting for the client is no work of the server's and is left out.
-fn heaviest(rung: &RungSummary, width: Option<usize>, wrap_at: usize) -> Option<String> {
-    let shown: Vec<&CallPath> = rung
-        .paths
-        .iter()
-        .filter(|path| path.state != "net")
-        .take(MOST_PATHS)
-        .collect();
+/// Whether every CPU was busy at a rung, as far as the scaling profile says.
+fn is_busy(summary: &Summary, connections: u32) -> bool {
+    let profile = summary.scaling.iter().flat_map(|profile| &profile.rungs);
+    profile
+        .into_iter()
+        .any(|rung| rung.connections == connections && rung.cpus_busy)
+}
+
+/// The heaviest call paths of a rung. Waiting for the client is no work of the server's and is left out; waiting for a CPU stands
+/// behind all else while every CPU is busy, since it is no cause then.
+fn heaviest(rung: &RungSummary, cpus_busy: bool, width: Option<usize>, wrap_at: usize) -> Option<String> {
+    let is_apart = |path: &&CallPath| cpus_busy && path.state == "runq";
+    let of_server = || rung.paths.iter().filter(|path| path.state != "net");
+    let shown: Vec<&CallPath> = of_server().filter(|path| !is_apart(path)).take(MOST_PATHS).collect();
+    let waiting: f64 = of_server()
+        .filter(is_apart)
+        .map(|path| path.seconds_per_txn.value)
+        .sum();
     if shown.is_empty() {
         return None;
     }
@@ -216,6 +226,14 @@ fn heaviest(rung: &RungSummary, width: Option<usize>, wrap_at: usize) -> Option<
             }
             _ => out.push_str(&line),
         }
+        out.push('\n');
+    }
+    if waiting > 0.0 {
+        let apart = format!(
+            "Apart from these, waiting for a CPU (runq, {} \u{b5}s in the heaviest paths): not a cause while every CPU is busy.",
+            number(waiting * 1e6)
+        );
+        out.push_str(&layout::wrap(&apart, wrap_at, "  "));
         out.push('\n');
     }
     Some(out)

@@ -2,8 +2,9 @@
 
 use super::functions::innermost_in_state;
 use super::layout::{Ink, wrap};
+use crate::figures::percent;
 use scaleprof_analysis::numbers::grouped;
-use scaleprof_bundle::{Estimate, ScalingProfile};
+use scaleprof_bundle::{Estimate, RungSummary, ScalingProfile};
 use std::fmt::Write as _;
 
 /// The innermost functions that are shown of a path.
@@ -15,8 +16,10 @@ const LEAST_SHARE: f64 = 0.005;
 const CELL: usize = 9;
 
 /// The table and the lists; none where nothing was lost.
-pub(super) fn section(profile: &ScalingProfile, ink: &Ink, wrap_at: usize) -> Option<String> {
-    let columns: Vec<&String> = profile.rungs.last()?.lost_threads.keys().collect();
+pub(super) fn section(profile: &ScalingProfile, rungs: &[RungSummary], ink: &Ink, wrap_at: usize) -> Option<String> {
+    let mut columns: Vec<&String> = profile.rungs.last()?.lost_threads.keys().collect();
+    // Waiting for a CPU is no cause while all are busy: it stands behind the causes.
+    columns.sort_by_key(|state| *state == "runq");
     let matters = |state: &&&String| {
         profile.rungs.iter().any(|rung| {
             let lost = rung.lost_threads.get(**state).map_or(0.0, |lost| lost.value);
@@ -53,12 +56,6 @@ pub(super) fn section(profile: &ScalingProfile, ink: &Ink, wrap_at: usize) -> Op
     }
     let last = profile.rungs.last()?;
     let most = last.connections;
-    if last.cpus_busy {
-        let line = format!(
-            "At {most} connections no CPU is free: waiting for one (runq) is no cause, and costs nothing of its own."
-        );
-        let _ = writeln!(out, "  {}", wrap(&line, wrap_at.saturating_sub(2), "    "));
-    }
     for path in profile.paths.iter().take(MOST_PATHS) {
         let Some(lost) = path.lost_threads.last() else { continue };
         let shape = match path.shape.as_deref() {
@@ -74,6 +71,19 @@ pub(super) fn section(profile: &ScalingProfile, ink: &Ink, wrap_at: usize) -> Op
         );
         let _ = writeln!(out, "  {}", wrap(&line, wrap_at.saturating_sub(2), "    "));
     }
+    if last.cpus_busy {
+        let summary = rungs.iter().find(|rung| rung.connections == most);
+        let waiting = last.lost_threads.get("runq").filter(|lost| lost.value > 0.0);
+        let line = format!(
+            "{}{}",
+            waiting.map_or(String::new(), |lost| format!(
+                "{} of {most} threads (runq) wait for a CPU: ",
+                threads(lost.value)
+            )),
+            all_busy(most, summary)
+        );
+        let _ = writeln!(out, "  {}", wrap(&line, wrap_at.saturating_sub(2), "    "));
+    }
     for path in &profile.saturated {
         let line = format!(
             "one thread is always in {}: throughput cannot pass {}/s",
@@ -83,6 +93,20 @@ pub(super) fn section(profile: &ScalingProfile, ink: &Ink, wrap_at: usize) -> Op
         let _ = writeln!(out, "  {}", wrap(&line, wrap_at.saturating_sub(2), "    "));
     }
     Some(out)
+}
+
+/// Whose CPUs are busy, and what follows.
+fn all_busy(connections: u32, rung: Option<&RungSummary>) -> String {
+    let machine = rung.and_then(|rung| rung.busy_share);
+    let machine = machine.map(|busy| format!("{} in use, by all programs together", percent(busy)));
+    let server = rung.and_then(|rung| rung.iron_law.as_ref());
+    let server = server.map(|law| format!("the server used {} of those that it may use", percent(law.utilisation)));
+    let figures: Vec<String> = machine.into_iter().chain(server).collect();
+    let figures = match figures.is_empty() {
+        true => String::new(),
+        false => format!(" ({})", figures.join("; ")),
+    };
+    format!("not a cause while every CPU is busy, and at {connections} connections the machine\u{2019}s are{figures}")
 }
 
 fn threads(value: f64) -> String {

@@ -18,7 +18,7 @@ pub struct Server {
 const REQUIRED: [&str; 3] = ["distribution", "mysql-5.6.14", "mysql-9.7"];
 const FETCHED: [&str; 3] = ["mysql-5.6.14", "mariadb-11.8", "mysql-9.7"];
 
-/// The folder of `scripts/fetch-servers`, by the same rule.
+/// The folder of `scaleprof servers`, by the same rule.
 pub fn servers_cache() -> PathBuf {
     let var = |name| {
         std::env::var_os(name)
@@ -38,7 +38,7 @@ fn found(name: &'static str, installation: Result<Installation, scaleprof_server
         Err(error) => {
             let in_ci = std::env::var("CI").is_ok_and(|value| value == "true");
             assert!(!(in_ci && REQUIRED.contains(&name)), "CI needs {name}: {error}");
-            eprintln!("\n*** SKIPPED {name}: {error}\n*** scripts/fetch-servers fetches it\n");
+            eprintln!("\n*** SKIPPED {name}: {error}\n*** `scaleprof servers fetch` fetches it, see ./test\n");
             None
         }
     }

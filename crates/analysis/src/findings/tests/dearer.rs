@@ -39,6 +39,35 @@ fn a_path_that_grew_is_told_once_and_what_grew_everywhere_alike_is_not_blamed() 
     );
 }
 
+/// Forty callers of one function, what each spends in it, and what else there is. Names of a test may live as long as it does.
+fn forty_callers(micros: impl Fn(usize) -> f64) -> Vec<(&'static str, &'static [&'static str], f64)> {
+    let called = (0..40).map(|caller| {
+        let name: &'static str = format!("caller{caller}").leak();
+        let path: &'static [&'static str] = vec!["main", "work", name, "checksum"].leak();
+        ("cpu", path, micros(caller))
+    });
+    called.chain([("cpu", READ, 60.0), ("cpu", PARSE, 60.0)]).collect()
+}
+
+#[test]
+fn a_function_that_got_dearer_for_forty_callers_is_named() {
+    let found_at_last = |last: &[(&'static str, &'static [&'static str], f64)]| {
+        found(&[(8, 19_000.0, 1.0, &forty_callers(|_| 0.5)), (256, 12_000.0, 1.0, last)])
+    };
+    let told = found_at_last(&forty_callers(|_| 2.0));
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert_eq!(told[0].kind, "cost_growth");
+    assert_eq!(told[0].path, ["checksum"]);
+    let share = told[0].lost_share.value;
+    assert!((share - 60.0 / 200.0).abs() < 0.01, "{share}");
+    let said = told[0].evidence.join("\n");
+    assert!(said.contains("40 paths lead there"), "{said}");
+
+    // One of them with most of it is told by its path.
+    let told = found_at_last(&forty_callers(|caller| if caller == 7 { 80.0 } else { 0.6 }));
+    assert_eq!(told[0].path, ["main", "work", "caller7", "checksum"], "{told:?}");
+}
+
 #[test]
 fn a_healthy_run_has_no_finding() {
     let same: Costs<'_> = &[
@@ -61,6 +90,47 @@ fn a_healthy_run_has_no_finding() {
     );
     assert!(found(&[(8, 19_000.0, 1.0, same)]).is_empty());
     assert!(found(&[]).is_empty());
+}
+
+#[test]
+fn transactions_that_fail_for_one_another_are_told_with_their_part() {
+    const SAME: Costs<'_> = &[("cpu", PARSE, 40.0), ("cpu", READ, 60.0)];
+    let with_errors = |number: &'static str, count: u64| {
+        found_with(
+            &[(8, 19_000.0, 1.0, SAME), (64, 18_800.0, 1.0, SAME)],
+            |connections, summary| {
+                if connections == 64 {
+                    summary.errors.insert(number.to_owned(), count);
+                }
+            },
+        )
+    };
+    // A made-up rung did a million.
+    for number in ["1205", "1213", "1020"] {
+        let found = with_errors(number, 250_000);
+        assert_eq!((found.len(), found[0].kind.as_str()), (1, "retries"), "{found:?}");
+        let share = found[0].lost_share.value;
+        assert!((share - 0.2).abs() < 0.01, "{share}");
+    }
+    assert!(
+        with_errors("1213", 100).is_empty(),
+        "one in ten thousand is not worth a word"
+    );
+    assert!(with_errors("1062", 250_000).is_empty(), "duplicate keys are no fight");
+}
+
+#[test]
+fn growth_that_is_spread_over_most_of_the_work_hides_no_other() {
+    let at = |grown: f64, read: f64| -> Vec<(&'static str, &'static [&'static str], f64)> {
+        let leaves = (0..200).map(|leaf| {
+            let name: &'static str = format!("leaf{leaf}").leak();
+            let path: &'static [&'static str] = vec!["main", "work", name].leak();
+            ("cpu", path, if leaf % 2 == 0 { grown } else { 0.5 })
+        });
+        leaves.chain([("cpu", READ, read), ("cpu", PARSE, 20.0)]).collect()
+    };
+    let found = found(&[(8, 19_000.0, 1.0, &at(0.5, 20.0)), (256, 12_000.0, 1.0, &at(1.5, 60.0))]);
+    assert!(found.iter().any(|finding| finding.path == READ), "{found:?}");
 }
 
 #[test]

@@ -37,7 +37,7 @@ fn a_condition_variable_is_not_called_a_lock() {
                 manifest: &manifest,
                 settings: &[],
             };
-            findings(profiled, &surroundings, call_paths)
+            findings(profiled, &surroundings, call_paths).findings
         });
         found[0].clone()
     };
@@ -62,6 +62,36 @@ fn hold(summary: &mut RungSummary, holder: &[&str]) {
     for lock in &mut summary.locks {
         lock.holder = names(holder);
         lock.holder_samples = 90;
+    }
+}
+
+/// In MySQL 8.0 and later the log writer's threads wake those that commit, by events that are classes; the names are of 9.7.
+#[test]
+fn those_that_wait_for_the_threads_of_the_log_wait_for_the_log() {
+    let commit = [
+        "main",
+        "dispatch_command(THD*)",
+        "trx_flush_log_if_needed(unsigned long, trx_t*)",
+    ];
+    let wait = [
+        "os_event::wait_time_low(std::chrono::duration<long>, long)",
+        "os_event::timed_wait(timespec const*)",
+        "pthread_cond_timedwait",
+        "futex_wait [k]",
+    ];
+    for inner in [
+        &["log_write_up_to(log_t&, unsigned long, bool)"][..],
+        &[
+            "log_write_up_to(log_t&, unsigned long, bool)",
+            "log_wait_for_write(log_t const&, unsigned long, bool*)",
+        ],
+    ] {
+        let waiting = [&commit[..], inner, &wait].concat();
+        let few: Costs<'_> = &[("cpu", PARSE, 100.0), ("lock", &waiting, 10.0)];
+        let many: Costs<'_> = &[("cpu", PARSE, 100.0), ("lock", &waiting, 3_000.0)];
+        let found = found(&[(8, 4_000.0, 0.4, few), (256, 4_100.0, 0.4, many)]);
+        assert_eq!((found.len(), found[0].kind.as_str()), (1, "log_stall"), "{found:?}");
+        assert!(found[0].title.contains("InnoDB's redo log"), "{}", found[0].title);
     }
 }
 

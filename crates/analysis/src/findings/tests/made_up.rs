@@ -153,6 +153,7 @@ pub(crate) fn rung(connections: u32, per_second: f64, busy: f64, costs: Costs<'_
         per_txn: BTreeMap::new(),
         statements: Vec::new(),
         transactions: Vec::new(),
+        long_run: None,
         tpcc: None,
         ledger: Some(Ledger {
             seconds_per_txn: states,
@@ -185,7 +186,7 @@ pub(super) fn found_with(rungs: &[(u32, f64, f64, Costs<'_>)], change: impl Fn(u
             manifest: &manifest(),
             settings: &[("innodb_spin_wait_delay", "6"), ("innodb_sync_spin_loops", "30")].map(setting),
         };
-        findings(profiled, &surroundings, call_paths)
+        findings(profiled, &surroundings, call_paths).findings
     })
 }
 

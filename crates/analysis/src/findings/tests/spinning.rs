@@ -64,7 +64,7 @@ fn spin_loops_that_somebody_set_far_from_the_default_are_told_as_such() {
                 manifest: &manifest(),
                 settings: &settings,
             };
-            findings(profiled, &surroundings, call_paths)
+            findings(profiled, &surroundings, call_paths).findings
         },
     );
     let tries = &found[0].tries;

@@ -305,6 +305,7 @@ proptest! {
             ladder: vec![1, 2],
             base: 0,
             others: vec![1, 2],
+            bases: BTreeMap::new(),
             margin,
             sentinels: throughputs.iter().take(2).map(|row| Sentinel { variant: 0, starts: [start(&row[..2]), start(&row[2..4])] }).collect(),
             rounds: rounds.collect(),
@@ -316,7 +317,7 @@ proptest! {
                 prop_assert!(compared.adjusted_p.is_none_or(|p| (0.0..=1.0).contains(&p)));
                 prop_assert!(compared.adjusted_p >= compared.p);
             }
-            let _ = super::super::sentence("A", "B", variant, margin);
+            let _ = super::super::sentence(["A", "B"], variant, margin, true);
         }
     }
 }

@@ -126,7 +126,7 @@ fn usual(seed: u64) -> Design {
 
 fn carried_out(design: &Design, laboratory: &mut MadeUp) -> Conducted {
     let variants = laboratory.factors.len();
-    let (conducted, end) = conduct(design, variants, BTreeMap::new(), laboratory);
+    let (conducted, end) = conduct(design, &vec![0; variants], BTreeMap::new(), laboratory);
     end.expect("its end");
     conducted
 }
@@ -240,10 +240,38 @@ fn the_next_variant_stands_in_for_a_base_that_cannot_start() {
 }
 
 #[test]
+fn variants_with_a_base_of_their_own_are_held_against_it() {
+    // The second two are half as fast as the first two, and the last is slower than its own base.
+    let mut laboratory = MadeUp::new(&[1.0, 1.0, 0.5, 0.4], 8);
+    let (conducted, end) = conduct(&usual(8), &[0, 0, 2, 2], BTreeMap::new(), &mut laboratory);
+    end.expect("its end");
+    let judged = judge(&conducted.session);
+    let found: Vec<(usize, f64)> = judged
+        .variants
+        .iter()
+        .map(|variant| (variant.variant, variant.whole.expect("measured").ratio.value))
+        .collect();
+    let near = |found: f64, expected: f64| (found / expected - 1.0).abs() < 0.04;
+    assert!(
+        matches!(found[..], [(1, one), (3, other)] if near(one, 1.0) && near(other, 0.8)),
+        "{found:?}"
+    );
+    assert!(conducted.session.sentinels.iter().all(|pair| pair.variant == 0));
+    // Without a base of its own the next of the same family is it; one that is left alone is held against nothing.
+    for (cannot_start, bases) in [(vec![0], vec![(3, 2)]), (vec![3], vec![(1, 0)])] {
+        let mut laboratory = MadeUp::new(&[1.0, 1.0, 0.5, 0.4], 9);
+        laboratory.cannot_start = cannot_start;
+        let (conducted, end) = conduct(&usual(9), &[0, 0, 2, 2], BTreeMap::new(), &mut laboratory);
+        end.expect("its end");
+        assert_eq!(conducted.session.bases.into_iter().collect::<Vec<_>>(), bases);
+    }
+}
+
+#[test]
 fn with_one_variant_left_there_is_nothing_to_compare() {
     let mut laboratory = MadeUp::new(&[1.0, 1.0], 5);
     laboratory.cannot_start = vec![1];
-    let (conducted, end) = conduct(&usual(5), 2, BTreeMap::new(), &mut laboratory);
+    let (conducted, end) = conduct(&usual(5), &[0; 2], BTreeMap::new(), &mut laboratory);
     assert!(matches!(end, Err(RunError::NothingToCompare)));
     assert_eq!(conducted.out.len(), 1);
 }
@@ -268,7 +296,7 @@ proptest! {
         let expected = carried_out(&usual(seed), &mut whole);
         let mut killed = MadeUp::new(&[1.0, 0.97, 1.0], seed);
         killed.killed_after = Some(after);
-        let (_, end) = conduct(&usual(seed), 3, BTreeMap::new(), &mut killed);
+        let (_, end) = conduct(&usual(seed), &[0; 3], BTreeMap::new(), &mut killed);
         let was_killed = matches!(end, Err(RunError::Stopped));
         prop_assert_eq!(was_killed, after < whole.carried_out.len());
         killed.killed_after = None;

@@ -1,6 +1,9 @@
 //! Plans as people write them, right and wrong.
 
 use super::*;
+use crate::options::WorkloadChoice;
+use scaleprof_server::Surroundings;
+use scaleprof_workload::tpcc::HomeWarehouse;
 
 fn plan_of(text: &str) -> Result<Plan, PlanError> {
     let file = PlanFile::parse(text, "e.toml")?;
@@ -129,6 +132,105 @@ fn errors_name_file_key_and_remedy() {
         let error = plan_of(text).unwrap_err().to_string();
         assert!(error.starts_with(expected), "{error}");
     }
+}
+
+#[test]
+fn a_variant_may_have_a_load_of_its_own() {
+    let plan = plan_of(
+        "[load]\ntables = 3\nwarehouses = 2\nseed = 7\n\
+         [[variant]]\nname = \"sysbench\"\n\
+         [[variant]]\nname = \"TPC-C\"\nworkload = \"tpcc\"\nmix = \"1,1,0,0,0\"\nhome_warehouse = \"random\"\nthink_times = 0.5\n\
+         [[variant]]\nname = \"more\"\ntables = 1\nrows = 9\noptions = { point_selects = 3 }\nread_tables = false\n",
+    )
+    .unwrap();
+    let load = |at: usize| &plan.variants[at].load;
+    let WorkloadChoice::Tpcc(tpcc) = &load(1).workload else {
+        panic!("{:?}", load(1))
+    };
+    assert_eq!(
+        (tpcc.warehouses, tpcc.home, tpcc.pauses, tpcc.data_seed),
+        (2, HomeWarehouse::Random, Some(0.5), 7)
+    );
+    let tables = |at: usize| {
+        (
+            load(at).oltp.tables,
+            load(at).oltp.table_size,
+            load(at).oltp.point_selects,
+        )
+    };
+    assert_eq!((tables(0), tables(2)), ((3, 50_000, 10), (1, 9, 3)));
+    assert_eq!((load(0).reads_tables_first, load(2).reads_tables_first), (true, false));
+    // Other tables are no other work; other statements are.
+    assert_eq!((plan.is_same_work(0, 1), plan.is_same_work(0, 2)), (false, false));
+    let plan = plan_of("[[variant]]\ntables = 1\n[[variant]]\ndistribution = \"pareto\"\n").unwrap();
+    assert!(plan.is_same_work(0, 1));
+}
+
+#[test]
+fn keys_of_another_workload_are_refused_where_they_are_of_no_use() {
+    let cases = [
+        (
+            "[load]\nmix = \"1,1,1,1,1\"\n[[variant]]\n[[variant]]\n",
+            "e.toml: load.mix: it goes with another kind",
+        ),
+        (
+            "[load]\nworkload = \"tpcc\"\ntables = 3\n[[variant]]\n[[variant]]\n",
+            "e.toml: load.tables: it does not go with tpcc",
+        ),
+        (
+            "[[variant]]\nworkload = \"tpcc\"\ndistribution = \"pareto\"\n[[variant]]\n",
+            "e.toml: variant 1, distribution: it does not go with tpcc",
+        ),
+        (
+            "[[variant]]\nworkload = \"tpcc\"\nwarehouses = 0\n[[variant]]\n",
+            "e.toml: load: --warehouses 0",
+        ),
+        (
+            "[[variant]]\nworkload = \"tpcc\"\nthink_times = 1.0\nrate = 5.0\n[[variant]]\n",
+            "e.toml: load.rate: it and think_times contradict",
+        ),
+        (
+            "[[variant]]\nonly_for = [\"oracle\"]\n[[variant]]\n",
+            "e.toml: variant 1, only_for: 'oracle'",
+        ),
+        ("[[variant]]\nsql = [\" \"]\n[[variant]]\n", "e.toml: variant 1, sql: "),
+        (
+            "[requires]\ncomparison = \"two builds\"\n",
+            "e.toml: requires.comparison: what shall be compared is not said yet: give two builds",
+        ),
+    ];
+    for (text, expected) in cases {
+        let error = plan_of(text).unwrap_err().to_string();
+        assert!(error.starts_with(expected), "{error}");
+    }
+}
+
+#[test]
+fn a_question_of_several_memory_nodes_is_needless_on_one() {
+    let plan = plan_of(&format!("[requires]\nmemory_nodes = 4096\n{TWO}")).unwrap();
+    let here = Topology::of_this_machine().unwrap();
+    let why = plan.needless_here(&here).unwrap();
+    assert!(
+        why.contains("4096 or more") && why.contains("numactl --hardware"),
+        "{why}"
+    );
+    assert_eq!(plan_of(TWO).unwrap().needless_here(&here), None);
+}
+
+#[test]
+fn statements_after_the_start_are_counted_and_not_shown() {
+    let plan = plan_of(
+        "[server]\nsql = [\"SET GLOBAL a = 1\"]\n[[variant]]\nsql = [\"UPDATE anna.salary SET x = 1\"]\n[[variant]]\n",
+    )
+    .unwrap();
+    assert_eq!(plan.variants[0].differs_by, ["a statement after its start"]);
+    let ServerChoice::Private { surroundings, .. } = &plan.variants[0].server else {
+        panic!("plans have servers of our own")
+    };
+    assert_eq!(
+        surroundings.statements,
+        ["SET GLOBAL a = 1", "UPDATE anna.salary SET x = 1"]
+    );
 }
 
 #[test]

@@ -1,0 +1,80 @@
+//! What kind of code a transaction's time goes into: all that two products have in common, whose functions have other names.
+
+use super::kind::{Kind, Marks};
+use super::knowledge::{Knowledge, is_of_the_c_library};
+use super::row_locks::RowLocks;
+use crate::call_paths::CallPaths;
+use crate::path_costs::PathCosts;
+use std::collections::BTreeMap;
+
+/// The kinds, in the order in which they are told: on a CPU first.
+pub(crate) const CODE_KINDS: [&str; 11] = [
+    "the server's own code",
+    "the C library",
+    "memory allocation",
+    "loops that wait (spin)",
+    "the kernel's scheduler and futexes",
+    "spinlocks of the kernel",
+    "page faults",
+    "the kernel otherwise",
+    "waiting for rows",
+    "waiting for other locks",
+    "waiting for the disk",
+];
+
+/// Seconds per transaction of each kind, by its place in [`CODE_KINDS`].
+pub(crate) fn code_kinds(costs: &PathCosts, call_paths: &CallPaths<'_>, product: &str) -> BTreeMap<usize, f64> {
+    let names = call_paths.function_names();
+    let marks: Vec<Marks> = names.iter().map(|name| Marks::of(name)).collect();
+    let row_locks = RowLocks::of(&Knowledge::of(product), call_paths);
+    let mut kinds: BTreeMap<usize, f64> = BTreeMap::new();
+    for state in ["cpu", "spin", "lock", "io"] {
+        for (pathway, seconds) in costs.with_seconds(state) {
+            let functions = call_paths.outwards(pathway.path);
+            let kind = match state {
+                "spin" => 3,
+                "io" => 10,
+                "lock" if row_locks.ends_at_a_row(functions.clone()) => 8,
+                "lock" => 9,
+                _ => on_a_cpu(
+                    Kind::of_cpu_path(functions.map(|function| marks[function])),
+                    call_paths.innermost(pathway.path),
+                ),
+            };
+            *kinds.entry(kind).or_default() += seconds;
+        }
+    }
+    kinds
+}
+
+fn on_a_cpu(kind: Option<Kind>, innermost: &str) -> usize {
+    match kind {
+        Some(Kind::AllocatorContention) => 2,
+        Some(Kind::SchedulerOverhead) => 4,
+        Some(Kind::KernelSpinlock) => 5,
+        Some(Kind::PageFaults) => 6,
+        _ if innermost.ends_with(" [k]") => 7,
+        _ if is_of_the_c_library(innermost) => 1,
+        _ => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_kind_has_its_words() {
+        let told = |kind, innermost| CODE_KINDS[on_a_cpu(kind, innermost)];
+        assert_eq!(told(None, "row_search_mvcc"), "the server's own code");
+        assert_eq!(told(None, "__memcpy_avx"), "the C library");
+        assert_eq!(told(None, "ext4_write [k]"), "the kernel otherwise");
+        assert_eq!(told(Some(Kind::PageFaults), "clear_page [k]"), "page faults");
+        assert_eq!(told(Some(Kind::AllocatorContention), "malloc"), "memory allocation");
+        assert_eq!(
+            told(Some(Kind::SchedulerOverhead), "schedule [k]"),
+            "the kernel's scheduler and futexes"
+        );
+        assert_eq!(told(Some(Kind::KernelSpinlock), "x [k]"), "spinlocks of the kernel");
+    }
+}

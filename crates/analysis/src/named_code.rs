@@ -1,0 +1,173 @@
+//! How much of the code that a program spends its CPU time in has names, file by file.
+
+use scaleprof_bundle::{FrameRow, SampleRow, StackRow};
+use std::borrow::Borrow;
+use std::collections::{BTreeMap, HashMap};
+
+/// What names nothing but where a function begins and ends, in [`FrameRow::name_source`].
+const ONLY_BOUNDS: &str = "eh_frame";
+
+/// CPU time that was sampled, and in how much of it the function had a name.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct NamedCode {
+    /// Samples on a CPU.
+    pub samples: u64,
+    /// CPU seconds that they stand for.
+    pub seconds: f64,
+    /// By file; the one with the most time first.
+    pub files: Vec<NamedFile>,
+}
+
+/// The CPU time in one executable, library or the kernel.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct NamedFile {
+    /// Its file name without a folder; `[kernel]` for the kernel.
+    pub module: String,
+    /// Its build-id in hexadecimal.
+    pub build_id: Option<String>,
+    /// CPU seconds in functions with a name, by where the names come from, as [`FrameRow::name_source`] has it.
+    pub named: BTreeMap<String, f64>,
+    /// CPU seconds in functions that nothing but an address names.
+    pub unnamed: f64,
+}
+
+impl NamedCode {
+    /// Of the samples on a CPU, by the function that was running. Samples whose stack the tables do not hold count as unnamed in a
+    /// file of no name.
+    pub fn of<Row: Borrow<SampleRow>>(
+        samples: impl IntoIterator<Item = Row>,
+        stacks: &[StackRow],
+        frames: &[FrameRow],
+    ) -> NamedCode {
+        let innermost: HashMap<i64, i64> = stacks.iter().map(|row| (row.stack, row.frame)).collect();
+        let frames: HashMap<i64, &FrameRow> = frames.iter().map(|row| (row.frame, row)).collect();
+        let mut files: HashMap<(&str, Option<&str>), NamedFile> = HashMap::new();
+        let mut found = NamedCode::default();
+        for row in samples {
+            let row = row.borrow();
+            if !matches!(row.state.as_str(), "cpu" | "spin") || !row.weight_ns.is_finite() {
+                continue;
+            }
+            let seconds = row.weight_ns.max(0.0) / 1e9;
+            found.samples += 1;
+            found.seconds += seconds;
+            let frame = innermost.get(&row.stack).and_then(|frame| frames.get(frame)).copied();
+            let key = frame.map_or(("", None), |frame| (frame.module.as_str(), frame.build_id.as_deref()));
+            let file = files.entry(key).or_insert_with(|| NamedFile {
+                module: key.0.to_owned(),
+                build_id: key.1.map(str::to_owned),
+                ..NamedFile::default()
+            });
+            match frame.filter(|frame| frame.function.is_some() && frame.name_source != ONLY_BOUNDS) {
+                Some(frame) => *file.named.entry(frame.name_source.clone()).or_default() += seconds,
+                None => file.unnamed += seconds,
+            }
+        }
+        found.files = files.into_values().collect();
+        let by_time = |a: &NamedFile, b: &NamedFile| b.seconds().total_cmp(&a.seconds()).then(a.module.cmp(&b.module));
+        found.files.sort_by(by_time);
+        found
+    }
+
+    /// The part of the CPU time in functions with a name, from 0 to 1; none where nothing was sampled.
+    pub fn named_share(&self) -> Option<f64> {
+        let unnamed: f64 = self.files.iter().map(|file| file.unnamed).sum();
+        (self.seconds > 0.0).then(|| 1.0 - unnamed / self.seconds)
+    }
+}
+
+impl NamedFile {
+    /// All CPU seconds in it.
+    pub fn seconds(&self) -> f64 {
+        self.unnamed + self.named.values().sum::<f64>()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use scaleprof_bundle::UtcMicros;
+
+    fn sample(state: &str, stack: i64, seconds: f64) -> SampleRow {
+        SampleRow {
+            visit: 0,
+            second: 0,
+            time_us: UtcMicros(0),
+            thread: 1,
+            role: "connection".into(),
+            cpu: 0,
+            state: state.into(),
+            stack,
+            ending: "complete".into(),
+            weight_ns: seconds * 1e9,
+            lock: None,
+            waker_kind: None,
+            waker_stack: None,
+            owner_stack: None,
+            owner_state: None,
+        }
+    }
+
+    fn frame(number: i64, module: &str, function: Option<&str>, name_source: &str) -> FrameRow {
+        FrameRow {
+            frame: number,
+            module: module.into(),
+            build_id: None,
+            address: number,
+            function: function.map(str::to_owned),
+            inlined: false,
+            file: None,
+            line: None,
+            name_source: name_source.into(),
+        }
+    }
+
+    /// Stack n ends in frame n.
+    fn named(samples: &[SampleRow]) -> NamedCode {
+        let frames = [
+            frame(1, "mysqld", Some("work"), "symtab"),
+            frame(2, "libc.so.6", Some("libc.so.6!fun_2"), "eh_frame"),
+            frame(3, "libc.so.6", Some("memcpy"), "dynsym"),
+            frame(4, "mysqld", None, "none"),
+        ];
+        let stacks: Vec<StackRow> = (1..5)
+            .map(|stack| StackRow {
+                stack,
+                parent: None,
+                frame: stack,
+                depth: 0,
+            })
+            .collect();
+        NamedCode::of(samples, &stacks, &frames)
+    }
+
+    #[test]
+    fn time_in_a_function_without_a_name_is_told_of_its_file() {
+        let samples = [
+            sample("cpu", 1, 6.0),
+            sample("spin", 1, 1.0),
+            sample("cpu", 2, 2.0),
+            sample("cpu", 3, 1.0),
+            sample("lock", 2, 100.0),
+        ];
+        let found = named(&samples);
+        assert_eq!((found.samples, found.seconds), (4, 10.0));
+        assert_eq!(found.named_share(), Some(0.8));
+        let modules: Vec<&str> = found.files.iter().map(|file| file.module.as_str()).collect();
+        assert_eq!(modules, ["mysqld", "libc.so.6"]);
+        assert_eq!(found.files[1].unnamed, 2.0);
+        assert_eq!(found.files[1].named, BTreeMap::from([("dynsym".to_owned(), 1.0)]));
+    }
+
+    #[test]
+    fn a_program_that_used_no_cpu_time_has_no_share() {
+        assert_eq!(named(&[sample("lock", 1, 3.0)]).named_share(), None);
+    }
+
+    #[test]
+    fn a_stack_that_is_not_kept_is_unnamed() {
+        let found = named(&[sample("cpu", 77, 1.0), sample("cpu", 4, 1.0)]);
+        assert_eq!(found.named_share(), Some(0.0));
+        assert_eq!(found.files.len(), 2);
+    }
+}

@@ -1,0 +1,125 @@
+//! The server of a variant: what all have, with what it has otherwise.
+
+use super::super::plan_error::PlanError;
+use super::super::plan_file::{ServerText, VariantText};
+use super::PlanSource;
+use crate::options::ServerChoice;
+use scaleprof_builds::server_path_in;
+use scaleprof_server::{CpuSet, Product, ServerSettings, Settings, Surroundings, parse_size};
+use std::path::Path;
+
+/// The server's text with what the variant has otherwise.
+pub(super) fn merged(server: &ServerText, variant: &VariantText) -> ServerText {
+    let mut all = server.clone();
+    all.set.extend(variant.set.clone());
+    all.environment.extend(variant.environment.clone());
+    all.sql.extend(variant.sql.clone());
+    ServerText {
+        path: variant.path.clone().or(all.path),
+        wrapper: variant.wrapper.clone().or(all.wrapper),
+        cpus: variant.cpus.clone().or(all.cpus),
+        buffer_pool: variant.buffer_pool.clone().or(all.buffer_pool),
+        performance_schema: variant.performance_schema.or(all.performance_schema),
+        defaults_file: variant.defaults_file.clone().or(all.defaults_file),
+        ..all
+    }
+}
+
+/// The server as it is started; `key` names a key of the variant in errors.
+pub(super) fn server(
+    text: &ServerText,
+    key: &dyn Fn(&str) -> String,
+    source: PlanSource<'_>,
+) -> Result<ServerChoice, PlanError> {
+    let cpus = |name: &str, list: &Option<String>| -> Result<Option<CpuSet>, PlanError> {
+        let list = list.as_ref().map(|list| list.parse::<CpuSet>());
+        list.transpose()
+            .map_err(|error| PlanError::key(key(name), error.to_string(), "write CPUs such as 0-3,8"))
+    };
+    let buffer_pool = text.buffer_pool.as_ref().map(|size| {
+        parse_size(size).ok_or_else(|| {
+            PlanError::key(
+                key("buffer_pool"),
+                format!("'{size}' is no size"),
+                "write bytes, or K, M or G behind the number",
+            )
+        })
+    });
+    let settings = ServerSettings {
+        buffer_pool: buffer_pool.transpose()?,
+        performance_schema: text.performance_schema.unwrap_or(false),
+        defaults_file: text.defaults_file.as_ref().map(|path| source.folder.join(path)),
+        set: text.set.iter().map(|(name, value)| format!("{name}={value}")).collect(),
+        ..ServerSettings::default()
+    };
+    let surroundings = surroundings(text, key)?;
+    Settings::new(settings.clone()).map_err(|error| {
+        PlanError::key(
+            key("set or defaults_file"),
+            error.to_string(),
+            "correct it or leave it out",
+        )
+    })?;
+    Ok(ServerChoice::Private {
+        path: text
+            .path
+            .as_ref()
+            .map(|path| server_path_in(source.folder, Path::new(path))),
+        settings: Box::new(settings),
+        surroundings,
+        cpus_server: cpus("cpus", &text.cpus)?,
+        cpus_client: cpus("cpus_client", &text.cpus_client)?,
+        work_folder: source.work_folder.map(Path::to_path_buf),
+        use_cache: true,
+    })
+}
+
+fn surroundings(text: &ServerText, key: &dyn Fn(&str) -> String) -> Result<Surroundings, PlanError> {
+    if let Some(empty) = text
+        .wrapper
+        .as_ref()
+        .filter(|words| words.first().is_none_or(String::is_empty))
+    {
+        return Err(PlanError::key(
+            key("wrapper"),
+            format!("{empty:?} names no command"),
+            "write its words, such as [\"numactl\", \"--interleave=all\"]",
+        ));
+    }
+    for name in text.environment.keys() {
+        if name.is_empty() || name.contains(['=', '\0']) {
+            return Err(PlanError::key(
+                key("environment"),
+                format!("'{name}' cannot be a variable's name"),
+                "write NAME = \"value\"",
+            ));
+        }
+    }
+    if text.sql.iter().any(|statement| statement.trim().is_empty()) {
+        return Err(PlanError::key(
+            key("sql"),
+            "one of its statements is empty",
+            "write a statement in each, such as [\"SET GLOBAL x = 1\"]",
+        ));
+    }
+    Ok(Surroundings {
+        wrapper: text.wrapper.clone().unwrap_or_default(),
+        environment: text.environment.clone(),
+        statements: text.sql.clone(),
+    })
+}
+
+/// The makers whose servers a variant is for; all where there is none.
+pub(super) fn only_for(names: &[String], key: &dyn Fn(&str) -> String) -> Result<Vec<Product>, PlanError> {
+    let maker = |name: &String| match name.as_str() {
+        "mysql" => Ok(Product::MySql),
+        "mariadb" => Ok(Product::MariaDb),
+        "percona" => Ok(Product::Percona),
+        other => Err(PlanError::key(
+            key("only_for"),
+            format!("'{other}' makes no server that is known here"),
+            "write mysql, mariadb or percona",
+        )),
+    };
+    names.iter().map(maker).collect()
+}

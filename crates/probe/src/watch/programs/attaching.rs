@@ -1,0 +1,108 @@
+//! Which programs are in the kernel's way: at switches and wake-ups, and where it fights for its locks.
+
+use std::time::Duration;
+
+use super::super::clock::monotonic_ns;
+use super::super::complaints::Complaints;
+use super::super::layout::{counted, fights, resting};
+use super::Programs;
+use crate::error::ProbeError;
+use crate::process::own_thread_clock;
+
+impl Programs<'_> {
+    pub(super) fn attach_switches(&mut self) -> Result<(), ProbeError> {
+        let complaints = Complaints::listen();
+        let failed = |doing| complaints.failed(doing);
+        let programs = &self.skeleton.progs;
+        for (program, doing) in [
+            (&programs.on_switch, "watching context switches"),
+            (&programs.on_waking, "watching wake-ups"),
+        ] {
+            self.switch_links.push(program.attach().map_err(failed(doing))?);
+        }
+        Ok(())
+    }
+
+    /// Watches fights for the kernel's locks, where that is possible and not done already.
+    pub(super) fn attach_fights(&mut self) -> Result<(), ProbeError> {
+        if !self.sees_kernel_locks || !self.fight_links.is_empty() {
+            return Ok(());
+        }
+        let complaints = Complaints::listen();
+        let began = own_thread_clock();
+        self.change(|control| control.fights = fights::GET_READY);
+        let programs = &self.skeleton.progs;
+        // Ends first: a fight of which only the beginning is seen would never end.
+        let attached = [&programs.on_contention_end, &programs.on_contention].map(|program| program.attach());
+        let [Ok(ends), Ok(beginnings)] = attached else {
+            let error = attached.into_iter().find_map(Result::err);
+            self.detach_fights();
+            return error.map_or(Ok(()), |error| {
+                Err(complaints.failed("watching the kernel's locks")(error))
+            });
+        };
+        self.fight_links = vec![ends, beginnings];
+        self.change(|control| {
+            control.fights_epoch = control.fights_epoch.wrapping_add(1);
+            control.fights = fights::SEEN;
+        });
+        let took = own_thread_clock().saturating_sub(began);
+        self.fights.attached(took, self.count(counted::FIGHTS), monotonic_ns());
+        Ok(())
+    }
+
+    fn detach_fights(&mut self) {
+        self.change(|control| control.fights = fights::UNSEEN);
+        self.fight_links.clear();
+    }
+
+    /// Takes the programs at switches and wake-ups out of the kernel's way for a rest, and those at its locks where to stay would
+    /// cost more than to come back. What they saw ends at `rested_from`.
+    pub(crate) fn rest(&mut self, rest: Duration) -> Result<(), ProbeError> {
+        self.leave_switches()?;
+        if !self.fights.stay(self.count(counted::FIGHTS), monotonic_ns(), rest) {
+            self.detach_fights();
+        }
+        Ok(())
+    }
+
+    /// Takes all programs out of the kernel's way that run more often than threads begin and end.
+    pub(crate) fn leave(&mut self) -> Result<(), ProbeError> {
+        if !self.switch_links.is_empty() {
+            self.leave_switches()?;
+        }
+        self.detach_fights();
+        Ok(())
+    }
+
+    fn leave_switches(&mut self) -> Result<(), ProbeError> {
+        // Since when threads are queued, which nobody will know later.
+        self.run_over_threads()?;
+        self.change(|control| control.rested_from = monotonic_ns());
+        self.detach_switches();
+        Ok(())
+    }
+
+    fn detach_switches(&mut self) {
+        self.change(|control| control.resting = resting::RESTS);
+        self.switch_links.clear();
+    }
+
+    /// Puts them back. Threads that do not run are brought up to date; those that run, their next switch does.
+    pub(crate) fn go_on(&mut self) -> Result<(), ProbeError> {
+        // Half of them would see half of the truth: nothing counts before all are there.
+        self.change(|control| control.resting = resting::GETS_READY);
+        let attached = self.attach_switches().and_then(|()| self.attach_fights());
+        let back = attached.and_then(|()| {
+            self.change(|control| {
+                control.epoch = control.epoch.wrapping_add(1);
+                control.resting = resting::WATCHES;
+            });
+            self.run_over_threads()
+        });
+        if back.is_err() {
+            self.detach_switches();
+        }
+        back
+    }
+}

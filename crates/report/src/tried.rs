@@ -1,0 +1,91 @@
+//! A remedy that was tried, in words.
+
+use crate::figures::percent;
+use scaleprof_bundle::{Estimate, Tried};
+
+/// Such as `innodb_sync_spin_loops = 5: faster, +12.0 % (+4.0 % to +21.0 %) at 512 connections`.
+pub(crate) fn words(tried: &Tried) -> String {
+    let Tried {
+        remedy, connections, ..
+    } = tried;
+    let Some(throughput) = tried.throughput else {
+        let why = tried.doubt.as_deref().unwrap_or("no pair of starts was measured whole");
+        return format!("{remedy}: not measured, because {why}");
+    };
+    let verdict = match (tried.verdict.as_deref(), tried.margin) {
+        (Some("faster"), _) => "faster".to_owned(),
+        (Some("slower"), _) => "slower".to_owned(),
+        (Some("no_difference"), Some(margin)) => format!("no difference beyond {}", percent(margin)),
+        _ => "cannot be told".to_owned(),
+    };
+    let doubt = tried
+        .doubt
+        .as_ref()
+        .map_or(String::new(), |doubt| format!("; not to be relied on: {doubt}"));
+    let pairs = tried.pairs;
+    format!(
+        "{remedy}: {verdict}, {} at {connections} connections ({pairs} pairs of starts){doubt}",
+        change(throughput)
+    )
+}
+
+fn change(ratio: Estimate) -> String {
+    let signed = |ratio: f64| {
+        let sign = if ratio < 1.0 { "\u{2212}" } else { "+" };
+        format!("{sign}{}", percent((ratio - 1.0).abs()))
+    };
+    match ratio.low.zip(ratio.high) {
+        Some((low, high)) => format!("{} ({} to {})", signed(ratio.value), signed(low), signed(high)),
+        None => format!("{} (no interval)", signed(ratio.value)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use scaleprof_bundle::Remedy;
+
+    fn tried(verdict: Option<&str>) -> Tried {
+        Tried {
+            remedy: Remedy {
+                setting: "a".to_owned(),
+                value: "5".to_owned(),
+            },
+            connections: 512,
+            throughput: verdict.map(|_| Estimate {
+                value: 1.12,
+                low: Some(1.04),
+                high: Some(1.21),
+            }),
+            pairs: 6,
+            verdict: verdict.map(str::to_owned),
+            margin: Some(0.02),
+            doubt: None,
+        }
+    }
+
+    #[test]
+    fn the_effect_is_told_with_its_interval() {
+        let of = |verdict| words(&tried(Some(verdict)));
+        assert_eq!(
+            of("faster"),
+            "a = 5: faster, +12.0 % (+4.0 % to +21.0 %) at 512 connections (6 pairs of starts)"
+        );
+        assert!(of("no_difference").contains("no difference beyond 2.0 %"));
+        assert!(of("inconclusive").contains("cannot be told"));
+        let doubtful = Tried {
+            doubt: Some("it drifted".to_owned()),
+            ..tried(Some("faster"))
+        };
+        assert!(words(&doubtful).ends_with("; not to be relied on: it drifted"));
+    }
+
+    #[test]
+    fn what_was_not_measured_says_why() {
+        let refused = Tried {
+            doubt: Some("the server refused it".to_owned()),
+            ..tried(None)
+        };
+        assert_eq!(words(&refused), "a = 5: not measured, because the server refused it");
+    }
+}

@@ -1,0 +1,67 @@
+/** The figures of a comparison rung by rung: throughput and CPU, kinds of code, and what of the change is told. */
+
+import type { Estimate } from "./data.ts";
+import { hasChanged, signedMicros, type Diff, type RungChange } from "./diffData.ts";
+import { h, section } from "./element.ts";
+import { count, isKnown, number, times, unknown } from "./format.ts";
+import { micros } from "./ledger.ts";
+import { table, type Column } from "./table.ts";
+
+/** One row a rung that both runs have. */
+export function figures({ comparison: { rungs } }: Diff): HTMLElement {
+  const notes = [...new Set(rungs.flatMap((rung) => rung.notes))].map((note) =>
+    h("li", {}, `At ${rungs.filter((rung) => rung.notes.includes(note)).map((rung) => count(rung.connections)).join(", ")} connections: ${note}.`));
+  return section("figures", "Figures of every rung that both have",
+    table("Throughput, CPU time and latency of both runs at every rung that both have", [
+      { heading: "connections", cell: (rung) => count(rung.connections) },
+      { heading: "visits", unit: "A, B", cell: (rung) => rung.visits.join(", ") },
+      { heading: "A", unit: "tx/s", cell: (rung) => number(rung.throughput.a) },
+      { heading: "B", unit: "tx/s", cell: (rung) => number(rung.throughput.b) },
+      { heading: "B over A", unit: "95\u202f% interval", cell: (rung) => ratio(rung.throughput_ratio) },
+      { heading: "CPU, A", unit: "µs/tx", cell: (rung) => micros(rung.cpu_seconds_per_txn.a) },
+      { heading: "CPU, B", unit: "µs/tx", cell: (rung) => micros(rung.cpu_seconds_per_txn.b) },
+      { heading: "B over A", unit: "95\u202f% interval", cell: (rung) => ratio(rung.cpu_ratio) },
+      { heading: "p95, A", unit: "ms", cell: (rung) => number(rung.p95_ms.a) },
+      { heading: "p95, B", unit: "ms", cell: (rung) => number(rung.p95_ms.b) },
+      { heading: "", words: true, cell: (rung) => (hasChanged(rung) ? { text: "changed", mark: "doubtful" } : "") },
+    ], rungs),
+    h("p", { class: "notes" }, "A rung is marked where its throughput changed beyond chance, at 5\u202f% over all rungs together (Holm’s rule). The intervals come from how the visits scatter."),
+    notes.length > 0 ? h("ul", { class: "notes" }, notes) : null);
+}
+
+function ratio(estimate: Estimate | null): string {
+  if (estimate === null) return unknown;
+  const { value, low, high } = estimate;
+  return `${times(value)} (${isKnown(low) && isKnown(high) ? `${low.toFixed(2)} – ${high.toFixed(2)}` : "no interval"})`;
+}
+
+/** The same time by kind of code; nothing where call paths are compared. */
+export function kindsOfCode({ comparison: { rungs } }: Diff): HTMLElement | null {
+  const kinds = [...new Set(rungs.flatMap((rung) => rung.code_kinds.map((one) => one.kind)))];
+  if (kinds.length === 0) return null;
+  return section("kinds", "Time by kind of code",
+    h("p", { class: "lead" }, "A and B are two products, whose functions have other names, so call paths cannot be paired. This is the same time by kind of code, µs per transaction, A → B."),
+    table("Time of a transaction by kind of code at every rung, A to B", [
+      { heading: "kind of code", words: true, cell: (kind) => kind },
+      ...rungs.map((rung): Column<string> => ({ heading: `at ${count(rung.connections)}`, unit: "µs/tx", cell: (kind) => {
+        const found = rung.code_kinds.find((one) => one.kind === kind)?.seconds_per_txn;
+        return found ? `${micros(found.a)} → ${micros(found.b)}` : unknown;
+      } })),
+    ], kinds));
+}
+
+/** What the listed call paths leave of the change of each rung at which they are compared; nothing where there is none. */
+export function told({ comparison: { rungs } }: Diff): HTMLElement | null {
+  const known = rungs.flatMap((rung): [RungChange, NonNullable<RungChange["unexplained"]>][] => (rung.unexplained ? [[rung, rung.unexplained]] : []));
+  if (known.length === 0) return null;
+  return section("told", "What of the change is told",
+    h("p", { class: "lead" }, "The whole change of a transaction’s time from A to B (of its CPU time where the CPUs are busy), in three parts: what all functions share alike, the call paths that are listed, and the rest, which changed too little or too unsurely."),
+    table("What of the change is told at every rung, microseconds per transaction", [
+      { heading: "connections", cell: ([rung]) => count(rung.connections) },
+      { heading: "in all", unit: "µs/tx", cell: ([, one]) => signedMicros(one.whole) },
+      { heading: "all functions alike", unit: "µs/tx", cell: ([, one]) => signedMicros(one.alike) },
+      { heading: "paths listed", unit: "µs/tx", cell: ([, one]) => signedMicros(one.listed) },
+      { heading: "not told", unit: "µs/tx", cell: ([, one]) => signedMicros(one.left.value) },
+      { heading: "95\u202f% interval", unit: "µs/tx", cell: ([, { left: { low, high } }]) => (isKnown(low) && isKnown(high) ? `${signedMicros(low)} to ${signedMicros(high)}` : unknown) },
+    ], known));
+}
