@@ -57,6 +57,24 @@ export function withCallees({ columns: { depth } }, own) {
   return times;
 }
 
+/** What part of a rung's time is spent in a function and what it calls, each path once however often the function is in it. */
+export function shareOf(samples, rung, name) {
+  const { depth, function: functionOf } = samples.columns;
+  const wanted = samples.header.functions.findIndex((one) => one === name);
+  let [within, all] = [0, 0];
+  for (const own of rung.states) {
+    const times = withCallees(samples, own);
+    for (let node = 0; node < depth.length;) {
+      if (depth[node] === 0) all += times[node];
+      if (functionOf[node] !== wanted) { node++; continue; }
+      within += times[node];
+      const outer = depth[node];
+      while (++node < depth.length && depth[node] > outer);
+    }
+  }
+  return within / all;
+}
+
 /** The caller of each path; -1 for none. */
 export function parentsOf(depth) {
   const open = [];

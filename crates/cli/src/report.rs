@@ -1,24 +1,21 @@
 //! `scaleprof report`.
 
 use crate::arguments::{ReportArguments, ReportFormat};
-use crate::experiment_progress::TerminalExperiment;
 use crate::output::{put, say};
 use crate::show;
 use anyhow::{Context as _, bail};
 use scaleprof_analysis::summarise;
 use scaleprof_bundle::{Bundle, BundleWriter};
-use scaleprof_experiment::trials::{Experiment, OUTCOME};
+use scaleprof_experiment::trials::Experiment;
 use scaleprof_report::{bug, experiment_page, html, text};
 use std::process::ExitCode;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 pub(crate) fn execute(arguments: &ReportArguments) -> anyhow::Result<ExitCode> {
     let format = match arguments.bug {
         true => ReportFormat::Bug,
         false => arguments.format,
     };
-    match arguments.bundle.join(OUTCOME).is_file() {
+    match Experiment::is_in(&arguments.bundle) {
         true => of_experiment(arguments, format),
         false => of_bundle(arguments, format),
     }
@@ -51,12 +48,7 @@ fn of_experiment(arguments: &ReportArguments, format: ReportFormat) -> anyhow::R
             arguments.bundle.display()
         );
     }
-    let experiment = Experiment::resume(&arguments.bundle)?;
-    // It stops at the first start that is not there.
-    let stop = Arc::new(AtomicBool::new(true));
-    let mut progress = TerminalExperiment::new(true);
-    let outcome = experiment.carry_out(&stop, &mut progress)?.outcome;
-    progress.finish();
+    let outcome = Experiment::resume(&arguments.bundle)?.so_far();
     let content = match format {
         ReportFormat::Html => experiment_page::render(&outcome),
         ReportFormat::Json => format!("{}\n", serde_json::to_string_pretty(&outcome)?),

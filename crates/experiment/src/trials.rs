@@ -19,6 +19,7 @@ mod outcome;
 mod plan;
 mod plan_error;
 mod plan_file;
+mod recorded;
 mod step;
 mod work;
 
@@ -33,14 +34,16 @@ pub use step::Step;
 pub use work::{Pace, Work};
 
 use crate::error::RunError;
-use conduct::conduct;
+use conduct::{Conducted, conduct};
 use folder::{ExperimentFolder, KeptPlan};
 use laboratory::RealLaboratory;
-use outcome::outcome;
+use outcome::{Facts, outcome};
 use plan::Texts;
+use recorded::RecordedLaboratory;
 use scaleprof_analysis::comparison::{Choice, Comparison, compare};
 use scaleprof_analysis::trials::{ExperimentState, Outcome};
 use scaleprof_bundle::Bundle;
+use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -151,43 +154,84 @@ impl Experiment {
     ) -> Result<ExperimentResult, ExperimentError> {
         let Experiment { plan, folder } = self;
         let mut laboratory = RealLaboratory::new(plan, folder, stop, progress);
-        let known_out = laboratory.known_out();
-        let bases: Vec<usize> = plan.variants.iter().map(|variant| variant.base).collect();
-        let (conducted, end) = conduct(&plan.design, &bases, known_out, &mut laboratory);
+        let (conducted, end) = conduct(&plan.design, &bases(plan), known_out(plan, folder), &mut laboratory);
         let state = match &end {
             Ok(()) => ExperimentState::Complete,
             Err(RunError::Stopped) => ExperimentState::Interrupted,
             Err(_) => ExperimentState::Failed,
         };
-        let said = end.as_ref().err().map(RunError::for_bundle);
-        let mut outcome = outcome(plan, &conducted, &laboratory.facts, state, said);
-        let bundle_of = |variant: usize| folder.of(Step::Watched { variant });
         if state == ExperimentState::Complete {
             laboratory.progress.stage("comparing the watched runs");
-            let others = conducted.session.others.iter();
-            for (comparison, other) in outcome.comparisons.iter_mut().zip(others) {
-                let both = [conducted.session.base_of(*other), *other];
-                if both.iter().all(|variant| conducted.watched.contains(variant)) {
-                    let [a, b] = both.map(bundle_of);
-                    (comparison.watched, comparison.not_watched) = match watched(&a, &b) {
-                        Ok(found) => (Some(found), None),
-                        Err(why) => (None, Some(why)),
-                    };
-                }
-            }
         }
+        let said = end.as_ref().err().map(RunError::for_bundle);
+        let outcome = self.concluded(&conducted, &laboratory.facts, state, said);
         folder.write_outcome(&outcome)?;
+        let watched = conducted.watched.iter();
         Ok(ExperimentResult {
             outcome,
-            watched: conducted.watched.iter().map(|variant| bundle_of(*variant)).collect(),
+            watched: watched
+                .map(|variant| folder.of(Step::Watched { variant: *variant }))
+                .collect(),
             problem: end.err(),
         })
+    }
+
+    /// What there is so far, from what was measured: nothing is started and nothing is written. One that could not go on is still said to
+    /// have failed, and why.
+    pub fn so_far(&self) -> Outcome {
+        let Experiment { plan, folder } = self;
+        let mut laboratory = RecordedLaboratory::new(plan, folder);
+        let (conducted, end) = conduct(&plan.design, &bases(plan), known_out(plan, folder), &mut laboratory);
+        let (state, said) = match (end, folder.kept_state()) {
+            (Ok(()), _) => (ExperimentState::Complete, None),
+            (Err(_), Some((ExperimentState::Failed, problem))) => (ExperimentState::Failed, problem),
+            (Err(stopped), _) => (ExperimentState::Interrupted, Some(stopped.for_bundle())),
+        };
+        self.concluded(&conducted, &laboratory.facts, state, said)
+    }
+
+    /// The outcome; of a complete experiment with what its watched runs differ in.
+    fn concluded(&self, conducted: &Conducted, facts: &Facts, state: ExperimentState, said: Option<String>) -> Outcome {
+        let mut outcome = outcome(&self.plan, conducted, facts, state, said);
+        if state != ExperimentState::Complete {
+            return outcome;
+        }
+        for (comparison, other) in outcome.comparisons.iter_mut().zip(&conducted.session.others) {
+            let both = [conducted.session.base_of(*other), *other];
+            if both.iter().all(|variant| conducted.watched.contains(variant)) {
+                let [a, b] = both.map(|variant| self.folder.of(Step::Watched { variant }));
+                (comparison.watched, comparison.not_watched) = match watched(&a, &b) {
+                    Ok(found) => (Some(found), None),
+                    Err(why) => (None, Some(why)),
+                };
+            }
+        }
+        outcome
+    }
+
+    /// Whether a folder is one that an experiment keeps everything in.
+    pub fn is_in(folder: &Path) -> bool {
+        ExperimentFolder::is_at(folder)
     }
 
     /// Where it keeps everything.
     pub fn path(&self) -> &Path {
         self.folder.path()
     }
+}
+
+/// For each variant the place of the one that it is held against.
+fn bases(plan: &Plan) -> Vec<usize> {
+    plan.variants.iter().map(|variant| variant.base).collect()
+}
+
+/// Variants that were dropped before, by their places.
+fn known_out(plan: &Plan, folder: &ExperimentFolder) -> BTreeMap<usize, String> {
+    let dropped = folder.dropped();
+    let variants = plan.variants.iter().enumerate();
+    variants
+        .filter_map(|(at, variant)| Some((at, dropped.get(&variant.name)?.clone())))
+        .collect()
 }
 
 /// What `scaleprof diff` says of two watched runs.

@@ -2,7 +2,7 @@
 
 use super::Verdict;
 use scaleprof_bundle::Estimate;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// What [`super::judge`] finds.
 #[derive(Debug, Clone, PartialEq)]
@@ -103,7 +103,7 @@ pub struct Change {
 }
 
 /// How an experiment stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ExperimentState {
     /// It runs, or was killed before it could say otherwise.

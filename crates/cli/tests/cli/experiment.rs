@@ -290,6 +290,32 @@ fn under_way(folder: &Path) -> Option<(Running, Vec<u32>)> {
     Some((running, processes))
 }
 
+/// `report` of an experiment that did not end: nothing in its folder is touched, and what it failed of is not lost.
+fn tells_what_there_is_so_far(folder: &Path) {
+    let file = folder.join("experiment.json");
+    let report = || {
+        let (out, _) = succeed(scaleprof().arg("report").arg(folder).args(["--format", "json"]));
+        serde_json::from_str::<Value>(&out).expect("JSON")
+    };
+    let before = std::fs::read(&file).ok();
+    let told = report();
+    assert_eq!(told["state"], "interrupted");
+    assert_eq!(told["variants"].as_array().map(Vec::len), Some(2));
+    assert_eq!(std::fs::read(&file).ok(), before, "experiment.json is left as it is");
+    let failed = r#"{"state": "failed", "problem": "the disk is full"}"#;
+    std::fs::write(&file, failed).expect("written");
+    let told = report();
+    assert_eq!(
+        (&told["state"], &told["problem"]),
+        (&"failed".into(), &"the disk is full".into())
+    );
+    assert_eq!(std::fs::read(&file).expect("still there"), failed.as_bytes());
+    match before {
+        Some(text) => std::fs::write(&file, text).expect("written"),
+        None => std::fs::remove_file(&file).expect("removed"),
+    }
+}
+
 fn goes_on(signal: i32, code: Option<i32>) {
     let place = place();
     let folder = place.path().join("e");
@@ -313,6 +339,7 @@ fn goes_on(signal: i32, code: Option<i32>) {
         command.args(["experiment", "--quiet", "--resume"]).arg(&folder);
         command
     };
+    tells_what_there_is_so_far(&folder);
     let (out, _) = succeed(&mut resume());
     assert_eq!(written(), before, "what was measured is not measured again");
     assert!(

@@ -13,7 +13,7 @@ use super::ExperimentError;
 use super::plan::Texts;
 use super::plan_file::PlanFile;
 use super::step::Step;
-use scaleprof_analysis::trials::{Outcome, RungFigures, Start};
+use scaleprof_analysis::trials::{ExperimentState, Outcome, RungFigures, Start};
 use scaleprof_bundle::{Manifest, RunState, Summary};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -70,14 +70,18 @@ impl ExperimentFolder {
         Self::locked(path)
     }
 
+    /// Whether an experiment was begun there.
+    pub(crate) fn is_at(path: &Path) -> bool {
+        path.join(PLAN).is_file()
+    }
+
     /// One that was begun before.
     pub(crate) fn reopen(path: &Path) -> Result<(Self, KeptPlan), ExperimentError> {
-        let plan = path.join(PLAN);
-        if !plan.is_file() {
+        if !Self::is_at(path) {
             return Err(ExperimentError::NoExperiment { path: path.to_owned() });
         }
         let folder = Self::locked(path)?;
-        Ok((folder, read_json(&plan)?))
+        Ok((folder, read_json(&path.join(PLAN))?))
     }
 
     fn locked(path: &Path) -> Result<Self, ExperimentError> {
@@ -139,9 +143,22 @@ impl ExperimentFolder {
         write_json(&self.path.join(DROPPED), dropped)
     }
 
+    /// How it stood when its outcome was last written, and why it could not go on; none where nothing was written yet.
+    pub(crate) fn kept_state(&self) -> Option<(ExperimentState, Option<String>)> {
+        let kept: KeptOutcome = read_json(&self.path.join(OUTCOME)).ok()?;
+        Some((kept.state, kept.problem))
+    }
+
     pub(crate) fn write_outcome(&self, outcome: &Outcome) -> Result<(), ExperimentError> {
         write_json(&self.path.join(OUTCOME), outcome)
     }
+}
+
+/// What of [`Outcome`] cannot be found out from the steps again.
+#[derive(Deserialize)]
+struct KeptOutcome {
+    state: ExperimentState,
+    problem: Option<String>,
 }
 
 /// A step that was carried out.

@@ -56,14 +56,6 @@ impl<'a> RealLaboratory<'a> {
         }
     }
 
-    /// Variants that were dropped before, by their places.
-    pub(crate) fn known_out(&self) -> BTreeMap<usize, String> {
-        let variants = self.plan.variants.iter().enumerate();
-        variants
-            .filter_map(|(at, variant)| Some((at, self.dropped.get(&variant.name)?.clone())))
-            .collect()
-    }
-
     fn options(&self, step: Step) -> RunOptions {
         let variant = &self.plan.variants[step.variant()];
         let design = &self.plan.design;

@@ -1,0 +1,40 @@
+//! An experiment as far as it was carried out: steps are read back, and the first that is not there ends it.
+
+use super::conduct::{Conducted, Laboratory, StepFailure};
+use super::folder::ExperimentFolder;
+use super::outcome::Facts;
+use super::plan::Plan;
+use super::step::Step;
+use super::work::Work;
+use crate::error::RunError;
+use scaleprof_analysis::trials::Start;
+
+/// What an experiment's folder holds. It starts nothing and writes nothing.
+pub(crate) struct RecordedLaboratory<'a> {
+    folder: &'a ExperimentFolder,
+    pub(crate) facts: Facts,
+}
+
+impl<'a> RecordedLaboratory<'a> {
+    pub(crate) fn new(plan: &Plan, folder: &'a ExperimentFolder) -> Self {
+        RecordedLaboratory {
+            folder,
+            facts: Facts::new(plan.variants.len()),
+        }
+    }
+}
+
+impl Laboratory for RecordedLaboratory<'_> {
+    fn carry_out(&mut self, step: Step, _: Work) -> Result<Start, StepFailure> {
+        let kept = self.folder.kept(step);
+        let kept = kept.ok_or(StepFailure::Experiment(RunError::Stopped))?;
+        self.facts.learn(step.variant(), &kept.manifest);
+        Ok(kept.start)
+    }
+
+    fn drop_variant(&mut self, _: usize, _: &str) {}
+
+    fn keep(&mut self, _: &Conducted) -> Result<(), RunError> {
+        Ok(())
+    }
+}
