@@ -9,9 +9,10 @@ mod growth;
 mod rungs;
 mod select;
 
-use crate::flame::Per;
-use crate::instruction_costs::{CodeAddress, InstructionId, RungInstructions, Spent};
+use crate::instruction_costs::{CodeAddress, InstructionId, Spent};
 use crate::numbers::percent;
+use crate::per::Per;
+use crate::rung_instructions::RungInstructions;
 use catalogue::is_seen;
 use growth::{Sight, growth};
 use scaleprof_bundle::{Estimate, InstructionRow};

@@ -1,7 +1,7 @@
 //! What an open loop offered and the server never began: it is in no percentile.
 
 use crate::numbers::percent;
-use crate::rung::VisitRows;
+use crate::visit_rows::VisitRows;
 use std::collections::BTreeMap;
 
 /// Counter of the transactions that were due and not begun at the end of a second.

@@ -39,10 +39,10 @@ pub use refusal::Refusal;
 
 use crate::call_paths::CallPaths;
 use crate::findings::{CODE_KINDS, code_kinds};
+use crate::measured_rungs::{measured_rungs, measured_visits};
 use crate::rung::RungResult;
-use crate::summarise::{measured_rungs, measured_visits};
 use path_changes::path_changes;
-use rung_changes::rung_change;
+use rung_changes::rung_changes;
 use scaleprof_bundle::Bundle;
 use std::collections::BTreeMap;
 
@@ -126,7 +126,7 @@ pub fn compare_with_runs(a: &Bundle, b: &Bundle, choice: Choice) -> Result<(Comp
             return Err(Refusal::NoSuchRung { wanted, common: known });
         }
     }
-    let mut rungs: Vec<RungChange> = common.iter().map(rung_change).collect();
+    let mut rungs = rung_changes(&common);
     let ps: Vec<f64> = rungs.iter().filter_map(|rung| rung.throughput_p).collect();
     let mut adjusted = differences::holm(&ps).into_iter();
     for rung in &mut rungs {

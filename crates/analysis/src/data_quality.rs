@@ -4,8 +4,7 @@
 //! The figures are of whole visits, the warm-up included, as the probe counts them. A figure that was not measured has its reason.
 
 use crate::ledger::CONNECTION;
-use crate::rung::VisitRows;
-use crate::summarise::{by_visit, complete_by_connections};
+use crate::visit_rows::{VisitRows, by_visit, complete_by_connections};
 use scaleprof_bundle::{Bundle, FrameRow, NumberMap, SampleBlock, StackRow, WATCH};
 use std::collections::BTreeMap;
 

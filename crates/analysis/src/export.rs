@@ -10,10 +10,11 @@ mod thread_lines;
 
 pub use choice::{Compared, choose};
 
-use crate::flame::Per;
-use crate::rung::{self, Pacing, VisitRows};
+use crate::pacing::Pacing;
+use crate::per::Per;
+use crate::rung;
 use crate::sampled::Sampled;
-use crate::summarise::{by_visit, complete_by_connections};
+use crate::visit_rows::{VisitRows, by_visit, complete_by_connections};
 use crate::watch;
 use rung_samples::RungSamples;
 use scaleprof_bundle::{Bundle, in_parallel};

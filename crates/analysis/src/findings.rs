@@ -51,7 +51,7 @@ use std::collections::{BTreeMap, HashMap};
 
 pub(crate) use shared_line::{SharedLine, shared_lines};
 
-pub(crate) use measurement::{Course, Measured, doubts};
+pub(crate) use measurement::{Measured, doubts};
 
 /// Findings that are listed.
 const MOST: usize = 8;

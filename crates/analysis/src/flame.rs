@@ -9,11 +9,13 @@ mod tree;
 
 use crate::call_paths::{CallPaths, PathId};
 use crate::ledger::CONNECTION;
-use crate::rung::{self, Pacing, VisitRows};
+use crate::pacing::Pacing;
+use crate::per::Per;
+use crate::rung;
 use crate::sampled::Sampled;
-use crate::summarise::{by_visit, complete_by_connections};
+use crate::visit_rows::{VisitRows, by_visit, complete_by_connections};
 use crate::watch;
-use scaleprof_bundle::{Bundle, RungRow, SampleBlock, WATCH, in_parallel};
+use scaleprof_bundle::{Bundle, RungRow, SampleBlock, in_parallel};
 use serde::Serialize;
 use tree::Order;
 
@@ -24,26 +26,6 @@ pub const CELL_MICROSECONDS: i64 = 20_000;
 const CELLS_PER_SECOND: i64 = 1_000_000 / CELL_MICROSECONDS;
 /// Seconds of a visit past which nothing is shown, over a day: only a damaged table has more.
 const MOST_SECONDS: i64 = 100_000;
-
-/// What the weights of a rung are divided by.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Per {
-    /// Its transactions.
-    Transaction,
-    /// Its seconds: a server that was only watched.
-    Second,
-}
-
-impl Per {
-    /// What it is in a bundle.
-    pub(crate) fn of(bundle: &Bundle) -> Per {
-        match bundle.manifest.workload.name.as_str() {
-            WATCH => Per::Second,
-            _ => Per::Transaction,
-        }
-    }
-}
 
 /// Which of two bundles that are shown over one tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]

@@ -80,7 +80,8 @@ pub fn hot_code(bundle: &Bundle, least_share: f64) -> Vec<HotCode> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::instruction_costs::tests::{bundle, sample};
+    use crate::instruction_costs::tests::bundle;
+    use crate::made_up_sample::sample;
     use scaleprof_bundle::Samples;
 
     #[test]

@@ -2,8 +2,8 @@
 
 use crate::call_paths::CallPaths;
 use crate::ledger::CONNECTION;
+use crate::measured_rungs::measured_rungs;
 use crate::path_costs::Pathway;
-use crate::summarise::measured_rungs;
 use scaleprof_bundle::{Bundle, Estimate, FrameRow, NumberMap};
 use std::collections::{BTreeMap, HashMap, HashSet};
 

@@ -13,6 +13,7 @@ pub mod changepoints;
 mod compared;
 pub mod comparison;
 pub mod condition;
+mod course;
 pub mod data_quality;
 pub mod decomposition;
 pub mod export;
@@ -32,15 +33,19 @@ pub mod ledger;
 mod lock_costs;
 pub mod long_run;
 mod machine_shares;
+mod measured_rungs;
 mod measured_seconds;
 pub mod named_code;
 pub mod numbers;
+mod pacing;
 mod path_costs;
 mod path_set;
 mod paths;
 pub mod peak;
+mod per;
 pub mod refine;
 mod rung;
+pub mod rung_instructions;
 mod sampled;
 mod saturation;
 mod scaling_profile;
@@ -56,14 +61,18 @@ mod unsteady;
 pub mod usl;
 mod usl_fit;
 pub mod verdict;
+mod visit_rows;
 mod visit_spread;
 pub mod wait_graph;
 pub mod waiting_instructions;
 pub mod warmup;
 mod watch;
 
+pub use per::Per;
 pub use summarise::summarise;
 
+#[cfg(test)]
+mod made_up_sample;
 #[cfg(test)]
 #[allow(missing_docs)]
 mod simulated;

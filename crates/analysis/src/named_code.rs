@@ -86,27 +86,7 @@ impl NamedFile {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use scaleprof_bundle::UtcMicros;
-
-    fn sample(state: &str, stack: i64, seconds: f64) -> SampleRow {
-        SampleRow {
-            visit: 0,
-            second: 0,
-            time_us: UtcMicros(0),
-            thread: 1,
-            role: "connection".into(),
-            cpu: 0,
-            state: state.into(),
-            stack,
-            ending: "complete".into(),
-            weight_ns: seconds * 1e9,
-            lock: None,
-            waker_kind: None,
-            waker_stack: None,
-            owner_stack: None,
-            owner_state: None,
-        }
-    }
+    use crate::made_up_sample::sample;
 
     fn frame(number: i64, module: &str, function: Option<&str>, name_source: &str) -> FrameRow {
         FrameRow {
@@ -144,11 +124,11 @@ mod tests {
     #[test]
     fn time_in_a_function_without_a_name_is_told_of_its_file() {
         let samples = [
-            sample("cpu", 1, 6.0),
-            sample("spin", 1, 1.0),
-            sample("cpu", 2, 2.0),
-            sample("cpu", 3, 1.0),
-            sample("lock", 2, 100.0),
+            sample(0, "cpu", 1, 6000.0),
+            sample(0, "spin", 1, 1000.0),
+            sample(0, "cpu", 2, 2000.0),
+            sample(0, "cpu", 3, 1000.0),
+            sample(0, "lock", 2, 100000.0),
         ];
         let found = named(&samples);
         assert_eq!((found.samples, found.seconds), (4, 10.0));
@@ -161,12 +141,12 @@ mod tests {
 
     #[test]
     fn a_program_that_used_no_cpu_time_has_no_share() {
-        assert_eq!(named(&[sample("lock", 1, 3.0)]).named_share(), None);
+        assert_eq!(named(&[sample(0, "lock", 1, 3000.0)]).named_share(), None);
     }
 
     #[test]
     fn a_stack_that_is_not_kept_is_unnamed() {
-        let found = named(&[sample("cpu", 77, 1.0), sample("cpu", 4, 1.0)]);
+        let found = named(&[sample(0, "cpu", 77, 1000.0), sample(0, "cpu", 4, 1000.0)]);
         assert_eq!(found.named_share(), Some(0.0));
         assert_eq!(found.files.len(), 2);
     }

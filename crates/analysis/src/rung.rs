@@ -2,7 +2,7 @@
 
 use crate::by_path::ByPath;
 use crate::call_paths::CallPaths;
-use crate::findings::Course;
+use crate::course::Course;
 use crate::guards::{Client, client_limit, little};
 use crate::instruction_costs::InstructionCosts;
 use crate::intervals::{Measured, throughput};
@@ -12,6 +12,7 @@ use crate::ledger::{self, Watched, ledger};
 use crate::lock_costs::LockCosts;
 use crate::long_run::long_run;
 use crate::machine_shares::{MachineShares, cpu_rate};
+use crate::pacing::Pacing;
 use crate::path_costs::PathCosts;
 use crate::paths::{MOST_LOCKS, heaviest_paths, lock_summaries, number_holders_and_wakers};
 use crate::sampled::{Sampled, SampledPaths, WaitedFor};
@@ -19,24 +20,11 @@ use crate::steadiness::{Steadiness, judge};
 use crate::totals::{Amount, Total, Window, totals};
 use crate::unsteady::Unsteady;
 use crate::usl;
+use crate::visit_rows::VisitRows;
 use scaleprof_bundle::{
-    CounterRow, ErrorRow, Latency, LatencyRow, LockRow, Missing, RungRow, RungSummary, SampleBlock, SecondRow,
-    StateRow, StatementLatency, TransactionLatency, Workload, in_parallel,
+    Latency, LockRow, Missing, RungSummary, SecondRow, StatementLatency, TransactionLatency, in_parallel,
 };
 use std::collections::BTreeMap;
-
-/// The rows of one visit.
-#[derive(Debug, Default)]
-pub(crate) struct VisitRows<'a> {
-    pub rung: Option<&'a RungRow>,
-    pub seconds: Vec<&'a SecondRow>,
-    pub counters: Vec<&'a CounterRow>,
-    pub latency: Vec<&'a LatencyRow>,
-    pub errors: Vec<&'a ErrorRow>,
-    pub states: Vec<&'a StateRow>,
-    pub samples: Vec<&'a SampleBlock>,
-    pub locks: Vec<&'a LockRow>,
-}
 
 /// A rung as the rest of the analysis needs it.
 pub(crate) struct RungResult {
@@ -58,34 +46,6 @@ pub(crate) struct RungResult {
     pub too_short_to_settle: bool,
     /// Transactions of the whole visits, warm-up included.
     pub transactions: f64,
-}
-
-/// What begins the next transaction of a connection.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Pacing {
-    /// The end of the one before.
-    Closed,
-    /// Its appointment.
-    Open,
-    /// A pause behind the end of the one before: users who read and type.
-    Paused,
-    /// Nothing: every connection runs one.
-    Once,
-    /// The end of the one before; only how many there were in all was told, with an imported recording.
-    Told,
-}
-
-impl Pacing {
-    pub(crate) fn of(workload: &Workload) -> Pacing {
-        let once = |(name, value): &(String, String)| name == "repetition" && value == "once";
-        match workload.loop_kind.as_str() {
-            "open" => Pacing::Open,
-            _ if workload.imported().is_some() => Pacing::Told,
-            _ if workload.options.iter().any(once) => Pacing::Once,
-            _ if workload.options.iter().any(|(name, _)| name == "think_times") => Pacing::Paused,
-            _ => Pacing::Closed,
-        }
-    }
 }
 
 struct Measurement<'a> {

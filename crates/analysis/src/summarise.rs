@@ -4,15 +4,17 @@ use crate::backlog;
 use crate::call_paths::CallPaths;
 use crate::compared::compared;
 use crate::findings::{Found, Measured, Profiled, Surroundings, doubts, findings};
+use crate::measured_rungs::results;
 use crate::numbers::{grouped, percent};
-use crate::rung::{self, Pacing, RungResult, VisitRows};
+use crate::pacing::Pacing;
+use crate::rung::RungResult;
 use crate::scaling_profile::scaling_profile;
 use crate::tpcc;
 use crate::usl;
 use crate::verdict::{Judged, nothing_counts, verdict};
+use crate::visit_rows::{by_connections, by_visit};
 use crate::watch::watched;
 use scaleprof_bundle::{Bundle, Missing, RunState, SCHEMA, Summary, Verdict, WATCH};
-use std::collections::BTreeMap;
 
 /// All that a bundle says. The same bundle gives the same summary, on any machine.
 ///
@@ -136,53 +138,6 @@ pub fn summarise(bundle: &Bundle) -> Summary {
     }
 }
 
-/// The measured rungs of a bundle, by rising connections, with what their call paths cost by the numbers of `call_paths`.
-pub(crate) fn measured_rungs(bundle: &Bundle, call_paths: &mut CallPaths<'_>) -> Vec<RungResult> {
-    let visits = by_visit(bundle);
-    let mut ignored = Vec::new();
-    let rungs = by_connections(bundle, &visits, &mut ignored);
-    results(bundle, &rungs, call_paths, &mut ignored)
-}
-
-/// The same, each visit by itself: how they scatter says what a difference between two runs is worth.
-pub(crate) fn measured_visits(bundle: &Bundle, call_paths: &mut CallPaths<'_>) -> BTreeMap<u32, Vec<RungResult>> {
-    let pacing = Pacing::of(&bundle.manifest.workload);
-    let cpus = bundle.manifest.server_cpus().unwrap_or(0);
-    let visits = by_visit(bundle);
-    let rungs = by_connections(bundle, &visits, &mut Vec::new());
-    let single = rungs
-        .iter()
-        .flat_map(|(connections, visits)| visits.iter().map(|visit| (*connections, vec![*visit])))
-        .collect();
-    let mut measured: BTreeMap<u32, Vec<RungResult>> = BTreeMap::new();
-    for result in rung::rungs(cpus, pacing, single, call_paths).into_iter().flatten() {
-        measured.entry(result.summary.connections).or_default().push(result);
-    }
-    measured
-}
-
-fn results<'a>(
-    bundle: &Bundle,
-    rungs: &BTreeMap<u32, Vec<&'a VisitRows<'a>>>,
-    call_paths: &mut CallPaths<'_>,
-    warnings: &mut Vec<String>,
-) -> Vec<RungResult> {
-    let pacing = Pacing::of(&bundle.manifest.workload);
-    let cpus = bundle.manifest.server_cpus().unwrap_or(0);
-    let visits = rungs.iter().map(|(connections, visits)| (*connections, visits.clone()));
-    let found = rung::rungs(cpus, pacing, visits.collect(), call_paths);
-    let mut results = Vec::new();
-    for (result, connections) in found.into_iter().zip(rungs.keys()) {
-        match result {
-            Some(result) => results.push(result),
-            None => warnings.push(format!(
-                "the rung of {connections} connections has no complete visit and is left out"
-            )),
-        }
-    }
-    results
-}
-
 /// Without a load of ours there is nothing per transaction and nothing to judge: what the threads did is all there is.
 fn of_a_watch(bundle: &Bundle) -> Summary {
     let manifest = &bundle.manifest;
@@ -230,72 +185,6 @@ fn slowest_and_fastest(result: &RungResult) -> Option<(f64, f64)> {
     let of_visits = || result.visits.iter().map(|visit| visit.throughput);
     let pair = of_visits().reduce(f64::min).zip(of_visits().reduce(f64::max));
     pair.filter(|_| result.visits.len() > 1)
-}
-
-/// The rows of every visit.
-pub(crate) fn by_visit(bundle: &Bundle) -> BTreeMap<i32, VisitRows<'_>> {
-    let mut visits: BTreeMap<i32, VisitRows> = BTreeMap::new();
-    for row in &bundle.rungs {
-        visits.entry(row.visit).or_default().rung = Some(row);
-    }
-    for row in &bundle.seconds {
-        visits.entry(row.visit).or_default().seconds.push(row);
-    }
-    for row in &bundle.counters {
-        visits.entry(row.visit).or_default().counters.push(row);
-    }
-    for row in &bundle.latency {
-        visits.entry(row.visit).or_default().latency.push(row);
-    }
-    for row in &bundle.errors {
-        visits.entry(row.visit).or_default().errors.push(row);
-    }
-    for row in &bundle.states {
-        visits.entry(row.visit).or_default().states.push(row);
-    }
-    for block in bundle.samples.blocks() {
-        visits.entry(block.visit()).or_default().samples.push(block);
-    }
-    for row in &bundle.locks {
-        visits.entry(row.visit).or_default().locks.push(row);
-    }
-    visits
-}
-
-/// The complete visits of every rung; what does not count is warned about.
-pub(crate) fn by_connections<'a>(
-    bundle: &Bundle,
-    visits: &'a BTreeMap<i32, VisitRows<'a>>,
-    warnings: &mut Vec<String>,
-) -> BTreeMap<u32, Vec<&'a VisitRows<'a>>> {
-    let mut rungs: BTreeMap<u32, Vec<&VisitRows>> = BTreeMap::new();
-    for row in &bundle.rungs {
-        let Some((connections, rows)) = u32::try_from(row.connections).ok().zip(visits.get(&row.visit)) else {
-            warnings.push(format!(
-                "visit {} names {} connections and is not counted",
-                row.visit, row.connections
-            ));
-            continue;
-        };
-        let rung = rungs.entry(connections).or_default();
-        if row.outcome == "complete" {
-            rung.push(rows);
-        } else {
-            warnings.push(format!(
-                "visit {} at {connections} connections ended as {} and is not counted",
-                row.visit, row.outcome
-            ));
-        }
-    }
-    rungs
-}
-
-/// The complete visits of every rung.
-pub(crate) fn complete_by_connections<'a>(
-    bundle: &Bundle,
-    visits: &'a BTreeMap<i32, VisitRows<'a>>,
-) -> BTreeMap<u32, Vec<&'a VisitRows<'a>>> {
-    by_connections(bundle, visits, &mut Vec::new())
 }
 
 fn of_the_run(bundle: &Bundle) -> Vec<String> {

@@ -14,9 +14,10 @@ mod waits;
 
 use crate::call_paths::CallPaths;
 use crate::findings::knowledge::Knowledge;
-use crate::rung::{self, Pacing, VisitRows};
+use crate::pacing::Pacing;
+use crate::rung;
 use crate::sampled::Sampled;
-use crate::summarise::{by_visit, complete_by_connections};
+use crate::visit_rows::{VisitRows, by_visit, complete_by_connections};
 use crate::watch;
 use chains::Chains;
 use owners::Owners;

@@ -3,7 +3,8 @@
 
 use crate::annotate::choose;
 use crate::findings::{LEAST, SharedLine, dilation_of, shared_lines};
-use crate::instruction_costs::{CodeAddress, InstructionCosts, RungInstructions, Spent};
+use crate::instruction_costs::{CodeAddress, InstructionCosts, Spent};
+use crate::rung_instructions::RungInstructions;
 use std::collections::{BTreeMap, HashMap};
 
 /// An instruction that got dearer with more connections where the rest of its function did not.

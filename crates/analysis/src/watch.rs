@@ -7,10 +7,10 @@ use crate::ledger::{
     split_off_spin, why_no_spin,
 };
 use crate::paths::{MOST_LOCKS, heaviest_of_each, lock_summaries, number_holders_and_wakers};
-use crate::rung::VisitRows;
 use crate::sampled::Sampled;
 use crate::thread_time::ThreadTime;
 use crate::totals::{Amount, Window, totals};
+use crate::visit_rows::VisitRows;
 use scaleprof_bundle::{
     Bundle, CallPath, LockRow, LockSummary, Missing, StateSeconds, WatchSummary, WatchedLock, WatchedPath,
     WatchedThreads,

@@ -3,7 +3,8 @@
 #[allow(dead_code)]
 mod truths;
 
-use scaleprof_analysis::flame::{Flame, Per, Rung, STATES, Sample, flame};
+use scaleprof_analysis::Per;
+use scaleprof_analysis::flame::{Flame, Rung, STATES, Sample, flame};
 use scaleprof_analysis::summarise;
 use scaleprof_bundle::*;
 use std::collections::HashMap;

@@ -5,11 +5,12 @@ use crate::output;
 use crate::same_build::must_have_run;
 use crate::show;
 use anyhow::{Context, anyhow, bail};
+use scaleprof_analysis::Per;
 use scaleprof_analysis::annotate::{
     Annotation, Compared, FunctionCost, Selection, annotate, catalogue, choose, select,
 };
-use scaleprof_analysis::flame::Per;
-use scaleprof_analysis::instruction_costs::{by_rung, is_of_kernel};
+use scaleprof_analysis::instruction_costs::is_of_kernel;
+use scaleprof_analysis::rung_instructions::by_rung;
 use scaleprof_bundle::{Bundle, InstructionRow};
 use scaleprof_experiment::instruction_rows;
 use scaleprof_probe::disassembly::Disassembler;

@@ -9,7 +9,7 @@ use anyhow::Context;
 use scaleprof_analysis::cache_lines::{
     CountedWrites, JudgedLine, MeasuredCosts, PairElsewhere, judge, pairs_elsewhere,
 };
-use scaleprof_analysis::instruction_costs::{RungInstructions, by_rung};
+use scaleprof_analysis::rung_instructions::{RungInstructions, by_rung};
 use scaleprof_bundle::Bundle;
 use scaleprof_experiment::SharedData;
 use scaleprof_probe::spin::SpinLoops;

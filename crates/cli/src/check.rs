@@ -101,7 +101,7 @@ fn watched(pid: u32, seconds: u32) -> anyhow::Result<Bundle> {
         output: folder.path().join("bundle"),
         command: Vec::new(),
     };
-    let stop = stop::flag()?;
+    let stop = stop::flag_beside(folder.path())?;
     let mut progress = TerminalProgress::new(!std::io::stderr().is_terminal());
     let result = watch(&request, &stop, &mut progress);
     progress.finish();

@@ -1,12 +1,33 @@
 //! ^C and SIGTERM: the first asks for an orderly end, the second ends at once.
 
 use anyhow::Context;
+use std::fs;
 use std::os::fd::{FromRawFd, OwnedFd};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A flag that ^C, SIGTERM and SIGHUP set.
 pub(crate) fn flag() -> anyhow::Result<Arc<AtomicBool>> {
+    // The janitor kills the server and removes its folder when we are gone.
+    flag_and_at_once(|| ())
+}
+
+/// The same for who keeps something in a temporary folder: an end at once takes that along.
+pub(crate) fn flag_beside(temporary: &Path) -> anyhow::Result<Arc<AtomicBool>> {
+    let temporary = temporary.to_owned();
+    flag_and_at_once(move || {
+        // What is written to it meanwhile by another thread can make it fail once.
+        for _ in 0..3 {
+            if fs::remove_dir_all(&temporary).is_ok() {
+                break;
+            }
+        }
+    })
+}
+
+/// `at_once` is what is left to do before an end at once.
+fn flag_and_at_once(at_once: impl Fn() + Send + 'static) -> anyhow::Result<Arc<AtomicBool>> {
     use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
     let stop = Arc::new(AtomicBool::new(false));
     let seen = stop.clone();
@@ -17,7 +38,7 @@ pub(crate) fn flag() -> anyhow::Result<Arc<AtomicBool>> {
         .spawn(move || {
             for signal in signals.forever() {
                 if seen.swap(true, Ordering::SeqCst) {
-                    // Impatience: the janitor kills the server and removes its folder when we are gone.
+                    at_once();
                     std::process::exit(128 + signal);
                 }
                 eprintln!("\nstopping (again to stop at once)");

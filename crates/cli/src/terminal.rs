@@ -165,22 +165,17 @@ impl Progress for TerminalProgress {
 
     fn refined(&mut self, rungs: &[u32]) {
         let list = rungs.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
-        self.bar
-            .suspend(|| self.say(&format!("adding rungs around the peak and the fall-over: {list}")));
+        // Asked first: within `suspend` the bar is locked.
+        if !self.bar.is_hidden() {
+            self.bar
+                .suspend(|| eprintln!("adding rungs around the peak and the fall-over: {list}"));
+        }
     }
 
     fn warning(&mut self, text: &str) {
         // The same lack shows in every visit; once is enough.
         if self.said.insert(text.to_owned()) {
             self.bar.suspend(|| eprintln!("warning: {text}"));
-        }
-    }
-}
-
-impl TerminalProgress {
-    fn say(&self, text: &str) {
-        if !self.bar.is_hidden() {
-            eprintln!("{text}");
         }
     }
 }

@@ -21,7 +21,7 @@ use page::Page;
 use scaleprof_analysis::annotate::every_rung;
 use scaleprof_analysis::cache_lines::lines_of_bundle;
 use scaleprof_analysis::flame::flame;
-use scaleprof_analysis::instruction_costs::by_rung;
+use scaleprof_analysis::rung_instructions::by_rung;
 use scaleprof_bundle::{Bundle, Manifest, Summary, WATCH};
 
 /// The built page, with `@@TITLE@@`, `@@NOSCRIPT@@`, `@@DATA@@`, `@@PROFILE@@`, `@@CODE@@` and

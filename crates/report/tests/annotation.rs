@@ -1,10 +1,11 @@
 //! Listings of machine code as they are printed.
 
+use scaleprof_analysis::Per;
 use scaleprof_analysis::annotate::{
     AnnotatedInstruction, Annotation, Compared, FunctionCost, InstructionCost, RungCost, SKID,
 };
-use scaleprof_analysis::flame::Per;
-use scaleprof_analysis::instruction_costs::{InstructionCosts, RungInstructions};
+use scaleprof_analysis::instruction_costs::InstructionCosts;
+use scaleprof_analysis::rung_instructions::RungInstructions;
 use scaleprof_bundle::Estimate;
 use scaleprof_report::text::{Style, annotation, candidates, hot_functions};
 

@@ -2,8 +2,9 @@
 
 use super::{AtRung, FunctionCost, InstructionCost, RungCost, choose};
 use crate::annotate::catalogue::function_of;
-use crate::flame::Per;
-use crate::instruction_costs::{RungInstructions, Spent};
+use crate::instruction_costs::Spent;
+use crate::per::Per;
+use crate::rung_instructions::RungInstructions;
 use scaleprof_bundle::InstructionRow;
 use std::collections::{BTreeMap, BTreeSet};
 

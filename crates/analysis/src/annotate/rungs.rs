@@ -1,7 +1,7 @@
 //! Which two rungs are laid side by side.
 
 use crate::base_rung::cheapest;
-use crate::instruction_costs::RungInstructions;
+use crate::rung_instructions::RungInstructions;
 
 /// Two rungs.
 #[derive(Debug, Clone, Copy)]

@@ -1,6 +1,7 @@
 use super::*;
-use crate::instruction_costs::by_rung;
-use crate::instruction_costs::tests::{bundle, sample};
+use crate::instruction_costs::tests::bundle;
+use crate::made_up_sample::sample;
+use crate::rung_instructions::by_rung;
 use scaleprof_bundle::SampleRow;
 
 /// `walk` from 0x2000 on: four instructions, the last of which goes back to the second.

@@ -2,7 +2,8 @@
 
 use super::judged::{PlaceCost, TwoRungs};
 use crate::base_rung::cheapest;
-use crate::instruction_costs::{InstructionCosts, InstructionId, RungInstructions, Spent};
+use crate::instruction_costs::{InstructionCosts, InstructionId, Spent};
+use crate::rung_instructions::RungInstructions;
 use scaleprof_bundle::Estimate;
 use std::collections::{BTreeSet, HashMap};
 use thiserror::Error;

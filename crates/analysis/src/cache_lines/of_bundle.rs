@@ -6,7 +6,7 @@ use super::judge::{judge, order};
 use super::judged::{JudgedLine, LineKind};
 use super::kept::{LINE, PAIR, facts_of};
 use super::roles::{Program, writes};
-use crate::instruction_costs::RungInstructions;
+use crate::rung_instructions::RungInstructions;
 use scaleprof_bundle::{DataAccessRow, Estimate};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -56,7 +56,7 @@ type Module<'a> = (&'a str, Option<&'a str>);
 type Pairs<'a> = BTreeMap<i64, Vec<&'a DataAccessRow>>;
 
 /// The lines, the gravest first; those that are predicted for longer lines behind all others. A line at whose instructions no
-/// thread that serves the load was seen is left out. `rungs` as [`by_rung`](crate::instruction_costs::by_rung) gives them.
+/// thread that serves the load was seen is left out. `rungs` as [`by_rung`](crate::rung_instructions::by_rung) gives them.
 pub fn lines_of_bundle(rows: &[DataAccessRow], rungs: &[RungInstructions]) -> Vec<BundleLine> {
     let mut modules: BTreeMap<Module<'_>, Pairs<'_>> = BTreeMap::new();
     for row in rows {

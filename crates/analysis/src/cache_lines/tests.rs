@@ -1,7 +1,8 @@
 use super::*;
 use crate::call_paths::CallPaths;
-use crate::instruction_costs::{InstructionCosts, RungInstructions};
+use crate::instruction_costs::InstructionCosts;
 use crate::ledger::Watched;
+use crate::rung_instructions::RungInstructions;
 use crate::sampled::Sampled;
 use crate::totals::{Amount, Window};
 use scaleprof_bundle::{FrameRow, SampleRow, Samples, StackRow, UtcMicros};

@@ -4,6 +4,7 @@ use super::differences::{Tested, difference, ratio};
 use super::{CommonRung, Measured, Pair, RungChange, StateChange};
 use crate::findings::is_busy;
 use scaleprof_bundle::{RungSummary, StateSeconds};
+use std::collections::BTreeSet;
 
 /// A figure of every visit; none where a visit does not have it.
 fn all(measured: &Measured, figure: impl Fn(&RungSummary) -> Option<f64>) -> Option<Vec<f64>> {
@@ -18,8 +19,24 @@ fn pair(rung: &CommonRung, figure: impl Fn(&RungSummary) -> Option<f64>) -> Pair
     }
 }
 
+/// All common rungs, by themselves. A state in which nobody was in any of them is left out, as it only takes room; in which
+/// somebody was in one, it is told of all: nought is not unknown.
+pub(super) fn rung_changes(common: &[CommonRung]) -> Vec<RungChange> {
+    let mut rungs: Vec<RungChange> = common.iter().map(rung_change).collect();
+    let used: BTreeSet<String> = rungs
+        .iter()
+        .flat_map(|rung| &rung.states)
+        .filter(|state| state.seconds_per_txn.a > Some(0.0) || state.seconds_per_txn.b > Some(0.0))
+        .map(|state| state.state.clone())
+        .collect();
+    for rung in &mut rungs {
+        rung.states.retain(|state| used.contains(&state.state));
+    }
+    rungs
+}
+
 /// What changed at one rung, but for its call paths.
-pub(super) fn rung_change(rung: &CommonRung) -> RungChange {
+fn rung_change(rung: &CommonRung) -> RungChange {
     let throughput = |summary: &RungSummary| Some(summary.throughput.value);
     let cpu = |summary: &RungSummary| Some(summary.iron_law.as_ref()?.cpu_seconds_per_txn);
     let ratio_of = |figure: &dyn Fn(&RungSummary) -> Option<f64>| -> Option<Tested> {
@@ -62,8 +79,7 @@ fn states(rung: &CommonRung) -> Vec<StateChange> {
         let both = pair(rung, seconds);
         let (in_a, in_b) = both.a.zip(both.b)?;
         let (a, b) = (all(&rung.a, seconds)?, all(&rung.b, seconds)?);
-        // A state in which nobody ever was only takes room.
-        (in_a > 0.0 || in_b > 0.0).then(|| StateChange {
+        Some(StateChange {
             state: state.to_owned(),
             seconds_per_txn: both,
             change: difference(&a, &b, None).centred_at(in_b - in_a).estimate,

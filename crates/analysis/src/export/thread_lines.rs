@@ -2,8 +2,8 @@
 
 use super::Wanted;
 use super::stacks::Stacks;
-use crate::rung::VisitRows;
 use crate::sampled::Sampled;
+use crate::visit_rows::VisitRows;
 use scaleprof_bundle::{Bundle, SampleBlock, UtcMicros};
 use scaleprof_profile::{About, Moment, Role, ThreadLine, ThreadState, Timeline};
 use std::collections::BTreeMap;

@@ -3,10 +3,10 @@
 use super::counted;
 use super::finding::Draft;
 use super::kind::Kind;
+use crate::course::Course;
 use crate::numbers::percent;
 use crate::student::two_sided_p;
-use crate::unsteady::{SHORTEST, Unsteady};
-use crate::warmup::{mean, warmup_seconds};
+use crate::warmup::mean;
 use scaleprof_bundle::{Finding, RungSummary};
 
 /// Changes below this are told with each rung (`steady`) and are no finding.
@@ -21,42 +21,6 @@ const UNLIKELY: f64 = 0.01;
 pub(crate) struct Measured<'a> {
     pub summary: &'a RungSummary,
     pub visits: &'a [Course],
-}
-
-/// How throughput went in one visit.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Course {
-    /// Its place in the order of the run.
-    pub visit: i32,
-    /// Mean of the measured window, transactions per second.
-    mean: f64,
-    /// By which part it rose while it was measured, where its head is one of warming up.
-    warming: Option<f64>,
-    /// By which part it moved for good within the window otherwise.
-    moved: Option<f64>,
-}
-
-impl Course {
-    /// `rates`: of each second after the `warmup` seconds that were cut off.
-    pub(crate) fn of(visit: i32, warmup: usize, rates: &[f64], problem: Option<&Unsteady>) -> Course {
-        let unsettled = warmup == 0 && rates.len() >= SHORTEST && warmup_seconds(rates).is_none();
-        let third = rates.len() / 3;
-        let rise = || mean(&rates[rates.len() - third..]) / mean(&rates[..third]) - 1.0;
-        let moved = problem.and_then(|problem| match problem {
-            Unsteady::Trend { change } | Unsteady::Step { change, .. } => Some(*change),
-            _ => None,
-        });
-        let warming = match moved {
-            Some(change) if (warmup > 0 || unsettled) && change > 0.0 => Some(change),
-            _ => unsettled.then(rise).filter(|rise| rise.is_finite() && *rise > 0.0),
-        };
-        Course {
-            visit,
-            mean: mean(rates),
-            warming,
-            moved: moved.filter(|_| warming.is_none()),
-        }
-    }
 }
 
 /// What there is to doubt. `rungs` are all of the run, by rising connections, those that do not count too.

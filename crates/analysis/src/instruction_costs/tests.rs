@@ -1,7 +1,9 @@
 use super::*;
 use crate::ledger::Watched;
+use crate::made_up_sample::sample;
+use crate::rung_instructions::by_rung;
 use crate::totals::{Amount, Window};
-use scaleprof_bundle::{RungRow, SampleRow, Samples, SecondRow, StackRow, StateRow, StateSeconds, UtcMicros};
+use scaleprof_bundle::{Bundle, RungRow, SampleRow, Samples, SecondRow, StackRow, StateRow, StateSeconds, UtcMicros};
 
 const MAIN: i64 = 1;
 const CALLER: i64 = 2;
@@ -63,26 +65,6 @@ fn stacks() -> Vec<StackRow> {
         stack(LOST, None, LOST),
         stack(LATER, Some(MAIN), LATER),
     ]
-}
-
-pub(crate) fn sample(second: i32, state: &str, stack: i64, milliseconds: f64) -> SampleRow {
-    SampleRow {
-        visit: 0,
-        second,
-        time_us: UtcMicros(0),
-        thread: 1,
-        role: "connection".into(),
-        cpu: 0,
-        state: state.into(),
-        stack,
-        ending: "complete".into(),
-        weight_ns: milliseconds * 1e6,
-        lock: None,
-        waker_kind: None,
-        waker_stack: None,
-        owner_stack: None,
-        owner_state: None,
-    }
 }
 
 /// Ten seconds of 100 transactions from second 2 on.

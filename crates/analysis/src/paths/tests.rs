@@ -1,8 +1,9 @@
 use super::*;
 use crate::ledger::Watched;
+use crate::made_up_sample::sample;
 use crate::sampled::Sampled;
 use crate::totals::{Amount, Window};
-use scaleprof_bundle::{Bundle, FrameRow, Ledger, SampleRow, Samples, StackRow, StateSeconds, UtcMicros};
+use scaleprof_bundle::{Bundle, FrameRow, Ledger, SampleRow, Samples, StackRow, StateSeconds};
 
 /// Stack n is the frame n inside of `main`, which is 0.
 fn dictionary() -> (Vec<StackRow>, Vec<FrameRow>) {
@@ -48,26 +49,6 @@ fn bundle() -> Bundle {
         unfinished_visits: vec![],
         unfinished_files: vec![],
         tried: Vec::new(),
-    }
-}
-
-fn sample(second: i32, state: &str, stack: i64, milliseconds: f64) -> SampleRow {
-    SampleRow {
-        visit: 0,
-        second,
-        time_us: UtcMicros(0),
-        thread: 1,
-        role: "connection".into(),
-        cpu: 0,
-        state: state.into(),
-        stack,
-        ending: "complete".into(),
-        weight_ns: milliseconds * 1e6,
-        lock: None,
-        waker_kind: None,
-        waker_stack: None,
-        owner_stack: None,
-        owner_state: None,
     }
 }
 

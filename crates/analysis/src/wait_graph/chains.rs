@@ -2,8 +2,8 @@
 
 use super::owners::place_of;
 use crate::call_paths::{CallPaths, PathId};
-use crate::rung::VisitRows;
 use crate::sampled::LOCK;
+use crate::visit_rows::VisitRows;
 use std::collections::BTreeMap;
 
 /// The locks that are waited for at each place, by all threads of the server.

@@ -2,8 +2,8 @@
 
 use super::HolderSource;
 use crate::call_paths::{CallPaths, PathId};
-use crate::rung::VisitRows;
 use crate::sampled::Wait;
+use crate::visit_rows::VisitRows;
 use scaleprof_bundle::SampleBlock;
 use std::collections::BTreeMap;
 

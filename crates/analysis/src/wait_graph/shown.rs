@@ -8,7 +8,7 @@ use super::{
 };
 use crate::call_paths::{CallPaths, PathId};
 use crate::findings::knowledge::Knowledge;
-use crate::rung::VisitRows;
+use crate::visit_rows::VisitRows;
 use scaleprof_bundle::LockRow;
 use std::collections::BTreeMap;
 

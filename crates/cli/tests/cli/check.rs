@@ -1,6 +1,7 @@
 //! `check --pid` and `check --bundle`: has the code names that time is spent in?
 
-use crate::stage::{place, scaleprof, texts};
+use crate::stage::{Running, place, scaleprof, soon, texts};
+use libc::{SIGINT, SIGTERM};
 use std::process::{Child, Command, Stdio};
 
 /// A stripped program of the distribution that computes in its own code until it is ended.
@@ -21,6 +22,16 @@ impl Drop for Stripped {
     }
 }
 
+/// Whether this kernel lets us watch; said where it does not.
+fn can_watch() -> bool {
+    let tried = scaleprof_probe::Watch::start(std::process::id(), scaleprof_probe::WatchOptions::default());
+    if let Err(error) = &tried {
+        assert!(std::env::var_os("CI").is_none(), "in CI nothing is skipped: {error}");
+        eprintln!("\n*** SKIPPED check --pid: {error}\n");
+    }
+    tried.is_ok()
+}
+
 /// What was found of the hot code, and of each file of it.
 fn hot_code(arguments: &[&str]) -> Vec<serde_json::Value> {
     let output = scaleprof().arg("check").args(arguments).arg("--json").output();
@@ -35,9 +46,7 @@ fn hot_code(arguments: &[&str]) -> Vec<serde_json::Value> {
 
 #[test]
 fn hot_code_without_names_is_told_with_the_command_that_brings_them() {
-    if let Err(error) = scaleprof_probe::Watch::start(std::process::id(), scaleprof_probe::WatchOptions::default()) {
-        assert!(std::env::var_os("CI").is_none(), "in CI nothing is skipped: {error}");
-        eprintln!("\n*** SKIPPED check --pid: {error}\n");
+    if !can_watch() {
         return;
     }
     let program = Stripped::start();
@@ -77,6 +86,33 @@ fn hot_code_without_names_is_told_with_the_command_that_brings_them() {
         mend.contains("cksum") || mend.contains("coreutils") || mend.contains("debuginfod"),
         "{mend}"
     );
+}
+
+#[test]
+fn ended_at_once_it_leaves_no_temporary_folder() {
+    if !can_watch() {
+        return;
+    }
+    let program = Stripped::start();
+    let place = place();
+    let mut command = scaleprof();
+    command.args(["check", "--seconds", "60", "--pid", &program.0.id().to_string()]);
+    let running = Running::start(command.env("TMPDIR", place.path()));
+    let folders = || std::fs::read_dir(place.path()).expect("it is there").flatten();
+    soon("something is kept", || {
+        folders().any(|folder| folder.path().join("bundle/manifest.json").exists())
+    });
+    // Two that differ: of two alike the kernel may deliver one.
+    running.signal(SIGINT);
+    running.signal(SIGTERM);
+    let output = running.end();
+    assert!(
+        matches!(output.status.code(), Some(130 | 143)),
+        "{:?}{:?}",
+        output.status,
+        texts(&output)
+    );
+    assert_eq!(folders().count(), 0);
 }
 
 #[test]

@@ -58,7 +58,8 @@ fn a_recording_becomes_a_bundle_in_which_only_what_it_tells_is_known() {
         .watch
         .expect("thread-seconds per second");
     let states = watch.connections.seconds_per_second;
-    assert!(states.cpu.is_some_and(|cpu| cpu > 0.5), "{states:?}");
+    // One thread that computes; other tests run beside it and take its CPU at times.
+    assert!(states.cpu.is_some_and(|cpu| (0.1..1.05).contains(&cpu)), "{states:?}");
     assert_eq!(
         (states.lock, states.net, states.runq),
         (None, None, None),

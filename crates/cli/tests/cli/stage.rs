@@ -185,10 +185,28 @@ impl Running {
         kill(self.pid(), signal);
     }
 
+    /// Waits for its end.
+    pub fn end(self) -> Output {
+        self.child.wait_with_output().expect("its end")
+    }
+
+    /// Waits for its end, at most so long: one that stands still is killed and fails the test.
+    pub fn end_within(mut self, limit: Duration) -> Output {
+        let deadline = Instant::now() + limit;
+        while self.child.try_wait().expect("its state").is_none() {
+            if Instant::now() > deadline {
+                let _ = self.child.kill();
+                panic!("not at its end within {limit:?}: {:?}", texts(&self.end()));
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        self.end()
+    }
+
     /// Waits for its end, and until nothing of it is left: no process and no folder of a run.
     pub fn end_and_leave_nothing(self, processes: &[u32]) -> Output {
         let pid = self.pid();
-        let output = self.child.wait_with_output().expect("its end");
+        let output = self.end();
         for process in processes {
             soon("its processes are gone", || is_gone(*process));
         }

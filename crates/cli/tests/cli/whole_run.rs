@@ -1,9 +1,41 @@
 //! Whole runs on real servers, and what stands in their bundles.
 
 use crate::servers::{Server, distribution, fetched};
-use crate::stage::{bundle, place, run, scaleprof, succeed};
+use crate::stage::{Running, bundle, place, run, scaleprof, succeed, texts, work_folder};
 use scaleprof_bundle::{RunState, Summary};
 use std::collections::BTreeSet;
+use std::time::Duration;
+
+/// As a user starts it: with progress, and with rungs that are added around the peak.
+#[test]
+fn rungs_are_added_around_the_peak_and_told() {
+    let Some(server) = distribution() else { return };
+    let place = place();
+    let folder = place.path().join("run");
+    let mut command = scaleprof();
+    command.args([
+        "run",
+        "--repeats",
+        "1",
+        "--buffer-pool",
+        "64M",
+        "--tables",
+        "1",
+        "--rows",
+        "500",
+    ]);
+    command.args(["--connections", "1,4", "--seconds", "2", "--server"]);
+    command.arg(&server.installation.binary);
+    command
+        .arg("--work-folder")
+        .arg(work_folder())
+        .arg("--output")
+        .arg(&folder);
+    let output = Running::start(&mut command).end_within(Duration::from_secs(120));
+    assert!(output.status.success(), "{:?}", texts(&output));
+    let rungs: BTreeSet<i32> = bundle(&folder).rungs.iter().map(|row| row.connections).collect();
+    assert!(rungs.is_superset(&BTreeSet::from([1, 2, 4])), "{rungs:?}");
+}
 
 #[test]
 fn a_short_run_leaves_a_complete_bundle_from_which_all_can_be_shown_again() {

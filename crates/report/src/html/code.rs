@@ -5,8 +5,8 @@
 
 use super::packed::packed_json;
 use super::visits::round;
+use scaleprof_analysis::Per;
 use scaleprof_analysis::annotate::{EveryRung, FunctionAtRungs, InstructionAtRungs, RungCost};
-use scaleprof_analysis::flame::Per;
 use scaleprof_bundle::{Estimate, InstructionRow};
 use serde::Serialize;
 use std::collections::HashMap;

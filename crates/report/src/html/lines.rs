@@ -4,9 +4,9 @@
 
 use super::packed::packed_json;
 use super::visits::round;
+use scaleprof_analysis::Per;
 use scaleprof_analysis::cache_lines::{BundleLine, Evidence, LineKind, LineToucher, PlaceRole};
-use scaleprof_analysis::flame::Per;
-use scaleprof_analysis::instruction_costs::RungInstructions;
+use scaleprof_analysis::rung_instructions::RungInstructions;
 use scaleprof_analysis::waiting_instructions::{WaitingInstruction, waiting_instructions};
 use scaleprof_bundle::Estimate;
 use serde::Serialize;

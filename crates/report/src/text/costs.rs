@@ -1,6 +1,6 @@
 //! CPU time of a transaction in columns.
 
-use scaleprof_analysis::flame::Per;
+use scaleprof_analysis::Per;
 use scaleprof_analysis::numbers::grouped;
 use scaleprof_bundle::Estimate;
 

@@ -3,8 +3,8 @@
 use super::Style;
 use super::costs::{Unit, cell, shortened, value, whole};
 use super::layout::Ink;
+use scaleprof_analysis::Per;
 use scaleprof_analysis::annotate::{Compared, FunctionCost};
-use scaleprof_analysis::flame::Per;
 use scaleprof_analysis::numbers::percent;
 use scaleprof_bundle::Estimate;
 

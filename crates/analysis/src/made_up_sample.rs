@@ -1,0 +1,24 @@
+//! One sample for tests, of which most of the rest does not matter.
+
+use scaleprof_bundle::{SampleRow, UtcMicros};
+
+/// A sample of a connection's thread in the first visit.
+pub(crate) fn sample(second: i32, state: &str, stack: i64, milliseconds: f64) -> SampleRow {
+    SampleRow {
+        visit: 0,
+        second,
+        time_us: UtcMicros(0),
+        thread: 1,
+        role: "connection".into(),
+        cpu: 0,
+        state: state.into(),
+        stack,
+        ending: "complete".into(),
+        weight_ns: milliseconds * 1e6,
+        lock: None,
+        waker_kind: None,
+        waker_stack: None,
+        owner_stack: None,
+        owner_state: None,
+    }
+}

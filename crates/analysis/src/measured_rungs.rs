@@ -1,0 +1,55 @@
+//! Every rung of a bundle, summed up.
+
+use crate::call_paths::CallPaths;
+use crate::pacing::Pacing;
+use crate::rung::{self, RungResult};
+use crate::visit_rows::{VisitRows, by_connections, by_visit};
+use scaleprof_bundle::Bundle;
+use std::collections::BTreeMap;
+
+/// The measured rungs of a bundle, by rising connections, with what their call paths cost by the numbers of `call_paths`.
+pub(crate) fn measured_rungs(bundle: &Bundle, call_paths: &mut CallPaths<'_>) -> Vec<RungResult> {
+    let visits = by_visit(bundle);
+    let mut ignored = Vec::new();
+    let rungs = by_connections(bundle, &visits, &mut ignored);
+    results(bundle, &rungs, call_paths, &mut ignored)
+}
+
+/// The same, each visit by itself: how they scatter says what a difference between two runs is worth.
+pub(crate) fn measured_visits(bundle: &Bundle, call_paths: &mut CallPaths<'_>) -> BTreeMap<u32, Vec<RungResult>> {
+    let pacing = Pacing::of(&bundle.manifest.workload);
+    let cpus = bundle.manifest.server_cpus().unwrap_or(0);
+    let visits = by_visit(bundle);
+    let rungs = by_connections(bundle, &visits, &mut Vec::new());
+    let single = rungs
+        .iter()
+        .flat_map(|(connections, visits)| visits.iter().map(|visit| (*connections, vec![*visit])))
+        .collect();
+    let mut measured: BTreeMap<u32, Vec<RungResult>> = BTreeMap::new();
+    for result in rung::rungs(cpus, pacing, single, call_paths).into_iter().flatten() {
+        measured.entry(result.summary.connections).or_default().push(result);
+    }
+    measured
+}
+
+pub(crate) fn results<'a>(
+    bundle: &Bundle,
+    rungs: &BTreeMap<u32, Vec<&'a VisitRows<'a>>>,
+    call_paths: &mut CallPaths<'_>,
+    warnings: &mut Vec<String>,
+) -> Vec<RungResult> {
+    let pacing = Pacing::of(&bundle.manifest.workload);
+    let cpus = bundle.manifest.server_cpus().unwrap_or(0);
+    let visits = rungs.iter().map(|(connections, visits)| (*connections, visits.clone()));
+    let found = rung::rungs(cpus, pacing, visits.collect(), call_paths);
+    let mut results = Vec::new();
+    for (result, connections) in found.into_iter().zip(rungs.keys()) {
+        match result {
+            Some(result) => results.push(result),
+            None => warnings.push(format!(
+                "the rung of {connections} connections has no complete visit and is left out"
+            )),
+        }
+    }
+    results
+}
