@@ -98,5 +98,5 @@ function paths(profile: ScalingProfile): HTMLElement | null {
 function saturated(profile: ScalingProfile): HTMLElement | null {
   if (profile.saturated.length === 0) return null;
   return h("ul", { class: "notes" }, profile.saturated.map((one) =>
-    h("li", {}, "One thread is always in ", h("code", {}, one.path.at(-1) ?? ""), ` (${one.path.join(" › ")}): throughput cannot pass ${number(one.cap)}/s.`)));
+    h("li", {}, "One thread is always in ", h("code", {}, one.path.at(-1) ?? ""), ` (${one.path.join(" › ")}): with what that takes of a transaction at ${count(profile.rungs.at(-1)?.connections ?? null)} connections, throughput cannot pass ${number(one.cap)}/s.`)));
 }

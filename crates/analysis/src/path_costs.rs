@@ -165,7 +165,21 @@ impl PathCosts {
         self.together(self.of_state(state).1)
     }
 
-    /// The same of those paths of a state that are in `paths`.
+    /// What part of the CPU time is spent in loops that wait, with its interval; none without CPU time. Its error is that of the part:
+    /// visits in which a transaction cost more, waiting and working alike, agree.
+    pub(crate) fn spinning_share(&self) -> Option<Estimate> {
+        let mut on_cpu = vec![0.0; self.transactions.of_seconds().len()];
+        let places = ["cpu", "spin"].into_iter().flat_map(|state| self.of_state(state).1);
+        for (second, seconds) in places.flat_map(|place| self.blocks.get(place)) {
+            if let Some(sum) = on_cpu.get_mut(*second as usize) {
+                *sum += seconds;
+            }
+        }
+        let spinning = self.of_state("spin").1.flat_map(|place| self.blocks.get(place));
+        self.transactions.with_amounts(on_cpu).ratio(spinning.copied())
+    }
+
+    /// Seconds per transaction of those paths of a state that are in `paths`, with their interval.
     pub(crate) fn estimate_within(&self, state: &str, paths: &PathSet) -> Option<Estimate> {
         let (_, places) = self.of_state(state);
         self.together(places.filter(|place| paths.contains(&self.paths[*place])))

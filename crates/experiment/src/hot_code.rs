@@ -62,6 +62,9 @@ impl CodeFiles {
 /// What share of the sampled CPU time of a bundle is in functions with names, and for each file that lacks some the command that
 /// brings them.
 pub fn check_hot_code(bundle: &Bundle, files: &CodeFiles) -> Vec<CheckItem> {
+    if bundle.samples.is_empty() {
+        return vec![unseen(bundle)];
+    }
     let code = NamedCode::of(bundle.samples.rows(), &bundle.stacks, &bundle.frames);
     items(&code, |file| {
         if file.module == "[kernel]" {
@@ -71,6 +74,24 @@ pub fn check_hot_code(bundle: &Bundle, files: &CodeFiles) -> Vec<CheckItem> {
         }
         files.find(file).map(|path| command_for_names(&path))
     })
+}
+
+/// Nothing was seen of it: that is not to say that it did nothing.
+fn unseen(bundle: &Bundle) -> CheckItem {
+    let told = |figure: &str| bundle.manifest.missing.iter().find(|one| one.figure == figure);
+    let why = told("ledger");
+    let why = why.map_or_else(
+        || "it was not watched, or for less than a second".to_owned(),
+        |one| one.reason.clone(),
+    );
+    CheckItem {
+        topic: TOPIC,
+        status: Status::Warn,
+        what: format!("no stack was sampled, so nothing is known of its hot code: {why}"),
+        mend: Some(
+            "watch it while it is at work: scaleprof check --pid PID, or scaleprof run with its probe on".to_owned(),
+        ),
+    }
 }
 
 fn items(code: &NamedCode, mend: impl Fn(&NamedFile) -> Option<String>) -> Vec<CheckItem> {

@@ -43,6 +43,7 @@ use recorded::RecordedLaboratory;
 use scaleprof_analysis::comparison::{Choice, Comparison, compare};
 use scaleprof_analysis::trials::{ExperimentState, Outcome};
 use scaleprof_bundle::Bundle;
+use scaleprof_server::memory::available;
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -74,11 +75,13 @@ impl Experiment {
     /// What is wrong with the plan; a folder that is not empty.
     pub fn begin(file: &PlanFile, source: PlanSource<'_>, output: &Path) -> Result<Experiment, ExperimentError> {
         let mut texts = Texts::new();
-        let plan = Plan::new(file, source, &mut |path| {
+        let mut plan = Plan::new(file, source, &mut |path| {
             let text = std::fs::read_to_string(path)?;
             texts.insert(path.to_owned(), text.clone());
             Ok(text)
         })?;
+        let available = available();
+        plan.size_buffer_pools(available);
         let kept = KeptPlan {
             scaleprof: env!("CARGO_PKG_VERSION").to_owned(),
             plan: file.clone(),
@@ -86,6 +89,7 @@ impl Experiment {
             folder: source.folder.to_owned(),
             work_folder: source.work_folder.map(Path::to_owned),
             texts,
+            available_memory: Some(available),
         };
         Ok(Experiment {
             plan,
@@ -97,7 +101,9 @@ impl Experiment {
     ///
     /// # Errors
     /// A folder that is not empty.
-    pub(crate) fn of_plan(plan: Plan, output: &Path) -> Result<Experiment, ExperimentError> {
+    pub(crate) fn of_plan(mut plan: Plan, output: &Path) -> Result<Experiment, ExperimentError> {
+        let available = available();
+        plan.size_buffer_pools(available);
         let requires = RequiresText {
             comparison: Some("the command of the run again: what its findings advise is tried anew".to_owned()),
             ..RequiresText::default()
@@ -113,6 +119,7 @@ impl Experiment {
             folder: PathBuf::from("/"),
             work_folder: None,
             texts: Texts::new(),
+            available_memory: Some(available),
         };
         Ok(Experiment {
             plan,
@@ -131,10 +138,13 @@ impl Experiment {
             folder: &kept.folder,
             work_folder: kept.work_folder.as_deref(),
         };
-        let plan = Plan::new(&kept.plan, source, &mut |path| {
+        let mut plan = Plan::new(&kept.plan, source, &mut |path| {
             let text = kept.texts.get(path).cloned();
             text.ok_or_else(|| io::ErrorKind::NotFound.into())
         })?;
+        if let Some(available) = kept.available_memory {
+            plan.size_buffer_pools(available);
+        }
         Ok(Experiment { plan, folder })
     }
 
@@ -184,7 +194,8 @@ impl Experiment {
         let (conducted, end) = conduct(&plan.design, &bases(plan), known_out(plan, folder), &mut laboratory);
         let (state, said) = match (end, folder.kept_state()) {
             (Ok(()), _) => (ExperimentState::Complete, None),
-            (Err(_), Some((ExperimentState::Failed, problem))) => (ExperimentState::Failed, problem),
+            (Err(RunError::Stopped), Some((ExperimentState::Failed, problem))) => (ExperimentState::Failed, problem),
+            (Err(end), _) if !matches!(end, RunError::Stopped) => (ExperimentState::Failed, Some(end.for_bundle())),
             (Err(stopped), _) => (ExperimentState::Interrupted, Some(stopped.for_bundle())),
         };
         self.concluded(&conducted, &laboratory.facts, state, said)

@@ -17,6 +17,9 @@ pub(super) struct Advice {
     /// The same as a number of the server's CPUs, where the value is words.
     #[serde(default)]
     times_cpus: Option<u32>,
+    /// The least that follows it, as a number of the server's CPUs too.
+    #[serde(default)]
+    least_times_cpus: Option<u32>,
     /// Its default by the manual, for servers that do not say.
     default: String,
     /// What that brings, or costs; the end of a sentence.
@@ -101,7 +104,8 @@ impl Advice {
             },
         };
         let is_a_value = !value.is_empty() && !value.contains(char::is_whitespace);
-        is_a_value.then(|| Remedy {
+        let is_set = now.is_some_and(|row| is_same(&row.value, &value));
+        (is_a_value && !is_set).then(|| Remedy {
             setting: self.setting.clone(),
             value,
         })
@@ -116,6 +120,10 @@ impl Advice {
     fn way(&self, now: Option<&SettingRow>, scene: Scene) -> Way {
         let default = self.default(now);
         let fits = self.fits(scene);
+        let is_enough = |row: &SettingRow| self.enough.iter().any(|enough| is_same(&row.value, enough));
+        if now.is_some_and(is_enough) {
+            return Way::Nowhere;
+        }
         let there = if fits { Way::There } else { Way::Nowhere };
         let Some(set) = now.map(|row| row.value.as_str()).filter(|now| !is_same(now, default)) else {
             return there;
@@ -123,7 +131,7 @@ impl Advice {
         let is_set_by_nobody = now
             .and_then(|row| row.set_by.as_deref())
             .is_some_and(|by| by == "computed" || by == "default");
-        match self.distance(set, default) {
+        match self.distance(set, default, scene) {
             Distance::Followed if fits => Way::Nowhere,
             // Whoever goes that way without need pays for it.
             Distance::Followed | Distance::FarThatWay if !fits => match self.only_where {
@@ -142,9 +150,14 @@ impl Advice {
     }
 
     /// How what is set lies to the default, in view of what is advised.
-    fn distance(&self, set: &str, default: &str) -> Distance {
-        if is_same(set, &self.value) || self.enough.iter().any(|enough| is_same(set, enough)) {
+    fn distance(&self, set: &str, default: &str, scene: Scene) -> Distance {
+        if is_same(set, &self.value) {
             return Distance::Followed;
+        }
+        if let Some((most, cpus)) = self.times_cpus.zip(scene.cpus) {
+            let least = self.least_times_cpus.unwrap_or(most);
+            let follows = (least * cpus..=most * cpus).contains(&set.trim().parse().unwrap_or(0));
+            return if follows { Distance::Followed } else { Distance::Near };
         }
         let numbers = number(set).zip(number(default)).zip(number(&self.value));
         let Some(((set, default), advised)) = numbers else {
@@ -255,6 +268,15 @@ mod tests {
         assert_eq!(at(&array(), "16", LARGE), None);
         let flush = advice("setting = \"flush\"\nvalue = \"2\"\ndefault = \"1\"\nwhy = \"x\"\nenough = [\"0\"]");
         assert_eq!(at(&flush, "0", SMALL), None);
+        let row = SettingRow {
+            default_value: Some("0".into()),
+            ..SettingRow::new("flush", "0")
+        };
+        assert_eq!(
+            flush.words(Some(&row), SMALL),
+            None,
+            "though it is that server's own default"
+        );
     }
 
     #[test]
@@ -299,6 +321,12 @@ mod tests {
         assert_eq!(remedy(&advice(words), "0", LARGE), None);
         let counted = advice(&format!("{words}times_cpus = 2"));
         assert_eq!(remedy(&counted, "0", LARGE).as_deref(), Some("threads = 128"));
+        assert_eq!(remedy(&counted, "128", LARGE), None);
+        assert_eq!(at(&counted, "128", LARGE), None);
+        assert_eq!(remedy(&counted, "1000", LARGE).as_deref(), Some("threads = 128"));
+        let ranged = advice(&format!("{words}times_cpus = 4\nleast_times_cpus = 2"));
+        assert_eq!((at(&ranged, "128", LARGE), at(&ranged, "256", LARGE)), (None, None));
+        assert!(at(&ranged, "64", LARGE).is_some() && at(&ranged, "257", LARGE).is_some());
         let unknown = Scene { cpus: None, ..LARGE };
         assert_eq!(remedy(&counted, "0", unknown), None);
     }

@@ -12,6 +12,7 @@ use crate::call_paths::PathId;
 use crate::figure::{Figure as _, growth, heaviest};
 use crate::numbers::percent;
 use crate::path_costs::{PathCosts, Pathway};
+use scaleprof_bundle::ShareOf;
 use std::collections::{BTreeMap, HashSet};
 
 /// Callers that are told of what many places share.
@@ -33,7 +34,7 @@ impl Context<'_> {
         );
         let measured_dilation = dilation(base.costs, last.costs);
         let dilation = measured_dilation.unwrap_or(1.0);
-        let mut drafts: Vec<Draft> = self.spinning(base, last, cost).into_iter().collect();
+        let mut drafts: Vec<Draft> = self.spinning(base, last, ShareOf::CpuTime).into_iter().collect();
         let lines = shared_lines(base.instructions, last.instructions, dilation, LEAST * cost);
         let mut classes: BTreeMap<Kind, Vec<Pathway>> = BTreeMap::new();
         let mut rest = Vec::new();

@@ -44,7 +44,7 @@ impl Context<'_> {
             .collect();
         let numbers: Vec<i64> = told.iter().map(|(_, number, _)| *number).collect();
         let mut drafts: Vec<Draft> = told.into_iter().map(|(.., draft)| draft).collect();
-        drafts.extend(self.spinning(base, last, all));
+        drafts.extend(self.spinning(base, last, ShareOf::ConnectionTime));
         drafts.extend(self.row_lock_waits(base, last));
         // A lock on the heap is cut into one for each stack that waits for it, and only the heaviest locks are told: what is left
         // of all waits for locks is added up by call path.
@@ -53,6 +53,7 @@ impl Context<'_> {
         for (state, plain) in [
             ("io", Kind::DiskBound),
             ("lock", Kind::LockConvoy),
+            ("sleep", Kind::Blocked),
             ("other", Kind::Blocked),
         ] {
             let (before, after) = match state {
@@ -88,7 +89,11 @@ impl Context<'_> {
                     continue;
                 }
                 let kind = Kind::of_wait(plain, place, &functions);
-                drafts.push(self.waiting(kind, functions, &below, &compared));
+                let asleep = (state == "sleep" && kind == plain)
+                    .then(|| format!("Threads are made to sleep, in {}", place.unwrap_or("the server")));
+                let mut draft = self.waiting(kind, functions, &below, &compared);
+                draft.title = asleep.or(draft.title);
+                drafts.push(draft);
             }
             if state == "lock" {
                 pathways.retain(|pathway| !covered.iter().any(|covered| covered.within.contains(&pathway.path)));

@@ -263,7 +263,19 @@ fn allocates(function: &str) -> bool {
         "systrim",
         "arena_get2",
     ];
-    const FAMILIES: [&str; 4] = ["je_", "arena_", "tc_", "tcmalloc::"];
+    // Not all of `tc_`: MariaDB's table cache has functions that begin so.
+    const FAMILIES: [&str; 10] = [
+        "je_",
+        "arena_",
+        "tcmalloc::",
+        "tc_malloc",
+        "tc_calloc",
+        "tc_realloc",
+        "tc_memalign",
+        "tc_free",
+        "tc_new",
+        "tc_delete",
+    ];
     let bare = function.split(['(', '@']).next().unwrap_or(function);
     ALLOCATORS.contains(&bare) || FAMILIES.iter().any(|family| function.starts_with(family))
 }
@@ -300,6 +312,8 @@ mod tests {
             Some(Kind::AllocatorContention)
         );
         assert_eq!(of(&["main", "free_list_add"]), None);
+        assert_eq!(of(&["main", "tc_deletearray"]), Some(Kind::AllocatorContention));
+        assert_eq!(of(&["close_thread_tables", "tc_release_table"]), None);
         assert_eq!(
             of(&["main", "malloc", "checked_request2size"]),
             Some(Kind::AllocatorContention)

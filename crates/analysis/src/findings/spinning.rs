@@ -2,24 +2,29 @@
 
 use super::finding::Draft;
 use super::kind::Kind;
-use super::{Context, Profiled};
+use super::{Context, LEAST, Profiled};
 use crate::figure::{Figure as _, heaviest};
 use crate::numbers::percent;
 use crate::path_costs::Pathway;
+use scaleprof_bundle::{Estimate, ShareOf};
 
 /// Waiters that are told.
 const MOST_WAITERS: usize = 4;
 
 impl Context<'_> {
-    /// What spinning takes of a transaction at the last rung, which costs so many seconds; all of it, not only what grew.
-    pub(super) fn spinning(&self, base: &Profiled<'_>, last: &Profiled<'_>, cost: f64) -> Option<Draft> {
+    /// What spinning takes of a transaction at the last rung, as a part of one of its times; all of it, not only what grew.
+    pub(super) fn spinning(&self, base: &Profiled<'_>, last: &Profiled<'_>, share_of: ShareOf) -> Option<Draft> {
         let pathways: Vec<Pathway> = last.costs.pathways("spin").collect();
         let waiters = self.by_waiter(last.costs, &pathways);
         let (_, _, paths) = waiters.first()?;
         let worst = heaviest(last.costs, paths)?;
         let spent = last.costs.estimate_of_state("spin")?;
+        let share = match share_of {
+            ShareOf::ConnectionTime => spent.over(last.connection_seconds()),
+            _ => last.costs.spinning_share()?,
+        };
         let path = self.call_paths.functions(worst.path);
-        let mut draft = self.draft(Kind::SpinWaiting, path, spent.over(cost), base, last);
+        let mut draft = self.draft(Kind::SpinWaiting, path, share, base, last);
         draft.accounts.pathways = pathways.iter().copied().chain(base.costs.pathways("spin")).collect();
         let takes = format!(
             "loops that only wait take {:.1} \u{b5}s of a transaction at {} connections",
@@ -50,36 +55,69 @@ impl Context<'_> {
         Some(draft)
     }
 
-    /// Spinning is waste whether or not a transaction got dearer: the rung of those with busy CPUs at which it surely takes the
-    /// largest part. At another rung than the last it is no cause of what is lost there, and says so.
+    /// Spinning is waste whether or not a transaction got dearer, and whether or not CPUs idle: the last rung where it surely takes a good
+    /// part of the CPU time there, else the one at which it surely takes the largest. At another rung than the last it explains nothing
+    /// that is lost there, and says so.
     pub(super) fn spinning_anywhere(&self, rungs: &[Profiled<'_>]) -> Option<Draft> {
-        let drafts = rungs.iter().filter(|rung| rung.is_busy()).filter_map(|rung| {
-            let draft = self.spinning(rung, rung, rung.cpu()?)?;
+        let last = rungs.last()?;
+        let of = |rung: &&Profiled<'_>| rung.summary.connections;
+        let drafts = rungs.iter().filter_map(|rung| {
+            let draft = self.spinning(rung, rung, ShareOf::CpuTime)?;
             draft.is_worth_a_word().then_some((rung, draft))
         });
-        let (rung, mut draft) = drafts.max_by(|(_, a), (_, b)| a.rank().total_cmp(&b.rank()))?;
-        let Some(last) = rungs
-            .last()
-            .filter(|last| last.summary.connections != rung.summary.connections)
-        else {
-            return Some(draft);
+        let mut drafts: Vec<(&Profiled<'_>, Draft)> = drafts.collect();
+        drafts.sort_by(|(_, a), (_, b)| b.rank().total_cmp(&a.rank()));
+        let place = drafts.iter().position(|(rung, _)| of(rung) == of(&last)).unwrap_or(0);
+        let most = drafts.first().map(|(rung, draft)| (of(rung), draft.lost.value));
+        let (rung, mut draft) = (!drafts.is_empty()).then(|| drafts.swap_remove(place))?;
+        let (here, there) = (of(&rung), of(&last));
+        let first = match here == there {
+            true => most.filter(|(most, _)| *most != there).map(|(most, share)| {
+                format!(
+                    "it takes most at {most} connections: {} of the CPU time",
+                    percent(share)
+                )
+            }),
+            false => {
+                draft.is_elsewhere = true;
+                draft.title = Some(format!("{}, at {here} connections", draft.usual_title()));
+                Some(at_the_last(here, last))
+            }
         };
-        let (here, there) = (rung.summary.connections, last.summary.connections);
-        draft.is_elsewhere = true;
-        draft.title = Some(format!("{}, at {here} connections", draft.usual_title()));
-        let spins = last.costs.with_seconds("spin");
-        let spins = spins.fold(0.0, |sum, (_, seconds)| sum + seconds);
-        let share = last.cpu().map_or(String::new(), |cpu| {
-            format!(" ({} of its CPU time)", percent(spins / cpu))
-        });
-        draft.evidence.insert(
-            0,
+        let idle = rung.busy().filter(|_| !rung.is_busy()).map(|busy| {
             format!(
-                "it is waste at {here} connections and no cause of what is lost at {there}: there such loops take {:.1} \u{b5}s of a \
-                 transaction{share}",
-                spins * 1e6
-            ),
-        );
+                "CPUs idle there ({} in use), so what it burns is taken from nobody; it is CPU time all the same",
+                percent(busy)
+            )
+        });
+        draft.evidence.splice(0..0, first.into_iter().chain(idle));
         Some(draft)
+    }
+}
+
+/// What the spinning that is told of one rung is at the last one.
+fn at_the_last(here: u32, last: &Profiled<'_>) -> String {
+    let there = last.summary.connections;
+    let spins = last.costs.with_seconds("spin");
+    let micros = spins.fold(0.0, |sum, (_, seconds)| sum + seconds) * 1e6;
+    let takes = format!("such loops take {micros:.1} \u{b5}s of a transaction");
+    match last.costs.spinning_share() {
+        Some(Estimate {
+            value,
+            low: Some(low),
+            high: Some(high),
+        }) if high >= LEAST => format!(
+            "it is surely waste at {here} connections; at {there} {takes} ({} of its CPU time, {} to {}), which may be too little for a word",
+            percent(value),
+            percent(low),
+            percent(high)
+        ),
+        share => format!(
+            "it is waste at {here} connections and no cause of what is lost at {there}: there {takes}{}",
+            share.map_or(String::new(), |share| format!(
+                " ({} of its CPU time)",
+                percent(share.value)
+            ))
+        ),
     }
 }

@@ -17,9 +17,28 @@ pub fn sentence([base, variant]: [&str; 2], found: &VariantCompared, asked: f64,
         return format!("Nothing can be said of {variant}: no pair of starts with {base} was measured whole.");
     };
     match same_work {
-        true => of_whole(base, variant, whole, asked) + &by_rung(found) + &scaling(base, found),
+        true => of_whole(base, variant, whole, asked) + &left_out(found) + &by_rung(found) + &scaling(base, found),
         false => of_other_work(base, variant, whole, found),
     }
+}
+
+/// The rungs that the figure over the ladder is made without, and why: who reads that one variant is faster must know where it fell over.
+fn left_out(found: &VariantCompared) -> String {
+    let without = |limited: bool, why: &str| {
+        let rungs = found
+            .rungs
+            .iter()
+            .filter(|rung| rung.client_limited == limited && !found.whole_ladder.contains(&rung.connections));
+        let rungs: Vec<String> = rungs.map(|rung| rung.connections.to_string()).collect();
+        match rungs.is_empty() {
+            true => String::new(),
+            false => format!(" Without the rungs of {} connections, {why}.", rungs.join(", ")),
+        }
+    };
+    without(
+        false,
+        "which fewer than half of the pairs of starts have, as their load failed there",
+    ) + &without(true, "where the client set the limit")
 }
 
 /// The rungs that the figure over the ladder does not stand for.
@@ -97,8 +116,8 @@ fn of_whole(base: &str, variant: &str, whole: &Compared, asked: f64) -> String {
     // Who asked for 1 % should not take 20 % for it.
     let coarse = match whole.margin > COARSE * asked.max(LEAST_MARGIN) && whole.verdict == Verdict::NoDifference {
         true => format!(
-            " Starts of the same server differ by as much here, so that less than {margin} may be hidden: measure more pairs, longer, or \
-             on a calmer machine."
+            " Starts of the same server differ by as much here, so that less than {margin} may be hidden: measure more A/A pairs \
+             (sentinels), longer, or on a calmer machine."
         ),
         false => String::new(),
     };
@@ -185,6 +204,34 @@ mod tests {
             ..compared(1.1, 1.05, 1.15, Verdict::Faster)
         };
         assert!(of(Some(few)).ends_with("indicative only."));
+    }
+
+    #[test]
+    fn rungs_that_the_figure_is_made_without_are_named() {
+        let rung = |connections, client_limited| super::super::RungCompared {
+            connections,
+            throughput: None,
+            cpu_seconds_per_txn: None,
+            switches_per_txn: None,
+            p50: None,
+            p99: None,
+            change: None,
+            client_limited,
+        };
+        let told = VariantCompared {
+            rungs: vec![rung(1, true), rung(16, false), rung(256, false), rung(512, false)],
+            whole_ladder: vec![16],
+            ..found(Some(compared(1.14, 1.1, 1.2, Verdict::Faster)))
+        };
+        let words = sentence(["A", "B"], &told, 0.01, true);
+        assert!(
+            words.contains("Without the rungs of 256, 512 connections, which fewer than half"),
+            "{words}"
+        );
+        assert!(
+            words.contains("Without the rungs of 1 connections, where the client"),
+            "{words}"
+        );
     }
 
     #[test]

@@ -4,7 +4,8 @@
 //! with every choice and held against itself with the first: so the same change can be asked of several loads.
 
 use super::plan_error::PlanError;
-use super::plan_file::{PlanFile, Value, VariantText};
+use super::plan_file::{PlanFile, Value, VariantText, set_over, setting_key};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// One combination of what the command line compares.
@@ -20,7 +21,7 @@ impl Choice {
     fn of(&self, variant: &VariantText, own: Option<&str>) -> VariantText {
         let mut chosen = variant.clone();
         let set = self.set.iter().cloned();
-        chosen.set.extend(set.map(|(name, value)| (name, Value::Text(value))));
+        set_over(&mut chosen.set, set.map(|(name, value)| (name, Value::Text(value))));
         chosen.path = self.path.clone().or(chosen.path);
         chosen.name = Some(self.name(own));
         chosen
@@ -60,8 +61,16 @@ impl PlanFile {
                 })
                 .collect();
         }
+        let mut seen = BTreeSet::new();
         for text in varied {
             let (name, values) = values(text)?;
+            if !seen.insert(setting_key(name)) {
+                return Err(PlanError::key(
+                    "--vary",
+                    format!("{name} is varied twice"),
+                    "give all of its values at once: --vary NAME=VALUE,VALUE",
+                ));
+            }
             let with = |choice: &Choice, value: &str| {
                 let mut choice = choice.clone();
                 choice.words.push(format!("{name}={value}"));
@@ -151,6 +160,18 @@ mod tests {
         plan.compare(&["a=1,2".to_owned(), "b=x,y".to_owned()], &[]).unwrap();
         let all = ["a=1 b=x", "a=1 b=y", "a=2 b=x", "a=2 b=y"];
         assert_eq!(names(&plan), all.map(|name| (name, None)));
+    }
+
+    #[test]
+    fn a_setting_is_one_however_its_name_is_written() {
+        let text = "[[variant]]\nname = \"a\"\nset = { innodb-spin-wait-delay = 6, x = 1 }\n";
+        let mut plan = PlanFile::parse(text, "a.toml").unwrap();
+        plan.compare(&["innodb_spin_wait_delay=2,30".to_owned()], &[]).unwrap();
+        let settings = plan.variants.iter().map(|variant| variant.set.len());
+        assert_eq!(settings.collect::<Vec<_>>(), [2, 2], "one of each");
+        let varied = ["a-b=1,2".to_owned(), "A_b=3,4".to_owned()];
+        let error = PlanFile::default().compare(&varied, &[]).unwrap_err().to_string();
+        assert!(error.contains("A_b is varied twice"), "{error}");
     }
 
     #[test]

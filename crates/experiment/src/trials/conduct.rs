@@ -14,19 +14,32 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(crate) trait Laboratory {
     /// Carries out a step, or gives what it gave when it was carried out before. `left` is what is still to be done, with it.
     fn carry_out(&mut self, step: Step, left: Work) -> Result<Start, StepFailure>;
+    /// What a step gave when it was carried out before.
+    fn kept(&mut self, step: Step) -> Option<Start>;
+    /// Hears that a step failed when it ran, and is tried once more.
+    fn try_again(&mut self, step: Step, why: &Why);
     /// Hears that a variant takes no part any more, and why.
-    fn drop_variant(&mut self, variant: usize, why: &str);
+    fn drop_variant(&mut self, variant: usize, why: &Why);
     /// Keeps what is known after a step.
     fn keep(&mut self, so_far: &Conducted) -> Result<(), RunError>;
+}
+
+/// A reason in words.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Why {
+    /// For who carries it out.
+    pub(crate) told: String,
+    /// For files that others may read: nothing in it quotes a statement or a value.
+    pub(crate) kept: String,
 }
 
 /// Why a step gave nothing.
 #[derive(Debug)]
 pub(crate) enum StepFailure {
     /// The variant's server cannot be started; it would not do so another time.
-    CannotStart(String),
+    CannotStart(Why),
     /// It failed when it ran; another time it may not.
-    WhenItRan(String),
+    WhenItRan(Why),
     /// The experiment cannot go on, whatever the variant.
     Experiment(RunError),
 }
@@ -42,14 +55,14 @@ pub(crate) struct Conducted {
 }
 
 impl Conducted {
-    fn new(design: &Design, bases: &[usize], out: BTreeMap<usize, String>) -> Self {
+    fn new(design: &Design, bases: &[usize]) -> Self {
         let mut new = Conducted {
             session: Session {
                 ladder: design.connections.clone(),
                 margin: design.margin,
                 ..Session::default()
             },
-            out,
+            out: BTreeMap::new(),
             watched: BTreeSet::new(),
         };
         new.choose_bases(bases);
@@ -87,7 +100,8 @@ impl Conducted {
 }
 
 /// Carries out an experiment to its end. What was measured is given back however it ended. `bases` has for each variant the place of
-/// the one that it is held against, its own for such a one; `known_out` are variants that were dropped before it was interrupted.
+/// the one that it is held against, its own for such a one; `known_out` are variants that were dropped before it was interrupted: they
+/// take part as far as their steps are there, and are dropped at the same one again, so that the answer is the same.
 pub(crate) fn conduct(
     design: &Design,
     bases: &[usize],
@@ -97,7 +111,8 @@ pub(crate) fn conduct(
     let mut course = Course {
         design,
         bases,
-        conducted: Conducted::new(design, bases, known_out),
+        conducted: Conducted::new(design, bases),
+        known_out,
         left: Work::of(design, bases.len()),
         laboratory,
     };
@@ -109,6 +124,7 @@ struct Course<'a> {
     design: &'a Design,
     bases: &'a [usize],
     conducted: Conducted,
+    known_out: BTreeMap<usize, String>,
     left: Work,
     laboratory: &'a mut dyn Laboratory,
 }
@@ -176,8 +192,15 @@ impl Course<'_> {
         if self.conducted.out.contains_key(&variant) {
             return Ok(None);
         }
+        if let Some(why) = self.known_out.get(&variant) {
+            if let Some(start) = self.laboratory.kept(step) {
+                return Ok(Some(start));
+            }
+            return self.without(variant, why.clone());
+        }
         let mut tried = self.laboratory.carry_out(step, left);
-        if let Err(StepFailure::WhenItRan(_)) = tried {
+        if let Err(StepFailure::WhenItRan(why)) = &tried {
+            self.laboratory.try_again(step, why);
             tried = self.laboratory.carry_out(step, left);
         }
         match tried {
@@ -185,14 +208,19 @@ impl Course<'_> {
             Err(StepFailure::Experiment(error)) => Err(error),
             Err(StepFailure::CannotStart(why) | StepFailure::WhenItRan(why)) => {
                 self.laboratory.drop_variant(variant, &why);
-                self.conducted.out.insert(variant, why);
-                self.conducted.choose_bases(self.bases);
-                self.laboratory.keep(&self.conducted)?;
-                match self.conducted.session.others.is_empty() {
-                    true => Err(RunError::NothingToCompare),
-                    false => Ok(None),
-                }
+                self.without(variant, why.kept)
             }
+        }
+    }
+
+    /// Goes on without a variant, if enough are left.
+    fn without(&mut self, variant: usize, why: String) -> Result<Option<Start>, RunError> {
+        self.conducted.out.insert(variant, why);
+        self.conducted.choose_bases(self.bases);
+        self.laboratory.keep(&self.conducted)?;
+        match self.conducted.session.others.is_empty() {
+            true => Err(RunError::NothingToCompare),
+            false => Ok(None),
         }
     }
 }

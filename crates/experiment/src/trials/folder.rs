@@ -42,6 +42,9 @@ pub(crate) struct KeptPlan {
     pub(crate) folder: PathBuf,
     pub(crate) work_folder: Option<PathBuf>,
     pub(crate) texts: Texts,
+    /// Bytes of memory that were free when it began, by which buffer pools are sized; none in folders of before that was kept.
+    #[serde(default)]
+    pub(crate) available_memory: Option<u64>,
 }
 
 /// The folder of an experiment that this process carries out: nobody else may meanwhile.
@@ -199,6 +202,7 @@ mod tests {
             folder: "/plans".into(),
             work_folder: None,
             texts: [(PathBuf::from("/plans/a.sql"), "SELECT 1".to_owned())].into(),
+            available_memory: Some(1 << 30),
         }
     }
 

@@ -1,7 +1,7 @@
 //! Carrying out the steps of an experiment on real servers: each is a run in a bundle of its own.
 
 use super::ExperimentError;
-use super::conduct::{Conducted, Laboratory, StepFailure};
+use super::conduct::{Conducted, Laboratory, StepFailure, Why};
 use super::folder::{ExperimentFolder, KeptStep};
 use super::outcome::{Facts, outcome};
 use super::plan::Plan;
@@ -87,17 +87,17 @@ impl<'a> RealLaboratory<'a> {
             Some(path) => Installation::at(path),
             None => Installation::distribution(),
         };
-        let found = found.map_err(|error| StepFailure::CannotStart(error.to_string()))?;
+        let found = found.map_err(|error| StepFailure::CannotStart(Why::of(&error.into())))?;
         if variant.only_for.contains(&found.product) {
             return Ok(());
         }
         let makers: Vec<String> = variant.only_for.iter().map(Product::to_string).collect();
-        Err(StepFailure::CannotStart(format!(
+        Err(StepFailure::CannotStart(Why::plain(format!(
             "it is for {}, and this server is {} {}",
             makers.join(" and "),
             found.product,
             found.version_text
-        )))
+        ))))
     }
 
     fn taken(&mut self, step: Step, kept: KeptStep) -> Start {
@@ -108,8 +108,8 @@ impl<'a> RealLaboratory<'a> {
 
 impl Laboratory for RealLaboratory<'_> {
     fn carry_out(&mut self, step: Step, left: Work) -> Result<Start, StepFailure> {
-        if let Some(kept) = self.folder.kept(step) {
-            return Ok(self.taken(step, kept));
+        if let Some(start) = self.kept(step) {
+            return Ok(start);
         }
         if self.stop.load(Ordering::Relaxed) {
             return Err(StepFailure::Experiment(RunError::Stopped));
@@ -121,6 +121,8 @@ impl Laboratory for RealLaboratory<'_> {
         let words = step.words(&self.plan.variants[step.variant()].name, &self.plan.design);
         self.progress.step_begins(&words, left.seconds(&self.pace));
         let began = Instant::now();
+        let has_started = self.facts.has_started(step.variant());
+        let failure = |error| failure(error, has_started);
         let result = run(&self.options(step), self.stop, self.progress).map_err(failure)?;
         if let Some(problem) = result.problem {
             return Err(failure(problem));
@@ -128,15 +130,28 @@ impl Laboratory for RealLaboratory<'_> {
         let is_watched = matches!(step, Step::Watched { .. });
         self.pace.learn(is_watched, began.elapsed().as_secs_f64());
         let kept = self.folder.kept(step).ok_or_else(|| {
-            StepFailure::WhenItRan("its bundle cannot be read back: see the folder of this start".to_owned())
+            let why = "its bundle cannot be read back: see the folder of this start";
+            StepFailure::WhenItRan(Why::plain(why.to_owned()))
         })?;
         Ok(self.taken(step, kept))
     }
 
-    fn drop_variant(&mut self, variant: usize, why: &str) {
+    fn kept(&mut self, step: Step) -> Option<Start> {
+        let kept = self.folder.kept(step)?;
+        Some(self.taken(step, kept))
+    }
+
+    fn try_again(&mut self, step: Step, why: &Why) {
+        let name = &self.plan.variants[step.variant()].name;
+        let failed = |why: &str| format!("{name} failed once and is started again for the same step: {why}");
+        self.progress.warning(&failed(&why.told));
+        self.facts.warn(failed(&why.kept));
+    }
+
+    fn drop_variant(&mut self, variant: usize, why: &Why) {
         let name = &self.plan.variants[variant].name;
-        self.progress.variant_dropped(name, why);
-        self.dropped.insert(name.clone(), why.to_owned());
+        self.progress.variant_dropped(name, &why.told);
+        self.dropped.insert(name.clone(), why.kept.clone());
         if let Err(error) = self.folder.keep_dropped(&self.dropped) {
             self.progress.warning(&error.to_string());
         }
@@ -148,18 +163,48 @@ impl Laboratory for RealLaboratory<'_> {
     }
 }
 
-/// What a failed run means for the experiment.
-fn failure(error: RunError) -> StepFailure {
+/// What a failed run means for the experiment. A variant that has started before can be started: then it is the machine that has
+/// changed, and what failed may not another time.
+fn failure(error: RunError, has_started: bool) -> StepFailure {
     use scaleprof_server::Error as Server;
     match error {
+        RunError::Server(Server::NoMemory { .. }) if has_started => StepFailure::Experiment(error),
         RunError::Server(Server::NoSpace { .. } | Server::Locked { .. } | Server::NotOurs { .. })
         | RunError::Stopped
         | RunError::Bundle(_)
         | RunError::Disk(_)
         | RunError::DiskFull { .. }
         | RunError::OpenFiles { .. } => StepFailure::Experiment(error),
-        RunError::Server(_) | RunError::Options(_) | RunError::Script(_) => StepFailure::CannotStart(error.to_string()),
-        _ => StepFailure::WhenItRan(error.to_string()),
+        RunError::Server(_) | RunError::Options(_) | RunError::Script(_) if !has_started => {
+            StepFailure::CannotStart(Why::of(&error))
+        }
+        _ => StepFailure::WhenItRan(Why::of(&error)),
+    }
+}
+
+impl Why {
+    /// What may stand anywhere.
+    fn plain(words: String) -> Why {
+        Why {
+            kept: words.clone(),
+            told: words,
+        }
+    }
+
+    /// Of a start the log says which setting it stumbled over, and settings stand in a bundle anyway. What is said of a statement
+    /// can quote it.
+    fn of(error: &RunError) -> Why {
+        use scaleprof_server::Error as Server;
+        Why {
+            told: error.to_string(),
+            kept: match error {
+                RunError::Server(Server::StatementAfterStart { at, .. }) => {
+                    format!("statement {at} of those to be run after the start (sql) failed")
+                }
+                RunError::Server(error) => error.to_string(),
+                other => other.for_bundle(),
+            },
+        }
     }
 }
 

@@ -66,7 +66,12 @@ impl Facts {
         }
     }
 
-    fn warn(&mut self, warning: String) {
+    /// Whether a server of the variant was started before.
+    pub(crate) fn has_started(&self, variant: usize) -> bool {
+        self.servers[variant].is_some()
+    }
+
+    pub(crate) fn warn(&mut self, warning: String) {
         if !self.warnings.contains(&warning) {
             self.warnings.push(warning);
         }

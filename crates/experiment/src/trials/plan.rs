@@ -4,6 +4,7 @@ use super::design::{Design, design};
 use super::plan_error::PlanError;
 use super::plan_file::{PlanFile, VariantText};
 use crate::options::{LoadOptions, ServerChoice};
+use scaleprof_server::memory::buffer_pool;
 use scaleprof_server::{Product, Topology};
 use std::collections::BTreeMap;
 use std::io;
@@ -125,6 +126,19 @@ impl Plan {
             variants,
             memory_nodes: file.requires.memory_nodes.unwrap_or(1),
         })
+    }
+
+    /// Sizes every buffer pool that the plan leaves open by the memory that is free now, so that all starts of a variant have the same: by
+    /// what is free at each of them they would differ, and with them what is compared.
+    pub(crate) fn size_buffer_pools(&mut self, available: u64) {
+        for variant in &mut self.variants {
+            let dataset = Some(variant.load.data_bytes()).filter(|bytes| *bytes > 0);
+            if let ServerChoice::Private { settings, .. } = &mut variant.server {
+                settings
+                    .buffer_pool
+                    .get_or_insert_with(|| buffer_pool(available, dataset));
+            }
+        }
     }
 
     /// Why the question cannot be asked on this machine, where it cannot.

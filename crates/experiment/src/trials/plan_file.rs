@@ -180,6 +180,22 @@ impl fmt::Display for Value {
     }
 }
 
+/// One name of a setting, as servers take `-` for `_` in it and capitals for others.
+pub(super) fn setting_key(name: &str) -> String {
+    name.trim()
+        .trim_start_matches("--")
+        .replace('-', "_")
+        .to_ascii_lowercase()
+}
+
+/// Settings with others over them, however their names are written.
+pub(super) fn set_over(all: &mut BTreeMap<String, Value>, over: impl IntoIterator<Item = (String, Value)>) {
+    for (name, value) in over {
+        all.retain(|known, _| setting_key(known) != setting_key(&name));
+        all.insert(name, value);
+    }
+}
+
 impl PlanFile {
     /// Reads a plan; `file` is what it is called in errors.
     ///

@@ -1,6 +1,6 @@
 //! An experiment as far as it was carried out: steps are read back, and the first that is not there ends it.
 
-use super::conduct::{Conducted, Laboratory, StepFailure};
+use super::conduct::{Conducted, Laboratory, StepFailure, Why};
 use super::folder::ExperimentFolder;
 use super::outcome::Facts;
 use super::plan::Plan;
@@ -26,13 +26,18 @@ impl<'a> RecordedLaboratory<'a> {
 
 impl Laboratory for RecordedLaboratory<'_> {
     fn carry_out(&mut self, step: Step, _: Work) -> Result<Start, StepFailure> {
-        let kept = self.folder.kept(step);
-        let kept = kept.ok_or(StepFailure::Experiment(RunError::Stopped))?;
-        self.facts.learn(step.variant(), &kept.manifest);
-        Ok(kept.start)
+        self.kept(step).ok_or(StepFailure::Experiment(RunError::Stopped))
     }
 
-    fn drop_variant(&mut self, _: usize, _: &str) {}
+    fn kept(&mut self, step: Step) -> Option<Start> {
+        let kept = self.folder.kept(step)?;
+        self.facts.learn(step.variant(), &kept.manifest);
+        Some(kept.start)
+    }
+
+    fn try_again(&mut self, _: Step, _: &Why) {}
+
+    fn drop_variant(&mut self, _: usize, _: &Why) {}
 
     fn keep(&mut self, _: &Conducted) -> Result<(), RunError> {
         Ok(())

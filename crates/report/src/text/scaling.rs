@@ -86,7 +86,7 @@ pub(super) fn section(profile: &ScalingProfile, rungs: &[RungSummary], ink: &Ink
     }
     for path in &profile.saturated {
         let line = format!(
-            "one thread is always in {}: throughput cannot pass {}/s",
+            "one thread is always in {}: with what that takes of a transaction at {most} connections, throughput cannot pass {}/s",
             innermost_in_state("cpu", &path.path, MOST_FUNCTIONS).join(" < "),
             grouped(path.cap)
         );

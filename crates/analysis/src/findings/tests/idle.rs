@@ -21,6 +21,26 @@ fn waits_count_only_while_cpus_idle() {
     assert!(busy.is_empty(), "{busy:?}");
 }
 
+/// As InnoDB's queue before it (innodb_thread_concurrency) makes threads sleep.
+#[test]
+fn threads_that_are_made_to_sleep_are_told_while_cpus_idle() {
+    let sleep: &[&str] = &[
+        "main",
+        "dispatch_command",
+        "innobase_srv_conc_enter_innodb",
+        "os_thread_sleep",
+        "do_select [k]",
+    ];
+    let few: Costs<'_> = &[("cpu", PARSE, 100.0), ("sleep", sleep, 10.0)];
+    let many: Costs<'_> = &[("cpu", PARSE, 100.0), ("sleep", sleep, 3_000.0)];
+    let idle = found(&[(8, 4_000.0, 0.4, few), (256, 4_100.0, 0.4, many)]);
+    assert_eq!(idle[0].kind, "blocked", "{idle:?}");
+    assert!(idle[0].title.starts_with("Threads are made to sleep, in "), "{idle:?}");
+    // Who sleeps as long at every load is no growth.
+    let same = found(&[(8, 4_000.0, 0.4, few), (16, 4_000.0, 0.4, few)]);
+    assert!(same.is_empty(), "{same:?}");
+}
+
 #[test]
 fn a_condition_variable_is_not_called_a_lock() {
     let few: Costs<'_> = &[("cpu", PARSE, 100.0)];

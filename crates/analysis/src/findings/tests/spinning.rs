@@ -100,6 +100,35 @@ fn the_rung_that_spins_most_is_told_where_the_last_one_does_not() {
 }
 
 #[test]
+fn where_the_last_rung_spins_too_it_is_told_of_that_one_with_where_it_is_most() {
+    let much: Costs<'_> = &[("cpu", PARSE, 40.0), ("cpu", READ, 60.0), ("spin", SPIN, 30.0)];
+    let found = found(&[(8, 19_000.0, 1.0, much), (64, 19_000.0, 1.0, SOME_SPIN)]);
+    assert_eq!((found.len(), found[0].rungs), (1, [64, 64]), "{found:?}");
+    assert!(
+        found[0].evidence[0].starts_with("it takes most at 8 connections: 23 % of the CPU time"),
+        "{found:?}"
+    );
+}
+
+/// Per connection it is next to nothing where hundreds wait for other things; of the CPU time it is a third.
+#[test]
+fn spinning_is_told_while_cpus_idle_too() {
+    let lock: &[&str] = &["main", "dispatch_command", "futex_wait [k]"];
+    let few: Costs<'_> = &[("cpu", PARSE, 100.0), ("lock", lock, 1_000.0)];
+    let many: Costs<'_> = &[("cpu", PARSE, 100.0), ("spin", SPIN, 50.0), ("lock", lock, 90_000.0)];
+    let found = found(&[(8, 7_000.0, 0.5, few), (512, 5_600.0, 0.5, many)]);
+    let spinning = found
+        .iter()
+        .find(|finding| finding.kind == "spin_waiting")
+        .expect("told");
+    assert!((spinning.lost_share.value - 1.0 / 3.0).abs() < 0.01, "{spinning:?}");
+    assert!(
+        spinning.evidence[0].starts_with("CPUs idle there (50 % in use)"),
+        "{spinning:?}"
+    );
+}
+
+#[test]
 fn spinning_at_another_rung_comes_behind_what_explains_the_fall_and_says_that_it_does_not() {
     let few: Costs<'_> = &[("cpu", PARSE, 40.0), ("cpu", READ, 20.0), ("spin", SPIN, 30.0)];
     let many: Costs<'_> = &[("cpu", PARSE, 40.0), ("cpu", READ, 80.0), ("spin", SPIN, 0.1)];

@@ -25,6 +25,7 @@ struct MadeUp {
     cannot_start: Vec<usize>,
     /// Steps that fail so many times more.
     fails: Vec<(Step, u32)>,
+    tried_again: Vec<Step>,
     dropped: Vec<(usize, String)>,
 }
 
@@ -42,6 +43,7 @@ impl MadeUp {
             killed_after: None,
             cannot_start: Vec::new(),
             fails: Vec::new(),
+            tried_again: Vec::new(),
             dropped: Vec::new(),
         }
     }
@@ -80,17 +82,24 @@ fn normal(rng: &mut ConnectionRng) -> f64 {
     (0..12).map(|_| uniform(rng)).sum::<f64>() - 6.0
 }
 
+fn why(words: &str) -> Why {
+    Why {
+        told: words.to_owned(),
+        kept: words.to_owned(),
+    }
+}
+
 impl Laboratory for MadeUp {
     fn carry_out(&mut self, step: Step, _: Work) -> Result<Start, StepFailure> {
-        if let Some((_, start)) = self.kept.iter().find(|(known, _)| *known == step) {
-            return Ok(start.clone());
+        if let Some(start) = self.kept(step) {
+            return Ok(start);
         }
         if self.killed_after.is_some_and(|after| self.carried_out.len() >= after) {
             return Err(StepFailure::Experiment(RunError::Stopped));
         }
         self.carried_out.push(step);
         if self.cannot_start.contains(&step.variant()) {
-            return Err(StepFailure::CannotStart("unknown variable".into()));
+            return Err(StepFailure::CannotStart(why("unknown variable")));
         }
         if let Some((_, times)) = self
             .fails
@@ -98,15 +107,24 @@ impl Laboratory for MadeUp {
             .find(|(known, times)| *known == step && *times > 0)
         {
             *times -= 1;
-            return Err(StepFailure::WhenItRan("it died".into()));
+            return Err(StepFailure::WhenItRan(why("it died")));
         }
         let start = self.start(self.factors[step.variant()]);
         self.kept.push((step, start.clone()));
         Ok(start)
     }
 
-    fn drop_variant(&mut self, variant: usize, why: &str) {
-        self.dropped.push((variant, why.to_owned()));
+    fn kept(&mut self, step: Step) -> Option<Start> {
+        let found = self.kept.iter().find(|(known, _)| *known == step);
+        found.map(|(_, start)| start.clone())
+    }
+
+    fn try_again(&mut self, step: Step, _: &Why) {
+        self.tried_again.push(step);
+    }
+
+    fn drop_variant(&mut self, variant: usize, why: &Why) {
+        self.dropped.push((variant, why.kept.clone()));
     }
 
     fn keep(&mut self, _: &Conducted) -> Result<(), RunError> {
@@ -284,8 +302,37 @@ fn a_start_that_fails_once_is_repeated_and_one_that_fails_twice_ends_its_variant
         laboratory.fails = vec![(step, times)];
         let conducted = carried_out(&usual(6), &mut laboratory);
         assert_eq!(conducted.out.len(), out);
+        assert_eq!(laboratory.tried_again, [step], "nobody is left without a word of it");
         assert_eq!(laboratory.carried_out.iter().filter(|one| **one == step).count(), 2);
     }
+}
+
+/// What is dropped takes part as far as it was measured, when the whole is read back, be it the base of the others.
+#[test]
+fn what_was_dropped_on_the_way_is_dropped_there_again() {
+    for variant in [0, 1] {
+        let mut laboratory = MadeUp::new(&[1.0, 0.9, 1.0], 7);
+        laboratory.fails = vec![(Step::Round { round: 2, variant }, 2)];
+        let conducted = carried_out(&usual(7), &mut laboratory);
+        let known_out: BTreeMap<usize, String> = laboratory.dropped.iter().cloned().collect();
+        assert_eq!(known_out.len(), 1);
+        let before = laboratory.carried_out.len();
+        let (again, end) = conduct(&usual(7), &[0; 3], known_out, &mut laboratory);
+        end.expect("its end");
+        assert_eq!(again, conducted);
+        assert_eq!(laboratory.carried_out.len(), before, "nothing is measured again");
+    }
+}
+
+#[test]
+fn where_too_few_were_left_there_is_nothing_to_go_on_with() {
+    let mut laboratory = MadeUp::new(&[1.0, 1.0], 5);
+    laboratory.fails = vec![(Step::Round { round: 1, variant: 1 }, 2)];
+    let (conducted, _) = conduct(&usual(5), &[0; 2], BTreeMap::new(), &mut laboratory);
+    let before = laboratory.carried_out.len();
+    let (again, end) = conduct(&usual(5), &[0; 2], conducted.out.clone(), &mut laboratory);
+    assert!(matches!(end, Err(RunError::NothingToCompare)));
+    assert_eq!((again, laboratory.carried_out.len()), (conducted, before));
 }
 
 proptest! {

@@ -1,7 +1,7 @@
 //! The server of a variant: what all have, with what it has otherwise.
 
 use super::super::plan_error::PlanError;
-use super::super::plan_file::{ServerText, VariantText};
+use super::super::plan_file::{ServerText, VariantText, set_over};
 use super::PlanSource;
 use crate::options::ServerChoice;
 use scaleprof_builds::server_path_in;
@@ -11,7 +11,7 @@ use std::path::Path;
 /// The server's text with what the variant has otherwise.
 pub(super) fn merged(server: &ServerText, variant: &VariantText) -> ServerText {
     let mut all = server.clone();
-    all.set.extend(variant.set.clone());
+    set_over(&mut all.set, variant.set.clone());
     all.environment.extend(variant.environment.clone());
     all.sql.extend(variant.sql.clone());
     ServerText {
