@@ -98,5 +98,6 @@ function paths(profile: ScalingProfile): HTMLElement | null {
 function saturated(profile: ScalingProfile): HTMLElement | null {
   if (profile.saturated.length === 0) return null;
   return h("ul", { class: "notes" }, profile.saturated.map((one) =>
-    h("li", {}, "One thread is always in ", h("code", {}, one.path.at(-1) ?? ""), ` (${one.path.join(" › ")}): with what that takes of a transaction at ${count(profile.rungs.at(-1)?.connections ?? null)} connections, throughput cannot pass ${number(one.cap)}/s.`)));
+    h("li", {}, `${(one.active_threads.at(-1) ?? 1).toFixed(2)} threads at a time are in `, h("code", {}, one.path.at(-1) ?? ""),
+      ` (${one.path.join(" › ")}) at ${count(profile.rungs.at(-1)?.connections ?? null)} connections, as with fewer: if only one can be, throughput cannot pass ${number(one.cap)}/s with what that takes of a transaction.`)));
 }

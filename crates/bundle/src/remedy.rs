@@ -32,7 +32,7 @@ pub struct Tried {
     pub pairs: u32,
     /// `faster`, `slower`, `no_difference` beyond the margin, or `inconclusive`; none where it could not be measured.
     pub verdict: Option<String>,
-    /// Differences up to this share count as none.
+    /// An interval that lies wholly within this share to either side counts as no difference.
     pub margin: Option<f64>,
     /// Why it could not be measured, or why the figure is not to be relied on.
     pub doubt: Option<String>,

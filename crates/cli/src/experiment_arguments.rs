@@ -10,8 +10,8 @@ the variants stand in rounds, each second round in the opposite order, so that a
 one as for the other. The first variant is what the others are held against; it is paired with itself too, at both ends, which says \
 what the session's own error is.
 
-A difference is told where it is beyond chance over all rungs and variants together, and larger than the margin; that there is \
-none is told where the whole interval lies within the margin. Else it is inconclusive. With --half-width it ends as soon as it is \
+That there is no difference is told where the whole interval lies within the margin. Else a difference is told where it is beyond \
+chance over all rungs and variants together, and it is inconclusive where it is not. With --half-width it ends as soon as it is \
 precise, never because a difference shows.
 
     scaleprof experiment --vary innodb_sync_array_size=1,8,64 --workload oltp_update_index --connections 16,512

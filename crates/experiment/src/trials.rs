@@ -21,6 +21,7 @@ mod plan_error;
 mod plan_file;
 mod recorded;
 mod step;
+mod torn;
 mod work;
 
 pub use design::Design;

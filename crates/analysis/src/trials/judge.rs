@@ -104,6 +104,18 @@ impl Whole {
         }
     }
 
+    /// The rungs that at least half of the A/A pairs have: one that failed in all starts says nothing of the session.
+    fn of_sentinels(session: &Session) -> Whole {
+        let pairs = &session.sentinels;
+        let have = |connections: &u32| {
+            let has = |pair: &&Sentinel| pair.starts.iter().all(|start| start.rungs.contains_key(connections));
+            pairs.iter().filter(has).count() * 2 >= pairs.len()
+        };
+        Whole {
+            ladder: session.ladder.iter().copied().filter(have).collect(),
+        }
+    }
+
     /// ln(B/A) of every pair that has all of the rungs.
     fn pairs(&self, session: &Session, other: usize) -> Vec<f64> {
         let pairs = session.pairs(other).into_iter();
@@ -295,9 +307,7 @@ fn change(both: &[(&RungFigures, &RungFigures)], connections: u32) -> Option<Cha
 
 /// What the session says of itself: equal servers must not differ, and the machine must not have become another.
 fn quality(session: &Session) -> SessionQuality {
-    let whole = Whole {
-        ladder: session.ladder.clone(),
-    };
+    let whole = Whole::of_sentinels(session);
     let sentinels = whole.sentinels(session);
     // The scatter of all pairs, each set about its own mean.
     let scatter = session.others.iter().fold(Scatter::of(&sentinels), |sum, other| {

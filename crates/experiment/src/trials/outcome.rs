@@ -2,6 +2,7 @@
 
 use super::conduct::Conducted;
 use super::plan::Plan;
+use super::torn::torn_apart;
 use scaleprof_analysis::trials::log_ratios::PairedMean;
 use scaleprof_analysis::trials::{
     ComparisonTold, DesignTold, ExperimentState, Outcome, RungFigures, VariantRung, VariantTold, judge, sentence,
@@ -137,7 +138,7 @@ pub(crate) fn outcome(
             .collect(),
         session: judged.quality,
         comparisons: comparisons.collect(),
-        warnings: facts.warnings.clone(),
+        warnings: [facts.warnings.clone(), torn_apart(&conducted.session)].concat(),
     }
 }
 

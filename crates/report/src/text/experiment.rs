@@ -347,7 +347,7 @@ fn session(outcome: &Outcome, ink: &Ink, wrap_at: usize) -> String {
         .drift
         .map_or(String::new(), |drift| format!("; drift over the session {}", of(drift)));
     let words = format!(
-        "The session: {a_a}{drift}. Differences up to {} count as none.",
+        "The session: {a_a}{drift}. An interval that lies wholly within \u{b1}{} counts as no difference.",
         percent(session.margin)
     );
     out.push_str(&wrap(&words, wrap_at, "  "));

@@ -86,7 +86,9 @@ pub(super) fn section(profile: &ScalingProfile, rungs: &[RungSummary], ink: &Ink
     }
     for path in &profile.saturated {
         let line = format!(
-            "one thread is always in {}: with what that takes of a transaction at {most} connections, throughput cannot pass {}/s",
+            "{:.2} threads at a time are in {} at {most} connections, as with fewer: if only one can be, throughput cannot pass {}/s \
+             with what that takes of a transaction",
+            path.active_threads.last().copied().unwrap_or(1.0),
             innermost_in_state("cpu", &path.path, MOST_FUNCTIONS).join(" < "),
             grouped(path.cap)
         );

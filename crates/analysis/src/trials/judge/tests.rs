@@ -277,6 +277,21 @@ fn rungs_that_failed_or_that_the_client_limited_are_no_part_of_the_whole() {
 }
 
 #[test]
+fn a_rung_that_failed_in_every_start_takes_no_a_a_pair_away() {
+    let mut session = session(2, 2, 6, |_, _| 1.0);
+    let pairs = session.sentinels.len();
+    let sentinels = session.sentinels.iter_mut().flat_map(|pair| &mut pair.starts);
+    for start in sentinels.chain(session.rounds.iter_mut().flat_map(BTreeMap::values_mut)) {
+        start.rungs.remove(&256);
+    }
+    let quality = judge(&session).quality;
+    assert!(
+        pairs > 0 && quality.a_a_pairs == pairs && quality.a_a.is_some(),
+        "{quality:?}"
+    );
+}
+
+#[test]
 fn nothing_measured_is_nothing_said() {
     let empty = Session {
         ladder: vec![1],
