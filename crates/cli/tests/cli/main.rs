@@ -32,7 +32,6 @@ mod stage;
 mod sudden_ends;
 mod tls;
 mod tpcc;
-mod truth;
 mod unfinished;
 mod watch;
 mod whole_run;

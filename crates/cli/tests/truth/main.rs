@@ -1,9 +1,26 @@
 //! The answer on a server whose disease is known.
+//!
+//! A program of tests of its own, one at a time: with other tests beside them on two CPUs, half of what a server does is theirs.
+
+#[allow(dead_code)]
+#[path = "../../../server/tests/servers/mod.rs"]
+mod servers;
+#[allow(dead_code)]
+#[path = "../cli/stage.rs"]
+mod stage;
 
 use crate::servers::{distribution, fetched};
 use crate::stage::{bundle, fail, place, run, scaleprof, succeed};
 use scaleprof_bundle::Summary;
 use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+static ALONE: Mutex<()> = Mutex::new(());
+
+/// While it is held no other of these tests runs.
+fn alone() -> MutexGuard<'static, ()> {
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// Nanoseconds of PAUSE below which a CPU is through InnoDB's delays in no time. On one virtual Xeon it took 4 to 11, and spinning 8 % of
 /// the CPU time, where others take about 40 and spend 40 % of it there.
@@ -13,6 +30,7 @@ const SHORT_PAUSE: f64 = 10.0;
 /// time goes into `ut_delay`.
 #[test]
 fn mysql_5_6_is_told_to_spin_for_its_latches_by_whom_and_what_to_try() {
+    let _alone = alone();
     let Some(server) = fetched("mysql-5.6.14") else { return };
     let place = place();
     let (out, _) = succeed(run(Some(&server.installation), &place.path().join("run")).args([
@@ -178,6 +196,7 @@ fn the_bundle_alone_shows_the_instruction_that_burns_the_time(run: &Path, spin_s
 /// thousand rows a table they seldom meet.
 #[test]
 fn transactions_that_queue_for_one_row_are_told_to_wait_for_rows() {
+    let _alone = alone();
     let Some(server) = distribution() else { return };
     let place = place();
     let summary = |name: &str, tables: &str, rows: &str| -> Summary {
