@@ -2,7 +2,6 @@
 //!
 //! A program of tests of its own, one at a time: with other tests beside them on two CPUs, half of what a server does is theirs.
 
-#[allow(dead_code)]
 #[path = "../../../server/tests/servers/mod.rs"]
 mod servers;
 #[allow(dead_code)]
