@@ -57,7 +57,7 @@ pub use origins::{SetBy, VariableOrigin};
 pub use placement::{Placement, Topology};
 pub use product::{Product, Version};
 pub use sandbox::{Sandbox, SandboxBuilder};
-pub use setting::{Origin, Setting, parse_size};
+pub use setting::{Origin, Setting, one_spelling, parse_size};
 pub use settings::{ServerSettings, Settings};
 pub use surroundings::Surroundings;
 pub use thread_names::thread_names;

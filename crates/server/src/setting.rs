@@ -64,17 +64,21 @@ pub(crate) fn base_name(name: &str) -> &str {
     name
 }
 
+/// One spelling of a setting's name: servers take `-` for `_` in it, capitals and small letters alike, and `--` before it.
+pub fn one_spelling(name: &str) -> String {
+    name.trim()
+        .trim_start_matches("--")
+        .replace('-', "_")
+        .to_ascii_lowercase()
+}
+
 /// Reads a `--set NAME[=VALUE]`.
 pub(crate) fn parse_set(text: &str) -> Result<Setting, Error> {
     let (name, value) = match text.split_once('=') {
         Some((name, value)) => (name, Some(value.trim().to_owned())),
         None => (text, None),
     };
-    let name = name
-        .trim()
-        .trim_start_matches("--")
-        .replace('-', "_")
-        .to_ascii_lowercase();
+    let name = one_spelling(name);
     let bad = |reason: String| {
         Err(Error::BadSetting {
             name: text.to_owned(),

@@ -68,14 +68,15 @@ impl Context<'_> {
         let mut drafts: Vec<(&Profiled<'_>, Draft)> = drafts.collect();
         drafts.sort_by(|(_, a), (_, b)| b.rank().total_cmp(&a.rank()));
         let place = drafts.iter().position(|(rung, _)| of(rung) == of(&last)).unwrap_or(0);
-        let most = drafts.first().map(|(rung, draft)| (of(rung), draft.lost.value));
+        let most = drafts.first().map(|(rung, draft)| (of(rung), draft.lost));
         let (rung, mut draft) = (!drafts.is_empty()).then(|| drafts.swap_remove(place))?;
         let (here, there) = (of(&rung), of(&last));
         let first = match here == there {
             true => most.filter(|(most, _)| *most != there).map(|(most, share)| {
                 format!(
-                    "it takes most at {most} connections: {} of the CPU time",
-                    percent(share)
+                    "it takes most at {most} connections: {} of the CPU time{}",
+                    percent(share.value),
+                    limits(share)
                 )
             }),
             false => {
@@ -120,4 +121,12 @@ fn at_the_last(here: u32, last: &Profiled<'_>) -> String {
             ))
         ),
     }
+}
+
+/// ` (1.7 % to 4.6 %)`; nothing where too few seconds give no interval.
+fn limits(share: Estimate) -> String {
+    let both = share.low.zip(share.high);
+    both.map_or(String::new(), |(low, high)| {
+        format!(" ({} to {})", percent(low), percent(high))
+    })
 }

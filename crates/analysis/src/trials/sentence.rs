@@ -152,6 +152,7 @@ fn by(compared: &Compared) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::RungCompared;
     use super::*;
 
     fn compared(value: f64, low: f64, high: f64, verdict: Verdict) -> Compared {
@@ -178,6 +179,19 @@ mod tests {
             rungs: Vec::new(),
             scales: None,
             last_over_first: None,
+        }
+    }
+
+    fn rung(connections: u32, throughput: Option<Compared>, client_limited: bool) -> RungCompared {
+        RungCompared {
+            connections,
+            throughput,
+            cpu_seconds_per_txn: None,
+            switches_per_txn: None,
+            p50: None,
+            p99: None,
+            change: None,
+            client_limited,
         }
     }
 
@@ -208,16 +222,7 @@ mod tests {
 
     #[test]
     fn rungs_that_the_figure_is_made_without_are_named() {
-        let rung = |connections, client_limited| super::super::RungCompared {
-            connections,
-            throughput: None,
-            cpu_seconds_per_txn: None,
-            switches_per_txn: None,
-            p50: None,
-            p99: None,
-            change: None,
-            client_limited,
-        };
+        let rung = |connections, client_limited| rung(connections, None, client_limited);
         let told = VariantCompared {
             rungs: vec![rung(1, true), rung(16, false), rung(256, false), rung(512, false)],
             whole_ladder: vec![16],
@@ -236,16 +241,7 @@ mod tests {
 
     #[test]
     fn a_variant_that_scales_otherwise_is_told_by_rung() {
-        let rung = |connections, of| super::super::RungCompared {
-            connections,
-            throughput: Some(of),
-            cpu_seconds_per_txn: None,
-            switches_per_txn: None,
-            p50: None,
-            p99: None,
-            change: None,
-            client_limited: false,
-        };
+        let rung = |connections, of| rung(connections, Some(of), false);
         let told = VariantCompared {
             rungs: vec![
                 rung(1, compared(1.0, 0.99, 1.01, Verdict::NoDifference)),

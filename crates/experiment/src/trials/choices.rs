@@ -4,7 +4,8 @@
 //! with every choice and held against itself with the first: so the same change can be asked of several loads.
 
 use super::plan_error::PlanError;
-use super::plan_file::{PlanFile, Value, VariantText, set_over, setting_key};
+use super::plan_file::{PlanFile, Value, VariantText, set_over};
+use scaleprof_server::one_spelling;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -64,7 +65,7 @@ impl PlanFile {
         let mut seen = BTreeSet::new();
         for text in varied {
             let (name, values) = values(text)?;
-            if !seen.insert(setting_key(name)) {
+            if !seen.insert(one_spelling(name)) {
                 return Err(PlanError::key(
                     "--vary",
                     format!("{name} is varied twice"),

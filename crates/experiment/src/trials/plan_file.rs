@@ -1,6 +1,7 @@
 //! A plan as it is written: TOML, or what the command line puts together. Nothing is checked here but that every key is known.
 
 use super::plan_error::PlanError;
+use scaleprof_server::one_spelling;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -180,18 +181,10 @@ impl fmt::Display for Value {
     }
 }
 
-/// One name of a setting, as servers take `-` for `_` in it and capitals for others.
-pub(super) fn setting_key(name: &str) -> String {
-    name.trim()
-        .trim_start_matches("--")
-        .replace('-', "_")
-        .to_ascii_lowercase()
-}
-
 /// Settings with others over them, however their names are written.
 pub(super) fn set_over(all: &mut BTreeMap<String, Value>, over: impl IntoIterator<Item = (String, Value)>) {
     for (name, value) in over {
-        all.retain(|known, _| setting_key(known) != setting_key(&name));
+        all.retain(|known, _| one_spelling(known) != one_spelling(&name));
         all.insert(name, value);
     }
 }
