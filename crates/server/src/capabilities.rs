@@ -43,6 +43,22 @@ pub enum Feature {
     ShutdownStatement,
     /// A data folder holds an `auto.cnf` with the server's identity, which a copy must not share.
     AutoCnf,
+    /// Transactions have global identifiers, by which a replica finds where to go on.
+    GlobalTransactionIds,
+    /// The binary log has rows, not statements, unless told otherwise.
+    RowBinlogByDefault,
+    /// A replica writes what it replays to its own binary log unless told not to.
+    LogReplicaUpdatesByDefault,
+    /// Statements say SOURCE and REPLICA; before, MASTER and SLAVE.
+    SourceAndReplicaWords,
+    /// Semi-synchronous replication is part of the server, not a plugin.
+    SemiSyncBuiltIn,
+    /// The plugins of semi-synchronous replication, and their settings, say source and replica.
+    SemiSyncSourceWords,
+    /// Group Replication that is set up by statements that say SOURCE.
+    GroupReplication,
+    /// Galera 4, part of the server but for its library.
+    Galera,
 }
 
 /// The versions of one product from the first on and before the second.
@@ -96,6 +112,17 @@ const TABLE: &[(Feature, &[Range])] = &[
         &[(MySql, v(5, 7, 9), NEVER), (MariaDb, v(10, 0, 4), NEVER)],
     ),
     (Feature::AutoCnf, &[(MySql, v(5, 6, 0), NEVER)]),
+    (
+        Feature::GlobalTransactionIds,
+        &[(MySql, v(5, 6, 10), NEVER), (MariaDb, v(10, 0, 2), NEVER)],
+    ),
+    (Feature::RowBinlogByDefault, &[(MySql, v(5, 7, 7), NEVER)]),
+    (Feature::LogReplicaUpdatesByDefault, &[(MySql, v(8, 0, 3), NEVER)]),
+    (Feature::SourceAndReplicaWords, &[(MySql, v(8, 0, 23), NEVER)]),
+    (Feature::SemiSyncBuiltIn, &[(MariaDb, v(10, 3, 3), NEVER)]),
+    (Feature::SemiSyncSourceWords, &[(MySql, v(8, 0, 26), NEVER)]),
+    (Feature::GroupReplication, &[(MySql, v(8, 0, 23), NEVER)]),
+    (Feature::Galera, &[(MariaDb, v(10, 4, 0), NEVER)]),
 ];
 
 /// The oldest versions that were ever meant to work.
@@ -154,6 +181,11 @@ impl Capabilities {
             },
             version,
         }
+    }
+
+    /// Who makes it; Percona's server counts as the MySQL that it is built from.
+    pub fn product(&self) -> Product {
+        self.product
     }
 
     /// Whether the server has the feature.

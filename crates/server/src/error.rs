@@ -63,6 +63,39 @@ pub enum Error {
         reason: String,
     },
 
+    /// Replication that this server cannot do.
+    #[error("{product} {version} cannot do {method} replication here: {reason}")]
+    ReplicationUnsupported {
+        /// The way to replicate.
+        method: String,
+        /// The product.
+        product: Product,
+        /// Its version.
+        version: String,
+        /// What is missing.
+        reason: String,
+    },
+
+    /// A replica that does not follow.
+    #[error("replica {replica} does not follow ({method} replication): {reason}")]
+    NotFollowing {
+        /// The way to replicate.
+        method: String,
+        /// Its number, from 1.
+        replica: usize,
+        /// What the server says, or how long was waited.
+        reason: String,
+    },
+
+    /// An answer of the server's that is not understood.
+    #[error("{doing}: the server answered '{answer}', which is not understood")]
+    Unreadable {
+        /// What we tried.
+        doing: &'static str,
+        /// Its answer.
+        answer: String,
+    },
+
     /// The server itself refused a setting.
     #[error(
         "the server refused a setting and said: {line}\nCorrect or drop that --set or defaults-file line; \

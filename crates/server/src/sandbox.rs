@@ -1,10 +1,12 @@
 //! A server under test: one process on its own data, apart from everything else on the machine.
 
 use crate::capabilities::Capabilities;
+use crate::cpu_set::CpuSet;
 use crate::data_folder::{Cache, DataKey, PreparedData, bring_back_hot_pages};
 use crate::death::Death;
 use crate::error::Error;
 use crate::error_log::Reason;
+use crate::file_copy::{copy_folder, disk_usage};
 use crate::identify::Installation;
 use crate::initialise::initialise;
 use crate::janitor::Janitor;
@@ -37,6 +39,7 @@ pub struct SandboxBuilder {
     user: Option<ServerUser>,
     ready_within: Duration,
     surroundings: Surroundings,
+    arguments: Vec<String>,
 }
 
 impl SandboxBuilder {
@@ -51,7 +54,51 @@ impl SandboxBuilder {
             user: ServerUser::for_this_process(),
             ready_within: Duration::from_secs(180),
             surroundings: Surroundings::default(),
+            arguments: Vec::new(),
         }
+    }
+
+    /// What server it is.
+    pub(crate) fn installation(&self) -> &Installation {
+        &self.installation
+    }
+
+    /// A folder of its own, for what belongs to several servers; removed when the value is dropped.
+    pub(crate) fn shared_folder(&self) -> Result<RunFolder, Error> {
+        let folder = self.work_folder.new_run()?;
+        self.janitor.remove_at_end(folder.path())?;
+        Ok(folder)
+    }
+
+    /// The same at a place among other servers, as the settings say.
+    pub(crate) fn at_place(mut self, settings: Vec<Setting>) -> Self {
+        self.settings = self.settings.at_place(settings);
+        self
+    }
+
+    /// Words behind its option file; it is given them whenever it starts.
+    pub(crate) fn arguments(mut self, arguments: &[&str]) -> Self {
+        self.arguments.extend(arguments.iter().map(|word| (*word).to_owned()));
+        self
+    }
+
+    /// The same as a replica of another: on these CPUs where they are given, and without the statements of the one that it follows.
+    pub(crate) fn as_replica(mut self, cpus: Option<&CpuSet>) -> Self {
+        self.surroundings.statements.clear();
+        if let (Some(cpus), Some(placement)) = (cpus, &mut self.placement) {
+            placement.server = cpus.clone();
+            placement.memory_nodes = None;
+        }
+        self
+    }
+
+    /// The same with a folder among those in which it looks for programs.
+    pub(crate) fn finding_programs_in(mut self, folder: &Path) -> Self {
+        let path = self.surroundings.environment.get("PATH").cloned();
+        let path = path.or_else(|| std::env::var("PATH").ok()).unwrap_or_default();
+        let path = format!("{}:{path}", folder.display());
+        self.surroundings.environment.insert("PATH".to_owned(), path);
+        self
     }
 
     /// What it is started with beside its options.
@@ -117,6 +164,27 @@ impl SandboxBuilder {
         self.start(prepared)
     }
 
+    /// Makes all ready to start it on a copy of the data folder of a server that is shut down, with a change.
+    pub(crate) fn on_copy_of(
+        self,
+        stopped: &Path,
+        change: impl FnOnce(&Path) -> Result<(), Error>,
+    ) -> Result<NotYetStarted, Error> {
+        let prepared = self.prepare()?;
+        let own = prepared.run.path().join("data");
+        check_space(
+            prepared.run.path(),
+            disk_usage(stopped)?,
+            "a copy of the data for a replica",
+        )?;
+        copy_folder(stopped, &own, self.user.as_ref())?;
+        change(&own)?;
+        Ok(NotYetStarted {
+            builder: self,
+            prepared,
+        })
+    }
+
     /// Everything but the data: checks, folders and the option file.
     fn prepare(&self) -> Result<Prepared, Error> {
         let capabilities = Capabilities::of(self.installation.product, self.installation.version);
@@ -171,7 +239,11 @@ impl SandboxBuilder {
             capabilities,
             launch: Launch {
                 binary: self.installation.binary.clone(),
-                arguments: vec![format!("--defaults-file={}", option_file.display())],
+                arguments: [
+                    vec![format!("--defaults-file={}", option_file.display())],
+                    self.arguments.clone(),
+                ]
+                .concat(),
                 folder: run.path().to_owned(),
                 input: None,
                 error_log,
@@ -206,6 +278,19 @@ impl SandboxBuilder {
         self.surroundings.check(sandbox.pid(), &sandbox.installation.binary)?;
         sandbox.run_statements(&self.surroundings.statements)?;
         Ok(sandbox)
+    }
+}
+
+/// A server with its data that only has to be started.
+pub(crate) struct NotYetStarted {
+    builder: SandboxBuilder,
+    prepared: Prepared,
+}
+
+impl NotYetStarted {
+    /// Starts it.
+    pub(crate) fn start(self) -> Result<Sandbox, Error> {
+        self.builder.start(self.prepared)
     }
 }
 
@@ -244,6 +329,11 @@ impl Sandbox {
     pub fn tcp_endpoint(&self) -> Option<Endpoint> {
         let host = "127.0.0.1".to_owned();
         self.port.map(|port| Endpoint::Tcp { host, port })
+    }
+
+    /// Its port on the loopback interface, if TCP was asked for.
+    pub(crate) fn port(&self) -> Option<u16> {
+        self.port
     }
 
     /// An account that may do everything.
@@ -382,6 +472,11 @@ impl Sandbox {
     /// Stops the server cleanly and starts it again on the same data.
     pub fn restart(&mut self) -> Result<(), Error> {
         self.stop_cleanly()?;
+        self.start_again()
+    }
+
+    /// Starts it again after [`Sandbox::stop_cleanly`].
+    pub(crate) fn start_again(&mut self) -> Result<(), Error> {
         self.process = ServerProcess::start(&self.launch)?;
         self.janitor.kill_at_end(self.process.pid())?;
         self.wait_until_it_answers()
@@ -401,7 +496,7 @@ impl Sandbox {
         Ok(())
     }
 
-    fn stop_cleanly(&mut self) -> Result<(), Error> {
+    pub(crate) fn stop_cleanly(&mut self) -> Result<(), Error> {
         let pid = self.process.pid();
         let death = self.process.stop(Duration::from_secs(300));
         self.janitor.forget_process(pid)?;
@@ -492,7 +587,7 @@ fn write_private(path: &Path, text: &str, user: Option<&ServerUser>) -> Result<(
 }
 
 /// A TCP port that is free now. Another program may take it before the server does; the server then says so.
-fn free_port() -> Result<u16, Error> {
+pub(crate) fn free_port() -> Result<u16, Error> {
     std::net::TcpListener::bind("127.0.0.1:0")
         .and_then(|listener| listener.local_addr())
         .map(|address| address.port())

@@ -24,6 +24,8 @@ pub struct ServerSettings {
     pub dataset: Option<u64>,
     /// Bytes of the buffer pool; chosen from the memory and the dataset if not given.
     pub buffer_pool: Option<u64>,
+    /// Servers like it that run at the same time, it among them: they share the memory.
+    pub servers: u32,
     /// Bytes of the redo log.
     pub redo_log: u64,
     /// The isolation level that connections start in.
@@ -47,6 +49,7 @@ impl Default for ServerSettings {
             connections: 512,
             dataset: None,
             buffer_pool: None,
+            servers: 1,
             redo_log: REDO_LOG,
             isolation: "REPEATABLE-READ".to_owned(),
             performance_schema: false,
@@ -92,7 +95,12 @@ pub struct Settings {
     buffer_pool: u64,
     defaults_file: Option<String>,
     user: Vec<Setting>,
+    /// What its place among other servers asks of it.
+    of_place: Vec<Setting>,
 }
+
+/// Settings that add to each other instead of replacing.
+const ADDS: &str = "plugin_load_add";
 
 impl Settings {
     /// Checks what was asked, once, before anything is started.
@@ -112,15 +120,23 @@ impl Settings {
             None => None,
             Some(path) => Some(std::fs::read_to_string(path).map_err(Error::system("read the option file", path))?),
         };
-        let buffer_pool = asked
-            .buffer_pool
-            .unwrap_or_else(|| memory::buffer_pool(memory::available(), asked.dataset));
+        let buffer_pool = asked.buffer_pool.unwrap_or_else(|| {
+            memory::buffer_pool(memory::available() / u64::from(asked.servers.max(1)), asked.dataset)
+        });
         Ok(Settings {
             buffer_pool,
             defaults_file,
             user,
             asked,
+            of_place: Vec::new(),
         })
+    }
+
+    /// The same for a server that has a place among others, with which it speaks over TCP. The user's own settings still win.
+    pub(crate) fn at_place(mut self, of_place: Vec<Setting>) -> Self {
+        self.asked.tcp = true;
+        self.of_place = of_place;
+        self
     }
 
     /// What was asked for.
@@ -162,9 +178,14 @@ impl Settings {
             .contains(&name)
         };
         let users_redo = self.user.iter().any(|setting| is_redo(base_name(&setting.name)));
-        told.retain(|pinned| {
-            let same = |user: &Setting| base_name(&user.name) == base_name(&pinned.name);
-            let replaced = self.user.iter().any(same) || (users_redo && is_redo(&pinned.name));
+        let is_in = |others: &[Setting], one: &Setting| {
+            let same = |other: &Setting| base_name(&other.name) == base_name(&one.name);
+            one.name != ADDS && others.iter().any(same)
+        };
+        told.retain(|pinned| !is_in(&self.of_place, pinned));
+        told.extend(self.of_place.iter().cloned());
+        told.retain(|ours| {
+            let replaced = is_in(&self.user, ours) || (users_redo && is_redo(&ours.name));
             !replaced
         });
         told.extend(self.user.iter().cloned());
@@ -219,7 +240,8 @@ impl Settings {
             })
             .collect();
         let logs = |setting: &Setting| base_name(&setting.name) == "log_bin";
-        if capabilities.has(crate::capabilities::Feature::BinlogByDefault) && !self.user.iter().any(logs) {
+        let wanted = self.user.iter().any(logs) || self.of_place.iter().any(logs);
+        if capabilities.has(crate::capabilities::Feature::BinlogByDefault) && !wanted {
             pinned.push(Setting {
                 name: "skip_log_bin".to_owned(),
                 value: None,
@@ -321,6 +343,32 @@ mod tests {
         };
         assert!(told(&[]).contains(&"skip_log_bin".to_owned()));
         assert!(!told(&["log-bin=binlog"]).contains(&"skip_log_bin".to_owned()));
+    }
+
+    #[test]
+    fn a_place_among_others_replaces_what_we_pin_and_the_user_both() {
+        let setting = |name: &str, value: &str| Setting {
+            name: name.to_owned(),
+            value: Some(value.to_owned()),
+            origin: Origin::Pinned,
+        };
+        let place = vec![
+            setting("server_id", "2"),
+            setting("log_bin", "binlog"),
+            setting("plugin_load_add", "a.so"),
+        ];
+        let settings = settings(&["log-bin=mine", "plugin-load-add=b.so"])
+            .expect("settings")
+            .at_place(place);
+        let of = |name| value(&settings, NEWEST.0, NEWEST.1, name);
+        assert_eq!(
+            (of("server_id").as_deref(), of("log_bin").as_deref()),
+            (Some("2"), Some("mine"))
+        );
+        let told = settings.told(&Capabilities::of(NEWEST.0, NEWEST.1));
+        let plugins = told.iter().filter(|setting| setting.name == "plugin_load_add").count();
+        assert_eq!(plugins, 2);
+        assert!(settings.asked().tcp && !told.iter().any(|setting| setting.name == "skip_log_bin"));
     }
 
     #[test]
