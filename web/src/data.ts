@@ -172,6 +172,10 @@ export interface Summary {
   verdict: Verdict | null;
   usl: Usl | null;
   usl_refused: string | null;
+  /** How fast its replicas can follow; older summaries lack it. */
+  replay?: { sentence: string }[];
+  /** What it and its neighbours came to; older summaries lack it. */
+  together?: string | null;
   /** Only of a server that was watched without a load of ours. */
   watch: Watch | null;
   scaling: ScalingProfile | null;

@@ -13,6 +13,8 @@ export function verdict(report: Report): HTMLElement {
   return h("header", { class: "verdict" },
     incomplete(report),
     h("h1", { id: "verdict" }, thousands(sentence)),
+    [...(summary.replay ?? []).map((one) => one.sentence), summary.together ?? ""].map((said) =>
+      said && h("p", { class: "beside" }, thousands(said))),
     h("p", { class: "subject" }, subject(report)),
     keyFigures(report),
     manifest.warnings.length + summary.warnings.length > 0

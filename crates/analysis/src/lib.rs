@@ -5,6 +5,7 @@
 pub mod annotate;
 mod backlog;
 mod base_rung;
+mod beside;
 mod block_ratio;
 mod by_path;
 pub mod cache_lines;

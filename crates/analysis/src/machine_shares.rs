@@ -19,7 +19,7 @@ pub(crate) const BUSY: f64 = 0.9;
 pub(crate) struct MachineShares {
     /// In which a CPU was not idle.
     pub busy: Option<f64>,
-    /// Of other programs than the server and the client.
+    /// Of other programs than the server, the client and the servers that were started beside it.
     pub other: Option<f64>,
     /// That the hypervisor took.
     pub steal: Option<f64>,
@@ -41,13 +41,15 @@ impl MachineShares {
         };
         let busy = busy + optional("irq");
         let all = busy + idle + optional("iowait") + optional("steal");
+        // Replicas and neighbours that we started, where there are some.
+        let beside = cpu_rate(sums, "beside").unwrap_or(0.0);
         let ours = cpu_rate(sums, "server").zip(cpu_rate(sums, "client"));
         MachineShares {
             busy: (all > 0.0).then(|| 1.0 - (idle + optional("iowait")) / all),
             // Interrupts are charged to no process, so a little is left even on a quiet machine.
             other: ours
                 .filter(|_| all > 0.0)
-                .map(|(server, client)| ((busy - server - client) / all).max(0.0)),
+                .map(|(server, client)| ((busy - server - client - beside) / all).max(0.0)),
             steal: rate("steal").filter(|_| all > 0.0).map(|steal| steal / all),
         }
     }

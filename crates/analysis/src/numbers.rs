@@ -37,6 +37,11 @@ pub fn percent(share: f64) -> String {
     }
 }
 
+/// A count with what is counted: 1 connection, 16 connections.
+pub fn counted(count: u32, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}
+
 /// A ratio with two figures: 2.1, 0.49, 13.
 pub fn factor(ratio: f64) -> String {
     if ratio >= 9.95 {

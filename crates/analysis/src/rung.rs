@@ -1,5 +1,6 @@
 //! All visits of one rung together.
 
+use crate::beside;
 use crate::by_path::ByPath;
 use crate::call_paths::CallPaths;
 use crate::course::Course;
@@ -219,6 +220,8 @@ impl<'a> Counted<'a> {
         // Of several visits the one that held its throughput least.
         let long_runs = measured.iter().filter_map(|visit| long_run(&visit.rates));
         let least_even = long_runs.max_by(|a, b| a.jitter.total_cmp(&b.jitter));
+        let visits_beside: Vec<beside::Visit<'_>> =
+            measured.iter().map(|m| beside::Visit::of(m.rows, &m.window)).collect();
         let summary = RungSummary {
             connections,
             repeat_count: u32::try_from(measured.len()).unwrap_or(u32::MAX),
@@ -245,6 +248,8 @@ impl<'a> Counted<'a> {
             transactions: transactions(&measured),
             long_run: least_even,
             tpcc: None,
+            replicas: beside::replicas(&visits_beside),
+            neighbours: beside::neighbours(&visits_beside),
             ledger: threads.ledger,
             paths,
             locks,

@@ -1,6 +1,7 @@
 //! From a bundle to its summary.
 
 use crate::backlog;
+use crate::beside;
 use crate::call_paths::CallPaths;
 use crate::compared::compared;
 use crate::findings::{Found, Measured, Profiled, Surroundings, doubts, findings};
@@ -14,7 +15,7 @@ use crate::usl;
 use crate::verdict::{Judged, nothing_counts, verdict};
 use crate::visit_rows::{by_connections, by_visit};
 use crate::watch::watched;
-use scaleprof_bundle::{Bundle, Missing, RunState, SCHEMA, Summary, Verdict, WATCH};
+use scaleprof_bundle::{Bundle, Missing, RunState, RungSummary, SCHEMA, Summary, Verdict, WATCH};
 
 /// All that a bundle says. The same bundle gives the same summary, on any machine.
 ///
@@ -119,16 +120,20 @@ pub fn summarise(bundle: &Bundle) -> Summary {
         Ok(law) => (Some(law), None),
         Err(reason) => (None, Some(reason)),
     };
+    let rungs: Vec<RungSummary> = results.into_iter().map(|result| result.summary).collect();
+    let (replay, together) = (beside::replay_speeds(&rungs), beside::together(&rungs));
     Summary {
         schema: SCHEMA,
         server: manifest.server.clone(),
         workload: manifest.workload.clone(),
         machine: manifest.machine.clone(),
-        rungs: results.into_iter().map(|result| result.summary).collect(),
+        rungs,
         verdict,
         usl,
         usl_refused,
         watch: None,
+        replay,
+        together,
         scaling,
         findings,
         explained,
@@ -158,6 +163,8 @@ fn of_a_watch(bundle: &Bundle) -> Summary {
         usl: None,
         usl_refused: Some(crate::watch::NO_LOAD.to_owned()),
         watch: found.watch,
+        replay: Vec::new(),
+        together: None,
         scaling: None,
         findings: Vec::new(),
         explained: Vec::new(),

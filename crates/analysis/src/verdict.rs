@@ -1,7 +1,7 @@
 //! What a run comes to, in one sentence for a person.
 
 use crate::decomposition::{Side, decompose};
-use crate::numbers::{factor, grouped, percent};
+use crate::numbers::{counted, factor, grouped, percent};
 use crate::peak::{Rung, peak};
 use scaleprof_bundle::{Decomposition, IronLaw, Verdict};
 
@@ -64,7 +64,7 @@ fn sentence(verdict: &Verdict, judged: &[Judged], last: &Judged) -> String {
     let peak = format!(
         "{}/s at {}",
         grouped(verdict.peak_throughput.value),
-        connections(verdict.peak_connections)
+        counted(verdict.peak_connections, "connection")
     );
     let end = last.rung.connections;
     if judged.len() < FEWEST_RUNGS {
@@ -181,10 +181,6 @@ fn refusals(refused: &[u32]) -> String {
     };
     let what = if refused == [1] { "connection" } else { "connections" };
     format!(" Not counted: {list} {what}, where the client, not the server, set the limit.")
-}
-
-fn connections(count: u32) -> String {
-    format!("{count} connection{}", if count == 1 { "" } else { "s" })
 }
 
 #[cfg(test)]

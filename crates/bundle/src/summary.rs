@@ -39,6 +39,12 @@ pub struct Summary {
     /// then and no verdict.
     #[serde(default)]
     pub watch: Option<WatchSummary>,
+    /// How fast its replicas can follow; empty where none do.
+    #[serde(default)]
+    pub replay: Vec<ReplaySpeed>,
+    /// What the server and its neighbours came to together, in a sentence; none where there are none.
+    #[serde(default)]
+    pub together: Option<String>,
     /// Where the threads go that are added and gain nothing; none where fewer than two rungs were watched.
     #[serde(default)]
     pub scaling: Option<ScalingProfile>,
@@ -193,6 +199,12 @@ pub struct RungSummary {
     /// TPC-C's own figures; none for other workloads.
     #[serde(default)]
     pub tpcc: Option<TpccFigures>,
+    /// What its replicas did, by their numbers; empty where none follow it.
+    #[serde(default)]
+    pub replicas: Vec<ReplicaSummary>,
+    /// Transactions per second of the servers beside it that bore the same load, by their numbers; empty where there are none.
+    #[serde(default)]
+    pub neighbours: Vec<Estimate>,
     /// The thread ledger; none where the server's threads were not watched.
     #[serde(default)]
     pub ledger: Option<Ledger>,
@@ -202,6 +214,42 @@ pub struct RungSummary {
     /// The locks for which the connections' threads waited longest, the worst first.
     #[serde(default)]
     pub locks: Vec<LockSummary>,
+}
+
+/// How one replica followed at a rung. Transactions here are those that change something.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ReplicaSummary {
+    /// Transactions that the source committed in a second.
+    pub committed_per_second: Estimate,
+    /// Transactions that it replayed in a second while the load ran.
+    pub replayed_per_second: Estimate,
+    /// By how many transactions it fell further behind in a second; about 0 where it keeps up.
+    pub lag_growth_per_second: Estimate,
+    /// Whether it keeps up; none where the rung is too short to tell.
+    pub keeps_up: Option<bool>,
+    /// Transactions that it was behind at the end; of several visits the most.
+    pub lag_transactions: Option<f64>,
+    /// In how many seconds the source commits as many.
+    pub lag_seconds: Option<f64>,
+    /// Transactions that it replayed in a second when the load had ended, until it had caught up; none where it was not far behind.
+    pub catch_up_per_second: Option<f64>,
+}
+
+/// How fast one replica can follow.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ReplaySpeed {
+    /// Its number, from 1.
+    pub replica: u32,
+    /// The balanced replay speed, the highest rate at which it does not fall behind, transactions per second.
+    pub balanced_per_second: Estimate,
+    /// Whether it fell behind nowhere, so that its limit was not reached.
+    pub at_least: bool,
+    /// The rung at which it replayed most.
+    pub connections: u32,
+    /// The first rung at which it falls behind.
+    pub falls_behind_at: Option<u32>,
+    /// One sentence for a person.
+    pub sentence: String,
 }
 
 /// Service time of one statement of a script.

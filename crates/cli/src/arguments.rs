@@ -1,5 +1,6 @@
 //! The commands and their options.
 
+use crate::company_arguments::CompanyArguments;
 use crate::experiment_arguments::ExperimentArguments;
 use crate::export_arguments::ExportArguments;
 use crate::load_arguments::{LadderArguments, LoadArguments};
@@ -177,6 +178,8 @@ pub(crate) struct RunArguments {
     /// CPUs of the client
     #[arg(long, value_name = "CPUS", help_heading = "Server")]
     pub(crate) cpus_client: Option<scaleprof_server::CpuSet>,
+    #[command(flatten)]
+    pub(crate) company: CompanyArguments,
     /// Folder for the server's files [default: a folder of the user's in /var/tmp]
     #[arg(long, value_name = "DIR", help_heading = "Server")]
     pub(crate) work_folder: Option<PathBuf>,

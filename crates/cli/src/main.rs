@@ -7,6 +7,7 @@ mod bench_load;
 mod cache;
 mod cachelines;
 mod check;
+mod company_arguments;
 mod complaint;
 mod credentials;
 mod diff;

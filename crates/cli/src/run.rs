@@ -35,6 +35,8 @@ pub(crate) fn execute(arguments: RunArguments) -> anyhow::Result<ExitCode> {
             surroundings: Surroundings::default(),
             cpus_server: arguments.cpus_server,
             cpus_client: arguments.cpus_client,
+            company: arguments.company.choice()?,
+            cpus_company: arguments.company.cpus_company,
             work_folder: arguments.work_folder,
             use_cache: !arguments.no_cache,
         },

@@ -3,7 +3,9 @@
 //! [`run`] carries out a whole run: it starts a server (or takes the one that was named), fills the tables, climbs
 //! the ladder and keeps everything in a bundle as it goes. Whoever shows it to a person implements [`Progress`].
 
+mod beside_cpu;
 mod code_source;
+mod company;
 mod data_accesses;
 mod error;
 mod guest;
@@ -12,6 +14,7 @@ mod import;
 mod instructions;
 mod ladder;
 mod manifest;
+mod neighbour_load;
 mod observe;
 mod options;
 mod own_load;
@@ -19,6 +22,7 @@ mod prepare;
 mod privacy;
 mod probes;
 mod progress;
+mod replica_watch;
 mod roles;
 mod run;
 mod sample_store;
@@ -36,6 +40,7 @@ mod visit;
 mod watch;
 mod watching;
 
+pub use company::{Company, MOST_NEIGHBOURS};
 pub use error::RunError;
 pub use hot_code::{CodeFiles, check_hot_code};
 pub use import::{ImportFailure, ImportRequest, ImportResult, KnownLoad, import};

@@ -103,9 +103,18 @@ fn server(
 }
 
 /// Where server and client ran, as settings: what the server itself does not know.
-pub(crate) fn placement_settings(target: &Target, placement: &Placement) -> Vec<SettingRow> {
+pub(crate) fn placement_settings(server: &ServerChoice, target: &Target, placement: &Placement) -> Vec<SettingRow> {
     let row = |name: &str, value: String| SettingRow::new(format!("scaleprof.{name}"), value);
     let mut rows = vec![row("client_cpu_list", placement.client.to_string())];
+    if let ServerChoice::Private {
+        company, cpus_company, ..
+    } = server
+        && let Some(words) = company.words()
+    {
+        rows.push(row("servers_beside", words));
+        let cpus = cpus_company.as_ref().unwrap_or(&placement.server);
+        rows.push(row("servers_beside_cpu_list", cpus.to_string()));
+    }
     if let Target::Private(sandbox) = target {
         rows.push(row("server_cpu_list", placement.server.to_string()));
         let nodes = placement.memory_nodes.as_ref().map(|nodes| {

@@ -1,6 +1,8 @@
 //! Listening to a load: what a visit's tables are made of.
 
+use crate::beside_cpu::BesideCpu;
 use crate::progress::Progress;
+use crate::replica_watch::ReplicaWatch;
 use crate::status_watch::StatusWatch;
 use crate::stretch::Stretch;
 use crate::threads::ThreadWatch;
@@ -20,6 +22,15 @@ pub(crate) struct Length {
     pub(crate) once: bool,
     /// Seconds without an answered statement after which something must be wrong.
     pub(crate) standstill_seconds: u32,
+}
+
+/// What is asked at the end of every second beside the load; what cannot be had is not there.
+pub(crate) struct Asked<'a> {
+    pub(crate) sampler: Option<&'a mut Sampler>,
+    pub(crate) threads: Option<&'a mut ThreadWatch>,
+    pub(crate) status: Option<StatusWatch>,
+    pub(crate) replicas: Option<ReplicaWatch>,
+    pub(crate) beside: BesideCpu,
 }
 
 /// Collects one visit.
@@ -44,6 +55,8 @@ pub(crate) struct VisitObserver<'a> {
     /// The sample at the end of the last second is the thorough one.
     length: Length,
     status: Option<StatusWatch>,
+    replicas: Option<ReplicaWatch>,
+    beside: BesideCpu,
     /// Transactions due and not begun at the end of every second; in the open loop only.
     backlog: Vec<(i32, u64)>,
     /// Connections that were given up in the middle of a transaction.
@@ -58,13 +71,16 @@ impl<'a> VisitObserver<'a> {
         (visit, length): (i32, Length),
         program: &Program,
         progress: &'a mut dyn Progress,
-        (sampler, threads, status): (
-            Option<&'a mut Sampler>,
-            Option<&'a mut ThreadWatch>,
-            Option<StatusWatch>,
-        ),
+        asked: Asked<'a>,
         give_up: &'a AtomicBool,
     ) -> Self {
+        let Asked {
+            sampler,
+            threads,
+            status,
+            replicas,
+            beside,
+        } = asked;
         VisitObserver {
             visit,
             progress,
@@ -83,6 +99,8 @@ impl<'a> VisitObserver<'a> {
             boundaries_seen: 0,
             length,
             status,
+            replicas,
+            beside,
             backlog: Vec::new(),
             unfinished: Vec::new(),
             threads,
@@ -130,6 +148,24 @@ impl<'a> VisitObserver<'a> {
             .map_or_else(Vec::new, |watch| watch.finish(self.visit))
     }
 
+    /// How far the servers beside this one were in every second, and what CPU time they took.
+    pub(crate) fn rows_of_others(&mut self) -> Vec<CounterRow> {
+        let watch = self.replicas.take();
+        let mut rows = watch.map_or_else(Vec::new, |watch| watch.finish(self.visit));
+        rows.extend(self.beside.rows(self.visit));
+        rows
+    }
+
+    /// Who hears how far it is.
+    pub(crate) fn progress(&mut self) -> &mut dyn Progress {
+        self.progress
+    }
+
+    /// When second 0 began; none where it never did.
+    pub(crate) fn began(&self) -> Option<Instant> {
+        self.began
+    }
+
     /// What an open loop offered and the server had not begun, at the end of every second.
     pub(crate) fn backlog_rows(&self) -> impl Iterator<Item = CounterRow> {
         self.backlog.iter().map(|&(second, backlog)| CounterRow {
@@ -157,7 +193,11 @@ impl<'a> VisitObserver<'a> {
         if let Some(status) = &self.status {
             status.tick(boundary);
         }
+        if let Some(replicas) = &self.replicas {
+            replicas.tick(boundary);
+        }
         self.sample(at_end);
+        self.beside.read();
         if let Some(threads) = &mut self.threads {
             self.stretches.push(threads.read());
         }

@@ -1,5 +1,6 @@
 //! What was asked for.
 
+use crate::company::Company;
 use crate::target::Attach;
 use scaleprof_probe::WatchOptions;
 use scaleprof_server::{CpuSet, ServerSettings, Surroundings};
@@ -47,6 +48,10 @@ pub enum ServerChoice {
         cpus_server: Option<CpuSet>,
         /// CPUs of the client.
         cpus_client: Option<CpuSet>,
+        /// Servers beside it.
+        company: Company,
+        /// Their CPUs; the server's where there are none.
+        cpus_company: Option<CpuSet>,
         /// Where its files go; the usual place where there is none.
         work_folder: Option<PathBuf>,
         /// Whether a prepared data folder may be used and kept.

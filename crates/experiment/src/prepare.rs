@@ -1,10 +1,11 @@
 //! Getting a server ready: its process, its tables, its memory.
 
+use crate::company::{Beside, Company};
 use crate::error::RunError;
 use crate::guest;
 use crate::options::{LoadOptions, RunOptions, ServerChoice, WorkloadChoice};
 use crate::progress::Progress;
-use crate::target::{Attach, Target, wire};
+use crate::target::{Access, Attach, Target, wire};
 use scaleprof_server::{
     Cache, CpuSet, DataKey, Installation, Janitor, Placement, PreparedData, Sandbox, SandboxBuilder, ServerSettings,
     Settings, WorkFolder,
@@ -23,6 +24,8 @@ const FILL_THREADS: u32 = 4;
 #[derive(Debug)]
 pub(crate) struct Ready {
     pub(crate) target: Target,
+    /// The servers beside it.
+    pub(crate) beside: Beside,
     pub(crate) placement: Placement,
     /// How to get the same server on untouched data again; for our own servers only.
     pub(crate) source: Option<Source>,
@@ -36,15 +39,17 @@ pub(crate) struct Ready {
 #[derive(Debug)]
 pub(crate) struct Source {
     builder: SandboxBuilder,
+    company: Company,
+    cpus_company: Option<CpuSet>,
     prepared: PreparedData,
     cache: Cache,
     key: DataKey,
 }
 
 impl Source {
-    /// A server on a fresh copy of the prepared data.
-    pub(crate) fn start(&self) -> Result<Sandbox, RunError> {
-        Ok(self.builder.clone().start_from(&self.prepared)?)
+    /// A server on a fresh copy of the prepared data, with those beside it.
+    pub(crate) fn start(&self) -> Result<(Sandbox, Beside), RunError> {
+        Beside::start(&self.builder, &self.prepared, &self.company, self.cpus_company.as_ref())
     }
 
     /// Removes the prepared data.
@@ -63,11 +68,18 @@ pub(crate) fn prepare(options: &RunOptions, stop: &AtomicBool, progress: &mut dy
             surroundings,
             cpus_server,
             cpus_client,
+            company,
+            cpus_company,
             work_folder,
             use_cache,
         } => {
             let placement = Placement::on_this_machine(cpus_server.clone(), cpus_client.clone())?;
-            let mut parts = builder(options, path.as_deref(), settings, work_folder.as_deref(), &placement)?;
+            let settings = ServerSettings {
+                servers: company.servers(),
+                ..(**settings).clone()
+            };
+            let mut parts = builder(options, path.as_deref(), &settings, work_folder.as_deref(), &placement)?;
+            parts.company = (company.clone(), cpus_company.clone());
             parts.builder = parts.builder.surroundings(surroundings.clone());
             private(&options.load, parts, placement, *use_cache, stop, progress)
         }
@@ -80,6 +92,7 @@ pub(crate) fn prepare(options: &RunOptions, stop: &AtomicBool, progress: &mut dy
 
 struct Parts {
     builder: SandboxBuilder,
+    company: (Company, Option<CpuSet>),
     work: WorkFolder,
     key: DataKey,
 }
@@ -111,7 +124,12 @@ fn builder(
     let builder = SandboxBuilder::new(installation, settings, work.clone())
         .placement(placement.clone())
         .janitor(Janitor::spawn()?);
-    Ok(Parts { builder, work, key })
+    Ok(Parts {
+        builder,
+        company: (Company::Alone, None),
+        work,
+        key,
+    })
 }
 
 fn private(
@@ -122,7 +140,12 @@ fn private(
     stop: &AtomicBool,
     progress: &mut dyn Progress,
 ) -> Result<Ready, RunError> {
-    let Parts { builder, work, key } = parts;
+    let Parts {
+        builder,
+        company: (company, cpus_company),
+        work,
+        key,
+    } = parts;
     let cache = Cache::open(&work)?;
     if !use_cache {
         cache.remove(&key)?;
@@ -142,17 +165,25 @@ fn private(
             sandbox.into_prepared(&cache, &key)?
         }
     };
-    progress.stage("starting the server");
+    progress.stage(match company.servers() {
+        1 => "starting the server",
+        _ => "starting the servers",
+    });
     let source = Source {
         builder,
+        company,
+        cpus_company,
         prepared,
         cache,
         key,
     };
-    let target = Target::Private(Box::new(source.start()?));
+    let (server, beside) = source.start()?;
+    let target = Target::Private(Box::new(server));
+    let warnings = warm_all(&target, &beside, load, progress)?;
     Ok(Ready {
-        warnings: warm(&target, load, progress)?,
+        warnings,
         target,
+        beside,
         placement,
         source: Some(source),
         guest_lock: None,
@@ -177,7 +208,7 @@ fn attached(
         SchemaState::Filled(found) if found == wanted && !load.needs_fresh_data() => {}
         _ => make_tables(&target, load, stop, progress)?,
     }
-    let mut warnings = warm(&target, load, progress)?;
+    let mut warnings = warm(&target.access(), load, progress)?;
     if guest::writes_binary_log(&mut client)? {
         warnings.push("the server writes a binary log: its replicas follow all that the load does".to_owned());
     }
@@ -193,6 +224,7 @@ fn attached(
     Ok(Ready {
         warnings,
         target,
+        beside: Beside::Nobody,
         placement,
         source: None,
         guest_lock: Some(client),
@@ -272,9 +304,25 @@ pub(crate) fn check_consistency(
     }
 }
 
+/// Makes a server ready for its load, and all those that bear the same beside it; replicas follow.
+pub(crate) fn warm_all(
+    target: &Target,
+    beside: &Beside,
+    load: &LoadOptions,
+    progress: &mut dyn Progress,
+) -> Result<Vec<String>, RunError> {
+    let warnings = warm(&target.access(), load, progress)?;
+    if let Beside::Neighbours(neighbours) = beside {
+        for neighbour in neighbours {
+            warm(&Access::of(neighbour), load, progress)?;
+        }
+    }
+    Ok(warnings)
+}
+
 /// Reads the tables into memory, runs the script's setup, and says what would disturb the measurement.
-pub(crate) fn warm(target: &Target, load: &LoadOptions, progress: &mut dyn Progress) -> Result<Vec<String>, RunError> {
-    let mut client = target.connect()?;
+fn warm(server: &Access, load: &LoadOptions, progress: &mut dyn Progress) -> Result<Vec<String>, RunError> {
+    let mut client = server.connect()?;
     let mut warnings = Vec::new();
     if load.with_tables() && load.reads_tables_first {
         progress.stage("reading the tables into memory");
@@ -290,7 +338,7 @@ pub(crate) fn warm(target: &Target, load: &LoadOptions, progress: &mut dyn Progr
     }
     if let WorkloadChoice::Script { setup: Some(setup), .. } = &load.workload {
         progress.stage("running the script's setup");
-        run_setup(target, setup)?;
+        run_setup(server, setup)?;
     }
     Ok(warnings)
 }
@@ -312,10 +360,10 @@ fn too_large(client: &mut Client) -> Result<Option<String>, RunError> {
     })
 }
 
-fn run_setup(target: &Target, setup: &str) -> Result<(), RunError> {
-    let credentials = target.credentials().in_database(SCHEMA);
+fn run_setup(server: &Access, setup: &str) -> Result<(), RunError> {
+    let credentials = server.credentials.in_database(SCHEMA);
     let mut client =
-        Client::connect(target.endpoint(), &credentials).map_err(wire("connecting to run the script's setup"))?;
+        Client::connect(&server.endpoint, &credentials).map_err(wire("connecting to run the script's setup"))?;
     for statement in Script::split(setup)? {
         client.execute(statement).map_err(wire("running the script's setup"))?;
     }

@@ -6,7 +6,7 @@ use crate::ladder::shuffled_visits;
 use crate::manifest;
 use crate::observe::Length;
 use crate::options::{LoadOptions, RunOptions, ServerChoice, WorkloadChoice};
-use crate::prepare::{Ready, check_consistency, make_tables, prepare, warm};
+use crate::prepare::{Ready, check_consistency, make_tables, prepare, warm_all};
 use crate::privacy::public_settings;
 use crate::probes::{Probes, Said};
 use crate::progress::{Progress, VisitStart};
@@ -15,6 +15,7 @@ use crate::visit::{VisitContext, VisitEnd, VisitNumber};
 use scaleprof_analysis::refine::{Seen, next_rungs};
 use scaleprof_analysis::summarise;
 use scaleprof_bundle::{Bundle, BundleWriter, Manifest, Missing, RunState, Summary};
+use scaleprof_server::Placement;
 use scaleprof_workload::tpcc::Tpcc;
 use scaleprof_workload::{OltpWorkload, Program, Script, raise_open_file_limit};
 use std::collections::BTreeMap;
@@ -55,7 +56,11 @@ pub struct RunResult {
 pub fn run(options: &RunOptions, stop: &Arc<AtomicBool>, progress: &mut dyn Progress) -> Result<RunResult, RunError> {
     // Everything that can be wrong with the options comes before anything is started.
     let program = Arc::new(program(&options.load)?);
-    let most = options.connections.iter().max().copied().unwrap_or(1) + options.load.idle_connections;
+    let loaded = match &options.server {
+        ServerChoice::Private { company, .. } => company.loaded_servers(),
+        ServerChoice::Attached(_) => 1,
+    };
+    let most = (options.connections.iter().max().copied().unwrap_or(1) + options.load.idle_connections) * loaded;
     raise_open_file_limit(most).map_err(|limit| RunError::OpenFiles { wanted: most, limit })?;
     let bundle = BundleWriter::create(&options.output)?;
 
@@ -80,8 +85,16 @@ pub fn run(options: &RunOptions, stop: &Arc<AtomicBool>, progress: &mut dyn Prog
     if let (Target::Private(_), true) = (&ready.target, ready.placement.shared) {
         manifest.warnings.push(ready.placement.reason.clone());
     }
+    if let Some(shared) = shares_cpus(&options.server, &ready.placement) {
+        progress.warning(&shared);
+        manifest.warnings.push(shared);
+    }
     let mut settings = public_settings(&variables, &ready.target.origins(&variables)?);
-    settings.extend(manifest::placement_settings(&ready.target, &ready.placement));
+    settings.extend(manifest::placement_settings(
+        &options.server,
+        &ready.target,
+        &ready.placement,
+    ));
     settings.extend(ready.guest_lock.as_ref().map(manifest::encryption_setting));
     bundle.write_settings(&settings)?;
     bundle.write_manifest(&manifest)?;
@@ -131,6 +144,31 @@ pub fn run(options: &RunOptions, stop: &Arc<AtomicBool>, progress: &mut dyn Prog
     }
 }
 
+/// What there is to say where servers beside the one under test take CPU time from it or from the client.
+fn shares_cpus(server: &ServerChoice, placement: &Placement) -> Option<String> {
+    let ServerChoice::Private {
+        company, cpus_company, ..
+    } = server
+    else {
+        return None;
+    };
+    let words = company.words()?;
+    let cpus = cpus_company.as_ref().unwrap_or(&placement.server);
+    let with = match (
+        cpus.within(&placement.server).is_empty(),
+        cpus.within(&placement.client).is_empty(),
+    ) {
+        (true, true) => return None,
+        (false, true) => "the server",
+        (true, false) => "the client",
+        (false, false) => "the server and the client",
+    };
+    Some(format!(
+        "the servers beside it ({words}) run on CPUs of {with}: what they take of them is part of what was measured \
+         (--cpus-company gives them others)"
+    ))
+}
+
 /// Notes how the run ended and keeps the server's error log beside the bundle: it may hold names, so it is no part
 /// of what is given to others.
 fn finish(
@@ -162,6 +200,8 @@ fn error_log_beside(bundle: &std::path::Path) -> PathBuf {
 
 /// Stops our server; drops our schema from somebody else's where that was asked for.
 fn leave(ready: Ready, options: &RunOptions, progress: &mut dyn Progress) {
+    // What follows a server goes first: it would only complain of its death.
+    drop(ready.beside);
     match ready.target {
         Target::Private(sandbox) => {
             sandbox.stop_hard();
@@ -319,7 +359,8 @@ impl Climb<'_> {
                 seconds: (!self.options.load.runs_once()).then_some(self.options.seconds),
             });
             self.next_visit += 1;
-            let end = self.context.run(&mut ready.target, probes.both(), number, progress)?;
+            let servers = (&mut ready.target, &mut ready.beside);
+            let end = self.context.run(servers, probes.both(), number, progress)?;
             self.judge(end, connections, manifest, progress)?;
         }
         Ok(())
@@ -377,11 +418,14 @@ impl Climb<'_> {
                 if let Target::Private(used_up) = &mut ready.target {
                     used_up.kill();
                 }
-                ready.target = Target::Private(Box::new(source.start()?));
+                ready.beside.kill();
+                let (server, beside) = source.start()?;
+                ready.target = Target::Private(Box::new(server));
+                ready.beside = beside;
             }
             None => make_tables(&ready.target, self.context.load, self.context.stop, progress)?,
         }
-        warm(&ready.target, self.context.load, progress)?;
+        warm_all(&ready.target, &ready.beside, self.context.load, progress)?;
         *probes = self.probes(&ready.target, manifest, progress);
         Ok(())
     }

@@ -26,7 +26,35 @@ pub(crate) enum Target {
     Attached(Attach),
 }
 
+/// How to reach a server, ours or somebody's.
+#[derive(Debug, Clone)]
+pub(crate) struct Access {
+    pub(crate) endpoint: Endpoint,
+    pub(crate) credentials: Credentials,
+}
+
+impl Access {
+    /// To a server of our own.
+    pub(crate) fn of(sandbox: &Sandbox) -> Self {
+        Access {
+            endpoint: sandbox.endpoint().clone(),
+            credentials: sandbox.credentials(),
+        }
+    }
+
+    pub(crate) fn connect(&self) -> Result<Client, RunError> {
+        Client::connect(&self.endpoint, &self.credentials).map_err(wire("connecting to the server under test"))
+    }
+}
+
 impl Target {
+    pub(crate) fn access(&self) -> Access {
+        Access {
+            endpoint: self.endpoint().clone(),
+            credentials: self.credentials(),
+        }
+    }
+
     pub(crate) fn endpoint(&self) -> &Endpoint {
         match self {
             Target::Private(sandbox) => sandbox.endpoint(),
@@ -42,7 +70,7 @@ impl Target {
     }
 
     pub(crate) fn connect(&self) -> Result<Client, RunError> {
-        Client::connect(self.endpoint(), &self.credentials()).map_err(wire("connecting to the server under test"))
+        self.access().connect()
     }
 
     /// The server's process id, where it runs on this machine.

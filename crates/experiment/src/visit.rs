@@ -1,24 +1,28 @@
 //! One visit of a rung: the load, the counters, and the rows that come of it.
 
+use crate::beside_cpu::BesideCpu;
+use crate::company::Beside;
 use crate::error::{RunError, in_words};
-use crate::observe::{Length, VisitObserver};
+use crate::neighbour_load::NeighbourLoads;
+use crate::observe::{Asked, Length, VisitObserver};
 use crate::options::LoadOptions;
 use crate::progress::{Progress, VisitDone};
+use crate::replica_watch::{CatchUp, ReplicaWatch, catch_up};
 use crate::status::{Status, transaction_counter};
 use crate::status_watch::StatusWatch;
-use crate::target::Target;
+use crate::target::{Access, Target};
 use crate::threads::{Load, ThreadWatch};
 use crate::unfinished::{self, Killed};
 use scaleprof_bundle::{BundleWriter, CounterRow, RungRow, VisitRows};
 use scaleprof_probe::Sampler;
-use scaleprof_server::thread_names;
+use scaleprof_server::{Sandbox, thread_names};
 use scaleprof_wire::Client;
 use scaleprof_workload::schema::SCHEMA;
 use scaleprof_workload::{LoadError, LoadOutcome, LoadPlan, LoopKind, Program, drive};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// What is the same for all visits of a run.
 pub(crate) struct VisitContext<'a> {
@@ -32,6 +36,9 @@ pub(crate) struct VisitContext<'a> {
     pub(crate) bundle: &'a BundleWriter,
     pub(crate) stop: &'a Arc<AtomicBool>,
 }
+
+/// Replicas may take so many times the length of a visit to make up what they are behind.
+const CATCH_UP: u64 = 5;
 
 /// Which visit.
 #[derive(Debug, Clone, Copy)]
@@ -59,7 +66,7 @@ impl VisitContext<'_> {
     /// Runs one visit and writes its rows, whatever came of it.
     pub(crate) fn run(
         &mut self,
-        target: &mut Target,
+        (target, beside): (&mut Target, &mut Beside),
         (sampler, mut threads): (Option<&mut Sampler>, Option<&mut ThreadWatch>),
         number: VisitNumber,
         progress: &mut dyn Progress,
@@ -69,10 +76,11 @@ impl VisitContext<'_> {
             connections,
             repeat,
         } = number;
-        let plan = self.plan(target, number);
+        let plan = self.plan(&target.access(), number);
         // Kept for the whole visit: opening it under load would wait behind the load.
         let mut control = target.connect()?;
         let status = target.connect().ok().and_then(|client| StatusWatch::start(client).ok());
+        let replicas = ReplicaWatch::start(target, beside)?;
         let before = Status::read(&mut control)?;
 
         // Set by the user's ^C (through `forward`) or by the observer when the server stands still.
@@ -81,10 +89,20 @@ impl VisitContext<'_> {
             (visit as i32, self.length),
             &self.program,
             progress,
-            (sampler, threads.as_deref_mut(), status),
+            Asked {
+                sampler,
+                threads: threads.as_deref_mut(),
+                status,
+                replicas,
+                beside: BesideCpu::of(beside),
+            },
             &give_up,
         );
-        let result = self.drive_until_stopped(&plan, &give_up, &mut observer);
+        let mut of_neighbours = Vec::new();
+        let result = self.beside_neighbours(beside, number, &mut of_neighbours, || {
+            let result = self.drive_until_stopped(&plan, &give_up, &mut observer);
+            (result, observer.began())
+        });
         let after = match &result {
             Ok(_) => Status::read(&mut control).ok(),
             Err(_) => None,
@@ -93,6 +111,8 @@ impl VisitContext<'_> {
         let (mut counters, mut missing) = observer.counter_rows();
         counters.extend(observer.status_rows());
         counters.extend(observer.backlog_rows());
+        counters.extend(observer.rows_of_others());
+        counters.extend(of_neighbours);
         let by_second: BTreeSet<String> = counters.iter().map(|row| row.counter.clone()).collect();
         let mut whole_visit = |counter: String, value: f64| {
             counters.push(CounterRow {
@@ -127,6 +147,14 @@ impl VisitContext<'_> {
         let problem = result
             .err()
             .map(|source| self.problem(source, target, connections, stood_still));
+        let (problem, behind) = match problem {
+            Some(problem) => (Some(problem), Vec::new()),
+            None => match self.caught_up(target, beside, observer.progress()) {
+                Ok(behind) => (None, behind),
+                Err(problem) => (Some(problem), Vec::new()),
+            },
+        };
+        counters.extend(behind.iter().flat_map(|replica| replica.rows(visit as i32)));
         let rung = RungRow {
             visit: visit as i32,
             connections: connections as i32,
@@ -178,7 +206,7 @@ impl VisitContext<'_> {
             missing,
             disk_page_reads,
             throughput,
-            unfinished,
+            unfinished: unfinished.or_else(|| still_behind(&behind, connections)),
         })
     }
 
@@ -215,10 +243,53 @@ impl VisitContext<'_> {
         }
     }
 
-    fn plan(&self, target: &Target, number: VisitNumber) -> LoadPlan {
+    /// Runs the load while the neighbours, where there are some, bear the same. What they did is added to the rows.
+    fn beside_neighbours(
+        &self,
+        beside: &Beside,
+        number: VisitNumber,
+        rows: &mut Vec<CounterRow>,
+        load: impl FnOnce() -> (Result<LoadOutcome, LoadError>, Option<Instant>),
+    ) -> Result<LoadOutcome, LoadError> {
+        let Beside::Neighbours(neighbours) = beside else {
+            return load().0;
+        };
+        let plan = |(place, neighbour): (u64, &Sandbox)| {
+            let plan = self.plan(&Access::of(neighbour), number);
+            // Each draws rows of its own.
+            LoadPlan {
+                seed: plan.seed.wrapping_add(place << 24),
+                ..plan
+            }
+        };
+        let plans = (1..).zip(neighbours).map(plan).collect();
+        let loads = NeighbourLoads::start(plans, self.stop)?;
+        let (result, began) = load();
+        let ended = loads.finish(number.visit as i32, began, self.length.seconds);
+        let outcome = result?;
+        rows.extend(ended?);
+        Ok(outcome)
+    }
+
+    /// Waits for replicas that are behind, and checks that all follow still.
+    fn caught_up(
+        &self,
+        target: &Target,
+        beside: &mut Beside,
+        progress: &mut dyn Progress,
+    ) -> Result<Vec<CatchUp>, RunError> {
+        let longest = Duration::from_secs(u64::from(self.length.seconds.clamp(30, 600)) * CATCH_UP);
+        let behind = catch_up(target, beside, longest, self.stop, progress)?;
+        if let (Target::Private(source), Beside::Replicas(replicas)) = (target, beside) {
+            replicas.check(source)?;
+        }
+        Ok(behind)
+    }
+
+    fn plan(&self, server: &Access, number: VisitNumber) -> LoadPlan {
         LoadPlan {
-            endpoint: target.endpoint().clone(),
-            credentials: target.credentials().in_database(SCHEMA),
+            endpoint: server.endpoint.clone(),
+            credentials: server.credentials.in_database(SCHEMA),
             program: self.program.clone(),
             connections: number.connections,
             idle_connections: self.load.idle_connections,
@@ -295,6 +366,19 @@ impl VisitContext<'_> {
             source: error,
         }
     }
+}
+
+/// A warning of replicas that did not make up what they were behind.
+fn still_behind(replicas: &[CatchUp], connections: u32) -> Option<String> {
+    let behind = replicas.iter().filter(|replica| replica.seconds.is_none());
+    let named: Vec<String> = behind.map(|replica| replica.replica.to_string()).collect();
+    (!named.is_empty()).then(|| {
+        format!(
+            "replica {} was still behind long after the end of a visit with {}: the next visit began with that",
+            named.join(" and "),
+            in_words(connections)
+        )
+    })
 }
 
 fn outcome_word(problem: Option<&RunError>) -> &'static str {

@@ -106,11 +106,21 @@ pub fn table(summary: &Summary, style: Style) -> String {
     };
     out.push_str(&ink.bold(&wrap(sentence, wrap_at, "")));
     out.push('\n');
+    for sentence in of_others(summary) {
+        out.push_str(&wrap(sentence, wrap_at, ""));
+        out.push('\n');
+    }
     if let Some(findings) = findings::list(summary, &ink, wrap_at) {
         out.push('\n');
         out.push_str(&findings);
     }
     out
+}
+
+/// What there is to say of the servers beside the one that was measured.
+fn of_others(summary: &Summary) -> impl Iterator<Item = &str> {
+    let replicas = summary.replay.iter().map(|speed| speed.sentence.as_str());
+    replicas.chain(summary.together.as_deref())
 }
 
 /// The columns that were not measured, those with one reason together.

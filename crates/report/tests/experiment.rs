@@ -68,6 +68,8 @@ fn variant(name: &str, base: bool, out: Option<&str>) -> VariantTold {
                 switches_per_txn: None,
                 p50_ms: Some(1.25),
                 p99_ms: Some(4.5),
+                replicas: Vec::new(),
+                together: None,
             }],
         },
     }

@@ -82,14 +82,19 @@ impl SandboxBuilder {
         self
     }
 
-    /// The same as a replica of another: on these CPUs where they are given, and without the statements of the one that it follows.
-    pub(crate) fn as_replica(mut self, cpus: Option<&CpuSet>) -> Self {
-        self.surroundings.statements.clear();
+    /// The same on these CPUs, where they are given.
+    pub fn on_cpus(mut self, cpus: Option<&CpuSet>) -> Self {
         if let (Some(cpus), Some(placement)) = (cpus, &mut self.placement) {
             placement.server = cpus.clone();
             placement.memory_nodes = None;
         }
         self
+    }
+
+    /// The same as a replica of another: on these CPUs where they are given, and without the statements of the one that it follows.
+    pub(crate) fn as_replica(mut self, cpus: Option<&CpuSet>) -> Self {
+        self.surroundings.statements.clear();
+        self.on_cpus(cpus)
     }
 
     /// The same with a folder among those in which it looks for programs.

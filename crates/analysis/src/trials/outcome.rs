@@ -1,6 +1,7 @@
 //! What a session of starts says; `experiment.json` holds it (docs/experiment.md).
 
 use super::Verdict;
+use super::starts::ReplicaFigures;
 use scaleprof_bundle::Estimate;
 use serde::{Deserialize, Serialize};
 
@@ -206,6 +207,10 @@ pub struct VariantRung {
     pub p50_ms: Option<f64>,
     /// Its 99th percentile.
     pub p99_ms: Option<f64>,
+    /// How its replicas followed, by their numbers: means over the starts. Empty where none do.
+    pub replicas: Vec<ReplicaFigures>,
+    /// Transactions per second of the server and its neighbours together; none where it has none.
+    pub together: Option<f64>,
 }
 
 /// A variant against the base.

@@ -1,6 +1,7 @@
 //! What server starts measured, and which of them are held against each other.
 
-use scaleprof_bundle::{IronLaw, RungSummary};
+use scaleprof_bundle::{IronLaw, ReplicaSummary, RungSummary};
+use serde::Serialize;
 use std::collections::BTreeMap;
 
 /// What one rung of one start measured.
@@ -18,6 +19,40 @@ pub struct RungFigures {
     pub p99_ms: Option<f64>,
     /// Whether the client, not the server, set the limit.
     pub client_limited: bool,
+    /// How its replicas followed, by their numbers.
+    pub replicas: Vec<ReplicaFigures>,
+    /// Transactions per second of the server and its neighbours together; none where it has none.
+    pub together: Option<f64>,
+}
+
+/// How a replica followed at a rung of one start; transactions per second.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct ReplicaFigures {
+    /// Committed on the source.
+    pub committed: f64,
+    /// Replayed.
+    pub replayed: f64,
+    /// By which it fell further behind.
+    pub lag_growth: f64,
+    /// In how many seconds the source commits what it was behind at the end.
+    pub lag_seconds: Option<f64>,
+}
+
+impl ReplicaFigures {
+    /// Means of those of several starts; none without any.
+    pub fn mean(of: &[ReplicaFigures]) -> Option<ReplicaFigures> {
+        let mean = |figures: Vec<f64>| {
+            let sum: f64 = figures.iter().sum();
+            Some(sum / figures.len() as f64).filter(|mean| mean.is_finite())
+        };
+        let figure = |figure: fn(&ReplicaFigures) -> f64| mean(of.iter().map(figure).collect());
+        Some(ReplicaFigures {
+            committed: figure(|one| one.committed)?,
+            replayed: figure(|one| one.replayed)?,
+            lag_growth: figure(|one| one.lag_growth)?,
+            lag_seconds: mean(of.iter().filter_map(|one| one.lag_seconds).collect()),
+        })
+    }
 }
 
 impl From<&RungSummary> for RungFigures {
@@ -29,6 +64,20 @@ impl From<&RungSummary> for RungFigures {
             p50_ms: rung.latency_ms.p50,
             p99_ms: rung.latency_ms.p99,
             client_limited: rung.client_limited,
+            replicas: rung.replicas.iter().map(ReplicaFigures::from).collect(),
+            together: (!rung.neighbours.is_empty())
+                .then(|| rung.throughput.value + rung.neighbours.iter().map(|one| one.value).sum::<f64>()),
+        }
+    }
+}
+
+impl From<&ReplicaSummary> for ReplicaFigures {
+    fn from(replica: &ReplicaSummary) -> Self {
+        ReplicaFigures {
+            committed: replica.committed_per_second.value,
+            replayed: replica.replayed_per_second.value,
+            lag_growth: replica.lag_growth_per_second.value,
+            lag_seconds: replica.lag_seconds,
         }
     }
 }

@@ -5,7 +5,8 @@ use super::plan::Plan;
 use super::torn::torn_apart;
 use scaleprof_analysis::trials::log_ratios::PairedMean;
 use scaleprof_analysis::trials::{
-    ComparisonTold, DesignTold, ExperimentState, Outcome, RungFigures, VariantRung, VariantTold, judge, sentence,
+    ComparisonTold, DesignTold, ExperimentState, Outcome, ReplicaFigures, RungFigures, VariantRung, VariantTold, judge,
+    sentence,
 };
 use scaleprof_bundle::{Manifest, Server, Workload, without_folders};
 
@@ -166,6 +167,16 @@ fn told(plan: &Plan, conducted: &Conducted, facts: &Facts, variant: usize) -> Va
     }
 }
 
+/// Means over the starts, a figure a replica.
+fn replicas(figures: &[&RungFigures]) -> Vec<ReplicaFigures> {
+    let most = figures.iter().map(|rung| rung.replicas.len()).max().unwrap_or(0);
+    let of = |at: usize| {
+        let each = figures.iter().filter_map(|rung| rung.replicas.get(at).copied());
+        ReplicaFigures::mean(&each.collect::<Vec<_>>())
+    };
+    (0..most).filter_map(of).collect()
+}
+
 /// Geometric means over the starts.
 fn rung(connections: u32, figures: &[&RungFigures]) -> Option<VariantRung> {
     let mean = |figure: &dyn Fn(&RungFigures) -> Option<f64>| {
@@ -182,5 +193,7 @@ fn rung(connections: u32, figures: &[&RungFigures]) -> Option<VariantRung> {
         switches_per_txn: mean(&|rung| rung.switches_per_txn).map(|mean| mean.mean.exp()),
         p50_ms: mean(&|rung| rung.p50_ms).map(|mean| mean.mean.exp()),
         p99_ms: mean(&|rung| rung.p99_ms).map(|mean| mean.mean.exp()),
+        replicas: replicas(figures),
+        together: mean(&|rung| rung.together).map(|mean| mean.mean.exp()),
     })
 }

@@ -130,7 +130,15 @@ impl Plan {
 
     /// Sizes every buffer pool that the plan leaves open by the memory that is free now, so that all starts of a variant have the same: by
     /// what is free at each of them they would differ, and with them what is compared.
+    ///
+    /// Where variants have other numbers of servers, each server has what it would have beside the most of them: a smaller pool is no
+    /// part of what replicas cost.
     pub(crate) fn size_buffer_pools(&mut self, available: u64) {
+        let servers = self.variants.iter().map(|variant| match &variant.server {
+            ServerChoice::Private { company, .. } => company.servers(),
+            ServerChoice::Attached(_) => 1,
+        });
+        let available = available / u64::from(servers.max().unwrap_or(1));
         for variant in &mut self.variants {
             let dataset = Some(variant.load.data_bytes()).filter(|bytes| *bytes > 0);
             if let ServerChoice::Private { settings, .. } = &mut variant.server {

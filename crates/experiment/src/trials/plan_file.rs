@@ -107,6 +107,14 @@ pub struct ServerText {
     pub sql: Vec<String>,
     pub cpus: Option<String>,
     pub cpus_client: Option<String>,
+    /// How replicas follow the server: `asynchronous`, `semi-synchronous`, `group` or `galera`; `none` where nobody does.
+    pub replication: Option<String>,
+    /// How many of them; 1 where it is not said.
+    pub replicas: Option<u32>,
+    /// Servers like it that bear the same load at the same time.
+    pub neighbours: Option<u32>,
+    /// CPUs of its replicas or neighbours; its own where it is not said.
+    pub cpus_company: Option<String>,
     /// Such as `4G`.
     pub buffer_pool: Option<String>,
     pub performance_schema: Option<bool>,
@@ -139,6 +147,10 @@ pub struct VariantText {
     pub wrapper: Option<Vec<String>>,
     pub sql: Vec<String>,
     pub cpus: Option<String>,
+    pub replication: Option<String>,
+    pub replicas: Option<u32>,
+    pub neighbours: Option<u32>,
+    pub cpus_company: Option<String>,
     pub buffer_pool: Option<String>,
     pub performance_schema: Option<bool>,
     pub defaults_file: Option<String>,

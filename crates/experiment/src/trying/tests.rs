@@ -1,6 +1,7 @@
 //! What is tried, and how.
 
 use super::*;
+use crate::Company;
 use crate::options::{LoadOptions, WorkloadChoice};
 use scaleprof_bundle::Estimate;
 use scaleprof_server::{ServerSettings, Surroundings};
@@ -43,6 +44,8 @@ fn options() -> RunOptions {
             surroundings: Surroundings::default(),
             cpus_server: None,
             cpus_client: None,
+            company: Company::Alone,
+            cpus_company: None,
             work_folder: None,
             use_cache: true,
         },

@@ -5,6 +5,7 @@ use super::{Style, USUAL_WIDTH};
 use crate::figures::{number, percent};
 use crate::grid::grid;
 use scaleprof_analysis::comparison::{Comparison, PathChange};
+use scaleprof_analysis::numbers::grouped;
 use scaleprof_analysis::trials::{
     Change, Compared, ComparisonTold, ExperimentState, Outcome, RungCompared, VariantTold, Verdict,
 };
@@ -29,6 +30,13 @@ pub fn table(outcome: &Outcome, style: Style) -> String {
     }
     out.push_str(&format!("{}\n\n", wrap(&design(outcome), wrap_at, "")));
     out.push_str(&variants(&outcome.variants));
+    for table in [replicas(&outcome.variants), together(&outcome.variants)]
+        .into_iter()
+        .flatten()
+    {
+        out.push('\n');
+        out.push_str(&table);
+    }
     for variant in &outcome.variants {
         if let Some(why) = &variant.out {
             let words = format!("{} takes no part: {why}", variant.name);
@@ -129,6 +137,60 @@ fn variants(variants: &[VariantTold]) -> String {
         1 => String::new(),
         _ => grid(&rows, &[0]),
     }
+}
+
+/// How replicas followed; none where there are none.
+fn replicas(variants: &[VariantTold]) -> Option<String> {
+    let heads = [
+        "replicas of",
+        "connections",
+        "replica",
+        "committed/s",
+        "replayed/s",
+        "falls behind/s",
+        "behind s",
+    ];
+    let mut rows = vec![heads.map(str::to_owned).to_vec()];
+    for variant in variants {
+        for rung in &variant.rungs {
+            for (number, replica) in (1..).zip(&rung.replicas) {
+                rows.push(vec![
+                    variant.name.clone(),
+                    rung.connections.to_string(),
+                    number.to_string(),
+                    grouped(replica.committed),
+                    grouped(replica.replayed),
+                    grouped(replica.lag_growth),
+                    replica
+                        .lag_seconds
+                        .map_or_else(|| UNKNOWN.to_owned(), |seconds| format!("{seconds:.2}")),
+                ]);
+            }
+        }
+    }
+    (rows.len() > 1).then(|| grid(&rows, &[0]))
+}
+
+/// What servers with neighbours came to; none where there are none.
+fn together(variants: &[VariantTold]) -> Option<String> {
+    let mut rows = vec![
+        ["neighbours of", "connections each", "tx/s", "tx/s together"]
+            .map(str::to_owned)
+            .to_vec(),
+    ];
+    for variant in variants {
+        for rung in &variant.rungs {
+            rows.extend(rung.together.map(|together| {
+                vec![
+                    variant.name.clone(),
+                    rung.connections.to_string(),
+                    grouped(rung.throughput.value),
+                    grouped(together),
+                ]
+            }));
+        }
+    }
+    (rows.len() > 1).then(|| grid(&rows, &[0]))
 }
 
 fn one(comparison: &ComparisonTold, ink: &Ink, wrap_at: usize) -> String {

@@ -155,6 +155,8 @@ pub(crate) fn rung(connections: u32, per_second: f64, busy: f64, costs: Costs<'_
         transactions: Vec::new(),
         long_run: None,
         tpcc: None,
+        replicas: Vec::new(),
+        neighbours: Vec::new(),
         ledger: Some(Ledger {
             seconds_per_txn: states,
             connections_over_throughput: Some(f64::from(connections) / per_second),

@@ -65,6 +65,8 @@ fn figures(throughput: f64) -> RungFigures {
         p50_ms: None,
         p99_ms: None,
         client_limited: false,
+        replicas: Vec::new(),
+        together: None,
     }
 }
 

@@ -63,6 +63,8 @@ impl MadeUp {
                 p50_ms: None,
                 p99_ms: None,
                 client_limited: false,
+                replicas: Vec::new(),
+                together: None,
             };
             (connections, figures)
         });

@@ -2,6 +2,7 @@
 
 use super::super::plan_file::VariantText;
 use crate::privacy::names_something;
+use scaleprof_analysis::numbers::counted;
 use std::path::Path;
 
 /// What sets a variant apart, as it may be shown to others: of paths the last part, of what may be a name three dots.
@@ -38,6 +39,14 @@ fn of_server(text: &VariantText) -> Vec<String> {
         several => Some(format!("{several} statements after its start")),
     });
     words.extend(text.cpus.as_ref().map(|cpus| format!("CPUs {cpus}")));
+    words.extend(text.replication.as_ref().map(|method| format!("replication {method}")));
+    words.extend(text.replicas.map(|count| counted(count, "replica")));
+    words.extend(text.neighbours.map(|count| counted(count, "neighbour")));
+    words.extend(
+        text.cpus_company
+            .as_ref()
+            .map(|cpus| format!("CPUs of the others {cpus}")),
+    );
     words.extend(text.buffer_pool.as_ref().map(|size| format!("buffer pool {size}")));
     let on_off = |on: bool| if on { "on" } else { "off" };
     words.extend(

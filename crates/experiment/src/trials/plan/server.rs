@@ -3,9 +3,12 @@
 use super::super::plan_error::PlanError;
 use super::super::plan_file::{ServerText, VariantText, set_over};
 use super::PlanSource;
+use crate::company::{Company, MOST_NEIGHBOURS};
 use crate::options::ServerChoice;
 use scaleprof_builds::server_path_in;
-use scaleprof_server::{CpuSet, Product, ServerSettings, Settings, Surroundings, parse_size};
+use scaleprof_server::{
+    CpuSet, Product, Replication, ReplicationMethod, ServerSettings, Settings, Surroundings, parse_size,
+};
 use std::path::Path;
 
 /// The server's text with what the variant has otherwise.
@@ -18,6 +21,10 @@ pub(super) fn merged(server: &ServerText, variant: &VariantText) -> ServerText {
         path: variant.path.clone().or(all.path),
         wrapper: variant.wrapper.clone().or(all.wrapper),
         cpus: variant.cpus.clone().or(all.cpus),
+        replication: variant.replication.clone().or(all.replication),
+        replicas: variant.replicas.or(all.replicas),
+        neighbours: variant.neighbours.or(all.neighbours),
+        cpus_company: variant.cpus_company.clone().or(all.cpus_company),
         buffer_pool: variant.buffer_pool.clone().or(all.buffer_pool),
         performance_schema: variant.performance_schema.or(all.performance_schema),
         defaults_file: variant.defaults_file.clone().or(all.defaults_file),
@@ -69,9 +76,38 @@ pub(super) fn server(
         surroundings,
         cpus_server: cpus("cpus", &text.cpus)?,
         cpus_client: cpus("cpus_client", &text.cpus_client)?,
+        company: company(text, key)?,
+        cpus_company: cpus("cpus_company", &text.cpus_company)?,
         work_folder: source.work_folder.map(Path::to_path_buf),
         use_cache: true,
     })
+}
+
+fn company(text: &ServerText, key: &dyn Fn(&str) -> String) -> Result<Company, PlanError> {
+    let method = text.replication.as_deref().filter(|method| *method != "none");
+    let neighbours = text.neighbours.filter(|count| *count > 0);
+    match (method, neighbours) {
+        (Some(_), Some(_)) => Err(PlanError::key(
+            key("neighbours"),
+            "a server with replicas has no neighbours as well",
+            "leave one of replication and neighbours out, or say replication = \"none\" or neighbours = 0",
+        )),
+        (Some(method), None) => {
+            let method = method
+                .parse::<ReplicationMethod>()
+                .map_err(|problem| PlanError::key(key("replication"), problem, "write one of these, or none"))?;
+            Replication::new(method, text.replicas.unwrap_or(1))
+                .map(Company::Replicas)
+                .map_err(|problem| PlanError::key(key("replicas"), problem, "or leave it out: there is 1 then"))
+        }
+        (None, Some(count)) if count > MOST_NEIGHBOURS => Err(PlanError::key(
+            key("neighbours"),
+            format!("{count} are too many"),
+            format!("write 1 to {MOST_NEIGHBOURS}"),
+        )),
+        (None, Some(count)) => Ok(Company::Neighbours(count)),
+        (None, None) => Ok(Company::Alone),
+    }
 }
 
 fn surroundings(text: &ServerText, key: &dyn Fn(&str) -> String) -> Result<Surroundings, PlanError> {

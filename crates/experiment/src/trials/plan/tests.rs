@@ -21,6 +21,48 @@ fn plan_of(text: &str) -> Result<Plan, PlanError> {
 const TWO: &str = "[[variant]]\nname = \"a\"\n[[variant]]\nname = \"b\"\n";
 
 #[test]
+fn servers_beside_one_are_checked_before_any_is_started() {
+    let company = |text: &str| match plan_of(text).unwrap().variants[1].server.clone() {
+        ServerChoice::Private { company, settings, .. } => (company, settings),
+        ServerChoice::Attached(_) => unreachable!("plans have servers of our own"),
+    };
+    let group = company("[[variant]]\n[[variant]]\nreplication = \"group\"\nreplicas = 2\n").0;
+    assert_eq!(group.words().as_deref(), Some("group, 2 replicas"));
+    assert_eq!((group.servers(), group.loaded_servers()), (3, 1));
+    let pair = company("[server]\nneighbours = 1\n[[variant]]\nneighbours = 0\n[[variant]]\n").0;
+    assert_eq!((pair.servers(), pair.loaded_servers()), (2, 2));
+    for (text, said) in [
+        ("replication = \"raft\"", "variant 2, replication: 'raft'"),
+        (
+            "replication = \"group\"\nreplicas = 9",
+            "variant 2, replicas: 9 replicas",
+        ),
+        ("replication = \"group\"\nneighbours = 1", "variant 2, neighbours: "),
+        ("neighbours = 16", "variant 2, neighbours: 16"),
+    ] {
+        let error = plan_of(&format!("[[variant]]\n[[variant]]\n{text}\n"))
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains(said), "{error}");
+    }
+}
+
+#[test]
+fn servers_with_others_beside_them_have_no_smaller_pool_than_those_alone() {
+    let mut plan = plan_of("[[variant]]\n[[variant]]\nneighbours = 1\n").unwrap();
+    plan.size_buffer_pools(4 << 30);
+    let pools = plan.variants.iter().map(|variant| match &variant.server {
+        ServerChoice::Private { settings, .. } => settings.buffer_pool,
+        ServerChoice::Attached(_) => None,
+    });
+    let pools: Vec<Option<u64>> = pools.collect();
+    assert!(
+        pools[0].is_some_and(|pool| pool <= (1 << 30) + (128 << 20)) && pools[0] == pools[1],
+        "{pools:?}"
+    );
+}
+
+#[test]
 fn a_variant_has_what_it_says_and_else_what_all_have() {
     let plan = plan_of(
         "[load]\nworkload = \"oltp_update_index\"\nisolation = \"read-committed\"\n\

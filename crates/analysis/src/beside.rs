@@ -1,0 +1,282 @@
+//! Servers beside the one under test: how its replicas follow, and what its neighbours do.
+
+use crate::intervals::{self, Measured};
+use crate::numbers::{counted, grouped, percent};
+use crate::student::t_quantile_975;
+use crate::totals::Window;
+use crate::visit_rows::VisitRows;
+use scaleprof_bundle::{CounterRow, Estimate, ReplaySpeed, ReplicaSummary, RungSummary};
+use std::collections::BTreeMap;
+
+/// A replica that falls behind by no more than this part of what is committed keeps up: a position is read with some delay.
+const KEEPS_UP: f64 = 0.01;
+/// One that falls behind by more than this part of what is committed, and is more than a second behind, does not.
+const FAR_TOO_SLOW: f64 = 0.1;
+/// Transactions from which a replica is so far behind that the time it takes to make them up says something.
+const FAR_BEHIND: f64 = 1000.0;
+
+/// One visit's counters of other servers, by name: those of the measured seconds.
+pub(crate) struct Visit<'a> {
+    by_second: BTreeMap<&'a str, BTreeMap<i32, f64>>,
+    whole: BTreeMap<&'a str, f64>,
+}
+
+impl<'a> Visit<'a> {
+    pub(crate) fn of(rows: &VisitRows<'a>, window: &Window) -> Self {
+        let mut visit = Visit {
+            by_second: BTreeMap::new(),
+            whole: BTreeMap::new(),
+        };
+        let others = |row: &&&CounterRow| {
+            let name = row.counter.as_str();
+            ["source.", "replica.", "neighbour."]
+                .iter()
+                .any(|start| name.starts_with(start))
+        };
+        for row in rows.counters.iter().filter(others) {
+            match row.second {
+                None => {
+                    visit.whole.insert(&row.counter, row.value);
+                }
+                Some(second) if window.seconds.contains_key(&second) => {
+                    visit
+                        .by_second
+                        .entry(&row.counter)
+                        .or_default()
+                        .insert(second, row.value);
+                }
+                Some(_) => {}
+            }
+        }
+        visit
+    }
+
+    fn seconds(&self, name: &str) -> Vec<f64> {
+        let seconds = self.by_second.get(name);
+        seconds.map_or_else(Vec::new, |seconds| seconds.values().copied().collect())
+    }
+
+    /// What is in the second counter less what is in the first, in every second that has both.
+    fn differences(&self, less: &str, from: &str) -> Vec<f64> {
+        let Some((less, from)) = self.by_second.get(less).zip(self.by_second.get(from)) else {
+            return Vec::new();
+        };
+        let both = from
+            .iter()
+            .filter_map(|(second, value)| Some(value - less.get(second)?));
+        both.collect()
+    }
+}
+
+/// Numbers from 1 of those servers of a kind for which there is such a counter.
+fn numbers(visits: &[Visit<'_>], kind: &str, what: &str) -> Vec<u32> {
+    let is_there = |number: &u32| {
+        let name = format!("{kind}.{number}.{what}");
+        visits.iter().any(|visit| visit.by_second.contains_key(name.as_str()))
+    };
+    (1..).take_while(is_there).collect()
+}
+
+/// A mean of the visits with its interval, which may go below 0.
+fn signed(measured: &Measured) -> Estimate {
+    let half = measured.error.map(|error| t_quantile_975(error.degrees) * error.value);
+    Estimate {
+        value: measured.value,
+        low: half.map(|half| measured.value - half),
+        high: half.map(|half| measured.value + half),
+    }
+}
+
+/// How the replicas followed at a rung.
+pub(crate) fn replicas(visits: &[Visit<'_>]) -> Vec<ReplicaSummary> {
+    let all = numbers(visits, "replica", "replayed").into_iter();
+    all.filter_map(|number| replica(visits, number)).collect()
+}
+
+fn replica(visits: &[Visit<'_>], number: u32) -> Option<ReplicaSummary> {
+    let name = |what: &str| format!("replica.{number}.{what}");
+    let (replayed, committed) = (name("replayed"), "source.committed");
+    let mean = |of: &dyn Fn(&Visit<'_>) -> Vec<f64>| intervals::throughput(&visits.iter().map(of).collect::<Vec<_>>());
+    let replayed_per_second = mean(&|visit| visit.seconds(&replayed))?.estimate();
+    let committed_per_second = mean(&|visit| visit.seconds(committed))?.estimate();
+    let lag_growth_per_second = signed(&mean(&|visit| visit.differences(&replayed, committed))?);
+    let level = name("lag_level");
+    let at_end = |visit: &Visit<'_>| visit.by_second.get(level.as_str())?.values().last().copied();
+    let lag_transactions = visits.iter().filter_map(at_end).reduce(f64::max);
+    let catch_up = |visit: &Visit<'_>| {
+        let of = |what: &str| visit.whole.get(name(what).as_str()).copied();
+        let (transactions, seconds) = (of("catch_up_transactions")?, of("catch_up_seconds")?);
+        (transactions >= FAR_BEHIND && seconds > 0.0).then_some((transactions, seconds))
+    };
+    let caught_up = visits.iter().filter_map(catch_up);
+    let (transactions, seconds) = caught_up.fold((0.0, 0.0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+    let rate = committed_per_second.value;
+    Some(ReplicaSummary {
+        committed_per_second,
+        replayed_per_second,
+        lag_growth_per_second,
+        keeps_up: keeps_up(lag_growth_per_second, rate, lag_transactions),
+        lag_transactions,
+        lag_seconds: lag_transactions
+            .map(|lag| lag.max(0.0) / rate)
+            .filter(|lag| lag.is_finite()),
+        catch_up_per_second: (seconds > 0.0).then(|| transactions / seconds),
+    })
+}
+
+/// Whether a replica keeps up with this rate. Without an interval only what nobody could doubt is said.
+fn keeps_up(lag_growth: Estimate, rate: f64, lag: Option<f64>) -> Option<bool> {
+    if let Some(low) = lag_growth.low {
+        return Some(low <= KEEPS_UP * rate);
+    }
+    let lag = lag?;
+    match () {
+        () if lag_growth.value > FAR_TOO_SLOW * rate && lag > rate => Some(false),
+        () if lag_growth.value <= KEEPS_UP * rate && lag < KEEPS_UP * rate => Some(true),
+        () => None,
+    }
+}
+
+/// Transactions per second of each neighbour.
+pub(crate) fn neighbours(visits: &[Visit<'_>]) -> Vec<Estimate> {
+    let all = numbers(visits, "neighbour", "transactions").into_iter();
+    let estimates = all.filter_map(|number| {
+        let name = format!("neighbour.{number}.transactions");
+        let visits: Vec<Vec<f64>> = visits.iter().map(|visit| visit.seconds(&name)).collect();
+        intervals::throughput(&visits).map(|measured| measured.estimate())
+    });
+    estimates.collect()
+}
+
+/// How fast each replica can follow: what it replayed at the rung at which it replayed most. Where it falls behind somewhere that is its
+/// limit; where it does not, its limit is higher.
+pub(crate) fn replay_speeds(rungs: &[RungSummary]) -> Vec<ReplaySpeed> {
+    let most = rungs.iter().map(|rung| rung.replicas.len()).max().unwrap_or(0);
+    (0..most).filter_map(|at| replay_speed(rungs, at)).collect()
+}
+
+fn replay_speed(rungs: &[RungSummary], at: usize) -> Option<ReplaySpeed> {
+    let of: Vec<(u32, &ReplicaSummary)> = rungs
+        .iter()
+        .filter_map(|rung| Some((rung.connections, rung.replicas.get(at)?)))
+        .collect();
+    let speed = |one: &&(u32, &ReplicaSummary)| one.1.replayed_per_second.value;
+    let (connections, fastest) = *of.iter().max_by(|a, b| speed(a).total_cmp(&speed(b)))?;
+    let behind = of.iter().find(|(_, replica)| replica.keeps_up == Some(false));
+    let unknown = of.iter().any(|(_, replica)| replica.keeps_up.is_none());
+    let number = at as u32 + 1;
+    let balanced = grouped(fastest.replayed_per_second.value);
+    let sentence = match behind {
+        Some((from, replica)) => {
+            let catches_up = of
+                .iter()
+                .filter_map(|(_, replica)| replica.catch_up_per_second)
+                .reduce(f64::max);
+            let alone = catches_up.map_or_else(String::new, |rate| {
+                format!(" Once the load has ended it replays {}/s.", grouped(rate))
+            });
+            format!(
+                "Replica {number} falls behind from {} on, where it replays {}/s of {}/s committed; its balanced replay speed, the \
+                 most that it follows without falling behind, is about {balanced}/s.{alone}",
+                counted(*from, "connection"),
+                grouped(replica.replayed_per_second.value),
+                grouped(replica.committed_per_second.value),
+            )
+        }
+        None if unknown => format!(
+            "Replica {number} replayed up to {balanced}/s, at {}; the rungs are too short to tell whether it keeps up (measure 10 s \
+             or more).",
+            counted(connections, "connection")
+        ),
+        None => format!(
+            "Replica {number} keeps up at every rung: it replayed up to {balanced}/s, at {}, so that its balanced replay speed is at \
+             least that.",
+            counted(connections, "connection")
+        ),
+    };
+    Some(ReplaySpeed {
+        replica: number,
+        balanced_per_second: fastest.replayed_per_second,
+        at_least: behind.is_none(),
+        connections,
+        falls_behind_at: behind.map(|(connections, _)| *connections),
+        sentence,
+    })
+}
+
+/// What a server and its neighbours came to together, at the rung at which that is most.
+pub(crate) fn together(rungs: &[RungSummary]) -> Option<String> {
+    let sum = |rung: &RungSummary| rung.throughput.value + rung.neighbours.iter().map(|one| one.value).sum::<f64>();
+    let with = rungs.iter().filter(|rung| !rung.neighbours.is_empty());
+    let best = with.max_by(|a, b| sum(a).total_cmp(&sum(b)))?;
+    let all = sum(best);
+    Some(format!(
+        "With {} under the same load, {} complete at most {}/s together, at {} each; this one has {} of it.",
+        counted(best.neighbours.len() as u32, "neighbour"),
+        counted(best.neighbours.len() as u32 + 1, "server"),
+        grouped(all),
+        counted(best.connections, "connection"),
+        percent(best.throughput.value / all),
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn visit(committed: &[f64], replayed: &[f64], whole: &[(&'static str, f64)]) -> Visit<'static> {
+        let seconds = |values: &[f64]| (0..).zip(values.iter().copied()).collect::<BTreeMap<i32, f64>>();
+        let mut lag = 0.0;
+        let levels = committed.iter().zip(replayed).map(|(a, b)| {
+            lag += a - b;
+            lag
+        });
+        let levels: Vec<f64> = levels.collect();
+        Visit {
+            by_second: [
+                ("source.committed", seconds(committed)),
+                ("replica.1.replayed", seconds(replayed)),
+                ("replica.1.lag_level", seconds(&levels)),
+            ]
+            .into(),
+            whole: whole.iter().copied().collect(),
+        }
+    }
+
+    /// Twenty seconds that scatter a little around a rate.
+    fn around(rate: f64) -> Vec<f64> {
+        (0..20).map(|second| rate + f64::from(second % 5) - 2.0).collect()
+    }
+
+    #[test]
+    fn a_replica_that_replays_less_than_is_committed_falls_behind() {
+        let catch_up = [
+            ("replica.1.catch_up_transactions", 8000.0),
+            ("replica.1.catch_up_seconds", 4.0),
+        ];
+        let found = replicas(&[visit(&around(1000.0), &around(600.0), &catch_up)]);
+        let replica = &found[0];
+        assert_eq!((found.len(), replica.keeps_up), (1, Some(false)));
+        assert!(
+            (replica.lag_growth_per_second.value - 400.0).abs() < 1e-6,
+            "{replica:?}"
+        );
+        assert_eq!(replica.lag_transactions.map(f64::round), Some(8000.0));
+        assert_eq!(replica.lag_seconds.map(f64::round), Some(8.0));
+        assert_eq!(replica.catch_up_per_second, Some(2000.0));
+    }
+
+    #[test]
+    fn one_that_is_a_little_behind_all_the_time_keeps_up() {
+        let level = visit(
+            &around(1000.0),
+            &around(1000.0),
+            &[("replica.1.catch_up_transactions", 12.0)],
+        );
+        let found = replicas(&[level]);
+        assert_eq!((found[0].keeps_up, found[0].catch_up_per_second), (Some(true), None));
+        assert!(replicas(&[visit(&[], &[], &[])]).is_empty(), "nothing was read");
+        let short = |rate| replicas(&[visit(&around(1000.0)[..3], &around(rate)[..3], &[])])[0].keeps_up;
+        assert_eq!([600.0, 950.0, 1000.0].map(short), [Some(false), None, Some(true)]);
+    }
+}

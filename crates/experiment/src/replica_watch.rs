@@ -1,0 +1,290 @@
+//! How far the replicas are, once a second: what they replay, and how far they are behind.
+
+use crate::company::Beside;
+use crate::error::RunError;
+use crate::progress::Progress;
+use crate::target::Target;
+use scaleprof_bundle::CounterRow;
+use scaleprof_server::Position;
+use scaleprof_wire::Client;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::{Duration, Instant};
+
+/// The longest that an answer may take: later ones say too little about when it was true.
+const LATEST: Duration = Duration::from_millis(500);
+/// How long the last readings are waited for.
+const LAST: Duration = Duration::from_secs(1);
+/// How often replicas that catch up are asked how far they are.
+const ASK_AGAIN_AFTER: Duration = Duration::from_millis(20);
+
+/// The end of a second; 0 is the start of the visit.
+type Boundary = u32;
+
+/// How far a server was at a moment.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Reading {
+    /// Seconds since the watch began.
+    at: f64,
+    transactions: f64,
+}
+
+/// Asks the source and its replicas at every [`tick`](ReplicaWatch::tick), each on a thread and a connection of its own.
+pub(crate) struct ReplicaWatch {
+    source: Watched,
+    replicas: Vec<Watched>,
+}
+
+/// One server.
+struct Watched {
+    ticks: Sender<Boundary>,
+    readings: Receiver<(Boundary, Reading)>,
+}
+
+impl ReplicaWatch {
+    /// Starts on connections that are opened now: opening one under load would wait behind the load. None where nobody follows.
+    pub(crate) fn start(target: &Target, beside: &Beside) -> Result<Option<ReplicaWatch>, RunError> {
+        let Beside::Replicas(replicas) = beside else {
+            return Ok(None);
+        };
+        let [of_source, of_replica] = replicas.positions();
+        let began = Instant::now();
+        let source = Watched::start(target.connect()?, of_source, began)?;
+        let watched = replicas
+            .servers()
+            .iter()
+            .map(|server| Watched::start(server.connect()?, of_replica, began));
+        Ok(Some(ReplicaWatch {
+            source,
+            replicas: watched.collect::<Result<_, RunError>>()?,
+        }))
+    }
+
+    /// A second ends now. Does not wait.
+    pub(crate) fn tick(&self, boundary: Boundary) {
+        for server in [&self.source].into_iter().chain(&self.replicas) {
+            // The thread is gone when the server went away: there is nothing to read then.
+            let _ = server.ticks.send(boundary);
+        }
+    }
+
+    /// What every second came to, as rows of the visit: `source.committed`, and for each replica `replica.N.replayed` and
+    /// `replica.N.lag_level`.
+    pub(crate) fn finish(self, visit: i32) -> Vec<CounterRow> {
+        let deadline = Instant::now() + LAST;
+        let source = self.source.finish(deadline);
+        let replicas: Vec<_> = self
+            .replicas
+            .into_iter()
+            .map(|replica| replica.finish(deadline))
+            .collect();
+        let mut figures: Vec<(Boundary, String, f64)> = Vec::new();
+        let mut add = |name: &str, values: Vec<(Boundary, f64)>| {
+            figures.extend(
+                values
+                    .into_iter()
+                    .map(|(second, value)| (second, name.to_owned(), value)),
+            );
+        };
+        add("source.committed", rates(&source));
+        for (number, replica) in (1..).zip(&replicas) {
+            add(&format!("replica.{number}.replayed"), rates(replica));
+            add(&format!("replica.{number}.lag_level"), lags(&source, replica));
+        }
+        let row = |(second, counter, value)| CounterRow {
+            visit,
+            second: i32::try_from(second).ok(),
+            counter,
+            value,
+            counted_share: None,
+        };
+        figures.into_iter().map(row).collect()
+    }
+}
+
+impl Watched {
+    fn start(mut client: Client, position: Position, began: Instant) -> Result<Watched, RunError> {
+        let (ticks, inbox) = channel::<Boundary>();
+        let (sender, readings) = channel();
+        // Never joined: a server that stands still may not answer for ever. The thread ends with the connection.
+        let thread = std::thread::Builder::new().name("position".to_owned());
+        let spawned = thread.spawn(move || {
+            while let Ok(mut boundary) = inbox.recv() {
+                // When it is behind, only the newest boundary can still be met.
+                while let Ok(newer) = inbox.try_recv() {
+                    boundary = newer;
+                }
+                let asked = began.elapsed();
+                let Ok(transactions) = position.read(&mut client) else {
+                    return;
+                };
+                let took = began.elapsed() - asked;
+                let reading = Reading {
+                    at: (asked + took / 2).as_secs_f64(),
+                    transactions: transactions as f64,
+                };
+                if took <= LATEST && sender.send((boundary, reading)).is_err() {
+                    return;
+                }
+            }
+            client.quit();
+        });
+        spawned.map_err(|error| RunError::Disk(format!("cannot start a thread: {error}")))?;
+        Ok(Watched { ticks, readings })
+    }
+
+    fn finish(self, deadline: Instant) -> BTreeMap<Boundary, Reading> {
+        drop(self.ticks);
+        let mut readings = BTreeMap::new();
+        while let Ok((boundary, reading)) = self
+            .readings
+            .recv_timeout(deadline.saturating_duration_since(Instant::now()))
+        {
+            readings.insert(boundary, reading);
+        }
+        readings
+    }
+}
+
+/// Transactions a second in every second that has a reading at both ends; such readings lie a second apart but for how long the answers
+/// took.
+fn rates(readings: &BTreeMap<Boundary, Reading>) -> Vec<(Boundary, f64)> {
+    let both = readings
+        .iter()
+        .filter_map(|(&start, before)| Some((start, before, readings.get(&(start + 1))?)));
+    both.filter(|(_, before, after)| after.at > before.at)
+        .map(|(start, before, after)| {
+            (
+                start,
+                (after.transactions - before.transactions) / (after.at - before.at),
+            )
+        })
+        .collect()
+}
+
+/// How far a replica was behind at the end of every second: what the source had at the moment at which the replica was asked, by the
+/// source's readings around it, less what the replica had. It may be a little below 0, as the source is not asked at that moment itself.
+fn lags(source: &BTreeMap<Boundary, Reading>, replica: &BTreeMap<Boundary, Reading>) -> Vec<(Boundary, f64)> {
+    let ends = replica.range(1..);
+    ends.filter_map(|(&boundary, reading)| {
+        let near = |at: Boundary| source.get(&at);
+        let here = near(boundary)?;
+        // The second on whose side the replica was asked, else the other.
+        let (before, after) = (near(boundary - 1), near(boundary + 1));
+        let other = if reading.at < here.at {
+            before.or(after)
+        } else {
+            after.or(before)
+        }?;
+        let slope = (other.transactions - here.transactions) / (other.at - here.at);
+        let had = here.transactions + slope * (reading.at - here.at);
+        (slope.is_finite()).then_some((boundary - 1, had - reading.transactions))
+    })
+    .collect()
+}
+
+/// What replicas were behind at the end of a visit, and how long they took to make it up.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct CatchUp {
+    /// Of which replica, from 1.
+    pub(crate) replica: usize,
+    /// Transactions that it was behind when it was first asked.
+    pub(crate) behind: f64,
+    /// Seconds from then on; none where it did not make it up in the time that it was given.
+    pub(crate) seconds: Option<f64>,
+}
+
+impl CatchUp {
+    /// As rows of the visit.
+    pub(crate) fn rows(&self, visit: i32) -> impl Iterator<Item = CounterRow> {
+        let of = |what: &str, value: f64| CounterRow {
+            visit,
+            second: None,
+            counter: format!("replica.{}.catch_up_{what}", self.replica),
+            value,
+            counted_share: None,
+        };
+        let seconds = self.seconds.map(|seconds| of("seconds", seconds));
+        [of("transactions", self.behind)].into_iter().chain(seconds)
+    }
+}
+
+/// Waits until the replicas have what the source has, for as long as `longest` at most: a visit must not begin with the rest of another.
+pub(crate) fn catch_up(
+    target: &Target,
+    beside: &Beside,
+    longest: Duration,
+    stop: &AtomicBool,
+    progress: &mut dyn Progress,
+) -> Result<Vec<CatchUp>, RunError> {
+    let Beside::Replicas(replicas) = beside else {
+        return Ok(Vec::new());
+    };
+    let [of_source, of_replica] = replicas.positions();
+    let wanted = of_source.read(&mut target.connect()?)?;
+    let began = Instant::now();
+    let mut all = Vec::new();
+    for (replica, server) in (1..).zip(replicas.servers()) {
+        let mut client = server.connect()?;
+        let mut has = of_replica.read(&mut client)?;
+        let behind = wanted.saturating_sub(has);
+        if behind > 0 {
+            progress.stage(&format!(
+                "waiting until replica {replica} has caught up ({behind} transactions)"
+            ));
+        }
+        while has < wanted && began.elapsed() < longest && !stop.load(Ordering::Relaxed) {
+            std::thread::sleep(ASK_AGAIN_AFTER);
+            has = of_replica.read(&mut client)?;
+        }
+        client.quit();
+        all.push(CatchUp {
+            replica,
+            behind: behind as f64,
+            seconds: (has >= wanted).then(|| began.elapsed().as_secs_f64()),
+        });
+    }
+    Ok(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn readings(all: &[(Boundary, f64, f64)]) -> BTreeMap<Boundary, Reading> {
+        let each = all.iter();
+        each.map(|&(boundary, at, transactions)| (boundary, Reading { at, transactions }))
+            .collect()
+    }
+
+    #[test]
+    fn rates_are_by_the_time_that_passed_and_not_by_the_second() {
+        let found = rates(&readings(&[
+            (0, 0.0, 0.0),
+            (1, 1.1, 110.0),
+            (2, 2.0, 200.0),
+            (4, 4.0, 400.0),
+        ]));
+        let rounded: Vec<(u32, f64)> = found.into_iter().map(|(second, rate)| (second, rate.round())).collect();
+        assert_eq!(rounded, [(0, 100.0), (1, 100.0)], "the third second has one end only");
+    }
+
+    #[test]
+    fn a_replica_that_is_asked_later_is_not_taken_for_one_that_is_ahead() {
+        let source = readings(&[(0, 0.0, 0.0), (1, 1.0, 1000.0), (2, 2.0, 2000.0)]);
+        // It has all that the source has, and is asked 50 ms after it.
+        let level = readings(&[(0, 0.05, 50.0), (1, 1.05, 1050.0), (2, 2.05, 2050.0)]);
+        let found = lags(&source, &level);
+        assert!(
+            found.len() == 2 && found.iter().all(|(_, lag)| lag.abs() < 1e-6),
+            "{found:?}"
+        );
+        let behind = readings(&[(1, 0.95, 450.0), (2, 2.0, 1500.0)]);
+        let found: Vec<(u32, f64)> = lags(&source, &behind)
+            .into_iter()
+            .map(|(second, lag)| (second, lag.round()))
+            .collect();
+        assert_eq!(found, [(0, 500.0), (1, 500.0)]);
+    }
+}
