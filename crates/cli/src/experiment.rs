@@ -23,7 +23,7 @@ macro_rules! ready {
 }
 
 /// Experiments that are ready to be carried out, by name.
-const READY: [(&str, &str); 11] = ready![
+const READY: [(&str, &str); 13] = ready![
     "sync-array-size",
     "spin-delay",
     "isolation-levels",
@@ -33,7 +33,9 @@ const READY: [(&str, &str); 11] = ready![
     "numa",
     "performance-schema-overhead",
     "read-only-against-read-write",
+    "replication",
     "thread-pool",
+    "two-instances",
     "warm-up",
 ];
 

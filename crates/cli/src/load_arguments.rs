@@ -188,6 +188,7 @@ impl LoadArguments {
             home: self.home_warehouse.unwrap_or(defaults.home),
             pauses: self.think_times,
             data_seed: self.seed,
+            history_key: defaults.history_key,
         };
         // So that what is wrong is told before anything is started.
         Tpcc::new(options.clone())?;

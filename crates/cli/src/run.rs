@@ -13,8 +13,13 @@ use scaleprof_server::{ServerSettings, Surroundings};
 use std::process::ExitCode;
 
 pub(crate) fn execute(arguments: RunArguments) -> anyhow::Result<ExitCode> {
+    let company = arguments.company.choice()?;
+    let load = arguments.load.options()?;
     let options = RunOptions {
-        load: arguments.load.options()?,
+        load: match company.needs_keys() {
+            true => load.with_keys_on_all_tables(),
+            false => load,
+        },
         connections: arguments.ladder.rungs()?,
         refine: !arguments.ladder.no_refine,
         repeats: arguments.ladder.repeats,
@@ -35,7 +40,7 @@ pub(crate) fn execute(arguments: RunArguments) -> anyhow::Result<ExitCode> {
             surroundings: Surroundings::default(),
             cpus_server: arguments.cpus_server,
             cpus_client: arguments.cpus_client,
-            company: arguments.company.choice()?,
+            company,
             cpus_company: arguments.company.cpus_company,
             work_folder: arguments.work_folder,
             use_cache: !arguments.no_cache,

@@ -1,7 +1,7 @@
 //! Servers beside the one under test: such as follow it, and such as bear a load of their own.
 
 use crate::error::RunError;
-use scaleprof_server::{CpuSet, PreparedData, Replicas, Replication, Sandbox, SandboxBuilder};
+use scaleprof_server::{CpuSet, PreparedData, Replicas, Replication, ReplicationMethod, Sandbox, SandboxBuilder};
 
 /// Which servers run beside the one under test.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -34,6 +34,12 @@ impl Company {
             Company::Neighbours(neighbours) => neighbours + 1,
             Company::Alone | Company::Replicas(_) => 1,
         }
+    }
+
+    /// Whether every table has to have a primary key: clusters know rows by it.
+    pub fn needs_keys(&self) -> bool {
+        use ReplicationMethod::{Galera, Group};
+        matches!(self, Company::Replicas(replication) if [Group, Galera].contains(&replication.method))
     }
 
     /// In words, such as `group, 2 replicas`; none where there is none.

@@ -238,6 +238,9 @@ fn tpcc_options(tpcc: &TpccOptions) -> Vec<(String, String)> {
     if tpcc.home != HomeWarehouse::default() {
         options.push(("home_warehouse", tpcc.home.to_string()));
     }
+    if tpcc.history_key {
+        options.push(("history_key", "on".to_owned()));
+    }
     if let Some(factor) = tpcc.pauses {
         options.push(("think_times", factor.to_string()));
     }

@@ -105,6 +105,14 @@ pub enum WorkloadChoice {
 }
 
 impl LoadOptions {
+    /// The same with a primary key on every table that is ours, as clusters ask for.
+    pub fn with_keys_on_all_tables(mut self) -> Self {
+        if let WorkloadChoice::Tpcc(tpcc) = &mut self.workload {
+            tpcc.history_key = true;
+        }
+        self
+    }
+
     /// Whether a visit ends when every connection has run its script once.
     pub(crate) fn runs_once(&self) -> bool {
         matches!(

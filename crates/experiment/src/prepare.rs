@@ -271,7 +271,7 @@ fn fill_tpcc(
     stop: &AtomicBool,
     progress: &mut dyn Progress,
 ) -> Result<(), RunError> {
-    tpcc::create_tables(client)?;
+    tpcc::create_tables(client, options)?;
     progress.stage("filling TPC-C's tables");
     let plan = TpccFillPlan {
         endpoint: target.endpoint().clone(),

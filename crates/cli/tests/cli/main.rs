@@ -2,6 +2,7 @@
 
 mod annotate;
 mod attach;
+mod beside;
 mod builds;
 mod builds_fetched;
 mod cachelines;

@@ -52,6 +52,12 @@ pub struct Variant {
     pub differs_by: Vec<String>,
 }
 
+impl Variant {
+    fn needs_keys(&self) -> bool {
+        matches!(&self.server, ServerChoice::Private { company, .. } if company.needs_keys())
+    }
+}
+
 /// Where a plan comes from.
 #[derive(Debug, Clone, Copy)]
 pub struct PlanSource<'a> {
@@ -110,6 +116,12 @@ impl Plan {
                 only_for: server::only_for(&text.only_for, &key)?,
                 differs_by: differs::differs_by(text),
             });
+        }
+        // The same tables for all: a key that only some have would be part of what is compared.
+        if variants.iter().any(Variant::needs_keys) {
+            for variant in &mut variants {
+                variant.load = variant.load.clone().with_keys_on_all_tables();
+            }
         }
         let name = match (&file.name, source.file) {
             (Some(name), _) => name.clone(),

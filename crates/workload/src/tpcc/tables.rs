@@ -2,8 +2,9 @@
 //!
 //! Columns have at least the digits and characters that the specification asks for. W_YTD and D_YTD have three digits
 //! more: without think times a warehouse takes in more than 10^10 within hours. HISTORY has no primary key (clause
-//! 1.3.1), so InnoDB numbers its rows from a counter that all tables share.
+//! 1.3.1), so InnoDB numbers its rows from a counter that all tables share; for clusters it can be given one.
 
+use super::TpccOptions;
 use crate::schema::{SCHEMA, SchemaError, doing};
 use scaleprof_wire::Client;
 
@@ -85,9 +86,10 @@ const INDEXES: [(&str, &str, &str); 2] = [
 ///
 /// # Errors
 /// A statement fails.
-pub fn create_tables(client: &mut Client) -> Result<(), SchemaError> {
+pub fn create_tables(client: &mut Client, options: &TpccOptions) -> Result<(), SchemaError> {
     for (name, columns, key) in TABLES {
         let key = match key {
+            "" if options.history_key => ", h_id BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY".to_owned(),
             "" => String::new(),
             key => format!(", PRIMARY KEY ({key})"),
         };

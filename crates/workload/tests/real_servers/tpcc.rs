@@ -20,7 +20,7 @@ fn prepare(stage: &Stage) -> Client {
     let mut control = client(stage);
     let options = options();
     schema::create(&mut control, None, &options.data_description()).expect("a schema");
-    tpcc::create_tables(&mut control).expect("tables");
+    tpcc::create_tables(&mut control, &options).expect("tables");
     let plan = TpccFillPlan {
         endpoint: stage.endpoint().clone(),
         credentials: stage.credentials(),

@@ -238,6 +238,7 @@ fn tpcc_options(text: &LoadText) -> Result<TpccOptions, PlanError> {
         home: word("load.home_warehouse", &text.home_warehouse)?.unwrap_or(defaults.home),
         pauses: text.think_times,
         data_seed: text.seed.unwrap_or(defaults.data_seed),
+        history_key: defaults.history_key,
     })
 }
 

@@ -1,0 +1,101 @@
+//! Servers beside the one under test: replicas that follow it, neighbours under the same load.
+
+use crate::servers::{distribution, fetched, runs};
+use crate::stage::{place, run, succeed, work_folder};
+use scaleprof_server::{Installation, WorkFolder};
+use serde_json::Value;
+use std::path::Path;
+
+fn summary(bundle: &Path) -> Value {
+    let text = std::fs::read_to_string(bundle.join("summary.json")).expect("summary.json");
+    serde_json::from_str(&text).expect("JSON")
+}
+
+/// A run of one rung with servers beside it; what it says, and its summary.
+fn beside(server: &Installation, words: &[&str]) -> (String, Value) {
+    let place = place();
+    let output = place.path().join("b");
+    let mut command = run(Some(server), &output);
+    command.args(["--workload", "oltp_update_index", "--tables", "1", "--rows", "1000"]);
+    command
+        .args(["--connections", "2", "--seconds", "4", "--no-probe"])
+        .args(words);
+    let (out, _) = succeed(&mut command);
+    let said = out.split_whitespace().collect::<Vec<_>>().join(" ");
+    (said, summary(&output))
+}
+
+fn value(of: &Value) -> f64 {
+    of["value"].as_f64().expect("a number")
+}
+
+/// Each transaction of this workload is one of the binary log: the client's count and the servers' own have to agree.
+fn follows(server: &Installation, method: &str, replicas: u32) {
+    let words = ["--replication", method, "--replicas", &replicas.to_string()];
+    let (said, summary) = beside(server, &words);
+    let rung = &summary["rungs"][0];
+    let all = rung["replicas"].as_array().expect("replicas");
+    assert_eq!(all.len(), replicas as usize, "{method}: {said}");
+    for replica in all {
+        let (committed, done) = (value(&replica["committed_per_second"]), value(&rung["throughput"]));
+        assert!(
+            (committed / done - 1.0).abs() < 0.1,
+            "{method}: the source says {committed}/s, the client {done}/s"
+        );
+        let (replayed, grows) = (
+            value(&replica["replayed_per_second"]),
+            value(&replica["lag_growth_per_second"]),
+        );
+        assert!(
+            replayed > 0.0 && (committed - replayed - grows).abs() < 0.01 * committed,
+            "{method}: what is committed is replayed, or is missing: {replica}"
+        );
+    }
+    let last = format!("Replica {replicas} ");
+    assert!(said.contains(&last) && said.contains("/s"), "{method}: {said}");
+    assert!(
+        said.contains(&format!("({method}, {replicas} replica")),
+        "they share the CPUs: {said}"
+    );
+    let speed = &summary["replay"][0];
+    assert_eq!(speed["replica"], 1, "{speed}");
+    // Its CPU time is not another program's.
+    let others = rung["other_cpu_share"].as_f64().expect("a share");
+    let busy = rung["busy_share"].as_f64().expect("a share");
+    assert!(others < 0.75 * busy, "{method}: {others} of {busy}");
+}
+
+#[test]
+fn what_mariadbs_replicas_replay_is_what_the_client_counts() {
+    let Some(server) = distribution() else { return };
+    follows(&server.installation, "asynchronous", 2);
+    follows(&server.installation, "galera", 1);
+}
+
+#[test]
+fn what_mysqls_replicas_replay_is_what_the_client_counts() {
+    let Some(server) = fetched("mysql-9.7") else { return };
+    follows(&server.installation, "semi-synchronous", 1);
+    follows(&server.installation, "group", 1);
+}
+
+#[test]
+fn neighbours_bear_the_same_load_and_leave_nothing() {
+    let Some(server) = distribution() else { return };
+    let (said, summary) = beside(&server.installation, &["--neighbours", "1"]);
+    let rung = &summary["rungs"][0];
+    let neighbour = value(&rung["neighbours"][0]);
+    let own = value(&rung["throughput"]);
+    assert!((0.2..5.0).contains(&(neighbour / own)), "{neighbour}/s beside {own}/s");
+    assert!(
+        said.contains("With 1 neighbour under the same load, 2 servers complete"),
+        "{said}"
+    );
+    let work = WorkFolder::open(work_folder()).expect("the work folder");
+    let left = runs(&work).into_iter().filter(|run| {
+        let name = run.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let pid = name.split('-').nth(1).unwrap_or_default().to_owned();
+        !Path::new("/proc").join(pid).exists()
+    });
+    assert_eq!(left.count(), 0, "folders of servers are left");
+}
