@@ -6,12 +6,16 @@ use crate::student::t_quantile_975;
 use crate::totals::Window;
 use crate::visit_rows::VisitRows;
 use scaleprof_bundle::{CounterRow, Estimate, ReplaySpeed, ReplicaSummary, RungSummary};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A replica that falls behind by no more than this part of what is committed keeps up: a position is read with some delay.
 const KEEPS_UP: f64 = 0.01;
 /// One that falls behind by more than this part of what is committed, and is more than a second behind, does not.
 const FAR_TOO_SLOW: f64 = 0.1;
+/// Nanoseconds in a second for which a node of Galera was told to hold its commits back.
+const HELD_BACK: &str = "status.wsrep_flow_control_paused_ns";
+/// Part of the time from which that is a limit.
+const HELD_BACK_SHARE: f64 = 0.01;
 /// Transactions from which a replica is so far behind that the time it takes to make them up says something.
 const FAR_BEHIND: f64 = 1000.0;
 
@@ -29,9 +33,8 @@ impl<'a> Visit<'a> {
         };
         let others = |row: &&&CounterRow| {
             let name = row.counter.as_str();
-            ["source.", "replica.", "neighbour."]
-                .iter()
-                .any(|start| name.starts_with(start))
+            let others = ["source.", "replica.", "neighbour."];
+            others.iter().any(|start| name.starts_with(start)) || name == HELD_BACK
         };
         for row in rows.counters.iter().filter(others) {
             match row.second {
@@ -69,12 +72,17 @@ impl<'a> Visit<'a> {
 }
 
 /// Numbers from 1 of those servers of a kind for which there is such a counter.
-fn numbers(visits: &[Visit<'_>], kind: &str, what: &str) -> Vec<u32> {
-    let is_there = |number: &u32| {
-        let name = format!("{kind}.{number}.{what}");
-        visits.iter().any(|visit| visit.by_second.contains_key(name.as_str()))
+fn numbers(visits: &[Visit<'_>], kind: &str, what: &str) -> BTreeSet<u32> {
+    let names = visits.iter().flat_map(|visit| visit.by_second.keys());
+    let number = |name: &str| {
+        name.strip_prefix(kind)?
+            .strip_prefix('.')?
+            .strip_suffix(what)?
+            .strip_suffix('.')?
+            .parse()
+            .ok()
     };
-    (1..).take_while(is_there).collect()
+    names.filter_map(|name| number(name)).collect()
 }
 
 /// A mean of the visits with its interval, which may go below 0.
@@ -111,7 +119,10 @@ fn replica(visits: &[Visit<'_>], number: u32) -> Option<ReplicaSummary> {
     let caught_up = visits.iter().filter_map(catch_up);
     let (transactions, seconds) = caught_up.fold((0.0, 0.0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
     let rate = committed_per_second.value;
+    let paused: Vec<f64> = visits.iter().flat_map(|visit| visit.seconds(HELD_BACK)).collect();
     Some(ReplicaSummary {
+        replica: number,
+        held_back_share: (!paused.is_empty()).then(|| paused.iter().sum::<f64>() / 1e9 / paused.len() as f64),
         committed_per_second,
         replayed_per_second,
         lag_growth_per_second,
@@ -126,8 +137,11 @@ fn replica(visits: &[Visit<'_>], number: u32) -> Option<ReplicaSummary> {
 
 /// Whether a replica keeps up with this rate. Without an interval only what nobody could doubt is said.
 fn keeps_up(lag_growth: Estimate, rate: f64, lag: Option<f64>) -> Option<bool> {
-    if let Some(low) = lag_growth.low {
-        return Some(low <= KEEPS_UP * rate);
+    let least = KEEPS_UP * rate;
+    match (lag_growth.low, lag_growth.high) {
+        (_, Some(high)) if high <= least => return Some(true),
+        (Some(low), _) if low > least => return Some(false),
+        _ => {}
     }
     let lag = lag?;
     match () {
@@ -151,20 +165,26 @@ pub(crate) fn neighbours(visits: &[Visit<'_>]) -> Vec<Estimate> {
 /// How fast each replica can follow: what it replayed at the rung at which it replayed most. Where it falls behind somewhere that is its
 /// limit; where it does not, its limit is higher.
 pub(crate) fn replay_speeds(rungs: &[RungSummary]) -> Vec<ReplaySpeed> {
-    let most = rungs.iter().map(|rung| rung.replicas.len()).max().unwrap_or(0);
-    (0..most).filter_map(|at| replay_speed(rungs, at)).collect()
+    let replicas = rungs.iter().flat_map(|rung| &rung.replicas);
+    let numbers: BTreeSet<u32> = replicas.map(|replica| replica.replica).collect();
+    numbers
+        .into_iter()
+        .filter_map(|number| replay_speed(rungs, number))
+        .collect()
 }
 
-fn replay_speed(rungs: &[RungSummary], at: usize) -> Option<ReplaySpeed> {
+fn replay_speed(rungs: &[RungSummary], number: u32) -> Option<ReplaySpeed> {
+    let told = |rung: &'_ RungSummary| rung.replicas.iter().position(|replica| replica.replica == number);
     let of: Vec<(u32, &ReplicaSummary)> = rungs
         .iter()
-        .filter_map(|rung| Some((rung.connections, rung.replicas.get(at)?)))
+        .filter_map(|rung| Some((rung.connections, &rung.replicas[told(rung)?])))
         .collect();
     let speed = |one: &&(u32, &ReplicaSummary)| one.1.replayed_per_second.value;
     let (connections, fastest) = *of.iter().max_by(|a, b| speed(a).total_cmp(&speed(b)))?;
     let behind = of.iter().find(|(_, replica)| replica.keeps_up == Some(false));
-    let unknown = of.iter().any(|(_, replica)| replica.keeps_up.is_none());
-    let number = at as u32 + 1;
+    // A rung at which nobody could answer in time is likely the one at which it is worst.
+    let unknown = of.len() < rungs.len() || of.iter().any(|(_, replica)| replica.keeps_up.is_none());
+    let held_back = fastest.held_back_share.is_some_and(|share| share > HELD_BACK_SHARE);
     let balanced = grouped(fastest.replayed_per_second.value);
     let sentence = match behind {
         Some((from, replica)) => {
@@ -183,9 +203,15 @@ fn replay_speed(rungs: &[RungSummary], at: usize) -> Option<ReplaySpeed> {
                 grouped(replica.committed_per_second.value),
             )
         }
+        None if held_back => format!(
+            "Replica {number} keeps up because commits are held back for it, {} of the time at {}: its balanced replay speed is \
+             about {balanced}/s.",
+            percent(fastest.held_back_share.unwrap_or_default()),
+            counted(connections, "connection")
+        ),
         None if unknown => format!(
-            "Replica {number} replayed up to {balanced}/s, at {}; the rungs are too short to tell whether it keeps up (measure 10 s \
-             or more).",
+            "Replica {number} replayed up to {balanced}/s, at {}; whether it keeps up at every rung cannot be told (measure 20 s or \
+             more).",
             counted(connections, "connection")
         ),
         None => format!(
@@ -197,7 +223,7 @@ fn replay_speed(rungs: &[RungSummary], at: usize) -> Option<ReplaySpeed> {
     Some(ReplaySpeed {
         replica: number,
         balanced_per_second: fastest.replayed_per_second,
-        at_least: behind.is_none(),
+        at_least: behind.is_none() && !held_back,
         connections,
         falls_behind_at: behind.map(|(connections, _)| *connections),
         sentence,
@@ -264,6 +290,43 @@ mod tests {
         assert_eq!(replica.lag_transactions.map(f64::round), Some(8000.0));
         assert_eq!(replica.lag_seconds.map(f64::round), Some(8.0));
         assert_eq!(replica.catch_up_per_second, Some(2000.0));
+    }
+
+    #[test]
+    fn what_may_be_chance_is_neither_keeping_up_nor_falling_behind() {
+        // Blocks of five seconds that scatter around 60 a second.
+        let replayed: Vec<f64> = [965.0, 940.0, 915.0].iter().flat_map(|rate| [*rate; 5]).collect();
+        let found = replicas(&[visit(&[1000.0; 15], &replayed, &[])]);
+        assert!(
+            found[0].lag_growth_per_second.low.is_some_and(|low| low < 0.0),
+            "{:?}",
+            found[0]
+        );
+        assert_eq!(found[0].keeps_up, None);
+    }
+
+    #[test]
+    fn replicas_keep_their_numbers_where_one_does_not_answer() {
+        let mut second = visit(&around(1000.0), &around(1000.0), &[]);
+        let replayed = second.by_second.remove("replica.1.replayed").unwrap();
+        second.by_second.insert("replica.2.replayed", replayed);
+        let found = replicas(&[second]);
+        assert_eq!(found.iter().map(|replica| replica.replica).collect::<Vec<_>>(), [2]);
+    }
+
+    #[test]
+    fn commits_that_are_held_back_for_a_replica_are_its_limit() {
+        let mut held = visit(&around(1000.0), &around(1000.0), &[]);
+        let paused = (0..20).map(|second| (second, 0.3e9)).collect();
+        held.by_second.insert(HELD_BACK, paused);
+        let found = replicas(&[held]);
+        assert_eq!(
+            (
+                found[0].keeps_up,
+                found[0].held_back_share.map(|share| (share * 10.0).round())
+            ),
+            (Some(true), Some(3.0))
+        );
     }
 
     #[test]

@@ -25,5 +25,5 @@ pub mod verdict;
 pub use judge::{judge, widest};
 pub use outcome::*;
 pub use sentence::sentence;
-pub use starts::{ReplicaFigures, RungFigures, Sentinel, Session, Start};
+pub use starts::{ReplicaFigures, RungFigures, Sentinel, Session, Start, Together};
 pub use verdict::{FEWEST_PAIRS, Verdict};

@@ -219,6 +219,8 @@ pub struct RungSummary {
 /// How one replica followed at a rung. Transactions here are those that change something.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ReplicaSummary {
+    /// Its number, from 1.
+    pub replica: u32,
     /// Transactions that the source committed in a second.
     pub committed_per_second: Estimate,
     /// Transactions that it replayed in a second while the load ran.
@@ -231,6 +233,9 @@ pub struct ReplicaSummary {
     pub lag_transactions: Option<f64>,
     /// In how many seconds the source commits as many.
     pub lag_seconds: Option<f64>,
+    /// Part of the time in which the cluster held its commits back for the slowest of its nodes (Galera's flow control); none where it
+    /// is not told.
+    pub held_back_share: Option<f64>,
     /// Transactions that it replayed in a second when the load had ended, until it had caught up; none where it was not far behind.
     pub catch_up_per_second: Option<f64>,
 }
@@ -242,7 +247,7 @@ pub struct ReplaySpeed {
     pub replica: u32,
     /// The balanced replay speed, the highest rate at which it does not fall behind, transactions per second.
     pub balanced_per_second: Estimate,
-    /// Whether it fell behind nowhere, so that its limit was not reached.
+    /// Whether its limit was not reached: it fell behind nowhere, and nothing was held back for it.
     pub at_least: bool,
     /// The rung at which it replayed most.
     pub connections: u32,

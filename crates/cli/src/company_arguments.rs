@@ -33,6 +33,11 @@ impl CompanyArguments {
                 Company::Replicas(Replication::new(method, self.replicas).map_err(anyhow::Error::msg)?)
             }
             (None, Some(count)) => Company::Neighbours(count),
+            (None, None) if self.cpus_company.is_some() => {
+                anyhow::bail!(
+                    "--cpus-company goes with --replication or --neighbours: without them there is no server beside it"
+                )
+            }
             (None, None) => Company::Alone,
         })
     }

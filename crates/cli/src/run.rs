@@ -15,6 +15,9 @@ use std::process::ExitCode;
 pub(crate) fn execute(arguments: RunArguments) -> anyhow::Result<ExitCode> {
     let company = arguments.company.choice()?;
     let load = arguments.load.options()?;
+    if let Some((problem, mend)) = company.refuses(&load) {
+        anyhow::bail!("{problem}: {mend}");
+    }
     let options = RunOptions {
         load: match company.needs_keys() {
             true => load.with_keys_on_all_tables(),

@@ -1,7 +1,9 @@
 //! Servers beside the one under test: such as follow it, and such as bear a load of their own.
 
 use crate::error::RunError;
+use crate::options::LoadOptions;
 use scaleprof_server::{CpuSet, PreparedData, Replicas, Replication, ReplicationMethod, Sandbox, SandboxBuilder};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Which servers run beside the one under test.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -42,6 +44,19 @@ impl Company {
         matches!(self, Company::Replicas(replication) if [Group, Galera].contains(&replication.method))
     }
 
+    /// Why a load does not go with it, and what would; none where it does.
+    pub fn refuses(&self, load: &LoadOptions) -> Option<(&'static str, &'static str)> {
+        if self.needs_keys() && load.with_tables() && load.oltp.secondary {
+            let why = "clusters need a primary key on every table, and with secondary = true the tables have none";
+            return Some((why, "leave secondary out, or replicate asynchronously"));
+        }
+        let once = load.runs_once();
+        (self.loaded_servers() > 1 && once).then_some((
+            "a load that runs once on each server is not at the same time on all of them",
+            "leave --once or the neighbours out",
+        ))
+    }
+
     /// In words, such as `group, 2 replicas`; none where there is none.
     pub fn words(&self) -> Option<String> {
         match self {
@@ -70,18 +85,23 @@ impl Beside {
         data: &PreparedData,
         company: &Company,
         cpus: Option<&CpuSet>,
+        stop: &AtomicBool,
     ) -> Result<(Sandbox, Beside), RunError> {
         let one = || builder.clone();
         Ok(match company {
             Company::Alone => (one().start_from(data)?, Beside::Nobody),
             Company::Replicas(replication) => {
-                let (source, replicas) = one().start_replicated(data, *replication, cpus)?;
+                let (source, replicas) = one().start_replicated(data, *replication, cpus, stop)?;
                 (source, Beside::Replicas(replicas))
             }
             Company::Neighbours(count) => {
+                builder.check_memory_of(count + 1)?;
                 let first = one().start_from(data)?;
-                let others: Result<Vec<Sandbox>, _> =
-                    (0..*count).map(|_| one().on_cpus(cpus).start_from(data)).collect();
+                let another = |_| match stop.load(Ordering::Relaxed) {
+                    true => Err(RunError::Stopped),
+                    false => Ok(one().on_cpus(cpus).start_from(data)?),
+                };
+                let others: Result<Vec<Sandbox>, RunError> = (0..*count).map(another).collect();
                 (first, Beside::Neighbours(others?))
             }
         })

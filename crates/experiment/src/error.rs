@@ -64,6 +64,16 @@ pub enum RunError {
         /// Why.
         source: LoadError,
     },
+    /// The load of a server beside the one under test.
+    #[error("with {}: neighbour {neighbour}: {source}", in_words(*.connections))]
+    Neighbour {
+        /// Its number, from 1.
+        neighbour: usize,
+        /// Connections of the rung.
+        connections: u32,
+        /// Why.
+        source: LoadError,
+    },
     /// The options.
     #[error(transparent)]
     Options(#[from] OptionsError),
@@ -136,7 +146,7 @@ impl RunError {
                 source: LoadError::Statement { error, .. },
                 ..
             } => HOPELESS.contains(&error.number),
-            RunError::Load { .. } | RunError::StoodStill { .. } => false,
+            RunError::Load { .. } | RunError::StoodStill { .. } | RunError::Neighbour { .. } => false,
             _ => true,
         }
     }
@@ -162,6 +172,15 @@ impl RunError {
             RunError::ServerDied { connections, .. } => format!("the server died with {}", in_words(*connections)),
             RunError::StoodStill { connections, .. } => {
                 format!("with {} no statement was answered any more", in_words(*connections))
+            }
+            RunError::Neighbour {
+                neighbour, connections, ..
+            } => format!(
+                "with {}: the load of neighbour {neighbour} failed",
+                in_words(*connections)
+            ),
+            RunError::Server(scaleprof_server::Error::NotFollowing { method, replica, .. }) => {
+                format!("replica {replica} stopped following ({method} replication)")
             }
             RunError::NoRoom { limit, .. } => format!("the server's {limit} is too low"),
             RunError::AnotherLoad => "another load runs on this server".into(),

@@ -5,7 +5,7 @@ use scaleprof_workload::{LoadError, LoadObserver, LoadPlan, SecondRecord, drive}
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Seconds that a neighbour's load goes on at most: it is ended before.
@@ -14,15 +14,40 @@ const LONGEST_SECONDS: u32 = 7 * 86_400;
 const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(100);
 
 /// Loads that run on threads of their own until they are ended.
+///
+/// Dropping them ends them.
 pub(crate) struct NeighbourLoads {
     loads: Vec<NeighbourLoad>,
     end: Arc<AtomicBool>,
+    /// Whether one ended before it was asked to.
+    failed: Arc<AtomicBool>,
 }
+
+/// What one load did.
+#[derive(Debug, Default, Clone)]
+struct Done {
+    /// Starts of seconds, with the transactions of each.
+    seconds: Vec<(Instant, u64)>,
+    /// Connections that were given up in the middle of a transaction.
+    unfinished: Vec<u32>,
+}
+
+/// What is left of loads that were ended.
+#[derive(Debug, Default)]
+pub(crate) struct Ended {
+    /// What each did in every second, as rows of the visit: `neighbour.N.transactions`.
+    pub(crate) rows: Vec<CounterRow>,
+    /// Of each, connections that were given up in the middle of a transaction.
+    pub(crate) unfinished: Vec<Vec<u32>>,
+}
+
+/// A neighbour's number, from 1, and why its load ended.
+pub(crate) type Failure = (usize, LoadError);
 
 struct NeighbourLoad {
     thread: std::thread::JoinHandle<Result<(), LoadError>>,
     begun: Receiver<()>,
-    seconds: Arc<Mutex<Vec<(Instant, u64)>>>,
+    done: Arc<Mutex<Done>>,
 }
 
 impl NeighbourLoads {
@@ -30,11 +55,14 @@ impl NeighbourLoads {
     ///
     /// # Errors
     /// The first one that cannot begin; the others are ended.
-    pub(crate) fn start(plans: Vec<LoadPlan>, stop: &AtomicBool) -> Result<NeighbourLoads, LoadError> {
-        let end = Arc::new(AtomicBool::new(false));
-        let mut all = NeighbourLoads { loads: Vec::new(), end };
-        for plan in plans {
-            let load = NeighbourLoad::start(plan, all.end.clone())?;
+    pub(crate) fn start(plans: Vec<LoadPlan>, stop: &AtomicBool) -> Result<NeighbourLoads, Failure> {
+        let mut all = NeighbourLoads {
+            loads: Vec::new(),
+            end: Arc::default(),
+            failed: Arc::default(),
+        };
+        for (number, plan) in (1..).zip(plans) {
+            let load = NeighbourLoad::start(plan, &all).map_err(|error| (number, error))?;
             all.loads.push(load);
         }
         for at in 0..all.loads.len() {
@@ -43,80 +71,103 @@ impl NeighbourLoads {
                 let has_begun = load.begun.recv_timeout(LOOK_AGAIN_AFTER).is_ok();
                 if load.thread.is_finished() {
                     // Ended before its time: its error is the first.
-                    return Err(all.end_all().1.unwrap_or(LoadError::Stopped));
+                    return Err(all.end_all().err().unwrap_or((at + 1, LoadError::Stopped)));
                 }
                 if has_begun {
                     break;
                 }
                 if stop.load(Ordering::Relaxed) {
-                    all.end_all();
-                    return Err(LoadError::Stopped);
+                    return Err((at + 1, LoadError::Stopped));
                 }
             }
         }
         Ok(all)
     }
 
-    /// Ends them. Gives what each did in every second since `began`, as rows of the visit: `neighbour.N.transactions`.
-    ///
-    /// # Errors
-    /// One that ended before.
-    pub(crate) fn finish(self, visit: i32, began: Option<Instant>, seconds: u32) -> Result<Vec<CounterRow>, LoadError> {
-        let (ended, problem) = self.end_all();
-        if let Some(problem) = problem {
-            return Err(problem);
-        }
-        let Some(began) = began else { return Ok(Vec::new()) };
-        let mut rows = Vec::new();
-        for (number, load) in (1..).zip(ended) {
-            for (second, value) in by_second(&load, began, seconds) {
-                rows.push(CounterRow {
-                    visit,
-                    second: i32::try_from(second).ok(),
-                    counter: format!("neighbour.{number}.transactions"),
-                    value,
-                    counted_share: None,
-                });
-            }
-        }
-        Ok(rows)
+    /// Is set when one ends before it was asked to: then what is measured beside it is not what was asked for.
+    pub(crate) fn failed(&self) -> Arc<AtomicBool> {
+        self.failed.clone()
     }
 
-    fn end_all(self) -> (Vec<Vec<(Instant, u64)>>, Option<LoadError>) {
+    /// Ends them; their seconds are counted from `began` on.
+    ///
+    /// # Errors
+    /// The first one that ended before.
+    pub(crate) fn finish(mut self, visit: i32, began: Option<Instant>, seconds: u32) -> Result<Ended, Failure> {
+        let all = self.end_all()?;
+        let mut ended = Ended::default();
+        for (number, done) in (1..).zip(all) {
+            ended.unfinished.push(done.unfinished);
+            let figures = began.map_or_else(Vec::new, |began| by_second(&done.seconds, began, seconds));
+            ended.rows.extend(figures.into_iter().map(|(second, value)| CounterRow {
+                visit,
+                second: i32::try_from(second).ok(),
+                counter: format!("neighbour.{number}.transactions"),
+                value,
+                counted_share: None,
+            }));
+        }
+        Ok(ended)
+    }
+
+    fn end_all(&mut self) -> Result<Vec<Done>, Failure> {
         self.end.store(true, Ordering::Relaxed);
         let mut problem = None;
         let mut all = Vec::new();
-        for load in self.loads {
-            let ended = load.thread.join().unwrap_or(Err(LoadError::Stopped));
+        for (number, load) in (1..).zip(self.loads.drain(..)) {
+            let ended = load.thread.join();
             match ended {
-                Ok(()) | Err(LoadError::Stopped) => {}
-                Err(error) => problem = problem.or(Some(error)),
+                Ok(Ok(()) | Err(LoadError::Stopped)) => {}
+                Ok(Err(error)) => problem = problem.or(Some((number, error))),
+                Err(_) => {
+                    problem = problem.or(Some((
+                        number,
+                        LoadError::Protocol("something that its client fell over"),
+                    )))
+                }
             }
-            let seconds = load.seconds.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-            all.push(seconds.clone());
+            let done = load.done.lock().unwrap_or_else(PoisonError::into_inner);
+            all.push(done.clone());
         }
-        (all, problem)
+        match problem {
+            Some(problem) => Err(problem),
+            None => Ok(all),
+        }
+    }
+}
+
+impl Drop for NeighbourLoads {
+    fn drop(&mut self) {
+        // Nobody asks any more why one ended.
+        let _ = self.end_all();
     }
 }
 
 impl NeighbourLoad {
-    fn start(plan: LoadPlan, end: Arc<AtomicBool>) -> Result<NeighbourLoad, LoadError> {
+    fn start(plan: LoadPlan, all: &NeighbourLoads) -> Result<NeighbourLoad, LoadError> {
         let plan = LoadPlan {
             seconds: LONGEST_SECONDS,
             ..plan
         };
         let (sender, begun) = channel();
-        let seconds = Arc::new(Mutex::new(Vec::new()));
+        let done: Arc<Mutex<Done>> = Arc::default();
         let mut observer = Counting {
             begun: sender,
             began: None,
-            seconds: seconds.clone(),
+            done: done.clone(),
         };
+        let (end, failed) = (all.end.clone(), all.failed.clone());
         let thread = std::thread::Builder::new()
             .name("neighbour".to_owned())
-            .spawn(move || drive(&plan, &end, &mut observer).map(|_| ()))
+            .spawn(move || {
+                let ended = drive(&plan, &end, &mut observer).map(|_| ());
+                if !end.load(Ordering::Relaxed) {
+                    failed.store(true, Ordering::Relaxed);
+                }
+                ended
+            })
             .map_err(|error| LoadError::System("starting a thread", error))?;
-        Ok(NeighbourLoad { thread, begun, seconds })
+        Ok(NeighbourLoad { thread, begun, done })
     }
 }
 
@@ -124,8 +175,13 @@ impl NeighbourLoad {
 struct Counting {
     begun: Sender<()>,
     began: Option<Instant>,
-    /// Starts of seconds, with the transactions of each.
-    seconds: Arc<Mutex<Vec<(Instant, u64)>>>,
+    done: Arc<Mutex<Done>>,
+}
+
+impl Counting {
+    fn done(&self) -> MutexGuard<'_, Done> {
+        self.done.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl LoadObserver for Counting {
@@ -142,8 +198,11 @@ impl LoadObserver for Counting {
     fn record(&mut self, record: SecondRecord) {
         let Some(began) = self.began else { return };
         let start = began + Duration::from_secs(u64::from(record.second));
-        let mut seconds = self.seconds.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        seconds.push((start, record.transactions));
+        self.done().seconds.push((start, record.transactions));
+    }
+
+    fn left_unfinished(&mut self, connection_ids: &[u32]) {
+        self.done().unfinished.extend(connection_ids);
     }
 }
 

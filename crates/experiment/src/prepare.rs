@@ -11,11 +11,11 @@ use scaleprof_server::{
     Settings, WorkFolder,
 };
 use scaleprof_wire::Client;
-use scaleprof_workload::schema::{self, FillPlan, SCHEMA, SchemaState};
+use scaleprof_workload::schema::{self, FillPlan, SCHEMA, SchemaState, Statistics};
 use scaleprof_workload::tpcc::{self, TpccFillPlan, TpccOptions};
 use scaleprof_workload::{OltpWorkloadKind, Script, Transport};
 use std::path::Path;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Statements at the same time while the tables are filled.
 const FILL_THREADS: u32 = 4;
@@ -48,8 +48,14 @@ pub(crate) struct Source {
 
 impl Source {
     /// A server on a fresh copy of the prepared data, with those beside it.
-    pub(crate) fn start(&self) -> Result<(Sandbox, Beside), RunError> {
-        Beside::start(&self.builder, &self.prepared, &self.company, self.cpus_company.as_ref())
+    pub(crate) fn start(&self, stop: &AtomicBool) -> Result<(Sandbox, Beside), RunError> {
+        Beside::start(
+            &self.builder,
+            &self.prepared,
+            &self.company,
+            self.cpus_company.as_ref(),
+            stop,
+        )
     }
 
     /// Removes the prepared data.
@@ -74,6 +80,8 @@ pub(crate) fn prepare(options: &RunOptions, stop: &AtomicBool, progress: &mut dy
             use_cache,
         } => {
             let placement = Placement::on_this_machine(cpus_server.clone(), cpus_client.clone())?;
+            // What is wrong with their CPUs is to be said as what is wrong with the server's.
+            Placement::on_this_machine(cpus_company.clone(), None)?;
             let settings = ServerSettings {
                 servers: company.servers(),
                 ..(**settings).clone()
@@ -177,9 +185,9 @@ fn private(
         cache,
         key,
     };
-    let (server, beside) = source.start()?;
+    let (server, beside) = source.start(stop)?;
     let target = Target::Private(Box::new(server));
-    let warnings = warm_all(&target, &beside, load, progress)?;
+    let warnings = warm_all(&target, &beside, load, stop, progress)?;
     Ok(Ready {
         warnings,
         target,
@@ -304,36 +312,55 @@ pub(crate) fn check_consistency(
     }
 }
 
-/// Makes a server ready for its load, and all those that bear the same beside it; replicas follow.
+/// Makes a server ready for its load, and all those beside it: neighbours bear the same, replicas are to find the tables in memory too.
 pub(crate) fn warm_all(
     target: &Target,
     beside: &Beside,
     load: &LoadOptions,
+    stop: &AtomicBool,
     progress: &mut dyn Progress,
 ) -> Result<Vec<String>, RunError> {
     let warnings = warm(&target.access(), load, progress)?;
-    if let Beside::Neighbours(neighbours) = beside {
-        for neighbour in neighbours {
-            warm(&Access::of(neighbour), load, progress)?;
+    for server in beside.servers() {
+        if stop.load(Ordering::Relaxed) {
+            return Err(RunError::Stopped);
+        }
+        let server = Access::of(server);
+        match beside {
+            Beside::Nobody => {}
+            Beside::Neighbours(_) => {
+                warm(&server, load, progress)?;
+            }
+            Beside::Replicas(_) => read_tables(&mut server.connect()?, load, Statistics::AsTheyAre)?,
         }
     }
     Ok(warnings)
+}
+
+/// Reads the tables into memory, where the load has some of ours and asks for it.
+fn read_tables(client: &mut Client, load: &LoadOptions, statistics: Statistics) -> Result<(), RunError> {
+    if !load.reads_tables_first {
+        return Ok(());
+    }
+    if load.with_tables() {
+        for table in 1..=load.oltp.tables {
+            schema::warm(client, &load.oltp, table, statistics)?;
+        }
+    }
+    if matches!(load.workload, WorkloadChoice::Tpcc(_)) {
+        tpcc::warm(client, statistics)?;
+    }
+    Ok(())
 }
 
 /// Reads the tables into memory, runs the script's setup, and says what would disturb the measurement.
 fn warm(server: &Access, load: &LoadOptions, progress: &mut dyn Progress) -> Result<Vec<String>, RunError> {
     let mut client = server.connect()?;
     let mut warnings = Vec::new();
-    if load.with_tables() && load.reads_tables_first {
+    let has_tables = load.with_tables() || matches!(load.workload, WorkloadChoice::Tpcc(_));
+    if has_tables && load.reads_tables_first {
         progress.stage("reading the tables into memory");
-        for table in 1..=load.oltp.tables {
-            schema::warm(&mut client, &load.oltp, table)?;
-        }
-        warnings.extend(too_large(&mut client)?);
-    }
-    if matches!(load.workload, WorkloadChoice::Tpcc(_)) && load.reads_tables_first {
-        progress.stage("reading the tables into memory");
-        tpcc::warm(&mut client)?;
+        read_tables(&mut client, load, Statistics::Anew)?;
         warnings.extend(too_large(&mut client)?);
     }
     if let WorkloadChoice::Script { setup: Some(setup), .. } = &load.workload {

@@ -3,9 +3,9 @@
 use crate::company::Beside;
 use crate::error::RunError;
 use crate::progress::Progress;
-use crate::target::Target;
+use crate::target::{Access, Target, wire};
 use scaleprof_bundle::CounterRow;
-use scaleprof_server::Position;
+use scaleprof_server::{Position, Replicas};
 use scaleprof_wire::Client;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,6 +16,10 @@ use std::time::{Duration, Instant};
 const LATEST: Duration = Duration::from_millis(500);
 /// How long the last readings are waited for.
 const LAST: Duration = Duration::from_secs(1);
+/// How long a server may take to say how far it is; one that takes longer stands still.
+const ANSWERS_WITHIN: Duration = Duration::from_secs(10);
+/// How often it is looked at whether replicas that catch up follow at all.
+const CHECK_AGAIN_AFTER: Duration = Duration::from_secs(1);
 /// How often replicas that catch up are asked how far they are.
 const ASK_AGAIN_AFTER: Duration = Duration::from_millis(20);
 
@@ -50,11 +54,11 @@ impl ReplicaWatch {
         };
         let [of_source, of_replica] = replicas.positions();
         let began = Instant::now();
-        let source = Watched::start(target.connect()?, of_source, began)?;
+        let source = Watched::start(patient(&target.access())?, of_source, began)?;
         let watched = replicas
             .servers()
             .iter()
-            .map(|server| Watched::start(server.connect()?, of_replica, began));
+            .map(|server| Watched::start(patient(&Access::of(server))?, of_replica, began));
         Ok(Some(ReplicaWatch {
             source,
             replicas: watched.collect::<Result<_, RunError>>()?,
@@ -191,7 +195,7 @@ pub(crate) struct CatchUp {
     pub(crate) replica: usize,
     /// Transactions that it was behind when it was first asked.
     pub(crate) behind: f64,
-    /// Seconds from then on; none where it did not make it up in the time that it was given.
+    /// Seconds until it had that; none where it did not make it up in the time that it was given.
     pub(crate) seconds: Option<f64>,
 }
 
@@ -211,41 +215,85 @@ impl CatchUp {
 }
 
 /// Waits until the replicas have what the source has, for as long as `longest` at most: a visit must not begin with the rest of another.
+///
+/// # Errors
+/// A replica that died or does not follow any more.
 pub(crate) fn catch_up(
     target: &Target,
-    beside: &Beside,
+    beside: &mut Beside,
     longest: Duration,
     stop: &AtomicBool,
     progress: &mut dyn Progress,
 ) -> Result<Vec<CatchUp>, RunError> {
-    let Beside::Replicas(replicas) = beside else {
+    let (Target::Private(source), Beside::Replicas(replicas)) = (target, beside) else {
         return Ok(Vec::new());
     };
-    let [of_source, of_replica] = replicas.positions();
-    let wanted = of_source.read(&mut target.connect()?)?;
+    replicas.check(source)?;
     let began = Instant::now();
+    let wanted = replicas.positions()[0].read(&mut patient(&target.access())?)?;
+    let mut asked = asked(replicas)?;
     let mut all = Vec::new();
-    for (replica, server) in (1..).zip(replicas.servers()) {
-        let mut client = server.connect()?;
-        let mut has = of_replica.read(&mut client)?;
-        let behind = wanted.saturating_sub(has);
-        if behind > 0 {
-            progress.stage(&format!(
-                "waiting until replica {replica} has caught up ({behind} transactions)"
-            ));
-        }
-        while has < wanted && began.elapsed() < longest && !stop.load(Ordering::Relaxed) {
-            std::thread::sleep(ASK_AGAIN_AFTER);
-            has = of_replica.read(&mut client)?;
-        }
-        client.quit();
+    for (replica, (position, client)) in (1..).zip(&mut asked) {
+        let behind = wanted.saturating_sub(position.read(client)?) as f64;
         all.push(CatchUp {
             replica,
-            behind: behind as f64,
-            seconds: (has >= wanted).then(|| began.elapsed().as_secs_f64()),
+            behind,
+            seconds: (behind <= 0.0).then_some(0.0),
         });
     }
+    let mut checked = Instant::now();
+    let mut told = false;
+    while all.iter().any(|replica| replica.seconds.is_none()) {
+        if began.elapsed() >= longest || stop.load(Ordering::Relaxed) {
+            break;
+        }
+        if checked.elapsed() >= CHECK_AGAIN_AFTER {
+            // One that gave up would be waited for in vain.
+            replicas.check(source)?;
+            checked = Instant::now();
+            if !told {
+                progress.stage("waiting until the replicas have caught up");
+                told = true;
+            }
+        }
+        std::thread::sleep(ASK_AGAIN_AFTER);
+        for (found, (position, client)) in all.iter_mut().zip(&mut asked) {
+            if found.seconds.is_none() && position.read(client)? >= wanted {
+                found.seconds = Some(began.elapsed().as_secs_f64());
+            }
+        }
+    }
     Ok(all)
+}
+
+/// Connections to all replicas, with how to ask them.
+fn asked(replicas: &Replicas) -> Result<Vec<(Position, Client)>, RunError> {
+    let [_, of_replica] = replicas.positions();
+    let servers = replicas.servers().iter();
+    servers
+        .map(|server| Ok((of_replica, patient(&Access::of(server))?)))
+        .collect()
+}
+
+/// A connection to a server that may have stood still.
+fn patient(server: &Access) -> Result<Client, RunError> {
+    let client = server.connect()?;
+    client
+        .set_patience(Some(ANSWERS_WITHIN))
+        .map_err(wire("asking a server of a replication how far it is"))?;
+    Ok(client)
+}
+
+/// A warning of replicas that did not make up what they were behind; none where it was asked to stop.
+pub(crate) fn still_behind(replicas: &[CatchUp], with: &str, stop: &AtomicBool) -> Option<String> {
+    let behind = replicas.iter().filter(|replica| replica.seconds.is_none());
+    let named: Vec<String> = behind.map(|replica| replica.replica.to_string()).collect();
+    (!named.is_empty() && !stop.load(Ordering::Relaxed)).then(|| {
+        format!(
+            "replica {} was still behind long after the end of a visit with {with}: a visit after it begins with that",
+            named.join(" and ")
+        )
+    })
 }
 
 #[cfg(test)]

@@ -383,7 +383,7 @@ impl Climb<'_> {
             progress.warning(&warning);
             manifest.warnings.push(warning);
         }
-        if let Some(warning) = end.unfinished {
+        for warning in end.warnings {
             progress.warning(&warning);
             manifest.warnings.push(warning);
         }
@@ -419,13 +419,19 @@ impl Climb<'_> {
                     used_up.kill();
                 }
                 ready.beside.kill();
-                let (server, beside) = source.start()?;
+                let (server, beside) = source.start(self.context.stop)?;
                 ready.target = Target::Private(Box::new(server));
                 ready.beside = beside;
             }
             None => make_tables(&ready.target, self.context.load, self.context.stop, progress)?,
         }
-        warm_all(&ready.target, &ready.beside, self.context.load, progress)?;
+        warm_all(
+            &ready.target,
+            &ready.beside,
+            self.context.load,
+            self.context.stop,
+            progress,
+        )?;
         *probes = self.probes(&ready.target, manifest, progress);
         Ok(())
     }

@@ -3,11 +3,11 @@
 use crate::beside_cpu::BesideCpu;
 use crate::company::Beside;
 use crate::error::{RunError, in_words};
-use crate::neighbour_load::NeighbourLoads;
+use crate::neighbour_load::{Ended, Failure, NeighbourLoads};
 use crate::observe::{Asked, Length, VisitObserver};
 use crate::options::LoadOptions;
 use crate::progress::{Progress, VisitDone};
-use crate::replica_watch::{CatchUp, ReplicaWatch, catch_up};
+use crate::replica_watch::{CatchUp, ReplicaWatch, catch_up, still_behind};
 use crate::status::{Status, transaction_counter};
 use crate::status_watch::StatusWatch;
 use crate::target::{Access, Target};
@@ -58,8 +58,8 @@ pub(crate) struct VisitEnd {
     pub(crate) disk_page_reads: Option<f64>,
     /// Transactions per second over the whole visit.
     pub(crate) throughput: f64,
-    /// What there is to say of transactions that outlived it.
-    pub(crate) unfinished: Option<String>,
+    /// What there is to say of transactions that outlived it, and of replicas that did not catch up.
+    pub(crate) warnings: Vec<String>,
 }
 
 impl VisitContext<'_> {
@@ -76,7 +76,12 @@ impl VisitContext<'_> {
             connections,
             repeat,
         } = number;
+        self.caught_up(target, beside, progress)?;
         let plan = self.plan(&target.access(), number);
+        let loads = match beside {
+            Beside::Neighbours(neighbours) => neighbours.len() + 1,
+            Beside::Nobody | Beside::Replicas(_) => 1,
+        };
         // Kept for the whole visit: opening it under load would wait behind the load.
         let mut control = target.connect()?;
         let status = target.connect().ok().and_then(|client| StatusWatch::start(client).ok());
@@ -98,11 +103,14 @@ impl VisitContext<'_> {
             },
             &give_up,
         );
-        let mut of_neighbours = Vec::new();
-        let result = self.beside_neighbours(beside, number, &mut of_neighbours, || {
-            let result = self.drive_until_stopped(&plan, &give_up, &mut observer);
+        let (result, neighbours) = self.beside_neighbours(beside, number, |failed| {
+            let result = self.drive_until_stopped(&plan, (&give_up, failed), &mut observer);
             (result, observer.began())
         });
+        let (of_neighbours, failure) = match neighbours {
+            Ok(ended) => (ended, None),
+            Err(failure) => (Ended::default(), Some(failure)),
+        };
         let after = match &result {
             Ok(_) => Status::read(&mut control).ok(),
             Err(_) => None,
@@ -112,7 +120,8 @@ impl VisitContext<'_> {
         counters.extend(observer.status_rows());
         counters.extend(observer.backlog_rows());
         counters.extend(observer.rows_of_others());
-        counters.extend(of_neighbours);
+        counters.extend(of_neighbours.rows);
+        let of_neighbours_unfinished = of_neighbours.unfinished;
         let by_second: BTreeSet<String> = counters.iter().map(|row| row.counter.clone()).collect();
         let mut whole_visit = |counter: String, value: f64| {
             counters.push(CounterRow {
@@ -144,9 +153,11 @@ impl VisitContext<'_> {
 
         let stood_still = observer.stood_still();
         let connect_seconds = result.as_ref().map_or(0.0, |outcome| outcome.connect_seconds);
-        let problem = result
-            .err()
-            .map(|source| self.problem(source, target, connections, stood_still));
+        // Where a neighbour failed the load was ended for that.
+        let failure = failure.map(|failure| self.neighbours_problem(failure, connections));
+        let own = result.err();
+        let problem = failure
+            .or_else(|| own.map(|source| self.problem(source, (&mut *target, &mut *beside), connections, stood_still)));
         let (problem, behind) = match problem {
             Some(problem) => (Some(problem), Vec::new()),
             None => match self.caught_up(target, beside, observer.progress()) {
@@ -168,11 +179,13 @@ impl VisitContext<'_> {
             connect_seconds,
             outcome: outcome_word(problem.as_ref()).to_owned(),
             client_lag_p99_us: observer.lag_p99_us(),
-            client_threads: plan.threads as i32,
+            // Those of the neighbours' loads too: the client's CPU time is that of all.
+            client_threads: (plan.threads as usize * loads) as i32,
             client_resident_bytes: resident_bytes(),
         };
         let unfinished = std::mem::take(&mut observer.unfinished);
         let unfinished = self.end_unfinished(target, &mut control, problem.as_ref(), (connections, &unfinished));
+        self.end_unfinished_beside(beside, &of_neighbours_unfinished);
         let errors = observer.error_rows();
         let throughput = observer.throughput();
         let (started_at, mut stretches) = (observer.started_at, observer.stretches);
@@ -206,8 +219,22 @@ impl VisitContext<'_> {
             missing,
             disk_page_reads,
             throughput,
-            unfinished: unfinished.or_else(|| still_behind(&behind, connections)),
+            warnings: [unfinished, still_behind(&behind, &in_words(connections), self.stop)]
+                .into_iter()
+                .flatten()
+                .collect(),
         })
+    }
+
+    /// The same for neighbours; what goes on there all the same is in no figure.
+    fn end_unfinished_beside(&self, beside: &Beside, unfinished: &[Vec<u32>]) {
+        let Beside::Neighbours(neighbours) = beside else { return };
+        for (neighbour, unfinished) in neighbours.iter().zip(unfinished) {
+            let access = Access::of(neighbour);
+            if let (false, Ok(mut control)) = (unfinished.is_empty(), access.connect()) {
+                let _ = unfinished::kill(&mut control, &access.credentials.user, unfinished);
+            }
+        }
     }
 
     /// Ends what the server still does for connections of this visit. Not where it is gone with us anyway.
@@ -243,16 +270,15 @@ impl VisitContext<'_> {
         }
     }
 
-    /// Runs the load while the neighbours, where there are some, bear the same. What they did is added to the rows.
+    /// Runs the load while the neighbours, where there are some, bear the same. `failed` is set when one of them ends before its time.
     fn beside_neighbours(
         &self,
         beside: &Beside,
         number: VisitNumber,
-        rows: &mut Vec<CounterRow>,
-        load: impl FnOnce() -> (Result<LoadOutcome, LoadError>, Option<Instant>),
-    ) -> Result<LoadOutcome, LoadError> {
+        load: impl FnOnce(&Arc<AtomicBool>) -> (Result<LoadOutcome, LoadError>, Option<Instant>),
+    ) -> (Result<LoadOutcome, LoadError>, Result<Ended, Failure>) {
         let Beside::Neighbours(neighbours) = beside else {
-            return load().0;
+            return (load(&Arc::default()).0, Ok(Ended::default()));
         };
         let plan = |(place, neighbour): (u64, &Sandbox)| {
             let plan = self.plan(&Access::of(neighbour), number);
@@ -263,15 +289,27 @@ impl VisitContext<'_> {
             }
         };
         let plans = (1..).zip(neighbours).map(plan).collect();
-        let loads = NeighbourLoads::start(plans, self.stop)?;
-        let (result, began) = load();
-        let ended = loads.finish(number.visit as i32, began, self.length.seconds);
-        let outcome = result?;
-        rows.extend(ended?);
-        Ok(outcome)
+        let loads = match NeighbourLoads::start(plans, self.stop) {
+            Ok(loads) => loads,
+            Err(failure) => return (Err(LoadError::Stopped), Err(failure)),
+        };
+        let (result, began) = load(&loads.failed());
+        (result, loads.finish(number.visit as i32, began, self.length.seconds))
     }
 
-    /// Waits for replicas that are behind, and checks that all follow still.
+    /// What is behind a neighbour's failure, and so behind the visit's.
+    fn neighbours_problem(&self, (neighbour, source): Failure, connections: u32) -> RunError {
+        match self.stop.load(Ordering::Relaxed) {
+            true => RunError::Stopped,
+            false => RunError::Neighbour {
+                neighbour,
+                connections,
+                source,
+            },
+        }
+    }
+
+    /// Waits for replicas that are behind, for some times the length of a visit.
     fn caught_up(
         &self,
         target: &Target,
@@ -279,11 +317,7 @@ impl VisitContext<'_> {
         progress: &mut dyn Progress,
     ) -> Result<Vec<CatchUp>, RunError> {
         let longest = Duration::from_secs(u64::from(self.length.seconds.clamp(30, 600)) * CATCH_UP);
-        let behind = catch_up(target, beside, longest, self.stop, progress)?;
-        if let (Target::Private(source), Beside::Replicas(replicas)) = (target, beside) {
-            replicas.check(source)?;
-        }
-        Ok(behind)
+        catch_up(target, beside, longest, self.stop, progress)
     }
 
     fn plan(&self, server: &Access, number: VisitNumber) -> LoadPlan {
@@ -317,18 +351,18 @@ impl VisitContext<'_> {
         Some(counted - outcome.late_transactions as f64)
     }
 
-    /// Runs the load; the user's stop is passed on to it.
+    /// Runs the load; the user's stop is passed on to it, and so is the failure of a neighbour.
     fn drive_until_stopped(
         &self,
         plan: &LoadPlan,
-        give_up: &Arc<AtomicBool>,
+        (give_up, failed): (&Arc<AtomicBool>, &Arc<AtomicBool>),
         observer: &mut VisitObserver<'_>,
     ) -> Result<LoadOutcome, LoadError> {
         let over = AtomicBool::new(false);
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 while !over.load(Ordering::Relaxed) {
-                    if self.stop.load(Ordering::Relaxed) {
+                    if self.stop.load(Ordering::Relaxed) || failed.load(Ordering::Relaxed) {
                         give_up.store(true, Ordering::Relaxed);
                     }
                     std::thread::sleep(Duration::from_millis(50));
@@ -341,9 +375,21 @@ impl VisitContext<'_> {
     }
 
     /// What is behind the load's error.
-    fn problem(&self, error: LoadError, target: &mut Target, connections: u32, stood_still: bool) -> RunError {
+    fn problem(
+        &self,
+        error: LoadError,
+        (target, beside): (&mut Target, &mut Beside),
+        connections: u32,
+        stood_still: bool,
+    ) -> RunError {
         if self.stop.load(Ordering::Relaxed) {
             return RunError::Stopped;
+        }
+        // A replica that is gone can hold up the one that it followed.
+        if let Beside::Replicas(replicas) = beside
+            && let Err(error) = replicas.check_alive()
+        {
+            return error.into();
         }
         let seconds = self.length.standstill_seconds;
         // A server that answers with an error is alive.
@@ -366,19 +412,6 @@ impl VisitContext<'_> {
             source: error,
         }
     }
-}
-
-/// A warning of replicas that did not make up what they were behind.
-fn still_behind(replicas: &[CatchUp], connections: u32) -> Option<String> {
-    let behind = replicas.iter().filter(|replica| replica.seconds.is_none());
-    let named: Vec<String> = behind.map(|replica| replica.replica.to_string()).collect();
-    (!named.is_empty()).then(|| {
-        format!(
-            "replica {} was still behind long after the end of a visit with {}: the next visit began with that",
-            named.join(" and "),
-            in_words(connections)
-        )
-    })
 }
 
 fn outcome_word(problem: Option<&RunError>) -> &'static str {

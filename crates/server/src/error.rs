@@ -87,6 +87,10 @@ pub enum Error {
         reason: String,
     },
 
+    /// It was asked to stop.
+    #[error("stopped")]
+    Stopped,
+
     /// An answer of the server's that is not understood.
     #[error("{doing}: the server answered '{answer}', which is not understood")]
     Unreadable {
@@ -212,11 +216,14 @@ pub enum Error {
 
     /// Not enough memory.
     #[error(
-        "{connections} connections and a warm buffer pool need about {needed_mib} MiB, and {available_mib} MiB are \
-         available. Use fewer connections, or a smaller pool: --set innodb_buffer_pool_size=..."
+        "{}{connections} connections and a warm buffer pool need about {needed_mib} MiB, and {available_mib} MiB are \
+         available. Use fewer connections, or a smaller pool: --set innodb_buffer_pool_size=...",
+        if *servers > 1 { format!("{servers} servers with each ") } else { String::new() }
     )]
     NoMemory {
-        /// Connections asked for.
+        /// Servers at the same time.
+        servers: u32,
+        /// Connections asked for of each.
         connections: u32,
         /// Estimate of the need, MiB.
         needed_mib: u64,

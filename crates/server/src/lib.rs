@@ -27,6 +27,7 @@ pub mod death;
 mod error;
 pub mod error_log;
 pub mod file_copy;
+mod free_port;
 pub mod identify;
 mod initialise;
 pub mod janitor;

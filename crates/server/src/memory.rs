@@ -86,11 +86,18 @@ pub fn buffer_pool(available: u64, dataset: Option<u64>) -> u64 {
 /// An error when this many connections and the part of the buffer pool that will fill do not fit into the memory.
 /// The kernel would otherwise kill the server in the middle of a rung.
 pub fn check(connections: u32, buffer_pool: u64, dataset: Option<u64>) -> Result<(), Error> {
+    check_all(1, connections, buffer_pool, dataset)
+}
+
+/// The same for so many servers, each with as many connections.
+pub fn check_all(servers: u32, connections: u32, buffer_pool: u64, dataset: Option<u64>) -> Result<(), Error> {
     let available = available();
     let filled = dataset.map_or(0, |bytes| bytes.min(buffer_pool));
-    let needed = SERVER_ITSELF + u64::from(connections) * PER_CONNECTION + filled;
+    let each = SERVER_ITSELF + u64::from(connections) * PER_CONNECTION + filled;
+    let needed = u64::from(servers) * each;
     if needed > available {
         return Err(Error::NoMemory {
+            servers,
             connections,
             needed_mib: needed >> 20,
             available_mib: available >> 20,

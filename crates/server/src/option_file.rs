@@ -37,8 +37,10 @@ impl Settings {
         if let Some(include) = places.include {
             let _ = writeln!(file, "!include {}\n[mysqld]", include.display());
         }
-        for setting in told.iter().filter(|setting| setting.origin == Origin::User) {
-            let _ = write(&mut file, setting);
+        for origin in [Origin::User, Origin::Place] {
+            for setting in told.iter().filter(|setting| setting.origin == origin) {
+                let _ = write(&mut file, setting);
+            }
         }
         for (name, path) in self.place_lines(places) {
             let _ = writeln!(file, "{name} = {}", quote(&path.to_string_lossy()));

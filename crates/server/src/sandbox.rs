@@ -7,6 +7,7 @@ use crate::death::Death;
 use crate::error::Error;
 use crate::error_log::Reason;
 use crate::file_copy::{copy_folder, disk_usage};
+use crate::free_port::FreePort;
 use crate::identify::Installation;
 use crate::initialise::initialise;
 use crate::janitor::Janitor;
@@ -68,6 +69,26 @@ impl SandboxBuilder {
         let folder = self.work_folder.new_run()?;
         self.janitor.remove_at_end(folder.path())?;
         Ok(folder)
+    }
+
+    /// What the user set of that name.
+    pub(crate) fn users_setting(&self, name: &str) -> Option<&str> {
+        self.settings.users(name)
+    }
+
+    /// The statements that are to be run as soon as it answers, which it is not told any more.
+    pub(crate) fn take_statements(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.surroundings.statements)
+    }
+
+    /// An error where so many servers like it do not fit into the memory together. Each looks again when it starts, but those before it
+    /// have not filled their memory then.
+    ///
+    /// # Errors
+    /// Too little memory.
+    pub fn check_memory_of(&self, servers: u32) -> Result<(), Error> {
+        let asked = self.settings.asked();
+        memory::check_all(servers, asked.connections, self.settings.buffer_pool(), asked.dataset)
     }
 
     /// The same at a place among other servers, as the settings say.
@@ -135,6 +156,7 @@ impl SandboxBuilder {
     /// Without wrapper and statements: this is for filling tables, which a wrapper that slows the server down would only delay.
     pub fn start_fresh(mut self) -> Result<Sandbox, Error> {
         self.surroundings = self.surroundings.for_making_data();
+        self.settings = self.settings.for_making_data();
         let prepared = self.prepare()?;
         let how = prepared
             .capabilities
@@ -221,7 +243,11 @@ impl SandboxBuilder {
                 Some(path)
             }
         };
-        let port = if asked.tcp { Some(free_port()?) } else { None };
+        let port = if asked.tcp {
+            Some(FreePort::draw()?.number())
+        } else {
+            None
+        };
         let (data, pid_file, error_log) = (place("data"), scratch.join("pid"), place("error.log"));
         let places = Places {
             installation: &self.installation,
@@ -487,7 +513,7 @@ impl Sandbox {
         self.wait_until_it_answers()
     }
 
-    fn run_statements(&self, statements: &[String]) -> Result<(), Error> {
+    pub(crate) fn run_statements(&self, statements: &[String]) -> Result<(), Error> {
         if statements.is_empty() {
             return Ok(());
         }
@@ -589,12 +615,4 @@ fn write_private(path: &Path, text: &str, user: Option<&ServerUser>) -> Result<(
         .and_then(|mut file| file.write_all(text.as_bytes()))
         .map_err(Error::system("write", path))?;
     user.map_or(Ok(()), |user| user.own(path))
-}
-
-/// A TCP port that is free now. Another program may take it before the server does; the server then says so.
-pub(crate) fn free_port() -> Result<u16, Error> {
-    std::net::TcpListener::bind("127.0.0.1:0")
-        .and_then(|listener| listener.local_addr())
-        .map(|address| address.port())
-        .map_err(Error::system("find a free port on", "127.0.0.1"))
 }

@@ -11,6 +11,8 @@ pub enum Origin {
     Pinned,
     /// The user gave it with `--set`.
     User,
+    /// It is this server's own among several, such as its number and its address: nobody else can choose it.
+    Place,
 }
 
 /// One setting as the server is told it.

@@ -99,6 +99,18 @@ pub struct Settings {
     of_place: Vec<Setting>,
 }
 
+/// Beginnings of settings that are about the binary log.
+const OF_BINARY_LOG: [&str; 8] = [
+    "log_bin",
+    "binlog_",
+    "gtid_",
+    "enforce_gtid",
+    "log_slave_updates",
+    "log_replica_updates",
+    "relay_log",
+    "encrypt_binlog",
+];
+
 /// Settings that add to each other instead of replacing.
 const ADDS: &str = "plugin_load_add";
 
@@ -132,11 +144,33 @@ impl Settings {
         })
     }
 
-    /// The same for a server that has a place among others, with which it speaks over TCP. The user's own settings still win.
+    /// The same for a server that has a place among others, with which it speaks over TCP. The user's settings take the place of those
+    /// that are pinned, not of those that are of the place ([`Origin::Place`]).
     pub(crate) fn at_place(mut self, of_place: Vec<Setting>) -> Self {
         self.asked.tcp = true;
+        let is_own = |user: &Setting| {
+            let same = |own: &Setting| own.origin == Origin::Place && own.name == user.name;
+            of_place.iter().any(same)
+        };
+        self.user.retain(|setting| !is_own(setting));
         self.of_place = of_place;
         self
+    }
+
+    /// The same for a server that only makes data: without a binary log, which would go with the data and be another server's past.
+    pub(crate) fn for_making_data(mut self) -> Self {
+        let of_logs = |setting: &Setting| {
+            let name = base_name(&setting.name);
+            OF_BINARY_LOG.iter().any(|start| name.starts_with(start))
+        };
+        self.user.retain(|setting| !of_logs(setting));
+        self
+    }
+
+    /// What the user set of that name, last.
+    pub(crate) fn users(&self, name: &str) -> Option<&str> {
+        let last = self.user.iter().rev().find(|setting| setting.name == name)?;
+        last.value.as_deref()
     }
 
     /// What was asked for.
@@ -180,7 +214,7 @@ impl Settings {
         let users_redo = self.user.iter().any(|setting| is_redo(base_name(&setting.name)));
         let is_in = |others: &[Setting], one: &Setting| {
             let same = |other: &Setting| base_name(&other.name) == base_name(&one.name);
-            one.name != ADDS && others.iter().any(same)
+            one.name != ADDS && one.origin != Origin::Place && others.iter().any(same)
         };
         told.retain(|pinned| !is_in(&self.of_place, pinned));
         told.extend(self.of_place.iter().cloned());
@@ -353,11 +387,14 @@ mod tests {
             origin: Origin::Pinned,
         };
         let place = vec![
-            setting("server_id", "2"),
+            Setting {
+                origin: Origin::Place,
+                ..setting("server_id", "2")
+            },
             setting("log_bin", "binlog"),
             setting("plugin_load_add", "a.so"),
         ];
-        let settings = settings(&["log-bin=mine", "plugin-load-add=b.so"])
+        let settings = settings(&["log-bin=mine", "plugin-load-add=b.so", "server-id=7"])
             .expect("settings")
             .at_place(place);
         let of = |name| value(&settings, NEWEST.0, NEWEST.1, name);

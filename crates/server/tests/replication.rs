@@ -5,6 +5,7 @@ mod servers;
 use scaleprof_server::*;
 use scaleprof_wire::Client;
 use servers::{Server, distribution, fetched, runs, work_folder};
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use ReplicationMethod::{Asynchronous, Galera, Group, SemiSynchronous};
@@ -67,7 +68,7 @@ fn follows(server: &Server, method: ReplicationMethod, replicas: u32) {
     let replication = Replication::new(method, replicas).expect("replicas");
     let began = Instant::now();
     let (source, mut all) = builder
-        .start_replicated(&data, replication, None)
+        .start_replicated(&data, replication, None, &AtomicBool::new(false))
         .unwrap_or_else(|error| panic!("{what}: {error}"));
     println!("{what}: started in {:.1} s", began.elapsed().as_secs_f64());
     all.check(&source).expect("all follow");
@@ -131,7 +132,7 @@ fn what_a_server_cannot_do_is_said_before_anything_starts() {
     let data = data(&server, &builder, &work);
     let group = Replication::new(Group, 1).expect("replicas");
     let error = builder
-        .start_replicated(&data, group, None)
+        .start_replicated(&data, group, None, &AtomicBool::new(false))
         .expect_err("MariaDB has none");
     let said = error.to_string();
     assert!(

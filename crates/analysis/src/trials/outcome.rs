@@ -1,7 +1,7 @@
 //! What a session of starts says; `experiment.json` holds it (docs/experiment.md).
 
 use super::Verdict;
-use super::starts::ReplicaFigures;
+use super::starts::{ReplicaFigures, Together};
 use scaleprof_bundle::Estimate;
 use serde::{Deserialize, Serialize};
 
@@ -209,8 +209,8 @@ pub struct VariantRung {
     pub p99_ms: Option<f64>,
     /// How its replicas followed, by their numbers: means over the starts. Empty where none do.
     pub replicas: Vec<ReplicaFigures>,
-    /// Transactions per second of the server and its neighbours together; none where it has none.
-    pub together: Option<f64>,
+    /// The server and its neighbours together, the geometric mean over the starts; none where it has none.
+    pub together: Option<Together>,
 }
 
 /// A variant against the base.

@@ -21,8 +21,17 @@ pub struct RungFigures {
     pub client_limited: bool,
     /// How its replicas followed, by their numbers.
     pub replicas: Vec<ReplicaFigures>,
-    /// Transactions per second of the server and its neighbours together; none where it has none.
-    pub together: Option<f64>,
+    /// The server and its neighbours together; none where it has none.
+    pub together: Option<Together>,
+}
+
+/// What servers under the same load at the same time came to.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Together {
+    /// How many they are.
+    pub servers: u32,
+    /// Transactions per second of all of them.
+    pub throughput: f64,
 }
 
 /// How a replica followed at a rung of one start; transactions per second.
@@ -65,8 +74,10 @@ impl From<&RungSummary> for RungFigures {
             p99_ms: rung.latency_ms.p99,
             client_limited: rung.client_limited,
             replicas: rung.replicas.iter().map(ReplicaFigures::from).collect(),
-            together: (!rung.neighbours.is_empty())
-                .then(|| rung.throughput.value + rung.neighbours.iter().map(|one| one.value).sum::<f64>()),
+            together: (!rung.neighbours.is_empty()).then(|| Together {
+                servers: 1 + rung.neighbours.len() as u32,
+                throughput: rung.throughput.value + rung.neighbours.iter().map(|one| one.value).sum::<f64>(),
+            }),
         }
     }
 }

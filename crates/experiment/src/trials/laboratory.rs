@@ -201,6 +201,10 @@ impl Why {
                 RunError::Server(Server::StatementAfterStart { at, .. }) => {
                     format!("statement {at} of those to be run after the start (sql) failed")
                 }
+                // These quote what a server says of a statement, or an answer of its.
+                RunError::Server(Server::NotFollowing { .. } | Server::Wire { .. } | Server::Unreadable { .. }) => {
+                    error.for_bundle()
+                }
                 RunError::Server(error) => error.to_string(),
                 other => other.for_bundle(),
             },

@@ -5,8 +5,8 @@ use super::plan::Plan;
 use super::torn::torn_apart;
 use scaleprof_analysis::trials::log_ratios::PairedMean;
 use scaleprof_analysis::trials::{
-    ComparisonTold, DesignTold, ExperimentState, Outcome, ReplicaFigures, RungFigures, VariantRung, VariantTold, judge,
-    sentence,
+    ComparisonTold, DesignTold, ExperimentState, Outcome, ReplicaFigures, RungFigures, Together, VariantRung,
+    VariantTold, judge, sentence,
 };
 use scaleprof_bundle::{Manifest, Server, Workload, without_folders};
 
@@ -194,6 +194,12 @@ fn rung(connections: u32, figures: &[&RungFigures]) -> Option<VariantRung> {
         p50_ms: mean(&|rung| rung.p50_ms).map(|mean| mean.mean.exp()),
         p99_ms: mean(&|rung| rung.p99_ms).map(|mean| mean.mean.exp()),
         replicas: replicas(figures),
-        together: mean(&|rung| rung.together).map(|mean| mean.mean.exp()),
+        together: figures.iter().find_map(|rung| rung.together).and_then(|one| {
+            let mean = mean(&|rung| Some(rung.together?.throughput))?;
+            Some(Together {
+                throughput: mean.mean.exp(),
+                ..one
+            })
+        }),
     })
 }

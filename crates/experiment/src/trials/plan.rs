@@ -3,6 +3,7 @@
 use super::design::{Design, design};
 use super::plan_error::PlanError;
 use super::plan_file::{PlanFile, VariantText};
+use crate::company::Company;
 use crate::options::{LoadOptions, ServerChoice};
 use scaleprof_server::memory::buffer_pool;
 use scaleprof_server::{Product, Topology};
@@ -116,6 +117,28 @@ impl Plan {
                 only_for: server::only_for(&text.only_for, &key)?,
                 differs_by: differs::differs_by(text),
             });
+        }
+        for (at, (variant, text)) in variants.iter().zip(&file.variants).enumerate() {
+            let ServerChoice::Private { company, .. } = &variant.server else {
+                continue;
+            };
+            if let Some((problem, mend)) = company.refuses(&variant.load) {
+                return Err(PlanError::key(
+                    of_variant(at, "replication or neighbours"),
+                    problem,
+                    mend,
+                ));
+            }
+            let alone = *company == Company::Alone;
+            for (key, given) in [
+                ("replicas", text.replicas.is_some()),
+                ("cpus_company", text.cpus_company.is_some()),
+            ] {
+                if alone && given {
+                    let mend = "say replication or neighbours too, or leave it out";
+                    return Err(PlanError::key(of_variant(at, key), "it has no servers beside it", mend));
+                }
+            }
         }
         // The same tables for all: a key that only some have would be part of what is compared.
         if variants.iter().any(Variant::needs_keys) {

@@ -30,10 +30,7 @@ pub fn table(outcome: &Outcome, style: Style) -> String {
     }
     out.push_str(&format!("{}\n\n", wrap(&design(outcome), wrap_at, "")));
     out.push_str(&variants(&outcome.variants));
-    for table in [replicas(&outcome.variants), together(&outcome.variants)]
-        .into_iter()
-        .flatten()
-    {
+    for table in [replicas(&outcome.variants), together(outcome)].into_iter().flatten() {
         out.push('\n');
         out.push_str(&table);
     }
@@ -48,6 +45,9 @@ pub fn table(outcome: &Outcome, style: Style) -> String {
     for comparison in &outcome.comparisons {
         out.push('\n');
         out.push_str(&one(comparison, &ink, wrap_at));
+        if let Some(words) = linear(outcome, comparison) {
+            out.push_str(&format!("\n{}\n", wrap(&words, wrap_at, "  ")));
+        }
     }
     for warning in outcome.warnings.iter().take(MOST_WARNINGS) {
         out.push('\n');
@@ -171,26 +171,62 @@ fn replicas(variants: &[VariantTold]) -> Option<String> {
     (rows.len() > 1).then(|| grid(&rows, &[0]))
 }
 
-/// What servers with neighbours came to; none where there are none.
-fn together(variants: &[VariantTold]) -> Option<String> {
-    let mut rows = vec![
-        ["neighbours of", "connections each", "tx/s", "tx/s together"]
-            .map(str::to_owned)
-            .to_vec(),
+/// What servers with neighbours came to, and what part that is of as many servers alone; none where there are none.
+fn together(outcome: &Outcome) -> Option<String> {
+    let heads = [
+        "neighbours",
+        "connections each",
+        "tx/s each",
+        "servers",
+        "tx/s together",
+        "of so many alone",
     ];
-    for variant in variants {
+    let mut rows = vec![heads.map(str::to_owned).to_vec()];
+    for variant in &outcome.variants {
+        let base = base_of(outcome, &variant.name);
         for rung in &variant.rungs {
-            rows.extend(rung.together.map(|together| {
-                vec![
-                    variant.name.clone(),
-                    rung.connections.to_string(),
-                    grouped(rung.throughput.value),
-                    grouped(together),
-                ]
-            }));
+            let Some(together) = rung.together else { continue };
+            let servers = f64::from(together.servers);
+            let alone = base.and_then(|base| {
+                let rung = base.rungs.iter().find(|one| one.connections == rung.connections)?;
+                rung.together.is_none().then_some(rung.throughput.value * servers)
+            });
+            rows.push(vec![
+                variant.name.clone(),
+                rung.connections.to_string(),
+                grouped(together.throughput / servers),
+                together.servers.to_string(),
+                grouped(together.throughput),
+                alone.map_or_else(|| UNKNOWN.to_owned(), |alone| percent(together.throughput / alone)),
+            ]);
         }
     }
     (rows.len() > 1).then(|| grid(&rows, &[0]))
+}
+
+/// The variant that one is held against.
+fn base_of<'a>(outcome: &'a Outcome, variant: &str) -> Option<&'a VariantTold> {
+    let comparison = outcome.comparisons.iter().find(|one| one.variant == variant)?;
+    outcome.variants.iter().find(|one| one.name == comparison.base)
+}
+
+/// Whether servers at once do as much as each of them alone; none where the two do not differ by neighbours.
+fn linear(outcome: &Outcome, comparison: &ComparisonTold) -> Option<String> {
+    let of = |name: &str| {
+        let variant = outcome.variants.iter().find(|one| one.name == name)?;
+        variant.rungs.first()?.together
+    };
+    let together = of(&comparison.variant)?;
+    if of(&comparison.base).is_some() {
+        return None;
+    }
+    let word = match comparison.whole.as_ref()?.verdict {
+        Verdict::Faster => "super-linear: each does more than alone",
+        Verdict::Slower => "sub-linear: each does less than alone",
+        Verdict::NoDifference => "linear: each does what it does alone",
+        _ => return None,
+    };
+    Some(format!("{} servers at once are {word}.", together.servers))
 }
 
 fn one(comparison: &ComparisonTold, ink: &Ink, wrap_at: usize) -> String {

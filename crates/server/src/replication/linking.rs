@@ -22,6 +22,7 @@ pub(super) struct SemiSyncWords {
     replica_enabled: &'static str,
     waiting_for: &'static str,
     is_on: &'static str,
+    given_up: &'static str,
 }
 
 impl SemiSyncWords {
@@ -34,6 +35,7 @@ impl SemiSyncWords {
                 replica_enabled: "rpl_semi_sync_replica_enabled",
                 waiting_for: "Rpl_semi_sync_source_clients",
                 is_on: "Rpl_semi_sync_source_status",
+                given_up: "Rpl_semi_sync_source_no_times",
             },
             false => SemiSyncWords {
                 source_plugin: "semisync_master.so",
@@ -42,6 +44,7 @@ impl SemiSyncWords {
                 replica_enabled: "rpl_semi_sync_slave_enabled",
                 waiting_for: "Rpl_semi_sync_master_clients",
                 is_on: "Rpl_semi_sync_master_status",
+                given_up: "Rpl_semi_sync_master_no_times",
             },
         }
     }
@@ -213,8 +216,8 @@ pub(super) fn standing_of_source(
 ) -> Result<Standing, Error> {
     let words = SemiSyncWords::of(capabilities);
     let sql = format!(
-        "SHOW GLOBAL STATUS WHERE Variable_name IN ('{}', '{}')",
-        words.waiting_for, words.is_on
+        "SHOW GLOBAL STATUS WHERE Variable_name IN ('{}', '{}', '{}')",
+        words.waiting_for, words.is_on, words.given_up
     );
     let rows = client
         .query(&sql)
@@ -227,6 +230,12 @@ pub(super) fn standing_of_source(
         row.and_then(|row| row.get(1).cloned().flatten()).unwrap_or_default()
     };
     let (clients, on) = (value(words.waiting_for), value(words.is_on));
+    let given_up: u64 = value(words.given_up).parse().unwrap_or(0);
+    if given_up > 0 {
+        return Ok(Standing::Ended(format!(
+            "the source gave up waiting for its replicas, {given_up} times: until they answered again it was asynchronous"
+        )));
+    }
     Ok(match clients == replicas.to_string() && on == "ON" {
         true => Standing::Well,
         false => Standing::NotYet(format!("the source waits for {clients} replicas; waiting is {on}")),

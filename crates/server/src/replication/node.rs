@@ -3,8 +3,8 @@
 use super::{Means, Replication, ReplicationMethod, handover};
 use crate::capabilities::Feature;
 use crate::error::Error;
+use crate::free_port::FreePort;
 use crate::product::Product;
-use crate::sandbox::free_port;
 use crate::setting::{Origin, Setting};
 
 /// The group's name: a group of ours meets no other, as its members know each other by their ports.
@@ -20,18 +20,37 @@ pub(super) struct NodePorts {
 impl NodePorts {
     /// Ports that are free now, for so many nodes.
     pub(super) fn of(servers: u32) -> Result<Vec<NodePorts>, Error> {
-        let each = (0..servers).map(|_| {
-            Ok(NodePorts {
-                group: free_port()?,
-                transfer: free_port()?,
-            })
+        // All are held until the last is drawn, so that no two are the same.
+        let held: Result<Vec<FreePort>, Error> = (0..2 * servers).map(|_| FreePort::draw()).collect();
+        let held = held?;
+        let pairs = held.chunks_exact(2).map(|pair| NodePorts {
+            group: pair[0].number(),
+            transfer: pair[1].number(),
         });
-        each.collect()
+        Ok(pairs.collect())
     }
 }
 
-/// The settings of a node, by its place from 0, the one that is followed.
-pub(super) fn settings(replication: &Replication, means: &Means, ports: &[NodePorts], at: usize) -> Vec<Setting> {
+/// Settings that are a node's own: neither `--set` nor an option file can give several servers the same.
+const OWN: [&str; 8] = [
+    "server_id",
+    "report_host",
+    "wsrep_cluster_address",
+    "wsrep_node_address",
+    "wsrep_provider_options",
+    "group_replication_local_address",
+    "group_replication_group_seeds",
+    "group_replication_ip_allowlist",
+];
+
+/// The settings of a node, by its place from 0, the one that is followed. `users_provider_options` are added to those of Galera's library.
+pub(super) fn settings(
+    replication: &Replication,
+    means: &Means,
+    ports: &[NodePorts],
+    at: usize,
+    users_provider_options: &str,
+) -> Vec<Setting> {
     let capabilities = &means.capabilities;
     let is_mariadb = capabilities.product() == Product::MariaDb;
     let mut told: Vec<(&str, String)> = vec![("server_id", (at + 1).to_string())];
@@ -52,7 +71,7 @@ pub(super) fn settings(replication: &Replication, means: &Means, ports: &[NodePo
         tell(
             "wsrep_provider_options",
             &format!(
-                "gmcast.listen_addr=tcp://127.0.0.1:{};ist.recv_addr=127.0.0.1:{}",
+                "{users_provider_options};gmcast.listen_addr=tcp://127.0.0.1:{};ist.recv_addr=127.0.0.1:{}",
                 own.group, own.transfer
             ),
         );
@@ -80,13 +99,19 @@ pub(super) fn settings(replication: &Replication, means: &Means, ports: &[NodePo
         let all: Vec<String> = ports.iter().map(|node| format!("127.0.0.1:{}", node.group)).collect();
         tell("group_replication_local_address", &all[at]);
         tell("group_replication_group_seeds", &all.join(","));
+        // The group's port is open on every interface: who is no member is turned away.
+        tell("group_replication_ip_allowlist", "127.0.0.1/32");
     } else if at > 0 && replication.method.reads_binary_log() {
         tell("read_only", "ON");
     }
     let told = told.into_iter().map(|(name, value)| Setting {
         name: name.to_owned(),
         value: Some(value),
-        origin: Origin::Pinned,
+        origin: if OWN.contains(&name) {
+            Origin::Place
+        } else {
+            Origin::Pinned
+        },
     });
     told.collect()
 }
@@ -115,7 +140,7 @@ mod tests {
             provider: Some("/usr/lib/galera/libgalera_smm.so".into()),
         };
         let replication = Replication { method, replicas: 1 };
-        let settings = settings(&replication, &means, &PORTS, at).into_iter();
+        let settings = settings(&replication, &means, &PORTS, at, "gcs.fc_limit=64").into_iter();
         settings
             .map(|setting| format!("{}={}", setting.name, setting.value.unwrap_or_default()))
             .collect()
@@ -149,6 +174,14 @@ mod tests {
         let node = |at| told(ReplicationMethod::Galera, Product::MariaDb, Version::new(10, 11, 6), at);
         assert!(node(1).contains(&"wsrep_cluster_address=gcomm://127.0.0.1:1001,127.0.0.1:2001".to_owned()));
         assert!(node(1).contains(&"wsrep_node_address=127.0.0.1:2001".to_owned()));
+        let options = node(0)
+            .into_iter()
+            .find(|setting| setting.starts_with("wsrep_provider_options="))
+            .unwrap();
+        assert!(
+            options.contains("gcs.fc_limit=64;gmcast.listen_addr=tcp://127.0.0.1:1001;"),
+            "{options}"
+        );
         assert!(node(0).contains(&"server_id=1".to_owned()) && node(1).contains(&"server_id=2".to_owned()));
         let member = told(ReplicationMethod::Group, Product::MySql, Version::new(8, 0, 36), 1);
         assert!(

@@ -13,10 +13,13 @@ use std::fs;
 use std::io::ErrorKind;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// How long a replica may take until it follows.
 const FOLLOWS_WITHIN: Duration = Duration::from_secs(120);
+/// How long a server may take to say how it goes.
+const ANSWERS_WITHIN: Duration = Duration::from_secs(10);
 const ASK_AGAIN_AFTER: Duration = Duration::from_millis(50);
 
 /// The servers that follow one under test. Dropping them kills them and removes their folders.
@@ -40,15 +43,21 @@ impl SandboxBuilder {
         data: &PreparedData,
         replication: Replication,
         cpus_replicas: Option<&CpuSet>,
+        stop: &AtomicBool,
     ) -> Result<(Sandbox, Replicas), Error> {
         let means = replication.means(self.installation())?;
+        self.check_memory_of(replication.servers())?;
+        let users_provider_options = self
+            .users_setting("wsrep_provider_options")
+            .unwrap_or_default()
+            .to_owned();
         let ports = NodePorts::of(replication.servers())?;
         let shared = match replication.method {
             ReplicationMethod::Galera => Some(self.with_handover_script()?),
             _ => None,
         };
         let node = |at: usize| {
-            let settings = node::settings(&replication, &means, &ports, at);
+            let settings = node::settings(&replication, &means, &ports, at, &users_provider_options);
             let node = self.clone().at_place(settings);
             let node = match at {
                 0 => node,
@@ -61,10 +70,12 @@ impl SandboxBuilder {
         };
         let followers = 1..replication.servers() as usize;
         let (source, servers) = if replication.method == ReplicationMethod::Galera {
-            start_cluster(node(0), followers.map(node), data)?
+            start_cluster(node(0), followers.map(node), data, stop)?
         } else {
             let source = node(0).start_from(data)?;
-            let servers: Result<Vec<Sandbox>, Error> = followers.map(|at| node(at).start_from(data)).collect();
+            let servers: Result<Vec<Sandbox>, Error> = followers
+                .map(|at| unless_stopped(stop, || node(at).start_from(data)))
+                .collect();
             (source, servers?)
         };
         let mut replicas = Replicas {
@@ -73,7 +84,7 @@ impl SandboxBuilder {
             servers,
             _shared: shared,
         };
-        replicas.link(&source)?;
+        replicas.link(&source, stop)?;
         Ok((source, replicas))
     }
 
@@ -90,10 +101,13 @@ impl SandboxBuilder {
 /// Galera's nodes. The first one founds a cluster, and the others begin on copies of what it shut down with: only data with a position in
 /// the cluster's history can be gone on from.
 fn start_cluster(
-    first: SandboxBuilder,
+    mut first: SandboxBuilder,
     others: impl Iterator<Item = SandboxBuilder>,
     data: &PreparedData,
+    stop: &AtomicBool,
 ) -> Result<(Sandbox, Vec<Sandbox>), Error> {
+    // They are for the server that is measured, not for the data that all begin with.
+    let statements = first.take_statements();
     let mut first = first.arguments(&["--wsrep-new-cluster"]).start_from(data)?;
     first.stop_cleanly()?;
     let founded = first.data();
@@ -101,7 +115,11 @@ fn start_cluster(
         .map(|other| other.on_copy_of(&founded, forget_place_in_cluster))
         .collect();
     first.start_again()?;
-    let servers: Result<Vec<Sandbox>, Error> = copies?.into_iter().map(NotYetStarted::start).collect();
+    first.run_statements(&statements)?;
+    let servers: Result<Vec<Sandbox>, Error> = copies?
+        .into_iter()
+        .map(|copy| unless_stopped(stop, || copy.start()))
+        .collect();
     Ok((first, servers?))
 }
 
@@ -145,11 +163,11 @@ impl Replicas {
     }
 
     /// Makes them follow.
-    fn link(&mut self, source: &Sandbox) -> Result<(), Error> {
+    fn link(&mut self, source: &Sandbox, stop: &AtomicBool) -> Result<(), Error> {
         let Replication { method, .. } = self.replication;
         let capabilities = self.means.capabilities;
         if method == ReplicationMethod::Galera {
-            return self.wait_until_all_follow(source);
+            return self.wait_until_all_follow(source, stop);
         }
         let password = linking::password()?;
         let mut client = source.connect()?;
@@ -160,6 +178,7 @@ impl Replicas {
         }
         let port = source.port().unwrap_or_default();
         for server in &self.servers {
+            unless_stopped(stop, || Ok(()))?;
             let statements = match method {
                 ReplicationMethod::Group => linking::join_group(&password, false),
                 _ => linking::follow(method, &capabilities, port, &password),
@@ -167,14 +186,14 @@ impl Replicas {
             execute(&mut server.connect()?, statements)?;
         }
         if method == ReplicationMethod::SemiSynchronous {
-            self.wait_until_replicas_follow()?;
+            self.wait_until_replicas_follow(stop)?;
             execute(&mut client, vec![linking::wait_for_replicas(&capabilities)])?;
         }
         client.quit();
-        self.wait_until_all_follow(source)
+        self.wait_until_all_follow(source, stop)
     }
 
-    fn wait_until_replicas_follow(&mut self) -> Result<(), Error> {
+    fn wait_until_replicas_follow(&mut self, stop: &AtomicBool) -> Result<(), Error> {
         let deadline = Instant::now() + FOLLOWS_WITHIN;
         for at in 0..self.servers.len() {
             while let Some(why) = self.not_following(at)? {
@@ -182,20 +201,34 @@ impl Replicas {
                     let waited = format!("after {} s: {why}", FOLLOWS_WITHIN.as_secs());
                     return Err(self.problem(at, waited));
                 }
-                std::thread::sleep(ASK_AGAIN_AFTER);
+                unless_stopped(stop, || Ok(std::thread::sleep(ASK_AGAIN_AFTER)))?;
             }
         }
         Ok(())
     }
 
-    fn wait_until_all_follow(&mut self, source: &Sandbox) -> Result<(), Error> {
-        self.wait_until_replicas_follow()?;
+    fn wait_until_all_follow(&mut self, source: &Sandbox, stop: &AtomicBool) -> Result<(), Error> {
+        self.wait_until_replicas_follow(stop)?;
         let deadline = Instant::now() + FOLLOWS_WITHIN;
         while let Some(why) = self.not_waited_for(source)? {
             if Instant::now() >= deadline {
                 return Err(self.problem(0, why));
             }
-            std::thread::sleep(ASK_AGAIN_AFTER);
+            unless_stopped(stop, || Ok(std::thread::sleep(ASK_AGAIN_AFTER)))?;
+        }
+        Ok(())
+    }
+
+    /// Checks that all of them live.
+    ///
+    /// # Errors
+    /// The first one that died.
+    pub fn check_alive(&mut self) -> Result<(), Error> {
+        for at in 0..self.servers.len() {
+            if let Some(death) = self.servers[at].watch() {
+                let death = death.to_string();
+                return Err(self.problem(at, death));
+            }
         }
         Ok(())
     }
@@ -222,7 +255,7 @@ impl Replicas {
         if let Some(death) = server.watch() {
             return Err(self.problem(at, death.to_string()));
         }
-        let mut client = server.connect()?;
+        let mut client = patient(server)?;
         let Replication { method, .. } = self.replication;
         let servers = self.replication.servers();
         let standing = linking::standing_of_replica(&mut client, method, &self.means.capabilities, servers)?;
@@ -239,12 +272,13 @@ impl Replicas {
         if self.replication.method != ReplicationMethod::SemiSynchronous {
             return Ok(None);
         }
-        let mut client = source.connect()?;
+        let mut client = patient(source)?;
         let standing = linking::standing_of_source(&mut client, &self.means.capabilities, self.replication.replicas)?;
         client.quit();
         Ok(match standing {
             Standing::Well => None,
-            Standing::NotYet(why) | Standing::Ended(why) => Some(why),
+            Standing::NotYet(why) => Some(why),
+            Standing::Ended(why) => return Err(self.problem(0, why)),
         })
     }
 
@@ -254,6 +288,23 @@ impl Replicas {
             replica: at + 1,
             reason,
         }
+    }
+}
+
+/// A connection to a server that may have stood still.
+fn patient(server: &Sandbox) -> Result<Client, Error> {
+    let client = server.connect()?;
+    client
+        .set_patience(Some(ANSWERS_WITHIN))
+        .map_err(Error::wire("ask a server of a replication how it goes"))?;
+    Ok(client)
+}
+
+/// The next step, but for when it was asked to stop.
+fn unless_stopped<T>(stop: &AtomicBool, next: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
+    match stop.load(Ordering::Relaxed) {
+        true => Err(Error::Stopped),
+        false => next(),
     }
 }
 

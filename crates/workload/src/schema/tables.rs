@@ -142,21 +142,31 @@ pub(crate) fn mark_filled(client: &mut Client) -> Result<(), SchemaError> {
         .map_err(doing("noting that the tables are complete"))
 }
 
+/// What becomes of the optimiser's statistics when tables are read into memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Statistics {
+    /// They are made anew, so that every run has the same.
+    Anew,
+    /// They stay: on a replica nothing may be written that it was not sent.
+    AsTheyAre,
+}
+
 /// Reads every page of the tables and indexes once, so that the first rung finds them in memory as the others do.
 ///
 /// # Errors
 /// A statement fails.
-pub fn warm(client: &mut Client, options: &OltpOptions, table: u32) -> Result<(), SchemaError> {
+pub fn warm(client: &mut Client, options: &OltpOptions, table: u32, statistics: Statistics) -> Result<(), SchemaError> {
     let name = format!("{SCHEMA}.sbtest{table}");
     let rows = if options.secondary {
         String::new()
     } else {
         "FORCE INDEX (PRIMARY)".into()
     };
-    let mut statements = vec![
-        format!("ANALYZE TABLE {name}"),
-        format!("SELECT COUNT(*), AVG(LENGTH(c)) FROM {name} {rows}"),
-    ];
+    let mut statements = Vec::new();
+    if statistics == Statistics::Anew {
+        statements.push(format!("ANALYZE TABLE {name}"));
+    }
+    statements.push(format!("SELECT COUNT(*), AVG(LENGTH(c)) FROM {name} {rows}"));
     if options.create_secondary {
         statements.push(format!(
             "SELECT COUNT(*) FROM {name} FORCE INDEX (k_{table}) WHERE k >= 0"

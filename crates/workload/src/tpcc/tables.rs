@@ -5,7 +5,7 @@
 //! 1.3.1), so InnoDB numbers its rows from a counter that all tables share; for clusters it can be given one.
 
 use super::TpccOptions;
-use crate::schema::{SCHEMA, SchemaError, doing};
+use crate::schema::{SCHEMA, SchemaError, Statistics, doing};
 use scaleprof_wire::Client;
 
 /// A table: its name, its columns, its primary key.
@@ -119,7 +119,7 @@ pub fn create_indexes(client: &mut Client) -> Result<(), SchemaError> {
 ///
 /// # Errors
 /// A statement fails.
-pub fn warm(client: &mut Client) -> Result<(), SchemaError> {
+pub fn warm(client: &mut Client, statistics: Statistics) -> Result<(), SchemaError> {
     let tables = TABLES.map(|(name, _, key)| {
         let index = if key.is_empty() { "" } else { "FORCE INDEX (PRIMARY)" };
         (name, format!("SELECT COUNT(*) FROM {SCHEMA}.{name} {index}"))
@@ -130,7 +130,8 @@ pub fn warm(client: &mut Client) -> Result<(), SchemaError> {
         (table, read)
     });
     let analyse = TABLES.map(|(name, ..)| (name, format!("ANALYZE TABLE {SCHEMA}.{name}")));
-    for (name, sql) in analyse.into_iter().chain(tables).chain(indexes) {
+    let analyse = analyse.into_iter().filter(|_| statistics == Statistics::Anew);
+    for (name, sql) in analyse.chain(tables).chain(indexes) {
         client
             .execute(&sql)
             .map_err(doing(format!("reading the table {name} into memory")))?;

@@ -167,6 +167,7 @@ fn a_stopped_fill_leaves_a_schema_that_is_not_marked_as_whole() {
                 ..options()
             },
             1,
+            schema::Statistics::Anew,
         )
         .expect("warm");
         schema::drop_ours(&mut client).expect("dropped");

@@ -39,6 +39,11 @@ fn servers_beside_one_are_checked_before_any_is_started() {
         ),
         ("replication = \"group\"\nneighbours = 1", "variant 2, neighbours: "),
         ("neighbours = 16", "variant 2, neighbours: 16"),
+        ("replicas = 2", "variant 2, replicas: it has no servers"),
+        (
+            "replication = \"group\"\noptions = { secondary = true }",
+            "clusters need a primary key",
+        ),
     ] {
         let error = plan_of(&format!("[[variant]]\n[[variant]]\n{text}\n"))
             .unwrap_err()
