@@ -146,7 +146,9 @@ impl RunError {
                 source: LoadError::Statement { error, .. },
                 ..
             } => HOPELESS.contains(&error.number),
-            RunError::Load { .. } | RunError::StoodStill { .. } | RunError::Neighbour { .. } => false,
+            // A neighbour that is gone is gone from every visit behind it.
+            RunError::Neighbour { source, .. } => matches!(source, LoadError::Lost(_)),
+            RunError::Load { .. } | RunError::StoodStill { .. } => false,
             _ => true,
         }
     }

@@ -1,8 +1,9 @@
 //! Servers beside the one under test: replicas that follow it, neighbours under the same load.
 
-use crate::servers::{distribution, fetched, runs};
-use crate::stage::{place, run, succeed, work_folder};
-use scaleprof_server::{Installation, WorkFolder};
+use crate::servers::{distribution, fetched};
+use crate::stage::{Running, children, command_line, kill, place, run, scaleprof, succeed, texts};
+use libc::SIGKILL;
+use scaleprof_server::Installation;
 use serde_json::Value;
 use std::path::Path;
 
@@ -80,7 +81,7 @@ fn what_mysqls_replicas_replay_is_what_the_client_counts() {
 }
 
 #[test]
-fn neighbours_bear_the_same_load_and_leave_nothing() {
+fn neighbours_bear_the_same_load() {
     let Some(server) = distribution() else { return };
     let (said, summary) = beside(&server.installation, &["--neighbours", "1"]);
     let rung = &summary["rungs"][0];
@@ -91,11 +92,66 @@ fn neighbours_bear_the_same_load_and_leave_nothing() {
         said.contains("With 1 neighbour under the same load, 2 servers complete"),
         "{said}"
     );
-    let work = WorkFolder::open(work_folder()).expect("the work folder");
-    let left = runs(&work).into_iter().filter(|run| {
-        let name = run.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let pid = name.split('-').nth(1).unwrap_or_default().to_owned();
-        !Path::new("/proc").join(pid).exists()
-    });
-    assert_eq!(left.count(), 0, "folders of servers are left");
+}
+
+/// A run of two visits with one server beside it, which is killed in the second; what it says on standard error.
+fn killed_beside(server: &Installation, words: &[&str]) -> String {
+    let place = place();
+    let output = place.path().join("b");
+    let mut command = run(Some(server), &output);
+    command.args(["--workload", "oltp_update_index", "--tables", "1", "--rows", "1000"]);
+    command
+        .args(["--connections", "2,3", "--seconds", "4", "--no-probe"])
+        .args(words);
+    let mut running = Running::start(&mut command);
+    running.wait_for_second_visit(&output);
+    let mut servers: Vec<u32> = children(running.pid())
+        .into_iter()
+        .filter(|pid| command_line(*pid).contains("--defaults-file"))
+        .collect();
+    servers.sort_unstable();
+    let [_, beside] = servers[..] else {
+        panic!("two servers run: {servers:?}");
+    };
+    kill(beside, SIGKILL);
+    let output = running.end_and_leave_nothing(&servers);
+    let (out, err) = texts(&output);
+    assert!(!output.status.success(), "{out}\n{err}");
+    err.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn a_replica_that_dies_is_told_by_its_number_and_nothing_is_left() {
+    let Some(server) = distribution() else { return };
+    for method in ["asynchronous", "galera"] {
+        let said = killed_beside(&server.installation, &["--replication", method]);
+        assert!(
+            said.contains(&format!("replica 1 does not follow ({method} replication)")) && said.contains("SIGKILL"),
+            "{said}"
+        );
+    }
+}
+
+#[test]
+fn a_neighbour_that_dies_ends_the_visit_beside_it() {
+    let Some(server) = distribution() else { return };
+    let said = killed_beside(&server.installation, &["--neighbours", "1"]);
+    assert!(said.contains("neighbour 1: "), "{said}");
+}
+
+#[test]
+fn what_makes_no_sense_beside_a_server_is_refused() {
+    let refused = |words: &[&str]| {
+        let mut command = scaleprof();
+        let output = command.arg("run").args(words).output().expect("scaleprof starts");
+        let (out, err) = texts(&output);
+        assert!(!output.status.success(), "{out}\n{err}");
+        err.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let both = ["--replication", "group", "--neighbours", "1"];
+    assert!(refused(&both).contains("cannot be used with"));
+    let said = refused(&["--replication", "raft"]);
+    assert!(said.contains("semi-synchronous") && said.contains("galera"), "{said}");
+    assert!(refused(&["--replicas", "2"]).contains("--replication"));
+    assert!(refused(&["--cpus-company", "0"]).contains("goes with --replication or --neighbours"));
 }

@@ -61,7 +61,7 @@ impl SandboxBuilder {
             let node = self.clone().at_place(settings);
             let node = match at {
                 0 => node,
-                _ => node.as_replica(cpus_replicas),
+                _ => node.replica(cpus_replicas),
             };
             match &shared {
                 Some(folder) => node.finding_programs_in(folder.path()),
@@ -201,7 +201,7 @@ impl Replicas {
                     let waited = format!("after {} s: {why}", FOLLOWS_WITHIN.as_secs());
                     return Err(self.problem(at, waited));
                 }
-                unless_stopped(stop, || Ok(std::thread::sleep(ASK_AGAIN_AFTER)))?;
+                pause(stop)?;
             }
         }
         Ok(())
@@ -214,7 +214,7 @@ impl Replicas {
             if Instant::now() >= deadline {
                 return Err(self.problem(0, why));
             }
-            unless_stopped(stop, || Ok(std::thread::sleep(ASK_AGAIN_AFTER)))?;
+            pause(stop)?;
         }
         Ok(())
     }
@@ -306,6 +306,14 @@ fn unless_stopped<T>(stop: &AtomicBool, next: impl FnOnce() -> Result<T, Error>)
         true => Err(Error::Stopped),
         false => next(),
     }
+}
+
+/// The time until it is asked again.
+fn pause(stop: &AtomicBool) -> Result<(), Error> {
+    unless_stopped(stop, || {
+        std::thread::sleep(ASK_AGAIN_AFTER);
+        Ok(())
+    })
 }
 
 fn execute(client: &mut Client, statements: Vec<String>) -> Result<(), Error> {
