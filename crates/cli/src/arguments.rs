@@ -186,6 +186,9 @@ pub(crate) struct RunArguments {
     /// Make the tables anew and do not keep them for the next run
     #[arg(long, help_heading = "Server")]
     pub(crate) no_cache: bool,
+    /// Shut the server down at the end instead of killing it, for a build that writes something when it ends, such as a profile
+    #[arg(long, help_heading = "Server")]
+    pub(crate) shut_down: bool,
     /// Then try the settings that the findings advise: servers with and without each in turns, at the rung of the loss; what they
     /// come to, with its interval, stands with the findings. Up to four settings, some 2 min each
     #[arg(long = "try")]

@@ -23,7 +23,7 @@ macro_rules! ready {
 }
 
 /// Experiments that are ready to be carried out, by name.
-const READY: [(&str, &str); 13] = ready![
+const READY: [(&str, &str); 14] = ready![
     "sync-array-size",
     "spin-delay",
     "isolation-levels",
@@ -32,6 +32,7 @@ const READY: [(&str, &str); 13] = ready![
     "mutex-or-event",
     "numa",
     "performance-schema-overhead",
+    "pgo",
     "read-only-against-read-write",
     "replication",
     "thread-pool",

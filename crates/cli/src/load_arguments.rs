@@ -161,6 +161,11 @@ impl LoadArguments {
         if !(rate.is_finite() && (0.001..=1e8).contains(&rate)) {
             bail!("--rate {rate} is not possible: use transactions per second above 0.001");
         }
+        if self.once {
+            bail!(
+                "--once and --rate contradict each other: one ends when every connection has run the script, the other begins transactions for ever"
+            );
+        }
         Ok(LoopKind::Open {
             rate,
             arrivals: self.arrivals,

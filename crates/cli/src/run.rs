@@ -47,6 +47,7 @@ pub(crate) fn execute(arguments: RunArguments) -> anyhow::Result<ExitCode> {
             cpus_company: arguments.company.cpus_company,
             work_folder: arguments.work_folder,
             use_cache: !arguments.no_cache,
+            shut_down: arguments.shut_down,
         },
     };
     if arguments.try_remedies {

@@ -148,6 +148,17 @@ pub enum ImportFailure {
     Bundle(#[from] BundleError),
 }
 
+impl ImportFailure {
+    /// The same for a bundle, which names nobody's folders; files are told by the number of the recording, from 1.
+    fn without_path(&self, recording: i32) -> String {
+        match self {
+            ImportFailure::Read { source, .. } => format!("recording {recording} could not be read: {source}"),
+            ImportFailure::Import { source, .. } => format!("recording {recording} could not be imported: {source}"),
+            other => other.to_string(),
+        }
+    }
+}
+
 fn folder_advice(path: &std::path::Path) -> &'static str {
     match path.is_dir() {
         true => ". It is a folder, as `perf record --threads` writes: record without --threads",
@@ -188,7 +199,7 @@ pub fn import(request: &ImportRequest, progress: &mut dyn Progress) -> Result<Im
                     let _ = std::fs::remove_dir(bundle.path());
                 } else {
                     manifest.state = RunState::Failed;
-                    manifest.problem = Some(failure.to_string());
+                    manifest.problem = Some(failure.without_path(visit + 1));
                     bundle.write_manifest(&manifest)?;
                 }
                 return Err(failure);

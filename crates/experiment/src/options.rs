@@ -56,6 +56,8 @@ pub enum ServerChoice {
         work_folder: Option<PathBuf>,
         /// Whether a prepared data folder may be used and kept.
         use_cache: bool,
+        /// Whether it is shut down at the end; it is killed otherwise, as nothing of it is kept.
+        shut_down: bool,
     },
     /// One that runs already.
     Attached(Attach),

@@ -78,6 +78,7 @@ pub(crate) fn prepare(options: &RunOptions, stop: &AtomicBool, progress: &mut dy
             cpus_company,
             work_folder,
             use_cache,
+            shut_down: _,
         } => {
             let placement = Placement::on_this_machine(cpus_server.clone(), cpus_client.clone())?;
             // What is wrong with their CPUs is to be said as what is wrong with the server's.
@@ -162,7 +163,7 @@ fn private(
         Some(prepared) => prepared,
         None => {
             progress.stage("making a data folder");
-            let sandbox = builder.clone().start_fresh()?;
+            let sandbox = builder.clone().for_making_data().start_fresh()?;
             sandbox.check_space_for(load.data_bytes())?;
             let target = Target::Private(Box::new(sandbox));
             make_tables(&target, load, stop, progress)?;

@@ -204,7 +204,12 @@ fn leave(ready: Ready, options: &RunOptions, progress: &mut dyn Progress) {
     drop(ready.beside);
     match ready.target {
         Target::Private(sandbox) => {
-            sandbox.stop_hard();
+            let shuts_down = matches!(options.server, ServerChoice::Private { shut_down: true, .. });
+            if !shuts_down {
+                sandbox.stop_hard();
+            } else if let Err(error) = sandbox.stop() {
+                progress.warning(&error.to_string());
+            }
         }
         Target::Attached(attach) if attach.drop_schema => {
             let target = Target::Attached(attach);

@@ -25,6 +25,8 @@ pub struct Recording {
     pub profile: Profile,
     /// What the weights of the samples are.
     pub weights: Weights,
+    /// Whether the kernel was left out (`perf record -e cycles:u`, or without the right to it): CPU time in it is not known then.
+    pub without_kernel: bool,
     /// The event that was sampled, as the recording calls it, such as `cpu-clock` or `cycles`.
     pub event: Option<String>,
     /// From the first to the last moment, by the recording's clock.
@@ -55,6 +57,7 @@ impl Recording {
             format,
             profile,
             weights,
+            without_kernel: false,
             event: None,
             span: None,
             threads: BTreeMap::new(),

@@ -68,7 +68,11 @@ fn events(text: &str) -> Vec<(String, usize)> {
 
 /// Frames are indented by a tab or more than perf indents names of threads.
 fn is_header(line: &str) -> bool {
-    !line.is_empty() && !line.starts_with(['#', '\t']) && FrameLine::parse(line).is_none_or(|_| !line.starts_with(' '))
+    if line.is_empty() || line.starts_with(['#', '\t']) {
+        return false;
+    }
+    // Without call graphs a header ends in what a frame is, behind a name that is indented to its place.
+    FrameLine::parse(line).is_none_or(|_| !line.starts_with(' ')) || HeaderLine::parse(line).is_some()
 }
 
 /// The event to take; none where the text tells of none.
@@ -96,6 +100,15 @@ fn plain(event: &str) -> &str {
         Some((name, modifiers)) if parts > 2 || modifiers.len() <= 5 && !modifiers.contains('_') => name,
         _ => event,
     }
+}
+
+/// Whether its modifiers are for user space alone: `cycles:u`, `cycles:Pu`, `cycles:ppu`, `cpu_core/cycles/Pu`.
+fn leaves_out_the_kernel(event: &str) -> bool {
+    let modifiers = match event.rsplit_once('/') {
+        Some((_, modifiers)) => modifiers,
+        None => event.strip_prefix(plain(event)).unwrap_or_default(),
+    };
+    modifiers.contains('u') && !modifiers.contains('k')
 }
 
 fn counts_nanoseconds(event: &str) -> bool {
@@ -260,6 +273,7 @@ impl Reader<'_> {
             let warning = format!("of its events {event} was taken; --event takes another one: {others}");
             recording.warnings.push(warning);
         }
+        recording.without_kernel = self.event.as_deref().is_some_and(leaves_out_the_kernel);
         recording.event = self.event;
         Ok(recording)
     }

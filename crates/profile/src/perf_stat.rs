@@ -59,7 +59,9 @@ impl PerfStat {
     /// [`PerfStatError`].
     pub fn parse(text: &str) -> Result<PerfStat, PerfStatError> {
         let mut stat = PerfStat::default();
-        let mut last_interval = None;
+        let mut last_interval: Option<f64> = None;
+        // The interval in which each event was last counted.
+        let mut counted_at: BTreeMap<String, Option<f64>> = BTreeMap::new();
         for (number, line) in text.lines().enumerate() {
             if let Some(seconds) = elapsed(line) {
                 stat.elapsed_seconds = Some(seconds);
@@ -74,8 +76,16 @@ impl PerfStat {
                     .or_else(|| of_text(line)),
             };
             if let Some(line) = line {
+                // Sums of all intervals, printed behind them (--summary), are those counts once more.
+                if last_interval.is_some() && line.interval.is_none() {
+                    continue;
+                }
                 last_interval = line.interval.or(last_interval);
-                stat.add(line);
+                let before = counted_at.insert(line.event.clone(), line.interval);
+                // An event that stands in several groups is counted in each: it is not more of it.
+                if before != Some(line.interval) {
+                    stat.add(line);
+                }
             }
         }
         if stat.counts.is_empty() {

@@ -75,7 +75,7 @@ fn every_ready_experiment_can_be_planned() {
         let page = std::fs::read_to_string(root.join(format!("docs/experiments/{name}.md"))).expect(name);
         assert!(page.contains(&format!("scaleprof experiment {name}")), "{name}");
         let compared: &[&str] = match name {
-            "mutex-or-event" => &["--server", "/opt/a", "--server", "/opt/b"],
+            "mutex-or-event" | "pgo" => &["--server", "/opt/a", "--server", "/opt/b"],
             "lock-sys" => &["--vary", "innodb_deadlock_detect=ON,OFF"],
             _ => &[],
         };

@@ -20,6 +20,7 @@ mod made_up;
 mod once;
 mod output;
 mod password;
+mod pgo;
 #[allow(missing_docs, dead_code)]
 #[path = "../../../analysis/tests/planted/mod.rs"]
 mod planted;

@@ -233,8 +233,7 @@ fn counters(visit: i32, recording: &Recording, (span, clock): (&Span, &VisitCloc
 /// The server's CPU time, by its samples: user and system as `/proc` has them. Not where the kernel was left out, as part of it
 /// would be missing, and not where samples are no time.
 fn cpu_counters(visit: i32, recording: &Recording, clock: &VisitClock) -> Vec<CounterRow> {
-    let without_kernel = recording.event.as_deref().is_some_and(|event| event.contains(":u"));
-    if without_kernel || recording.weights != Weights::Nanoseconds {
+    if recording.without_kernel || recording.weights != Weights::Nanoseconds {
         return Vec::new();
     }
     let profile = &recording.profile;

@@ -48,6 +48,7 @@ fn options() -> RunOptions {
             cpus_company: None,
             work_folder: None,
             use_cache: true,
+            shut_down: false,
         },
         load: LoadOptions {
             workload: WorkloadChoice::Oltp(OltpWorkloadKind::PointSelect),

@@ -42,6 +42,8 @@ pub(super) struct Attribute {
     pub(super) read_format: u64,
     pub(super) branch_sample_type: u64,
     pub(super) registers: u64,
+    /// Whether the kernel was left out.
+    pub(super) without_kernel: bool,
     /// Whether records that are no samples end in thread, time and number too.
     pub(super) ids_everywhere: bool,
     /// The numbers under which its samples stand, one a CPU or thread.
@@ -65,6 +67,7 @@ impl Attribute {
             ..Attribute::default()
         };
         let flags = fields.u64()?;
+        attribute.without_kernel = flags & (1 << 5) != 0;
         attribute.in_hertz = flags & (1 << 10) != 0;
         attribute.ids_everywhere = flags & (1 << 18) != 0;
         // The first version of the structure ends here; what it lacks is 0.

@@ -5,7 +5,7 @@ use super::container::Timed;
 use super::cursor::Words;
 use super::files::Files;
 use super::kernel::{KERNEL_PROCESS, RecordedKernel};
-use super::record::{self, Deferred, Forked, Mapped, Named, Record, kind};
+use super::record::{Deferred, Forked, Lost, Mapped, Named, Record, kind};
 use super::resolve::{self, Names};
 use super::sample::Sampled;
 use super::selection::Selection;
@@ -39,7 +39,7 @@ pub(super) struct Passed<'a> {
     deferred: HashMap<u64, Words<'a>>,
     timeline: Timeline,
     kernel: RecordedKernel,
-    lost: u64,
+    lost: Lost,
     switches: Switches,
     /// Samples of the idle task, which were left out.
     idle: u64,
@@ -89,7 +89,7 @@ impl<'a> Passed<'a> {
                     }
                 }
                 kind::LOST | kind::LOST_SAMPLES => {
-                    passed.lost = passed.lost.saturating_add(record::lost(record).unwrap_or(0));
+                    passed.lost.add(record);
                 }
                 kind::CALLCHAIN_DEFERRED => {
                     let later = Deferred::of(record).map(|later| (later.cookie, later.addresses));
@@ -273,7 +273,7 @@ impl<'a> Passed<'a> {
             no_walking: surroundings.processor.is_none(),
             threads,
             program,
-            lost: self.lost,
+            lost: self.lost.samples(),
             broken: self.broken,
             idle: self.idle,
             stale,

@@ -169,15 +169,20 @@ pub(super) struct Forked {
     pub(super) process: u32,
     pub(super) parent: u32,
     pub(super) thread: u32,
+    /// Whether it ran before the recording began: perf tells of such ones as of new ones, and what it has mapped is told by itself.
+    pub(super) ran_before: bool,
 }
 
 impl Forked {
     pub(super) fn of(record: &Record<'_>) -> Option<Forked> {
+        // PERF_RECORD_MISC_FORK_EXEC (include/uapi/linux/perf_event.h).
+        const FORK_EXEC: u16 = 1 << 13;
         let mut cursor = Cursor::new(record.body);
         Some(Forked {
             process: cursor.u32()?,
             parent: cursor.u32()?,
             thread: cursor.u32()?,
+            ran_before: record.misc & FORK_EXEC != 0,
         })
     }
 }
@@ -202,11 +207,30 @@ impl<'a> Deferred<'a> {
     }
 }
 
-/// Samples that were lost, as LOST and LOST_SAMPLES tell.
-pub(super) fn lost(record: &Record<'_>) -> Option<u64> {
-    let mut cursor = Cursor::new(record.body);
-    if record.kind == kind::LOST {
-        cursor.u64()?;
+/// Samples that found no room, by the two accounts that there are of them: the ring's (LOST), and since Linux 6.0 the event's, which perf
+/// writes at the end (LOST_SAMPLES).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Lost {
+    ring: u64,
+    event: u64,
+}
+
+impl Lost {
+    /// Adds what a record of one of the two kinds tells.
+    pub(super) fn add(&mut self, record: &Record<'_>) {
+        // Dropped on purpose, by a filter of the user's (PERF_RECORD_MISC_LOST_SAMPLES_BPF).
+        const BY_FILTER: u16 = 1 << 15;
+        let mut cursor = Cursor::new(record.body);
+        if record.kind == kind::LOST {
+            let lost = cursor.u64().and_then(|_id| cursor.u64());
+            self.ring = self.ring.saturating_add(lost.unwrap_or(0));
+        } else if record.misc & BY_FILTER == 0 {
+            self.event = self.event.saturating_add(cursor.u64().unwrap_or(0));
+        }
     }
-    cursor.u64()
+
+    /// How many: each account may lack what the other has, and neither has any twice.
+    pub(super) fn samples(self) -> u64 {
+        self.ring.max(self.event)
+    }
 }

@@ -66,6 +66,14 @@ impl<'a> Selection<'a> {
         self.is_taken.get(event).copied().unwrap_or(false)
     }
 
+    /// Whether what counts leaves out the kernel.
+    pub(super) fn is_without_kernel(&self) -> bool {
+        let taken = self.taken.iter().filter_map(|at| self.events.get(*at));
+        taken
+            .filter(|event| event.tells_cpu_time())
+            .any(|event| event.without_kernel)
+    }
+
     /// The names of the events that count.
     pub(super) fn words(&self) -> String {
         let taken = self.taken.iter().filter_map(|at| self.events.get(*at));

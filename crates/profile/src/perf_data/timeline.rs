@@ -110,6 +110,7 @@ impl Timeline {
     /// A thread or a process begins; a process with what its parent has mapped.
     pub(super) fn fork(&mut self, forked: &Forked) {
         if forked.process != forked.parent
+            && !forked.ran_before
             && let Some(parent) = self.processes.get(&forked.parent)
         {
             let child = parent.clone();
@@ -259,6 +260,7 @@ mod tests {
                 process: child,
                 parent: 1,
                 thread: child,
+                ran_before: false,
             });
             timeline.map(&mapped(child, 1 << 40, 0x1000, "/nowhere/b"), &mut files);
             timeline.layout(child);
@@ -270,6 +272,26 @@ mod tests {
     }
 
     #[test]
+    fn a_process_that_ran_before_has_nothing_of_its_parents() {
+        let mut files = Files::nowhere();
+        let mut timeline = Timeline::new(0);
+        timeline.map(&mapped(1, 0x1000, 0x1000, "/usr/lib/systemd/systemd"), &mut files);
+        timeline.fork(&Forked {
+            process: 2,
+            parent: 1,
+            thread: 2,
+            ran_before: true,
+        });
+        timeline.map(&mapped(2, 0x8000, 0x1000, "/usr/sbin/mysqld"), &mut files);
+        let layout = timeline.layout(2);
+        let program = timeline.program(2);
+        let (layouts, _) = timeline.finish();
+        let place = |address| layouts[layout.0 as usize].place(address);
+        assert!(place(0x1000).is_none());
+        assert_eq!(place(0x8000).map(|place| place.file), program);
+    }
+
+    #[test]
     fn a_child_has_what_its_parent_had_until_it_begins_another_program() {
         let mut files = Files::nowhere();
         let mut timeline = Timeline::new(0);
@@ -278,6 +300,7 @@ mod tests {
             process: 2,
             parent: 1,
             thread: 2,
+            ran_before: false,
         });
         let before = timeline.layout(2);
         timeline.name(&Named {

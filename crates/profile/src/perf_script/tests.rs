@@ -2,6 +2,31 @@
 
 use super::*;
 
+#[test]
+fn modifiers_tell_whether_the_kernel_was_left_out() {
+    for event in ["cycles:u", "cycles:Pu", "cycles:ppu", "cpu_core/cycles/Pu"] {
+        assert!(leaves_out_the_kernel(event), "{event}");
+    }
+    for event in [
+        "cycles",
+        "cpu-clock",
+        "cycles:P",
+        "cycles:uk",
+        "sched:sched_switch",
+        "instructions:ppp",
+    ] {
+        assert!(!leaves_out_the_kernel(event), "{event}");
+    }
+}
+
+#[test]
+fn lines_without_call_graphs_are_headers_however_far_names_are_indented() {
+    let text = "          mysqld  1234 [001] 12345.678901:     250000 cpu-clock:  55d0 main+0x1 (/usr/sbin/mysqld)\n\
+                      mysqld  1234 [001] 12345.688901:     250000 cpu-clock:  55d9 other+0x1 (/usr/sbin/mysqld)\n";
+    assert!(text.lines().all(is_header));
+    assert!(!is_header("            55d0 main+0x1 (/usr/sbin/mysqld)"));
+}
+
 const TWO_THREADS: &str = "\
 # ========
 # captured on    : Sat Nov 21 2026

@@ -1,5 +1,15 @@
 use super::*;
 
+#[test]
+fn an_event_in_two_groups_and_a_summary_behind_intervals_count_once() {
+    let groups = "1000;;cycles;1;100.00;;\n500;;instructions;1;100.00;;\n1010;;cycles;1;100.00;;\n";
+    let stat = PerfStat::parse(groups).unwrap();
+    assert_eq!(stat.counts["cycles"].value, Some(1000.0));
+    let intervals = "     1.000000000              1,000      cycles\n     2.000000000              2,000      cycles\n\
+                     \n Performance counter stats for process id '7':\n\n             3,000      cycles\n";
+    assert_eq!(PerfStat::parse(intervals).unwrap().counts["cycles"].value, Some(3000.0));
+}
+
 fn value(stat: &PerfStat, event: &str) -> Option<f64> {
     stat.counts
         .get(event)

@@ -105,6 +105,22 @@ fn waits_stand_beside_the_time_on_cpus() {
     assert_eq!(found.event.as_deref(), Some("cpu-clock, offcpu-time"));
 }
 
+/// perf writes what it summed up in the kernel when it ends, with no time that could be one.
+#[test]
+fn waits_that_were_summed_up_until_the_end_are_in_its_last_moment() {
+    let mut off_cpu = Event::clock(CHAIN);
+    off_cpu.config = 10;
+    let mut file = Written::new(&[Event::clock(CHAIN), off_cpu]);
+    file.name(2, "offcpu-time");
+    file.map(7, 0x40_0000, 0x10_0000, "/srv/server");
+    file.sample(&[1, 7 << 32 | 7, 1_000, 1000], &chain(&[USER, 0x40_1000]));
+    file.sample(&[1, 7 << 32 | 7, 9_000, 1000], &chain(&[USER, 0x40_1000]));
+    file.sample(&[2, 7 << 32 | 7, u64::MAX << 32, 5_000_000], &chain(&[USER, 0x40_2000]));
+    let found = read(&file);
+    assert_eq!(found.span, Some(1_000..9_000));
+    assert!(found.profile.samples.iter().all(|sample| sample.time_ns <= 9_000));
+}
+
 #[test]
 fn cycles_become_time_by_their_frequency() {
     let mut cycles = Event::clock(CHAIN);
@@ -163,7 +179,10 @@ fn what_was_lost_is_told() {
     file.map(7, 0x40_0000, 0x10_0000, "/srv/server");
     file.sample(&[1, 7 << 32 | 7, 10, 1000], &chain(&[USER, 0x40_1000]));
     file.record(2, 0, &[1, 41]);
-    file.record(13, 0, &[1]);
+    file.record(2, 0, &[1, 1]);
+    // The event's own account of the same samples, and what a filter dropped on purpose.
+    file.record(13, 0, &[40]);
+    file.record(13, 1 << 15, &[7000]);
     let found = read(&file);
     assert_eq!(found.samples_lost, Some(42));
     assert!(

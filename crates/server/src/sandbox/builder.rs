@@ -123,6 +123,12 @@ impl SandboxBuilder {
         self
     }
 
+    /// The same for making data that others start on: without a binary log, which would go with the data and be another server's past.
+    pub fn for_making_data(mut self) -> Self {
+        self.settings = self.settings.for_making_data();
+        self
+    }
+
     /// What it is started with beside its options.
     pub fn surroundings(mut self, surroundings: Surroundings) -> Self {
         self.surroundings = surroundings;
@@ -152,7 +158,6 @@ impl SandboxBuilder {
     /// Without wrapper and statements: this is for filling tables, which a wrapper that slows the server down would only delay.
     pub fn start_fresh(mut self) -> Result<Sandbox, Error> {
         self.surroundings = self.surroundings.for_making_data();
-        self.settings = self.settings.for_making_data();
         let prepared = self.prepare()?;
         let how = prepared
             .capabilities

@@ -7,6 +7,7 @@ use super::pacing::{Pauses, Schedule};
 use super::record::SecondRecord;
 use crate::program::{Program, Repetition};
 use scaleprof_wire::{Reply, ServerError};
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
@@ -69,7 +70,7 @@ pub(crate) struct Worker {
     pub(crate) program: Arc<Program>,
     pub(crate) connections: Vec<Connection>,
     /// Connections that wait for a transaction to be due.
-    resting: Vec<u32>,
+    resting: VecDeque<u32>,
     pub(crate) schedule: Option<Schedule>,
     /// Connections that rest for a time of their own.
     pauses: Pauses,
@@ -103,7 +104,7 @@ impl Worker {
         Worker {
             current: SecondRecord::new(0, schedule.is_some(), timed, program.transaction_names().len()),
             pauses: Pauses::default(),
-            resting: Vec::with_capacity(connections.len()),
+            resting: VecDeque::with_capacity(connections.len()),
             program,
             connections,
             schedule,
@@ -120,10 +121,10 @@ impl Worker {
     /// Begins: all connections at once in the closed loop, those that are due in the open one, and each after a pause where
     /// they have pauses.
     pub(crate) fn start(&mut self, now_ns: u64, to_send: &mut Vec<u32>) {
-        for index in (0..self.connections.len() as u32).rev() {
+        for index in 0..self.connections.len() as u32 {
             let pause_ns = self.connections[index as usize].pause_ns(&self.program);
             if self.schedule.is_some() {
-                self.resting.push(index);
+                self.resting.push_back(index);
             } else if let Some(pause_ns) = pause_ns {
                 self.pauses.rest(now_ns + pause_ns, index);
             } else {
@@ -173,7 +174,8 @@ impl Worker {
                 }
             }
             for at in due {
-                if let Some(index) = self.resting.pop() {
+                // The one that rested longest: all have their turn, whatever rows and warehouses are theirs.
+                if let Some(index) = self.resting.pop_front() {
                     self.begin(index, at, now_ns);
                     to_send.push(index);
                 }
@@ -328,10 +330,11 @@ impl Worker {
         }
         let due_ns = match &mut self.schedule {
             None => now_ns,
-            Some(schedule) => match schedule.take_due(now_ns) {
+            // Where others rest it is their turn.
+            Some(schedule) => match self.resting.is_empty().then(|| schedule.take_due(now_ns)).flatten() {
                 Some(due_ns) => due_ns,
                 None => {
-                    self.resting.push(index);
+                    self.resting.push_back(index);
                     return Next::Rest;
                 }
             },

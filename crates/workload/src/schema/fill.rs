@@ -140,10 +140,14 @@ pub(crate) fn connect_to_fill(
     let mut client =
         Client::connect(endpoint, &credentials.in_database(SCHEMA)).map_err(doing("connecting to fill the tables"))?;
     let binary_log = skip_binary_log.then_some("sql_log_bin = 0");
-    for setting in ["unique_checks = 0", "foreign_key_checks = 0"]
-        .into_iter()
-        .chain(binary_log)
-    {
+    // What a server sets for all its sessions is not made for this: rows would not be committed, and NULL not be read as such.
+    let own = [
+        "autocommit = 1",
+        "sql_mode = ''",
+        "unique_checks = 0",
+        "foreign_key_checks = 0",
+    ];
+    for setting in own.into_iter().chain(binary_log) {
         client
             .execute(&format!("SET SESSION {setting}"))
             .map_err(doing("preparing to fill the tables"))?;

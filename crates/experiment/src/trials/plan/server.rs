@@ -80,6 +80,7 @@ pub(super) fn server(
         cpus_company: cpus("cpus_company", &text.cpus_company)?,
         work_folder: source.work_folder.map(Path::to_path_buf),
         use_cache: true,
+        shut_down: false,
     })
 }
 

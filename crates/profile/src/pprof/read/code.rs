@@ -6,6 +6,7 @@ use crate::import::ImportError;
 use crate::named_stacks::UNKNOWN_MODULE;
 use crate::protobuf::Fields;
 use crate::{Frame, KERNEL};
+use scaleprof_binary::symbols::end_of_path;
 use std::collections::HashMap;
 
 /// The places of all entries, by their numbers.
@@ -123,7 +124,10 @@ impl Code {
         };
         Ok((
             Some(name).filter(|name| !name.is_empty()),
-            Some(file).filter(|file| !file.is_empty()),
+            // Where sources lie is whose machine it was.
+            Some(file)
+                .filter(|file| !file.is_empty())
+                .map(|file| end_of_path(&file)),
         ))
     }
 }
