@@ -1,7 +1,9 @@
 //! The open loop: transactions come when they are due, and what waits is counted.
 
+use crate::general_log::while_logging;
 use crate::stage::*;
 use scaleprof_workload::*;
+use std::collections::BTreeMap;
 
 fn open(rate: f64, arrivals: Arrivals) -> LoopKind {
     LoopKind::Open { rate, arrivals }
@@ -48,6 +50,39 @@ fn a_rate_that_the_server_can_bear_is_kept() {
                 });
                 assert!(kept, "{transport} {arrivals:?}");
             }
+        }
+    });
+}
+
+/// Rows and warehouses belong to connections: a load that a few of them could bear has to come from all.
+#[test]
+fn connections_take_turns_below_capacity() {
+    on_the_distribution_server(|stage| {
+        let options = OltpOptions {
+            table_size: 1000,
+            ..OltpOptions::default()
+        };
+        prepare(stage, &options, OltpWorkloadKind::PointSelect);
+        for transport in transports() {
+            let load = LoadPlan {
+                connections: 16,
+                seconds: 2,
+                loop_kind: open(160.0, Arrivals::Even),
+                transport,
+                ..plan(stage, oltp(OltpWorkloadKind::PointSelect, &options))
+            };
+            let log = while_logging(stage, || drop(run(&load)));
+            let mut counts: BTreeMap<u64, u32> = BTreeMap::new();
+            for entry in log.iter().filter(|entry| entry.command == "Execute") {
+                *counts.entry(entry.connection).or_default() += 1;
+            }
+            let each: Vec<u32> = counts.into_values().collect();
+            // 320 in all, 20 each; a machine that stands still for a moment may move some.
+            assert_eq!(each.len(), 16, "{transport}: {each:?}");
+            assert!(
+                each.iter().all(|count| (10..=30).contains(count)),
+                "{transport}: {each:?}"
+            );
         }
     });
 }
