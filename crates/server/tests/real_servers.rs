@@ -3,22 +3,11 @@
 mod servers;
 
 use scaleprof_server::*;
-use servers::{Server, distribution, each_server, runs, work_folder};
+use servers::{Server, distribution, each_server, runs, settings, work_folder};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
-
-fn settings(set: &[&str]) -> Settings {
-    let asked = ServerSettings {
-        connections: 64,
-        buffer_pool: Some(128 << 20),
-        redo_log: 96 << 20,
-        set: set.iter().map(|text| (*text).to_owned()).collect(),
-        ..ServerSettings::default()
-    };
-    Settings::new(asked).expect("settings")
-}
 
 fn builder(server: &Server, set: &[&str], work: &WorkFolder) -> SandboxBuilder {
     SandboxBuilder::new(server.installation.clone(), settings(set), work.clone())

@@ -4,22 +4,14 @@ mod servers;
 
 use scaleprof_server::*;
 use scaleprof_wire::Client;
-use servers::{Server, distribution, fetched, runs, work_folder};
+use servers::{Server, distribution, fetched, runs, settings, work_folder};
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use ReplicationMethod::{Asynchronous, Galera, Group, SemiSynchronous};
 
 fn builder(server: &Server, set: &[&str], work: &WorkFolder) -> SandboxBuilder {
-    let asked = ServerSettings {
-        connections: 64,
-        buffer_pool: Some(128 << 20),
-        redo_log: 96 << 20,
-        set: set.iter().map(|text| (*text).to_owned()).collect(),
-        ..ServerSettings::default()
-    };
-    let settings = Settings::new(asked).expect("settings");
-    SandboxBuilder::new(server.installation.clone(), settings, work.clone())
+    SandboxBuilder::new(server.installation.clone(), settings(set), work.clone())
 }
 
 /// A data folder with one table.

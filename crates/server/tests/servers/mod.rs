@@ -2,7 +2,7 @@
 
 #![allow(dead_code)] // each test program uses its part
 
-use scaleprof_server::{Installation, WorkFolder};
+use scaleprof_server::{Installation, ServerSettings, Settings, WorkFolder};
 use std::ops::Deref;
 use std::path::PathBuf;
 
@@ -60,6 +60,18 @@ pub fn each_server() -> Vec<Server> {
         .into_iter()
         .chain(FETCHED.into_iter().filter_map(fetched))
         .collect()
+}
+
+/// Those of a small server, with these of the test's.
+pub fn settings(set: &[&str]) -> Settings {
+    let asked = ServerSettings {
+        connections: 64,
+        buffer_pool: Some(128 << 20),
+        redo_log: 96 << 20,
+        set: set.iter().map(|text| (*text).to_owned()).collect(),
+        ..ServerSettings::default()
+    };
+    Settings::new(asked).expect("settings")
 }
 
 /// A work folder that goes with the test.

@@ -9,6 +9,16 @@ fn open(rate: f64, arrivals: Arrivals) -> LoopKind {
     LoopKind::Open { rate, arrivals }
 }
 
+/// A table of 1000 rows for point selects.
+fn a_thousand_rows(stage: &Stage) -> OltpOptions {
+    let options = OltpOptions {
+        table_size: 1000,
+        ..OltpOptions::default()
+    };
+    prepare(stage, &options, OltpWorkloadKind::PointSelect);
+    options
+}
+
 fn last_backlog(ran: &Ran) -> u64 {
     ran.records.last().expect("seconds").backlog
 }
@@ -16,11 +26,7 @@ fn last_backlog(ran: &Ran) -> u64 {
 #[test]
 fn a_rate_that_the_server_can_bear_is_kept() {
     on_the_distribution_server(|stage| {
-        let options = OltpOptions {
-            table_size: 1000,
-            ..OltpOptions::default()
-        };
-        prepare(stage, &options, OltpWorkloadKind::PointSelect);
+        let options = a_thousand_rows(stage);
         for transport in transports() {
             for (arrivals, rate, tolerance) in [
                 (Arrivals::Even, 400.0, 0.02),
@@ -58,11 +64,7 @@ fn a_rate_that_the_server_can_bear_is_kept() {
 #[test]
 fn connections_take_turns_below_capacity() {
     on_the_distribution_server(|stage| {
-        let options = OltpOptions {
-            table_size: 1000,
-            ..OltpOptions::default()
-        };
-        prepare(stage, &options, OltpWorkloadKind::PointSelect);
+        let options = a_thousand_rows(stage);
         for transport in transports() {
             let load = LoadPlan {
                 connections: 16,
