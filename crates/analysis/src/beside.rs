@@ -1,8 +1,7 @@
 //! Servers beside the one under test: how its replicas follow, and what its neighbours do.
 
-use crate::intervals::{self, Measured};
+use crate::intervals;
 use crate::numbers::{counted, grouped, percent};
-use crate::student::t_quantile_975;
 use crate::totals::Window;
 use crate::visit_rows::VisitRows;
 use scaleprof_bundle::{CounterRow, Estimate, ReplaySpeed, ReplicaSummary, RungSummary};
@@ -85,16 +84,6 @@ fn numbers(visits: &[Visit<'_>], kind: &str, what: &str) -> BTreeSet<u32> {
     names.filter_map(|name| number(name)).collect()
 }
 
-/// A mean of the visits with its interval, which may go below 0.
-fn signed(measured: &Measured) -> Estimate {
-    let half = measured.error.map(|error| t_quantile_975(error.degrees) * error.value);
-    Estimate {
-        value: measured.value,
-        low: half.map(|half| measured.value - half),
-        high: half.map(|half| measured.value + half),
-    }
-}
-
 /// How the replicas followed at a rung.
 pub(crate) fn replicas(visits: &[Visit<'_>]) -> Vec<ReplicaSummary> {
     let all = numbers(visits, "replica", "replayed").into_iter();
@@ -107,7 +96,7 @@ fn replica(visits: &[Visit<'_>], number: u32) -> Option<ReplicaSummary> {
     let mean = |of: &dyn Fn(&Visit<'_>) -> Vec<f64>| intervals::throughput(&visits.iter().map(of).collect::<Vec<_>>());
     let replayed_per_second = mean(&|visit| visit.seconds(&replayed))?.estimate();
     let committed_per_second = mean(&|visit| visit.seconds(committed))?.estimate();
-    let lag_growth_per_second = signed(&mean(&|visit| visit.differences(&replayed, committed))?);
+    let lag_growth_per_second = mean(&|visit| visit.differences(&replayed, committed))?.signed_estimate();
     let level = name("lag_level");
     let at_end = |visit: &Visit<'_>| visit.by_second.get(level.as_str())?.values().last().copied();
     let lag_transactions = visits.iter().filter_map(at_end).reduce(f64::max);
@@ -174,18 +163,18 @@ pub(crate) fn replay_speeds(rungs: &[RungSummary]) -> Vec<ReplaySpeed> {
 }
 
 fn replay_speed(rungs: &[RungSummary], number: u32) -> Option<ReplaySpeed> {
-    let told = |rung: &'_ RungSummary| rung.replicas.iter().position(|replica| replica.replica == number);
-    let of: Vec<(u32, &ReplicaSummary)> = rungs
-        .iter()
-        .filter_map(|rung| Some((rung.connections, &rung.replicas[told(rung)?])))
-        .collect();
+    let each = rungs.iter().filter_map(|rung| {
+        let replica = rung.replicas.iter().find(|replica| replica.replica == number)?;
+        Some((rung.connections, replica))
+    });
+    let of: Vec<(u32, &ReplicaSummary)> = each.collect();
     let speed = |one: &&(u32, &ReplicaSummary)| one.1.replayed_per_second.value;
     let (connections, fastest) = *of.iter().max_by(|a, b| speed(a).total_cmp(&speed(b)))?;
     let behind = of.iter().find(|(_, replica)| replica.keeps_up == Some(false));
     // A rung at which nobody could answer in time is likely the one at which it is worst.
     let unknown = of.len() < rungs.len() || of.iter().any(|(_, replica)| replica.keeps_up.is_none());
     let held_back = fastest.held_back_share.is_some_and(|share| share > HELD_BACK_SHARE);
-    let balanced = grouped(fastest.replayed_per_second.value);
+    let balanced = rate(fastest.replayed_per_second);
     let sentence = match behind {
         Some((from, replica)) => {
             let catches_up = of
@@ -197,7 +186,7 @@ fn replay_speed(rungs: &[RungSummary], number: u32) -> Option<ReplaySpeed> {
             });
             format!(
                 "Replica {number} falls behind from {} on, where it replays {}/s of {}/s committed; its balanced replay speed, the \
-                 most that it follows without falling behind, is about {balanced}/s.{alone}",
+                 most that it follows without falling behind, is about {balanced}.{alone}",
                 counted(*from, "connection"),
                 grouped(replica.replayed_per_second.value),
                 grouped(replica.committed_per_second.value),
@@ -205,17 +194,17 @@ fn replay_speed(rungs: &[RungSummary], number: u32) -> Option<ReplaySpeed> {
         }
         None if held_back => format!(
             "Replica {number} keeps up because commits are held back for it, {} of the time at {}: its balanced replay speed is \
-             about {balanced}/s.",
+             about {balanced}.",
             percent(fastest.held_back_share.unwrap_or_default()),
             counted(connections, "connection")
         ),
         None if unknown => format!(
-            "Replica {number} replayed up to {balanced}/s, at {}; whether it keeps up at every rung cannot be told (measure 20 s or \
+            "Replica {number} replayed up to {balanced}, at {}; whether it keeps up at every rung cannot be told (measure 20 s or \
              more).",
             counted(connections, "connection")
         ),
         None => format!(
-            "Replica {number} keeps up at every rung: it replayed up to {balanced}/s, at {}, so that its balanced replay speed is at \
+            "Replica {number} keeps up at every rung: it replayed up to {balanced}, at {}, so that its balanced replay speed is at \
              least that.",
             counted(connections, "connection")
         ),
@@ -223,11 +212,24 @@ fn replay_speed(rungs: &[RungSummary], number: u32) -> Option<ReplaySpeed> {
     Some(ReplaySpeed {
         replica: number,
         balanced_per_second: fastest.replayed_per_second,
-        at_least: behind.is_none() && !held_back,
+        at_least: match behind {
+            None if unknown && !held_back => None,
+            None => Some(!held_back),
+            Some(_) => Some(false),
+        },
         connections,
         falls_behind_at: behind.map(|(connections, _)| *connections),
         sentence,
     })
+}
+
+/// A rate with its interval, where it has one.
+fn rate(of: Estimate) -> String {
+    let value = grouped(of.value);
+    match of.low.zip(of.high) {
+        Some((low, high)) => format!("{value}/s ({} to {})", grouped(low), grouped(high)),
+        None => format!("{value}/s"),
+    }
 }
 
 /// What a server and its neighbours came to together, at the rung at which that is most.

@@ -26,10 +26,20 @@ pub struct StandardError {
 impl Measured {
     /// The value with its 95 % interval; the lower limit of a throughput is never below 0.
     pub fn estimate(&self) -> Estimate {
+        let Estimate { value, low, high } = self.signed_estimate();
+        Estimate {
+            value,
+            low: low.map(|low| low.max(0.0)),
+            high,
+        }
+    }
+
+    /// The same of a difference, whose limits may lie below 0.
+    pub fn signed_estimate(&self) -> Estimate {
         let half = self.error.map(|e| t_quantile_975(e.degrees) * e.value);
         Estimate {
             value: self.value,
-            low: half.map(|half| (self.value - half).max(0.0)),
+            low: half.map(|half| self.value - half),
             high: half.map(|half| self.value + half),
         }
     }

@@ -247,8 +247,9 @@ pub struct ReplaySpeed {
     pub replica: u32,
     /// The balanced replay speed, the highest rate at which it does not fall behind, transactions per second.
     pub balanced_per_second: Estimate,
-    /// Whether its limit was not reached: it fell behind nowhere, and nothing was held back for it.
-    pub at_least: bool,
+    /// Whether its limit was not reached: it fell behind nowhere, and nothing was held back for it. None where it cannot be told whether it
+    /// keeps up.
+    pub at_least: Option<bool>,
     /// The rung at which it replayed most.
     pub connections: u32,
     /// The first rung at which it falls behind.

@@ -14,15 +14,15 @@ use std::process::ExitCode;
 
 pub(crate) fn execute(arguments: RunArguments) -> anyhow::Result<ExitCode> {
     let company = arguments.company.choice()?;
-    let load = arguments.load.options()?;
+    let mut load = arguments.load.options()?;
     if let Some((problem, mend)) = company.refuses(&load) {
         anyhow::bail!("{problem}: {mend}");
     }
+    if company.needs_keys() {
+        load.put_keys_on_all_tables();
+    }
     let options = RunOptions {
-        load: match company.needs_keys() {
-            true => load.with_keys_on_all_tables(),
-            false => load,
-        },
+        load,
         connections: arguments.ladder.rungs()?,
         refine: !arguments.ladder.no_refine,
         repeats: arguments.ladder.repeats,

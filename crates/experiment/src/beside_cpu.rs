@@ -2,6 +2,7 @@
 
 use crate::company::Beside;
 use scaleprof_bundle::CounterRow;
+use scaleprof_probe::parse_stat;
 
 /// Reads it at every end of a second.
 pub(crate) struct BesideCpu {
@@ -24,8 +25,8 @@ impl BesideCpu {
     /// A second ends, or the first begins.
     pub(crate) fn read(&mut self) {
         let mut times = self.pids.iter().map(|pid| {
-            let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-            ticks(&stat)
+            let stat = parse_stat(&std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)?;
+            Some([stat.user_ticks as f64, stat.system_ticks as f64])
         });
         let sum = times.try_fold([0.0; 2], |sum, one| {
             let [user, system] = one?;
@@ -56,25 +57,5 @@ impl BesideCpu {
                     })
             })
             .collect()
-    }
-}
-
-/// User and system time of a line of /proc/PID/stat (proc(5), fields 14 and 15), in clock ticks. The name may hold anything but ends
-/// with the last parenthesis.
-fn ticks(stat: &str) -> Option<[f64; 2]> {
-    let (_, behind_name) = stat.rsplit_once(')')?;
-    let mut fields = behind_name.split_whitespace().skip(11);
-    Some([fields.next()?.parse().ok()?, fields.next()?.parse().ok()?])
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn times_stand_behind_a_name_that_may_hold_anything() {
-        let line = "7 (my) sql (d)) S 1 7 7 0 -1 4194560 100 0 1 0 350 21 0 0 20 0 40 0 100 1 2";
-        assert_eq!(ticks(line), Some([350.0, 21.0]));
-        assert_eq!(ticks("7 (x"), None);
     }
 }

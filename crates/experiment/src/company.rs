@@ -2,6 +2,7 @@
 
 use crate::error::RunError;
 use crate::options::LoadOptions;
+use scaleprof_analysis::numbers::counted;
 use scaleprof_server::{CpuSet, PreparedData, Replicas, Replication, ReplicationMethod, Sandbox, SandboxBuilder};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -62,8 +63,7 @@ impl Company {
         match self {
             Company::Alone => None,
             Company::Replicas(replication) => Some(replication.to_string()),
-            Company::Neighbours(1) => Some("1 neighbour under the same load".to_owned()),
-            Company::Neighbours(count) => Some(format!("{count} neighbours under the same load")),
+            Company::Neighbours(count) => Some(format!("{} under the same load", counted(*count, "neighbour"))),
         }
     }
 }
@@ -113,6 +113,14 @@ impl Beside {
             Beside::Nobody => &[],
             Beside::Replicas(replicas) => replicas.servers(),
             Beside::Neighbours(neighbours) => neighbours,
+        }
+    }
+
+    /// Those that bear the same load.
+    pub(crate) fn neighbours(&self) -> &[Sandbox] {
+        match self {
+            Beside::Neighbours(neighbours) => neighbours,
+            Beside::Nobody | Beside::Replicas(_) => &[],
         }
     }
 

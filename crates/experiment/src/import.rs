@@ -3,6 +3,7 @@
 //! A recording is a visit: with the connections and the throughput that the user knows of it, of a rung of a ladder that was
 //! climbed by hand; without them, of a watch, whose figures are per second. What a recording does not tell stays unknown.
 
+mod import_failure;
 mod imported_code;
 mod imported_visit;
 mod stat_counters;
@@ -11,17 +12,18 @@ use crate::instructions::keep_code;
 use crate::manifest::timestamp;
 use crate::observe::now;
 use crate::progress::Progress;
+pub use import_failure::ImportFailure;
 use imported_code::ImportedCode;
 use imported_visit::{ImportedVisit, Known};
 use scaleprof_analysis::summarise;
 use scaleprof_binary::mapped_file::{Bytes, mapped};
 use scaleprof_bundle::{
-    Bundle, BundleError, BundleWriter, IMPORTED, Ladder, Machine, Manifest, Missing, RunState, SHARES_ONLY, Server,
-    Summary, UNKNOWN, WATCH, Workload,
+    Bundle, BundleWriter, IMPORTED, Ladder, Machine, Manifest, Missing, RunState, SHARES_ONLY, Server, Summary,
+    UNKNOWN, WATCH, Workload,
 };
 use scaleprof_profile::fairness::distortions;
-use scaleprof_profile::import::{ImportError, ReadOptions, Recording, Weights, read_recordings, recordings_in};
-use scaleprof_profile::perf_stat::{PerfStat, PerfStatError};
+use scaleprof_profile::import::{ReadOptions, Recording, Weights, read_recordings, recordings_in};
+use scaleprof_profile::perf_stat::PerfStat;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -74,96 +76,6 @@ pub struct ImportResult {
     pub bundle: Bundle,
     /// What it comes to.
     pub summary: Summary,
-}
-
-/// Why a bundle could not be made.
-#[derive(Debug, thiserror::Error)]
-pub enum ImportFailure {
-    /// A file cannot be read.
-    #[error("cannot read {}: {source}{}", path.display(), folder_advice(path))]
-    Read {
-        /// Which one.
-        path: PathBuf,
-        /// Why not.
-        source: std::io::Error,
-    },
-    /// Nothing can be had of a file.
-    #[error("cannot import {}: {source}", path.display())]
-    Import {
-        /// Which one.
-        path: PathBuf,
-        /// Why not.
-        source: ImportError,
-    },
-    /// There are not as many known loads as recordings.
-    #[error(
-        "there are {recordings} recordings in the files (folded stacks with two columns are two), and {loads} numbers for \
-         --connections and --throughput: give one for each recording, in their order"
-    )]
-    Loads {
-        /// Recordings in the files.
-        recordings: usize,
-        /// Known loads.
-        loads: usize,
-    },
-    /// There are not as many counts as recordings.
-    #[error(
-        "there are {recordings} recordings in the files, and {stats} files for --stat: give one for each recording, in their order"
-    )]
-    Stats {
-        /// Recordings in the files.
-        recordings: usize,
-        /// Files of counts.
-        stats: usize,
-    },
-    /// There are not as many flat recordings as recordings.
-    #[error(
-        "there are {recordings} recordings in the files, and {flat} for --flat: give one for each recording, in their order"
-    )]
-    Flat {
-        /// Recordings in the files.
-        recordings: usize,
-        /// Flat ones.
-        flat: usize,
-    },
-    /// A file holds no counts.
-    #[error("cannot take the counts of {}: {source}", path.display())]
-    Counts {
-        /// Which one.
-        path: PathBuf,
-        /// Why not.
-        source: PerfStatError,
-    },
-    /// Two columns, of which nobody knows how they differ.
-    #[error(
-        "{} holds folded stacks with two columns: say under which loads they were recorded, such as --connections 16,256 \
-         --throughput 9000,7000, and they become two rungs; or give the columns as two files", path.display()
-    )]
-    TwoColumns {
-        /// Which one.
-        path: PathBuf,
-    },
-    /// The bundle.
-    #[error(transparent)]
-    Bundle(#[from] BundleError),
-}
-
-impl ImportFailure {
-    /// The same for a bundle, which names nobody's folders; files are told by the number of the recording, from 1.
-    fn without_path(&self, recording: i32) -> String {
-        match self {
-            ImportFailure::Read { source, .. } => format!("recording {recording} could not be read: {source}"),
-            ImportFailure::Import { source, .. } => format!("recording {recording} could not be imported: {source}"),
-            other => other.to_string(),
-        }
-    }
-}
-
-fn folder_advice(path: &std::path::Path) -> &'static str {
-    match path.is_dir() {
-        true => ". It is a folder, as `perf record --threads` writes: record without --threads",
-        false => "",
-    }
 }
 
 /// Reads the recordings and keeps what is in them as a bundle.

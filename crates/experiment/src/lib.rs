@@ -4,6 +4,7 @@
 //! the ladder and keeps everything in a bundle as it goes. Whoever shows it to a person implements [`Progress`].
 
 mod beside_cpu;
+mod boundary_watch;
 mod code_source;
 mod company;
 mod data_accesses;

@@ -3,6 +3,7 @@
 use scaleprof_bundle::CounterRow;
 use scaleprof_workload::{LoadError, LoadObserver, LoadPlan, SecondRecord, drive};
 use std::collections::BTreeMap;
+use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -24,7 +25,7 @@ pub(crate) struct NeighbourLoads {
 }
 
 /// What one load did.
-#[derive(Debug, Default, Clone)]
+#[derive(Debug, Default)]
 struct Done {
     /// Starts of seconds, with the transactions of each.
     seconds: Vec<(Instant, u64)>,
@@ -120,14 +121,12 @@ impl NeighbourLoads {
                 Ok(Ok(()) | Err(LoadError::Stopped)) => {}
                 Ok(Err(error)) => problem = problem.or(Some((number, error))),
                 Err(_) => {
-                    problem = problem.or(Some((
-                        number,
-                        LoadError::Protocol("something that its client fell over"),
-                    )))
+                    let panicked = io::Error::other("it panicked");
+                    problem = problem.or(Some((number, LoadError::System("the thread of its load", panicked))));
                 }
             }
-            let done = load.done.lock().unwrap_or_else(PoisonError::into_inner);
-            all.push(done.clone());
+            let mut done = load.done.lock().unwrap_or_else(PoisonError::into_inner);
+            all.push(std::mem::take(&mut *done));
         }
         match problem {
             Some(problem) => Err(problem),
@@ -211,17 +210,17 @@ impl LoadObserver for Counting {
 fn by_second(load: &[(Instant, u64)], began: Instant, seconds: u32) -> Vec<(u32, f64)> {
     let mut sums: BTreeMap<u32, (f64, f64)> = BTreeMap::new();
     for (start, transactions) in load {
-        for second in 0..seconds {
-            let from = began + Duration::from_secs(u64::from(second));
-            let (first, last) = (
-                (*start).max(from),
-                (*start + Duration::from_secs(1)).min(from + Duration::from_secs(1)),
-            );
-            let overlap = last.saturating_duration_since(first).as_secs_f64();
-            if overlap > 0.0 {
-                let sum = sums.entry(second).or_default();
-                sum.0 += *transactions as f64 * overlap;
-                sum.1 += overlap;
+        let offset = match start.checked_duration_since(began) {
+            Some(after) => after.as_secs_f64(),
+            None => -began.duration_since(*start).as_secs_f64(),
+        };
+        let second = offset.floor();
+        let later = offset - second;
+        for (second, part) in [(second, 1.0 - later), (second + 1.0, later)] {
+            if (0.0..f64::from(seconds)).contains(&second) {
+                let sum = sums.entry(second as u32).or_default();
+                sum.0 += *transactions as f64 * part;
+                sum.1 += part;
             }
         }
     }

@@ -63,6 +63,16 @@ pub enum ServerChoice {
     Attached(Attach),
 }
 
+impl ServerChoice {
+    /// The servers beside it; of somebody else's server none that are ours.
+    pub(crate) fn company(&self) -> &Company {
+        match self {
+            ServerChoice::Private { company, .. } => company,
+            ServerChoice::Attached(_) => &Company::Alone,
+        }
+    }
+}
+
 /// The load.
 #[derive(Debug, Clone)]
 pub struct LoadOptions {
@@ -107,12 +117,11 @@ pub enum WorkloadChoice {
 }
 
 impl LoadOptions {
-    /// The same with a primary key on every table that is ours, as clusters ask for.
-    pub fn with_keys_on_all_tables(mut self) -> Self {
+    /// Puts a primary key on every table that is ours, as clusters ask for.
+    pub fn put_keys_on_all_tables(&mut self) {
         if let WorkloadChoice::Tpcc(tpcc) = &mut self.workload {
             tpcc.history_key = true;
         }
-        self
     }
 
     /// Whether a visit ends when every connection has run its script once.

@@ -163,7 +163,7 @@ fn private(
         Some(prepared) => prepared,
         None => {
             progress.stage("making a data folder");
-            let sandbox = builder.clone().for_making_data().start_fresh()?;
+            let sandbox = builder.clone().without_binary_log().start_fresh()?;
             sandbox.check_space_for(load.data_bytes())?;
             let target = Target::Private(Box::new(sandbox));
             make_tables(&target, load, stop, progress)?;

@@ -1,5 +1,6 @@
 //! How far the replicas are, once a second: what they replay, and how far they are behind.
 
+use crate::boundary_watch::{Answer, Boundary, BoundaryWatch};
 use crate::company::Beside;
 use crate::error::RunError;
 use crate::progress::Progress;
@@ -9,7 +10,6 @@ use scaleprof_server::{Position, Replicas};
 use scaleprof_wire::Client;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
 /// The longest that an answer may take: later ones say too little about when it was true.
@@ -23,9 +23,6 @@ const CHECK_AGAIN_AFTER: Duration = Duration::from_secs(1);
 /// How often replicas that catch up are asked how far they are.
 const ASK_AGAIN_AFTER: Duration = Duration::from_millis(20);
 
-/// The end of a second; 0 is the start of the visit.
-type Boundary = u32;
-
 /// How far a server was at a moment.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Reading {
@@ -36,14 +33,8 @@ struct Reading {
 
 /// Asks the source and its replicas at every [`tick`](ReplicaWatch::tick), each on a thread and a connection of its own.
 pub(crate) struct ReplicaWatch {
-    source: Watched,
-    replicas: Vec<Watched>,
-}
-
-/// One server.
-struct Watched {
-    ticks: Sender<Boundary>,
-    readings: Receiver<(Boundary, Reading)>,
+    source: BoundaryWatch<Reading>,
+    replicas: Vec<BoundaryWatch<Reading>>,
 }
 
 impl ReplicaWatch {
@@ -54,35 +45,29 @@ impl ReplicaWatch {
         };
         let [of_source, of_replica] = replicas.positions();
         let began = Instant::now();
-        let source = Watched::start(patient(&target.access())?, of_source, began)?;
-        let watched = replicas
+        let source = watched(patient(&target.access())?, of_source, began)?;
+        let all = replicas
             .servers()
             .iter()
-            .map(|server| Watched::start(patient(&Access::of(server))?, of_replica, began));
+            .map(|server| watched(patient(&Access::of(server))?, of_replica, began));
         Ok(Some(ReplicaWatch {
             source,
-            replicas: watched.collect::<Result<_, RunError>>()?,
+            replicas: all.collect::<Result<_, RunError>>()?,
         }))
     }
 
     /// A second ends now. Does not wait.
     pub(crate) fn tick(&self, boundary: Boundary) {
         for server in [&self.source].into_iter().chain(&self.replicas) {
-            // The thread is gone when the server went away: there is nothing to read then.
-            let _ = server.ticks.send(boundary);
+            server.tick(boundary);
         }
     }
 
     /// What every second came to, as rows of the visit: `source.committed`, and for each replica `replica.N.replayed` and
     /// `replica.N.lag_level`.
     pub(crate) fn finish(self, visit: i32) -> Vec<CounterRow> {
-        let deadline = Instant::now() + LAST;
-        let source = self.source.finish(deadline);
-        let replicas: Vec<_> = self
-            .replicas
-            .into_iter()
-            .map(|replica| replica.finish(deadline))
-            .collect();
+        let source = self.source.finish(LAST);
+        let replicas: Vec<_> = self.replicas.into_iter().map(|replica| replica.finish(LAST)).collect();
         let mut figures: Vec<(Boundary, String, f64)> = Vec::new();
         let mut add = |name: &str, values: Vec<(Boundary, f64)>| {
             figures.extend(
@@ -107,48 +92,23 @@ impl ReplicaWatch {
     }
 }
 
-impl Watched {
-    fn start(mut client: Client, position: Position, began: Instant) -> Result<Watched, RunError> {
-        let (ticks, inbox) = channel::<Boundary>();
-        let (sender, readings) = channel();
-        // Never joined: a server that stands still may not answer for ever. The thread ends with the connection.
-        let thread = std::thread::Builder::new().name("position".to_owned());
-        let spawned = thread.spawn(move || {
-            while let Ok(mut boundary) = inbox.recv() {
-                // When it is behind, only the newest boundary can still be met.
-                while let Ok(newer) = inbox.try_recv() {
-                    boundary = newer;
-                }
-                let asked = began.elapsed();
-                let Ok(transactions) = position.read(&mut client) else {
-                    return;
-                };
-                let took = began.elapsed() - asked;
-                let reading = Reading {
-                    at: (asked + took / 2).as_secs_f64(),
-                    transactions: transactions as f64,
-                };
-                if took <= LATEST && sender.send((boundary, reading)).is_err() {
-                    return;
-                }
-            }
-            client.quit();
-        });
-        spawned.map_err(|error| RunError::Disk(format!("cannot start a thread: {error}")))?;
-        Ok(Watched { ticks, readings })
-    }
-
-    fn finish(self, deadline: Instant) -> BTreeMap<Boundary, Reading> {
-        drop(self.ticks);
-        let mut readings = BTreeMap::new();
-        while let Ok((boundary, reading)) = self
-            .readings
-            .recv_timeout(deadline.saturating_duration_since(Instant::now()))
-        {
-            readings.insert(boundary, reading);
+/// Watches one server. How late an answer comes does not matter, as its moment is kept with it, but how long it took does.
+fn watched(client: Client, position: Position, began: Instant) -> Result<BoundaryWatch<Reading>, RunError> {
+    let watch = BoundaryWatch::start("position", client, move |client, _| {
+        let asked = began.elapsed();
+        let Ok(transactions) = position.read(client) else {
+            return Answer::Gone;
+        };
+        let took = began.elapsed() - asked;
+        match took <= LATEST {
+            true => Answer::Taken(Reading {
+                at: (asked + took / 2).as_secs_f64(),
+                transactions: transactions as f64,
+            }),
+            false => Answer::TooLate,
         }
-        readings
-    }
+    });
+    watch.map_err(|error| RunError::Disk(format!("cannot start a thread: {error}")))
 }
 
 /// Transactions a second in every second that has a reading at both ends; such readings lie a second apart but for how long the answers

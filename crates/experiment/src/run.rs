@@ -56,10 +56,7 @@ pub struct RunResult {
 pub fn run(options: &RunOptions, stop: &Arc<AtomicBool>, progress: &mut dyn Progress) -> Result<RunResult, RunError> {
     // Everything that can be wrong with the options comes before anything is started.
     let program = Arc::new(program(&options.load)?);
-    let loaded = match &options.server {
-        ServerChoice::Private { company, .. } => company.loaded_servers(),
-        ServerChoice::Attached(_) => 1,
-    };
+    let loaded = options.server.company().loaded_servers();
     let most = (options.connections.iter().max().copied().unwrap_or(1) + options.load.idle_connections) * loaded;
     raise_open_file_limit(most).map_err(|limit| RunError::OpenFiles { wanted: most, limit })?;
     let bundle = BundleWriter::create(&options.output)?;

@@ -1,70 +1,39 @@
-//! SHOW GLOBAL STATUS once a second, on a thread and a connection of its own: a server that is slow to answer it never
-//! delays the seconds of the load.
+//! SHOW GLOBAL STATUS once a second.
 
+use crate::boundary_watch::{Answer, Boundary, BoundaryWatch};
 use crate::status::Status;
 use scaleprof_bundle::CounterRow;
 use scaleprof_wire::Client;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::mpsc::{Receiver, Sender, channel};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// How long after the end of a second a reading still stands for it.
 const LATEST: Duration = Duration::from_millis(250);
 /// How long the last reading is waited for.
 const LAST: Duration = Duration::from_millis(500);
 
-/// The end of a second; 0 is the start of the visit.
-type Boundary = u32;
-
 /// Reads the status at every [`tick`](StatusWatch::tick).
-pub(crate) struct StatusWatch {
-    ticks: Sender<(Boundary, Instant)>,
-    readings: Receiver<(Boundary, Status)>,
-}
+pub(crate) struct StatusWatch(BoundaryWatch<Status>);
 
 impl StatusWatch {
-    /// Starts on a connection that is open already: opening one under load would wait behind the load.
-    pub(crate) fn start(mut client: Client) -> std::io::Result<StatusWatch> {
-        let (ticks, inbox) = channel::<(Boundary, Instant)>();
-        let (sender, readings) = channel();
-        // Never joined: a server that stands still may not answer for ever. The thread ends with the connection.
-        std::thread::Builder::new().name("status".to_owned()).spawn(move || {
-            while let Ok(mut tick) = inbox.recv() {
-                // When it is behind, only the newest boundary can still be met.
-                while let Ok(newer) = inbox.try_recv() {
-                    tick = newer;
-                }
-                let (boundary, at) = tick;
-                let Ok(status) = Status::read(&mut client) else {
-                    return;
-                };
-                if at.elapsed() <= LATEST && sender.send((boundary, status)).is_err() {
-                    return;
-                }
-            }
-            client.quit();
-        })?;
-        Ok(StatusWatch { ticks, readings })
+    /// Starts on a connection that is open already.
+    pub(crate) fn start(client: Client) -> std::io::Result<StatusWatch> {
+        let watch = BoundaryWatch::start("status", client, |client, at| match Status::read(client) {
+            Ok(status) if at.elapsed() <= LATEST => Answer::Taken(status),
+            Ok(_) => Answer::TooLate,
+            Err(_) => Answer::Gone,
+        });
+        Ok(StatusWatch(watch?))
     }
 
     /// A second ends now. Does not wait.
     pub(crate) fn tick(&self, boundary: Boundary) {
-        // The thread is gone when the server went away: there is nothing to read then.
-        let _ = self.ticks.send((boundary, Instant::now()));
+        self.0.tick(boundary);
     }
 
     /// The changes of every second that has a reading at both ends, as rows of the visit.
     pub(crate) fn finish(self, visit: i32) -> Vec<CounterRow> {
-        drop(self.ticks);
-        let deadline = Instant::now() + LAST;
-        let mut readings = BTreeMap::new();
-        while let Ok((boundary, status)) = self
-            .readings
-            .recv_timeout(deadline.saturating_duration_since(Instant::now()))
-        {
-            readings.insert(boundary, status);
-        }
-        changes(&readings)
+        changes(&self.0.finish(LAST))
             .into_iter()
             .map(|(second, name, value)| CounterRow {
                 visit,

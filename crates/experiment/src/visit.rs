@@ -78,10 +78,6 @@ impl VisitContext<'_> {
         } = number;
         self.caught_up(target, beside, progress)?;
         let plan = self.plan(&target.access(), number);
-        let loads = match beside {
-            Beside::Neighbours(neighbours) => neighbours.len() + 1,
-            Beside::Nobody | Beside::Replicas(_) => 1,
-        };
         // Kept for the whole visit: opening it under load would wait behind the load.
         let mut control = target.connect()?;
         let status = target.connect().ok().and_then(|client| StatusWatch::start(client).ok());
@@ -121,7 +117,6 @@ impl VisitContext<'_> {
         counters.extend(observer.backlog_rows());
         counters.extend(observer.rows_of_others());
         counters.extend(of_neighbours.rows);
-        let of_neighbours_unfinished = of_neighbours.unfinished;
         let by_second: BTreeSet<String> = counters.iter().map(|row| row.counter.clone()).collect();
         let mut whole_visit = |counter: String, value: f64| {
             counters.push(CounterRow {
@@ -180,12 +175,12 @@ impl VisitContext<'_> {
             outcome: outcome_word(problem.as_ref()).to_owned(),
             client_lag_p99_us: observer.lag_p99_us(),
             // Those of the neighbours' loads too: the client's CPU time is that of all.
-            client_threads: (plan.threads as usize * loads) as i32,
+            client_threads: (plan.threads as usize * (1 + beside.neighbours().len())) as i32,
             client_resident_bytes: resident_bytes(),
         };
         let unfinished = std::mem::take(&mut observer.unfinished);
         let unfinished = self.end_unfinished(target, &mut control, problem.as_ref(), (connections, &unfinished));
-        self.end_unfinished_beside(beside, &of_neighbours_unfinished);
+        self.end_unfinished_beside(beside, &of_neighbours.unfinished);
         let errors = observer.error_rows();
         let throughput = observer.throughput();
         let (started_at, mut stretches) = (observer.started_at, observer.stretches);
@@ -228,8 +223,7 @@ impl VisitContext<'_> {
 
     /// The same for neighbours; what goes on there all the same is in no figure.
     fn end_unfinished_beside(&self, beside: &Beside, unfinished: &[Vec<u32>]) {
-        let Beside::Neighbours(neighbours) = beside else { return };
-        for (neighbour, unfinished) in neighbours.iter().zip(unfinished) {
+        for (neighbour, unfinished) in beside.neighbours().iter().zip(unfinished) {
             let access = Access::of(neighbour);
             if let (false, Ok(mut control)) = (unfinished.is_empty(), access.connect()) {
                 let _ = unfinished::kill(&mut control, &access.credentials.user, unfinished);
@@ -277,9 +271,6 @@ impl VisitContext<'_> {
         number: VisitNumber,
         load: impl FnOnce(&Arc<AtomicBool>) -> (Result<LoadOutcome, LoadError>, Option<Instant>),
     ) -> (Result<LoadOutcome, LoadError>, Result<Ended, Failure>) {
-        let Beside::Neighbours(neighbours) = beside else {
-            return (load(&Arc::default()).0, Ok(Ended::default()));
-        };
         let plan = |(place, neighbour): (u64, &Sandbox)| {
             let plan = self.plan(&Access::of(neighbour), number);
             // Each draws rows of its own.
@@ -288,7 +279,7 @@ impl VisitContext<'_> {
                 ..plan
             }
         };
-        let plans = (1..).zip(neighbours).map(plan).collect();
+        let plans = (1..).zip(beside.neighbours()).map(plan).collect();
         let loads = match NeighbourLoads::start(plans, self.stop) {
             Ok(loads) => loads,
             Err(failure) => return (Err(LoadError::Stopped), Err(failure)),

@@ -45,7 +45,7 @@ pub use error::ProbeError;
 pub use figure::{Counter, Missing};
 pub use machine::MachineFacts;
 pub use perf_event::Event;
-pub use process::{pid_namespaces, process_cpu_clock};
+pub use process::{ProcessStat, parse_stat, pid_namespaces, process_cpu_clock};
 pub use relax_cost::relax_nanoseconds;
 pub use sample::{Sample, delta, missing};
 pub use sampler::{Sampler, SamplerCost, SamplerOptions};

@@ -157,8 +157,8 @@ impl Settings {
         self
     }
 
-    /// The same for a server that only makes data: without a binary log, which would go with the data and be another server's past.
-    pub(crate) fn for_making_data(mut self) -> Self {
+    /// The same without what the user set of a binary log.
+    pub(crate) fn without_binary_log(mut self) -> Self {
         let of_logs = |setting: &Setting| {
             let name = base_name(&setting.name);
             OF_BINARY_LOG.iter().any(|start| name.starts_with(start))

@@ -15,6 +15,12 @@ pub fn global_status(client: &mut Client) -> Result<BTreeMap<String, String>, Er
     pairs(client, "SHOW GLOBAL STATUS", "read the server's status")
 }
 
+/// These entries of SHOW GLOBAL STATUS, by their names in small letters; those that the server lacks are not there.
+pub(crate) fn status_of(client: &mut Client, names: &[&str]) -> Result<BTreeMap<String, String>, Error> {
+    let sql = format!("SHOW GLOBAL STATUS WHERE Variable_name IN ('{}')", names.join("', '"));
+    pairs(client, &sql, "read the server's status")
+}
+
 fn pairs(client: &mut Client, sql: &str, doing: &'static str) -> Result<BTreeMap<String, String>, Error> {
     let set = client.query(sql).map_err(Error::wire(doing))?;
     let rows = set.rows.into_iter().filter_map(|row| {

@@ -37,6 +37,8 @@ pub struct Together {
 /// How a replica followed at a rung of one start; transactions per second.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct ReplicaFigures {
+    /// Its number, from 1.
+    pub replica: u32,
     /// Committed on the source.
     pub committed: f64,
     /// Replayed.
@@ -48,7 +50,7 @@ pub struct ReplicaFigures {
 }
 
 impl ReplicaFigures {
-    /// Means of those of several starts; none without any.
+    /// Means of those of one replica in several starts; none without any.
     pub fn mean(of: &[ReplicaFigures]) -> Option<ReplicaFigures> {
         let mean = |figures: Vec<f64>| {
             let sum: f64 = figures.iter().sum();
@@ -56,6 +58,7 @@ impl ReplicaFigures {
         };
         let figure = |figure: fn(&ReplicaFigures) -> f64| mean(of.iter().map(figure).collect());
         Some(ReplicaFigures {
+            replica: of.first()?.replica,
             committed: figure(|one| one.committed)?,
             replayed: figure(|one| one.replayed)?,
             lag_growth: figure(|one| one.lag_growth)?,
@@ -85,6 +88,7 @@ impl From<&RungSummary> for RungFigures {
 impl From<&ReplicaSummary> for ReplicaFigures {
     fn from(replica: &ReplicaSummary) -> Self {
         ReplicaFigures {
+            replica: replica.replica,
             committed: replica.committed_per_second.value,
             replayed: replica.replayed_per_second.value,
             lag_growth: replica.lag_growth_per_second.value,

@@ -9,6 +9,7 @@ use scaleprof_analysis::trials::{
     VariantTold, judge, sentence,
 };
 use scaleprof_bundle::{Manifest, Server, Workload, without_folders};
+use std::collections::BTreeMap;
 
 /// Version of `experiment.json`.
 const SCHEMA: u32 = 1;
@@ -167,14 +168,14 @@ fn told(plan: &Plan, conducted: &Conducted, facts: &Facts, variant: usize) -> Va
     }
 }
 
-/// Means over the starts, a figure a replica.
+/// Means over the starts, by the replicas' numbers.
 fn replicas(figures: &[&RungFigures]) -> Vec<ReplicaFigures> {
-    let most = figures.iter().map(|rung| rung.replicas.len()).max().unwrap_or(0);
-    let of = |at: usize| {
-        let each = figures.iter().filter_map(|rung| rung.replicas.get(at).copied());
-        ReplicaFigures::mean(&each.collect::<Vec<_>>())
-    };
-    (0..most).filter_map(of).collect()
+    let mut by_number: BTreeMap<u32, Vec<ReplicaFigures>> = BTreeMap::new();
+    for figures in figures.iter().flat_map(|rung| &rung.replicas) {
+        by_number.entry(figures.replica).or_default().push(*figures);
+    }
+    let means = by_number.values().filter_map(|of| ReplicaFigures::mean(of));
+    means.collect()
 }
 
 /// Geometric means over the starts.

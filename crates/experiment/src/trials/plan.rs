@@ -53,12 +53,6 @@ pub struct Variant {
     pub differs_by: Vec<String>,
 }
 
-impl Variant {
-    fn needs_keys(&self) -> bool {
-        matches!(&self.server, ServerChoice::Private { company, .. } if company.needs_keys())
-    }
-}
-
 /// Where a plan comes from.
 #[derive(Debug, Clone, Copy)]
 pub struct PlanSource<'a> {
@@ -119,9 +113,7 @@ impl Plan {
             });
         }
         for (at, (variant, text)) in variants.iter().zip(&file.variants).enumerate() {
-            let ServerChoice::Private { company, .. } = &variant.server else {
-                continue;
-            };
+            let company = variant.server.company();
             if let Some((problem, mend)) = company.refuses(&variant.load) {
                 return Err(PlanError::key(
                     of_variant(at, "replication or neighbours"),
@@ -141,9 +133,9 @@ impl Plan {
             }
         }
         // The same tables for all: a key that only some have would be part of what is compared.
-        if variants.iter().any(Variant::needs_keys) {
+        if variants.iter().any(|variant| variant.server.company().needs_keys()) {
             for variant in &mut variants {
-                variant.load = variant.load.clone().with_keys_on_all_tables();
+                variant.load.put_keys_on_all_tables();
             }
         }
         let name = match (&file.name, source.file) {
@@ -169,10 +161,7 @@ impl Plan {
     /// Where variants have other numbers of servers, each server has what it would have beside the most of them: a smaller pool is no
     /// part of what replicas cost.
     pub(crate) fn size_buffer_pools(&mut self, available: u64) {
-        let servers = self.variants.iter().map(|variant| match &variant.server {
-            ServerChoice::Private { company, .. } => company.servers(),
-            ServerChoice::Attached(_) => 1,
-        });
+        let servers = self.variants.iter().map(|variant| variant.server.company().servers());
         let available = available / u64::from(servers.max().unwrap_or(1));
         for variant in &mut self.variants {
             let dataset = Some(variant.load.data_bytes()).filter(|bytes| *bytes > 0);

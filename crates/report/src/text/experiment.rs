@@ -153,11 +153,11 @@ fn replicas(variants: &[VariantTold]) -> Option<String> {
     let mut rows = vec![heads.map(str::to_owned).to_vec()];
     for variant in variants {
         for rung in &variant.rungs {
-            for (number, replica) in (1..).zip(&rung.replicas) {
+            for replica in &rung.replicas {
                 rows.push(vec![
                     variant.name.clone(),
                     rung.connections.to_string(),
-                    number.to_string(),
+                    replica.replica.to_string(),
                     grouped(replica.committed),
                     grouped(replica.replayed),
                     grouped(replica.lag_growth),
@@ -168,7 +168,8 @@ fn replicas(variants: &[VariantTold]) -> Option<String> {
             }
         }
     }
-    (rows.len() > 1).then(|| grid(&rows, &[0]))
+    let note = "Means over the starts; summary.json of each start has them with their intervals.\n";
+    (rows.len() > 1).then(|| grid(&rows, &[0]) + note)
 }
 
 /// What servers with neighbours came to, and what part that is of as many servers alone; none where there are none.

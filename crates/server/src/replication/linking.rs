@@ -4,6 +4,7 @@ use super::ReplicationMethod;
 use crate::capabilities::{Capabilities, Feature};
 use crate::error::Error;
 use crate::product::Product;
+use crate::variables::status_of;
 use scaleprof_wire::{Client, ResultSet};
 use std::io::Read;
 
@@ -33,18 +34,18 @@ impl SemiSyncWords {
                 replica_plugin: "semisync_replica.so",
                 source_enabled: "rpl_semi_sync_source_enabled",
                 replica_enabled: "rpl_semi_sync_replica_enabled",
-                waiting_for: "Rpl_semi_sync_source_clients",
-                is_on: "Rpl_semi_sync_source_status",
-                given_up: "Rpl_semi_sync_source_no_times",
+                waiting_for: "rpl_semi_sync_source_clients",
+                is_on: "rpl_semi_sync_source_status",
+                given_up: "rpl_semi_sync_source_no_times",
             },
             false => SemiSyncWords {
                 source_plugin: "semisync_master.so",
                 replica_plugin: "semisync_slave.so",
                 source_enabled: "rpl_semi_sync_master_enabled",
                 replica_enabled: "rpl_semi_sync_slave_enabled",
-                waiting_for: "Rpl_semi_sync_master_clients",
-                is_on: "Rpl_semi_sync_master_status",
-                given_up: "Rpl_semi_sync_master_no_times",
+                waiting_for: "rpl_semi_sync_master_clients",
+                is_on: "rpl_semi_sync_master_status",
+                given_up: "rpl_semi_sync_master_no_times",
             },
         }
     }
@@ -152,15 +153,8 @@ pub(super) fn standing_of_replica(
             of_members(&states, servers)
         }
         ReplicationMethod::Galera => {
-            let rows =
-                ask("SHOW GLOBAL STATUS WHERE Variable_name IN ('wsrep_cluster_size', 'wsrep_local_state_comment')")?;
-            let value = |name: &str| {
-                let row = rows
-                    .rows
-                    .iter()
-                    .find(|row| row.first().is_some_and(|cell| cell.as_deref() == Some(name)));
-                row.and_then(|row| row.get(1).cloned().flatten()).unwrap_or_default()
-            };
+            let status = status_of(client, &["wsrep_cluster_size", "wsrep_local_state_comment"])?;
+            let value = |name: &str| status.get(name).map_or("", String::as_str);
             let (size, state) = (value("wsrep_cluster_size"), value("wsrep_local_state_comment"));
             match size == servers.to_string() && state == "Synced" {
                 true => Standing::Well,
@@ -215,20 +209,8 @@ pub(super) fn standing_of_source(
     replicas: u32,
 ) -> Result<Standing, Error> {
     let words = SemiSyncWords::of(capabilities);
-    let sql = format!(
-        "SHOW GLOBAL STATUS WHERE Variable_name IN ('{}', '{}', '{}')",
-        words.waiting_for, words.is_on, words.given_up
-    );
-    let rows = client
-        .query(&sql)
-        .map_err(Error::wire("ask a source how its replication goes"))?
-        .rows;
-    let value = |name: &str| {
-        let row = rows
-            .iter()
-            .find(|row| row.first().is_some_and(|cell| cell.as_deref() == Some(name)));
-        row.and_then(|row| row.get(1).cloned().flatten()).unwrap_or_default()
-    };
+    let status = status_of(client, &[words.waiting_for, words.is_on, words.given_up])?;
+    let value = |name: &str| status.get(name).map_or("", String::as_str);
     let (clients, on) = (value(words.waiting_for), value(words.is_on));
     let given_up: u64 = value(words.given_up).parse().unwrap_or(0);
     if given_up > 0 {

@@ -123,9 +123,9 @@ impl SandboxBuilder {
         self
     }
 
-    /// The same for making data that others start on: without a binary log, which would go with the data and be another server's past.
-    pub fn for_making_data(mut self) -> Self {
-        self.settings = self.settings.for_making_data();
+    /// The same without a binary log: with data that others start on it would be another server's past.
+    pub fn without_binary_log(mut self) -> Self {
+        self.settings = self.settings.without_binary_log();
         self
     }
 

@@ -1,0 +1,103 @@
+//! Why recordings could not be made a bundle.
+
+use scaleprof_bundle::BundleError;
+use scaleprof_profile::import::ImportError;
+use scaleprof_profile::perf_stat::PerfStatError;
+use std::path::PathBuf;
+
+/// Why a bundle could not be made.
+#[derive(Debug, thiserror::Error)]
+pub enum ImportFailure {
+    /// A file cannot be read.
+    #[error("cannot read {}: {source}{}", path.display(), folder_advice(path))]
+    Read {
+        /// Which one.
+        path: PathBuf,
+        /// Why not.
+        source: std::io::Error,
+    },
+    /// Nothing can be had of a file.
+    #[error("cannot import {}: {source}", path.display())]
+    Import {
+        /// Which one.
+        path: PathBuf,
+        /// Why not.
+        source: ImportError,
+    },
+    /// There are not as many known loads as recordings.
+    #[error(
+        "there are {recordings} recordings in the files (folded stacks with two columns are two), and {loads} numbers for \
+         --connections and --throughput: give one for each recording, in their order"
+    )]
+    Loads {
+        /// Recordings in the files.
+        recordings: usize,
+        /// Known loads.
+        loads: usize,
+    },
+    /// There are not as many counts as recordings.
+    #[error(
+        "there are {recordings} recordings in the files, and {stats} files for --stat: give one for each recording, in their order"
+    )]
+    Stats {
+        /// Recordings in the files.
+        recordings: usize,
+        /// Files of counts.
+        stats: usize,
+    },
+    /// There are not as many flat recordings as recordings.
+    #[error(
+        "there are {recordings} recordings in the files, and {flat} for --flat: give one for each recording, in their order"
+    )]
+    Flat {
+        /// Recordings in the files.
+        recordings: usize,
+        /// Flat ones.
+        flat: usize,
+    },
+    /// A file holds no counts.
+    #[error("cannot take the counts of {}: {source}", path.display())]
+    Counts {
+        /// Which one.
+        path: PathBuf,
+        /// Why not.
+        source: PerfStatError,
+    },
+    /// Two columns, of which nobody knows how they differ.
+    #[error(
+        "{} holds folded stacks with two columns: say under which loads they were recorded, such as --connections 16,256 \
+         --throughput 9000,7000, and they become two rungs; or give the columns as two files", path.display()
+    )]
+    TwoColumns {
+        /// Which one.
+        path: PathBuf,
+    },
+    /// The bundle.
+    #[error(transparent)]
+    Bundle(#[from] BundleError),
+}
+
+impl ImportFailure {
+    /// The same for a bundle, which names nobody's folders; files are told by the number of the recording, from 1.
+    pub(super) fn without_path(&self, recording: i32) -> String {
+        match self {
+            ImportFailure::Read { source, .. } => format!("recording {recording} could not be read: {source}"),
+            ImportFailure::Import { source, .. } => format!("recording {recording} could not be imported: {source}"),
+            ImportFailure::Counts { source, .. } => {
+                format!("the counts of recording {recording} could not be read: {source}")
+            }
+            ImportFailure::TwoColumns { .. } => format!("recording {recording} has two columns and no known loads"),
+            ImportFailure::Loads { .. }
+            | ImportFailure::Stats { .. }
+            | ImportFailure::Flat { .. }
+            | ImportFailure::Bundle(_) => self.to_string(),
+        }
+    }
+}
+
+fn folder_advice(path: &std::path::Path) -> &'static str {
+    match path.is_dir() {
+        true => ". It is a folder, as `perf record --threads` writes: record without --threads",
+        false => "",
+    }
+}
