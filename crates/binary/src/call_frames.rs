@@ -12,7 +12,7 @@ use object::read::elf::{FileHeader as _, ProgramHeader as _};
 use object::{Endianness, Object as _, ObjectSection as _, elf};
 
 use crate::loads::{self, Segment};
-use crate::unwind::{Architecture, UnwindError};
+use crate::unwind_error::{Architecture, UnwindError};
 
 pub(crate) type Bytes<'data> = EndianSlice<'data, LittleEndian>;
 pub(crate) type Fde<'data> = gimli::FrameDescriptionEntry<Bytes<'data>>;

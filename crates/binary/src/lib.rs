@@ -11,6 +11,8 @@ pub mod disassembly;
 pub mod kernel_symbols;
 pub mod loads;
 pub mod mapped_file;
+pub mod readable;
 pub mod spin;
 pub mod symbols;
 pub mod unwind;
+mod unwind_error;

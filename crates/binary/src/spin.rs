@@ -2,15 +2,17 @@
 //!
 //! A program that waits so tells the CPU: PAUSE on x86-64 (and TPAUSE, UMWAIT), ISB, YIELD or WFE on aarch64. Where such an
 //! instruction stands, a loop stands around it: in the same function, or in the one that calls it. So the loops are found in
-//! any binary, stripped or not, whatever its functions are called. Loops are taken from backward branches; what lies between
-//! the branch and its target is the loop, which holds for all that compilers make of a `while`.
+//! any binary, stripped or not, whatever its functions are called. Loops are taken from backward branches; what can
+//! come back to the branch without passing its target again is the loop, wherever the compiler laid it.
 //!
 //! A loop that waits and does not say so is found by what it lacks (see `unrelaxed.rs` and `counting.rs`), with less certainty.
 
 mod aarch64;
 mod counting;
 mod find;
+mod flow;
 mod step;
+mod turns;
 mod unrelaxed;
 mod x86_64;
 

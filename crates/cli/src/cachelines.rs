@@ -5,13 +5,14 @@ mod show;
 use crate::arguments::CacheLinesArguments;
 use crate::output::say;
 use crate::same_build::must_have_run;
-use anyhow::Context;
+use anyhow::{Context, bail};
 use scaleprof_analysis::cache_lines::{
     CountedWrites, JudgedLine, MeasuredCosts, PairElsewhere, judge, pairs_elsewhere,
 };
 use scaleprof_analysis::rung_instructions::{RungInstructions, by_rung};
 use scaleprof_bundle::Bundle;
 use scaleprof_experiment::SharedData;
+use scaleprof_probe::readable::why_unreadable;
 use scaleprof_probe::spin::SpinLoops;
 use scaleprof_probe::symbols::SymbolFile;
 use scaleprof_probe::{ProcessData, symbol_search};
@@ -78,6 +79,9 @@ impl Code {
     fn read(path: &Path) -> anyhow::Result<Code> {
         let symbols = SymbolFile::open(path, &symbol_search())?;
         let bytes = std::fs::read(path).with_context(|| format!("reading {}", path.display()))?;
+        if let Some(why) = why_unreadable(&bytes, symbols.function_ranges()) {
+            bail!("cannot look for shared cache lines in {}: {why}", path.display());
+        }
         let waiting = SpinLoops::of(symbols.name(), &bytes, symbols.function_ranges())?;
         Ok(Code {
             name: symbols.name().to_owned(),

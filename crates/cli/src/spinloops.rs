@@ -2,7 +2,8 @@
 
 use crate::arguments::SpinLoopsArguments;
 use crate::output::say;
-use anyhow::Context;
+use anyhow::{Context, bail};
+use scaleprof_probe::readable::why_unreadable;
 use scaleprof_probe::relax_nanoseconds;
 use scaleprof_probe::spin::{SpinKind, SpinLoop, SpinLoops};
 use scaleprof_probe::symbol_search;
@@ -39,6 +40,9 @@ struct Listing {
 pub(crate) fn execute(arguments: &SpinLoopsArguments) -> anyhow::Result<ExitCode> {
     let symbols = SymbolFile::open(&arguments.binary, &symbol_search())?;
     let bytes = std::fs::read(&arguments.binary).with_context(|| format!("reading {}", arguments.binary.display()))?;
+    if let Some(why) = why_unreadable(&bytes, symbols.function_ranges()) {
+        bail!("cannot look for loops in {}: {why}", arguments.binary.display());
+    }
     let found = SpinLoops::with_likely(symbols.name(), &bytes, symbols.function_ranges())?;
     let listing = Listing {
         binary: symbols.name().to_owned(),
@@ -80,18 +84,21 @@ fn print(listing: &Listing) -> anyhow::Result<()> {
         if cfg!(target_arch = "aarch64") { "isb" } else { "pause" },
         listing.relax_nanoseconds
     );
-    for (kind, words) in [
+    let kinds = [
         (SpinKind::Poll, "Loops that look at memory in every turn:"),
         (SpinKind::Retry, "Loops that call a delay in every turn:"),
         (SpinKind::Delay, "Delays, which others call or hold:"),
-    ] {
+    ];
+    // What only may wait, and may as well look for something, comes last.
+    let certainties = [(true, ""), (false, "Perhaps, though no instruction says so. ")];
+    for ((is_certain, doubt), (kind, words)) in certainties.into_iter().flat_map(|one| kinds.map(|kind| (one, kind))) {
         let mut of_kind = listing
             .loops
             .iter()
-            .filter(|entry| entry.kind == kind.name())
+            .filter(|entry| entry.kind == kind.name() && entry.relax.is_some() == is_certain)
             .peekable();
         if of_kind.peek().is_some() {
-            say!("\n{words}");
+            say!("\n{doubt}{words}");
         }
         for entry in of_kind {
             say!(

@@ -32,10 +32,11 @@ pub fn judge(
     let mut lines: BTreeMap<u64, Vec<&Touched<'_>>> = BTreeMap::new();
     for one in &touched {
         let (first, last) = lines_of(one.place, bytes).into_inner();
-        let ends = [first, last].into_iter().filter(|_| last - first >= MOST_LINES);
-        let all = (first..=last).filter(|_| last - first < MOST_LINES);
-        let mut numbers: Vec<u64> = ends.chain(all).collect();
-        numbers.dedup();
+        // Of what is longer only its ends have neighbours.
+        let numbers: Vec<u64> = match last - first < MOST_LINES {
+            true => (first..=last).collect(),
+            false => vec![first, last],
+        };
         for number in numbers {
             lines.entry(number).or_default().push(one);
         }
@@ -68,10 +69,11 @@ pub(super) fn order(a: &JudgedLine, b: &JudgedLine) -> Ordering {
 fn line(address: u64, bytes: u64, inside: &[&Touched<'_>], costs: Option<&MeasuredCosts<'_>>) -> Option<JudgedLine> {
     let apart = without_wholes(inside);
     let (kind, weight) = kind(&apart)?;
-    let kind = match bytes > USUAL_LINE && !meet_in_usual_line(&apart, kind) {
-        true => LineKind::Predicted,
-        false => kind,
-    };
+    let kind =
+        match bytes > USUAL_LINE && !meet_in_usual_line(&apart, kind, address..=address.saturating_add(bytes - 1)) {
+            true => LineKind::Predicted,
+            false => kind,
+        };
     let mut places: Vec<_> = inside.iter().map(|touched| touched.judged(address, costs)).collect();
     places.sort_by_key(|place| place.offset);
     let mut judged = JudgedLine {
@@ -102,11 +104,13 @@ fn without_wholes<'a>(inside: &[&'a Touched<'a>]) -> Vec<&'a Touched<'a>> {
     inside.iter().copied().filter(|whole| !holds_another(whole)).collect()
 }
 
-/// Whether it is so within 64 bytes already.
-fn meet_in_usual_line(inside: &[&Touched<'_>], wanted: LineKind) -> bool {
+/// Whether it is so within 64 bytes of the line already.
+fn meet_in_usual_line(inside: &[&Touched<'_>], wanted: LineKind, line: RangeInclusive<u64>) -> bool {
     let mut lines: BTreeMap<u64, Vec<&Touched<'_>>> = BTreeMap::new();
+    let (first, last) = (line.start() / USUAL_LINE, line.end() / USUAL_LINE);
     for touched in inside {
-        for number in lines_of(touched.place, USUAL_LINE).take(64) {
+        let (from, to) = lines_of(touched.place, USUAL_LINE).into_inner();
+        for number in from.max(first)..=to.min(last) {
             lines.entry(number).or_default().push(touched);
         }
     }

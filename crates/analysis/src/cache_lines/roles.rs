@@ -7,8 +7,16 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 /// Parts of names of locks, and of functions that take locks.
 const LOCK_WORDS: [&str; 6] = ["mutex", "lock", "latch", "sema", "spin", "rwl"];
-/// Names that sound so and are none: counters and settings of locks, and structures that hold some.
-const NOT_LOCKS: [&str; 7] = ["block", "clock", "n_", "wait", "timeout", "count", "_sys"];
+/// Words that end the name of a lock, whatever else is in it: `dict_foreign_err_mutex`, `block_lock`.
+const LAST_WORDS: [&str; 5] = ["mutex", "lock", "latch", "rwlock", "spinlock"];
+/// How the server's own locks are called: `LOCK_thread_count`.
+const SERVER_LOCK: &str = "LOCK_";
+/// Words with these parts make a name that sounds like a lock's one of something else.
+const NOT_LOCKS: [&str; 2] = ["block", "clock"];
+/// And so do words that begin so: counters and settings of locks, and structures that hold some.
+const NOT_LOCKS_FROM: [&str; 4] = ["wait", "timeout", "count", "sys"];
+/// And this one, for numbers: `n_lock_objects`.
+const NUMBER_OF: &str = "n";
 /// How compilers call the byte that says whether a static variable of a function has its first value.
 const GUARD: &str = "guard variable for ";
 /// What is written seldom is read by so many times as much code as writes it.
@@ -243,6 +251,52 @@ pub(super) fn writes(what: PlaceUse) -> bool {
 }
 
 fn sounds_like_lock(name: &str) -> bool {
+    let is_servers = name.trim_start_matches(['.', '+', '[']).starts_with(SERVER_LOCK);
     let name = name.to_ascii_lowercase();
-    LOCK_WORDS.iter().any(|word| name.contains(word)) && !NOT_LOCKS.iter().any(|word| name.contains(word))
+    let words = || {
+        name.split(|letter: char| !letter.is_ascii_alphanumeric())
+            .filter(|word| !word.is_empty())
+    };
+    if is_servers || words().next_back().is_some_and(|last| LAST_WORDS.contains(&last)) {
+        return true;
+    }
+    let is_of_locks_only = |word: &str| {
+        NOT_LOCKS.iter().any(|part| word.contains(part))
+            || NOT_LOCKS_FROM.iter().any(|begin| word.starts_with(begin))
+            || word == NUMBER_OF
+    };
+    LOCK_WORDS.iter().any(|word| name.contains(word)) && !words().any(is_of_locks_only)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::sounds_like_lock;
+
+    #[test]
+    fn locks_are_known_by_their_names() {
+        for name in [
+            "LOCK_thread_count",
+            "LOCK_plugin_delete",
+            "dict_foreign_err_mutex",
+            "trx_sys_mutex",
+            "pthread_mutex_lock",
+            "rw_lock_s_lock_func",
+            ".latch",
+            "spin_mutex_1",
+        ] {
+            assert!(sounds_like_lock(name), "{name}");
+        }
+        for name in [
+            "buf_block_count",
+            "lock_wait_timeout",
+            "innodb_lock_wait_timeout",
+            "n_lock_max_wait_time",
+            "lock_sys",
+            "mutex_count",
+            "start_clock",
+            "buf_pool",
+        ] {
+            assert!(!sounds_like_lock(name), "{name}");
+        }
+    }
 }

@@ -107,10 +107,27 @@ impl<'data> Image<'data> {
             };
             let Some(start) = start else { continue };
             let value = start.wrapping_add_signed(relocation.addend());
-            self.relocated.insert(place, value);
-            if !slots.iter().any(|slots| slots.contains(&place)) {
-                self.pointed_at.insert(value);
+            self.relocate_one(place, value, slots);
+        }
+        // Addresses of the file itself, packed (DT_RELR): what is added to stands in the place.
+        let endian = elf.endian();
+        let packed = elf.elf_section_table().iter();
+        for place in packed
+            .filter_map(|section| section.relr(endian, elf.data()).ok()?)
+            .flatten()
+        {
+            // Sections of threads' own variables have addresses of others.
+            let word = elf.sections().find_map(|section| section.data_range(place, 8).ok()?);
+            if let Some(word) = word.and_then(|word| word.try_into().ok()) {
+                self.relocate_one(place, u64::from_le_bytes(word), slots);
             }
+        }
+    }
+
+    fn relocate_one(&mut self, place: u64, value: u64, slots: &[Range<u64>]) {
+        self.relocated.insert(place, value);
+        if !slots.iter().any(|slots| slots.contains(&place)) {
+            self.pointed_at.insert(value);
         }
     }
 

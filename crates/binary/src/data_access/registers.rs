@@ -77,6 +77,7 @@ impl Registers {
     pub(super) fn step(&mut self, step: &Step, convention: &Convention, image: &Image<'_>) {
         let set = step.sets.map(|sets| match sets {
             Sets::Address(to, address) => (to, self.resolve(&address, image)),
+            Sets::Number(to, value) => (to, image.is_fixed.then_some(Known { value, exact: true })),
             Sets::Pointer(to, address) => {
                 let place = self.resolve(&address, image).filter(|known| known.exact);
                 let value = place.and_then(|known| image.pointer(known.value));

@@ -58,6 +58,8 @@ pub(super) struct MemoryUse {
 pub(super) enum Sets {
     /// This address.
     Address(Register, Address),
+    /// This number, which is an address where the program is always at the same one.
+    Number(Register, u64),
     /// The eight bytes at this address.
     Pointer(Register, Address),
 }

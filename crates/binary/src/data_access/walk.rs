@@ -77,10 +77,15 @@ fn note(
     }
     let callee = match step.flow {
         Flow::Calls(callee) => callee,
-        Flow::Goes(target) if !into.function.contains(&target) => Some(target),
+        // Out of the function is into its own cold part or into another one for good, if only perhaps.
+        Flow::Goes(target) | Flow::MayGo(target) if !into.function.contains(&target) => Some(target),
         _ => return,
     };
     into.calls.extend(callee);
+    // What a function's cold part finds in the registers of arguments is the function's own.
+    if matches!(step.flow, Flow::MayGo(_)) {
+        return;
+    }
     for argument in convention.arguments {
         if let Some(known) = registers.get(argument)
             && image.is_writable(known.value)
@@ -102,8 +107,8 @@ fn note(
 
 /// Functions whose addresses are taken may be called from anywhere.
 fn note_function(step: &Step, registers: &Registers, image: &Image<'_>, into: &mut FunctionAccesses) {
-    use super::step::Sets::{Address, Pointer};
-    if let Some(Address(to, _) | Pointer(to, _)) = step.sets
+    use super::step::Sets::{Address, Number, Pointer};
+    if let Some(Address(to, _) | Number(to, _) | Pointer(to, _)) = step.sets
         && let Some(known) = registers.get(to)
         && known.exact
         && !image.is_writable(known.value)

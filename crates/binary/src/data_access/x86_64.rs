@@ -151,8 +151,7 @@ fn sets(instruction: &Instruction) -> Option<Sets> {
             let address = Address::of_register(number(instruction.op1_register())?);
             Some(Sets::Address(to, address))
         }
-        // Where the program is at a fixed address, variables are named by numbers.
-        Mnemonic::Mov if is_immediate(from) => Some(Sets::Address(to, Address::fixed(instruction.immediate(1)))),
+        Mnemonic::Mov if is_immediate(from) => Some(Sets::Number(to, instruction.immediate(1))),
         Mnemonic::Add if is_immediate(from) => Some(Sets::Address(to, Address::behind(to, instruction.immediate(1)))),
         Mnemonic::Sub if is_immediate(from) => {
             let less = instruction.immediate(1).wrapping_neg();

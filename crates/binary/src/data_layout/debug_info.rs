@@ -19,6 +19,17 @@ type Entry<'data> = DebuggingInformationEntry<Bytes<'data>>;
 
 /// How many typedefs and qualifiers stand between a variable and its type at most.
 const MOST_NAMES: usize = 32;
+/// The sections that are read.
+const WANTED: [gimli::SectionId; 7] = [
+    gimli::SectionId::DebugInfo,
+    gimli::SectionId::DebugAbbrev,
+    gimli::SectionId::DebugStr,
+    gimli::SectionId::DebugLineStr,
+    gimli::SectionId::DebugStrOffsets,
+    gimli::SectionId::DebugAddr,
+    // A unit that names its lines is not read without them.
+    gimli::SectionId::DebugLine,
+];
 /// How deep types are read.
 const DEEPEST: usize = 12;
 
@@ -57,6 +68,10 @@ pub(super) fn read(bytes: &[u8], shapes: &mut Shapes) -> Outcome {
         }
     };
     let load = |section: gimli::SectionId| -> Result<Cow<'_, [u8]>, gimli::Error> {
+        // Lists of locations and calls are large once unpacked, and tell nothing of variables at fixed addresses.
+        if !WANTED.contains(&section) {
+            return Ok(Cow::default());
+        }
         let found = elf.section_by_name(section.name());
         Ok(found
             .and_then(|section| section.uncompressed_data().ok())

@@ -19,10 +19,23 @@ pub(super) struct AddressSlots {
 impl AddressSlots {
     pub(super) fn of(elf: &object::File<'_>, symbols: &SymbolFile) -> AddressSlots {
         let table = elf.dynamic_symbol_table();
+        // Elsewhere the loader fills in pointers of the program's own, in variables and tables: these have names.
+        let is_of_slots = |name: &str| name == ".got" || name.starts_with(".got.");
+        let slots: Vec<_> = elf
+            .sections()
+            .filter(|section| section.name().is_ok_and(is_of_slots))
+            .collect();
+        let is_slot = |address: u64| {
+            let mut around = slots
+                .iter()
+                .map(|slots| slots.address()..slots.address().saturating_add(slots.size()));
+            around.any(|range| range.contains(&address))
+        };
         let named = elf
             .dynamic_relocations()
             .into_iter()
             .flatten()
+            .filter(|(slot, _)| is_slot(*slot))
             .filter_map(|(slot, relocation)| {
                 let name = match relocation.target() {
                     RelocationTarget::Symbol(index) => {
@@ -45,8 +58,7 @@ impl AddressSlots {
             });
         let mut names: HashMap<u64, String> = named.collect();
         // What the linker knew already needs no relocation.
-        let tables = elf.sections().filter(|section| section.name() == Ok(".got"));
-        for section in tables {
+        for section in slots.iter().filter(|section| section.name() == Ok(".got")) {
             let bytes = section.data().unwrap_or_default();
             for (slot, value) in (section.address()..).step_by(8).zip(bytes.chunks_exact(8)) {
                 let value = value.try_into().map_or(0, u64::from_le_bytes);

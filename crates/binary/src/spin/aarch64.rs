@@ -1,8 +1,9 @@
 //! Instructions of aarch64 (Arm ARM, C4 "A64 Instruction Set Encoding"): all have four bytes, and the few groups that matter
 //! are told by their first bits.
 
+use super::flow::Flow;
 use super::step::{Does, Relax, Step};
-use super::unrelaxed::{Flow, MOST_BYTES, Unrelaxed};
+use super::unrelaxed::{MOST_BYTES, Unrelaxed};
 
 const YIELD: u32 = 0xd503_203f;
 const WFE: u32 = 0xd503_205f;
@@ -73,6 +74,14 @@ fn flow(word: u32, address: u64) -> Flow {
             ..flow
         },
         Does::Barrier => flow,
+        // So do pairs that are indexed so; those of SIMD registers are not followed.
+        Does::Load if is_load_of_pair(word) => Flow {
+            loads: true,
+            reads: registers(&[field(5)]),
+            writes: registers(&[field(0), field(10)]),
+            is_out_of_question: word & 0x0480_0000 != 0,
+            ..flow
+        },
         // Before- and after-indexed loads change their base.
         Does::Load if word & 0x3b20_0400 != 0x3800_0400 => Flow {
             loads: true,
@@ -200,5 +209,23 @@ fn is_load(word: u32) -> bool {
     let other_offset = word & 0x3b60_0000 == 0x3840_0000;
     let register_offset = word & 0x3b60_0c00 == 0x3860_0800;
     let acquiring = word & 0x3f40_0000 == 0x0840_0000;
-    unsigned_offset || other_offset || register_offset || acquiring
+    unsigned_offset
+        || other_offset
+        || register_offset
+        || acquiring
+        || is_wide_signed_load(word)
+        || is_load_of_pair(word)
+}
+
+/// LDRSB, LDRSH and LDRSW into 64 bits: `opc` is 2, which with `size` 3 is PRFM.
+fn is_wide_signed_load(word: u32) -> bool {
+    let unsigned_offset = word & 0x3f00_0000 == 0x3900_0000;
+    let other_offset = word & 0x3f20_0000 == 0x3800_0000;
+    let register_offset = word & 0x3f20_0c00 == 0x3820_0800;
+    (unsigned_offset || other_offset || register_offset) && (word >> 22) & 3 == 2 && word >> 30 != 3
+}
+
+/// LDP, LDPSW and LDNP, of any registers.
+fn is_load_of_pair(word: u32) -> bool {
+    word & 0x3a40_0000 == 0x2840_0000
 }

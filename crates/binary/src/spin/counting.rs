@@ -9,7 +9,7 @@
 
 use std::collections::BTreeSet;
 
-use super::unrelaxed::Flow;
+use super::flow::Flow;
 
 /// Instructions of it: a counter or two, what they count up to, and the branch.
 const MOST_INSTRUCTIONS: usize = 8;

@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use super::counting::waits_around;
+use super::flow::Flow;
 use super::step::{Does, Relax, Step};
-use super::unrelaxed::{Flow, Unrelaxed};
+use super::turns::Turns;
+use super::unrelaxed::Unrelaxed;
 use super::{SpinFault, SpinKind, SpinLoop};
 
-/// A loop with more instructions does more than wait.
-const MOST_INSTRUCTIONS: usize = 96;
 /// A function that does nothing but wait has no more than these.
 const MOST_OF_HELPER: usize = 64;
 
@@ -71,17 +71,18 @@ pub(super) fn unrelaxed(code: &Code<'_>) -> Vec<SpinLoop> {
                 continue;
             };
             match likely {
-                Unrelaxed::Poll(_) if body.looks_at_memory(around) => {
-                    found.push(body.spin_loop(&all_of(around), None, SpinKind::Poll));
+                Unrelaxed::Poll(_) if body.looks_at_memory(&around) => {
+                    found.push(body.spin_loop(&around, None, SpinKind::Poll));
                 }
                 Unrelaxed::Poll(_) => {}
                 // Ordinary code counts too: it is a delay where somebody looks at memory around it.
                 Unrelaxed::Count(_) => {
-                    let delay = body.spin_loop(&all_of(around), None, SpinKind::Delay);
-                    let mut outer = body.loops_around(around.0).filter(|outer| *outer != around);
+                    let delay = body.spin_loop(&around, None, SpinKind::Delay);
+                    let first = around.first().copied().unwrap_or_default();
+                    let mut outer = body.loops_around(first).filter(|outer| **outer != around);
                     if outer.any(|outer| body.looks_at_memory(outer) && code.waits_around(body, outer)) {
                         found.push(delay);
-                    } else if body.steps.len() <= MOST_OF_HELPER && body.calls((0, body.steps.len() - 1)) == 0 {
+                    } else if body.steps.len() <= MOST_OF_HELPER && !body.steps.iter().any(Step::calls) {
                         helpers.insert(function.start, delay);
                     }
                 }
@@ -133,15 +134,9 @@ fn callers(code: &Code<'_>, helpers: &BTreeMap<u64, Option<Relax>>) -> Vec<(u64,
         let body = Body::of(steps, function.clone());
         for (place, helper, relax) in calls {
             // The call of the helper is the only one.
-            let around = body
-                .loops_around(place)
-                .next()
-                .filter(|around| body.calls(*around) == 1);
-            let turn = match around {
-                Some(around) => Some(all_of(around)),
-                None => body.turn_through(place),
-            };
-            if let Some(turn) = turn.filter(|turn| relax.is_some() || body.turn_looks_at_memory(turn)) {
+            let around = body.loops_around(place).next().filter(|around| body.calls(around) == 1);
+            let turn = around.cloned().or_else(|| body.turns().through(place));
+            if let Some(turn) = turn.filter(|turn| relax.is_some() || body.looks_at_memory(turn)) {
                 found.push((helper, body.spin_loop(&turn, relax, SpinKind::Retry)));
             }
         }
@@ -157,15 +152,10 @@ impl<'a> Code<'a> {
     }
 
     /// Whether a loop around a delay waits.
-    fn waits_around(&self, body: &Body, outer: (usize, usize)) -> bool {
-        let steps = body.within(outer);
-        let Some((first, last)) = steps.first().zip(steps.last()) else {
-            return false;
-        };
-        let bytes = self.bytes(&(first.address..last.end));
-        bytes
-            .and_then(|bytes| (self.flows)(bytes, first.address))
-            .is_some_and(|flows| waits_around(&flows))
+    fn waits_around(&self, body: &Body, outer: &[usize]) -> bool {
+        let parts = body.parts(outer).into_iter();
+        let flows: Option<Vec<Vec<Flow>>> = parts.map(|part| (self.flows)(self.bytes(&part)?, part.start)).collect();
+        flows.is_some_and(|flows| waits_around(&flows.concat()))
     }
 
     fn bytes(&self, range: &Range<u64>) -> Option<&'a [u8]> {
@@ -181,101 +171,58 @@ impl<'a> Code<'a> {
 struct Body {
     function: Range<u64>,
     steps: Vec<Step>,
-    /// First and last instruction of each loop, the shortest first.
-    loops: Vec<(usize, usize)>,
+    /// The instructions of each loop by rising place, the loop of the fewest first.
+    loops: Vec<Vec<usize>>,
 }
 
 impl Body {
     fn of(steps: Vec<Step>, function: Range<u64>) -> Body {
-        let place_of = |address: u64| steps.binary_search_by_key(&address, |step| step.address).ok();
-        let mut loops: Vec<(usize, usize)> = steps
-            .iter()
-            .enumerate()
-            .filter_map(|(last, step)| match step.does {
-                Does::Branch(target) if target <= step.address => Some((place_of(target)?, last)),
-                _ => None,
-            })
-            .filter(|(first, last)| last - first < MOST_INSTRUCTIONS)
-            .collect();
-        loops.sort_by_key(|(first, last)| last - first);
-        loops.dedup();
+        let loops = Turns::of(&steps).loops();
         Body { function, steps, loops }
     }
 
-    /// The shortest way from an instruction back to itself without a call of others: a loop whose parts the compiler laid apart.
-    fn turn_through(&self, place: usize) -> Option<Vec<usize>> {
-        let mut came_from: BTreeMap<usize, usize> = BTreeMap::new();
-        let mut rim = vec![place];
-        for _ in 0..MOST_INSTRUCTIONS {
-            let mut next_rim = Vec::new();
-            for at in std::mem::take(&mut rim) {
-                for next in self.successors(at) {
-                    if next == place {
-                        let mut turn = vec![at];
-                        let mut back = at;
-                        while back != place {
-                            back = *came_from.get(&back)?;
-                            turn.push(back);
-                        }
-                        turn.sort_unstable();
-                        return Some(turn);
-                    }
-                    let is_call = matches!(self.steps.get(next)?.does, Does::Call(_));
-                    if !is_call && !came_from.contains_key(&next) {
-                        came_from.insert(next, at);
-                        next_rim.push(next);
-                    }
-                }
-            }
-            rim = next_rim;
-        }
-        None
+    fn turns(&self) -> Turns<'_> {
+        Turns::of(&self.steps)
     }
 
-    fn successors(&self, place: usize) -> impl Iterator<Item = usize> {
-        let step = self.steps.get(place);
-        let target = step.and_then(|step| match step.does {
-            Does::Branch(target) => self.steps.binary_search_by_key(&target, |step| step.address).ok(),
-            _ => None,
-        });
-        let next = step
-            .filter(|step| step.goes_on && place + 1 < self.steps.len())
-            .map(|_| place + 1);
-        next.into_iter().chain(target)
-    }
-
-    /// First and last of the instructions that make up these addresses; none where they do not begin and end there.
-    fn places_of(&self, range: &Range<u64>) -> Option<(usize, usize)> {
+    /// The places of the instructions that make up these addresses; none where they do not begin and end there.
+    fn places_of(&self, range: &Range<u64>) -> Option<Vec<usize>> {
         let first = self
             .steps
             .binary_search_by_key(&range.start, |step| step.address)
             .ok()?;
         let last = self.steps.binary_search_by_key(&range.end, |step| step.end).ok()?;
-        Some((first, last))
+        Some((first..=last).collect())
     }
 
     /// Loops that hold an instruction, the innermost first.
-    fn loops_around(&self, place: usize) -> impl Iterator<Item = (usize, usize)> {
-        let loops = self.loops.iter().copied();
-        loops.filter(move |(first, last)| (*first..=*last).contains(&place))
+    fn loops_around(&self, place: usize) -> impl Iterator<Item = &Vec<usize>> {
+        let loops = self.loops.iter();
+        loops.filter(move |turn| turn.binary_search(&place).is_ok())
     }
 
-    fn within(&self, (first, last): (usize, usize)) -> &[Step] {
-        self.steps.get(first..=last).unwrap_or_default()
+    fn steps_of<'a>(&'a self, turn: &'a [usize]) -> impl Iterator<Item = &'a Step> {
+        turn.iter().filter_map(|place| self.steps.get(*place))
     }
 
-    fn calls(&self, around: (usize, usize)) -> usize {
-        let is_call = |step: &&Step| matches!(step.does, Does::Call(_));
-        self.within(around).iter().filter(is_call).count()
+    fn calls(&self, turn: &[usize]) -> usize {
+        self.steps_of(turn).filter(|step| step.calls()).count()
     }
 
-    fn looks_at_memory(&self, around: (usize, usize)) -> bool {
-        self.within(around).iter().any(looks)
+    fn looks_at_memory(&self, turn: &[usize]) -> bool {
+        self.steps_of(turn).any(looks)
     }
 
-    /// `turn`: its instructions, by place.
-    fn turn_looks_at_memory(&self, turn: &[usize]) -> bool {
-        turn.iter().filter_map(|place| self.steps.get(*place)).any(looks)
+    /// The addresses of a loop, in as many parts as it is laid in.
+    fn parts(&self, turn: &[usize]) -> Vec<Range<u64>> {
+        let mut parts: Vec<Range<u64>> = Vec::new();
+        for step in self.steps_of(turn) {
+            match parts.last_mut().filter(|part| part.end == step.address) {
+                Some(part) => part.end = step.end,
+                None => parts.push(step.address..step.end),
+            }
+        }
+        parts
     }
 
     /// Its waiting loops; and how it waits if it does nothing else, so that the loop is around its callers' calls.
@@ -286,28 +233,26 @@ impl Body {
         for (place, step) in self.steps.iter().enumerate() {
             let Does::Relax(relax) = step.does else { continue };
             let mut around = self.loops_around(place);
-            let Some(inner) = around.next().filter(|inner| self.calls(*inner) == 0) else {
-                // What lies between the branch and its target may be other code, when the compiler laid the turn apart.
-                if let Some(turn) = self.turn_through(place).filter(|turn| self.turn_looks_at_memory(turn)) {
+            let Some(inner) = around.next().filter(|inner| self.calls(inner) == 0) else {
+                // Another way through the same loop may call somebody.
+                if let Some(turn) = self.turns().through(place).filter(|turn| self.looks_at_memory(turn)) {
                     found.push(self.spin_loop(&turn, Some(relax), SpinKind::Poll));
                     continue;
                 }
                 // A helper that says it once: the loop is its caller's.
-                if does_little && !self.steps.iter().any(|step| matches!(step.does, Does::Call(_))) {
+                if does_little && !self.steps.iter().any(Step::calls) {
                     helper = Some(relax);
                 }
                 continue;
             };
             if self.looks_at_memory(inner) {
-                found.push(self.spin_loop(&all_of(inner), Some(relax), SpinKind::Poll));
+                found.push(self.spin_loop(inner, Some(relax), SpinKind::Poll));
                 continue;
             }
-            found.push(self.spin_loop(&all_of(inner), Some(relax), SpinKind::Delay));
+            found.push(self.spin_loop(inner, Some(relax), SpinKind::Delay));
             // Whoever counts down inside of a loop that looks at memory waits in all of that loop.
-            match around.find(|outer| self.looks_at_memory(*outer)) {
-                Some(outer) if self.calls(outer) == 0 => {
-                    found.push(self.spin_loop(&all_of(outer), Some(relax), SpinKind::Poll))
-                }
+            match around.find(|outer| self.looks_at_memory(outer)) {
+                Some(outer) if self.calls(outer) == 0 => found.push(self.spin_loop(outer, Some(relax), SpinKind::Poll)),
                 Some(_) => {}
                 None if does_little => helper = Some(relax),
                 None => {}
@@ -318,9 +263,8 @@ impl Body {
 
     /// `turn`: its instructions, by place.
     fn spin_loop(&self, turn: &[usize], relax: Option<Relax>, kind: SpinKind) -> SpinLoop {
-        let steps: Vec<&Step> = turn.iter().filter_map(|place| self.steps.get(*place)).collect();
         let mut faults = Vec::new();
-        let does = |wanted: Does| steps.iter().any(|step| step.does == wanted);
+        let does = |wanted: Does| self.steps_of(turn).any(|step| step.does == wanted);
         // A retry that tries by a locked instruction after each delay is as it should be.
         if kind == SpinKind::Poll && does(Does::Locked) && !does(Does::Load) {
             faults.push(SpinFault::LockedInstruction);
@@ -334,19 +278,12 @@ impl Body {
                 faults.push(SpinFault::OnlyCounts);
             }
         }
-        let mut parts: Vec<Range<u64>> = Vec::new();
-        for step in &steps {
-            match parts.last_mut().filter(|part| part.end == step.address) {
-                Some(part) => part.end = step.end,
-                None => parts.push(step.address..step.end),
-            }
-        }
         SpinLoop {
-            parts,
+            parts: self.parts(turn),
             function: self.function.clone(),
             relax,
             kind,
-            instructions: steps.len() as u32,
+            instructions: turn.len() as u32,
             faults,
         }
     }
@@ -354,8 +291,4 @@ impl Body {
 
 fn looks(step: &Step) -> bool {
     matches!(step.does, Does::Load | Does::Locked)
-}
-
-fn all_of((first, last): (usize, usize)) -> Vec<usize> {
-    (first..=last).collect()
 }

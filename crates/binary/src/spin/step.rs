@@ -53,3 +53,9 @@ pub(super) struct Step {
     /// Whether the next instruction may run after it.
     pub goes_on: bool,
 }
+
+impl Step {
+    pub(super) fn calls(&self) -> bool {
+        matches!(self.does, Does::Call(_))
+    }
+}

@@ -10,29 +10,12 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 
 use super::counting::only_counts;
+use super::flow::Flow;
 
 /// Most bytes of such a loop; the short branches of x86-64 reach back that far.
 pub(super) const MOST_BYTES: usize = 64;
 /// Instructions of it.
 const MOST_INSTRUCTIONS: usize = 16;
-
-/// What of one instruction of a loop matters here.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Flow {
-    /// Registers that it reads, and that it sets whatever they held, by any numbers.
-    pub reads: Vec<u16>,
-    pub writes: Vec<u16>,
-    /// Reads memory that is not the stack.
-    pub loads: bool,
-    /// Only adds to registers, or compares them (see `counting.rs`).
-    pub counts: bool,
-    /// Where it may branch to.
-    pub branch: Option<u64>,
-    /// Whether the next instruction may run after it.
-    pub goes_on: bool,
-    /// Stores, calls, locks the bus, tells the CPU that it waits, or is not understood.
-    pub is_out_of_question: bool,
-}
 
 /// A loop that no instruction gives away. Its bytes were found anywhere: it counts where a function's instructions fall on them.
 #[derive(Debug, Clone, PartialEq, Eq)]

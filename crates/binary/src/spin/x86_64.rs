@@ -4,8 +4,9 @@ use iced_x86::{
     Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register,
 };
 
+use super::flow::Flow;
 use super::step::{Does, Relax, Step};
-use super::unrelaxed::{Flow, MOST_BYTES, Unrelaxed};
+use super::unrelaxed::{MOST_BYTES, Unrelaxed};
 
 /// Places where a waiting instruction may stand: PAUSE is `rep nop`, TPAUSE and UMWAIT are `66/f2 0f ae /6`, which are rare
 /// enough to be decoded wherever their bytes stand.
@@ -163,9 +164,14 @@ fn does(instruction: &Instruction, information: &mut InstructionInfoFactory, has
         _ => {}
     }
     let in_memory = (0..instruction.op_count()).any(|place| instruction.op_kind(place) == OpKind::Memory);
+    let on_the_stack = |base: Register| base == Register::RSP || (base == Register::RBP && has_frame_pointer);
     // XCHG with memory locks without the prefix.
     if instruction.has_lock_prefix() || (instruction.mnemonic() == Mnemonic::Xchg && in_memory) {
-        return Does::Locked;
+        // `lock or [rsp], 0` is how compilers write a full barrier.
+        return match on_the_stack(instruction.memory_base()) {
+            true => Does::Barrier,
+            false => Does::Locked,
+        };
     }
     match instruction.flow_control() {
         FlowControl::ConditionalBranch | FlowControl::UnconditionalBranch => {
@@ -178,7 +184,6 @@ fn does(instruction: &Instruction, information: &mut InstructionInfoFactory, has
     if !in_memory {
         return Does::Other;
     }
-    let on_the_stack = |base: Register| base == Register::RSP || (base == Register::RBP && has_frame_pointer);
     let memory = information.info(instruction).used_memory();
     let reads = memory.iter().any(|memory| {
         let reads = matches!(
