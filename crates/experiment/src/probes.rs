@@ -80,6 +80,10 @@ fn sampler(target: &Target, pid: u32, said: &mut Said) -> Option<Sampler> {
     };
     match Sampler::start(pid, options) {
         Ok(sampler) => {
+            if let (Target::Private(sandbox), Some(folder)) = (target, sampler.cgroup_folder()) {
+                // Without a janitor the next run removes what a killed one leaves.
+                let _ = sandbox.janitor().remove_empty_at_end(folder);
+            }
             said.warnings.extend(sampler.notes().iter().cloned());
             Some(sampler)
         }

@@ -315,7 +315,11 @@ fn lacks_of(watch: &PlainWatch, refused: &ProbeError) -> Vec<(String, String)> {
         .collect();
     lacks.push((
         "stacks of waiting threads, locks, wakers".to_owned(),
-        format!("the kernel did not take the BPF programs: {refused}"),
+        // What libbpf says stands in a line of its own.
+        format!(
+            "the kernel did not take the BPF programs: {}",
+            refused.to_string().trim().replace('\n', "; ")
+        ),
     ));
     lacks
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * What the kernel's side and the program's side both know: the tables that they share and the records that travel from one
- * to the other. src/watch/layout.rs mirrors it; a test compares the sizes.
+ * to the other. src/watch/layout.rs mirrors it; both compilers check the sizes.
  */
 #ifndef SCALEPROF_LAYOUT_H
 #define SCALEPROF_LAYOUT_H
@@ -17,6 +17,9 @@
 #define MAX_MAPPINGS 2048
 
 #define STATES 8
+
+/* The CPU of a thread that has run where nobody saw it. */
+#define UNKNOWN_CPU 0xffff
 
 /* profile::ThreadState */
 enum thread_state {
@@ -66,6 +69,7 @@ struct unwind_row {
 	__u16 pc_low;
 	__u16 rule;
 };
+_Static_assert(sizeof(struct unwind_row) == 4, "src/watch/layout.rs has another size");
 
 /* binary::unwind::UnwindRule */
 struct unwind_rule {
@@ -77,6 +81,7 @@ struct unwind_rule {
 	__s32 fp_offset;
 	__s32 ra_offset;
 };
+_Static_assert(sizeof(struct unwind_rule) == 16, "src/watch/layout.rs has another size");
 
 enum cfa_kind {
 	CFA_INVALID = 0,
@@ -105,6 +110,7 @@ struct page_rows {
 	__u32 first;
 	__u32 count;
 };
+_Static_assert(sizeof(struct page_rows) == 8, "src/watch/layout.rs has another size");
 
 /* One mapped file's tables. */
 struct code_object {
@@ -113,6 +119,7 @@ struct code_object {
 	__u32 pages;	  /* index of its first page_rows */
 	__u32 rules;	  /* index of its first rule */
 };
+_Static_assert(sizeof(struct code_object) == 16, "src/watch/layout.rs has another size");
 
 /* One executable mapping of the process, sorted by start. */
 struct mapping {
@@ -122,6 +129,7 @@ struct mapping {
 	__u32 object; /* NO_OBJECT where its file has no rules */
 	__u32 reserved;
 };
+_Static_assert(sizeof(struct mapping) == 32, "src/watch/layout.rs has another size");
 #define NO_OBJECT 0xffffffffu
 
 /* What the program may change while the probe runs. */
@@ -142,6 +150,7 @@ struct control {
 	__u32 fights_epoch;
 	__u32 fights; /* enum fights: whether they are seen at this moment */
 };
+_Static_assert(sizeof(struct control) == 56, "src/watch/layout.rs has another size");
 
 /*
  * One thread. Written by the CPU that switches it, under `version` when it leaves; by the one that wakes it only the waker
@@ -207,6 +216,7 @@ struct thread_slot {
 	__u32 lock_operation;
 	__u32 kernel_lock_epoch; /* of control.fights_epoch: when `kernel_lock` was last known to be fought for */
 };
+_Static_assert(sizeof(struct thread_slot) == 384, "src/watch/layout.rs has another size");
 
 /* Which slot a thread has, by its number: index + 1, 0 for none. */
 #define THREADS_OF_GROUP 2
@@ -268,6 +278,7 @@ struct record {
 	/* Bit i: user frame i + 1 was interrupted by a signal: it is no return address. Frame 0 never is one. */
 	__u32 interrupted;
 };
+_Static_assert(sizeof(struct record) == 64, "src/watch/layout.rs has another size");
 
 /* Counts of what was done and what was lost, by CPU. */
 enum counted {

@@ -11,6 +11,7 @@
 /* Set before loading. */
 const volatile __u32 watched = 0;	   /* the process, as the initial PID namespace numbers it */
 const volatile bool has_previous_state = 0; /* sched_switch tells the state that the thread left with (Linux 5.18) */
+const volatile bool foreign_names = 0; /* mutexes name their owners by other numbers than the initial PID namespace's */
 const volatile bool ignore_run_delay = 0; /* do as where the kernel keeps no time in run queues */
 const volatile __u8 call_class[MAX_CALLS] = {};
 

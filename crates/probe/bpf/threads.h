@@ -201,8 +201,6 @@ static __always_inline __u8 blocked_state(struct thread_slot *slot, struct task_
 {
 	__u8 class = CALL_OTHER;
 
-	if (registers->call < 0)
-		slot->fault_waits++;
 	if (BPF_CORE_READ_BITFIELD(task, in_iowait))
 		return STATE_IO;
 	if (slot->kernel_lock)
@@ -233,7 +231,6 @@ static __always_inline __u8 blocked_state(struct thread_slot *slot, struct task_
 	default:
 		return STATE_OTHER;
 	}
-	slot->net_waits++;
 	return STATE_NET;
 }
 
@@ -301,12 +298,20 @@ static __noinline bool catch_up(struct thread_slot *slot, struct task_struct *ta
 {
 	__u64 ran = task->se.sum_exec_runtime, total = 0, all, charged, queued, rest, known = 0, known_ran = 0, until;
 	__u64 switches, preemptions;
+	__u32 epoch = slot->epoch;
 	bool was_on_cpu = slot->state == STATE_CPU;
 	bool moved = was_on_cpu || ran != slot->ran;
 
+	/*
+	 * The iterator and the CPU that the thread gets at the same moment may both find it behind: one of them adds the rest up. Within
+	 * a rest the epoch is the same, and only the iterator looks.
+	 */
+	if (epoch != settings->epoch && __sync_val_compare_and_swap(&slot->epoch, epoch, settings->epoch) != epoch)
+		return 0;
 	run_delay(task, &total);
 	total += queued_so_far(slot, task, settings, now);
-	slot->epoch = settings->epoch;
+	if (moved)
+		slot->cpu = leaving == STAYS ? UNKNOWN_CPU : bpf_get_smp_processor_id();
 	if (now > slot->left_at) {
 		until = settings->rested_from > slot->left_at ? settings->rested_from : slot->left_at;
 		if (until > now)

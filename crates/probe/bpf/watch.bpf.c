@@ -48,8 +48,10 @@ static __always_inline void arrive(struct thread_slot *slot, __u64 now)
 	*(volatile __u8 *)&slot->state = STATE_CPU;
 	*(volatile __u64 *)&slot->entered_at = now;
 	if (slot->cpu != cpu) {
+		/* Where it was before a rest does not tell how often it moved since. */
+		if (slot->cpu != UNKNOWN_CPU)
+			slot->migrations++;
 		slot->cpu = cpu;
-		slot->migrations++;
 	}
 	if (!slot->sampled)
 		return;
@@ -110,7 +112,7 @@ static __always_inline __u32 send_sleep(struct scratch *scratch, struct thread_s
 	} else if (slot->state == STATE_LOCK) {
 		futex = futex_wait_of(registers);
 		first_of_many(&futex);
-		owner = futex_owner(&futex);
+		owner = foreign_names ? 0 : futex_owner(&futex);
 		scratch->record.lock = futex.address;
 		scratch->record.lock_operation = futex.operation;
 		scratch->record.other = owner;
@@ -157,6 +159,11 @@ static __always_inline void leave_cpu(void *context, struct task_struct *task, b
 		if (slot->kernel_lock_kind & LCB_F_SPIN)
 			slot->kernel_lock = 0;
 		state = blocked_state(slot, task, &registers);
+		/* Counted here, where switches are: what is counted in a stint stands for so many of those that nobody saw. */
+		if (registers.call < 0)
+			slot->fault_waits++;
+		if (state == STATE_NET)
+			slot->net_waits++;
 		/* It sleeps already, as far as the scheduler goes; another CPU may just be waking it. */
 		slot->runnable_at = being_woken(task) ? now : 0;
 	}

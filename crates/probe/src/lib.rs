@@ -15,6 +15,7 @@ mod check_symbols;
 mod cost;
 mod cpu_counters;
 mod cpu_facts;
+mod cpu_quota;
 mod disks;
 mod error;
 mod figure;
@@ -49,7 +50,7 @@ pub use process::{ProcessStat, parse_stat, pid_namespaces, process_cpu_clock};
 pub use relax_cost::relax_nanoseconds;
 pub use sample::{Sample, delta, missing};
 pub use sampler::{Sampler, SamplerCost, SamplerOptions};
-pub use scaleprof_binary::{data_access, data_layout, disassembly, spin, symbols};
+pub use scaleprof_binary::{data_access, data_layout, disassembly, readable, spin, symbols};
 pub use watch::{
     CodeFile, CodeMap, CodePlace, CodeTables, ProcessCode, ProcessNames, RecordedWalk, RecordedWalks, StartRegisters,
     ThreadTimes, TimerEvent, Watch, WatchCounts, WatchOptions, WatchReading, debuginfod_can_be_asked, mapped_files,

@@ -16,7 +16,7 @@
 //! descriptor for each thread and event, make every read walk all of them, and for hardware events cost a third of the
 //! throughput in a virtual machine.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use crate::cgroup::ServerCgroup;
@@ -159,6 +159,11 @@ impl Sampler {
     /// What sampling has cost so far.
     pub fn cost(&self) -> SamplerCost {
         self.cost
+    }
+
+    /// The cgroup that was made for the server; none where it was left in its own.
+    pub fn cgroup_folder(&self) -> Option<&Path> {
+        self.cgroup.as_ref().ok().map(ServerCgroup::folder)
     }
 
     /// What the user should know about how figures were counted.

@@ -91,6 +91,12 @@ impl Janitor {
         self.order(&[b"forget-remove ", folder.as_os_str().as_bytes()].concat())
     }
 
+    /// From now on the folder is removed when we end, once the processes are gone and if it is empty then: such as a cgroup, which has
+    /// nothing that one could put a marker into.
+    pub fn remove_empty_at_end(&self, folder: &Path) -> Result<(), Error> {
+        self.order(&[b"remove-empty ", folder.as_os_str().as_bytes()].concat())
+    }
+
     fn order(&self, line: &[u8]) -> Result<(), Error> {
         let Some(shared) = &self.0 else { return Ok(()) };
         let failed = Error::system("tell the janitor to clean up after", "this run");
@@ -124,6 +130,7 @@ impl Drop for Shared {
 struct Orders {
     processes: BTreeMap<u32, u64>,
     folders: BTreeSet<PathBuf>,
+    empty_folders: BTreeSet<PathBuf>,
 }
 
 impl Orders {
@@ -165,6 +172,9 @@ impl Orders {
             b"remove" => {
                 self.folders.insert(path());
             }
+            b"remove-empty" => {
+                self.empty_folders.insert(path());
+            }
             b"forget-remove" => {
                 self.folders.remove(&path());
             }
@@ -179,6 +189,14 @@ impl Orders {
         let deadline = Instant::now() + Duration::from_secs(60);
         while self.processes.iter().any(|(pid, start)| is_alive(*pid, *start)) && Instant::now() < deadline {
             std::thread::sleep(Duration::from_millis(10));
+        }
+        for folder in &self.empty_folders {
+            // A cgroup is busy for a moment after its last process has ended.
+            while std::fs::remove_dir(folder).is_err_and(|error| error.raw_os_error() == Some(libc::EBUSY))
+                && Instant::now() < deadline
+            {
+                std::thread::sleep(Duration::from_millis(10));
+            }
         }
         // The deeper first, should one lie in another.
         for folder in self.folders.iter().rev() {
@@ -234,6 +252,7 @@ mod tests {
         for line in [
             &b"kill 12 34"[..],
             b"remove /var/tmp/a b",
+            b"remove-empty /sys/fs/cgroup/c",
             b"kill 56 78",
             b"forget-kill 12",
             b"",
@@ -243,6 +262,10 @@ mod tests {
         }
         assert_eq!(orders.processes, BTreeMap::from([(56, 78)]));
         assert_eq!(orders.folders, BTreeSet::from([PathBuf::from("/var/tmp/a b")]));
+        assert_eq!(
+            orders.empty_folders,
+            BTreeSet::from([PathBuf::from("/sys/fs/cgroup/c")])
+        );
         orders.take(b"forget-remove /var/tmp/a b");
         assert!(orders.folders.is_empty());
     }
@@ -291,9 +314,19 @@ mod tests {
         let kept = folder.path().join("kept");
         crate::work_folder::make_marked(&marked).expect("a marked folder");
         crate::work_folder::make_marked(&kept).expect("a marked folder");
-        let text = format!("remove {}\nremove {}", marked.display(), kept.display());
+        let (empty, full) = (folder.path().join("empty"), folder.path().join("full"));
+        std::fs::create_dir_all(&empty).expect("a folder");
+        std::fs::create_dir_all(full.join("inside")).expect("a folder");
+        let text = format!(
+            "remove-empty {}\nremove-empty {}\nremove {}\nremove {}",
+            empty.display(),
+            full.display(),
+            marked.display(),
+            kept.display()
+        );
         Orders::read(text.as_bytes()).carry_out();
         assert!(!marked.exists() && kept.exists());
+        assert!(!empty.exists() && full.exists());
     }
 
     proptest! {

@@ -41,6 +41,11 @@ pub struct Sandbox {
 }
 
 impl Sandbox {
+    /// Who cleans up after us, should we be killed.
+    pub fn janitor(&self) -> &Janitor {
+        &self.janitor
+    }
+
     /// The server's socket.
     pub fn endpoint(&self) -> &Endpoint {
         &self.endpoint

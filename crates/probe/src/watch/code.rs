@@ -55,7 +55,12 @@ pub struct CodeMap {
     pub files: Vec<CodeFile>,
     /// Where they are mapped, by rising address.
     pub places: Vec<CodePlace>,
+    /// Where files were mapped before, the last ones last: samples of then still name them, where nothing else lies there now.
+    pub former: Vec<CodePlace>,
 }
+
+/// Places that are kept of what is mapped no more: a server that loads and unloads for ever must not fill our memory.
+const MOST_FORMER: usize = 1024;
 
 /// All code of one process. Files that were unmapped stay known: samples of before still name them.
 #[derive(Debug)]
@@ -64,6 +69,7 @@ pub struct ProcessCode {
     files: Vec<CodeFile>,
     known: BTreeMap<Mapped, usize>,
     places: Vec<CodePlace>,
+    former: Vec<CodePlace>,
     tables: CodeTables,
 }
 
@@ -79,6 +85,7 @@ impl ProcessCode {
             files: Vec::new(),
             known: BTreeMap::new(),
             places: Vec::new(),
+            former: Vec::new(),
             tables: CodeTables::default(),
         };
         code.refresh()?;
@@ -106,8 +113,13 @@ impl ProcessCode {
             }
         }
         let changed = places != self.places;
-        self.places = places;
+        let before = std::mem::replace(&mut self.places, places);
         if changed {
+            self.former.retain(|place| !self.places.contains(place));
+            let gone = before.into_iter().filter(|place| !self.places.contains(place));
+            self.former.extend(gone);
+            let too_many = self.former.len().saturating_sub(MOST_FORMER);
+            self.former.drain(..too_many);
             let mapped = |place: &CodePlace| Mapping {
                 start: place.start,
                 end: place.end,
@@ -136,6 +148,7 @@ impl ProcessCode {
         CodeMap {
             files: self.files.clone(),
             places: self.places.clone(),
+            former: self.former.clone(),
         }
     }
 

@@ -191,7 +191,9 @@ plain! {
     RecordHead = 64,
 }
 
-/// In `lock_operation`: the lock is one of the kernel's.
+/// `UNKNOWN_CPU` of `bpf/layout.h`.
+pub(crate) const UNKNOWN_CPU: u16 = 0xffff;
+
 /// `enum fights` of `bpf/layout.h`.
 pub(crate) mod fights {
     pub(crate) const UNSEEN: u32 = 0;
@@ -206,6 +208,7 @@ pub(crate) mod resting {
     pub(crate) const GETS_READY: u32 = 2;
 }
 
+/// In `lock_operation`: the lock is one of the kernel's.
 pub(crate) const KERNEL_LOCK: u32 = 0x8000_0000;
 pub(crate) const KERNEL_LOCK_UNSEEN: u32 = 0x4000_0000;
 

@@ -19,6 +19,7 @@ pub struct ProcessNames {
     search: SymbolSearch,
     files: Vec<CodeFile>,
     places: Vec<CodePlace>,
+    former: Vec<CodePlace>,
     /// A server that is started again has the same files; one that was replaced meanwhile has another identity.
     symbols: HashMap<(PathBuf, Identity), Option<FileNames>>,
     kernel: Result<KernelSymbols, String>,
@@ -65,6 +66,7 @@ impl ProcessNames {
             search,
             files: Vec::new(),
             places: Vec::new(),
+            former: Vec::new(),
             symbols: HashMap::new(),
             kernel: KernelSymbols::of_this_kernel().map_err(|error| error.to_string()),
             ask_debuginfod: false,
@@ -86,6 +88,7 @@ impl ProcessNames {
         let moved = self.places != map.places;
         self.files = map.files;
         self.places = map.places;
+        self.former = map.former;
         moved
     }
 
@@ -181,8 +184,10 @@ impl ProcessNames {
 
     fn place(&self, address: u64) -> Option<&CodePlace> {
         let after = self.places.partition_point(|place| place.start <= address);
-        let place = self.places.get(after.checked_sub(1)?)?;
-        (address < place.end).then_some(place)
+        let now = after.checked_sub(1).and_then(|before| self.places.get(before));
+        let mut former = self.former.iter().rev();
+        now.filter(|place| address < place.end)
+            .or_else(|| former.find(|place| (place.start..place.end).contains(&address)))
     }
 
     fn symbols_of(&mut self, file: usize) -> Option<&FileNames> {

@@ -33,10 +33,10 @@ pub(crate) struct Pace {
 }
 
 impl Pace {
-    pub(crate) fn new(most_cost: f64, cpus: usize) -> Self {
+    pub(crate) fn new(most_cost: f64, cpus: f64) -> Self {
         Self {
             most_cost,
-            cpus: cpus.max(1) as f64,
+            cpus,
             dice: 1,
             stint: STINT,
         }
@@ -87,16 +87,16 @@ mod tests {
 
     #[test]
     fn a_quiet_server_is_watched_all_the_time() {
-        let mut pace = Pace::new(0.01, 2);
+        let mut pace = Pace::new(0.01, 2.0);
         assert_eq!(pace.rest_after(1000, STINT), None);
-        assert_eq!(Pace::new(1.0, 2).rest_after(u64::MAX, STINT), None);
+        assert_eq!(Pace::new(1.0, 2.0).rest_after(u64::MAX, STINT), None);
     }
 
     proptest! {
         /// Over many turns the cost is the budget, unless the longest rest forbids it.
         #[test]
         fn rests_keep_to_the_budget(rate in 30_000u64..70_000, budget in 0.005f64..0.008) {
-            let mut pace = Pace::new(budget, 2);
+            let mut pace = Pace::new(budget, 2.0);
             let (mut watched, mut all) = (0.0, 0.0);
             for _ in 0..2000 {
                 let stint = pace.stint().as_secs_f64();

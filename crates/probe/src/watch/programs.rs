@@ -45,6 +45,8 @@ pub(crate) struct Fit {
     pub most_threads: u32,
     pub frequency_hz: u32,
     pub ignore_run_delay: bool,
+    /// Whether mutexes name their owners by other numbers than the initial PID namespace's.
+    pub foreign_names: bool,
 }
 
 /// Which event the timer counts.
@@ -110,6 +112,7 @@ impl<'obj> Programs<'obj> {
         settings.watched = fit.watched;
         settings.has_previous_state = fit.features.previous_state;
         settings.ignore_run_delay = fit.ignore_run_delay;
+        settings.foreign_names = fit.foreign_names;
         settings.call_class = call_classes();
         settings.ring_count = ring_count as u32;
 
@@ -230,11 +233,12 @@ impl<'obj> Programs<'obj> {
                 why: error.to_string(),
             })?;
             self.timers.push(same);
-            // The link closes the event when it goes.
             let link = programs
                 .on_sample
-                .attach_perf_event(timer.into_raw_fd())
+                .attach_perf_event(timer.as_raw_fd())
                 .map_err(failed("attaching the timer"))?;
+            // From here on the link closes the event when it goes; without one we do.
+            let _ = timer.into_raw_fd();
             self.links.push(link);
         }
         Ok(())

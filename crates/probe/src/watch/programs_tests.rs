@@ -19,6 +19,7 @@ fn attach(place: &mut MaybeUninit<OpenObject>) -> Result<Programs<'_>, ProbeErro
         most_threads: MOST_THREADS,
         frequency_hz: 99,
         ignore_run_delay: false,
+        foreign_names: false,
     };
     let mut programs = Programs::load(place, fit, code.tables())?;
     programs.attach(fit)?;

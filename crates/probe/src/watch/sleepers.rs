@@ -30,6 +30,7 @@ pub(super) struct Sleepers<'a, Memory> {
     code: &'a ProcessCode,
     slots: &'a Slots,
     epoch: u32,
+    foreign_names: bool,
     memory: Memory,
     /// All threads, by their numbers, with the places of their slots.
     threads: HashMap<u32, (usize, ThreadSlot)>,
@@ -45,12 +46,19 @@ struct Owner {
 }
 
 impl<'a, Memory: FnMut(u64) -> Option<u64>> Sleepers<'a, Memory> {
-    /// `epoch` is that of the programs' control: a slot of an older one tells nothing of this moment.
-    pub(super) fn new(code: &'a ProcessCode, slots: &'a Slots, epoch: u32, memory: Memory) -> Self {
+    /// `epoch` is that of the programs' control: a slot of an older one tells nothing of this moment. `foreign_names`: mutexes name
+    /// their owners by other numbers than slots have, so that owners cannot be found.
+    pub(super) fn new(
+        code: &'a ProcessCode,
+        slots: &'a Slots,
+        (epoch, foreign_names): (u32, bool),
+        memory: Memory,
+    ) -> Self {
         Self {
             code,
             slots,
             epoch,
+            foreign_names,
             memory,
             threads: slots
                 .used()
@@ -117,7 +125,7 @@ impl<'a, Memory: FnMut(u64) -> Option<u64>> Sleepers<'a, Memory> {
             0 => return None,
             named => futex::address_of(named, operation, &mut self.memory),
         };
-        let owner = futex::owner(address, operation, &mut self.memory);
+        let owner = futex::owner(address, operation, &mut self.memory).filter(|_| !self.foreign_names);
         let mut lock = lock_wait(address, operation, owner.unwrap_or(0))?;
         let Some(number) = owner.filter(|owner| *owner != waiter.thread) else {
             return Some(lock);

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use scaleprof_profile::{Ending, LockWait, RawSample, RawStack, ThreadState, Waker, WakerKind};
 
 use super::kernel_locks::KernelLocks;
-use super::layout::ThreadSlot;
+use super::layout::{ThreadSlot, UNKNOWN_CPU};
 use super::records::{Found, Record, What, probability};
 
 /// A wait whose end was not seen yet.
@@ -63,6 +63,11 @@ impl Wait {
     }
 }
 
+/// How long the records of a thread that has ended are waited for: they are read some times a second.
+const LAST_WORDS_NS: u64 = 2_000_000_000;
+/// How long a wait is kept whose end was not heard of.
+const LOST_AFTER_NS: u64 = 10_000_000_000;
+
 /// The waits under way of all threads.
 #[derive(Debug, Default)]
 pub(crate) struct Sleeps {
@@ -89,7 +94,10 @@ impl Sleeps {
                 began: slot.left_at,
                 state,
                 probability: probability(slot.probability),
-                cpu: 0,
+                cpu: match slot.cpu {
+                    UNKNOWN_CPU => 0,
+                    cpu => cpu.into(),
+                },
                 stack,
                 lock,
                 waker_stack: None,
@@ -178,7 +186,7 @@ impl Sleeps {
             } => {
                 let told = self.wait(thread, sleep).is_some();
                 let begun = told.then(|| self.waits.remove(&thread)).flatten();
-                let Some(mut wait) = begun.or(found.map(unwalked)) else {
+                let Some(mut wait) = begun.or(found.map(|found| unwalked(found, cpu))) else {
                     // The first wait of a thread may have begun, and ended, before the watch did.
                     self.unmatched += u64::from(sleep > 1);
                     return;
@@ -201,15 +209,15 @@ impl Sleeps {
     pub(crate) fn tell_until(&mut self, now: u64, slot: impl Fn(u32) -> Option<ThreadSlot>, out: &mut Vec<RawSample>) {
         self.waits.retain(|thread, wait| {
             let Some(slot) = slot(*thread) else {
-                // The thread has ended: nothing more will be heard of it.
-                return false;
+                // The thread has ended; what it sent before may still be on its way.
+                return now.saturating_sub(wait.told_until) < LAST_WORDS_NS;
             };
             if slot.sleep == wait.sleep && slot.state != ThreadState::Cpu as u8 {
                 out.extend(named(*thread, wait.tell(slot.runnable_at, now, None)));
                 wait.told_until = now.max(wait.told_until);
             }
-            // A later wait without an end of this one: that record was lost.
-            slot.sleep <= wait.sleep || now.saturating_sub(wait.told_until) < 10_000_000_000
+            // A later wait without an end of this one: that record was lost. An earlier one is of a new thread with the same number.
+            slot.sleep == wait.sleep || (slot.sleep > wait.sleep && now.saturating_sub(wait.told_until) < LOST_AFTER_NS)
         });
     }
 
@@ -258,15 +266,15 @@ impl Sleeps {
     }
 }
 
-/// A wait that was over before anybody could walk its stack.
-fn unwalked(found: Found) -> Wait {
+/// A wait that was over before anybody could walk its stack; the thread runs on that CPU now.
+fn unwalked(found: Found, cpu: u32) -> Wait {
     Wait {
         sleep: 0,
         told_until: found.at,
         began: found.at,
         state: found.state,
         probability: found.probability,
-        cpu: 0,
+        cpu,
         stack: RawStack {
             ending: Ending::NotTaken,
             ..RawStack::default()

@@ -216,5 +216,7 @@ fn threads_that_ended_are_forgotten() {
     let (mut all, mut out) = (Sleeps::default(), Vec::new());
     all.take(sleeps(100, 3, ThreadState::Net, 1.0), &mut out);
     all.tell_until(140, |_| None, &mut out);
+    assert_eq!(all.waits.len(), 1, "its end may be on its way");
+    all.tell_until(100 + LAST_WORDS_NS, |_| None, &mut out);
     assert!(all.waits.is_empty() && out.is_empty());
 }

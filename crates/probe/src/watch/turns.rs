@@ -169,7 +169,7 @@ mod tests {
 
     #[test]
     fn a_change_that_the_kernel_refuses_is_not_asked_for_again_at_once() {
-        let mut turns = Turns::begin(0, Pace::new(0.0, 2));
+        let mut turns = Turns::begin(0, Pace::new(0.0, 2.0));
         assert_eq!(turns.due(STINT_NS), Some(Turn::Watched));
         turns.put_off(STINT_NS);
         assert_eq!(
@@ -215,7 +215,7 @@ mod tests {
         fn what_was_seen_stands_for_the_rests_before_it(
             turns in proptest::collection::vec((100u64..300, 20u64..600, proptest::option::of(1u64..99)), 1..20)
         ) {
-            let mut all = Turns::begin(0, Pace::new(0.0, 2));
+            let mut all = Turns::begin(0, Pace::new(0.0, 2.0));
             let (mut now, mut told, mut sum) = (0, 0, 0.0);
             for (stint, rest, read) in turns {
                 let begins = now;

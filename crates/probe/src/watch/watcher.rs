@@ -23,8 +23,9 @@ use super::sleepers::{Sleeper, Sleepers};
 use super::sleeps::Sleeps;
 use super::threads::Threads;
 use super::turns::{Turn, Turns};
+use crate::cpu_quota::cpus_of;
 use crate::error::ProbeError;
-use crate::process::own_thread_clock;
+use crate::process::{own_thread_clock, pid_namespaces};
 
 /// What a handle asks of its thread.
 pub(super) enum Request {
@@ -59,6 +60,10 @@ pub(super) struct Watcher<'obj> {
     tuned: Tuned,
     turns: Turns,
     paused: Option<Paused>,
+    /// Whether mutexes name their owners by the numbers of a container.
+    foreign_names: bool,
+    /// Switches that were seen of threads whose slots others have by now.
+    switches_of_ended: u64,
     options: WatchOptions,
 }
 
@@ -96,6 +101,7 @@ impl<'obj> Watcher<'obj> {
             most_threads: options.most_threads.max(1),
             frequency_hz: options.frequency_hz.max(1),
             ignore_run_delay: options.without_run_delay,
+            foreign_names: pid_namespaces(pid).is_some_and(|depth| depth > 1),
         };
         // Without the scheduler's account of queues nothing would be known of a rest.
         let accounted = features.run_delay && !options.without_run_delay;
@@ -122,6 +128,8 @@ impl<'obj> Watcher<'obj> {
             },
             turns: Turns::begin(began_ns, pace),
             paused: None,
+            foreign_names: fit.foreign_names,
+            switches_of_ended: 0,
             options,
         };
         watcher.take_sleepers();
@@ -224,6 +232,8 @@ impl<'obj> Watcher<'obj> {
                 .map(|name| name.trim_end().to_owned())
         });
         for slot in ended {
+            let last = self.programs.slots.get(slot);
+            self.switches_of_ended += last.map_or(0, |slot| slot.seen_switches);
             self.programs.free_slot(slot);
         }
         let period = 1e9 / f64::from(self.options.frequency_hz.max(1));
@@ -273,7 +283,8 @@ impl<'obj> Watcher<'obj> {
         let now = monotonic_ns();
         match self.turns.due(now) {
             Some(Turn::Watched) => {
-                let switches = self.programs.slots.used().map(|(_, slot)| slot.seen_switches).sum();
+                let used = self.programs.slots.used().map(|(_, slot)| slot.seen_switches);
+                let switches = self.switches_of_ended + used.sum::<u64>();
                 if let Some(rest) = self.turns.rest_after(switches, now) {
                     match self.programs.rest(rest) {
                         Ok(()) => self.turns.rest(self.programs.control().rested_from, rest),
@@ -316,7 +327,12 @@ impl<'obj> Watcher<'obj> {
         }
         self.turns.end_in(Duration::MAX, monotonic_ns());
         self.paused = Some(Paused { left, watched });
-        self.programs.switch_timers(false)
+        let stopped = self.programs.switch_timers(false);
+        if stopped.is_err() {
+            // Half of a pause is none: what is left out comes back, as far as that goes.
+            let _ = self.resume();
+        }
+        stopped
     }
 
     /// Goes on with that turn.
@@ -324,13 +340,17 @@ impl<'obj> Watcher<'obj> {
         let Some(Paused { left, watched }) = self.paused.take() else {
             return Ok(());
         };
-        self.programs.switch_timers(true)?;
-        if watched {
-            let rested_from = self.tell_until(monotonic_ns());
-            self.go_on(rested_from)?;
-        }
+        let ticking = self.programs.switch_timers(true);
+        let going_on = match watched {
+            true => {
+                let rested_from = self.tell_until(monotonic_ns());
+                self.go_on(rested_from)
+            }
+            false => Ok(()),
+        };
+        // What could not be put back is tried again when the turn is over.
         self.turns.end_in(left, monotonic_ns());
-        Ok(())
+        ticking.and(going_on)
     }
 
     fn counts(&self) -> WatchCounts {
@@ -404,7 +424,8 @@ impl<'obj> Watcher<'obj> {
     fn take_sleepers(&mut self) {
         let Ok(memory) = self.code.memory() else { return };
         let epoch = self.programs.control().epoch;
-        let found = Sleepers::new(&self.code, &self.programs.slots, epoch, memory).walk(|slot| self.sleeps.knows(slot));
+        let found = Sleepers::new(&self.code, &self.programs.slots, (epoch, self.foreign_names), memory)
+            .walk(|slot| self.sleeps.knows(slot));
         for Sleeper {
             slot,
             state,
@@ -415,11 +436,4 @@ impl<'obj> Watcher<'obj> {
             self.sleeps.found_asleep(&slot, state, stack, lock);
         }
     }
-}
-
-/// CPUs that a process may use; where that is not told, as if it were one.
-fn cpus_of(pid: u32) -> usize {
-    let pid = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw);
-    let set = pid.and_then(|pid| rustix::thread::sched_getaffinity(Some(pid)).ok());
-    set.map_or(1, |set| set.count() as usize)
 }
