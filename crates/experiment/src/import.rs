@@ -25,7 +25,10 @@ use scaleprof_profile::fairness::distortions;
 use scaleprof_profile::import::{ReadOptions, Recording, Weights, read_recordings, recordings_in};
 use scaleprof_profile::perf_stat::PerfStat;
 use std::collections::BTreeMap;
+use std::iter::Copied;
 use std::path::{Path, PathBuf};
+use std::slice::Iter;
+use std::vec::IntoIter;
 
 /// What to say of a recording whose samples do not tell how much time they stand for.
 const NO_TIME: &str =
@@ -84,120 +87,174 @@ pub struct ImportResult {
 /// A file cannot be read, or the bundle not be written. Nothing is left of the bundle where the first file already fails.
 pub fn import(request: &ImportRequest, progress: &mut dyn Progress) -> Result<ImportResult, ImportFailure> {
     check_loads(request)?;
-    let mut stats = request
-        .stats
-        .iter()
-        .map(|path| counts_of(path))
-        .collect::<Result<Vec<PerfStat>, ImportFailure>>()?
-        .into_iter();
-    let with_load = !request.loads.is_empty();
-    let bundle = BundleWriter::create(&request.output)?;
-    let mut manifest = begin(request, with_load);
-    let mut missing: BTreeMap<String, String> = BTreeMap::new();
-    let mut code = ImportedCode {
-        files: Vec::new(),
-        search: request.options.symbols.clone(),
+    let stats = request.stats.iter().map(|path| counts_of(path));
+    let stats = stats.collect::<Result<Vec<PerfStat>, ImportFailure>>()?;
+    let mut import = Import {
+        request,
+        bundle: BundleWriter::create(&request.output)?,
+        manifest: begin(request, !request.loads.is_empty()),
+        missing: BTreeMap::new(),
+        code: ImportedCode {
+            files: Vec::new(),
+            search: request.options.symbols.clone(),
+        },
+        repeats: BTreeMap::new(),
+        loads: request.loads.iter().copied(),
+        stats: stats.into_iter(),
+        visit: 0,
     };
-    let mut repeats: BTreeMap<u32, i32> = BTreeMap::new();
-    let mut loads = request.loads.iter().copied();
-    let mut visit = 0;
     for file in &request.files {
+        if let Err(failure) = import.take_file(file, progress) {
+            import.give_up(&failure)?;
+            return Err(failure);
+        }
+    }
+    import.finish(progress)
+}
+
+/// An import under way.
+struct Import<'a> {
+    request: &'a ImportRequest,
+    bundle: BundleWriter,
+    manifest: Manifest,
+    missing: BTreeMap<String, String>,
+    code: ImportedCode,
+    /// Recordings of each number of connections so far.
+    repeats: BTreeMap<u32, i32>,
+    loads: Copied<Iter<'a, KnownLoad>>,
+    stats: IntoIter<PerfStat>,
+    /// Recordings so far.
+    visit: i32,
+}
+
+impl Import<'_> {
+    fn take_file(&mut self, file: &Path, progress: &mut dyn Progress) -> Result<(), ImportFailure> {
         progress.stage(&format!("reading {}", file.display()));
-        let recordings = match read(file, request) {
-            Ok(recordings) => recordings,
-            Err(failure) => {
-                if visit == 0 {
-                    // Only where it is empty.
-                    let _ = std::fs::remove_dir(bundle.path());
-                } else {
-                    manifest.state = RunState::Failed;
-                    manifest.problem = Some(failure.without_path(visit + 1));
-                    bundle.write_manifest(&manifest)?;
-                }
-                return Err(failure);
-            }
-        };
-        for recording in recordings {
-            for warning in &recording.warnings {
-                progress.warning(warning);
-                let of_file = match request.files.len() {
-                    1 => warning.clone(),
-                    _ => format!("recording {}: {warning}", visit + 1),
-                };
-                manifest.warnings.push(of_file);
-            }
-            missing.extend(recording.lacks.iter().cloned());
-            if recording.weights == Weights::Counts {
-                manifest.warnings.push(NO_TIME.to_owned());
-                let shares_only = (SHARES_ONLY.to_owned(), "yes".to_owned());
-                if !manifest.workload.has_shares_only() {
-                    manifest.workload.options.push(shares_only);
-                }
-                progress.warning(NO_TIME);
-            }
-            describe(&mut manifest, &recording, &mut missing);
-            let load = loads.next();
-            if let Some(flat) = request.flat.get(visit as usize) {
-                progress.stage(&format!("comparing with {}", flat.display()));
-                let told = fairness_of(&recording, flat, request)?;
-                if told.is_distorted {
-                    let words = format!("recording {}: {}", visit + 1, told.words);
-                    progress.warning(&words);
-                    manifest.warnings.push(words);
-                } else {
-                    let options = &mut manifest.workload.options;
-                    options.push((format!("fairness_of_recording_{}", visit + 1), told.words));
-                }
-            }
-            let stat = stats.next();
-            if stat.as_ref().is_some_and(|stat| stat.elapsed_seconds.is_none()) {
-                manifest.warnings.push(format!("recording {}: {NO_ELAPSED}", visit + 1));
-                progress.warning(NO_ELAPSED);
-            }
-            let repeat = repeats.entry(load.map_or(0, |load| load.connections)).or_default();
-            let known = Known {
-                visit,
-                repeat: *repeat,
-                load,
-                stat,
-                started_at: now(),
+        for recording in read(file, self.request)? {
+            self.take(recording, progress)?;
+        }
+        Ok(())
+    }
+
+    /// A recording becomes a visit.
+    fn take(&mut self, recording: Recording, progress: &mut dyn Progress) -> Result<(), ImportFailure> {
+        let number = self.visit + 1;
+        for warning in &recording.warnings {
+            progress.warning(warning);
+            let of_file = match self.request.files.len() {
+                1 => warning.clone(),
+                _ => format!("recording {number}: {warning}"),
             };
-            *repeat += 1;
-            manifest.ladder.repeats = manifest.ladder.repeats.max(repeat.unsigned_abs());
-            visit += 1;
-            let imported = ImportedVisit::of(&known, recording);
-            bundle.write_visit_with(&imported.rung, &imported.rows, imported.samples())?;
-            code.files.extend(imported.into_files());
+            self.keep_warning(of_file);
+        }
+        self.missing.extend(recording.lacks.iter().cloned());
+        if recording.weights == Weights::Counts {
+            self.warn(NO_TIME.to_owned(), progress);
+            if !self.manifest.workload.has_shares_only() {
+                let shares_only = (SHARES_ONLY.to_owned(), "yes".to_owned());
+                self.manifest.workload.options.push(shares_only);
+            }
+        }
+        describe(&mut self.manifest, &recording, &mut self.missing);
+        self.tell_fairness(&recording, number, progress)?;
+        let stat = self.stats.next();
+        if stat.as_ref().is_some_and(|stat| stat.elapsed_seconds.is_none()) {
+            self.warn(format!("recording {number}: {NO_ELAPSED}"), progress);
+        }
+        let load = self.loads.next();
+        let repeat = self.repeats.entry(load.map_or(0, |load| load.connections)).or_default();
+        let known = Known {
+            visit: self.visit,
+            repeat: *repeat,
+            load,
+            stat,
+            started_at: now(),
+        };
+        *repeat += 1;
+        let ladder = &mut self.manifest.ladder;
+        ladder.repeats = ladder.repeats.max(repeat.unsigned_abs());
+        self.visit += 1;
+        let imported = ImportedVisit::of(&known, recording);
+        self.bundle
+            .write_visit_with(&imported.rung, &imported.rows, imported.samples())?;
+        self.code.files.extend(imported.into_files());
+        Ok(())
+    }
+
+    fn warn(&mut self, words: String, progress: &mut dyn Progress) {
+        progress.warning(&words);
+        self.keep_warning(words);
+    }
+
+    /// Once: both columns of folded stacks say the same.
+    fn keep_warning(&mut self, words: String) {
+        let warnings = &mut self.manifest.warnings;
+        if !warnings.contains(&words) {
+            warnings.push(words);
         }
     }
-    // Both columns of folded stacks say the same.
-    manifest.warnings.dedup();
-    bundle.write_settings(&[])?;
-    if request.keep_code {
-        progress.stage("reading the code of the hot functions");
-        bundle.write_manifest(&manifest)?;
-        missing.extend(keep_code(&bundle, &mut code)?);
-    } else {
-        for table in ["instructions", "data_accesses"] {
-            missing.insert(table.to_owned(), "imported with --no-code".to_owned());
+
+    /// Compares a recording with the flat one of the same load, where there is one.
+    fn tell_fairness(
+        &mut self,
+        recording: &Recording,
+        number: i32,
+        progress: &mut dyn Progress,
+    ) -> Result<(), ImportFailure> {
+        let Some(flat) = self.request.flat.get(self.visit as usize) else {
+            return Ok(());
+        };
+        progress.stage(&format!("comparing with {}", flat.display()));
+        let told = fairness_of(recording, flat, self.request)?;
+        if told.is_distorted {
+            self.warn(format!("recording {number}: {}", told.words), progress);
+        } else {
+            let options = &mut self.manifest.workload.options;
+            options.push((format!("fairness_of_recording_{number}"), told.words));
         }
+        Ok(())
     }
-    unknown_of_machine(&manifest.machine, &mut missing);
-    manifest.missing = missing
-        .into_iter()
-        .map(|(figure, reason)| Missing { figure, reason })
-        .collect();
-    manifest.ended_at = Some(timestamp());
-    manifest.state = RunState::Complete;
-    bundle.write_manifest(&manifest)?;
-    progress.stage("summing up");
-    let written = Bundle::open(bundle.path())?;
-    let summary = summarise(&written);
-    bundle.write_summary(&summary)?;
-    Ok(ImportResult {
-        bundle: written,
-        summary,
-    })
+
+    /// Keeps what was imported, if anything was.
+    fn give_up(mut self, failure: &ImportFailure) -> Result<(), ImportFailure> {
+        if self.visit == 0 {
+            // Only where it is empty.
+            let _ = std::fs::remove_dir(self.bundle.path());
+            return Ok(());
+        }
+        self.manifest.state = RunState::Failed;
+        self.manifest.problem = Some(failure.without_path(self.visit + 1));
+        Ok(self.bundle.write_manifest(&self.manifest)?)
+    }
+
+    fn finish(mut self, progress: &mut dyn Progress) -> Result<ImportResult, ImportFailure> {
+        let manifest = &mut self.manifest;
+        self.bundle.write_settings(&[])?;
+        if self.request.keep_code {
+            progress.stage("reading the code of the hot functions");
+            self.bundle.write_manifest(manifest)?;
+            self.missing.extend(keep_code(&self.bundle, &mut self.code)?);
+        } else {
+            for table in ["instructions", "data_accesses"] {
+                self.missing
+                    .insert(table.to_owned(), "imported with --no-code".to_owned());
+            }
+        }
+        unknown_of_machine(&manifest.machine, &mut self.missing);
+        manifest.missing = self
+            .missing
+            .into_iter()
+            .map(|(figure, reason)| Missing { figure, reason })
+            .collect();
+        manifest.ended_at = Some(timestamp());
+        manifest.state = RunState::Complete;
+        self.bundle.write_manifest(manifest)?;
+        progress.stage("summing up");
+        let bundle = Bundle::open(self.bundle.path())?;
+        let summary = summarise(&bundle);
+        self.bundle.write_summary(&summary)?;
+        Ok(ImportResult { bundle, summary })
+    }
 }
 
 /// Before anything is written.

@@ -9,6 +9,7 @@ mod content_hash;
 mod convert;
 mod costs;
 mod dictionary;
+mod event_name;
 pub mod fairness;
 pub mod firefox;
 pub mod folded;

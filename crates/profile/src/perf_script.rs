@@ -4,6 +4,7 @@
 mod frame_line;
 mod header_line;
 
+use crate::event_name::{are_one_on_different_cores, plain};
 use crate::import::{ImportError, ReadOptions, RecordedThread, Recording, RecordingFormat, Weights};
 use crate::lines_left_out::LinesLeftOut;
 use crate::named_stacks::{NamedSample, NamedStacks};
@@ -29,9 +30,8 @@ const FIRST_LINES: usize = 20;
 pub fn read(text: &[u8], options: &ReadOptions) -> Result<Recording, ImportError> {
     let text = String::from_utf8_lossy(text);
     let events = events(&text);
-    let event = chosen(&events, options)?;
     let mut reader = Reader {
-        event: event.clone(),
+        events: chosen(&events, options)?,
         process: options.process.as_deref(),
         ..Reader::default()
     };
@@ -75,13 +75,13 @@ fn is_header(line: &str) -> bool {
     FrameLine::parse(line).is_none_or(|_| !line.starts_with(' ')) || HeaderLine::parse(line).is_some()
 }
 
-/// The event to take; none where the text tells of none.
-fn chosen(events: &[(String, usize)], options: &ReadOptions) -> Result<Option<String>, ImportError> {
+/// The event to take, which may be several on as many kinds of cores; none where the text tells of none.
+fn chosen(events: &[(String, usize)], options: &ReadOptions) -> Result<Vec<String>, ImportError> {
     let names = || events.iter().map(|(name, _)| name.as_str());
     if let Some(asked) = options.event.as_deref() {
         let found = names().find(|name| *name == asked || plain(name) == asked);
         return match found {
-            Some(name) => Ok(Some(name.to_owned())),
+            Some(name) => Ok(with_other_cores(name, Some(asked), events)),
             None => Err(ImportError::NoSuchEvent {
                 asked: asked.to_owned(),
                 present: names().collect::<Vec<_>>().join(", "),
@@ -89,17 +89,14 @@ fn chosen(events: &[(String, usize)], options: &ReadOptions) -> Result<Option<St
         };
     }
     let taken = names().find(|name| counts_nanoseconds(name)).or_else(|| names().next());
-    Ok(taken.map(str::to_owned))
+    Ok(taken.map_or_else(Vec::new, |name| with_other_cores(name, None, events)))
 }
 
-/// An event without its modifiers: `cycles` of `cycles:ppp`.
-fn plain(event: &str) -> &str {
-    let parts = event.split(':').count();
-    // A tracepoint has its group in front of a colon.
-    match event.rsplit_once(':') {
-        Some((name, modifiers)) if parts > 2 || modifiers.len() <= 5 && !modifiers.contains('_') => name,
-        _ => event,
-    }
+/// An event with those that are the same on other kinds of cores; asked for that of one kind, the user gets that.
+fn with_other_cores(name: &str, asked: Option<&str>, events: &[(String, usize)]) -> Vec<String> {
+    let is_other = |other: &&str| asked != Some(name) && are_one_on_different_cores(name, other);
+    let others = events.iter().map(|(other, _)| other.as_str()).filter(is_other);
+    std::iter::once(name).chain(others).map(str::to_owned).collect()
 }
 
 /// Whether its modifiers are for user space alone: `cycles:u`, `cycles:Pu`, `cycles:ppu`, `cpu_core/cycles/Pu`.
@@ -117,7 +114,8 @@ fn counts_nanoseconds(event: &str) -> bool {
 
 #[derive(Default)]
 struct Reader<'a> {
-    event: Option<String>,
+    /// Those that are taken.
+    events: Vec<String>,
     process: Option<&'a str>,
     stacks: NamedStacks,
     frames: HashMap<String, FrameId>,
@@ -129,6 +127,10 @@ struct Reader<'a> {
     last_ns: Option<u64>,
     without_stack: usize,
     without_period: usize,
+    /// Samples of other processes than the one that was asked for.
+    of_others: usize,
+    /// Whether the text tells a thread's process anywhere.
+    tells_processes: bool,
 }
 
 /// A sample with its frames so far, innermost first.
@@ -165,8 +167,12 @@ impl Reader<'_> {
     }
 
     fn begin(&mut self, header: &HeaderLine<'_>) {
-        let of_event = self.event.as_deref().is_none_or(|event| event == header.event);
-        if !of_event || !self.is_of_process(header) {
+        if !self.events.iter().any(|event| event == header.event) {
+            return;
+        }
+        self.tells_processes |= header.process.is_some();
+        if !self.is_of_process(header) {
+            self.of_others += 1;
             return;
         }
         let thread = self.threads.entry(header.thread).or_default();
@@ -189,6 +195,7 @@ impl Reader<'_> {
         });
     }
 
+    /// Without a number of the process, that and the name are those of the thread.
     fn is_of_process(&self, header: &HeaderLine<'_>) -> bool {
         let Some(asked) = self.process else { return true };
         let process = header.process.unwrap_or(header.thread);
@@ -253,7 +260,8 @@ impl Reader<'_> {
                 },
             });
         }
-        let is_time = self.event.as_deref().is_some_and(counts_nanoseconds) && self.without_period == 0;
+        let event = self.events.first();
+        let is_time = event.is_some_and(|event| counts_nanoseconds(event)) && self.without_period == 0;
         let weights = if is_time { Weights::Nanoseconds } else { Weights::Counts };
         let cut = self.stacks.warning();
         let mut recording = Recording::new(RecordingFormat::PerfScript, self.stacks.into_profile(), weights);
@@ -266,15 +274,23 @@ impl Reader<'_> {
             let warning = format!("{} samples have no stack and were left out", self.without_stack);
             recording.warnings.push(warning);
         }
-        let others = events.iter().filter(|(name, _)| Some(name) != self.event.as_ref());
+        let by_thread = !self.tells_processes && self.of_others > 0;
+        if let (true, Some(asked)) = (by_thread, self.process) {
+            recording.warnings.push(format!(
+                "the text tells threads without their processes, so that --process {asked} took the threads of that name or number and \
+                 left out {} samples of others; print it with `perf script -F +pid`",
+                self.of_others
+            ));
+        }
+        let others = events.iter().filter(|(name, _)| !self.events.contains(name));
         let others: Vec<&str> = others.map(|(name, _)| name.as_str()).collect();
-        if let (false, Some(event)) = (others.is_empty(), &self.event) {
-            let others = others.join(", ");
-            let warning = format!("of its events {event} was taken; --event takes another one: {others}");
+        if !others.is_empty() && !self.events.is_empty() {
+            let (taken, others) = (self.events.join(" and "), others.join(", "));
+            let warning = format!("of its events {taken} was taken; --event takes another one: {others}");
             recording.warnings.push(warning);
         }
-        recording.without_kernel = self.event.as_deref().is_some_and(leaves_out_the_kernel);
-        recording.event = self.event;
+        recording.without_kernel = event.is_some_and(|event| leaves_out_the_kernel(event));
+        recording.event = self.events.into_iter().next();
         Ok(recording)
     }
 }

@@ -126,7 +126,7 @@ impl PerfStat {
 /// `       4.001234567 seconds time elapsed`, perhaps with `+- 0.000496` in between.
 fn elapsed(line: &str) -> Option<f64> {
     let before = line.split_once("seconds time elapsed")?.0;
-    number(before.split_whitespace().next()?)
+    number(before.split_whitespace().next()?, false)
 }
 
 /// An object of `perf stat -j`.
@@ -214,7 +214,8 @@ fn of_text(line: &str) -> Option<Line> {
                 Some((before, value)) => (before, value),
                 None => ("", numbers.trim()),
             };
-            (Some(number(value)?), before, rest)
+            let is_whole = !PARTED_UNITS.iter().any(|unit| rest.starts_with(unit));
+            (Some(number(value, is_whole)?), before, rest)
         }
     };
     let interval = match before.trim() {
@@ -238,8 +239,12 @@ fn of_text(line: &str) -> Option<Line> {
     })
 }
 
-/// With the separators of whatever language perf spoke: `8,000.52`, `8.000,52`, `1,234,567`.
-fn number(text: &str) -> Option<f64> {
+/// Units of which perf prints parts; all else is counted, and whole.
+const PARTED_UNITS: [&str; 3] = ["msec", "Joules", "MiB"];
+
+/// With the separators of whatever language perf spoke: `8,000.52`, `8.000,52`, `1,234,567`. `1.234` is more than a thousand where
+/// it is a count, and little more than one where it is not.
+fn number(text: &str, is_whole: bool) -> Option<f64> {
     let is_mark = |letter: char| matches!(letter, ',' | '.' | '\'' | '\u{a0}' | '\u{202f}');
     if text.is_empty() || !text.chars().all(|letter| letter.is_ascii_digit() || is_mark(letter)) {
         return None;
@@ -251,7 +256,8 @@ fn number(text: &str) -> Option<f64> {
             let part = &text[at + mark.len_utf8()..];
             let others = text[..at].chars().filter(|letter| is_mark(*letter));
             // Thousands have three digits and one kind of mark; what stands once and is longer or shorter is a part of one.
-            let groups = part.len() == 3 && mark != '.' && others.clone().all(|other| other == mark);
+            let may_group = mark != '.' || (is_whole && !text.starts_with('0'));
+            let groups = part.len() == 3 && may_group && others.clone().all(|other| other == mark);
             let repeated = others.clone().any(|other| other == mark);
             match groups || repeated {
                 true => (text, ""),

@@ -1,6 +1,7 @@
 //! The events of a recording: `struct perf_event_attr` (include/uapi/linux/perf_event.h).
 
 use super::cursor::Cursor;
+use crate::event_name::plain;
 
 /// `sample_type`: what a sample holds, in the order in which it stands there.
 pub(super) mod field {
@@ -159,9 +160,9 @@ impl Attribute {
         }
     }
 
-    /// Whether it is called so, with or without what follows the colon (`cycles` for `cycles:u`).
+    /// Whether it is called so, with or without what follows the colon (`cycles` for `cycles:u`) and the kind of cores.
     pub(super) fn is_called(&self, asked: &str) -> bool {
         let name = self.words();
-        name == asked || (self.kind != TRACEPOINT && name.split(':').next() == Some(asked))
+        name == asked || (self.kind != TRACEPOINT && plain(&name).split(':').next() == Some(asked))
     }
 }

@@ -115,10 +115,13 @@ impl<'a> Passed<'a> {
         options: &ReadOptions,
     ) {
         let attribute = &selection.events[event];
-        let Some(sample) = Sampled::of(record.body, attribute) else {
+        let Some(mut sample) = Sampled::of(record.body, attribute) else {
             self.broken += 1;
             return;
         };
+        if attribute.is_off_cpu() {
+            (sample.process, sample.thread) = self.timeline.in_order(sample.process, sample.thread);
+        }
         let is_idle = sample.process == IDLE && sample.thread == IDLE && attribute.has(field::TID);
         self.idle += u64::from(is_idle);
         let is_wanted = !is_idle && self.is_of(options.process.as_deref(), sample.process);

@@ -85,7 +85,23 @@ impl<'a> Sampled<'a> {
                 sample.stack = &stack[..filled.min(length)];
             }
         }
+        if event.is_off_cpu() && has(field::RAW) {
+            sample.take_wait_from_raw()?;
+        }
         Some(sample)
+    }
+
+    /// Since perf 6.16 a wait's thread, length and stack stand in the raw data, as the kernel program put them out (`off_cpu_dump`,
+    /// tools/perf/util/bpf_skel/off_cpu.bpf.c); the fields outside are those of whoever ran when the wait ended.
+    fn take_wait_from_raw(&mut self) -> Option<()> {
+        let mut raw = Cursor::new(self.raw);
+        self.process = raw.u32()?;
+        self.thread = raw.u32()?;
+        self.period = Some(raw.u64()?);
+        let count = raw.u64()?;
+        self.chain = raw.words(count)?;
+        self.ip = self.chain.get(1).unwrap_or(0);
+        Some(())
     }
 
     /// The register of that number, as the kernel numbers them (arch/*/include/uapi/asm/perf_regs.h).

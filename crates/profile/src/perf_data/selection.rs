@@ -7,6 +7,7 @@
 use super::attribute::Attribute;
 use super::passed::Taken;
 use super::weights::{Counted, Scale, scale};
+use crate::event_name::are_one_on_different_cores;
 use crate::import::{ImportError, ReadOptions};
 use std::collections::BTreeMap;
 
@@ -40,6 +41,15 @@ impl<'a> Selection<'a> {
                 .unwrap_or(0),
         };
         let mut taken = vec![chosen];
+        // The same event on other kinds of cores tells of other CPUs.
+        if let Some(name) = events
+            .get(chosen)
+            .map(Attribute::words)
+            .filter(|name| Some(name.as_str()) != asked)
+        {
+            let is_same = |at: &usize| are_one_on_different_cores(&name, &events[*at].words());
+            taken.extend((0..events.len()).filter(is_same));
+        }
         // Asked for one event, the user gets one.
         if asked.is_none() {
             let others = events.iter().enumerate();
@@ -140,6 +150,26 @@ mod tests {
             name: Some(name.to_owned()),
             ..Attribute::default()
         }
+    }
+
+    #[test]
+    fn an_event_counts_on_all_kinds_of_cores() {
+        let events = [
+            event(0, 4 << 32, "cpu_core/cycles/P"),
+            event(0, 10 << 32, "cpu_atom/cycles/P"),
+            event(0, 10 << 32 | 1, "cpu_atom/instructions/P"),
+        ];
+        let taken = |asked: Option<&str>| {
+            let options = ReadOptions {
+                event: asked.map(str::to_owned),
+                ..ReadOptions::default()
+            };
+            let selection = Selection::of(&events, &options).expect("chosen");
+            (0..3).filter(|at| selection.takes(*at)).collect::<Vec<usize>>()
+        };
+        assert_eq!(taken(None), [0, 1]);
+        assert_eq!(taken(Some("cycles")), [0, 1]);
+        assert_eq!(taken(Some("cpu_atom/cycles/P")), [1]);
     }
 
     #[test]

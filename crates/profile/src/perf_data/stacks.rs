@@ -157,7 +157,7 @@ fn of_sample(
     around: &Surroundings<'_>,
     walker: &mut StackWalker,
 ) -> RawStack {
-    if !event.has(field::CALLCHAIN) && !event.has(field::STACK_USER) {
+    if !event.has(field::CALLCHAIN) && !event.has(field::STACK_USER) && sample.chain.len() == 0 {
         return of_address(sample.ip, misc);
     }
     let mut stack = of_chain(sample, misc, around);

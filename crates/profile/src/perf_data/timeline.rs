@@ -176,6 +176,16 @@ impl Timeline {
         process.places.values().next().map(|place| place.file)
     }
 
+    /// A process and its thread, which perf 6.16 has the other way round in waits that it put out while it recorded. Where neither is
+    /// known to belong to the other, they stay.
+    pub(super) fn in_order(&self, process: u32, thread: u32) -> (u32, u32) {
+        let belongs = |thread: &u32, process| self.names.get(thread).is_some_and(|known| known.process == process);
+        match !belongs(&thread, process) && belongs(&process, thread) {
+            true => (thread, process),
+            false => (process, thread),
+        }
+    }
+
     /// Layouts by their numbers, and threads by theirs.
     pub(super) fn finish(self) -> (Vec<Layout>, BTreeMap<u32, RecordedThread>) {
         (self.layouts, self.names)

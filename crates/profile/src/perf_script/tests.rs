@@ -115,6 +115,32 @@ fn an_event_or_a_process_can_be_asked_for() {
 }
 
 #[test]
+fn an_event_is_taken_on_all_kinds_of_cores() {
+    let text =
+        "a 7 1.0: 5 cpu_core/cycles/P: 1 f (/a)\na 7 2.0: 3 cpu_atom/cycles/P: 1 f (/a)\na 7 3.0: 9 faults: 1 f (/a)\n";
+    let weight = |event| {
+        let found = read(text.as_bytes(), &options(event, None)).unwrap();
+        paths(&found).iter().map(|(_, weight)| weight).sum::<f64>()
+    };
+    assert_eq!(weight(None), 8.0);
+    assert_eq!(weight(Some("cycles")), 8.0);
+    assert_eq!(weight(Some("cpu_atom/cycles/P")), 3.0);
+}
+
+#[test]
+fn a_process_that_is_not_printed_is_said_to_be_unknown() {
+    let text = "mysqld 7 1.0: 5 cycles: 1 f (/a)\nconnection 8 2.0: 3 cycles: 1 f (/a)\n";
+    let found = read(text.as_bytes(), &options(None, Some("mysqld"))).unwrap();
+    let warning = &found.warnings[0];
+    assert!(
+        warning.contains("1 samples of others") && warning.contains("+pid"),
+        "{warning}"
+    );
+    let whole = read(text.as_bytes(), &options(None, None)).unwrap();
+    assert!(whole.warnings.is_empty(), "{:?}", whole.warnings);
+}
+
+#[test]
 fn what_was_not_printed_is_not_made_up() {
     // -F comm,tid,event,ip,sym,dso,srcline: no times and no periods, and source lines between the frames.
     let text = "mysqld 7 cpu-clock: \n\t 55d1 add (/opt/mysqld)\n  sql/a.cc:7\n\t 55d2 main (/opt/mysqld)\n\nmysqld 7 cpu-clock: \n\t 1 main (/opt/mysqld)\n";

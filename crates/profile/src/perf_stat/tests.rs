@@ -118,9 +118,15 @@ fn numbers_are_read_as_the_language_has_them() {
         ("0,94", 0.94),
         ("7", 7.0),
     ] {
-        assert_eq!(number(text), Some(is), "{text}");
+        assert_eq!(number(text, false), Some(is), "{text}");
     }
-    assert_eq!(number("1e5"), None);
+    assert_eq!(number("1e5", true), None);
+    // A count has no parts: in German its thousands have a point.
+    assert_eq!(number("1.234", true), Some(1234.0));
+    assert_eq!(number("1.234", false), Some(1.234));
+    assert_eq!(number("0.234", true), Some(0.234));
+    let stat = PerfStat::parse("             1.234      context-switches\n").expect("counts");
+    assert_eq!(value(&stat, "context-switches"), Some(1234.0));
 }
 
 #[test]

@@ -105,6 +105,45 @@ fn waits_stand_beside_the_time_on_cpus() {
     assert_eq!(found.event.as_deref(), Some("cpu-clock, offcpu-time"));
 }
 
+/// perf from 6.16 on puts long waits out while it records, as raw data under the name of whoever runs then.
+#[test]
+fn a_wait_in_raw_data_belongs_to_the_thread_that_waited() {
+    let mut off_cpu = Event::clock(field::TID | field::TIME | field::PERIOD | field::RAW | field::IDENTIFIER);
+    off_cpu.config = 10;
+    let mut file = Written::new(&[Event::clock(CHAIN), off_cpu]);
+    file.name(2, "offcpu-time");
+    file.map(7, 0x40_0000, 0x10_0000, "/srv/server");
+    file.sample(&[1, 8 << 32 | 7, 10, 1000], &chain(&[USER, 0x40_1000]));
+    // The wait of thread 8 of process 7, in the order of perf's kernel program and in that of its reader.
+    for pair in [7_u64 << 32 | 8, 8 << 32 | 7] {
+        let words = [pair, 5_000_000, 3, USER, 0x40_2000, 0x40_3001, 1];
+        let mut raw = 60_u32.to_le_bytes().to_vec();
+        raw.extend(words.iter().flat_map(|word| word.to_le_bytes()));
+        raw.extend([0; 4]);
+        file.sample(&[2, 99 << 32 | 99, 20, 1], &raw);
+    }
+    let found = read(&file);
+    let waits: Vec<&Sample> = found
+        .profile
+        .samples
+        .iter()
+        .filter(|sample| sample.state == ThreadState::Other)
+        .collect();
+    assert_eq!(waits.len(), 2);
+    for wait in waits {
+        assert_eq!((wait.thread, wait.weight_ns), (8, 5e6));
+        let own: Vec<(String, i64)> = frames(&found, wait)
+            .into_iter()
+            .filter(|(module, _)| module == "server")
+            .collect();
+        assert_eq!(own, of_program(&[0x3000, 0x2000]));
+    }
+    assert!(
+        !found.threads.contains_key(&99),
+        "who ran when a wait ended has no part in it"
+    );
+}
+
 /// perf writes what it summed up in the kernel when it ends, with no time that could be one.
 #[test]
 fn waits_that_were_summed_up_until_the_end_are_in_its_last_moment() {

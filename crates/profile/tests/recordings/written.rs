@@ -6,6 +6,7 @@ pub mod field {
     pub const TIME: u64 = 1 << 2;
     pub const CALLCHAIN: u64 = 1 << 5;
     pub const PERIOD: u64 = 1 << 8;
+    pub const RAW: u64 = 1 << 10;
     pub const BRANCH_STACK: u64 = 1 << 11;
     pub const IDENTIFIER: u64 = 1 << 16;
 }
