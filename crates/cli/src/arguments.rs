@@ -204,13 +204,7 @@ pub(crate) struct RunArguments {
 #[derive(Debug, Args)]
 pub(crate) struct AttachArguments {
     /// Where the server is: mysql://USER@HOST:PORT (no password in it)
-    #[arg(
-        long,
-        value_name = "DSN",
-        required_unless_present_any = ["socket", "pid"],
-        conflicts_with = "socket",
-        help_heading = "Server"
-    )]
+    #[arg(long, value_name = "DSN", conflicts_with = "socket", help_heading = "Server")]
     pub(crate) dsn: Option<String>,
     /// The server's Unix socket
     #[arg(long, value_name = "PATH", help_heading = "Server")]

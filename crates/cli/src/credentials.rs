@@ -14,7 +14,9 @@ pub(crate) fn of(arguments: &AttachArguments) -> anyhow::Result<(Endpoint, Crede
     let (endpoint, dsn_user) = match (&arguments.socket, &arguments.dsn) {
         (Some(path), _) => (Endpoint::Unix(path.clone()), None),
         (None, Some(dsn)) => parse_dsn(dsn)?,
-        (None, None) => bail!("give --socket PATH or --dsn mysql://USER@HOST:PORT"),
+        (None, None) => bail!(
+            "which server? Give --socket PATH or --dsn mysql://USER@HOST:PORT to load one, or --pid PID only to watch one"
+        ),
     };
     let file = match &arguments.defaults_file {
         Some(path) => read_option_file(path)?,
@@ -27,7 +29,8 @@ pub(crate) fn of(arguments: &AttachArguments) -> anyhow::Result<(Endpoint, Crede
         std::env::var("SCALEPROF_PASSWORD").ok().or(file.password)
     };
     let user = user
-        .or_else(|| std::env::var("USER").ok())
+        .or_else(|| std::env::var("USER").ok().filter(|name| !name.is_empty()))
+        .or_else(own_name)
         .context("as which user? Give --user NAME")?;
     let who = Credentials {
         user,
@@ -36,6 +39,15 @@ pub(crate) fn of(arguments: &AttachArguments) -> anyhow::Result<(Endpoint, Crede
         tls: arguments.tls.clone().or(file.tls).read(&endpoint)?,
     };
     Ok((endpoint, who))
+}
+
+/// The name of the user that this program runs as, by the list of users.
+fn own_name() -> Option<String> {
+    let own = rustix::process::geteuid().as_raw().to_string();
+    let users = std::fs::read_to_string("/etc/passwd").ok()?;
+    let lines = users.lines().map(|line| line.split(':').collect::<Vec<&str>>());
+    let mine = lines.into_iter().find(|fields| fields.get(2) == Some(&own.as_str()))?;
+    Some((*mine.first()?).to_owned())
 }
 
 /// Reads `mysql://USER@HOST:PORT`.

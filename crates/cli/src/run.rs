@@ -15,7 +15,7 @@ use std::process::ExitCode;
 pub(crate) fn execute(arguments: RunArguments) -> anyhow::Result<ExitCode> {
     let company = arguments.company.choice()?;
     let mut load = arguments.load.options()?;
-    if let Some((problem, mend)) = company.refuses(&load) {
+    if let Some((problem, mend)) = load.refuses(&company) {
         anyhow::bail!("{problem}: {mend}");
     }
     if company.needs_keys() {

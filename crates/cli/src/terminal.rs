@@ -172,6 +172,10 @@ impl Progress for TerminalProgress {
         }
     }
 
+    fn remains(&mut self, text: &str) {
+        self.bar.suspend(|| eprintln!("note: {text}"));
+    }
+
     fn warning(&mut self, text: &str) {
         // The same lack shows in every visit; once is enough.
         if self.said.insert(text.to_owned()) {

@@ -1,7 +1,6 @@
 //! Servers beside the one under test: such as follow it, and such as bear a load of their own.
 
 use crate::error::RunError;
-use crate::options::LoadOptions;
 use scaleprof_analysis::numbers::counted;
 use scaleprof_server::{CpuSet, PreparedData, Replicas, Replication, ReplicationMethod, Sandbox, SandboxBuilder};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -43,19 +42,6 @@ impl Company {
     pub fn needs_keys(&self) -> bool {
         use ReplicationMethod::{Galera, Group};
         matches!(self, Company::Replicas(replication) if [Group, Galera].contains(&replication.method))
-    }
-
-    /// Why a load does not go with it, and what would; none where it does.
-    pub fn refuses(&self, load: &LoadOptions) -> Option<(&'static str, &'static str)> {
-        if self.needs_keys() && load.with_tables() && load.oltp.secondary {
-            let why = "clusters need a primary key on every table, and with secondary = true the tables have none";
-            return Some((why, "leave secondary out, or replicate asynchronously"));
-        }
-        let once = load.runs_once();
-        (self.loaded_servers() > 1 && once).then_some((
-            "a load that runs once on each server is not at the same time on all of them",
-            "leave --once or the neighbours out",
-        ))
     }
 
     /// In words, such as `group, 2 replicas`; none where there is none.

@@ -124,6 +124,18 @@ impl LoadOptions {
         }
     }
 
+    /// Why the load does not go with the servers beside the one under test, and what would; none where it does.
+    pub fn refuses(&self, company: &Company) -> Option<(&'static str, &'static str)> {
+        if company.needs_keys() && self.with_tables() && self.oltp.secondary {
+            let why = "clusters need a primary key on every table, and with secondary = true the tables have none";
+            return Some((why, "leave secondary out, or replicate asynchronously"));
+        }
+        (company.loaded_servers() > 1 && self.runs_once()).then_some((
+            "a load that runs once on each server is not at the same time on all of them",
+            "leave --once or the neighbours out",
+        ))
+    }
+
     /// Whether a visit ends when every connection has run its script once.
     pub(crate) fn runs_once(&self) -> bool {
         matches!(

@@ -270,6 +270,10 @@ pub(crate) fn make_tables(
         };
         schema::fill(&plan, stop, &mut |done| progress.filling(done))?;
     }
+    // On a server of ours nobody else finds them.
+    if load.needs_fresh_data() && matches!(target, Target::Attached(_)) {
+        schema::mark_used_up(&mut client)?;
+    }
     Ok(())
 }
 

@@ -47,4 +47,6 @@ pub trait Progress {
     fn refined(&mut self, rungs: &[u32]) {}
     /// Something that the reader of the figures should know.
     fn warning(&mut self, text: &str) {}
+    /// Something stays behind on purpose; in words, with how to be rid of it.
+    fn remains(&mut self, text: &str) {}
 }

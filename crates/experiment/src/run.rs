@@ -16,6 +16,7 @@ use scaleprof_analysis::refine::{Seen, next_rungs};
 use scaleprof_analysis::summarise;
 use scaleprof_bundle::{Bundle, BundleWriter, Manifest, Missing, RunState, Summary};
 use scaleprof_server::Placement;
+use scaleprof_workload::schema::SCHEMA;
 use scaleprof_workload::tpcc::Tpcc;
 use scaleprof_workload::{OltpWorkload, Program, Script, raise_open_file_limit};
 use std::collections::BTreeMap;
@@ -217,7 +218,10 @@ fn leave(ready: Ready, options: &RunOptions, progress: &mut dyn Progress) {
                 progress.warning(&format!("the load's schema was left behind: {error}"));
             }
         }
-        Target::Attached(_) => {}
+        Target::Attached(_) => progress.remains(&format!(
+            "the load's tables stay on the server in the schema {SCHEMA}, for the next run to use: --drop-schema drops them at the end of a \
+             run, and so does DROP DATABASE {SCHEMA}"
+        )),
     }
     if let ServerChoice::Private { use_cache: false, .. } = &options.server
         && let Some(source) = ready.source

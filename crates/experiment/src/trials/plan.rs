@@ -114,7 +114,7 @@ impl Plan {
         }
         for (at, (variant, text)) in variants.iter().zip(&file.variants).enumerate() {
             let company = variant.server.company();
-            if let Some((problem, mend)) = company.refuses(&variant.load) {
+            if let Some((problem, mend)) = variant.load.refuses(company) {
                 return Err(PlanError::key(
                     of_variant(at, "replication or neighbours"),
                     problem,

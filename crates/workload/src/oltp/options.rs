@@ -132,7 +132,10 @@ pub enum OptionsError {
     #[error("no statement is left in a transaction: raise --point-selects or another count above 0")]
     Empty,
     /// An option that only has a meaning elsewhere.
-    #[error("an option does not exist: --{0}. See `scaleprof run --help`")]
+    #[error(
+        "an option of the workload does not exist: --{0}. -o and --option take sysbench's names without the dashes in front, such as \
+         -o point_selects=5, range_size, index_updates or rand_type"
+    )]
     Unknown(String),
     /// A value of the wrong kind.
     #[error("--{name} {value}: {wanted} is wanted")]

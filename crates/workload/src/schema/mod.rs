@@ -12,5 +12,7 @@ pub(crate) use bulk::{Bulk, Into, RowFormat, RowSource};
 pub(crate) use fill::connect_to_fill;
 pub use fill::{FillPlan, FillProgress, fill};
 pub(crate) use rows::push_number;
-pub use tables::{SCHEMA, SchemaError, SchemaState, Statistics, create, data_bytes, drop_ours, state, warm};
+pub use tables::{
+    SCHEMA, SchemaError, SchemaState, Statistics, create, data_bytes, drop_ours, mark_used_up, state, warm,
+};
 pub(crate) use tables::{doing, mark_filled};

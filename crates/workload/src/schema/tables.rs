@@ -54,8 +54,8 @@ pub enum SchemaState {
     Absent,
     /// Ours, filled to the end; with the description that [`create`] was given.
     Filled(String),
-    /// Ours, but filling it did not come to its end.
-    HalfFilled,
+    /// Ours, but filling it did not come to its end, or a load used its rows up.
+    Unusable,
 }
 
 /// Looks what is there.
@@ -77,7 +77,7 @@ pub fn state(client: &mut Client) -> Result<SchemaState, SchemaError> {
     let description = format!("SELECT description FROM {SCHEMA}.{MARKER} WHERE filled = 1");
     Ok(match client.query_value(&description).map_err(looking())? {
         Some(description) => SchemaState::Filled(description),
-        None => SchemaState::HalfFilled,
+        None => SchemaState::Unusable,
     })
 }
 
@@ -136,10 +136,22 @@ fn create_table(options: &OltpOptions, table: u32) -> String {
 
 /// Notes that the tables are complete.
 pub(crate) fn mark_filled(client: &mut Client) -> Result<(), SchemaError> {
+    mark(client, true, "noting that the tables are complete")
+}
+
+/// Notes that a load is about to use the rows up, so that no other takes what it leaves for what it asked for.
+///
+/// # Errors
+/// The server does not answer.
+pub fn mark_used_up(client: &mut Client) -> Result<(), SchemaError> {
+    mark(client, false, "noting that the load uses the rows up")
+}
+
+fn mark(client: &mut Client, filled: bool, what: &str) -> Result<(), SchemaError> {
     client
-        .execute(&format!("UPDATE {SCHEMA}.{MARKER} SET filled = 1"))
+        .execute(&format!("UPDATE {SCHEMA}.{MARKER} SET filled = {}", u8::from(filled)))
         .map(drop)
-        .map_err(doing("noting that the tables are complete"))
+        .map_err(doing(what))
 }
 
 /// What becomes of the optimiser's statistics when tables are read into memory.

@@ -180,7 +180,7 @@ fn a_new_order_changes_the_stock_of_every_line_and_enters_them_all() {
 fn a_payment_of_a_customer_with_bad_credit_reads_and_writes_their_data() {
     for (sent, ending) in run(TransactionKind::Payment, None, 200) {
         use Statement::*;
-        assert_eq!(sent[..4], [PayWarehouse, SelectWarehouse, PayDistrict, SelectDistrict]);
+        assert_eq!(sent[..4], [PayWarehouse, PayDistrict, SelectWarehouse, SelectDistrict]);
         let rest: Vec<Statement> = sent[4..].iter().copied().filter(|&s| s != SelectByLastName).collect();
         assert_eq!(
             rest,

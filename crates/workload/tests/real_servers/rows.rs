@@ -13,7 +13,7 @@ fn fill(stage: &Stage, options: &OltpOptions, threads: u32) -> u64 {
     schema::create(&mut client(stage), Some(options), "rows of a test").expect("tables");
     assert_eq!(
         schema::state(&mut client(stage)).expect("a state"),
-        SchemaState::HalfFilled
+        SchemaState::Unusable
     );
     let plan = FillPlan {
         endpoint: stage.endpoint().clone(),
@@ -144,6 +144,16 @@ fn a_fill_that_is_kept_waiting_for_a_lock_begins_again() {
 }
 
 #[test]
+fn rows_that_a_load_used_up_are_not_taken_for_whole() {
+    on_the_distribution_server(|stage| {
+        fill(stage, &options(), 2);
+        let mut client = client(stage);
+        schema::mark_used_up(&mut client).expect("noted");
+        assert_eq!(schema::state(&mut client).expect("a state"), SchemaState::Unusable);
+    });
+}
+
+#[test]
 fn a_stopped_fill_leaves_a_schema_that_is_not_marked_as_whole() {
     on_the_distribution_server(|stage| {
         schema::create(&mut client(stage), Some(&options()), "x").expect("tables");
@@ -159,7 +169,7 @@ fn a_stopped_fill_leaves_a_schema_that_is_not_marked_as_whole() {
         let error = schema::fill(&plan, &AtomicBool::new(true), &mut |_| {}).expect_err("stopped");
         assert!(matches!(error, SchemaError::Stopped), "{error}");
         let mut client = client(stage);
-        assert_eq!(schema::state(&mut client).expect("a state"), SchemaState::HalfFilled);
+        assert_eq!(schema::state(&mut client).expect("a state"), SchemaState::Unusable);
         schema::warm(
             &mut client,
             &OltpOptions {
