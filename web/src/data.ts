@@ -172,6 +172,10 @@ export interface Summary {
   verdict: Verdict | null;
   usl: Usl | null;
   usl_refused: string | null;
+  /** What a crash may lose of what was committed; older summaries lack it. */
+  durability?: string | null;
+  /** Why no causes were looked for; older summaries lack it. */
+  findings_refused?: string | null;
   /** How fast its replicas can follow; older summaries lack it. */
   replay?: { sentence: string }[];
   /** What it and its neighbours came to; older summaries lack it. */

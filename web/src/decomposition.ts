@@ -4,7 +4,7 @@ import type { Decomposition, Report, Rung } from "./data.ts";
 import { h, s } from "./element.ts";
 import { linkOf, writeLink } from "./flameLink.ts";
 import { count, counted, isKnown, number, percent, si, signedPercent, times } from "./format.ts";
-import { changeBetween, comparable } from "./ironLawChange.ts";
+import { changeBetween, comparable, differs } from "./ironLawChange.ts";
 import { reveal } from "./reveal.ts";
 import { table } from "./table.ts";
 
@@ -41,7 +41,7 @@ export function decomposition(report: Report): HTMLElement | null {
     const named = (rung: Rung) => (rung === peak ? "Peak" : rung === first && why === "last" ? "Last" : rung === first ? "Most efficient" : "Rung");
     body.replaceChildren(
       h("h3", {}, `From ${count(change.from)} to ${count(change.to)} connections`),
-      h("p", { class: "lead" }, sentence(change, parts)),
+      h("p", { class: "lead" }, sentence(change, parts, differs(from, to))),
       waterfall(change, parts, from, to, named));
   };
   const restore = () => {
@@ -58,7 +58,7 @@ export function decomposition(report: Report): HTMLElement | null {
   });
   addEventListener("popstate", restore);
   queueMicrotask(() => location.hash !== "" && restore());
-  const words = why === "last" ? "" : `The peak, at ${counted(peak.connections, "connection")}, is the last rung that counts, so it is compared with the most efficient one, which has the most throughput per connection.`;
+  const words = why === "last" ? "" : `The peak, at ${counted(peak.connections, "connection")}, ${others.some((rung) => rung.connections > peak.connections && !rung.client_limited) ? "is not surely above the last rung that counts" : "is the last rung that counts"}, so it is compared with the most efficient one, which has the most throughput per connection.`;
   const element = h("div", { class: "waterfall", id },
     words ? h("p", { class: "notes" }, words) : null,
     others.length > 1 ? h("p", { class: "search" }, h("label", { for: select.id }, `The peak, at ${counted(peak.connections, "connection")}, compared with `), select) : null,
@@ -98,14 +98,15 @@ function partsOf(change: Decomposition, from: Rung, to: Rung): Part[] {
   return parts;
 }
 
-function sentence(change: Decomposition, parts: Part[]): string {
+function sentence(change: Decomposition, parts: Part[], isSure: boolean): string {
   const whole = signedPercent(Math.expm1(change.throughput));
+  if (!isSure) return `Throughput differs by ${whole}, which may be chance: there is nothing that the factors below would explain.`;
   if (Math.abs(change.throughput) < 0.02) return `Throughput is the same within 2\u202f% (${whole}); the factors below cancel one another.`;
   const share = (part: Part) => part.log / change.throughput;
-  const sorted = [...parts].sort((a, b) => share(b) - share(a)).filter((part) => Math.abs(share(part)) >= 0.005);
+  const figure = (part: Part) => times(Math.exp(part.inverse ? -part.log : part.log));
+  const sorted = [...parts].sort((a, b) => share(b) - share(a)).filter((part) => Math.abs(share(part)) >= 0.005 && figure(part) !== times(1));
   const falls = change.throughput < 0;
   const words = (part: Part) => (part.log < 0 ? part.lost : part.gave);
-  const figure = (part: Part) => times(Math.exp(part.inverse ? -part.log : part.log));
   const towards = sorted.filter((part) => share(part) > 0).map((part) => `${percent(share(part), 0)} is ${words(part)} (${figure(part)})`);
   const against = sorted.filter((part) => share(part) < 0).map((part) => `${words(part)} (${figure(part)})`);
   const rest = against.length ? `; ${against.join(" and ")} worked against it` : "";

@@ -34,7 +34,7 @@ function subject({ server, workload, machine, started_at }: Run): string {
 function keyFigures(diff: Diff): Child {
   const { comparison: { rungs, paths }, runs } = diff;
   const entry = (name: string, value: string, note: string) => h("div", {}, h("dt", {}, name), h("dd", {}, value, h("small", {}, note)));
-  const peak = (run: Run) => run.rungs.reduce<Run["rungs"][number] | null>((best, rung) => (best === null || rung.throughput.value > best.throughput.value ? rung : best), null);
+  const peak = (run: Run) => run.rungs.filter((rung) => !rung.client_limited).reduce<Run["rungs"][number] | null>((best, rung) => (best === null || rung.throughput.value > best.throughput.value ? rung : best), null);
   const [before, after] = runs.map(peak);
   const last = rungs.at(-1);
   const distance = (ratio: number) => Math.abs(Math.log(ratio));

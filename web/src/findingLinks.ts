@@ -18,7 +18,9 @@ export function findingLinks(finding: Finding): HTMLElement | null {
   };
   if (packedProfile() !== null) {
     const search = `^${innermost.replace(/[\\^$.*+?()[\]{}|]/g, "\\$&")}$`;
-    add("flame", { split: "no", zoom: `0${lettersOf(path.slice(0, -1))}`, search }, "Show it in the flame graph");
+    // What the share is a part of says which time the graph has to show, whatever it would show by itself.
+    const states = finding.share_of === "cpu_time" || finding.kind === "spin_waiting" ? "cpu.spin" : "lock.io.sleep.other";
+    add("flame", { split: "no", states, zoom: `0${lettersOf(path.slice(0, -1))}`, search }, "Show it in the flame graph");
   }
   // Which functions have a listing is known once the listings are unpacked.
   code()?.then((of) => {

@@ -11,12 +11,12 @@ const wholes: Record<string, string> = {
   cpu_time: "a transaction’s CPU time", connection_time: "the connections’ time", transactions: "the transactions", rungs: "the rungs", throughput: "the throughput",
 };
 
-/** The findings, the gravest first, and what they leave unexplained; a run in which nothing was found says so where something was looked for. */
+/** The findings, the gravest first, and what they leave unexplained; a run in which nothing was found says so, or why it was not looked for. */
 export function findings({ summary }: Report): HTMLElement | null {
-  const looked = summary.rungs.some((rung) => rung.ledger !== null);
-  if (summary.findings.length === 0 && (!looked || summary.rungs.length < 2)) return null;
+  if (summary.findings.length === 0 && summary.rungs.length === 0) return null;
   const found = summary.findings.length
     ? h("ol", { class: "findings" }, summary.findings.map(entry))
+    : summary.findings_refused ? h("p", { class: "lead" }, `Not looked for: ${summary.findings_refused}.`)
     : h("p", { class: "lead" }, "Nothing was found that makes a transaction dearer at the last rung beyond chance.");
   addEventListener("popstate", follow);
   // On paper nothing can be opened.

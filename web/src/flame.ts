@@ -51,7 +51,7 @@ function graph(profile: Profile, report: Report): Node[] {
     : "Width is thread-seconds per second: how many threads were there on average.";
   const all = sampled.map((rung) => ({ key: key(rung.connections), words: named(rung), rung }));
   const pair = flamePair(profile, all, all,
-    { shown: key(last.connections), base: key(cheapest(report, numbers.slice(0, -1))) }, usualStates(busy));
+    { shown: key(last.connections), base: key(usualBase(report, numbers)) }, usualStates(busy));
   return [h("p", { class: "lead" }, words + first), ...pair.elements];
 }
 
@@ -63,13 +63,23 @@ export function usualStates(busy: boolean): (present: string[]) => string[] {
   };
 }
 
-/** From this part of the CPUs on they count as busy, as in crates/analysis/src/findings.rs. */
-const busyShare = 0.9;
+/** From this part of the CPUs on they count as busy, and above this one what other programs took is more than interrupts, as in crates/analysis/src/findings.rs. */
+const [busyShare, othersShare] = [0.9, 0.05];
 
-/** Whether CPUs were busy at a rung, by the machine's account or by the server's. */
-export function areBusy({ summary: { rungs } }: Report, connections: number | null): boolean {
+/** Whether server and client kept the CPUs busy at a rung: as the scaling profile has it, or without one by the same rule. */
+export function areBusy({ summary: { rungs, scaling } }: Report, connections: number | null): boolean {
+  const told = scaling?.rungs.find((one) => one.connections === connections);
+  if (told) return told.cpus_busy;
   const rung = rungs.find((one) => one.connections === connections);
-  return Math.max(rung?.busy_share ?? 0, rung?.iron_law?.utilisation ?? 0) >= busyShare;
+  const others = rung?.other_cpu_share ?? 0;
+  return Math.max((rung?.busy_share ?? 0) - (others > othersShare ? others : 0), rung?.iron_law?.utilisation ?? 0) >= busyShare;
+}
+
+/** What the last rung is compared with at first: as the gravest finding that compares it does, else with the cheapest one before it. */
+function usualBase(report: Report, numbers: number[]): number | null {
+  const last = numbers.at(-1);
+  const compared = report.summary.findings.find(({ rungs: [from, to] }) => from !== to && to === last && numbers.includes(from));
+  return compared?.rungs[0] ?? cheapest(report, numbers.slice(0, -1));
 }
 
 /** The rung with the best throughput per connection. */

@@ -8,7 +8,7 @@ interface Bunch { nodes: number[]; base: number[]; shown: number[] }
 
 interface Open { label: number; parent: number; bunch: Bunch; part: number }
 
-/** From the innermost functions outwards. Frames of less time than `least` at both rungs are left out. */
+/** From the innermost functions outwards. Frames of less time than `least` at the rung that is shown are left out: their width comes from it. */
 export function fromTheLeaves(profile: Profile, parts: Part[], least: number): FrameTree {
   const bunches = parts.map((part) => {
     const bunch: Bunch = { nodes: [], base: [], shown: [] };
@@ -54,8 +54,8 @@ function grow(profile: Profile, builder: Builder, first: Open[], next: (bunch: B
   const open: Open[] = [];
   const push = (some: Open[]) => {
     const all = some.map((one) => ({ one, base: sum(one.bunch.base), shown: sum(one.bunch.shown) })).filter(({ base, shown }) => base + shown > 0);
-    const heavy = all.filter(({ base, shown }) => Math.max(base, shown) >= least);
-    builder.leftOut += all.length - heavy.length;
+    const heavy = all.filter(({ shown }) => shown > 0 && shown >= least);
+    builder.leftOut += all.filter(({ shown }) => shown > 0).length - heavy.length;
     heavy.sort((a, b) => a.base + a.shown - b.base - b.shown || b.one.label - a.one.label);
     for (const { one } of heavy) open.push(one);
   };

@@ -131,18 +131,17 @@ export function flameView(profile: Profile, name: string, usualStates: (present:
     return profile.functions[best] ?? "";
   }
 
-  /** Goes to the next frame on the canvas that matches. */
+  /** Goes to the next frame on the canvases that matches, or to the one before. */
   function cycle(step: number): void {
-    const one = drawn[0];
-    const layout = one?.pane.layout();
-    if (!one || !layout || !found) return;
-    const hits = [...layout.frame].filter((frame) => isMatch(one.tree, frame));
+    if (!found) return;
+    const hits = drawn.flatMap((one) => [...(one.pane.layout()?.frame ?? [])].filter((frame) => isMatch(one.tree, frame)).map((frame) => ({ one, frame })));
     if (hits.length === 0) return;
-    const at = hits.indexOf(lastHit);
-    lastHit = hits[(at + step + hits.length) % hits.length]!;
-    one.pane.point(lastHit);
+    const last = hits.findIndex(({ one, frame }) => one.pane === lastHit?.one.pane && frame === lastHit.frame);
+    const from = last >= 0 || step > 0 ? last : 0;
+    lastHit = hits[(from + step + hits.length) % hits.length]!;
+    lastHit.one.pane.point(lastHit.frame);
   }
-  let lastHit = -1;
+  let lastHit: { one: Drawn; frame: number } | null = null;
   const isMatch = (tree: FrameTree, frame: number) => tree.label[frame]! >= 0 && found?.matches[tree.label[frame]!] === 1;
 
   function partsNow(): Part[] {
@@ -210,7 +209,7 @@ export function flameView(profile: Profile, name: string, usualStates: (present:
     for (let round = 0; ; round++) {
       const tree = make(seen / 4000);
       const { frame, whole } = frameAt(profile, tree, path);
-      const inside = Math.max(tree.shown[frame]!, tree.base[frame]!);
+      const inside = tree.shown[frame]!;
       if (round > 8 || (whole && inside >= seen / 2)) return { tree, zoom: frame };
       seen = inside < seen / 2 ? inside : seen / 16;
     }

@@ -37,7 +37,20 @@ export interface Comparable {
   why: "last" | "most efficient";
 }
 
-/** The rungs with factors beside the peak; null where there is none. At first it is the last one, or where that is the peak the one with the best throughput per connection. */
+/** From this change on it counts where intervals do not tell whether it is one. */
+const plain = Math.log(1.25);
+
+/** Whether throughput at two rungs differs beyond chance: their intervals lie apart, or without intervals the difference is plain. */
+export function differs(a: Rung, b: Rung): boolean {
+  const [one, other] = [a.throughput, b.throughput];
+  if (one.low === null || one.high === null || other.low === null || other.high === null) return Math.abs(Math.log(other.value / one.value)) >= plain;
+  return one.high < other.low || other.high < one.low;
+}
+
+/**
+ * The rungs with factors beside the peak; null where there is none. At first it is the last one, or where throughput does not surely fall
+ * up to that the one with the best throughput per connection.
+ */
 export function comparable({ summary: { rungs, verdict } }: Report): Comparable | null {
   const peak = rungs.find((rung) => rung.connections === verdict?.peak_connections);
   if (!peak) return null;
@@ -46,7 +59,7 @@ export function comparable({ summary: { rungs, verdict } }: Report): Comparable 
   const among = counting.length ? counting : others;
   const last = among.at(-1);
   if (!last) return null;
-  if (last.connections > peak.connections) return { peak, others, first: last, why: "last" };
+  if (last.connections > peak.connections && differs(peak, last)) return { peak, others, first: last, why: "last" };
   const efficiency = (rung: Rung) => rung.throughput.value / rung.connections;
   const first = among.reduce((best, one) => (efficiency(one) > efficiency(best) ? one : best));
   return { peak, others, first, why: "most efficient" };

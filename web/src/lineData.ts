@@ -34,6 +34,8 @@ export interface Line {
   address: number;
   bytes: number;
   kind: LineKind;
+  /** Whether the run shows that it costs anything, which `scaleprof cachelines` asks too. */
+  costs_something: boolean;
   sentence: string;
   advice: string[];
   evidence: [holds: boolean | null, words: string][];

@@ -86,7 +86,7 @@ function waitingTable(of: Lines): HTMLElement[] {
 function entry(of: Lines, line: Line): HTMLDetailsElement {
   const unit = unitFor(of, Math.max(0, ...line.costs.map((cost) => cost?.[0] ?? 0)));
   const details = h("details", { class: "cache-line", "data-address": line.address.toString(16), "data-kind": line.kind },
-    h("summary", {}, h("span", { class: `line-kind kind-${line.kind}` }, kinds[line.kind]), " ", h("b", {}, h("code", {}, line.address.toString(16))),
+    h("summary", {}, h("span", { class: `line-kind kind-${line.costs_something ? line.kind : "predicted"}` }, line.costs_something || line.kind === "predicted" ? kinds[line.kind] : `possible: ${kinds[line.kind]}`), " ", h("b", {}, h("code", {}, line.address.toString(16))),
       h("span", { class: "faint" }, `  ${line.module}`), h("span", { class: "line-cost" }, costOf(of, line, unit))));
   let filled = false;
   details.addEventListener("toggle", () => {

@@ -3,7 +3,7 @@
 import { folded } from "./chart.ts";
 import type { Estimate, LostPath, LostThreads, Report, Rung, ScalingProfile } from "./data.ts";
 import { h, s, section } from "./element.ts";
-import { count, isKnown, number, percent } from "./format.ts";
+import { count, counted, isKnown, number, percent } from "./format.ts";
 import { states } from "./ledger.ts";
 import { innermost, unfolding } from "./paths.ts";
 import { table, type Column } from "./table.ts";
@@ -20,7 +20,7 @@ export function lostThreads({ summary }: Report): HTMLElement | null {
   const used = ordered.filter(([state]) => profile.rungs.some((rung) => Math.abs(rung.lost_threads[state]?.value ?? 0) > 0.005 * rung.connections));
   if (used.length === 0) return null;
   return section("lost", "Lost threads",
-    h("p", { class: "lead" }, `At the efficiency of ${count(profile.base_connections)} connections, fewer would do what the connections of each rung did: `,
+    h("p", { class: "lead" }, `At the efficiency of ${counted(profile.base_connections, "connection")}, fewer would do what the connections of each rung did: `,
       "so many are effective. Each of the others is lost in some state: throughput × what a transaction spends in it more than there."),
     h("p", { class: "key", "aria-hidden": "true" }, h("span", {}, swatch("effective"), " effective"), used.map(([state, name]) => h("span", {}, swatch(state), ` ${name}`))),
     stacks(profile, used),
@@ -46,24 +46,28 @@ function swatch(state: string): SVGElement {
   return s("svg", { viewBox: "0 0 10 10", width: 10, height: 10, class: "bar swatch" }, s("rect", { width: 10, height: 10, class: `state-${state}` }));
 }
 
-/** One bar a rung: effective threads, then those lost by state. What was saved is in the table only: it has no length. */
+/**
+ * One bar a rung: effective threads, then those lost by state; a line where they are all of its connections. What was saved has no length
+ * and is in the table only: the bar goes beyond the line by as much.
+ */
 function stacks(profile: ScalingProfile, used: typeof states): HTMLElement {
   const width = 560;
+  const lengthsOf = (rung: LostThreads) => [["effective", rung.effective_threads], ...used.map(([state]): [string, number] => [state, Math.max(0, rung.lost_threads[state]?.value ?? 0)])] as [string, number][];
+  const beyond = Math.max(1, ...profile.rungs.map((rung) => lengthsOf(rung).reduce((sum, [, length]) => sum + length, 0) / rung.connections));
+  const all = width / beyond;
   const bar = (rung: LostThreads) => {
-    const lengths: [string, number][] = [["effective", rung.effective_threads], ...used.map(([state]): [string, number] => [state, Math.max(0, rung.lost_threads[state]?.value ?? 0)])];
-    const whole = lengths.reduce((sum, [, length]) => sum + length, 0);
     let at = 0;
-    const parts = lengths.map(([state, length]) => {
+    const parts = lengthsOf(rung).map(([state, length]) => {
       const x = at;
-      at += (length / whole) * width;
+      at += (length / rung.connections) * all;
       return s("rect", { x, y: 2, width: at - x, height: 14, class: `state-${state}`, "data-state": state });
     });
-    return s("svg", { viewBox: `0 0 ${width} 18`, preserveAspectRatio: "none", class: "bar stack", "aria-hidden": "true" }, parts);
+    return s("svg", { viewBox: `0 0 ${width} 18`, preserveAspectRatio: "none", class: "bar stack", "aria-hidden": "true" }, parts, s("line", { x1: all, x2: all, y1: 0, y2: 18, class: "whole" }));
   };
   return table("Effective and lost threads of every rung", [
     { heading: "connections", cell: (rung) => count(rung.connections) },
     { heading: "effective", unit: "threads", cell: (rung) => number(rung.effective_threads) },
-    { heading: "share of the connections", words: true, cell: bar },
+    { heading: "share of the connections", unit: "the line is all of them", words: true, cell: bar },
   ], profile.rungs);
 }
 

@@ -13,6 +13,7 @@ import { ledger } from "./ledger.ts";
 import { lostThreads } from "./lostThreads.ts";
 import { latency } from "./latency.ts";
 import { quality } from "./quality.ts";
+import { holdPlace } from "./reveal.ts";
 import { rungTable } from "./rungTable.ts";
 import { series } from "./series.ts";
 import { startTheme, themeButton } from "./theme.ts";
@@ -59,6 +60,7 @@ startTheme();
 const page = document.getElementById("page");
 try {
   page?.replaceChildren(...build());
+  holdPlace();
 } catch (problem) {
   page?.replaceChildren(h("main", {}, h("h1", {}, "This report cannot be shown"), h("p", {}, problem instanceof Error ? problem.message : String(problem))));
 }

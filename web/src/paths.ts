@@ -51,26 +51,28 @@ export function heaviest({ summary: { rungs, scaling } }: Report, peak: number |
 /** The causes first: while every CPU is busy, waiting for one is none, and stands behind them. */
 function paths(rung: Rung, cpusBusy: boolean): HTMLElement[] {
   const whole = rung.ledger?.connections_over_throughput;
-  const apart = (path: CallPath) => cpusBusy && path.state === "runq";
-  const ordered = [...rung.paths.filter((path) => !apart(path)), ...rung.paths.filter(apart)];
-  const note = rung.paths.some(apart) ? [h("p", { class: "notes" }, "Waiting for a CPU stands last: it is not a cause while every CPU is busy.")] : [];
+  const isApart = (path: CallPath) => cpusBusy && path.state === "runq";
+  const ordered = [...rung.paths.filter((path) => !isApart(path)), ...rung.paths.filter(isApart)];
+  const words = new Map(apart(ordered.map(asPath)).map((few, at) => [ordered[at]!, few]));
+  const note = rung.paths.some(isApart) ? [h("p", { class: "notes" }, "Waiting for a CPU stands last: it is not a cause while every CPU is busy.")] : [];
   return [table(`Heaviest call paths at ${counted(rung.connections, "connection")}`, [
     { heading: "state", words: true, cell: (path) => states.find(([state]) => state === path.state)?.[1] ?? path.state },
     { heading: "time", unit: "µs/tx", cell: (path) => micros(path.seconds_per_txn.value) },
     { heading: "±", unit: "95\u202f%", cell: (path) => half(path.seconds_per_txn) },
     { heading: "share", unit: "of N/X", cell: (path) => percent(isKnown(whole) ? path.seconds_per_txn.value / whole : null) },
     { heading: "samples", cell: (path) => count(path.samples) },
-    { heading: "call path", unit: "innermost function first", words: true, cell: callPath },
+    { heading: "call path", unit: "innermost function first", words: true, cell: (path) => unfolding(path.path, words.get(path) ?? "") },
   ], ordered), ...note];
 }
 
 function locks(rung: Rung): HTMLElement {
+  const words = new Map(apart(rung.locks.map(({ waiting: functions }) => ({ functions, blocked: true }))).map((few, at) => [rung.locks[at]!, few]));
   return table(`Locks that were waited for longest at ${counted(rung.connections, "connection")}`, [
     { heading: "lock", words: true, cell: (lock) => lock.name ?? { text: "(on the heap)", mark: "faint" } },
     { heading: "waits", unit: "µs/tx", cell: (lock) => micros(lock.seconds_per_txn.value) },
     { heading: "±", unit: "95\u202f%", cell: (lock) => half(lock.seconds_per_txn) },
     { heading: "samples", cell: (lock) => count(lock.samples) },
-    { heading: "waits most in", words: true, cell: (lock) => unfolding(lock.waiting, innermost(lock.waiting, true)) },
+    { heading: "waits most in", words: true, cell: (lock) => unfolding(lock.waiting, words.get(lock) ?? "") },
     { heading: "holder, where off its CPU", words: true, cell: holder },
   ], rung.locks);
 }
@@ -84,18 +86,42 @@ function half({ value, high }: Estimate): string {
   return isKnown(high) ? number((high - value) * 1e6) : "–";
 }
 
-function callPath(path: CallPath): HTMLElement {
-  return unfolding(path.path, innermost(path.path, !["cpu", "spin"].includes(path.state)));
+function asPath({ path, state }: CallPath): { functions: string[]; blocked: boolean } {
+  return { functions: path, blocked: !["cpu", "spin"].includes(state) };
 }
 
 /** Functions of the kernel and of the C library in which a thread waits: they say no more than its state does. */
 const waiting = / \[k\]$|^(__lll_|_{0,3}pthread_|__futex_|__GI_|futex_|syscall)/;
 
+/** How many of them are shown. */
+const most = 3;
+
+/** The functions that say something, innermost first. */
+function telling(functions: string[], blocked: boolean): string[] {
+  const inwards = [...functions].reverse();
+  return inwards.slice(blocked ? Math.max(0, inwards.findIndex((name) => !waiting.test(name))) : 0);
+}
+
 /** The innermost functions that say something, innermost first; the same choice as crates/report/src/text/functions.rs. */
 export function innermost(functions: string[], blocked: boolean): string {
-  const inwards = [...functions].reverse();
-  const first = blocked ? inwards.findIndex((name) => !waiting.test(name)) : 0;
-  return inwards.slice(Math.max(0, first), Math.max(0, first) + 3).join(" < ");
+  return telling(functions, blocked).slice(0, most).join(" < ");
+}
+
+/** The same of several: those that would read alike go on to the first function in which they differ. */
+export function apart(paths: { functions: string[]; blocked: boolean }[]): string[] {
+  const all = paths.map(({ functions, blocked }) => telling(functions, blocked));
+  const few = all.map((path) => path.slice(0, most).join(" < "));
+  const common = (one: string[], other: string[]) => {
+    const at = one.findIndex((name, place) => name !== other[place]);
+    return at < 0 ? one.length : at;
+  };
+  return all.map((path, at) => {
+    const alike = all.filter((_, other) => other !== at && few[other] === few[at]);
+    const depth = Math.max(0, ...alike.map((other) => common(path, other)));
+    const differs = path[depth];
+    if (alike.length === 0 || differs === undefined) return few[at]!;
+    return depth === most ? `${few[at]!} < ${differs}` : `${path.slice(0, most - 1).join(" < ")} < … < ${differs}`;
+  });
 }
 
 /** A few words that open into the whole path. */

@@ -8,3 +8,23 @@ export function reveal(element: HTMLElement): void {
   const drawn = () => requestAnimationFrame(() => requestAnimationFrame(show));
   Promise.resolve(profile()).then(drawn, drawn);
 }
+
+/** What a reader does who wants to be somewhere else. */
+const ownWay = ["wheel", "touchstart", "pointerdown", "keydown"];
+
+/**
+ * Keeps the part that the address names where the browser scrolled to while parts above it are still filled, in whatever order they
+ * come: until the reader moves, or all is there.
+ */
+export function holdPlace(): void {
+  const named = document.getElementById(location.hash.slice(1));
+  if (!named) return;
+  const sizes = new ResizeObserver(() => named.scrollIntoView({ behavior: "instant" }));
+  const stop = () => {
+    sizes.disconnect();
+    for (const one of ownWay) removeEventListener(one, stop);
+  };
+  sizes.observe(document.body);
+  for (const one of ownWay) addEventListener(one, stop, { passive: true });
+  setTimeout(stop, 20_000);
+}

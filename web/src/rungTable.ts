@@ -4,6 +4,7 @@ import { folded } from "./chart.ts";
 import type { Latency, Report, Rung } from "./data.ts";
 import { h, section } from "./element.ts";
 import { counterByTransaction, groupOf } from "./counterNames.ts";
+import { judgedRungs } from "./judgedRungs.ts";
 import { count, counted, isKnown, number, percent, si, times, type Figure } from "./format.ts";
 import { table, type Column } from "./table.ts";
 
@@ -61,8 +62,9 @@ function perTransaction({ summary }: Report): HTMLElement | null {
 }
 
 /** One row a counter, the change from the peak to the last rung at its end. */
-function counterTable(caption: string, names: string[], { rungs, verdict }: Report["summary"]): HTMLElement {
-  const [peak, last] = [rungs.find((rung) => rung.connections === verdict?.peak_connections), rungs.at(-1)];
+function counterTable(caption: string, names: string[], summary: Report["summary"]): HTMLElement {
+  const { rungs, verdict } = summary;
+  const [peak, last] = [rungs.find((rung) => rung.connections === verdict?.peak_connections), judgedRungs(summary).at(-1)];
   const change = (name: string) => {
     const [from, to] = [peak?.per_txn[name], last?.per_txn[name]];
     return isKnown(from) && isKnown(to) && from !== 0 && peak !== last ? to / from : null;

@@ -40,7 +40,7 @@ export function throughput(report: Report): HTMLElement | null {
           banner(from / 1.06, to * 1.06, "peak band", ink.muted)(u);
         }] : [],
         draw: [(u) => {
-          if (rungs.length > 1) path([[least, first * least], [(top * 1.2) / first, top * 1.2]], ink.muted, [1, 4])(u);
+          if (rungs.length > 1) path(along(least, Math.min(greatest, (top * 1.2) / first), (n) => first * n), ink.muted, [1, 4])(u);
           if (usl) path(uslCurve(usl, least, greatest), ink.green, [6, 4], 1.5)(u);
           if (verdict?.falls_over_at) upright(verdict.falls_over_at, "falls over", ink.vermilion, "right", 1)(u);
           points(repeats, ink.muted, ink.paper)(u);
@@ -81,9 +81,14 @@ function remarks(rung: Rung): string {
 }
 
 function uslCurve({ gamma, sigma, kappa }: Usl, least: number, greatest: number): [number, number][] {
+  return along(least, greatest, (n) => (gamma.value * n) / (1 + sigma.value * (n - 1) + kappa.value * n * (n - 1)));
+}
+
+/** Points of a law, evenly along the axis of the connections, which is logarithmic. */
+function along(least: number, greatest: number, law: (connections: number) => number): [number, number][] {
   return Array.from({ length: 121 }, (_, step) => {
     const n = least * (greatest / least) ** (step / 120);
-    return [n, (gamma.value * n) / (1 + sigma.value * (n - 1) + kappa.value * n * (n - 1))];
+    return [n, law(n)];
   });
 }
 

@@ -3,6 +3,7 @@
 import type { Estimate, Report } from "./data.ts";
 import { h, type Child } from "./element.ts";
 import { between, bytes, count, counted, isKnown, moment, number, percent, times } from "./format.ts";
+import { judgedRungs } from "./judgedRungs.ts";
 import { imported, known, named } from "./subject.ts";
 
 /** The verdict as the headline, the figures that carry it, and what it holds for. */
@@ -15,7 +16,7 @@ export function verdict(report: Report): HTMLElement {
     h("h1", { id: "verdict" }, thousands(sentence)),
     [...(summary.replay ?? []).map((one) => one.sentence), summary.together ?? ""].map((said) =>
       said && h("p", { class: "beside" }, thousands(said))),
-    h("p", { class: "subject" }, subject(report)),
+    h("p", { class: "subject" }, subject(report), summary.durability ? ` · ${summary.durability}` : ""),
     keyFigures(report),
     manifest.warnings.length + summary.warnings.length > 0
       ? h("p", { class: "caveat" }, h("a", { href: "#caveats" }, counted(warnings(report).length, "warning")), " to read before believing the figures.")
@@ -85,12 +86,15 @@ function keyFigures({ summary }: Report): Child {
   const entry = (name: string, value: string, note: string) => h("div", {}, h("dt", {}, name), h("dd", {}, value, h("small", {}, note)));
   const [lowest, highest] = found.peak_band;
   const law = (connections: number) => summary.rungs.find((rung) => rung.connections === connections)?.iron_law;
-  const [peak, last] = [law(found.peak_connections), summary.rungs.at(-1)?.iron_law];
+  const judged = judgedRungs(summary);
+  const final = judged.at(-1);
+  const mayFall = judged.some(({ connections, throughput: { value, low } }) => connections > found.peak_connections && (low ?? value) < 0.95 * found.peak_throughput.value);
+  const [peak, last] = [law(found.peak_connections), final?.iron_law];
   return h("dl", { class: "keys" },
     entry("Peak", `${number(found.peak_throughput.value)}/s`, `at ${counted(found.peak_connections, "connection")}${isKnown(found.peak_throughput.low) ? `; 95\u202f% interval ${interval(found.peak_throughput, number)}` : "; too few repeats for an interval"}`),
     entry("Peak band", lowest === highest ? count(lowest) : `${count(lowest)} – ${count(highest)}`, "connections with at least 95\u202f% of the peak"),
-    found.retention ? entry("Retained", percent(found.retention.value), `at the last rung, ${counted(summary.rungs.at(-1)?.connections ?? 0, "connection")}; ${interval(found.retention, percent)}`) : null,
-    entry("Falls over", found.falls_over_at ? `at ${count(found.falls_over_at)}` : summary.rungs.length < 3 ? "not known" : "no", summary.rungs.length < 3 ? "fewer than three rungs are too few to tell" : found.falls_over_at ? (isKnown(found.retention?.high) ? "connections: first rung surely over 5\u202f% below the peak" : "connections: first rung over 25\u202f% below the peak; too few repeats to be sure") : "no rung past the peak is surely over 5\u202f% below it"),
+    found.retention ? entry("Retained", percent(found.retention.value), `at the last rung${final === summary.rungs.at(-1) ? "" : " that counts"}, ${counted(final?.connections ?? 0, "connection")}; ${interval(found.retention, percent)}`) : null,
+    entry("Falls over", found.falls_over_at ? `at ${count(found.falls_over_at)}` : judged.length < 3 ? "not known" : mayFall ? "not shown" : "no", judged.length < 3 ? "fewer than three rungs are too few to tell" : found.falls_over_at ? (isKnown(found.retention?.high) ? "connections: first rung surely over 5\u202f% below the peak" : "connections: first rung over 25\u202f% below the peak; too few repeats to be sure") : mayFall ? "it may: a rung past the peak is, or may be, over 5\u202f% below it, and not surely" : "no rung past the peak is over 5\u202f% below it"),
     peak && last && peak !== last
       ? entry("CPU per transaction", times(last.cpu_seconds_per_txn / peak.cpu_seconds_per_txn), `${number(peak.cpu_seconds_per_txn * 1e6)} → ${number(last.cpu_seconds_per_txn * 1e6)}\u202fµs from the peak to the last rung`)
       : null,

@@ -14,6 +14,8 @@ export interface WaitDiagram {
   element: HTMLElement;
   /** Opens a box, or none for "", and goes to it where asked. */
   open(box: string, go: boolean): void;
+  /** Shows all locks: on paper nothing can be opened. */
+  unfold(): void;
 }
 
 /** The part of a lock's waiting from which on it has a box; as in crates/analysis/src/wait_graph.rs. */
@@ -98,7 +100,7 @@ export function waitDiagram(rung: WaitRung, functions: string[], link: (opened: 
     const fighting = lock.on_cpu > 0 ? `, and ${threads(lock.on_cpu)} on a CPU` : "";
     const middle = box(`${at}l`, "lock", at, "lock", `lock ${at + 1}: ${name}, ${kindWords(lock)}: ${about(lock.waiting)} wait for it${fighting}; ${knownWords(lock.known)}`, null,
       h("span", { class: "wait-lead" }, h("span", { class: "wait-number" }, `${at + 1}`), " ", name), small(kindWords(lock)),
-      h("span", { class: "wait-figure" }, number(all)), small(`${all === lock.waiting.value ? about(lock.waiting).replace(/^[^ ]+ /, "") : ""} wait${fighting}`), small(knownWords(lock.known)));
+      h("span", { class: "wait-figure" }, number(all)), small(`${about(lock.waiting).replace(/^[^ ]+ /, "")} wait${fighting}`), small(knownWords(lock.known)));
     return h("div", { class: "wait-row", "data-lock": at },
       h("div", { class: "wait-column" }, waiters, rest(lock.waiters_left_out, "call path", "call paths")),
       h("div", { class: "wait-column" }, middle),
@@ -159,8 +161,8 @@ export function waitDiagram(rung: WaitRung, functions: string[], link: (opened: 
     more.hidden = true;
   };
   for (const one of behind) one.hidden = true;
-  addEventListener("beforeprint", unfold);
   return {
+    unfold,
     element: h("div", {}, h("div", { class: "wait-scroll" }, chart), more),
     open(id, go) {
       if (id !== "" && !before.has(Number.parseInt(id, 10))) unfold();

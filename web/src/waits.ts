@@ -40,6 +40,7 @@ export function waits({ waits: found, summary }: Report): HTMLElement | null {
     document.getElementById("waits")?.scrollIntoView();
     diagram.open(values.get("open") ?? "", true);
   };
+  addEventListener("beforeprint", () => diagram.unfold());
   select.addEventListener("change", () => {
     show();
     link("");

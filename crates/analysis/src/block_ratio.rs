@@ -1,6 +1,6 @@
 //! How sure a time per transaction is.
 
-use crate::intervals::StandardError;
+use crate::standard_error::StandardError;
 use crate::student::t_quantile_975;
 use crate::visit_spread::{Blocks, OfVisit, standard_error};
 use scaleprof_bundle::Estimate;

@@ -86,6 +86,11 @@ impl Profiled<'_> {
         busy(self.summary)
     }
 
+    /// The part of the CPUs that other programs took, where that is more than interrupts.
+    fn others(&self) -> Option<f64> {
+        others(self.summary)
+    }
+
     /// Whether whoever waits loses nothing by it.
     pub(crate) fn is_busy(&self) -> bool {
         is_busy(self.summary)
@@ -100,10 +105,14 @@ impl Profiled<'_> {
 /// The part of the CPUs that the server and its client used: of the machine's, or of those that the server may use. What other
 /// programs took was there for the asking; a little of it is interrupts, which nobody is charged with.
 fn busy(summary: &RungSummary) -> Option<f64> {
-    let others = summary.other_cpu_share.filter(|share| *share > OTHERS).unwrap_or(0.0);
+    let others = others(summary).unwrap_or(0.0);
     let busy = summary.busy_share.map(|share| share - others);
     let used = summary.iron_law.as_ref().map(|law| law.utilisation);
     busy.into_iter().chain(used).reduce(f64::max)
+}
+
+fn others(summary: &RungSummary) -> Option<f64> {
+    summary.other_cpu_share.filter(|share| *share > OTHERS)
 }
 
 /// Whether the CPUs are busy at a rung, so that whoever waits loses nothing by it.
@@ -260,18 +269,28 @@ impl Context<'_> {
         let mut draft = Draft::new(kind, path, lost);
         draft.rungs = (base.summary.connections, last.summary.connections);
         draft.place = self.knowledge.place_in_server(&draft.path).map(str::to_owned);
-        if let Some((place, function)) = self.knowledge.place(kind, &draft.path) {
+        let path = draft.path.clone();
+        if let Some((place, function)) = self.knowledge.place(kind, &path) {
             draft.known = Some(format!("{function}: {} ({})", place.says, place.source));
-            draft.subject = Some(place.what.clone());
-            let advice = self.advice(place, last);
-            draft.tries.extend(advice.iter().map(|(words, _)| words.clone()));
-            draft
-                .remedies
-                .extend(advice.into_iter().filter_map(|(_, remedy)| remedy));
-            draft.tries.extend(place.try_settings.iter().cloned());
-            draft.knobs.clone_from(&place.settings);
+            self.tell_place(&mut draft, place, last);
         }
         draft
+    }
+
+    /// What is known of the place that a finding is about: what it stands for, and what may relieve it.
+    fn tell_place(&self, draft: &mut Draft, place: &Place, last: &Profiled<'_>) {
+        draft.subject = Some(place.what.clone());
+        let advice = self.advice(place, last);
+        let of_settings = advice.iter().map(|(words, _)| words.clone());
+        let others = place.try_settings.iter().cloned();
+        match place.settings_last {
+            true => draft.tries.extend(others.chain(of_settings)),
+            false => draft.tries.extend(of_settings.chain(others)),
+        }
+        draft
+            .remedies
+            .extend(advice.into_iter().filter_map(|(_, remedy)| remedy));
+        draft.knobs.clone_from(&place.settings);
     }
 
     /// A waiter of [`by_waiter`](Self::by_waiter) with what it waits for, where that is known.

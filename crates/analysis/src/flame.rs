@@ -20,7 +20,7 @@ use serde::Serialize;
 use tree::Order;
 
 /// The states that samples have; [`Sample::state`] is a place in this list.
-pub const STATES: [&str; 8] = crate::path_costs::STATES;
+pub const STATES: [&str; 8] = crate::states::STATES;
 /// Length of a heat map's cell: 50 to a second, FlameScope's default.
 pub const CELL_MICROSECONDS: i64 = 20_000;
 const CELLS_PER_SECOND: i64 = 1_000_000 / CELL_MICROSECONDS;

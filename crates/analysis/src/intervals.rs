@@ -1,5 +1,6 @@
 //! How sure a throughput is.
 
+pub use crate::standard_error::StandardError;
 use crate::student::t_quantile_975;
 use crate::visit_spread::{Blocks, OfVisit, standard_error};
 use crate::warmup::mean;
@@ -12,15 +13,6 @@ pub struct Measured {
     pub value: f64,
     /// Its standard error and the degrees of freedom behind it; none where there are too few blocks to tell.
     pub error: Option<StandardError>,
-}
-
-/// A standard error and how well it is known.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct StandardError {
-    /// In the unit of the value.
-    pub value: f64,
-    /// Degrees of freedom, not necessarily whole (Welch and Satterthwaite).
-    pub degrees: f64,
 }
 
 impl Measured {
@@ -65,23 +57,6 @@ pub fn throughput(visits: &[Vec<f64>]) -> Option<Measured> {
         value: visits.iter().map(|visit| visit.weight * visit.figure).sum(),
         error: standard_error(&visits, Blocks::OfFiveSeconds),
     })
-}
-
-impl StandardError {
-    /// Of the sum of two with independent errors (Satterthwaite 1946).
-    pub(crate) fn and(self, other: StandardError) -> StandardError {
-        let (one, two) = (self.value.powi(2), other.value.powi(2));
-        let spread = one.powi(2) / self.degrees + two.powi(2) / other.degrees;
-        let degrees = if spread > 0.0 {
-            (one + two).powi(2) / spread
-        } else {
-            self.degrees + other.degrees
-        };
-        StandardError {
-            value: (one + two).sqrt(),
-            degrees,
-        }
-    }
 }
 
 /// `a / b` with its 95 % interval, from the difference of their logarithms (delta method, Welch's degrees of freedom).

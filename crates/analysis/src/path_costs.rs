@@ -5,6 +5,7 @@ use crate::by_path::ByPath;
 use crate::call_paths::{CallPaths, PathId};
 use crate::grouped::Grouped;
 use crate::path_set::PathSet;
+use crate::states::STATES;
 use scaleprof_bundle::Estimate;
 use std::collections::HashMap;
 use std::ops::Range;
@@ -40,9 +41,6 @@ pub(crate) struct PathCosts {
     /// The innermost function of each.
     leaves: Vec<usize>,
 }
-
-/// The states that samples have.
-pub(crate) const STATES: [&str; 8] = ["cpu", "spin", "runq", "lock", "io", "net", "sleep", "other"];
 
 impl PathCosts {
     /// Whether no stack was sampled.

@@ -132,7 +132,7 @@ fn decay(rungs: &[Rung]) -> Option<Estimate> {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::intervals::StandardError;
+    use crate::standard_error::StandardError;
 
     /// Rungs with a standard error of 1 %.
     pub(crate) fn ladder(points: &[(u32, f64)]) -> Vec<Rung> {

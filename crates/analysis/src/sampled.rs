@@ -3,7 +3,7 @@
 use crate::call_paths::{CallPaths, PathId};
 use crate::ledger::{CONNECTION, Watched};
 use crate::measured_seconds::MeasuredSeconds;
-use crate::path_costs::STATES;
+use crate::states::STATES;
 use crate::totals::Window;
 use scaleprof_bundle::{Coded, Estimate, NumberMap, SampleBlock, StateSeconds};
 use std::collections::HashMap;

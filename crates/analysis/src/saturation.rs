@@ -11,6 +11,8 @@ use std::collections::HashSet;
 
 /// States in which a thread gets on with something that others may need.
 const AT_WORK: [&str; 5] = ["cpu", "io", "runq", "sleep", "other"];
+/// States in which it waits for others.
+const WAITING: [&str; 3] = ["spin", "lock", "net"];
 /// Threads at work that count as one that always is; a sampled figure is never exactly 1.
 const ALWAYS: std::ops::RangeInclusive<f64> = 0.85..=1.1;
 /// While the connections double, throughput gains at most so much.
@@ -45,7 +47,12 @@ pub(crate) fn saturated(rungs: &[Loaded<'_>], call_paths: &CallPaths<'_>) -> Vec
     if last.throughput > LEVELLED * earlier.throughput || waiting * last.throughput < LEAST_WAITING {
         return Vec::new();
     }
-    let at_work: Vec<Vec<f64>> = rungs.iter().map(|rung| at_work(rung, call_paths)).collect();
+    let at_work: Vec<Vec<f64>> = rungs
+        .iter()
+        .map(|rung| threads_in(rung, &AT_WORK, call_paths))
+        .collect();
+    // Where others wait within a path, more than one can be in it, however many are at work there.
+    let waiting_within = threads_in(last, &WAITING, call_paths);
     let (Some(now), Some(then)) = (
         at_work.last(),
         rungs
@@ -58,6 +65,7 @@ pub(crate) fn saturated(rungs: &[Loaded<'_>], call_paths: &CallPaths<'_>) -> Vec
     let always: Vec<PathId> = call_paths
         .ids()
         .filter(|path| ALWAYS.contains(&of(now, *path)) && ALWAYS.contains(&of(then, *path)))
+        .filter(|path| of(now, *path) + of(&waiting_within, *path) <= *ALWAYS.end())
         .collect();
     // Those that call it are as busy; the innermost one is what they are busy with.
     let outer: HashSet<PathId> = always.iter().filter_map(|path| call_paths.parent(*path)).collect();
@@ -76,10 +84,10 @@ fn of(threads: &[f64], path: PathId) -> f64 {
     threads.get(path.place()).copied().unwrap_or(0.0)
 }
 
-/// Threads at work within each path, its inner ones included, by the path's place.
-fn at_work(rung: &Loaded<'_>, call_paths: &CallPaths<'_>) -> Vec<f64> {
+/// Threads in these states within each path, its inner ones included, by the path's place.
+fn threads_in(rung: &Loaded<'_>, states: &[&str], call_paths: &CallPaths<'_>) -> Vec<f64> {
     let mut threads = vec![0.0; call_paths.ids().len()];
-    for (pathway, seconds) in AT_WORK.iter().flat_map(|state| rung.costs.with_seconds(state)) {
+    for (pathway, seconds) in states.iter().flat_map(|state| rung.costs.with_seconds(state)) {
         if let Some(sum) = threads.get_mut(pathway.path.place()) {
             *sum += seconds * rung.throughput;
         }

@@ -101,6 +101,7 @@ pub fn summarise(bundle: &Bundle) -> Summary {
         mut findings,
         explained,
     } = findings(&profiled, &surroundings, &call_paths);
+    let findings_refused = not_looked_for(closed, profiled.len()).map(str::to_owned);
     let scaling = scaling_profile(&profiled, &call_paths);
     let compared = compared(verdict.as_ref(), &explained, scaling.as_ref());
     let measured: Vec<Measured<'_>> = results
@@ -138,8 +139,22 @@ pub fn summarise(bundle: &Bundle) -> Summary {
         findings,
         explained,
         compared,
+        durability: crate::durability::relaxed(&bundle.settings),
+        findings_refused,
         missing,
         warnings,
+    }
+}
+
+/// Why causes cannot be looked for with so many rungs that count and whose threads were watched.
+fn not_looked_for(closed: bool, profiled: usize) -> Option<&'static str> {
+    match (closed, profiled) {
+        (false, _) => Some("findings compare rungs of a closed loop, and this was an open one"),
+        (true, 0) => {
+            Some("the server's threads were not watched at a rung that counts, so it is not known what they did")
+        }
+        (true, 1) => Some("findings compare two rungs, and only one counts whose threads were watched"),
+        (true, _) => None,
     }
 }
 
@@ -169,6 +184,8 @@ fn of_a_watch(bundle: &Bundle) -> Summary {
         findings: Vec::new(),
         explained: Vec::new(),
         compared: None,
+        durability: None,
+        findings_refused: Some(crate::watch::NO_LOAD.to_owned()),
         missing,
         warnings,
     }

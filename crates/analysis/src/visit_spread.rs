@@ -1,6 +1,6 @@
 //! How far a figure over several visits may be from the truth: by what differs within a visit and by what differs between visits.
 
-use crate::intervals::StandardError;
+use crate::standard_error::StandardError;
 use crate::warmup::mean;
 
 /// What was measured in one visit.

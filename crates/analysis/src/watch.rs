@@ -217,6 +217,7 @@ fn lock_per_second(lock: LockSummary) -> WatchedLock {
         waiting: lock.waiting,
         holder: lock.holder,
         holder_samples: lock.holder_samples,
+        waker: lock.waker,
     }
 }
 

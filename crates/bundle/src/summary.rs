@@ -57,10 +57,24 @@ pub struct Summary {
     /// Which rungs are compared with which in this summary, and why; none with fewer than two that count.
     #[serde(default)]
     pub compared: Option<String>,
+    /// What a commit is not worth, where a crash may lose what was committed, with the settings that make it so.
+    #[serde(default)]
+    pub durability: Option<String>,
+    /// Why no causes were looked for; none where they were. A finding may be there all the same: some need no comparison.
+    #[serde(default)]
+    pub findings_refused: Option<String>,
     /// Figures that could not be measured.
     pub missing: Vec<Missing>,
     /// Warnings of the run and of the analysis.
     pub warnings: Vec<String>,
+}
+
+impl Summary {
+    /// The last rung that is judged: where the client was the limit, a rung tells of the client. Of all where none is.
+    pub fn last_judged(&self) -> Option<&RungSummary> {
+        let judged = self.rungs.iter().rfind(|rung| !rung.client_limited);
+        judged.or(self.rungs.last())
+    }
 }
 
 /// One cause of lost throughput.

@@ -83,4 +83,7 @@ pub struct WatchedLock {
     pub holder: Vec<String>,
     /// Sampled waits in which it was there.
     pub holder_samples: u64,
+    /// Where the thread was most often that ended a wait; empty where that was not seen.
+    #[serde(default)]
+    pub waker: Vec<String>,
 }

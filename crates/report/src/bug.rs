@@ -16,7 +16,7 @@ mod words;
 
 use crate::text;
 use scaleprof_bundle::{Bundle, Summary, WATCH, without_folders};
-use words::block;
+use words::{block, inline};
 
 /// The report of a run, or of what was watched; ends with a newline. It holds no host or user name, no path that says whose
 /// machine it was, no query, and no name of a schema, table or column.
@@ -39,7 +39,7 @@ pub fn markdown(bundle: &Bundle, summary: &Summary) -> String {
         Some(doubts::section(summary)),
         repeat::section(bundle),
     ];
-    let mut out = format!("# {}\n", title::of(summary));
+    let mut out = format!("# {}\n", inline(&title::of(summary)));
     if let Some(verdict) = &summary.verdict {
         out.push_str(&format!("\n{}\n", verdict.sentence));
     }

@@ -7,6 +7,7 @@ mod costs;
 pub mod experiment;
 mod findings;
 pub(crate) mod functions;
+mod heading;
 mod hot_functions;
 mod layout;
 mod ledger;
@@ -52,6 +53,11 @@ pub fn table(summary: &Summary, style: Style) -> String {
     let wrap_at = style.width.unwrap_or(USUAL_WIDTH).max(20);
     let mut out = String::new();
     let mut notes = Vec::new();
+    for line in heading::lines(summary) {
+        out.push_str(&ink.dim(&wrap(&line, wrap_at, "")));
+        out.push('\n');
+    }
+    out.push('\n');
     if !summary.rungs.is_empty() {
         let (measured, empty): (Vec<Column>, Vec<Column>) =
             columns::all(summary).into_iter().partition(Column::is_measured);
@@ -61,6 +67,7 @@ pub fn table(summary: &Summary, style: Style) -> String {
         }));
         out.push('\n');
         notes.extend(not_measured(&empty, summary));
+        notes.extend(not_seen(summary));
         notes.extend(ledger::reason(summary));
         if !hidden.is_empty() {
             let names: Vec<&str> = hidden.iter().map(|column| column.name).collect();
@@ -121,6 +128,21 @@ pub fn table(summary: &Summary, style: Style) -> String {
 fn of_others(summary: &Summary) -> impl Iterator<Item = &str> {
     let replicas = summary.replay.iter().map(|speed| speed.sentence.as_str());
     replicas.chain(summary.together.as_deref())
+}
+
+/// What could not be watched at all, those with one reason together. Of figures without a column only what has words for a name is
+/// told here; the rest is in `summary.json`.
+fn not_seen(summary: &Summary) -> Vec<String> {
+    let mut found: Vec<(&str, Vec<&str>)> = Vec::new();
+    for missing in summary.missing.iter().filter(|missing| missing.figure.contains(' ')) {
+        match found.iter_mut().find(|(reason, _)| *reason == missing.reason) {
+            Some((_, figures)) => figures.push(&missing.figure),
+            None => found.push((&missing.reason, vec![&missing.figure])),
+        }
+    }
+    let told = found.into_iter();
+    told.map(|(reason, figures)| format!("Not seen: {} ({reason})", figures.join("; ")))
+        .collect()
 }
 
 /// The columns that were not measured, those with one reason together.

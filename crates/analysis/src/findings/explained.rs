@@ -9,7 +9,8 @@ use super::{Context, Profiled};
 use crate::call_paths::CallPaths;
 use crate::figure::{Figure as _, growth};
 use crate::numbers::percent;
-use crate::path_costs::{PathCosts, Pathway, STATES};
+use crate::path_costs::{PathCosts, Pathway};
+use crate::states::STATES;
 use scaleprof_bundle::{Estimate, Explained, ShareOf, UnexplainedPath};
 
 /// Part of the loss from which on a path without a finding is named.
@@ -89,11 +90,18 @@ impl Context<'_> {
             heaviest,
             sentence: String::new(),
         };
-        found.sentence = self.sentence(&found, telling().count());
+        let told: f64 = telling()
+            .filter_map(|draft| draft.accounts.besides)
+            .map(|besides| besides.value)
+            .sum();
+        let least = found.heaviest.as_ref().map_or(WORTH_A_NAME, |path| path.share) * lost;
+        let unseen = (!is_cpu).then(|| unseen_waits(base, last, told)).flatten();
+        let unseen = unseen.filter(|(_, seconds)| *seconds > least).map(|(words, _)| words);
+        found.sentence = self.sentence(&found, telling().count(), unseen);
         Some(found)
     }
 
-    fn sentence(&self, found: &Explained, findings: usize) -> String {
+    fn sentence(&self, found: &Explained, findings: usize, unseen: Option<String>) -> String {
         let [base, last] = found.rungs;
         let more = found.lost_seconds_per_txn * 1e6;
         let what = match found.account {
@@ -103,8 +111,11 @@ impl Context<'_> {
         let value = found.explained_share.value;
         let between = match found.explained_share.low.zip(found.explained_share.high) {
             // More than all of it is beyond what can be explained, unless other paths got cheaper.
-            Some((low, high)) => format!(" ({} to {})", percent(low.max(0.0)), percent(high.min(value.max(1.0)))),
-            None => String::new(),
+            Some((low, high)) if high > low => {
+                format!(" ({} to {})", percent(low.max(0.0)), percent(high.min(value.max(1.0))))
+            }
+            // What was counted has no interval.
+            _ => String::new(),
         };
         let explain = match findings {
             0 => "no finding explains any of it".to_owned(),
@@ -122,14 +133,14 @@ impl Context<'_> {
             }
         };
         let rest = match value < ALL {
-            true => format!("; {}", self.rest(found)),
+            true => format!("; {}", self.rest(found, unseen)),
             false => String::new(),
         };
         format!("At {last} connections {what}: {explain}{rest}.")
     }
 
     /// What has no finding.
-    fn rest(&self, found: &Explained) -> String {
+    fn rest(&self, found: &Explained, unseen: Option<String>) -> String {
         let mut parts = Vec::new();
         let known = |share: Option<f64>| share.filter(|share| *share >= WORTH_A_NAME);
         if let Some(share) = known(found.waiting_for_cpu_share) {
@@ -141,14 +152,15 @@ impl Context<'_> {
         if let Some(share) = known(found.outside_server_share) {
             parts.push(format!("{} is outside the server", percent(share)));
         }
-        parts.push(match &found.heaviest {
-            Some(heaviest) => format!(
+        parts.push(match (unseen, &found.heaviest) {
+            (Some(words), _) => words,
+            (None, Some(heaviest)) => format!(
                 "its heaviest call path ({}, {}) is in {}",
                 percent(heaviest.share),
                 heaviest.state,
                 self.by_its_innermost(heaviest)
             ),
-            None => "no call path of it holds 1 %".to_owned(),
+            (None, None) => "no call path of it holds 1 %".to_owned(),
         });
         format!(
             "{} has no finding: {}",
@@ -171,6 +183,28 @@ impl Context<'_> {
         };
         named.join(" < ")
     }
+}
+
+/// The state whose waits grew most of those of which no call path was seen, in words, and by how many seconds of a transaction, less what
+/// findings tell without one.
+fn unseen_waits(base: &Profiled<'_>, last: &Profiled<'_>, told: f64) -> Option<(String, f64)> {
+    let states = |rung: &Profiled<'_>| Some(rung.summary.ledger.as_ref()?.seconds_per_txn.named());
+    let (before, after) = (states(base)?, states(last)?);
+    let waits = ["lock", "io", "sleep", "other"];
+    let grown = before
+        .into_iter()
+        .zip(after)
+        .filter_map(|((state, before), (_, after))| {
+            let is_unseen = last.costs.with_seconds(state).next().is_none();
+            (waits.contains(&state) && is_unseen).then_some((state, after? - before.unwrap_or(0.0)))
+        });
+    let (state, seconds) = grown.max_by(|a, b| a.1.total_cmp(&b.1))?;
+    let seconds = seconds - told;
+    let words = format!(
+        "{:.0} \u{b5}s more are in the state {state}, and the calls in which threads wait were not seen (the report says why)",
+        seconds * 1e6
+    );
+    Some((words, seconds))
 }
 
 /// What no finding tells of two rungs.

@@ -20,9 +20,12 @@ impl Context<'_> {
     /// Compares what is waited for with the rung that had the best throughput per connection. Time in run queues is no cause.
     pub(super) fn waits(&self, base: &Profiled<'_>, last: &Profiled<'_>) -> Vec<Draft> {
         let all = last.connection_seconds();
-        let idle = last.summary.busy_share.map(|share| {
+        let idle = last.busy().map(|share| {
+            let others = last.others().map_or(String::new(), |others| {
+                format!(" (other programs, which took {}, left out)", percent(others))
+            });
             format!(
-                "the machine's CPUs are {} busy at {} connections, so waiting idles them",
+                "server and client keep {} of the CPUs busy at {} connections{others}, so waiting idles them",
                 percent(share),
                 last.summary.connections
             )

@@ -117,6 +117,9 @@ pub(super) struct Place {
     /// Settings that may.
     #[serde(default)]
     pub advice: Vec<Advice>,
+    /// Whether these come behind what may help whatever is set: they ease the pain where the cause is the application's.
+    #[serde(default)]
+    pub settings_last: bool,
     /// Where that is documented.
     pub source: String,
 }
@@ -171,6 +174,12 @@ impl Knowledge {
             let place = of_kind().find(|place| place.functions.iter().any(|name| is_named(function, name)))?;
             Some((place, function.as_str()))
         })
+    }
+
+    /// What is known of a kind of finding wherever it is, of the first place that is about it.
+    pub(super) fn place_of(&self, kind: Kind) -> Option<&Place> {
+        let mut places = self.places.iter();
+        places.find(|place| place.kinds.iter().any(|name| name == kind.name()))
     }
 
     /// What the caller of a latch waits for, by its function: such as the redo log's buffer.

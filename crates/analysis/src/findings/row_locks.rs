@@ -9,11 +9,13 @@ use crate::figure::{Figure as _, growth, heaviest};
 use crate::machine_shares::BUSY;
 use crate::numbers::percent;
 use crate::path_costs::{PathCosts, Pathway};
-use scaleprof_bundle::RungSummary;
+use scaleprof_bundle::{Estimate, RungSummary};
 use std::collections::BTreeMap;
 
 /// States of a thread that waits for a row: it sleeps at a condition variable, with a time limit.
 const STATES: [&str; 3] = ["lock", "sleep", "other"];
+/// What the server counts of waits for rows, milliseconds.
+const ROW_LOCK_TIME: &str = "status.innodb_row_lock_time";
 /// Kinds of statements that are told.
 const MOST_STATEMENTS: usize = 3;
 /// Functions that the work for the queues is told of.
@@ -64,7 +66,9 @@ impl Context<'_> {
         let mut pathways: Vec<Pathway> = of_both.filter(|pathway| self.waits_for_a_row(pathway.path)).collect();
         pathways.sort();
         pathways.dedup();
-        let worst = heaviest(last.costs, &pathways)?;
+        let Some(worst) = heaviest(last.costs, &pathways) else {
+            return self.row_locks_by_counters(base, last);
+        };
         let mut path = self.call_paths.functions(worst.path);
         // How it sleeps there says nothing.
         let sleeps = path
@@ -106,6 +110,50 @@ impl Context<'_> {
             pathways,
             ..Accounts::default()
         };
+        Some(draft)
+    }
+
+    /// The same where no call path of who waits was seen, for want of rights or of a kernel that shows them: by what the server counts.
+    fn row_locks_by_counters(&self, base: &Profiled<'_>, last: &Profiled<'_>) -> Option<Draft> {
+        let all = last.connection_seconds();
+        let waits = STATES
+            .iter()
+            .any(|state| last.costs.with_seconds(state).next().is_some());
+        let seconds = |rung: &Profiled<'_>| Some(rung.summary.per_txn.get(ROW_LOCK_TIME)? / 1e3);
+        // What has not moved at a rung is not told there.
+        let (before, after) = (seconds(base).unwrap_or(0.0), seconds(last)?);
+        // Where waits were seen and none was for a row, there is none.
+        if waits || after <= before {
+            return None;
+        }
+        let lost = Estimate {
+            value: ((after - before) / all).min(1.0),
+            low: None,
+            high: None,
+        };
+        let mut draft = self.draft(Kind::RowLockWaits, Vec::new(), lost, base, last);
+        draft.evidence.extend(counted_by_the_server(last.summary));
+        draft.evidence.push(format!(
+            "a transaction takes a connection {:.0} \u{b5}s at {} connections and {:.0} \u{b5}s at {}",
+            all * 1e6,
+            last.summary.connections,
+            base.connection_seconds() * 1e6,
+            base.summary.connections
+        ));
+        draft.evidence.push(
+            "which calls waited was not seen: this rests on the server's counters alone, and has no interval"
+                .to_owned(),
+        );
+        if let Some(place) = self.knowledge.place_of(Kind::RowLockWaits) {
+            draft.known = Some(format!("{} ({})", place.says, place.source));
+            self.tell_place(&mut draft, place, last);
+        }
+        draft.evidence.extend(self.settings_of(&draft.knobs));
+        draft.accounts.besides = Some(Estimate {
+            value: after - before,
+            low: None,
+            high: None,
+        });
         Some(draft)
     }
 
@@ -179,8 +227,7 @@ fn ends_at_a_row(marks: impl Iterator<Item = RowLockMark>) -> bool {
 /// What the server counts of it, a second account beside the sampled stacks.
 fn counted_by_the_server(last: &RungSummary) -> Option<String> {
     let waits = last.per_txn.get("status.innodb_row_lock_waits")?;
-    // In milliseconds.
-    let time = last.per_txn.get("status.innodb_row_lock_time")?;
+    let time = last.per_txn.get(ROW_LOCK_TIME)?;
     Some(format!(
         "the server's own counters at {} connections: {waits:.2} waits for a row lock a transaction (innodb_row_lock_waits), {:.0} \u{b5}s in all \
          (innodb_row_lock_time)",

@@ -87,7 +87,7 @@ impl Context<'_> {
         };
         let idle = rung.busy().filter(|_| !rung.is_busy()).map(|busy| {
             format!(
-                "CPUs idle there ({} in use), so what it burns is taken from nobody; it is CPU time all the same",
+                "CPUs idle there (server and client use {} of them), so what it burns is taken from nobody; it is CPU time all the same",
                 percent(busy)
             )
         });

@@ -82,6 +82,18 @@ fn those_who_wait_are_named_with_how_it_grows_and_what_they_wait_for_with_its_bo
     assert!(always.active_threads[0] < 0.2);
 }
 
+/// One thread at a time is at work in the path, and all others wait in what it calls: for a row, not to get into it.
+#[test]
+fn a_path_in_which_others_wait_is_no_bound() {
+    const WITHIN: &[&str] = &["main", "serve", "log_write", "copy", "lock_wait"];
+    let rungs: [(u32, f64, f64, Costs<'_>); 3] = [
+        (1, 1000.0, 0.5, &[("cpu", CRITICAL, 500.0), ("net", READ, 500.0)]),
+        (32, 2000.0, 0.5, &[("cpu", CRITICAL, 500.0), ("lock", WITHIN, 15500.0)]),
+        (64, 2000.0, 0.5, &[("cpu", CRITICAL, 500.0), ("lock", WITHIN, 31500.0)]),
+    ];
+    assert!(profile(&rungs).saturated.is_empty());
+}
+
 /// A wait that is in proportion to the connections, seen at five rungs.
 #[test]
 fn a_queue_grows_in_proportion() {

@@ -1,7 +1,7 @@
 //! What it points at: the findings with their call stacks, and the locks with who held them.
 
 use super::Section;
-use super::words::{block, item};
+use super::words::{block, inline, item};
 use crate::figures::{number, percent, whole_of};
 use crate::text::functions::innermost_waiting;
 use scaleprof_analysis::condition::waits_at_condition_variable;
@@ -20,10 +20,8 @@ pub(super) fn section(summary: &Summary) -> Option<Section> {
         return None;
     }
     if summary.findings.is_empty() {
-        let looked = summary.rungs.iter().any(|rung| rung.ledger.is_some());
-        if !looked {
-            let why = "Not looked for: the server's threads were not watched, so it is not known what they did.";
-            return Some(("Findings", format!("{why}\n")));
+        if let Some(why) = &summary.findings_refused {
+            return Some(("Findings", format!("Not looked for: {why}.\n")));
         }
         let nothing = "Nothing stood out beyond chance: no call path, lock or state explains a loss of throughput.";
         return Some(("Findings", format!("{nothing}\n{}", left_over(summary))));
@@ -34,7 +32,7 @@ pub(super) fn section(summary: &Summary) -> Option<Section> {
     let compared = summary
         .compared
         .as_ref()
-        .map_or(String::new(), |words| format!("{words}\n\n"));
+        .map_or(String::new(), |words| format!("{}\n\n", inline(words)));
     Some((
         "Findings",
         format!("{compared}{}{}", bodies.join("\n"), left_over(summary)),
@@ -46,13 +44,13 @@ fn left_over(summary: &Summary) -> String {
     let sentences = summary
         .explained
         .iter()
-        .map(|account| format!("\n{}\n", account.sentence));
+        .map(|account| format!("\n{}\n", inline(&account.sentence)));
     sentences.collect()
 }
 
 /// What speaks for several findings is told once.
 fn one<'a>(number: usize, finding: &'a Finding, told: &mut Vec<&'a str>) -> String {
-    let mut out = format!("### {number}. {}\n\n", finding.title);
+    let mut out = format!("### {number}. {}\n\n", inline(&finding.title));
     out.push_str(&item(&share(finding)));
     out.push_str(&item(&match finding.rungs {
         [base, last] if base == last => format!("seen at {last} connections"),
@@ -105,7 +103,7 @@ fn stack(path: &[String]) -> String {
 
 /// The locks of the last rung that were waited for longest; none where none was seen.
 pub(super) fn locks(summary: &Summary) -> Option<Section> {
-    let rung = summary.rungs.last()?;
+    let rung = summary.last_judged()?;
     if rung.locks.is_empty() {
         return None;
     }

@@ -11,10 +11,10 @@ const MOST: usize = 12;
 
 /// The table; none where no stacks were sampled.
 pub(super) fn section(bundle: &Bundle, summary: &Summary) -> Option<Section> {
-    let (last, before) = summary.rungs.split_last()?;
+    let last = summary.last_judged()?;
+    let before = summary.rungs.iter().filter(|rung| rung.connections < last.connections);
     let cost = |rung: &RungSummary| rung.iron_law.as_ref().map(|law| law.cpu_seconds_per_txn);
     let base = before
-        .iter()
         .filter_map(|rung| Some((rung.connections, cost(rung)?)))
         .min_by(|a, b| a.1.total_cmp(&b.1))
         .map(|(connections, _)| connections);

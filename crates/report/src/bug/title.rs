@@ -13,7 +13,7 @@ pub(super) fn of(summary: &Summary) -> String {
         "script" => "statements of the user's",
         name => name,
     };
-    let last = summary.rungs.last().map_or(0, |rung| rung.connections);
+    let last = summary.last_judged().map_or(0, |rung| rung.connections);
     let what = match &summary.verdict {
         None => format!("{workload} could not be judged"),
         Some(verdict) => shape(verdict, workload, last),

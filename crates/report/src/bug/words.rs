@@ -5,10 +5,15 @@ pub(super) fn block(text: &str) -> String {
     format!("```\n{}\n```\n", text.trim_end().replace("```", "'''"))
 }
 
-/// One line of a list. Template arguments would be taken for markup.
-pub(super) fn item(text: &str) -> String {
+/// Text within a line. Template arguments would be taken for markup.
+pub(super) fn inline(text: &str) -> String {
     let ends_line = |c: char| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}');
-    format!("- {}\n", text.replace(ends_line, " ").replace('<', "\\<"))
+    text.replace(ends_line, " ").replace('<', "\\<")
+}
+
+/// One line of a list.
+pub(super) fn item(text: &str) -> String {
+    format!("- {}\n", inline(text))
 }
 
 #[cfg(test)]

@@ -47,6 +47,7 @@ struct Line<'a> {
     address: u64,
     bytes: u64,
     kind: LineKind,
+    costs_something: bool,
     sentence: &'a str,
     advice: &'a [String],
     /// What it stands on: whether it holds (null where it was not measured), and in words.
@@ -144,6 +145,7 @@ impl<'a> Line<'a> {
             address: line.address,
             bytes: line.bytes,
             kind: line.kind,
+            costs_something: line.costs_something(),
             sentence: &line.sentence,
             advice: &line.advice,
             evidence: line

@@ -1,7 +1,7 @@
 //! The columns of the closing table.
 
 use crate::figures::{number, percent, si, whole};
-use scaleprof_bundle::{IronLaw, RungSummary, Summary};
+use scaleprof_bundle::{IronLaw, Latency, RungSummary, Summary};
 
 /// One column: a cell for each rung, empty where the figure is not known.
 pub(super) struct Column {
@@ -75,7 +75,31 @@ pub(super) fn all(summary: &Summary) -> Vec<Column> {
         figure,
         worth,
     };
-    vec![
+    let response = |heading, name, figure, worth, of: fn(&Latency) -> Option<f64>| {
+        let cell = cells(&|rung| rung.response_ms.as_ref().and_then(of).map(number));
+        column(heading, name, figure, worth, cell)
+    };
+    // What a user of an open loop waits for: a closed one has nothing that is due.
+    let responses = match rungs.iter().any(|rung| rung.response_ms.is_some()) {
+        false => Vec::new(),
+        true => vec![
+            response(
+                "due p50 ms",
+                "median response time from when a transaction was due",
+                "response_ms.p50",
+                Some(3),
+                |ms| ms.p50,
+            ),
+            response(
+                "due p99 ms",
+                "99th percentile of it",
+                "response_ms.p99",
+                Some(9),
+                |ms| ms.p99,
+            ),
+        ],
+    };
+    let mut columns = vec![
         column(
             "connections",
             "connections",
@@ -159,7 +183,11 @@ pub(super) fn all(summary: &Summary) -> Vec<Column> {
                 cells(&|rung| Some(remarks(rung, summary))),
             )
         },
-    ]
+    ];
+    let behind_latency = columns.iter().position(|column| column.figure == "latency_ms.p99");
+    let place = behind_latency.map_or(columns.len(), |place| place + 1);
+    columns.splice(place..place, responses);
+    columns
 }
 
 fn interval(rung: &RungSummary) -> Option<String> {
@@ -179,7 +207,7 @@ fn half_interval(rung: &RungSummary) -> Option<String> {
 fn remarks(rung: &RungSummary, summary: &Summary) -> String {
     let mut remarks = Vec::new();
     if let Some(verdict) = &summary.verdict {
-        if verdict.peak_connections == rung.connections {
+        if verdict.peak_connections == rung.connections && summary.rungs.len() > 1 {
             remarks.push("peak".to_owned());
         }
         if verdict.falls_over_at == Some(rung.connections) {

@@ -234,7 +234,8 @@ fn one(comparison: &ComparisonTold, ink: &Ink, wrap_at: usize) -> String {
     let mut out = format!("{} over {}:\n\n", comparison.variant, comparison.base);
     out.push_str(&ratios(comparison));
     if let Some(table) = changes(&comparison.rungs) {
-        out.push_str("\nThe change of throughput and its parts by the iron law, which multiply to it:\n\n");
+        out.push_str("\nThe change of throughput and its parts by the iron law: those of the CPUs in use, by CPU/tx and what is not explained multiply \
+             to it; clock, instructions and cycles per instruction, where they were counted, multiply to that of CPU/tx.\n\n");
         out.push_str(&table);
     }
     let limited: Vec<String> = comparison

@@ -1,13 +1,30 @@
 //! Call paths in few words.
 
-use scaleprof_bundle::CallPath;
-
-/// The `most` innermost functions that say something, innermost first.
-pub(super) fn innermost(path: &CallPath, most: usize) -> Vec<String> {
-    innermost_in_state(&path.state, &path.path, most)
+/// Several in few words each, in their order: those that would read alike, such as waits in the same plumbing of the server, go on to the
+/// first function in which they differ.
+pub(super) fn apart<'a>(paths: impl Iterator<Item = (&'a str, &'a [String])>, most: usize) -> Vec<String> {
+    let all: Vec<Vec<String>> = paths
+        .map(|(state, path)| innermost_in_state(state, path, usize::MAX))
+        .collect();
+    let few = |path: &'_ [String]| path.iter().take(most).cloned().collect::<Vec<String>>().join(" < ");
+    let words: Vec<String> = all.iter().map(|path| few(path)).collect();
+    let told = all.iter().zip(&words).enumerate().map(|(at, (path, own))| {
+        let alike = all.iter().zip(&words).enumerate();
+        let alike = alike.filter(|(other, (_, words))| *other != at && *words == own);
+        let common = alike.map(|(_, (other, _))| path.iter().zip(other).take_while(|(one, two)| one == two).count());
+        match common.max().and_then(|common| Some((common, path.get(common)?))) {
+            Some((common, differs)) if common == most => format!("{own} < {differs}"),
+            Some((_, differs)) => format!(
+                "{} < \u{2026} < {differs}",
+                few(path.get(..most.saturating_sub(1)).unwrap_or(path))
+            ),
+            None => own.clone(),
+        }
+    });
+    told.collect()
 }
 
-/// The same of functions in that state, outermost first.
+/// The `most` innermost functions that say something of a path in that state, outermost first: innermost first.
 pub(super) fn innermost_in_state(state: &str, path: &[String], most: usize) -> Vec<String> {
     match state {
         "cpu" | "spin" => shortened(path.iter().rev().take(most)),
@@ -73,7 +90,6 @@ pub(super) fn without_parameters(name: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use scaleprof_bundle::Estimate;
 
     #[test]
     fn parameters_go_and_names_stay() {
@@ -92,17 +108,30 @@ mod tests {
         }
     }
 
-    fn path(state: &str, functions: &[&str]) -> CallPath {
-        CallPath {
-            state: state.into(),
-            path: functions.iter().map(|name| (*name).to_owned()).collect(),
-            seconds_per_txn: Estimate {
-                value: 1.0,
-                low: None,
-                high: None,
-            },
-            samples: 1,
-        }
+    fn innermost(state: &str, functions: &[&str], most: usize) -> Vec<String> {
+        let functions: Vec<String> = functions.iter().map(|name| (*name).to_owned()).collect();
+        innermost_in_state(state, &functions, most)
+    }
+
+    #[test]
+    fn paths_that_read_alike_go_on_to_where_they_differ() {
+        let path = |functions: &[&str]| functions.iter().map(|name| (*name).to_owned()).collect::<Vec<String>>();
+        let paths = [
+            path(&["undo", "mutex_enter", "sync_wait", "os_wait"]),
+            path(&["commit", "mutex_enter", "sync_wait", "os_wait"]),
+            path(&["row", "latch", "sync_wait", "os_wait"]),
+            path(&["work"]),
+        ];
+        let told = apart(paths.iter().map(|path| ("lock", path.as_slice())), 2);
+        assert_eq!(
+            told,
+            [
+                "os_wait < \u{2026} < undo",
+                "os_wait < \u{2026} < commit",
+                "os_wait < sync_wait < latch",
+                "work"
+            ]
+        );
     }
 
     #[test]
@@ -116,8 +145,8 @@ mod tests {
             "do_futex [k]",
             "schedule [k]",
         ];
-        assert_eq!(innermost(&path("lock", &functions), 2), ["lock", "work"]);
-        assert_eq!(innermost(&path("cpu", &functions), 2), ["schedule [k]", "do_futex [k]"]);
-        assert_eq!(innermost(&path("other", &["a [k]", "b [k]"]), 4), ["b [k]", "a [k]"]);
+        assert_eq!(innermost("lock", &functions, 2), ["lock", "work"]);
+        assert_eq!(innermost("cpu", &functions, 2), ["schedule [k]", "do_futex [k]"]);
+        assert_eq!(innermost("other", &["a [k]", "b [k]"], 4), ["b [k]", "a [k]"]);
     }
 }

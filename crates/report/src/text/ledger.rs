@@ -2,7 +2,7 @@
 
 use super::Style;
 use super::columns::Column;
-use super::functions::{innermost, without_parameters};
+use super::functions::{apart, without_parameters};
 use super::layout::{self, Ink, RowInk};
 use crate::figures::{number, percent};
 use scaleprof_analysis::condition::waits_at_condition_variable;
@@ -216,9 +216,10 @@ fn heaviest(rung: &RungSummary, cpus_busy: bool, width: Option<usize>, wrap_at: 
         .collect();
     let widest = |column: usize| figures.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
     let [value, half, state] = [widest(0), widest(1), widest(2)];
-    for (row, path) in figures.iter().zip(&shown) {
+    let named = apart(shown.iter().map(|path| (path.state.as_str(), path.path.as_slice())), 4);
+    for (row, path) in figures.iter().zip(&named) {
         let mut line = format!("{:>value$}  {:>half$}  {:<state$}  ", row[0], row[1], row[2]);
-        line.push_str(&innermost(path, 4).join(" < "));
+        line.push_str(path);
         match width {
             Some(width) if line.chars().count() > width => {
                 out.extend(line.chars().take(width.saturating_sub(1)));

@@ -190,9 +190,12 @@ fn trust(watch: &WatchSummary) -> String {
         Some(cpus) => format!("{} by the scheduler's account", number(cpus)),
         None => "not known by the scheduler's account".to_owned(),
     };
-    let agreement = watch
-        .cpu_residue
-        .map_or_else(String::new, |off| format!(" (off by {})", residue(off)));
+    let agreement = watch.cpu_residue.map_or_else(String::new, |off| {
+        format!(
+            " (off by {}, over the same seconds and without what interrupts and the host of a virtual machine took)",
+            residue(off)
+        )
+    });
     let complete = match watch.complete_stacks_share {
         Some(share) => format!("{} of the stacks are complete", percent(share)),
         None => "No stack was taken".to_owned(),
@@ -246,7 +249,11 @@ fn locks(locks: &[WatchedLock], width: Option<usize>) -> String {
         let name = lock.name.as_deref().unwrap_or("(on the heap)");
         let waiting = innermost_waiting(&lock.waiting, 2).join(" < ");
         let holder = match lock.holder.is_empty() {
-            _ if is_condition => "a condition variable".to_owned(),
+            _ if is_condition && lock.waker.is_empty() => "a condition variable".to_owned(),
+            _ if is_condition => format!(
+                "a condition variable, woken in {}",
+                innermost_waiting(&lock.waker, 2).join(" < ")
+            ),
             true => "holder not seen".to_owned(),
             false => format!("held in {}", innermost_waiting(&lock.holder, 2).join(" < ")),
         };

@@ -16,7 +16,7 @@ fn waits_count_only_while_cpus_idle() {
     let many: Costs<'_> = &[("cpu", PARSE, 100.0), ("lock", lock, 3_000.0)];
     let idle = found(&[(8, 4_000.0, 0.4, few), (256, 4_100.0, 0.4, many)]);
     assert_eq!(idle[0].kind, "log_stall", "{idle:?}");
-    assert!(idle[0].evidence[0].contains("40 % busy"), "{idle:?}");
+    assert!(idle[0].evidence[0].contains("40 % of the CPUs busy"), "{idle:?}");
     let busy = found(&[(8, 4_000.0, 1.0, few), (256, 4_100.0, 1.0, many)]);
     assert!(busy.is_empty(), "{busy:?}");
 }

@@ -50,6 +50,41 @@ fn found_of(product: &str, settings: &[(&str, &str)], rungs: &[(u32, f64, f64, C
     })
 }
 
+/// Without root no call path of a thread that waits is seen.
+#[test]
+fn where_no_wait_was_seen_the_servers_counters_tell_of_rows() {
+    let rungs: &[(u32, f64, f64, Costs<'_>)] = &[(1, 6_000.0, 0.3, FEW), (8, 5_000.0, 0.4, FEW)];
+    let change = |connections, summary: &mut RungSummary| {
+        if connections > 1 {
+            summary.per_txn.insert("status.innodb_row_lock_waits".into(), 0.97);
+            summary.per_txn.insert("status.innodb_row_lock_time".into(), 1.261);
+        }
+    };
+    let found = made_up(rungs, change, |profiled, call_paths| {
+        let mut manifest = manifest();
+        manifest.server.product = "MariaDB".into();
+        let surroundings = Surroundings {
+            manifest: &manifest,
+            settings: &[],
+        };
+        findings(profiled, &surroundings, call_paths)
+    });
+    let kinds: Vec<&str> = found.findings.iter().map(|finding| finding.kind.as_str()).collect();
+    assert_eq!(kinds, ["row_lock_waits"], "{:?}", found.findings);
+    let rows = &found.findings[0];
+    // 1261 of 1600 microseconds; what was not sampled has no interval.
+    assert!((rows.lost_share.value - 0.788).abs() < 0.01, "{:?}", rows.lost_share);
+    assert_eq!((rows.lost_share.low, rows.path.len()), (None, 0));
+    assert!(
+        rows.evidence.join("\n").contains("counters alone"),
+        "{:?}",
+        rows.evidence
+    );
+    assert!(rows.tries[0].starts_with("shorter transactions"), "{:?}", rows.tries);
+    let account = &found.explained[0].sentence;
+    assert!(account.contains("one finding explains"), "{account}");
+}
+
 #[test]
 fn waits_for_rows_are_no_convoy_of_the_servers() {
     // Each transaction waits at a condition variable of its own.

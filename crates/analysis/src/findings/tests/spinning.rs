@@ -123,7 +123,7 @@ fn spinning_is_told_while_cpus_idle_too() {
         .expect("told");
     assert!((spinning.lost_share.value - 1.0 / 3.0).abs() < 0.01, "{spinning:?}");
     assert!(
-        spinning.evidence[0].starts_with("CPUs idle there (50 % in use)"),
+        spinning.evidence[0].starts_with("CPUs idle there (server and client use 50 % of them)"),
         "{spinning:?}"
     );
 }
