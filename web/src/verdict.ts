@@ -8,7 +8,7 @@ import { imported, known, named } from "./subject.ts";
 
 /** The verdict as the headline, the figures that carry it, and what it holds for. */
 export function verdict(report: Report): HTMLElement {
-  const { summary, manifest } = report;
+  const { summary } = report;
   const sentence = summary.verdict?.sentence ?? watched(report)
     ?? (summary.rungs.length ? "The run has no verdict." : "No rung was measured yet, so there is no verdict.");
   return h("header", { class: "verdict" },
@@ -16,11 +16,19 @@ export function verdict(report: Report): HTMLElement {
     h("h1", { id: "verdict" }, thousands(sentence)),
     [...(summary.replay ?? []).map((one) => one.sentence), summary.together ?? ""].map((said) =>
       said && h("p", { class: "beside" }, thousands(said))),
-    h("p", { class: "subject" }, subject(report), summary.durability ? ` · ${summary.durability}` : ""),
+    h("p", { class: "subject" }, subject(report)),
     keyFigures(report),
-    manifest.warnings.length + summary.warnings.length > 0
-      ? h("p", { class: "caveat" }, h("a", { href: "#caveats" }, counted(warnings(report).length, "warning")), " to read before believing the figures.")
-      : null);
+    caveat(report));
+}
+
+/** What to know before believing the figures, in a line. */
+function caveat(report: Report): Child {
+  const found = warnings(report).length;
+  const { durability } = report.summary;
+  if (found === 0 && !durability) return null;
+  return h("p", { class: "caveat" },
+    found > 0 ? [h("a", { href: "#caveats" }, counted(found, "warning")), " to read before believing the figures. "] : null,
+    durability ? `${durability}.` : "");
 }
 
 /** What there is to say of a server that was only watched. */

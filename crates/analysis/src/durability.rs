@@ -15,15 +15,15 @@ pub(crate) fn relaxed(settings: &[SettingRow]) -> Option<String> {
     let writes_binary_log = value("log_bin").is_some_and(|value| value == "1" || value.eq_ignore_ascii_case("ON"));
     let binary_log = value("sync_binlog").filter(|value| writes_binary_log && *value != "1");
     let who = match log {
-        Some("0") => "a crash of the server or the machine",
-        _ => "a crash of the machine",
+        Some("0") => "A crash of the server or the machine",
+        _ => "A crash of the machine",
     };
     let named = [("innodb_flush_log_at_trx_commit", log), ("sync_binlog", binary_log)];
     let settings: Vec<String> = named
         .into_iter()
         .filter_map(|(name, value)| Some(format!("{name} = {}", value?)))
         .collect();
-    (!settings.is_empty()).then(|| format!("Commits are not durable: {who} may lose some ({})", settings.join(", ")))
+    (!settings.is_empty()).then(|| format!("{who} may lose commits ({})", settings.join(", ")))
 }
 
 #[cfg(test)]
@@ -48,7 +48,7 @@ mod tests {
             ("log_bin", "ON"),
         ]);
         let relaxed = relaxed.expect("relaxed");
-        assert!(relaxed.contains("crash of the machine may"), "{relaxed}");
+        assert!(relaxed.contains("crash of the machine may lose commits"), "{relaxed}");
         assert!(relaxed.contains("= 2, sync_binlog = 0"), "{relaxed}");
     }
 }

@@ -45,7 +45,14 @@ fn is_level(name: &str) -> bool {
     const COUNTED_PAGES: [&str; 7] = ["read", "written", "created", "flushed", "freed", "evicted", "young"];
     let pages = name.contains("_pages_") && !COUNTED_PAGES.iter().any(|end| name.ends_with(end));
     let begins = ["threads_", "max_used", "open_", "uptime"];
-    let ends = ["_current_waits", "_size", "_bytes_data", "_bytes_dirty"];
+    let ends = [
+        "_current_waits",
+        "_size",
+        "_bytes_data",
+        "_bytes_dirty",
+        "_time_avg",
+        "_time_max",
+    ];
     pages
         || begins.iter().any(|begin| name.starts_with(begin)) && name != "threads_created"
         || ends.iter().any(|end| name.ends_with(end))
@@ -91,6 +98,7 @@ mod tests {
             "innodb_checkpoint_age",
             "open_files",
             "uptime",
+            "innodb_row_lock_time_avg",
         ] {
             assert!(is_level(level), "{level}");
         }
@@ -99,6 +107,7 @@ mod tests {
             "innodb_pages_read",
             "innodb_buffer_pool_pages_flushed",
             "threads_created",
+            "innodb_row_lock_time",
             "bytes_sent",
         ] {
             assert!(!is_level(counter), "{counter}");
