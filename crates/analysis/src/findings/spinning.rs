@@ -111,7 +111,7 @@ fn at_the_last(here: u32, last: &Profiled<'_>) -> String {
             "it is surely waste at {here} connections; at {there} {takes} ({} of its CPU time, {} to {}), which may be too little for a word",
             percent(value),
             percent(low),
-            percent(high)
+            percent(high.min(1.0))
         ),
         share => format!(
             "it is waste at {here} connections and no cause of what is lost at {there}: there {takes}{}",
