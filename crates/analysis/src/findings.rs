@@ -177,16 +177,17 @@ pub(crate) fn findings(rungs: &[Profiled<'_>], surroundings: &Surroundings<'_>, 
         a_elsewhere.cmp(&b_elsewhere).then(a.total_cmp(&b))
     });
     drafts.truncate(MOST);
-    let accounts = [ShareOf::CpuTime, ShareOf::ConnectionTime]
-        .into_iter()
-        .filter(|account| {
-            let decides = compared.is_some_and(|(deciding, _)| deciding == *account);
-            decides
-                || (compared.is_some()
-                    && drafts
-                        .iter()
-                        .any(|draft| draft.share_of == *account && !draft.is_elsewhere))
-        });
+    // The one that decides stands first.
+    let mut accounts = [ShareOf::CpuTime, ShareOf::ConnectionTime];
+    let decides = |account: ShareOf| compared.is_some_and(|(deciding, _)| deciding == account);
+    accounts.sort_by_key(|account| !decides(*account));
+    let accounts = accounts.into_iter().filter(|account| {
+        let has_finding = || {
+            let mut here = drafts.iter().filter(|draft| !draft.is_elsewhere);
+            here.any(|draft| draft.share_of == *account)
+        };
+        decides(*account) || (compared.is_some() && has_finding())
+    });
     let explained = accounts.filter_map(|account| context.explained(account, &drafts, compared?.1, last));
     Found {
         explained: explained.collect(),

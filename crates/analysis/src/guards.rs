@@ -1,4 +1,4 @@
-//! Whether the client, not the server, set the limit.
+//! Whether the client, or others on the machine, and not the server set the limit.
 
 /// Most that X·R/N may differ from 1 in a closed loop.
 pub const LITTLE: f64 = 0.02;
@@ -9,6 +9,11 @@ pub const LAG: f64 = 0.05;
 /// From this share of used CPU time on the client's lag is the wait for a CPU that the server has: the run queue, not the
 /// client (docs/adr/0006).
 pub const BUSY: f64 = 0.85;
+
+/// From this part of the machine's CPU time on, what other programs used is told.
+pub const MOST_BY_OTHERS: f64 = 0.05;
+/// From this part of the machine's CPU time on, what the hypervisor took is told.
+pub const MOST_STOLEN: f64 = 0.02;
 
 /// What is known of the client in one rung; what is none is not judged.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]

@@ -304,6 +304,10 @@ pub(crate) fn background(windows: &[Window], states: &[&StateRow]) -> Vec<Backgr
             .or_default()
             .push(row);
     }
+    // A thread that was not there in a visit was not busy in it.
+    let visits: BTreeSet<i32> = all().map(|row| row.visit).collect();
+    let of_visits = windows.iter().filter(|window| visits.contains(&window.visit));
+    let watched: f64 = of_visits.map(|window| window.whole.seconds).sum();
     let mut found: Vec<BackgroundThreads> = by_name
         .into_iter()
         .filter_map(|(name, rows)| {
@@ -312,10 +316,12 @@ pub(crate) fn background(windows: &[Window], states: &[&StateRow]) -> Vec<Backgr
                 threads.entry(row.visit).or_default().extend(row.thread);
             }
             let most = threads.values().map(BTreeSet::len).max()?;
+            let mut time = ThreadTime::of(windows, rows)?;
+            time.over.seconds = watched;
             Some(BackgroundThreads {
                 name: name.to_owned(),
                 threads: u32::try_from(most).ok(),
-                seconds_per_second: ThreadTime::of(windows, rows)?.per_second(),
+                seconds_per_second: time.per_second(),
             })
         })
         .collect();

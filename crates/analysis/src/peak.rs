@@ -26,7 +26,7 @@ impl Rung {
 
 /// Part of the peak that still counts as the peak.
 pub const BAND: f64 = 0.95;
-/// Part of the peak below which a rung counts as fallen over where it has no interval: two visits of each that do not overlap come by
+/// Part of the peak below which a rung counts as fallen over where it has one visit or no interval: two visits of each that do not overlap come by
 /// chance once in six times, and visits of one rung were seen to differ by a fifth.
 const BAND_WITHOUT_INTERVAL: f64 = 0.75;
 
@@ -68,9 +68,11 @@ pub fn peak(rungs: &[Rung]) -> Option<Peak> {
             high: None,
         }),
     };
+    // The interval of a single visit knows nothing of how visits differ.
+    let repeated = |rung: &Rung| rung.visits.is_some();
     let fallen = |rung: &&Rung| match ratio(&rung.throughput, &best.throughput) {
         None => true,
-        Some(Estimate { high: Some(high), .. }) => high < BAND,
+        Some(Estimate { high: Some(high), .. }) if repeated(rung) && repeated(best) => high < BAND,
         Some(kept) => kept.value < BAND_WITHOUT_INTERVAL && !rung.overlaps(best),
     };
     let back = rungs

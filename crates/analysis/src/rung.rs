@@ -4,7 +4,7 @@ use crate::beside;
 use crate::by_path::ByPath;
 use crate::call_paths::CallPaths;
 use crate::course::Course;
-use crate::guards::{Client, client_limit, little};
+use crate::guards::{Client, MOST_BY_OTHERS, MOST_STOLEN, client_limit, little};
 use crate::instruction_costs::InstructionCosts;
 use crate::intervals::{Measured, throughput};
 use crate::iron_law::iron_law;
@@ -191,13 +191,13 @@ impl<'a> Counted<'a> {
                 residue * 100.0
             ));
         }
-        if let Some(steal) = machine.steal.filter(|share| *share > 0.02) {
+        if let Some(steal) = machine.steal.filter(|share| *share > MOST_STOLEN) {
             warnings.push(format!(
                 "at {connections} connections the hypervisor took {:.1} % of the machine's CPU time",
                 steal * 100.0
             ));
         }
-        if let Some(other) = machine.other.filter(|share| *share > 0.05) {
+        if let Some(other) = machine.other.filter(|share| *share > MOST_BY_OTHERS) {
             warnings.push(format!(
                 "at {connections} connections other programs used {:.1} % of the machine's CPU time",
                 other * 100.0

@@ -57,6 +57,16 @@ struct Rung<'a> {
     is_busy: bool,
 }
 
+/// Where spinning was told apart at one rung only, it is left with the time on CPUs at both: what is unknown is not nothing.
+fn with_the_same_states(mut here: StateSeconds, mut there: StateSeconds) -> (StateSeconds, StateSeconds) {
+    if here.spin.is_some() != there.spin.is_some() {
+        for states in [&mut here, &mut there] {
+            states.cpu = states.cpu.map(|cpu| cpu + states.spin.take().unwrap_or(0.0));
+        }
+    }
+    (here, there)
+}
+
 impl<'a> Rung<'a> {
     fn of(profiled: &Profiled<'a>) -> Option<Rung<'a>> {
         let ledger = profiled.summary.ledger.as_ref()?;
@@ -77,11 +87,11 @@ impl<'a> Rung<'a> {
 
     fn lost(&self, base: &Rung<'_>, dilation: Option<f64>) -> LostThreads {
         let effective = self.throughput / base.efficiency();
-        let lost_threads: std::collections::BTreeMap<String, Estimate> = self
-            .states
+        let (here, there) = with_the_same_states(self.states, base.states);
+        let lost_threads: std::collections::BTreeMap<String, Estimate> = here
             .named()
             .into_iter()
-            .zip(base.states.named())
+            .zip(there.named())
             .filter_map(|((state, now), (_, then))| {
                 let exact = (now? - then.unwrap_or(0.0)) * self.throughput;
                 // The value is exact; how it varies from second to second the samples tell, where there are any.

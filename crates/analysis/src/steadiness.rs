@@ -8,6 +8,8 @@ use crate::warmup::{mean, warmup_seconds};
 /// Changes below this are let pass: TPC-C's jitter of under 2 % over the window, as scaleprof asks it of every rung.
 const MATERIAL: f64 = 0.02;
 const SHORTEST_SEGMENT: usize = 5;
+/// Parts of a window that are looked at pair by pair; a quarter of an hour has so many seconds.
+const MOST_MEANS: usize = 900;
 
 /// What a series of throughputs is like.
 #[derive(Debug, Clone, PartialEq)]
@@ -51,9 +53,9 @@ pub fn judge(rates: &[f64]) -> Steadiness {
     }
     let half = window.len() / 2;
     let jitter = (mean(&window[window.len() - half..]) - mean(&window[..half])).abs() / level;
+    let coarse = Coarse::of(window);
     let problem = stall(window)
-        .or_else(|| swing(window))
-        .or_else(|| level_change(window))
+        .or_else(|| coarse.in_seconds(swing(&coarse.means).or_else(|| level_change(&coarse))))
         .or_else(|| trend(window))
         .or_else(|| (jitter >= MATERIAL || settled.is_none()).then_some(Unsteady::Jitter { jitter }))
         .map(|problem| from_the_visits_start(problem, warmup));
@@ -61,6 +63,38 @@ pub fn judge(rates: &[f64]) -> Steadiness {
         warmup,
         jitter: Some(jitter),
         problem,
+    }
+}
+
+/// A window in at most [`MOST_MEANS`] parts: what follows looks at every pair of them, and hours have many seconds.
+struct Coarse {
+    means: Vec<f64>,
+    /// Seconds of each.
+    seconds: usize,
+}
+
+impl Coarse {
+    fn of(window: &[f64]) -> Coarse {
+        let seconds = window.len().div_ceil(MOST_MEANS);
+        Coarse {
+            means: window.chunks(seconds).map(mean).collect(),
+            seconds,
+        }
+    }
+
+    /// What was found in parts, in seconds.
+    fn in_seconds(&self, problem: Option<Unsteady>) -> Option<Unsteady> {
+        Some(match problem? {
+            Unsteady::Step { second, change } => Unsteady::Step {
+                second: second * self.seconds,
+                change,
+            },
+            Unsteady::Oscillation { period, amplitude } => Unsteady::Oscillation {
+                period: period * self.seconds as f64,
+                amplitude,
+            },
+            other => other,
+        })
     }
 }
 
@@ -117,9 +151,11 @@ fn swing(window: &[f64]) -> Option<Unsteady> {
     })
 }
 
-fn level_change(window: &[f64]) -> Option<Unsteady> {
+fn level_change(coarse: &Coarse) -> Option<Unsteady> {
+    let window = coarse.means.as_slice();
     let level = mean(window);
-    let variance = noise_variance(window).max((1e-6 * level).powi(2));
+    // Whole numbers are at least as noisy as counting is, even where most neighbours are equal.
+    let variance = noise_variance(window).max(level / coarse.seconds as f64);
     let mut starts = segment_starts(window, SHORTEST_SEGMENT, variance);
     starts.push(window.len());
     let levels: Vec<f64> = starts.windows(2).map(|pair| mean(&window[pair[0]..pair[1]])).collect();

@@ -5,8 +5,8 @@
 //! logarithms of their ratios are what is calculated with:
 //!
 //! - mean and 95 % interval by Student's t ([`log_ratios`]), checked by the exact sign-flip test ([`sign_flip`]);
-//! - a difference counts where it is beyond chance by Holm's rule over all rungs and variants, and larger than the equivalence
-//!   margin ([`verdict`]); where the whole interval lies within the margin, that there is none is known too;
+//! - where the whole interval lies within the equivalence margin, there is no difference that matters; else one counts where it is
+//!   beyond chance by Holm's rule over all rungs and variants ([`verdict`]);
 //! - one figure over the whole ladder: the geometric mean of the rungs' ratios, with an interval of its own;
 //! - pairs of starts of *one* variant at both ends of the session (A/A) say what the session's word is worth.
 //!

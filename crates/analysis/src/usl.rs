@@ -1,6 +1,7 @@
 //! The Universal Scalability Law, X(N) = γN / (1 + σ(N-1) + κN(N-1)) (Gunther 1993), and when not to believe it.
 
 use crate::usl_fit::{Curve, Point, fit_curve};
+use crate::warmup::mean;
 use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use scaleprof_bundle::{Estimate, Usl};
@@ -36,7 +37,8 @@ pub fn fit(visits: &[Visit], seed: u64) -> Result<Usl, String> {
         .copied()
         .filter(|v| v.throughput > 0.0 && v.connections > 0)
         .collect();
-    let points = points(&visits);
+    let weights = weights(&visits);
+    let points = points(&visits, &weights);
     if points.len() < FEWEST_RUNGS {
         return Err(format!(
             "the Universal Scalability Law needs {FEWEST_RUNGS} rungs, {} were measured",
@@ -58,7 +60,7 @@ pub fn fit(visits: &[Visit], seed: u64) -> Result<Usl, String> {
         ));
     }
     let last = points.iter().map(|p| p.connections).fold(0.0, f64::max);
-    let draws = bootstrap(&visits, curve, seed);
+    let draws = bootstrap(&visits, &weights, curve, seed);
     let interval = |value: f64, of: &dyn Fn(&Curve) -> f64| {
         let mut values: Vec<f64> = draws.iter().map(of).collect();
         values.sort_by(f64::total_cmp);
@@ -93,50 +95,60 @@ pub fn fit(visits: &[Visit], seed: u64) -> Result<Usl, String> {
     })
 }
 
-/// One point a rung: the mean of ln X, weighted by the inverse of its variance where every rung has three visits.
+/// What a visit of each rung counts for: the inverse of its variance where every rung has three visits.
 ///
 /// A variance from three values may be tiny by chance, so each is averaged with that of all rungs.
-fn points(visits: &[Visit]) -> Vec<Point> {
-    let mut rungs: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
-    for visit in visits {
-        rungs.entry(visit.connections).or_default().push(visit.throughput.ln());
-    }
-    let mean = |logs: &Vec<f64>| logs.iter().sum::<f64>() / logs.len() as f64;
-    let variance = |logs: &Vec<f64>| {
+fn weights(visits: &[Visit]) -> BTreeMap<u32, f64> {
+    let rungs = logarithms(visits);
+    let variance = |logs: &[f64]| {
         let centre = mean(logs);
         logs.iter().map(|x| (x - centre).powi(2)).sum::<f64>() / (logs.len() as f64 - 1.0)
     };
     let repeated = rungs.values().all(|logs| logs.len() >= 3);
-    let usual = if repeated {
-        rungs.values().map(variance).sum::<f64>() / rungs.len() as f64
-    } else {
-        0.0
+    let usual = match repeated {
+        true => rungs.values().map(|logs| variance(logs)).sum::<f64>() / rungs.len() as f64,
+        false => 0.0,
     };
-    let weight = |logs: &Vec<f64>| {
-        if repeated && usual > 0.0 {
-            2.0 * usual / (variance(logs) + usual)
-        } else {
-            1.0
-        }
+    let weight = |logs: &[f64]| match usual > 0.0 {
+        true => 2.0 * usual / (variance(logs) + usual),
+        false => 1.0,
     };
     rungs
+        .iter()
+        .map(|(connections, logs)| (*connections, weight(logs)))
+        .collect()
+}
+
+/// One point a rung: the mean of ln X, weighted by how many visits it has and what each counts for.
+fn points(visits: &[Visit], weights: &BTreeMap<u32, f64>) -> Vec<Point> {
+    logarithms(visits)
         .iter()
         .map(|(connections, logs)| Point {
             connections: f64::from(*connections),
             throughput: mean(logs).exp(),
-            weight: weight(logs) * logs.len() as f64,
+            weight: weights.get(connections).copied().unwrap_or(1.0) * logs.len() as f64,
         })
         .collect()
 }
 
-fn bootstrap(visits: &[Visit], start: Curve, seed: u64) -> Vec<Curve> {
+/// ln X of the visits of every rung.
+fn logarithms(visits: &[Visit]) -> BTreeMap<u32, Vec<f64>> {
+    let mut rungs: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
+    for visit in visits {
+        rungs.entry(visit.connections).or_default().push(visit.throughput.ln());
+    }
+    rungs
+}
+
+/// Fits of visits drawn anew. They weigh rungs as the fit itself does: with weights of their own they would be of another estimator.
+fn bootstrap(visits: &[Visit], weights: &BTreeMap<u32, f64>, start: Curve, seed: u64) -> Vec<Curve> {
     let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
     let mut curves = Vec::with_capacity(DRAWS);
     for _ in 0..DRAWS {
         let draw: Vec<Visit> = (0..visits.len())
             .map(|_| visits[((u128::from(random.next_u64()) * visits.len() as u128) >> 64) as usize])
             .collect();
-        let points = points(&draw);
+        let points = points(&draw, weights);
         // Three parameters need more than three rungs.
         if points.len() > 3 {
             curves.extend(fit_curve(&points, Some(start)));

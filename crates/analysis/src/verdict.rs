@@ -1,8 +1,9 @@
 //! What a run comes to, in one sentence for a person.
 
 use crate::decomposition::{Side, decompose};
+use crate::intervals::ratio;
 use crate::numbers::{counted, factor, grouped, percent};
-use crate::peak::{Rung, peak};
+use crate::peak::{BAND, Rung, peak};
 use scaleprof_bundle::{Decomposition, IronLaw, Verdict};
 
 /// Rungs below which nothing is said about scaling.
@@ -31,7 +32,12 @@ pub fn verdict(judged: &[Judged], refused: &[u32]) -> Option<Verdict> {
         .then(|| decomposed(best, last))
         .flatten();
     let mut verdict = Verdict {
-        scales: (judged.len() >= FEWEST_RUNGS).then_some(found.falls_over_at.is_none()),
+        scales: match found.falls_over_at {
+            _ if judged.len() < FEWEST_RUNGS => None,
+            Some(_) => Some(false),
+            // What may be a fall, and is not surely one, is no answer either way.
+            None => found.retention.is_none_or(|kept| kept.value >= BAND).then_some(true),
+        },
         peak_connections: best.rung.connections,
         peak_throughput: best.rung.throughput.estimate(),
         peak_band: found.band,
@@ -94,7 +100,17 @@ fn sentence(verdict: &Verdict, judged: &[Judged], last: &Judged) -> String {
     if verdict.peak_connections == end {
         let before = &judged[judged.len() - 2].rung;
         let gain = verdict.peak_throughput.value / before.throughput.value.max(f64::MIN_POSITIVE) - 1.0;
-        if gain > 1.0 - crate::peak::BAND {
+        let surely =
+            ratio(&last.rung.throughput, &before.throughput).is_none_or(|ratio| ratio.low.is_none_or(|low| low > 1.0));
+        if gain > 1.0 - BAND && !surely {
+            return format!(
+                "Throughput may still rise at the last rung: {peak}, {} more than at {}, which is within chance; measure more connections, \
+                 longer.",
+                percent(gain),
+                before.connections
+            );
+        }
+        if gain > 1.0 - BAND {
             return format!(
                 "Throughput still rises at the last rung: {peak}, {} more than at {}; measure more connections to find its peak.",
                 percent(gain),
@@ -103,7 +119,7 @@ fn sentence(verdict: &Verdict, judged: &[Judged], last: &Judged) -> String {
         }
         return format!("Throughput levels off at {peak}, the last rung, and does not fall over.");
     }
-    if kept >= crate::peak::BAND {
+    if kept >= BAND {
         return format!(
             "Throughput peaks at {peak} and holds {} of that at {end}.",
             percent(kept)

@@ -250,6 +250,7 @@ fn zip(reader: impl Read + Seek, tree: &mut Tree, keep: Keep<'_>, watcher: &mut 
 /// what not everybody may read: the copy is for everybody.
 pub(crate) fn copy(folder: &Path, tree: &mut Tree, keep: Keep<'_>, watcher: &mut Watcher<'_>) -> Result<(), Error> {
     let mut ahead = vec![PathBuf::new()];
+    let mut left_out: Vec<PathBuf> = Vec::new();
     while let Some(level) = ahead.pop() {
         let path = folder.join(&level);
         let entries = fs::read_dir(&path).map_err(Error::system("read", &path))?;
@@ -265,6 +266,7 @@ pub(crate) fn copy(folder: &Path, tree: &mut Tree, keep: Keep<'_>, watcher: &mut
             let mode = facts.permissions().mode();
             let is_private = (facts.is_dir() && mode & 0o005 != 0o005) || (facts.is_file() && mode & 0o004 == 0);
             if is_private {
+                left_out.push(place);
                 continue;
             }
             if facts.is_dir() {
@@ -280,6 +282,16 @@ pub(crate) fn copy(folder: &Path, tree: &mut Tree, keep: Keep<'_>, watcher: &mut
             }
             watcher.progress.bytes(tree.bytes(), None);
         }
+    }
+    if let Some(first) = left_out.first() {
+        watcher.progress.note(&format!(
+            "left out, as not everybody may read it: {}{} (chmod -R o+rX makes it readable)",
+            folder.join(first).display(),
+            match left_out.len() {
+                1 => String::new(),
+                count => format!(" and {} more", count - 1),
+            }
+        ));
     }
     Ok(())
 }

@@ -63,6 +63,14 @@ pub(crate) struct Checksum {
 pub(crate) fn published(algorithm: Algorithm, text: &str, file: &str) -> Option<String> {
     let is_digits = |word: &str| word.len() == algorithm.digits() && word.bytes().all(|byte| byte.is_ascii_hexdigit());
     let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    // As `openssl dgst` and BSD's tools write it: SHA256 (FILE) = digits.
+    let tagged = text.lines().find_map(|line| {
+        let (name, digits) = line.trim().split_once('(')?.1.rsplit_once(')')?;
+        names(name.trim(), file).then_some(digits.trim().strip_prefix('=')?.trim())
+    });
+    if let Some(digits) = tagged {
+        return is_digits(digits).then(|| digits.to_ascii_lowercase());
+    }
     let digits = if let (Some(only), None) = (lines.next(), lines.next()) {
         // One line is meant for this file, unless it names another.
         let mut words = only.split_whitespace();
@@ -75,6 +83,14 @@ pub(crate) fn published(algorithm: Algorithm, text: &str, file: &str) -> Option<
         })?
     };
     is_digits(digits).then(|| digits.to_ascii_lowercase())
+}
+
+/// Whether a text that lies where a file's checksum would looks like one, though none of `file` could be read from it: then there is
+/// one to be held to, and nobody knows which.
+pub(crate) fn seems_published(algorithm: Algorithm, text: &str) -> bool {
+    let words = text.split(|c: char| !c.is_ascii_alphanumeric());
+    let mut digits = words.filter(|word| word.bytes().all(|byte| byte.is_ascii_hexdigit()));
+    digits.any(|word| word.len() == algorithm.digits())
 }
 
 /// `*FILE` (binary), `./FILE`, `FOLDER/FILE`.
@@ -118,6 +134,7 @@ pub(crate) fn check(path: &Path, shown: &str, wanted: &Checksum, watcher: &mut W
         true => Ok(()),
         false => Err(Error::Checksum {
             file: shown.to_owned(),
+            was_removed: false,
             algorithm: wanted.algorithm.name(),
             found,
             wanted: wanted.digits.clone(),

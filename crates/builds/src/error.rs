@@ -4,6 +4,14 @@ use std::io;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
+/// What to do about bytes that are not those that were meant.
+fn what_became_of_it(was_removed: bool) -> &'static str {
+    match was_removed {
+        true => " It was removed: fetch again, and if that helps not, do not trust it",
+        false => " Do not trust it",
+    }
+}
+
 /// Why a build could not be fetched, listed or removed.
 #[derive(Debug, Error)]
 pub enum Error {
@@ -104,11 +112,13 @@ pub enum Error {
 
     /// The bytes are not those that were published.
     #[error(
-        "{file} has the {algorithm} {found}, but {wanted_by} says {wanted}. It was removed: fetch again, and if that helps not, do not trust it"
+        "{file} has the {algorithm} {found}, but {wanted_by} says {wanted}.{}", what_became_of_it(*.was_removed)
     )]
     Checksum {
         /// What was fetched.
         file: String,
+        /// Whether it was a download of ours, which is gone now, or a file of the user's.
+        was_removed: bool,
         /// Which checksum.
         algorithm: &'static str,
         /// What it is.

@@ -75,7 +75,16 @@ pub fn fetch(
                     "'{name}' is there already and was not compared with this sum: --force fetches it anew"
                 ),
             }),
-            _ => Ok(Fetched::WasThere(there)),
+            _ => {
+                // A query may be a signature, new every day, or ask for another file: it is not kept, as it may be a secret.
+                if matches!(&source, Source::Url(url) if url.contains('?')) {
+                    watcher.progress.note(&format!(
+                        "'{name}' was there already; whether it came of the same query is not known: --force fetches it anew, --name \
+                         gives it another name"
+                    ));
+                }
+                Ok(Fetched::WasThere(there))
+            }
         };
     }
     let lock = shelf.lock()?;

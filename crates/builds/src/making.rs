@@ -106,7 +106,7 @@ impl Place<'_> {
         let file = shown.rsplit('/').next().unwrap_or_default().to_owned();
         watcher.progress.stage(&format!("downloading {file}"));
         // Two files of one name are told apart by where they come from.
-        let place = checksum::short(&shown);
+        let place = checksum::short(url);
         let to = self
             .shelf
             .downloads()?
@@ -120,9 +120,10 @@ impl Place<'_> {
                 watcher
                     .progress
                     .stage(&format!("comparing the {}", wanted.algorithm.name()));
-                if let Err(error) = checksum::check(&to, &shown, wanted, watcher) {
-                    if matches!(error, Error::Checksum { .. }) {
+                if let Err(mut error) = checksum::check(&to, &shown, wanted, watcher) {
+                    if let Error::Checksum { was_removed, .. } = &mut error {
                         fs::remove_file(&to).map_err(Error::system("remove", &to))?;
+                        *was_removed = true;
                     }
                     return Err(error);
                 }

@@ -18,13 +18,24 @@ pub(crate) fn published(url: &str, watcher: &mut Watcher<'_>) -> Result<Option<C
     // MariaDB's archive has one file for all of a folder.
     let for_all = [(Algorithm::Sha256, format!("{folder}sha256sums.txt"))];
     for (algorithm, place) in beside.into_iter().chain(for_all) {
-        let text = download::text(&format!("{place}{query}"), watcher)?;
-        if let Some(digits) = text.and_then(|text| checksum::published(algorithm, &text, file)) {
+        let Some(text) = download::text(&format!("{place}{query}"), watcher)? else {
+            continue;
+        };
+        if let Some(digits) = checksum::published(algorithm, &text, file) {
             return Ok(Some(Checksum {
                 algorithm,
                 digits,
                 by: without_account(&place),
             }));
+        }
+        // The list of a folder need not hold every file; what has the file's own name is of that file.
+        if place.starts_with(plain) && checksum::seems_published(algorithm, &text) {
+            return Err(Error::Download {
+                url: without_account(&place),
+                reason: format!(
+                    "it holds a checksum, but none that is said to be of {file}: look at it, and give the right one with --sha256"
+                ),
+            });
         }
     }
     Ok(None)

@@ -11,6 +11,9 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Component, Path, PathBuf};
 
+/// PATH_MAX of Linux.
+const LONGEST_PATH: usize = 4096;
+
 /// How much an archive may become.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Limits {
@@ -101,6 +104,9 @@ impl Tree {
     }
 
     fn inside(&self, name: &Path) -> Result<PathBuf, Error> {
+        if name.as_os_str().len() > LONGEST_PATH {
+            return self.refuse(format!("it has a name of more than {LONGEST_PATH} bytes"));
+        }
         let mut place = PathBuf::new();
         for part in name.components() {
             match part {
@@ -188,6 +194,9 @@ impl Tree {
 
     /// Keeps a symbolic link for the end.
     pub(crate) fn link(&mut self, place: &Path, text: &Path) -> Result<(), Error> {
+        if text.as_os_str().len() > LONGEST_PATH {
+            return self.refuse(format!("it has a link of more than {LONGEST_PATH} bytes"));
+        }
         if text.is_absolute() && self.absolute == AbsoluteLinks::Refused {
             return self.refuse(format!(
                 "its link '{}' leads to {}, outside",

@@ -131,8 +131,11 @@ pub struct LockSummary {
     pub waiting: Vec<String>,
     /// Where the holder was most often when a wait began; empty where that was not seen.
     pub holder: Vec<String>,
-    /// Sampled waits in which it was there.
+    /// Sampled waits in which it was there, of [`LockSummary::waits_of_all`].
     pub holder_samples: u64,
+    /// Sampled waits of all threads of the server over whole visits, those before the measured seconds included.
+    #[serde(default)]
+    pub waits_of_all: u64,
     /// Of the waits whose holder is not known, where the thread of the server was that ended most of their time; empty where none
     /// was seen. It gave something back that was waited for, and need not have held it all the time.
     #[serde(default)]

@@ -60,6 +60,7 @@ pub struct SaturatedPath {
     pub path: Vec<String>,
     /// Threads that were in it and did not wait for a lock or the client, at each rung of the profile.
     pub active_threads: Vec<f64>,
-    /// Transactions per second that it never lets pass: one over its time per transaction at the last rung.
+    /// Transactions per second that it lets pass where no more threads can be in it than were at the last rung: one over its time per
+    /// transaction there. Whether more can is not known from the samples alone.
     pub cap: f64,
 }

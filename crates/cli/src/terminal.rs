@@ -1,6 +1,7 @@
 //! Progress on the terminal: which rung, seconds left, live throughput.
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use scaleprof_analysis::numbers::counted;
 use scaleprof_experiment::{Progress, VisitDone, VisitStart};
 use scaleprof_workload::schema::FillProgress;
 use std::collections::HashSet;
@@ -67,18 +68,13 @@ impl TerminalProgress {
         if let Some(visit) = &self.visit {
             self.bar.set_message(format!(
                 "{}, repeat {} (visit {} of {})  {rest}",
-                connections(visit.connections),
+                counted(visit.connections, "connection"),
                 visit.repeat + 1,
                 visit.visit + 1,
                 visit.of
             ));
         }
     }
-}
-
-/// `1 connection`, `2 connections`.
-fn connections(count: u32) -> String {
-    format!("{count} connection{}", if count == 1 { "" } else { "s" })
 }
 
 fn spinner() -> ProgressStyle {

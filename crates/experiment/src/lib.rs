@@ -14,6 +14,7 @@ mod hot_code;
 mod import;
 mod instructions;
 mod ladder;
+mod late;
 mod manifest;
 mod neighbour_load;
 mod observe;

@@ -190,7 +190,7 @@ fn finish(
 }
 
 /// Where the server's error log of a bundle is kept.
-fn error_log_beside(bundle: &std::path::Path) -> PathBuf {
+pub(crate) fn error_log_beside(bundle: &std::path::Path) -> PathBuf {
     let mut name = bundle.file_name().unwrap_or_default().to_owned();
     name.push("-server.log");
     bundle.with_file_name(name)

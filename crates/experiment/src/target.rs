@@ -43,7 +43,11 @@ impl Access {
     }
 
     pub(crate) fn connect(&self) -> Result<Client, RunError> {
-        Client::connect(&self.endpoint, &self.credentials).map_err(wire("connecting to the server under test"))
+        // What a server sets for all its sessions is not made for this: ours may be silent for long, and what they change is to stay.
+        let own = "SET SESSION autocommit = 1, wait_timeout = 31536000";
+        Client::connect(&self.endpoint, &self.credentials)
+            .and_then(|mut client| client.execute(own).map(|_| client))
+            .map_err(wire("connecting to the server under test"))
     }
 }
 

@@ -11,6 +11,7 @@
 mod choices;
 mod conduct;
 mod design;
+mod disturbed;
 mod experiment_error;
 mod folder;
 mod laboratory;
@@ -56,6 +57,8 @@ use std::sync::atomic::AtomicBool;
 pub struct Experiment {
     plan: Plan,
     folder: ExperimentFolder,
+    /// The version of this program that began it.
+    begun_by: String,
 }
 
 /// What an experiment left.
@@ -95,6 +98,7 @@ impl Experiment {
         Ok(Experiment {
             plan,
             folder: ExperimentFolder::create(output, &kept)?,
+            begun_by: kept.scaleprof,
         })
     }
 
@@ -125,6 +129,7 @@ impl Experiment {
         Ok(Experiment {
             plan,
             folder: ExperimentFolder::create(output, &kept)?,
+            begun_by: kept.scaleprof,
         })
     }
 
@@ -146,7 +151,11 @@ impl Experiment {
         if let Some(available) = kept.available_memory {
             plan.size_buffer_pools(available);
         }
-        Ok(Experiment { plan, folder })
+        Ok(Experiment {
+            plan,
+            folder,
+            begun_by: kept.scaleprof,
+        })
     }
 
     /// The plan.
@@ -163,8 +172,9 @@ impl Experiment {
         stop: &Arc<AtomicBool>,
         progress: &mut dyn ExperimentProgress,
     ) -> Result<ExperimentResult, ExperimentError> {
-        let Experiment { plan, folder } = self;
+        let Experiment { plan, folder, .. } = self;
         let mut laboratory = RealLaboratory::new(plan, folder, stop, progress);
+        self.warn_of_versions(&mut laboratory.facts);
         let (conducted, end) = conduct(&plan.design, &bases(plan), known_out(plan, folder), &mut laboratory);
         let state = match &end {
             Ok(()) => ExperimentState::Complete,
@@ -190,7 +200,7 @@ impl Experiment {
     /// What there is so far, from what was measured: nothing is started and nothing is written. One that could not go on is still said to
     /// have failed, and why.
     pub fn so_far(&self) -> Outcome {
-        let Experiment { plan, folder } = self;
+        let Experiment { plan, folder, .. } = self;
         let mut laboratory = RecordedLaboratory::new(plan, folder);
         let (conducted, end) = conduct(&plan.design, &bases(plan), known_out(plan, folder), &mut laboratory);
         let (state, said) = match (end, folder.kept_state()) {
@@ -200,6 +210,16 @@ impl Experiment {
             (Err(stopped), _) => (ExperimentState::Interrupted, Some(stopped.for_bundle())),
         };
         self.concluded(&conducted, &laboratory.facts, state, said)
+    }
+
+    fn warn_of_versions(&self, facts: &mut Facts) {
+        let now = env!("CARGO_PKG_VERSION");
+        if self.begun_by != now {
+            let before = &self.begun_by;
+            facts.warn(format!(
+                "begun with scaleprof {before} and gone on with {now}: starts of both are held against each other"
+            ));
+        }
     }
 
     /// The outcome; of a complete experiment with what its watched runs differ in.

@@ -5,6 +5,7 @@
 use crate::error::RunError;
 use crate::options::{RunOptions, ServerChoice};
 use crate::trials::{Design, Experiment, ExperimentError, ExperimentProgress, Plan, Variant};
+use scaleprof_analysis::numbers::counted;
 use scaleprof_analysis::trials::{ComparisonTold, FEWEST_PAIRS, Outcome, Verdict};
 use scaleprof_bundle::{Finding, Remedy, Tried, without_folders};
 use std::path::{Path, PathBuf};
@@ -112,7 +113,18 @@ fn tried(remedy: Remedy, connections: u32, outcome: &Outcome, problem: Option<&s
     let whole = comparison.and_then(|told: &ComparisonTold| told.whole.as_ref());
     let out = outcome.variants.iter().find(|told| told.name == name);
     let why_not = || out.and_then(|told| told.out.clone()).or(problem.map(str::to_owned));
-    let unreliable = || (!outcome.session.doubts.is_empty()).then(|| outcome.session.doubts.join("; "));
+    let few = whole.filter(|whole| whole.pairs < FEWEST_PAIRS).map(|whole| {
+        format!(
+            "only {} of starts of {FEWEST_PAIRS}: this is indicative",
+            counted(u32::try_from(whole.pairs).unwrap_or(u32::MAX), "pair")
+        )
+    });
+    let nothing_to_say = || comparison.map(|told| told.sentence.clone());
+    let doubts: Vec<String> = [problem.map(str::to_owned), few]
+        .into_iter()
+        .flatten()
+        .chain(outcome.session.doubts.iter().cloned())
+        .collect();
     Tried {
         remedy,
         connections,
@@ -129,8 +141,8 @@ fn tried(remedy: Remedy, connections: u32, outcome: &Outcome, problem: Option<&s
         }),
         margin: whole.map(|whole| whole.margin),
         doubt: match whole {
-            None => why_not().map(|why| without_folders(&why)),
-            Some(_) => unreliable(),
+            None => why_not().or_else(nothing_to_say).map(|why| without_folders(&why)),
+            Some(_) => (!doubts.is_empty()).then(|| doubts.join("; ")),
         },
     }
 }

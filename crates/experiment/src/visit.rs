@@ -3,6 +3,7 @@
 use crate::beside_cpu::BesideCpu;
 use crate::company::Beside;
 use crate::error::{RunError, in_words};
+use crate::late::{Late, stalled_at_the_end};
 use crate::neighbour_load::{Ended, Failure, NeighbourLoads};
 use crate::observe::{Asked, Length, VisitObserver};
 use crate::options::LoadOptions;
@@ -150,6 +151,7 @@ impl VisitContext<'_> {
         let connect_seconds = result.as_ref().map_or(0.0, |outcome| outcome.connect_seconds);
         // Where a neighbour failed the load was ended for that.
         let failure = failure.map(|failure| self.neighbours_problem(failure, connections));
+        let late = result.as_ref().ok().and_then(Late::of);
         let own = result.err();
         let problem = failure
             .or_else(|| own.map(|source| self.problem(source, (&mut *target, &mut *beside), connections, stood_still)));
@@ -204,6 +206,7 @@ impl VisitContext<'_> {
             );
             missing.extend(threads.problems());
         }
+        let stalled = late.and_then(|late| stalled_at_the_end(&rows.seconds, late, &in_words(connections)));
         self.bundle.write_visit(&rung, &rows)?;
         progress.visit_done(VisitDone {
             connections,
@@ -214,10 +217,14 @@ impl VisitContext<'_> {
             missing,
             disk_page_reads,
             throughput,
-            warnings: [unfinished, still_behind(&behind, &in_words(connections), self.stop)]
-                .into_iter()
-                .flatten()
-                .collect(),
+            warnings: [
+                unfinished,
+                still_behind(&behind, &in_words(connections), self.stop),
+                stalled,
+            ]
+            .into_iter()
+            .flatten()
+            .collect(),
         })
     }
 

@@ -25,6 +25,7 @@
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
 
+#include "found.h"
 #include "owners.h"
 #include "wakers.h"
 
@@ -333,91 +334,6 @@ int BPF_PROG(on_exit, struct task_struct *task)
 	place = place_of(thread);
 	if (place)
 		*place = 0;
-	return 0;
-}
-
-/*
- * How far the clock of the scheduler's queues is from ours: told by a thread that was seen to get its CPU. One that just gets
- * one has the new time of the one clock and the old of the other; it is in STATE_CPU before it has the new.
- */
-static __always_inline void mark_queue_clock(struct thread_slot *slot, struct task_struct *task, struct control *settings)
-{
-	__u64 entered = *(volatile __u64 *)&slot->entered_at;
-
-	if (!scheduler_keeps_queues(task) || !entered || entered <= slot->started || slot->sleep < 2)
-		return;
-	if (*(volatile __u8 *)&slot->state != STATE_CPU)
-		settings->queue_clock = entered - task->sched_info.last_arrival;
-}
-
-/* What a thread does that was not watched until now. A thread that moves at this very moment is set right by its next switch:
- * one interval may carry the wrong name. */
-static __always_inline void stand_as_found(struct thread_slot *slot, struct task_struct *task)
-{
-	struct registers registers;
-	struct futex_wait futex;
-
-	user_registers(&registers, task);
-	if (task->__state == TASK_RUNNING) {
-		slot->state = STATE_RUN_QUEUE;
-		slot->runnable_at = slot->left_at;
-	} else {
-		slot->state = blocked_state(slot, task, &registers);
-		slot->runnable_at = 0;
-	}
-	slot->left_as = slot->state;
-	slot->pc = registers.pc;
-	slot->sp = registers.sp;
-	slot->fp = registers.fp;
-	slot->from_start = 1;
-	futex = futex_wait_of(&registers);
-	slot->lock = slot->state == STATE_LOCK && !slot->kernel_lock ? futex.address : 0;
-	slot->lock_operation = futex.operation;
-}
-
-/*
- * Runs over the threads, for whoever reads the slots: those that are new get one; those that are behind after a rest are
- * brought up to date, unless they run, which their next switch will do; of those that are queued it is marked since when.
- */
-SEC("iter/task")
-int find_threads(struct bpf_iter__task *ctx)
-{
-	struct task_struct *task = ctx->task;
-	struct control *settings = control();
-	struct thread_slot *slot;
-	__u64 now;
-
-	if (!task || (__u32)task->tgid != watched || !settings)
-		return 0;
-	now = bpf_ktime_get_ns();
-	slot = slot_of(task->pid);
-	if (!slot) {
-		slot = new_slot(task, now, task->on_cpu ? STATE_CPU : STATE_RUN_QUEUE);
-		if (slot && slot->state != STATE_CPU) {
-			stand_as_found(slot, task);
-			slot->probability = 0xffffffff;
-			slot->sampled = 1;
-		}
-		return 0;
-	}
-	if (settings->resting || (is_behind(slot, settings) && task->on_cpu)) {
-		look_at(slot, task, settings, now);
-		return 0;
-	}
-	if (is_behind(slot, settings)) {
-		step_version(slot);
-		if (catch_up(slot, task, settings, now, STAYS)) {
-			stand_as_found(slot, task);
-			slot->sampled = settings->enabled && choose(slot, settings);
-		} else if (task->__state == TASK_RUNNING) {
-			slot->runnable_at = slot->left_at;
-		}
-		step_version(slot);
-		return 0;
-	}
-	mark_queue_clock(slot, task, settings);
-	if (slot->state != STATE_CPU && !slot->runnable_at)
-		slot->runnable_at = queued_since(slot, task, settings, now);
 	return 0;
 }
 

@@ -12,6 +12,7 @@ mod hot_functions;
 mod layout;
 mod ledger;
 mod long_run;
+mod reasons;
 mod scaling;
 mod statements;
 mod watch;
@@ -20,6 +21,7 @@ pub use annotation::annotation;
 use columns::Column;
 pub use hot_functions::{candidates, hot_functions};
 use layout::{Ink, wrap};
+use reasons::by_reason;
 use scaleprof_bundle::{RungSummary, Summary, WATCH};
 
 /// How the table is written.
@@ -133,29 +135,16 @@ fn of_others(summary: &Summary) -> impl Iterator<Item = &str> {
 /// What could not be watched at all, those with one reason together. Of figures without a column only what has words for a name is
 /// told here; the rest is in `summary.json`.
 fn not_seen(summary: &Summary) -> Vec<String> {
-    let mut found: Vec<(&str, Vec<&str>)> = Vec::new();
-    for missing in summary.missing.iter().filter(|missing| missing.figure.contains(' ')) {
-        match found.iter_mut().find(|(reason, _)| *reason == missing.reason) {
-            Some((_, figures)) => figures.push(&missing.figure),
-            None => found.push((&missing.reason, vec![&missing.figure])),
-        }
-    }
-    let told = found.into_iter();
-    told.map(|(reason, figures)| format!("Not seen: {} ({reason})", figures.join("; ")))
+    let in_words = summary.missing.iter().filter(|missing| missing.figure.contains(' '));
+    by_reason(in_words.map(|missing| (&missing.reason, missing.figure.as_str())))
+        .into_iter()
+        .map(|(reason, figures)| format!("Not seen: {} ({reason})", figures.join("; ")))
         .collect()
 }
 
 /// The columns that were not measured, those with one reason together.
 fn not_measured(empty: &[Column], summary: &Summary) -> Vec<String> {
-    let mut found: Vec<(String, Vec<&str>)> = Vec::new();
-    for column in empty {
-        let reason = column.reason(summary);
-        match found.iter_mut().find(|(known, _)| *known == reason) {
-            Some((_, names)) => names.push(column.name),
-            None => found.push((reason, vec![column.name])),
-        }
-    }
-    found
+    by_reason(empty.iter().map(|column| (column.reason(summary), column.name)))
         .into_iter()
         .map(|(reason, names)| format!("Not shown: {} ({reason})", names.join(", ")))
         .collect()
@@ -163,25 +152,18 @@ fn not_measured(empty: &[Column], summary: &Summary) -> Vec<String> {
 
 /// Why rungs are not steady or not to be believed, one line for each reason with the rungs it holds for.
 fn reasons(rungs: &[RungSummary]) -> Vec<String> {
-    let mut found: Vec<(String, Vec<String>)> = Vec::new();
-    for rung in rungs {
+    let doubts = rungs.iter().flat_map(|rung| {
         let flags = [
             (!rung.steady, "Not steady", &rung.unsteady_reason),
             (rung.client_limited, "Client-limited", &rung.client_limited_reason),
         ];
-        for (_, name, reason) in flags.into_iter().filter(|(is_set, ..)| *is_set) {
-            let text = format!(
-                "{name}{}",
-                reason.as_ref().map(|why| format!(": {why}")).unwrap_or_default()
-            );
-            let connections = rung.connections.to_string();
-            match found.iter_mut().find(|(known, _)| *known == text) {
-                Some((_, at)) => at.push(connections),
-                None => found.push((text, vec![connections])),
-            }
-        }
-    }
-    found
+        let set = flags.into_iter().filter(|(is_set, ..)| *is_set);
+        set.map(|(_, name, reason)| {
+            let why = reason.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
+            (format!("{name}{why}"), rung.connections.to_string())
+        })
+    });
+    by_reason(doubts)
         .into_iter()
         .map(|(text, at)| {
             let plural = if at == ["1"] { "" } else { "s" };

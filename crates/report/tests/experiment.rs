@@ -117,6 +117,7 @@ fn outcome() -> Outcome {
             base: "size 1".to_owned(),
             variant: "size 64".to_owned(),
             same_work: true,
+            offered_load: false,
             sentence: "size 64 is faster than size 1.".to_owned(),
             whole: Some(compared(estimate(1.13, 1.1, 1.16), 0.0004, Verdict::Faster)),
             whole_ladder: vec![16, 512],

@@ -147,11 +147,8 @@ const BOOTSTRAP_SCRIPTS: [(&[&str], bool); 5] = [
 /// How an empty data folder gets its system tables.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Initialise {
-    /// The server makes them itself: `--initialize-insecure`, then the SQL of `--init-file`.
-    Itself {
-        /// Statements that the server runs at the end.
-        init_file: String,
-    },
+    /// The server makes them itself: `--initialize-insecure`.
+    Itself,
     /// The server runs these scripts: `--bootstrap`, with the statements before, the files, and those after on its
     /// standard input.
     Bootstrap {
@@ -252,12 +249,8 @@ impl Capabilities {
     /// How to make the system tables with this installation, or what is missing for it.
     pub fn initialise(&self, installation: &Installation) -> Result<Initialise, String> {
         if self.has(Feature::InitializeInsecure) {
-            // Its only account is root@localhost, and with names unresolved TCP comes from 127.0.0.1.
-            let init_file = "CREATE USER IF NOT EXISTS 'root'@'127.0.0.1' IDENTIFIED BY '';\n\
-                             GRANT ALL PRIVILEGES ON *.* TO 'root'@'127.0.0.1' WITH GRANT OPTION;\n";
-            return Ok(Initialise::Itself {
-                init_file: init_file.to_owned(),
-            });
+            // Its only account is root@localhost: over TCP nobody has one who was not given it.
+            return Ok(Initialise::Itself);
         }
         if !self.has(Feature::Bootstrap) {
             return Err(format!("versions before {} cannot be initialised", v(5, 7, 6)));
@@ -286,11 +279,14 @@ impl Capabilities {
             // MariaDB's scripts make root an account without password when the variable is NULL.
             before: "create database if not exists mysql;\nuse mysql;\nset @auth_root_socket=NULL;\n".to_owned(),
             scripts,
-            // Old scripts make accounts without a name, which would shadow others on the same host.
-            after: if self.product == MySql {
-                "delete from mysql.user where user='';\n".to_owned()
-            } else {
-                String::new()
+            // Without a password there is to be no way in but the socket, whose folder is ours. Old scripts make accounts without a
+            // name too, which would shadow others on the same host.
+            after: match self.product {
+                MySql => "delete from mysql.user where user='' or (user='root' and host<>'localhost');\n".to_owned(),
+                _ if self.version >= v(10, 4, 0) => {
+                    "delete from mysql.global_priv where user='root' and host<>'localhost';\n".to_owned()
+                }
+                _ => "delete from mysql.user where user='root' and host<>'localhost';\n".to_owned(),
             },
         })
     }

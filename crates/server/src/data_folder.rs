@@ -30,7 +30,7 @@ pub struct DataKey {
 }
 
 /// Raise it when what we do to a folder before storing it changes.
-const LAYOUT: &str = "scaleprof data 2";
+const LAYOUT: &str = "scaleprof data 3";
 
 impl DataKey {
     /// The key of a workload on this server with these settings.

@@ -23,11 +23,7 @@ pub(crate) fn initialise(
     let sql = scratch.join("initialise.sql");
     let write = |text: &str| fs::write(&sql, text).map_err(Error::system("write", &sql));
     match how {
-        Initialise::Itself { init_file } => {
-            write(init_file)?;
-            launch.arguments.push("--initialize-insecure".to_owned());
-            launch.arguments.push(format!("--init-file={}", sql.display()));
-        }
+        Initialise::Itself => launch.arguments.push("--initialize-insecure".to_owned()),
         Initialise::Bootstrap { before, scripts, after } => {
             let mut text = before.clone();
             for script in scripts {
@@ -47,16 +43,18 @@ pub(crate) fn initialise(
             launch.arguments.extend(options.map(str::to_owned));
             // MariaDB: another engine may be enforced, but system tables have theirs.
             launch.arguments.push("--loose-enforce-storage-engine=".to_owned());
+            if let Some(user) = &launch.user {
+                user.own(&sql)?;
+            }
             launch.input = Some(sql.clone());
         }
-    }
-    if let Some(user) = &launch.user {
-        user.own(&sql)?;
     }
     let mut process = ServerProcess::start(&launch)?;
     watch_over(process.pid())?;
     let death = process.wait_for_end(LONGEST);
-    fs::remove_file(&sql).map_err(Error::system("remove", &sql))?;
+    if launch.input.is_some() {
+        fs::remove_file(&sql).map_err(Error::system("remove", &sql))?;
+    }
     match (&death.reason, death.exit_code) {
         (_, Some(0)) => Ok(()),
         (Some((Reason::Setting, line)), _) => Err(Error::SettingRefused {

@@ -29,6 +29,7 @@ pub mod error_log;
 pub mod file_copy;
 mod free_port;
 pub mod identify;
+mod included;
 mod initialise;
 pub mod janitor;
 pub mod memory;

@@ -2,7 +2,7 @@
 
 use crate::capabilities::Capabilities;
 use crate::identify::Installation;
-use crate::setting::{Origin, Setting};
+use crate::setting::{Origin, Setting, base_name};
 use crate::settings::Settings;
 use std::fmt::Write as _;
 use std::path::Path;
@@ -36,6 +36,12 @@ impl Settings {
         }
         if let Some(include) = places.include {
             let _ = writeln!(file, "!include {}\n[mysqld]", include.display());
+            for (name, value) in self.behind_include(&told, places.data) {
+                let _ = match value {
+                    Some(value) => writeln!(file, "{name} = {}", quote(&value)),
+                    None => writeln!(file, "{name}"),
+                };
+            }
         }
         for origin in [Origin::User, Origin::Place] {
             for setting in told.iter().filter(|setting| setting.origin == origin) {
@@ -52,6 +58,34 @@ impl Settings {
         // The compiled-in default is a folder of the distribution's own instance, and 9.7 aborts when it is absent.
         file.push_str("secure_file_priv =\n");
         file
+    }
+
+    /// What an option file of the user's may not decide. It may be that of the system's own instance: neither its logs nor the files
+    /// beside its data are to be touched, and nobody is to join its cluster. `--set` can still choose otherwise.
+    fn behind_include(&self, told: &[Setting], data: &Path) -> Vec<(&'static str, Option<String>)> {
+        let in_data = |name: &str| Some(data.join(name).to_string_lossy().into_owned());
+        let word = |value: &str| Some(value.to_owned());
+        let mut lines = vec![
+            ("general_log_file", in_data("general.log")),
+            ("slow_query_log_file", in_data("slow.log")),
+            ("relay_log", in_data("relay")),
+            ("relay_log_index", in_data("relay.index")),
+            ("loose_innodb_doublewrite_dir", word(&data.to_string_lossy())),
+            ("loose_innodb_temp_tablespaces_dir", word("./#innodb_temp/")),
+            ("loose_innodb_buffer_pool_filename", word("ib_buffer_pool")),
+            ("loose_wsrep_on", word("OFF")),
+            ("loose_wsrep_provider", word("none")),
+            ("loose_wsrep_cluster_address", word("")),
+            ("loose_group_replication_start_on_boot", word("OFF")),
+        ];
+        let logs = told
+            .iter()
+            .any(|setting| base_name(&setting.name) == "log_bin" && setting.origin != Origin::Pinned);
+        lines.push(match logs {
+            true => ("log_bin_index", in_data("binlog.index")),
+            false => ("skip_log_bin", None),
+        });
+        lines
     }
 
     fn place_lines<'a>(&self, places: &Places<'a>) -> Vec<(&'static str, &'a Path)> {

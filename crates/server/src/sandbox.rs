@@ -25,6 +25,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+/// A server that is starting answers within that or is asked again.
+const LONGEST_ANSWER: Duration = Duration::from_secs(10);
+
 /// A running server under test. Dropping it kills the server and removes its folder.
 #[derive(Debug)]
 pub struct Sandbox {
@@ -249,8 +252,10 @@ impl Sandbox {
                     },
                 });
             }
-            let answer = Client::connect(&self.endpoint, &self.credentials())
-                .and_then(|mut client| client.query("SELECT 1").map(|_| ()));
+            let answer = Client::connect(&self.endpoint, &self.credentials()).and_then(|mut client| {
+                client.set_patience(Some(LONGEST_ANSWER))?;
+                client.query("SELECT 1").map(|_| ())
+            });
             match answer {
                 Ok(()) => return Ok(()),
                 // Waiting does not make an account.

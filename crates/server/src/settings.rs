@@ -10,6 +10,7 @@
 use crate::capabilities::Capabilities;
 use crate::error::Error;
 use crate::identify::hexadecimal;
+use crate::included::with_included;
 use crate::memory;
 use crate::setting::{Origin, Setting, base_name, parse_set, parse_size};
 use sha2::{Digest, Sha256};
@@ -61,11 +62,12 @@ impl Default for ServerSettings {
 }
 
 /// Prefixes of settings that decide what the data files are.
-const SHAPES_FILES: [&str; 23] = [
+const SHAPES_FILES: [&str; 24] = [
     "aria_",
     "character_set_server",
     "collation_server",
     "default_storage_engine",
+    "default_table_encryption",
     "early_plugin_load",
     "encrypt",
     // Whether a list of the pages in memory is kept with the data, and of how many.
@@ -301,7 +303,7 @@ impl Settings {
             // Whatever it holds, it may be such a setting.
             shaping.push((
                 "defaults_file".to_owned(),
-                hexadecimal(&Sha256::digest(text.as_bytes())),
+                hexadecimal(&Sha256::digest(with_included(text).as_bytes())),
             ));
         }
         shaping

@@ -5,7 +5,7 @@ mod servers;
 use scaleprof_server::*;
 use servers::{Server, distribution, each_server, runs, settings, work_folder};
 use std::fs;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -235,38 +235,57 @@ fn listens_on_loopback_only_and_only_when_asked() {
         let builder = SandboxBuilder::new(server.installation.clone(), settings, work.clone());
         let sandbox = builder.start_fresh().unwrap_or_else(|e| panic!("{}: {e}", server.name));
         let endpoint = sandbox.tcp_endpoint().expect("an address");
-        scaleprof_wire::Client::connect(&endpoint, &sandbox.credentials())
-            .unwrap_or_else(|e| panic!("{}: {e}", server.name));
+        // Without a password nobody gets in but through the socket, whose folder is ours.
+        let refused = scaleprof_wire::Client::connect(&endpoint, &sandbox.credentials()).map(drop);
+        assert!(
+            matches!(&refused, Err(scaleprof_wire::Error::Refused { .. })),
+            "{}: {refused:?}",
+            server.name
+        );
         assert_eq!(sandbox.variables().expect("variables")["bind_address"], "127.0.0.1");
     }
 }
 
 #[test]
 fn a_users_option_file_wins_over_what_is_pinned_but_cannot_move_the_data() {
-    let Some(server) = distribution() else { return };
-    let work = work_folder();
-    let foreign = work.path().join("foreign");
-    fs::create_dir(&foreign).expect("a folder");
-    let file = work.path().join("their.cnf");
-    let text = format!(
-        "[client]\npassword=secret\n[mysqld]\ndatadir={0}\ninnodb_data_home_dir={0}\nsocket={0}/s\n\
-         log_error={0}/log\ninnodb_flush_log_at_trx_commit=1\nmax_connections=77\n",
-        foreign.display()
-    );
-    fs::write(&file, text).expect("an option file");
-    let asked = ServerSettings {
-        defaults_file: Some(file),
-        ..settings(&["max-connections=78"]).asked().clone()
-    };
-    let settings = Settings::new(asked).expect("settings");
-    let builder = SandboxBuilder::new(server.installation.clone(), settings, work.clone());
-    let sandbox = builder.start_fresh().expect("a server");
-    let has = sandbox.variables().expect("variables");
-    assert_eq!(has["innodb_flush_log_at_trx_commit"], "1");
-    assert_eq!(has["max_connections"], "78");
-    assert_eq!(fs::read_dir(&foreign).expect("the folder").count(), 0);
-    let copy = runs(&work)[0].join("user.cnf");
-    assert_eq!(fs::metadata(copy).expect("the copy").mode() & 0o777, 0o600);
+    for server in each_server() {
+        let name = &server.name;
+        let work = work_folder();
+        let foreign = work.path().join("foreign");
+        fs::create_dir(&foreign).expect("a folder");
+        // Its user could write there, as it could where the system's own instance has its logs.
+        fs::set_permissions(&foreign, fs::Permissions::from_mode(0o777)).expect("open to all");
+        let file = work.path().join("their.cnf");
+        let text = format!(
+            "[client]\npassword=secret\n[mysqld]\ndatadir={0}\ninnodb_data_home_dir={0}\nsocket={0}/s\n\
+             log_error={0}/log\ninnodb_flush_log_at_trx_commit=1\nmax_connections=77\nserver_id=7\n\
+             log_bin={0}/binlog\nlog_bin_index={0}/binlog.index\nrelay_log={0}/relay\n\
+             general_log=ON\ngeneral_log_file={0}/general\nslow_query_log=ON\nslow_query_log_file={0}/slow\n\
+             loose_innodb_doublewrite_dir={0}\nloose_wsrep_on=ON\nloose_wsrep_cluster_address=gcomm://192.0.2.1\n",
+            foreign.display()
+        );
+        fs::write(&file, text).expect("an option file");
+        for set in [&["max-connections=78"][..], &["max-connections=78", "log_bin=ON"]] {
+            let asked = ServerSettings {
+                defaults_file: Some(file.clone()),
+                ..settings(set).asked().clone()
+            };
+            let settings = Settings::new(asked).expect("settings");
+            let builder = SandboxBuilder::new(server.installation.clone(), settings, work.clone());
+            let sandbox = builder.start_fresh().unwrap_or_else(|error| panic!("{name}: {error}"));
+            let has = sandbox.variables().expect("variables");
+            assert_eq!(has["innodb_flush_log_at_trx_commit"], "1");
+            assert_eq!(has["max_connections"], "78");
+            assert_eq!(
+                value(&sandbox, "select @@log_bin"),
+                if set.len() > 1 { "1" } else { "0" },
+                "{name}"
+            );
+            assert_eq!(fs::read_dir(&foreign).expect("the folder").count(), 0, "{name}");
+            let copy = runs(&work)[0].join("user.cnf");
+            assert_eq!(fs::metadata(copy).expect("the copy").mode() & 0o777, 0o600);
+        }
+    }
 }
 
 #[test]

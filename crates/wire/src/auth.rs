@@ -8,6 +8,7 @@ use mysql_common::constants::CapabilityFlags;
 use mysql_common::io::ParseBuf;
 use mysql_common::packets::{AuthPlugin, AuthSwitchRequest, HandshakePacket, HandshakeResponse, SslRequest};
 use mysql_common::proto::{MyDeserialize, MySerialize};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// What the greeting told us.
 #[derive(Debug, Clone)]
@@ -44,6 +45,8 @@ struct Way {
     is_encrypted: bool,
     /// Whether the server at the end of the encryption has shown who it is.
     is_verified: bool,
+    /// Whether the bytes never leave this machine.
+    is_local: bool,
 }
 
 impl Context for Exchange<'_> {
@@ -106,6 +109,7 @@ pub(crate) fn log_in(
         is_socket: matches!(endpoint, Endpoint::Unix(_)),
         is_encrypted: stream.encryption().is_some(),
         is_verified: who.tls.verifies(),
+        is_local: endpoint.is_local(),
     };
 
     let in_the_clear = hello.capabilities().contains(CapabilityFlags::CLIENT_SSL) && !way.is_encrypted;
@@ -125,13 +129,12 @@ pub(crate) fn log_in(
     };
     let mut scramble = hello.nonce();
     let mut procedure = AuthProc::init(&plugin).map_err(|e| impossible(e.to_string()))?;
-    let first = procedure
-        .run(exchange(password, &scramble, way), &scramble)
+    let first = guarded(|| procedure.run(exchange(password, &scramble, way), &scramble))?
         .map_err(|e| impossible(e.to_string()))?;
 
     let response = HandshakeResponse::new(
         Some(first.data().unwrap_or_default()),
-        hello.server_version_parsed().unwrap_or((5, 5, 5)),
+        guarded(|| hello.server_version_parsed())?.unwrap_or((5, 5, 5)),
         Some(who.user.as_bytes()),
         who.database.as_ref().map(|d| d.as_bytes()),
         Some(plugin),
@@ -168,6 +171,15 @@ pub(crate) fn log_in(
                 })?;
                 answer(&mut stream, &mut procedure, &scramble, password, &scramble, way)
                     .map_err(|e| e.into_error(&impossible))?;
+            }
+            Some(0x01) if packet.get(1) == Some(&PERFORM_FULL_AUTHENTICATION) && !may_ask_for_key(way) => {
+                return Err(impossible(
+                    "the server wants the password under a public key of its own, and over TCP in the clear nobody knows whose key \
+                     that is: whoever stands between would have the password. Use --ssl-mode required or the server's socket; or log in \
+                     once with another client over an encrypted connection, after which the server knows the password's hash until it \
+                     is restarted"
+                        .into(),
+                ));
             }
             Some(0x01) => answer(&mut stream, &mut procedure, &packet[1..], password, &scramble, way)
                 .map_err(|e| e.into_error(&impossible))?,
@@ -218,6 +230,14 @@ fn is_safe(plugin: &AuthPlugin<'_>, way: Way) -> bool {
     way.is_socket || way.is_verified || !matches!(plugin, AuthPlugin::MysqlClearPassword | AuthPlugin::MysqlOldPassword)
 }
 
+/// caching_sha2_password's "perform full authentication": the server has no hash of the password in its cache.
+const PERFORM_FULL_AUTHENTICATION: u8 = 4;
+
+/// Whether the password may go to whoever sends a key (it goes as it is where the transport keeps it secret).
+fn may_ask_for_key(way: Way) -> bool {
+    way.is_local || way.is_socket || way.is_encrypted
+}
+
 fn exchange<'a>(password: &'a [u8], scramble: &'a [u8], way: Way) -> Exchange<'a> {
     Exchange {
         password,
@@ -240,6 +260,12 @@ impl StepError {
     }
 }
 
+/// What a library makes of a server's bytes. Some of them make it panic: an empty key, one that is shorter than its padding, digits that
+/// are none. That says something of the server, and is no reason for us to end.
+fn guarded<T>(read: impl FnOnce() -> T) -> Result<T, Error> {
+    catch_unwind(AssertUnwindSafe(read)).map_err(|_| Error::Protocol("a step of the handshake that cannot be read"))
+}
+
 /// Answers one challenge.
 fn answer(
     stream: &mut PacketStream,
@@ -249,8 +275,8 @@ fn answer(
     scramble: &[u8],
     way: Way,
 ) -> Result<(), StepError> {
-    let response = procedure
-        .run(exchange(password, scramble, way), challenge)
+    let response = guarded(|| procedure.run(exchange(password, scramble, way), challenge))
+        .map_err(StepError::Stream)?
         .map_err(|e| StepError::Plugin(e.to_string()))?;
     let (Response::Next { packet } | Response::Last { packet }) = response;
     match packet {

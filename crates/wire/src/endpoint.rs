@@ -2,6 +2,7 @@
 
 use crate::Tls;
 use std::fmt;
+use std::net::IpAddr;
 use std::path::PathBuf;
 
 /// Where a server listens.
@@ -16,6 +17,22 @@ pub enum Endpoint {
         /// Port.
         port: u16,
     },
+}
+
+impl Endpoint {
+    /// Whether what is sent there never leaves this machine.
+    pub fn is_local(&self) -> bool {
+        match self {
+            Endpoint::Unix(_) => true,
+            Endpoint::Tcp { host, .. } => {
+                let address = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
+                address.map_or_else(
+                    |_| host.eq_ignore_ascii_case("localhost"),
+                    |address| address.is_loopback(),
+                )
+            }
+        }
+    }
 }
 
 impl fmt::Display for Endpoint {
@@ -78,5 +95,31 @@ impl Credentials {
             database: Some(database.into()),
             ..self.clone()
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_stays_on_this_machine_is_local() {
+        let tcp = |host: &str| Endpoint::Tcp {
+            host: host.to_owned(),
+            port: 3306,
+        };
+        for host in ["localhost", "LOCALHOST", "127.0.0.1", "127.1.2.3", "::1", "[::1]"] {
+            assert!(tcp(host).is_local(), "{host}");
+        }
+        for host in [
+            "192.0.2.1",
+            "db.example.org",
+            "localhost.example.org",
+            "::",
+            "2001:db8::1",
+        ] {
+            assert!(!tcp(host).is_local(), "{host}");
+        }
+        assert!(Endpoint::Unix("/run/mysqld/mysqld.sock".into()).is_local());
     }
 }

@@ -4,6 +4,8 @@ use crate::ServerError;
 
 /// Status bit: a further result of the same statement follows.
 pub(crate) const SERVER_MORE_RESULTS_EXISTS: u16 = 0x0008;
+/// A transaction is open: what was done since it began is not committed.
+pub(crate) const SERVER_STATUS_IN_TRANS: u16 = 0x0001;
 
 /// Reads a length-encoded number; gives it and the bytes it took. `None` for NULL (0xfb) or a short buffer.
 pub(crate) fn length_encoded(bytes: &[u8]) -> Option<(u64, usize)> {

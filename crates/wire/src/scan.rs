@@ -7,7 +7,7 @@
 
 use crate::ServerError;
 use crate::packet::MAX_PAYLOAD;
-use crate::reply::{SERVER_MORE_RESULTS_EXISTS, length_encoded, parse_error, parse_ok};
+use crate::reply::{SERVER_MORE_RESULTS_EXISTS, SERVER_STATUS_IN_TRANS, length_encoded, parse_error, parse_ok};
 
 /// How a reply ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,6 +51,7 @@ pub struct ReplyScanner {
     rows: u64,
     saw_rows: bool,
     deprecate_eof: bool,
+    in_transaction: bool,
     /// Beginning of a packet that was cut off.
     carry: Vec<u8>,
 }
@@ -73,6 +74,7 @@ impl ReplyScanner {
             rows: 0,
             saw_rows: false,
             deprecate_eof,
+            in_transaction: false,
             carry: Vec::new(),
         }
     }
@@ -80,6 +82,11 @@ impl ReplyScanner {
     /// Whether nothing of a reply has come yet.
     pub fn is_idle(&self) -> bool {
         self.expect == Expect::Head && self.skip == 0 && self.carry.is_empty() && !self.saw_rows
+    }
+
+    /// Whether the last reply that was no error left a transaction open.
+    pub fn in_transaction(&self) -> bool {
+        self.in_transaction
     }
 
     /// Takes received bytes; gives how many it used and, when they complete a reply, how that ended. Bytes past
@@ -195,6 +202,7 @@ impl ReplyScanner {
                 self.expect = Expect::Head;
                 return Ok(Step::Took(4 + length));
             }
+            self.in_transaction = status & SERVER_STATUS_IN_TRANS != 0;
             return Ok(Step::End(4 + length, Reply::Rows { count: self.rows }));
         }
         self.rows += 1;
@@ -215,6 +223,7 @@ impl ReplyScanner {
                 if status & SERVER_MORE_RESULTS_EXISTS != 0 {
                     return Ok(Step::Took(4 + length));
                 }
+                self.in_transaction = status & SERVER_STATUS_IN_TRANS != 0;
                 let reply = if self.saw_rows {
                     Reply::Rows { count: self.rows }
                 } else {

@@ -78,10 +78,12 @@ impl Program {
     }
 
     /// Statements that a connection runs before all others.
-    pub(crate) fn session_statements(&self) -> &[String] {
+    pub(crate) fn session_statements(&self) -> Vec<&str> {
         match self {
-            Program::Oltp(_) | Program::Script(_) => &[],
-            Program::Tpcc(tpcc) => tpcc.session_statements(),
+            // sysbench's single statements are transactions; with a server's own autocommit = 0 none would ever end.
+            Program::Oltp(_) => vec!["SET SESSION autocommit = 1"],
+            Program::Script(_) => Vec::new(),
+            Program::Tpcc(tpcc) => tpcc.session_statements().iter().map(String::as_str).collect(),
         }
     }
 

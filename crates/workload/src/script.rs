@@ -122,7 +122,7 @@ fn split(text: &str) -> Result<Vec<&str>, ScriptError> {
             delimiter = text[at + "DELIMITER".len()..line_end]
                 .split_whitespace()
                 .next()
-                .ok_or(ScriptError::NoDelimiter(line_of(text, at)))?;
+                .ok_or_else(|| ScriptError::NoDelimiter(line_of(text, at)))?;
             at = line_end;
         } else if rest.starts_with(delimiter) {
             if let Some(from) = content {
@@ -133,7 +133,7 @@ fn split(text: &str) -> Result<Vec<&str>, ScriptError> {
         } else if is_line_comment(rest) {
             at += rest.find('\n').unwrap_or(rest.len());
         } else if let Some(comment) = rest.strip_prefix("/*") {
-            let length = comment.find("*/").ok_or(ScriptError::NotClosed {
+            let length = comment.find("*/").ok_or_else(|| ScriptError::NotClosed {
                 line: line_of(text, at),
                 what: "comment",
             })? + 4;
@@ -144,7 +144,7 @@ fn split(text: &str) -> Result<Vec<&str>, ScriptError> {
             at += length;
         } else if matches!(bytes[at], b'\'' | b'"' | b'`') {
             content.get_or_insert(at);
-            at += quoted_length(&bytes[at..]).ok_or(ScriptError::NotClosed {
+            at += quoted_length(&bytes[at..]).ok_or_else(|| ScriptError::NotClosed {
                 line: line_of(text, at),
                 what: "quote",
             })?;

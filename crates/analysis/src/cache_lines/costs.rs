@@ -135,9 +135,20 @@ impl<'a> MeasuredCosts<'a> {
     }
 
     fn two(&self, addresses: &BTreeSet<u64>) -> Option<TwoRungs> {
+        // Where nobody was seen it costs less than three samples' worth, not nothing (rule of three).
+        let estimate = |rung: &AtAddresses| {
+            let found = rung.estimate(addresses)?;
+            Some(match rung.samples(addresses) {
+                0 => Estimate {
+                    high: rung.costs.least_seen(),
+                    ..found
+                },
+                _ => found,
+            })
+        };
         Some(TwoRungs {
-            base: self.base.estimate(addresses)?,
-            last: self.last.estimate(addresses)?,
+            base: estimate(&self.base)?,
+            last: estimate(&self.last)?,
         })
     }
 }

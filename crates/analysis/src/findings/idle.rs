@@ -196,9 +196,9 @@ impl Context<'_> {
         // Nobody holds a condition variable.
         if let Some(holder) = lock.holder.last().filter(|_| !is_condition).filter(is_known) {
             draft.evidence.push(format!(
-                "its holder was most often in {holder} (seen at {} of {} waits): {}",
+                "its holder was most often in {holder} (seen at {} of {} waits of all threads): {}",
                 lock.holder_samples,
-                lock.samples,
+                lock.waits_of_all,
                 lock.holder.join(" > ")
             ));
         }

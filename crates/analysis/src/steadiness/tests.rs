@@ -128,6 +128,28 @@ fn a_rung_of_few_transactions_is_not_called_stalled_for_empty_seconds() {
 }
 
 #[test]
+fn whole_numbers_that_differ_by_one_once_are_no_step() {
+    // One connection, transactions of 0.95 s.
+    let mut rates = [1.0; 30];
+    rates[18] = 2.0;
+    assert_eq!(
+        judge(&rates).problem.filter(|p| matches!(p, Unsteady::Step { .. })),
+        None
+    );
+}
+
+#[test]
+fn a_step_in_hours_of_seconds_is_found_where_it_is() {
+    let mut rates = quiet(5, 14_400);
+    rates.iter_mut().skip(9000).for_each(|rate| *rate *= 0.9);
+    let found = judge(&rates).problem;
+    assert!(
+        matches!(found, Some(Unsteady::Step { second, change }) if second.abs_diff(9000) <= 64 && (change + 0.1).abs() < 0.02),
+        "{found:?}"
+    );
+}
+
+#[test]
 fn reasons_read_well() {
     let reasons = [
         Unsteady::TooShort { seconds: 5 },

@@ -5,9 +5,9 @@ use super::starts::{Session, Start};
 use crate::student::{t_quantile_975, two_sided_p};
 use std::collections::BTreeMap;
 
-/// The change of ln X from the first start to the last: a straight line through all starts, each variant about its own mean, so that
+/// The change of ln X over these rungs from the first start to the last: a straight line through all starts, each variant about its own mean, so that
 /// differences between variants are no drift. As a [`PairedMean`] whose `pairs` are the starts. None with too few starts for a line.
-pub(super) fn drift(session: &Session) -> Option<PairedMean> {
+pub(super) fn drift(session: &Session, ladder: &[u32]) -> Option<PairedMean> {
     let mut by_variant: BTreeMap<usize, Vec<(f64, f64)>> = BTreeMap::new();
     let sentinels = session.sentinels.iter();
     let sentinels = sentinels.flat_map(|pair| pair.starts.iter().map(|start| (pair.variant, start)));
@@ -17,7 +17,7 @@ pub(super) fn drift(session: &Session) -> Option<PairedMean> {
         .flatten()
         .map(|(variant, start)| (*variant, start));
     for (variant, start) in sentinels.chain(rounds) {
-        if let Some(point) = point(start, &session.ladder) {
+        if let Some(point) = point(start, ladder) {
             by_variant.entry(variant).or_default().push(point);
         }
     }

@@ -6,7 +6,7 @@ use super::sign_flip::sign_flip_p;
 use super::starts::{RungFigures, Sentinel, Session, Start};
 use super::verdict::{Verdict, margin, verdict};
 use super::{Change, Compared, Judged, RungCompared, SessionQuality, VariantCompared};
-use crate::comparison::differences::weighted_holm;
+use crate::comparison::differences::{holm, weighted_holm};
 use crate::decomposition::{Side, decompose};
 use crate::numbers::percent;
 use scaleprof_bundle::Estimate;
@@ -24,6 +24,12 @@ pub fn judge(session: &Session) -> Judged {
     let mut adjusted = weighted_holm(&family).into_iter();
     for one in &mut found {
         one.conclude(&mut adjusted);
+    }
+    // Whether a variant scales otherwise is a question of its own, asked of each.
+    let mut all: Vec<&mut Scaling> = found.iter_mut().filter_map(|one| one.scaling.as_mut()).collect();
+    let each: Vec<f64> = all.iter().map(|scaling| scaling.p).collect();
+    for (scaling, p) in all.iter_mut().zip(holm(&each)) {
+        scaling.p = p;
     }
     Judged {
         quality: quality(session),
@@ -47,11 +53,13 @@ struct Tested {
     mean: PairedMean,
     sign_flip: Option<f64>,
     margin: f64,
+    /// That both did as much says nothing of what either can do: it was what both were offered.
+    offered: bool,
 }
 
 impl Tested {
     /// `a_a` are the same figure's log-ratios of the sentinels.
-    fn of(pairs: &[f64], a_a: &[f64], asked: f64) -> Option<Tested> {
+    fn of(pairs: &[f64], a_a: &[f64], asked: f64, offered: bool) -> Option<Tested> {
         let mean = PairedMean::of(pairs)?;
         // How far two starts of one server are apart all pairs tell, those of different variants about their own mean.
         let scatter = Scatter::of(a_a).and(Scatter::of(pairs));
@@ -60,6 +68,7 @@ impl Tested {
             mean,
             sign_flip: sign_flip_p(pairs),
             margin: margin(asked, a_a.as_ref()),
+            offered,
         })
     }
 
@@ -71,7 +80,19 @@ impl Tested {
             adjusted_p: self.mean.p.map(|_| p),
             sign_flip_p: self.sign_flip,
             margin: self.margin.exp_m1(),
-            verdict: verdict(&self.mean, self.margin, p, self.sign_flip),
+            verdict: match verdict(&self.mean, self.margin, p, self.sign_flip) {
+                Verdict::NoDifference if self.offered => Verdict::Inconclusive,
+                verdict => verdict,
+            },
+        }
+    }
+
+    /// A ratio that is no finding, of whatever size.
+    fn not_judged(&self) -> Compared {
+        Compared {
+            adjusted_p: None,
+            verdict: Verdict::Inconclusive,
+            ..self.compared(1.0)
         }
     }
 }
@@ -82,25 +103,16 @@ struct Whole {
 }
 
 impl Whole {
-    /// The rungs that at least half of the pairs have, and at which the client did not set the limit; these too where there are no
-    /// others.
+    /// The rungs that at least half of the pairs have, and at which the client did not set the limit.
     fn of(session: &Session, other: usize) -> Whole {
         let pairs = session.pairs(other);
-        let counts = |connections: &u32, limited: bool| {
-            let has = |start: &Start| {
-                let rung = start.rungs.get(connections);
-                rung.is_some_and(|rung| limited || !rung.client_limited)
-            };
+        let counts = |connections: &u32| {
+            let has = |start: &Start| start.rungs.get(connections).is_some_and(|rung| !rung.client_limited);
             let having = pairs.iter().filter(|(a, b)| has(a) && has(b)).count();
             having * 2 >= pairs.len()
         };
-        let ladder = |limited: bool| -> Vec<u32> {
-            let rungs = session.ladder.iter().copied();
-            rungs.filter(|connections| counts(connections, limited)).collect()
-        };
-        let ours = ladder(false);
         Whole {
-            ladder: if ours.is_empty() { ladder(true) } else { ours },
+            ladder: session.ladder.iter().copied().filter(counts).collect(),
         }
     }
 
@@ -139,28 +151,52 @@ struct Found {
     ladder: Vec<u32>,
     whole: Option<Tested>,
     rungs: Vec<(RungCompared, Option<Tested>)>,
-    scaling: Option<PairedMean>,
+    scaling: Option<Scaling>,
     told: Option<Compared>,
+    offered: bool,
+}
+
+/// How a variant's ratio changes from the first rung to the last.
+struct Scaling {
+    mean: PairedMean,
+    sign_flip: Option<f64>,
+    /// The mean's p as it counts where all variants were looked at.
+    p: f64,
+}
+
+impl Scaling {
+    /// Better (true), worse, or not beyond chance.
+    fn told(&self) -> Option<bool> {
+        match verdict(&self.mean, 0.0, self.p, self.sign_flip) {
+            Verdict::Faster => Some(true),
+            Verdict::Slower => Some(false),
+            Verdict::NoDifference | Verdict::Inconclusive => None,
+        }
+    }
 }
 
 impl Found {
+    /// Rungs whose throughput is judged: at the others the client set the limit.
+    fn judged(&self) -> usize {
+        self.rungs.iter().filter(|(rung, _)| !rung.client_limited).count()
+    }
+
     /// p and weight of every figure.
     fn family(&self) -> Vec<(f64, f64)> {
         let of = |tested: &Option<Tested>, weight| {
             let p = tested.as_ref().and_then(|tested| tested.mean.p);
             (p.unwrap_or(1.0), if p.is_some() { weight } else { 0.0 })
         };
-        let one_rung = self.rungs.len() == 1;
-        let (whole, each) = match one_rung {
+        let (whole, each) = match self.judged() {
             // The same figure twice.
-            true => (1.0, 0.0),
-            false => (
-                WEIGHT_OF_THE_WHOLE,
-                (1.0 - WEIGHT_OF_THE_WHOLE) / self.rungs.len().max(1) as f64,
-            ),
+            1 => (1.0, 0.0),
+            rungs => (WEIGHT_OF_THE_WHOLE, (1.0 - WEIGHT_OF_THE_WHOLE) / rungs.max(1) as f64),
         };
         let mut family = vec![of(&self.whole, whole)];
-        family.extend(self.rungs.iter().map(|(_, tested)| of(tested, each)));
+        family.extend(self.rungs.iter().map(|(rung, tested)| match rung.client_limited {
+            true => of(&None, 0.0),
+            false => of(tested, each),
+        }));
         family
     }
 
@@ -168,11 +204,14 @@ impl Found {
     fn conclude(&mut self, adjusted: &mut impl Iterator<Item = f64>) {
         let of_whole = adjusted.next().unwrap_or(1.0);
         self.told = self.whole.as_ref().map(|tested| tested.compared(of_whole));
-        let one_rung = self.rungs.len() == 1;
+        let one_rung = self.judged() == 1;
         for (rung, tested) in &mut self.rungs {
             let own = adjusted.next().unwrap_or(1.0);
             let p = if one_rung { of_whole } else { own };
-            rung.throughput = tested.as_ref().map(|tested| tested.compared(p));
+            rung.throughput = tested.as_ref().map(|tested| match rung.client_limited {
+                true => tested.not_judged(),
+                false => tested.compared(p),
+            });
         }
     }
 
@@ -188,34 +227,36 @@ impl Found {
             whole: self.told,
             whole_ladder: self.ladder,
             rungs: self.rungs.into_iter().map(|(rung, _)| rung).collect(),
-            scales: self
-                .scaling
-                .filter(|mean| any && mean.excludes_zero())
-                .map(|mean| mean.mean > 0.0),
-            last_over_first: self.scaling.map(|mean| mean.ratio()),
+            scales: self.scaling.as_ref().filter(|_| any).and_then(Scaling::told),
+            last_over_first: self.scaling.map(|scaling| scaling.mean.ratio()),
+            offered: self.offered,
         }
     }
 }
 
 fn compared(session: &Session, other: usize) -> Found {
     let whole = Whole::of(session, other);
+    let starts = || session.pairs(other).into_iter().flat_map(|(a, b)| [a, b]);
+    let offered = starts().flat_map(|start| start.rungs.values()).any(|rung| rung.offered);
     let rungs: Vec<_> = session
         .ladder
         .iter()
-        .map(|connections| rung(session, other, *connections))
+        .map(|connections| rung(session, other, *connections, offered))
         .collect();
+    let (pairs, a_a) = (whole.pairs(session, other), whole.sentinels(session));
     Found {
         variant: other,
-        whole: Tested::of(&whole.pairs(session, other), &whole.sentinels(session), session.margin),
+        whole: Tested::of(&pairs, &a_a, session.margin, offered),
         scaling: scaling(session, other, &whole.ladder),
         ladder: whole.ladder,
         rungs,
         told: None,
+        offered,
     }
 }
 
 /// Mean of ln of (B/A at the last rung) over (B/A at the first): above 0 where B holds more of its lead, the more connections there are.
-fn scaling(session: &Session, other: usize, ladder: &[u32]) -> Option<PairedMean> {
+fn scaling(session: &Session, other: usize, ladder: &[u32]) -> Option<Scaling> {
     let (first, last) = (ladder.first()?, ladder.last().filter(|_| ladder.len() > 1)?);
     let pairs = session.pairs(other).into_iter();
     let each: Vec<f64> = pairs
@@ -224,10 +265,15 @@ fn scaling(session: &Session, other: usize, ladder: &[u32]) -> Option<PairedMean
             Some(at(last)? - at(first)?)
         })
         .collect();
-    PairedMean::of(&each)
+    let mean = PairedMean::of(&each)?;
+    Some(Scaling {
+        p: mean.p.unwrap_or(1.0),
+        sign_flip: sign_flip_p(&each),
+        mean,
+    })
 }
 
-fn rung(session: &Session, other: usize, connections: u32) -> (RungCompared, Option<Tested>) {
+fn rung(session: &Session, other: usize, connections: u32, offered: bool) -> (RungCompared, Option<Tested>) {
     let both: Vec<(&RungFigures, &RungFigures)> = session
         .pairs(other)
         .into_iter()
@@ -270,7 +316,7 @@ fn rung(session: &Session, other: usize, connections: u32) -> (RungCompared, Opt
         change: change(&both, connections),
         client_limited: limited * 2 > both.len(),
     };
-    (told, Tested::of(&pairs, &a_a, session.margin))
+    (told, Tested::of(&pairs, &a_a, session.margin, offered))
 }
 
 fn log_ratio(a: f64, b: f64) -> Option<f64> {
@@ -314,7 +360,7 @@ fn quality(session: &Session) -> SessionQuality {
         sum.and(Scatter::of(&whole.pairs(session, *other)))
     });
     let a_a = (!sentinels.is_empty()).then(|| PairedMean::with_scatter(&sentinels, scatter));
-    let drift = drift(session);
+    let drift = drift(session, &whole.ladder);
     let margin = margin(session.margin, a_a.as_ref());
     let mut doubts = Vec::new();
     let range = |ratio: Estimate| match ratio.low.zip(ratio.high) {

@@ -46,6 +46,8 @@ pub struct VariantCompared {
     pub scales: Option<bool>,
     /// Its ratio at the last rung over its ratio at the first.
     pub last_over_first: Option<Estimate>,
+    /// Whether the load came at a rate of its own or with pauses: then equal throughput is what was offered, and no verdict.
+    pub offered: bool,
 }
 
 /// A ratio of the variant over the base and what it is worth.
@@ -78,7 +80,7 @@ pub struct RungCompared {
     pub cpu_seconds_per_txn: Option<Estimate>,
     /// Context switches of the server per transaction.
     pub switches_per_txn: Option<Estimate>,
-    /// Median of the latency.
+    /// Median of the latency; of the response time where the load comes at a rate of its own.
     pub p50: Option<Estimate>,
     /// Its 99th percentile.
     pub p99: Option<Estimate>,
@@ -222,6 +224,8 @@ pub struct ComparisonTold {
     pub variant: String,
     /// Whether the transactions of both are the same; where they are not, more of them a second is not faster.
     pub same_work: bool,
+    /// Whether the load came at a rate of its own or with pauses, so that equal throughput does not say how much either can do.
+    pub offered_load: bool,
     /// One sentence for a person.
     pub sentence: String,
     /// Geometric mean of the ratios over the ladder.

@@ -1,8 +1,8 @@
 //! A comparison of two variants in words.
 
 use super::judge::signed;
-use super::{Compared, VariantCompared, Verdict};
-use crate::numbers::percent;
+use super::{Compared, RungCompared, VariantCompared, Verdict};
+use crate::numbers::{counted, percent};
 use scaleprof_bundle::Estimate;
 
 /// A margin that is so many times the one that was asked for is worth a word.
@@ -14,12 +14,58 @@ const LEAST_MARGIN: f64 = 0.01;
 /// the transactions of both are the same: where they are not, only how they scale can be compared.
 pub fn sentence([base, variant]: [&str; 2], found: &VariantCompared, asked: f64, same_work: bool) -> String {
     let Some(whole) = &found.whole else {
-        return format!("Nothing can be said of {variant}: no pair of starts with {base} was measured whole.");
+        return of_nothing(base, variant, found);
     };
     match same_work {
+        true if found.offered => of_offered_load(base, variant, whole, found) + &left_out(found) + &by_rung(found),
         true => of_whole(base, variant, whole, asked) + &left_out(found) + &by_rung(found) + &scaling(base, found),
         false => of_other_work(base, variant, whole, found),
     }
+}
+
+/// No rung is left to compare.
+fn of_nothing(base: &str, variant: &str, found: &VariantCompared) -> String {
+    let (limited, others): (Vec<&RungCompared>, Vec<&RungCompared>) =
+        found.rungs.iter().partition(|rung| rung.client_limited);
+    match limited.is_empty() || others.iter().any(|rung| rung.throughput.is_some()) {
+        true => format!("Nothing can be said of {variant}: no pair of starts with {base} was measured whole."),
+        false => format!(
+            "Nothing can be said of {variant} and {base}: the client set the limit wherever they were measured. Give it more CPUs \
+             (--cpus-client) or threads (--threads), or use a load that asks more of the server."
+        ),
+    }
+}
+
+/// As many transactions as were asked for are no sign of how many can be had: what differs then is how long they take.
+fn of_offered_load(base: &str, variant: &str, whole: &Compared, found: &VariantCompared) -> String {
+    let words = match whole.verdict {
+        Verdict::Faster => format!(
+            "{variant} did more of the load that was offered than {base}, by {}.",
+            by(whole)
+        ),
+        Verdict::Slower => format!(
+            "{variant} did less of the load that was offered than {base}, by {}.",
+            by(whole)
+        ),
+        Verdict::NoDifference | Verdict::Inconclusive => format!(
+            "Both were offered the same load, and {variant} did as much of it as {base} as far as can be told ({}): that does not say \
+             how much either can do.",
+            change(whole)
+        ),
+    };
+    let last = found
+        .rungs
+        .iter()
+        .rev()
+        .find_map(|rung| Some((rung.connections, rung.p99?)));
+    let response = last.map_or(String::new(), |(connections, ratio)| {
+        format!(
+            " The 99th percentile of the response time changes by {} at {}.",
+            estimate(ratio),
+            counted(connections, "connection")
+        )
+    });
+    words + &response
 }
 
 /// The rungs that the figure over the ladder is made without, and why: who reads that one variant is faster must know where it fell over.
@@ -75,7 +121,9 @@ fn scaling(base: &str, found: &VariantCompared) -> String {
         let by = signed(ratio.value);
         format!(": from {first} to {last} connections it changes by {by}")
     });
-    format!(" It scales {word} than {base}{change} against it.")
+    let few = found.whole.filter(|whole| whole.pairs < super::FEWEST_PAIRS);
+    let few = few.map_or("", |_| ", as far as so few pairs can show");
+    format!(" It scales {word} than {base}{change} against it{few}.")
 }
 
 /// More transactions of another kind are no gain.
@@ -152,7 +200,6 @@ fn by(compared: &Compared) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::RungCompared;
     use super::*;
 
     fn compared(value: f64, low: f64, high: f64, verdict: Verdict) -> Compared {
@@ -179,6 +226,7 @@ mod tests {
             rungs: Vec::new(),
             scales: None,
             last_over_first: None,
+            offered: false,
         }
     }
 
@@ -235,6 +283,39 @@ mod tests {
         );
         assert!(
             words.contains("Without the rungs of 1 connections, where the client"),
+            "{words}"
+        );
+    }
+
+    #[test]
+    fn a_client_that_was_the_limit_everywhere_is_no_verdict() {
+        let limited = rung(64, Some(compared(1.0, 0.999, 1.001, Verdict::Inconclusive)), true);
+        let told = VariantCompared {
+            rungs: vec![limited],
+            whole_ladder: Vec::new(),
+            ..found(None)
+        };
+        let words = sentence(["A", "B"], &told, 0.01, true);
+        assert!(words.contains("the client set the limit wherever"), "{words}");
+    }
+
+    #[test]
+    fn of_an_offered_load_the_response_time_is_told() {
+        let slow = RungCompared {
+            p99: Some(compared(9.0, 8.0, 10.0, Verdict::Inconclusive).ratio),
+            ..rung(16, None, false)
+        };
+        let told = VariantCompared {
+            offered: true,
+            whole_ladder: vec![16],
+            rungs: vec![slow],
+            ..found(Some(compared(1.0, 0.999, 1.001, Verdict::Inconclusive)))
+        };
+        let words = sentence(["A", "B"], &told, 0.01, true);
+        assert!(
+            words.contains("does not say how much either can do")
+                && words.contains("response time changes by +800 %")
+                && words.ends_with("at 16 connections."),
             "{words}"
         );
     }

@@ -1,6 +1,7 @@
 //! What server starts measured, and which of them are held against each other.
 
-use scaleprof_bundle::{IronLaw, ReplicaSummary, RungSummary};
+use crate::pacing::Pacing;
+use scaleprof_bundle::{IronLaw, ReplicaSummary, RungSummary, Workload};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -13,12 +14,20 @@ pub struct RungFigures {
     pub law: Option<IronLaw>,
     /// Context switches of the server per transaction.
     pub switches_per_txn: Option<f64>,
-    /// Median of the service time, milliseconds.
+    /// Median of the service time, milliseconds; of the response time where the load comes at a rate of its own.
     pub p50_ms: Option<f64>,
     /// Its 99th percentile.
     pub p99_ms: Option<f64>,
+    /// Whether the load came at a rate of its own or with pauses, so that throughput is what was offered, not what can be done.
+    pub offered: bool,
     /// Whether the client, not the server, set the limit.
     pub client_limited: bool,
+    /// Whether throughput settled.
+    pub steady: bool,
+    /// Part of the machine's CPU time that other programs used.
+    pub other_cpu_share: Option<f64>,
+    /// Part of the machine's CPU time that the hypervisor took.
+    pub steal_share: Option<f64>,
     /// How its replicas followed, by their numbers.
     pub replicas: Vec<ReplicaFigures>,
     /// The server and its neighbours together; none where it has none.
@@ -67,15 +76,21 @@ impl ReplicaFigures {
     }
 }
 
-impl From<&RungSummary> for RungFigures {
-    fn from(rung: &RungSummary) -> Self {
+impl RungFigures {
+    /// Of a rung under a load. TPC-C's terminals with keying and think times offer a rate as well.
+    pub fn of(rung: &RungSummary, load: &Workload) -> Self {
+        let told = rung.response_ms.as_ref().unwrap_or(&rung.latency_ms);
         RungFigures {
             throughput: rung.throughput.value,
             law: rung.iron_law.clone(),
             switches_per_txn: rung.context_switches_per_txn,
-            p50_ms: rung.latency_ms.p50,
-            p99_ms: rung.latency_ms.p99,
+            p50_ms: told.p50,
+            p99_ms: told.p99,
+            offered: matches!(Pacing::of(load), Pacing::Open | Pacing::Paused),
             client_limited: rung.client_limited,
+            steady: rung.steady,
+            other_cpu_share: rung.other_cpu_share,
+            steal_share: rung.steal_share,
             replicas: rung.replicas.iter().map(ReplicaFigures::from).collect(),
             together: (!rung.neighbours.is_empty()).then(|| Together {
                 servers: 1 + rung.neighbours.len() as u32,

@@ -111,15 +111,28 @@ impl<'data> Image<'data> {
         }
         // Addresses of the file itself, packed (DT_RELR): what is added to stands in the place.
         let endian = elf.endian();
-        let packed = elf.elf_section_table().iter();
-        for place in packed
+        let mut packed = elf
+            .elf_section_table()
+            .iter()
             .filter_map(|section| section.relr(endian, elf.data()).ok()?)
             .flatten()
-        {
-            // Sections of threads' own variables have addresses of others.
-            let word = elf.sections().find_map(|section| section.data_range(place, 8).ok()?);
-            if let Some(word) = word.and_then(|word| word.try_into().ok()) {
-                self.relocate_one(place, u64::from_le_bytes(word), slots);
+            .peekable();
+        if packed.peek().is_none() {
+            return;
+        }
+        // Of threads' own variables there is only the first image, whose addresses are others' too.
+        let in_memory = elf.sections().filter(|section| {
+            let flags = section.elf_section_header().sh_flags(endian);
+            flags.contains(elf::SHF_ALLOC) && !flags.contains(elf::SHF_TLS)
+        });
+        let mut sections: Vec<(u64, &[u8])> = in_memory
+            .filter_map(|section| Some((section.address(), section.data().ok()?)))
+            .filter(|(_, data)| !data.is_empty())
+            .collect();
+        sections.sort_by_key(|(start, _)| *start);
+        for place in packed {
+            if let Some(word) = word_at(&sections, place) {
+                self.relocate_one(place, word, slots);
             }
         }
     }
@@ -148,4 +161,13 @@ impl<'data> Image<'data> {
             word.try_into().ok().map(u64::from_le_bytes).filter(|value| *value != 0)
         })
     }
+}
+
+/// The word at an address, of sections in the order of their addresses.
+fn word_at(sections: &[(u64, &[u8])], address: u64) -> Option<u64> {
+    let after = sections.partition_point(|(start, _)| *start <= address);
+    let (start, data) = sections.get(after.checked_sub(1)?)?;
+    let place = usize::try_from(address - start).ok()?;
+    let word = data.get(place..place.checked_add(8)?)?;
+    word.try_into().ok().map(u64::from_le_bytes)
 }

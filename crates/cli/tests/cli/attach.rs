@@ -86,7 +86,11 @@ fn over_the_socket_the_servers_process_is_found_and_over_tcp_its_lack_is_said() 
     assert!(schemas(&server).contains("scaleprof_load"), "kept for the next run");
 
     let folder = place.path().join("tcp");
-    let dsn = format!("mysql://root@{}", server.tcp_endpoint().expect("TCP"));
+    let mut client = server.connect().expect("a connection");
+    client
+        .execute("GRANT ALL ON *.* TO lena@'127.0.0.1' IDENTIFIED BY ''")
+        .expect("an account");
+    let dsn = format!("mysql://lena@{}", server.tcp_endpoint().expect("TCP"));
     succeed(attach(&folder).args(["--dsn", &dsn, "--yes", "--drop-schema"]));
     let kept = bundle(&folder);
     assert_eq!(kept.manifest.server.cpu_count, None);

@@ -14,10 +14,10 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(crate) trait Laboratory {
     /// Carries out a step, or gives what it gave when it was carried out before. `left` is what is still to be done, with it.
     fn carry_out(&mut self, step: Step, left: Work) -> Result<Start, StepFailure>;
-    /// What a step gave when it was carried out before.
-    fn kept(&mut self, step: Step) -> Option<Start>;
+    /// What a step gave when it was carried out before. An error where it was and cannot be read.
+    fn kept(&mut self, step: Step) -> Result<Option<Start>, RunError>;
     /// Hears that a step failed when it ran, and is tried once more.
-    fn try_again(&mut self, step: Step, why: &Why);
+    fn try_again(&mut self, step: Step, why: &Why) -> Result<(), RunError>;
     /// Hears that a variant takes no part any more, and why.
     fn drop_variant(&mut self, variant: usize, why: &Why);
     /// Keeps what is known after a step.
@@ -193,14 +193,14 @@ impl Course<'_> {
             return Ok(None);
         }
         if let Some(why) = self.known_out.get(&variant) {
-            if let Some(start) = self.laboratory.kept(step) {
+            if let Some(start) = self.laboratory.kept(step)? {
                 return Ok(Some(start));
             }
             return self.without(variant, why.clone());
         }
         let mut tried = self.laboratory.carry_out(step, left);
         if let Err(StepFailure::WhenItRan(why)) = &tried {
-            self.laboratory.try_again(step, why);
+            self.laboratory.try_again(step, why)?;
             tried = self.laboratory.carry_out(step, left);
         }
         match tried {
@@ -226,4 +226,4 @@ impl Course<'_> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

@@ -3,7 +3,8 @@
 //! ```text
 //! DIR/plan.json          the plan with all that the command line added, and the statements that it names; for --resume
 //! DIR/dropped.json       variants that take no part any more
-//! DIR/starts/...         a bundle for each server start
+//! DIR/retried.json       steps that failed once and were tried again
+//! DIR/starts/...         a bundle for each server start; of one that failed and was tried again with `-failed` behind it
 //! DIR/watched/...        a bundle for each variant's watched run, with its report.html
 //! DIR/experiment.json    what it comes to, anew after every step
 //! DIR/report.html        the same as a page, when it ends
@@ -13,8 +14,11 @@ use super::ExperimentError;
 use super::plan::Texts;
 use super::plan_file::PlanFile;
 use super::step::Step;
+use crate::error::RunError;
+use crate::run::error_log_beside;
+use scaleprof_analysis::summarise;
 use scaleprof_analysis::trials::{ExperimentState, Outcome, RungFigures, Start};
-use scaleprof_bundle::{Manifest, RunState, Summary};
+use scaleprof_bundle::{Bundle, Manifest, RunState, RungSummary, Summary};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -26,6 +30,9 @@ use time::format_description::well_known::Rfc3339;
 
 const PLAN: &str = "plan.json";
 const DROPPED: &str = "dropped.json";
+const RETRIED: &str = "retried.json";
+/// Behind the name of a step's folder: what it left when it failed.
+const FAILED: &str = "-failed";
 /// The file of [`Outcome`].
 pub const OUTCOME: &str = "experiment.json";
 const STARTS: &str = "starts";
@@ -108,22 +115,56 @@ impl ExperimentFolder {
     }
 
     /// What a step gave, if it was carried out to its end.
-    pub(crate) fn kept(&self, step: Step) -> Option<KeptStep> {
+    ///
+    /// # Errors
+    /// It was carried out and cannot be read: to measure it anew would throw it away.
+    pub(crate) fn kept(&self, step: Step) -> Result<Option<KeptStep>, ExperimentError> {
         let folder = self.of(step);
-        let manifest: Manifest = read_json(&folder.join("manifest.json")).ok()?;
-        let summary: Summary = read_json(&folder.join("summary.json")).ok()?;
-        let began = OffsetDateTime::parse(&manifest.started_at, &Rfc3339).ok()?;
-        (manifest.state == RunState::Complete).then(|| KeptStep {
+        let path = folder.join("manifest.json");
+        if !path.exists() {
+            return Ok(None);
+        }
+        let manifest: Manifest = read_json(&path)?;
+        if manifest.state != RunState::Complete {
+            return Ok(None);
+        }
+        // A summary is made of the rest: one of another version of this program is made anew.
+        let summary: Summary = match read_json(&folder.join("summary.json")) {
+            Ok(summary) => summary,
+            Err(_) => summarise(&Bundle::open(&folder).map_err(RunError::from)?),
+        };
+        let began = OffsetDateTime::parse(&manifest.started_at, &Rfc3339)
+            .map_err(|error| ExperimentError::disk("understand", &path)(io::Error::other(error)))?;
+        let figures = |rung: &RungSummary| (rung.connections, RungFigures::of(rung, &manifest.workload));
+        Ok(Some(KeptStep {
             start: Start {
                 began: began.unix_timestamp() as f64,
-                rungs: summary
-                    .rungs
-                    .iter()
-                    .map(|rung| (rung.connections, RungFigures::from(rung)))
-                    .collect(),
+                rungs: summary.rungs.iter().map(figures).collect(),
             },
             manifest,
-        })
+        }))
+    }
+
+    /// Puts what a step left that failed, its server's log too, beside the place of the step, which is tried again; in place of what
+    /// failed there before.
+    pub(crate) fn set_aside(&self, step: Step) -> Result<(), ExperimentError> {
+        let folder = self.of(step);
+        let aside = with_behind(&folder, FAILED);
+        for (from, to) in [
+            (folder.clone(), aside.clone()),
+            (error_log_beside(&folder), error_log_beside(&aside)),
+        ] {
+            let failed = ExperimentError::disk("set aside", &from);
+            let cleared = match to.is_dir() {
+                true => fs::remove_dir_all(&to),
+                false => Ok(()),
+            };
+            match cleared.and_then(|()| fs::rename(&from, &to)) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
+                _ => {}
+            }
+        }
+        Ok(())
     }
 
     /// Removes what a step left that was not carried out to its end. It is in our folder and under a name of ours.
@@ -144,6 +185,15 @@ impl ExperimentFolder {
 
     pub(crate) fn keep_dropped(&self, dropped: &BTreeMap<String, String>) -> Result<(), ExperimentError> {
         write_json(&self.path.join(DROPPED), dropped)
+    }
+
+    /// Steps that failed once and were tried again, by their folders, in words.
+    pub(crate) fn retried(&self) -> BTreeMap<String, String> {
+        read_json(&self.path.join(RETRIED)).unwrap_or_default()
+    }
+
+    pub(crate) fn keep_retried(&self, retried: &BTreeMap<String, String>) -> Result<(), ExperimentError> {
+        write_json(&self.path.join(RETRIED), retried)
     }
 
     /// How it stood when its outcome was last written, and why it could not go on; none where nothing was written yet.
@@ -169,6 +219,13 @@ struct KeptOutcome {
 pub(crate) struct KeptStep {
     pub(crate) start: Start,
     pub(crate) manifest: Manifest,
+}
+
+/// A path with more behind its last part.
+fn with_behind(path: &Path, more: &str) -> PathBuf {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(more);
+    path.with_file_name(name)
 }
 
 fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, ExperimentError> {
@@ -234,11 +291,28 @@ mod tests {
         let path = place.path().join("e");
         let folder = ExperimentFolder::create(&path, &kept()).expect("created");
         let step = Step::Round { round: 0, variant: 1 };
-        assert!(folder.kept(step).is_none());
+        let kept = || folder.kept(step).expect("nothing is there to be read");
+        assert!(kept().is_none());
         fs::create_dir_all(folder.of(step).join("rungs")).expect("a folder");
-        assert!(folder.kept(step).is_none());
+        assert!(kept().is_none());
+        folder.set_aside(step).expect("set aside");
+        fs::create_dir_all(folder.of(step)).expect("a folder");
+        folder.set_aside(step).expect("set aside in place of the first");
+        folder.set_aside(step).expect("what is not there need not go");
+        fs::create_dir_all(folder.of(step)).expect("a folder");
         folder.clear(step).expect("cleared");
         folder.clear(step).expect("what is not there need not go");
         assert!(!folder.of(step).exists());
+    }
+
+    #[test]
+    fn a_step_that_was_measured_and_cannot_be_read_is_not_measured_anew() {
+        let place = tempfile::tempdir().expect("a folder");
+        let folder = ExperimentFolder::create(&place.path().join("e"), &kept()).expect("created");
+        let step = Step::Round { round: 0, variant: 1 };
+        fs::create_dir_all(folder.of(step)).expect("a folder");
+        fs::write(folder.of(step).join("manifest.json"), "{\"schema\": ").expect("written");
+        let error = folder.kept(step).expect_err("it is damaged").to_string();
+        assert!(error.contains("manifest.json"), "{error}");
     }
 }

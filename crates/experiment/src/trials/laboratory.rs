@@ -45,13 +45,15 @@ impl<'a> RealLaboratory<'a> {
         stop: &'a Arc<AtomicBool>,
         progress: &'a mut dyn ExperimentProgress,
     ) -> Self {
+        let mut facts = Facts::new(plan.variants.len());
+        folder.retried().into_values().for_each(|words| facts.warn(words));
         RealLaboratory {
             plan,
             folder,
             stop,
             progress,
             pace: Pace::expected(&plan.design),
-            facts: Facts::new(plan.variants.len()),
+            facts,
             dropped: folder.dropped(),
         }
     }
@@ -108,7 +110,7 @@ impl<'a> RealLaboratory<'a> {
 
 impl Laboratory for RealLaboratory<'_> {
     fn carry_out(&mut self, step: Step, left: Work) -> Result<Start, StepFailure> {
-        if let Some(start) = self.kept(step) {
+        if let Some(start) = self.kept(step).map_err(StepFailure::Experiment)? {
             return Ok(start);
         }
         if self.stop.load(Ordering::Relaxed) {
@@ -122,30 +124,40 @@ impl Laboratory for RealLaboratory<'_> {
         self.progress.step_begins(&words, left.seconds(&self.pace));
         let began = Instant::now();
         let has_started = self.facts.has_started(step.variant());
-        let failure = |error| failure(error, has_started);
+        let stopped = || self.stop.load(Ordering::Relaxed);
+        let failure = |error| match stopped() {
+            // Whatever the end broke off says nothing of the variant.
+            true => StepFailure::Experiment(RunError::Stopped),
+            false => failure(error, has_started),
+        };
         let result = run(&self.options(step), self.stop, self.progress).map_err(failure)?;
         if let Some(problem) = result.problem {
             return Err(failure(problem));
         }
         let is_watched = matches!(step, Step::Watched { .. });
         self.pace.learn(is_watched, began.elapsed().as_secs_f64());
-        let kept = self.folder.kept(step).ok_or_else(|| {
+        let kept = self.kept(step).map_err(StepFailure::Experiment)?;
+        kept.ok_or_else(|| {
             let why = "its bundle cannot be read back: see the folder of this start";
             StepFailure::WhenItRan(Why::plain(why.to_owned()))
-        })?;
-        Ok(self.taken(step, kept))
+        })
     }
 
-    fn kept(&mut self, step: Step) -> Option<Start> {
+    fn kept(&mut self, step: Step) -> Result<Option<Start>, RunError> {
         let kept = self.folder.kept(step)?;
-        Some(self.taken(step, kept))
+        Ok(kept.map(|kept| self.taken(step, kept)))
     }
 
-    fn try_again(&mut self, step: Step, why: &Why) {
+    fn try_again(&mut self, step: Step, why: &Why) -> Result<(), RunError> {
         let name = &self.plan.variants[step.variant()].name;
         let failed = |why: &str| format!("{name} failed once and is started again for the same step: {why}");
         self.progress.warning(&failed(&why.told));
         self.facts.warn(failed(&why.kept));
+        // Servers that crash at times must not look sound because they were asked twice.
+        let mut retried = self.folder.retried();
+        retried.insert(step.folder().display().to_string(), failed(&why.kept));
+        self.folder.keep_retried(&retried)?;
+        Ok(self.folder.set_aside(step)?)
     }
 
     fn drop_variant(&mut self, variant: usize, why: &Why) {

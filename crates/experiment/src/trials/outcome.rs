@@ -1,12 +1,13 @@
 //! Putting together what an experiment comes to.
 
 use super::conduct::Conducted;
+use super::disturbed::disturbed;
 use super::plan::Plan;
 use super::torn::torn_apart;
 use scaleprof_analysis::trials::log_ratios::PairedMean;
 use scaleprof_analysis::trials::{
-    ComparisonTold, DesignTold, ExperimentState, Outcome, ReplicaFigures, RungFigures, Together, VariantRung,
-    VariantTold, judge, sentence,
+    ComparisonTold, DesignTold, ExperimentState, Outcome, ReplicaFigures, RungFigures, SessionQuality, Together,
+    VariantRung, VariantTold, judge, sentence,
 };
 use scaleprof_bundle::{Manifest, Server, Workload, without_folders};
 use std::collections::BTreeMap;
@@ -101,8 +102,17 @@ pub(crate) fn outcome(
         let both = [held_against, found.variant]
             .iter()
             .all(|one| conducted.watched.contains(one));
+        let said = sentence([&base, &name(found.variant)], &found, design.margin, same_work);
         ComparisonTold {
-            sentence: sentence([&base, &name(found.variant)], &found, design.margin, same_work),
+            sentence: match state {
+                ExperimentState::Complete => said,
+                // Who looks after every start and ends when he likes what he sees finds what he likes.
+                _ => format!(
+                    "So far, after {rounds} of at most {} rounds, and so not the test that was planned: {said}",
+                    design.most_pairs
+                ),
+            },
+            offered_load: found.offered,
             base,
             variant: name(found.variant),
             same_work,
@@ -138,9 +148,21 @@ pub(crate) fn outcome(
         variants: (0..plan.variants.len())
             .map(|variant| told(plan, conducted, facts, variant))
             .collect(),
-        session: judged.quality,
+        session: SessionQuality {
+            // The A/A pairs at the end belong to the answer.
+            reliable: judged
+                .quality
+                .reliable
+                .filter(|reliable| !reliable || state == ExperimentState::Complete),
+            ..judged.quality
+        },
         comparisons: comparisons.collect(),
-        warnings: [facts.warnings.clone(), torn_apart(&conducted.session)].concat(),
+        warnings: [
+            facts.warnings.clone(),
+            torn_apart(&conducted.session),
+            disturbed(&conducted.session),
+        ]
+        .concat(),
     }
 }
 

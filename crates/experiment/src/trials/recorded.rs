@@ -17,25 +17,29 @@ pub(crate) struct RecordedLaboratory<'a> {
 
 impl<'a> RecordedLaboratory<'a> {
     pub(crate) fn new(plan: &Plan, folder: &'a ExperimentFolder) -> Self {
-        RecordedLaboratory {
-            folder,
-            facts: Facts::new(plan.variants.len()),
-        }
+        let mut facts = Facts::new(plan.variants.len());
+        folder.retried().into_values().for_each(|words| facts.warn(words));
+        RecordedLaboratory { folder, facts }
     }
 }
 
 impl Laboratory for RecordedLaboratory<'_> {
     fn carry_out(&mut self, step: Step, _: Work) -> Result<Start, StepFailure> {
-        self.kept(step).ok_or(StepFailure::Experiment(RunError::Stopped))
+        let kept = self.kept(step).map_err(StepFailure::Experiment)?;
+        kept.ok_or(StepFailure::Experiment(RunError::Stopped))
     }
 
-    fn kept(&mut self, step: Step) -> Option<Start> {
-        let kept = self.folder.kept(step)?;
+    fn kept(&mut self, step: Step) -> Result<Option<Start>, RunError> {
+        let Some(kept) = self.folder.kept(step)? else {
+            return Ok(None);
+        };
         self.facts.learn(step.variant(), &kept.manifest);
-        Some(kept.start)
+        Ok(Some(kept.start))
     }
 
-    fn try_again(&mut self, _: Step, _: &Why) {}
+    fn try_again(&mut self, _: Step, _: &Why) -> Result<(), RunError> {
+        Ok(())
+    }
 
     fn drop_variant(&mut self, _: usize, _: &Why) {}
 

@@ -7,6 +7,7 @@ use scaleprof_analysis::wait_graph::{Holder, HolderSource, WaitGraph, WaitedLock
 const CHAIN: Disease = Disease {
     program: "chain",
     expected: None,
+    dearer: None,
 };
 
 /// Runs it, and says what of the chain is not there.

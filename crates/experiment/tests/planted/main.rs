@@ -23,14 +23,15 @@ static TURN: Mutex<()> = Mutex::new(());
 /// How often a round is tried that others disturb.
 const TRIES: u32 = 5;
 
-/// A round in which nobody else used the CPUs, neither another program nor another virtual machine: with one of two gone, threads hardly meet. The last try counts however it went.
+/// A round in which nobody else used the CPUs, neither another program nor another virtual machine (with one of two gone, threads
+/// hardly meet), and in which the disease broke out. The last try counts however it went.
 fn undisturbed(disease: &Disease, size: &Size) -> Found {
     for _ in 1..TRIES {
         let found = round(disease, size);
-        if !found.is_disturbed() {
+        let Some(why) = found.is_void(disease) else {
             return found;
-        }
-        println!("{}: others used the CPUs, once more; {found}", disease.program);
+        };
+        println!("{}: {why}, once more; {found}", disease.program);
     }
     round(disease, size)
 }

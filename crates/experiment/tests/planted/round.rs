@@ -44,6 +44,8 @@ pub struct Found {
     /// Threads that wait for a lock on average at the last rung, by the ledger.
     pub threads_in_lock: Option<f64>,
     rungs: Vec<String>,
+    /// CPU time of a transaction at the last rung over that at the first.
+    dearer: Option<f64>,
     /// The largest part of the CPUs that other programs and the host of a virtual machine took at a rung.
     others: f64,
 }
@@ -52,9 +54,16 @@ pub struct Found {
 const DISTURBED: f64 = 0.06;
 
 impl Found {
-    /// Whether others took so much of the CPUs that the round says nothing.
-    pub fn is_disturbed(&self) -> bool {
-        self.others > DISTURBED
+    /// Why the round says nothing, if it does not: others took the CPUs, or the disease did not break out.
+    pub fn is_void(&self, disease: &Disease) -> Option<&'static str> {
+        if self.others > DISTURBED {
+            return Some("others used the CPUs");
+        }
+        let broke_out = disease
+            .dearer
+            .zip(self.dearer)
+            .is_none_or(|(least, dearer)| dearer >= least);
+        (!broke_out).then_some("a transaction took no more CPU time than one alone, so that nothing was planted")
     }
 }
 
@@ -120,6 +129,9 @@ pub fn round(disease: &Disease, size: &Size) -> Found {
     keep(&bundle.path, disease.program);
     Found {
         rungs: summary.rungs.iter().map(of_rung).collect(),
+        dearer: cpu_time(summary.rungs.last())
+            .zip(cpu_time(summary.rungs.first()))
+            .map(|(last, first)| last / first),
         true_share,
         waits: wait_graphs(&bundle),
         threads_in_lock: summary.rungs.last().and_then(threads_in_lock),
@@ -136,6 +148,11 @@ pub fn round(disease: &Disease, size: &Size) -> Found {
 fn threads_in_lock(rung: &RungSummary) -> Option<f64> {
     let ledger = rung.ledger.as_ref()?;
     Some(f64::from(rung.connections) * ledger.seconds_per_txn.lock? / ledger.connections_over_throughput?)
+}
+
+/// CPU seconds of a transaction.
+fn cpu_time(rung: Option<&RungSummary>) -> Option<f64> {
+    Some(rung?.iron_law.as_ref()?.cpu_seconds_per_txn)
 }
 
 /// A rung in short.

@@ -3,6 +3,7 @@
 use super::Section;
 use super::words::item;
 use crate::figures::whole;
+use scaleprof_analysis::numbers::counted;
 use scaleprof_bundle::{Bundle, IMPORTED, Machine, Manifest, SettingRow, UNKNOWN};
 
 /// Product, version and build.
@@ -44,7 +45,7 @@ pub(super) fn server(bundle: &Bundle) -> Section {
     };
     let list = server.cpus.as_ref().map_or(String::new(), |list| format!(" ({list})"));
     out.push_str(&item(&match server.cpu_count {
-        Some(count) => format!("may use {count} CPU{}{list}{shared}", if count == 1 { "" } else { "s" }),
+        Some(count) => format!("may use {}{list}{shared}", counted(count, "CPU")),
         None => "which CPUs it may use is not known".to_owned(),
     }));
     ("Server", out)
@@ -52,13 +53,12 @@ pub(super) fn server(bundle: &Bundle) -> Section {
 
 /// CPU, memory, kernel. Of a machine that is known from another tool's recording nobody looked for a hypervisor.
 pub(super) fn machine(machine: &Machine, recorded: bool) -> Section {
-    let plural = |count: u32| if count == 1 { "" } else { "s" };
     let cpus = match machine.cpus {
-        Some(count) => format!("{count} CPU{} online", plural(count)),
+        Some(count) => format!("{} online", counted(count, "CPU")),
         None => "number of CPUs not known".to_owned(),
     };
     let nodes = match machine.numa_nodes {
-        Some(count) => format!("{count} NUMA node{}", plural(count)),
+        Some(count) => counted(count, "NUMA node"),
         None => "number of NUMA nodes not known".to_owned(),
     };
     let model = match machine.cpu_model.as_str() {
@@ -121,9 +121,9 @@ pub(super) fn workload(manifest: &Manifest, settings: &[SettingRow]) -> Section 
         name => format!("sysbench's {name}"),
     };
     let tables = load.tables.zip(load.rows).map(|(tables, rows)| {
-        let plural = if tables == 1 { "" } else { "s" };
         format!(
-            ", {tables} table{plural} of {} rows, {} distribution",
+            ", {} of {} rows, {} distribution",
+            counted(tables, "table"),
             whole(rows),
             load.distribution
         )

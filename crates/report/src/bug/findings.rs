@@ -144,8 +144,9 @@ fn one_lock(lock: &LockSummary) -> String {
     let mut stacks = format!("waits:\n{}", indented(&lock.waiting));
     if !lock.holder.is_empty() && !is_condition {
         stacks.push_str(&format!(
-            "held, at {} of the sampled waits, in:\n{}",
+            "held, at {} of {} sampled waits of all threads, in:\n{}",
             lock.holder_samples,
+            lock.waits_of_all,
             indented(&lock.holder)
         ));
     }

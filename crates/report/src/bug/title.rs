@@ -1,6 +1,6 @@
 //! The one sentence by which a maintainer decides whether to read on.
 
-use scaleprof_analysis::numbers::grouped;
+use scaleprof_analysis::numbers::{counted, grouped};
 use scaleprof_bundle::{Summary, Verdict, WATCH};
 
 /// Product and version, what throughput does, and the first finding.
@@ -29,10 +29,9 @@ pub(super) fn of(summary: &Summary) -> String {
 
 fn shape(verdict: &Verdict, workload: &str, last: u32) -> String {
     let peak = format!(
-        "{}/s at {} connection{}",
+        "{}/s at {}",
         grouped(verdict.peak_throughput.value),
-        verdict.peak_connections,
-        if verdict.peak_connections == 1 { "" } else { "s" }
+        counted(verdict.peak_connections, "connection")
     );
     let retention = verdict
         .retention

@@ -1,6 +1,7 @@
 //! What a table is of: it is read, and sent, far from where it was made.
 
 use crate::figures::whole;
+use scaleprof_analysis::numbers::counted;
 use scaleprof_bundle::{Summary, UNKNOWN, Workload};
 
 /// Server, load and machine in a sentence, and what commits are worth in another where that is less than usual.
@@ -28,8 +29,7 @@ fn load(workload: &Workload) -> String {
         (_, _, Some("1")) => " with 1 warehouse".to_owned(),
         (_, _, Some(warehouses)) => format!(" with {warehouses} warehouses"),
         (Some(tables), Some(rows), _) => {
-            let plural = if tables == 1 { "" } else { "s" };
-            format!(" on {tables} table{plural} of {} rows", whole(rows))
+            format!(" on {} of {} rows", counted(tables, "table"), whole(rows))
         }
         _ => String::new(),
     };
@@ -43,12 +43,11 @@ fn load(workload: &Workload) -> String {
 
 fn machine(summary: &Summary) -> String {
     let cpus = summary.server.cpu_count.map(|count| {
-        let plural = if count == 1 { "" } else { "s" };
         let shared = match summary.server.shares_cpus_with_client {
             Some(true) => " shared with the client",
             _ => "",
         };
-        format!("{count} CPU{plural}{shared}")
+        format!("{}{shared}", counted(count, "CPU"))
     });
     let model = Some(summary.machine.cpu_model.clone()).filter(|model| model != UNKNOWN);
     let words: Vec<String> = cpus.into_iter().chain(model).collect();

@@ -6,6 +6,7 @@ use super::functions::{apart, without_parameters};
 use super::layout::{self, Ink, RowInk};
 use crate::figures::{number, percent};
 use scaleprof_analysis::condition::waits_at_condition_variable;
+use scaleprof_analysis::numbers::counted;
 use scaleprof_analysis::wait_graph::in_one_word;
 use scaleprof_bundle::{CallPath, RungSummary, Summary};
 
@@ -196,10 +197,9 @@ fn heaviest(rung: &RungSummary, cpus_busy: bool, width: Option<usize>, wrap_at: 
     if shown.is_empty() {
         return None;
     }
-    let plural = if rung.connections == 1 { "" } else { "s" };
     let heading = format!(
-        "Heaviest call paths at {} connection{plural}, \u{b5}s per transaction, innermost function first:",
-        rung.connections
+        "Heaviest call paths at {}, \u{b5}s per transaction, innermost function first:",
+        counted(rung.connections, "connection")
     );
     let mut out = layout::wrap(&heading, wrap_at, "  ") + "\n";
     let figures: Vec<[String; 3]> = shown

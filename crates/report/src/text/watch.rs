@@ -3,6 +3,7 @@
 use super::Style;
 use super::functions::{innermost_in_state, innermost_waiting};
 use super::layout::{Ink, wrap};
+use super::reasons::by_reason;
 use crate::figures::{number, percent, whole};
 use scaleprof_analysis::condition::waits_at_condition_variable;
 use scaleprof_bundle::{StateSeconds, Summary, WatchSummary, WatchedLock, WatchedPath};
@@ -280,13 +281,9 @@ fn cut(line: &str, width: Option<usize>) -> String {
 
 /// What is not known, those figures with one reason together.
 fn reasons(summary: &Summary) -> Vec<String> {
-    let mut found: Vec<(&str, Vec<&str>)> = Vec::new();
-    for missing in &summary.missing {
-        match found.iter_mut().find(|(reason, _)| *reason == missing.reason) {
-            Some((_, figures)) => figures.push(&missing.figure),
-            None => found.push((&missing.reason, vec![&missing.figure])),
-        }
-    }
-    let in_words = |(reason, figures): (&str, Vec<&str>)| format!("Not known: {} ({reason})", figures.join(", "));
-    found.into_iter().map(in_words).collect()
+    let missing = summary.missing.iter();
+    by_reason(missing.map(|missing| (&missing.reason, missing.figure.as_str())))
+        .into_iter()
+        .map(|(reason, figures)| format!("Not known: {} ({reason})", figures.join(", ")))
+        .collect()
 }

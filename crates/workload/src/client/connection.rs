@@ -33,6 +33,8 @@ pub(crate) struct Connection {
     packets: Vec<u8>,
     steps: Vec<Step>,
     step: usize,
+    /// Of a script: the first statement whose work is not committed.
+    committed: usize,
     /// Bytes of the current packet that the socket has taken.
     pub(crate) sent: usize,
     /// When the first statement of the transaction was sent.
@@ -61,6 +63,7 @@ impl Connection {
             packets: Vec::new(),
             steps: Vec::new(),
             step: 0,
+            committed: 0,
             sent: 0,
             began_ns: 0,
             due_ns: 0,
@@ -81,13 +84,18 @@ impl Connection {
     }
 
     /// Stands before the first statement of a transaction that the server rolled back: with new values, as sysbench does, but
-    /// with the same where a transaction is one user's business.
+    /// with the same where a transaction is one user's business. Of a script what is committed already is not done again.
     #[cold]
     pub(crate) fn begin_again(&mut self, program: &Program) {
         match (&mut self.terminal, program) {
             (Some(terminal), Program::Tpcc(tpcc)) => {
                 terminal.begin_again(tpcc, &mut self.composer, &mut self.packets, &mut self.steps);
                 self.stand_at_first();
+            }
+            (_, Program::Script(_)) => {
+                let committed = self.committed;
+                self.begin(program);
+                (self.step, self.committed) = (committed, committed);
             }
             _ => self.begin(program),
         }
@@ -96,6 +104,7 @@ impl Connection {
     #[inline]
     fn stand_at_first(&mut self) {
         self.step = 0;
+        self.committed = 0;
         self.sent = 0;
         self.phase = Phase::Working;
     }
@@ -105,6 +114,9 @@ impl Connection {
     pub(crate) fn advance(&mut self, program: &Program) -> bool {
         self.step += 1;
         self.sent = 0;
+        if !self.scanner.in_transaction() {
+            self.committed = self.step;
+        }
         self.step < self.steps(program).len() || self.go_on(program)
     }
 

@@ -74,6 +74,8 @@ pub struct LoadOutcome {
     pub transport: Transport,
     /// Transactions that were under way when time was up and ended well after it; they are in no record.
     pub late_transactions: u64,
+    /// Median of their service times, nanoseconds; none where there were none.
+    pub late_median_ns: Option<u64>,
     /// Time from the first transaction to the last, nanoseconds; for programs that run once.
     pub ran_ns: u64,
 }
@@ -229,7 +231,12 @@ pub fn drive(
     Ok(LoadOutcome {
         connect_seconds,
         seconds: collector.delivered,
-        late_transactions: collector.late_transactions,
+        late_transactions: collector.late.as_ref().map_or(0, |late| late.transactions),
+        late_median_ns: collector
+            .late
+            .as_ref()
+            .filter(|late| !late.service.is_empty())
+            .map(|late| late.service.value_at_quantile(0.5)),
         transport,
         ran_ns: ran_ns.min(end_ns - start_ns),
     })
@@ -267,7 +274,8 @@ struct Collector {
     /// Records of seconds that not all workers have delivered; the first is second `delivered`.
     pending: Vec<(usize, Option<SecondRecord>)>,
     delivered: u32,
-    late_transactions: u64,
+    /// What ended after the last second, of all workers.
+    late: Option<SecondRecord>,
 }
 
 impl Collector {
@@ -277,7 +285,7 @@ impl Collector {
             finished: Vec::new(),
             pending: Vec::new(),
             delivered: 0,
-            late_transactions: 0,
+            late: None,
         }
     }
 
@@ -304,13 +312,13 @@ impl Collector {
             };
             match inbox.recv_timeout(Duration::from_nanos(until.min(SECOND_NS / 10))) {
                 Ok(Message::Second(record)) => self.add(&record, observer),
-                Ok(Message::Finished {
-                    seconds,
-                    late_transactions,
-                }) => {
+                Ok(Message::Finished { seconds, late }) => {
                     self.running -= 1;
                     self.finished.push(seconds);
-                    self.late_transactions += late_transactions;
+                    match &mut self.late {
+                        Some(all) => all.merge(&late),
+                        None => self.late = Some(*late),
+                    }
                     self.deliver(observer);
                 }
                 Ok(Message::Failed(failure)) => return Err(load_error(failure, &plan.program)),

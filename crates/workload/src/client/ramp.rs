@@ -7,11 +7,17 @@ use crate::random::ConnectionRng;
 use scaleprof_wire::{Client, Error, Session};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::time::Duration;
 
 /// Connections that are being opened at the same time.
 const AT_ONCE: u32 = 8;
 /// "This command is not supported in the prepared statement protocol yet".
 const NOT_PREPARABLE: u16 = 1295;
+
+/// Most that an answer may take while a connection is made ready.
+const OPENING: Duration = Duration::from_secs(60);
+/// A server may end connections that are silent for a minute; those that think or stay idle for us are meant to be.
+const STAY_CONNECTED: &str = "SET SESSION wait_timeout = 31536000";
 
 /// The open connections of a rung.
 #[derive(Debug)]
@@ -92,14 +98,24 @@ fn push<T>(list: &Mutex<Vec<T>>, item: T) {
 
 fn connect(plan: &LoadPlan) -> Result<Client, Error> {
     let mut client = Client::connect(&plan.endpoint, &plan.credentials)?;
-    for statement in plan.program.session_statements().iter().chain(&plan.session_statements) {
+    // A server that stands still while connections are made ready is not waited for without end.
+    client.set_patience(Some(OPENING))?;
+    client.execute(STAY_CONNECTED)?;
+    let own = plan.session_statements.iter().map(String::as_str);
+    for statement in plan.program.session_statements().into_iter().chain(own) {
         client.execute(statement)?;
     }
     Ok(client)
 }
 
+/// Made ready: from here on the load itself says how long an answer may take.
+fn ready(client: Client) -> Result<Session, Error> {
+    client.set_patience(None)?;
+    client.into_session()
+}
+
 fn open_idle(plan: &LoadPlan) -> Result<Session, Error> {
-    connect(plan)?.into_session()
+    ready(connect(plan)?)
 }
 
 fn open_working(plan: &LoadPlan, position: u32) -> Result<Connection, Error> {
@@ -114,7 +130,7 @@ fn open_working(plan: &LoadPlan, position: u32) -> Result<Connection, Error> {
             Err(e) => return Err(e),
         }
     }
-    let session = client.into_session()?;
+    let session = ready(client)?;
     let composer = Composer {
         rng: ConnectionRng::new(plan.seed, u64::from(position)),
         position,

@@ -22,7 +22,7 @@ pub(crate) enum Message {
         /// Seconds that it told of.
         seconds: u32,
         /// Transactions that ended after the last second: they were under way when time was up.
-        late_transactions: u64,
+        late: Box<SecondRecord>,
     },
     /// It could not go on.
     Failed(Failure),
@@ -207,9 +207,10 @@ impl Worker {
         if once && now_ns < self.end_ns && self.current.queries > 0 {
             self.close_second(now_ns);
         }
+        let next = SecondRecord::like(&self.current, self.current.second);
         Message::Finished {
             seconds: self.current.second,
-            late_transactions: self.current.transactions,
+            late: Box::new(std::mem::replace(&mut self.current, next)),
         }
     }
 

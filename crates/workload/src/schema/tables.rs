@@ -106,13 +106,17 @@ pub fn create(client: &mut Client, options: Option<&OltpOptions>, description: &
         .map_err(doing("making the load's schema"))?;
     // The description holds only our own words and numbers; quotes are doubled all the same.
     let quoted = description.replace('\'', "''");
-    for statement in [
-        format!("CREATE TABLE {SCHEMA}.{MARKER} (description VARCHAR(500) NOT NULL, filled INT NOT NULL)"),
+    let marked = [
+        // With a key: servers can be told to have no table without one.
+        format!("CREATE TABLE {SCHEMA}.{MARKER} (description VARCHAR(500) NOT NULL, filled INT NOT NULL PRIMARY KEY)"),
         format!("INSERT INTO {SCHEMA}.{MARKER} VALUES ('{quoted}', 0)"),
-    ] {
-        client
-            .execute(&statement)
-            .map_err(doing("marking the load's schema as ours"))?;
+    ]
+    .iter()
+    .try_for_each(|statement| client.execute(statement).map(drop));
+    if let Err(problem) = marked {
+        // Without its mark nobody could tell that it is ours. It has just been made, and nothing is in it.
+        let _ = client.execute(&format!("DROP DATABASE {SCHEMA}"));
+        return Err(doing("marking the load's schema as ours")(problem));
     }
     for table in 1..=options.map_or(0, |o| o.tables) {
         if let Some(options) = options {

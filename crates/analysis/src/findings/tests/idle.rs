@@ -81,7 +81,7 @@ fn a_condition_variable_is_not_called_a_lock() {
 fn hold(summary: &mut RungSummary, holder: &[&str]) {
     for lock in &mut summary.locks {
         lock.holder = names(holder);
-        lock.holder_samples = 90;
+        (lock.holder_samples, lock.waits_of_all) = (90, 120);
     }
 }
 

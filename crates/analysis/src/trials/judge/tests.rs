@@ -64,7 +64,11 @@ fn figures(throughput: f64) -> RungFigures {
         switches_per_txn: Some(3.0),
         p50_ms: None,
         p99_ms: None,
+        offered: false,
         client_limited: false,
+        steady: true,
+        other_cpu_share: None,
+        steal_share: None,
         replicas: Vec::new(),
         together: None,
     }
@@ -205,7 +209,8 @@ fn a_session_whose_equal_servers_differ_is_not_relied_on() {
         }
         judge(&session).quality.reliable == Some(true)
     });
-    assert!(calm > 0.5, "{calm}");
+    // What is left to alarm is the A/A interval, at one session of twenty, and starts that were disturbed.
+    assert!(calm > 0.85, "{calm}");
     let mut odd = session(7, 2, 8, |_, _| 1.0);
     for pair in &mut odd.sentinels {
         for rung in pair.starts[1].rungs.values_mut() {
@@ -337,4 +342,58 @@ proptest! {
             let _ = super::super::sentence(["A", "B"], variant, margin, true);
         }
     }
+}
+
+#[test]
+fn equal_servers_seem_to_scale_otherwise_in_at_most_five_sessions_of_a_hundred() {
+    // Faster everywhere by a tenth, so that there is a difference to ask about.
+    let faster = |variant: usize, _: u32| if variant == 0 { 1.0 } else { 1.1 };
+    for variants in [2, 4] {
+        let found = share(2000, |seed| {
+            let judged = judge(&session(seed, variants, 8, faster));
+            judged.variants.iter().any(|variant| variant.scales.is_some())
+        });
+        println!("equal slopes seem different in {found} ({variants} variants)");
+        assert!(found <= 0.055, "{variants} variants: {found}");
+    }
+}
+
+#[test]
+fn rungs_at_which_the_client_was_the_limit_have_no_verdict() {
+    let mut session = session(3, 2, 8, |variant, _| if variant == 1 { 0.8 } else { 1.0 });
+    let limit = |session: &mut Session, connections: &[u32]| {
+        for start in session.rounds.iter_mut().flat_map(BTreeMap::values_mut) {
+            for rung in connections {
+                start.rungs.get_mut(rung).unwrap().client_limited = true;
+            }
+        }
+    };
+    limit(&mut session, &[1]);
+    let judged = judge(&session);
+    let rung = judged.variants[0].rungs[0].throughput.unwrap();
+    assert_eq!((rung.verdict, rung.adjusted_p), (Verdict::Inconclusive, None));
+    assert_eq!(judged.variants[0].whole_ladder, [16, 64, 256]);
+    assert_eq!(judged.variants[0].whole.unwrap().verdict, Verdict::Slower);
+    limit(&mut session, &LADDER);
+    let judged = judge(&session);
+    assert_eq!(judged.variants[0].whole, None);
+    assert!(!shows_a_difference(&judged));
+}
+
+#[test]
+fn servers_that_do_what_they_are_offered_are_not_told_to_be_equal() {
+    let offered = |level: f64| {
+        let mut session = session(4, 2, 8, |_, _| 1.0);
+        let starts = session.rounds.iter_mut().flat_map(BTreeMap::iter_mut);
+        for (place, (variant, start)) in starts.enumerate() {
+            for rung in start.rungs.values_mut() {
+                // As arrivals are: the same for both of a pair, but for chance in the last digits.
+                let factor = if *variant == 1 { level } else { 1.0 };
+                (rung.offered, rung.throughput) = (true, 2000.0 * factor * (1.0 + 1e-5 * place as f64));
+            }
+        }
+        judge(&session).variants[0].whole.unwrap().verdict
+    };
+    assert_eq!(offered(1.0), Verdict::Inconclusive);
+    assert_eq!(offered(0.7), Verdict::Slower);
 }

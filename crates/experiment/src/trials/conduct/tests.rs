@@ -56,22 +56,30 @@ impl MadeUp {
         self.clock += 1.0;
         let rungs = LADDER.map(|connections| {
             let throughput = 5000.0 * factor * (level + 0.008 * normal(&mut self.rng)).exp();
-            let figures = RungFigures {
-                throughput,
-                law: None,
-                switches_per_txn: None,
-                p50_ms: None,
-                p99_ms: None,
-                client_limited: false,
-                replicas: Vec::new(),
-                together: None,
-            };
-            (connections, figures)
+            (connections, figures(throughput))
         });
         Start {
             began: self.clock,
             rungs: rungs.into(),
         }
+    }
+}
+
+/// A rung of which nothing is known but its throughput.
+pub(crate) fn figures(throughput: f64) -> RungFigures {
+    RungFigures {
+        throughput,
+        law: None,
+        switches_per_txn: None,
+        p50_ms: None,
+        p99_ms: None,
+        offered: false,
+        client_limited: false,
+        steady: true,
+        other_cpu_share: None,
+        steal_share: None,
+        replicas: Vec::new(),
+        together: None,
     }
 }
 
@@ -93,7 +101,7 @@ fn why(words: &str) -> Why {
 
 impl Laboratory for MadeUp {
     fn carry_out(&mut self, step: Step, _: Work) -> Result<Start, StepFailure> {
-        if let Some(start) = self.kept(step) {
+        if let Some(start) = self.kept(step).map_err(StepFailure::Experiment)? {
             return Ok(start);
         }
         if self.killed_after.is_some_and(|after| self.carried_out.len() >= after) {
@@ -116,13 +124,14 @@ impl Laboratory for MadeUp {
         Ok(start)
     }
 
-    fn kept(&mut self, step: Step) -> Option<Start> {
+    fn kept(&mut self, step: Step) -> Result<Option<Start>, RunError> {
         let found = self.kept.iter().find(|(known, _)| *known == step);
-        found.map(|(_, start)| start.clone())
+        Ok(found.map(|(_, start)| start.clone()))
     }
 
-    fn try_again(&mut self, step: Step, _: &Why) {
+    fn try_again(&mut self, step: Step, _: &Why) -> Result<(), RunError> {
         self.tried_again.push(step);
+        Ok(())
     }
 
     fn drop_variant(&mut self, variant: usize, why: &Why) {

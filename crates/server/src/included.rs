@@ -1,0 +1,73 @@
+//! What an option file holds with the files that it includes.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// MySQL follows so many includes within each other (mysys/my_default.c).
+const DEEPEST: usize = 10;
+
+/// An option file's text, followed by those of the files that it includes and that can be read.
+pub(crate) fn with_included(text: &str) -> String {
+    let mut all = String::new();
+    append(text, 0, &mut all);
+    all
+}
+
+fn append(text: &str, depth: usize, all: &mut String) {
+    all.push_str(text);
+    if depth == DEEPEST {
+        return;
+    }
+    for line in text.lines().map(str::trim) {
+        let (files, given) = match (line.strip_prefix("!includedir"), line.strip_prefix("!include")) {
+            (Some(folder), _) => (option_files(Path::new(folder.trim())), folder),
+            (None, Some(file)) => (vec![PathBuf::from(file.trim())], file),
+            (None, None) => continue,
+        };
+        // Not some other word that begins alike.
+        if !given.starts_with(char::is_whitespace) {
+            continue;
+        }
+        for file in files {
+            if let Ok(text) = fs::read_to_string(file) {
+                append(&text, depth + 1, all);
+            }
+        }
+    }
+}
+
+/// The option files of a folder, by name.
+fn option_files(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let paths = entries.map(|entry| entry.path());
+    let mut files: Vec<PathBuf> = paths
+        .filter(|path| path.extension().is_some_and(|end| end == "cnf"))
+        .collect();
+    files.sort();
+    files
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_that_are_included_count_and_circles_end() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let at = |name: &str| folder.path().join(name);
+        fs::create_dir(at("conf.d")).expect("a folder");
+        fs::write(at("conf.d/a.cnf"), "[mysqld]\ncollation-server=latin1_bin\n").expect("written");
+        fs::write(at("conf.d/notes.txt"), "passed over").expect("written");
+        let circle = format!("!include {}\n", at("circle.cnf").display());
+        fs::write(at("circle.cnf"), &circle).expect("written");
+        let text = format!(
+            "[mysqld]\n  !includedir {}\n{circle}!include /no/such/file\n",
+            at("conf.d").display()
+        );
+        let all = with_included(&text);
+        assert!(
+            all.starts_with(&text) && all.contains("latin1_bin") && !all.contains("passed over"),
+            "{all}"
+        );
+    }
+}
