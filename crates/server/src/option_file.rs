@@ -36,7 +36,7 @@ impl Settings {
         }
         if let Some(include) = places.include {
             let _ = writeln!(file, "!include {}\n[mysqld]", include.display());
-            for (name, value) in self.behind_include(&told, places.data) {
+            for (name, value) in self.behind_include(&told, places) {
                 let _ = match value {
                     Some(value) => writeln!(file, "{name} = {}", quote(&value)),
                     None => writeln!(file, "{name}"),
@@ -62,16 +62,19 @@ impl Settings {
 
     /// What an option file of the user's may not decide. It may be that of the system's own instance: neither its logs nor the files
     /// beside its data are to be touched, and nobody is to join its cluster. `--set` can still choose otherwise.
-    fn behind_include(&self, told: &[Setting], data: &Path) -> Vec<(&'static str, Option<String>)> {
-        let in_data = |name: &str| Some(data.join(name).to_string_lossy().into_owned());
+    fn behind_include(&self, told: &[Setting], places: &Places<'_>) -> Vec<(&'static str, Option<String>)> {
+        let in_data = |name: &str| Some(places.data.join(name).to_string_lossy().into_owned());
         let word = |value: &str| Some(value.to_owned());
         let mut lines = vec![
             ("general_log_file", in_data("general.log")),
             ("slow_query_log_file", in_data("slow.log")),
             ("relay_log", in_data("relay")),
             ("relay_log_index", in_data("relay.index")),
-            ("loose_innodb_doublewrite_dir", word(&data.to_string_lossy())),
-            ("loose_innodb_temp_tablespaces_dir", word("./#innodb_temp/")),
+            ("loose_innodb_doublewrite_dir", word(&places.data.to_string_lossy())),
+            (
+                "loose_innodb_temp_tablespaces_dir",
+                word(&places.temporary.to_string_lossy()),
+            ),
             ("loose_innodb_buffer_pool_filename", word("ib_buffer_pool")),
             ("loose_wsrep_on", word("OFF")),
             ("loose_wsrep_provider", word("none")),
