@@ -81,8 +81,8 @@ pub fn hot_functions(bundle: &Bundle, connections: u32, before: Option<u32>, mos
                 seconds_per_txn: at.costs.estimate(&on_cpu[name])?,
                 share: own / all,
                 before: earlier.as_ref().and_then(|(rung, found)| {
-                    let pathways = found.get(name).map_or(&[][..], Vec::as_slice);
-                    rung.costs.estimate(pathways)
+                    // Where nobody was seen in it there is no figure: it may have taken a little.
+                    rung.costs.estimate(found.get(name)?)
                 }),
                 waits: spinning.get(name).is_some_and(|pathways| seconds(pathways) > own / 2.0),
                 place: places.remove(name),

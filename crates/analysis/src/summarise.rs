@@ -82,7 +82,7 @@ pub fn summarise(bundle: &Bundle) -> Summary {
         verdict.scales = None;
     }
     let missing = missing(&manifest.missing, &results);
-    let profiled: Vec<Profiled<'_>> = counted
+    let mut profiled: Vec<Profiled<'_>> = counted
         .iter()
         .filter(|result| closed && result.summary.ledger.is_some())
         .map(|result| Profiled {
@@ -93,6 +93,10 @@ pub fn summarise(bundle: &Bundle) -> Summary {
             transactions: result.transactions,
         })
         .collect();
+    // Beside a rung without stacks every path of the others would have grown from nothing.
+    if profiled.last().is_some_and(|last| !last.costs.is_empty()) {
+        profiled.retain(|rung| !rung.costs.is_empty());
+    }
     let surroundings = Surroundings {
         manifest,
         settings: &bundle.settings,
@@ -153,7 +157,9 @@ fn not_looked_for(closed: bool, profiled: usize) -> Option<&'static str> {
         (true, 0) => {
             Some("the server's threads were not watched at a rung that counts, so it is not known what they did")
         }
-        (true, 1) => Some("findings compare two rungs, and only one counts whose threads were watched"),
+        (true, 1) => {
+            Some("findings compare two rungs, and only one counts whose threads were watched and seen at work")
+        }
         (true, _) => None,
     }
 }

@@ -5,7 +5,6 @@
 use crate::error::RunError;
 use crate::options::{RunOptions, ServerChoice};
 use crate::trials::{Design, Experiment, ExperimentError, ExperimentProgress, Plan, Variant};
-use scaleprof_analysis::numbers::counted;
 use scaleprof_analysis::trials::{ComparisonTold, FEWEST_PAIRS, Outcome, Verdict};
 use scaleprof_bundle::{Finding, Remedy, Tried, without_folders};
 use std::path::{Path, PathBuf};
@@ -115,8 +114,8 @@ fn tried(remedy: Remedy, connections: u32, outcome: &Outcome, problem: Option<&s
     let why_not = || out.and_then(|told| told.out.clone()).or(problem.map(str::to_owned));
     let few = whole.filter(|whole| whole.pairs < FEWEST_PAIRS).map(|whole| {
         format!(
-            "only {} of starts of {FEWEST_PAIRS}: this is indicative",
-            counted(u32::try_from(whole.pairs).unwrap_or(u32::MAX), "pair")
+            "only {} of {FEWEST_PAIRS} pairs of starts: this is indicative",
+            whole.pairs
         )
     });
     let nothing_to_say = || comparison.map(|told| told.sentence.clone());

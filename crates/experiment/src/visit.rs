@@ -206,7 +206,7 @@ impl VisitContext<'_> {
             );
             missing.extend(threads.problems());
         }
-        let stalled = late.and_then(|late| stalled_at_the_end(&rows.seconds, late, &in_words(connections)));
+        let stalled = late.and_then(|late| stalled_at_the_end(&rows.latency, late, &in_words(connections)));
         self.bundle.write_visit(&rung, &rows)?;
         progress.visit_done(VisitDone {
             connections,

@@ -6,6 +6,8 @@
 
 use crate::capabilities::Capabilities;
 use crate::error::Error;
+use crate::option_file::is_kept_apart;
+use crate::option_text::option_names;
 use crate::setting::{Origin, RESERVED, base_name};
 use crate::settings::Settings;
 use scaleprof_wire::Client;
@@ -116,13 +118,8 @@ pub fn origins_of_our_own(
             .collect()
     };
     let (pinned, users) = (by(Origin::Pinned), by(Origin::User));
-    let in_file: BTreeSet<String> = settings
-        .defaults_file()
-        .unwrap_or_default()
-        .lines()
-        .map(|line| line.split(['=', '#', ';']).next().unwrap_or_default().trim())
-        .filter(|name| !name.is_empty() && !name.starts_with(['[', '!']))
-        .map(|name| named(&name.trim_start_matches("--").replace('-', "_").to_ascii_lowercase()))
+    let in_file: BTreeSet<String> = option_names(settings.defaults_file().unwrap_or_default())
+        .map(|name| named(&name))
         .collect();
     variables
         .keys()
@@ -132,6 +129,7 @@ pub fn origins_of_our_own(
                 _ if users.contains(name) => SetBy::User,
                 _ if name == "version" => SetBy::Default,
                 _ if RESERVED.contains(&name.as_str()) => SetBy::Pinned,
+                _ if settings.defaults_file().is_some() && is_kept_apart(name) => SetBy::Pinned,
                 _ if in_file.contains(name) => SetBy::OptionFile,
                 _ if pinned.contains(name) => SetBy::Pinned,
                 // What we tell a server by a name that is no variable's, such as skip_networking.

@@ -10,8 +10,8 @@
 use crate::capabilities::Capabilities;
 use crate::error::Error;
 use crate::identify::hexadecimal;
-use crate::included::with_included;
 use crate::memory;
+use crate::option_text::{option_names, with_included};
 use crate::setting::{Origin, Setting, base_name, parse_set, parse_size};
 use sha2::{Digest, Sha256};
 use std::path::PathBuf;
@@ -114,7 +114,7 @@ const OF_BINARY_LOG: [&str; 8] = [
 ];
 
 /// Settings that add to each other instead of replacing.
-const ADDS: &str = "plugin_load_add";
+pub(crate) const ADDS: &str = "plugin_load_add";
 
 impl Settings {
     /// Checks what was asked, once, before anything is started.
@@ -307,6 +307,17 @@ impl Settings {
             ));
         }
         shaping
+    }
+
+    /// Whether a setting is one that the server's place among others asks for.
+    pub(crate) fn is_of_place(&self, setting: &Setting) -> bool {
+        self.of_place.contains(setting)
+    }
+
+    /// Whether the user's option file, or one that it includes, names an option.
+    pub(crate) fn defaults_file_names(&self, option: &str) -> bool {
+        let text = self.defaults_file.as_deref().map(with_included).unwrap_or_default();
+        option_names(&text).any(|name| name.strip_prefix("loose_").unwrap_or(&name) == option)
     }
 
     /// The text of the user's option file.

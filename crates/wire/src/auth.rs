@@ -156,11 +156,12 @@ pub(crate) fn log_in(
                     .map_err(|_| Error::Protocol("an authentication switch that cannot be read"))?;
                 let plugin = switch.auth_plugin();
                 if !is_safe(&plugin, way) {
-                    return Err(impossible(
-                        "the account asks for the password in clear text over TCP, which we do not send. Use the \
-                         server's socket, --ssl-mode verify-ca, or an account with another plugin"
+                    return Err(impossible(match plugin {
+                        AuthPlugin::Sha256Password => UNKNOWN_KEY.into(),
+                        _ => "the account asks for the password in clear text over TCP, which we do not send. Use the server's socket, \
+                              --ssl-mode verify-ca, or an account with another plugin"
                             .into(),
-                    ));
+                    }));
                 }
                 // Without the NUL that some plugins' data end with; a zero at the end of ed25519's is part of it.
                 scramble = switch.plugin_data().to_vec();
@@ -173,13 +174,7 @@ pub(crate) fn log_in(
                     .map_err(|e| e.into_error(&impossible))?;
             }
             Some(0x01) if packet.get(1) == Some(&PERFORM_FULL_AUTHENTICATION) && !may_ask_for_key(way) => {
-                return Err(impossible(
-                    "the server wants the password under a public key of its own, and over TCP in the clear nobody knows whose key \
-                     that is: whoever stands between would have the password. Use --ssl-mode required or the server's socket; or log in \
-                     once with another client over an encrypted connection, after which the server knows the password's hash until it \
-                     is restarted"
-                        .into(),
-                ));
+                return Err(impossible(UNKNOWN_KEY.into()));
             }
             Some(0x01) => answer(&mut stream, &mut procedure, &packet[1..], password, &scramble, way)
                 .map_err(|e| e.into_error(&impossible))?,
@@ -225,10 +220,18 @@ const UTF8MB4_GENERAL_CI: u8 = 45;
 /// Largest packet that we say we take; the server never sends one near it to us.
 const MAX_PACKET: u32 = 1 << 30;
 
-/// Whether a plugin keeps the password secret on this transport.
+/// Whether a plugin keeps the password secret on this transport. caching_sha2_password does until the server wants more than a hash.
 fn is_safe(plugin: &AuthPlugin<'_>, way: Way) -> bool {
-    way.is_socket || way.is_verified || !matches!(plugin, AuthPlugin::MysqlClearPassword | AuthPlugin::MysqlOldPassword)
+    match plugin {
+        AuthPlugin::MysqlClearPassword | AuthPlugin::MysqlOldPassword => way.is_socket || way.is_verified,
+        AuthPlugin::Sha256Password => may_ask_for_key(way),
+        _ => true,
+    }
 }
+
+/// Why a password is not sent.
+const UNKNOWN_KEY: &str = "the server wants the password under a public key of its own, and over TCP in the clear nobody knows whose key \
+                           that is: whoever stands between would have the password. Use --ssl-mode required or the server's socket";
 
 /// caching_sha2_password's "perform full authentication": the server has no hash of the password in its cache.
 const PERFORM_FULL_AUTHENTICATION: u8 = 4;
@@ -282,5 +285,39 @@ fn answer(
     match packet {
         Some(data) => stream.write_packet(&data).map_err(StepError::Stream),
         None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobody_who_stands_between_is_given_a_password() {
+        let far = Way {
+            is_socket: false,
+            is_encrypted: false,
+            is_verified: false,
+            is_local: false,
+        };
+        let encrypted = Way {
+            is_encrypted: true,
+            ..far
+        };
+        let verified = Way {
+            is_verified: true,
+            ..encrypted
+        };
+        let here = Way { is_local: true, ..far };
+        let socket = Way {
+            is_socket: true,
+            ..here
+        };
+        let ways = [far, here, encrypted, verified, socket];
+        let safe = |plugin: AuthPlugin<'_>| ways.map(|way| is_safe(&plugin, way));
+        assert_eq!(safe(AuthPlugin::MysqlClearPassword), [false, false, false, true, true]);
+        assert_eq!(safe(AuthPlugin::Sha256Password), [false, true, true, true, true]);
+        assert_eq!(safe(AuthPlugin::CachingSha2Password), [true; 5]);
+        assert_eq!(ways.map(may_ask_for_key), [false, true, true, true, true]);
     }
 }

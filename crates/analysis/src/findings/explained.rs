@@ -129,7 +129,14 @@ impl Context<'_> {
                 } else {
                     ""
                 };
-                format!("{who} {} of it{between}{cheaper}", percent(value))
+                let limits = found.explained_share.low.zip(found.explained_share.high);
+                match limits.is_some_and(|(low, high)| low <= 0.0 && high >= 1.0) {
+                    true => format!(
+                        "how much of it {who} cannot be told from so few visits ({} by the means)",
+                        percent(value)
+                    ),
+                    false => format!("{who} {} of it{between}{cheaper}", percent(value)),
+                }
             }
         };
         let rest = match value < ALL {

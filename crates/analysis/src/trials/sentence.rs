@@ -38,6 +38,11 @@ fn of_nothing(base: &str, variant: &str, found: &VariantCompared) -> String {
 
 /// As many transactions as were asked for are no sign of how many can be had: what differs then is how long they take.
 fn of_offered_load(base: &str, variant: &str, whole: &Compared, found: &VariantCompared) -> String {
+    let within = whole
+        .ratio
+        .low
+        .zip(whole.ratio.high)
+        .is_some_and(|(low, high)| high.ln().max(-low.ln()) <= whole.margin.ln_1p());
     let words = match whole.verdict {
         Verdict::Faster => format!(
             "{variant} did more of the load that was offered than {base}, by {}.",
@@ -47,17 +52,18 @@ fn of_offered_load(base: &str, variant: &str, whole: &Compared, found: &VariantC
             "{variant} did less of the load that was offered than {base}, by {}.",
             by(whole)
         ),
+        Verdict::NoDifference | Verdict::Inconclusive if within => format!(
+            "{variant} did as much of the load that was offered as {base} ({}): that does not say how much either can do.",
+            change(whole)
+        ),
         Verdict::NoDifference | Verdict::Inconclusive => format!(
-            "Both were offered the same load, and {variant} did as much of it as {base} as far as can be told ({}): that does not say \
-             how much either can do.",
+            "Whether {variant} did as much of the load that was offered as {base} cannot be told: {}.",
             change(whole)
         ),
     };
-    let last = found
-        .rungs
-        .iter()
-        .rev()
-        .find_map(|rung| Some((rung.connections, rung.p99?)));
+    let counts = |rung: &&RungCompared| found.whole_ladder.contains(&rung.connections);
+    let last = found.rungs.iter().filter(counts).rev();
+    let last = last.filter_map(|rung| Some((rung.connections, rung.p99?))).next();
     let response = last.map_or(String::new(), |(connections, ratio)| {
         format!(
             " The 99th percentile of the response time changes by {} at {}.",
@@ -65,7 +71,15 @@ fn of_offered_load(base: &str, variant: &str, whole: &Compared, found: &VariantC
             counted(connections, "connection")
         )
     });
-    words + &response
+    words + &response + few(whole)
+}
+
+/// What is to be added where there are too few pairs for a verdict that counts.
+fn few(whole: &Compared) -> &'static str {
+    match whole.pairs < super::FEWEST_PAIRS {
+        true => " With so few pairs this is indicative only.",
+        false => "",
+    }
 }
 
 /// The rungs that the figure over the ladder is made without, and why: who reads that one variant is faster must know where it fell over.
@@ -144,10 +158,6 @@ fn of_other_work(base: &str, variant: &str, whole: &Compared, found: &VariantCom
 }
 
 fn of_whole(base: &str, variant: &str, whole: &Compared, asked: f64) -> String {
-    let few = match whole.pairs < super::FEWEST_PAIRS {
-        true => " With so few pairs this is indicative only.",
-        false => "",
-    };
     let margin = percent(whole.margin);
     let words = match whole.verdict {
         Verdict::Faster => format!("{variant} is faster than {base} by {} over the ladder.", by(whole)),
@@ -169,7 +179,7 @@ fn of_whole(base: &str, variant: &str, whole: &Compared, asked: f64) -> String {
         ),
         false => String::new(),
     };
-    format!("{words}{coarse}{few}")
+    format!("{words}{coarse}{}", few(whole))
 }
 
 /// `+2.1 % (+0.9 % to +3.3 %)`.

@@ -22,7 +22,7 @@ pub struct RungFigures {
     pub offered: bool,
     /// Whether the client, not the server, set the limit.
     pub client_limited: bool,
-    /// Whether throughput settled.
+    /// Whether throughput settled, as far as its visit is long enough to tell.
     pub steady: bool,
     /// Part of the machine's CPU time that other programs used.
     pub other_cpu_share: Option<f64>,
@@ -88,7 +88,7 @@ impl RungFigures {
             p99_ms: told.p99,
             offered: matches!(Pacing::of(load), Pacing::Open | Pacing::Paused),
             client_limited: rung.client_limited,
-            steady: rung.steady,
+            steady: rung.steady || rung.jitter.is_none(),
             other_cpu_share: rung.other_cpu_share,
             steal_share: rung.steal_share,
             replicas: rung.replicas.iter().map(ReplicaFigures::from).collect(),

@@ -88,9 +88,9 @@ fn over_the_socket_the_servers_process_is_found_and_over_tcp_its_lack_is_said() 
     let folder = place.path().join("tcp");
     let mut client = server.connect().expect("a connection");
     client
-        .execute("GRANT ALL ON *.* TO lena@'127.0.0.1' IDENTIFIED BY ''")
+        .execute("GRANT ALL ON *.* TO root@'127.0.0.1' IDENTIFIED BY ''")
         .expect("an account");
-    let dsn = format!("mysql://lena@{}", server.tcp_endpoint().expect("TCP"));
+    let dsn = format!("mysql://root@{}", server.tcp_endpoint().expect("TCP"));
     succeed(attach(&folder).args(["--dsn", &dsn, "--yes", "--drop-schema"]));
     let kept = bundle(&folder);
     assert_eq!(kept.manifest.server.cpu_count, None);

@@ -150,7 +150,8 @@ impl Laboratory for RealLaboratory<'_> {
 
     fn try_again(&mut self, step: Step, why: &Why) -> Result<(), RunError> {
         let name = &self.plan.variants[step.variant()].name;
-        let failed = |why: &str| format!("{name} failed once and is started again for the same step: {why}");
+        let words = step.words(name, &self.plan.design);
+        let failed = |why: &str| format!("{words} failed and was started again: {why}");
         self.progress.warning(&failed(&why.told));
         self.facts.warn(failed(&why.kept));
         // Servers that crash at times must not look sound because they were asked twice.

@@ -300,7 +300,7 @@ fn ratios(comparison: &ComparisonTold) -> String {
 fn compared(compared: Option<&Compared>, same_work: bool) -> [String; 4] {
     let unknown = || UNKNOWN.to_owned();
     let Some(compared) = compared else {
-        return [unknown(), unknown(), unknown(), "not measured".to_owned()];
+        return [unknown(), unknown(), unknown(), "not compared".to_owned()];
     };
     let margin = percent(compared.margin);
     [

@@ -93,7 +93,16 @@ impl Connection {
                 self.stand_at_first();
             }
             (_, Program::Script(_)) => {
-                let committed = self.committed;
+                // What a SET says of the next transaction is gone with that, and done again it does no harm.
+                let is_set = |step: usize| {
+                    let kind = self.steps(program).get(step).map_or(0, |step| step.kind);
+                    let name = program.statement_names().get(usize::from(kind));
+                    name.is_some_and(|name| name.ends_with("(SET)"))
+                };
+                let mut committed = self.committed;
+                while committed > 0 && is_set(committed - 1) {
+                    committed -= 1;
+                }
                 self.begin(program);
                 (self.step, self.committed) = (committed, committed);
             }

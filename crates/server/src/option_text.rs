@@ -1,5 +1,6 @@
-//! What an option file holds with the files that it includes.
+//! What a user's option file holds, with the files that it includes.
 
+use crate::setting::one_spelling;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -11,6 +12,14 @@ pub(crate) fn with_included(text: &str) -> String {
     let mut all = String::new();
     append(text, 0, &mut all);
     all
+}
+
+/// The names of the options in such a text, in one spelling; of all programs' sections.
+pub(crate) fn option_names(text: &str) -> impl Iterator<Item = String> {
+    text.lines()
+        .map(|line| line.split(['=', '#', ';']).next().unwrap_or_default().trim())
+        .filter(|name| !name.is_empty() && !name.starts_with(['[', '!']))
+        .map(one_spelling)
 }
 
 fn append(text: &str, depth: usize, all: &mut String) {
@@ -69,5 +78,6 @@ mod tests {
             all.starts_with(&text) && all.contains("latin1_bin") && !all.contains("passed over"),
             "{all}"
         );
+        assert_eq!(option_names(&all).collect::<Vec<_>>(), ["collation_server"]);
     }
 }
