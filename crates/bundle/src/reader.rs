@@ -55,6 +55,15 @@ pub struct Bundle {
 }
 
 impl Bundle {
+    /// Hash of the server's file, where it has no build-id.
+    pub fn server_fingerprint(&self) -> Option<&str> {
+        let row = self
+            .settings
+            .iter()
+            .find(|row| row.name == "scaleprof.server_fingerprint");
+        row.map(|row| row.value.as_str())
+    }
+
     /// Reads all of a bundle.
     ///
     /// # Errors

@@ -19,12 +19,7 @@ pub(crate) fn must_have_run(
     if server.binary.as_deref() != Some(name) {
         return Ok(());
     }
-    let hash = bundle
-        .settings
-        .iter()
-        .find(|row| row.name == "scaleprof.server_fingerprint")
-        .map(|row| row.value.as_str());
-    let (ran, given) = match (&server.build_id, hash) {
+    let (ran, given) = match (&server.build_id, bundle.server_fingerprint()) {
         (Some(ran), _) => {
             let given = build_id.map_or_else(|| "no build-id".to_owned(), |id| format!("build-id {id}"));
             (format!("build-id {ran}"), given)

@@ -83,15 +83,13 @@ pub(super) fn differences(a: &Bundle, b: &Bundle) -> Vec<Difference> {
         one.machine.memory_bytes.map(gibibytes),
         other.machine.memory_bytes.map(gibibytes),
     );
-    let hash = |bundle: &Bundle| {
-        let row = bundle
-            .settings
-            .iter()
-            .find(|row| row.name == "scaleprof.server_fingerprint");
-        row.map(|row| row.value.clone())
-    };
-    if let (Some(a), Some(b)) = (hash(a), hash(b)) {
-        note("hash of the server's binary", Wanted, Some(a), Some(b));
+    if let (Some(a), Some(b)) = (a.server_fingerprint(), b.server_fingerprint()) {
+        note(
+            "hash of the server's binary",
+            Wanted,
+            Some(a.to_owned()),
+            Some(b.to_owned()),
+        );
     }
     found.sort_by_key(|one| std::cmp::Reverse(one.weight));
     found

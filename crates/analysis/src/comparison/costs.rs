@@ -31,25 +31,21 @@ impl Account {
 #[derive(Debug, Default)]
 pub(super) struct VisitCosts {
     transactions: Vec<f64>,
-    /// Whole paths, as they were sampled.
-    whole: BTreeMap<PathId, Vec<f64>>,
+    /// Whole paths, as they were sampled, with what they spent in the seconds in which they were seen: most are in few of them.
+    whole: BTreeMap<PathId, Vec<(u32, f64)>>,
 }
 
 impl VisitCosts {
     /// Of one visit, or of several that were summed up together.
     pub(super) fn of(visits: &RungResult, account: Account) -> VisitCosts {
         let transactions = visits.costs.transactions_of_seconds().to_vec();
-        let mut whole: BTreeMap<PathId, Vec<f64>> = BTreeMap::new();
+        let mut whole: BTreeMap<PathId, Vec<(u32, f64)>> = BTreeMap::new();
         for state in account.states() {
             for pathway in visits.costs.pathways(state) {
-                let blocks = whole
+                whole
                     .entry(pathway.path)
-                    .or_insert_with(|| vec![0.0; transactions.len()]);
-                for (second, seconds) in visits.costs.blocks(pathway) {
-                    if let Some(block) = blocks.get_mut(*second as usize) {
-                        *block += seconds;
-                    }
-                }
+                    .or_default()
+                    .extend(visits.costs.blocks(pathway));
             }
         }
         VisitCosts { transactions, whole }
@@ -62,14 +58,15 @@ impl VisitCosts {
 
     /// Seconds per transaction of one whole path.
     pub(super) fn of_path(&self, path: PathId) -> f64 {
-        self.whole.get(&path).map_or(0.0, |blocks| self.per_transaction(blocks))
+        let seconds = self.whole.get(&path).into_iter().flatten();
+        self.of_all_transactions(seconds.map(|(_, seconds)| seconds).sum())
     }
 
     /// The seconds of those whole paths of which `are_meant` says so, together.
     pub(super) fn together(&self, are_meant: impl Fn(PathId) -> bool) -> Vec<f64> {
         let mut sum = vec![0.0; self.transactions.len()];
         for (_, blocks) in self.whole.iter().filter(|(path, _)| are_meant(**path)) {
-            add(&mut sum, blocks);
+            add_seen(&mut sum, blocks);
         }
         sum
     }
@@ -79,7 +76,7 @@ impl VisitCosts {
         let mut sums = vec![vec![0.0; self.transactions.len()]; count];
         for (path, blocks) in &self.whole {
             if let Some(sum) = piece_of.get(path).and_then(|piece| sums.get_mut(*piece)) {
-                add(sum, blocks);
+                add_seen(sum, blocks);
             }
         }
         sums
@@ -87,9 +84,13 @@ impl VisitCosts {
 
     /// Seconds per transaction.
     pub(super) fn per_transaction(&self, blocks: &[f64]) -> f64 {
+        self.of_all_transactions(blocks.iter().sum())
+    }
+
+    fn of_all_transactions(&self, seconds: f64) -> f64 {
         let all: f64 = self.transactions.iter().sum();
         match all > 0.0 {
-            true => blocks.iter().sum::<f64>() / all,
+            true => seconds / all,
             false => 0.0,
         }
     }
@@ -97,6 +98,15 @@ impl VisitCosts {
     /// Variance of that, as the seconds scatter; 0 where there are too few to tell.
     pub(super) fn variance(&self, blocks: &[f64]) -> f64 {
         variance_of_seconds(blocks, &self.transactions).unwrap_or(0.0)
+    }
+}
+
+/// Adds to the seconds in which something was seen.
+fn add_seen(sum: &mut [f64], seen: &[(u32, f64)]) {
+    for (second, seconds) in seen {
+        if let Some(sum) = sum.get_mut(*second as usize) {
+            *sum += seconds;
+        }
     }
 }
 

@@ -141,6 +141,13 @@ impl ExperimentFolder {
                 began: began.unix_timestamp() as f64,
                 rungs: summary.rungs.iter().map(figures).collect(),
             },
+            fingerprint: match manifest.server.build_id {
+                Some(_) => None,
+                None => {
+                    let bundle = Bundle::open(&folder).map_err(RunError::from)?;
+                    bundle.server_fingerprint().map(str::to_owned)
+                }
+            },
             manifest,
         }))
     }
@@ -219,6 +226,8 @@ struct KeptOutcome {
 pub(crate) struct KeptStep {
     pub(crate) start: Start,
     pub(crate) manifest: Manifest,
+    /// Hash of the server's file, where it has no build-id.
+    pub(crate) fingerprint: Option<String>,
 }
 
 /// A path with more behind its last part.

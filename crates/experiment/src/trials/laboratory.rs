@@ -103,7 +103,8 @@ impl<'a> RealLaboratory<'a> {
     }
 
     fn taken(&mut self, step: Step, kept: KeptStep) -> Start {
-        self.facts.learn(step.variant(), &kept.manifest);
+        self.facts
+            .learn(step.variant(), &kept.manifest, kept.fingerprint.as_deref());
         kept.start
     }
 }

@@ -23,6 +23,8 @@ const NO_WATCHED_RUN: &str = "one of the two has no watched run: the plan has wa
 pub(crate) struct Facts {
     first: Option<Manifest>,
     servers: Vec<Option<Server>>,
+    /// Hashes of the files of servers that have no build-id.
+    fingerprints: Vec<Option<String>>,
     workloads: Vec<Option<Workload>>,
     warnings: Vec<String>,
 }
@@ -32,13 +34,14 @@ impl Facts {
         Facts {
             first: None,
             servers: vec![None; variants],
+            fingerprints: vec![None; variants],
             workloads: vec![None; variants],
             warnings: Vec::new(),
         }
     }
 
     /// Takes what a step's manifest says.
-    pub(crate) fn learn(&mut self, variant: usize, manifest: &Manifest) {
+    pub(crate) fn learn(&mut self, variant: usize, manifest: &Manifest, fingerprint: Option<&str>) {
         for warning in &manifest.warnings {
             self.warn(warning.clone());
         }
@@ -53,9 +56,18 @@ impl Facts {
             ));
         }
         self.workloads[variant].get_or_insert_with(|| manifest.workload.clone());
+        let known = self.fingerprints[variant].as_deref();
+        let has_another_file = known.zip(fingerprint).is_some_and(|(known, now)| known != now);
+        if known.is_none() {
+            self.fingerprints[variant] = fingerprint.map(str::to_owned);
+        }
         match &self.servers[variant] {
             None => self.servers[variant] = Some(manifest.server.clone()),
-            Some(known) if known.build_id != manifest.server.build_id || known.version != manifest.server.version => {
+            Some(known)
+                if has_another_file
+                    || known.build_id != manifest.server.build_id
+                    || known.version != manifest.server.version =>
+            {
                 let name = known.named();
                 self.warn(format!(
                     "another build took the place of {name} in the course of the session"

@@ -33,7 +33,8 @@ impl Laboratory for RecordedLaboratory<'_> {
         let Some(kept) = self.folder.kept(step)? else {
             return Ok(None);
         };
-        self.facts.learn(step.variant(), &kept.manifest);
+        self.facts
+            .learn(step.variant(), &kept.manifest, kept.fingerprint.as_deref());
         Ok(Some(kept.start))
     }
 

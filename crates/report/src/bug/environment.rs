@@ -14,7 +14,7 @@ pub(super) fn server(bundle: &Bundle) -> Section {
         Some(binary) => format!("{}, binary `{binary}`", server.named()),
         None => server.named(),
     });
-    let build = match (&server.build_id, setting("scaleprof.server_fingerprint")) {
+    let build = match (&server.build_id, bundle.server_fingerprint()) {
         (Some(id), _) => format!("build-id {id}"),
         (None, Some(fingerprint)) => match fingerprint.strip_prefix("sha256:") {
             Some(hash) => format!("no build-id; SHA-256 of the binary {hash}"),

@@ -255,11 +255,21 @@ impl Replicas {
         if let Some(death) = server.watch() {
             return Err(self.problem(at, death.to_string()));
         }
-        let mut client = patient(server)?;
         let Replication { method, .. } = self.replication;
         let servers = self.replication.servers();
-        let standing = linking::standing_of_replica(&mut client, method, &self.means.capabilities, servers)?;
-        client.quit();
+        let standing = patient(server).and_then(|mut client| {
+            let standing = linking::standing_of_replica(&mut client, method, &self.means.capabilities, servers)?;
+            client.quit();
+            Ok(standing)
+        });
+        let standing = match standing {
+            // A node that joins a cluster ends the connections that it has.
+            Err(lost @ Error::Wire { .. }) if method == ReplicationMethod::Galera => match server.watch() {
+                Some(death) => return Err(self.problem(at, death.to_string())),
+                None => Standing::NotYet(lost.to_string()),
+            },
+            standing => standing?,
+        };
         match standing {
             Standing::Well => Ok(None),
             Standing::NotYet(why) => Ok(Some(why)),
