@@ -129,6 +129,8 @@ struct Reader<'a> {
     without_period: usize,
     /// Samples of other processes than the one that was asked for.
     of_others: usize,
+    /// Samples of CPUs that had nothing to do.
+    idle: usize,
     /// Whether the text tells a thread's process anywhere.
     tells_processes: bool,
 }
@@ -171,6 +173,11 @@ impl Reader<'_> {
             return;
         }
         self.tells_processes |= header.process.is_some();
+        // The idle task of a CPU, which `perf record -a` samples as well.
+        if header.thread == 0 && header.process.unwrap_or(0) == 0 {
+            self.idle += 1;
+            return;
+        }
         if !self.is_of_process(header) {
             self.of_others += 1;
             return;
@@ -270,6 +277,10 @@ impl Reader<'_> {
         recording
             .warnings
             .extend(self.left_out.warning().into_iter().chain(cut));
+        if self.idle > 0 {
+            let warning = format!("{} samples of idle CPUs were left out", self.idle);
+            recording.warnings.push(warning);
+        }
         if self.without_stack > 0 {
             let warning = format!("{} samples have no stack and were left out", self.without_stack);
             recording.warnings.push(warning);

@@ -127,9 +127,13 @@ impl<'a> Selection<'a> {
         let mut of_event = |at: usize| of_events.remove(&at).unwrap_or_default();
         let events = self.taken.iter().filter_map(|at| Some((*at, self.events.get(*at)?)));
         events
-            .map(|(at, event)| match event.is_switch() && lengths_known {
-                true => (at, Scale::Nanoseconds(1.0)),
-                false => (at, scale(event, &of_event(at))),
+            .filter_map(|(at, event)| {
+                if event.is_switch() && lengths_known {
+                    return Some((at, Scale::Nanoseconds(1.0)));
+                }
+                // An event without samples says nothing of those of others.
+                let samples = of_event(at);
+                (!samples.is_empty()).then(|| (at, scale(event, &samples)))
             })
             .collect()
     }

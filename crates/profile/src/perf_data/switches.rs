@@ -50,8 +50,8 @@ impl SwitchFormat {
         }
     }
 
-    /// Whether the thread that leaves could go on, and the thread that comes; none where the record is cut.
-    fn read(&self, raw: &[u8]) -> Option<(bool, u32)> {
+    /// How the thread that leaves does so, and the thread that comes; none where the record is cut.
+    fn read(&self, raw: &[u8]) -> Option<(Leaves, u32)> {
         let number = |at: &Range<usize>| {
             let mut bytes = [0; 8];
             let field = raw.get(at.clone())?;
@@ -60,9 +60,26 @@ impl SwitchFormat {
         };
         /// The bits of the state that say why a thread sleeps; the next one says that it was preempted (TASK_REPORT).
         const ASLEEP: u64 = 0xff;
-        let runnable = number(&self.state)? & ASLEEP == 0;
-        Some((runnable, Cursor::new(raw.get(self.next.clone())?).u32()?))
+        /// EXIT_DEAD and EXIT_ZOMBIE.
+        const DEAD: u64 = 0x30;
+        let leaves = match number(&self.state)? {
+            state if state & DEAD != 0 => Leaves::ForGood,
+            state if state & ASLEEP == 0 => Leaves::Runnable,
+            _ => Leaves::Asleep,
+        };
+        Some((leaves, Cursor::new(raw.get(self.next.clone())?).u32()?))
     }
+}
+
+/// How a thread leaves its CPU.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Leaves {
+    /// It could go on.
+    Runnable,
+    /// It waits for something.
+    Asleep,
+    /// It has ended.
+    ForGood,
 }
 
 /// A wait that began, as the place of its sample, and that ends.
@@ -92,17 +109,19 @@ impl Switches {
         time_ns: u64,
         raw: &[u8],
     ) -> (Option<Ended>, Option<ThreadState>) {
-        let Some((runnable, _)) = self.format.read(raw) else {
+        let Some((leaves, _)) = self.format.read(raw) else {
             return (None, None);
         };
         let ended = self.come_back(time_ns, raw);
         match sample {
+            // Who has ended waits for nothing.
+            Some(_) if leaves == Leaves::ForGood => {}
             Some(sample) => {
                 self.away.insert(thread, (sample, time_ns));
             }
             None => self.whole_machine = true,
         }
-        (ended, runnable.then_some(ThreadState::RunQueue))
+        (ended, (leaves == Leaves::Runnable).then_some(ThreadState::RunQueue))
     }
 
     /// Another thread leaves its CPU, whose waits are not asked for. Gives the wait that ends.
@@ -167,6 +186,17 @@ mod tests {
             }]
         );
         assert_eq!(switches.switch(9, Some(2), 500, &[1, 2, 3]), (None, None), "it is cut");
+    }
+
+    #[test]
+    fn a_thread_that_has_ended_waits_for_nothing() {
+        let mut switches = Switches::default();
+        let format = switches.format.clone();
+        for (thread, state) in [(7, 0x10), (8, 0x20)] {
+            let (_, state) = switches.switch(thread, Some(0), 100, &says(&format, state, 0));
+            assert_eq!(state, None);
+        }
+        assert_eq!(switches.unended(20_000_000_000).count(), 0);
     }
 
     #[test]

@@ -25,6 +25,9 @@ pub(super) struct Counted {
     pub(super) period: f64,
 }
 
+/// A period under this part of the usual one is of an event that is starting.
+const STARTING: f64 = 0.1;
+
 /// How events relate to time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Scale {
@@ -44,10 +47,32 @@ pub(super) fn scale(event: &Attribute, samples: &[Counted]) -> Scale {
     }
     let total: f64 = samples.iter().map(|sample| sample.period).sum();
     if event.in_hertz && event.period_or_frequency > 0 && total > 0.0 {
-        let seconds = samples.len() as f64 / event.period_or_frequency as f64;
+        let seconds = at_frequency(samples) / event.period_or_frequency as f64;
         return Scale::Nanoseconds(seconds * SECOND / total);
     }
     busy(samples)
+}
+
+/// How many of the samples came at the frequency that was asked for.
+///
+/// The kernel begins every hardware event with a period of 1 and finds the right one in some five to ten samples
+/// (perf_event_open(), perf_adjust_period() of kernel/events/core.c). With an event for each of hundreds of threads these would be
+/// most of the samples, and stand for no time: what has a far smaller period than the others counts as that part of a sample.
+fn at_frequency(samples: &[Counted]) -> f64 {
+    let mut periods: Vec<f64> = samples.iter().map(|sample| sample.period).collect();
+    periods.sort_by(f64::total_cmp);
+    let half = periods.iter().sum::<f64>() / 2.0;
+    let mut below = 0.0;
+    let usual = periods.iter().copied().find(|period| {
+        below += period;
+        below >= half
+    });
+    let usual = usual.unwrap_or(1.0);
+    let counts = |period: f64| match period < usual * STARTING {
+        true => period / usual,
+        false => 1.0,
+    };
+    periods.into_iter().map(counts).sum()
 }
 
 /// From the gaps between samples of threads that never leave their CPUs.
@@ -108,6 +133,25 @@ mod tests {
         // Half of the time asleep, which must not count: 100 samples at 100/s are one second of 3e9 cycles.
         let found = scale(&cycles, &samples(100, 20_000_000, 3e7));
         assert_eq!(found, Scale::Nanoseconds(1.0 / 3.0));
+    }
+
+    #[test]
+    fn samples_of_events_that_are_starting_are_no_time() {
+        let cycles = Attribute {
+            kind: CYCLES,
+            in_hertz: true,
+            period_or_frequency: 100,
+            ..Attribute::default()
+        };
+        let mut all = samples(100, 20_000_000, 3e7);
+        for period in [1.0, 40.0, 1600.0, 64_000.0] {
+            all.extend(samples(100, 1000, period));
+        }
+        let Scale::Nanoseconds(each) = scale(&cycles, &all) else {
+            panic!("a frequency tells the time");
+        };
+        let seconds = each * all.iter().map(|sample| sample.period).sum::<f64>() / 1e9;
+        assert!((seconds - 1.0).abs() < 0.01, "{seconds}");
     }
 
     #[test]

@@ -171,3 +171,24 @@ fn a_text_that_is_cut_off_is_read_as_far_as_it_goes() {
     assert!(found.warnings[0].contains("line 9"), "{:?}", found.warnings);
     assert_eq!(found.profile.samples.len(), 2);
 }
+
+#[test]
+fn what_idle_cpus_do_is_nobodys_time() {
+    let text = "\
+swapper     0 [001]     1.000000:   10101010 cpu-clock:pppH: 
+\tffffffff81 default_idle+0x1 ([kernel.kallsyms])
+
+mysqld   1234 [000]     1.010000:   10101010 cpu-clock:pppH: 
+\t    55d1 flush+0x1 (/usr/sbin/mysqld)
+
+";
+    let recording = read(text.as_bytes(), &options(None, None)).expect("read");
+    assert_eq!(recording.profile.samples.len(), 1);
+    assert_eq!(recording.threads.keys().collect::<Vec<_>>(), [&1234]);
+    assert!(
+        recording
+            .warnings
+            .iter()
+            .any(|warning| warning.contains("1 samples of idle CPUs"))
+    );
+}
