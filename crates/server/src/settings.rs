@@ -96,6 +96,8 @@ pub struct Settings {
     asked: ServerSettings,
     buffer_pool: u64,
     defaults_file: Option<String>,
+    /// The same with the files that it includes.
+    with_included: Option<String>,
     user: Vec<Setting>,
     /// What its place among other servers asks of it.
     of_place: Vec<Setting>,
@@ -139,6 +141,7 @@ impl Settings {
         });
         Ok(Settings {
             buffer_pool,
+            with_included: defaults_file.as_deref().map(with_included),
             defaults_file,
             user,
             asked,
@@ -299,11 +302,11 @@ impl Settings {
             })
             .map(|setting| (setting.name, setting.value.unwrap_or_default()))
             .collect();
-        if let Some(text) = &self.defaults_file {
+        if let Some(text) = &self.with_included {
             // Whatever it holds, it may be such a setting.
             shaping.push((
                 "defaults_file".to_owned(),
-                hexadecimal(&Sha256::digest(with_included(text).as_bytes())),
+                hexadecimal(&Sha256::digest(text.as_bytes())),
             ));
         }
         shaping
@@ -316,8 +319,8 @@ impl Settings {
 
     /// Whether the user's option file, or one that it includes, names an option.
     pub(crate) fn defaults_file_names(&self, option: &str) -> bool {
-        let text = self.defaults_file.as_deref().map(with_included).unwrap_or_default();
-        option_names(&text).any(|name| name.strip_prefix("loose_").unwrap_or(&name) == option)
+        let text = self.with_included.as_deref().unwrap_or_default();
+        option_names(text).any(|name| name.strip_prefix("loose_").unwrap_or(&name) == option)
     }
 
     /// The text of the user's option file.
