@@ -1,37 +1,41 @@
 /** What of the samples is shown: those of a rung, or of a stretch of its time. */
 
-import type { Profile, ProfiledRung } from "./flameData.ts";
+import type { Profile, ProfiledRung, ProfiledVisit } from "./flameData.ts";
 
-/** Time of every call path in each state, what it calls not included. */
+/** Times of the call paths, state by state. */
 export interface Cut {
   /** Such as `512 connections`. */
   name: string;
-  /** Time per transaction, or per second, by state and then by place of the call path; null for a state without a sample. */
-  own: (Float64Array | null)[];
+  /**
+   * Time per transaction, or per second, of a state by place of the call path; null for a state without a sample. It is added up when it is
+   * first asked for: a graph shows two or three of eight states at first, and the times of one are megabytes.
+   */
+  own(state: number): Float64Array | null;
   /** Sum of all of it by state. */
   byState: number[];
   /** The samples by place of their call path, for intervals; null for a stretch of time, which is too short for one. */
   rung: ProfiledRung | null;
 }
 
+/** Calls back for every sample of a state that belongs to a cut, with its call path and time. */
+type EachSample = (state: number, found: (node: number, time: number) => void) => void;
+
 /** The seconds of a rung that count, over their transactions (or over the seconds of a watch). */
 export function cutOfRung(profile: Profile, rung: ProfiledRung, name: string): Cut {
   const amount = rung.amounts.reduce((sum, one) => sum + one, 0);
   const { node, cell, weight } = profile.samples;
-  const cut = empty(profile, name, rung);
-  rung.thinned.forEach((state, at) => {
-    if (state === null) return;
-    for (let place = 0; place < state.sums.node.length; place++) add(profile, cut, at, state.sums.node[place]!, state.sums.weight[place]! / amount);
-  });
-  for (const visit of rung.visits) {
-    for (let state = 0; state < profile.states.length; state++) {
-      if (rung.thinned[state]) continue;
-      for (let at = visit.starts[state]!; at < visit.starts[state + 1]!; at++) {
-        if (visit.countedAt[Math.floor(cell[at]! / profile.cellsPerSecond)]! >= 0) add(profile, cut, state, node[at]!, weight[at]! / amount);
-      }
+  const counted = rung.visits.map((visit) => ({ visit, counts: cellsThatCount(profile, visit) }));
+  return made(profile, name, rung, (state, found) => {
+    const thinned = rung.thinned[state];
+    if (thinned) {
+      thinned.sums.node.forEach((path, place) => found(path, thinned.sums.weight[place]! / amount));
+      return;
     }
-  }
-  return cut;
+    for (const { visit, counts } of counted) {
+      const end = visit.starts[state + 1]!;
+      for (let at = visit.starts[state]!; at < end; at++) if (counts[cell[at]!] === 1) found(node[at]!, weight[at]! / amount);
+    }
+  });
 }
 
 /**
@@ -41,13 +45,12 @@ export function cutOfRung(profile: Profile, rung: ProfiledRung, name: string): C
 export function cutOfRange(profile: Profile, rung: ProfiledRung, name: string, first: number, last: number): Cut {
   const { node, cell, weight } = profile.samples;
   const amount = (last - first + 1) * profile.cellSeconds;
-  const cut = empty(profile, name, null);
-  let before = 0;
-  for (const visit of rung.visits) {
-    const [from, to] = [Math.max(0, first - before), Math.min(visit.seconds * profile.cellsPerSecond - 1, last - before)];
-    before += visit.seconds * profile.cellsPerSecond;
-    if (from > to) continue;
-    for (let state = 0; state < profile.states.length; state++) {
+  return made(profile, name, null, (state, found) => {
+    let before = 0;
+    for (const visit of rung.visits) {
+      const [from, to] = [Math.max(0, first - before), Math.min(visit.seconds * profile.cellsPerSecond - 1, last - before)];
+      before += visit.seconds * profile.cellsPerSecond;
+      if (from > to) continue;
       const chosen: number[] = [];
       let kept = 0;
       for (let at = visit.starts[state]!; at < visit.starts[state + 1]!; at++) {
@@ -57,18 +60,36 @@ export function cutOfRange(profile: Profile, rung: ProfiledRung, name: string, f
       }
       const all = visit.cells[state]?.weight.subarray(from, to + 1).reduce((sum, one) => sum + one, 0);
       const scale = all === undefined || kept === 0 ? 1 : all / kept;
-      for (const at of chosen) add(profile, cut, state, node[at]!, weight[at]! * scale / amount);
+      for (const at of chosen) found(node[at]!, weight[at]! * scale / amount);
     }
-  }
-  return cut;
+  });
 }
 
-function empty(profile: Profile, name: string, rung: ProfiledRung | null): Cut {
-  return { name, own: profile.states.map(() => null), byState: profile.states.map(() => 0), rung };
+function made(profile: Profile, name: string, rung: ProfiledRung | null, each: EachSample): Cut {
+  const byState = profile.states.map((_, state) => {
+    let sum = 0;
+    each(state, (_node, time) => { sum += time; });
+    return sum;
+  });
+  const known = new Map<number, Float64Array>();
+  const own = (state: number) => {
+    if (!((byState[state] ?? 0) > 0)) return null;
+    let times = known.get(state);
+    if (times === undefined) {
+      const fresh = new Float64Array(profile.calls.count);
+      each(state, (node, time) => { fresh[node]! += time; });
+      known.set(state, (times = fresh));
+    }
+    return times;
+  };
+  return { name, own, byState, rung };
 }
 
-function add(profile: Profile, cut: Cut, state: number, node: number, time: number): void {
-  const times = (cut.own[state] ??= new Float64Array(profile.calls.count));
-  times[node]! += time;
-  cut.byState[state]! += time;
+/** Whether a cell of a visit lies in a second that counts. */
+function cellsThatCount(profile: Profile, visit: ProfiledVisit): Uint8Array {
+  const counts = new Uint8Array(visit.seconds * profile.cellsPerSecond);
+  visit.countedAt.forEach((place, second) => {
+    if (place >= 0) counts.fill(1, second * profile.cellsPerSecond, (second + 1) * profile.cellsPerSecond);
+  });
+  return counts;
 }

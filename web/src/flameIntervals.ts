@@ -35,7 +35,7 @@ export function halves(profile: Profile, cut: Cut, states: (number | null)[], tr
  */
 function each(profile: Profile, cut: Cut, states: (number | null)[], chosen: (part: number, node: number, block: number, weight: number) => void): void {
   const { node, cell, weight } = profile.samples;
-  const partOf = (state: number) => (cut.own[state] === null ? -1 : states.length === 1 && states[0] === null ? 0 : states.indexOf(state));
+  const partOf = (state: number) => (states.length !== 1 || states[0] !== null ? states.indexOf(state) : cut.own(state) === null ? -1 : 0);
   cut.rung?.thinned.forEach((thinned, state) => {
     const part = partOf(state);
     if (thinned === null || part < 0) return;

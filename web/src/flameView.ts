@@ -149,12 +149,12 @@ export function flameView(profile: Profile, name: string, usualStates: (present:
     const chosen = profile.states.map((state, at) => (choice.states.has(state) ? at : -1)).filter((state) => state >= 0);
     const none = new Float64Array(profile.calls.count);
     if (choice.split && choice.view !== "around") {
-      return chosen.filter((state) => shown!.own[state] || base?.own[state]).map((state) => ({ state, base: base?.own[state] ?? null, shown: shown!.own[state] ?? none }));
+      return chosen.filter((state) => shown!.own(state) || base?.own(state)).map((state) => ({ state, base: base?.own(state) ?? null, shown: shown!.own(state) ?? none }));
     }
     const together = (cut: Cut | null) => {
       if (cut === null) return null;
       const sum = new Float64Array(profile.calls.count);
-      for (const state of chosen) cut.own[state]?.forEach((time, node) => { sum[node]! += time; });
+      for (const times of chosen.map(cut.own)) if (times) for (let node = 0; node < sum.length; node++) sum[node]! += times[node]!;
       return sum;
     };
     return [{ state: null, base: together(base), shown: together(shown) ?? none }];
@@ -247,7 +247,7 @@ export function flameView(profile: Profile, name: string, usualStates: (present:
 
   /** A cut without the states that are switched off. */
   function chosenOnly(cut: Cut): Cut {
-    return { ...cut, own: cut.own.map((times, state) => (choice.states.has(profile.states[state] ?? "") ? times : null)) };
+    return { ...cut, own: (state) => (choice.states.has(profile.states[state] ?? "") ? cut.own(state) : null) };
   }
 
   function words(tree: FrameTree, frame: number): string {

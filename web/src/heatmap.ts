@@ -18,7 +18,12 @@ import { ink, onRedraw } from "./theme.ts";
 /** The section; nothing where no stack was sampled. */
 export function heatmap(_report: Report): HTMLElement | null {
   const ready = profile();
-  return ready && filled(section("heatmap", "Heat map: every 20 milliseconds"), ready, map);
+  return ready && filled(section("heatmap", "Heat map: every 20 milliseconds"), ready.then(afterTheNextFrame), map);
+}
+
+/** The flame graph above, which is made of the same samples, is on the screen first. */
+function afterTheNextFrame<T>(found: T): Promise<T> {
+  return new Promise((resolve) => requestAnimationFrame(() => setTimeout(() => resolve(found))));
 }
 
 function map(profile: Profile): Node[] {

@@ -13,18 +13,31 @@ export function reveal(element: HTMLElement): void {
 const ownWay = ["wheel", "touchstart", "pointerdown", "keydown"];
 
 /**
- * Keeps the part that the address names where the browser scrolled to while parts above it are still filled, in whatever order they
- * come: until the reader moves, or all is there.
+ * Keeps the part that the address names where the browser scrolled to while parts above it are still filled or first laid out, in whatever
+ * order they come: until the reader moves, or all is there.
  */
 export function holdPlace(): void {
+  let stop = hold();
+  addEventListener("hashchange", () => {
+    stop();
+    stop = hold();
+  });
+}
+
+function hold(): () => void {
   const named = document.getElementById(location.hash.slice(1));
-  if (!named) return;
+  if (!named) return () => {};
   const sizes = new ResizeObserver(() => named.scrollIntoView({ behavior: "instant" }));
+  const { style } = document.documentElement;
   const stop = () => {
     sizes.disconnect();
+    style.overflowAnchor = "";
     for (const one of ownWay) removeEventListener(one, stop);
   };
+  // The browser's own way to keep what is seen where it is would move the page once more.
+  style.overflowAnchor = "none";
   sizes.observe(document.body);
   for (const one of ownWay) addEventListener(one, stop, { passive: true });
   setTimeout(stop, 20_000);
+  return stop;
 }

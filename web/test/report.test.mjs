@@ -19,6 +19,14 @@ describe("report", () => {
   });
   after(() => opened?.close());
 
+  /** As at first, not where the reader was. */
+  const openAnew = async () => {
+    const url = page.url().split("#")[0];
+    await page.goto("about:blank");
+    await page.goto(url);
+    await page.waitForSelector("#verdict");
+  };
+
   // How quickly is measured by opening.mjs: what else runs on the machine must not decide a test.
   test("opens without a complaint and without the network", async (t) => {
     t.diagnostic(`opened in ${opened.openedIn} ms`);
@@ -156,6 +164,9 @@ describe("report", () => {
   test("draws the percentiles of latency", async (t) => {
     const measured = ["p50", "p95", "p99", "p999", "max"].filter((key) => rungs.some((rung) => rung.latency_ms[key] > 0));
     if (!measured.length) return t.skip("no latency");
+    // What is further down is drawn when the reader comes there.
+    await page.locator("#latency").scrollIntoViewIfNeeded();
+    await page.waitForFunction(() => "latency-service" in window.scaleprofCharts);
     const columns = await charted(page, "latency-service");
     assert.equal(columns.length, measured.length + 1);
     for (const [at, key] of measured.entries()) {
@@ -225,9 +236,25 @@ describe("report", () => {
     assert.equal(await page.locator("#settings tbody tr").count(), data.settings.length);
   });
 
+  test("every link of the first line leads to its part, however much above it was not laid out yet", async () => {
+    for (const link of await page.$$eval(".top nav a", (links) => links.map((one) => one.getAttribute("href")))) {
+      await openAnew();
+      await page.click(`.top nav a[href="${link}"]`);
+      const isThere = () => page.evaluate((link) => {
+        const { top } = document.querySelector(link).getBoundingClientRect();
+        const isAtTheEnd = scrollY + innerHeight > document.documentElement.scrollHeight - 2;
+        return Math.abs(top - 54) < 12 || (isAtTheEnd && top > 0 && top < innerHeight);
+      }, link);
+      for (let still = 0, tries = 0; still < 5; tries++) {
+        assert.ok(tries < 100, `${link} is not reached`);
+        still = (await isThere()) ? still + 1 : 0;
+        await page.waitForTimeout(40);
+      }
+    }
+  });
+
   test("the keyboard reaches everything and shows where it is", async () => {
-    await page.reload();
-    await page.waitForSelector("#verdict");
+    await openAnew();
     await page.keyboard.press("Tab");
     assert.equal(await page.evaluate(() => document.activeElement.className), "skip");
     const seen = new Set();
@@ -253,6 +280,14 @@ describe("report", () => {
     if (rungs.length) assert.ok((await drawnPixels(page, "throughput", 1)).every((count) => count > 20));
     await page.click("#theme");
     assert.equal(await paper(), light);
+  });
+
+  test("prints what was never on the screen", async (t) => {
+    if (!rungs.some((rung) => rung.latency_ms.p50 > 0)) return t.skip("no latency");
+    await openAnew();
+    assert.equal(await charted(page, "latency-service"), null);
+    await page.pdf({ preferCSSPageSize: true });
+    assert.notEqual(await charted(page, "latency-service"), null);
   });
 
   test("prints light, whatever the screen shows", async () => {
