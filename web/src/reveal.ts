@@ -5,7 +5,8 @@ import { profile } from "./flame.ts";
 /** Once the parts above it are as high as they will be: they are filled when the samples are unpacked. */
 export function reveal(element: HTMLElement): void {
   const show = () => element.scrollIntoView({ behavior: "instant" });
-  const drawn = () => requestAnimationFrame(() => requestAnimationFrame(show));
+  // The heat map comes a frame later than the flame graph.
+  const drawn = () => requestAnimationFrame(() => setTimeout(() => requestAnimationFrame(show)));
   Promise.resolve(profile()).then(drawn, drawn);
 }
 
@@ -14,13 +15,16 @@ const ownWay = ["wheel", "touchstart", "pointerdown", "keydown"];
 
 /**
  * Keeps the part that the address names where the browser scrolled to while parts above it are still filled or first laid out, in whatever
- * order they come: until the reader moves, or all is there.
+ * order they come: until the reader moves, or all is there. The way back leads to where he was, not to the part's beginning.
  */
 export function holdPlace(): void {
   let stop = hold();
+  let followed = false;
+  addEventListener("click", ({ target }) => { followed = target instanceof Element && target.closest('a[href^="#"]') !== null; });
   addEventListener("hashchange", () => {
     stop();
-    stop = hold();
+    if (followed) stop = hold();
+    followed = false;
   });
 }
 
@@ -30,6 +34,7 @@ function hold(): () => void {
   const sizes = new ResizeObserver(() => named.scrollIntoView({ behavior: "instant" }));
   const { style } = document.documentElement;
   const stop = () => {
+    clearTimeout(timer);
     sizes.disconnect();
     style.overflowAnchor = "";
     for (const one of ownWay) removeEventListener(one, stop);
@@ -38,6 +43,6 @@ function hold(): () => void {
   style.overflowAnchor = "none";
   sizes.observe(document.body);
   for (const one of ownWay) addEventListener(one, stop, { passive: true });
-  setTimeout(stop, 20_000);
+  const timer = setTimeout(stop, 20_000);
   return stop;
 }

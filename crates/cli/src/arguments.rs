@@ -163,7 +163,7 @@ pub(crate) struct RunArguments {
     /// A setting of the server; can be given again
     #[arg(long = "set", value_name = "NAME=VALUE", help_heading = "Server")]
     pub(crate) set: Vec<String>,
-    /// An option file of the server's, read before our own settings
+    /// An option file of the server's, which takes the place of the settings that scaleprof pins; --set goes before both
     #[arg(long, value_name = "FILE", help_heading = "Server")]
     pub(crate) defaults_file: Option<PathBuf>,
     /// Size of the buffer pool, such as 4G [default: by memory and data]
@@ -343,8 +343,9 @@ pub(crate) struct ImportArguments {
     /// The event to take [default: the first that tells CPU time]
     #[arg(long, value_name = "NAME")]
     pub(crate) event: Option<String>,
-    /// Only this process, by number or name
-    #[arg(long, value_name = "PID|NAME")]
+    /// Only this process, by number or name, or all [default: all; of a perf.data of a whole machine the database server, where one
+    /// runs]
+    #[arg(long, value_name = "PID|NAME|all")]
     pub(crate) process: Option<String>,
     /// A folder with the files of the recorded machine, as perf's --symfs
     #[arg(long, value_name = "DIR")]

@@ -14,7 +14,7 @@ That there is no difference is told where the whole interval lies within the mar
 chance over all rungs and variants together, and it is inconclusive where it is not. With --half-width it ends as soon as it is \
 precise, never because a difference shows.
 
-    scaleprof experiment --vary innodb_sync_array_size=1,8,64 --workload oltp_update_index --connections 16,512
+    scaleprof experiment --vary innodb_spin_wait_delay=4,20,96 --workload oltp_update_index --connections 16,512
     scaleprof experiment sync-array-size --server ~/mysql-5.6.14
     scaleprof experiment --server ~/mysql-old --server ~/mysql-new --workload tpcc --warehouses 4
     scaleprof experiment mine.toml --dry-run
@@ -23,7 +23,8 @@ precise, never because a difference shows.
 docs/experiment.md tells what a plan may hold, what the figures mean and what is in experiment.json.")]
 pub(crate) struct ExperimentArguments {
     /// A plan (FILE.toml), or the name of a ready one: sync-array-size, spin-delay, isolation-levels, lock-sys,
-    /// long-run-stability, mutex-or-event, numa, performance-schema-overhead, read-only-against-read-write, thread-pool, warm-up
+    /// long-run-stability, mutex-or-event, numa, performance-schema-overhead, pgo, read-only-against-read-write, replication, thread-pool,
+    /// two-instances, warm-up
     #[arg(value_name = "NAME|FILE", conflicts_with = "resume", required_unless_present_any = ["vary", "server", "resume"])]
     pub(crate) plan: Option<String>,
     /// Compare the values of a setting of the server; with several --vary, every choice of them. Each variant of a plan that has

@@ -17,7 +17,7 @@ pub(crate) struct ProbeArguments {
     pub(crate) wait_stacks: u32,
     /// Share of the server's CPUs that seeing what its threads wait for may cost, percent. Where they switch so often that it
     /// would cost more, waits are seen for a part of the time; CPU and queue times stay exact. 100: see every wait
-    #[arg(long, value_name = "PERCENT", default_value_t = 0.6, value_parser = percent)]
+    #[arg(long, value_name = "PERCENT", default_value_t = 0.4, value_parser = percent)]
     pub(crate) wait_cost: f64,
     /// Fetch debug files from the servers in DEBUGINFOD_URLS where nothing here names the server's functions
     #[arg(long)]
@@ -43,5 +43,28 @@ impl ProbeArguments {
             most_cost: self.wait_cost / 100.0,
             ..WatchOptions::default()
         }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Alone {
+        #[command(flatten)]
+        probe: ProbeArguments,
+    }
+
+    /// Experiments, `check` and the benchmarks of the cost watch with the library's own.
+    #[test]
+    fn a_run_watches_as_everything_else_does() {
+        let Alone { probe } = Alone::parse_from(["alone"]);
+        let options = probe.options().expect("options").expect("it watches");
+        let usual = WatchOptions::default();
+        assert_eq!(options.frequency_hz, usual.frequency_hz);
+        assert_eq!(options.sleep_stacks_per_second, usual.sleep_stacks_per_second);
+        assert!((options.most_cost - usual.most_cost).abs() < 1e-12);
     }
 }

@@ -70,6 +70,17 @@ pub(crate) fn writes_binary_log(client: &mut Client) -> Result<bool, RunError> {
     Ok(number(client, "SELECT @@GLOBAL.log_bin", 0)? == Some(1))
 }
 
+/// Whether the server refuses a table without a primary key.
+///
+/// # Errors
+/// The server does not answer.
+pub(crate) fn asks_for_primary_keys(client: &mut Client) -> Result<bool, RunError> {
+    // MySQL's from 8.0.13 on, and MariaDB's. What a server does not know it does not show.
+    let sql = "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('sql_require_primary_key', 'innodb_force_primary_key') AND Value = 'ON'";
+    let set = client.query(sql).map_err(wire("asking the server for its limits"))?;
+    Ok(!set.rows.is_empty())
+}
+
 fn number(client: &mut Client, sql: &str, column: usize) -> Result<Option<u64>, RunError> {
     let set = client.query(sql).map_err(wire("asking the server for its limits"))?;
     let value = set

@@ -187,8 +187,12 @@ fn private(
         key,
     };
     let (server, beside) = source.start(stop)?;
+    let in_vain = server.set_in_vain()?;
     let target = Target::Private(Box::new(server));
-    let warnings = warm_all(&target, &beside, load, stop, progress)?;
+    let mut warnings = warm_all(&target, &beside, load, stop, progress)?;
+    warnings.extend(in_vain.iter().map(|name| {
+        format!("{name} does nothing: this server only knows the name, so that old option files still work")
+    }));
     Ok(Ready {
         warnings,
         target,
@@ -212,12 +216,21 @@ fn attached(
     let mut client = target.connect()?;
     guest::check_room(&mut client, load, most_connections)?;
     guest::lock(&mut client)?;
+    let mut load = load.clone();
+    let with_keys = guest::asks_for_primary_keys(&mut client)?;
+    if with_keys {
+        load.put_keys_on_all_tables();
+    }
+    let load = &load;
     let wanted = load.data_description();
     match schema::state(&mut client)? {
         SchemaState::Filled(found) if found == wanted && !load.needs_fresh_data() => {}
         _ => make_tables(&target, load, stop, progress)?,
     }
     let mut warnings = warm(&target.access(), load, progress)?;
+    if with_keys && matches!(load.workload, WorkloadChoice::Tpcc(_)) {
+        warnings.push("the server refuses tables without a primary key, so TPC-C's HISTORY has one here".to_owned());
+    }
     if guest::writes_binary_log(&mut client)? {
         warnings.push("the server writes a binary log: its replicas follow all that the load does".to_owned());
     }
@@ -393,9 +406,11 @@ fn too_large(client: &mut Client) -> Result<Option<String>, RunError> {
 }
 
 fn run_setup(server: &Access, setup: &str) -> Result<(), RunError> {
-    let credentials = server.credentials.in_database(SCHEMA);
-    let mut client =
-        Client::connect(&server.endpoint, &credentials).map_err(wire("connecting to run the script's setup"))?;
+    let in_schema = Access {
+        credentials: server.credentials.in_database(SCHEMA),
+        ..server.clone()
+    };
+    let mut client = in_schema.connect()?;
     for statement in Script::split(setup)? {
         client.execute(statement).map_err(wire("running the script's setup"))?;
     }

@@ -101,6 +101,17 @@ pub struct RecordedProgram {
     pub build_id: Option<String>,
 }
 
+impl RecordedProgram {
+    /// Whether a file of that name is a database server: `mysqld`, `mariadbd`, `mysqld-debug`, but not `mysqldump`.
+    #[must_use]
+    pub fn is_database_server(file_name: &str) -> bool {
+        let rest = ["mysqld", "mariadbd"]
+            .iter()
+            .find_map(|name| file_name.strip_prefix(name));
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
+    }
+}
+
 /// A file of code that a recording names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecordedFile {
@@ -127,12 +138,16 @@ pub struct RecordedMachine {
     pub memory_bytes: Option<u64>,
 }
 
+/// Asks for all processes of a recording.
+pub const ALL_PROCESSES: &str = "all";
+
 /// What a reader may look at beside the recording, and what it takes of it.
 #[derive(Debug, Clone, Default)]
 pub struct ReadOptions {
     /// The event to take, by its name; the first one that tells CPU time otherwise.
     pub event: Option<String>,
-    /// Only threads of this process: its number or the name of one of its threads.
+    /// Only threads of this process: its number or the name of one of its threads; [`ALL_PROCESSES`] for all. Without it the database
+    /// server of a perf.data of a whole machine, where one runs, else all.
     pub process: Option<String>,
     /// A folder that holds the recorded machine's files, as `perf report --symfs`.
     pub symfs: Option<PathBuf>,

@@ -67,10 +67,13 @@ pub fn read(bytes: impl Bytes, options: &ReadOptions) -> Result<Recording, Impor
     behind.is_over();
     passed.end_waits(&selection);
     passed.check(&selection, options, &problems)?;
+    let left_out = passed.leave_out_others(&files, options);
     let walked = passed.walk(&timed, &selection, &files, (&machine, options.inlines));
     drop(timed);
     drop((expanded, behind));
     drop(bytes);
     let named = walked.named(&files, options.inlines);
-    Ok(named.into_recording(&selection, &files, Told { machine, problems }))
+    let mut recording = named.into_recording(&selection, &files, Told { machine, problems });
+    recording.warnings.extend(left_out);
+    Ok(recording)
 }

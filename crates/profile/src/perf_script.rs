@@ -5,13 +5,13 @@ mod frame_line;
 mod header_line;
 
 use crate::event_name::{are_one_on_different_cores, plain};
-use crate::import::{ImportError, ReadOptions, RecordedThread, Recording, RecordingFormat, Weights};
+use crate::import::{ALL_PROCESSES, ImportError, ReadOptions, RecordedThread, Recording, RecordingFormat, Weights};
 use crate::lines_left_out::LinesLeftOut;
 use crate::named_stacks::{NamedSample, NamedStacks};
 use crate::{Frame, FrameId, ThreadState};
 use frame_line::FrameLine;
 use header_line::HeaderLine;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// What a sample stands for whose period was not printed: the same for all, so that shares hold.
 const NANOSECONDS_A_SAMPLE: f64 = 1000.0;
@@ -33,6 +33,12 @@ pub fn read(text: &[u8], options: &ReadOptions) -> Result<Recording, ImportError
     let mut reader = Reader {
         events: chosen(&events, options)?,
         process: options.process.as_deref(),
+        processes: options
+            .process
+            .as_deref()
+            .filter(|name| name.parse::<u32>().is_err())
+            .map(|name| processes_with_thread(&text, name))
+            .unwrap_or_default(),
         ..Reader::default()
     };
     for (number, line) in (1..).zip(text.lines()) {
@@ -64,6 +70,21 @@ fn events(text: &str) -> Vec<(String, usize)> {
         events[place].1 += 1;
     }
     events
+}
+
+/// The processes of which a thread has that name in the end: servers call theirs by what they do, and the process is meant with all of
+/// them. A process has its parent's name until it becomes a program of its own.
+fn processes_with_thread(text: &str, name: &str) -> HashSet<u32> {
+    let headers = text
+        .lines()
+        .filter(|line| is_header(line))
+        .filter_map(HeaderLine::parse);
+    let named = headers.filter_map(|header| Some((header.thread, (header.process?, header.name))));
+    let last: HashMap<u32, (u32, &str)> = named.collect();
+    last.into_values()
+        .filter(|(_, last)| *last == name)
+        .map(|(process, _)| process)
+        .collect()
 }
 
 /// Frames are indented by a tab or more than perf indents names of threads.
@@ -117,6 +138,8 @@ struct Reader<'a> {
     /// Those that are taken.
     events: Vec<String>,
     process: Option<&'a str>,
+    /// Those that are meant by it where it is a name.
+    processes: HashSet<u32>,
     stacks: NamedStacks,
     frames: HashMap<String, FrameId>,
     threads: BTreeMap<u32, RecordedThread>,
@@ -204,9 +227,11 @@ impl Reader<'_> {
 
     /// Without a number of the process, that and the name are those of the thread.
     fn is_of_process(&self, header: &HeaderLine<'_>) -> bool {
-        let Some(asked) = self.process else { return true };
+        let Some(asked) = self.process.filter(|asked| *asked != ALL_PROCESSES) else {
+            return true;
+        };
         let process = header.process.unwrap_or(header.thread);
-        asked == header.name || asked.parse() == Ok(process)
+        asked == header.name || asked.parse() == Ok(process) || self.processes.contains(&process)
     }
 
     fn frame(&mut self, line: &FrameLine<'_>) -> FrameId {

@@ -4,9 +4,11 @@
 //! that is read live, and as the yardstick for the unwinder that runs inside the kernel.
 
 mod expression;
+mod others;
 mod processor;
 mod unwind_rules;
 
+pub use others::OtherRegisters;
 pub use processor::Processor;
 pub use unwind_rules::UnwindRules;
 
@@ -52,6 +54,10 @@ pub struct StackWalker {
     steps: Steps,
     /// What is known of addresses that were met: the same few thousand come again and again.
     known: HashMap<u64, Rule>,
+    /// The frames of the walk that goes on, the innermost first.
+    passed: Vec<(FrameAddress, Registers)>,
+    /// The other registers of one of them, by its place: those of a frame further out follow from them.
+    others: Option<(usize, OtherRegisters)>,
 }
 
 impl StackWalker {
@@ -62,6 +68,8 @@ impl StackWalker {
             code: Vec::new(),
             steps: Steps::new(processor),
             known: HashMap::new(),
+            passed: Vec::new(),
+            others: None,
         }
     }
 
@@ -80,8 +88,13 @@ impl StackWalker {
     }
 
     /// Walks a stack outwards. `read` gives the eight bytes at an address of the process, or nothing where they are not to be
-    /// had.
-    pub fn walk(&mut self, start: Registers, read: &mut dyn FnMut(u64) -> Option<u64>) -> RawStack {
+    /// had. `others` gives the other registers of the innermost frame, should they be needed; without them some stacks end early.
+    pub fn walk(
+        &mut self,
+        start: Registers,
+        others: &dyn Fn() -> OtherRegisters,
+        read: &mut dyn FnMut(u64) -> Option<u64>,
+    ) -> RawStack {
         let mut stack = RawStack {
             user: vec![start.pc],
             interrupted: vec![0],
@@ -89,8 +102,11 @@ impl StackWalker {
         };
         let mut registers = start;
         let mut frame = FrameAddress::from_instruction_pointer(start.pc);
+        self.passed.clear();
+        self.others = None;
         stack.ending = loop {
-            match self.step(frame, &mut registers, read) {
+            self.passed.push((frame, registers));
+            match self.step(frame, &mut registers, others, read) {
                 Err(ending) => break ending,
                 Ok(_) if stack.user.len() == MOST_FRAMES => break Ending::TooDeep,
                 Ok(caller) => {
@@ -116,6 +132,7 @@ impl StackWalker {
         &mut self,
         frame: FrameAddress,
         registers: &mut Registers,
+        others: &dyn Fn() -> OtherRegisters,
         read: &mut dyn FnMut(u64) -> Option<u64>,
     ) -> Result<FrameAddress, Ending> {
         let address = frame.address_for_lookup();
@@ -123,16 +140,19 @@ impl StackWalker {
         let stack_pointer = registers.sp;
         match rule.kind {
             RuleKind::Outermost => return Err(Ending::Complete),
-            RuleKind::Expression => self.step_by_expression(address, registers, read)?,
+            RuleKind::Expression => self.step_by_rule(address, registers, &OtherRegisters::default(), read)?,
             RuleKind::Offset => self.steps.step(frame, registers, read)?,
-            RuleKind::Unsupported | RuleKind::None => {
-                let why = match rule.kind {
-                    RuleKind::Unsupported => Ending::UnsupportedRule,
-                    _ => Ending::NoRule,
-                };
-                self.steps.step(frame, registers, read).map_err(|_| why)?;
+            RuleKind::Register => {
+                let here = self.others_here(others, read);
+                self.step_by_rule(address, registers, &here, read)?;
+            }
+            // The frame pointer would lead past the caller, if that is what it is at all.
+            RuleKind::Unsupported => return Err(Ending::UnsupportedRule),
+            RuleKind::None => {
+                let followed = self.steps.step(frame, registers, read);
+                followed.map_err(|_| Ending::NoRule)?;
                 // The frame pointer was followed: believed only if it leads to code.
-                self.rule_at(registers.pc.wrapping_sub(1)).ok_or(why)?;
+                self.rule_at(registers.pc.wrapping_sub(1)).ok_or(Ending::NoRule)?;
             }
         }
         if rule.of_signal {
@@ -150,10 +170,36 @@ impl StackWalker {
         self.steps.processor() == Processor::X86_64 || frame.is_return_address()
     }
 
-    fn step_by_expression(
+    /// The other registers of the frame that the walk has come to, from those of the innermost one.
+    fn others_here(
         &mut self,
+        innermost: &dyn Fn() -> OtherRegisters,
+        read: &mut dyn FnMut(u64) -> Option<u64>,
+    ) -> OtherRegisters {
+        let (known, mut others) = self.others.take().unwrap_or_else(|| (0, innermost()));
+        let here = self.passed.len().saturating_sub(1);
+        for pair in self.passed[known..].windows(2) {
+            let [(frame, registers), (_, caller)] = pair else { break };
+            if !others.are_known() {
+                break;
+            }
+            let address = frame.address_for_lookup();
+            let rules = self.code_at(address).and_then(|code| code.rules.as_ref());
+            others = rules.map_or_else(OtherRegisters::default, |(rules, bias)| {
+                let in_file = address.wrapping_sub(*bias);
+                rules.others_of_caller(self.steps.processor(), in_file, (registers, &others), caller.sp, read)
+            });
+        }
+        self.others = Some((here, others));
+        others
+    }
+
+    /// By a rule that framehop has no step for.
+    fn step_by_rule(
+        &self,
         address: u64,
         registers: &mut Registers,
+        others: &OtherRegisters,
         read: &mut dyn FnMut(u64) -> Option<u64>,
     ) -> Result<(), Ending> {
         let code = self.code_at(address).ok_or(Ending::NoMapping)?;
@@ -165,7 +211,8 @@ impl StackWalker {
             word
         };
         let processor = self.steps.processor();
-        let caller = rules.caller_by_expression(processor, address.wrapping_sub(*bias), registers, &mut read);
+        let frame = (&*registers, others);
+        let caller = rules.caller(processor, address.wrapping_sub(*bias), frame, &mut read);
         *registers = caller.ok_or(match unreadable {
             true => Ending::UnreadableMemory,
             false => Ending::UnsupportedRule,

@@ -14,7 +14,7 @@ use crate::identify::Installation;
 use crate::janitor::Janitor;
 use crate::origins::{self, VariableOrigin};
 use crate::process::{Launch, ServerProcess};
-use crate::setting::Setting;
+use crate::setting::{Origin, Setting, base_name, one_spelling};
 use crate::settings::Settings;
 use crate::surroundings::Surroundings;
 use crate::variables;
@@ -108,6 +108,19 @@ impl Sandbox {
     /// Its error log, which is removed with it.
     pub fn error_log(&self) -> &Path {
         &self.launch.error_log
+    }
+
+    /// The settings of the user's that do nothing: MariaDB takes options that it has removed, so that old option files still work, and tells it
+    /// in its error log alone.
+    pub fn set_in_vain(&self) -> Result<Vec<String>, Error> {
+        let log = fs::read(self.error_log()).map_err(Error::system("read", self.error_log()))?;
+        let removed: Vec<String> = removed_options(&String::from_utf8_lossy(&log)).collect();
+        let told = self.told();
+        let of_user = told.iter().filter(|setting| setting.origin == Origin::User);
+        let names = of_user.map(|setting| setting.name.clone());
+        Ok(names
+            .filter(|name| removed.iter().any(|removed| base_name(name) == base_name(removed)))
+            .collect())
     }
 
     /// Copies the error log to a file that stays.
@@ -293,4 +306,12 @@ impl Drop for Sandbox {
         // The folder goes with its field; should that be cut short, the janitor or the next start takes it up.
         let _ = self.janitor.forget_process(self.process.pid());
     }
+}
+
+/// Options that a server knows no more, by its error log: `'innodb-sync-array-size' was removed. It does nothing now and ...`.
+fn removed_options(log: &str) -> impl Iterator<Item = String> + '_ {
+    log.lines().filter_map(|line| {
+        let (before, _) = line.split_once("' was removed. It does nothing now")?;
+        Some(one_spelling(before.rsplit('\'').next()?))
+    })
 }

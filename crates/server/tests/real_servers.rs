@@ -122,6 +122,26 @@ fn says_which_setting_is_unknown() {
     }
 }
 
+/// MariaDB removed it in 10.6 and takes it all the same; MySQL has it.
+#[test]
+fn says_which_setting_is_taken_and_does_nothing() {
+    for server in each_server() {
+        let work = work_folder();
+        let set = ["innodb_sync_array_size=8", "innodb_spin_wait_delay=20"];
+        let sandbox = start(&server, &set, &work);
+        let is_known = sandbox
+            .variables()
+            .expect("variables")
+            .contains_key("innodb_sync_array_size");
+        let in_vain = sandbox.set_in_vain().expect("a log");
+        assert_eq!(in_vain.is_empty(), is_known, "{}: {in_vain:?}", server.name);
+        assert!(
+            in_vain.iter().all(|name| name == "innodb_sync_array_size"),
+            "{in_vain:?}"
+        );
+    }
+}
+
 #[test]
 fn every_server_has_the_settings_that_are_pinned() {
     for server in each_server() {

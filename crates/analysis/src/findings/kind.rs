@@ -107,7 +107,7 @@ impl Kind {
                  each thread's own"
             }
             Kind::ClientLimited => {
-                "more CPUs or threads for the client (--client-threads, --cpus-client), or fewer connections"
+                "more CPUs or threads for the client (--threads, --cpus-client), or fewer connections"
             }
             Kind::NotWarmedUp => {
                 "longer visits (--seconds), so that caches and the buffer pool fill before the half of them is over"

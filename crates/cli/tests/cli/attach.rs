@@ -173,3 +173,60 @@ fn replicas_that_would_follow_the_load_are_warned_of() {
     assert!(warned(vec!["log_bin=changes".to_owned()]));
     assert!(!warned(Vec::new()));
 }
+
+/// As cloud providers and clusters set their servers.
+#[test]
+fn a_server_that_asks_for_primary_keys_and_commits_nothing_by_itself_bears_tpcc_and_scripts() {
+    let Some(found) = distribution() else { return };
+    let server = running_server(found.installation);
+    let mut client = server.connect().expect("a connection");
+    // MariaDB's name for it, and MySQL's.
+    let keys = ["innodb_force_primary_key", "sql_require_primary_key"];
+    let asked = keys.map(|name| client.execute(&format!("SET GLOBAL {name} = ON")).is_ok());
+    assert!(asked.contains(&true), "one of {keys:?}");
+    client.execute("SET GLOBAL autocommit = 0").expect("set");
+    let place = place();
+    let on_server = |name: &str, workload: &str| {
+        let mut command = scaleprof();
+        command.args([
+            "attach",
+            "--user",
+            "root",
+            "--repeats",
+            "1",
+            "--no-refine",
+            "--quiet",
+            "--no-probe",
+        ]);
+        command.args(["--connections", "2", "--seconds", "3", "--yes", "--workload", workload]);
+        command.arg("--socket").arg(socket(&server));
+        command.arg("--output").arg(place.path().join(name));
+        command
+    };
+    succeed(&mut on_server("tpcc", "tpcc"));
+    let throughput = |name| {
+        bundle(&place.path().join(name)).summary.expect("a summary").rungs[0]
+            .throughput
+            .value
+    };
+    assert!(throughput("tpcc") > 0.0);
+
+    // What a setup writes is there for the connections of the load.
+    let file = |name: &str, text: &str| {
+        let path = place.path().join(name);
+        std::fs::write(&path, text).expect("written");
+        path
+    };
+    let setup = file(
+        "setup.sql",
+        "DROP TABLE IF EXISTS own; CREATE TABLE own (id INT PRIMARY KEY, n INT); INSERT INTO own VALUES (1, 0);",
+    );
+    let script = file("load.sql", "UPDATE own SET n = n + 1 WHERE id = 1; COMMIT;");
+    let script = script.to_str().expect("a path");
+    succeed(on_server("script", script).arg("--setup").arg(setup));
+    assert!(throughput("script") > 0.0);
+    let counted = client
+        .query_value("SELECT n FROM scaleprof_load.own")
+        .expect("an answer");
+    assert!(counted.is_some_and(|n| n.parse::<u64>().is_ok_and(|n| n > 0)));
+}

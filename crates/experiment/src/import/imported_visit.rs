@@ -8,7 +8,8 @@ use scaleprof_bundle::{
 use scaleprof_profile::import::{RecordedFile, Recording, Weights};
 use scaleprof_profile::perf_stat::PerfStat;
 use scaleprof_profile::{Ending, Role, SCALEPROF, Sample, ThreadState};
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::ops::Range;
 
 /// Nanoseconds of a second.
 const SECOND: u64 = 1_000_000_000;
@@ -54,7 +55,7 @@ impl ImportedVisit {
         let role = |thread| role(&serving, thread);
         let mut rows = VisitRows::default();
         rows.add_profile_without_samples(known.visit, &recording.profile);
-        rows.states = states(known.visit, &recording, &clock, &role);
+        rows.states = states(known.visit, &recording, (&span, &clock), &role);
         rows.counters = counters(known.visit, &recording, (&span, &clock));
         if let Some(load) = known.load {
             rows.seconds = seconds(known, &load, &span);
@@ -164,10 +165,24 @@ impl Span {
         seconds_ns.extend(Some(length % SECOND).filter(|rest| *rest > 0 || whole == 0));
         Span { start_ns, seconds_ns }
     }
+
+    /// The seconds, for so many rows each. None of a clock that jumped: such rows would be more than all that was recorded.
+    fn seconds(&self, rows: usize) -> Range<i32> {
+        const MOST_ROWS: usize = 1 << 20;
+        match i32::try_from(self.seconds_ns.len()) {
+            Ok(seconds) if self.seconds_ns.len() * rows.max(1) <= MOST_ROWS => 0..seconds,
+            _ => 0..0,
+        }
+    }
 }
 
 /// Time by role, second and state, and by thread, as the samples tell it. How long threads lived is not known.
-fn states(visit: i32, recording: &Recording, clock: &VisitClock, role: &impl Fn(u32) -> Role) -> Vec<StateRow> {
+fn states(
+    visit: i32,
+    recording: &Recording,
+    (span, clock): (&Span, &VisitClock),
+    role: &impl Fn(u32) -> Role,
+) -> Vec<StateRow> {
     type Place = (Option<i32>, &'static str, Option<u32>, &'static str);
     let mut sums: BTreeMap<Place, f64> = BTreeMap::new();
     for sample in &recording.profile.samples {
@@ -180,6 +195,17 @@ fn states(visit: i32, recording: &Recording, clock: &VisitClock, role: &impl Fn(
         let second = Some(clock.second(sample.time_ns));
         *sums.entry((second, role, None, state)).or_default() += sample.weight_ns;
         *sums.entry((None, role, Some(sample.thread), state)).or_default() += sample.weight_ns;
+    }
+    // A second in which nobody was seen counts like the others: figures per second are of all of them.
+    let seen: BTreeSet<(&'static str, &'static str)> = sums
+        .keys()
+        .filter(|(second, ..)| second.is_some())
+        .map(|(_, role, _, state)| (*role, *state))
+        .collect();
+    for second in span.seconds(seen.len()) {
+        for (role, state) in &seen {
+            sums.entry((Some(second), role, None, state)).or_default();
+        }
     }
     let rows = sums
         .into_iter()
@@ -226,13 +252,13 @@ fn counters(visit: i32, recording: &Recording, (span, clock): (&Span, &VisitCloc
         .waiting_loops
         .filter(|_| recording.weights == Weights::Nanoseconds);
     rows.extend(loops.map(|loops| row(None, "probe.waiting_loops", loops as f64)));
-    rows.extend(cpu_counters(visit, recording, clock));
+    rows.extend(cpu_counters(visit, recording, (span, clock)));
     rows
 }
 
 /// The server's CPU time, by its samples: user and system as `/proc` has them. Not where the kernel was left out, as part of it
 /// would be missing, and not where samples are no time.
-fn cpu_counters(visit: i32, recording: &Recording, clock: &VisitClock) -> Vec<CounterRow> {
+fn cpu_counters(visit: i32, recording: &Recording, (span, clock): (&Span, &VisitClock)) -> Vec<CounterRow> {
     if recording.without_kernel || recording.weights != Weights::Nanoseconds {
         return Vec::new();
     }
@@ -242,8 +268,12 @@ fn cpu_counters(visit: i32, recording: &Recording, clock: &VisitClock) -> Vec<Co
         let frame = innermost.and_then(|node| profile.frames.get(node.frame));
         frame.is_some_and(|frame| frame.module.starts_with('[') && ![VDSO, SCALEPROF].contains(&frame.module.as_str()))
     };
-    let mut sums: BTreeMap<i32, [f64; 2]> = BTreeMap::new();
     let on_cpu = |sample: &&Sample| matches!(sample.state, ThreadState::Cpu | ThreadState::Spin);
+    // Another tool may have recorded waits alone.
+    if !profile.samples.iter().any(|sample| on_cpu(&sample)) {
+        return Vec::new();
+    }
+    let mut sums: BTreeMap<i32, [f64; 2]> = span.seconds(2).map(|second| (second, [0.0; 2])).collect();
     for sample in profile.samples.iter().filter(on_cpu) {
         let second = sums.entry(clock.second(sample.time_ns)).or_default();
         second[usize::from(is_of_kernel(sample))] += sample.weight_ns / SECOND as f64;
@@ -381,6 +411,28 @@ mod tests {
         assert!((sum(&rows, "probe.watched_seconds") - 1.9).abs() < 1e-9);
         assert!((sum(&rows, "server.cpu_user_seconds") - 0.2).abs() < 1e-9);
         assert!((sum(&rows, "server.cpu_system_seconds") - 0.2).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_second_in_which_nobody_was_seen_counts_too() {
+        let ImportedVisit { rows, .. } =
+            ImportedVisit::of(&known(None), recording(&[0, 100, 3100, 3900], Weights::Nanoseconds));
+        let by_second = rows.states.iter().filter(|row| row.thread.is_none());
+        let by_second: Vec<(Option<i32>, i64)> = by_second.map(|row| (row.second, row.nanoseconds)).collect();
+        assert_eq!(
+            by_second,
+            [
+                (Some(0), 200_000_000),
+                (Some(1), 0),
+                (Some(2), 0),
+                (Some(3), 200_000_000)
+            ]
+        );
+        let user = rows
+            .counters
+            .iter()
+            .filter(|row| row.counter == "server.cpu_user_seconds");
+        assert_eq!(user.count(), 4);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use scaleprof_profile::RawStack;
-use scaleprof_profile::walk::{MappedCode, Processor, Registers, StackWalker, UnwindRules};
+use scaleprof_profile::walk::{MappedCode, OtherRegisters, Processor, Registers, StackWalker, UnwindRules};
 
 use super::lack::Lack;
 use super::memory_map::{Mapping, parse_maps};
@@ -100,7 +100,7 @@ impl StackUnwinder {
 
     /// The same, on processors whose link register holds the first return address too.
     pub fn unwind_from(&mut self, start: Registers, read: &mut dyn FnMut(u64) -> Option<u64>) -> RawStack {
-        self.walker.walk(start, read)
+        self.walker.walk(start, &OtherRegisters::default, read)
     }
 
     fn take_maps(&mut self, maps: &[Mapping]) {

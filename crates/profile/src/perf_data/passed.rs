@@ -15,7 +15,7 @@ use super::timeline::Timeline;
 use super::walked::Walked;
 use super::weights::Counted;
 use crate::ThreadState;
-use crate::import::{ImportError, ReadOptions, RecordedMachine, RecordedProgram};
+use crate::import::{ALL_PROCESSES, ImportError, ReadOptions, RecordedMachine, RecordedProgram};
 use crate::walk::Processor;
 use std::collections::{BTreeMap, HashMap};
 
@@ -27,6 +27,7 @@ const IDLE: u32 = 0;
 pub(super) struct Taken {
     pub(super) counted: Counted,
     pub(super) event: u32,
+    process: u32,
     /// What the thread was doing, where the record says it.
     pub(super) state: Option<ThreadState>,
 }
@@ -157,12 +158,55 @@ impl<'a> Passed<'a> {
                 period,
             },
             event: event as u32,
+            process: sample.process,
             state,
         });
     }
 
     fn is_of(&mut self, asked: Option<&str>, process: u32) -> bool {
-        asked.is_none_or(|asked| process.to_string() == asked || self.timeline.thread(process, process).name == asked)
+        asked.is_none_or(|asked| {
+            asked == ALL_PROCESSES
+                || process.to_string() == asked
+                || self.timeline.thread(process, process).name == asked
+        })
+    }
+
+    /// Of a whole machine the database server, where one runs: figures per transaction are the server's, and what a load generator on the
+    /// same machine uses is no cost of a transaction. Says in words what was left out.
+    pub(super) fn leave_out_others(&mut self, files: &Files, options: &ReadOptions) -> Option<String> {
+        let server = self
+            .main_process(files)
+            .filter(|process| self.is_server(*process, files))?;
+        let others = self.processes.keys().filter(|process| **process != server).count();
+        if options.process.is_some() || others == 0 {
+            return None;
+        }
+        let all = self.taken.len();
+        let is_of_server = |taken: &Taken| taken.process == server;
+        let mut kept = self.taken.iter().map(is_of_server).collect::<Vec<bool>>().into_iter();
+        self.wanted.retain(|_| kept.next().unwrap_or(true));
+        self.taken.retain(is_of_server);
+        self.processes.retain(|process, _| *process == server);
+        Some(format!(
+            "{} of its {all} samples are of {others} other processes than the database server {server} and were left out: give --process NAME or \
+             NUMBER for one of them, or --process all",
+            all - self.taken.len()
+        ))
+    }
+
+    fn is_server(&self, process: u32, files: &Files) -> bool {
+        let file = self.timeline.program(process).and_then(|file| files.get(file));
+        file.is_some_and(|file| RecordedProgram::is_database_server(&file.name()))
+    }
+
+    /// The process with the most samples; of a whole machine the database server, where one runs.
+    fn main_process(&self, files: &Files) -> Option<u32> {
+        let heaviest = self
+            .processes
+            .iter()
+            .map(|(process, weight)| (self.is_server(*process, files), *weight, *process))
+            .max_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)));
+        heaviest.map(|(.., process)| process)
     }
 
     fn end_wait(&mut self, ended: Option<Ended>) {
@@ -231,10 +275,9 @@ impl<'a> Passed<'a> {
         files: &Files,
         (machine, inlines): (&RecordedMachine, bool),
     ) -> Walked {
-        let heaviest = self.processes.iter().max_by(|a, b| a.1.total_cmp(b.1));
-        let heaviest = heaviest.map(|(process, _)| *process);
-        let main_file = heaviest.and_then(|process| self.timeline.program(process));
-        let program = heaviest.zip(main_file).and_then(|(process, file)| {
+        let main_process = self.main_process(files);
+        let main_file = main_process.and_then(|process| self.timeline.program(process));
+        let program = main_process.zip(main_file).and_then(|(process, file)| {
             let file = files.get(file)?;
             Some(RecordedProgram {
                 process,

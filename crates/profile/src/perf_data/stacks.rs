@@ -8,7 +8,7 @@ use super::letting_go::Behind;
 use super::record::Record;
 use super::sample::Sampled;
 use super::timeline::{Layout, LayoutId};
-use crate::walk::{MappedCode, Processor, Registers, StackWalker};
+use crate::walk::{MappedCode, OtherRegisters, Processor, Registers, StackWalker};
 use crate::{Ending, RawStack, in_parallel};
 use std::collections::HashMap;
 
@@ -244,7 +244,8 @@ fn walked(
     walker: &mut StackWalker,
 ) -> Option<RawStack> {
     let register = |number| sample.register(event, number);
-    let start = match processor? {
+    let processor = processor?;
+    let start = match processor {
         Processor::X86_64 => Registers {
             pc: register(8)?,
             sp: register(7)?,
@@ -263,7 +264,19 @@ fn walked(
         let word = sample.stack.get(from..)?.first_chunk::<8>()?;
         Some(u64::from_le_bytes(*word))
     };
-    Some(walker.walk(start, &mut read))
+    let others = || OtherRegisters::of(processor, |number| register(number_of_perf(processor, number)));
+    Some(walker.walk(start, &others, &mut read))
+}
+
+/// The number by which perf records a register (enum perf_event_x86_regs, perf_event_arm_regs), of its DWARF number.
+fn number_of_perf(processor: Processor, dwarf: u16) -> u32 {
+    /// rax, rdx, rcx, rbx, rsi, rdi, rbp and rsp; r8 to r15 follow the segments' registers.
+    const FIRST_EIGHT: [u32; 8] = [0, 3, 2, 1, 4, 5, 6, 7];
+    match (processor, dwarf) {
+        (Processor::Aarch64, number) => u32::from(number),
+        (Processor::X86_64, number @ 0..8) => FIRST_EIGHT[usize::from(number)],
+        (Processor::X86_64, number) => u32::from(number) + 8,
+    }
 }
 
 /// The calls that the processor remembers: each is the place of a call, not of a return.
@@ -293,4 +306,20 @@ fn in_recording(mut stack: RawStack, layout: &Layout) -> RawStack {
         *address = address_space::of_process(layout, *address, !exact);
     }
     stack
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// By `<asm/perf_regs.h>`: ax, bx, cx, dx, si, di, bp and sp, then ip, flags and six segments, then r8 to r15.
+    #[test]
+    fn registers_have_the_numbers_of_the_kernel() {
+        let of = |processor| move |number| number_of_perf(processor, number);
+        let x86: Vec<u32> = (0..16).map(of(Processor::X86_64)).collect();
+        // DWARF: rax, rdx, rcx, rbx, rsi, rdi, rbp, rsp, r8...
+        assert_eq!(x86, [0, 3, 2, 1, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23]);
+        let aarch64: Vec<u32> = (0..31).map(of(Processor::Aarch64)).collect();
+        assert_eq!(aarch64, (0..31).collect::<Vec<u32>>());
+    }
 }

@@ -107,8 +107,9 @@ fn an_event_or_a_process_can_be_asked_for() {
     );
     let found = read(TWO_THREADS.as_bytes(), &options(Some("cpu-clock"), Some("1234"))).unwrap();
     assert_eq!(found.profile.samples.len(), 2);
+    // The name of a thread stands for its process.
     let found = read(TWO_THREADS.as_bytes(), &options(None, Some("connection"))).unwrap();
-    assert_eq!(found.profile.samples.len(), 1);
+    assert_eq!(found.profile.samples.len(), 2);
     let said = |options| read(TWO_THREADS.as_bytes(), &options).unwrap_err().to_string();
     assert!(said(options(Some("faults"), None)).contains("cpu-clock:pppH, cycles"));
     assert!(said(options(None, Some("77"))).contains("process 77"));

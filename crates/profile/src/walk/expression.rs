@@ -1,6 +1,7 @@
-//! The caller of a frame whose unwind rule is a DWARF expression (DWARF 5, 6.4.3 and 2.5).
+//! The caller of a frame whose unwind rule is a DWARF expression (DWARF 5, 6.4.3 and 2.5), or begins at a register that framehop does
+//! not follow.
 //!
-//! There are three such kinds in a server's process: PLT stubs, the frame that the kernel makes for a signal, and
+//! There are three such expressions in a server's process: PLT stubs, the frame that the kernel makes for a signal, and
 //! functions that align their stack. framehop evaluates no expression that reads memory, which the last two do.
 
 use gimli::{
@@ -8,17 +9,28 @@ use gimli::{
     RegisterRule, UnwindExpression, Value,
 };
 
+use super::others::is_kept;
 use super::unwind_rules::{Row, Slice};
-use super::{Processor, Registers};
+use super::{OtherRegisters, Processor, Registers};
 
 /// Most steps of one expression: those that occur have five to ten.
 const MOST_STEPS: u32 = 200;
 
+/// The bits of an address in user space on aarch64.
+const CODE_ADDRESS: u64 = u64::MAX >> 16;
+
+/// The row of a function's rules that holds at an address, with what it stands in.
+pub(super) type RowOf<'a, 'bytes> = (
+    &'a FrameDescriptionEntry<Slice<'bytes>>,
+    &'a Row,
+    &'a EhFrame<Slice<'bytes>>,
+);
+
 /// The registers of the caller; nothing where memory cannot be read or the rule needs more than that.
 pub(super) fn caller(
     processor: Processor,
-    (fde, row, section): (&FrameDescriptionEntry<Slice<'_>>, &Row, &EhFrame<Slice<'_>>),
-    frame: &Registers,
+    (fde, row, section): RowOf<'_, '_>,
+    (frame, others): (&Registers, &OtherRegisters),
     read: &mut dyn FnMut(u64) -> Option<u64>,
 ) -> Option<Registers> {
     let mut place = Place {
@@ -26,6 +38,7 @@ pub(super) fn caller(
         section,
         encoding: fde.cie().encoding(),
         frame,
+        others,
         read,
     };
     let cfa = match row.cfa() {
@@ -33,7 +46,13 @@ pub(super) fn caller(
         CfaRule::Expression(expression) => place.evaluate(expression, None)?,
     };
     let return_address = row.register(fde.cie().return_address_register());
-    let pc = place.value(return_address?, cfa, frame.lr)?;
+    let pc = match processor {
+        Processor::X86_64 => place.value(return_address?, cfa, 0)?,
+        // A function that calls none has it in the link register still. Its upper bits may be signed (pointer authentication).
+        Processor::Aarch64 => {
+            place.value(return_address.unwrap_or(RegisterRule::SameValue), cfa, frame.lr)? & CODE_ADDRESS
+        }
+    };
     let frame_pointer = row
         .register(processor.frame_pointer())
         .unwrap_or(RegisterRule::SameValue);
@@ -45,12 +64,37 @@ pub(super) fn caller(
     })
 }
 
+/// What the other registers held in the caller, whose stack pointer is `cfa`. What a frame made by a signal saved is all that the
+/// interrupted code had; else a function keeps some registers and may change the others.
+pub(super) fn others_of_caller(
+    processor: Processor,
+    (fde, row, section): RowOf<'_, '_>,
+    (frame, others): (&Registers, &OtherRegisters),
+    cfa: u64,
+    read: &mut dyn FnMut(u64) -> Option<u64>,
+) -> OtherRegisters {
+    let mut place = Place {
+        processor,
+        section,
+        encoding: fde.cie().encoding(),
+        frame,
+        others,
+        read,
+    };
+    others.of_caller(processor, |register, now| match row.register(register) {
+        None | Some(RegisterRule::SameValue) => now.filter(|_| is_kept(processor, register)),
+        Some(RegisterRule::Undefined) => None,
+        Some(rule) => place.value(rule, cfa, now.unwrap_or(0)),
+    })
+}
+
 /// What an expression may look at.
 struct Place<'a, 'bytes> {
     processor: Processor,
     section: &'a EhFrame<Slice<'bytes>>,
     encoding: Encoding,
     frame: &'a Registers,
+    others: &'a OtherRegisters,
     read: &'a mut dyn FnMut(u64) -> Option<u64>,
 }
 
@@ -61,7 +105,7 @@ impl Place<'_, '_> {
             register if register == of.stack_pointer() => Some(self.frame.sp),
             register if register == of.frame_pointer() => Some(self.frame.fp),
             register if Some(register) == of.instruction_pointer() => Some(self.frame.pc),
-            _ => None,
+            register => self.others.get(register),
         }
     }
 

@@ -14,7 +14,7 @@ use gimli::{
 use object::{Object as _, ObjectSection as _, ObjectSegment as _, ReadRef};
 
 use super::expression;
-use super::{Processor, Registers};
+use super::{OtherRegisters, Processor, Registers};
 
 /// Bytes of a section.
 pub(super) type Slice<'a> = EndianSlice<'a, LittleEndian>;
@@ -39,7 +39,9 @@ pub(super) enum RuleKind {
     Offset,
     /// By a DWARF expression.
     Expression,
-    /// From a register that nobody keeps.
+    /// From another register, which has to be followed through all frames before.
+    Register,
+    /// By no rule that is known.
     Unsupported,
     /// No rule covers the address.
     None,
@@ -159,17 +161,38 @@ impl UnwindRules {
         rule.unwrap_or(NO_RULE)
     }
 
-    /// The caller of a frame whose rule at this address of the file is an expression.
-    pub(super) fn caller_by_expression(
+    /// The caller of a frame whose rule at this address of the file is an expression, or begins at another register.
+    pub(super) fn caller(
         &self,
         processor: Processor,
         address: u64,
-        frame: &Registers,
+        frame: (&Registers, &OtherRegisters),
         read: &mut dyn FnMut(u64) -> Option<u64>,
     ) -> Option<Registers> {
         self.with_row(address, |fde, row, section| {
             expression::caller(processor, (fde, row, section), frame, read)
         })
+    }
+
+    /// The other registers of the caller, whose stack pointer is `cfa`; none is known where no rule covers the address.
+    pub(super) fn others_of_caller(
+        &self,
+        processor: Processor,
+        address: u64,
+        frame: (&Registers, &OtherRegisters),
+        cfa: u64,
+        read: &mut dyn FnMut(u64) -> Option<u64>,
+    ) -> OtherRegisters {
+        let found = self.with_row(address, |fde, row, section| {
+            Some(expression::others_of_caller(
+                processor,
+                (fde, row, section),
+                frame,
+                cfa,
+                read,
+            ))
+        });
+        found.unwrap_or_default()
     }
 
     /// Finds the row of the table of rules that covers an address of the file.
@@ -212,6 +235,8 @@ fn kind(processor: Processor, cfa: &CfaRule<usize>, return_address: Option<&Regi
         (Some(RegisterRule::Undefined), _) => RuleKind::Outermost,
         (_, CfaRule::Expression(_)) => RuleKind::Expression,
         (_, CfaRule::RegisterAndOffset { register, .. }) if kept.contains(register) => RuleKind::Offset,
-        _ => RuleKind::Unsupported,
+        // What gimli begins with where nothing defined it.
+        (_, CfaRule::RegisterAndOffset { register, offset: 0 }) if register.0 == 0 => RuleKind::Unsupported,
+        (_, CfaRule::RegisterAndOffset { .. }) => RuleKind::Register,
     }
 }

@@ -62,6 +62,60 @@ fn a_user_stack_that_came_later_belongs_to_all_samples_that_wait_for_it() {
 }
 
 #[test]
+fn of_a_whole_machine_the_database_server_is_taken() {
+    let mut file = Written::new(&[Event::clock(CHAIN)]);
+    for (process, program) in [
+        (7, "/srv/mysqldump"),
+        (8, "/usr/sbin/mariadbd"),
+        (9, "/usr/bin/sysbench"),
+    ] {
+        file.map(process, 0x40_0000, 0x10_0000, program);
+        // The server is not the busiest; the dump is no server.
+        for time in 0..10 - process {
+            let thread = process + 100;
+            file.sample(
+                &[1, u64::from(thread) << 32 | u64::from(process), u64::from(time), 1000],
+                &chain(&[USER, 0x40_1000]),
+            );
+        }
+    }
+    let of = |process: Option<&str>| {
+        let options = ReadOptions {
+            process: process.map(str::to_owned),
+            symfs: Some("/nonexistent".into()),
+            ..ReadOptions::default()
+        };
+        read_recording(&file.bytes[..], &options).expect("read")
+    };
+    let server = of(None);
+    let threads = |recording: &Recording| -> Vec<u32> {
+        let mut all: Vec<u32> = recording.profile.samples.iter().map(|sample| sample.thread).collect();
+        all.dedup();
+        all
+    };
+    assert_eq!(threads(&server), [108]);
+    assert_eq!(
+        server.program.as_ref().map(|program| program.name.as_str()),
+        Some("mariadbd")
+    );
+    assert!(
+        server
+            .profile
+            .frames
+            .iter()
+            .all(|(_, frame)| frame.module != "sysbench")
+    );
+    let said = "4 of its 6 samples are of 2 other processes than the database server 8";
+    assert!(
+        server.warnings.iter().any(|warning| warning.contains(said)),
+        "{:?}",
+        server.warnings
+    );
+    assert_eq!(of(Some("all")).profile.samples.len(), 6);
+    assert_eq!(threads(&of(Some("9"))), [109]);
+}
+
+#[test]
 fn the_calls_that_the_processor_remembers_are_the_stack() {
     const CALL_STACK: u64 = 1 << 11;
     let mut event = Event::clock(CHAIN | field::BRANCH_STACK);
