@@ -47,6 +47,24 @@ static __always_inline void stand_as_found(struct thread_slot *slot, struct task
 }
 
 /*
+ * A thread that was queued while it was brought up to date may have got a CPU meanwhile: that CPU marked it as running in the slot
+ * that was just written as it had been found before. It would pass for queued until its next switch, which a thread that
+ * computes may not have for a second. The scheduler marks when a thread last got a CPU before it tells of the switch.
+ */
+static __always_inline void look_again(struct thread_slot *slot, struct task_struct *task, __u64 last_got_cpu, __u64 seen_switches)
+{
+	if (*(volatile __u64 *)&slot->seen_switches != seen_switches) {
+		/* It has even left that CPU again. */
+		stand_as_found(slot, task);
+		return;
+	}
+	if (task->on_cpu || (task->se.exec_start && task->se.exec_start != last_got_cpu)) {
+		slot->entered_at = bpf_ktime_get_ns();
+		slot->state = STATE_CPU;
+	}
+}
+
+/*
  * Runs over the threads, for whoever reads the slots: those that are new get one; those that are behind after a rest are
  * brought up to date, unless they run, which their next switch will do; of those that are queued it is marked since when.
  */
@@ -56,10 +74,11 @@ int find_threads(struct bpf_iter__task *ctx)
 	struct task_struct *task = ctx->task;
 	struct control *settings = control();
 	struct thread_slot *slot;
-	__u64 now;
+	__u64 now, last_got_cpu, seen_switches;
 
 	if (!task || (__u32)task->tgid != watched || !settings)
 		return 0;
+	last_got_cpu = task->se.exec_start;
 	now = bpf_ktime_get_ns();
 	slot = slot_of(task->pid);
 	if (!slot) {
@@ -76,10 +95,12 @@ int find_threads(struct bpf_iter__task *ctx)
 		return 0;
 	}
 	if (is_behind(slot, settings)) {
+		seen_switches = slot->seen_switches;
 		step_version(slot);
 		if (catch_up(slot, task, settings, now, STAYS)) {
 			stand_as_found(slot, task);
 			slot->sampled = settings->enabled && choose(slot, settings);
+			look_again(slot, task, last_got_cpu, seen_switches);
 		} else if (task->__state == TASK_RUNNING) {
 			slot->runnable_at = slot->left_at;
 		}

@@ -51,6 +51,7 @@ struct files_struct {
 /* include/linux/sched.h: what the scheduler itself keeps of each thread, nanoseconds. */
 struct sched_entity {
 	__u64 sum_exec_runtime;
+	__u64 exec_start; /* by the clock of the run queue: when it got its CPU, or was last charged for it */
 };
 
 struct sched_info {
