@@ -61,6 +61,8 @@ static __always_inline void look_again(struct thread_slot *slot, struct task_str
 	if (task->on_cpu || (task->se.exec_start && task->se.exec_start != last_got_cpu)) {
 		slot->entered_at = bpf_ktime_get_ns();
 		slot->state = STATE_CPU;
+		/* The wait that was just chosen is over. */
+		slot->sampled = 0;
 	}
 }
 
