@@ -154,7 +154,10 @@ export function flameView(profile: Profile, name: string, usualStates: (present:
     const together = (cut: Cut | null) => {
       if (cut === null) return null;
       const sum = new Float64Array(profile.calls.count);
-      for (const times of chosen.map(cut.own)) if (times) for (let node = 0; node < sum.length; node++) sum[node]! += times[node]!;
+      for (const state of chosen) {
+        const times = cut.own(state);
+        if (times !== null) for (let node = 0; node < sum.length; node++) sum[node]! += times[node]!;
+      }
       return sum;
     };
     return [{ state: null, base: together(base), shown: together(shown) ?? none }];

@@ -54,7 +54,7 @@ pub(crate) enum Command {
     Selfbench(SelfbenchArguments),
     /// List, fetch and remove server builds: archives, URLs, Debian's and Ubuntu's packages, Maven artifacts
     Servers(ServersArguments),
-    /// List or remove the prepared data folders
+    /// List or remove the prepared data folders, which are kept until a server needs their room on the disk
     Cache(CacheArguments),
     /// Print a script that completes commands and options in your shell
     Completions {

@@ -164,7 +164,7 @@ fn private(
         None => {
             progress.stage("making a data folder");
             let sandbox = builder.clone().without_binary_log().start_fresh()?;
-            sandbox.check_space_for(load.data_bytes())?;
+            sandbox.make_room_for(&cache, load.data_bytes())?;
             let target = Target::Private(Box::new(sandbox));
             make_tables(&target, load, stop, progress)?;
             progress.stage("shutting the server down to keep its data");

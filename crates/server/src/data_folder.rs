@@ -7,7 +7,7 @@ use crate::identify::{Installation, hexadecimal};
 use crate::settings::Settings;
 use crate::user::ServerUser;
 use crate::work_folder::{
-    FolderLock, WorkFolder, check_marked, check_space, make_marked, make_or_check_marked, remove_marked,
+    FolderLock, WorkFolder, check_marked, check_space, free_space, make_marked, make_or_check_marked, remove_marked,
 };
 use rustix::fs::syncfs;
 use serde::{Deserialize, Serialize};
@@ -97,6 +97,18 @@ impl PreparedData {
         self.folder.join("data")
     }
 
+    /// When it was last asked for: when its description was last touched.
+    fn last_used(&self) -> SystemTime {
+        let description = fs::metadata(self.folder.join(ENTRY));
+        description.and_then(|meta| meta.modified()).unwrap_or(UNIX_EPOCH)
+    }
+
+    fn mark_as_used(&self) {
+        // In vain on a disk that is only read: then nothing can be removed either.
+        let description = File::options().write(true).open(self.folder.join(ENTRY));
+        let _ = description.and_then(|file| file.set_modified(SystemTime::now()));
+    }
+
     /// Makes a copy at `to`, which must not exist, for the server's user.
     pub fn fresh_copy(&self, to: &Path, owner: Option<&ServerUser>) -> Result<Copied, Error> {
         if let Some(parent) = to.parent() {
@@ -113,6 +125,9 @@ pub struct Cache {
 }
 
 const MAKING: &str = "making-";
+
+/// Room that is left beside a copy: redo and binary logs, and the rows that a run adds.
+const WRITTEN_BY_SERVERS: u64 = 1 << 30;
 
 impl Cache {
     /// Opens the cache and removes what was half made when its maker was killed.
@@ -137,7 +152,39 @@ impl Cache {
     /// The prepared data of this key, if there is any.
     pub fn get(&self, key: &DataKey) -> Result<Option<PreparedData>, Error> {
         let prepared = self.read(&self.root.join(key.name()))?;
-        Ok(prepared.filter(|prepared| prepared.entry.key == *key))
+        let prepared = prepared.filter(|prepared| prepared.entry.key == *key);
+        if let Some(prepared) = &prepared {
+            prepared.mark_as_used();
+        }
+        Ok(prepared)
+    }
+
+    /// Makes room on the disk for `needed` bytes, and some for what servers write while they run, at the cost of what was not used for
+    /// longest and nobody uses now. Whether it was enough is for the check that follows to tell. Returns the keys of what went.
+    pub fn make_room(&self, needed: u64) -> Result<Vec<DataKey>, Error> {
+        self.remove_until(|| Ok(free_space(&self.root)? >= needed.saturating_add(WRITTEN_BY_SERVERS)))
+    }
+
+    fn remove_until(&self, mut enough: impl FnMut() -> Result<bool, Error>) -> Result<Vec<DataKey>, Error> {
+        let mut gone = Vec::new();
+        if enough()? {
+            return Ok(gone);
+        }
+        let mut all = self.list()?;
+        all.sort_by_key(PreparedData::last_used);
+        for unused in all {
+            let key = unused.entry.key.clone();
+            drop(unused); // our own lock would keep it
+            match self.remove(&key) {
+                Ok(()) => gone.push(key),
+                Err(Error::Locked { .. }) => continue,
+                Err(error) => return Err(error),
+            }
+            if enough()? {
+                break;
+            }
+        }
+        Ok(gone)
     }
 
     /// Stores the data folder of a server that was stopped cleanly. It is moved where that is possible, and must not
@@ -363,6 +410,35 @@ mod tests {
         drop(prepared);
         assert_eq!(cache.remove_all().expect("removed"), 1);
         assert!(cache.list().expect("a list").is_empty());
+    }
+
+    #[test]
+    fn room_is_made_at_the_cost_of_what_was_not_used_for_longest_and_nobody_uses() {
+        let (folder, cache, _data) = cache();
+        for name in ["a", "b", "c", "d"] {
+            let data = folder.path().join("work").join(name);
+            fs::create_dir(&data).expect("a folder");
+            drop(cache.store(&key(name), &data).expect("stored"));
+        }
+        // Made as a, b, c, d; last used as b, d, a, c.
+        for (hours, name) in [(9, "b"), (8, "d"), (7, "a"), (6, "c")] {
+            let entry = cache.root.join(key(name).name()).join(ENTRY);
+            let then = SystemTime::now() - std::time::Duration::from_secs(hours * 3600);
+            let file = File::options().write(true).open(entry).expect("its entry");
+            file.set_modified(then).expect("a time");
+        }
+        assert_eq!(cache.remove_until(|| Ok(true)).expect("room"), []);
+        let in_use = cache.get(&key("d")).expect("a look").expect("stored");
+        drop(cache.get(&key("b")).expect("a look")); // used now
+        let mut looks = 0;
+        let gone = cache.remove_until(|| {
+            looks += 1;
+            Ok(looks > 2)
+        });
+        assert_eq!(gone.expect("room"), [key("a"), key("c")]);
+        let gone = cache.remove_until(|| Ok(false)).expect("what can go went");
+        assert_eq!(gone, [key("b")]);
+        assert!(in_use.data().exists());
     }
 
     #[test]

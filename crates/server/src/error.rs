@@ -200,8 +200,8 @@ pub enum Error {
 
     /// Not enough room on the disk.
     #[error(
-        "{} has {free_mib} MiB free and {what} needs {needed_mib} MiB. Make room (`scaleprof cache --remove` drops \
-         prepared data), or name a folder on another disk with --work-folder", path.display()
+        "{} has {free_mib} MiB free and {what} needs {needed_mib} MiB. Make room, or name a folder on another disk \
+         with --work-folder", path.display()
     )]
     NoSpace {
         /// The folder.

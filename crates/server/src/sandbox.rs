@@ -180,10 +180,12 @@ impl Sandbox {
         free_space(self.run.path())
     }
 
-    /// An error when loading `bytes` more would fill the disk: they are written to the tables, and once more to the
-    /// copy that a run starts on.
-    pub fn check_space_for(&self, bytes: u64) -> Result<(), Error> {
-        check_space(self.run.path(), bytes.saturating_mul(2) + (256 << 20), "loading")
+    /// Makes room in the cache for loading `bytes` more, or says that the disk would be full: they are written to the tables, and once
+    /// more to the copy that a run starts on.
+    pub fn make_room_for(&self, cache: &Cache, bytes: u64) -> Result<(), Error> {
+        let needed = bytes.saturating_mul(2).saturating_add(256 << 20);
+        cache.make_room(needed)?;
+        check_space(self.run.path(), needed, "loading")
     }
 
     /// Kills the server and removes all of it. The quick way for data that is thrown away.

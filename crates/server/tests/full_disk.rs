@@ -130,7 +130,11 @@ fn a_server_whose_disk_fills_up_is_told_from_one_that_is_slow_and_goes_without_t
     client
         .execute("create table bench.t (id int auto_increment primary key, a longtext)")
         .expect("a table");
-    assert!(matches!(sandbox.check_space_for(1 << 40), Err(Error::NoSpace { .. })));
+    let cache = Cache::open(&work).expect("a cache");
+    assert!(matches!(
+        sandbox.make_room_for(&cache, 1 << 40),
+        Err(Error::NoSpace { .. })
+    ));
     let _filler = fill(&disk.mount.join("filler"), 8 << 20);
     let mut failed = None;
     for _ in 0..100 {

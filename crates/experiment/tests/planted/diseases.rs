@@ -12,8 +12,8 @@ pub struct Disease {
     pub program: &'static str,
     /// What must be found; none for a healthy one.
     pub expected: Option<Expected>,
-    /// How many times the CPU time of one alone a transaction takes at least at the last rung where the disease broke out, by the
-    /// program's own count and the kernel's: two virtual CPUs that the host has on one core share a cache, and no line moves between
+    /// How many times as long as on one thread alone a transaction takes at least, in every second of several threads, where the disease
+    /// broke out, by the program's own count: two virtual CPUs that the host has on one core share a cache, and no line moves between
     /// them.
     pub dearer: Option<f64>,
 }

@@ -21,7 +21,7 @@ use std::sync::{Mutex, PoisonError};
 static TURN: Mutex<()> = Mutex::new(());
 
 /// How often a round is tried that others disturb.
-const TRIES: u32 = 5;
+const TRIES: u32 = 8;
 
 /// A round in which nobody else used the CPUs, neither another program nor another virtual machine (with one of two gone, threads
 /// hardly meet), and in which the disease broke out. The last try counts however it went.

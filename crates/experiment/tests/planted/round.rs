@@ -5,7 +5,7 @@ use crate::program::Program;
 use scaleprof_analysis::summarise;
 use scaleprof_analysis::wait_graph::{WaitGraph, wait_graphs};
 use scaleprof_bundle::{
-    Bundle, BundleWriter, Finding, Ladder, Machine, Manifest, RunState, RungSummary, Server, Workload,
+    Bundle, BundleWriter, Finding, Ladder, Machine, Manifest, RunState, RungSummary, SecondRow, Server, Workload,
 };
 use scaleprof_experiment::{OwnLoad, OwnVisit, WatchOptions};
 use scaleprof_probe::MachineFacts;
@@ -44,8 +44,8 @@ pub struct Found {
     /// Threads that wait for a lock on average at the last rung, by the ledger.
     pub threads_in_lock: Option<f64>,
     rungs: Vec<String>,
-    /// CPU time of a transaction at the last rung over that at the first.
-    dearer: Option<f64>,
+    /// How many times as long as on one thread alone a transaction took, in the second of several threads in which that was least.
+    dearer: f64,
     /// The largest part of the CPUs that other programs and the host of a virtual machine took at a rung.
     others: f64,
 }
@@ -59,11 +59,8 @@ impl Found {
         if self.others > DISTURBED {
             return Some("others used the CPUs");
         }
-        let broke_out = disease
-            .dearer
-            .zip(self.dearer)
-            .is_none_or(|(least, dearer)| dearer >= least);
-        (!broke_out).then_some("a transaction took no more CPU time than one alone, so that nothing was planted")
+        let broke_out = disease.dearer.is_none_or(|least| self.dearer >= least);
+        (!broke_out).then_some("in a second of several threads a transaction took no longer than one alone, so that nothing was planted then")
     }
 }
 
@@ -110,6 +107,7 @@ pub fn round(disease: &Disease, size: &Size) -> Found {
     let bundle = BundleWriter::create(folder.path().join("bundle")).expect("an empty folder");
     bundle.write_manifest(&manifest(disease, size)).expect("writable");
     let mut true_share = None;
+    let mut visits = Vec::new();
     for (visit, workers) in (0..).zip(size.rungs) {
         let visit = OwnVisit {
             visit,
@@ -122,6 +120,7 @@ pub fn round(disease: &Disease, size: &Size) -> Found {
         let (rung, rows) = load.visit(&visit, || program.transactions());
         true_share = program.stop();
         bundle.write_visit(&rung, &rows).expect("writable");
+        visits.push((*workers, rows.seconds));
     }
     drop(load);
     let bundle = Bundle::open(bundle.path()).expect("readable");
@@ -129,9 +128,7 @@ pub fn round(disease: &Disease, size: &Size) -> Found {
     keep(&bundle.path, disease.program);
     Found {
         rungs: summary.rungs.iter().map(of_rung).collect(),
-        dearer: cpu_time(summary.rungs.last())
-            .zip(cpu_time(summary.rungs.first()))
-            .map(|(last, first)| last / first),
+        dearer: dearer(&visits),
         true_share,
         waits: wait_graphs(&bundle),
         threads_in_lock: summary.rungs.last().and_then(threads_in_lock),
@@ -150,9 +147,24 @@ fn threads_in_lock(rung: &RungSummary) -> Option<f64> {
     Some(f64::from(rung.connections) * ledger.seconds_per_txn.lock? / ledger.connections_over_throughput?)
 }
 
-/// CPU seconds of a transaction.
-fn cpu_time(rung: Option<&RungSummary>) -> Option<f64> {
-    Some(rung?.iron_law.as_ref()?.cpu_seconds_per_txn)
+/// How many times as long on a CPU as on one thread alone a transaction took, where threads that could run kept all CPUs busy: by the
+/// programs' own counts, second by second, since the host of a virtual machine moves its CPUs whenever it likes.
+fn dearer(visits: &[(u32, Vec<SecondRow>)]) -> f64 {
+    let cpus = std::thread::available_parallelism().map_or(1, |count| count.get() as u32);
+    let [(_, alone), others @ ..] = visits else {
+        panic!("no rung")
+    };
+    let rates = |seconds: &[SecondRow]| -> Vec<f64> {
+        let rate = |second: &SecondRow| second.transactions as f64 / (second.duration_ns as f64 / 1e9);
+        seconds.iter().map(rate).collect()
+    };
+    let alone = rates(alone);
+    let alone = alone.iter().sum::<f64>() / alone.len() as f64;
+    let times = others.iter().flat_map(|(workers, seconds)| {
+        let most = alone * f64::from((*workers).min(cpus));
+        rates(seconds).into_iter().map(move |rate| most / rate)
+    });
+    times.fold(f64::INFINITY, f64::min)
 }
 
 /// A rung in short.

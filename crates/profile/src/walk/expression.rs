@@ -29,18 +29,12 @@ pub(super) type RowOf<'a, 'bytes> = (
 /// The registers of the caller; nothing where memory cannot be read or the rule needs more than that.
 pub(super) fn caller(
     processor: Processor,
-    (fde, row, section): RowOf<'_, '_>,
+    of: RowOf<'_, '_>,
     (frame, others): (&Registers, &OtherRegisters),
     read: &mut dyn FnMut(u64) -> Option<u64>,
 ) -> Option<Registers> {
-    let mut place = Place {
-        processor,
-        section,
-        encoding: fde.cie().encoding(),
-        frame,
-        others,
-        read,
-    };
+    let (fde, row, _) = of;
+    let mut place = Place::of(processor, of, (frame, others), read);
     let cfa = match row.cfa() {
         CfaRule::RegisterAndOffset { register, offset } => place.register(*register)?.wrapping_add_signed(*offset),
         CfaRule::Expression(expression) => place.evaluate(expression, None)?,
@@ -68,19 +62,13 @@ pub(super) fn caller(
 /// interrupted code had; else a function keeps some registers and may change the others.
 pub(super) fn others_of_caller(
     processor: Processor,
-    (fde, row, section): RowOf<'_, '_>,
+    of: RowOf<'_, '_>,
     (frame, others): (&Registers, &OtherRegisters),
     cfa: u64,
     read: &mut dyn FnMut(u64) -> Option<u64>,
 ) -> OtherRegisters {
-    let mut place = Place {
-        processor,
-        section,
-        encoding: fde.cie().encoding(),
-        frame,
-        others,
-        read,
-    };
+    let (_, row, _) = of;
+    let mut place = Place::of(processor, of, (frame, others), read);
     others.of_caller(processor, |register, now| match row.register(register) {
         None | Some(RegisterRule::SameValue) => now.filter(|_| is_kept(processor, register)),
         Some(RegisterRule::Undefined) => None,
@@ -98,7 +86,23 @@ struct Place<'a, 'bytes> {
     read: &'a mut dyn FnMut(u64) -> Option<u64>,
 }
 
-impl Place<'_, '_> {
+impl<'a, 'bytes> Place<'a, 'bytes> {
+    fn of(
+        processor: Processor,
+        (fde, _, section): RowOf<'a, 'bytes>,
+        (frame, others): (&'a Registers, &'a OtherRegisters),
+        read: &'a mut dyn FnMut(u64) -> Option<u64>,
+    ) -> Self {
+        Place {
+            processor,
+            section,
+            encoding: fde.cie().encoding(),
+            frame,
+            others,
+            read,
+        }
+    }
+
     fn register(&self, register: Register) -> Option<u64> {
         let of = self.processor;
         match register {

@@ -3,7 +3,7 @@
 use super::Sandbox;
 use crate::capabilities::Capabilities;
 use crate::cpu_set::CpuSet;
-use crate::data_folder::{PreparedData, bring_back_hot_pages};
+use crate::data_folder::{Cache, PreparedData, bring_back_hot_pages};
 use crate::error::Error;
 use crate::file_copy::{copy_folder, disk_usage};
 use crate::free_port::FreePort;
@@ -169,6 +169,7 @@ impl SandboxBuilder {
             })?;
         // System tables, and redo and undo logs at their first size.
         let needed = self.settings.asked().redo_log + (512 << 20);
+        self.make_room(needed)?;
         check_space(prepared.run.path(), needed, "an empty data folder with its redo log")?;
         let data = prepared.run.path().join("data");
         make_private(&data, self.user.as_ref())?;
@@ -185,6 +186,7 @@ impl SandboxBuilder {
     pub fn start_from(self, data: &PreparedData) -> Result<Sandbox, Error> {
         let prepared = self.prepare()?;
         let own = prepared.run.path().join("data");
+        self.make_room(data.entry().bytes)?;
         data.fresh_copy(&own, self.user.as_ref())?;
         if self.settings.loads_hot_pages() {
             bring_back_hot_pages(&own)?;
@@ -200,17 +202,21 @@ impl SandboxBuilder {
     ) -> Result<NotYetStarted, Error> {
         let prepared = self.prepare()?;
         let own = prepared.run.path().join("data");
-        check_space(
-            prepared.run.path(),
-            disk_usage(stopped)?,
-            "a copy of the data for a replica",
-        )?;
+        let needed = disk_usage(stopped)?;
+        self.make_room(needed)?;
+        check_space(prepared.run.path(), needed, "a copy of the data for a replica")?;
         copy_folder(stopped, &own, self.user.as_ref())?;
         change(&own)?;
         Ok(NotYetStarted {
             builder: self,
             prepared,
         })
+    }
+
+    /// Drops prepared data that nobody uses where the disk has too little room.
+    fn make_room(&self, needed: u64) -> Result<(), Error> {
+        Cache::open(&self.work_folder)?.make_room(needed)?;
+        Ok(())
     }
 
     /// Everything but the data: checks, folders and the option file.
