@@ -44,6 +44,7 @@ pub const FIGURES: [&str; 10] = [
 const NOT_WATCHED: &str = "the server's threads were not watched in this run";
 const ONLY_SUM: &str = "this bundle has only the sum of what was lost, not its reasons";
 const NO_STACK: &str = "no stack was sampled";
+const NOT_TOLD: &str = "the stacks were walked by another program, which does not say how far it came";
 const NO_CPU_SAMPLE: &str = "no thread that serves the load was sampled on a CPU";
 const NO_READER: &str = "only a watch by BPF programs has a reader, and earlier versions did not keep its CPU time";
 
@@ -78,7 +79,7 @@ fn of_visits(connections: Option<u32>, visits: &[&VisitRows<'_>], names: &Names<
     let complete = counters
         .sum("probe.stacks_complete")
         .zip(counters.sum("probe.stacks"))
-        .or(Some((samples.complete as f64, samples.all as f64)))
+        .or(Some((samples.complete as f64, samples.walked as f64)))
         .map(|(complete, all)| complete / all)
         .filter(|share| share.is_finite());
     let figures = FIGURES.map(|name| {
@@ -89,7 +90,13 @@ fn of_visits(connections: Option<u32>, visits: &[&VisitRows<'_>], names: &Names<
             "lost_to_full_ring" => counted("probe.lost_to_full_ring", ONLY_SUM),
             "lost_without_slot" => counted("probe.lost_without_slot", ONLY_SUM),
             "unmatched" => counted("probe.unmatched", ONLY_SUM),
-            "complete_stacks_share" => complete.ok_or_else(|| or_not_watched(NO_STACK)),
+            "complete_stacks_share" => complete.ok_or_else(|| {
+                or_not_watched(if samples.all > samples.walked {
+                    NOT_TOLD
+                } else {
+                    NO_STACK
+                })
+            }),
             "unnamed_share" => samples.unnamed_share().ok_or_else(|| or_not_watched(NO_CPU_SAMPLE)),
             "waits_seen_share" => counted("probe.switch_seconds_seen", NO_RESTS).and_then(|seen| {
                 let all = counted("probe.switch_seconds", NO_RESTS)?;
@@ -119,7 +126,8 @@ fn of_visits(connections: Option<u32>, visits: &[&VisitRows<'_>], names: &Names<
 struct Counted {
     all: u64,
     on_cpu: u64,
-    /// Those whose stack is whole.
+    /// Those of which is known how far their stacks reach, and those whose stack is whole.
+    walked: u64,
     complete: u64,
     /// Time on a CPU of the threads that serve the load, nanoseconds, and the part of it in code that nothing names.
     busy_ns: f64,
@@ -141,6 +149,12 @@ impl Counted {
         let serves: Vec<bool> = block.roles().values().iter().map(|role| role == CONNECTION).collect();
         let complete = block.endings().values().iter().map(|ending| ending == "complete");
         let complete: Vec<bool> = complete.collect();
+        let walked: Vec<bool> = block
+            .endings()
+            .values()
+            .iter()
+            .map(|ending| ending != "unknown")
+            .collect();
         let stacks = block.stacks().values().iter();
         let named: Vec<bool> = stacks.map(|stack| names.is_named(*stack)).collect();
         let codes = block.states().codes().iter().zip(block.roles().codes());
@@ -149,6 +163,7 @@ impl Counted {
             let is_on_cpu = on_cpu[*state as usize];
             self.all += 1;
             self.on_cpu += u64::from(is_on_cpu);
+            self.walked += u64::from(walked[*ending as usize]);
             self.complete += u64::from(complete[*ending as usize]);
             if is_on_cpu && serves[*role as usize] && weight.is_finite() {
                 let time = weight.max(0.0);

@@ -159,7 +159,7 @@ pub(crate) fn split_off_spin(states: &mut StateSeconds, windows: &[Window], watc
     }
 }
 
-/// The part of the measured samples whose stacks reach the beginning of their threads.
+/// The part of the measured samples whose stacks reach the beginning of their threads; none where nobody knows how far they reach.
 pub(crate) fn complete_share(windows: &[Window], samples: &[&SampleBlock]) -> Option<f64> {
     let seconds = MeasuredSeconds::of(windows);
     let (mut complete, mut all) = (0u64, 0u64);
@@ -167,8 +167,9 @@ pub(crate) fn complete_share(windows: &[Window], samples: &[&SampleBlock]) -> Op
         let is_measured: Vec<bool> = seconds.places(block).iter().map(Option::is_some).collect();
         let endings = block.endings();
         let is_complete: Vec<bool> = endings.values().iter().map(|ending| ending == "complete").collect();
+        let is_known: Vec<bool> = endings.values().iter().map(|ending| ending != "unknown").collect();
         for (second, ending) in block.seconds().codes().iter().zip(endings.codes()) {
-            let counts = u64::from(is_measured[*second as usize]);
+            let counts = u64::from(is_measured[*second as usize] && is_known[*ending as usize]);
             all += counts;
             complete += counts * u64::from(is_complete[*ending as usize]);
         }

@@ -92,6 +92,33 @@ impl KernelSymbols {
         Ok(table)
     }
 
+    /// The same kernel after another start, when its own code and data lay `by` further up; what modules hold stays where it is. Of its
+    /// symbols only addresses of the upper half move: below it are offsets into the memory of each CPU.
+    #[must_use]
+    pub fn moved(mut self, by: u64) -> KernelSymbols {
+        const UPPER_HALF: u64 = 1 << 63;
+        for symbol in &mut self.symbols {
+            if symbol.module.is_none() && symbol.address >= UPPER_HALF {
+                symbol.address = symbol.address.wrapping_add(by);
+            }
+        }
+        self.symbols.sort_by_key(|symbol| symbol.address);
+        self
+    }
+
+    /// Leaves out the symbols of modules, by name and address, that are not said to lie there.
+    #[must_use]
+    pub fn with_modules(mut self, lies_there: impl Fn(&str, u64) -> bool) -> KernelSymbols {
+        let modules = &self.modules;
+        self.symbols.retain(|symbol| match symbol.module {
+            Some(module) => modules
+                .get(usize::from(module))
+                .is_some_and(|module| lies_there(module, symbol.address)),
+            None => true,
+        });
+        self
+    }
+
     fn module(&mut self, name: &str) -> Option<u16> {
         let known = self.modules.iter().rposition(|module| module == name);
         let index = known.unwrap_or_else(|| {
@@ -234,6 +261,27 @@ ffffffffc0000100 t bpf_prog_6deef7357e7b4530\t[bpf]
         for address in [0, 5, 0xffff_ffff_8100_0200, 0xffff_ffff_c001_0100, u64::MAX] {
             assert_eq!(table.function(address), None, "{address:#x}");
         }
+    }
+
+    #[test]
+    fn after_another_start_the_kernel_lies_elsewhere_and_modules_where_they_are_said_to() {
+        let table = KernelSymbols::from_text(TEXT).expect("a table");
+        let moved = table.with_modules(|module, address| module == "ext4" && address == 0xffff_ffff_c000_0000);
+        let moved = moved.moved(0x0120_0000);
+        assert_eq!(moved.function(0xffff_ffff_8220_0043), Some(("do_syscall_64", 3, None)));
+        assert_eq!(moved.function(0xffff_ffff_8100_0043), None);
+        assert_eq!(
+            moved.function(0xffff_ffff_c000_00ff),
+            Some(("ext4_sync_file", 0xff, Some("ext4")))
+        );
+        let unknown = moved.function(0xffff_ffff_c000_0101);
+        assert_eq!(
+            unknown.map(|(name, ..)| name),
+            Some("ext4_sync_file"),
+            "nothing ends it any more"
+        );
+        let down = moved.moved(0x0120_0000_u64.wrapping_neg());
+        assert_eq!(down.address_of("do_syscall_64"), Some(0xffff_ffff_8100_0040));
     }
 
     #[test]

@@ -82,7 +82,7 @@ impl NamedStacks {
             state: sample.state,
             weight_ns: sample.weight_ns,
             stack,
-            ending: Ending::Complete,
+            ending: Ending::Unknown,
             lock,
             waker_kind: None,
             waker_stack: None,

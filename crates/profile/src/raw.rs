@@ -67,10 +67,12 @@ pub enum Ending {
     /// At the thread's first frame, but in part by frame pointers, through code that no unwind rule covers: a function may be
     /// missing on the way.
     FramePointer = 9,
+    /// Another program walked, and wrote down the names alone: nobody knows how far it came.
+    Unknown = 10,
 }
 
 impl Ending {
-    /// All endings, in the order of their numbers.
+    /// All that a walk of ours may come to, in the order of their numbers.
     pub const ALL: [Ending; 10] = [
         Ending::Complete,
         Ending::NoUserStack,
@@ -97,6 +99,7 @@ impl Ending {
             Ending::NoProgress => "no_progress",
             Ending::NotTaken => "not_taken",
             Ending::FramePointer => "frame_pointer",
+            Ending::Unknown => "unknown",
         }
     }
 

@@ -240,13 +240,14 @@ fn counters(visit: i32, recording: &Recording, (span, clock): (&Span, &VisitCloc
             .samples_lost
             .map(|lost| row(None, "probe.samples_lost", lost as f64)),
     );
+    // Formats of names alone do not say how far a stack reaches.
+    let walked = samples.iter().filter(|sample| sample.ending != Ending::Unknown);
     let complete = |sample: &&Sample| sample.ending == Ending::Complete;
-    rows.push(row(None, "probe.stacks", samples.len() as f64));
-    rows.push(row(
-        None,
-        "probe.stacks_complete",
-        samples.iter().filter(complete).count() as f64,
-    ));
+    let (walked, complete) = (walked.clone().count(), walked.filter(complete).count());
+    if walked > 0 {
+        rows.push(row(None, "probe.stacks", walked as f64));
+        rows.push(row(None, "probe.stacks_complete", complete as f64));
+    }
     // Not where the weights are no time: a part of them would be called spinning.
     let loops = recording
         .waiting_loops

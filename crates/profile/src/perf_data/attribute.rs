@@ -120,6 +120,12 @@ impl Attribute {
         self.kind == TRACEPOINT && self.name.as_deref() == Some(super::switches::NAME)
     }
 
+    /// Whether its samples are threads that are woken.
+    pub(super) fn is_wake_up(&self) -> bool {
+        let name = self.name.as_deref().unwrap_or_default();
+        self.kind == TRACEPOINT && super::switches::WAKE_UPS.contains(&name)
+    }
+
     /// Its name, made up where the recording tells none.
     pub(super) fn words(&self) -> String {
         const OF_SOFTWARE: [&str; 11] = [

@@ -4,6 +4,7 @@ use super::record::Mapped;
 use crate::import::{ReadOptions, RecordedFile};
 use crate::walk::UnwindRules;
 use object::Object as _;
+use scaleprof_binary::kernel_symbols::KernelSymbols;
 use scaleprof_binary::loads::{self, Segment};
 use scaleprof_binary::mapped_file::{MappedFile, mapped};
 use scaleprof_binary::symbols::{SymbolFile, SymbolSearch};
@@ -118,6 +119,19 @@ impl Files {
         &self.build_ids
     }
 
+    /// The functions of a kernel of that build as perf kept them when it recorded there.
+    pub(super) fn kernel_list(&self, build_id: &str) -> Option<KernelSymbols> {
+        let entries = self.places.entries_of_caches(build_id);
+        entries
+            .map(|entry| entry.join("kallsyms"))
+            // A recording may name anything; opening a device or a pipe does something.
+            .filter(|place| std::fs::metadata(place).is_ok_and(|facts| facts.is_file()))
+            .find_map(|place| {
+                let text = std::fs::read(place).ok()?;
+                KernelSymbols::from_text(&String::from_utf8_lossy(&text)).ok()
+            })
+    }
+
     #[cfg(test)]
     pub(super) fn path(&self, id: FileId) -> &str {
         &self.files[id.0 as usize].path
@@ -220,6 +234,15 @@ impl Search {
         Err(why.unwrap_or_else(|| "it is not on this machine".to_owned()))
     }
 
+    /// Where perf's caches have what belongs to a build-id.
+    fn entries_of_caches(&self, build_id: &str) -> impl Iterator<Item = PathBuf> {
+        let parts = build_id.split_at_checked(2);
+        let caches = parts
+            .into_iter()
+            .flat_map(|parts| self.build_id_caches.iter().map(move |cache| (cache, parts)));
+        caches.map(|(cache, (first, rest))| cache.join(".build-id").join(first).join(rest))
+    }
+
     fn candidates(&self, path: &str, build_id: Option<&str>) -> Vec<PathBuf> {
         let below_root = Path::new(path.trim_start_matches('/'));
         let mut places = Vec::new();
@@ -227,12 +250,9 @@ impl Search {
             places.push(symfs.join(below_root));
             places.extend(below_root.file_name().map(|name| symfs.join(name)));
         }
-        if let Some((first, rest)) = build_id.and_then(|id| id.split_at_checked(2)) {
-            for cache in &self.build_id_caches {
-                // A link to a folder since perf 4.x, to the file itself before.
-                let entry = cache.join(".build-id").join(first).join(rest);
-                places.extend([entry.join("elf"), entry.join("vdso"), entry]);
-            }
+        for entry in build_id.into_iter().flat_map(|id| self.entries_of_caches(id)) {
+            // A link to a folder since perf 4.x, to the file itself before.
+            places.extend([entry.join("elf"), entry.join("vdso"), entry]);
         }
         if path.starts_with('/') && (self.symfs.is_none() || build_id.is_some()) {
             places.push(PathBuf::from(path));

@@ -1,66 +1,107 @@
-//! The recorded kernel, and whether it is the one that runs here: only then are its addresses to be named.
+//! The recorded kernel, and where its functions lay: the one that runs here if it is the same, else the list that perf kept of it.
 
+use super::files::Files;
 use super::record::Mapped;
 use crate::import::RecordedMachine;
 use scaleprof_binary::kernel_symbols::KernelSymbols;
-use std::collections::HashMap;
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::path::Path;
 
 /// How the kernel's own mapping is called.
 const KERNEL: &str = "[kernel.kallsyms]";
 /// The process of the kernel's mappings.
 pub(super) const KERNEL_PROCESS: u32 = u32::MAX;
+/// Modules that one recording may name.
+const MOST_MODULES: usize = 1 << 16;
 
 /// What a recording tells of its kernel.
 #[derive(Debug, Default)]
 pub(super) struct RecordedKernel {
     /// Where the symbol lay that its mapping is named after, `_text` or `_stext`: the kernel starts elsewhere at every boot.
     reference: Option<(String, u64)>,
+    /// Where its modules lay.
+    modules: BTreeMap<String, Range<u64>>,
 }
 
 impl RecordedKernel {
     /// Takes in a mapping of the kernel.
     pub(super) fn map(&mut self, mapped: &Mapped) {
-        if let Some(symbol) = mapped.path.strip_prefix(KERNEL)
-            && !symbol.is_empty()
-        {
+        match mapped.path.strip_prefix(KERNEL) {
+            Some("") => {}
             // perf writes the symbol's address where the place in the file would stand.
-            self.reference = Some((symbol.to_owned(), mapped.file_offset));
+            Some(symbol) => self.reference = Some((symbol.to_owned(), mapped.file_offset)),
+            None if self.modules.len() < MOST_MODULES => {
+                let range = mapped.start..mapped.start.saturating_add(mapped.length);
+                self.modules.insert(name_of_module(&mapped.path), range);
+            }
+            None => {}
         }
     }
 
     /// Names for its functions, or why there are none.
-    pub(super) fn symbols(
-        &self,
-        machine: &RecordedMachine,
-        build_ids: &HashMap<String, String>,
-    ) -> Result<KernelSymbols, String> {
-        let here = rustix::system::uname();
-        let release = here.release().to_string_lossy();
-        if let Some(recorded) = machine.kernel.as_deref().filter(|recorded| *recorded != release) {
-            return Err(format!(
-                "it was recorded on Linux {recorded}, and this machine runs {release}"
-            ));
-        }
-        let recorded = build_ids.get(KERNEL);
-        let own = std::fs::read("/sys/kernel/notes")
-            .ok()
-            .and_then(|notes| build_id_of_notes(&notes));
-        if let (Some(recorded), Some(own)) = (recorded, &own)
-            && recorded != own
-        {
-            return Err("it was recorded on another build of the kernel".to_owned());
-        }
-        if machine.kernel.is_none() && recorded.is_none() {
-            return Err("it does not tell on which kernel it was recorded".to_owned());
-        }
-        let symbols = KernelSymbols::of_this_kernel().map_err(|error| error.to_string())?;
-        match &self.reference {
-            Some((symbol, address)) if symbols.address_of(symbol).is_some_and(|own| own != *address) => {
-                Err("it was recorded before this machine was started, when its kernel lay elsewhere".to_owned())
-            }
-            _ => Ok(symbols),
-        }
+    pub(super) fn symbols(&self, machine: &RecordedMachine, files: &Files) -> Result<KernelSymbols, String> {
+        let recorded = files.build_ids().get(KERNEL).map(String::as_str);
+        running(machine, recorded)
+            .and_then(|()| KernelSymbols::of_this_kernel().map_err(|error| error.to_string()))
+            .and_then(|symbols| match self.distance(&symbols) {
+                0 => Ok(symbols),
+                _ if recorded.is_none() => {
+                    Err("it lay elsewhere than this machine's, and may be another build of the same release".to_owned())
+                }
+                // It was started again since.
+                distance => Ok(self.elsewhere(symbols, distance)),
+            })
+            .or_else(|why| {
+                // Nobody knows of which start it is.
+                let kept = recorded.and_then(|build_id| files.kernel_list(build_id)).ok_or(why)?;
+                let distance = self.distance(&kept);
+                Ok(self.elsewhere(kept, distance))
+            })
     }
+
+    /// How much further up it lay when it was recorded.
+    fn distance(&self, symbols: &KernelSymbols) -> u64 {
+        let reference = self.reference.as_ref();
+        let distance = reference.and_then(|(symbol, then)| Some(then.wrapping_sub(symbols.address_of(symbol)?)));
+        distance.unwrap_or(0)
+    }
+
+    fn elsewhere(&self, symbols: KernelSymbols, distance: u64) -> KernelSymbols {
+        let lay_there = |module: &str, address: u64| {
+            let range = self.modules.get(module);
+            range.is_some_and(|range| range.contains(&address))
+        };
+        symbols.with_modules(lay_there).moved(distance)
+    }
+}
+
+/// Whether the kernel that runs here is the recorded one, or why nobody can say so.
+fn running(machine: &RecordedMachine, recorded: Option<&str>) -> Result<(), String> {
+    let here = rustix::system::uname();
+    let release = here.release().to_string_lossy();
+    if let Some(recorded) = machine.kernel.as_deref().filter(|recorded| *recorded != release) {
+        return Err(format!(
+            "it was recorded on Linux {recorded}, and this machine runs {release}; perf keeps a list of its functions in ~/.debug, which \
+             `perf archive` packs"
+        ));
+    }
+    let own = std::fs::read("/sys/kernel/notes").ok();
+    let own = own.and_then(|notes| build_id_of_notes(&notes));
+    match (recorded, &own) {
+        (Some(recorded), Some(own)) if recorded != own => {
+            Err("it was recorded on another build of the kernel".to_owned())
+        }
+        (None, _) if machine.kernel.is_none() => Err("it does not tell on which kernel it was recorded".to_owned()),
+        _ => Ok(()),
+    }
+}
+
+/// As the kernel's list has it: `/lib/modules/6.1.0/kernel/fs/ext4/ext4.ko.xz`, or `[ext4]` where perf found no file, is `ext4`.
+fn name_of_module(path: &str) -> String {
+    let name = Path::new(path).file_name().unwrap_or_default().to_string_lossy();
+    let name = name.split(".ko").next().unwrap_or_default();
+    name.trim_matches(['[', ']']).replace('-', "_")
 }
 
 /// The build-id in ELF notes: name and content are padded to 4 bytes.
@@ -107,7 +148,55 @@ mod tests {
             kernel: Some("5.4.0-made-up".into()),
             ..RecordedMachine::default()
         };
-        let found = RecordedKernel::default().symbols(&machine, &HashMap::new());
+        let found = RecordedKernel::default().symbols(&machine, &Files::nowhere());
         assert!(found.err().is_some_and(|why| why.contains("5.4.0-made-up")));
+    }
+
+    #[test]
+    fn another_kernel_has_the_names_that_perf_kept_of_it_where_it_lay_then() {
+        let cache = tempfile::tempdir().expect("a folder");
+        let entry = cache.path().join(".build-id/ab/cdef01");
+        std::fs::create_dir_all(&entry).expect("folders");
+        let list = "ffffffff81000000 T _text\nffffffff81000040 T schedule\nffffffffc0000000 t ext4_sync_file\t[ext4]\n\
+                    ffffffffc0001000 t nfs_file_read\t[nfs_v4]\n";
+        std::fs::write(entry.join("kallsyms"), list).expect("a list");
+        let options = crate::import::ReadOptions {
+            build_id_caches: vec![cache.path().to_owned()],
+            ..Default::default()
+        };
+        let build_ids = [(KERNEL.to_owned(), "abcdef01".to_owned())];
+        let files = Files::new(&options, build_ids.into_iter().collect());
+        let machine = RecordedMachine {
+            kernel: Some("5.4.0-made-up".into()),
+            ..RecordedMachine::default()
+        };
+        let mapped = |path: &str, start: u64, file_offset: u64| Mapped {
+            process: KERNEL_PROCESS,
+            start,
+            length: 0x800,
+            file_offset,
+            path: path.to_owned(),
+            build_id: None,
+            inode: None,
+        };
+        let mut kernel = RecordedKernel::default();
+        kernel.map(&mapped(
+            "[kernel.kallsyms]_text",
+            0xffff_ffff_9300_0000,
+            0xffff_ffff_9300_0000,
+        ));
+        kernel.map(&mapped(
+            "/lib/modules/5.4.0-made-up/kernel/fs/nfs/nfs-v4.ko.xz",
+            0xffff_ffff_c000_1000,
+            0,
+        ));
+        kernel.map(&mapped("[ext4]", 0xffff_ffff_c123_0000, 0));
+        let symbols = kernel.symbols(&machine, &files).expect("kept");
+        let name = |address| symbols.function(address).map(|(name, ..)| name.to_owned());
+        assert_eq!(name(0xffff_ffff_9300_0041).as_deref(), Some("schedule"));
+        assert_eq!(name(0xffff_ffff_c000_1000).as_deref(), Some("nfs_file_read"));
+        // That module lay elsewhere then, and nobody knows which of its functions was where.
+        assert_eq!(name(0xffff_ffff_c123_0000), None);
+        assert_eq!(name(0xffff_ffff_8100_0041), None);
     }
 }

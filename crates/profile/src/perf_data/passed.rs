@@ -96,12 +96,15 @@ impl<'a> Passed<'a> {
                     let later = Deferred::of(record).map(|later| (later.cookie, later.addresses));
                     passed.deferred.extend(later);
                 }
-                kind::SAMPLE => {
-                    let event = timed.ids.of_record(record).filter(|event| selection.takes(*event));
-                    if let Some(event) = event {
-                        passed.take((place, record), event, selection, options);
+                kind::SAMPLE => match timed.ids.of_record(record) {
+                    Some(event) if selection.takes(event) => passed.take((place, record), event, selection, options),
+                    Some(event) if selection.listens_to(event) => {
+                        if let Some(sample) = Sampled::of(record.body, &selection.events[event]) {
+                            passed.switches.wake(sample.time_ns, sample.raw);
+                        }
                     }
-                }
+                    _ => {}
+                },
                 _ => {}
             }
         }
@@ -128,14 +131,12 @@ impl<'a> Passed<'a> {
         let is_wanted = !is_idle && self.is_of(options.process.as_deref(), sample.process);
         let mut state = None;
         if attribute.is_switch() {
-            let own = is_wanted.then_some(self.taken.len());
-            let thread = sample.thread;
-            let ended;
-            (ended, state) = match is_idle || is_wanted {
-                true => self.switches.switch(thread, own, sample.time_ns, sample.raw),
-                false => (self.switches.come_back(sample.time_ns, sample.raw), None),
-            };
+            let ended = self.switches.come_back(sample.time_ns, sample.raw);
             self.end_wait(ended);
+            let own = is_wanted.then_some(self.taken.len());
+            if is_idle || is_wanted {
+                state = self.switches.leave(sample.thread, own, sample.time_ns, sample.raw);
+            }
         }
         if !is_wanted {
             return;
@@ -182,15 +183,11 @@ impl<'a> Passed<'a> {
             return None;
         }
         let all = self.taken.len();
-        let is_of_server = |taken: &Taken| taken.process == server;
-        let mut kept = self.taken.iter().map(is_of_server).collect::<Vec<bool>>().into_iter();
-        self.wanted.retain(|_| kept.next().unwrap_or(true));
-        self.taken.retain(is_of_server);
+        let gone = self.keep(|taken| taken.process == server);
         self.processes.retain(|process, _| *process == server);
         Some(format!(
-            "{} of its {all} samples are of {others} other processes than the database server {server} and were left out: give --process NAME or \
-             NUMBER for one of them, or --process all",
-            all - self.taken.len()
+            "{gone} of its {all} samples are of {others} other processes than the database server {server} and were left out: give --process NAME \
+             or NUMBER for one of them, or --process all"
         ))
     }
 
@@ -209,35 +206,55 @@ impl<'a> Passed<'a> {
         heaviest.map(|(.., process)| process)
     }
 
+    /// A wait has its length now; what it waited for a CPU is a sample of its own with the same stack.
     fn end_wait(&mut self, ended: Option<Ended>) {
-        if let Some(ended) = ended
-            && let Some(taken) = self.taken.get_mut(ended.sample)
-        {
-            taken.counted.period = ended.length_ns as f64;
+        let Some(ended) = ended else { return };
+        let (Some(taken), Some(wanted)) = (self.taken.get_mut(ended.sample), self.wanted.get(ended.sample)) else {
+            return;
+        };
+        taken.counted.period = ended.length_ns as f64;
+        if let Some((since_ns, length_ns)) = ended.queued {
+            let (mut queued, wanted) = (*taken, *wanted);
+            queued.counted.time_ns = since_ns;
+            queued.counted.period = length_ns as f64;
+            queued.state = Some(ThreadState::RunQueue);
+            self.taken.push(queued);
+            self.wanted.push(wanted);
         }
     }
 
     /// Gives the waits that go on at the end their length so far. Where lengths cannot be known, leaving a CPU is no time: it counts
-    /// only if it was asked for, or if there is nothing else.
-    pub(super) fn end_waits(&mut self, selection: &Selection<'_>) {
+    /// only if it was asked for, or if there is nothing else. Where they are known, what perf summed up of the same waits is left out;
+    /// says so in words.
+    pub(super) fn end_waits(&mut self, selection: &Selection<'_>) -> Option<String> {
+        settle_times(&mut self.taken);
+        let event = |taken: &Taken| &selection.events[taken.event as usize];
         if self.switches.of_whole_machine() {
             let end_ns = self.taken.iter().map(|taken| taken.counted.time_ns).max().unwrap_or(0);
-            let unended: Vec<Ended> = self.switches.unended(end_ns).collect();
-            unended.into_iter().for_each(|ended| self.end_wait(Some(ended)));
-            return;
+            for ended in self.switches.unended(end_ns) {
+                self.end_wait(Some(ended));
+            }
+            let sums = self.keep(|taken| !event(taken).is_off_cpu());
+            return (sums > 0).then(|| {
+                format!("its {sums} sums of waits (perf record --off-cpu) were left out: the switches that it has besides tell the same waits one by one")
+            });
         }
-        let counts = |taken: &Taken| {
-            let event = taken.event as usize;
-            event == selection.chosen() || !selection.events[event].is_switch()
-        };
         for taken in &mut self.taken {
-            if selection.events[taken.event as usize].is_switch() {
+            if event(taken).is_switch() {
                 taken.counted.period = 1.0;
             }
         }
-        let mut kept = self.taken.iter().map(counts).collect::<Vec<bool>>().into_iter();
+        self.keep(|taken| taken.event as usize == selection.chosen() || !event(taken).is_switch());
+        None
+    }
+
+    /// Keeps the samples that fit. Returns how many went.
+    fn keep(&mut self, fits: impl Fn(&Taken) -> bool) -> usize {
+        let all = self.taken.len();
+        let mut kept = self.taken.iter().map(&fits).collect::<Vec<bool>>().into_iter();
         self.wanted.retain(|_| kept.next().unwrap_or(true));
-        self.taken.retain(counts);
+        self.taken.retain(fits);
+        all - self.taken.len()
     }
 
     /// Whether there is anything to show.
@@ -304,7 +321,7 @@ impl<'a> Passed<'a> {
         // The list of the kernel's functions, and the symbols of the program that nearly all stacks are of, take as long to read as
         // thousands of stacks to walk.
         let (found, kernel, ready) = std::thread::scope(|scope| {
-            let read_kernel = || self.kernel.symbols(machine, files.build_ids());
+            let read_kernel = || self.kernel.symbols(machine, files);
             let kernel = in_kernel.then(|| scope.spawn(read_kernel));
             let ready = scope.spawn(|| Some((main_file?, resolve::symbols(main_file?, files, inlines)?)));
             let found = stacks::stacks(&self.wanted, &surroundings);
@@ -331,4 +348,20 @@ impl<'a> Passed<'a> {
 /// What a thread made.
 fn joined<T>(thread: std::thread::ScopedJoinHandle<'_, T>) -> T {
     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
+/// Times from here on are no times: perf gives the sums of waits, which it writes when it ends, one behind all others
+/// (`OFF_CPU_TIMESTAMP`, tools/perf/util/off_cpu.h).
+const NO_TIME: u64 = 0xffff_ffff_0000_0000;
+
+/// Gives samples without a time that of the last one that has one.
+fn settle_times(taken: &mut [Taken]) {
+    let times = taken.iter().map(|taken| taken.counted.time_ns);
+    let last = times.filter(|time| *time < NO_TIME).max().unwrap_or(0);
+    for taken in taken {
+        let time = &mut taken.counted.time_ns;
+        if *time >= NO_TIME {
+            *time = last;
+        }
+    }
 }

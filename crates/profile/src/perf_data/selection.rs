@@ -76,6 +76,12 @@ impl<'a> Selection<'a> {
         self.is_taken.get(event).copied().unwrap_or(false)
     }
 
+    /// Whether samples of the event at that place end waits of those that count: they weigh nothing themselves.
+    pub(super) fn listens_to(&self, event: usize) -> bool {
+        let is_switch = |at: &usize| self.events.get(*at).is_some_and(Attribute::is_switch);
+        self.events.get(event).is_some_and(Attribute::is_wake_up) && self.taken.iter().any(is_switch)
+    }
+
     /// Whether what counts leaves out the kernel.
     pub(super) fn is_without_kernel(&self) -> bool {
         let taken = self.taken.iter().filter_map(|at| self.events.get(*at));
@@ -104,7 +110,7 @@ impl<'a> Selection<'a> {
     /// What to say of the events that do not count.
     pub(super) fn note(&self) -> Option<String> {
         let left: Vec<Attribute> = (0..self.events.len())
-            .filter(|at| !self.takes(*at))
+            .filter(|at| !self.takes(*at) && !self.listens_to(*at))
             .filter_map(|at| self.events.get(at).cloned())
             // perf's own, without samples.
             .filter(|event| !event.words().starts_with("dummy"))

@@ -1,5 +1,5 @@
 //! Waits from `sched:sched_switch`: a thread leaves its CPU in one record and gets one again in another, and the time between is
-//! its wait.
+//! its wait. Where wake-ups were recorded too, it waits for what it waited for until it is woken, and for a CPU from then on.
 //!
 //! That holds for recordings of the whole machine. Of a process alone only the leaving is recorded, since the record of coming back
 //! belongs to whoever had the CPU before.
@@ -11,14 +11,18 @@ use std::ops::Range;
 
 /// How the tracepoint is called.
 pub(super) const NAME: &str = "sched:sched_switch";
+/// And those that tell that a thread is woken: where it is decided, and where it is done.
+pub(super) const WAKE_UPS: [&str; 2] = ["sched:sched_waking", "sched:sched_wakeup"];
 /// Largest place of a field that is believed.
 const LARGEST_OFFSET: usize = 4096;
 
-/// Where the fields of the tracepoint stand in what it says.
+/// Where the fields of the tracepoints stand in what they say.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct SwitchFormat {
     state: Range<usize>,
     next: Range<usize>,
+    /// Who is woken: in both tracepoints at the same place since they exist.
+    woken: Range<usize>,
 }
 
 impl Default for SwitchFormat {
@@ -27,17 +31,18 @@ impl Default for SwitchFormat {
         SwitchFormat {
             state: 32..40,
             next: 56..60,
+            woken: 24..28,
         }
     }
 }
 
 impl SwitchFormat {
-    /// Reads the format that a recording keeps (`/sys/kernel/tracing/events/sched/sched_switch/format`).
+    /// Reads the formats that a recording keeps (`/sys/kernel/tracing/events/sched/sched_switch/format`).
     pub(super) fn of(tracing: &[u8]) -> SwitchFormat {
         let text = String::from_utf8_lossy(tracing);
-        let own = text.split_once("name: sched_switch\n").map(|(_, own)| own);
-        let own = own.and_then(|own| own.split("print fmt").next()).unwrap_or_default();
-        let field = |name: &str| {
+        let field = |event: &str, name: &str| {
+            let (_, own) = text.split_once(&format!("name: {event}\n"))?;
+            let own = own.split("print fmt").next()?;
             let line = own.lines().find(|line| line.contains(&format!(" {name};")))?;
             let number = |key: &str| line.split(key).nth(1)?.split(';').next()?.trim().parse::<usize>().ok();
             let (offset, size) = (number("offset:")?, number("size:")?);
@@ -45,8 +50,12 @@ impl SwitchFormat {
         };
         let known = SwitchFormat::default();
         SwitchFormat {
-            state: field("prev_state").unwrap_or(known.state),
-            next: field("next_pid").unwrap_or(known.next),
+            state: field("sched_switch", "prev_state").unwrap_or(known.state),
+            next: field("sched_switch", "next_pid").unwrap_or(known.next),
+            woken: ["sched_waking", "sched_wakeup"]
+                .into_iter()
+                .find_map(|event| field(event, "pid"))
+                .unwrap_or(known.woken),
         }
     }
 
@@ -82,14 +91,23 @@ enum Leaves {
     ForGood,
 }
 
-/// A wait that began, as the place of its sample, and that ends.
+/// Waits that began, each as the place of its sample, and that end.
 #[derive(Debug, Default)]
 pub(super) struct Switches {
     pub(super) format: SwitchFormat,
-    /// The samples of threads that left and have not come back, with the time.
-    away: HashMap<u32, (usize, u64)>,
+    /// Threads that left and have not come back.
+    away: HashMap<u32, Away>,
     /// Whether the idle task left a CPU: then the whole machine was recorded.
     whole_machine: bool,
+}
+
+/// A thread that left its CPU.
+#[derive(Debug, Clone, Copy)]
+struct Away {
+    sample: usize,
+    since_ns: u64,
+    leaves: Leaves,
+    woken_ns: Option<u64>,
 }
 
 /// The sample of a wait whose length is known now.
@@ -97,41 +115,63 @@ pub(super) struct Switches {
 pub(super) struct Ended {
     pub(super) sample: usize,
     pub(super) length_ns: u64,
+    /// From when on and how long it waited for a CPU behind that, where a wake-up tells.
+    pub(super) queued: Option<(u64, u64)>,
+}
+
+impl Away {
+    fn until(self, end_ns: u64) -> Ended {
+        let woken_ns = self.woken_ns.filter(|woken_ns| *woken_ns <= end_ns);
+        Ended {
+            sample: self.sample,
+            length_ns: woken_ns.unwrap_or(end_ns).saturating_sub(self.since_ns),
+            queued: woken_ns.map(|woken_ns| (woken_ns, end_ns - woken_ns)),
+        }
+    }
 }
 
 impl Switches {
-    /// A thread leaves its CPU to another one; `sample` is the place of its own sample, none for the idle task. Gives the wait that
-    /// ends, and the state of the thread that left where it could go on.
-    pub(super) fn switch(
+    /// A thread leaves its CPU; `sample` is the place of its own sample, none for the idle task. Gives its state where it could go on.
+    pub(super) fn leave(
         &mut self,
         thread: u32,
         sample: Option<usize>,
         time_ns: u64,
         raw: &[u8],
-    ) -> (Option<Ended>, Option<ThreadState>) {
-        let Some((leaves, _)) = self.format.read(raw) else {
-            return (None, None);
-        };
-        let ended = self.come_back(time_ns, raw);
+    ) -> Option<ThreadState> {
+        let (leaves, _) = self.format.read(raw)?;
         match sample {
             // Who has ended waits for nothing.
             Some(_) if leaves == Leaves::ForGood => {}
             Some(sample) => {
-                self.away.insert(thread, (sample, time_ns));
+                let away = Away {
+                    sample,
+                    since_ns: time_ns,
+                    leaves,
+                    woken_ns: None,
+                };
+                self.away.insert(thread, away);
             }
             None => self.whole_machine = true,
         }
-        (ended, (leaves == Leaves::Runnable).then_some(ThreadState::RunQueue))
+        (leaves == Leaves::Runnable).then_some(ThreadState::RunQueue)
     }
 
-    /// Another thread leaves its CPU, whose waits are not asked for. Gives the wait that ends.
+    /// Another thread gets the CPU that one leaves. Gives the wait that ends.
     pub(super) fn come_back(&mut self, time_ns: u64, raw: &[u8]) -> Option<Ended> {
         let (_, next) = self.format.read(raw)?;
-        let (sample, since_ns) = self.away.remove(&next)?;
-        Some(Ended {
-            sample,
-            length_ns: time_ns.saturating_sub(since_ns),
-        })
+        Some(self.away.remove(&next)?.until(time_ns))
+    }
+
+    /// A thread is woken. The first time counts: both tracepoints tell of one waking.
+    pub(super) fn wake(&mut self, time_ns: u64, raw: &[u8]) {
+        let woken = raw.get(self.format.woken.clone());
+        let woken = woken.and_then(|field| Cursor::new(field).u32());
+        if let Some(away) = woken.and_then(|woken| self.away.get_mut(&woken))
+            && away.leaves == Leaves::Asleep
+        {
+            away.woken_ns.get_or_insert(time_ns.max(away.since_ns));
+        }
     }
 
     /// Whether lengths can be known.
@@ -139,12 +179,11 @@ impl Switches {
         self.whole_machine
     }
 
-    /// The waits that had not ended at the end of the recording: so long at least.
-    pub(super) fn unended(&self, end_ns: u64) -> impl Iterator<Item = Ended> + '_ {
-        self.away.values().map(move |(sample, since_ns)| Ended {
-            sample: *sample,
-            length_ns: end_ns.saturating_sub(*since_ns),
-        })
+    /// The waits that had not ended at the end of the recording: so long at least. By their samples.
+    pub(super) fn unended(&self, end_ns: u64) -> Vec<Ended> {
+        let mut unended: Vec<Ended> = self.away.values().map(|away| away.until(end_ns)).collect();
+        unended.sort_by_key(|ended| ended.sample);
+        unended
     }
 }
 
@@ -159,33 +198,57 @@ mod tests {
         raw
     }
 
+    fn wakes(format: &SwitchFormat, woken: u32) -> Vec<u8> {
+        let mut raw = vec![0; 64];
+        raw[format.woken.clone()].copy_from_slice(&woken.to_le_bytes());
+        raw
+    }
+
+    fn ended(sample: usize, length_ns: u64, queued: Option<(u64, u64)>) -> Ended {
+        Ended {
+            sample,
+            length_ns,
+            queued,
+        }
+    }
+
     #[test]
     fn a_wait_lasts_from_leaving_to_coming_back() {
         let mut switches = Switches::default();
         let format = switches.format.clone();
-        assert_eq!(switches.switch(7, Some(0), 100, &says(&format, 1, 8)), (None, None));
+        assert_eq!(switches.leave(7, Some(0), 100, &says(&format, 1, 8)), None);
         // Preempted: it could go on.
-        let (ended, state) = switches.switch(8, Some(1), 150, &says(&format, 0x100, 7));
-        assert_eq!(
-            ended,
-            Some(Ended {
-                sample: 0,
-                length_ns: 50
-            })
-        );
-        assert_eq!(state, Some(ThreadState::RunQueue));
+        let preempted = says(&format, 0x100, 7);
+        assert_eq!(switches.come_back(150, &preempted), Some(ended(0, 50, None)));
+        assert_eq!(switches.leave(8, Some(1), 150, &preempted), Some(ThreadState::RunQueue));
         assert!(!switches.of_whole_machine());
-        let (ended, _) = switches.switch(0, None, 400, &says(&format, 0, 9));
-        assert_eq!((ended, switches.of_whole_machine()), (None, true));
-        let left: Vec<Ended> = switches.unended(1000).collect();
+        let idle = says(&format, 0, 9);
+        assert_eq!(switches.come_back(400, &idle), None);
+        switches.leave(0, None, 400, &idle);
+        assert!(switches.of_whole_machine());
+        assert_eq!(switches.unended(1000), [ended(1, 850, None)]);
+        assert_eq!(switches.leave(9, Some(2), 500, &[1, 2, 3]), None, "it is cut");
+        assert_eq!(switches.come_back(500, &[1, 2, 3]), None, "it is cut");
+    }
+
+    #[test]
+    fn a_thread_that_is_woken_waits_for_a_cpu_from_then_on() {
+        let mut switches = Switches::default();
+        let format = switches.format.clone();
+        switches.leave(7, Some(0), 100, &says(&format, 1, 0));
+        switches.leave(8, Some(1), 110, &says(&format, 0, 0));
+        for (time_ns, woken) in [(150, 7), (155, 7), (160, 8), (170, 99)] {
+            switches.wake(time_ns, &wakes(&format, woken));
+        }
         assert_eq!(
-            left,
-            [Ended {
-                sample: 1,
-                length_ns: 850
-            }]
+            switches.unended(180),
+            [ended(0, 50, Some((150, 30))), ended(1, 70, None)]
         );
-        assert_eq!(switches.switch(9, Some(2), 500, &[1, 2, 3]), (None, None), "it is cut");
+        let found = switches.come_back(200, &says(&format, 0, 7));
+        assert_eq!(found, Some(ended(0, 50, Some((150, 50)))));
+        // One that could go on is not woken, whatever is said.
+        assert_eq!(switches.come_back(210, &says(&format, 0, 8)), Some(ended(1, 100, None)));
+        switches.wake(220, &[1, 2, 3]);
     }
 
     #[test]
@@ -193,19 +256,19 @@ mod tests {
         let mut switches = Switches::default();
         let format = switches.format.clone();
         for (thread, state) in [(7, 0x10), (8, 0x20)] {
-            let (_, state) = switches.switch(thread, Some(0), 100, &says(&format, state, 0));
-            assert_eq!(state, None);
+            assert_eq!(switches.leave(thread, Some(0), 100, &says(&format, state, 0)), None);
         }
-        assert_eq!(switches.unended(20_000_000_000).count(), 0);
+        assert_eq!(switches.unended(20_000_000_000), []);
     }
 
     #[test]
     fn fields_stand_where_the_recording_says() {
         let text = "name: sched_switch\nID: 320\nformat:\n\tfield:int prev_prio;\toffset:28;\tsize:4;\tsigned:1;\n\
                     \tfield:long prev_state;\toffset:40;\tsize:8;\tsigned:1;\n\tfield:pid_t next_pid;\toffset:64;\tsize:4;\tsigned:1;\n\n\
-                    print fmt: \"prev_comm=%s next_pid=%d\"";
+                    print fmt: \"prev_comm=%s next_pid=%d\"\nname: sched_wakeup\nID: 318\nformat:\n\
+                    \tfield:pid_t pid;\toffset:28;\tsize:4;\tsigned:1;\n\nprint fmt: \"\"";
         let found = SwitchFormat::of(text.as_bytes());
-        assert_eq!((found.state, found.next), (40..48, 64..68));
+        assert_eq!((found.state, found.next, found.woken), (40..48, 64..68, 28..32));
         assert_eq!(SwitchFormat::of(b"\xff nothing"), SwitchFormat::default());
     }
 }

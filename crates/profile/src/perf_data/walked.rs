@@ -57,7 +57,6 @@ impl Walked {
 
     pub(super) fn into_recording(mut self, selection: &Selection<'_>, files: &Files, told: Told) -> Recording {
         let mut converter = Converter::new();
-        settle_times(&mut self.taken);
         let weights = self.convert(selection, &mut converter);
         let mut recording = Recording::new(RecordingFormat::PerfData, converter.take(), weights);
         let times = self.taken.iter().map(|taken| taken.counted.time_ns);
@@ -165,21 +164,5 @@ impl Walked {
             );
         }
         warnings
-    }
-}
-
-/// Times from here on are no times: perf gives the sums of waits, which it writes when it ends, one behind all others
-/// (`OFF_CPU_TIMESTAMP`, tools/perf/util/off_cpu.h).
-const NO_TIME: u64 = 0xffff_ffff_0000_0000;
-
-/// Gives samples without a time that of the last one that has one.
-fn settle_times(taken: &mut [Taken]) {
-    let times = taken.iter().map(|taken| taken.counted.time_ns);
-    let last = times.filter(|time| *time < NO_TIME).max().unwrap_or(0);
-    for taken in taken {
-        let time = &mut taken.counted.time_ns;
-        if *time >= NO_TIME {
-            *time = last;
-        }
     }
 }

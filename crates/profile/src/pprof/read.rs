@@ -37,6 +37,7 @@ pub fn read(bytes: &[u8], options: &ReadOptions) -> Result<Recording, ImportErro
         code: Code::of(&tables)?,
         tables: &tables,
         value: value.place,
+        state: value.state(),
         weight_ns: value.nanoseconds.unwrap_or(NANOSECONDS_A_COUNT),
         stacks: NamedStacks::default(),
         children: HashMap::new(),
@@ -162,6 +163,8 @@ struct Reader<'a, 'b> {
     /// Which value of a sample counts, and nanoseconds that one of it is.
     value: usize,
     weight_ns: f64,
+    /// What threads do in samples that do not say it themselves.
+    state: ThreadState,
     stacks: NamedStacks,
     /// Stack by the one outside of it and the location.
     children: HashMap<(Option<StackId>, u64), StackId>,
@@ -220,7 +223,7 @@ impl Reader<'_, '_> {
             time_ns: 0,
             thread: self.thread(&labels),
             cpu: 0,
-            state: labels.state.unwrap_or(ThreadState::Cpu),
+            state: labels.state.unwrap_or(self.state),
             weight_ns: weight as f64 * self.weight_ns,
             lock: labels.lock.as_deref(),
         };

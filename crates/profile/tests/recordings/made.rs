@@ -214,6 +214,123 @@ fn waits_that_were_summed_up_until_the_end_are_in_its_last_moment() {
     assert!(found.profile.samples.iter().all(|sample| sample.time_ns <= 9_000));
 }
 
+/// What a tracepoint says: numbers of some bytes at some places of 60 bytes, with the length in front.
+fn raw(fields: &[(usize, &[u8])]) -> Vec<u8> {
+    const LENGTH: u32 = 60;
+    let mut bytes = [&LENGTH.to_le_bytes()[..], &[0; LENGTH as usize]].concat();
+    for (place, field) in fields {
+        bytes[4 + place..4 + place + field.len()].copy_from_slice(field);
+    }
+    bytes
+}
+
+/// CPU time, switches of the whole machine, wake-ups and perf's sums of waits: thread 7 sleeps from 1 000 to 5 000 ns, is woken twice at
+/// 4 000 and gets a CPU at 5 000; at 6 000 it leaves again and is woken at 7 000, and at 9 000 all ends.
+fn switches(with_wake_ups: bool) -> Recording {
+    let tracepoint = |config: u64| {
+        let mut event = Event::clock(CHAIN | field::RAW);
+        (event.kind, event.config) = (2, config);
+        event
+    };
+    let mut sums = Event::clock(CHAIN);
+    sums.config = 10;
+    let events = [
+        Event::clock(CHAIN),
+        tracepoint(314),
+        tracepoint(317),
+        tracepoint(318),
+        sums,
+    ];
+    let mut file = Written::new(&events);
+    for (id, name) in [
+        (2, "sched:sched_switch"),
+        (3, "sched:sched_waking"),
+        (4, "sched:sched_wakeup"),
+        (5, "offcpu-time"),
+    ] {
+        file.name(id, name);
+    }
+    file.map(7, 0x40_0000, 0x10_0000, "/srv/server");
+    let (server, idle) = (7 << 32 | 7, 0);
+    let switch = |file: &mut Written, who: u64, time: u64, state: u64, next: u32| {
+        let says = raw(&[(32, &state.to_le_bytes()), (56, &next.to_le_bytes())]);
+        let stack = chain(&[USER, 0x40_2000]);
+        file.sample(&[2, who, time, 1], &[stack, says].concat());
+    };
+    let wake = |file: &mut Written, id: u64, time: u64| {
+        if with_wake_ups {
+            let says = raw(&[(24, &7_u32.to_le_bytes())]);
+            file.sample(
+                &[id, idle, time, 1],
+                &[chain(&[KERNEL_MARK, 0xffff_ffff_8100_0000]), says].concat(),
+            );
+        }
+    };
+    file.sample(&[1, server, 500, 400], &chain(&[USER, 0x40_1000]));
+    switch(&mut file, server, 1_000, 1, 0);
+    wake(&mut file, 3, 4_000);
+    wake(&mut file, 4, 4_100);
+    switch(&mut file, idle, 5_000, 0, 7);
+    switch(&mut file, server, 6_000, 1, 0);
+    wake(&mut file, 3, 7_000);
+    file.sample(&[1, server, 9_000, 400], &chain(&[USER, 0x40_1000]));
+    file.sample(&[5, server, u64::MAX << 32, 5_000_000], &chain(&[USER, 0x40_2000]));
+    read(&file)
+}
+
+fn times(recording: &Recording, state: ThreadState) -> Vec<(u64, f64)> {
+    let samples = recording.profile.samples.iter();
+    let of_state = samples.filter(|sample| sample.state == state);
+    let mut times: Vec<(u64, f64)> = of_state.map(|sample| (sample.time_ns, sample.weight_ns)).collect();
+    times.sort_by_key(|(time, _)| *time);
+    times
+}
+
+#[test]
+fn a_wait_is_split_where_the_thread_was_woken() {
+    let found = switches(true);
+    assert_eq!(times(&found, ThreadState::Other), [(1_000, 3_000.0), (6_000, 1_000.0)]);
+    assert_eq!(
+        times(&found, ThreadState::RunQueue),
+        [(4_000, 1_000.0), (7_000, 2_000.0)]
+    );
+    assert_eq!(times(&found, ThreadState::Cpu), [(500, 400.0), (9_000, 400.0)]);
+    let innermost = |sample: &Sample| frames(&found, sample).pop();
+    for sample in found
+        .profile
+        .samples
+        .iter()
+        .filter(|sample| sample.state != ThreadState::Cpu)
+    {
+        assert_eq!(innermost(sample), Some(("server".to_owned(), 0x2000)));
+    }
+    assert!(
+        found.warnings.iter().all(|warning| !warning.contains("--event")),
+        "a wake-up is no event to take: {:?}",
+        found.warnings
+    );
+}
+
+#[test]
+fn without_wake_ups_a_wait_lasts_until_the_thread_runs() {
+    let found = switches(false);
+    assert_eq!(times(&found, ThreadState::Other), [(1_000, 4_000.0), (6_000, 3_000.0)]);
+    assert_eq!(times(&found, ThreadState::RunQueue), []);
+}
+
+/// The sums that perf writes at its end have no time, and would make a wait that goes on then last for centuries.
+#[test]
+fn the_same_waits_do_not_count_twice() {
+    let found = switches(false);
+    assert_eq!(found.span, Some(500..9_000));
+    let said = "its 1 sums of waits (perf record --off-cpu) were left out";
+    assert!(
+        found.warnings.iter().any(|warning| warning.starts_with(said)),
+        "{:?}",
+        found.warnings
+    );
+}
+
 #[test]
 fn cycles_become_time_by_their_frequency() {
     let mut cycles = Event::clock(CHAIN);
@@ -276,6 +393,14 @@ fn what_was_lost_is_told() {
     // The event's own account of the same samples, and what a filter dropped on purpose.
     file.record(13, 0, &[40]);
     file.record(13, 1 << 15, &[7000]);
+    let options = ReadOptions {
+        process: Some("7".to_owned()),
+        symfs: Some("/nonexistent".into()),
+        ..ReadOptions::default()
+    };
+    let of_one = read_recording(&file.bytes[..], &options).expect("read");
+    assert_eq!(of_one.samples_lost, None, "nobody knows how many were of that process");
+    assert!(of_one.lacks.iter().any(|(what, _)| what == "samples_lost"));
     let found = read(&file);
     assert_eq!(found.samples_lost, Some(42));
     assert!(

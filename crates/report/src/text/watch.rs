@@ -199,6 +199,7 @@ fn trust(watch: &WatchSummary) -> String {
     });
     let complete = match watch.complete_stacks_share {
         Some(share) => format!("{} of the stacks are complete", percent(share)),
+        None if watch.samples.is_some_and(|samples| samples > 0) => "How far the stacks reach is not known".to_owned(),
         None => "No stack was taken".to_owned(),
     };
     let lost = match (watch.samples, watch.samples_lost) {

@@ -1,5 +1,6 @@
 //! Which of the values of a profile counts.
 
+use crate::ThreadState;
 use crate::import::ImportError;
 
 /// A value that every sample has.
@@ -25,6 +26,19 @@ impl ValueType {
                 "seconds" | "second" | "s" => Some(1e9),
                 _ => None,
             },
+        }
+    }
+
+    /// What threads do in this time, as far as its name tells: CPU time unless it is called otherwise.
+    pub(super) fn state(&self) -> ThreadState {
+        let name = self.name.to_lowercase();
+        let holds = |parts: &[&str]| parts.iter().any(|part| name.contains(part));
+        match () {
+            // Go's profiles of mutexes and of blocking: the value `delay` beside `contentions`.
+            () if holds(&["delay", "contention", "lock", "mutex"]) => ThreadState::Lock,
+            // Of time by the clock on the wall nobody knows which part was spent on a CPU.
+            () if holds(&["wall", "off_cpu", "off-cpu", "offcpu", "wait"]) => ThreadState::Other,
+            () => ThreadState::Cpu,
         }
     }
 }
@@ -70,6 +84,21 @@ pub(super) fn chosen<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_value_that_is_a_wait_by_its_name_is_no_cpu_time() {
+        for (name, state) in [
+            ("cpu", ThreadState::Cpu),
+            ("time", ThreadState::Cpu),
+            ("samples", ThreadState::Cpu),
+            ("delay", ThreadState::Lock),
+            ("contentions", ThreadState::Lock),
+            ("wall", ThreadState::Other),
+            ("offcpu-time", ThreadState::Other),
+        ] {
+            assert_eq!(ValueType::new(0, name, "nanoseconds").state(), state, "{name}");
+        }
+    }
 
     #[test]
     fn a_plain_time_is_taken_unless_another_value_is_asked_for() {
