@@ -6,6 +6,7 @@
 //! place every time. Every answer says where it comes from.
 
 mod code_regions;
+mod debug_sections;
 mod demangle;
 mod gather;
 mod jump_table;

@@ -3,7 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock};
 
-use addr2line::Loader;
+use addr2line::{FrameIter, Loader};
+
+use super::debug_sections::DebugSections;
 
 /// A function at an address, as its programmer sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,9 +41,20 @@ pub fn end_of_path(path: &str) -> String {
 pub(super) struct Dwarf {
     path: Option<PathBuf>,
     supplementary: Option<PathBuf>,
-    // Loaded on the first question. The loader keeps what it has read of a unit, so it is not to be shared.
-    loader: OnceLock<Option<Mutex<Loader>>>,
+    // Loaded on the first question. What was read of a part is kept there, so it is not to be shared.
+    loaded: OnceLock<Option<Mutex<Loaded>>>,
 }
+
+/// What answers, and how often it was asked since it let go of what it had read.
+struct Loaded {
+    sections: DebugSections,
+    asked: u32,
+    /// For what the file has split off into others (`.dwo`, `.dwp`): once it is needed.
+    split: Option<Option<Loader>>,
+}
+
+/// So often it is asked before it lets go: what a part of the file says is read on the first question and kept, and neighbours come together.
+const ASKED_AT_ONCE: u32 = 128;
 
 /// A frame as DWARF tells it; the outermost may have no name.
 pub(super) struct Frame {
@@ -55,7 +68,7 @@ impl Dwarf {
         Dwarf {
             path: Some(path.to_owned()),
             supplementary,
-            loader: OnceLock::new(),
+            loaded: OnceLock::new(),
         }
     }
 
@@ -66,29 +79,45 @@ impl Dwarf {
 
     /// The frames at an address, innermost first; none where DWARF knows nothing.
     pub(super) fn frames(&self, svma: u64) -> Vec<Frame> {
-        let loaded = self.loader.get_or_init(|| {
-            let loader = Loader::new_with_sup(self.path.as_ref()?, self.supplementary.as_ref()).ok()?;
-            Some(Mutex::new(loader))
-        });
-        let Some(Ok(loader)) = loaded.as_ref().map(Mutex::lock) else {
+        let load = || {
+            let sections = DebugSections::of(self.path.as_ref()?, self.supplementary.as_deref())?;
+            Some(Mutex::new(Loaded {
+                sections,
+                asked: 0,
+                split: None,
+            }))
+        };
+        let Some(Ok(mut loaded)) = self.loaded.get_or_init(load).as_ref().map(Mutex::lock) else {
             return Vec::new();
         };
-        let Ok(mut found) = loader.find_frames(svma) else {
-            return Vec::new();
-        };
-        let mut frames = Vec::new();
-        // An error ends the list: what is before it holds.
-        while let Ok(Some(frame)) = found.next() {
-            let name = frame
-                .function
-                .and_then(|function| Some(function.raw_name().ok()?.into_owned()));
-            let location = frame.location;
-            frames.push(Frame {
-                linkage_name: name,
-                file: location.as_ref().and_then(|location| location.file).map(str::to_owned),
-                line: location.and_then(|location| location.line).filter(|line| *line > 0),
-            });
+        loaded.asked += 1;
+        if loaded.asked >= ASKED_AT_ONCE {
+            loaded.asked = 0;
+            loaded.sections.let_go();
         }
-        frames
+        if let Ok(found) = loaded.sections.frames(svma, |found| frames(found)) {
+            return found.unwrap_or_default();
+        }
+        let load = || Loader::new_with_sup(self.path.as_ref()?, self.supplementary.as_ref()).ok();
+        let loader = loaded.split.get_or_insert_with(load).as_ref();
+        let found = loader.and_then(|loader| loader.find_frames(svma).ok());
+        found.map(frames).unwrap_or_default()
     }
+}
+
+fn frames<R: gimli::Reader>(mut found: FrameIter<'_, R>) -> Vec<Frame> {
+    let mut frames = Vec::new();
+    // An error ends the list: what is before it holds.
+    while let Ok(Some(frame)) = found.next() {
+        let name = frame
+            .function
+            .and_then(|function| Some(function.raw_name().ok()?.into_owned()));
+        let location = frame.location;
+        frames.push(Frame {
+            linkage_name: name,
+            file: location.as_ref().and_then(|location| location.file).map(str::to_owned),
+            line: location.and_then(|location| location.line).filter(|line| *line > 0),
+        });
+    }
+    frames
 }
