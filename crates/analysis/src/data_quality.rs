@@ -43,6 +43,7 @@ pub const FIGURES: [&str; 10] = [
 
 const NOT_WATCHED: &str = "the server's threads were not watched in this run";
 const ONLY_SUM: &str = "this bundle has only the sum of what was lost, not its reasons";
+const LOSSES_NOT_TOLD: &str = "the recording does not tell what was lost, or only of all its processes together";
 const NO_STACK: &str = "no stack was sampled";
 const NOT_TOLD: &str = "the stacks were walked by another program, which does not say how far it came";
 const NO_CPU_SAMPLE: &str = "no thread that serves the load was sampled on a CPU";
@@ -86,7 +87,7 @@ fn of_visits(connections: Option<u32>, visits: &[&VisitRows<'_>], names: &Names<
         let figure = match name {
             "samples_on_cpu" => sampled(true),
             "samples_waiting" => sampled(false),
-            "samples_lost" => counted("probe.samples_lost", ONLY_SUM),
+            "samples_lost" => counted("probe.samples_lost", LOSSES_NOT_TOLD),
             "lost_to_full_ring" => counted("probe.lost_to_full_ring", ONLY_SUM),
             "lost_without_slot" => counted("probe.lost_without_slot", ONLY_SUM),
             "unmatched" => counted("probe.unmatched", ONLY_SUM),

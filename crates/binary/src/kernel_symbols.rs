@@ -1,6 +1,7 @@
 //! The names of the running kernel's functions, from `/proc/kallsyms`.
 
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use thiserror::Error;
@@ -15,6 +16,8 @@ const LAST_LENGTH: u64 = 1 << 16;
 pub struct KernelSymbols {
     /// All symbols by address; those that are no functions only end the ones before.
     symbols: Vec<Symbol>,
+    /// Where `_text` and `_stext` are: others that lie there have the better names.
+    begins: BTreeMap<&'static str, u64>,
     text: String,
     modules: Vec<String>,
 }
@@ -71,9 +74,17 @@ impl KernelSymbols {
         if lines.iter().all(|line| line.address == 0) {
             return Err(KernelSymbolsError::Hidden);
         }
+        let begin = |name: &'static str| {
+            let own = lines.iter().find(|line| line.name == name && line.module.is_none());
+            own.map(|line| (name, line.address))
+        };
+        let begins = ["_text", "_stext"].into_iter().filter_map(begin).collect();
         lines.sort_by_key(|line| (line.address, line.preference(), line.name.len(), line.name));
         lines.dedup_by_key(|line| line.address);
-        let mut table = KernelSymbols::default();
+        let mut table = KernelSymbols {
+            begins,
+            ..KernelSymbols::default()
+        };
         for line in lines {
             let (Ok(name_start), Ok(name_length)) = (u32::try_from(table.text.len()), u32::try_from(line.name.len()))
             else {
@@ -92,30 +103,37 @@ impl KernelSymbols {
         Ok(table)
     }
 
-    /// The same kernel after another start, when its own code and data lay `by` further up; what modules hold stays where it is. Of its
-    /// symbols only addresses of the upper half move: below it are offsets into the memory of each CPU.
+    /// The same kernel after another start, when its own code and data lay `by` further up. Of its symbols only addresses of the upper
+    /// half move: below it are offsets into the memory of each CPU. Modules are loaded anew at every start: only those are kept of
+    /// which it is said that they began where they begin here.
     #[must_use]
-    pub fn moved(mut self, by: u64) -> KernelSymbols {
+    pub fn after_another_start(mut self, by: u64, begins_there: impl Fn(&str, u64) -> bool) -> KernelSymbols {
         const UPPER_HALF: u64 = 1 << 63;
-        for symbol in &mut self.symbols {
-            if symbol.module.is_none() && symbol.address >= UPPER_HALF {
-                symbol.address = symbol.address.wrapping_add(by);
+        let mut begins: BTreeMap<u16, u64> = BTreeMap::new();
+        for symbol in &self.symbols {
+            if let Some(module) = symbol.module {
+                // They are by address.
+                begins.entry(module).or_insert(symbol.address);
             }
         }
+        let stays = |module: u16| {
+            let name = self.modules.get(usize::from(module));
+            name.zip(begins.get(&module))
+                .is_some_and(|(name, begin)| begins_there(name, *begin))
+        };
+        let stay: BTreeMap<u16, bool> = begins.keys().map(|module| (*module, stays(*module))).collect();
+        for symbol in &mut self.symbols {
+            match symbol.module {
+                None if symbol.address >= UPPER_HALF => symbol.address = symbol.address.wrapping_add(by),
+                // It is there to end what is before it.
+                Some(module) if stay.get(&module) != Some(&true) => symbol.function = false,
+                _ => {}
+            }
+        }
+        for begin in self.begins.values_mut() {
+            *begin = begin.wrapping_add(by);
+        }
         self.symbols.sort_by_key(|symbol| symbol.address);
-        self
-    }
-
-    /// Leaves out the symbols of modules, by name and address, that are not said to lie there.
-    #[must_use]
-    pub fn with_modules(mut self, lies_there: impl Fn(&str, u64) -> bool) -> KernelSymbols {
-        let modules = &self.modules;
-        self.symbols.retain(|symbol| match symbol.module {
-            Some(module) => modules
-                .get(usize::from(module))
-                .is_some_and(|module| lies_there(module, symbol.address)),
-            None => true,
-        });
         self
     }
 
@@ -144,14 +162,10 @@ impl KernelSymbols {
             .filter(|(_, offset, _)| *offset < LARGEST_VARIABLE)
     }
 
-    /// Where a symbol of the kernel itself lies.
+    /// Where the kernel begins: the address of `_text` or of `_stext`.
     #[must_use]
-    pub fn address_of(&self, name: &str) -> Option<u64> {
-        let named = |symbol: &&Symbol| {
-            let start = symbol.name_start as usize;
-            symbol.module.is_none() && self.text.get(start..start + symbol.name_length as usize) == Some(name)
-        };
-        self.symbols.iter().find(named).map(|symbol| symbol.address)
+    pub fn begin(&self, name: &str) -> Option<u64> {
+        self.begins.get(name).copied()
     }
 
     fn symbol(&self, address: u64, function: bool) -> Option<(&str, u64, Option<&str>)> {
@@ -266,22 +280,36 @@ ffffffffc0000100 t bpf_prog_6deef7357e7b4530\t[bpf]
     #[test]
     fn after_another_start_the_kernel_lies_elsewhere_and_modules_where_they_are_said_to() {
         let table = KernelSymbols::from_text(TEXT).expect("a table");
-        let moved = table.with_modules(|module, address| module == "ext4" && address == 0xffff_ffff_c000_0000);
-        let moved = moved.moved(0x0120_0000);
+        let moved = table.after_another_start(0x0120_0000, |module, begin| {
+            module == "ext4" && begin == 0xffff_ffff_c000_0000
+        });
         assert_eq!(moved.function(0xffff_ffff_8220_0043), Some(("do_syscall_64", 3, None)));
         assert_eq!(moved.function(0xffff_ffff_8100_0043), None);
         assert_eq!(
             moved.function(0xffff_ffff_c000_00ff),
             Some(("ext4_sync_file", 0xff, Some("ext4")))
         );
-        let unknown = moved.function(0xffff_ffff_c000_0101);
         assert_eq!(
-            unknown.map(|(name, ..)| name),
-            Some("ext4_sync_file"),
-            "nothing ends it any more"
+            moved.function(0xffff_ffff_c000_0101),
+            None,
+            "of that nobody knows where it lay"
         );
-        let down = moved.moved(0x0120_0000_u64.wrapping_neg());
-        assert_eq!(down.address_of("do_syscall_64"), Some(0xffff_ffff_8100_0040));
+        assert_eq!(moved.begin("_text"), Some(0xffff_ffff_8220_0000));
+        let down = moved.after_another_start(0x0120_0000_u64.wrapping_neg(), |_, _| true);
+        assert_eq!(down.function(0xffff_ffff_8100_0040), Some(("do_syscall_64", 0, None)));
+    }
+
+    #[test]
+    fn the_kernels_begin_is_known_though_another_name_is_shown_for_it() {
+        let text = "ffffffff81000000 T srso_alias_untrain_ret\nffffffff81000000 T _stext\nffffffff81000000 T _text\n";
+        let table = KernelSymbols::from_text(text).expect("a table");
+        assert_eq!(
+            table.function(0xffff_ffff_8100_0000),
+            Some(("srso_alias_untrain_ret", 0, None))
+        );
+        assert_eq!(table.begin("_text"), Some(0xffff_ffff_8100_0000));
+        assert_eq!(table.begin("_stext"), Some(0xffff_ffff_8100_0000));
+        assert_eq!(table.begin("schedule"), None);
     }
 
     #[test]

@@ -27,7 +27,7 @@ mod timeline;
 mod walked;
 mod weights;
 
-use crate::import::{ALL_PROCESSES, ImportError, ReadOptions, Recording};
+use crate::import::{ImportError, ReadOptions, Recording};
 use container::Container;
 use files::Files;
 use letting_go::Behind;
@@ -68,14 +68,14 @@ pub fn read(bytes: impl Bytes, options: &ReadOptions) -> Result<Recording, Impor
     let twice = passed.end_waits(&selection);
     passed.check(&selection, options, &problems)?;
     let left_out = passed.leave_out_others(&files, options);
+    let has_others = passed.has_others();
     let walked = passed.walk(&timed, &selection, &files, (&machine, options.inlines));
     drop(timed);
     drop((expanded, behind));
     drop(bytes);
     let named = walked.named(&files, options.inlines);
     let mut recording = named.into_recording(&selection, &files, Told { machine, problems });
-    let is_of_one = left_out.is_some() || options.process.as_deref().is_some_and(|asked| asked != ALL_PROCESSES);
-    if is_of_one && recording.samples_lost.is_some_and(|lost| lost > 0) {
+    if has_others && recording.samples_lost.is_some_and(|lost| lost > 0) {
         recording.samples_lost = None;
         let why = "the recording counts what was lost of all its processes together";
         recording.lacks.push(("samples_lost".to_owned(), why.to_owned()));

@@ -7,7 +7,8 @@ use crate::identify::{Installation, hexadecimal};
 use crate::settings::Settings;
 use crate::user::ServerUser;
 use crate::work_folder::{
-    FolderLock, WorkFolder, check_marked, check_space, free_space, make_marked, make_or_check_marked, remove_marked,
+    FolderLock, MARKER, WorkFolder, check_marked, check_space, free_space, make_marked, make_or_check_marked,
+    remove_marked,
 };
 use rustix::fs::syncfs;
 use serde::{Deserialize, Serialize};
@@ -118,6 +119,32 @@ impl PreparedData {
     }
 }
 
+/// Whether there is room on the disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Room {
+    Enough,
+    TooLittle,
+    /// Not even if all went that may go.
+    OutOfReach,
+}
+
+/// An entry that may have to go.
+struct Unused {
+    last_used: SystemTime,
+    folder: PathBuf,
+    entry: Entry,
+}
+
+impl Unused {
+    fn of(prepared: PreparedData) -> Unused {
+        Unused {
+            last_used: prepared.last_used(),
+            folder: prepared.folder,
+            entry: prepared.entry,
+        }
+    }
+}
+
 /// The prepared data folders of a work folder.
 #[derive(Debug, Clone)]
 pub struct Cache {
@@ -125,9 +152,6 @@ pub struct Cache {
 }
 
 const MAKING: &str = "making-";
-
-/// Room that is left beside a copy: redo and binary logs, and the rows that a run adds.
-const WRITTEN_BY_SERVERS: u64 = 1 << 30;
 
 impl Cache {
     /// Opens the cache and removes what was half made when its maker was killed.
@@ -141,12 +165,21 @@ impl Cache {
                 .map(|name| name.to_string_lossy().into_owned())
                 .unwrap_or_default();
             let half_made = name.starts_with(MAKING) || !folder.join(ENTRY).is_file();
-            // A living maker holds the lock from before the first byte on.
-            if half_made && let Ok(Some(_lock)) = FolderLock::exclusive(&folder) {
+            // A living maker holds the lock from before the first byte on, and takes it as soon as the folder is marked.
+            if half_made
+                && !is_young(&folder)
+                && let Ok(Some(_lock)) = FolderLock::exclusive(&folder)
+            {
                 remove_marked(&folder)?;
             }
         }
         Ok(cache)
+    }
+
+    /// The cache as it is; none where there is none yet.
+    pub(crate) fn existing(work: &WorkFolder) -> Option<Self> {
+        let root = work.cache_path();
+        check_marked(&root).is_ok().then_some(Cache { root })
     }
 
     /// The prepared data of this key, if there is any.
@@ -159,29 +192,38 @@ impl Cache {
         Ok(prepared)
     }
 
-    /// Makes room on the disk for `needed` bytes, and some for what servers write while they run, at the cost of what was not used for
-    /// longest and nobody uses now. Whether it was enough is for the check that follows to tell. Returns the keys of what went.
+    /// Makes room on the disk for `needed` bytes at the cost of what was not used for longest and nobody uses now. Nothing goes where all of
+    /// it would not be enough. Whether there is room is for the check that follows to tell. Returns the keys of what went.
     pub fn make_room(&self, needed: u64) -> Result<Vec<DataKey>, Error> {
-        self.remove_until(|| Ok(free_space(&self.root)? >= needed.saturating_add(WRITTEN_BY_SERVERS)))
+        if free_space(&self.root)? >= needed {
+            return Ok(Vec::new());
+        }
+        self.remove_until(|to_come| {
+            let free = free_space(&self.root)?;
+            Ok(match free >= needed {
+                true => Room::Enough,
+                false if free.saturating_add(to_come) < needed => Room::OutOfReach,
+                false => Room::TooLittle,
+            })
+        })
     }
 
-    fn remove_until(&self, mut enough: impl FnMut() -> Result<bool, Error>) -> Result<Vec<DataKey>, Error> {
+    /// Removes entries as long as there is too little room; `room` is told how many bytes more may go.
+    fn remove_until(&self, mut room: impl FnMut(u64) -> Result<Room, Error>) -> Result<Vec<DataKey>, Error> {
+        let mut all: Vec<Unused> = self.list()?.into_iter().map(Unused::of).collect();
+        all.sort_by_key(|unused| unused.last_used);
+        // Our own locks are gone with the list. Those that others hold keep theirs.
+        all.retain(|unused| matches!(FolderLock::exclusive(&unused.folder), Ok(Some(_))));
+        let mut to_come: u64 = all.iter().map(|unused| unused.entry.bytes).sum();
         let mut gone = Vec::new();
-        if enough()? {
-            return Ok(gone);
-        }
-        let mut all = self.list()?;
-        all.sort_by_key(PreparedData::last_used);
         for unused in all {
-            let key = unused.entry.key.clone();
-            drop(unused); // our own lock would keep it
-            match self.remove(&key) {
-                Ok(()) => gone.push(key),
-                Err(Error::Locked { .. }) => continue,
-                Err(error) => return Err(error),
-            }
-            if enough()? {
+            if room(to_come)? != Room::TooLittle {
                 break;
+            }
+            to_come = to_come.saturating_sub(unused.entry.bytes);
+            // Somebody may have begun to use it, or removed it, meanwhile.
+            if self.remove_folder(&unused.folder).is_ok() {
+                gone.push(unused.entry.key);
             }
         }
         Ok(gone)
@@ -196,7 +238,7 @@ impl Cache {
             .root
             .join(format!("{MAKING}{}-{}-{serial}", key.name(), std::process::id()));
         make_marked(&making)?;
-        let lock = FolderLock::exclusive(&making)?;
+        let lock = FolderLock::exclusive(&making)?.ok_or_else(|| Error::Locked { path: making.clone() })?;
         let made = self.fill(key, stopped, &making);
         let stored = made.and_then(|()| {
             let whole = self.root.join(key.name());
@@ -313,6 +355,12 @@ impl Cache {
 
 const ENTRY: &str = "entry.json";
 
+/// Whether a folder was marked a moment ago.
+fn is_young(folder: &Path) -> bool {
+    let marked = fs::metadata(folder.join(MARKER)).and_then(|meta| meta.modified());
+    marked.is_ok_and(|time| time.elapsed().is_ok_and(|age| age.as_secs() < 2))
+}
+
 /// The list of the pages that a stopped server had in memory.
 const HOT_PAGES: &str = "ib_buffer_pool";
 /// The same where no server finds it: most would read these pages when they start, in the background of what is measured.
@@ -427,18 +475,35 @@ mod tests {
             let file = File::options().write(true).open(entry).expect("its entry");
             file.set_modified(then).expect("a time");
         }
-        assert_eq!(cache.remove_until(|| Ok(true)).expect("room"), []);
+        // One of an earlier layout has the key of a newer one, and another name.
+        let earlier = cache.root.join("earlier");
+        fs::rename(cache.root.join(key("a").name()), &earlier).expect("renamed");
+        let data = folder.path().join("work").join("a");
+        fs::create_dir(&data).expect("a folder");
+        drop(cache.store(&key("a"), &data).expect("stored"));
+        assert_eq!(cache.remove_until(|_| Ok(Room::Enough)).expect("room"), []);
+        assert_eq!(cache.remove_until(|_| Ok(Room::OutOfReach)).expect("no room"), []);
         let in_use = cache.get(&key("d")).expect("a look").expect("stored");
         drop(cache.get(&key("b")).expect("a look")); // used now
         let mut looks = 0;
-        let gone = cache.remove_until(|| {
+        let gone = cache.remove_until(|_| {
             looks += 1;
-            Ok(looks > 2)
+            Ok(if looks > 2 { Room::Enough } else { Room::TooLittle })
         });
         assert_eq!(gone.expect("room"), [key("a"), key("c")]);
-        let gone = cache.remove_until(|| Ok(false)).expect("what can go went");
-        assert_eq!(gone, [key("b")]);
+        assert!(!earlier.exists() && cache.get(&key("a")).expect("a look").is_some());
+        let gone = cache.remove_until(|_| Ok(Room::TooLittle)).expect("what can go went");
+        assert_eq!(gone, [key("b"), key("a")]);
         assert!(in_use.data().exists());
+    }
+
+    #[test]
+    fn nothing_goes_for_a_disk_that_is_too_small_anyway() {
+        let (_folder, cache, data) = cache();
+        drop(cache.store(&key("a"), &data).expect("stored"));
+        assert_eq!(cache.make_room(1).expect("room"), []);
+        assert_eq!(cache.make_room(u64::MAX).expect("a look"), []);
+        assert!(cache.get(&key("a")).expect("a look").is_some());
     }
 
     #[test]
@@ -461,8 +526,13 @@ mod tests {
         let _lock = FolderLock::exclusive(&alive).expect("a lock").expect("free");
         let foreign = cache.root.join("making-foreign");
         fs::create_dir(&foreign).expect("a folder");
+        let young = cache.root.join("making-young-1-0");
+        make_marked(&young).expect("a folder");
+        let marker = File::options().write(true).open(dead.join(MARKER)).expect("a marker");
+        let then = SystemTime::now() - std::time::Duration::from_secs(60);
+        marker.set_modified(then).expect("a time");
         let work = WorkFolder::open(&folder.path().join("work")).expect("a work folder");
         Cache::open(&work).expect("a cache");
-        assert!(!dead.exists() && alive.exists() && foreign.exists());
+        assert!(!dead.exists() && alive.exists() && foreign.exists() && young.exists());
     }
 }

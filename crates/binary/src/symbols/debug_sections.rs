@@ -45,6 +45,13 @@ enum Place {
     Expanded(Vec<u8>),
 }
 
+/// A frame as DWARF tells it; the outermost may have no name.
+pub(super) struct Frame {
+    pub(super) linkage_name: Option<String>,
+    pub(super) file: Option<String>,
+    pub(super) line: Option<u32>,
+}
+
 /// Why an address was not looked up.
 pub(super) struct IsElsewhere;
 
@@ -71,17 +78,13 @@ impl DebugSections {
         Some(sections)
     }
 
-    /// What `take` makes of the frames at an address, innermost first.
+    /// The frames at an address, innermost first; none where it says nothing.
     ///
     /// # Errors
     /// The DWARF of that address is split off into another file.
-    pub(super) fn frames<T>(
-        &self,
-        svma: u64,
-        take: impl FnOnce(FrameIter<'_, Slice<'_>>) -> T,
-    ) -> Result<Option<T>, IsElsewhere> {
+    pub(super) fn frames(&self, svma: u64) -> Result<Vec<Frame>, IsElsewhere> {
         self.0.with_dependent(|_, context| match context.find_frames(svma) {
-            LookupResult::Output(found) => Ok(found.ok().map(take)),
+            LookupResult::Output(found) => Ok(found.map(frames).unwrap_or_default()),
             LookupResult::Load { .. } => Err(IsElsewhere),
         })
     }
@@ -94,6 +97,23 @@ impl DebugSections {
             other.file.let_go(&other.file);
         }
     }
+}
+
+/// All of them; an error ends the list: what is before it holds.
+pub(super) fn frames<R: gimli::Reader>(mut found: FrameIter<'_, R>) -> Vec<Frame> {
+    let mut frames = Vec::new();
+    while let Ok(Some(frame)) = found.next() {
+        let name = frame
+            .function
+            .and_then(|function| Some(function.raw_name().ok()?.into_owned()));
+        let location = frame.location;
+        frames.push(Frame {
+            linkage_name: name,
+            file: location.as_ref().and_then(|location| location.file).map(str::to_owned),
+            line: location.and_then(|location| location.line).filter(|line| *line > 0),
+        });
+    }
+    frames
 }
 
 impl Sections {

@@ -3,9 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock};
 
-use addr2line::{FrameIter, Loader};
+use addr2line::Loader;
 
-use super::debug_sections::DebugSections;
+pub(super) use super::debug_sections::Frame;
+use super::debug_sections::{DebugSections, frames};
 
 /// A function at an address, as its programmer sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -56,13 +57,6 @@ struct Loaded {
 /// So often it is asked before it lets go: what a part of the file says is read on the first question and kept, and neighbours come together.
 const ASKED_AT_ONCE: u32 = 128;
 
-/// A frame as DWARF tells it; the outermost may have no name.
-pub(super) struct Frame {
-    pub(super) linkage_name: Option<String>,
-    pub(super) file: Option<String>,
-    pub(super) line: Option<u32>,
-}
-
 impl Dwarf {
     pub(super) fn of(path: &Path, supplementary: Option<PathBuf>) -> Self {
         Dwarf {
@@ -95,29 +89,12 @@ impl Dwarf {
             loaded.asked = 0;
             loaded.sections.let_go();
         }
-        if let Ok(found) = loaded.sections.frames(svma, |found| frames(found)) {
-            return found.unwrap_or_default();
+        if let Ok(found) = loaded.sections.frames(svma) {
+            return found;
         }
         let load = || Loader::new_with_sup(self.path.as_ref()?, self.supplementary.as_ref()).ok();
         let loader = loaded.split.get_or_insert_with(load).as_ref();
         let found = loader.and_then(|loader| loader.find_frames(svma).ok());
         found.map(frames).unwrap_or_default()
     }
-}
-
-fn frames<R: gimli::Reader>(mut found: FrameIter<'_, R>) -> Vec<Frame> {
-    let mut frames = Vec::new();
-    // An error ends the list: what is before it holds.
-    while let Ok(Some(frame)) = found.next() {
-        let name = frame
-            .function
-            .and_then(|function| Some(function.raw_name().ok()?.into_owned()));
-        let location = frame.location;
-        frames.push(Frame {
-            linkage_name: name,
-            file: location.as_ref().and_then(|location| location.file).map(str::to_owned),
-            line: location.and_then(|location| location.line).filter(|line| *line > 0),
-        });
-    }
-    frames
 }

@@ -120,6 +120,16 @@ impl Attribute {
         self.kind == TRACEPOINT && self.name.as_deref() == Some(super::switches::NAME)
     }
 
+    /// Whether it is a place in the kernel, or in a program, that somebody passes.
+    pub(super) fn is_tracepoint(&self) -> bool {
+        self.kind == TRACEPOINT
+    }
+
+    /// Whether it is perf's own, for records that are no samples.
+    pub(super) fn is_dummy(&self) -> bool {
+        self.words().starts_with("dummy")
+    }
+
     /// Whether its samples are threads that are woken.
     pub(super) fn is_wake_up(&self) -> bool {
         let name = self.name.as_deref().unwrap_or_default();

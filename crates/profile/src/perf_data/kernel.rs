@@ -42,42 +42,53 @@ impl RecordedKernel {
     /// Names for its functions, or why there are none.
     pub(super) fn symbols(&self, machine: &RecordedMachine, files: &Files) -> Result<KernelSymbols, String> {
         let recorded = files.build_ids().get(KERNEL).map(String::as_str);
-        running(machine, recorded)
-            .and_then(|()| KernelSymbols::of_this_kernel().map_err(|error| error.to_string()))
-            .and_then(|symbols| match self.distance(&symbols) {
-                0 => Ok(symbols),
-                _ if recorded.is_none() => {
+        let read = |build: Build| {
+            let symbols = KernelSymbols::of_this_kernel().map_err(|error| error.to_string())?;
+            match (self.distance(&symbols), build) {
+                // The same start, or a recording that does not say where it lay.
+                (Some(0) | None, _) => Ok(symbols),
+                (Some(distance), Build::Same) => Ok(self.after_another_start(symbols, distance)),
+                (Some(_), Build::OfSameRelease) => {
                     Err("it lay elsewhere than this machine's, and may be another build of the same release".to_owned())
                 }
-                // It was started again since.
-                distance => Ok(self.elsewhere(symbols, distance)),
-            })
-            .or_else(|why| {
-                // Nobody knows of which start it is.
-                let kept = recorded.and_then(|build_id| files.kernel_list(build_id)).ok_or(why)?;
-                let distance = self.distance(&kept);
-                Ok(self.elsewhere(kept, distance))
-            })
-    }
-
-    /// How much further up it lay when it was recorded.
-    fn distance(&self, symbols: &KernelSymbols) -> u64 {
-        let reference = self.reference.as_ref();
-        let distance = reference.and_then(|(symbol, then)| Some(then.wrapping_sub(symbols.address_of(symbol)?)));
-        distance.unwrap_or(0)
-    }
-
-    fn elsewhere(&self, symbols: KernelSymbols, distance: u64) -> KernelSymbols {
-        let lay_there = |module: &str, address: u64| {
-            let range = self.modules.get(module);
-            range.is_some_and(|range| range.contains(&address))
+            }
         };
-        symbols.with_modules(lay_there).moved(distance)
+        running(machine, recorded).and_then(read).or_else(|why| {
+            // Nobody knows of which start it is.
+            let kept = recorded
+                .and_then(|build_id| files.kernel_list(build_id))
+                .ok_or_else(|| why.clone())?;
+            let distance = self.distance(&kept).ok_or(why)?;
+            Ok(self.after_another_start(kept, distance))
+        })
+    }
+
+    /// How much further up than in this list it lay when it was recorded; none where one of them does not tell.
+    fn distance(&self, symbols: &KernelSymbols) -> Option<u64> {
+        let (symbol, then) = self.reference.as_ref()?;
+        Some(then.wrapping_sub(symbols.begin(symbol)?))
+    }
+
+    fn after_another_start(&self, symbols: KernelSymbols, distance: u64) -> KernelSymbols {
+        /// Its first function may stand behind what has no name.
+        const PAGE: u64 = 4096;
+        symbols.after_another_start(distance, |module, begin| {
+            let recorded = self.modules.get(module);
+            recorded.is_some_and(|range| range.contains(&begin) && begin - range.start < PAGE)
+        })
     }
 }
 
+/// Whether a kernel is the recorded one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Build {
+    /// By its build-id.
+    Same,
+    OfSameRelease,
+}
+
 /// Whether the kernel that runs here is the recorded one, or why nobody can say so.
-fn running(machine: &RecordedMachine, recorded: Option<&str>) -> Result<(), String> {
+fn running(machine: &RecordedMachine, recorded: Option<&str>) -> Result<Build, String> {
     let here = rustix::system::uname();
     let release = here.release().to_string_lossy();
     if let Some(recorded) = machine.kernel.as_deref().filter(|recorded| *recorded != release) {
@@ -89,11 +100,10 @@ fn running(machine: &RecordedMachine, recorded: Option<&str>) -> Result<(), Stri
     let own = std::fs::read("/sys/kernel/notes").ok();
     let own = own.and_then(|notes| build_id_of_notes(&notes));
     match (recorded, &own) {
-        (Some(recorded), Some(own)) if recorded != own => {
-            Err("it was recorded on another build of the kernel".to_owned())
-        }
-        (None, _) if machine.kernel.is_none() => Err("it does not tell on which kernel it was recorded".to_owned()),
-        _ => Ok(()),
+        (Some(recorded), Some(own)) if recorded == own => Ok(Build::Same),
+        (Some(_), Some(_)) => Err("it was recorded on another build of the kernel".to_owned()),
+        _ if machine.kernel.is_none() => Err("it does not tell on which kernel it was recorded".to_owned()),
+        _ => Ok(Build::OfSameRelease),
     }
 }
 
@@ -157,7 +167,7 @@ mod tests {
         let cache = tempfile::tempdir().expect("a folder");
         let entry = cache.path().join(".build-id/ab/cdef01");
         std::fs::create_dir_all(&entry).expect("folders");
-        let list = "ffffffff81000000 T _text\nffffffff81000040 T schedule\nffffffffc0000000 t ext4_sync_file\t[ext4]\n\
+        let list = "ffffffff81000000 T startup_64\nffffffff81000000 T _text\nffffffff81000040 T schedule\nffffffffc0000000 t ext4_sync_file\t[ext4]\n\
                     ffffffffc0001000 t nfs_file_read\t[nfs_v4]\n";
         std::fs::write(entry.join("kallsyms"), list).expect("a list");
         let options = crate::import::ReadOptions {
@@ -198,5 +208,8 @@ mod tests {
         // That module lay elsewhere then, and nobody knows which of its functions was where.
         assert_eq!(name(0xffff_ffff_c123_0000), None);
         assert_eq!(name(0xffff_ffff_8100_0041), None);
+        // One that does not say where it lay.
+        let silent = RecordedKernel::default().symbols(&machine, &files);
+        assert!(silent.err().is_some_and(|why| why.contains("5.4.0-made-up")));
     }
 }

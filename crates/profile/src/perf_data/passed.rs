@@ -42,6 +42,10 @@ pub(super) struct Passed<'a> {
     kernel: RecordedKernel,
     lost: Lost,
     switches: Switches,
+    /// Waits for a CPU, as the sample of the wait before, and from when on and how long: they count where all lengths are known.
+    queued: Vec<(usize, (u64, u64))>,
+    /// Whether processes that were not asked for have samples.
+    others: bool,
     /// Samples of the idle task, which were left out.
     idle: u64,
     /// Samples that are cut.
@@ -139,13 +143,13 @@ impl<'a> Passed<'a> {
             }
         }
         if !is_wanted {
+            self.others |= !is_idle;
             return;
         }
         // A fixed period may stand with the event alone.
         let fixed = (!attribute.in_hertz).then_some(attribute.period_or_frequency);
         let period = sample.period.or(fixed).unwrap_or(1) as f64;
         self.timeline.thread(sample.process, sample.thread);
-        *self.processes.entry(sample.process).or_default() += period;
         self.wanted.push(Wanted {
             record: place,
             event: event as u32,
@@ -184,11 +188,17 @@ impl<'a> Passed<'a> {
         }
         let all = self.taken.len();
         let gone = self.keep(|taken| taken.process == server);
+        self.others = true;
         self.processes.retain(|process, _| *process == server);
         Some(format!(
             "{gone} of its {all} samples are of {others} other processes than the database server {server} and were left out: give --process NAME \
              or NUMBER for one of them, or --process all"
         ))
+    }
+
+    /// Whether it has samples of processes that are not shown.
+    pub(super) fn has_others(&self) -> bool {
+        self.others
     }
 
     fn is_server(&self, process: u32, files: &Files) -> bool {
@@ -206,15 +216,20 @@ impl<'a> Passed<'a> {
         heaviest.map(|(.., process)| process)
     }
 
-    /// A wait has its length now; what it waited for a CPU is a sample of its own with the same stack.
+    /// A wait has its length now.
     fn end_wait(&mut self, ended: Option<Ended>) {
-        let Some(ended) = ended else { return };
-        let (Some(taken), Some(wanted)) = (self.taken.get_mut(ended.sample), self.wanted.get(ended.sample)) else {
-            return;
-        };
-        taken.counted.period = ended.length_ns as f64;
-        if let Some((since_ns, length_ns)) = ended.queued {
-            let (mut queued, wanted) = (*taken, *wanted);
+        if let Some(ended) = ended
+            && let Some(taken) = self.taken.get_mut(ended.sample)
+        {
+            taken.counted.period = ended.length_ns as f64;
+            self.queued.extend(ended.queued.map(|queued| (ended.sample, queued)));
+        }
+    }
+
+    /// Makes samples of their own, with the same stacks, of what threads waited for a CPU behind other waits.
+    fn add_queued(&mut self) {
+        for (sample, (since_ns, length_ns)) in std::mem::take(&mut self.queued) {
+            let (mut queued, wanted) = (self.taken[sample], self.wanted[sample]);
             queued.counted.time_ns = since_ns;
             queued.counted.period = length_ns as f64;
             queued.state = Some(ThreadState::RunQueue);
@@ -234,7 +249,9 @@ impl<'a> Passed<'a> {
             for ended in self.switches.unended(end_ns) {
                 self.end_wait(Some(ended));
             }
+            self.add_queued();
             let sums = self.keep(|taken| !event(taken).is_off_cpu());
+            self.weigh_processes(selection);
             return (sums > 0).then(|| {
                 format!("its {sums} sums of waits (perf record --off-cpu) were left out: the switches that it has besides tell the same waits one by one")
             });
@@ -245,7 +262,20 @@ impl<'a> Passed<'a> {
             }
         }
         self.keep(|taken| taken.event as usize == selection.chosen() || !event(taken).is_switch());
+        self.weigh_processes(selection);
         None
+    }
+
+    /// What the samples of each process weigh; those of waits count, as long ones do not make a process busy.
+    fn weigh_processes(&mut self, selection: &Selection<'_>) {
+        self.processes.clear();
+        for taken in &self.taken {
+            let weight = match selection.waits(taken.event as usize) {
+                true => 1.0,
+                false => taken.counted.period,
+            };
+            *self.processes.entry(taken.process).or_default() += weight;
+        }
     }
 
     /// Keeps the samples that fit. Returns how many went.

@@ -36,8 +36,10 @@ impl<'a> Selection<'a> {
                 present: names(events),
             })?,
             None => place_of(&Attribute::tells_cpu_time)
-                .or_else(|| place_of(&|event| !event.is_off_cpu() && !event.is_switch()))
+                .or_else(|| place_of(&|event| !event.is_off_cpu() && !event.is_tracepoint() && !event.is_dummy()))
+                // Before tracepoints that are merely counted, such as the others of `perf sched record`.
                 .or_else(|| place_of(&Attribute::is_switch))
+                .or_else(|| place_of(&|event| !event.is_off_cpu() && !event.is_wake_up() && !event.is_dummy()))
                 .unwrap_or(0),
         };
         let mut taken = vec![chosen];
@@ -112,8 +114,7 @@ impl<'a> Selection<'a> {
         let left: Vec<Attribute> = (0..self.events.len())
             .filter(|at| !self.takes(*at) && !self.listens_to(*at))
             .filter_map(|at| self.events.get(at).cloned())
-            // perf's own, without samples.
-            .filter(|event| !event.words().starts_with("dummy"))
+            .filter(|event| !event.is_dummy())
             .collect();
         (!left.is_empty() && !self.asked).then(|| {
             format!(
@@ -180,6 +181,22 @@ mod tests {
         assert_eq!(taken(None), [0, 1]);
         assert_eq!(taken(Some("cycles")), [0, 1]);
         assert_eq!(taken(Some("cpu_atom/cycles/P")), [1]);
+    }
+
+    #[test]
+    fn switches_count_where_nothing_tells_cpu_time_and_wake_ups_only_end_waits() {
+        let events = [
+            event(1, 9, "dummy:HG"),
+            event(2, 300, "sched:sched_stat_wait"),
+            event(2, 317, "sched:sched_waking"),
+            event(2, 314, "sched:sched_switch"),
+        ];
+        let chosen = Selection::of(&events, &ReadOptions::default()).expect("chosen");
+        let heard: Vec<(bool, bool)> = (0..4).map(|at| (chosen.takes(at), chosen.listens_to(at))).collect();
+        assert_eq!(heard, [(false, false), (false, false), (false, true), (true, false)]);
+        // Without switches a wake-up ends nothing.
+        let alone = Selection::of(&events[..3], &ReadOptions::default()).expect("chosen");
+        assert!(alone.takes(1) && !alone.listens_to(2));
     }
 
     #[test]

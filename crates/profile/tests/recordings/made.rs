@@ -318,6 +318,29 @@ fn without_wake_ups_a_wait_lasts_until_the_thread_runs() {
     assert_eq!(times(&found, ThreadState::RunQueue), []);
 }
 
+/// Of a process alone nobody knows how long a thread was away, so that each departure counts once.
+#[test]
+fn switches_of_a_process_alone_count_once_whoever_was_woken() {
+    let tracepoint = |config: u64| {
+        let mut event = Event::clock(CHAIN | field::RAW);
+        (event.kind, event.config) = (2, config);
+        event
+    };
+    let mut file = Written::new(&[tracepoint(314), tracepoint(317)]);
+    file.name(1, "sched:sched_switch");
+    file.name(2, "sched:sched_waking");
+    file.map(7, 0x40_0000, 0x10_0000, "/srv/server");
+    let stack = || chain(&[USER, 0x40_2000]);
+    let switch = |next: u32| raw(&[(32, &1_u64.to_le_bytes()), (56, &next.to_le_bytes())]);
+    file.sample(&[1, 7 << 32 | 7, 1_000, 1], &[stack(), switch(8)].concat());
+    let woken = raw(&[(24, &7_u32.to_le_bytes())]);
+    file.sample(&[2, 8 << 32 | 7, 2_000, 1], &[stack(), woken].concat());
+    file.sample(&[1, 8 << 32 | 7, 3_000, 1], &[stack(), switch(7)].concat());
+    let found = read(&file);
+    assert_eq!(found.profile.samples.len(), 2);
+    assert_eq!(times(&found, ThreadState::RunQueue), []);
+}
+
 /// The sums that perf writes at its end have no time, and would make a wait that goes on then last for centuries.
 #[test]
 fn the_same_waits_do_not_count_twice() {
@@ -388,6 +411,7 @@ fn what_was_lost_is_told() {
     let mut file = Written::new(&[Event::clock(CHAIN)]);
     file.map(7, 0x40_0000, 0x10_0000, "/srv/server");
     file.sample(&[1, 7 << 32 | 7, 10, 1000], &chain(&[USER, 0x40_1000]));
+    file.sample(&[1, 8 << 32 | 8, 11, 1000], &chain(&[USER, 0x40_1000]));
     file.record(2, 0, &[1, 41]);
     file.record(2, 0, &[1, 1]);
     // The event's own account of the same samples, and what a filter dropped on purpose.

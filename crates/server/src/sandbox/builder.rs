@@ -215,7 +215,9 @@ impl SandboxBuilder {
 
     /// Drops prepared data that nobody uses where the disk has too little room.
     fn make_room(&self, needed: u64) -> Result<(), Error> {
-        Cache::open(&self.work_folder)?.make_room(needed)?;
+        if let Some(cache) = Cache::existing(&self.work_folder) {
+            cache.make_room(needed)?;
+        }
         Ok(())
     }
 

@@ -32,12 +32,14 @@ impl ValueType {
     /// What threads do in this time, as far as its name tells: CPU time unless it is called otherwise.
     pub(super) fn state(&self) -> ThreadState {
         let name = self.name.to_lowercase();
-        let holds = |parts: &[&str]| parts.iter().any(|part| name.contains(part));
+        // Whole words: `cpu-clock` is no lock.
+        let words: Vec<&str> = name.split(|c: char| !c.is_alphanumeric()).collect();
+        let holds = |wanted: &[&str]| words.iter().any(|word| wanted.contains(word));
         match () {
             // Go's profiles of mutexes and of blocking: the value `delay` beside `contentions`.
-            () if holds(&["delay", "contention", "lock", "mutex"]) => ThreadState::Lock,
+            () if holds(&["delay", "contention", "contentions", "lock", "locks", "mutex"]) => ThreadState::Lock,
             // Of time by the clock on the wall nobody knows which part was spent on a CPU.
-            () if holds(&["wall", "off_cpu", "off-cpu", "offcpu", "wait"]) => ThreadState::Other,
+            () if holds(&["wall", "offcpu", "off", "wait", "waits"]) => ThreadState::Other,
             () => ThreadState::Cpu,
         }
     }
@@ -91,6 +93,10 @@ mod tests {
             ("cpu", ThreadState::Cpu),
             ("time", ThreadState::Cpu),
             ("samples", ThreadState::Cpu),
+            ("cpu-clock", ThreadState::Cpu),
+            ("task_clock", ThreadState::Cpu),
+            ("wall_clock", ThreadState::Other),
+            ("off-cpu", ThreadState::Other),
             ("delay", ThreadState::Lock),
             ("contentions", ThreadState::Lock),
             ("wall", ThreadState::Other),
