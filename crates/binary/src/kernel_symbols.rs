@@ -26,6 +26,7 @@ pub struct KernelSymbols {
 struct Symbol {
     address: u64,
     name_start: u32,
+    /// 0 where it only ends what is before it.
     name_length: u32,
     /// Index into the modules.
     module: Option<u16>,
@@ -56,7 +57,11 @@ pub enum KernelSymbolsError {
 impl KernelSymbols {
     /// Reads the running kernel's.
     pub fn of_this_kernel() -> Result<KernelSymbols, KernelSymbolsError> {
-        let path = Path::new("/proc/kallsyms");
+        Self::of_file(Path::new("/proc/kallsyms"))
+    }
+
+    /// Reads a kernel's from a file like `/proc/kallsyms`.
+    pub fn of_file(path: &Path) -> Result<KernelSymbols, KernelSymbolsError> {
         // Names are bytes: a module may have any.
         let bytes = std::fs::read(path).map_err(|error| KernelSymbolsError::Read {
             path: path.display().to_string(),
@@ -125,8 +130,7 @@ impl KernelSymbols {
         for symbol in &mut self.symbols {
             match symbol.module {
                 None if symbol.address >= UPPER_HALF => symbol.address = symbol.address.wrapping_add(by),
-                // It is there to end what is before it.
-                Some(module) if stay.get(&module) != Some(&true) => symbol.function = false,
+                Some(module) if stay.get(&module) != Some(&true) => symbol.name_length = 0,
                 _ => {}
             }
         }
@@ -176,7 +180,7 @@ impl KernelSymbols {
         let symbol = self.symbols.get(index)?;
         let offset = address - symbol.address;
         let last = index + 1 == self.symbols.len();
-        if symbol.function != function || (last && offset >= LAST_LENGTH) {
+        if symbol.function != function || symbol.name_length == 0 || (last && offset >= LAST_LENGTH) {
             return None;
         }
         let start = symbol.name_start as usize;
@@ -188,7 +192,8 @@ impl KernelSymbols {
     /// How many functions have names.
     #[must_use]
     pub fn functions(&self) -> usize {
-        self.symbols.iter().filter(|symbol| symbol.function).count()
+        let named = |symbol: &&Symbol| symbol.function && symbol.name_length > 0;
+        self.symbols.iter().filter(named).count()
     }
 }
 
@@ -294,6 +299,8 @@ ffffffffc0000100 t bpf_prog_6deef7357e7b4530\t[bpf]
             None,
             "of that nobody knows where it lay"
         );
+        assert_eq!(moved.variable(0xffff_ffff_c000_0101), None, "nor is it a variable then");
+        assert_eq!(moved.functions(), 4);
         assert_eq!(moved.begin("_text"), Some(0xffff_ffff_8220_0000));
         let down = moved.after_another_start(0x0120_0000_u64.wrapping_neg(), |_, _| true);
         assert_eq!(down.function(0xffff_ffff_8100_0040), Some(("do_syscall_64", 0, None)));

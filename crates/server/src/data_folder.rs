@@ -7,8 +7,7 @@ use crate::identify::{Installation, hexadecimal};
 use crate::settings::Settings;
 use crate::user::ServerUser;
 use crate::work_folder::{
-    FolderLock, MARKER, WorkFolder, check_marked, check_space, free_space, make_marked, make_or_check_marked,
-    remove_marked,
+    FolderLock, MARKER, WorkFolder, check_marked, check_space, make_marked, make_or_check_marked, remove_marked,
 };
 use rustix::fs::syncfs;
 use serde::{Deserialize, Serialize};
@@ -18,6 +17,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
+
+mod room;
 
 /// What a prepared folder was made from. Folders of equal keys hold the same data.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -119,32 +120,6 @@ impl PreparedData {
     }
 }
 
-/// Whether there is room on the disk.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Room {
-    Enough,
-    TooLittle,
-    /// Not even if all went that may go.
-    OutOfReach,
-}
-
-/// An entry that may have to go.
-struct Unused {
-    last_used: SystemTime,
-    folder: PathBuf,
-    entry: Entry,
-}
-
-impl Unused {
-    fn of(prepared: PreparedData) -> Unused {
-        Unused {
-            last_used: prepared.last_used(),
-            folder: prepared.folder,
-            entry: prepared.entry,
-        }
-    }
-}
-
 /// The prepared data folders of a work folder.
 #[derive(Debug, Clone)]
 pub struct Cache {
@@ -190,43 +165,6 @@ impl Cache {
             prepared.mark_as_used();
         }
         Ok(prepared)
-    }
-
-    /// Makes room on the disk for `needed` bytes at the cost of what was not used for longest and nobody uses now. Nothing goes where all of
-    /// it would not be enough. Whether there is room is for the check that follows to tell. Returns the keys of what went.
-    pub fn make_room(&self, needed: u64) -> Result<Vec<DataKey>, Error> {
-        if free_space(&self.root)? >= needed {
-            return Ok(Vec::new());
-        }
-        self.remove_until(|to_come| {
-            let free = free_space(&self.root)?;
-            Ok(match free >= needed {
-                true => Room::Enough,
-                false if free.saturating_add(to_come) < needed => Room::OutOfReach,
-                false => Room::TooLittle,
-            })
-        })
-    }
-
-    /// Removes entries as long as there is too little room; `room` is told how many bytes more may go.
-    fn remove_until(&self, mut room: impl FnMut(u64) -> Result<Room, Error>) -> Result<Vec<DataKey>, Error> {
-        let mut all: Vec<Unused> = self.list()?.into_iter().map(Unused::of).collect();
-        all.sort_by_key(|unused| unused.last_used);
-        // Our own locks are gone with the list. Those that others hold keep theirs.
-        all.retain(|unused| matches!(FolderLock::exclusive(&unused.folder), Ok(Some(_))));
-        let mut to_come: u64 = all.iter().map(|unused| unused.entry.bytes).sum();
-        let mut gone = Vec::new();
-        for unused in all {
-            if room(to_come)? != Room::TooLittle {
-                break;
-            }
-            to_come = to_come.saturating_sub(unused.entry.bytes);
-            // Somebody may have begun to use it, or removed it, meanwhile.
-            if self.remove_folder(&unused.folder).is_ok() {
-                gone.push(unused.entry.key);
-            }
-        }
-        Ok(gone)
     }
 
     /// Stores the data folder of a server that was stopped cleanly. It is moved where that is possible, and must not
@@ -397,7 +335,7 @@ fn forget_identity(data: &Path) -> Result<(), Error> {
 mod tests {
     use super::*;
 
-    fn key(workload: &str) -> DataKey {
+    pub(super) fn key(workload: &str) -> DataKey {
         DataKey {
             server: "MariaDB 10.11.6 build-id:00".into(),
             workload: workload.into(),
@@ -405,7 +343,7 @@ mod tests {
         }
     }
 
-    fn cache() -> (tempfile::TempDir, Cache, PathBuf) {
+    pub(super) fn cache() -> (tempfile::TempDir, Cache, PathBuf) {
         let folder = tempfile::tempdir().expect("a folder");
         let work = WorkFolder::open(&folder.path().join("work")).expect("a work folder");
         let data = folder.path().join("work").join("stopped");
@@ -458,52 +396,6 @@ mod tests {
         drop(prepared);
         assert_eq!(cache.remove_all().expect("removed"), 1);
         assert!(cache.list().expect("a list").is_empty());
-    }
-
-    #[test]
-    fn room_is_made_at_the_cost_of_what_was_not_used_for_longest_and_nobody_uses() {
-        let (folder, cache, _data) = cache();
-        for name in ["a", "b", "c", "d"] {
-            let data = folder.path().join("work").join(name);
-            fs::create_dir(&data).expect("a folder");
-            drop(cache.store(&key(name), &data).expect("stored"));
-        }
-        // Made as a, b, c, d; last used as b, d, a, c.
-        for (hours, name) in [(9, "b"), (8, "d"), (7, "a"), (6, "c")] {
-            let entry = cache.root.join(key(name).name()).join(ENTRY);
-            let then = SystemTime::now() - std::time::Duration::from_secs(hours * 3600);
-            let file = File::options().write(true).open(entry).expect("its entry");
-            file.set_modified(then).expect("a time");
-        }
-        // One of an earlier layout has the key of a newer one, and another name.
-        let earlier = cache.root.join("earlier");
-        fs::rename(cache.root.join(key("a").name()), &earlier).expect("renamed");
-        let data = folder.path().join("work").join("a");
-        fs::create_dir(&data).expect("a folder");
-        drop(cache.store(&key("a"), &data).expect("stored"));
-        assert_eq!(cache.remove_until(|_| Ok(Room::Enough)).expect("room"), []);
-        assert_eq!(cache.remove_until(|_| Ok(Room::OutOfReach)).expect("no room"), []);
-        let in_use = cache.get(&key("d")).expect("a look").expect("stored");
-        drop(cache.get(&key("b")).expect("a look")); // used now
-        let mut looks = 0;
-        let gone = cache.remove_until(|_| {
-            looks += 1;
-            Ok(if looks > 2 { Room::Enough } else { Room::TooLittle })
-        });
-        assert_eq!(gone.expect("room"), [key("a"), key("c")]);
-        assert!(!earlier.exists() && cache.get(&key("a")).expect("a look").is_some());
-        let gone = cache.remove_until(|_| Ok(Room::TooLittle)).expect("what can go went");
-        assert_eq!(gone, [key("b"), key("a")]);
-        assert!(in_use.data().exists());
-    }
-
-    #[test]
-    fn nothing_goes_for_a_disk_that_is_too_small_anyway() {
-        let (_folder, cache, data) = cache();
-        drop(cache.store(&key("a"), &data).expect("stored"));
-        assert_eq!(cache.make_room(1).expect("room"), []);
-        assert_eq!(cache.make_room(u64::MAX).expect("a look"), []);
-        assert!(cache.get(&key("a")).expect("a look").is_some());
     }
 
     #[test]

@@ -18,7 +18,7 @@ use crate::setting::{Origin, Setting, base_name, one_spelling};
 use crate::settings::Settings;
 use crate::surroundings::Surroundings;
 use crate::variables;
-use crate::work_folder::{RunFolder, check_space, free_space};
+use crate::work_folder::{RunFolder, free_space};
 use scaleprof_wire::{Client, Credentials, Endpoint};
 use std::collections::BTreeMap;
 use std::fs;
@@ -184,8 +184,7 @@ impl Sandbox {
     /// more to the copy that a run starts on.
     pub fn make_room_for(&self, cache: &Cache, bytes: u64) -> Result<(), Error> {
         let needed = bytes.saturating_mul(2).saturating_add(256 << 20);
-        cache.make_room(needed)?;
-        check_space(self.run.path(), needed, "loading")
+        cache.room_at(self.run.path(), needed, "loading")
     }
 
     /// Kills the server and removes all of it. The quick way for data that is thrown away.

@@ -126,10 +126,7 @@ impl Files {
             .map(|entry| entry.join("kallsyms"))
             // A recording may name anything; opening a device or a pipe does something.
             .filter(|place| std::fs::metadata(place).is_ok_and(|facts| facts.is_file()))
-            .find_map(|place| {
-                let text = std::fs::read(place).ok()?;
-                KernelSymbols::from_text(&String::from_utf8_lossy(&text)).ok()
-            })
+            .find_map(|place| KernelSymbols::of_file(&place).ok())
     }
 
     #[cfg(test)]

@@ -169,8 +169,7 @@ impl SandboxBuilder {
             })?;
         // System tables, and redo and undo logs at their first size.
         let needed = self.settings.asked().redo_log + (512 << 20);
-        self.make_room(needed)?;
-        check_space(prepared.run.path(), needed, "an empty data folder with its redo log")?;
+        self.make_room(prepared.run.path(), needed, "an empty data folder with its redo log")?;
         let data = prepared.run.path().join("data");
         make_private(&data, self.user.as_ref())?;
         let mut pid = 0;
@@ -186,7 +185,7 @@ impl SandboxBuilder {
     pub fn start_from(self, data: &PreparedData) -> Result<Sandbox, Error> {
         let prepared = self.prepare()?;
         let own = prepared.run.path().join("data");
-        self.make_room(data.entry().bytes)?;
+        self.make_room(prepared.run.path(), data.entry().bytes, "a copy of the prepared data")?;
         data.fresh_copy(&own, self.user.as_ref())?;
         if self.settings.loads_hot_pages() {
             bring_back_hot_pages(&own)?;
@@ -203,8 +202,7 @@ impl SandboxBuilder {
         let prepared = self.prepare()?;
         let own = prepared.run.path().join("data");
         let needed = disk_usage(stopped)?;
-        self.make_room(needed)?;
-        check_space(prepared.run.path(), needed, "a copy of the data for a replica")?;
+        self.make_room(prepared.run.path(), needed, "a copy of the data for a replica")?;
         copy_folder(stopped, &own, self.user.as_ref())?;
         change(&own)?;
         Ok(NotYetStarted {
@@ -213,12 +211,12 @@ impl SandboxBuilder {
         })
     }
 
-    /// Drops prepared data that nobody uses where the disk has too little room.
-    fn make_room(&self, needed: u64) -> Result<(), Error> {
-        if let Some(cache) = Cache::existing(&self.work_folder) {
-            cache.make_room(needed)?;
+    /// Drops prepared data that nobody uses where the disk has too little room, or says that it would be full.
+    fn make_room(&self, place: &Path, needed: u64, what: &str) -> Result<(), Error> {
+        match Cache::existing(&self.work_folder) {
+            Some(cache) => cache.room_at(place, needed, what),
+            None => check_space(place, needed, what),
         }
-        Ok(())
     }
 
     /// Everything but the data: checks, folders and the option file.
