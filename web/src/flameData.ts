@@ -102,13 +102,8 @@ function decode(bytes: Uint8Array): Profile {
   let at = 4 + length;
   const columns: Record<string, Uint32Array> = {};
   for (const { name, count, bytes: width } of header.columns) {
-    const values = new Uint32Array(count);
-    for (let byte = 0; byte < width; byte++) {
-      const shift = 8 * byte;
-      for (let row = 0; row < count; row++) values[row]! |= bytes[at + row]! << shift;
-      at += count;
-    }
-    columns[name] = values;
+    columns[name] = joined(bytes.subarray(at, at + count * width), count, width);
+    at += count * width;
   }
   if (at !== bytes.length) throw new Error("the samples in this page are damaged; make it again with scaleprof");
   const column = (name: string) => columns[name] ?? new Uint32Array(0);
@@ -139,6 +134,17 @@ function decode(bytes: Uint8Array): Profile {
     samples: { node: absolute(column("node"), rungs), cell: column("cell"), weight: floats(column("weight")) },
     rungs,
   };
+}
+
+/** Numbers of which first all lowest bytes stand, then those above. */
+function joined(bytes: Uint8Array, count: number, width: number): Uint32Array {
+  const values = new Uint32Array(count);
+  // Most columns have one to three bytes, and these loops run before the page's first graph is seen.
+  if (width === 1) values.set(bytes);
+  else if (width === 2) for (let row = 0; row < count; row++) values[row] = bytes[row]! | (bytes[row + count]! << 8);
+  else if (width === 3) for (let row = 0; row < count; row++) values[row] = bytes[row]! | (bytes[row + count]! << 8) | (bytes[row + 2 * count]! << 16);
+  else for (let at = 0; at < bytes.length; at++) values[at % count]! |= bytes[at]! << (8 * Math.floor(at / count));
+  return values;
 }
 
 /** Cuts the columns of thinned states, which stand one after the other. */

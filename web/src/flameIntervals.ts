@@ -15,17 +15,14 @@ export type Membership =
 /** Half of the 95 % interval of the time of each frame that is laid out; null where there are too few seconds that count. */
 export function halves(profile: Profile, cut: Cut, states: (number | null)[], tree: FrameTree, layout: Layout, membership: Membership): Float64Array | null {
   const { rung } = cut;
-  if (rung === null) return null;
+  const half = rung && halfInterval(rung.amounts, rung.stretches, profile.quantiles);
+  if (rung === null || half === null) return null;
   const blocks = rung.amounts.length;
   const sums = new Float64Array(layout.count * blocks);
   if (membership.view === "callees") fromStart(profile, cut, states, tree, layout, sums);
   else merged(profile, cut, states, tree, layout, membership, sums);
   const found = new Float64Array(layout.count);
-  for (let place = 0; place < layout.count; place++) {
-    const half = halfInterval(sums, place * blocks, rung.amounts, rung.stretches, profile.quantiles);
-    if (half === null) return null;
-    found[place] = half;
-  }
+  for (let place = 0; place < layout.count; place++) found[place] = half(sums, place * blocks);
   return found;
 }
 

@@ -5,7 +5,7 @@ import { caveats, errors, machine, repeat, settings } from "./about.ts";
 import { readReport, type Report } from "./data.ts";
 import { h } from "./element.ts";
 import { findings } from "./findings.ts";
-import { flame } from "./flame.ts";
+import { flame, profile } from "./flame.ts";
 import { heatmap } from "./heatmap.ts";
 import { ironLaw } from "./ironLaw.ts";
 import { cacheLines } from "./lines.ts";
@@ -52,8 +52,13 @@ function build(): Node[] {
   const links = sections.filter((one) => one.id && short[one.id] !== "").map((one) => h("a", { href: `#${one.id}` }, short[one.id] ?? one.id));
   return [
     h("div", { class: "top" }, h("span", { class: "brand" }, "scaleprof"), h("nav", { "aria-label": "Parts of the report" }, links), themeButton()),
-    h("main", { id: "report", tabindex: "-1" }, part("verdict", verdict, report), h("div", { class: first.length > 1 ? "first-screen" : null }, first), others),
+    h("main", { id: "report", tabindex: "-1", class: "opening" }, part("verdict", verdict, report), h("div", { class: first.length > 1 ? "first-screen" : null }, first), others),
   ];
+}
+
+/** Lays out what waited for the first screen and the flame graph. */
+function opened(): void {
+  requestAnimationFrame(() => setTimeout(() => document.getElementById("report")?.classList.remove("opening")));
 }
 
 startTheme();
@@ -61,6 +66,8 @@ const page = document.getElementById("page");
 try {
   page?.replaceChildren(...build());
   holdPlace();
+  // After those who draw what is unpacked, which asked before.
+  Promise.resolve(profile()).then(opened, opened);
 } catch (problem) {
   page?.replaceChildren(h("main", {}, h("h1", {}, "This report cannot be shown"), h("p", {}, problem instanceof Error ? problem.message : String(problem))));
 }

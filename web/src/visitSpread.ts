@@ -14,46 +14,80 @@ const SECONDS_OF_A_BLOCK = 5;
 const MOST_BLOCKS = 12;
 const ENOUGH_BLOCKS = 10;
 
-/**
- * Half of the 95 % interval of Σ sums / Σ amounts over the seconds of a rung; null where there are too few to tell. `sums` begins at `first`.
- * `quantiles` are Student's, as `Profile` has them.
- */
-export function halfInterval(sums: Float64Array, first: number, amounts: Float64Array, visits: Stretch[], quantiles: number[]): number | null {
-  let all = 0;
-  for (const amount of amounts) all += amount;
-  const found: { weight: number; figure: number; residues: Float64Array }[] = [];
-  let seconds = 0;
-  for (const { start, end } of visits) {
-    let [sum, amount] = [0, 0];
-    for (let at = start; at < end; at++) {
-      sum += sums[first + at]!;
-      amount += amounts[at]!;
-    }
-    if (amount <= 0) continue;
-    const [figure, ofSecond] = [sum / amount, amount / (end - start)];
-    const residues = new Float64Array(end - start);
-    for (let at = start; at < end; at++) residues[at - start] = (sums[first + at]! - figure * amounts[at]!) / ofSecond;
-    found.push({ weight: amount / all, figure, residues });
-    seconds += end - start;
-  }
-  if (seconds < FEWEST_SECONDS) return null;
-  const error = overVisits(found);
-  return error && quantile(error.degrees, quantiles) * error.value;
+/** What does not depend on whose time it is: a visit's seconds in blocks, and its part of all that was done. */
+interface Visit {
+  /** Transactions, or seconds of a watch: of all, and of a second on average. */
+  amount: number;
+  ofSecond: number;
+  /** Its part of those of the rung. */
+  weight: number;
+  /** Where each block begins, and the end. */
+  edges: Int32Array;
+  /** What was done in each block. */
+  amounts: Float64Array;
 }
 
-function overVisits(visits: { weight: number; figure: number; residues: Float64Array }[]): StandardError | null {
-  let within: StandardError | null = { value: 0, degrees: 0 };
-  for (const { weight, residues } of visits) {
-    const one = ofOneVisit(residues);
-    if (within && one) within = { value: Math.hypot(within.value, weight * one.value), degrees: within.degrees + one.degrees };
-    else within = null;
+/** Half of the 95 % interval of Σ sums / Σ amounts over the seconds of a rung; `sums` begins at `first`. */
+export type HalfInterval = (sums: Float64Array, first: number) => number;
+
+/** For a rung of these seconds; null where there are too few to tell. `quantiles` are Student's, as `Profile` has them. */
+export function halfInterval(amounts: Float64Array, stretches: Stretch[], quantiles: number[]): HalfInterval | null {
+  const all = amounts.reduce((sum, one) => sum + one, 0);
+  const worked = stretches.filter(({ start, end }) => amounts.subarray(start, end).some((one) => one > 0));
+  const visits = worked.map((stretch) => inBlocks(amounts, stretch, all));
+  const seconds = worked.reduce((sum, { start, end }) => sum + end - start, 0);
+  const knowsWithin = visits.every(({ edges }) => edges.length > FEWEST_BLOCKS);
+  if (seconds < FEWEST_SECONDS || (!knowsWithin && visits.length < FEWEST_BLOCKS)) return null;
+  const means = new Float64Array(Math.max(...visits.map((visit) => visit.amounts.length)));
+  const figures = new Float64Array(visits.length);
+  return (sums, first) => {
+    let [squares, degrees, centre] = [0, 0, 0];
+    visits.forEach((visit, at) => {
+      figures[at] = blockMeans(visit, sums, first, means);
+      centre += visit.weight * figures[at]!;
+      if (!knowsWithin) return;
+      squares += (visit.weight * ofOneVisit(means, visit.amounts.length)) ** 2;
+      degrees += visit.amounts.length - 1;
+    });
+    const within = knowsWithin ? { value: Math.sqrt(squares), degrees } : null;
+    const between = visits.length < 2 ? null : betweenVisits(visits, figures, centre);
+    const error = within && between ? both(within, between) : within ?? between;
+    return error === null ? 0 : quantile(error.degrees, quantiles) * error.value;
+  };
+}
+
+function inBlocks(amounts: Float64Array, { start, end }: Stretch, all: number): Visit {
+  const seconds = end - start;
+  const ofFive = Math.min(Math.floor(seconds / SECONDS_OF_A_BLOCK), MOST_BLOCKS);
+  const blocks = Math.min(Math.max(ofFive, ENOUGH_BLOCKS), seconds);
+  const edges = Int32Array.from({ length: blocks + 1 }, (_, block) => start + Math.floor((block * seconds) / blocks));
+  const ofBlocks = Float64Array.from({ length: blocks }, (_, block) => sumOf(amounts, edges[block]!, edges[block + 1]!));
+  const amount = sumOf(amounts, start, end);
+  return { amount, ofSecond: amount / seconds, weight: amount / all, edges, amounts: ofBlocks };
+}
+
+function sumOf(values: Float64Array, start: number, end: number): number {
+  let sum = 0;
+  for (let at = start; at < end; at++) sum += values[at]!;
+  return sum;
+}
+
+/** A visit's time per transaction, and into `means` by how much that of each block is off, on average over its seconds. */
+function blockMeans({ amount, ofSecond, edges, amounts }: Visit, sums: Float64Array, first: number, means: Float64Array): number {
+  const blocks = amounts.length;
+  let all = 0;
+  for (let block = 0; block < blocks; block++) all += means[block] = sumOf(sums, first + edges[block]!, first + edges[block + 1]!);
+  const figure = all / amount;
+  for (let block = 0; block < blocks; block++) {
+    means[block] = (means[block]! - figure * amounts[block]!) / ofSecond / (edges[block + 1]! - edges[block]!);
   }
-  if (visits.length < 2) return within;
-  const centre = visits.reduce((sum, { weight, figure }) => sum + weight * figure, 0);
-  const squares = visits.reduce((sum, { weight, figure }) => sum + (weight * (figure - centre)) ** 2, 0);
-  const between = { value: Math.sqrt((squares * visits.length) / (visits.length - 1)), degrees: visits.length - 1 };
-  if (within) return both(within, between);
-  return visits.length >= FEWEST_BLOCKS ? between : null;
+  return figure;
+}
+
+function betweenVisits(visits: Visit[], figures: Float64Array, centre: number): StandardError {
+  let squares = 0;
+  visits.forEach(({ weight }, at) => { squares += (weight * (figures[at]! - centre)) ** 2; });
+  return { value: Math.sqrt((squares * visits.length) / (visits.length - 1)), degrees: visits.length - 1 };
 }
 
 /** Degrees of freedom by Satterthwaite. */
@@ -63,25 +97,18 @@ function both(one: StandardError, other: StandardError): StandardError {
   return { value: Math.sqrt(squares), degrees: spread > 0 ? squares ** 2 / spread : one.degrees + other.degrees };
 }
 
-function ofOneVisit(seconds: Float64Array): StandardError | null {
-  const ofFive = Math.min(Math.floor(seconds.length / SECONDS_OF_A_BLOCK), MOST_BLOCKS);
-  const blocks = Math.min(Math.max(ofFive, ENOUGH_BLOCKS), seconds.length);
-  if (blocks < FEWEST_BLOCKS) return null;
-  const edge = (block: number) => Math.floor((block * seconds.length) / blocks);
-  const means = Array.from({ length: blocks }, (_, block) => {
-    let sum = 0;
-    for (let at = edge(block); at < edge(block + 1); at++) sum += seconds[at]!;
-    return sum / (edge(block + 1) - edge(block));
-  });
-  const centre = means.reduce((sum, mean) => sum + mean, 0) / blocks;
+/** The standard error of a visit's figure by its blocks, of which neighbours may be alike. */
+function ofOneVisit(means: Float64Array, blocks: number): number {
+  let centre = 0;
+  for (let block = 0; block < blocks; block++) centre += means[block]! / blocks;
   let [squares, products] = [0, 0];
-  means.forEach((mean, block) => {
-    squares += (mean - centre) ** 2;
-    if (block > 0) products += (mean - centre) * (means[block - 1]! - centre);
-  });
+  for (let block = 0; block < blocks; block++) {
+    squares += (means[block]! - centre) ** 2;
+    if (block > 0) products += (means[block]! - centre) * (means[block - 1]! - centre);
+  }
   let lag = squares > 0 ? products / squares : 0;
   lag = blocks >= 6 ? Math.min(Math.max(lag + (1 + 3 * Math.max(lag, 0)) / blocks, 0), 0.7) : 0;
-  return { value: Math.sqrt(((squares / (blocks - 1) / blocks) * (1 + lag)) / (1 - lag)), degrees: blocks - 1 };
+  return Math.sqrt(((squares / (blocks - 1) / blocks) * (1 + lag)) / (1 - lag));
 }
 
 /** Between the two nearest that are known: they stand at even steps of 1 over the degrees of freedom, from endless many to one. */

@@ -1,6 +1,9 @@
 // Reads what a report really shows. REPORT names the file; any report will do, what it must show is read from its data.
 import assert from "node:assert/strict";
-import { readFile } from "node:fs/promises";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
 import { after, before, describe, test } from "node:test";
 import { faintTexts } from "./contrast.mjs";
 import { charted, drawnPixels, open, report } from "./opened.mjs";
@@ -47,6 +50,27 @@ describe("report", () => {
     assert.equal(await page.evaluate(() => window.broken), undefined, "a script that is not ours must not run");
     assert.ok((await page.evaluate(() => window.violations)).length > 0);
     opened.complaints.length = 0;
+  });
+
+  test("lays out the rest once the flame graph is there, and where its samples are damaged", async () => {
+    const folder = await mkdtemp(join(tmpdir(), "scaleprof-damaged-"));
+    const damaged = join(folder, "report.html");
+    const text = await readFile(report, "utf8");
+    await writeFile(damaged, text.replace(/(<script id="profile" type="text\/plain">)[^<]{9}/, "$1!damaged!"));
+    const other = await page.context().newPage();
+    const held = (one) => one.evaluate(() => [...document.querySelectorAll("main section")]
+      .filter((section) => getComputedStyle(section).contentVisibility === "hidden").map((section) => section.id));
+    try {
+      for (const [url, isDamaged] of [[page.url(), false], [pathToFileURL(damaged).href, !text.includes(`"profile" type="text/plain"></script>`)]]) {
+        await other.goto(url);
+        await other.waitForSelector("main:not(.opening)");
+        assert.deepEqual(await held(other), []);
+        assert.equal(await other.locator("#flame .incomplete").count(), isDamaged ? 1 : 0);
+      }
+    } finally {
+      await other.close();
+      await rm(folder, { recursive: true, force: true });
+    }
   });
 
   test("says the verdict and how the run stands", async () => {
