@@ -5,7 +5,7 @@ use crate::{
     Ending, Frame, FrameId, Frames, LockId, LockWait, Profile, RawSample, RawStack, Sample, StackId, StackTree,
     ThreadState, Variable,
 };
-use std::collections::HashMap;
+use foldhash::HashMap;
 
 /// Gives names to addresses of one process and of the kernel.
 pub trait Namer {

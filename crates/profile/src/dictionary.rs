@@ -1,7 +1,7 @@
 //! Things that are kept once, each under a number that follows from its content.
 
 use crate::ContentHash;
-use std::collections::HashMap;
+use foldhash::HashMap;
 
 /// Something that a [`Dictionary`] can hold.
 pub trait Content: PartialEq {
@@ -26,7 +26,7 @@ impl<T> Default for Dictionary<T> {
     fn default() -> Self {
         Dictionary {
             entries: Vec::new(),
-            places: HashMap::new(),
+            places: HashMap::default(),
             bits: -1,
         }
     }

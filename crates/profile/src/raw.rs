@@ -41,6 +41,16 @@ pub struct RawStack {
     pub ending: Ending,
 }
 
+impl RawStack {
+    /// Makes it one without an address, and keeps its memory for the next one.
+    pub(crate) fn forget(&mut self) {
+        self.kernel.clear();
+        self.user.clear();
+        self.interrupted.clear();
+        self.ending = Ending::default();
+    }
+}
+
 /// How a walk through a stack ended. Only [`Complete`](Ending::Complete) stacks show their whole call path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 #[repr(u8)]

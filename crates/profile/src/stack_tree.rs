@@ -1,7 +1,7 @@
 //! All call paths of a profile as one tree.
 
 use crate::{Content, ContentHash, Dictionary, FrameId};
-use std::collections::HashMap;
+use foldhash::HashMap;
 
 /// The number of a stack: the hash of the stack without its innermost frame and of that frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -13,11 +13,11 @@ use crate::{Ending, RawStack, in_parallel};
 use std::collections::HashMap;
 
 /// Samples that a thread takes at once: many, so that what a walker has learnt of the code pays, and not so many that CPUs idle.
-const AT_ONCE: std::ops::RangeInclusive<usize> = 128..=2048;
+const AT_ONCE: std::ops::RangeInclusive<usize> = 128..=8192;
 /// Pieces that a recording is cut into at least, as long as they are no shorter than that.
 const FEWEST_PIECES: usize = 32;
 /// Pieces of that size whose stacks are kept before equal ones are joined.
-const TOGETHER: usize = 64;
+const TOGETHER: usize = 16;
 /// So many entries a chain has at most (kernel.perf_event_max_stack): a longer stack is cut.
 const LONGEST_CHAIN: usize = 127;
 /// Of a chain that came later no more is taken: many samples may share it.
@@ -71,7 +71,7 @@ pub(super) fn stacks(wanted: &[Wanted], around: &Surroundings<'_>) -> Stacks {
         stacks: Vec::new(),
         of_samples: vec![0; wanted.len()],
     };
-    let mut numbers: HashMap<RawStack, u32> = HashMap::new();
+    let mut numbers: foldhash::HashMap<RawStack, u32> = foldhash::HashMap::default();
     // Some at a time: what pieces have in common is only known when they are laid together.
     for some in pieces.chunks(TOGETHER) {
         let found = in_parallel(some.to_vec(), |piece: &[u32]| (piece, of_piece(piece, wanted, around)));
@@ -105,19 +105,27 @@ fn of_piece(piece: &[u32], wanted: &[Wanted], around: &Surroundings<'_>) -> Stac
     let mut walker = StackWalker::new(around.processor.unwrap_or(Processor::HERE));
     walker.set_code(code(layout, around.files));
     let mut found = Stacks::default();
-    let mut numbers: HashMap<RawStack, u32> = HashMap::new();
+    let mut numbers: foldhash::HashMap<RawStack, u32> = foldhash::HashMap::default();
+    // Most samples have a stack that was seen before: the next one is read into its memory.
+    let mut spare = RawStack::default();
     for at in piece {
         let wanted = &wanted[*at as usize];
         let event = &around.events[wanted.event as usize];
         let record = around.records.get(wanted.record as usize).map(|(_, record)| record);
         let sampled = record.and_then(|record| Some((record, Sampled::of(record.body, event)?)));
         let stack = match sampled {
-            Some((record, sample)) => of_sample(&sample, record.misc, event, around, &mut walker),
+            Some((record, sample)) => of_sample(&sample, record.misc, event, around, &mut walker, spare),
             None => not_taken(),
         };
+        let stack = in_recording(stack, layout);
         let next = numbers.len() as u32;
-        let number = *numbers.entry(in_recording(stack, layout)).or_insert(next);
+        let known = numbers.get(&stack).copied();
+        let number = known.unwrap_or_else(|| {
+            numbers.insert(stack.clone(), next);
+            next
+        });
         found.of_samples.push(number);
+        spare = stack;
     }
     if let Some(behind) = around.behind {
         let records = piece
@@ -156,11 +164,12 @@ fn of_sample(
     event: &Attribute,
     around: &Surroundings<'_>,
     walker: &mut StackWalker,
+    spare: RawStack,
 ) -> RawStack {
     if !event.has(field::CALLCHAIN) && !event.has(field::STACK_USER) && sample.chain.len() == 0 {
         return of_address(sample.ip, misc);
     }
-    let mut stack = of_chain(sample, misc, around);
+    let mut stack = of_chain(sample, misc, around, spare);
     if let Some(walked) = walked(sample, event, around.processor, walker) {
         return RawStack {
             kernel: stack.kernel,
@@ -198,15 +207,16 @@ fn of_address(address: u64, misc: u16) -> RawStack {
     stack
 }
 
-/// The addresses that the kernel took: those of the kernel, and those of user space by frame pointers.
-fn of_chain(sample: &Sampled<'_>, misc: u16, around: &Surroundings<'_>) -> RawStack {
+/// The addresses that the kernel took: those of the kernel, and those of user space by frame pointers. `stack` is one whose memory
+/// may be used again.
+fn of_chain(sample: &Sampled<'_>, misc: u16, around: &Surroundings<'_>, mut stack: RawStack) -> RawStack {
     /// From here on they are marks (enum perf_callchain_context).
     const MARKS: u64 = -4095_i64 as u64;
     const HYPERVISOR: u64 = -32_i64 as u64;
     const KERNEL: u64 = -128_i64 as u64;
     const USER: u64 = -512_i64 as u64;
     const USER_DEFERRED: u64 = -640_i64 as u64;
-    let mut stack = RawStack::default();
+    stack.forget();
     let mut of_kernel = Some(is_of_kernel(misc));
     let mut chain = sample.chain.iter();
     while let Some(address) = chain.next() {
