@@ -52,8 +52,14 @@ function build(): Node[] {
   const links = sections.filter((one) => one.id && short[one.id] !== "").map((one) => h("a", { href: `#${one.id}` }, short[one.id] ?? one.id));
   return [
     h("div", { class: "top" }, h("span", { class: "brand" }, "scaleprof"), h("nav", { "aria-label": "Parts of the report" }, links), themeButton()),
-    h("main", { id: "report", tabindex: "-1", class: "opening" }, part("verdict", verdict, report), h("div", { class: first.length > 1 ? "first-screen" : null }, first), others),
+    h("main", { id: "report", tabindex: "-1", class: first.length > 0 && isOpenedAtTop() ? "opening" : null }, part("verdict", verdict, report), h("div", { class: first.length > 1 ? "first-screen" : null }, first), others),
   ];
+}
+
+/** Whether the reader sees the first screen first: not if he follows a link into the page or comes back to where he was. */
+function isOpenedAtTop(): boolean {
+  const [navigation] = performance.getEntriesByType("navigation") as PerformanceNavigationTiming[];
+  return location.hash === "" && navigation?.type === "navigate";
 }
 
 /** Lays out what waited for the first screen and the flame graph. */

@@ -73,6 +73,37 @@ describe("report", () => {
     }
   });
 
+  test("lets nothing wait where a link leads into it, where it is opened anew, or on paper", async () => {
+    const other = await page.context().newPage();
+    await other.addInitScript(() => {
+      window.waited = [];
+      new MutationObserver(() => {
+        const main = document.querySelector("main");
+        if (main && window.waited.length === 0) window.waited.push(main.classList.contains("opening"));
+      }).observe(document, { childList: true, subtree: true });
+    });
+    const hasWaited = async () => {
+      await other.waitForSelector("#verdict");
+      return other.evaluate(() => window.waited[0]);
+    };
+    const url = page.url().split("#")[0];
+    try {
+      await other.goto(url);
+      assert.equal(await hasWaited(), (await other.locator("#throughput, #findings").count()) > 0);
+      await other.reload();
+      assert.equal(await hasWaited(), false);
+      await other.goto("about:blank");
+      await other.goto(`${url}#settings`);
+      assert.equal(await hasWaited(), false);
+      await other.evaluate(() => document.querySelector("main").classList.add("opening"));
+      await other.emulateMedia({ media: "print" });
+      assert.deepEqual(await other.evaluate(() => [...document.querySelectorAll("main section")]
+        .filter((section) => getComputedStyle(section).contentVisibility === "hidden").map((section) => section.id)), []);
+    } finally {
+      await other.close();
+    }
+  });
+
   test("says the verdict and how the run stands", async () => {
     const said = plain(await page.textContent("#verdict"));
     if (data.summary.verdict) assert.equal(said, plain(data.summary.verdict.sentence));

@@ -44,10 +44,16 @@ pub struct RawStack {
 impl RawStack {
     /// Makes it one without an address, and keeps its memory for the next one.
     pub(crate) fn forget(&mut self) {
-        self.kernel.clear();
-        self.user.clear();
-        self.interrupted.clear();
-        self.ending = Ending::default();
+        let RawStack {
+            kernel,
+            user,
+            interrupted,
+            ending,
+        } = self;
+        kernel.clear();
+        user.clear();
+        interrupted.clear();
+        *ending = Ending::default();
     }
 }
 

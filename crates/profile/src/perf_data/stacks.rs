@@ -11,13 +11,19 @@ use super::timeline::{Layout, LayoutId};
 use crate::walk::{MappedCode, OtherRegisters, Processor, Registers, StackWalker};
 use crate::{Ending, RawStack, in_parallel};
 use std::collections::HashMap;
+use std::num::NonZero;
+use std::thread;
 
 /// Samples that a thread takes at once: many, so that what a walker has learnt of the code pays, and not so many that CPUs idle.
-const AT_ONCE: std::ops::RangeInclusive<usize> = 128..=8192;
+const AT_ONCE: std::ops::RangeInclusive<usize> = 128..=4096;
 /// Pieces that a recording is cut into at least, as long as they are no shorter than that.
 const FEWEST_PIECES: usize = 32;
-/// Pieces of that size whose stacks are kept before equal ones are joined.
-const TOGETHER: usize = 16;
+/// Pieces of that size whose stacks are kept before equal ones are joined; more where so many would leave CPUs idle.
+const TOGETHER: usize = 32;
+/// Pieces for each CPU, so that none waits long for the last.
+const PIECES_A_CPU: usize = 4;
+/// After so many samples those parts of the file that they were in are let go of.
+const LET_GO_AFTER: usize = 1024;
 /// So many entries a chain has at most (kernel.perf_event_max_stack): a longer stack is cut.
 const LONGEST_CHAIN: usize = 127;
 /// Of a chain that came later no more is taken: many samples may share it.
@@ -73,7 +79,8 @@ pub(super) fn stacks(wanted: &[Wanted], around: &Surroundings<'_>) -> Stacks {
     };
     let mut numbers: foldhash::HashMap<RawStack, u32> = foldhash::HashMap::default();
     // Some at a time: what pieces have in common is only known when they are laid together.
-    for some in pieces.chunks(TOGETHER) {
+    let cpus = thread::available_parallelism().map_or(1, NonZero::get);
+    for some in pieces.chunks(TOGETHER.max(PIECES_A_CPU * cpus)) {
         let found = in_parallel(some.to_vec(), |piece: &[u32]| (piece, of_piece(piece, wanted, around)));
         for (piece, own) in found {
             let new_numbers: Vec<u32> = own
@@ -108,30 +115,32 @@ fn of_piece(piece: &[u32], wanted: &[Wanted], around: &Surroundings<'_>) -> Stac
     let mut numbers: foldhash::HashMap<RawStack, u32> = foldhash::HashMap::default();
     // Most samples have a stack that was seen before: the next one is read into its memory.
     let mut spare = RawStack::default();
-    for at in piece {
-        let wanted = &wanted[*at as usize];
-        let event = &around.events[wanted.event as usize];
-        let record = around.records.get(wanted.record as usize).map(|(_, record)| record);
-        let sampled = record.and_then(|record| Some((record, Sampled::of(record.body, event)?)));
-        let stack = match sampled {
-            Some((record, sample)) => of_sample(&sample, record.misc, event, around, &mut walker, spare),
-            None => not_taken(),
-        };
-        let stack = in_recording(stack, layout);
-        let next = numbers.len() as u32;
-        let known = numbers.get(&stack).copied();
-        let number = known.unwrap_or_else(|| {
-            numbers.insert(stack.clone(), next);
-            next
-        });
-        found.of_samples.push(number);
-        spare = stack;
-    }
-    if let Some(behind) = around.behind {
-        let records = piece
-            .iter()
-            .filter_map(|at| around.records.get(wanted[*at as usize].record as usize));
-        behind.let_go_of(records.map(|(_, record)| record.body));
+    for some in piece.chunks(LET_GO_AFTER) {
+        for at in some {
+            let wanted = &wanted[*at as usize];
+            let event = &around.events[wanted.event as usize];
+            let record = around.records.get(wanted.record as usize).map(|(_, record)| record);
+            let sampled = record.and_then(|record| Some((record, Sampled::of(record.body, event)?)));
+            let stack = match sampled {
+                Some((record, sample)) => of_sample(&sample, record.misc, event, around, &mut walker, spare),
+                None => not_taken(),
+            };
+            let stack = in_recording(stack, layout);
+            let next = numbers.len() as u32;
+            let known = numbers.get(&stack).copied();
+            let number = known.unwrap_or_else(|| {
+                numbers.insert(stack.clone(), next);
+                next
+            });
+            found.of_samples.push(number);
+            spare = stack;
+        }
+        if let Some(behind) = around.behind {
+            let records = some
+                .iter()
+                .filter_map(|at| around.records.get(wanted[*at as usize].record as usize));
+            behind.let_go_of(records.map(|(_, record)| record.body));
+        }
     }
     let mut numbered: Vec<(u32, RawStack)> = numbers.into_iter().map(|(stack, number)| (number, stack)).collect();
     numbered.sort_unstable_by_key(|(number, _)| *number);
