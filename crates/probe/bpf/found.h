@@ -9,16 +9,19 @@
 
 /*
  * How far the clock of the scheduler's queues is from ours: told by a thread that was seen to get its CPU. One that just gets
- * one has the new time of the one clock and the old of the other; it is in STATE_CPU before it has the new.
+ * one has the new time of the one clock and the old of the other; it is in STATE_CPU before it has the new. It may get one
+ * and leave it again between two looks, where the host of a virtual machine takes this CPU meanwhile: both times are of one
+ * arrival only where ours is the same before and after.
  */
 static __always_inline void mark_queue_clock(struct thread_slot *slot, struct task_struct *task, struct control *settings)
 {
-	__u64 entered = *(volatile __u64 *)&slot->entered_at;
+	__u64 entered = *(volatile __u64 *)&slot->entered_at, arrived;
 
 	if (!scheduler_keeps_queues(task) || !entered || entered <= slot->started || slot->sleep < 2)
 		return;
-	if (*(volatile __u8 *)&slot->state != STATE_CPU)
-		settings->queue_clock = entered - task->sched_info.last_arrival;
+	arrived = *(volatile unsigned long long *)&task->sched_info.last_arrival;
+	if (*(volatile __u8 *)&slot->state != STATE_CPU && *(volatile __u64 *)&slot->entered_at == entered)
+		settings->queue_clock = entered - arrived;
 }
 
 /* What a thread does that was not watched until now. A thread that moves at this very moment is set right by its next switch:

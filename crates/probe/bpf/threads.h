@@ -169,7 +169,8 @@ static __always_inline void close_interval(struct thread_slot *slot, struct task
 	if (slot->left_as == STATE_RUN_QUEUE)
 		queued = rest;
 	else if (scheduler_knows)
-		queued = total - slot->queued;
+		/* What was added of a wait under way may have been a little more than the scheduler makes of it when it is over. */
+		queued = total > slot->queued ? total - slot->queued : 0;
 	else if (slot->runnable_at && slot->entered_at > slot->runnable_at)
 		queued = slot->entered_at - slot->runnable_at;
 	if (queued > rest)
