@@ -195,6 +195,18 @@ pub struct Ladder {
     pub idle_connections: u32,
     /// Transactions per second that are offered; none in the closed loop.
     pub rate: Option<f64>,
+    /// With whom it took turns on the machine; none where it had it to itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turns: Option<TurnsFacts>,
+}
+
+/// Runs that took turns: the server of each was stopped while it was another's. Seconds are those of its own turns.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct TurnsFacts {
+    /// How many they were.
+    pub runs: u32,
+    /// Length of a turn, seconds.
+    pub seconds: f64,
 }
 
 /// A figure that could not be measured.

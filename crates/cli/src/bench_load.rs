@@ -6,7 +6,7 @@ use anyhow::Context;
 use scaleprof_wire::{Client, Credentials, Endpoint};
 use scaleprof_workload::schema::{self, FillPlan, SCHEMA};
 use scaleprof_workload::{
-    LoadObserver, LoadPlan, LoopKind, OltpOptions, OltpWorkload, Program, SecondRecord, drive, raise_open_file_limit,
+    LoadClock, LoadObserver, LoadPlan, LoopKind, OltpOptions, OltpWorkload, Program, SecondRecord, drive, raise_open_file_limit,
 };
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -99,6 +99,7 @@ pub(crate) fn execute(arguments: &BenchLoadArguments) -> anyhow::Result<ExitCode
         seed: 1,
         transport: arguments.transport,
         session_statements: Vec::new(),
+        clock: LoadClock::default(),
     };
     let mut sums = Sums {
         tells_seconds: arguments.tell_seconds,

@@ -8,12 +8,13 @@ use anyhow::Context;
 use scaleprof_analysis::summarise;
 use scaleprof_builds::server_path;
 use scaleprof_bundle::Bundle;
-use scaleprof_experiment::RunError;
+use scaleprof_experiment::{RunError, TURN_SECONDS};
 use scaleprof_experiment::trials::{
     Design, Experiment, ExperimentResult, OUTCOME, Pace, Plan, PlanFile, PlanSource, Work,
 };
 use scaleprof_report::text::experiment::table;
 use scaleprof_server::Topology;
+use scaleprof_server::memory::available;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -56,7 +57,8 @@ pub(crate) fn execute(arguments: &ExperimentArguments) -> anyhow::Result<ExitCod
                 work_folder: work_folder.as_deref(),
             };
             if arguments.dry_run {
-                let plan = Plan::new(&written.plan, source, &mut |path| std::fs::read_to_string(path))?;
+                let mut plan = Plan::new(&written.plan, source, &mut |path| std::fs::read_to_string(path))?;
+                plan.fit_to_memory(available());
                 put!("{}", plan_in_words(&plan));
                 if let Some(why) = plan.needless_here(&Topology::of_this_machine()?) {
                     say!("\n{why}");
@@ -148,6 +150,9 @@ fn written(arguments: &ExperimentArguments) -> anyhow::Result<Written> {
     replace(&mut plan.design.seed, &arguments.seed);
     if arguments.quick {
         plan.design.quick = Some(true);
+    }
+    if arguments.one_by_one {
+        plan.design.side_by_side = Some(false);
     }
     if arguments.no_watch {
         plan.design.watch = Some(false);
@@ -266,6 +271,10 @@ fn plan_in_words(plan: &Plan) -> String {
         design.seconds
     ));
     words.push_str(&format!("rounds       {}\n", rounds_in_words(design)));
+    words.push_str(&match &plan.one_by_one {
+        None => format!("starts       of a round side by side, in turns of {TURN_SECONDS} s\n"),
+        Some(why) => format!("starts       one after the other: {why}\n"),
+    });
     words.push_str(&format!(
         "A/A pairs    {} at each end, of {}\n",
         design.sentinels, plan.variants[0].name

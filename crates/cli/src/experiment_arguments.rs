@@ -114,6 +114,9 @@ pub(crate) struct ExperimentArguments {
     /// Four pairs, for a first look: its verdicts are indicative only
     #[arg(long, help_heading = "Design", conflicts_with = "resume")]
     pub(crate) quick: bool,
+    /// One server after the other, where those of a round would run side by side and take turns on the machine
+    #[arg(long, help_heading = "Design", conflicts_with = "resume")]
+    pub(crate) one_by_one: bool,
     /// No watched run of each variant: no states, no call paths
     #[arg(long, help_heading = "Design", conflicts_with = "resume")]
     pub(crate) no_watch: bool,

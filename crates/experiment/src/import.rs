@@ -409,6 +409,7 @@ fn begin(request: &ImportRequest, with_load: bool) -> Manifest {
             repeats: 1,
             idle_connections: 0,
             rate: None,
+            turns: None,
         },
         missing: Vec::new(),
         warnings: Vec::new(),

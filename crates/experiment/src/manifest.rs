@@ -40,6 +40,7 @@ pub(crate) fn begin(
                 LoopKind::Closed => None,
                 LoopKind::Open { rate, .. } => Some(rate),
             },
+            turns: None,
         },
         missing: Vec::new(),
         warnings: Vec::new(),

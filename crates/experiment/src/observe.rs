@@ -6,6 +6,7 @@ use crate::replica_watch::ReplicaWatch;
 use crate::status_watch::StatusWatch;
 use crate::stretch::Stretch;
 use crate::threads::ThreadWatch;
+use crate::turns::{Player, Seat};
 use scaleprof_bundle::{CounterRow, ErrorRow, LatencyRow, SecondRow, UtcMicros};
 use scaleprof_probe::{Counter, Sample, Sampler, delta, missing};
 use scaleprof_workload::{LoadObserver, Program, SecondRecord};
@@ -31,6 +32,8 @@ pub(crate) struct Asked<'a> {
     pub(crate) status: Option<StatusWatch>,
     pub(crate) replicas: Option<ReplicaWatch>,
     pub(crate) beside: BesideCpu,
+    /// Where the load takes turns with others.
+    pub(crate) turns: Option<(Seat, Player)>,
 }
 
 /// Collects one visit.
@@ -57,6 +60,9 @@ pub(crate) struct VisitObserver<'a> {
     status: Option<StatusWatch>,
     replicas: Option<ReplicaWatch>,
     beside: BesideCpu,
+    turns: Option<(Seat, Player)>,
+    /// When seconds began, where they are not one behind the other.
+    second_starts: Vec<UtcMicros>,
     /// Transactions due and not begun at the end of every second; in the open loop only.
     backlog: Vec<(i32, u64)>,
     /// Connections that were given up in the middle of a transaction.
@@ -80,6 +86,7 @@ impl<'a> VisitObserver<'a> {
             status,
             replicas,
             beside,
+            turns,
         } = asked;
         VisitObserver {
             visit,
@@ -101,6 +108,8 @@ impl<'a> VisitObserver<'a> {
             status,
             replicas,
             beside,
+            turns,
+            second_starts: Vec::new(),
             backlog: Vec::new(),
             unfinished: Vec::new(),
             threads,
@@ -302,13 +311,19 @@ impl LoadObserver for VisitObserver<'_> {
     }
 
     fn begins(&mut self) {
+        if let Some((seat, player)) = &self.turns {
+            seat.ready(self.visit as u32, player.clone(), self.give_up);
+        }
         self.boundary(0, true);
         self.boundaries_seen = 1;
         self.began = Some(Instant::now());
         self.started_at = now();
+        self.second_starts
+            .extend(self.turns.is_some().then_some(self.started_at));
     }
 
     fn second_ended(&mut self, second: u32) {
+        self.second_starts.extend(self.turns.is_some().then(now));
         // A program that ran once may have ended this second early.
         if self.boundaries_seen <= second + 1 {
             self.boundaries_seen = second + 2;
@@ -320,12 +335,13 @@ impl LoadObserver for VisitObserver<'_> {
         let me = self;
         let second = record.second as i32;
         let duration_ns = me.duration_ns(record.second);
+        let started_at = me.second_starts.get(record.second as usize).copied();
         let percentile = |q| (!record.service.is_empty()).then(|| record.service.value_at_quantile(q) as i64);
         let count = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
         me.seconds.push(SecondRow {
             visit: me.visit,
             second,
-            started_at: UtcMicros(me.started_at.0 + i64::from(second) * 1_000_000),
+            started_at: started_at.unwrap_or(UtcMicros(me.started_at.0 + i64::from(second) * 1_000_000)),
             duration_ns,
             transactions: count(record.transactions),
             queries: count(record.queries),

@@ -1,8 +1,9 @@
 //! Everything that watches the server from outside: the counters and its threads.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use scaleprof_probe::{CounterCost, Sampler, SamplerOptions, WatchOptions};
+use scaleprof_probe::{CounterCost, MachineRests, Sampler, SamplerOptions, WatchOptions};
 
 use crate::target::Target;
 use crate::threads::ThreadWatch;
@@ -28,11 +29,11 @@ pub(crate) struct Said {
 
 impl Probes {
     /// Starts what can be had for this server. Gives the CPU time of one sample of the counters too where it is asked for,
-    /// nanoseconds.
+    /// nanoseconds. A server that `rests` is stopped at times.
     pub(crate) fn start(
         target: &Target,
         watch: Option<WatchOptions>,
-        measure_cost: bool,
+        (measure_cost, rests): (bool, bool),
         said: &mut Said,
     ) -> (Self, Option<f64>) {
         let Some(pid) = target.pid() else {
@@ -47,7 +48,7 @@ impl Probes {
             return (Self::default(), None);
         };
         let mut probes = Self {
-            sampler: sampler(target, pid, said),
+            sampler: sampler(target, pid, rests, said),
             threads: threads(pid, watch, said),
         };
         let cost = match &mut probes.sampler {
@@ -68,12 +69,14 @@ impl Probes {
     }
 }
 
-fn sampler(target: &Target, pid: u32, said: &mut Said) -> Option<Sampler> {
+fn sampler(target: &Target, pid: u32, rests: bool, said: &mut Said) -> Option<Sampler> {
+    let data_directory = match target {
+        Target::Private(sandbox) => Some(sandbox.data()),
+        Target::Attached(_) => None,
+    };
     let options = SamplerOptions {
-        data_directory: match target {
-            Target::Private(sandbox) => Some(sandbox.data()),
-            Target::Attached(_) => None,
-        },
+        rests: rests.then(|| Arc::new(MachineRests::new(data_directory.as_deref()))),
+        data_directory,
         // A server that is not ours stays in the cgroup that its owner put it into.
         leave_cgroup: matches!(target, Target::Attached(_)),
         ..SamplerOptions::default()

@@ -11,6 +11,7 @@ use crate::privacy::public_settings;
 use crate::probes::{Probes, Said};
 use crate::progress::{Progress, VisitStart};
 use crate::target::Target;
+use crate::turns::Seat;
 use crate::visit::{VisitContext, VisitEnd, VisitNumber};
 use scaleprof_analysis::refine::{Seen, next_rungs};
 use scaleprof_analysis::summarise;
@@ -55,14 +56,27 @@ pub struct RunResult {
 /// # Errors
 /// The run could not begin. Once there is a bundle, an error is in [`RunResult::problem`] instead.
 pub fn run(options: &RunOptions, stop: &Arc<AtomicBool>, progress: &mut dyn Progress) -> Result<RunResult, RunError> {
+    run_at(options, None, stop, progress)
+}
+
+/// Carries out a run that takes turns with others, where it has a seat.
+pub(crate) fn run_at(
+    options: &RunOptions,
+    seat: Option<Seat>,
+    stop: &Arc<AtomicBool>,
+    progress: &mut dyn Progress,
+) -> Result<RunResult, RunError> {
     // Everything that can be wrong with the options comes before anything is started.
     let program = Arc::new(program(&options.load)?);
-    let loaded = options.server.company().loaded_servers();
+    let beside = seat.as_ref().map_or(1, Seat::table);
+    let loaded = options.server.company().loaded_servers() * beside;
     let most = (options.connections.iter().max().copied().unwrap_or(1) + options.load.idle_connections) * loaded;
     raise_open_file_limit(most).map_err(|limit| RunError::OpenFiles { wanted: most, limit })?;
     let bundle = BundleWriter::create(&options.output)?;
 
+    let alone = seat.as_ref().map(Seat::prepare_alone);
     let prepared = prepare(options, stop, progress);
+    drop(alone);
     let mut ready = match prepared {
         Ok(ready) => ready,
         Err(error) => {
@@ -76,6 +90,7 @@ pub fn run(options: &RunOptions, stop: &Arc<AtomicBool>, progress: &mut dyn Prog
     };
     let variables = ready.target.variables()?;
     let mut manifest = manifest::begin(options, &ready.target, &ready.placement, &variables);
+    manifest.ladder.turns = seat.as_ref().map(Seat::turns);
     for warning in std::mem::take(&mut ready.warnings) {
         progress.warning(&warning);
         manifest.warnings.push(warning);
@@ -108,6 +123,7 @@ pub fn run(options: &RunOptions, stop: &Arc<AtomicBool>, progress: &mut dyn Prog
             sample_cost_ns: None,
             bundle: &bundle,
             stop,
+            seat,
         },
         throughput: BTreeMap::new(),
         missing: BTreeMap::new(),
@@ -417,6 +433,7 @@ impl Climb<'_> {
         progress: &mut dyn Progress,
     ) -> Result<(), RunError> {
         *probes = Probes::default();
+        let alone = self.context.seat.as_ref().map(Seat::prepare_alone);
         match &ready.source {
             Some(source) => {
                 progress.stage("starting the server on fresh data");
@@ -438,6 +455,7 @@ impl Climb<'_> {
             self.context.stop,
             progress,
         )?;
+        drop(alone);
         *probes = self.probes(&ready.target, manifest, progress);
         Ok(())
     }
@@ -445,7 +463,12 @@ impl Climb<'_> {
     fn probes(&mut self, target: &Target, manifest: &mut Manifest, progress: &mut dyn Progress) -> Probes {
         let mut said = Said::default();
         let measure_cost = self.next_visit == 0;
-        let (probes, cost) = Probes::start(target, self.options.watch, measure_cost, &mut said);
+        let (probes, cost) = Probes::start(
+            target,
+            self.options.watch,
+            (measure_cost, self.context.seat.is_some()),
+            &mut said,
+        );
         if cost.is_some() {
             self.context.sample_cost_ns = cost;
         }

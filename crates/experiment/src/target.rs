@@ -1,9 +1,12 @@
 //! The server that a run measures: one of our own, or one that runs already.
 
 use crate::error::RunError;
+use crate::turns::Player;
+use scaleprof_probe::MachineRests;
 use scaleprof_server::{CpuSet, Sandbox, VariableOrigin, origins, variables};
 use scaleprof_wire::{Client, Credentials, Endpoint};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// A server that runs already.
@@ -85,6 +88,14 @@ impl Target {
                 Endpoint::Unix(path) => peer_of(path),
                 Endpoint::Tcp { .. } => None,
             },
+        }
+    }
+
+    /// What lets it take turns with others; none of a server that is not ours to stop.
+    pub(crate) fn player(&self, rests: Option<Arc<MachineRests>>) -> Option<Player> {
+        match self {
+            Target::Private(sandbox) => sandbox.pauser().map(|server| Player { server, rests }),
+            Target::Attached(_) => None,
         }
     }
 

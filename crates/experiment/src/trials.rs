@@ -85,7 +85,7 @@ impl Experiment {
             Ok(text)
         })?;
         let available = available();
-        plan.size_buffer_pools(available);
+        plan.fit_to_memory(available);
         let kept = KeptPlan {
             scaleprof: env!("CARGO_PKG_VERSION").to_owned(),
             plan: file.clone(),
@@ -108,7 +108,7 @@ impl Experiment {
     /// A folder that is not empty.
     pub(crate) fn of_plan(mut plan: Plan, output: &Path) -> Result<Experiment, ExperimentError> {
         let available = available();
-        plan.size_buffer_pools(available);
+        plan.fit_to_memory(available);
         let requires = RequiresText {
             comparison: Some("the command of the run again: what its findings advise is tried anew".to_owned()),
             ..RequiresText::default()
@@ -149,7 +149,7 @@ impl Experiment {
             text.ok_or_else(|| io::ErrorKind::NotFound.into())
         })?;
         if let Some(available) = kept.available_memory {
-            plan.size_buffer_pools(available);
+            plan.fit_to_memory(available);
         }
         Ok(Experiment {
             plan,

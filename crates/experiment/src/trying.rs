@@ -98,10 +98,12 @@ fn plan(options: &RunOptions, remedies: &[Remedy], connections: u32) -> Plan {
             target_half_width: None,
             margin: MARGIN,
             sentinels: SENTINELS,
+            side_by_side: true,
             watch: false,
             seed: options.order_seed,
         },
         variants,
+        one_by_one: None,
         memory_nodes: 1,
     }
 }

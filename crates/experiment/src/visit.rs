@@ -13,13 +13,14 @@ use crate::status::{Status, transaction_counter};
 use crate::status_watch::StatusWatch;
 use crate::target::{Access, Target};
 use crate::threads::{Load, ThreadWatch};
+use crate::turns::Seat;
 use crate::unfinished::{self, Killed};
 use scaleprof_bundle::{BundleWriter, CounterRow, RungRow, VisitRows};
 use scaleprof_probe::Sampler;
 use scaleprof_server::{Sandbox, thread_names};
 use scaleprof_wire::Client;
 use scaleprof_workload::schema::SCHEMA;
-use scaleprof_workload::{LoadError, LoadOutcome, LoadPlan, LoopKind, Program, drive};
+use scaleprof_workload::{LoadClock, LoadError, LoadOutcome, LoadPlan, LoopKind, Program, drive};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -36,6 +37,8 @@ pub(crate) struct VisitContext<'a> {
     pub(crate) sample_cost_ns: Option<f64>,
     pub(crate) bundle: &'a BundleWriter,
     pub(crate) stop: &'a Arc<AtomicBool>,
+    /// Where it takes turns with other runs.
+    pub(crate) seat: Option<Seat>,
 }
 
 /// Replicas may take so many times the length of a visit to make up what they are behind.
@@ -85,6 +88,8 @@ impl VisitContext<'_> {
         let replicas = ReplicaWatch::start(target, beside)?;
         let before = Status::read(&mut control)?;
 
+        let rests = sampler.as_ref().and_then(|sampler| sampler.rests());
+        let turns = self.seat.clone().zip(target.player(rests));
         // Set by the user's ^C (through `forward`) or by the observer when the server stands still.
         let give_up = Arc::new(AtomicBool::new(self.stop.load(Ordering::Relaxed)));
         let mut observer = VisitObserver::new(
@@ -97,11 +102,14 @@ impl VisitContext<'_> {
                 status,
                 replicas,
                 beside: BesideCpu::of(beside),
+                turns,
             },
             &give_up,
         );
         let (result, neighbours) = self.beside_neighbours(beside, number, |failed| {
             let result = self.drive_until_stopped(&plan, (&give_up, failed), &mut observer);
+            // From here on servers are asked things again.
+            self.seat.iter().for_each(Seat::done);
             (result, observer.began())
         });
         let (of_neighbours, failure) = match neighbours {
@@ -338,6 +346,7 @@ impl VisitContext<'_> {
                 .iter()
                 .map(|level| format!("SET SESSION TRANSACTION ISOLATION LEVEL {level}"))
                 .collect(),
+            clock: self.seat.as_ref().map_or_else(LoadClock::default, Seat::clock),
         }
     }
 

@@ -428,6 +428,7 @@ fn begin(request: &WatchRequest) -> Manifest {
             repeats: 1,
             idle_connections: 0,
             rate: None,
+            turns: None,
         },
         missing: Vec::new(),
         warnings: Vec::new(),

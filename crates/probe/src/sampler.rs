@@ -17,6 +17,7 @@
 //! throughput in a virtual machine.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::cgroup::ServerCgroup;
@@ -28,6 +29,7 @@ use crate::kernel_file::KernelFile;
 use crate::machine_counters;
 use crate::perf_event::Target;
 use crate::process::{self, ProcessFiles};
+use crate::rests::MachineRests;
 use crate::sample::{ClientUse, Sample, SwitchCounts};
 use crate::switch_watch::SwitchWatch;
 use crate::thread_walk;
@@ -49,6 +51,8 @@ pub struct SamplerOptions {
     pub server_only_cpus: Option<Vec<u32>>,
     /// The server's data folder: its disk is the one that is counted.
     pub data_directory: Option<PathBuf>,
+    /// What is not to be counted, for a server that is stopped at times.
+    pub rests: Option<Arc<MachineRests>>,
 }
 
 /// What sampling itself has cost so far.
@@ -166,6 +170,11 @@ impl Sampler {
         self.cgroup.as_ref().ok().map(ServerCgroup::folder)
     }
 
+    /// What is not counted, of a server that is stopped at times.
+    pub fn rests(&self) -> Option<Arc<MachineRests>> {
+        self.options.rests.clone()
+    }
+
     /// What the user should know about how figures were counted.
     pub fn notes(&self) -> &[String] {
         &self.notes
@@ -269,6 +278,9 @@ impl Sampler {
             hardware_missing: self.counting.hardware_missing.clone(),
             hardware_is_filtered: self.counting.hardware_is_filtered,
         };
+        if let Some(rests) = &self.options.rests {
+            rests.take_off(&mut sample);
+        }
         sample.switches = self.read_switches(walk_threads);
         if sample.server.is_ok() && sample.server.as_ref().is_ok_and(|server| server.threads == 0) {
             sample.server = Err(format!("process {} has ended", self.server_pid));
@@ -309,7 +321,7 @@ impl Sampler {
 const ONLY_BESIDE_HARDWARE: &str = "counting by cgroup costs some percent of the throughput and is done only where there are hardware counters to compare with";
 const COUNTING_IS_OFF: &str = "counting is switched off";
 
-fn network_bytes(text: &str) -> Option<machine_counters::NetworkBytes> {
+pub(crate) fn network_bytes(text: &str) -> Option<machine_counters::NetworkBytes> {
     machine_counters::network_bytes(&machine_counters::parse_net_dev(text), |name| {
         std::path::Path::new("/sys/class/net")
             .join(name)

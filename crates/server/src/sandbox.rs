@@ -13,6 +13,7 @@ use crate::error_log::Reason;
 use crate::identify::Installation;
 use crate::janitor::Janitor;
 use crate::origins::{self, VariableOrigin};
+use crate::pause::Pauser;
 use crate::process::{Launch, ServerProcess};
 use crate::setting::{Origin, Setting, base_name, one_spelling};
 use crate::settings::Settings;
@@ -78,6 +79,11 @@ impl Sandbox {
     /// The server's process id.
     pub fn pid(&self) -> u32 {
         self.process.pid()
+    }
+
+    /// What stops it in the middle of its work and lets it go on. Who stopped it has to let it go on before it is asked to end.
+    pub fn pauser(&self) -> Option<Pauser> {
+        Pauser::of(self.pid())
     }
 
     /// What server it is.

@@ -15,7 +15,7 @@ pub mod schema;
 pub mod tpcc;
 
 pub use client::{
-    Arrivals, LoadError, LoadObserver, LoadOutcome, LoadPlan, LoopKind, SecondRecord, Transport, drive,
+    Arrivals, LoadClock, LoadError, LoadObserver, LoadOutcome, LoadPlan, LoopKind, SecondRecord, Transport, drive,
     raise_open_file_limit,
 };
 pub use distribution::{Distribution, UnknownDistribution};

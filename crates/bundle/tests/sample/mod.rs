@@ -52,6 +52,7 @@ pub fn manifest() -> Manifest {
             repeats: 1,
             idle_connections: 0,
             rate: None,
+            turns: None,
         },
         missing: vec![],
         warnings: vec![],

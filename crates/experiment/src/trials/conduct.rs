@@ -12,11 +12,15 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Where steps are carried out.
 pub(crate) trait Laboratory {
-    /// Carries out a step, or gives what it gave when it was carried out before. `left` is what is still to be done, with it.
-    fn carry_out(&mut self, step: Step, left: Work) -> Result<Start, StepFailure>;
+    /// Carries out steps, several side by side, or gives what they gave when all of them were carried out before: an answer for each, in
+    /// their order. `left` is what is still to be done, with them.
+    ///
+    /// # Errors
+    /// The experiment cannot go on, whatever the variant.
+    fn carry_out(&mut self, steps: &[Step], left: Work) -> Result<Vec<Result<Start, StepFailure>>, RunError>;
     /// What a step gave when it was carried out before. An error where it was and cannot be read.
     fn kept(&mut self, step: Step) -> Result<Option<Start>, RunError>;
-    /// Hears that a step failed when it ran, and is tried once more.
+    /// Hears that a step failed when it ran, and is tried once more, with those that ran beside it.
     fn try_again(&mut self, step: Step, why: &Why) -> Result<(), RunError>;
     /// Hears that a variant takes no part any more, and why.
     fn drop_variant(&mut self, variant: usize, why: &Why);
@@ -40,8 +44,6 @@ pub(crate) enum StepFailure {
     CannotStart(Why),
     /// It failed when it ran; another time it may not.
     WhenItRan(Why),
-    /// The experiment cannot go on, whatever the variant.
-    Experiment(RunError),
 }
 
 /// What was measured so far.
@@ -120,6 +122,9 @@ pub(crate) fn conduct(
     (course.conducted, end)
 }
 
+/// What became of the step at this place.
+type Tried = (usize, Result<Start, StepFailure>);
+
 struct Course<'a> {
     design: &'a Design,
     bases: &'a [usize],
@@ -133,7 +138,7 @@ impl Course<'_> {
     fn run(&mut self) -> Result<(), RunError> {
         if self.design.watch {
             for variant in 0..self.bases.len() {
-                if self.step(Step::Watched { variant })?.is_some() {
+                if self.together(&[Step::Watched { variant }])?.iter().any(Option::is_some) {
                     self.conducted.watched.insert(variant);
                 }
             }
@@ -160,8 +165,8 @@ impl Course<'_> {
                 pair: (pair, second),
                 variant,
             };
-            let (one, other) = (self.step(of(false))?, self.step(of(true))?);
-            if let Some(starts) = one.zip(other).map(|(one, other)| [one, other]) {
+            let both: Option<Vec<Start>> = self.steps(&[of(false), of(true)])?.into_iter().collect();
+            if let Some(starts) = both.and_then(|both| <[Start; 2]>::try_from(both).ok()) {
                 self.conducted.session.sentinels.push(Sentinel { variant, starts });
                 self.laboratory.keep(&self.conducted)?;
             }
@@ -171,56 +176,116 @@ impl Course<'_> {
 
     fn round(&mut self, round: u32) -> Result<(), RunError> {
         self.conducted.session.rounds.push(BTreeMap::new());
-        for variant in round_order(self.bases.len(), round, self.design.seed) {
-            let start = self.step(Step::Round { round, variant })?;
-            if let Some((round, start)) = self.conducted.session.rounds.last_mut().zip(start) {
-                round.insert(variant, start);
-                self.laboratory.keep(&self.conducted)?;
-            }
+        let order = round_order(self.bases.len(), round, self.design.seed);
+        if self.design.side_by_side {
+            return self.part_of_round(round, &order);
         }
-        Ok(())
+        order
+            .iter()
+            .try_for_each(|variant| self.part_of_round(round, &[*variant]))
     }
 
-    /// One step; none where its variant takes no part. One that failed when it ran is tried once more.
-    fn step(&mut self, step: Step) -> Result<Option<Start>, RunError> {
+    /// Variants of a round that are started together.
+    fn part_of_round(&mut self, round: u32, variants: &[usize]) -> Result<(), RunError> {
+        let steps: Vec<Step> = variants.iter().map(|&variant| Step::Round { round, variant }).collect();
+        let starts = self.together(&steps)?;
+        let known = variants
+            .iter()
+            .zip(starts)
+            .filter_map(|(variant, start)| Some((*variant, start?)));
+        if let Some(round) = self.conducted.session.rounds.last_mut() {
+            round.extend(known);
+        }
+        self.laboratory.keep(&self.conducted)
+    }
+
+    /// Steps that belong together, side by side where the design wants that; none where a step's variant takes no part.
+    fn steps(&mut self, steps: &[Step]) -> Result<Vec<Option<Start>>, RunError> {
+        if self.design.side_by_side {
+            return self.together(steps);
+        }
+        let mut found = Vec::new();
+        for step in steps {
+            found.extend(self.together(std::slice::from_ref(step))?);
+        }
+        Ok(found)
+    }
+
+    /// Steps at the same time. Where some failed when they ran all are tried once more: what ran beside them ran beside something else
+    /// than the rest.
+    fn together(&mut self, steps: &[Step]) -> Result<Vec<Option<Start>>, RunError> {
         let left = self.left;
-        match step {
-            Step::Watched { .. } => self.left.watched = left.watched.saturating_sub(1),
-            Step::Sentinel { .. } | Step::Round { .. } => self.left.starts = left.starts.saturating_sub(1),
-        }
-        let variant = step.variant();
-        if self.conducted.out.contains_key(&variant) {
-            return Ok(None);
-        }
-        if let Some(why) = self.known_out.get(&variant) {
-            if let Some(start) = self.laboratory.kept(step)? {
-                return Ok(Some(start));
+        let mut found: BTreeMap<usize, Start> = BTreeMap::new();
+        let mut asked = Vec::new();
+        for (at, step) in steps.iter().enumerate() {
+            match step {
+                Step::Watched { .. } => self.left.watched = self.left.watched.saturating_sub(1),
+                Step::Sentinel { .. } | Step::Round { .. } => self.left.starts = self.left.starts.saturating_sub(1),
             }
-            return self.without(variant, why.clone());
-        }
-        let mut tried = self.laboratory.carry_out(step, left);
-        if let Err(StepFailure::WhenItRan(why)) = &tried {
-            self.laboratory.try_again(step, why)?;
-            tried = self.laboratory.carry_out(step, left);
-        }
-        match tried {
-            Ok(start) => Ok(Some(start)),
-            Err(StepFailure::Experiment(error)) => Err(error),
-            Err(StepFailure::CannotStart(why) | StepFailure::WhenItRan(why)) => {
-                self.laboratory.drop_variant(variant, &why);
-                self.without(variant, why.kept)
+            let variant = step.variant();
+            if self.conducted.out.contains_key(&variant) {
+                continue;
+            }
+            match self.known_out.get(&variant).cloned() {
+                None => asked.push(at),
+                Some(why) => match self.laboratory.kept(*step)? {
+                    Some(start) => drop(found.insert(at, start)),
+                    None => self.without(variant, why)?,
+                },
             }
         }
+        let mut tried = self.attempt(steps, asked, left)?;
+        if tried
+            .iter()
+            .any(|(_, one)| matches!(one, Err(StepFailure::WhenItRan(_))))
+        {
+            let (dead, again): (Vec<_>, Vec<_>) = tried
+                .into_iter()
+                .partition(|(_, one)| matches!(one, Err(StepFailure::CannotStart(_))));
+            for (at, one) in &again {
+                if let Err(StepFailure::WhenItRan(why)) = one {
+                    self.laboratory.try_again(steps[*at], why)?;
+                }
+            }
+            let again = again.into_iter().map(|(at, _)| at).collect();
+            tried = self.attempt(steps, again, left)?;
+            tried.extend(dead);
+        }
+        for (at, one) in tried {
+            match one {
+                Ok(start) => drop(found.insert(at, start)),
+                Err(StepFailure::CannotStart(why) | StepFailure::WhenItRan(why)) => {
+                    let variant = steps[at].variant();
+                    self.laboratory.drop_variant(variant, &why);
+                    self.without(variant, why.kept)?;
+                }
+            }
+        }
+        Ok((0..steps.len()).map(|at| found.remove(&at)).collect())
+    }
+
+    /// Has those of the steps carried out that are at these places.
+    fn attempt(&mut self, steps: &[Step], places: Vec<usize>, left: Work) -> Result<Vec<Tried>, RunError> {
+        if places.is_empty() {
+            return Ok(Vec::new());
+        }
+        let asked: Vec<Step> = places.iter().map(|&at| steps[at]).collect();
+        let found = self.laboratory.carry_out(&asked, left)?;
+        Ok(places.into_iter().zip(found).collect())
     }
 
     /// Goes on without a variant, if enough are left.
-    fn without(&mut self, variant: usize, why: String) -> Result<Option<Start>, RunError> {
+    fn without(&mut self, variant: usize, why: String) -> Result<(), RunError> {
+        // Side by side it may fail in both starts of an A/A pair.
+        if self.conducted.out.contains_key(&variant) {
+            return Ok(());
+        }
         self.conducted.out.insert(variant, why);
         self.conducted.choose_bases(self.bases);
         self.laboratory.keep(&self.conducted)?;
         match self.conducted.session.others.is_empty() {
             true => Err(RunError::NothingToCompare),
-            false => Ok(None),
+            false => Ok(()),
         }
     }
 }

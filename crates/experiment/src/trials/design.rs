@@ -33,6 +33,9 @@ pub struct Design {
     pub margin: f64,
     /// A/A pairs at each end.
     pub sentinels: u32,
+    /// Whether the starts of a round, and those of an A/A pair, run side by side and take turns on the machine; otherwise one after the
+    /// other.
+    pub side_by_side: bool,
     /// Whether every variant has a watched run.
     pub watch: bool,
     /// Seed of the order.
@@ -102,6 +105,7 @@ pub(crate) fn design(ladder: &LadderText, text: &DesignText, seed: u64) -> Resul
             text.sentinels.unwrap_or(of(SENTINELS, SENTINELS_OF_A_QUICK_LOOK)),
             (0, 10),
         )?,
+        side_by_side: text.side_by_side.unwrap_or(true),
         watch: text.watch.unwrap_or(true),
         seed: text.seed.unwrap_or(seed),
     })

@@ -10,7 +10,8 @@ use super::work::{Pace, WATCHED_REPEATS, Work};
 use crate::error::RunError;
 use crate::options::{RunOptions, ServerChoice};
 use crate::progress::Progress;
-use crate::run::run;
+use crate::run::{RunResult, run};
+use crate::side_by_side::run_side_by_side;
 use scaleprof_analysis::trials::{ExperimentState, Start};
 use scaleprof_probe::WatchOptions;
 use scaleprof_server::{Installation, Product};
@@ -76,6 +77,14 @@ impl<'a> RealLaboratory<'a> {
         }
     }
 
+    /// Several runs take turns.
+    fn run(&mut self, runs: &[RunOptions]) -> Vec<Result<RunResult, RunError>> {
+        match runs {
+            [alone] => vec![run(alone, self.stop, self.progress)],
+            several => run_side_by_side(several, self.stop, self.progress),
+        }
+    }
+
     /// A variant that is for servers of other makers than the one it would have cannot be started.
     fn suits(&self, variant: usize) -> Result<(), StepFailure> {
         let variant = &self.plan.variants[variant];
@@ -110,38 +119,66 @@ impl<'a> RealLaboratory<'a> {
 }
 
 impl Laboratory for RealLaboratory<'_> {
-    fn carry_out(&mut self, step: Step, left: Work) -> Result<Start, StepFailure> {
-        if let Some(start) = self.kept(step).map_err(StepFailure::Experiment)? {
-            return Ok(start);
+    fn carry_out(&mut self, steps: &[Step], left: Work) -> Result<Vec<Result<Start, StepFailure>>, RunError> {
+        let kept = steps
+            .iter()
+            .map(|step| self.kept(*step))
+            .collect::<Result<Vec<_>, _>>()?;
+        if let Some(starts) = kept.into_iter().collect::<Option<Vec<Start>>>() {
+            return Ok(starts.into_iter().map(Ok).collect());
         }
         if self.stop.load(Ordering::Relaxed) {
-            return Err(StepFailure::Experiment(RunError::Stopped));
+            return Err(RunError::Stopped);
         }
-        self.suits(step.variant())?;
-        self.folder
-            .clear(step)
-            .map_err(|error| StepFailure::Experiment(error.into()))?;
-        let words = step.words(&self.plan.variants[step.variant()].name, &self.plan.design);
+        let suits: Vec<Result<(), StepFailure>> = steps.iter().map(|step| self.suits(step.variant())).collect();
+        // One that was measured beside another that was broken off is measured again.
+        steps.iter().try_for_each(|step| self.folder.clear(*step))?;
+        let runs: Vec<RunOptions> = steps
+            .iter()
+            .zip(&suits)
+            .filter(|(_, suits)| suits.is_ok())
+            .map(|(step, _)| self.options(*step))
+            .collect();
+        let names: Vec<&str> = steps
+            .iter()
+            .map(|step| &*self.plan.variants[step.variant()].name)
+            .collect();
+        let words = Step::words(steps, &names, &self.plan.design);
         self.progress.step_begins(&words, left.seconds(&self.pace));
         let began = Instant::now();
-        let has_started = self.facts.has_started(step.variant());
-        let stopped = || self.stop.load(Ordering::Relaxed);
-        let failure = |error| match stopped() {
-            // Whatever the end broke off says nothing of the variant.
-            true => StepFailure::Experiment(RunError::Stopped),
-            false => failure(error, has_started),
-        };
-        let result = run(&self.options(step), self.stop, self.progress).map_err(failure)?;
-        if let Some(problem) = result.problem {
-            return Err(failure(problem));
+        let mut results = self.run(&runs).into_iter();
+        let mut found = Vec::new();
+        for (step, suits) in steps.iter().zip(suits) {
+            let result = match suits {
+                Ok(()) => results.next(),
+                Err(failure) => {
+                    found.push(Err(failure));
+                    continue;
+                }
+            };
+            let error = match result {
+                Some(Ok(result)) => result.problem,
+                Some(Err(error)) => Some(error),
+                None => None,
+            };
+            if error.is_some() && self.stop.load(Ordering::Relaxed) {
+                // Whatever the end broke off says nothing of the variant.
+                return Err(RunError::Stopped);
+            }
+            found.push(match error {
+                Some(error) => Err(failure(error, self.facts.has_started(step.variant()))?),
+                None => self.kept(*step)?.ok_or_else(|| {
+                    let why = "its bundle cannot be read back: see the folder of this start";
+                    StepFailure::WhenItRan(Why::plain(why.to_owned()))
+                }),
+            });
         }
-        let is_watched = matches!(step, Step::Watched { .. });
-        self.pace.learn(is_watched, began.elapsed().as_secs_f64());
-        let kept = self.kept(step).map_err(StepFailure::Experiment)?;
-        kept.ok_or_else(|| {
-            let why = "its bundle cannot be read back: see the folder of this start";
-            StepFailure::WhenItRan(Why::plain(why.to_owned()))
-        })
+        if found.iter().all(Result::is_ok) {
+            let is_watched = matches!(steps, [Step::Watched { .. }]);
+            self.pace
+                .learn(is_watched, began.elapsed().as_secs_f64() / steps.len() as f64);
+        }
+        Ok(found)
     }
 
     fn kept(&mut self, step: Step) -> Result<Option<Start>, RunError> {
@@ -151,7 +188,7 @@ impl Laboratory for RealLaboratory<'_> {
 
     fn try_again(&mut self, step: Step, why: &Why) -> Result<(), RunError> {
         let name = &self.plan.variants[step.variant()].name;
-        let words = step.words(name, &self.plan.design);
+        let words = Step::words(&[step], &[name], &self.plan.design);
         let failed = |why: &str| format!("{words} failed and was started again: {why}");
         self.progress.warning(&failed(&why.told));
         self.facts.warn(failed(&why.kept));
@@ -179,20 +216,20 @@ impl Laboratory for RealLaboratory<'_> {
 
 /// What a failed run means for the experiment. A variant that has started before can be started: then it is the machine that has
 /// changed, and what failed may not another time.
-fn failure(error: RunError, has_started: bool) -> StepFailure {
+fn failure(error: RunError, has_started: bool) -> Result<StepFailure, RunError> {
     use scaleprof_server::Error as Server;
     match error {
-        RunError::Server(Server::NoMemory { .. }) if has_started => StepFailure::Experiment(error),
+        RunError::Server(Server::NoMemory { .. }) if has_started => Err(error),
         RunError::Server(Server::NoSpace { .. } | Server::Locked { .. } | Server::NotOurs { .. })
         | RunError::Stopped
         | RunError::Bundle(_)
         | RunError::Disk(_)
         | RunError::DiskFull { .. }
-        | RunError::OpenFiles { .. } => StepFailure::Experiment(error),
+        | RunError::OpenFiles { .. } => Err(error),
         RunError::Server(_) | RunError::Options(_) | RunError::Script(_) if !has_started => {
-            StepFailure::CannotStart(Why::of(&error))
+            Ok(StepFailure::CannotStart(Why::of(&error)))
         }
-        _ => StepFailure::WhenItRan(Why::of(&error)),
+        _ => Ok(StepFailure::WhenItRan(Why::of(&error))),
     }
 }
 

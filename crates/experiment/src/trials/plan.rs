@@ -15,6 +15,7 @@ mod bases;
 mod differs;
 mod load;
 mod server;
+mod turns;
 
 /// Most variants: each is started in every round.
 const MOST_VARIANTS: usize = 32;
@@ -32,6 +33,8 @@ pub struct Plan {
     pub design: Design,
     /// What is compared.
     pub variants: Vec<Variant>,
+    /// Why starts do not run side by side; none where they do.
+    pub one_by_one: Option<String>,
     /// The fewest memory nodes of a machine on which the question can be asked.
     pub memory_nodes: u32,
 }
@@ -138,6 +141,10 @@ impl Plan {
                 variant.load.put_keys_on_all_tables();
             }
         }
+        let sides = design.side_by_side;
+        if let (Some(true), Some(why)) = (file.design.side_by_side, turns::hindered_by_kind(&variants)) {
+            return Err(PlanError::key("design.side_by_side", why, "leave it out"));
+        }
         let name = match (&file.name, source.file) {
             (Some(name), _) => name.clone(),
             (None, Some(path)) => Path::new(path)
@@ -151,6 +158,7 @@ impl Plan {
             question: file.question.clone(),
             design,
             variants,
+            one_by_one: (!sides).then(|| "as asked".to_owned()),
             memory_nodes: file.requires.memory_nodes.unwrap_or(1),
         })
     }
@@ -160,9 +168,16 @@ impl Plan {
     ///
     /// Where variants have other numbers of servers, each server has what it would have beside the most of them: a smaller pool is no
     /// part of what replicas cost.
-    pub(crate) fn size_buffer_pools(&mut self, available: u64) {
+    ///
+    /// Decides by it too whether starts run side by side.
+    pub fn fit_to_memory(&mut self, available: u64) {
         let servers = self.variants.iter().map(|variant| variant.server.company().servers());
         let available = available / u64::from(servers.max().unwrap_or(1));
+        if self.design.side_by_side {
+            self.one_by_one = turns::hindered_by_kind(&self.variants)
+                .or_else(|| turns::hindered_by_memory(&self.variants, available));
+            self.design.side_by_side = self.one_by_one.is_none();
+        }
         for variant in &mut self.variants {
             let dataset = Some(variant.load.data_bytes()).filter(|bytes| *bytes > 0);
             if let ServerChoice::Private { settings, .. } = &mut variant.server {

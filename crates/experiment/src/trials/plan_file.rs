@@ -87,6 +87,8 @@ pub struct DesignText {
     pub sentinels: Option<u32>,
     /// Fewer pairs, for a first look.
     pub quick: Option<bool>,
+    /// Whether the starts of a round run side by side and take turns on the machine; where it can be done, if nothing is said.
+    pub side_by_side: Option<bool>,
     /// Whether every variant has a run in which the server's threads are watched.
     pub watch: Option<bool>,
     /// Seed of the order.

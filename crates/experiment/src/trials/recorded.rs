@@ -24,9 +24,11 @@ impl<'a> RecordedLaboratory<'a> {
 }
 
 impl Laboratory for RecordedLaboratory<'_> {
-    fn carry_out(&mut self, step: Step, _: Work) -> Result<Start, StepFailure> {
-        let kept = self.kept(step).map_err(StepFailure::Experiment)?;
-        kept.ok_or(StepFailure::Experiment(RunError::Stopped))
+    fn carry_out(&mut self, steps: &[Step], _: Work) -> Result<Vec<Result<Start, StepFailure>>, RunError> {
+        let kept = steps
+            .iter()
+            .map(|step| self.kept(*step)?.ok_or(RunError::Stopped).map(Ok));
+        kept.collect()
     }
 
     fn kept(&mut self, step: Step) -> Result<Option<Start>, RunError> {

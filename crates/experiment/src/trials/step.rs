@@ -56,15 +56,18 @@ impl Step {
         }
     }
 
-    /// In words for whoever waits for it.
-    pub fn words(&self, name: &str, design: &Design) -> String {
-        match *self {
-            Step::Watched { .. } => format!("watching {name}"),
-            Step::Sentinel { at_end, .. } => {
-                let end = if at_end { "last" } else { "first" };
+    /// Steps at the same time, in words for whoever waits for them. `names` are those of their variants.
+    pub fn words(steps: &[Step], names: &[&str], design: &Design) -> String {
+        let all = names.join(", ");
+        let name = names.first().copied().unwrap_or_default();
+        match steps.first() {
+            None => String::new(),
+            Some(Step::Watched { .. }) => format!("watching {all}"),
+            Some(Step::Sentinel { at_end, .. }) => {
+                let end = if *at_end { "last" } else { "first" };
                 format!("{end} pairs of {name} with itself")
             }
-            Step::Round { round, .. } => format!("round {} of {}, {name}", round + 1, design.most_pairs),
+            Some(Step::Round { round, .. }) => format!("round {} of {}, {all}", round + 1, design.most_pairs),
         }
     }
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 use scaleprof_server::{Sandbox, SandboxBuilder, ServerSettings, Settings};
 use scaleprof_wire::Credentials;
 use scaleprof_workload::{
-    LoadError, LoadObserver, LoadOutcome, LoadPlan, LoopKind, OltpOptions, OltpWorkload, OltpWorkloadKind, Program,
+    LoadClock, LoadError, LoadObserver, LoadOutcome, LoadPlan, LoopKind, OltpOptions, OltpWorkload, OltpWorkloadKind, Program,
     SecondRecord, Transport, drive, schema,
 };
 
@@ -87,6 +87,7 @@ impl Stage {
             seed: 1,
             transport: Transport::Auto,
             session_statements: vec![],
+            clock: LoadClock::default(),
         };
         let stop = Arc::new(AtomicBool::new(false));
         let (tell, told) = channel();

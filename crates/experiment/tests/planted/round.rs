@@ -242,6 +242,7 @@ fn manifest(disease: &Disease, size: &Size) -> Manifest {
             repeats: 1,
             idle_connections: 0,
             rate: None,
+            turns: None,
         },
         missing: Vec::new(),
         warnings: Vec::new(),

@@ -1,5 +1,6 @@
 //! Running a program on all connections for a while.
 
+use super::clock::LoadClock;
 use super::connection::Phase;
 use super::epoll;
 use super::pacing::{LoopKind, Schedule};
@@ -7,7 +8,7 @@ use super::ramp::open_all;
 use super::record::SecondRecord;
 use super::transport::Transport;
 use super::uring;
-use super::worker::{Failure, Message, SECOND_NS, Worker, now_ns};
+use super::worker::{Failure, Message, SECOND_NS, Worker};
 use crate::program::Program;
 use crate::random::ConnectionRng;
 use rustix::net::{SendFlags, send};
@@ -46,6 +47,8 @@ pub struct LoadPlan {
     pub transport: Transport,
     /// Statements that every connection runs first, such as SET SESSION TRANSACTION ISOLATION LEVEL.
     pub session_statements: Vec<String>,
+    /// What it tells the time by.
+    pub clock: LoadClock,
 }
 
 /// Who hears about a load as it goes.
@@ -148,9 +151,9 @@ pub fn drive(
     observer: &mut dyn LoadObserver,
 ) -> Result<LoadOutcome, LoadError> {
     let transport = uring::choose(plan.transport)?;
-    let began_ns = now_ns();
+    let began_ns = plan.clock.now_ns();
     let opened = open_with_progress(plan, stop, observer)?;
-    let connect_seconds = (now_ns() - began_ns) as f64 / SECOND_NS as f64;
+    let connect_seconds = (plan.clock.now_ns() - began_ns) as f64 / SECOND_NS as f64;
     // io_uring receives into buffers that all connections share, in the clear.
     let transport = match opened.working.iter().any(|connection| connection.encryption.is_some()) {
         true => Transport::Epoll,
@@ -166,7 +169,7 @@ pub fn drive(
     let give_up = Arc::new(AtomicBool::new(false));
     let (messages, inbox) = channel();
     observer.begins();
-    let start_ns = now_ns();
+    let start_ns = plan.clock.now_ns();
     let end_ns = start_ns + u64::from(plan.seconds) * SECOND_NS;
     let handles: Vec<_> = shares
         .into_iter()
@@ -186,7 +189,7 @@ pub fn drive(
                 connections,
                 schedule,
                 (start_ns, end_ns),
-                give_up.clone(),
+                (give_up.clone(), plan.clock.clone()),
                 messages.clone(),
             );
             let (messages, cpus) = (messages.clone(), plan.cpus.clone());
@@ -215,7 +218,7 @@ pub fn drive(
     let mut collector = Collector::new(handles.len());
     let result = collector.collect(plan, (start_ns, stop), &inbox, observer);
     give_up.store(true, Ordering::Relaxed);
-    let ran_ns = now_ns() - start_ns;
+    let ran_ns = plan.clock.now_ns() - start_ns;
     // A panic of a worker has been printed by the panic hook; its channel end tells the collector.
     let unfinished: Vec<u32> = handles
         .into_iter()
@@ -299,7 +302,7 @@ impl Collector {
         let mut ended = 0;
         while self.running > 0 {
             let boundary = start_ns + (u64::from(ended) + 1) * SECOND_NS;
-            let now = now_ns();
+            let now = plan.clock.now_ns();
             if now >= boundary && ended < plan.seconds {
                 observer.second_ended(ended);
                 ended += 1;

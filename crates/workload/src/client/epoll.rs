@@ -1,7 +1,7 @@
 //! The transport over epoll: a recv and a send for every statement, a wait for every batch of them.
 
 use super::connection::Connection;
-use super::worker::{Failure, Next, SECOND_NS, Worker, now_ns};
+use super::worker::{Failure, Next, SECOND_NS, Worker};
 use rustix::buffer::spare_capacity;
 use rustix::event::{Timespec, epoll};
 use rustix::io::Errno;
@@ -34,9 +34,10 @@ pub(crate) fn run(worker: &mut Worker, end_ns: u64) -> Result<(), Failure> {
     let mut events = Vec::with_capacity(BATCH);
     let mut buffer = vec![0_u8; RECEIVE_BYTES].into_boxed_slice();
     let mut to_send = Vec::new();
-    let mut now = now_ns();
+    let mut now = worker.now_ns();
     worker.start(now, &mut to_send);
     loop {
+        worker.wait_for_its_turn();
         worker.tick(now, &mut to_send);
         for index in to_send.drain(..) {
             send(worker, index)?;
@@ -54,7 +55,7 @@ pub(crate) fn run(worker: &mut Worker, end_ns: u64) -> Result<(), Failure> {
             Ok(_) | Err(Errno::INTR) => {}
             Err(e) => return Err(system("epoll_wait")(e)),
         }
-        let ready = now_ns();
+        let ready = worker.now_ns();
         now = ready;
         for event in &events {
             let index = event.data.u64() as u32;
@@ -74,11 +75,11 @@ fn receive(worker: &mut Worker, index: u32, buffer: &mut [u8], ready: u64) -> Re
         let count = match received {
             Ok(0) => return Err(Failure::Lost(io::ErrorKind::UnexpectedEof.into())),
             Ok(count) => count,
-            Err(Errno::AGAIN) => return Ok(now_ns()),
+            Err(Errno::AGAIN) => return Ok(worker.now_ns()),
             Err(Errno::INTR) => continue,
             Err(e) => return Err(Failure::Lost(e.into())),
         };
-        let now = now_ns();
+        let now = worker.now_ns();
         match worker.received(index, &buffer[..count], now)? {
             // The rest may be there already, or the end of the connection: one edge can stand for both.
             Next::Receive => {}

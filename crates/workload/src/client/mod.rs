@@ -1,5 +1,6 @@
 //! The client: many connections on a few threads.
 
+mod clock;
 mod connection;
 mod drive;
 mod epoll;
@@ -11,6 +12,7 @@ mod transport;
 mod uring;
 mod worker;
 
+pub use clock::LoadClock;
 pub use drive::{LoadError, LoadObserver, LoadOutcome, LoadPlan, drive};
 pub use limits::raise_open_file_limit;
 pub use pacing::{Arrivals, LoopKind};

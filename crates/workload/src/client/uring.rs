@@ -7,7 +7,7 @@
 use super::drive::LoadError;
 use super::epoll::DRAIN_NS;
 use super::transport::Transport;
-use super::worker::{Failure, Next, SECOND_NS, Worker, now_ns};
+use super::worker::{Failure, Next, SECOND_NS, Worker};
 use io_uring::{IoUring, cqueue, opcode, squeue, types};
 use std::io;
 use std::os::fd::AsRawFd;
@@ -149,10 +149,11 @@ fn serve(worker: &mut Worker, end_ns: u64, ring: &mut IoUring, buffers: &mut Buf
     }
 
     let mut to_send = Vec::new();
-    let mut now = now_ns();
+    let mut now = worker.now_ns();
     let mut completions: Vec<(u64, i32, u32)> = Vec::with_capacity(ENTRIES as usize * 8);
     worker.start(now, &mut to_send);
     loop {
+        worker.wait_for_its_turn();
         worker.tick(now, &mut to_send);
         for index in to_send.drain(..) {
             push(ring, send(worker, index))?;
@@ -161,7 +162,7 @@ fn serve(worker: &mut Worker, end_ns: u64, ring: &mut IoUring, buffers: &mut Buf
             return Ok(());
         }
         wait(ring, worker.patience_ns(now)).map_err(system("io_uring_enter"))?;
-        let ready = now_ns();
+        let ready = worker.now_ns();
         now = ready;
         completions.clear();
         completions.extend(ring.completion().map(|c| (c.user_data(), c.result(), c.flags())));
@@ -185,7 +186,7 @@ fn serve(worker: &mut Worker, end_ns: u64, ring: &mut IoUring, buffers: &mut Buf
             let Some(buffer) = cqueue::buffer_select(flags) else {
                 return Err(Failure::Protocol("a receive without a buffer"));
             };
-            now = now_ns();
+            now = worker.now_ns();
             let next = worker.received(index, buffers.received(buffer, result as usize), now)?;
             buffers.put(buffer);
             if !cqueue::more(flags) {

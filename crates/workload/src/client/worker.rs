@@ -2,6 +2,7 @@
 //!
 //! A worker owns its connections, its random numbers and its histograms: the threads share nothing while they run.
 
+use super::clock::LoadClock;
 use super::connection::{Connection, Phase};
 use super::pacing::{Pauses, Schedule};
 use super::record::SecondRecord;
@@ -84,6 +85,7 @@ pub(crate) struct Worker {
     /// How long that was when the current second began.
     under_way_at_start_ns: u64,
     stop: Arc<AtomicBool>,
+    clock: LoadClock,
     messages: Sender<Message>,
 }
 
@@ -93,7 +95,7 @@ impl Worker {
         connections: Vec<Connection>,
         schedule: Option<Schedule>,
         (start_ns, end_ns): (u64, u64),
-        stop: Arc<AtomicBool>,
+        (stop, clock): (Arc<AtomicBool>, LoadClock),
         messages: Sender<Message>,
     ) -> Self {
         let timed = if program.times_statements() {
@@ -114,8 +116,22 @@ impl Worker {
             began_sum_ns: 0,
             under_way_at_start_ns: 0,
             stop,
+            clock,
             messages,
         }
+    }
+
+    /// The time by the load's clock, nanoseconds.
+    #[inline]
+    pub(crate) fn now_ns(&self) -> u64 {
+        self.clock.now_ns()
+    }
+
+    /// Waits for the load's turn where it has turns: between two waits for the server, so that a load that is due at a time of its own
+    /// takes no CPU time from the one whose turn it is.
+    #[inline]
+    pub(crate) fn wait_for_its_turn(&self) {
+        self.clock.wait_while_it_stands(&self.stop);
     }
 
     /// Begins: all connections at once in the closed loop, those that are due in the open one, and each after a pause where
@@ -202,7 +218,7 @@ impl Worker {
 
     /// The worker leaves: tells what is not told yet. A program that runs once ends within a second, not with one.
     pub(crate) fn finish(&mut self) -> Message {
-        let now_ns = now_ns();
+        let now_ns = self.now_ns();
         let once = self.program.repetition() == Repetition::Once;
         if once && now_ns < self.end_ns && self.current.queries > 0 {
             self.close_second(now_ns);
@@ -366,11 +382,4 @@ impl Worker {
         connection.roll_back();
         Ok(Next::Send)
     }
-}
-
-/// CLOCK_MONOTONIC, nanoseconds.
-#[inline]
-pub(crate) fn now_ns() -> u64 {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
-    time.tv_sec as u64 * SECOND_NS + time.tv_nsec as u64
 }

@@ -154,6 +154,7 @@ pub fn plan(sandbox: &Sandbox, program: Program) -> LoadPlan {
         seed: 1,
         transport: Transport::Auto,
         session_statements: vec![],
+        clock: LoadClock::default(),
     }
 }
 
@@ -235,6 +236,7 @@ pub fn transports() -> Vec<Transport> {
         seed: 1,
         transport: Transport::IoUring,
         session_statements: vec![],
+        clock: LoadClock::default(),
     };
     match drive(&nowhere, &Arc::default(), &mut Nobody) {
         Err(LoadError::Open { .. }) => vec![Transport::Epoll, Transport::IoUring],

@@ -20,6 +20,8 @@ struct MadeUp {
     /// What each step gave, as bundles keep it.
     kept: Vec<(Step, Start)>,
     carried_out: Vec<Step>,
+    /// How many steps each was side by side.
+    together: Vec<usize>,
     /// Ends after so many steps, as if it were killed.
     killed_after: Option<usize>,
     cannot_start: Vec<usize>,
@@ -40,6 +42,7 @@ impl MadeUp {
             clock: 0.0,
             kept: Vec::new(),
             carried_out: Vec::new(),
+            together: Vec::new(),
             killed_after: None,
             cannot_start: Vec::new(),
             fails: Vec::new(),
@@ -99,17 +102,14 @@ fn why(words: &str) -> Why {
     }
 }
 
-impl Laboratory for MadeUp {
-    fn carry_out(&mut self, step: Step, _: Work) -> Result<Start, StepFailure> {
-        if let Some(start) = self.kept(step).map_err(StepFailure::Experiment)? {
-            return Ok(start);
-        }
+impl MadeUp {
+    fn carry_out_one(&mut self, step: Step) -> Result<Result<Start, StepFailure>, RunError> {
         if self.killed_after.is_some_and(|after| self.carried_out.len() >= after) {
-            return Err(StepFailure::Experiment(RunError::Stopped));
+            return Err(RunError::Stopped);
         }
         self.carried_out.push(step);
         if self.cannot_start.contains(&step.variant()) {
-            return Err(StepFailure::CannotStart(why("unknown variable")));
+            return Ok(Err(StepFailure::CannotStart(why("unknown variable"))));
         }
         if let Some((_, times)) = self
             .fails
@@ -117,11 +117,25 @@ impl Laboratory for MadeUp {
             .find(|(known, times)| *known == step && *times > 0)
         {
             *times -= 1;
-            return Err(StepFailure::WhenItRan(why("it died")));
+            return Ok(Err(StepFailure::WhenItRan(why("it died"))));
         }
         let start = self.start(self.factors[step.variant()]);
         self.kept.push((step, start.clone()));
-        Ok(start)
+        Ok(Ok(start))
+    }
+}
+
+impl Laboratory for MadeUp {
+    fn carry_out(&mut self, steps: &[Step], _: Work) -> Result<Vec<Result<Start, StepFailure>>, RunError> {
+        let of = |step: &Step| self.kept.iter().find(|(known, _)| known == step);
+        let kept: Option<Vec<Start>> = steps.iter().map(|step| Some(of(step)?.1.clone())).collect();
+        if let Some(kept) = kept {
+            return Ok(kept.into_iter().map(Ok).collect());
+        }
+        // Side by side with what was broken off.
+        self.kept.retain(|(step, _)| !steps.contains(step));
+        self.together.push(steps.len());
+        steps.iter().map(|step| self.carry_out_one(*step)).collect()
     }
 
     fn kept(&mut self, step: Step) -> Result<Option<Start>, RunError> {

@@ -55,7 +55,7 @@ fn servers_beside_one_are_checked_before_any_is_started() {
 #[test]
 fn servers_with_others_beside_them_have_no_smaller_pool_than_those_alone() {
     let mut plan = plan_of("[[variant]]\n[[variant]]\nneighbours = 1\n").unwrap();
-    plan.size_buffer_pools(4 << 30);
+    plan.fit_to_memory(4 << 30);
     let pools = plan.variants.iter().map(|variant| match &variant.server {
         ServerChoice::Private { settings, .. } => settings.buffer_pool,
         ServerChoice::Attached(_) => None,
