@@ -17,7 +17,7 @@ pub struct Pauser {
 
 impl Pauser {
     /// For a process that leads its group and is a child of this one.
-    pub(crate) fn of(pid: u32) -> Option<Pauser> {
+    pub fn of(pid: u32) -> Option<Pauser> {
         // 0 and 1 would mean other groups to kill().
         let leader = i32::try_from(pid).ok().filter(|leader| *leader > 1)?;
         Some(Pauser { leader })

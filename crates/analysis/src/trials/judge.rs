@@ -374,7 +374,9 @@ fn quality(session: &Session) -> SessionQuality {
             range(a_a.ratio())
         ));
     }
-    if let Some(drift) = drift.filter(|drift| drift.excludes_zero() && drift.mean.abs() > margin) {
+    // What befalls both of a pair alike is in no ratio.
+    let drifted = drift.filter(|drift| !session.side_by_side && drift.excludes_zero() && drift.mean.abs() > margin);
+    if let Some(drift) = drifted {
         doubts.push(format!(
             "throughput changed by {}{} in the course of the session, whatever was measured, which is more than the {} that count \
              as equal; pairs hide a steady change and no other",

@@ -159,6 +159,8 @@ pub struct DesignTold {
     pub connections: Vec<u32>,
     /// Seconds at each rung of a start.
     pub seconds: u32,
+    /// How long a turn is where starts run side by side, seconds; none where one came after the other.
+    pub turn_seconds: Option<f64>,
     /// The most pairs of every variant and the base.
     pub most_pairs: u32,
     /// Rounds that were measured; a round is every variant once.

@@ -134,7 +134,7 @@ impl Start {
     }
 }
 
-/// An A/A pair: two starts of one variant, one after the other.
+/// An A/A pair: two starts of one variant.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sentinel {
     /// The variant.
@@ -158,7 +158,9 @@ pub struct Session {
     pub margin: f64,
     /// The A/A pairs, at the start and at the end of the session.
     pub sentinels: Vec<Sentinel>,
-    /// Every variant once, one after the other; a variant that failed is not there.
+    /// Whether the starts of a pair ran at the same time and took turns, so that a change of the machine befell both.
+    pub side_by_side: bool,
+    /// Every variant once; a variant that failed is not there.
     pub rounds: Vec<BTreeMap<usize, Start>>,
 }
 

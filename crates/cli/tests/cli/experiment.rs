@@ -1,13 +1,14 @@
 //! `experiment`: plans, real servers in turns, what a failure and an interruption leave.
 
 use crate::servers::distribution;
-use crate::stage::{Running, children, fail, place, scaleprof, soon, succeed, texts, work_folder};
+use crate::stage::{Running, children, fail, kill, place, scaleprof, soon, succeed, texts, work_folder};
 use libc::{SIGINT, SIGKILL};
+use scaleprof_bundle::Bundle;
 use scaleprof_server::Installation;
 use serde_json::Value;
 use std::path::Path;
 use std::process::Command;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 /// The text in one line, as it breaks where the width says.
 fn joined(text: &str) -> String {
@@ -16,6 +17,11 @@ fn joined(text: &str) -> String {
 
 /// A small and quick one: what is compared is the test's.
 fn small(server: &Installation, output: &Path) -> Command {
+    sized(server, output, "1,2", 1)
+}
+
+/// One with such rungs, of so many seconds.
+fn sized(server: &Installation, output: &Path, connections: &str, seconds: u32) -> Command {
     let mut command = scaleprof();
     command.args([
         "experiment",
@@ -24,9 +30,9 @@ fn small(server: &Installation, output: &Path) -> Command {
         "--rows",
         "300",
         "--connections",
-        "1,2",
+        connections,
         "--seconds",
-        "1",
+        &seconds.to_string(),
     ]);
     command.args([
         "--pairs",
@@ -219,7 +225,7 @@ fn variants_are_compared_and_one_that_cannot_start_is_named_with_its_servers_wor
     assert!(folder.join("report.html").is_file());
     assert!(fail(&mut again(&["--bug"]), 1).contains("a bug report is of one run"));
     // The variant's settings and surroundings are in its bundles.
-    let settings = scaleprof_bundle::Bundle::open(folder.join("starts/round-01-variant-3"))
+    let settings = Bundle::open(folder.join("starts/round-01-variant-3"))
         .expect("a bundle")
         .settings;
     let value = |name: &str| {
@@ -264,7 +270,7 @@ fn statements_after_the_start_and_loads_of_their_own_are_what_variants_have() {
     // The ranges are a base of their own, and of a text as of a prepared statement the work is the same.
     assert_eq!(pairs, [("ranges".into(), "text".into(), true.into())]);
     assert_eq!(told["variants"][1]["workload"]["name"], "oltp_read_only");
-    let settings = scaleprof_bundle::Bundle::open(folder.join("starts/round-01-variant-1"))
+    let settings = Bundle::open(folder.join("starts/round-01-variant-1"))
         .expect("a bundle")
         .settings;
     let value = |name: &str| {
@@ -275,14 +281,91 @@ fn statements_after_the_start_and_loads_of_their_own_are_what_variants_have() {
     assert_eq!(value("scaleprof.server_statements").as_deref(), Some("2"));
 }
 
-/// An experiment of two equal variants whose second start is under way.
+/// Sum of the counters of a bundle whose names begin so.
+fn counted(bundle: &Bundle, prefix: &str) -> f64 {
+    let rows = bundle.counters.iter().filter(|row| row.counter.starts_with(prefix));
+    rows.map(|row| row.value).sum()
+}
+
+#[test]
+fn servers_side_by_side_take_turns_and_what_is_counted_is_of_their_own_turns() {
+    let Some(server) = distribution() else { return };
+    let place = place();
+    let folder = place.path().join("e");
+    let seconds = 3.0;
+    let mut command = sized(&server.installation, &folder, "8", 3);
+    command.args(["--no-watch", "--vary", "innodb_spin_wait_delay=6,7,8"]);
+    let (out, _) = succeed(&mut command);
+    assert!(joined(&out).contains("side by side in turns of 0.25 s"), "{out}");
+    assert_eq!(outcome(&folder)["design"]["turn_seconds"], 0.25);
+    let cpus = std::thread::available_parallelism().map_or(1.0, |cpus| cpus.get() as f64);
+    let bundles: Vec<Bundle> = (1..=3)
+        .map(|variant| Bundle::open(folder.join(format!("starts/round-01-variant-{variant}"))).expect("a bundle"))
+        .collect();
+    for bundle in &bundles {
+        let turns = bundle.manifest.ladder.turns.expect("it took turns");
+        assert_eq!(turns.runs, 3);
+        let ours: i64 = bundle.seconds.iter().map(|second| second.transactions).sum();
+        let theirs = counted(bundle, "server.transactions_by_status");
+        assert!(ours > 100 && (ours as f64 - theirs).abs() <= 0.01 * theirs, "{ours} of {theirs}");
+        // Of three times as long, a third is its own.
+        let machine = counted(bundle, "machine.cpu_");
+        assert!((machine / (cpus * seconds) - 1.0).abs() < 0.15, "{machine} s of {cpus} CPUs");
+        let used = counted(bundle, "server.cpu_") + counted(bundle, "client.cpu_");
+        assert!(used > 0.1 * seconds && used < 1.1 * machine, "{used} of {machine}");
+        let starts: Vec<i64> = bundle.seconds.iter().map(|second| second.started_at.0).collect();
+        assert!(starts.windows(2).all(|pair| pair[1] - pair[0] > 2_000_000), "{starts:?}");
+        let asked = bundle.counters.iter().filter(|row| row.counter == "status.questions");
+        assert!(asked.count() >= 2, "SHOW STATUS is answered in the middle of a turn");
+    }
+    // At the same time, not one after the other.
+    let began = |bundle: &Bundle| bundle.seconds.first().expect("a second").started_at.0;
+    let apart = began(&bundles[0]).abs_diff(began(&bundles[2]));
+    assert!(apart < 2_500_000, "{apart} us");
+    // Asked for one after the other they have the machine to themselves.
+    let alone = place.path().join("alone");
+    let mut command = small(&server.installation, &alone);
+    command.args(["--no-watch", "--vary", "innodb_spin_wait_delay=6,7", "--one-by-one"]);
+    let (out, _) = succeed(&mut command);
+    assert!(!out.contains("side by side"), "{out}");
+    let bundle = Bundle::open(alone.join("starts/round-01-variant-1")).expect("a bundle");
+    assert_eq!(bundle.manifest.ladder.turns, None);
+}
+
+#[test]
+fn a_server_that_is_killed_is_started_again_with_those_beside_it() {
+    let Some(server) = distribution() else { return };
+    let place = place();
+    let folder = place.path().join("e");
+    let mut command = sized(&server.installation, &folder, "4", 2);
+    command.args(["--no-watch", "--vary", "innodb_spin_wait_delay=6,7"]);
+    let running = Running::start(&mut command);
+    let begun = |variant: u32| folder.join(format!("starts/round-01-variant-{variant}/manifest.json"));
+    soon("the first round runs", || begun(1).exists() && begun(2).exists());
+    let victim = running.server();
+    std::thread::sleep(Duration::from_millis(700));
+    kill(victim, SIGKILL);
+    let output = running.end_and_leave_nothing(&[]);
+    let (out, err) = texts(&output);
+    assert_eq!(output.status.code(), Some(0), "{err}");
+    let again = "failed and was started again";
+    assert!(err.contains(again) && joined(&out).contains(again), "{out}{err}");
+    let told = outcome(&folder);
+    assert_eq!((&told["state"], &told["design"]["rounds"]), (&"complete".into(), &2.into()));
+    let aside = ["starts/round-01-variant-1-failed", "starts/round-01-variant-2-failed"];
+    let aside = aside.iter().filter(|kept| folder.join(kept).exists());
+    assert_eq!(aside.count(), 1, "one server was killed");
+}
+
+/// An experiment of two equal variants whose second pair is under way.
 fn under_way(folder: &Path) -> Option<(Running, Vec<u32>)> {
     let server = distribution()?;
     let mut command = small(&server.installation, folder);
     let vary = ["--no-watch", "--vary", "innodb_spin_wait_delay=6,7"];
     let running = Running::start(command.args(vary));
-    soon("the first start is kept", || {
-        folder.join("starts/first-a-a-pair-1-1-variant-1/summary.json").exists()
+    soon("the first pair is kept", || {
+        let kept = |half: u32| folder.join(format!("starts/first-a-a-pair-1-{half}-variant-1/summary.json"));
+        kept(1).exists() && kept(2).exists()
     });
     let server = running.server();
     let mut processes = children(running.pid());

@@ -62,6 +62,7 @@ impl Conducted {
             session: Session {
                 ladder: design.connections.clone(),
                 margin: design.margin,
+                side_by_side: design.side_by_side,
                 ..Session::default()
             },
             out: BTreeMap::new(),

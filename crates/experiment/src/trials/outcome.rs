@@ -4,6 +4,7 @@ use super::conduct::Conducted;
 use super::disturbed::disturbed;
 use super::plan::Plan;
 use super::torn::torn_apart;
+use crate::turns::TURN_SECONDS;
 use scaleprof_analysis::trials::log_ratios::PairedMean;
 use scaleprof_analysis::trials::{
     ComparisonTold, DesignTold, ExperimentState, Outcome, ReplicaFigures, RungFigures, SessionQuality, Together,
@@ -148,6 +149,7 @@ pub(crate) fn outcome(
         design: DesignTold {
             connections: design.connections.clone(),
             seconds: design.seconds,
+            turn_seconds: design.side_by_side.then_some(TURN_SECONDS),
             most_pairs: design.most_pairs,
             rounds: rounds as u32,
             target_half_width: design.target_half_width,

@@ -1,1 +1,150 @@
+use super::*;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command};
+use std::time::Instant;
 
+/// A process that does nothing but work, for a server. It is killed when this is dropped.
+struct Busy(Child);
+
+impl Busy {
+    fn start() -> Busy {
+        let child = Command::new("sh").args(["-c", "while :; do :; done"]).process_group(0).spawn();
+        Busy(child.expect("a shell"))
+    }
+
+    fn player(&self) -> Player {
+        Player {
+            server: Pauser::of(self.0.id()).expect("a number"),
+            rests: Some(Arc::new(MachineRests::new(None))),
+        }
+    }
+
+    /// CPU time that it used, seconds.
+    fn cpu(&self) -> f64 {
+        scaleprof_probe::process_cpu_clock(self.0.id()).expect("it runs").as_secs_f64()
+    }
+
+    fn stands(&self) -> bool {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.0.id())).expect("it runs");
+        stat.rsplit(')').next().expect("fields").trim_start().starts_with('T')
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A load of so many seconds by its own clock. Gives the CPU time that its server used in them.
+fn visit(seat: &Seat, number: u32, server: &Busy, seconds: f64, stop: &AtomicBool) -> f64 {
+    seat.ready(number, server.player(), stop);
+    let (clock, before) = (seat.clock(), server.cpu());
+    let until = clock.now_ns() + (seconds * 1e9) as u64;
+    while clock.now_ns() < until && !stop.load(Ordering::Relaxed) {
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    let used = server.cpu() - before;
+    seat.done();
+    used
+}
+
+#[test]
+fn servers_work_in_turns_and_each_second_of_a_load_has_a_second_of_work() {
+    let servers = [Busy::start(), Busy::start(), Busy::start()];
+    let (turns, seats) = Turns::new(3);
+    let never = AtomicBool::new(false);
+    let began = Instant::now();
+    let used: Vec<f64> = std::thread::scope(|scope| {
+        let runs: Vec<_> = seats
+            .into_iter()
+            .zip(&servers)
+            .map(|(seat, server)| {
+                scope.spawn(|| {
+                    let seat = seat;
+                    let _leaving = seat.clone().leaving();
+                    visit(&seat, 0, server, 1.5, &never)
+                })
+            })
+            .collect();
+        scope.spawn(|| turns.conduct());
+        runs.into_iter().map(|run| run.join().expect("its end")).collect()
+    });
+    let all = began.elapsed().as_secs_f64();
+    assert!(all > 4.4, "three times 1.5 s one after the other took {all} s");
+    for used in &used {
+        // Other tests take CPU time from them; more than the clock shows there is not.
+        assert!((0.3..1.6).contains(used), "{used} s of CPU time in 1.5 s");
+    }
+    for server in &servers {
+        assert!(!server.stands(), "it was left standing");
+    }
+}
+
+#[test]
+fn a_run_that_ends_or_misses_a_visit_holds_up_nobody() {
+    let servers = [Busy::start(), Busy::start()];
+    let (turns, seats) = Turns::new(2);
+    let never = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let [first, second] = <[Seat; 2]>::try_from(seats).expect("two");
+        scope.spawn(|| turns.conduct());
+        let (one, other) = (&servers[0], &servers[1]);
+        let never = &never;
+        let long = scope.spawn(move || {
+            let _leaving = first.clone().leaving();
+            visit(&first, 0, one, 0.6, never);
+            // The other missed this one.
+            visit(&first, 1, one, 0.6, never);
+            visit(&first, 2, one, 0.6, never);
+            // And the other is gone.
+            visit(&first, 3, one, 0.6, never)
+        });
+        scope.spawn(move || {
+            let _leaving = second.clone().leaving();
+            visit(&second, 0, other, 0.3, never);
+            visit(&second, 2, other, 0.6, never);
+        });
+        let used = long.join().expect("its end");
+        assert!(used > 0.1, "{used}");
+    });
+    assert!(!servers[0].stands());
+}
+
+#[test]
+fn who_is_asked_to_stop_waits_for_no_turn_and_leaves_nobody_standing() {
+    let servers = [Busy::start(), Busy::start()];
+    let (turns, seats) = Turns::new(2);
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let runs: Vec<_> = seats
+            .into_iter()
+            .zip(&servers)
+            .map(|(seat, server)| {
+                scope.spawn(|| {
+                    let seat = seat;
+                    let _leaving = seat.clone().leaving();
+                    visit(&seat, 0, server, 3600.0, &stop)
+                })
+            })
+            .collect();
+        scope.spawn(|| turns.conduct());
+        std::thread::sleep(Duration::from_millis(700));
+        stop.store(true, Ordering::Relaxed);
+        runs.into_iter().for_each(|run| drop(run.join().expect("its end")));
+    });
+    assert!(servers.iter().all(|server| !server.stands()));
+    // Before the first turn too: the second run never comes.
+    let (turns, seats) = Turns::new(2);
+    std::thread::scope(|scope| {
+        let run = scope.spawn(|| {
+            let _leaving = seats[0].clone().leaving();
+            visit(&seats[0], 0, &servers[0], 1.0, &stop)
+        });
+        scope.spawn(|| turns.conduct());
+        run.join().expect("its end");
+        drop(seats[1].clone().leaving());
+    });
+    assert!(!servers[0].stands());
+}

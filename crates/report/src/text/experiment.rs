@@ -94,8 +94,11 @@ fn design(outcome: &Outcome) -> String {
         false => format!("{}, ", loads.join(" and ")),
     };
     let few = if design.indicative { ", indicative only" } else { "" };
+    let turns = design.turn_seconds.map_or(String::new(), |seconds| {
+        format!(", side by side in turns of {seconds} s")
+    });
     format!(
-        "{load}{} of at most {} pairs{state}{few}; {} s at each rung of a start",
+        "{load}{} of at most {} pairs{state}{few}; {} s at each rung of a start{turns}",
         design.rounds, design.most_pairs, design.seconds
     )
 }
