@@ -6,7 +6,8 @@ use anyhow::Context;
 use scaleprof_wire::{Client, Credentials, Endpoint};
 use scaleprof_workload::schema::{self, FillPlan, SCHEMA};
 use scaleprof_workload::{
-    LoadClock, LoadObserver, LoadPlan, LoopKind, OltpOptions, OltpWorkload, Program, SecondRecord, drive, raise_open_file_limit,
+    LoadClock, LoadObserver, LoadPlan, LoopKind, OltpOptions, OltpWorkload, Program, SecondRecord, drive,
+    raise_open_file_limit,
 };
 use std::process::ExitCode;
 use std::sync::Arc;

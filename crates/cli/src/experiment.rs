@@ -8,10 +8,10 @@ use anyhow::Context;
 use scaleprof_analysis::summarise;
 use scaleprof_builds::server_path;
 use scaleprof_bundle::Bundle;
-use scaleprof_experiment::{RunError, TURN_SECONDS};
 use scaleprof_experiment::trials::{
     Design, Experiment, ExperimentResult, OUTCOME, Pace, Plan, PlanFile, PlanSource, Work,
 };
+use scaleprof_experiment::{RunError, TURN_SECONDS};
 use scaleprof_report::text::experiment::table;
 use scaleprof_server::Topology;
 use scaleprof_server::memory::available;

@@ -162,7 +162,9 @@ fn ratios_verdicts_parts_and_doubts_are_all_there() {
     assert_eq!(line("+26.6 %"), "16 +29.7 % +2.0 % +26.6 % +0.4 %");
     assert!(line("size 1 ").ends_with("16 12 300 12 000 \u{2013} 12 600 152 \u{2013} 1.25 4.50"));
     assert!(
-        text.contains("8 of at most 8 pairs (interrupted); 10 s at each rung of a start, side by side in turns of 0.25 s"),
+        text.contains(
+            "8 of at most 8 pairs (interrupted); 10 s at each rung of a start, side by side in turns of 0.25 s"
+        ),
         "{text}"
     );
     assert!(line("broken takes no part").contains("unknown variable"));

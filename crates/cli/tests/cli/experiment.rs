@@ -307,14 +307,23 @@ fn servers_side_by_side_take_turns_and_what_is_counted_is_of_their_own_turns() {
         assert_eq!(turns.runs, 3);
         let ours: i64 = bundle.seconds.iter().map(|second| second.transactions).sum();
         let theirs = counted(bundle, "server.transactions_by_status");
-        assert!(ours > 100 && (ours as f64 - theirs).abs() <= 0.01 * theirs, "{ours} of {theirs}");
+        assert!(
+            ours > 100 && (ours as f64 - theirs).abs() <= 0.01 * theirs,
+            "{ours} of {theirs}"
+        );
         // Of three times as long, a third is its own.
         let machine = counted(bundle, "machine.cpu_");
-        assert!((machine / (cpus * seconds) - 1.0).abs() < 0.15, "{machine} s of {cpus} CPUs");
+        assert!(
+            (machine / (cpus * seconds) - 1.0).abs() < 0.15,
+            "{machine} s of {cpus} CPUs"
+        );
         let used = counted(bundle, "server.cpu_") + counted(bundle, "client.cpu_");
         assert!(used > 0.1 * seconds && used < 1.1 * machine, "{used} of {machine}");
         let starts: Vec<i64> = bundle.seconds.iter().map(|second| second.started_at.0).collect();
-        assert!(starts.windows(2).all(|pair| pair[1] - pair[0] > 2_000_000), "{starts:?}");
+        assert!(
+            starts.windows(2).all(|pair| pair[1] - pair[0] > 2_000_000),
+            "{starts:?}"
+        );
         let asked = bundle.counters.iter().filter(|row| row.counter == "status.questions");
         assert!(asked.count() >= 2, "SHOW STATUS is answered in the middle of a turn");
     }
@@ -351,7 +360,10 @@ fn a_server_that_is_killed_is_started_again_with_those_beside_it() {
     let again = "failed and was started again";
     assert!(err.contains(again) && joined(&out).contains(again), "{out}{err}");
     let told = outcome(&folder);
-    assert_eq!((&told["state"], &told["design"]["rounds"]), (&"complete".into(), &2.into()));
+    assert_eq!(
+        (&told["state"], &told["design"]["rounds"]),
+        (&"complete".into(), &2.into())
+    );
     let aside = ["starts/round-01-variant-1-failed", "starts/round-01-variant-2-failed"];
     let aside = aside.iter().filter(|kept| folder.join(kept).exists());
     assert_eq!(aside.count(), 1, "one server was killed");

@@ -8,7 +8,10 @@ struct Busy(Child);
 
 impl Busy {
     fn start() -> Busy {
-        let child = Command::new("sh").args(["-c", "while :; do :; done"]).process_group(0).spawn();
+        let child = Command::new("sh")
+            .args(["-c", "while :; do :; done"])
+            .process_group(0)
+            .spawn();
         Busy(child.expect("a shell"))
     }
 
@@ -21,7 +24,9 @@ impl Busy {
 
     /// CPU time that it used, seconds.
     fn cpu(&self) -> f64 {
-        scaleprof_probe::process_cpu_clock(self.0.id()).expect("it runs").as_secs_f64()
+        scaleprof_probe::process_cpu_clock(self.0.id())
+            .expect("it runs")
+            .as_secs_f64()
     }
 
     fn stands(&self) -> bool {

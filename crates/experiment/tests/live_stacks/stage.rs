@@ -9,8 +9,8 @@ use std::time::Duration;
 use scaleprof_server::{Sandbox, SandboxBuilder, ServerSettings, Settings};
 use scaleprof_wire::Credentials;
 use scaleprof_workload::{
-    LoadClock, LoadError, LoadObserver, LoadOutcome, LoadPlan, LoopKind, OltpOptions, OltpWorkload, OltpWorkloadKind, Program,
-    SecondRecord, Transport, drive, schema,
+    LoadClock, LoadError, LoadObserver, LoadOutcome, LoadPlan, LoopKind, OltpOptions, OltpWorkload, OltpWorkloadKind,
+    Program, SecondRecord, Transport, drive, schema,
 };
 
 use crate::servers::{Server, TestFolder, work_folder};

@@ -254,7 +254,10 @@ fn a_machine_that_became_slower_is_told() {
     // Starts that run at the same time meet the same machine, however it changes.
     slowing.side_by_side = true;
     let quality = judge(&slowing).quality;
-    assert!(quality.drift.is_some() && !quality.doubts.iter().any(|doubt| doubt.contains("course")), "{quality:?}");
+    assert!(
+        quality.drift.is_some() && !quality.doubts.iter().any(|doubt| doubt.contains("course")),
+        "{quality:?}"
+    );
 }
 
 #[test]
