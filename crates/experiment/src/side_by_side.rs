@@ -59,11 +59,14 @@ struct Heard {
     what: What,
 }
 
+/// Tells one thing to whoever watches.
+type Telling = Box<dyn FnOnce(&mut dyn Progress) + Send>;
+
 enum What {
     /// What everybody should hear.
-    Words(Box<dyn FnOnce(&mut dyn Progress) + Send>),
+    Words(Telling),
     /// How far it is.
-    Figures(Box<dyn FnOnce(&mut dyn Progress) + Send>),
+    Figures(Telling),
     Over,
 }
 

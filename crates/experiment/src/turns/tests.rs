@@ -137,7 +137,9 @@ fn who_is_asked_to_stop_waits_for_no_turn_and_leaves_nobody_standing() {
         scope.spawn(|| turns.conduct());
         std::thread::sleep(Duration::from_millis(700));
         stop.store(true, Ordering::Relaxed);
-        runs.into_iter().for_each(|run| drop(run.join().expect("its end")));
+        for run in runs {
+            run.join().expect("its end");
+        }
     });
     assert!(servers.iter().all(|server| !server.stands()));
     // Before the first turn too: the second run never comes.
