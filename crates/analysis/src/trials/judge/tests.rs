@@ -336,6 +336,7 @@ proptest! {
             others: vec![1, 2],
             bases: BTreeMap::new(),
             margin,
+            side_by_side: false,
             sentinels: throughputs.iter().take(2).map(|row| Sentinel { variant: 0, starts: [start(&row[..2]), start(&row[2..4])] }).collect(),
             rounds: rounds.collect(),
         };

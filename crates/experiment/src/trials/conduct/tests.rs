@@ -134,8 +134,17 @@ impl Laboratory for MadeUp {
         }
         // Side by side with what was broken off.
         self.kept.retain(|(step, _)| !steps.contains(step));
-        self.together.push(steps.len());
-        steps.iter().map(|step| self.carry_out_one(*step)).collect()
+        let before = (self.rng.clone(), self.clock, self.carried_out.len());
+        let found = steps.iter().map(|step| self.carry_out_one(*step)).collect();
+        match found {
+            Ok(_) => self.together.push(steps.len()),
+            // What was broken off is forgotten, but what it left behind.
+            Err(_) => {
+                (self.rng, self.clock) = (before.0, before.1);
+                self.carried_out.truncate(before.2);
+            }
+        }
+        found
     }
 
     fn kept(&mut self, step: Step) -> Result<Option<Start>, RunError> {
@@ -215,6 +224,22 @@ fn the_default_course_is_watched_runs_a_a_pairs_rounds_and_a_a_pairs() {
         (conducted.session.sentinels.len(), conducted.session.rounds.len()),
         (4, 8)
     );
+}
+
+#[test]
+fn what_is_compared_runs_side_by_side_unless_it_is_wanted_one_by_one() {
+    let pairs_and_rounds = |side_by_side: bool| {
+        let mut design = usual(1);
+        design.side_by_side = side_by_side;
+        let mut laboratory = MadeUp::new(&[1.0, 1.0, 1.0], 1);
+        carried_out(&design, &mut laboratory);
+        (laboratory.together, laboratory.carried_out)
+    };
+    let (together, in_turns) = pairs_and_rounds(true);
+    assert_eq!(together, [vec![1; 3], vec![2; 2], vec![3; 8], vec![2; 2]].concat());
+    let (together, one_by_one) = pairs_and_rounds(false);
+    assert_eq!(together, vec![1; 3 + 4 + 24 + 4]);
+    assert_eq!(in_turns, one_by_one);
 }
 
 #[test]
@@ -328,8 +353,27 @@ fn a_start_that_fails_once_is_repeated_and_one_that_fails_twice_ends_its_variant
         let conducted = carried_out(&usual(6), &mut laboratory);
         assert_eq!(conducted.out.len(), out);
         assert_eq!(laboratory.tried_again, [step], "nobody is left without a word of it");
-        assert_eq!(laboratory.carried_out.iter().filter(|one| **one == step).count(), 2);
+        // And those that ran beside it with it.
+        for variant in 0..3 {
+            let step = Step::Round { round: 2, variant };
+            assert_eq!(laboratory.carried_out.iter().filter(|one| **one == step).count(), 2);
+        }
     }
+}
+
+#[test]
+fn one_that_cannot_start_does_not_have_those_beside_it_repeated() {
+    let mut laboratory = MadeUp::new(&[1.0, 1.0, 1.0], 6);
+    laboratory.cannot_start = vec![2];
+    let design = of(
+        DesignText {
+            watch: Some(false),
+            ..DesignText::default()
+        },
+        6,
+    );
+    carried_out(&design, &mut laboratory);
+    assert_eq!(laboratory.together, [vec![2; 2], vec![3], vec![2; 7], vec![2; 2]].concat());
 }
 
 /// What is dropped takes part as far as it was measured, when the whole is read back, be it the base of the others.
@@ -374,5 +418,6 @@ proptest! {
         killed.killed_after = None;
         prop_assert_eq!(carried_out(&usual(seed), &mut killed), expected);
         prop_assert_eq!(killed.carried_out, whole.carried_out);
+        prop_assert_eq!(killed.together, whole.together);
     }
 }
