@@ -373,7 +373,10 @@ fn one_that_cannot_start_does_not_have_those_beside_it_repeated() {
         6,
     );
     carried_out(&design, &mut laboratory);
-    assert_eq!(laboratory.together, [vec![2; 2], vec![3], vec![2; 7], vec![2; 2]].concat());
+    assert_eq!(
+        laboratory.together,
+        [vec![2; 2], vec![3], vec![2; 7], vec![2; 2]].concat()
+    );
 }
 
 /// What is dropped takes part as far as it was measured, when the whole is read back, be it the base of the others.

@@ -18,6 +18,30 @@ fn plan_of(text: &str) -> Result<Plan, PlanError> {
     })
 }
 
+#[test]
+fn starts_take_turns_unless_something_keeps_them_from_it() {
+    let fitted = |text: &str, available: u64| {
+        let mut plan = plan_of(text).unwrap();
+        plan.fit_to_memory(available);
+        assert_eq!(plan.design.side_by_side, plan.one_by_one.is_none());
+        plan.one_by_one.unwrap_or_default()
+    };
+    let two = "[[variant]]\n[[variant]]\n";
+    assert_eq!(fitted(two, 16 << 30), "");
+    assert_eq!(fitted(&two.repeat(2), 32 << 30), "");
+    assert!(fitted(&two.repeat(3), 64 << 30).contains("more than 4 variants"));
+    assert!(fitted(&format!("{two}neighbours = 1\n"), 16 << 30).contains("servers beside it"));
+    assert!(fitted(two, 1 << 30).contains("memory"));
+    let pools = format!("[server]\nbuffer_pool = \"6G\"\n{two}");
+    assert!(fitted(&pools, 16 << 30).contains("their buffer pools would take 12288 MiB"));
+    let no = format!("[design]\nside_by_side = false\n{two}");
+    assert_eq!(fitted(&no, 16 << 30), "as asked");
+    let forced = format!("[design]\nside_by_side = true\n{two}");
+    assert_eq!(fitted(&forced, 16 << 30), "");
+    let error = plan_of(&format!("{forced}neighbours = 1\n")).unwrap_err().to_string();
+    assert!(error.contains("design.side_by_side"), "{error}");
+}
+
 const TWO: &str = "[[variant]]\nname = \"a\"\n[[variant]]\nname = \"b\"\n";
 
 #[test]
