@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::path::Path;
 
 use thiserror::Error;
@@ -18,6 +19,7 @@ pub struct KernelSymbols {
     symbols: Vec<Symbol>,
     /// Where `_text` and `_stext` are: others that lie there have the better names.
     begins: BTreeMap<&'static str, u64>,
+    /// All that was read: names are parts of it.
     text: String,
     modules: Vec<String>,
 }
@@ -30,7 +32,14 @@ struct Symbol {
     name_length: u32,
     /// Index into the modules.
     module: Option<u16>,
-    function: bool,
+    /// The letter that stands for what it is.
+    kind: u8,
+}
+
+impl Symbol {
+    fn is_function(&self) -> bool {
+        matches!(self.kind, b't' | b'T' | b'w' | b'W')
+    }
 }
 
 /// Why the kernel's functions cannot be named.
@@ -62,50 +71,101 @@ impl KernelSymbols {
 
     /// Reads a kernel's from a file like `/proc/kallsyms`.
     pub fn of_file(path: &Path) -> Result<KernelSymbols, KernelSymbolsError> {
-        // Names are bytes: a module may have any.
         let bytes = std::fs::read(path).map_err(|error| KernelSymbolsError::Read {
             path: path.display().to_string(),
             error,
         })?;
-        Self::from_text(&String::from_utf8_lossy(&bytes))
+        // Names are bytes: a module may have any.
+        let text =
+            String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
+        Self::from_text(text)
     }
 
     /// Reads the text of `/proc/kallsyms`: lines of address, type, name and, for modules, `[module]`.
-    pub fn from_text(kallsyms: &str) -> Result<KernelSymbols, KernelSymbolsError> {
-        let mut lines: Vec<Line<'_>> = kallsyms.lines().filter_map(Line::parse).collect();
-        if lines.is_empty() {
-            return Err(KernelSymbolsError::Empty);
-        }
-        if lines.iter().all(|line| line.address == 0) {
-            return Err(KernelSymbolsError::Hidden);
-        }
-        let begin = |name: &'static str| {
-            let own = lines.iter().find(|line| line.name == name && line.module.is_none());
-            own.map(|line| (name, line.address))
-        };
-        let begins = ["_text", "_stext"].into_iter().filter_map(begin).collect();
-        lines.sort_by_key(|line| (line.address, line.preference(), line.name.len(), line.name));
-        lines.dedup_by_key(|line| line.address);
+    pub fn from_text(kallsyms: impl Into<String>) -> Result<KernelSymbols, KernelSymbolsError> {
         let mut table = KernelSymbols {
-            begins,
+            text: kallsyms.into(),
             ..KernelSymbols::default()
         };
-        for line in lines {
-            let (Ok(name_start), Ok(name_length)) = (u32::try_from(table.text.len()), u32::try_from(line.name.len()))
-            else {
-                break;
-            };
-            table.text.push_str(line.name);
-            let symbol = Symbol {
-                address: line.address,
-                name_start,
-                name_length,
-                module: line.module.and_then(|module| table.module(module)),
-                function: line.is_function(),
-            };
-            table.symbols.push(symbol);
+        table.read();
+        if table.symbols.is_empty() {
+            return Err(KernelSymbolsError::Empty);
         }
+        if table.symbols.iter().all(|symbol| symbol.address == 0) {
+            return Err(KernelSymbolsError::Hidden);
+        }
+        table.keep_one_of_each_address();
         Ok(table)
+    }
+
+    fn read(&mut self) {
+        let text = std::mem::take(&mut self.text);
+        // The shortest line that names anything is some twenty bytes long, the usual one forty.
+        self.symbols.reserve(text.len() / 40);
+        let mut line_start = 0;
+        for line in text.split('\n') {
+            if let Some(line) = Line::parse(line)
+                && let (Ok(name_start), Ok(name_length)) = (
+                    u32::try_from(line_start + line.name.start),
+                    u32::try_from(line.name.len()),
+                )
+            {
+                let name = text
+                    .get(line_start + line.name.start..line_start + line.name.end)
+                    .unwrap_or_default();
+                let own = ["_text", "_stext"]
+                    .into_iter()
+                    .find(|begin| *begin == name && line.module.is_none());
+                if let Some(begin) = own {
+                    self.begins.entry(begin).or_insert(line.address);
+                }
+                let symbol = Symbol {
+                    address: line.address,
+                    name_start,
+                    name_length,
+                    module: line.module.and_then(|module| self.module(module)),
+                    kind: line.kind,
+                };
+                self.symbols.push(symbol);
+            }
+            line_start += line.len() + 1;
+        }
+        self.text = text;
+    }
+
+    /// Sorts the symbols, and leaves of several with one address the one that people use.
+    fn keep_one_of_each_address(&mut self) {
+        let mut symbols = std::mem::take(&mut self.symbols);
+        // They come by address already, the kernel's and then each module's.
+        symbols.sort_by_key(|symbol| symbol.address);
+        symbols.dedup_by(|other, kept| {
+            if other.address != kept.address {
+                return false;
+            }
+            if self.preference(other) < self.preference(kept) {
+                *kept = *other;
+            }
+            true
+        });
+        self.symbols = symbols;
+    }
+
+    fn name(&self, symbol: &Symbol) -> &str {
+        let start = symbol.name_start as usize;
+        let name = self.text.get(start..start + symbol.name_length as usize);
+        name.unwrap_or_default()
+    }
+
+    /// Of several names of one address the one that people use: functions, then global ones, then plain names, then short ones.
+    fn preference(&self, symbol: &Symbol) -> (Reverse<bool>, u8, usize, usize, &str) {
+        let binding = match symbol.kind {
+            b'T' => 0,
+            b'W' | b'w' => 1,
+            _ => 2,
+        };
+        let name = self.name(symbol);
+        let underscores = name.len() - name.trim_start_matches('_').len();
+        (Reverse(symbol.is_function()), binding, underscores, name.len(), name)
     }
 
     /// The same kernel after another start, when its own code and data lay `by` further up. Of its symbols only addresses of the upper
@@ -180,64 +240,68 @@ impl KernelSymbols {
         let symbol = self.symbols.get(index)?;
         let offset = address - symbol.address;
         let last = index + 1 == self.symbols.len();
-        if symbol.function != function || symbol.name_length == 0 || (last && offset >= LAST_LENGTH) {
+        if symbol.is_function() != function || symbol.name_length == 0 || (last && offset >= LAST_LENGTH) {
             return None;
         }
-        let start = symbol.name_start as usize;
-        let name = self.text.get(start..start + symbol.name_length as usize)?;
         let module = symbol.module.and_then(|module| self.modules.get(usize::from(module)));
-        Some((name, offset, module.map(String::as_str)))
+        Some((self.name(symbol), offset, module.map(String::as_str)))
     }
 
     /// How many functions have names.
     #[must_use]
     pub fn functions(&self) -> usize {
-        let named = |symbol: &&Symbol| symbol.function && symbol.name_length > 0;
+        let named = |symbol: &&Symbol| symbol.is_function() && symbol.name_length > 0;
         self.symbols.iter().filter(named).count()
     }
 }
 
 struct Line<'text> {
     address: u64,
-    kind: char,
-    name: &'text str,
+    kind: u8,
+    /// Where it stands in the line.
+    name: Range<usize>,
     module: Option<&'text str>,
 }
 
 impl<'text> Line<'text> {
     fn parse(line: &'text str) -> Option<Self> {
-        let mut fields = line.split_ascii_whitespace();
-        let address = u64::from_str_radix(fields.next()?, 16).ok()?;
-        let mut kind = fields.next()?.chars();
-        let (kind, None) = (kind.next()?, kind.next()) else {
+        let (address, rest) = hexadecimal(line.as_bytes())?;
+        let [b' ', kind, b' ', rest @ ..] = rest else {
             return None;
         };
-        let name = fields.next()?;
-        let module = fields
-            .next()
-            .and_then(|field| field.strip_prefix('[')?.strip_suffix(']'));
+        let start = line.len() - rest.len();
+        let length = rest
+            .iter()
+            .position(|byte| matches!(byte, b' ' | b'\t' | b'\r'))
+            .unwrap_or(rest.len());
+        if length == 0 {
+            return None;
+        }
+        let module = line.get(start + length..).map(str::trim_ascii);
         Some(Line {
             address,
-            kind,
-            name,
-            module,
+            kind: *kind,
+            name: start..start + length,
+            module: module.and_then(|module| module.strip_prefix('[')?.strip_suffix(']')),
         })
     }
+}
 
-    fn is_function(&self) -> bool {
-        matches!(self.kind, 't' | 'T' | 'w' | 'W')
-    }
-
-    /// Of several names of one address the one that people use: functions, then global ones, then plain names.
-    fn preference(&self) -> (Reverse<bool>, u8, usize) {
-        let binding = match self.kind {
-            'T' => 0,
-            'W' | 'w' => 1,
-            _ => 2,
+/// The number that a text begins with, and what is behind it.
+fn hexadecimal(text: &[u8]) -> Option<(u64, &[u8])> {
+    let mut number = 0_u64;
+    let mut digits = 0;
+    for byte in text {
+        let Some(digit) = char::from(*byte).to_digit(16) else {
+            break;
         };
-        let underscores = self.name.len() - self.name.trim_start_matches('_').len();
-        (Reverse(self.is_function()), binding, underscores)
+        if digits == 16 {
+            return None;
+        }
+        number = number << 4 | u64::from(digit);
+        digits += 1;
     }
+    (digits > 0).then(|| (number, &text[digits..]))
 }
 
 #[cfg(test)]

@@ -466,9 +466,9 @@ pub(crate) struct BenchLoadArguments {
     pub(crate) connections: u32,
     #[arg(long)]
     pub(crate) seconds: u32,
-    /// Print when the load begins and each second's transactions
+    /// Print when the load begins, and for every line that comes in the time (CLOCK_MONOTONIC, nanoseconds) and the transactions so far
     #[arg(long)]
-    pub(crate) tell_seconds: bool,
+    pub(crate) tell_counts: bool,
     #[arg(long, default_value = "auto")]
     pub(crate) transport: scaleprof_workload::Transport,
     #[arg(long, default_value = "uniform")]

@@ -6,7 +6,7 @@ use anyhow::Context;
 use scaleprof_wire::{Client, Credentials, Endpoint};
 use scaleprof_workload::schema::{self, FillPlan, SCHEMA};
 use scaleprof_workload::{
-    LoadClock, LoadObserver, LoadPlan, LoopKind, OltpOptions, OltpWorkload, Program, SecondRecord, drive,
+    LoadClock, LoadObserver, LoadPlan, LoopKind, OltpOptions, OltpWorkload, Program, SecondRecord, Tally, drive,
     raise_open_file_limit,
 };
 use std::process::ExitCode;
@@ -15,8 +15,8 @@ use std::sync::atomic::AtomicBool;
 
 #[derive(Default)]
 struct Sums {
-    /// Tell each second's transactions as soon as they are known.
-    tells_seconds: bool,
+    /// Tell when the load begins.
+    tells: bool,
     transactions: u64,
     queries: u64,
     service_ns: u64,
@@ -29,16 +29,13 @@ struct Sums {
 impl LoadObserver for Sums {
     fn connected(&mut self, _open: u32, _wanted: u32) {}
     fn begins(&mut self) {
-        if self.tells_seconds {
+        if self.tells {
             // The reader may have gone: whoever started this ends it.
             let _ = output::write(format_args!("begins\n"));
         }
     }
     fn second_ended(&mut self, _second: u32) {}
     fn record(&mut self, record: SecondRecord) {
-        if self.tells_seconds {
-            let _ = output::write(format_args!("{} {}\n", record.second, record.transactions));
-        }
         self.transactions += record.transactions;
         self.queries += record.queries;
         self.service_ns += record.service_sum_ns;
@@ -87,6 +84,10 @@ pub(crate) fn execute(arguments: &BenchLoadArguments) -> anyhow::Result<ExitCode
     }
     raise_open_file_limit(arguments.connections)
         .map_err(|limit| anyhow::anyhow!("the limit of {limit} open files is too low"))?;
+    let tally = match arguments.tell_counts {
+        true => tell_counts()?,
+        false => Tally::default(),
+    };
     let plan = LoadPlan {
         endpoint,
         credentials: who.in_database(SCHEMA),
@@ -101,9 +102,10 @@ pub(crate) fn execute(arguments: &BenchLoadArguments) -> anyhow::Result<ExitCode
         transport: arguments.transport,
         session_statements: Vec::new(),
         clock: LoadClock::default(),
+        tally,
     };
     let mut sums = Sums {
-        tells_seconds: arguments.tell_seconds,
+        tells: arguments.tell_counts,
         ..Sums::default()
     };
     let outcome = drive(&plan, &stop, &mut sums)?;
@@ -128,4 +130,30 @@ pub(crate) fn execute(arguments: &BenchLoadArguments) -> anyhow::Result<ExitCode
         })
     );
     Ok(ExitCode::SUCCESS)
+}
+
+/// Answers every line of the standard input with the time (CLOCK_MONOTONIC, nanoseconds) and the transactions so far: whoever asks
+/// knows how many there were between two answers, however late these are read.
+fn tell_counts() -> anyhow::Result<Tally> {
+    let tally = Tally::that_counts();
+    let counted = tally.clone();
+    // It ends with the process.
+    std::thread::Builder::new()
+        .name("counts".to_owned())
+        .spawn(move || {
+            for _ in std::io::stdin().lines().map_while(Result::ok) {
+                let time = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+                let told = output::write(format_args!(
+                    "{}{:09} {}\n",
+                    time.tv_sec,
+                    time.tv_nsec,
+                    counted.transactions().unwrap_or_default()
+                ));
+                if told.is_err() {
+                    return;
+                }
+            }
+        })
+        .context("cannot start a thread")?;
+    Ok(tally)
 }

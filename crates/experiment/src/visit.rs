@@ -20,7 +20,7 @@ use scaleprof_probe::Sampler;
 use scaleprof_server::{Sandbox, thread_names};
 use scaleprof_wire::Client;
 use scaleprof_workload::schema::SCHEMA;
-use scaleprof_workload::{LoadClock, LoadError, LoadOutcome, LoadPlan, LoopKind, Program, drive};
+use scaleprof_workload::{LoadClock, LoadError, LoadOutcome, LoadPlan, LoopKind, Program, Tally, drive};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -347,6 +347,7 @@ impl VisitContext<'_> {
                 .map(|level| format!("SET SESSION TRANSACTION ISOLATION LEVEL {level}"))
                 .collect(),
             clock: self.seat.as_ref().map_or_else(LoadClock::default, Seat::clock),
+            tally: Tally::default(),
         }
     }
 

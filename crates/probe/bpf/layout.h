@@ -290,7 +290,8 @@ enum counted {
 	COUNT_NO_SCRATCH = 5,
 	COUNT_FRAMES = 6,
 	COUNT_FIGHTS = 7, /* for the kernel's locks, by whomever */
-	COUNT_MAX = 8,
+	COUNT_SLEEPING_FIGHTS = 8, /* those of the watched threads that sleep meanwhile */
+	COUNT_MAX = 9,
 };
 
 #endif

@@ -356,6 +356,8 @@ int on_contention(unsigned long long *ctx)
 	/* On its way to sleep for one lock, or in an interrupt, it may spin for another for a moment. */
 	if (!slot || !settings || (kind == LCB_F_SPIN && fights_for_kernel_lock(slot, settings)))
 		return 0;
+	if (!(kind & LCB_F_SPIN))
+		add(COUNT_SLEEPING_FIGHTS, 1);
 	slot->kernel_lock = ctx[0];
 	slot->kernel_lock_kind = kind;
 	slot->kernel_lock_epoch = settings->fights_epoch + (settings->fights == FIGHTS_GET_READY);

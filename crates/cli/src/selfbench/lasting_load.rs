@@ -4,115 +4,96 @@ use super::Case;
 use super::child::load_command;
 use anyhow::{Context, bail};
 use scaleprof_workload::Transport;
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
-use std::process::{Child, Stdio};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::time::Duration;
 
-/// Taking programs out of the kernel takes some milliseconds, and the load's seconds are known to about one.
-const SWITCH_OFF_BEFORE: Duration = Duration::from_millis(40);
-
-/// A load by scaleprof that goes on, and tells the transactions of each second. It ends when this is dropped.
+/// A load by scaleprof that goes on, and tells its transactions whenever it is asked. It ends when this is dropped.
 pub(super) struct LastingLoad {
     child: Child,
-    seconds: Arc<Mutex<Seconds>>,
+    questions: ChildStdin,
+    answers: BufReader<ChildStdout>,
 }
 
-/// The seconds of a load so far.
-#[derive(Debug, Default)]
-struct Seconds {
-    /// When second 0 began.
-    began: Option<Instant>,
-    transactions: Vec<Option<u64>>,
-    over: bool,
+/// How far the load was at some moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Count {
+    /// By CLOCK_MONOTONIC.
+    at_ns: u64,
+    transactions: u64,
 }
 
 impl LastingLoad {
     /// Starts one of at most `seconds`, and waits until its connections are open.
     pub(super) fn start(socket: &Path, case: Case, seconds: u32, transport: Transport) -> anyhow::Result<Self> {
         let mut command = load_command(socket, case, seconds, transport)?;
-        let mut child = command
-            .arg("--tell-seconds")
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .spawn()
-            .context("cannot start the load")?;
-        let shared = Arc::new(Mutex::new(Seconds::default()));
-        if let Some(pipe) = child.stdout.take() {
-            let told = Arc::clone(&shared);
-            // It ends with the pipe, which the child holds.
-            std::thread::spawn(move || {
-                for line in BufReader::new(pipe).lines().map_while(Result::ok) {
-                    told.lock().unwrap_or_else(PoisonError::into_inner).note(&line);
-                }
-                told.lock().unwrap_or_else(PoisonError::into_inner).over = true;
-            });
-        }
-        let load = LastingLoad { child, seconds: shared };
-        while load.seconds().began.is_none() {
-            load.is_alive()?;
-            std::thread::sleep(Duration::from_millis(5));
-        }
+        command.arg("--tell-counts");
+        Self::of(command)
+    }
+
+    fn of(mut command: Command) -> anyhow::Result<Self> {
+        let piped = command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = piped.spawn().context("cannot start the load")?;
+        let (Some(questions), Some(answers)) = (child.stdin.take(), child.stdout.take()) else {
+            bail!("the load has no pipes");
+        };
+        let mut load = LastingLoad {
+            child,
+            questions,
+            answers: BufReader::new(answers),
+        };
+        while load.line()? != "begins" {}
         Ok(load)
     }
 
-    /// Waits for the next `count` whole seconds, and gives the transactions of each.
-    pub(super) fn next_seconds(&self, count: u32) -> anyhow::Result<Vec<u64>> {
-        let first = match self.seconds().began {
-            Some(began) => began.elapsed().as_secs() as usize + 1,
-            None => bail!("the load has not begun"),
-        };
-        self.whole_seconds(first, count as usize)
+    /// Transactions per second in the time from now on.
+    pub(super) fn rate_for(&mut self, length: Duration) -> anyhow::Result<f64> {
+        let before = self.count()?;
+        std::thread::sleep(length);
+        let after = self.count()?;
+        before
+            .rate_until(after)
+            .context("the load told of no time between two counts")
     }
 
-    /// Waits for as many whole seconds as there are in `on`, and gives the transactions of each. Before a second begins, `switch` is
-    /// told what `on` says of it: that it is off a moment before, so that seconds that are off are wholly so. At the end it is off.
+    /// Transactions per second in as many stretches of time as there are in `on`. Between two stretches `switch` is told what `on` says
+    /// of the next, where it says another thing; how long that takes is in neither. At the end it is off.
     pub(super) fn alternate(
-        &self,
+        &mut self,
         on: &[bool],
+        length: Duration,
         switch: &mut dyn FnMut(bool) -> anyhow::Result<()>,
-    ) -> anyhow::Result<Vec<u64>> {
-        let Some(began) = self.seconds().began else {
-            bail!("the load has not begun")
-        };
-        let first = (began.elapsed() + SWITCH_OFF_BEFORE).as_secs() + 1;
+    ) -> anyhow::Result<Vec<f64>> {
         let mut is_on = false;
-        for (second, wanted) in (first..).zip(on.iter().copied().chain([false])) {
-            if wanted == is_on {
-                continue;
+        let mut rates = Vec::with_capacity(on.len());
+        for &wanted in on {
+            if wanted != is_on {
+                switch(wanted)?;
+                is_on = wanted;
             }
-            let at = Duration::from_secs(second) - if wanted { Duration::ZERO } else { SWITCH_OFF_BEFORE };
-            std::thread::sleep(at.saturating_sub(began.elapsed()));
-            switch(wanted)?;
-            is_on = wanted;
+            rates.push(self.rate_for(length)?);
         }
-        self.whole_seconds(first as usize, on.len())
+        if is_on {
+            switch(false)?;
+        }
+        Ok(rates)
     }
 
-    /// Waits until these seconds are over, and gives the transactions of each.
-    fn whole_seconds(&self, first: usize, count: usize) -> anyhow::Result<Vec<u64>> {
-        loop {
-            let told: Option<Vec<u64>> = (first..first + count)
-                .map(|second| self.seconds().transactions.get(second).copied().flatten())
-                .collect();
-            if let Some(told) = told {
-                return Ok(told);
-            }
-            self.is_alive()?;
-            std::thread::sleep(Duration::from_millis(5));
-        }
+    fn count(&mut self) -> anyhow::Result<Count> {
+        // A load that has ended says so by its silence.
+        let _ = self.questions.write_all(b"\n").and_then(|()| self.questions.flush());
+        let line = self.line()?;
+        Count::of(&line).with_context(|| format!("the load said {line:?} where a count was asked for"))
     }
 
-    fn seconds(&self) -> MutexGuard<'_, Seconds> {
-        self.seconds.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn is_alive(&self) -> anyhow::Result<()> {
-        match self.seconds().over {
-            true => bail!("the load ended before its time"),
-            false => Ok(()),
+    fn line(&mut self) -> anyhow::Result<String> {
+        let mut line = String::new();
+        let read = self.answers.read_line(&mut line).context("reading from the load")?;
+        if read == 0 {
+            bail!("the load ended before its time");
         }
+        Ok(line.trim_end().to_owned())
     }
 }
 
@@ -124,21 +105,21 @@ impl Drop for LastingLoad {
     }
 }
 
-impl Seconds {
-    /// Takes a line of the load: `begins`, or a second and its transactions.
-    fn note(&mut self, line: &str) {
-        if line == "begins" {
-            self.began = Some(Instant::now());
-            return;
-        }
-        let mut numbers = line.split(' ').map(str::parse::<u64>);
-        if let (Some(Ok(second)), Some(Ok(transactions)), None) = (numbers.next(), numbers.next(), numbers.next()) {
-            let second = second as usize;
-            if self.transactions.len() <= second {
-                self.transactions.resize(second + 1, None);
-            }
-            self.transactions[second] = Some(transactions);
-        }
+impl Count {
+    /// Reads `NANOSECONDS TRANSACTIONS`.
+    fn of(line: &str) -> Option<Count> {
+        let (at, transactions) = line.split_once(' ')?;
+        Some(Count {
+            at_ns: at.parse().ok()?,
+            transactions: transactions.parse().ok()?,
+        })
+    }
+
+    /// Transactions per second from this moment to a later one.
+    fn rate_until(self, later: Count) -> Option<f64> {
+        let seconds = later.at_ns.checked_sub(self.at_ns)? as f64 / 1e9;
+        let transactions = later.transactions.checked_sub(self.transactions)?;
+        (seconds > 0.0).then(|| transactions as f64 / seconds)
     }
 }
 
@@ -146,42 +127,46 @@ impl Seconds {
 mod tests {
     use super::*;
 
-    #[test]
-    fn seconds_are_kept_by_their_number_and_other_lines_ignored() {
-        let mut seconds = Seconds::default();
-        for line in ["1 20", "starting", "0 10", "3 x", "4 1 2"] {
-            seconds.note(line);
-        }
-        assert_eq!(seconds.transactions, [Some(10), Some(20)]);
-        assert!(seconds.began.is_none());
-        seconds.note("begins");
-        assert!(seconds.began.is_some());
+    /// One that does 100 transactions a second by its own account, of which it tells a second at every question.
+    fn made_up(answers: u32) -> LastingLoad {
+        let mut command = Command::new("sh");
+        command.arg("-c").arg(format!(
+            "echo opening; echo begins; for n in $(seq {answers}); do read question; echo ${{n}}000000000 ${{n}}00; done"
+        ));
+        LastingLoad::of(command).expect("sh runs")
     }
 
     #[test]
-    fn switches_between_seconds_and_is_off_in_the_end() {
-        let load = LastingLoad {
-            child: std::process::Command::new("sleep")
-                .arg("60")
-                .spawn()
-                .expect("sleep runs"),
-            seconds: Arc::default(),
-        };
-        for line in ["begins", "0 1", "1 10", "2 20", "3 30", "4 40", "5 50", "6 60"] {
-            load.seconds().note(line);
-        }
+    fn rates_are_by_the_load_s_own_time_and_switches_stand_between_them() {
+        let mut load = made_up(8);
         let mut told = Vec::new();
         let mut switch = |on: bool| {
             told.push(on);
             Ok(())
         };
-        let seconds = load
-            .alternate(&[true, false, false, true], &mut switch)
-            .expect("it is alive");
-        assert!(
-            seconds == [10, 20, 30, 40] || seconds == [20, 30, 40, 50],
-            "{seconds:?}"
-        );
+        let on = [true, false, false, true];
+        let rates = load.alternate(&on, Duration::from_millis(1), &mut switch);
+        assert_eq!(rates.expect("it is alive"), [100.0; 4]);
         assert_eq!(told, [true, false, true, false]);
+    }
+
+    #[test]
+    fn a_load_that_ends_early_is_no_rate() {
+        let mut load = made_up(1);
+        let rate = load.rate_for(Duration::ZERO);
+        assert!(rate.is_err_and(|error| error.to_string().contains("before its time")));
+    }
+
+    #[test]
+    fn what_is_no_count_is_none() {
+        for line in ["", "1", "1 x", "1 2 3"] {
+            assert_eq!(Count::of(line), None, "{line:?}");
+        }
+        let count = Count::of("2000000000 50").expect("a count");
+        assert_eq!(count.rate_until(count), None);
+        assert_eq!(
+            Count::of("1000000000 10").and_then(|first| first.rate_until(count)),
+            Some(40.0)
+        );
     }
 }

@@ -15,6 +15,10 @@ use std::time::Duration;
 /// A watcher attaches to hundreds of threads, compiles its script, or finds out how often it may look: beginning is not counted,
 /// of nobody.
 const TO_BEGIN: Duration = Duration::from_secs(2);
+/// How long ours is on, or off, at a time: the machine changes less in a quarter of a second than in more (docs/adr/0020).
+const STRETCH: Duration = Duration::from_millis(250);
+/// Stretches of a turn of ours: four seconds.
+const STRETCHES: usize = 16;
 
 /// Who watches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,7 +50,7 @@ impl Watcher {
         }
     }
 
-    /// Whether it can be had in the midst of a load, for a second at a time.
+    /// Whether it can be had in the midst of a load, for a moment at a time.
     fn is_ours(self) -> bool {
         matches!(self, Watcher::Scaleprof | Watcher::Nobody)
     }
@@ -142,8 +146,9 @@ struct Watched {
 ///
 /// Another program begins and ends between seconds in which nobody watches, and its seconds are compared with as many around them.
 /// Ours can be paused, which takes everything out of the kernel's way in the midst of what it does: so two seconds with it are compared
-/// with the two around or between them, by turns, four at a time (ABBA, BAAB), which does away with a drift, and with most of what is
-/// slower than seconds. The same is done with nobody, as a control.
+/// with two without in stretches of a quarter of a second (ABBA BAAB), which does away with a drift, and with most of what is slower
+/// than that. Pausing and going on are in neither; its own turns of watching and resting, which a pause only interrupts, are. The same
+/// is done with nobody, as a control.
 pub(super) fn measure(
     (socket, pid): (&Path, u32),
     case: Case,
@@ -165,10 +170,10 @@ pub(super) fn measure(
     // A watcher's seconds, those before and after, and up to eight to begin and end in; or four and the rest of one.
     let a_turn = (3 * case.seconds + 8).max(5);
     let longest = a_turn * order.len() as u32 * rounds + 30;
-    let load = LastingLoad::start(socket, case, longest, transport)?;
+    let mut load = LastingLoad::start(socket, case, longest, transport)?;
     let ours = Watching::start(pid, WatchOptions::default())?;
     // It warms up, and finds out how often it may look.
-    load.next_seconds(4)?;
+    load.rate_for(Duration::from_secs(4))?;
     ours.set_paused(true)?;
     let mut ratios: Vec<(Watcher, f64)> = Vec::new();
     let mut alone = Vec::new();
@@ -188,26 +193,26 @@ pub(super) fn measure(
             let watcher = order[place];
             let (watched, nobody) = match watcher.command(pid, folder.path()) {
                 None => {
-                    let begins = (round + turn / 2) % 2 == 0;
-                    let on = [begins, !begins, !begins, begins];
+                    let on = pattern((round + turn / 2) % 2 == 0);
                     let mut switch = |on: bool| match watcher {
                         Watcher::Scaleprof => Ok(ours.set_paused(!on)?),
                         _ => Ok(()),
                     };
-                    let seconds = load.alternate(&on, &mut switch)?;
+                    let rates = load.alternate(&on, STRETCH, &mut switch)?;
                     let mean_of = |wanted: bool| {
-                        let those = seconds.iter().zip(on).filter(|(_, on)| *on == wanted);
-                        mean(&those.map(|(transactions, _)| *transactions).collect::<Vec<u64>>())
+                        let those = rates.iter().zip(on).filter(|(_, on)| *on == wanted);
+                        those.map(|(rate, _)| rate).sum::<f64>() / (STRETCHES / 2) as f64
                     };
                     (mean_of(true), mean_of(false))
                 }
                 Some(command) => {
-                    let before = load.next_seconds(case.seconds)?;
+                    let seconds = Duration::from_secs(u64::from(case.seconds));
+                    let before = load.rate_for(seconds)?;
                     let running = Running::start(command).with_context(|| format!("starting {}", watcher.name()))?;
-                    let watched = load.next_seconds(case.seconds)?;
+                    let watched = load.rate_for(seconds)?;
                     drop(running);
-                    let after = load.next_seconds(case.seconds)?;
-                    (mean(&watched), (mean(&before) + mean(&after)) / 2.0)
+                    let after = load.rate_for(seconds)?;
+                    (watched, (before + after) / 2.0)
                 }
             };
             alone.push(nobody);
@@ -235,8 +240,10 @@ pub(super) fn measure(
     }))
 }
 
-fn mean(transactions: &[u64]) -> f64 {
-    transactions.iter().sum::<u64>() as f64 / transactions.len() as f64
+/// When it is on: ABBA BAAB over and over, or the other way round.
+fn pattern(begins_on: bool) -> [bool; STRETCHES] {
+    const ON_FIRST: [bool; 8] = [true, false, false, true, false, true, true, false];
+    std::array::from_fn(|at| ON_FIRST[at % ON_FIRST.len()] == begins_on)
 }
 
 fn mean_and_half_width(values: &[f64]) -> (f64, Option<f64>) {
@@ -279,6 +286,18 @@ pub(super) fn text(rows: &[WatchingRow]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn it_is_on_for_as_long_as_it_is_off_and_a_drift_befalls_both() {
+        for begins_on in [true, false] {
+            let on = pattern(begins_on);
+            let places = |wanted| -> Vec<usize> { (0..STRETCHES).filter(|&at| on[at] == wanted).collect() };
+            let (with, without) = (places(true), places(false));
+            assert_eq!(with.len(), without.len());
+            assert_eq!(with.iter().sum::<usize>(), without.iter().sum::<usize>());
+            assert_eq!(on[0], begins_on);
+        }
+    }
 
     #[test]
     fn the_interval_is_that_of_student() {

@@ -24,6 +24,8 @@ fn alone() -> MutexGuard<'static, ()> {
 /// Nanoseconds of PAUSE below which a CPU is through InnoDB's delays in no time. On one virtual Xeon it took 4 to 11, and spinning 8 % of
 /// the CPU time, where others take about 40 and spend 40 % of it there.
 const SHORT_PAUSE: f64 = 10.0;
+/// What else a turn of `ut_delay`'s loop takes, nanoseconds, on a slow CPU: it counts, compares and adds in memory. Where PAUSE took 15 it was 2.7.
+const REST_OF_TURN: f64 = 4.0;
 
 /// InnoDB of 5.6 spins for its latches: with hundreds of connections that update an index on few CPUs a good part of the CPU
 /// time goes into `ut_delay`.
@@ -94,7 +96,7 @@ fn mysql_5_6_is_told_to_spin_for_its_latches_by_whom_and_what_to_try() {
     the_bundle_alone_shows_the_instruction_that_burns_the_time(&place.path().join("run"), spin, pause);
 }
 
-/// `ut_delay` is a loop around PAUSE: nearly all of its time stands at PAUSE, or at the instruction behind it. Where PAUSE takes no
+/// `ut_delay` is a loop around PAUSE: its time stands at PAUSE, or at the instruction behind it, as far as it is PAUSE's. Where that takes no
 /// longer than the additions around it, the time is spread over the loop.
 fn the_bundle_alone_shows_the_instruction_that_burns_the_time(run: &Path, spin_seconds_per_txn: f64, pause_ns: f64) {
     let annotate = |function: &str| {
@@ -123,7 +125,7 @@ fn the_bundle_alone_shows_the_instruction_that_burns_the_time(run: &Path, spin_s
         .sum();
     assert!(in_the_loop > 0.9 * all, "{in_the_loop} of {all}");
     assert!(
-        pause_ns < SHORT_PAUSE || at_pause > 0.9 * all,
+        pause_ns < SHORT_PAUSE || at_pause > pause_ns / (pause_ns + REST_OF_TURN) * all,
         "{at_pause} of {all}, and PAUSE takes {pause_ns} ns"
     );
     assert!(instructions[pause..=pause + 1].iter().all(|one| one["waits"] == true));

@@ -10,7 +10,7 @@ use scaleprof_server::{Sandbox, SandboxBuilder, ServerSettings, Settings};
 use scaleprof_wire::Credentials;
 use scaleprof_workload::{
     LoadClock, LoadError, LoadObserver, LoadOutcome, LoadPlan, LoopKind, OltpOptions, OltpWorkload, OltpWorkloadKind,
-    Program, SecondRecord, Transport, drive, schema,
+    Program, SecondRecord, Tally, Transport, drive, schema,
 };
 
 use crate::servers::{Server, TestFolder, work_folder};
@@ -88,6 +88,7 @@ impl Stage {
             transport: Transport::Auto,
             session_statements: vec![],
             clock: LoadClock::default(),
+            tally: Tally::default(),
         };
         let stop = Arc::new(AtomicBool::new(false));
         let (tell, told) = channel();

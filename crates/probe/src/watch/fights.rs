@@ -1,42 +1,101 @@
-//! Whether the programs that see fights for the kernel's locks stay when the others rest.
+//! When the programs that see fights for the kernel's locks are there.
 //!
 //! `contention_begin` and `contention_end` stand at some thirty places of the kernel. To attach a program, the kernel rewrites each of
 //! them and tells every CPU three times, which on a virtual machine of two CPUs takes 4 to 10 ms for both, where the programs at
-//! switches and wake-ups take 0.8 ms. Where fights are few they cost less if they stay; and what stays misses nothing.
+//! switches and wake-ups take 0.8 ms. And a server whose connections talk over sockets has its CPUs fight 15 000 times a second there: to see
+//! all of these costs as much as all else that is done. So:
+//!
+//! - where fights are few, the programs stay, and nothing is missed;
+//! - where they are many and threads only spin in them, the programs come by for a stint of watching every few seconds. Samples that
+//!   are taken in between get their lock by the same calls (`kernel_locks.rs`), and no account of time depends on it;
+//! - where threads go to sleep for the kernel's locks, the account does: what they wait for is told by it. There they
+//!   are seen in every stint, and stay in rests where that costs less than to come back.
 
 use std::time::Duration;
 
 /// What a fight costs of which both ends are seen, at the price of a hit as in `pace.rs`.
 const NANOSECONDS_A_FIGHT: f64 = 700.0;
+/// Fights in which a thread of the server goes to sleep, a second: with fewer, what they wait for changes no account.
+const FEW_SLEEPS: f64 = 5.0;
+/// They come back after so long at the latest: a rung holds some stints with them.
+const LONGEST_AWAY: Duration = Duration::from_secs(5);
 
-/// What is known of the price.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
+/// How many fights there have been.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Fought {
+    /// All, by whomever.
+    pub(crate) all: u64,
+    /// Those of the watched threads that sleep meanwhile.
+    pub(crate) asleep: u64,
+}
+
+/// What is known of the price, and what it led to. Times are nanoseconds of CLOCK_MONOTONIC.
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Fights {
+    /// What seeing them may cost, in seconds of CPU time a second.
+    budget: f64,
     /// What attaching the programs took last time of our thread's time on CPU; detaching them takes as much.
     attaching: Duration,
-    /// When fights were last counted, nanoseconds, and how many there had been.
+    /// When fights were last counted, and how many there had been.
     counted_at: u64,
-    count: u64,
+    counted: Fought,
+    /// When the programs come back, once they are away.
+    due: u64,
 }
 
 impl Fights {
+    /// `budget`: what seeing them may cost, in seconds of CPU time a second.
+    pub(crate) fn new(budget: f64) -> Self {
+        Self {
+            budget: budget.max(1e-9),
+            attaching: Duration::ZERO,
+            counted_at: 0,
+            counted: Fought::default(),
+            due: 0,
+        }
+    }
+
     /// The programs were attached, when so many fights had been counted.
-    pub(crate) fn attached(&mut self, took: Duration, count: u64, now: u64) {
+    pub(crate) fn attached(&mut self, took: Duration, counted: Fought, now: u64) {
         self.attaching = took;
-        self.count = count;
+        self.counted = counted;
         self.counted_at = now;
     }
 
     /// Whether the programs had better stay for a rest of this length, by the fights since they were attached or since this was
-    /// last asked. Times are nanoseconds of CLOCK_MONOTONIC.
-    pub(crate) fn stay(&mut self, count: u64, now: u64, rest: Duration) -> bool {
-        let fights = count.saturating_sub(std::mem::replace(&mut self.count, count)) as f64;
-        let nanoseconds = now.saturating_sub(std::mem::replace(&mut self.counted_at, now)) as f64;
-        if nanoseconds <= 0.0 {
+    /// last asked. If not, it is settled when they come back.
+    pub(crate) fn stay(&mut self, counted: Fought, now: u64, rest: Duration) -> bool {
+        let before = std::mem::replace(&mut self.counted, counted);
+        let seconds = now.saturating_sub(std::mem::replace(&mut self.counted_at, now)) as f64 / 1e9;
+        if seconds <= 0.0 {
+            self.due = now;
             return false;
         }
-        let staying = fights / nanoseconds * rest.as_nanos() as f64 * NANOSECONDS_A_FIGHT;
-        staying < 2.0 * self.attaching.as_nanos() as f64
+        let a_second = |count: u64, before: u64| count.saturating_sub(before) as f64 / seconds;
+        let cost = a_second(counted.all, before.all) * NANOSECONDS_A_FIGHT / 1e9;
+        let coming_back = 2.0 * self.attaching.as_secs_f64();
+        if a_second(counted.asleep, before.asleep) > FEW_SLEEPS {
+            self.due = now;
+            return cost * rest.as_secs_f64() < coming_back;
+        }
+        if cost <= self.budget {
+            return true;
+        }
+        // To come back once, and to see a stint as long as the one that is over.
+        let visit = coming_back + cost * seconds.min(LONGEST_AWAY.as_secs_f64());
+        let away = Duration::from_secs_f64((visit / self.budget).min(LONGEST_AWAY.as_secs_f64()));
+        self.due = now + away.as_nanos() as u64;
+        false
+    }
+
+    /// Whether the programs, which are away, are to come back for the stint that begins.
+    pub(crate) fn are_due(&self, now: u64) -> bool {
+        now >= self.due
+    }
+
+    /// Nobody watched for so long: what was due is due so much later.
+    pub(crate) fn put_off(&mut self, paused: u64) {
+        self.due = self.due.saturating_add(paused);
     }
 }
 
@@ -46,27 +105,64 @@ mod tests {
 
     const SECOND: u64 = 1_000_000_000;
     const REST: Duration = Duration::from_millis(500);
+    /// 0.1 % of two CPUs.
+    const BUDGET: f64 = 0.002;
 
-    #[test]
-    fn programs_leave_where_fights_cost_more_than_to_come_back() {
-        let mut fights = Fights::default();
-        fights.attached(Duration::from_millis(3), 1000, SECOND);
-        // 15 000 a second: 5.25 ms of half a second.
-        assert!(fights.stay(1000 + 15_000, 2 * SECOND, REST));
-        // 40 000 a second: 14 ms.
-        assert!(!fights.stay(1000 + 15_000 + 40_000, 3 * SECOND, REST));
-        // What was before is forgotten.
-        assert!(fights.stay(1000 + 15_000 + 40_000 + 10, 4 * SECOND, REST));
-        assert!(
-            !fights.stay(1_000_000, 4 * SECOND, REST),
-            "no time has passed to count in"
-        );
+    /// One that has seen so many fights in a second.
+    fn after_a_second(all: u64, asleep: u64) -> (Fights, bool) {
+        let mut fights = Fights::new(BUDGET);
+        fights.attached(Duration::from_millis(3), Fought { all: 1000, asleep: 7 }, SECOND);
+        let counted = Fought {
+            all: 1000 + all,
+            asleep: 7 + asleep,
+        };
+        let stays = fights.stay(counted, 2 * SECOND, REST);
+        (fights, stays)
     }
 
     #[test]
-    fn programs_that_cost_nothing_to_attach_stay_only_where_nobody_fights() {
-        let mut fights = Fights::default();
-        fights.attached(Duration::ZERO, 0, 0);
-        assert!(!fights.stay(1, SECOND, REST));
+    fn few_fights_are_all_seen() {
+        // 1.75 ms of a second.
+        assert!(after_a_second(2500, 0).1);
+        assert!(after_a_second(2500, 2000).1);
+    }
+
+    #[test]
+    fn where_many_only_spin_the_programs_come_by_as_the_budget_allows() {
+        // 2.1 ms of a second, and 6 ms to come back: 4.05 s.
+        let (fights, stays) = after_a_second(3000, 3);
+        assert!(!stays);
+        assert!(!fights.are_due(2 * SECOND + 4 * SECOND));
+        assert!(fights.are_due(2 * SECOND + 4 * SECOND + SECOND / 10));
+        // However many there are, some are seen.
+        let (fights, stays) = after_a_second(1_000_000, 0);
+        assert!(!stays);
+        assert!(fights.are_due(2 * SECOND + 5 * SECOND));
+    }
+
+    #[test]
+    fn where_threads_sleep_for_them_no_stint_is_without() {
+        // 5.25 ms of half a second, and 6 ms to come back.
+        let (fights, stays) = after_a_second(15_000, 2000);
+        assert!(stays && fights.are_due(2 * SECOND));
+        // 14 ms.
+        let (mut fights, stays) = after_a_second(40_000, 2000);
+        assert!(!stays && fights.are_due(2 * SECOND));
+        // What was before is forgotten.
+        let few = Fought {
+            all: 41_000 + 10,
+            asleep: 2007,
+        };
+        assert!(fights.stay(few, 3 * SECOND, REST));
+        let many = Fought { all: 1_000_000, ..few };
+        assert!(!fights.stay(many, 3 * SECOND, REST), "no time has passed to count in");
+    }
+
+    #[test]
+    fn a_pause_is_no_time_away() {
+        let (mut fights, _) = after_a_second(3000, 0);
+        fights.put_off(10 * SECOND);
+        assert!(!fights.are_due(2 * SECOND + 10 * SECOND));
+        assert!(fights.are_due(2 * SECOND + 15 * SECOND));
     }
 }

@@ -231,4 +231,5 @@ pub(crate) mod counted {
     pub(crate) const NO_SCRATCH: u32 = 5;
     pub(crate) const FRAMES: u32 = 6;
     pub(crate) const FIGHTS: u32 = 7;
+    pub(crate) const SLEEPING_FIGHTS: u32 = 8;
 }

@@ -47,6 +47,8 @@ pub(crate) struct Fit {
     pub ignore_run_delay: bool,
     /// Whether mutexes name their owners by other numbers than the initial PID namespace's.
     pub foreign_names: bool,
+    /// What it may cost to see fights for the kernel's locks, in seconds of CPU time a second.
+    pub fights_budget: f64,
 }
 
 /// Which event the timer counts.
@@ -171,7 +173,7 @@ impl<'obj> Programs<'obj> {
         let mut programs = Self {
             switch_links: Vec::new(),
             fight_links: Vec::new(),
-            fights: Fights::default(),
+            fights: Fights::new(fit.fights_budget),
             sees_kernel_locks: fit.features.contention,
             links: Vec::new(),
             timers: Vec::new(),

@@ -20,6 +20,7 @@ fn attach(place: &mut MaybeUninit<OpenObject>) -> Result<Programs<'_>, ProbeErro
         frequency_hz: 99,
         ignore_run_delay: false,
         foreign_names: false,
+        fights_budget: 0.002,
     };
     let mut programs = Programs::load(place, fit, code.tables())?;
     programs.attach(fit)?;

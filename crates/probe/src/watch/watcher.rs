@@ -40,6 +40,8 @@ const REST_NS: u64 = 20_000_000;
 /// Seconds from which on the number of stacks says something.
 const SHORTEST_LOOK: f64 = 0.09;
 const EMPTY_EVERY: Duration = Duration::from_millis(100);
+/// What it may cost to see fights for the kernel's locks in which threads only spin, as a share of what seeing switches may.
+const FIGHTS_SHARE: f64 = 0.25;
 /// Nothing is due in a pause.
 const NOT_SOON: Duration = Duration::from_secs(3600);
 
@@ -72,6 +74,9 @@ pub(super) struct Watcher<'obj> {
 struct Paused {
     left: Duration,
     watched: bool,
+    saw_fights: bool,
+    /// By CLOCK_MONOTONIC, nanoseconds.
+    since: u64,
 }
 
 /// When the budget was last looked at.
@@ -95,6 +100,7 @@ impl<'obj> Watcher<'obj> {
         })?;
         features.previous_state &= !options.without_previous_state;
         features.contention &= !options.without_contention;
+        let cpus = cpus_of(pid);
         let fit = Fit {
             watched: pid,
             features,
@@ -102,10 +108,11 @@ impl<'obj> Watcher<'obj> {
             frequency_hz: options.frequency_hz.max(1),
             ignore_run_delay: options.without_run_delay,
             foreign_names: pid_namespaces(pid).is_some_and(|depth| depth > 1),
+            fights_budget: options.most_cost * FIGHTS_SHARE * cpus,
         };
         // Without the scheduler's account of queues nothing would be known of a rest.
         let accounted = features.run_delay && !options.without_run_delay;
-        let pace = Pace::new(if accounted { options.most_cost } else { 1.0 }, cpus_of(pid));
+        let pace = Pace::new(if accounted { options.most_cost } else { 1.0 }, cpus);
         let mut programs = Programs::load(place, fit, code.tables())?;
         programs.attach(fit)?;
         let began_ns = monotonic_ns();
@@ -321,12 +328,18 @@ impl<'obj> Watcher<'obj> {
         }
         let left = self.turns.left(monotonic_ns());
         let watched = self.turns.resting_since().is_none();
-        self.programs.leave()?;
+        let saw_fights = self.programs.leave()?;
         if watched {
             self.turns.rest(self.programs.control().rested_from, Duration::ZERO);
         }
-        self.turns.end_in(Duration::MAX, monotonic_ns());
-        self.paused = Some(Paused { left, watched });
+        let since = monotonic_ns();
+        self.turns.end_in(Duration::MAX, since);
+        self.paused = Some(Paused {
+            left,
+            watched,
+            saw_fights,
+            since,
+        });
         let stopped = self.programs.switch_timers(false);
         if stopped.is_err() {
             // Half of a pause is none: what is left out comes back, as far as that goes.
@@ -337,11 +350,13 @@ impl<'obj> Watcher<'obj> {
 
     /// Goes on with that turn.
     fn resume(&mut self) -> Result<(), ProbeError> {
-        let Some(Paused { left, watched }) = self.paused.take() else {
+        let Some(paused) = self.paused.take() else {
             return Ok(());
         };
         let ticking = self.programs.switch_timers(true);
-        let going_on = match watched {
+        let length = monotonic_ns().saturating_sub(paused.since);
+        let with_fights = self.programs.resume_fights(paused.saw_fights, length);
+        let going_on = match paused.watched {
             true => {
                 let rested_from = self.tell_until(monotonic_ns());
                 self.go_on(rested_from)
@@ -349,8 +364,8 @@ impl<'obj> Watcher<'obj> {
             false => Ok(()),
         };
         // What could not be put back is tried again when the turn is over.
-        self.turns.end_in(left, monotonic_ns());
-        ticking.and(going_on)
+        self.turns.end_in(paused.left, monotonic_ns());
+        ticking.and(with_fights).and(going_on)
     }
 
     fn counts(&self) -> WatchCounts {

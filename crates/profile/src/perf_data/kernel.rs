@@ -1,4 +1,5 @@
-//! The recorded kernel, and where its functions lay: the one that runs here if it is the same, else the list that perf kept of it.
+//! The recorded kernel, and where its functions lay: the list that perf kept of it when it recorded, the kernel that runs here if it is
+//! the same, or perf's list of another of its starts.
 
 use super::files::Files;
 use super::record::Mapped;
@@ -41,6 +42,36 @@ impl RecordedKernel {
 
     /// Names for its functions, or why there are none.
     pub(super) fn symbols(&self, machine: &RecordedMachine, files: &Files) -> Result<KernelSymbols, String> {
+        match self.kept_as_it_lay(files) {
+            Some(kept) => Ok(kept),
+            None => self.running_or_kept(machine, files),
+        }
+    }
+
+    /// The same, where these addresses of it were met: perf's list may be older than a module of it, and programs of BPF have no
+    /// place that a recording tells of.
+    pub(super) fn symbols_for<'a>(
+        &self,
+        found: Result<KernelSymbols, String>,
+        met: impl IntoIterator<Item = &'a u64>,
+        (machine, files): (&RecordedMachine, &Files),
+    ) -> Result<KernelSymbols, String> {
+        let Ok(symbols) = &found else { return found };
+        let all_have_names = met.into_iter().all(|address| symbols.function(*address).is_some());
+        if all_have_names {
+            return found;
+        }
+        self.running_or_kept(machine, files).or(found)
+    }
+
+    /// The list that perf kept of the start that was recorded. To read it takes a fifth of the time in which the kernel that runs makes
+    /// its own.
+    fn kept_as_it_lay(&self, files: &Files) -> Option<KernelSymbols> {
+        let kept = files.kernel_list(files.build_ids().get(KERNEL)?)?;
+        (self.distance(&kept) == Some(0)).then(|| self.after_another_start(kept, 0))
+    }
+
+    fn running_or_kept(&self, machine: &RecordedMachine, files: &Files) -> Result<KernelSymbols, String> {
         let recorded = files.build_ids().get(KERNEL).map(String::as_str);
         let read = |build: Build| {
             let symbols = KernelSymbols::of_this_kernel().map_err(|error| error.to_string())?;

@@ -357,6 +357,8 @@ impl<'a> Passed<'a> {
             let found = stacks::stacks(&self.wanted, &surroundings);
             (found, kernel.map(joined), joined(ready))
         });
+        let met = || found.stacks.iter().flat_map(|stack| &stack.kernel);
+        let kernel = kernel.map(|kernel| self.kernel.symbols_for(kernel, met(), (machine, files)));
         Walked {
             taken: self.taken,
             found,

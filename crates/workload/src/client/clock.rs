@@ -9,6 +9,9 @@ use std::time::Duration;
 const LOOK: Duration = Duration::from_millis(50);
 /// Set in [`Hands::standing`] while the clock stands.
 const STANDS: u64 = 1 << 63;
+/// In [`Hands::standing`] while it is being stopped: whoever looks must wait for what it will show, which may not be less than what it
+/// showed to anybody.
+const TURNED: u64 = u64::MAX;
 
 /// What a load tells the time by: CLOCK_MONOTONIC, less the time for which the clock was made to stand.
 ///
@@ -46,8 +49,12 @@ impl LoadClock {
     pub fn stand(&self) {
         if let Some(hands) = &self.0 {
             let _turned = hands.turned();
-            let shown = hands.now_ns();
-            hands.standing.store(shown | STANDS, Ordering::SeqCst);
+            let before = hands.standing.load(Ordering::SeqCst);
+            if before & STANDS == 0 {
+                hands.standing.store(TURNED, Ordering::SeqCst);
+                let shown = monotonic_ns() - before;
+                hands.standing.store(shown | STANDS, Ordering::SeqCst);
+            }
         }
     }
 
@@ -79,6 +86,10 @@ impl Hands {
     fn now_ns(&self) -> u64 {
         loop {
             let before = self.standing.load(Ordering::SeqCst);
+            if before == TURNED {
+                std::thread::yield_now();
+                continue;
+            }
             if before & STANDS != 0 {
                 return before & !STANDS;
             }

@@ -6,6 +6,7 @@ use super::epoll;
 use super::pacing::{LoopKind, Schedule};
 use super::ramp::open_all;
 use super::record::SecondRecord;
+use super::tally::Tally;
 use super::transport::Transport;
 use super::uring;
 use super::worker::{Failure, Message, SECOND_NS, Worker};
@@ -49,6 +50,8 @@ pub struct LoadPlan {
     pub session_statements: Vec<String>,
     /// What it tells the time by.
     pub clock: LoadClock,
+    /// Where its transactions are counted as they end.
+    pub tally: Tally,
 }
 
 /// Who hears about a load as it goes.
@@ -189,7 +192,7 @@ pub fn drive(
                 connections,
                 schedule,
                 (start_ns, end_ns),
-                (give_up.clone(), plan.clock.clone()),
+                (give_up.clone(), plan.clock.clone(), plan.tally.clone()),
                 messages.clone(),
             );
             let (messages, cpus) = (messages.clone(), plan.cpus.clone());

@@ -6,6 +6,7 @@ use super::clock::LoadClock;
 use super::connection::{Connection, Phase};
 use super::pacing::{Pauses, Schedule};
 use super::record::SecondRecord;
+use super::tally::Tally;
 use crate::program::{Program, Repetition};
 use scaleprof_wire::{Reply, ServerError};
 use std::collections::VecDeque;
@@ -86,6 +87,7 @@ pub(crate) struct Worker {
     under_way_at_start_ns: u64,
     stop: Arc<AtomicBool>,
     clock: LoadClock,
+    tally: Tally,
     messages: Sender<Message>,
 }
 
@@ -95,7 +97,7 @@ impl Worker {
         connections: Vec<Connection>,
         schedule: Option<Schedule>,
         (start_ns, end_ns): (u64, u64),
-        (stop, clock): (Arc<AtomicBool>, LoadClock),
+        (stop, clock, tally): (Arc<AtomicBool>, LoadClock, Tally),
         messages: Sender<Message>,
     ) -> Self {
         let timed = if program.times_statements() {
@@ -117,6 +119,7 @@ impl Worker {
             under_way_at_start_ns: 0,
             stop,
             clock,
+            tally,
             messages,
         }
     }
@@ -326,6 +329,7 @@ impl Worker {
         let service_ns = now_ns.saturating_sub(connection.began_ns);
         let response_ns = now_ns.saturating_sub(connection.due_ns);
         self.current.transactions += 1;
+        self.tally.add();
         self.current.service_sum_ns += service_ns;
         self.current.response_sum_ns += response_ns;
         self.current.service.saturating_record(service_ns);

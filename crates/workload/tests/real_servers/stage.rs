@@ -155,6 +155,7 @@ pub fn plan(sandbox: &Sandbox, program: Program) -> LoadPlan {
         transport: Transport::Auto,
         session_statements: vec![],
         clock: LoadClock::default(),
+        tally: Tally::default(),
     }
 }
 
@@ -237,6 +238,7 @@ pub fn transports() -> Vec<Transport> {
         transport: Transport::IoUring,
         session_statements: vec![],
         clock: LoadClock::default(),
+        tally: Tally::default(),
     };
     match drive(&nowhere, &Arc::default(), &mut Nobody) {
         Err(LoadError::Open { .. }) => vec![Transport::Epoll, Transport::IoUring],

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::super::clock::monotonic_ns;
 use super::super::complaints::Complaints;
+use super::super::fights::Fought;
 use super::super::layout::{counted, fights, resting};
 use super::Programs;
 use crate::error::ProbeError;
@@ -47,7 +48,7 @@ impl Programs<'_> {
             control.fights = fights::SEEN;
         });
         let took = own_thread_clock().saturating_sub(began);
-        self.fights.attached(took, self.count(counted::FIGHTS), monotonic_ns());
+        self.fights.attached(took, self.fought(), monotonic_ns());
         Ok(())
     }
 
@@ -56,23 +57,41 @@ impl Programs<'_> {
         self.fight_links.clear();
     }
 
+    fn fought(&self) -> Fought {
+        Fought {
+            all: self.count(counted::FIGHTS),
+            asleep: self.count(counted::SLEEPING_FIGHTS),
+        }
+    }
+
     /// Takes the programs at switches and wake-ups out of the kernel's way for a rest, and those at its locks where to stay would
-    /// cost more than to come back. What they saw ends at `rested_from`.
+    /// cost too much. What they saw ends at `rested_from`.
     pub(crate) fn rest(&mut self, rest: Duration) -> Result<(), ProbeError> {
         self.leave_switches()?;
-        if !self.fights.stay(self.count(counted::FIGHTS), monotonic_ns(), rest) {
+        if !self.fight_links.is_empty() && !self.fights.stay(self.fought(), monotonic_ns(), rest) {
             self.detach_fights();
         }
         Ok(())
     }
 
-    /// Takes all programs out of the kernel's way that run more often than threads begin and end.
-    pub(crate) fn leave(&mut self) -> Result<(), ProbeError> {
+    /// Takes all programs out of the kernel's way that run more often than threads begin and end. Returns whether those at the kernel's
+    /// locks were there.
+    pub(crate) fn leave(&mut self) -> Result<bool, ProbeError> {
         if !self.switch_links.is_empty() {
             self.leave_switches()?;
         }
+        let saw_fights = !self.fight_links.is_empty();
         self.detach_fights();
-        Ok(())
+        Ok(saw_fights)
+    }
+
+    /// After a pause of so many nanoseconds: puts the programs at the kernel's locks back if they were there.
+    pub(crate) fn resume_fights(&mut self, saw_fights: bool, paused: u64) -> Result<(), ProbeError> {
+        self.fights.put_off(paused);
+        match saw_fights {
+            true => self.attach_fights(),
+            false => Ok(()),
+        }
     }
 
     fn leave_switches(&mut self) -> Result<(), ProbeError> {
@@ -92,7 +111,12 @@ impl Programs<'_> {
     pub(crate) fn go_on(&mut self) -> Result<(), ProbeError> {
         // Half of them would see half of the truth: nothing counts before all are there.
         self.change(|control| control.resting = resting::GETS_READY);
-        let attached = self.attach_switches().and_then(|()| self.attach_fights());
+        let attached = self
+            .attach_switches()
+            .and_then(|()| match self.fights.are_due(monotonic_ns()) {
+                true => self.attach_fights(),
+                false => Ok(()),
+            });
         let back = attached.and_then(|()| {
             self.change(|control| {
                 control.epoch = control.epoch.wrapping_add(1);
