@@ -51,6 +51,8 @@ pub struct Converter {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KeptStack {
     stack: StackId,
+    /// The part of it in user space.
+    user: StackId,
     ending: Ending,
     /// Whether a thread that runs there waits for another one.
     waits: bool,
@@ -87,9 +89,10 @@ impl Converter {
     /// Keeps a stack, for samples that are added by [`add_kept`](Converter::add_kept): where many have the same one, its addresses
     /// are looked at once.
     pub fn keep(&mut self, raw: &RawStack, namer: &mut dyn Namer) -> KeptStack {
-        let (_, stack) = self.stack(raw, namer);
+        let (user, stack) = self.stack(raw, namer);
         KeptStack {
             stack,
+            user,
             ending: raw.ending,
             waits: self.is_in_waiting_loop(raw, namer),
         }
@@ -97,6 +100,16 @@ impl Converter {
 
     /// Adds one sample with a stack that was kept.
     pub fn add_kept(&mut self, sample: &KeptSample, at: KeptStack) {
+        self.add_sample(sample, at, None);
+    }
+
+    /// Adds the sample of a wait for a lock, with a stack that was kept.
+    pub fn add_kept_wait(&mut self, sample: &KeptSample, at: KeptStack, wait: &LockWait, namer: &mut dyn Namer) {
+        let (lock, _) = self.lock(wait, sample.weight_ns, (at.user, at.stack), namer);
+        self.add_sample(sample, at, Some(lock));
+    }
+
+    fn add_sample(&mut self, sample: &KeptSample, at: KeptStack, lock: Option<LockId>) {
         let state = match sample.state {
             ThreadState::Cpu if at.waits => ThreadState::Spin,
             state => state,
@@ -109,7 +122,7 @@ impl Converter {
             weight_ns: sample.weight_ns,
             stack: at.stack,
             ending: at.ending,
-            lock: None,
+            lock,
             waker_kind: None,
             waker_stack: None,
             owner_stack: None,

@@ -46,6 +46,7 @@ pub use frame::{Frame, FrameId, Frames, KERNEL, SCALEPROF};
 pub use function_name::{KERNEL_SUFFIX, function_name, without_clone_suffix};
 pub use locks::FUTEX2_WAITV;
 pub use parallel::in_parallel;
+pub(crate) use parallel::in_parallel_with;
 pub use profile::{Lock, LockId, Profile, Sample, Variable};
 pub use raw::{Ending, LockWait, RawSample, RawStack, Waker, WakerKind};
 pub use role::Role;

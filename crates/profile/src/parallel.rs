@@ -11,20 +11,35 @@ use std::thread;
 /// # Panics
 /// Where `work` does.
 pub fn in_parallel<T: Send, R: Send>(items: Vec<T>, work: impl Fn(T) -> R + Sync) -> Vec<R> {
+    in_parallel_with(items, || (), |(), item| work(item))
+}
+
+/// The same with something that each thread makes for itself at its `beginning` and has at hand for all of its items, such as what it learnt from
+/// those before.
+///
+/// # Panics
+/// Where `work` or `beginning` does.
+pub(crate) fn in_parallel_with<T: Send, R: Send, S>(
+    items: Vec<T>,
+    beginning: impl Fn() -> S + Sync,
+    work: impl Fn(&mut S, T) -> R + Sync,
+) -> Vec<R> {
     let threads = thread::available_parallelism().map_or(1, NonZero::get).min(items.len());
     if threads <= 1 {
-        return items.into_iter().map(work).collect();
+        let mut own = beginning();
+        return items.into_iter().map(|item| work(&mut own, item)).collect();
     }
     let items: Vec<Mutex<Option<T>>> = items.into_iter().map(|item| Mutex::new(Some(item))).collect();
     let next = AtomicUsize::new(0);
     let take_turns = || {
         let mut made: Vec<(usize, R)> = Vec::new();
+        let mut own = beginning();
         loop {
             let place = next.fetch_add(1, Ordering::Relaxed);
             let Some(item) = items.get(place) else { return made };
             // Nobody else has this place, so the lock is free and the item there.
             let item = item.lock().ok().and_then(|mut item| item.take());
-            made.extend(item.map(|item| (place, work(item))));
+            made.extend(item.map(|item| (place, work(&mut own, item))));
         }
     };
     let mut made: Vec<(usize, R)> = thread::scope(|scope| {
@@ -55,5 +70,29 @@ mod tests {
         let found = in_parallel((0..40).collect(), slow_first);
         assert_eq!(found, (0..40).map(|n| n * n).collect::<Vec<u64>>());
         assert_eq!(in_parallel(Vec::<u64>::new(), slow_first), Vec::<u64>::new());
+    }
+
+    #[test]
+    fn each_thread_has_what_it_learnt_from_the_items_before() {
+        let counted = in_parallel_with(
+            (0..100).collect(),
+            || 0,
+            |before: &mut u64, _: u64| {
+                *before += 1;
+                *before
+            },
+        );
+        // By whomever, each count begins at one and goes on without a gap.
+        let begun = counted.iter().filter(|count| **count == 1).count();
+        assert!(
+            (1..=thread::available_parallelism().map_or(1, NonZero::get)).contains(&begun),
+            "{counted:?}"
+        );
+        assert!(
+            counted
+                .iter()
+                .all(|count| *count == 1 || counted.contains(&(count - 1))),
+            "{counted:?}"
+        );
     }
 }

@@ -14,6 +14,7 @@ mod cursor;
 mod endings;
 mod features;
 mod files;
+mod futexes;
 mod kernel;
 mod letting_go;
 mod passed;
@@ -24,6 +25,7 @@ mod selection;
 mod stacks;
 mod switches;
 mod timeline;
+mod tracepoint_format;
 mod walked;
 mod weights;
 
@@ -34,7 +36,7 @@ use letting_go::Behind;
 use passed::Passed;
 use scaleprof_binary::mapped_file::Bytes;
 use selection::Selection;
-use switches::SwitchFormat;
+use tracepoint_format::TracepointFormats;
 use walked::Told;
 
 /// Reads a recording of `perf record`, from a file or a pipe. The bytes are let go as soon as all stacks are walked: samples take the
@@ -62,8 +64,8 @@ pub fn read(bytes: impl Bytes, options: &ReadOptions) -> Result<Recording, Impor
     let machine = std::mem::take(&mut features.machine);
     let selection = Selection::of(&events, options)?;
     let mut files = Files::new(options, std::mem::take(&mut features.build_ids));
-    let format = SwitchFormat::of(features.tracing);
-    let mut passed = Passed::through(&timed, &selection, options, (&mut files, format));
+    let formats = TracepointFormats::of(features.tracing);
+    let mut passed = Passed::through(&timed, &selection, options, (&mut files, &formats));
     behind.is_over();
     let twice = passed.end_waits(&selection);
     passed.check(&selection, options, &problems)?;

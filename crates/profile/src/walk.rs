@@ -13,9 +13,9 @@ pub use processor::Processor;
 pub use unwind_rules::UnwindRules;
 
 use crate::{Ending, RawStack};
+use foldhash::{HashMap, HashMapExt as _};
 use framehop::FrameAddress;
 use processor::Steps;
-use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 use unwind_rules::{Rule, RuleKind};

@@ -92,17 +92,12 @@ impl NameTable {
             true => 0,
             false => name.len() - name.trim_start_matches('_').len(),
         };
+        // Of names nearly all have an address of their own: they are only looked at where two share one.
         self.entries.sort_by(|a, b| {
-            let key = |entry: &Entry| {
-                (
-                    entry.start,
-                    entry.source,
-                    entry.binding,
-                    underscores(name(entry)),
-                    entry.name_length,
-                )
-            };
-            key(a).cmp(&key(b)).then_with(|| name(a).cmp(name(b)))
+            let quality = |entry: &Entry| (entry.source, entry.binding, underscores(name(entry)), entry.name_length);
+            let by_address = a.start.cmp(&b.start);
+            let by_quality = by_address.then_with(|| quality(a).cmp(&quality(b)));
+            by_quality.then_with(|| name(a).cmp(name(b)))
         });
         self.entries.dedup_by(|worse, better| {
             let same = worse.start == better.start;

@@ -4,7 +4,7 @@
 //! itself: the file, and the place in it. So one [`Converter`](crate::Converter) serves for all processes, and a place that a
 //! hundred processes share is named once.
 
-use super::files::FileId;
+use super::files::{FileId, Files};
 use super::timeline::Layout;
 
 /// Bytes that each file has; none is so large.
@@ -34,6 +34,19 @@ pub(super) fn of_process(layout: &Layout, in_process: u64, is_return_address: bo
         Some(place) => address(place.file, in_process.wrapping_sub(place.bias)),
         None => UNKNOWN,
     }
+}
+
+/// Where an address of a process's data lies, in a file of which the code is mapped: a recording tells where code lies, and data lie as far
+/// from it as the file says. None on the heap and on stacks.
+pub(super) fn of_data(layout: &Layout, in_process: u64, files: &Files) -> Option<u64> {
+    let found = layout.places.iter().find_map(|place| {
+        let svma = in_process.wrapping_sub(place.bias);
+        files
+            .get(place.file)?
+            .holds_data(svma)
+            .then(|| address(place.file, svma))
+    });
+    found.filter(|address| *address != UNKNOWN)
 }
 
 #[cfg(test)]

@@ -136,6 +136,16 @@ impl Attribute {
         self.kind == TRACEPOINT && super::switches::WAKE_UPS.contains(&name)
     }
 
+    /// Whether its samples are calls of futex(2).
+    pub(super) fn is_futex_call(&self) -> bool {
+        self.kind == TRACEPOINT && self.name.as_deref() == Some(super::futexes::ENTER)
+    }
+
+    /// Whether its samples are the ends of such calls.
+    pub(super) fn is_futex_end(&self) -> bool {
+        self.kind == TRACEPOINT && self.name.as_deref() == Some(super::futexes::EXIT)
+    }
+
     /// Its name, made up where the recording tells none.
     pub(super) fn words(&self) -> String {
         const OF_SOFTWARE: [&str; 11] = [

@@ -140,6 +140,12 @@ impl Files {
 }
 
 impl CodeFile {
+    /// Whether one of its parts that hold no code is loaded over this address.
+    pub(super) fn holds_data(&self, svma: u64) -> bool {
+        let data = self.segments.iter().filter(|segment| !segment.executable);
+        data.into_iter().any(|segment| segment.contains(svma))
+    }
+
     fn find(mapped: &Mapped, build_id: Option<&str>, search: &Search) -> CodeFile {
         let found = match search.nowhere {
             true => Err("it was not looked for".to_owned()),

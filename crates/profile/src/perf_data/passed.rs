@@ -1,9 +1,11 @@
 //! What going through the records by time gives: the samples that count, and where the files lay when each was taken.
 
-use super::attribute::field;
+use super::address_space;
+use super::attribute::{Attribute, field};
 use super::container::Timed;
 use super::cursor::Words;
 use super::files::Files;
+use super::futexes::{FutexWait, Futexes};
 use super::kernel::{KERNEL_PROCESS, RecordedKernel};
 use super::record::{Deferred, Forked, Lost, Mapped, Named, Record, kind};
 use super::resolve::{self, Names};
@@ -11,8 +13,9 @@ use super::sample::Sampled;
 use super::selection::Selection;
 use super::stacks::{self, Surroundings, Wanted};
 use super::switches::{Ended, SwitchFormat, Switches};
-use super::timeline::Timeline;
-use super::walked::Walked;
+use super::timeline::{Layout, Timeline};
+use super::tracepoint_format::TracepointFormats;
+use super::walked::{RecordedLock, Walked};
 use super::weights::Counted;
 use crate::ThreadState;
 use crate::import::{ALL_PROCESSES, ImportError, ReadOptions, RecordedMachine, RecordedProgram};
@@ -30,6 +33,8 @@ pub(super) struct Taken {
     process: u32,
     /// What the thread was doing, where the record says it.
     pub(super) state: Option<ThreadState>,
+    /// For which lock it waited, where that was recorded.
+    futex: Option<FutexWait>,
 }
 
 /// What going through the records by time gave.
@@ -42,6 +47,7 @@ pub(super) struct Passed<'a> {
     kernel: RecordedKernel,
     lost: Lost,
     switches: Switches,
+    futexes: Option<Futexes>,
     /// Waits for a CPU, as the sample of the wait before, and from when on and how long: they count where all lengths are known.
     queued: Vec<(usize, (u64, u64))>,
     /// Whether processes that were not asked for have samples.
@@ -59,7 +65,7 @@ impl<'a> Passed<'a> {
         timed: &Timed<'a>,
         selection: &Selection<'_>,
         options: &ReadOptions,
-        (files, format): (&mut Files, SwitchFormat),
+        (files, formats): (&mut Files, &TracepointFormats),
     ) -> Passed<'a> {
         let samples = timed
             .records
@@ -72,7 +78,12 @@ impl<'a> Passed<'a> {
             timeline: Timeline::new(timed.bytes),
             ..Passed::default()
         };
-        passed.switches.format = format;
+        passed.switches.format = SwitchFormat::of(formats);
+        passed.futexes = selection
+            .events
+            .iter()
+            .any(Attribute::is_futex_call)
+            .then(|| Futexes::of(formats));
         for (place, (_, record)) in (0_u32..).zip(&timed.records) {
             if let Some(behind) = timed.behind {
                 behind.is_at(record.body);
@@ -103,8 +114,9 @@ impl<'a> Passed<'a> {
                 kind::SAMPLE => match timed.ids.of_record(record) {
                     Some(event) if selection.takes(event) => passed.take((place, record), event, selection, options),
                     Some(event) if selection.listens_to(event) => {
-                        if let Some(sample) = Sampled::of(record.body, &selection.events[event]) {
-                            passed.switches.wake(sample.time_ns, sample.raw);
+                        let attribute = &selection.events[event];
+                        if let Some(sample) = Sampled::of(record.body, attribute) {
+                            passed.hear(&sample, attribute);
                         }
                     }
                     _ => {}
@@ -113,6 +125,23 @@ impl<'a> Passed<'a> {
             }
         }
         passed
+    }
+
+    /// Takes in what tells of others' waits.
+    fn hear(&mut self, sample: &Sampled<'_>, attribute: &Attribute) {
+        self.runs(sample);
+        match &mut self.futexes {
+            Some(futexes) if attribute.is_futex_call() => futexes.enter(sample.thread, sample.raw),
+            Some(futexes) if attribute.is_futex_end() => futexes.exit(sample.thread),
+            _ if attribute.is_wake_up() => self.switches.wake(sample.time_ns, sample.raw),
+            _ => {}
+        }
+    }
+
+    /// Whoever is in a record was running, and its wait is over.
+    fn runs(&mut self, sample: &Sampled<'_>) {
+        let ended = self.switches.runs(sample.thread, sample.time_ns);
+        self.end_wait(ended);
     }
 
     fn take(
@@ -133,13 +162,20 @@ impl<'a> Passed<'a> {
         let is_idle = sample.process == IDLE && sample.thread == IDLE && attribute.has(field::TID);
         self.idle += u64::from(is_idle);
         let is_wanted = !is_idle && self.is_of(options.process.as_deref(), sample.process);
-        let mut state = None;
+        // Sums of waits are put out by whoever ran then.
+        if !attribute.is_off_cpu() {
+            self.runs(&sample);
+        }
+        let (mut state, mut futex) = (None, None);
         if attribute.is_switch() {
             let ended = self.switches.come_back(sample.time_ns, sample.raw);
             self.end_wait(ended);
             let own = is_wanted.then_some(self.taken.len());
             if is_idle || is_wanted {
                 state = self.switches.leave(sample.thread, own, sample.time_ns, sample.raw);
+            }
+            if is_wanted && state.is_none() {
+                futex = self.futexes.as_mut().and_then(|futexes| futexes.wait(sample.thread));
             }
         }
         if !is_wanted {
@@ -165,6 +201,7 @@ impl<'a> Passed<'a> {
             event: event as u32,
             process: sample.process,
             state,
+            futex,
         });
     }
 
@@ -233,6 +270,7 @@ impl<'a> Passed<'a> {
             queued.counted.time_ns = since_ns;
             queued.counted.period = length_ns as f64;
             queued.state = Some(ThreadState::RunQueue);
+            queued.futex = None;
             self.taken.push(queued);
             self.wanted.push(wanted);
         }
@@ -241,7 +279,7 @@ impl<'a> Passed<'a> {
     /// Gives the waits that go on at the end their length so far. Where lengths cannot be known, leaving a CPU is no time: it counts
     /// only if it was asked for, or if there is nothing else. Where they are known, what perf summed up of the same waits is left out;
     /// says so in words.
-    pub(super) fn end_waits(&mut self, selection: &Selection<'_>) -> Option<String> {
+    pub(super) fn end_waits(&mut self, selection: &Selection<'_>) -> Vec<String> {
         settle_times(&mut self.taken);
         let event = |taken: &Taken| &selection.events[taken.event as usize];
         if self.switches.of_whole_machine() {
@@ -252,9 +290,18 @@ impl<'a> Passed<'a> {
             self.add_queued();
             let sums = self.keep(|taken| !event(taken).is_off_cpu());
             self.weigh_processes(selection);
-            return (sums > 0).then(|| {
-                format!("its {sums} sums of waits (perf record --off-cpu) were left out: the switches that it has besides tell the same waits one by one")
-            });
+            let notes = [
+                (
+                    sums,
+                    "sums of waits (perf record --off-cpu) were left out: the switches that it has besides tell the same waits one by one",
+                ),
+                (
+                    self.switches.ends_unseen,
+                    "waits have no recorded end (some kernels do not tell when an idle CPU gets work): they count up to when their thread was seen next",
+                ),
+            ];
+            let told = notes.into_iter().filter(|(count, _)| *count > 0);
+            return told.map(|(count, words)| format!("its {count} {words}")).collect();
         }
         for taken in &mut self.taken {
             if event(taken).is_switch() {
@@ -263,7 +310,7 @@ impl<'a> Passed<'a> {
         }
         self.keep(|taken| taken.event as usize == selection.chosen() || !event(taken).is_switch());
         self.weigh_processes(selection);
-        None
+        Vec::new()
     }
 
     /// What the samples of each process weigh; those of waits count, as long ones do not make a process busy.
@@ -359,8 +406,10 @@ impl<'a> Passed<'a> {
         });
         let met = || found.stacks.iter().flat_map(|stack| &stack.kernel);
         let kernel = kernel.map(|kernel| self.kernel.symbols_for(kernel, met(), (machine, files)));
+        let locks = locks(self.futexes.as_ref(), (&self.taken, &self.wanted), &layouts, files);
         Walked {
             taken: self.taken,
+            locks,
             found,
             kernel,
             ready,
@@ -375,6 +424,26 @@ impl<'a> Passed<'a> {
             lengths_known: self.switches.of_whole_machine(),
         }
     }
+}
+
+/// For which lock each of these samples waited that tells it, by the sample's place.
+fn locks(
+    futexes: Option<&Futexes>,
+    samples: (&[Taken], &[Wanted]),
+    layouts: &[Layout],
+    files: &Files,
+) -> HashMap<usize, RecordedLock> {
+    let Some(futexes) = futexes else {
+        return HashMap::new();
+    };
+    let waits = samples.0.iter().zip(samples.1).enumerate();
+    let of_sample = |(place, (taken, wanted)): (usize, (&Taken, &Wanted))| {
+        let call = futexes.call(taken.futex?)?;
+        let layout = layouts.get(wanted.layout.0 as usize);
+        let variable = layout.and_then(|layout| address_space::of_data(layout, call.address, files));
+        Some((place, RecordedLock { call, variable }))
+    };
+    waits.filter_map(of_sample).collect()
 }
 
 /// What a thread made.

@@ -3,7 +3,7 @@
 use super::address_space::place;
 use super::files::{FileId, Files};
 use crate::names::{FileNames, kernel_frame, unnamed};
-use crate::{Frame, Namer, RawStack, in_parallel};
+use crate::{Frame, Namer, RawStack, Variable, in_parallel};
 use scaleprof_binary::kernel_symbols::KernelSymbols;
 use scaleprof_binary::spin::SpinLoops;
 use scaleprof_binary::symbols::SymbolFile;
@@ -18,6 +18,8 @@ const AT_ONCE: usize = 512;
 #[derive(Default)]
 pub(super) struct Names {
     user: HashMap<u64, Vec<Frame>>,
+    /// Variables that hold locks.
+    variables: HashMap<u64, Variable>,
     /// Places of user space at which a thread waits in a loop.
     waiting: BTreeSet<u64>,
     /// The kernel's functions; none where they cannot be named.
@@ -38,10 +40,10 @@ struct Opened {
 type Piece<'a> = (FileId, &'a [u64]);
 
 impl Names {
-    /// Looks up all that these stacks need. `inlines`: functions that the compiler built into others are told apart.
+    /// Looks up all that these stacks need, and variables at these addresses. `inlines`: functions that the compiler built into others are told apart.
     /// `ready` are the symbols of a file that were read before.
     pub(super) fn of(
-        stacks: &[RawStack],
+        (stacks, variables): (&[RawStack], &BTreeSet<u64>),
         (files, ready): (&Files, Option<(FileId, SymbolFile)>),
         inlines: bool,
     ) -> Names {
@@ -54,6 +56,7 @@ impl Names {
             .collect();
         let opened: HashMap<FileId, OnceLock<Opened>> = places
             .iter()
+            .chain(variables)
             .filter_map(|address| Some((place(*address)?.0, OnceLock::new())))
             .collect();
         let file_of = |address: &u64| place(*address).map(|(file, _)| file);
@@ -65,7 +68,14 @@ impl Names {
             let opened = opened.get(&file)?.get_or_init(|| open(file, files, &tips, &ready));
             Some(frames(file, piece, opened, files, inlines))
         });
+        let variable = |address: &u64| {
+            let (file, svma) = place(*address)?;
+            // Of a file of which no code was met nothing was read yet: frame pointers lead past the function that waits.
+            let opened = opened.get(&file)?.get_or_init(|| open(file, files, &tips, &ready));
+            Some((*address, opened.names.as_ref()?.variable(svma)?))
+        };
         let mut names = Names {
+            variables: variables.iter().filter_map(variable).collect(),
             user: found.into_iter().flatten().flatten().collect(),
             waiting: tips.iter().copied().filter(|tip| waits(*tip, &opened)).collect(),
             files: opened.keys().copied().collect(),
@@ -113,6 +123,10 @@ impl Namer for Names {
 
     fn is_waiting_loop(&mut self, address: u64) -> bool {
         self.waiting.contains(&address)
+    }
+
+    fn variable(&mut self, address: u64) -> Option<Variable> {
+        self.variables.get(&address).cloned()
     }
 }
 

@@ -78,10 +78,12 @@ impl<'a> Selection<'a> {
         self.is_taken.get(event).copied().unwrap_or(false)
     }
 
-    /// Whether samples of the event at that place end waits of those that count: they weigh nothing themselves.
+    /// Whether samples of the event at that place tell of waits of those that count, when they end or what they are for: they weigh
+    /// nothing themselves.
     pub(super) fn listens_to(&self, event: usize) -> bool {
         let is_switch = |at: &usize| self.events.get(*at).is_some_and(Attribute::is_switch);
-        self.events.get(event).is_some_and(Attribute::is_wake_up) && self.taken.iter().any(is_switch)
+        let tells = |event: &Attribute| event.is_wake_up() || event.is_futex_call() || event.is_futex_end();
+        !self.takes(event) && self.events.get(event).is_some_and(tells) && self.taken.iter().any(is_switch)
     }
 
     /// Whether what counts leaves out the kernel.

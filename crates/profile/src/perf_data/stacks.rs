@@ -9,7 +9,7 @@ use super::record::Record;
 use super::sample::Sampled;
 use super::timeline::{Layout, LayoutId};
 use crate::walk::{MappedCode, OtherRegisters, Processor, Registers, StackWalker};
-use crate::{Ending, RawStack, in_parallel};
+use crate::{Ending, RawStack, in_parallel_with};
 use std::collections::HashMap;
 use std::num::NonZero;
 use std::thread;
@@ -81,7 +81,10 @@ pub(super) fn stacks(wanted: &[Wanted], around: &Surroundings<'_>) -> Stacks {
     // Some at a time: what pieces have in common is only known when they are laid together.
     let cpus = thread::available_parallelism().map_or(1, NonZero::get);
     for some in pieces.chunks(TOGETHER.max(PIECES_A_CPU * cpus)) {
-        let found = in_parallel(some.to_vec(), |piece: &[u32]| (piece, of_piece(piece, wanted, around)));
+        let beginning = || Walking::new(around.processor);
+        let found = in_parallel_with(some.to_vec(), beginning, |walking: &mut Walking, piece: &[u32]| {
+            (piece, of_piece(piece, wanted, around, walking))
+        });
         for (piece, own) in found {
             let new_numbers: Vec<u32> = own
                 .stacks
@@ -102,15 +105,38 @@ pub(super) fn stacks(wanted: &[Wanted], around: &Surroundings<'_>) -> Stacks {
     all
 }
 
+/// A walker, and the layout that it knows.
+struct Walking {
+    walker: StackWalker,
+    layout: Option<LayoutId>,
+}
+
+impl Walking {
+    fn new(processor: Option<Processor>) -> Walking {
+        Walking {
+            walker: StackWalker::new(processor.unwrap_or(Processor::HERE)),
+            layout: None,
+        }
+    }
+
+    /// The walker for a layout. What it learnt of one holds until the next.
+    fn of(&mut self, id: Option<LayoutId>, layout: &Layout, files: &Files) -> &mut StackWalker {
+        if self.layout.is_none() || self.layout != id {
+            self.walker.set_code(code(layout, files));
+            self.layout = id;
+        }
+        &mut self.walker
+    }
+}
+
 /// The stacks of samples that have one layout.
-fn of_piece(piece: &[u32], wanted: &[Wanted], around: &Surroundings<'_>) -> Stacks {
+fn of_piece(piece: &[u32], wanted: &[Wanted], around: &Surroundings<'_>, walking: &mut Walking) -> Stacks {
     let nothing = Layout::default();
     let first = piece.first().map(|at| wanted[*at as usize].layout);
     let layout = first
         .and_then(|layout| around.layouts.get(layout.0 as usize))
         .unwrap_or(&nothing);
-    let mut walker = StackWalker::new(around.processor.unwrap_or(Processor::HERE));
-    walker.set_code(code(layout, around.files));
+    let walker = walking.of(first, layout, around.files);
     let mut found = Stacks::default();
     let mut numbers: foldhash::HashMap<RawStack, u32> = foldhash::HashMap::default();
     // Most samples have a stack that was seen before: the next one is read into its memory.
@@ -122,7 +148,7 @@ fn of_piece(piece: &[u32], wanted: &[Wanted], around: &Surroundings<'_>) -> Stac
             let record = around.records.get(wanted.record as usize).map(|(_, record)| record);
             let sampled = record.and_then(|record| Some((record, Sampled::of(record.body, event)?)));
             let stack = match sampled {
-                Some((record, sample)) => of_sample(&sample, record.misc, event, around, &mut walker, spare),
+                Some((record, sample)) => of_sample(&sample, record.misc, event, around, walker, spare),
                 None => not_taken(),
             };
             let stack = in_recording(stack, layout);

@@ -5,6 +5,7 @@
 //! belongs to whoever had the CPU before.
 
 use super::cursor::Cursor;
+use super::tracepoint_format::{TracepointFormats, number};
 use crate::ThreadState;
 use std::collections::HashMap;
 use std::ops::Range;
@@ -13,9 +14,6 @@ use std::ops::Range;
 pub(super) const NAME: &str = "sched:sched_switch";
 /// And those that tell that a thread is woken: where it is decided, and where it is done.
 pub(super) const WAKE_UPS: [&str; 2] = ["sched:sched_waking", "sched:sched_wakeup"];
-/// Largest place of a field that is believed.
-const LARGEST_OFFSET: usize = 4096;
-
 /// Where the fields of the tracepoints stand in what they say.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct SwitchFormat {
@@ -37,41 +35,26 @@ impl Default for SwitchFormat {
 }
 
 impl SwitchFormat {
-    /// Reads the formats that a recording keeps (`/sys/kernel/tracing/events/sched/sched_switch/format`).
-    pub(super) fn of(tracing: &[u8]) -> SwitchFormat {
-        let text = String::from_utf8_lossy(tracing);
-        let field = |event: &str, name: &str| {
-            let (_, own) = text.split_once(&format!("name: {event}\n"))?;
-            let own = own.split("print fmt").next()?;
-            let line = own.lines().find(|line| line.contains(&format!(" {name};")))?;
-            let number = |key: &str| line.split(key).nth(1)?.split(';').next()?.trim().parse::<usize>().ok();
-            let (offset, size) = (number("offset:")?, number("size:")?);
-            (offset < LARGEST_OFFSET && size <= 8).then_some(offset..offset + size)
-        };
+    /// By the formats that a recording keeps.
+    pub(super) fn of(formats: &TracepointFormats) -> SwitchFormat {
         let known = SwitchFormat::default();
         SwitchFormat {
-            state: field("sched_switch", "prev_state").unwrap_or(known.state),
-            next: field("sched_switch", "next_pid").unwrap_or(known.next),
+            state: formats.field("sched_switch", "prev_state").unwrap_or(known.state),
+            next: formats.field("sched_switch", "next_pid").unwrap_or(known.next),
             woken: ["sched_waking", "sched_wakeup"]
                 .into_iter()
-                .find_map(|event| field(event, "pid"))
+                .find_map(|event| formats.field(event, "pid"))
                 .unwrap_or(known.woken),
         }
     }
 
     /// How the thread that leaves does so, and the thread that comes; none where the record is cut.
     fn read(&self, raw: &[u8]) -> Option<(Leaves, u32)> {
-        let number = |at: &Range<usize>| {
-            let mut bytes = [0; 8];
-            let field = raw.get(at.clone())?;
-            bytes[..field.len()].copy_from_slice(field);
-            Some(u64::from_le_bytes(bytes))
-        };
         /// The bits of the state that say why a thread sleeps; the next one says that it was preempted (TASK_REPORT).
         const ASLEEP: u64 = 0xff;
         /// EXIT_DEAD and EXIT_ZOMBIE.
         const DEAD: u64 = 0x30;
-        let leaves = match number(&self.state)? {
+        let leaves = match number(raw, &self.state)? {
             state if state & DEAD != 0 => Leaves::ForGood,
             state if state & ASLEEP == 0 => Leaves::Runnable,
             _ => Leaves::Asleep,
@@ -99,6 +82,8 @@ pub(super) struct Switches {
     away: HashMap<u32, Away>,
     /// Whether the idle task left a CPU: then the whole machine was recorded.
     whole_machine: bool,
+    /// Waits of which only became known later that they were over.
+    pub(super) ends_unseen: usize,
 }
 
 /// A thread that left its CPU.
@@ -161,6 +146,14 @@ impl Switches {
     pub(super) fn come_back(&mut self, time_ns: u64, raw: &[u8]) -> Option<Ended> {
         let (_, next) = self.format.read(raw)?;
         Some(self.away.remove(&next)?.until(time_ns))
+    }
+
+    /// A thread runs, whatever else is known of it. Where the kernel did not tell that it got a CPU (for idle ones it often does not), its wait
+    /// is over by now.
+    pub(super) fn runs(&mut self, thread: u32, time_ns: u64) -> Option<Ended> {
+        let away = self.away.remove(&thread)?;
+        self.ends_unseen += 1;
+        Some(away.until(time_ns))
     }
 
     /// A thread is woken. The first time counts: both tracepoints tell of one waking.
@@ -252,6 +245,21 @@ mod tests {
     }
 
     #[test]
+    fn a_wait_whose_end_was_not_recorded_is_over_when_the_thread_is_seen_to_run() {
+        let mut switches = Switches::default();
+        let format = switches.format.clone();
+        switches.leave(7, Some(0), 100, &says(&format, 1, 0));
+        assert_eq!(switches.runs(8, 150), None, "it was not away");
+        assert_eq!(switches.runs(7, 150), Some(ended(0, 50, None)));
+        assert_eq!((switches.runs(7, 160), switches.ends_unseen), (None, 1));
+        assert_eq!(
+            switches.come_back(170, &says(&format, 0, 7)),
+            None,
+            "it is back already"
+        );
+    }
+
+    #[test]
     fn a_thread_that_has_ended_waits_for_nothing() {
         let mut switches = Switches::default();
         let format = switches.format.clone();
@@ -267,8 +275,9 @@ mod tests {
                     \tfield:long prev_state;\toffset:40;\tsize:8;\tsigned:1;\n\tfield:pid_t next_pid;\toffset:64;\tsize:4;\tsigned:1;\n\n\
                     print fmt: \"prev_comm=%s next_pid=%d\"\nname: sched_wakeup\nID: 318\nformat:\n\
                     \tfield:pid_t pid;\toffset:28;\tsize:4;\tsigned:1;\n\nprint fmt: \"\"";
-        let found = SwitchFormat::of(text.as_bytes());
+        let found = SwitchFormat::of(&TracepointFormats::of(text.as_bytes()));
         assert_eq!((found.state, found.next, found.woken), (40..48, 64..68, 28..32));
-        assert_eq!(SwitchFormat::of(b"\xff nothing"), SwitchFormat::default());
+        let nothing = TracepointFormats::of(b"\xff nothing");
+        assert_eq!(SwitchFormat::of(&nothing), SwitchFormat::default());
     }
 }

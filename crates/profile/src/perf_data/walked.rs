@@ -3,20 +3,23 @@
 use super::blocked::BlockedStates;
 use super::endings;
 use super::files::{CodeFile, FileId, Files};
+use super::futexes::FutexCall;
 use super::passed::Taken;
 use super::resolve::Names;
 use super::selection::Selection;
 use super::stacks::Stacks;
 use super::weights::{Counted, Scale};
 use crate::import::{RecordedMachine, RecordedProgram, RecordedThread, Recording, RecordingFormat, Weights};
-use crate::{Converter, KeptSample, ThreadState};
+use crate::{Converter, KeptSample, LockWait, ThreadState};
 use scaleprof_binary::kernel_symbols::KernelSymbols;
 use scaleprof_binary::symbols::SymbolFile;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// What is left of a recording when its bytes are not needed any more.
 pub(super) struct Walked {
     pub(super) taken: Vec<Taken>,
+    /// For which lock samples waited, by their places.
+    pub(super) locks: HashMap<usize, RecordedLock>,
     pub(super) found: Stacks,
     /// The kernel's functions, or why they have no names; none where nobody was in the kernel.
     pub(super) kernel: Option<Result<KernelSymbols, String>>,
@@ -37,6 +40,30 @@ pub(super) struct Walked {
     pub(super) lengths_known: bool,
 }
 
+/// A lock that a thread waited for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct RecordedLock {
+    /// The call that it waited in.
+    pub(super) call: FutexCall,
+    /// Its address in the space of the recording; none where it is in no file.
+    pub(super) variable: Option<u64>,
+}
+
+impl RecordedLock {
+    /// As a collector gives it.
+    fn wait(self) -> LockWait {
+        LockWait {
+            address: self.variable.unwrap_or(0),
+            kernel: false,
+            operation: self.call.operation,
+            owner: None,
+            owner_stack: None,
+            owner_state: None,
+            goes_on: false,
+        }
+    }
+}
+
 /// What the file tells apart from its samples.
 pub(super) struct Told {
     pub(super) machine: RecordedMachine,
@@ -46,7 +73,8 @@ pub(super) struct Told {
 impl Walked {
     /// Gives everything its name.
     pub(super) fn named(mut self, files: &Files, inlines: bool) -> Walked {
-        self.names = Names::of(&self.found.stacks, (files, self.ready.take()), inlines);
+        let variables = self.locks.values().filter_map(|lock| lock.variable).collect();
+        self.names = Names::of((&self.found.stacks, &variables), (files, self.ready.take()), inlines);
         self.names.kernel = self
             .kernel
             .as_mut()
@@ -89,7 +117,7 @@ impl Walked {
         let blocked = BlockedStates::of(&self.found.stacks, &self.names);
         let stacks = std::mem::take(&mut self.found.stacks).into_iter();
         let kept: Vec<_> = stacks.map(|stack| converter.keep(&stack, &mut self.names)).collect();
-        for (taken, stack) in self.taken.iter().zip(&self.found.of_samples) {
+        for (place, (taken, stack)) in self.taken.iter().zip(&self.found.of_samples).enumerate() {
             let Counted {
                 time_ns,
                 thread,
@@ -97,20 +125,26 @@ impl Walked {
                 period,
             } = taken.counted;
             let event = taken.event as usize;
+            let state = match selection.waits(event) {
+                true => taken.state.unwrap_or_else(|| blocked.state(*stack)),
+                false => ThreadState::Cpu,
+            };
             let sample = KeptSample {
                 time_ns,
                 thread,
                 cpu,
-                state: match selection.waits(event) {
-                    true => taken.state.unwrap_or_else(|| blocked.state(*stack)),
-                    false => ThreadState::Cpu,
-                },
+                state,
                 weight_ns: match scales.get(&event) {
                     Some(Scale::Nanoseconds(each)) => period * each,
                     _ => period,
                 },
             };
-            converter.add_kept(&sample, kept[*stack as usize]);
+            // A call that ended unseen leaves an address that means nothing any more.
+            let lock = self.locks.get(&place).filter(|_| state == ThreadState::Lock);
+            match lock {
+                Some(lock) => converter.add_kept_wait(&sample, kept[*stack as usize], &lock.wait(), &mut self.names),
+                None => converter.add_kept(&sample, kept[*stack as usize]),
+            }
         }
         match scales.values().any(|scale| *scale == Scale::Unknown) {
             true => Weights::Counts,

@@ -341,6 +341,45 @@ fn switches_of_a_process_alone_count_once_whoever_was_woken() {
     assert_eq!(times(&found, ThreadState::RunQueue), []);
 }
 
+/// What a call of futex(2) is for is in its own record; the wait in it is a switch.
+#[test]
+fn a_wait_in_a_call_of_futex_is_for_the_lock_that_it_was_called_with() {
+    let tracepoint = |config: u64| {
+        let mut event = Event::clock(CHAIN | field::RAW);
+        (event.kind, event.config) = (2, config);
+        event
+    };
+    let mut file = Written::new(&[tracepoint(314), tracepoint(522), tracepoint(521)]);
+    file.name(1, "sched:sched_switch");
+    file.name(2, "syscalls:sys_enter_futex");
+    file.name(3, "syscalls:sys_exit_futex");
+    file.map(7, 0x40_0000, 0x10_0000, "/srv/server");
+    let (server, idle) = (7 << 32 | 7, 0);
+    let stack = || chain(&[USER, 0x40_2000]);
+    let switch = |file: &mut Written, who: u64, time: u64, state: u64, next: u32| {
+        let says = raw(&[(32, &state.to_le_bytes()), (56, &next.to_le_bytes())]);
+        file.sample(&[1, who, time, 1], &[stack(), says].concat());
+    };
+    let call = |address: u64, operation: u64| raw(&[(16, &address.to_le_bytes()), (24, &operation.to_le_bytes())]);
+    file.sample(&[2, server, 900, 1], &[stack(), call(0x7f00_0000_1000, 128)].concat());
+    switch(&mut file, server, 1_000, 1, 0);
+    switch(&mut file, idle, 5_000, 0, 7);
+    file.sample(&[3, server, 5_100, 1], &[stack(), raw(&[(16, &[0; 8])])].concat());
+    // This one is in no call.
+    switch(&mut file, server, 6_000, 1, 0);
+    switch(&mut file, idle, 7_000, 0, 7);
+    let found = read(&file);
+    assert_eq!(found.profile.samples.len(), 2, "{:?}", found.profile.samples);
+    // Nothing tells that the stack waits for a lock here, so an address proves nothing.
+    assert_eq!(times(&found, ThreadState::Other), [(1_000, 4_000.0), (6_000, 1_000.0)]);
+    assert!(found.profile.locks.is_empty(), "{:?}", found.profile.locks);
+    assert!(
+        found.warnings.iter().all(|warning| !warning.contains("--event")),
+        "calls are no events to take: {:?}",
+        found.warnings
+    );
+}
+
 /// The sums that perf writes at its end have no time, and would make a wait that goes on then last for centuries.
 #[test]
 fn the_same_waits_do_not_count_twice() {

@@ -2,6 +2,7 @@
 
 mod agrees_with_perf;
 mod fuzzed;
+mod known_waits;
 mod made;
 mod recorded;
 mod written;

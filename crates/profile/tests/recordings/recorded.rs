@@ -82,6 +82,27 @@ impl Recorded {
         Some(Recorded { path })
     }
 
+    /// Records tracepoints of the whole machine during a run of the program, and what that printed. Where tracepoints are told of is
+    /// mounted for perf alone.
+    pub fn of_whole_machine(program: &Program, events: &[&str]) -> Option<(Recorded, String)> {
+        let path = program.folder.path().join("whole_machine.data");
+        let mut perf = Command::new("unshare");
+        perf.args(["--mount", "sh", "-c"])
+            .arg("mount -t tracefs tracefs /sys/kernel/tracing && exec perf record \"$@\"")
+            .args(["perf", "-q", "-a", "-g"]);
+        for event in events {
+            perf.args(["-e", event]);
+        }
+        perf.arg("-o").arg(&path).arg("--").arg(&program.path);
+        match perf.output() {
+            Err(error) => skipped(&format!("unshare: {error}")),
+            Ok(done) if !done.status.success() => {
+                skipped(&format!("perf record -a: {}", String::from_utf8_lossy(&done.stderr)))
+            }
+            Ok(done) => Some((Recorded { path }, String::from_utf8_lossy(&done.stdout).into_owned())),
+        }
+    }
+
     pub fn bytes(&self) -> Vec<u8> {
         std::fs::read(&self.path).expect("readable")
     }
