@@ -5,6 +5,7 @@ use super::plan_error::PlanError;
 use super::plan_file::{PlanFile, VariantText};
 use crate::company::Company;
 use crate::options::{LoadOptions, ServerChoice};
+use crate::turns::turn_seconds;
 use scaleprof_server::memory::buffer_pool;
 use scaleprof_server::{Product, Topology};
 use std::collections::BTreeMap;
@@ -186,6 +187,13 @@ impl Plan {
                     .get_or_insert_with(|| buffer_pool(available, dataset));
             }
         }
+    }
+
+    /// How long a turn of starts side by side is, seconds; none where they come one after the other.
+    pub fn turn_seconds(&self) -> Option<f64> {
+        let most = |variant: &Variant| variant.load.most_connections(&self.design.connections);
+        let most = self.variants.iter().map(most).max();
+        self.design.side_by_side.then(|| turn_seconds(most.unwrap_or(1)))
     }
 
     /// Why the question cannot be asked on this machine, where it cannot.
