@@ -193,6 +193,14 @@ impl Plan {
         }
     }
 
+    /// Holds to how an experiment was begun, whatever would be chosen now: starts of both kinds are not to be held against each other.
+    pub(crate) fn go_on_as_begun(&mut self, side_by_side: bool) {
+        if self.design.side_by_side != side_by_side {
+            self.design.side_by_side = side_by_side;
+            self.one_by_one = (!side_by_side).then(|| "as it was begun".to_owned());
+        }
+    }
+
     /// How long a turn of starts side by side is, seconds; none where they come one after the other.
     pub fn turn_seconds(&self) -> Option<f64> {
         let most = |variant: &Variant| variant.load.most_connections(&self.design.connections);
