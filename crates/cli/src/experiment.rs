@@ -8,10 +8,10 @@ use anyhow::Context;
 use scaleprof_analysis::summarise;
 use scaleprof_builds::server_path;
 use scaleprof_bundle::Bundle;
+use scaleprof_experiment::RunError;
 use scaleprof_experiment::trials::{
     Design, Experiment, ExperimentResult, OUTCOME, Pace, Plan, PlanFile, PlanSource, Work,
 };
-use scaleprof_experiment::{RunError, TURN_SECONDS};
 use scaleprof_report::text::experiment::table;
 use scaleprof_server::Topology;
 use scaleprof_server::memory::available;
@@ -271,9 +271,12 @@ fn plan_in_words(plan: &Plan) -> String {
         design.seconds
     ));
     words.push_str(&format!("rounds       {}\n", rounds_in_words(design)));
-    words.push_str(&match &plan.one_by_one {
-        None => format!("starts       of a round side by side, in turns of {TURN_SECONDS} s\n"),
-        Some(why) => format!("starts       one after the other: {why}\n"),
+    words.push_str(&match (plan.turn_seconds(), &plan.one_by_one) {
+        (Some(seconds), _) => format!("starts       of a round side by side, in turns of {seconds:.2} s\n"),
+        (None, why) => format!(
+            "starts       one after the other: {}\n",
+            why.as_deref().unwrap_or("as asked")
+        ),
     });
     words.push_str(&format!(
         "A/A pairs    {} at each end, of {}\n",

@@ -58,6 +58,5 @@ pub use run::{RunResult, run};
 pub use scaleprof_probe::{WatchOptions, debuginfod_can_be_asked};
 pub use shared_data::{SharedData, SharedDataError};
 pub use target::Attach;
-pub use turns::TURN_SECONDS;
 pub use watch::{WatchError, WatchRequest, WatchResult, watch};
 pub use watching::Watching;

@@ -33,6 +33,13 @@ pub struct RunOptions {
     pub command: Vec<String>,
 }
 
+impl RunOptions {
+    /// The most connections that are open at one time, idle ones among them.
+    pub(crate) fn most_connections(&self) -> u32 {
+        self.load.most_connections(&self.connections)
+    }
+}
+
 /// The server under test.
 #[derive(Debug, Clone)]
 pub enum ServerChoice {
@@ -134,6 +141,11 @@ impl LoadOptions {
             "a load that runs once on each server is not at the same time on all of them",
             "leave --once or the neighbours out",
         ))
+    }
+
+    /// The most connections that are open at one time on this ladder, idle ones among them.
+    pub(crate) fn most_connections(&self, ladder: &[u32]) -> u32 {
+        ladder.iter().max().copied().unwrap_or(1) + self.idle_connections
     }
 
     /// Whether a visit ends when every connection has run its script once.

@@ -174,6 +174,10 @@ fn private(
             sandbox.into_prepared(&cache, &key)?
         }
     };
+    // Copying the data and starting a server on them cannot be broken off.
+    if stop.load(Ordering::Relaxed) {
+        return Err(RunError::Stopped);
+    }
     progress.stage(match company.servers() {
         1 => "starting the server",
         _ => "starting the servers",

@@ -70,13 +70,12 @@ pub(crate) fn run_at(
     let program = Arc::new(program(&options.load)?);
     let beside = seat.as_ref().map_or(1, Seat::table);
     let loaded = options.server.company().loaded_servers() * beside;
-    let most = (options.connections.iter().max().copied().unwrap_or(1) + options.load.idle_connections) * loaded;
+    let most = options.most_connections() * loaded;
     raise_open_file_limit(most).map_err(|limit| RunError::OpenFiles { wanted: most, limit })?;
     let bundle = BundleWriter::create(&options.output)?;
 
-    let alone = seat.as_ref().map(Seat::prepare_alone);
-    let prepared = prepare(options, stop, progress);
-    drop(alone);
+    let alone = seat.as_ref().map(|seat| seat.prepare_alone(stop)).transpose();
+    let prepared = alone.and_then(|_alone| prepare(options, stop, progress));
     let mut ready = match prepared {
         Ok(ready) => ready,
         Err(error) => {
@@ -139,6 +138,10 @@ pub(crate) fn run_at(
         .into_iter()
         .map(|(figure, reason)| Missing { figure, reason })
         .collect();
+    if let Some(restless) = climb.context.seat.as_ref().and_then(Seat::restless) {
+        progress.warning(&restless);
+        manifest.warnings.push(restless);
+    }
     let finished = finish(&bundle, &mut manifest, &ready, problem.as_ref());
     leave(ready, options, progress);
     let closed = finished.and_then(|()| {
@@ -433,7 +436,9 @@ impl Climb<'_> {
         progress: &mut dyn Progress,
     ) -> Result<(), RunError> {
         *probes = Probes::default();
-        let alone = self.context.seat.as_ref().map(Seat::prepare_alone);
+        let stop = self.context.stop;
+        let seat = self.context.seat.as_ref();
+        let alone = seat.map(|seat| seat.prepare_alone(stop)).transpose()?;
         match &ready.source {
             Some(source) => {
                 progress.stage("starting the server on fresh data");

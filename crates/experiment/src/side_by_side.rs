@@ -4,29 +4,33 @@ use crate::error::RunError;
 use crate::options::RunOptions;
 use crate::progress::{Progress, VisitDone, VisitStart};
 use crate::run::{RunResult, run_at};
-use crate::turns::Turns;
+use crate::turns::{Turns, turn_ns};
 use scaleprof_workload::schema::FillProgress;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{Sender, channel};
 
-/// Carries out runs side by side, each as [`run`](crate::run()) does one, and gives what each left, in their order.
+/// Carries out runs side by side, each as [`run`](crate::run()) does one, and gives what each left, in their order, which is that of their
+/// turns. `names` are what they are called.
 ///
-/// What is heard of them is of all as far as it is words, and otherwise of the first that still goes on: they climb the same ladder in the
-/// same order.
+/// What is heard of them is of all as far as it is words, which begin with the run's name, and otherwise of the first that still goes on:
+/// they climb the same ladder in the same order.
 pub(crate) fn run_side_by_side(
     runs: &[RunOptions],
+    names: &[&str],
     stop: &Arc<AtomicBool>,
     progress: &mut dyn Progress,
 ) -> Vec<Result<RunResult, RunError>> {
-    let (turns, seats) = Turns::new(runs.len());
+    let most = runs.iter().map(RunOptions::most_connections).max();
+    let (turns, seats) = Turns::new(runs.len(), turn_ns(most.unwrap_or(1)));
     std::thread::scope(|scope| {
         let (sender, heard) = channel();
         let running: Vec<_> = (0..)
-            .zip(runs.iter().zip(seats))
-            .map(|(number, (options, seat))| {
+            .zip(runs.iter().zip(names).zip(seats))
+            .map(|(number, ((options, name), seat))| {
                 let mut relay = Relay {
                     number,
+                    name: (*name).to_owned(),
                     heard: sender.clone(),
                 };
                 scope.spawn(move || {
@@ -73,6 +77,8 @@ enum What {
 /// Tells it to who watches all runs.
 struct Relay {
     number: usize,
+    /// What the run is called.
+    name: String,
     heard: Sender<Heard>,
 }
 
@@ -83,6 +89,10 @@ impl Relay {
             number: self.number,
             what,
         });
+    }
+
+    fn named(&self, text: &str) -> String {
+        format!("{}: {text}", self.name)
     }
 
     fn words(&self, tell: impl FnOnce(&mut dyn Progress) + Send + 'static) {
@@ -102,7 +112,7 @@ impl Drop for Relay {
 
 impl Progress for Relay {
     fn stage(&mut self, what: &str) {
-        let what = what.to_owned();
+        let what = self.named(what);
         self.words(move |progress| progress.stage(&what));
     }
 
@@ -136,12 +146,54 @@ impl Progress for Relay {
     }
 
     fn warning(&mut self, text: &str) {
-        let text = text.to_owned();
+        let text = self.named(text);
         self.words(move |progress| progress.warning(&text));
     }
 
     fn remains(&mut self, text: &str) {
-        let text = text.to_owned();
+        let text = self.named(text);
         self.words(move |progress| progress.remains(&text));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Keeps what it is told.
+    #[derive(Default)]
+    struct Told(Vec<String>);
+
+    impl Progress for Told {
+        fn stage(&mut self, what: &str) {
+            self.0.push(what.to_owned());
+        }
+
+        fn warning(&mut self, text: &str) {
+            self.0.push(text.to_owned());
+        }
+    }
+
+    #[test]
+    fn words_of_runs_at_the_same_time_say_of_which_they_are() {
+        let (sender, heard) = channel();
+        let mut relay = Relay {
+            number: 0,
+            name: "large log".to_owned(),
+            heard: sender,
+        };
+        relay.stage("starting the server");
+        relay.warning("the disk is slow");
+        drop(relay);
+        let mut told = Told::default();
+        for Heard { what, .. } in heard {
+            if let What::Words(tell) = what {
+                tell(&mut told);
+            }
+        }
+        assert_eq!(
+            told.0,
+            ["large log: starting the server", "large log: the disk is slow"]
+        );
     }
 }

@@ -94,6 +94,7 @@ impl Experiment {
             work_folder: source.work_folder.map(Path::to_owned),
             texts,
             available_memory: Some(available),
+            side_by_side: plan.design.side_by_side,
         };
         Ok(Experiment {
             plan,
@@ -125,6 +126,7 @@ impl Experiment {
             work_folder: None,
             texts: Texts::new(),
             available_memory: Some(available),
+            side_by_side: plan.design.side_by_side,
         };
         Ok(Experiment {
             plan,
@@ -151,6 +153,7 @@ impl Experiment {
         if let Some(available) = kept.available_memory {
             plan.fit_to_memory(available);
         }
+        plan.go_on_as_begun(kept.side_by_side);
         Ok(Experiment {
             plan,
             folder,
@@ -271,3 +274,6 @@ fn watched(a: &Path, b: &Path) -> Result<Comparison, String> {
     let open = |folder: &Path| Bundle::open(folder).map_err(|error| error.to_string());
     compare(&open(a)?, &open(b)?, Choice::default()).map_err(|refusal| refusal.to_string())
 }
+
+#[cfg(test)]
+mod tests;

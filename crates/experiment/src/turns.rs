@@ -1,17 +1,18 @@
 //! Runs side by side that take turns on the machine.
 //!
 //! The speed of a machine changes from second to second and from minute to minute, and a virtual one's by several percent. Two servers
-//! that are measured one after the other differ by that; two that take turns of a quarter of a second meet the same machine. Whoever's turn it
-//! is not is stopped: its server's processes by a signal ([`Pauser`]), its load by a clock that stands ([`LoadClock`]), and what the machine
-//! counts in the meantime is not counted ([`MachineRests`]).
+//! that are measured one after the other differ by that; two that take turns of a quarter of a second, or somewhat more where there are
+//! many threads to stop, meet the same machine. Whoever's turn it is not is stopped: its server's processes by a signal ([`Pauser`]), its
+//! load by a clock that stands ([`LoadClock`]), and what the machine counts in the meantime is not counted ([`MachineRests`]).
 //!
 //! Every run has a [`Seat`] and does all else at its own pace: starting its server, opening connections, writing its tables. Turns are
 //! taken from when all have opened the connections of a visit until the last of them has ended it.
 
 mod order;
 
-pub use order::TURN_SECONDS;
+use crate::error::RunError;
 use order::{order, turn_end_ns};
+pub(crate) use order::{turn_ns, turn_seconds};
 use scaleprof_bundle::TurnsFacts;
 use scaleprof_probe::MachineRests;
 use scaleprof_server::Pauser;
@@ -30,6 +31,8 @@ pub(crate) struct Turns {
     changed: Condvar,
     /// Held by the run that starts its server.
     preparing: Mutex<()>,
+    /// How long a turn is.
+    turn_ns: u64,
 }
 
 /// What is known of a run.
@@ -41,6 +44,9 @@ struct Place {
     player: Option<Player>,
     /// What its clock showed then.
     began_ns: u64,
+    /// How often its server was to rest, and how often of these it did not stand still in time.
+    rests: u32,
+    restless: u32,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,18 +84,21 @@ pub(crate) struct Seat {
 pub(crate) struct Leaving(Seat);
 
 impl Turns {
-    /// A table for so many runs, and their seats.
-    pub(crate) fn new(runs: usize) -> (Arc<Turns>, Vec<Seat>) {
+    /// A table for so many runs, and their seats. A turn lasts so many nanoseconds.
+    pub(crate) fn new(runs: usize, turn_ns: u64) -> (Arc<Turns>, Vec<Seat>) {
         let place = || Place {
             phase: Phase::Away,
             clock: LoadClock::that_can_stand(),
             player: None,
             began_ns: 0,
+            rests: 0,
+            restless: 0,
         };
         let turns = Arc::new(Turns {
             seats: Mutex::new(std::iter::repeat_with(place).take(runs).collect()),
             changed: Condvar::new(),
             preparing: Mutex::new(()),
+            turn_ns,
         });
         let seat = |number| Seat {
             turns: turns.clone(),
@@ -102,16 +111,17 @@ impl Turns {
     /// Gives the runs their turns until all have left.
     pub(crate) fn conduct(&self) {
         while let Some((visit, seats)) = self.gather() {
+            let order = order(&seats, visit);
             let mut cycle = 0;
             loop {
-                let playing = self.of_phase(&seats, |phase| matches!(phase, Phase::Ready { .. } | Phase::Resting));
+                let playing = self.of_phase(&order, |phase| matches!(phase, Phase::Ready { .. } | Phase::Resting));
                 if playing.is_empty() {
                     break;
                 }
                 // Whoever is alone needs not rest for anybody.
                 let alone = playing.len() == 1;
-                for seat in order(&playing, visit, cycle) {
-                    self.turn(seat, (!alone).then(|| turn_end_ns(cycle)));
+                for seat in playing {
+                    self.turn(seat, (!alone).then(|| turn_end_ns(self.turn_ns, cycle)));
                 }
                 cycle += 1;
             }
@@ -172,7 +182,8 @@ impl Turns {
         // One that is done is stopped too: its server still has things to do, and it is another's turn.
         place.stop();
         drop(places);
-        player.wait_until_it_stands();
+        let stands = player.wait_until_it_stands();
+        self.places()[seat].rests(stands);
     }
 
     /// The visit is over for all: they go on as they like.
@@ -222,6 +233,12 @@ impl Place {
         }
     }
 
+    /// Counts a rest, and whether its server stands in it.
+    fn rests(&mut self, stands: bool) {
+        self.rests += 1;
+        self.restless += u32::from(!stands);
+    }
+
     fn stop(&self) {
         if let Some(player) = &self.player {
             player.server.pause();
@@ -239,10 +256,11 @@ impl Place {
 }
 
 impl Player {
-    /// Waits until it stands: from then on what the machine does is another's.
-    fn wait_until_it_stands(&self) {
-        self.server.is_paused();
+    /// Waits until it stands: from then on what the machine does is another's. False where it did not in time.
+    fn wait_until_it_stands(&self) -> bool {
+        let stands = self.server.is_paused();
         self.rests.iter().for_each(|rests| rests.begin());
+        stands
     }
 }
 
@@ -256,14 +274,32 @@ impl Seat {
     pub(crate) fn turns(&self) -> TurnsFacts {
         TurnsFacts {
             runs: self.table(),
-            seconds: TURN_SECONDS,
+            seconds: self.turns.turn_ns as f64 / 1e9,
         }
+    }
+
+    /// What there is to say where its server did not stand still when it was to rest.
+    pub(crate) fn restless(&self) -> Option<String> {
+        let place = &self.turns.places()[self.number];
+        (place.restless > 0).then(|| {
+            format!(
+                "the server did not stand still within 0.1 s in {} of its {} rests: it took a part of what another was measured in",
+                place.restless, place.rests
+            )
+        })
     }
 
     /// Keeps the others from starting their servers as long as the answer is held: prepared data are made and copied by one at a time, and
     /// so is a disk filled and read.
-    pub(crate) fn prepare_alone(&self) -> MutexGuard<'_, ()> {
-        self.turns.preparing.lock().unwrap_or_else(PoisonError::into_inner)
+    ///
+    /// # Errors
+    /// It was asked to stop while another held it: there is nothing to be prepared any more.
+    pub(crate) fn prepare_alone(&self, stop: &AtomicBool) -> Result<MutexGuard<'_, ()>, RunError> {
+        let alone = self.turns.preparing.lock().unwrap_or_else(PoisonError::into_inner);
+        match stop.load(Ordering::Relaxed) {
+            true => Err(RunError::Stopped),
+            false => Ok(alone),
+        }
     }
 
     /// What the load tells the time by.
@@ -278,7 +314,8 @@ impl Seat {
         place.player = Some(player.clone());
         place.stop();
         place.began_ns = place.clock.now_ns();
-        player.wait_until_it_stands();
+        let stands = player.wait_until_it_stands();
+        place.rests(stands);
         place.phase = Phase::Ready { visit };
         self.turns.changed.notify_all();
         while matches!(places[self.number].phase, Phase::Ready { .. }) && !stop.load(Ordering::Relaxed) {

@@ -83,6 +83,11 @@ pub fn buffer_pool(available: u64, dataset: Option<u64>) -> u64 {
     .max(SMALLEST_BUFFER_POOL)
 }
 
+/// Bytes that a server will want with so many connections and so much of its buffer pool filled.
+pub fn wanted(connections: u32, filled: u64) -> u64 {
+    SERVER_ITSELF + u64::from(connections) * PER_CONNECTION + filled
+}
+
 /// An error when this many connections and the part of the buffer pool that will fill do not fit into the memory.
 /// The kernel would otherwise kill the server in the middle of a rung.
 pub fn check(connections: u32, buffer_pool: u64, dataset: Option<u64>) -> Result<(), Error> {
@@ -93,8 +98,7 @@ pub fn check(connections: u32, buffer_pool: u64, dataset: Option<u64>) -> Result
 pub fn check_all(servers: u32, connections: u32, buffer_pool: u64, dataset: Option<u64>) -> Result<(), Error> {
     let available = available();
     let filled = dataset.map_or(0, |bytes| bytes.min(buffer_pool));
-    let each = SERVER_ITSELF + u64::from(connections) * PER_CONNECTION + filled;
-    let needed = u64::from(servers) * each;
+    let needed = u64::from(servers) * wanted(connections, filled);
     if needed > available {
         return Err(Error::NoMemory {
             servers,

@@ -3,8 +3,8 @@
 use crate::student::{t_quantile_975, two_sided_p};
 use scaleprof_bundle::Estimate;
 
-/// Mean of the log-ratios of pairs. Each pair is two server starts that followed each other, so what drifts over the session is
-/// nearly the same in both and falls out of the ratio.
+/// Mean of the log-ratios of pairs. Each pair is two server starts at the same time, which took turns, or such as followed each
+/// other: what drifts over the session is nearly the same in both and falls out of the ratio.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PairedMean {
     /// Pairs behind it.

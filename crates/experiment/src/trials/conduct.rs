@@ -159,14 +159,22 @@ impl Course<'_> {
     }
 
     fn sentinels(&mut self, at_end: bool) -> Result<(), RunError> {
-        for pair in 0..self.design.sentinels {
+        let sentinels = self.design.sentinels;
+        for pair in 0..sentinels {
             let variant = self.conducted.session.base;
             let of = |second| Step::Sentinel {
                 at_end,
                 pair: (pair, second),
                 variant,
             };
-            let both: Option<Vec<Start>> = self.steps(&[of(false), of(true)])?.into_iter().collect();
+            // Turns are taken in the order of the steps: in every second pair of the session the second start comes first.
+            let before = if at_end { sentinels + pair } else { pair };
+            let exchanged = self.design.side_by_side && before % 2 == 1;
+            let mut both = self.steps(&[of(exchanged), of(!exchanged)])?;
+            if exchanged {
+                both.reverse();
+            }
+            let both: Option<Vec<Start>> = both.into_iter().collect();
             if let Some(starts) = both.and_then(|both| <[Start; 2]>::try_from(both).ok()) {
                 self.conducted.session.sentinels.push(Sentinel { variant, starts });
                 self.laboratory.keep(&self.conducted)?;
@@ -212,8 +220,8 @@ impl Course<'_> {
         Ok(found)
     }
 
-    /// Steps at the same time. Where some failed when they ran all are tried once more: what ran beside them ran beside something else
-    /// than the rest.
+    /// Steps at the same time. Where some failed when they ran for the first time all are tried once more: what ran beside them ran beside
+    /// something else than the rest. Who fails a second time takes no part any more.
     fn together(&mut self, steps: &[Step]) -> Result<Vec<Option<Start>>, RunError> {
         let left = self.left;
         let mut found: BTreeMap<usize, Start> = BTreeMap::new();
@@ -235,31 +243,40 @@ impl Course<'_> {
                 },
             }
         }
-        let mut tried = self.attempt(steps, asked, left)?;
-        if tried
-            .iter()
-            .any(|(_, one)| matches!(one, Err(StepFailure::WhenItRan(_))))
-        {
-            let (dead, again): (Vec<_>, Vec<_>) = tried
-                .into_iter()
-                .partition(|(_, one)| matches!(one, Err(StepFailure::CannotStart(_))));
-            for (at, one) in &again {
-                if let Err(StepFailure::WhenItRan(why)) = one {
-                    self.laboratory.try_again(steps[*at], why)?;
+        let mut failed_once = BTreeSet::new();
+        let mut out: Vec<(usize, Why)> = Vec::new();
+        // Each time around another variant has failed for the first time.
+        while !asked.is_empty() {
+            let tried = self.attempt(steps, std::mem::take(&mut asked), left)?;
+            let mut first_failures = Vec::new();
+            let mut starts = Vec::new();
+            for (at, one) in tried {
+                match one {
+                    Ok(start) => starts.push((at, start)),
+                    Err(StepFailure::WhenItRan(why)) if !failed_once.contains(&steps[at].variant()) => {
+                        first_failures.push((at, why));
+                    }
+                    Err(StepFailure::CannotStart(why) | StepFailure::WhenItRan(why)) => out.push((at, why)),
                 }
             }
-            let again = again.into_iter().map(|(at, _)| at).collect();
-            tried = self.attempt(steps, again, left)?;
-            tried.extend(dead);
+            if first_failures.is_empty() {
+                found.extend(starts);
+                break;
+            }
+            for (at, why) in &first_failures {
+                self.laboratory.try_again(steps[*at], why)?;
+                failed_once.insert(steps[*at].variant());
+            }
+            asked.extend(first_failures.iter().map(|(at, _)| *at));
+            asked.extend(starts.iter().map(|(at, _)| *at));
+            asked.sort_unstable();
         }
-        for (at, one) in tried {
-            match one {
-                Ok(start) => drop(found.insert(at, start)),
-                Err(StepFailure::CannotStart(why) | StepFailure::WhenItRan(why)) => {
-                    let variant = steps[at].variant();
-                    self.laboratory.drop_variant(variant, &why);
-                    self.without(variant, why.kept)?;
-                }
+        for (at, why) in out {
+            let variant = steps[at].variant();
+            // Side by side it may fail in both starts of an A/A pair.
+            if !self.conducted.out.contains_key(&variant) {
+                self.laboratory.drop_variant(variant, &why);
+                self.without(variant, why.kept)?;
             }
         }
         Ok((0..steps.len()).map(|at| found.remove(&at)).collect())
@@ -267,9 +284,6 @@ impl Course<'_> {
 
     /// Has those of the steps carried out that are at these places.
     fn attempt(&mut self, steps: &[Step], places: Vec<usize>, left: Work) -> Result<Vec<Tried>, RunError> {
-        if places.is_empty() {
-            return Ok(Vec::new());
-        }
         let asked: Vec<Step> = places.iter().map(|&at| steps[at]).collect();
         let found = self.laboratory.carry_out(&asked, left)?;
         Ok(places.into_iter().zip(found).collect())
@@ -277,10 +291,6 @@ impl Course<'_> {
 
     /// Goes on without a variant, if enough are left.
     fn without(&mut self, variant: usize, why: String) -> Result<(), RunError> {
-        // Side by side it may fail in both starts of an A/A pair.
-        if self.conducted.out.contains_key(&variant) {
-            return Ok(());
-        }
         self.conducted.out.insert(variant, why);
         self.conducted.choose_bases(self.bases);
         self.laboratory.keep(&self.conducted)?;

@@ -52,6 +52,9 @@ pub(crate) struct KeptPlan {
     /// Bytes of memory that were free when it began, by which buffer pools are sized; none in folders of before that was kept.
     #[serde(default)]
     pub(crate) available_memory: Option<u64>,
+    /// Whether starts that belong together run side by side; folders of before that was kept were measured one after the other.
+    #[serde(default)]
+    pub(crate) side_by_side: bool,
 }
 
 /// The folder of an experiment that this process carries out: nobody else may meanwhile.
@@ -269,6 +272,7 @@ mod tests {
             work_folder: None,
             texts: [(PathBuf::from("/plans/a.sql"), "SELECT 1".to_owned())].into(),
             available_memory: Some(1 << 30),
+            side_by_side: true,
         }
     }
 
@@ -292,6 +296,19 @@ mod tests {
         assert!(error.contains("--resume"), "{error}");
         let error = ExperimentFolder::reopen(place.path()).expect_err("none").to_string();
         assert!(error.contains("plan.json"), "{error}");
+    }
+
+    #[test]
+    fn a_plan_that_does_not_say_how_it_was_measured_was_measured_one_after_the_other() {
+        let mut plan = serde_json::to_value(kept()).expect("a plan");
+        let side_by_side = plan.as_object_mut().expect("fields").remove("side_by_side");
+        assert_eq!(side_by_side, Some(true.into()));
+        let old: KeptPlan = serde_json::from_value(plan).expect("a plan of before");
+        let expected = KeptPlan {
+            side_by_side: false,
+            ..kept()
+        };
+        assert_eq!(old, expected);
     }
 
     #[test]

@@ -77,11 +77,11 @@ impl<'a> RealLaboratory<'a> {
         }
     }
 
-    /// Several runs take turns.
-    fn run(&mut self, runs: &[RunOptions]) -> Vec<Result<RunResult, RunError>> {
+    /// Several runs, of variants of these names, take turns.
+    fn run(&mut self, runs: &[RunOptions], names: &[&str]) -> Vec<Result<RunResult, RunError>> {
         match runs {
             [alone] => vec![run(alone, self.stop, self.progress)],
-            several => run_side_by_side(several, self.stop, self.progress),
+            several => run_side_by_side(several, names, self.stop, self.progress),
         }
     }
 
@@ -133,20 +133,19 @@ impl Laboratory for RealLaboratory<'_> {
         let suits: Vec<Result<(), StepFailure>> = steps.iter().map(|step| self.suits(step.variant())).collect();
         // One that was measured beside another that was broken off is measured again.
         steps.iter().try_for_each(|step| self.folder.clear(*step))?;
-        let runs: Vec<RunOptions> = steps
+        let plan = self.plan;
+        let name = |step: &Step| &*plan.variants[step.variant()].name;
+        let (runs, started): (Vec<RunOptions>, Vec<&str>) = steps
             .iter()
             .zip(&suits)
             .filter(|(_, suits)| suits.is_ok())
-            .map(|(step, _)| self.options(*step))
-            .collect();
-        let names: Vec<&str> = steps
-            .iter()
-            .map(|step| &*self.plan.variants[step.variant()].name)
-            .collect();
-        let words = Step::words(steps, &names, &self.plan.design);
+            .map(|(step, _)| (self.options(*step), name(step)))
+            .unzip();
+        let names: Vec<&str> = steps.iter().map(name).collect();
+        let words = Step::words(steps, &names, &plan.design);
         self.progress.step_begins(&words, left.seconds(&self.pace));
         let began = Instant::now();
-        let mut results = self.run(&runs).into_iter();
+        let mut results = self.run(&runs, &started).into_iter();
         let mut found = Vec::new();
         for (step, suits) in steps.iter().zip(suits) {
             let result = match suits {

@@ -5,7 +5,8 @@ use scaleprof_workload::ConnectionRng;
 /// The variants in their order in a round. A round is every variant once.
 ///
 /// Two rounds belong together: the first has a random order and the second its mirror image (with two variants ABBA or BAAB). A
-/// steady drift then has as much of a say for one variant as for the other.
+/// steady drift then has as much of a say for one variant as for the other. Side by side it is the order of turns: nobody always comes
+/// behind the same one.
 pub(crate) fn round_order(variants: usize, round: u32, seed: u64) -> Vec<usize> {
     let mut order: Vec<usize> = (0..variants).collect();
     let mut rng = ConnectionRng::new(seed, u64::from(round / 2));

@@ -4,7 +4,6 @@ use super::conduct::Conducted;
 use super::disturbed::disturbed;
 use super::plan::Plan;
 use super::torn::torn_apart;
-use crate::turns::TURN_SECONDS;
 use scaleprof_analysis::trials::log_ratios::PairedMean;
 use scaleprof_analysis::trials::{
     ComparisonTold, DesignTold, ExperimentState, Outcome, ReplicaFigures, RungFigures, SessionQuality, Together,
@@ -149,7 +148,7 @@ pub(crate) fn outcome(
         design: DesignTold {
             connections: design.connections.clone(),
             seconds: design.seconds,
-            turn_seconds: design.side_by_side.then_some(TURN_SECONDS),
+            turn_seconds: plan.turn_seconds(),
             most_pairs: design.most_pairs,
             rounds: rounds as u32,
             target_half_width: design.target_half_width,

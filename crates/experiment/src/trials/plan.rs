@@ -5,8 +5,10 @@ use super::plan_error::PlanError;
 use super::plan_file::{PlanFile, VariantText};
 use crate::company::Company;
 use crate::options::{LoadOptions, ServerChoice};
+use crate::turns::turn_seconds;
 use scaleprof_server::memory::buffer_pool;
 use scaleprof_server::{Product, Topology};
+use scaleprof_workload::raise_open_file_limit;
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -169,13 +171,16 @@ impl Plan {
     /// Where variants have other numbers of servers, each server has what it would have beside the most of them: a smaller pool is no
     /// part of what replicas cost.
     ///
-    /// Decides by it too whether starts run side by side.
+    /// Decides by it, and by the files that may be open, whether starts run side by side.
     pub fn fit_to_memory(&mut self, available: u64) {
         let servers = self.variants.iter().map(|variant| variant.server.company().servers());
         let available = available / u64::from(servers.max().unwrap_or(1));
         if self.design.side_by_side {
+            let ladder = &self.design.connections;
+            let allowed = |connections| raise_open_file_limit(connections).is_ok();
             self.one_by_one = turns::hindered_by_kind(&self.variants)
-                .or_else(|| turns::hindered_by_memory(&self.variants, available));
+                .or_else(|| turns::hindered_by_memory(&self.variants, ladder, available))
+                .or_else(|| turns::hindered_by_files(&self.variants, ladder, allowed));
             self.design.side_by_side = self.one_by_one.is_none();
         }
         for variant in &mut self.variants {
@@ -186,6 +191,21 @@ impl Plan {
                     .get_or_insert_with(|| buffer_pool(available, dataset));
             }
         }
+    }
+
+    /// Holds to how an experiment was begun, whatever would be chosen now: starts of both kinds are not to be held against each other.
+    pub(crate) fn go_on_as_begun(&mut self, side_by_side: bool) {
+        if self.design.side_by_side != side_by_side {
+            self.design.side_by_side = side_by_side;
+            self.one_by_one = (!side_by_side).then(|| "as it was begun".to_owned());
+        }
+    }
+
+    /// How long a turn of starts side by side is, seconds; none where they come one after the other.
+    pub fn turn_seconds(&self) -> Option<f64> {
+        let most = |variant: &Variant| variant.load.most_connections(&self.design.connections);
+        let most = self.variants.iter().map(most).max();
+        self.design.side_by_side.then(|| turn_seconds(most.unwrap_or(1)))
     }
 
     /// Why the question cannot be asked on this machine, where it cannot.

@@ -1,29 +1,38 @@
-//! When turns end and who comes first.
+//! How long turns are and who comes first.
 
-/// How long a turn is by the clock of the load whose turn it is, nanoseconds.
+/// The shortest turn by the clock of the load whose turn it is, nanoseconds.
 ///
 /// Short, as a machine's speed drifts at every scale: two servers that took turns of 0.25 s differed by 1.6 % over 10 s (standard
 /// deviation), in turns of 5 s by 3.3 %, and in turns of 0.1 s not by less. Long enough that the server's caches, cold at its start, are warm
 /// for nearly all of it.
-pub(super) const TURN_NS: u64 = 250_000_000;
-/// The same in seconds.
-pub const TURN_SECONDS: f64 = TURN_NS as f64 / 1e9;
+const SHORTEST_NS: u64 = 250_000_000;
+/// A second's turn is long enough for so many connections: the end of a turn and the start of the next cost every thread of the server a
+/// context switch and a wake-up, which is to stay under about 1 % of the CPUs.
+const CONNECTIONS_A_SECOND: u64 = 2048;
 
-/// The time by a load's own clock at which its turn of this cycle ends. The first is half a turn, so that the ends of seconds, at which
-/// servers are asked things, are in the middle of turns.
-pub(super) fn turn_end_ns(cycle: u64) -> u64 {
-    TURN_NS / 2 + cycle * TURN_NS
+/// How long the turns of servers with so many connections are, nanoseconds by the clock of the load whose turn it is: 0.25 s up to 512 of
+/// them, and beyond in proportion.
+pub(crate) fn turn_ns(connections: u32) -> u64 {
+    SHORTEST_NS.max(u64::from(connections) * 1_000_000_000 / CONNECTIONS_A_SECOND)
 }
 
-/// The order of these seats in a cycle: every second one is the mirror image of that before it, so that a steady drift has the same say
-/// for all. Which cycles begin with whom changes with the visit.
-pub(super) fn order(seats: &[usize], visit: u32, cycle: u64) -> Vec<usize> {
+/// The same in seconds.
+pub(crate) fn turn_seconds(connections: u32) -> f64 {
+    turn_ns(connections) as f64 / 1e9
+}
+
+/// The time by a load's own clock at which its turn of this cycle ends. The first is half a turn, so that the ends of seconds, at which
+/// servers are asked things, are in the middle of turns of a quarter of a second.
+pub(super) fn turn_end_ns(turn_ns: u64, cycle: u64) -> u64 {
+    turn_ns / 2 + cycle * turn_ns
+}
+
+/// The order of these seats in every cycle of a visit: one after the other, round and round, so that nobody is stopped only to go on again.
+/// With whom a visit begins changes with it; seats are in the order of a round, which the next round has the other way round.
+pub(super) fn order(seats: &[usize], visit: u32) -> Vec<usize> {
     let mut order = seats.to_vec();
     let places = order.len().max(1);
     order.rotate_left(visit as usize % places);
-    if cycle % 2 == 1 {
-        order.reverse();
-    }
     order
 }
 
@@ -34,23 +43,35 @@ mod tests {
 
     #[test]
     fn seconds_end_in_the_middle_of_turns() {
-        let ends: Vec<u64> = (0..50).map(turn_end_ns).collect();
+        let ends: Vec<u64> = (0..50).map(|cycle| turn_end_ns(SHORTEST_NS, cycle)).collect();
         for second in 1..=10 {
             let end = second * 1_000_000_000;
             let distance = ends.iter().map(|turn| turn.abs_diff(end)).min();
-            assert_eq!(distance, Some(TURN_NS / 2));
+            assert_eq!(distance, Some(SHORTEST_NS / 2));
         }
+    }
+
+    #[test]
+    fn turns_are_longer_where_there_are_many_threads_to_stop() {
+        let lengths = [1, 512, 1024, 2048, 8192].map(turn_seconds);
+        assert_eq!(lengths, [0.25, 0.25, 0.5, 1.0, 4.0]);
+        assert!(turn_ns(u32::MAX) > turn_ns(99_000));
     }
 
     proptest! {
         #[test]
-        fn all_have_a_turn_in_every_cycle_and_a_steady_drift_has_the_same_say(seats in 1..6usize, visit in any::<u32>(), pair in 0..50u64) {
+        fn all_have_a_turn_in_every_cycle_nobody_two_in_a_row_and_each_begins_in_turn(seats in 2..6usize, visit in 0..u32::MAX) {
             let seats: Vec<usize> = (0..seats).collect();
-            let (one, other) = (order(&seats, visit, 2 * pair), order(&seats, visit, 2 * pair + 1));
-            for seat in &seats {
-                let place = |order: &[usize]| order.iter().position(|one| one == seat).expect("in it");
-                prop_assert_eq!(place(&one) + place(&other), seats.len() - 1);
+            let cycle = order(&seats, visit);
+            let mut all = cycle.clone();
+            all.sort_unstable();
+            prop_assert_eq!(&all, &seats);
+            // The next cycle is the same.
+            prop_assert_ne!(cycle.first(), cycle.last());
+            for pair in cycle.windows(2) {
+                prop_assert_eq!((pair[0] + 1) % seats.len(), pair[1]);
             }
+            prop_assert_eq!((cycle[0] + 1) % seats.len(), order(&seats, visit % seats.len() as u32 + 1)[0]);
         }
     }
 }

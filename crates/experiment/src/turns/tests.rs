@@ -3,6 +3,9 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, Command};
 use std::time::Instant;
 
+/// A turn.
+const TURN_NS: u64 = 250_000_000;
+
 /// A process that does nothing but work, for a server. It is killed when this is dropped.
 struct Busy(Child);
 
@@ -58,7 +61,7 @@ fn visit(seat: &Seat, number: u32, server: &Busy, seconds: f64, stop: &AtomicBoo
 #[test]
 fn servers_work_in_turns_and_each_second_of_a_load_has_a_second_of_work() {
     let servers = [Busy::start(), Busy::start(), Busy::start()];
-    let (turns, seats) = Turns::new(3);
+    let (turns, seats) = Turns::new(3, TURN_NS);
     let never = AtomicBool::new(false);
     let began = Instant::now();
     let used: Vec<f64> = std::thread::scope(|scope| {
@@ -90,7 +93,7 @@ fn servers_work_in_turns_and_each_second_of_a_load_has_a_second_of_work() {
 #[test]
 fn a_run_that_ends_or_misses_a_visit_holds_up_nobody() {
     let servers = [Busy::start(), Busy::start()];
-    let (turns, seats) = Turns::new(2);
+    let (turns, seats) = Turns::new(2, TURN_NS);
     let never = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let [first, second] = <[Seat; 2]>::try_from(seats).expect("two");
@@ -120,7 +123,7 @@ fn a_run_that_ends_or_misses_a_visit_holds_up_nobody() {
 #[test]
 fn who_is_asked_to_stop_waits_for_no_turn_and_leaves_nobody_standing() {
     let servers = [Busy::start(), Busy::start()];
-    let (turns, seats) = Turns::new(2);
+    let (turns, seats) = Turns::new(2, TURN_NS);
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let runs: Vec<_> = seats
@@ -143,7 +146,7 @@ fn who_is_asked_to_stop_waits_for_no_turn_and_leaves_nobody_standing() {
     });
     assert!(servers.iter().all(|server| !server.stands()));
     // Before the first turn too: the second run never comes.
-    let (turns, seats) = Turns::new(2);
+    let (turns, seats) = Turns::new(2, TURN_NS);
     std::thread::scope(|scope| {
         let run = scope.spawn(|| {
             let _leaving = seats[0].clone().leaving();
@@ -154,4 +157,54 @@ fn who_is_asked_to_stop_waits_for_no_turn_and_leaves_nobody_standing() {
         drop(seats[1].clone().leaving());
     });
     assert!(!servers[0].stands());
+}
+
+#[test]
+fn a_server_that_does_not_stand_still_when_it_is_to_rest_is_told() {
+    let (still, mut dead) = (Busy::start(), Busy::start());
+    // It is not waited for, so that its number stays its own; and it never stands.
+    dead.0.kill().expect("killed");
+    let (turns, seats) = Turns::new(2, TURN_NS);
+    let never = AtomicBool::new(false);
+    let players = [still.player(), dead.player()];
+    let told: Vec<Option<String>> = std::thread::scope(|scope| {
+        let runs: Vec<_> = seats
+            .into_iter()
+            .zip(players)
+            .map(|(seat, player)| {
+                let never = &never;
+                scope.spawn(move || {
+                    let _leaving = seat.clone().leaving();
+                    seat.ready(0, player, never);
+                    let until = seat.clock().now_ns() + 2 * TURN_NS;
+                    while seat.clock().now_ns() < until {
+                        std::thread::sleep(Duration::from_millis(2));
+                    }
+                    seat.done();
+                    seat.restless()
+                })
+            })
+            .collect();
+        scope.spawn(|| turns.conduct());
+        runs.into_iter().map(|run| run.join().expect("its end")).collect()
+    });
+    assert_eq!(told[0], None);
+    let told = told[1].as_deref().unwrap_or_default();
+    assert!(
+        told.contains("did not stand still") && told.contains("of its"),
+        "{told}"
+    );
+}
+
+#[test]
+fn who_waited_for_another_to_be_prepared_and_was_asked_to_stop_prepares_nothing() {
+    let (_, seats) = Turns::new(2, TURN_NS);
+    let stop = AtomicBool::new(false);
+    let first = seats[0].prepare_alone(&stop).expect("nobody else does");
+    std::thread::scope(|scope| {
+        let waits = scope.spawn(|| matches!(seats[1].prepare_alone(&stop), Err(RunError::Stopped)));
+        stop.store(true, Ordering::Relaxed);
+        drop(first);
+        assert!(waits.join().expect("its end"));
+    });
 }

@@ -95,7 +95,7 @@ fn design(outcome: &Outcome) -> String {
     };
     let few = if design.indicative { ", indicative only" } else { "" };
     let turns = design.turn_seconds.map_or(String::new(), |seconds| {
-        format!(", side by side in turns of {seconds} s")
+        format!(", side by side in turns of {seconds:.2} s")
     });
     format!(
         "{load}{} of at most {} pairs{state}{few}; {} s at each rung of a start{turns}",

@@ -84,7 +84,7 @@ fn receive(worker: &mut Worker, index: u32, buffer: &mut [u8], ready: u64) -> Re
             // The rest may be there already, or the end of the connection: one edge can stand for both.
             Next::Receive => {}
             next => {
-                worker.count_lag(now - ready);
+                worker.count_lag(now.saturating_sub(ready));
                 if next == Next::Send {
                     send(worker, index)?;
                 }

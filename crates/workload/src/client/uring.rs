@@ -193,7 +193,7 @@ fn serve(worker: &mut Worker, end_ns: u64, ring: &mut IoUring, buffers: &mut Buf
                 push(ring, arm(index))?;
             }
             if next != Next::Receive {
-                worker.count_lag(now - ready);
+                worker.count_lag(now.saturating_sub(ready));
             }
             if next == Next::Send {
                 push(ring, send(worker, index))?;

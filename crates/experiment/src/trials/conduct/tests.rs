@@ -7,6 +7,8 @@ use proptest::prelude::*;
 use scaleprof_analysis::trials::{RungFigures, Verdict, judge};
 use scaleprof_workload::ConnectionRng;
 
+mod failures;
+
 const LADDER: [u32; 3] = [1, 16, 256];
 
 /// Servers whose throughput is known but for noise: 1.2 % from start to start, 8 % of them disturbed, a drift of up to 6 % to either
@@ -27,6 +29,8 @@ struct MadeUp {
     cannot_start: Vec<usize>,
     /// Steps that fail so many times more.
     fails: Vec<(Step, u32)>,
+    /// Steps that fail the so-many-th time that they are carried out.
+    fails_at: Vec<(Step, usize)>,
     tried_again: Vec<Step>,
     dropped: Vec<(usize, String)>,
 }
@@ -46,6 +50,7 @@ impl MadeUp {
             killed_after: None,
             cannot_start: Vec::new(),
             fails: Vec::new(),
+            fails_at: Vec::new(),
             tried_again: Vec::new(),
             dropped: Vec::new(),
         }
@@ -117,6 +122,10 @@ impl MadeUp {
             .find(|(known, times)| *known == step && *times > 0)
         {
             *times -= 1;
+            return Ok(Err(StepFailure::WhenItRan(why("it died"))));
+        }
+        let times = self.carried_out.iter().filter(|one| **one == step).count();
+        if self.fails_at.contains(&(step, times)) {
             return Ok(Err(StepFailure::WhenItRan(why("it died"))));
         }
         let start = self.start(self.factors[step.variant()]);
@@ -239,7 +248,54 @@ fn what_is_compared_runs_side_by_side_unless_it_is_wanted_one_by_one() {
     assert_eq!(together, [vec![1; 3], vec![2; 2], vec![3; 8], vec![2; 2]].concat());
     let (together, one_by_one) = pairs_and_rounds(false);
     assert_eq!(together, vec![1; 3 + 4 + 24 + 4]);
-    assert_eq!(in_turns, one_by_one);
+    let by_place = |mut steps: Vec<Step>| {
+        steps.sort_by_key(Step::folder);
+        steps
+    };
+    assert_eq!(by_place(in_turns), by_place(one_by_one));
+}
+
+#[test]
+fn who_has_the_first_turn_in_one_pair_or_round_has_the_last_in_the_next() {
+    for sentinels in [1, 2, 3] {
+        let mut design = usual(1);
+        design.sentinels = sentinels;
+        let mut laboratory = MadeUp::new(&[1.0, 1.0, 1.0], 1);
+        let conducted = carried_out(&design, &mut laboratory);
+        assert_eq!(conducted.session.sentinels.len(), 2 * sentinels as usize);
+        let seconds: Vec<bool> = laboratory
+            .carried_out
+            .iter()
+            .filter_map(|step| match step {
+                Step::Sentinel { pair: (_, second), .. } => Some(*second),
+                _ => None,
+            })
+            .collect();
+        let expected = [false, true, true, false].repeat(sentinels as usize);
+        assert_eq!(seconds, expected);
+        let of_rounds = laboratory
+            .carried_out
+            .iter()
+            .filter(|step| matches!(step, Step::Round { .. }));
+        let variants: Vec<usize> = of_rounds.map(Step::variant).collect();
+        for block in variants.chunks(6) {
+            let mirrored: Vec<usize> = block[..3].iter().rev().copied().collect();
+            assert_eq!(block[3..], mirrored);
+        }
+    }
+    // What each start of a pair gave is kept as its own.
+    let mut laboratory = MadeUp::new(&[1.0, 1.0], 1);
+    let conducted = carried_out(&usual(1), &mut laboratory);
+    for (pair, kept) in conducted.session.sentinels.iter().take(2).zip(0..) {
+        for (start, second) in pair.starts.iter().zip([false, true]) {
+            let step = Step::Sentinel {
+                at_end: false,
+                pair: (kept, second),
+                variant: 0,
+            };
+            assert!(laboratory.kept.contains(&(step, start.clone())));
+        }
+    }
 }
 
 #[test]
@@ -285,29 +341,6 @@ fn a_precise_one_ends_on_width_and_equal_servers_stay_equal() {
 }
 
 #[test]
-fn a_variant_that_cannot_start_is_dropped_and_the_rest_goes_on() {
-    let mut laboratory = MadeUp::new(&[1.0, 0.9, 1.0], 3);
-    laboratory.cannot_start = vec![2];
-    let conducted = carried_out(&usual(3), &mut laboratory);
-    assert_eq!(laboratory.dropped, [(2, "unknown variable".to_owned())]);
-    assert_eq!((conducted.session.base, conducted.session.others.clone()), (0, vec![1]));
-    assert_eq!(
-        laboratory.carried_out.iter().filter(|step| step.variant() == 2).count(),
-        1
-    );
-    assert!(differs(&conducted));
-}
-
-#[test]
-fn the_next_variant_stands_in_for_a_base_that_cannot_start() {
-    let mut laboratory = MadeUp::new(&[1.0, 1.0, 0.9], 4);
-    laboratory.cannot_start = vec![0];
-    let conducted = carried_out(&usual(4), &mut laboratory);
-    assert_eq!((conducted.session.base, conducted.session.others.clone()), (1, vec![2]));
-    assert!(conducted.session.sentinels.iter().all(|pair| pair.variant == 1));
-}
-
-#[test]
 fn variants_with_a_base_of_their_own_are_held_against_it() {
     // The second two are half as fast as the first two, and the last is slower than its own base.
     let mut laboratory = MadeUp::new(&[1.0, 1.0, 0.5, 0.4], 8);
@@ -333,78 +366,6 @@ fn variants_with_a_base_of_their_own_are_held_against_it() {
         end.expect("its end");
         assert_eq!(conducted.session.bases.into_iter().collect::<Vec<_>>(), bases);
     }
-}
-
-#[test]
-fn with_one_variant_left_there_is_nothing_to_compare() {
-    let mut laboratory = MadeUp::new(&[1.0, 1.0], 5);
-    laboratory.cannot_start = vec![1];
-    let (conducted, end) = conduct(&usual(5), &[0; 2], BTreeMap::new(), &mut laboratory);
-    assert!(matches!(end, Err(RunError::NothingToCompare)));
-    assert_eq!(conducted.out.len(), 1);
-}
-
-#[test]
-fn a_start_that_fails_once_is_repeated_and_one_that_fails_twice_ends_its_variant() {
-    let step = Step::Round { round: 2, variant: 1 };
-    for (times, out) in [(1, 0), (2, 1)] {
-        let mut laboratory = MadeUp::new(&[1.0, 1.0, 1.0], 6);
-        laboratory.fails = vec![(step, times)];
-        let conducted = carried_out(&usual(6), &mut laboratory);
-        assert_eq!(conducted.out.len(), out);
-        assert_eq!(laboratory.tried_again, [step], "nobody is left without a word of it");
-        // And those that ran beside it with it.
-        for variant in 0..3 {
-            let step = Step::Round { round: 2, variant };
-            assert_eq!(laboratory.carried_out.iter().filter(|one| **one == step).count(), 2);
-        }
-    }
-}
-
-#[test]
-fn one_that_cannot_start_does_not_have_those_beside_it_repeated() {
-    let mut laboratory = MadeUp::new(&[1.0, 1.0, 1.0], 6);
-    laboratory.cannot_start = vec![2];
-    let design = of(
-        DesignText {
-            watch: Some(false),
-            ..DesignText::default()
-        },
-        6,
-    );
-    carried_out(&design, &mut laboratory);
-    assert_eq!(
-        laboratory.together,
-        [vec![2; 2], vec![3], vec![2; 7], vec![2; 2]].concat()
-    );
-}
-
-/// What is dropped takes part as far as it was measured, when the whole is read back, be it the base of the others.
-#[test]
-fn what_was_dropped_on_the_way_is_dropped_there_again() {
-    for variant in [0, 1] {
-        let mut laboratory = MadeUp::new(&[1.0, 0.9, 1.0], 7);
-        laboratory.fails = vec![(Step::Round { round: 2, variant }, 2)];
-        let conducted = carried_out(&usual(7), &mut laboratory);
-        let known_out: BTreeMap<usize, String> = laboratory.dropped.iter().cloned().collect();
-        assert_eq!(known_out.len(), 1);
-        let before = laboratory.carried_out.len();
-        let (again, end) = conduct(&usual(7), &[0; 3], known_out, &mut laboratory);
-        end.expect("its end");
-        assert_eq!(again, conducted);
-        assert_eq!(laboratory.carried_out.len(), before, "nothing is measured again");
-    }
-}
-
-#[test]
-fn where_too_few_were_left_there_is_nothing_to_go_on_with() {
-    let mut laboratory = MadeUp::new(&[1.0, 1.0], 5);
-    laboratory.fails = vec![(Step::Round { round: 1, variant: 1 }, 2)];
-    let (conducted, _) = conduct(&usual(5), &[0; 2], BTreeMap::new(), &mut laboratory);
-    let before = laboratory.carried_out.len();
-    let (again, end) = conduct(&usual(5), &[0; 2], conducted.out.clone(), &mut laboratory);
-    assert!(matches!(end, Err(RunError::NothingToCompare)));
-    assert_eq!((again, laboratory.carried_out.len()), (conducted, before));
 }
 
 proptest! {

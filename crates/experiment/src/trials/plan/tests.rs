@@ -42,6 +42,77 @@ fn starts_take_turns_unless_something_keeps_them_from_it() {
     assert!(error.contains("design.side_by_side"), "{error}");
 }
 
+#[test]
+fn servers_with_other_numbers_of_threads_to_stop_or_without_kept_data_do_not_take_turns() {
+    let pool = "set = { thread_handling = \"pool-of-threads\" }";
+    for (one, other, why) in [
+        ("", pool, "differ in thread_handling"),
+        (
+            "",
+            "set = { loose-thread-handling = \"pool-of-threads\" }",
+            "differ in thread_handling",
+        ),
+        (
+            "",
+            "set = { plugin_load_add = \"thread_pool.so\" }",
+            "differ in thread_handling",
+        ),
+        ("", "idle_connections = 1000", "differ in idle_connections"),
+        ("", "set = { thread_handling = \"one-thread-per-connection\" }", ""),
+        (pool, pool, ""),
+        ("idle_connections = 20", "idle_connections = 20", ""),
+    ] {
+        let plan = plan_of(&format!("[[variant]]\n{one}\n[[variant]]\n{other}\n")).unwrap();
+        let found = turns::hindered_by_kind(&plan.variants).unwrap_or_default();
+        assert!(found.contains(why) && found.is_empty() == why.is_empty(), "{found}");
+    }
+    let mut plan = plan_of("[[variant]]\n[[variant]]\n").unwrap();
+    if let ServerChoice::Private { use_cache, .. } = &mut plan.variants[1].server {
+        *use_cache = false;
+    }
+    plan.fit_to_memory(64 << 30);
+    let why = plan.one_by_one.unwrap_or_default();
+    assert!(why.contains("variant 2 keeps no prepared data"), "{why}");
+}
+
+#[test]
+fn connections_of_all_servers_at_once_need_memory_and_open_files() {
+    let plan = plan_of("[ladder]\nconnections = \"1,8000\"\n[[variant]]\n[[variant]]\n").unwrap();
+    let ladder = &plan.design.connections;
+    let of_memory = |available: u64| turns::hindered_by_memory(&plan.variants, ladder, available);
+    assert_eq!(of_memory(16 << 30), None);
+    let why = of_memory(8 << 30).unwrap_or_default();
+    assert!(
+        why.starts_with("the servers with all their connections would take"),
+        "{why}"
+    );
+    let of_files = |most: u32| turns::hindered_by_files(&plan.variants, ladder, |all| all <= most);
+    assert_eq!(of_files(16_000), None);
+    let why = of_files(15_999).unwrap_or_default();
+    assert!(why.starts_with("16000 connections at once"), "{why}");
+    let set = "[server]\nset = { innodb_buffer_pool_size = \"6G\" }\n[[variant]]\n[[variant]]\n";
+    let plan = plan_of(set).unwrap();
+    let why = turns::hindered_by_memory(&plan.variants, &[1], 16 << 30).unwrap_or_default();
+    assert!(why.starts_with("their buffer pools would take 12288 MiB"), "{why}");
+    // A pair of the larger one with itself is larger than both.
+    let plan = plan_of("[[variant]]\nbuffer_pool = \"1G\"\n[[variant]]\nbuffer_pool = \"6G\"\n").unwrap();
+    let why = turns::hindered_by_memory(&plan.variants, &[1], 16 << 30).unwrap_or_default();
+    assert!(why.starts_with("their buffer pools would take 12288 MiB"), "{why}");
+}
+
+#[test]
+fn turns_are_as_long_as_the_most_connections_ask_for() {
+    let seconds = |text: &str| {
+        plan_of(&format!("{text}[[variant]]\n[[variant]]\n"))
+            .unwrap()
+            .turn_seconds()
+    };
+    assert_eq!(seconds(""), Some(0.25));
+    let many = "[ladder]\nconnections = \"16,2000\"\n[load]\nidle_connections = 48\n";
+    assert_eq!(seconds(many), Some(1.0));
+    assert_eq!(seconds("[design]\nside_by_side = false\n"), None);
+}
+
 const TWO: &str = "[[variant]]\nname = \"a\"\n[[variant]]\nname = \"b\"\n";
 
 #[test]
