@@ -100,8 +100,8 @@ impl KernelSymbols {
 
     fn read(&mut self) {
         let text = std::mem::take(&mut self.text);
-        // The shortest line that names anything is some twenty bytes long, the usual one forty.
-        self.symbols.reserve(text.len() / 40);
+        // A line has 44 bytes on average.
+        self.symbols.reserve(text.len() / 44);
         let mut line_start = 0;
         for line in text.split('\n') {
             if let Some(line) = Line::parse(line)

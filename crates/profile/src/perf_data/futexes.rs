@@ -6,6 +6,7 @@
 
 use super::tracepoint_format::{TracepointFormats, number};
 use std::collections::HashMap;
+use std::num::NonZero;
 use std::ops::Range;
 
 /// How the tracepoint is called that tells of a call.
@@ -28,9 +29,9 @@ pub(super) struct FutexCall {
     pub(super) operation: u32,
 }
 
-/// The number of a wait.
+/// The number of a wait, counted from 1: none of it takes no room in a sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct FutexWait(u32);
+pub(super) struct FutexWait(NonZero<u32>);
 
 /// Calls that threads are in, and the waits in them.
 #[derive(Debug)]
@@ -75,12 +76,12 @@ impl Futexes {
     pub(super) fn wait(&mut self, thread: u32) -> Option<FutexWait> {
         let call = self.inside.get(&thread).filter(|_| self.waits.len() < MOST_WAITS)?;
         self.waits.push(*call);
-        Some(FutexWait(self.waits.len() as u32 - 1))
+        NonZero::new(self.waits.len() as u32).map(FutexWait)
     }
 
     /// What a wait is for.
     pub(super) fn call(&self, wait: FutexWait) -> Option<FutexCall> {
-        self.waits.get(wait.0 as usize).copied()
+        self.waits.get(wait.0.get() as usize - 1).copied()
     }
 }
 
