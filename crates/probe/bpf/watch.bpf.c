@@ -156,8 +156,11 @@ static __always_inline void leave_cpu(void *context, struct task_struct *task, b
 		slot->preemptions++;
 		slot->runnable_at = now;
 	} else {
-		/* Who goes to sleep spins for nothing: the end of that was missed, in an interrupt within an interrupt. */
-		if (slot->kernel_lock_kind & LCB_F_SPIN)
+		/*
+		 * Who goes to sleep spins for nothing: the end of that was missed, in an interrupt within an interrupt. And while fights
+		 * are not seen, nor is the end of one that was.
+		 */
+		if (slot->kernel_lock_kind & LCB_F_SPIN || settings->fights == FIGHTS_UNSEEN)
 			slot->kernel_lock = 0;
 		state = blocked_state(slot, task, &registers);
 		/* Counted here, where switches are: what is counted in a stint stands for so many of those that nobody saw. */

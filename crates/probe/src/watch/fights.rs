@@ -17,6 +17,8 @@ use std::time::Duration;
 const NANOSECONDS_A_FIGHT: f64 = 700.0;
 /// Fights in which a thread of the server goes to sleep, a second: with fewer, what they wait for changes no account.
 const FEW_SLEEPS: f64 = 5.0;
+/// Of that rate so much is believed of the next stint, whatever was seen in it: a stint is short, and one without any proves little.
+const BELIEVED: f64 = 0.8;
 /// They come back after so long at the latest: a rung holds some stints with them.
 const LONGEST_AWAY: Duration = Duration::from_secs(5);
 
@@ -39,6 +41,8 @@ pub(crate) struct Fights {
     /// When fights were last counted, and how many there had been.
     counted_at: u64,
     counted: Fought,
+    /// Fights in which threads go to sleep, a second.
+    asleep: f64,
     /// When the programs come back, once they are away.
     due: u64,
 }
@@ -51,6 +55,7 @@ impl Fights {
             attaching: Duration::ZERO,
             counted_at: 0,
             counted: Fought::default(),
+            asleep: 0.0,
             due: 0,
         }
     }
@@ -62,8 +67,8 @@ impl Fights {
         self.counted_at = now;
     }
 
-    /// Whether the programs had better stay for a rest of this length, by the fights since they were attached or since this was
-    /// last asked. If not, it is settled when they come back.
+    /// Whether the programs had better stay for a rest of this length (none where everything goes on), by the fights since they were
+    /// attached or since this was last asked. If not, it is settled when they come back.
     pub(crate) fn stay(&mut self, counted: Fought, now: u64, rest: Duration) -> bool {
         let before = std::mem::replace(&mut self.counted, counted);
         let seconds = now.saturating_sub(std::mem::replace(&mut self.counted_at, now)) as f64 / 1e9;
@@ -74,7 +79,8 @@ impl Fights {
         let a_second = |count: u64, before: u64| count.saturating_sub(before) as f64 / seconds;
         let cost = a_second(counted.all, before.all) * NANOSECONDS_A_FIGHT / 1e9;
         let coming_back = 2.0 * self.attaching.as_secs_f64();
-        if a_second(counted.asleep, before.asleep) > FEW_SLEEPS {
+        self.asleep = a_second(counted.asleep, before.asleep).max(BELIEVED * self.asleep);
+        if self.asleep > FEW_SLEEPS {
             self.due = now;
             return cost * rest.as_secs_f64() < coming_back;
         }
@@ -156,6 +162,27 @@ mod tests {
         assert!(fights.stay(few, 3 * SECOND, REST));
         let many = Fought { all: 1_000_000, ..few };
         assert!(!fights.stay(many, 3 * SECOND, REST), "no time has passed to count in");
+    }
+
+    #[test]
+    fn a_stint_without_sleepers_does_not_prove_that_there_are_none() {
+        let (mut fights, _) = after_a_second(40_000, 8);
+        let (mut now, mut all) = (2 * SECOND, 41_000);
+        let mut stints = 0;
+        while fights.are_due(now) {
+            (now, all, stints) = (now + SECOND, all + 40_000, stints + 1);
+            let counted = Fought { all, asleep: 15 };
+            assert!(!fights.stay(counted, now, REST));
+        }
+        // 6.4 and 5.1 a second are believed yet, 4.1 are few.
+        assert_eq!(stints, 3);
+        // Where nobody rests, they stay for those.
+        let (mut fights, _) = after_a_second(40_000, 8);
+        let counted = Fought {
+            all: 81_000,
+            asleep: 15,
+        };
+        assert!(fights.stay(counted, 3 * SECOND, Duration::ZERO));
     }
 
     #[test]

@@ -292,10 +292,14 @@ impl<'obj> Watcher<'obj> {
             Some(Turn::Watched) => {
                 let used = self.programs.slots.used().map(|(_, slot)| slot.seen_switches);
                 let switches = self.switches_of_ended + used.sum::<u64>();
-                if let Some(rest) = self.turns.rest_after(switches, now) {
-                    match self.programs.rest(rest) {
+                match self.turns.rest_after(switches, now) {
+                    Some(rest) => match self.programs.rest(rest) {
                         Ok(()) => self.turns.rest(self.programs.control().rested_from, rest),
                         Err(_) => self.turns.put_off(now),
+                    },
+                    // What cannot be attached now is tried again after the next stint.
+                    None => {
+                        let _ = self.programs.review_fights();
                     }
                 }
             }

@@ -74,6 +74,21 @@ impl Programs<'_> {
         Ok(())
     }
 
+    /// Between two stints without a rest: the programs at the kernel's locks go where they cost too much, and come back.
+    pub(crate) fn review_fights(&mut self) -> Result<(), ProbeError> {
+        let now = monotonic_ns();
+        if self.fight_links.is_empty() {
+            return match self.fights.are_due(now) {
+                true => self.attach_fights(),
+                false => Ok(()),
+            };
+        }
+        if !self.fights.stay(self.fought(), now, Duration::ZERO) {
+            self.detach_fights();
+        }
+        Ok(())
+    }
+
     /// Takes all programs out of the kernel's way that run more often than threads begin and end. Returns whether those at the kernel's
     /// locks were there.
     pub(crate) fn leave(&mut self) -> Result<bool, ProbeError> {
