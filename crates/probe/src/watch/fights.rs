@@ -2,8 +2,8 @@
 //!
 //! `contention_begin` and `contention_end` stand at some thirty places of the kernel. To attach a program, the kernel rewrites each of
 //! them and tells every CPU three times, which on a virtual machine of two CPUs takes 4 to 10 ms for both, where the programs at
-//! switches and wake-ups take 0.8 ms. And a server whose connections talk over sockets has its CPUs fight 15 000 times a second there: to see
-//! all of these costs as much as all else that is done. So:
+//! switches and wake-ups take 0.8 ms. And on one machine a server whose connections talk over sockets had its CPUs fight 15 000 times a second
+//! there: to see all of these took 0.5 % of two CPUs, where switches and wake-ups took 0.8 %. So:
 //!
 //! - where fights are few, the programs stay, and nothing is missed;
 //! - where they are many and threads only spin in them, the programs come by for a stint of watching every few seconds. Samples that

@@ -64,8 +64,7 @@ impl RecordedKernel {
         self.running_or_kept(machine, files).or(found)
     }
 
-    /// The list that perf kept of the start that was recorded. To read it takes a fifth of the time in which the kernel that runs makes
-    /// its own.
+    /// The list that perf kept of the start that was recorded: a file, where the kernel that runs makes its own anew for every reader.
     fn kept_as_it_lay(&self, files: &Files) -> Option<KernelSymbols> {
         let kept = files.kernel_list(files.build_ids().get(KERNEL)?)?;
         (self.distance(&kept) == Some(0)).then(|| self.after_another_start(kept, 0))

@@ -341,9 +341,9 @@ fn switches_of_a_process_alone_count_once_whoever_was_woken() {
     assert_eq!(times(&found, ThreadState::RunQueue), []);
 }
 
-/// What a call of futex(2) is for is in its own record; the wait in it is a switch.
+/// A call of futex(2) whose end was not recorded leaves an address behind: `known_waits.rs` has the waits that are for one.
 #[test]
-fn a_wait_in_a_call_of_futex_is_for_the_lock_that_it_was_called_with() {
+fn a_call_of_futex_names_no_lock_where_the_stack_waits_for_none() {
     let tracepoint = |config: u64| {
         let mut event = Event::clock(CHAIN | field::RAW);
         (event.kind, event.config) = (2, config);
