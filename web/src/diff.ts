@@ -1,6 +1,6 @@
 /** Puts the comparison of two runs together: the parts of the report, of two runs. */
 
-import { readDiff, type Diff } from "./diffData.ts";
+import { isWatched, readDiff, type Diff } from "./diffData.ts";
 import { circumstances } from "./diffCircumstances.ts";
 import { curves } from "./diffCurves.ts";
 import { diffFlame } from "./diffFlame.ts";
@@ -25,8 +25,9 @@ function part(name: string, make: Part, diff: Diff): HTMLElement | null {
 
 function build(): Node[] {
   const diff = readDiff();
+  const ofLoads: [string, Part][] = isWatched(diff) ? [] : [["Throughput", curves]];
   const makers: [string, Part][] = [
-    ["Throughput", curves], ["Changes", changes], ["Kinds of code", kindsOfCode], ["Figures", figures], ["States", bothStates], ["Flame graph", diffFlame], ["What is told", told], ["Not the same", circumstances],
+    ...ofLoads, ["Changes", changes], ["Kinds of code", kindsOfCode], ["Figures", figures], ["States", bothStates], ["Flame graph", diffFlame], ["What is told", told], ["Not the same", circumstances],
   ];
   const sections = makers.flatMap(([name, make]) => {
     const element = part(name, make, diff);

@@ -53,6 +53,8 @@ export interface PathChange {
 }
 
 export interface Comparison {
+  /** Where it is a second, there is one rung, without throughput, and a second stands wherever a transaction is written. */
+  per: "transaction" | "second";
   sentence: string;
   servers: [string, string];
   started_at: [string, string];
@@ -88,6 +90,16 @@ export interface Diff {
   /** The rung that the page was asked for. */
   connections: number | null;
   runs: [Run, Run];
+}
+
+/** Whether the servers were only watched, so that times are per second. */
+export function isWatched({ comparison }: Diff): boolean {
+  return comparison.per === "second";
+}
+
+/** The unit of columns of times. */
+export function costUnit(diff: Diff): string {
+  return isWatched(diff) ? "µs/s" : "µs/tx";
 }
 
 /** A change of a rung marked so is beyond chance, as in crates/analysis/src/comparison.rs. */

@@ -1,6 +1,6 @@
 /** The flame graph of one run at a rung, coloured by growth since the other run's. */
 
-import { called, firstRung, type Diff, type PathChange } from "./diffData.ts";
+import { called, firstRung, isWatched, type Diff, type PathChange } from "./diffData.ts";
 import { whyNoStacks } from "./diffMissing.ts";
 import { h, section } from "./element.ts";
 import { filled, profile as unpacked, sampledRungs, usualStates } from "./flame.ts";
@@ -31,12 +31,14 @@ export function diffFlame(diff: Diff): HTMLElement | null {
 function graph(profile: Profile, diff: Diff): Node[] {
   const sampled = sampledRungs(profile);
   const choices = sides.flatMap((side, at): Choosable[] => sampled.filter((rung) => rung.side === side).map((rung) => ({
-    key: keyOf(side, rung.connections), words: `${counted(rung.connections ?? 0, "connection")} in ${"AB"[at]}`, heading: called(diff, at as 0 | 1), rung,
+    key: keyOf(side, rung.connections), words: rung.connections === null ? "AB"[at] ?? "" : `${counted(rung.connections, "connection")} in ${"AB"[at]}`, heading: called(diff, at as 0 | 1), rung,
   })));
+  // Servers that were only watched have nothing to choose a rung from.
   const has = (side: Side, connections: number) => choices.some((one) => one.key === keyOf(side, connections));
   const common = diff.paired ? diff.comparison.rungs.map((rung) => rung.connections).filter((one) => has("a", one) && has("b", one)) : [];
   const first = firstPair(diff, choices, common);
-  const rungOf = (key: string) => diff.comparison.rungs.find((rung) => key === keyOf("a", rung.connections) || key === keyOf("b", rung.connections));
+  const watched = isWatched(diff);
+  const rungOf = (key: string) => diff.comparison.rungs.find((rung) => watched || key === keyOf("a", rung.connections) || key === keyOf("b", rung.connections));
   const busy = rungOf(first.shown)?.busy ?? false;
   const alike = h("p", { class: "notes" });
   const picker = rungPicker(common, common.find((one) => first.shown === keyOf("b", one)) ?? common.at(-1) ?? 0, (rung) => pair.choose({ shown: keyOf("b", rung), base: keyOf("a", rung) }), false);
@@ -44,15 +46,16 @@ function graph(profile: Profile, diff: Diff): Node[] {
     const same = isSameRung(now) ? rungOf(now.shown) : undefined;
     picker.mark(same?.connections ?? null);
     alike.textContent = same && Math.abs(same.dilation - 1) > 0.02
-      ? `All functions alike take ${same.dilation.toFixed(2)} times as long in B at ${counted(same.connections, "connection")}. The list of call paths leaves that out, these colours hold it.` : "";
+      ? `All functions alike take ${same.dilation.toFixed(2)} times as long in B${watched ? "" : ` at ${counted(same.connections, "connection")}`}. The list of call paths leaves that out, these colours hold it.` : "";
     alike.hidden = alike.textContent === "";
   });
+  const { per } = diff.comparison;
   const what = diff.runs.some((run) => run.sampled.length === 0)
-    ? "Width is time per transaction of the threads that serve the load; colour is what became of it since another rung, where one is chosen."
+    ? `Width is time per ${per} of the threads that serve the load; colour is what became of it since ${watched ? "the other run" : "another rung, where one is chosen"}.`
     : diff.paired
-    ? "Width is time per transaction of the threads that serve the load; colour is what became of it since the run and rung that it is compared with. What only A has takes no width in B: it is listed below the graph, and “swap” shows it."
-    : "Width is time per transaction of the threads that serve the load. The functions of two products have other names, so growth from one to the other cannot be told: choose a run and a rung.";
-  const apart = diff.paired && common.length === 0 && first.base !== "" ? " No rung was sampled in both runs, so other numbers of connections are compared." : "";
+    ? `Width is time per ${per} of the threads that serve the load; colour is what became of it since ${watched ? "A" : "the run and rung that it is compared with"}. What only A has takes no width in B: it is listed below the graph, and “swap” shows it.`
+    : `Width is time per ${per} of the threads that serve the load. The functions of two products have other names, so growth from one to the other cannot be told: choose a run${watched ? "" : " and a rung"}.`;
+  const apart = !watched && diff.paired && common.length === 0 && first.base !== "" ? " No rung was sampled in both runs, so other numbers of connections are compared." : "";
   const onCpu = busy ? ` CPUs were busy at ${count(rungOf(first.shown)?.connections ?? 0)} connections in both: waiting loses nothing then, so only time on a CPU is shown at first.` : "";
   return [h("p", { class: "lead" }, what + apart + onCpu), ...(common.length > 0 ? [picker.element] : []), ...pair.elements, alike];
 }
@@ -72,11 +75,12 @@ function isSameRung({ shown, base }: Pair): boolean {
 }
 
 /** The address that shows a call path in the graph. What is gone has a width in A only. */
-export function flameAddress({ connections, course, path, state }: PathChange): string {
+export function flameAddress(diff: Diff, { connections, course, path, state }: PathChange): string {
+  const rung = isWatched(diff) ? null : connections;
   const [shown, base]: [Side, Side] = course === "gone" ? ["a", "b"] : ["b", "a"];
   const innermost = path.at(-1) ?? "";
   const values = {
-    rung: keyOf(shown, connections), base: keyOf(base, connections), split: "no", states: isOnCpuAccount(state) ? "cpu.spin" : state,
+    rung: keyOf(shown, rung), base: keyOf(base, rung), split: "no", states: isOnCpuAccount(state) ? "cpu.spin" : state,
     zoom: `0${lettersOf(path.slice(0, -1))}`, search: `^${innermost.replace(/[\\^$.*+?()[\]{}|]/g, "\\$&")}$`,
   };
   return `#flame:${new URLSearchParams(values).toString()}`;

@@ -1,6 +1,6 @@
 /** The head of a comparison: what it comes to, of which two runs, and what spoils it. */
 
-import { called, hasChanged, type Diff, type Run } from "./diffData.ts";
+import { called, hasChanged, isWatched, type Diff, type Run } from "./diffData.ts";
 import { h, type Child } from "./element.ts";
 import { bytes, count, counted, isKnown, moment, number, percent, times } from "./format.ts";
 import { known, named } from "./subject.ts";
@@ -24,7 +24,7 @@ function subject({ server, workload, machine, started_at }: Run): string {
     : `${server.cpu_count} of ${isKnown(machine.cpus) ? counted(machine.cpus, "CPU") : "an unknown number of CPUs"}`;
   return [
     named(server), server.build_id ? `build ${server.build_id.slice(0, 12)}` : "",
-    `${workload.name}${size}, ${workload.loop_kind} loop`,
+    workload.name === "watch" ? "" : `${workload.name}${size}, ${workload.loop_kind} loop`,
     `${known(machine.cpu_model) ?? "unknown CPU model"}, ${cpus}${isKnown(machine.memory_bytes) ? `, ${bytes(machine.memory_bytes)}` : ""}`,
     known(machine.kernel) ? `kernel ${machine.kernel}` : "", machine.hypervisor ? `under ${machine.hypervisor}` : "",
     started_at ? moment(started_at) : "",
@@ -46,6 +46,11 @@ function keyFigures(diff: Diff): Child {
   const distinct = new Set(sure.map(({ state, path }) => [state.includes("spin") ? "cpu" : state, ...path].join("\n"))).size;
   const comparable = rungs.some((rung) => rung.stacks.every(Boolean));
   const at = new Set(sure.map((path) => path.connections));
+  const pathsThatChanged = entry("Call paths that changed", diff.paired && comparable ? count(distinct) : "–", diff.paired
+    ? !comparable ? isWatched(diff) ? "no call paths in both" : "no rung has call paths in both"
+    : sure.length > 0 ? `beyond chance${isWatched(diff) ? "" : `, at ${[...at].map(count).join(", ")}`}; the largest ${percent(Math.max(...sure.map((path) => Math.abs(path.share))))} of the cost` : "none beyond chance"
+    : "those of two products cannot be paired");
+  if (isWatched(diff)) return h("dl", { class: "keys" }, pathsThatChanged);
   return h("dl", { class: "keys" },
     before && after ? entry("Peak", `${number(before.throughput.value)} → ${number(after.throughput.value)}/s`, `at ${count(before.connections)} and at ${counted(after.connections, "connection")}`) : null,
     most?.throughput_ratio ? entry("Throughput changed most", times(most.throughput_ratio.value),
@@ -53,9 +58,7 @@ function keyFigures(diff: Diff): Child {
     entry("Rungs that changed", rungs.some((rung) => rung.throughput_p !== null) ? `${changed.length} of ${rungs.length}` : "not known",
       rungs.some((rung) => rung.throughput_p !== null) ? "throughput, beyond chance over all of them together" : "fewer than two visits on a side"),
     last?.cpu_ratio ? entry("CPU per transaction", times(last.cpu_ratio.value), `at ${counted(last.connections, "connection")}; ${isKnown(last.cpu_ratio.low) ? interval(last.cpu_ratio, times) : "no interval"}`) : null,
-    entry("Call paths that changed", diff.paired && comparable ? count(distinct) : "–", diff.paired
-      ? !comparable ? "no rung has call paths in both" : sure.length > 0 ? `beyond chance, at ${[...at].map(count).join(", ")}; the largest ${percent(Math.max(...sure.map((path) => Math.abs(path.share))))} of the cost` : "none beyond chance"
-      : "those of two products cannot be paired"));
+    pathsThatChanged);
 }
 
 /** A line for the settings with two values, which are often the very thing that is compared. */

@@ -1,6 +1,6 @@
 /** The call paths whose cost changed, rung by rung, the gravest first. */
 
-import { firstRung, signedMicros, type Course, type Diff, type PathChange, type RungChange } from "./diffData.ts";
+import { firstRung, isWatched, signedMicros, type Course, type Diff, type PathChange, type RungChange } from "./diffData.ts";
 import { flameAddress } from "./diffFlame.ts";
 import { whyNoStacks } from "./diffMissing.ts";
 import { h, section, type Child } from "./element.ts";
@@ -40,7 +40,7 @@ export function changes(diff: Diff): HTMLElement | null {
     show(connections);
     writeLink("changes", { rung: String(connections) }, true);
   });
-  const element = section("changes", title, picker.element, body);
+  const element = section("changes", title, isWatched(diff) ? null : picker.element, body);
   const restore = () => {
     const values = linkOf("changes");
     if (values === null) return;
@@ -65,24 +65,25 @@ function whyNoPaths(diff: Diff): HTMLElement | null {
   return lacking.length === 0 ? null : h("div", {}, lacking.map((side) => h("p", { class: "lead" }, whyNoStacks(diff, side))));
 }
 
-function ofRung({ comparison, connections: asked }: Diff, rung: RungChange): Node[] {
+function ofRung(diff: Diff, rung: RungChange): Node[] {
+  const { comparison, connections: asked } = diff;
+  const [visits, unless] = isWatched(diff) ? ["recordings", ""] : ["visits", ` at ${counted(rung.connections, "connection")}`];
   const here = comparison.paths.filter((path) => path.connections === rung.connections);
-  const at = counted(rung.connections, "connection");
   const nodes: Node[] = [];
   if (here.length === 0) {
     const unseen = rung.stacks.flatMap((sampled, side) => (sampled ? [] : [`${"AB"[side]}`]));
-    const why = unseen.length > 0 ? `No stack was sampled at ${at} in ${unseen.join(" and in ")}, so no call path can be compared.`
+    const why = unseen.length > 0 ? `No stack was sampled${unless} in ${unseen.join(" and in ")}, so no call path can be compared.`
       : asked !== null && asked !== rung.connections ? `The page was made for ${counted(asked, "connection")} only (--connections ${asked}).`
-      : Math.min(...rung.visits) < 2 ? `No call path changed its cost by much at ${at}; there are too few visits to tell small changes from chance.`
-      : `No call path changed its cost beyond chance at ${at}.`;
+      : Math.min(...rung.visits) < 2 ? `No call path changed its cost by much${unless}; there are too few ${visits} to tell small changes from chance.`
+      : `No call path changed its cost beyond chance${unless}.`;
     return [h("p", { class: "lead" }, why)];
   }
-  nodes.push(h("p", { class: "notes" }, here.some((path) => path.p !== null) ? `At ${at} the cost of these changed beyond chance; what one counts no other does.`
-    : `The largest changes at ${at}; there are too few visits to tell them from chance.`));
+  nodes.push(h("p", { class: "notes" }, here.some((path) => path.p !== null) ? `The cost of these changed beyond chance${unless}; what one counts no other does.`
+    : `The largest changes${unless}; there are too few ${visits} to tell them from chance.`));
   if (Math.abs(rung.dilation - 1) > 0.02) {
     nodes.push(h("p", { class: "notes" }, `All functions alike take ${rung.dilation.toFixed(2)} times as long in B; that is taken out of what follows.`));
   }
-  const entries = here.map((path, place) => entry(path, rung, comparison.base_rung, place));
+  const entries = here.map((path, place) => entry(diff, path, rung, place));
   nodes.push(h("ol", { class: "findings changes" }, entries.slice(0, most)));
   if (entries.length > most) {
     nodes.push(h("details", { class: "folded" }, h("summary", {}, `${entries.length - most} more`), h("ol", { class: "findings changes", start: most + 1 }, entries.slice(most))));
@@ -90,16 +91,18 @@ function ofRung({ comparison, connections: asked }: Diff, rung: RungChange): Nod
   return nodes;
 }
 
-function entry(change: PathChange, rung: RungChange, base: number | null, place: number): HTMLElement {
+function entry(diff: Diff, change: PathChange, rung: RungChange, place: number): HTMLElement {
+  const { base_rung: base } = diff.comparison;
+  const of = isWatched(diff) ? "of its threads’ time" : `of a transaction’s ${rung.busy ? "CPU time" : "time"}`;
   const blocked = !change.state.includes("cpu") && !change.state.includes("spin");
   const { a, b } = change.seconds_per_txn;
   const beyond = change.beyond_base && base !== null
     ? `; ${signedMicros(change.beyond_base.value)}\u202fµs${limits(change.beyond_base)} beyond the change at ${counted(base, "connection")}` : "";
-  const links: Child[] = packedProfile() === null ? [] : [h("a", { href: flameAddress(change) }, "Show it in the flame graph")];
+  const links: Child[] = packedProfile() === null ? [] : [h("a", { href: flameAddress(diff, change) }, "Show it in the flame graph")];
   return h("li", { "data-place": place },
     h("div", { class: "change-path" }, unfolding(change.path, innermost(change.path, blocked)), h("span", { class: "faint" }, `, ${change.state.split(" and ").map(stateName).join(" and ")}`)),
     h("p", { class: "share" }, h("span", { class: `course ${change.change.value > 0 ? "worse" : "better"}` }, courses[change.course]), " ",
-      h("strong", {}, `${signedMicros(change.change.value)}\u202fµs`), `${limits(change.change)}, ${change.share > 0 ? "+" : "−"}${percent(Math.abs(change.share))} of a transaction’s ${rung.busy ? "CPU time" : "time"}`),
+      h("strong", {}, `${signedMicros(change.change.value)}\u202fµs`), `${limits(change.change)}, ${change.share > 0 ? "+" : "−"}${percent(Math.abs(change.share))} ${of}`),
     h("p", { class: "finding-links" }, h("span", { class: "nowrap" }, `${micros(a)}\u202fµs in A → ${micros(b)}\u202fµs in B`), beyond, links.length > 0 ? [" · ", links] : null));
 }
 

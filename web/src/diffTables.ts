@@ -1,14 +1,19 @@
 /** The figures of a comparison rung by rung: throughput and CPU, kinds of code, and what of the change is told. */
 
 import type { Estimate } from "./data.ts";
-import { hasChanged, signedMicros, type Diff, type RungChange } from "./diffData.ts";
+import { costUnit, hasChanged, isWatched, signedMicros, type Diff, type RungChange } from "./diffData.ts";
 import { h, section } from "./element.ts";
 import { count, isKnown, number, times, unknown } from "./format.ts";
 import { micros } from "./ledger.ts";
 import { table, type Column } from "./table.ts";
 
 /** One row a rung that both runs have. */
-export function figures({ comparison: { rungs } }: Diff): HTMLElement {
+export function figures(diff: Diff): HTMLElement | null {
+  const { rungs } = diff.comparison;
+  if (isWatched(diff)) {
+    const notes = rungs.flatMap((rung) => rung.notes);
+    return notes.length === 0 ? null : section("figures", "What to keep in mind", h("ul", { class: "notes" }, notes.map((note) => h("li", {}, `${note}.`))));
+  }
   const notes = [...new Set(rungs.flatMap((rung) => rung.notes))].map((note) =>
     h("li", {}, `At ${rungs.filter((rung) => rung.notes.includes(note)).map((rung) => count(rung.connections)).join(", ")} connections: ${note}.`));
   return section("figures", "Figures of every rung that both have",
@@ -36,14 +41,15 @@ function ratio(estimate: Estimate | null): string {
 }
 
 /** The same time by kind of code; nothing where call paths are compared. */
-export function kindsOfCode({ comparison: { rungs } }: Diff): HTMLElement | null {
+export function kindsOfCode(diff: Diff): HTMLElement | null {
+  const { rungs } = diff.comparison;
   const kinds = [...new Set(rungs.flatMap((rung) => rung.code_kinds.map((one) => one.kind)))];
   if (kinds.length === 0) return null;
   return section("kinds", "Time by kind of code",
-    h("p", { class: "lead" }, "A and B are two products, whose functions have other names, so call paths cannot be paired. This is the same time by kind of code, µs per transaction, A → B."),
-    table("Time of a transaction by kind of code at every rung, A to B", [
+    h("p", { class: "lead" }, "A and B are two products, whose functions have other names, so call paths cannot be paired. This is the same time by kind of code, A → B."),
+    table(`Time of a ${diff.comparison.per} by kind of code${isWatched(diff) ? "" : " at every rung"}, A to B`, [
       { heading: "kind of code", words: true, cell: (kind) => kind },
-      ...rungs.map((rung): Column<string> => ({ heading: `at ${count(rung.connections)}`, unit: "µs/tx", cell: (kind) => {
+      ...rungs.map((rung): Column<string> => ({ heading: isWatched(diff) ? "time" : `at ${count(rung.connections)}`, unit: costUnit(diff), cell: (kind) => {
         const found = rung.code_kinds.find((one) => one.kind === kind)?.seconds_per_txn;
         return found ? `${micros(found.a)} → ${micros(found.b)}` : unknown;
       } })),
@@ -51,17 +57,19 @@ export function kindsOfCode({ comparison: { rungs } }: Diff): HTMLElement | null
 }
 
 /** What the listed call paths leave of the change of each rung at which they are compared; nothing where there is none. */
-export function told({ comparison: { rungs } }: Diff): HTMLElement | null {
+export function told(diff: Diff): HTMLElement | null {
+  const { per, rungs } = diff.comparison;
+  const unit = costUnit(diff);
   const known = rungs.flatMap((rung): [RungChange, NonNullable<RungChange["unexplained"]>][] => (rung.unexplained ? [[rung, rung.unexplained]] : []));
   if (known.length === 0) return null;
   return section("told", "What of the change is told",
-    h("p", { class: "lead" }, "The whole change of a transaction’s time from A to B (of its CPU time where the CPUs are busy), in three parts: what all functions share alike, the call paths that are listed, and the rest, which changed too little or too unsurely."),
-    table("What of the change is told at every rung, microseconds per transaction", [
-      { heading: "connections", cell: ([rung]) => count(rung.connections) },
-      { heading: "in all", unit: "µs/tx", cell: ([, one]) => signedMicros(one.whole) },
-      { heading: "all functions alike", unit: "µs/tx", cell: ([, one]) => signedMicros(one.alike) },
-      { heading: "paths listed", unit: "µs/tx", cell: ([, one]) => signedMicros(one.listed) },
-      { heading: "not told", unit: "µs/tx", cell: ([, one]) => signedMicros(one.left.value) },
-      { heading: "95\u202f% interval", unit: "µs/tx", cell: ([, { left: { low, high } }]) => (isKnown(low) && isKnown(high) ? `${signedMicros(low)} to ${signedMicros(high)}` : unknown) },
+    h("p", { class: "lead" }, `The whole change of a ${per}’s time from A to B${isWatched(diff) ? "" : " (of its CPU time where the CPUs are busy)"}, in three parts: what all functions share alike, the call paths that are listed, and the rest, which changed too little or too unsurely.`),
+    table(`What of the change is told${isWatched(diff) ? "" : " at every rung"}, microseconds per ${per}`, [
+      ...(isWatched(diff) ? [] : [{ heading: "connections", cell: ([rung]: [RungChange, unknown]) => count(rung.connections) }]),
+      { heading: "in all", unit, cell: ([, one]) => signedMicros(one.whole) },
+      { heading: "all functions alike", unit, cell: ([, one]) => signedMicros(one.alike) },
+      { heading: "paths listed", unit, cell: ([, one]) => signedMicros(one.listed) },
+      { heading: "not told", unit, cell: ([, one]) => signedMicros(one.left.value) },
+      { heading: "95\u202f% interval", unit, cell: ([, { left: { low, high } }]) => (isKnown(low) && isKnown(high) ? `${signedMicros(low)} to ${signedMicros(high)}` : unknown) },
     ], known));
 }

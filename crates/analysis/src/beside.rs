@@ -151,8 +151,8 @@ pub(crate) fn neighbours(visits: &[Visit<'_>]) -> Vec<Estimate> {
     estimates.collect()
 }
 
-/// How fast each replica can follow: what it replayed at the rung at which it replayed most. Where it falls behind somewhere that is its
-/// limit; where it does not, its limit is higher.
+/// How fast each replica can follow: what it replayed at the rung at which it replayed most of those where it kept up. Where it falls
+/// behind at others, its limit lies between that and what it replays there; where it does not, its limit is higher.
 pub(crate) fn replay_speeds(rungs: &[RungSummary]) -> Vec<ReplaySpeed> {
     let replicas = rungs.iter().flat_map(|rung| &rung.replicas);
     let numbers: BTreeSet<u32> = replicas.map(|replica| replica.replica).collect();
@@ -169,7 +169,17 @@ fn replay_speed(rungs: &[RungSummary], number: u32) -> Option<ReplaySpeed> {
     });
     let of: Vec<(u32, &ReplicaSummary)> = each.collect();
     let speed = |one: &&(u32, &ReplicaSummary)| one.1.replayed_per_second.value;
-    let (connections, fastest) = *of.iter().max_by(|a, b| speed(a).total_cmp(&speed(b)))?;
+    let most = |of: &mut dyn Iterator<Item = &(u32, &ReplicaSummary)>| -> Option<(u32, ReplicaSummary)> {
+        let (connections, replica) = of.max_by(|a, b| speed(a).total_cmp(&speed(b)))?;
+        Some((*connections, (*replica).clone()))
+    };
+    // What it replays where it falls behind is more than it can follow, or it would not.
+    let followed = most(&mut of.iter().filter(|(_, replica)| replica.keeps_up == Some(true)));
+    let not_behind = || most(&mut of.iter().filter(|(_, replica)| replica.keeps_up != Some(false)));
+    let (connections, fastest) = followed.clone().or_else(not_behind).or_else(|| {
+        of.first()
+            .map(|(connections, replica)| (*connections, (*replica).clone()))
+    })?;
     let behind = of.iter().find(|(_, replica)| replica.keeps_up == Some(false));
     // A rung at which nobody could answer in time is likely the one at which it is worst.
     let unknown = of.len() < rungs.len() || of.iter().any(|(_, replica)| replica.keeps_up.is_none());
@@ -184,9 +194,17 @@ fn replay_speed(rungs: &[RungSummary], number: u32) -> Option<ReplaySpeed> {
             let alone = catches_up.map_or_else(String::new, |rate| {
                 format!(" Once the load has ended it replays {}/s.", grouped(rate))
             });
+            let speed = match followed {
+                Some((kept_at, _)) => format!(
+                    "its balanced replay speed, the most that it follows without falling behind, is at least the {balanced} at {}",
+                    counted(kept_at, "connection")
+                ),
+                None => "its balanced replay speed, the most that it follows without falling behind, is below what was committed at any rung \
+                         (climb from fewer connections)"
+                    .to_owned(),
+            };
             format!(
-                "Replica {number} falls behind from {} on, where it replays {}/s of {}/s committed; its balanced replay speed, the \
-                 most that it follows without falling behind, is about {balanced}.{alone}",
+                "Replica {number} falls behind from {} on, where it replays {}/s of {}/s committed; {speed}.{alone}",
                 counted(*from, "connection"),
                 grouped(replica.replayed_per_second.value),
                 grouped(replica.committed_per_second.value),
@@ -212,10 +230,10 @@ fn replay_speed(rungs: &[RungSummary], number: u32) -> Option<ReplaySpeed> {
     Some(ReplaySpeed {
         replica: number,
         balanced_per_second: fastest.replayed_per_second,
-        at_least: match behind {
-            None if unknown && !held_back => None,
-            None => Some(!held_back),
-            Some(_) => Some(false),
+        at_least: match (behind, followed) {
+            (None, _) if unknown && !held_back => None,
+            (None, _) => Some(!held_back),
+            (Some(_), followed) => Some(followed.is_some()),
         },
         connections,
         falls_behind_at: behind.map(|(connections, _)| *connections),
@@ -329,6 +347,41 @@ mod tests {
             ),
             (Some(true), Some(3.0))
         );
+    }
+
+    fn rung(connections: u32, visit: Visit<'_>) -> RungSummary {
+        RungSummary {
+            replicas: replicas(&[visit]),
+            ..crate::findings::tests::made_up::rung(connections, 1000.0, 0.5, &[])
+        }
+    }
+
+    #[test]
+    fn the_balanced_speed_is_what_was_followed_and_not_what_was_replayed_while_it_fell_behind() {
+        let at =
+            |connections, committed, replayed| rung(connections, visit(&around(committed), &around(replayed), &[]));
+        let rungs = [at(1, 400.0, 400.0), at(4, 900.0, 900.0), at(16, 2000.0, 1200.0)];
+        let found = &replay_speeds(&rungs)[0];
+        assert!((found.balanced_per_second.value - 900.0).abs() < 20.0, "{found:?}");
+        assert_eq!(
+            (found.connections, found.falls_behind_at, found.at_least),
+            (4, Some(16), Some(true))
+        );
+        assert!(
+            found.sentence.contains("at least the") && found.sentence.contains("at 4 connections"),
+            "{found:?}"
+        );
+        let only_behind = &replay_speeds(&rungs[2..])[0];
+        assert_eq!(
+            (only_behind.falls_behind_at, only_behind.at_least),
+            (Some(16), Some(false))
+        );
+        assert!(
+            only_behind.sentence.contains("below what was committed"),
+            "{only_behind:?}"
+        );
+        let everywhere = &replay_speeds(&rungs[..2])[0];
+        assert_eq!((everywhere.falls_behind_at, everywhere.at_least), (None, Some(true)));
     }
 
     #[test]

@@ -11,6 +11,8 @@
 //! The figures themselves are those of the two runs' own reports, over all visits of a rung together: so the states of a side add up
 //! to its N/X, and what is called 41 µs here is so there. Only what a difference is worth comes from the visits.
 //!
+//! Of servers that were only watched a second takes the place of a transaction, and there is one rung.
+//!
 //! Thousands of paths are compared, so chance alone makes some of them differ. Both throughput (over all rungs) and paths (over all
 //! that could be listed of all rungs) are held to Holm's rule (1979): where nothing changed, one comparison of twenty lists anything
 //! ([`family`]).
@@ -40,7 +42,10 @@ pub use refusal::Refusal;
 use crate::call_paths::CallPaths;
 use crate::findings::{CODE_KINDS, code_kinds};
 use crate::measured_rungs::{measured_rungs, measured_visits};
+use crate::per::Per;
 use crate::rung::RungResult;
+use crate::visit_rows::{VisitRows, by_visit};
+use crate::watch;
 use path_changes::path_changes;
 use rung_changes::rung_changes;
 use scaleprof_bundle::Bundle;
@@ -75,8 +80,20 @@ struct Measured {
     visits: Vec<RungResult>,
 }
 
-/// What a run measured, by rung.
+/// What a run measured, by rung. A server that was only watched has one.
 fn measured<'a>(bundle: &'a Bundle, call_paths: &mut CallPaths<'a>) -> BTreeMap<u32, Measured> {
+    if Per::of(bundle) == Per::Second {
+        let visits = by_visit(bundle);
+        let all: Vec<&VisitRows<'_>> = visits.values().collect();
+        let measured = watch::as_rung(&all, call_paths).map(|together| Measured {
+            together,
+            visits: all
+                .iter()
+                .filter_map(|visit| watch::as_rung(&[*visit], call_paths))
+                .collect(),
+        });
+        return measured.into_iter().map(|measured| (1, measured)).collect();
+    }
     let mut visits = measured_visits(bundle, call_paths);
     let rungs = measured_rungs(bundle, call_paths).into_iter();
     rungs
@@ -101,11 +118,12 @@ pub fn compare(a: &Bundle, b: &Bundle, choice: Choice) -> Result<Comparison, Ref
 /// # Errors
 /// As [`compare`].
 pub fn compare_with_runs(a: &Bundle, b: &Bundle, choice: Choice) -> Result<(Comparison, [OneRun; 2]), Refusal> {
-    if [a, b]
-        .iter()
-        .any(|bundle| bundle.manifest.workload.name == scaleprof_bundle::WATCH)
-    {
-        return Err(Refusal::Watched);
+    let per = Per::of(a);
+    if per != Per::of(b) {
+        return Err(Refusal::OneWatched);
+    }
+    if per == Per::Second && (choice.connections.is_some() || choice.base_rung.is_some()) {
+        return Err(Refusal::NoRungs);
     }
     let differences = circumstances::differences(a, b);
     let forbidding: Vec<Difference> = differences
@@ -118,7 +136,7 @@ pub fn compare_with_runs(a: &Bundle, b: &Bundle, choice: Choice) -> Result<(Comp
     }
     let mut call_paths = CallPaths::of_both(a, b);
     let (of_a, of_b) = (measured(a, &mut call_paths), measured(b, &mut call_paths));
-    let runs = [(a, &of_a), (b, &of_b)].map(|(bundle, of)| OneRun::of(of, &bundle.manifest.missing));
+    let runs = [(a, &of_a), (b, &of_b)].map(|(bundle, of)| OneRun::of(per, of, &bundle.manifest.missing));
     let common = common_rungs(of_a, of_b)?;
     let known: Vec<u32> = common.iter().map(|rung| rung.connections).collect();
     for wanted in [choice.connections, choice.base_rung].into_iter().flatten() {
@@ -126,7 +144,7 @@ pub fn compare_with_runs(a: &Bundle, b: &Bundle, choice: Choice) -> Result<(Comp
             return Err(Refusal::NoSuchRung { wanted, common: known });
         }
     }
-    let mut rungs = rung_changes(&common);
+    let mut rungs = rung_changes(per, &common);
     let ps: Vec<f64> = rungs.iter().filter_map(|rung| rung.throughput_p).collect();
     let mut adjusted = differences::holm(&ps).into_iter();
     for rung in &mut rungs {
@@ -151,7 +169,8 @@ pub fn compare_with_runs(a: &Bundle, b: &Bundle, choice: Choice) -> Result<(Comp
     let warnings = circumstances::warnings(a, b, &differences, &rungs);
     let found = Comparison {
         schema: 2,
-        sentence: same_run.unwrap_or_else(|| sentence::of(&rungs, (products[0] == products[1]).then_some(&paths))),
+        per,
+        sentence: same_run.unwrap_or_else(|| sentence::of(per, &rungs, (products[0] == products[1]).then_some(&paths))),
         servers: [a, b].map(|bundle| bundle.manifest.server.named()),
         started_at: [a, b].map(|bundle| bundle.manifest.started_at.clone()),
         settings: circumstances::settings(a, b),

@@ -6,13 +6,15 @@ use crate::ledger::{
     BACKGROUND, CONNECTION, CpuSeconds, TOLERANCE, Watched, background, complete_share, cpu_seconds, not_charged,
     split_off_spin, why_no_spin,
 };
+use crate::path_costs::PathCosts;
 use crate::paths::{MOST_LOCKS, heaviest_of_each, lock_summaries, number_holders_and_wakers};
+use crate::rung::RungResult;
 use crate::sampled::Sampled;
 use crate::thread_time::ThreadTime;
 use crate::totals::{Amount, Window, totals};
 use crate::visit_rows::VisitRows;
 use scaleprof_bundle::{
-    Bundle, CallPath, LockRow, LockSummary, Missing, StateSeconds, WatchSummary, WatchedLock, WatchedPath,
+    Bundle, CallPath, Ledger, LockRow, LockSummary, Missing, StateSeconds, WatchSummary, WatchedLock, WatchedPath,
     WatchedThreads,
 };
 use std::collections::{BTreeMap, BTreeSet};
@@ -139,6 +141,36 @@ pub(crate) fn sampled<'a>(visits: &[&'a VisitRows<'a>]) -> Option<Sampled<'a>> {
     let windows = windows(&rows);
     let connections = threads(&windows, &rows, CONNECTION, true);
     (!windows.is_empty()).then(|| Sampled::of(&windows, &rows, Some(&connections.seconds_per_second)))
+}
+
+/// Visits as a rung of one connection that runs a transaction a second, for comparing: a second stands where a transaction does
+/// elsewhere. None where no second was watched.
+pub(crate) fn as_rung(visits: &[&VisitRows<'_>], call_paths: &mut CallPaths<'_>) -> Option<RungResult> {
+    let rows = rows_of(visits);
+    let windows = windows(&rows);
+    if windows.is_empty() {
+        return None;
+    }
+    let connections = threads(&windows, &rows, CONNECTION, true);
+    let sampled = Sampled::of(&windows, &rows, Some(&connections.seconds_per_second));
+    let samples = sampled.on(call_paths);
+    let ledger = Ledger {
+        seconds_per_txn: connections.seconds_per_second,
+        connections_over_throughput: Some(connections.seconds_per_second.sum()),
+        residue: None,
+        states_residue: connections.states_residue,
+        cpu_residue: None,
+        cpu_not_their_own: None,
+        background: Vec::new(),
+        complete_stacks_share: complete_share(&windows, &rows.samples),
+        samples: None,
+        samples_lost: None,
+        waits_seen_share: None,
+    };
+    Some(RungResult::per_second(
+        ledger,
+        PathCosts::of(ByPath::of(&samples), call_paths),
+    ))
 }
 
 fn rows_of<'a>(visits: &[&'a VisitRows<'a>]) -> Watched<'a> {

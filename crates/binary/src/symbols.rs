@@ -182,6 +182,12 @@ impl SymbolFile {
         }
     }
 
+    /// The same of a file that is kept under a name that says nothing, such as in perf's cache: it is called like `own`, and other
+    /// files are looked for there.
+    pub fn open_called(path: &Path, own: &Path, extra: &SymbolSearch) -> Result<SymbolFile, SymbolError> {
+        Self::read(path, &gather::resolved(path), own, extra)
+    }
+
     fn read(path: &Path, place: &Path, own: &Path, extra: &SymbolSearch) -> Result<SymbolFile, SymbolError> {
         if place.is_dir() {
             return Err(SymbolError::Folder { path: path.to_owned() });

@@ -89,22 +89,25 @@ pub fn sample_rows(
     clock: &VisitClock,
     role: impl Fn(u32) -> Role,
 ) -> impl Iterator<Item = SampleRow> {
-    profile.samples.iter().map(move |sample| SampleRow {
-        visit,
-        second: clock.second(sample.time_ns),
-        time_us: clock.utc(sample.time_ns),
-        thread: i64::from(sample.thread),
-        role: role(sample.thread).name().to_owned(),
-        cpu: i32::try_from(sample.cpu).unwrap_or(i32::MAX),
-        state: sample.state.name().to_owned(),
-        stack: sample.stack.0,
-        ending: sample.ending.name().to_owned(),
-        weight_ns: sample.weight_ns,
-        lock: sample.lock.map(|lock| lock.0),
-        waker_kind: sample.waker_kind.map(str::to_owned),
-        waker_stack: sample.waker_stack.map(|stack| stack.0),
-        owner_stack: sample.owner_stack.map(|stack| stack.0),
-        owner_state: sample.owner_state.map(|state| state.name().to_owned()),
+    profile.samples.iter().map(move |sample| {
+        let wait = sample.wait.as_deref().cloned().unwrap_or_default();
+        SampleRow {
+            visit,
+            second: clock.second(sample.time_ns),
+            time_us: clock.utc(sample.time_ns),
+            thread: i64::from(sample.thread),
+            role: role(sample.thread).name().to_owned(),
+            cpu: i32::try_from(sample.cpu).unwrap_or(i32::MAX),
+            state: sample.state.name().to_owned(),
+            stack: sample.stack.0,
+            ending: sample.ending.name().to_owned(),
+            weight_ns: sample.weight_ns,
+            lock: wait.lock.map(|lock| lock.0),
+            waker_kind: wait.waker_kind.map(str::to_owned),
+            waker_stack: wait.waker_stack.map(|stack| stack.0),
+            owner_stack: wait.owner_stack.map(|stack| stack.0),
+            owner_state: wait.owner_state.map(|state| state.name().to_owned()),
+        }
     })
 }
 

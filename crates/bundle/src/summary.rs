@@ -259,12 +259,11 @@ pub struct ReplicaSummary {
 pub struct ReplaySpeed {
     /// Its number, from 1.
     pub replica: u32,
-    /// The balanced replay speed, the highest rate at which it does not fall behind, transactions per second.
+    /// The balanced replay speed, the highest rate at which it does not fall behind, transactions per second: the highest that was met.
     pub balanced_per_second: Estimate,
-    /// Whether its limit was not reached: it fell behind nowhere, and nothing was held back for it. None where it cannot be told whether it
-    /// keeps up.
+    /// Whether that is a lower bound: it kept up there, and nothing was held back for it. None where it cannot be told whether it keeps up.
     pub at_least: Option<bool>,
-    /// The rung at which it replayed most.
+    /// The rung at which that was met.
     pub connections: u32,
     /// The first rung at which it falls behind.
     pub falls_behind_at: Option<u32>,

@@ -2,13 +2,15 @@
 
 use crate::experiment_progress::TerminalExperiment;
 use crate::output::say;
+use crate::show;
 use anyhow::bail;
 use scaleprof_analysis::summarise;
 use scaleprof_bundle::{BundleWriter, Summary, Tried};
 use scaleprof_experiment::trying::{folder_beside, remedies, try_remedies};
-use scaleprof_experiment::{RunOptions, RunResult};
+use scaleprof_experiment::{RunError, RunOptions, RunResult};
+use scaleprof_report::experiment_page;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Refuses, before the run, a folder that the trials could not be kept in.
 pub(crate) fn check(options: &RunOptions) -> anyhow::Result<()> {
@@ -32,22 +34,38 @@ pub(crate) fn after(
     if result.problem.is_some() {
         return Ok(result);
     }
-    let wanted = remedies(&result.summary.findings);
+    let (wanted, others) = remedies(&result.summary.findings);
     if wanted.is_empty() {
         if !quiet {
             eprintln!("No finding advises a setting of the server, so there is nothing to try.");
         }
         return Ok(result);
     }
+    if others > 0 && !quiet {
+        let settings = if others == 1 {
+            "setting that is"
+        } else {
+            "settings that are"
+        };
+        eprintln!(
+            "Not tried: {others} {settings} advised for another rung, or less urgently; `experiment --vary` tries any."
+        );
+    }
     let mut progress = TerminalExperiment::new(quiet);
     let tried = try_remedies(options, &result.summary.findings, stop, &mut progress);
     progress.finish();
     // The run itself is done, and worth more than what was to be tried.
-    let kept = tried
-        .map_err(anyhow::Error::from)
-        .and_then(|tried| keep(&mut result, &tried));
+    let kept = tried.map_err(anyhow::Error::from).and_then(|trials| {
+        let Some(trials) = trials else { return Ok(()) };
+        let page = folder_beside(&options.output).join("report.html");
+        show::write_whole(&page, experiment_page::render(&trials.outcome))?;
+        keep(&mut result, &trials.tried)
+    });
     if let Err(error) = kept {
         eprintln!("warning: what was tried is not kept: {error:#}");
+    }
+    if stop.load(Ordering::Relaxed) {
+        result.problem = Some(RunError::Stopped);
     }
     Ok(result)
 }
@@ -68,7 +86,7 @@ pub(crate) fn say_where(options: &RunOptions, summary: &Summary) -> anyhow::Resu
     if summary.findings.iter().any(|finding| !finding.tried.is_empty()) {
         say!(
             "Tried: {}",
-            folder_beside(&options.output).join("experiment.json").display()
+            folder_beside(&options.output).join("report.html").display()
         );
     }
     Ok(())

@@ -96,7 +96,7 @@ pub fn import(request: &ImportRequest, progress: &mut dyn Progress) -> Result<Im
         missing: BTreeMap::new(),
         code: ImportedCode {
             files: Vec::new(),
-            search: request.options.symbols.clone(),
+            search: request.options.symbol_search(),
         },
         repeats: BTreeMap::new(),
         loads: request.loads.iter().copied(),

@@ -61,6 +61,9 @@ pub struct Experiment {
     begun_by: String,
 }
 
+/// What the kept plan of a run's trials requires: the run, as a plan that follows from it cannot be gone on with.
+const OF_A_RUN: &str = "the command of the run again: what its findings advise is tried anew";
+
 /// What an experiment left.
 #[derive(Debug)]
 pub struct ExperimentResult {
@@ -111,7 +114,7 @@ impl Experiment {
         let available = available();
         plan.fit_to_memory(available);
         let requires = RequiresText {
-            comparison: Some("the command of the run again: what its findings advise is tried anew".to_owned()),
+            comparison: Some(OF_A_RUN.to_owned()),
             ..RequiresText::default()
         };
         let kept = KeptPlan {
@@ -140,7 +143,11 @@ impl Experiment {
     /// # Errors
     /// A folder without an experiment; one that another process carries out.
     pub fn resume(folder: &Path) -> Result<Experiment, ExperimentError> {
+        let path = folder;
         let (folder, kept) = ExperimentFolder::reopen(folder)?;
+        if kept.plan.requires.comparison.as_deref() == Some(OF_A_RUN) {
+            return Err(ExperimentError::FollowsRun { path: path.to_owned() });
+        }
         let source = PlanSource {
             file: kept.file.as_deref(),
             folder: &kept.folder,

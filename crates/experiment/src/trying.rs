@@ -18,8 +18,18 @@ const MOST_SECONDS: u32 = 5;
 const SENTINELS: u32 = 1;
 const MARGIN: f64 = 0.01;
 
-/// What a run advises to set, at the rung where its findings see the loss. A remedy that several findings share comes once.
-pub fn remedies(findings: &[Finding]) -> Vec<(Remedy, u32)> {
+/// What trying came to.
+#[derive(Debug)]
+pub struct Trials {
+    /// Of every remedy.
+    pub tried: Vec<Tried>,
+    /// The whole experiment; `experiment.json` in its folder holds the same.
+    pub outcome: Outcome,
+}
+
+/// What a run advises to set, at the rung where its gravest finding sees the loss, and how many other settings it advises. A remedy
+/// that several findings share comes once.
+pub fn remedies(findings: &[Finding]) -> (Vec<(Remedy, u32)>, usize) {
     let mut all: Vec<(Remedy, u32)> = Vec::new();
     for finding in findings {
         for remedy in &finding.remedies {
@@ -28,15 +38,17 @@ pub fn remedies(findings: &[Finding]) -> Vec<(Remedy, u32)> {
             }
         }
     }
+    let advised = all.len();
     // One experiment has one ladder: that of the gravest finding.
     if let Some((_, gravest)) = all.first().cloned() {
         all.retain(|(_, rung)| *rung == gravest);
     }
     all.truncate(MOST_REMEDIES);
-    all
+    let others = advised - all.len();
+    (all, others)
 }
 
-/// Tries a run's remedies and says what each came to; the experiment's folder stands beside the bundle. Empty where there is nothing
+/// Tries a run's remedies and says what each came to; the experiment's folder stands beside the bundle. None where there is nothing
 /// to try. `stop` ends it early; then what was measured of each remedy is told all the same.
 ///
 /// # Errors
@@ -46,20 +58,24 @@ pub fn try_remedies(
     findings: &[Finding],
     stop: &Arc<AtomicBool>,
     progress: &mut dyn ExperimentProgress,
-) -> Result<Vec<Tried>, ExperimentError> {
-    let remedies = remedies(findings);
+) -> Result<Option<Trials>, ExperimentError> {
+    let (remedies, _) = remedies(findings);
     let Some(&(_, connections)) = remedies.first() else {
-        return Ok(Vec::new());
+        return Ok(None);
     };
     let remedies: Vec<Remedy> = remedies.into_iter().map(|(remedy, _)| remedy).collect();
     let plan = plan(options, &remedies, connections);
     let experiment = Experiment::of_plan(plan, &folder_beside(&options.output))?;
     let result = experiment.carry_out(stop, progress)?;
     let problem = result.problem.as_ref().map(RunError::for_bundle);
-    Ok(remedies
+    let tried = remedies
         .into_iter()
         .map(|remedy| tried(remedy, connections, &result.outcome, problem.as_deref()))
-        .collect())
+        .collect();
+    Ok(Some(Trials {
+        tried,
+        outcome: result.outcome,
+    }))
 }
 
 /// Where the experiment of a bundle is kept.

@@ -3,7 +3,7 @@
 use crate::locks::{LockIdentity, Locks, PathPart};
 use crate::{
     Ending, Frame, FrameId, Frames, LockId, LockWait, Profile, RawSample, RawStack, Sample, StackId, StackTree,
-    ThreadState, Variable,
+    ThreadState, Variable, Wait,
 };
 use foldhash::HashMap;
 
@@ -122,11 +122,12 @@ impl Converter {
             weight_ns: sample.weight_ns,
             stack: at.stack,
             ending: at.ending,
-            lock,
-            waker_kind: None,
-            waker_stack: None,
-            owner_stack: None,
-            owner_state: None,
+            wait: lock.map(|lock| {
+                Box::new(Wait {
+                    lock: Some(lock),
+                    ..Wait::default()
+                })
+            }),
         });
     }
 
@@ -150,11 +151,14 @@ impl Converter {
             weight_ns: raw.weight_ns,
             stack,
             ending: raw.stack.ending,
-            lock,
-            waker_kind: raw.waker.as_ref().map(|waker| waker.kind.name()),
-            waker_stack,
-            owner_stack: owner_stack.flatten(),
-            owner_state,
+            wait: Wait {
+                lock,
+                waker_kind: raw.waker.as_ref().map(|waker| waker.kind.name()),
+                waker_stack,
+                owner_stack: owner_stack.flatten(),
+                owner_state,
+            }
+            .known(),
         });
     }
 
@@ -187,6 +191,16 @@ impl Converter {
             frames: self.frames.clone(),
             stacks: self.stacks.clone(),
             samples: std::mem::take(&mut self.samples),
+            locks: self.locks.take(),
+        }
+    }
+
+    /// The profile of the samples since the last time, where none follows.
+    pub fn into_profile(mut self) -> Profile {
+        Profile {
+            frames: self.frames,
+            stacks: self.stacks,
+            samples: self.samples,
             locks: self.locks.take(),
         }
     }

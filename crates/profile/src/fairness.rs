@@ -11,10 +11,15 @@ use std::collections::HashMap;
 const SIGNIFICANT: f64 = 4.0;
 /// Smaller differences matter to nobody.
 const LEAST_DIFFERENCE: f64 = 0.01;
-/// Seconds from which on their scatter says how sure a share is.
-const LEAST_SECONDS: usize = 5;
-/// Where there are fewer: samples come in bursts, so that they are worth less than so many throws of a die.
+/// Stretches of time, of a second at most, whose scatter says how sure a share is: samples come in bursts, above all where other
+/// programs send packets, whose work the kernel does in whichever thread runs.
+const STRETCHES: u64 = 20;
+/// So many of them with samples, or the scatter says nothing.
+const LEAST_STRETCHES: usize = 5;
+/// Where there are fewer, samples count as worth less than so many throws of a die.
 const BURSTS: f64 = 2.0;
+/// The longest stretch.
+const SECOND_NS: u64 = 1_000_000_000;
 
 /// A function whose share of the CPU time differs.
 #[derive(Debug, Clone, PartialEq)]
@@ -53,10 +58,10 @@ pub fn distortions(flat: &Profile, graph: &Profile) -> Option<Vec<Distortion>> {
     Some(found)
 }
 
-/// CPU time by innermost function and second.
+/// CPU time by innermost function and stretch.
 struct Shares {
     functions: HashMap<String, HashMap<u64, f64>>,
-    seconds: HashMap<u64, f64>,
+    stretches: HashMap<u64, f64>,
     samples: f64,
 }
 
@@ -70,51 +75,54 @@ impl Shares {
         let on_cpu = |sample: &&Sample| matches!(sample.state, ThreadState::Cpu | ThreadState::Spin);
         let mut shares = Shares {
             functions: HashMap::new(),
-            seconds: HashMap::new(),
+            stretches: HashMap::new(),
             samples: 0.0,
         };
+        let times = profile.samples.iter().filter(on_cpu).map(|sample| sample.time_ns);
+        let (first, last) = (times.clone().min()?, times.max()?);
+        let stretch_ns = ((last - first) / STRETCHES + 1).min(SECOND_NS);
         for sample in profile.samples.iter().filter(on_cpu) {
             let node = profile.stacks.get(sample.stack);
             let Some(frame) = node.and_then(|node| profile.frames.get(node.frame)) else {
                 continue;
             };
             let function = frame.function.as_ref().unwrap_or(&frame.module);
-            let second = sample.time_ns / 1_000_000_000;
+            let stretch = (sample.time_ns - first) / stretch_ns;
             if !shares.functions.contains_key(function) {
                 shares.functions.insert(function.clone(), HashMap::new());
             }
-            if let Some(seconds) = shares.functions.get_mut(function) {
-                *seconds.entry(second).or_default() += sample.weight_ns;
+            if let Some(stretches) = shares.functions.get_mut(function) {
+                *stretches.entry(stretch).or_default() += sample.weight_ns;
             }
-            *shares.seconds.entry(second).or_default() += sample.weight_ns;
+            *shares.stretches.entry(stretch).or_default() += sample.weight_ns;
             shares.samples += 1.0;
         }
         (shares.total() > 0.0).then_some(shares)
     }
 
     fn total(&self) -> f64 {
-        self.seconds.values().sum()
+        self.stretches.values().sum()
     }
 
-    /// With the larger of two variances: that of so many independent samples, and that of the ratio of two sums over seconds
+    /// With the larger of two variances: that of so many independent samples, and that of the ratio of two sums over stretches
     /// (Cochran, Sampling Techniques, 3rd ed., 2.11).
     fn share(&self, function: &str) -> Share {
         let none = HashMap::new();
-        let by_second = self.functions.get(function).unwrap_or(&none);
+        let by_stretch = self.functions.get(function).unwrap_or(&none);
         let total = self.total();
         // A sum of nothing is -0.
-        let share = by_second.values().sum::<f64>() / total + 0.0;
+        let share = by_stretch.values().sum::<f64>() / total + 0.0;
         // What was never seen, or always, is not sure: Agresti and Coull (1998) add two of each.
         let careful = (share * self.samples + 2.0) / (self.samples + 4.0);
         let of_samples = careful * (1.0 - careful) / (self.samples + 4.0);
-        let blocks = self.seconds.len();
-        let variance = match blocks >= LEAST_SECONDS {
+        let blocks = self.stretches.len();
+        let variance = match blocks >= LEAST_STRETCHES {
             false => of_samples * BURSTS,
             true => {
                 let squares: f64 = self
-                    .seconds
+                    .stretches
                     .iter()
-                    .map(|(second, all)| (by_second.get(second).unwrap_or(&0.0) - share * all).powi(2))
+                    .map(|(stretch, all)| (by_stretch.get(stretch).unwrap_or(&0.0) - share * all).powi(2))
                     .sum();
                 let blocks = blocks as f64;
                 of_samples.max(squares * blocks / (blocks - 1.0) / total.powi(2))
@@ -146,11 +154,7 @@ mod tests {
                     weight_ns: 1e7,
                     stack,
                     ending: Ending::Complete,
-                    lock: None,
-                    waker_kind: None,
-                    waker_stack: None,
-                    owner_stack: None,
-                    owner_state: None,
+                    wait: None,
                 });
             }
         }
@@ -178,6 +182,21 @@ mod tests {
         ];
         assert_eq!(distortions(&near[0], &near[1]), Some(Vec::new()));
         assert_eq!(distortions(&Profile::default(), &few[0]), None);
+    }
+
+    /// Packets of another program, whose work the kernel did in this one's threads for a tenth of a second.
+    #[test]
+    fn one_burst_in_a_short_recording_is_chance() {
+        let in_a_second = |mut profile: Profile| {
+            let count = profile.samples.len() as u64;
+            for (at, sample) in (0..count).zip(&mut profile.samples) {
+                sample.time_ns = at * 1_000_000_000 / count;
+            }
+            profile
+        };
+        let flat = in_a_second(profile(1, &[("works", 400)]));
+        let burst = in_a_second(profile(1, &[("works", 370), ("net_rx_action", 30)]));
+        assert_eq!(distortions(&flat, &burst), Some(Vec::new()));
     }
 
     #[test]

@@ -12,6 +12,7 @@ pub use format::RecordingFormat;
 use crate::Profile;
 use gzip::Unfolded;
 use scaleprof_binary::mapped_file::Bytes;
+use scaleprof_binary::symbols::SymbolSearch;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::PathBuf;
@@ -121,6 +122,8 @@ pub struct RecordedFile {
     pub build_id: Option<String>,
     /// Where it was found.
     pub place: PathBuf,
+    /// Where files that belong to it are looked for: a cache has it under a name that says nothing.
+    pub own: PathBuf,
 }
 
 /// The machine of a recording. Its name is not among this.
@@ -154,9 +157,21 @@ pub struct ReadOptions {
     /// Folders of files by build-id, as `perf buildid-cache` keeps them.
     pub build_id_caches: Vec<PathBuf>,
     /// Where names are looked for that a file does not hold itself.
-    pub symbols: scaleprof_binary::symbols::SymbolSearch,
+    pub symbols: SymbolSearch,
     /// Whether functions that the compiler built into others are told apart; it takes most of the time.
     pub inlines: bool,
+}
+
+impl ReadOptions {
+    /// Where debug files and lists of symbols are looked for: among the recorded machine's files before this one's.
+    pub fn symbol_search(&self) -> SymbolSearch {
+        let mut search = self.symbols.clone();
+        if let Some(symfs) = &self.symfs {
+            search.debug_folders.insert(0, symfs.join("usr/lib/debug"));
+            search.document_folders.insert(0, symfs.join("usr/share/doc"));
+        }
+        search
+    }
 }
 
 /// Why nothing can be had of a recording.

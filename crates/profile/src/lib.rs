@@ -47,7 +47,7 @@ pub use function_name::{KERNEL_SUFFIX, function_name, without_clone_suffix};
 pub use locks::FUTEX2_WAITV;
 pub use parallel::in_parallel;
 pub(crate) use parallel::in_parallel_with;
-pub use profile::{Lock, LockId, Profile, Sample, Variable};
+pub use profile::{Lock, LockId, Profile, Sample, Variable, Wait};
 pub use raw::{Ending, LockWait, RawSample, RawStack, Waker, WakerKind};
 pub use role::Role;
 pub use stack_tree::{StackId, StackNode, StackTree};

@@ -1,7 +1,8 @@
 //! A profile of stacks that come with names, as other tools write them.
 
 use crate::{
-    Ending, Frame, FrameId, Lock, LockId, Profile, Sample, StackId, ThreadState, Variable, content_hash::ContentHash,
+    Ending, Frame, FrameId, Lock, LockId, Profile, Sample, StackId, ThreadState, Variable, Wait,
+    content_hash::ContentHash,
 };
 use std::collections::HashMap;
 
@@ -83,11 +84,11 @@ impl NamedStacks {
             weight_ns: sample.weight_ns,
             stack,
             ending: Ending::Unknown,
-            lock,
-            waker_kind: None,
-            waker_stack: None,
-            owner_stack: None,
-            owner_state: None,
+            wait: Wait {
+                lock,
+                ..Wait::default()
+            }
+            .known(),
         });
     }
 

@@ -109,7 +109,10 @@ fn chosen(events: &[(String, usize)], options: &ReadOptions) -> Result<Vec<Strin
             }),
         };
     }
-    let taken = names().find(|name| counts_nanoseconds(name)).or_else(|| names().next());
+    let taken = names()
+        .find(|name| counts_nanoseconds(name))
+        .or_else(|| names().find(|name| comes_with_work(name)))
+        .or_else(|| names().next());
     Ok(taken.map_or_else(Vec::new, |name| with_other_cores(name, None, events)))
 }
 
@@ -127,6 +130,11 @@ fn leaves_out_the_kernel(event: &str) -> bool {
         None => event.strip_prefix(plain(event)).unwrap_or_default(),
     };
     modifiers.contains('u') && !modifiers.contains('k')
+}
+
+/// Whether its samples say where CPU time goes: faults, switches and other tracepoints do not.
+fn comes_with_work(event: &str) -> bool {
+    ["cycles", "cpu-cycles", "instructions", "ref-cycles"].contains(&plain(event))
 }
 
 fn counts_nanoseconds(event: &str) -> bool {

@@ -16,7 +16,9 @@ pub struct Profile {
 }
 
 /// One thread at one moment, and the time that this stands for.
-#[derive(Debug, Clone, Copy, PartialEq)]
+///
+/// Of a recording there are millions: what only some waits have stands apart.
+#[derive(Debug, Clone, PartialEq)]
 pub struct Sample {
     /// When: nanoseconds of CLOCK_MONOTONIC. For a blocked thread, when it blocked.
     pub time_ns: u64,
@@ -32,6 +34,20 @@ pub struct Sample {
     pub stack: StackId,
     /// How the walk through its user stack ended.
     pub ending: Ending,
+    /// Whom it waited for, where that is known.
+    pub wait: Option<Box<Wait>>,
+}
+
+impl Sample {
+    /// The lock that it waited for.
+    pub fn lock(&self) -> Option<LockId> {
+        self.wait.as_ref().and_then(|wait| wait.lock)
+    }
+}
+
+/// Whom a blocked thread waited for, as far as it is known.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Wait {
     /// The lock that it waited for.
     pub lock: Option<LockId>,
     /// What ended its wait: the name of the kind ([`WakerKind::name`](crate::WakerKind::name)).
@@ -43,6 +59,13 @@ pub struct Sample {
     pub owner_stack: Option<StackId>,
     /// What that thread was doing there; none where it is not known who held the lock.
     pub owner_state: Option<ThreadState>,
+}
+
+impl Wait {
+    /// None where nothing of it is known.
+    pub(crate) fn known(self) -> Option<Box<Wait>> {
+        (self != Wait::default()).then(|| Box::new(self))
+    }
 }
 
 /// The number of a lock: the hash of its name, or of the call path that waits for it.

@@ -16,10 +16,25 @@ pub(crate) fn with_included(text: &str) -> String {
 
 /// The names of the options in such a text, in one spelling; of all programs' sections.
 pub(crate) fn option_names(text: &str) -> impl Iterator<Item = String> {
-    text.lines()
-        .map(|line| line.split(['=', '#', ';']).next().unwrap_or_default().trim())
-        .filter(|name| !name.is_empty() && !name.starts_with(['[', '!']))
-        .map(one_spelling)
+    text.lines().filter_map(name_of).map(one_spelling)
+}
+
+/// What such a text says of an option, last, whether or not it is spelt with `loose` before it; none where it does not name it, or
+/// names it alone.
+pub(crate) fn option_value(text: &str, option: &str) -> Option<String> {
+    let is_it = |line: &&str| {
+        name_of(line)
+            .map(one_spelling)
+            .is_some_and(|name| name.strip_prefix("loose_").unwrap_or(&name) == option)
+    };
+    let (_, value) = text.lines().rfind(is_it)?.split_once('=')?;
+    let value = value.split('#').next().unwrap_or_default().trim();
+    Some(value.trim_matches(['"', '\'']).to_owned())
+}
+
+fn name_of(line: &str) -> Option<&str> {
+    let name = line.split(['=', '#', ';']).next().unwrap_or_default().trim();
+    (!name.is_empty() && !name.starts_with(['[', '!'])).then_some(name)
 }
 
 fn append(text: &str, depth: usize, all: &mut String) {
@@ -59,6 +74,17 @@ fn option_files(folder: &Path) -> Vec<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_last_value_of_an_option_counts_however_it_is_spelt() {
+        let text = "[mysqld]\nthread_handling = no-threads\n#thread_handling=x\nloose-thread-handling = 'pool-of-threads' # since May\nthread_pool\n";
+        assert_eq!(
+            option_value(text, "thread_handling").as_deref(),
+            Some("pool-of-threads")
+        );
+        assert_eq!(option_value(text, "thread_pool"), None);
+        assert_eq!(option_value(text, "plugin_load"), None);
+    }
 
     #[test]
     fn files_that_are_included_count_and_circles_end() {

@@ -11,10 +11,10 @@ use crate::capabilities::Capabilities;
 use crate::error::Error;
 use crate::identify::hexadecimal;
 use crate::memory;
-use crate::option_text::{option_names, with_included};
+use crate::option_text::{option_names, option_value, with_included};
 use crate::setting::{Origin, Setting, base_name, parse_set, parse_size};
 use sha2::{Digest, Sha256};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// What a run asks of the server. [`Settings::new`] checks it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -323,6 +323,53 @@ impl Settings {
         option_names(text).any(|name| name.strip_prefix("loose_").unwrap_or(&name) == option)
     }
 
+    /// What a server is told of an option: by the user's settings, last, or else by the option file or one that it includes. None where
+    /// neither gives it a value.
+    pub fn value_of(&self, option: &str) -> Option<String> {
+        let of_settings = self
+            .user
+            .iter()
+            .rev()
+            .find(|setting| setting.name.strip_prefix("loose_").unwrap_or(&setting.name) == option);
+        match of_settings {
+            Some(setting) => setting.value.clone(),
+            None => option_value(self.with_included.as_deref()?, option),
+        }
+    }
+
+    /// A plugin that the user wants at the start and that is not among these: a server that cannot find one says so in its log, starts
+    /// all the same, and would be measured as one that has it.
+    pub(crate) fn check_plugins(&self, folder: Option<&Path>) -> Result<(), Error> {
+        let own = |setting: &Setting| setting.name.strip_prefix("loose_").unwrap_or(&setting.name).to_owned();
+        let Some(folder) = folder.filter(|_| self.value_of("plugin_dir").is_none()) else {
+            return Ok(());
+        };
+        for setting in self
+            .user
+            .iter()
+            .filter(|setting| ["plugin_load", ADDS].contains(&own(setting).as_str()))
+        {
+            let files = setting.value.as_deref().unwrap_or_default().split([';', ':']);
+            for file in files
+                .map(|one| one.rsplit('=').next().unwrap_or(one).trim())
+                .filter(|file| !file.is_empty())
+            {
+                // MariaDB's may be named without their ending.
+                let is_there = folder.join(file).is_file() || folder.join(format!("{file}.so")).is_file();
+                if !is_there {
+                    return Err(Error::BadSetting {
+                        name: setting.name.clone(),
+                        reason: format!(
+                            "this server's plugin folder, {}, has no {file}: install the package that has it, or name another one",
+                            folder.display()
+                        ),
+                    });
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// The text of the user's option file.
     pub(crate) fn defaults_file(&self) -> Option<&str> {
         self.defaults_file.as_deref()
@@ -333,6 +380,30 @@ impl Settings {
 mod tests {
     use super::*;
     use crate::product::{Product, Version};
+
+    #[test]
+    fn a_plugin_that_is_not_there_is_named_before_a_server_would_start_without_it() {
+        let folder = tempfile::tempdir().expect("a folder");
+        std::fs::write(folder.path().join("thread_pool.so"), "").expect("written");
+        let checked = |set: &[&str]| {
+            let found = settings(set).expect("settings").check_plugins(Some(folder.path()));
+            found.map_err(|error| error.to_string())
+        };
+        for fine in [
+            "plugin_load_add=thread_pool.so",
+            "plugin-load=tp=thread_pool.so;thread_pool",
+            "loose_plugin_load_add=thread_pool.so",
+            "max_connections=7",
+        ] {
+            assert_eq!(checked(&[fine]), Ok(()), "{fine}");
+        }
+        let lacking = checked(&["plugin_load_add=thread_pool.so", "plugin_load_add=x=audit.so"]).expect_err("lacking");
+        assert!(
+            lacking.contains("plugin_load_add") && lacking.contains("has no audit.so"),
+            "{lacking}"
+        );
+        assert_eq!(checked(&["plugin_load_add=audit.so", "plugin_dir=/elsewhere"]), Ok(()));
+    }
 
     fn settings(set: &[&str]) -> Result<Settings, Error> {
         Settings::new(ServerSettings {

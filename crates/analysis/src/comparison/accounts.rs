@@ -178,7 +178,12 @@ pub(super) fn sides(common: &CommonRung, account: Account, rung: &mut RungChange
     let a = Side::of(&common.a, account);
     let cost = match rung.busy {
         true => a.together.per_transaction(&a.together.together(|_| true)),
-        false => rung.throughput.a.map_or(0.0, |x| f64::from(common.connections) / x),
+        false => rung
+            .throughput
+            .a
+            .map(|x| f64::from(common.connections) / x)
+            .or_else(|| common.a.together.summary.ledger.as_ref()?.connections_over_throughput)
+            .unwrap_or(0.0),
     };
     Sides {
         account,

@@ -1,6 +1,7 @@
 //! What differs between two runs but for what was measured.
 
 use super::{Difference, RungChange, SettingChange, Weight};
+use crate::per::Per;
 use scaleprof_bundle::{Bundle, RunState};
 use std::collections::BTreeMap;
 
@@ -67,7 +68,8 @@ pub(super) fn differences(a: &Bundle, b: &Bundle) -> Vec<Difference> {
             .workload
             .options
             .iter()
-            .filter(|(name, _)| name != "transport")
+            // Neither is part of what a transaction does.
+            .filter(|(name, _)| name != "transport" && !name.starts_with("fairness_of_recording"))
             .map(|(name, value)| format!("{name}={value}"))
             .collect();
         options.sort();
@@ -130,10 +132,13 @@ pub(super) fn warnings(a: &Bundle, b: &Bundle, differences: &[Difference], rungs
     };
     let forbids = of_weight(Weight::Forbids);
     if !forbids.is_empty() {
-        warnings.push(format!(
-            "a transaction is not the same in both ({}): figures per transaction cannot be compared",
-            forbids.join(", ")
-        ));
+        let unit = match Per::of(a) {
+            Per::Transaction => {
+                "a transaction is not the same in both ({}): figures per transaction cannot be compared"
+            }
+            Per::Second => "the load is not the same in both ({}): figures per second cannot be compared",
+        };
+        warnings.push(unit.replace("{}", &forbids.join(", ")));
     }
     let disturbs = of_weight(Weight::Disturbs);
     if !disturbs.is_empty() {

@@ -1,6 +1,7 @@
 //! What one of two compared runs measured by itself, at all of its rungs.
 
 use super::Measured;
+use crate::per::Per;
 use scaleprof_bundle::{Estimate, Missing};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -8,7 +9,7 @@ use std::collections::BTreeMap;
 /// One of two compared runs.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct OneRun {
-    /// Its rungs by rising connections, those too that the other run does not have.
+    /// Its rungs by rising connections, those too that the other run does not have; none of a server that was only watched.
     pub rungs: Vec<OneRung>,
     /// What could not be measured, each with its reason.
     pub missing: Vec<Missing>,
@@ -31,7 +32,7 @@ pub struct OneRung {
 
 impl OneRun {
     /// From what was measured; `known` is what the run itself says that it could not measure.
-    pub(super) fn of(measured: &BTreeMap<u32, Measured>, known: &[Missing]) -> OneRun {
+    pub(super) fn of(per: Per, measured: &BTreeMap<u32, Measured>, known: &[Missing]) -> OneRun {
         let mut missing = known.to_vec();
         for one in measured.values().flat_map(|rung| &rung.together.missing) {
             if !missing.iter().any(|other| other.figure == one.figure) {
@@ -49,7 +50,10 @@ impl OneRun {
             }
         };
         OneRun {
-            rungs: measured.values().map(rung).collect(),
+            rungs: match per {
+                Per::Transaction => measured.values().map(rung).collect(),
+                Per::Second => Vec::new(),
+            },
             missing,
         }
     }

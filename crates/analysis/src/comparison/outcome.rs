@@ -1,5 +1,6 @@
 //! What a comparison says; `diff --json` prints it.
 
+use crate::per::Per;
 use scaleprof_bundle::Estimate;
 use serde::Serialize;
 
@@ -8,6 +9,9 @@ use serde::Serialize;
 pub struct Comparison {
     /// Version of this layout; 2.
     pub schema: u32,
+    /// What times are given for: where it is [`Per::Second`], a second stands wherever a transaction is written, and there is one
+    /// rung, without throughput.
+    pub per: Per,
     /// One sentence for a person.
     pub sentence: String,
     /// What was compared: product and version of A and of B.

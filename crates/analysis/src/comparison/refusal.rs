@@ -5,8 +5,10 @@ use super::Difference;
 /// Why two runs cannot be compared.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Refusal {
-    /// Only watched runs have no transactions.
-    Watched,
+    /// One of them only watched a server, so it has no transactions, and the other has.
+    OneWatched,
+    /// A rung was asked for, of servers that were only watched.
+    NoRungs,
     /// A transaction is not the same in both.
     Unlike(Vec<Difference>),
     /// A run has no finished visit, or its bundle lacks them.
@@ -36,8 +38,12 @@ impl std::fmt::Display for Refusal {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let list = |rungs: &[u32]| rungs.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
         match self {
-            Refusal::Watched => f.write_str(
-                "a bundle that only watched a server has no transactions to compare: measure both with `scaleprof run`",
+            Refusal::OneWatched => f.write_str(
+                "one of them only watched a server, so its times are per second, and those of the other are per transaction: measure both \
+                 with `scaleprof run`, or say what load was recorded (scaleprof import --connections N --throughput TPS)",
+            ),
+            Refusal::NoRungs => f.write_str(
+                "servers that were only watched have no rungs to choose from: leave out --connections and --base-rung",
             ),
             Refusal::Unlike(differences) => {
                 f.write_str("the runs are not alike, so a transaction is not the same in both:")?;

@@ -3,6 +3,7 @@
 use super::differences::{Tested, difference, ratio};
 use super::{CommonRung, Measured, Pair, RungChange, StateChange};
 use crate::findings::is_busy;
+use crate::per::Per;
 use scaleprof_bundle::{RungSummary, StateSeconds};
 use std::collections::BTreeSet;
 
@@ -21,8 +22,8 @@ fn pair(rung: &CommonRung, figure: impl Fn(&RungSummary) -> Option<f64>) -> Pair
 
 /// All common rungs, by themselves. A state in which nobody was in any of them is left out, as it only takes room; in which
 /// somebody was in one, it is told of all: nought is not unknown.
-pub(super) fn rung_changes(common: &[CommonRung]) -> Vec<RungChange> {
-    let mut rungs: Vec<RungChange> = common.iter().map(rung_change).collect();
+pub(super) fn rung_changes(per: Per, common: &[CommonRung]) -> Vec<RungChange> {
+    let mut rungs: Vec<RungChange> = common.iter().map(|rung| rung_change(per, rung)).collect();
     let used: BTreeSet<String> = rungs
         .iter()
         .flat_map(|rung| &rung.states)
@@ -36,8 +37,8 @@ pub(super) fn rung_changes(common: &[CommonRung]) -> Vec<RungChange> {
 }
 
 /// What changed at one rung, but for its call paths.
-fn rung_change(rung: &CommonRung) -> RungChange {
-    let throughput = |summary: &RungSummary| Some(summary.throughput.value);
+fn rung_change(per: Per, rung: &CommonRung) -> RungChange {
+    let throughput = |summary: &RungSummary| (per == Per::Transaction).then_some(summary.throughput.value);
     let cpu = |summary: &RungSummary| Some(summary.iron_law.as_ref()?.cpu_seconds_per_txn);
     let ratio_of = |figure: &dyn Fn(&RungSummary) -> Option<f64>| -> Option<Tested> {
         let Pair { a, b } = pair(rung, figure);
@@ -59,7 +60,7 @@ fn rung_change(rung: &CommonRung) -> RungChange {
         dilation: 1.0,
         busy: [&rung.a, &rung.b].iter().all(|side| is_busy(&side.together.summary)),
         unexplained: None,
-        notes: notes(rung),
+        notes: notes(per, rung),
     }
 }
 
@@ -94,7 +95,7 @@ fn knows_spin(measured: &Measured) -> bool {
     spin(&measured.together.summary).is_some() && all(measured, spin).is_some()
 }
 
-fn notes(rung: &CommonRung) -> Vec<String> {
+fn notes(per: Per, rung: &CommonRung) -> Vec<String> {
     let mut notes = Vec::new();
     let lacking: Vec<&str> = [("A", &rung.a), ("B", &rung.b)]
         .into_iter()
@@ -109,9 +110,13 @@ fn notes(rung: &CommonRung) -> Vec<String> {
     for (side, measured) in [("A", &rung.a), ("B", &rung.b)] {
         let visits = &measured.visits;
         if visits.len() < 2 {
-            notes.push(format!(
-                "{side} has one visit only, so chance cannot be told from change: use --repeats 3"
-            ));
+            let what = match per {
+                Per::Transaction => "has one visit only, so chance cannot be told from change: use --repeats 3",
+                Per::Second => {
+                    "is one recording only, so chance cannot be told from change: import three or more of it together"
+                }
+            };
+            notes.push(format!("{side} {what}"));
         }
         if visits.iter().any(|visit| visit.summary.client_limited) {
             notes.push(format!("in {side} the client may have set the limit"));

@@ -2,10 +2,14 @@
 
 use super::{FALSE_ALARMS, PathChange, RungChange};
 use crate::numbers::factor;
+use crate::per::Per;
 use std::collections::BTreeSet;
 
 /// What changed, for a person; `paths` are none where they cannot be paired.
-pub(super) fn of(rungs: &[RungChange], paths: Option<&Vec<PathChange>>) -> String {
+pub(super) fn of(per: Per, rungs: &[RungChange], paths: Option<&Vec<PathChange>>) -> String {
+    if per == Per::Second {
+        return of_seconds(rungs, paths);
+    }
     let tested = rungs.iter().any(|rung| rung.throughput_p.is_some());
     if !tested {
         return "Whether throughput changed cannot be told: both runs need each rung measured twice at least."
@@ -38,12 +42,30 @@ pub(super) fn of(rungs: &[RungChange], paths: Option<&Vec<PathChange>>) -> Strin
         };
         return format!("{throughput}; call paths are not compared, as no stacks were sampled in {lacking}.");
     }
-    let of_paths = match distinct(paths) {
+    format!("{throughput}; {}.", changed(paths))
+}
+
+/// The same of servers that were only watched.
+fn of_seconds(rungs: &[RungChange], paths: Option<&Vec<PathChange>>) -> String {
+    let work = "Transactions were not counted, so what changed in a second may be the load itself";
+    let tested = rungs.iter().all(|rung| rung.visits.iter().all(|count| *count > 1));
+    let found = match paths {
+        None => "call paths of two products cannot be paired".to_owned(),
+        Some(_) if rungs.iter().any(|rung| rung.stacks != [true, true]) => {
+            "call paths are not compared, as no stacks were sampled in one of them".to_owned()
+        }
+        Some(_) if !tested => "whether a call path changed beyond chance cannot be told of one recording".to_owned(),
+        Some(paths) => changed(paths),
+    };
+    format!("{work}; {found}.")
+}
+
+fn changed(paths: &[PathChange]) -> String {
+    match distinct(paths) {
         0 => "no call path changed its cost beyond chance".to_owned(),
         1 => "one call path changed its cost".to_owned(),
         many => format!("{many} call paths changed their cost"),
-    };
-    format!("{throughput}; {of_paths}.")
+    }
 }
 
 /// How many paths changed beyond chance: one that did so at several rungs is one. Working and spinning are one account.

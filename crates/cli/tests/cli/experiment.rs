@@ -1,14 +1,14 @@
 //! `experiment`: plans, real servers in turns, what a failure and an interruption leave.
 
-use crate::servers::distribution;
-use crate::stage::{Running, children, fail, kill, place, scaleprof, soon, succeed, texts, work_folder};
+use crate::servers::{distribution, fetched};
+use crate::stage::{Running, bundle, children, fail, kill, place, scaleprof, soon, succeed, texts, work_folder};
 use libc::{SIGINT, SIGKILL};
-use scaleprof_bundle::Bundle;
+use scaleprof_bundle::{Bundle, RunState};
 use scaleprof_server::Installation;
 use serde_json::Value;
 use std::path::Path;
 use std::process::Command;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 /// The text in one line, as it breaks where the width says.
 fn joined(text: &str) -> String {
@@ -80,6 +80,16 @@ fn every_ready_experiment_can_be_planned() {
         let name = file.file_stem().and_then(|name| name.to_str()).expect("a name");
         let page = std::fs::read_to_string(root.join(format!("docs/experiments/{name}.md"))).expect(name);
         assert!(page.contains(&format!("scaleprof experiment {name}")), "{name}");
+        let parts = [
+            "**The question.**",
+            "Source: ",
+            "**What to look at.**",
+            "**An example.**",
+            "**What needs bigger hardware.**",
+        ];
+        for part in parts {
+            assert!(page.contains(part), "{name}: {part}");
+        }
         let compared: &[&str] = match name {
             "mutex-or-event" | "pgo" => &["--server", "/opt/a", "--server", "/opt/b"],
             "lock-sys" => &["--vary", "innodb_deadlock_detect=ON,OFF"],
@@ -94,7 +104,7 @@ fn every_ready_experiment_can_be_planned() {
         }
         count += 1;
     }
-    assert!(count >= 10, "{count}");
+    assert_eq!(count, 14);
 }
 
 #[test]
@@ -460,4 +470,63 @@ fn an_interrupted_experiment_goes_on_where_it_was() {
 #[test]
 fn a_killed_experiment_goes_on_where_it_was() {
     goes_on(SIGKILL, None);
+}
+
+/// `run --try`, stopped while it tries: the run is whole, what was tried so far is told with its findings, and nothing is left running.
+#[test]
+fn trying_that_is_interrupted_keeps_the_run_and_what_was_tried() {
+    let Some(server) = fetched("mysql-5.6.14") else { return };
+    let place = place();
+    let (folder, tried) = (place.path().join("run"), place.path().join("run-tried"));
+    let mut command = scaleprof();
+    command.args([
+        "run",
+        "--quiet",
+        "--no-refine",
+        "--buffer-pool",
+        "64M",
+        "--try",
+        "--server",
+    ]);
+    command.arg(&server.installation.binary);
+    command.args(["--workload", "oltp_update_index", "--tables", "4", "--rows", "2000"]);
+    command.args([
+        "--connections",
+        "2,64",
+        "--seconds",
+        "4",
+        "--repeats",
+        "2",
+        "--work-folder",
+    ]);
+    let running = Running::start(command.arg(work_folder()).arg("--output").arg(&folder));
+    let starts = || std::fs::read_dir(tried.join("starts")).into_iter().flatten().count();
+    // The run itself takes a while.
+    let until = Instant::now() + Duration::from_secs(180);
+    while starts() < 2 && Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    assert!(starts() >= 2, "nothing was tried");
+    let processes = children(running.pid());
+    running.signal(SIGINT);
+    let output = running.end_and_leave_nothing(&processes);
+    let (out, err) = texts(&output);
+    assert_eq!(output.status.code(), Some(130), "{out}\n{err}");
+    let kept = bundle(&folder);
+    assert_eq!(kept.manifest.state, RunState::Complete);
+    assert!(!kept.tried.is_empty(), "{err}");
+    let told = serde_json::from_str::<Value>(&std::fs::read_to_string(folder.join("summary.json")).expect("a summary"));
+    let told = told.expect("JSON");
+    let findings = told["findings"].as_array().expect("findings");
+    let of_findings = findings
+        .iter()
+        .flat_map(|finding| finding["tried"].as_array().into_iter().flatten());
+    let doubts: Vec<&Value> = of_findings.map(|tried| &tried["doubt"]).collect();
+    assert!(
+        !doubts.is_empty() && doubts.iter().all(|doubt| doubt.is_string()),
+        "{findings:#?}"
+    );
+    assert!(tried.join("report.html").exists() && tried.join("experiment.json").exists());
+    let again = fail(scaleprof().arg("report").arg(&tried), 1);
+    assert!(again.contains("repeat the run"), "{again}");
 }

@@ -247,7 +247,8 @@ fn a_recording_is_held_against_a_flat_one_and_joined_with_counts() {
     let options = &fair.manifest.workload.options;
     assert!(
         options.iter().any(|(name, _)| name == "fairness_of_recording_1"),
-        "{options:?}"
+        "{options:?} {:?}",
+        fair.manifest.warnings
     );
 
     let other = place.path().join("other.folded");
@@ -267,4 +268,118 @@ fn a_recording_is_held_against_a_flat_one_and_joined_with_counts() {
     command.args(["import", "--stat"]).arg(&other).arg(&graph);
     let words = fail(&mut command, 1);
     assert!(words.contains("other.folded") && words.contains("perf stat"), "{words}");
+}
+
+/// What `perf script` prints of one thread that runs all the time: so many samples of `grows`, of a hundred a second.
+fn script_of(seconds: u64, grows: u64) -> String {
+    let mut text = String::new();
+    for sample in 0..seconds * 100 {
+        // Not always the same number in a second, as samples are.
+        let more = sample / 100 % 3;
+        let function = if sample % 100 < grows + more { "grows" } else { "stays" };
+        let (second, part) = (1000 + sample / 100, sample % 100 * 10_000);
+        text.push_str(&format!(
+            "mysqld 7/7 [000] {second}.{part:06}: 10000000 cpu-clock:\n\t 1000 {function} (/usr/sbin/mysqld)\n\t 2000 main \
+             (/usr/sbin/mysqld)\n\n"
+        ));
+    }
+    text
+}
+
+#[test]
+fn recordings_without_a_load_are_compared_by_the_second() {
+    let place = place();
+    let imported = |name: &str, grows: [u64; 3], load: &[&str]| {
+        let files = grows.map(|grows| {
+            let path = place.path().join(format!("{name}-{grows}.txt"));
+            std::fs::write(&path, script_of(10, grows)).expect("written");
+            path
+        });
+        let output = place.path().join(name);
+        let mut command = scaleprof();
+        command.args(["import", "--quiet", "--no-code", "--no-report"]);
+        succeed(command.args(load).arg("--output").arg(&output).args(files));
+        output
+    };
+    let (before, after) = (
+        imported("before", [20, 21, 22], &[]),
+        imported("after", [50, 51, 52], &[]),
+    );
+    let (out, _) = succeed(scaleprof().arg("diff").args([&before, &after]).arg("--json"));
+    let told: serde_json::Value = serde_json::from_str(&out).expect("JSON");
+    assert_eq!(told["per"], "second", "{told}");
+    assert_eq!(told["rungs"][0]["throughput"]["a"], serde_json::Value::Null, "{told}");
+    let path = &told["paths"][0];
+    let change = path["change"]["value"].as_f64().expect("a number");
+    assert!((change.abs() - 0.3).abs() < 0.01, "{told}");
+    assert!(path["p"].as_f64().is_some_and(|p| p < 0.05), "{told}");
+    let (out, _) = succeed(scaleprof().arg("diff").args([&before, &after]));
+    for words in [
+        "\u{b5}s per second",
+        "of its threads\u{2019} time",
+        "Transactions were not counted",
+    ] {
+        assert!(out.contains(words), "{words} in {out}");
+    }
+    assert!(!out.contains("tx/s") && !out.contains("per transaction"), "{out}");
+    let page = place.path().join("diff.html");
+    succeed(scaleprof().arg("diff").args([&before, &after]).arg("--html").arg(&page));
+    assert!(
+        std::fs::read_to_string(&page)
+            .expect("a page")
+            .contains("\"per\":\"second\"")
+    );
+
+    let with_load = imported(
+        "loaded",
+        [20, 21, 22],
+        &["--connections", "1,1,1", "--throughput", "9,9,9"],
+    );
+    let refused = fail(scaleprof().arg("diff").args([&before, &with_load]), 1);
+    assert!(refused.contains("--connections N --throughput TPS"), "{refused}");
+    let no_rungs = fail(
+        scaleprof()
+            .arg("diff")
+            .args([&before, &after])
+            .args(["--connections", "1"]),
+        1,
+    );
+    assert!(no_rungs.contains("no rungs to choose from"), "{no_rungs}");
+}
+
+#[test]
+fn a_program_of_which_only_perfs_cache_has_a_copy_keeps_its_name() {
+    let place = place();
+    let Some(_) = recording(place.path()) else { return };
+    let program = place.path().join("work");
+    assert!(Command::new("strip").arg(&program).status().expect("strip").success());
+    let path = place.path().join("stripped.data");
+    let mut perf = Command::new("perf");
+    perf.env("HOME", place.path());
+    perf.args(["record", "-q", "-e", "cpu-clock", "-F", "499", "-o"]);
+    let recorded = perf.arg(&path).arg(&program).output().expect("perf");
+    assert!(recorded.status.success(), "{recorded:?}");
+    std::fs::remove_file(&program).expect("there until now");
+    let output = place.path().join("bundle");
+    let mut import = scaleprof();
+    import.env("HOME", place.path());
+    succeed(
+        import
+            .args(["import", "--quiet", "--no-report", "--output"])
+            .arg(&output)
+            .arg(&path),
+    );
+    let functions: Vec<String> = bundle(&output)
+        .frames
+        .into_iter()
+        .filter_map(|frame| frame.function)
+        .collect();
+    assert!(
+        functions.iter().any(|function| function.starts_with("work!fun_")),
+        "{functions:?}"
+    );
+    assert!(
+        !functions.iter().any(|function| function.starts_with("elf!")),
+        "{functions:?}"
+    );
 }

@@ -29,7 +29,8 @@ impl ImportedCode {
             module => format!("{module} is not on this machine"),
         })?;
         let bytes = mapped(&file.place).map_err(|error| format!("{module} cannot be read: {error}"))?;
-        let symbols = SymbolFile::open(&file.place, &self.search).map_err(|error| error.to_string())?;
+        let symbols =
+            SymbolFile::open_called(&file.place, &file.own, &self.search).map_err(|error| error.to_string())?;
         let waiting = SpinLoops::of(module, &bytes, symbols.function_ranges()).unwrap_or_default();
         read(&bytes, &symbols, &waiting)
     }

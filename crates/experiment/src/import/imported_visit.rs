@@ -360,11 +360,7 @@ mod tests {
                 weight_ns: 1e8,
                 stack,
                 ending: Ending::Complete,
-                lock: None,
-                waker_kind: None,
-                waker_stack: None,
-                owner_stack: None,
-                owner_state: None,
+                wait: None,
             });
         }
         let mut recording = Recording::new(RecordingFormat::PerfData, profile, weights);

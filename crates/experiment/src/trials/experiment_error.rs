@@ -32,6 +32,15 @@ pub enum ExperimentError {
         /// The folder.
         path: PathBuf,
     },
+    /// The folder is that of the trials of a run, whose plan follows from what the run found.
+    #[error(
+        "{} holds what `run --try` tried: report.html and experiment.json in it say what it came to; to try anew, repeat the run",
+        path.display()
+    )]
+    FollowsRun {
+        /// The folder.
+        path: PathBuf,
+    },
     /// Another process carries it out.
     #[error("another scaleprof carries out the experiment in {}: wait for its end", path.display())]
     UnderWay {

@@ -193,7 +193,7 @@ fn a_lock_in_a_variable_has_its_name_and_one_on_the_heap_the_path_that_waits() {
         waiting(0x2_000, user(&[0x400, 0x110]), None),
     ];
     let (profile, _) = converted(&samples);
-    let locks: Vec<_> = profile.samples.iter().map(|s| s.lock.unwrap()).collect();
+    let locks: Vec<_> = profile.samples.iter().map(|s| s.lock().unwrap()).collect();
     assert!(locks[0] == locks[1] && locks[1] == locks[2] && locks[3] == locks[4]);
     assert!(locks[0] != locks[3] && locks[4] != locks[5]);
     assert_eq!(profile.locks.len(), 3);
@@ -222,10 +222,8 @@ fn the_owner_of_a_lock_is_kept_with_each_wait_and_has_a_place_where_it_was_seen(
         .samples
         .iter()
         .map(|sample| {
-            (
-                sample.owner_stack.map(|stack| path(&profile, stack)),
-                sample.owner_state,
-            )
+            let wait = sample.wait.as_ref().expect("a lock");
+            (wait.owner_stack.map(|stack| path(&profile, stack)), wait.owner_state)
         })
         .collect();
     let expected = [
@@ -248,9 +246,9 @@ fn the_waker_is_kept_with_its_stack() {
         ..waiting(0x2_000, user(&[0x300]), None)
     };
     let (profile, _) = converted(&[raw]);
-    let sample = profile.samples[0];
-    assert_eq!(sample.waker_kind, Some("sibling"));
-    assert_eq!(path(&profile, sample.waker_stack.unwrap()), "f1 f5");
+    let wait = profile.samples[0].wait.as_ref().expect("a waker");
+    assert_eq!(wait.waker_kind, Some("sibling"));
+    assert_eq!(path(&profile, wait.waker_stack.unwrap()), "f1 f5");
 }
 
 #[test]

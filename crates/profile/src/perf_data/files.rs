@@ -30,6 +30,8 @@ pub(super) struct Files {
     build_ids: HashMap<String, String>,
     files: Vec<CodeFile>,
     by_name: HashMap<(String, Option<String>), FileId>,
+    /// A path may be written in many ways, and each file is kept in memory.
+    by_place: HashMap<(PathBuf, String, Option<String>), FileId>,
 }
 
 /// Where files are looked for.
@@ -57,6 +59,8 @@ pub(super) struct CodeFile {
 #[derive(Debug)]
 struct Found {
     place: PathBuf,
+    /// Where files that belong to it are looked for: a cache has it under a name that says nothing.
+    own: PathBuf,
     bytes: MappedFile,
     /// Whether its build-id is the recorded one; else nobody knows whether it was replaced.
     certain: bool,
@@ -68,7 +72,7 @@ impl Files {
             places: Search {
                 symfs: options.symfs.clone(),
                 build_id_caches: options.build_id_caches.clone(),
-                symbols: options.symbols.clone(),
+                symbols: options.symbol_search(),
                 nowhere: false,
             },
             build_ids,
@@ -99,8 +103,7 @@ impl Files {
             Some(id) => *id,
             None if self.files.len() >= MOST_FILES => return None,
             None => {
-                let id = FileId(self.files.len() as u32);
-                self.files.push(CodeFile::find(mapped, key.1.as_deref(), &self.places));
+                let id = self.add(CodeFile::find(mapped, key.1.as_deref(), &self.places));
                 self.by_name.insert(key, id);
                 id
             }
@@ -109,6 +112,24 @@ impl Files {
         let bias = loads::bias(mapped.start, mapped.file_offset, segments);
         // Without the file the place in it stands for the address.
         Some((id, bias.unwrap_or(mapped.start.wrapping_sub(mapped.file_offset))))
+    }
+
+    fn add(&mut self, file: CodeFile) -> FileId {
+        let next = FileId(self.files.len() as u32);
+        let place = file
+            .found
+            .as_ref()
+            .ok()
+            .and_then(|found| std::fs::canonicalize(&found.place).ok());
+        let known = place.map(|place| {
+            let key = (place, file.name(), file.build_id.clone());
+            *self.by_place.entry(key).or_insert(next)
+        });
+        let id = known.unwrap_or(next);
+        if id == next {
+            self.files.push(file);
+        }
+        id
     }
 
     pub(super) fn get(&self, id: FileId) -> Option<&CodeFile> {
@@ -192,6 +213,7 @@ impl CodeFile {
             module: self.name(),
             build_id: self.build_id.clone(),
             place: self.found.as_ref().ok()?.place.clone(),
+            own: self.found.as_ref().ok()?.own.clone(),
         })
     }
 
@@ -208,7 +230,7 @@ impl CodeFile {
     /// Its symbols, read anew.
     pub(super) fn symbols(&self, search: &SymbolSearch) -> Option<SymbolFile> {
         let found = self.found.as_ref().ok()?;
-        SymbolFile::open(&found.place, search).ok()
+        SymbolFile::open_called(&found.place, &found.own, search).ok()
     }
 }
 
@@ -216,7 +238,7 @@ impl Search {
     /// The file that was recorded, or why it is not to be had.
     fn find(&self, recorded_as: &Mapped, build_id: Option<&str>) -> Result<Found, String> {
         let mut why = None;
-        for place in self.candidates(&recorded_as.path, build_id) {
+        for (place, own) in self.candidates(&recorded_as.path, build_id) {
             // A recording may name anything; opening a device or a pipe does something.
             if !std::fs::metadata(&place).is_ok_and(|facts| facts.is_file()) {
                 continue;
@@ -228,9 +250,14 @@ impl Search {
                         format!("the file that is there now is another build ({own}; recorded was {recorded})")
                     });
                 }
-                (recorded, own) => {
-                    let certain = (recorded.is_some() && own.is_some()) || is_inode(&place, recorded_as.inode);
-                    return Ok(Found { place, bytes, certain });
+                (recorded, its) => {
+                    let certain = (recorded.is_some() && its.is_some()) || is_inode(&place, recorded_as.inode);
+                    return Ok(Found {
+                        own: std::fs::canonicalize(&own).unwrap_or(own),
+                        place,
+                        bytes,
+                        certain,
+                    });
                 }
             }
         }
@@ -246,19 +273,25 @@ impl Search {
         caches.map(|(cache, (first, rest))| cache.join(".build-id").join(first).join(rest))
     }
 
-    fn candidates(&self, path: &str, build_id: Option<&str>) -> Vec<PathBuf> {
+    /// Places of a file, each with the path that is its own.
+    fn candidates(&self, path: &str, build_id: Option<&str>) -> Vec<(PathBuf, PathBuf)> {
         let below_root = Path::new(path.trim_start_matches('/'));
         let mut places = Vec::new();
+        let mut itself = |place: PathBuf| places.push((place.clone(), place));
         if let Some(symfs) = &self.symfs {
-            places.push(symfs.join(below_root));
-            places.extend(below_root.file_name().map(|name| symfs.join(name)));
+            itself(symfs.join(below_root));
+            below_root
+                .file_name()
+                .into_iter()
+                .for_each(|name| itself(symfs.join(name)));
+        }
+        if path.starts_with('/') && (self.symfs.is_none() || build_id.is_some()) {
+            itself(PathBuf::from(path));
         }
         for entry in build_id.into_iter().flat_map(|id| self.entries_of_caches(id)) {
             // A link to a folder since perf 4.x, to the file itself before.
-            places.extend([entry.join("elf"), entry.join("vdso"), entry]);
-        }
-        if path.starts_with('/') && (self.symfs.is_none() || build_id.is_some()) {
-            places.push(PathBuf::from(path));
+            let kept = [entry.join("elf"), entry.join("vdso"), entry];
+            places.extend(kept.map(|place| (place, PathBuf::from(path))));
         }
         places
     }

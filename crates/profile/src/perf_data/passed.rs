@@ -13,7 +13,7 @@ use super::sample::Sampled;
 use super::selection::Selection;
 use super::stacks::{self, Surroundings, Wanted};
 use super::switches::{Ended, SwitchFormat, Switches};
-use super::timeline::{Layout, Timeline};
+use super::timeline::{Layout, LayoutId, Timeline};
 use super::tracepoint_format::TracepointFormats;
 use super::walked::{RecordedLock, Walked};
 use super::weights::Counted;
@@ -22,6 +22,8 @@ use crate::import::{ALL_PROCESSES, ImportError, ReadOptions, RecordedMachine, Re
 use crate::walk::Processor;
 use std::collections::{BTreeMap, HashMap};
 
+/// Places that are looked at for variables that hold locks: a recording that needs more was made to take long.
+const MOST_PLACES_LOOKED_AT: usize = 1 << 27;
 /// The idle task: what it "runs" is no work.
 const IDLE: u32 = 0;
 
@@ -185,7 +187,7 @@ impl<'a> Passed<'a> {
         // A fixed period may stand with the event alone.
         let fixed = (!attribute.in_hertz).then_some(attribute.period_or_frequency);
         let period = sample.period.or(fixed).unwrap_or(1) as f64;
-        self.timeline.thread(sample.process, sample.thread);
+        self.timeline.meet(sample.process, sample.thread);
         self.wanted.push(Wanted {
             record: place,
             event: event as u32,
@@ -205,11 +207,9 @@ impl<'a> Passed<'a> {
         });
     }
 
-    fn is_of(&mut self, asked: Option<&str>, process: u32) -> bool {
+    fn is_of(&self, asked: Option<&str>, process: u32) -> bool {
         asked.is_none_or(|asked| {
-            asked == ALL_PROCESSES
-                || process.to_string() == asked
-                || self.timeline.thread(process, process).name == asked
+            asked == ALL_PROCESSES || process.to_string() == asked || self.timeline.is_called(process, asked)
         })
     }
 
@@ -308,9 +308,15 @@ impl<'a> Passed<'a> {
                 taken.counted.period = 1.0;
             }
         }
-        self.keep(|taken| taken.event as usize == selection.chosen() || !event(taken).is_switch());
+        let left_out = self.keep(|taken| taken.event as usize == selection.chosen() || !event(taken).is_switch());
         self.weigh_processes(selection);
-        Vec::new()
+        let note = (left_out > 0).then(|| {
+            format!(
+                "its {left_out} switches were left out: how long threads were off their CPUs is told only where the whole machine was \
+                 recorded (perf record -a) and a CPU was idle at least once"
+            )
+        });
+        note.into_iter().collect()
     }
 
     /// What the samples of each process weigh; those of waits count, as long ones do not make a process busy.
@@ -437,10 +443,18 @@ fn locks(
         return HashMap::new();
     };
     let waits = samples.0.iter().zip(samples.1).enumerate();
+    // Of the heap there is nothing to find, and many locks lie there.
+    let mut known: HashMap<(LayoutId, u64), Option<u64>> = HashMap::new();
+    let mut places_left = MOST_PLACES_LOOKED_AT;
     let of_sample = |(place, (taken, wanted)): (usize, (&Taken, &Wanted))| {
         let call = futexes.call(taken.futex?)?;
         let layout = layouts.get(wanted.layout.0 as usize);
-        let variable = layout.and_then(|layout| address_space::of_data(layout, call.address, files));
+        let mut look = || {
+            let layout = layout?;
+            places_left = places_left.checked_sub(layout.places.len())?;
+            address_space::of_data(layout, call.address, files)
+        };
+        let variable = *known.entry((wanted.layout, call.address)).or_insert_with(&mut look);
         Some((place, RecordedLock { call, variable }))
     };
     waits.filter_map(of_sample).collect()

@@ -6,7 +6,7 @@
 
 use super::attribute::Attribute;
 use super::passed::Taken;
-use super::weights::{Counted, Scale, scale};
+use super::weights::{Counted, Scale, needs_samples, scale};
 use crate::event_name::are_one_on_different_cores;
 use crate::import::{ImportError, ReadOptions};
 use std::collections::BTreeMap;
@@ -131,9 +131,12 @@ impl<'a> Selection<'a> {
     pub(super) fn scales(&self, taken: &[Taken], lengths_known: bool) -> BTreeMap<usize, Scale> {
         let mut of_events: BTreeMap<usize, Vec<Counted>> = BTreeMap::new();
         for taken in taken {
-            of_events.entry(taken.event as usize).or_default().push(taken.counted);
+            let of_event = of_events.entry(taken.event as usize).or_default();
+            // A large recording has millions, and of clocks none is looked at.
+            if self.events.get(taken.event as usize).is_some_and(needs_samples) {
+                of_event.push(taken.counted);
+            }
         }
-        let mut of_event = |at: usize| of_events.remove(&at).unwrap_or_default();
         let events = self.taken.iter().filter_map(|at| Some((*at, self.events.get(*at)?)));
         events
             .filter_map(|(at, event)| {
@@ -141,8 +144,8 @@ impl<'a> Selection<'a> {
                     return Some((at, Scale::Nanoseconds(1.0)));
                 }
                 // An event without samples says nothing of those of others.
-                let samples = of_event(at);
-                (!samples.is_empty()).then(|| (at, scale(event, &samples)))
+                let samples = of_events.remove(&at)?;
+                Some((at, scale(event, &samples)))
             })
             .collect()
     }

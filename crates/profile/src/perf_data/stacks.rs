@@ -138,7 +138,7 @@ fn of_piece(piece: &[u32], wanted: &[Wanted], around: &Surroundings<'_>, walking
         .unwrap_or(&nothing);
     let walker = walking.of(first, layout, around.files);
     let mut found = Stacks::default();
-    let mut numbers: foldhash::HashMap<RawStack, u32> = foldhash::HashMap::default();
+    let mut numbers: foldhash::HashMap<Met, u32> = foldhash::HashMap::default();
     // Most samples have a stack that was seen before: the next one is read into its memory.
     let mut spare = RawStack::default();
     for some in piece.chunks(LET_GO_AFTER) {
@@ -147,19 +147,18 @@ fn of_piece(piece: &[u32], wanted: &[Wanted], around: &Surroundings<'_>, walking
             let event = &around.events[wanted.event as usize];
             let record = around.records.get(wanted.record as usize).map(|(_, record)| record);
             let sampled = record.and_then(|record| Some((record, Sampled::of(record.body, event)?)));
-            let stack = match sampled {
+            let met = match sampled {
                 Some((record, sample)) => of_sample(&sample, record.misc, event, around, walker, spare),
-                None => not_taken(),
+                None => Met::whole(not_taken()),
             };
-            let stack = in_recording(stack, layout);
             let next = numbers.len() as u32;
-            let known = numbers.get(&stack).copied();
+            let known = numbers.get(&met).copied();
             let number = known.unwrap_or_else(|| {
-                numbers.insert(stack.clone(), next);
+                numbers.insert(met.clone(), next);
                 next
             });
             found.of_samples.push(number);
-            spare = stack;
+            spare = met.stack;
         }
         if let Some(behind) = around.behind {
             let records = some
@@ -168,10 +167,41 @@ fn of_piece(piece: &[u32], wanted: &[Wanted], around: &Surroundings<'_>, walking
             behind.let_go_of(records.map(|(_, record)| record.body));
         }
     }
-    let mut numbered: Vec<(u32, RawStack)> = numbers.into_iter().map(|(stack, number)| (number, stack)).collect();
+    let mut numbered: Vec<(u32, Met)> = numbers.into_iter().map(|(met, number)| (number, met)).collect();
     numbered.sort_unstable_by_key(|(number, _)| *number);
-    found.stacks = numbered.into_iter().map(|(_, stack)| stack).collect();
+    let each_once = numbered.into_iter().map(|(_, met)| met);
+    found.stacks = each_once.map(|met| in_recording(met.ended(walker), layout)).collect();
     found
+}
+
+/// A stack as a sample has it, in the address space of its process.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Met {
+    stack: RawStack,
+    /// Whether its last address has still to tell how it ends: it is asked once for all equal ones.
+    is_chain: bool,
+}
+
+impl Met {
+    fn whole(stack: RawStack) -> Met {
+        Met { stack, is_chain: false }
+    }
+
+    fn ended(self, walker: &mut StackWalker) -> RawStack {
+        let Met { mut stack, is_chain } = self;
+        if is_chain {
+            stack.ending = match stack.user.as_slice() {
+                [] => Ending::NoUserStack,
+                _ if stack.user.len() + stack.kernel.len() >= LONGEST_CHAIN => Ending::TooDeep,
+                [.., last] => match walker.is_outermost(*last) {
+                    Some(true) => Ending::Complete,
+                    Some(false) => Ending::NoProgress,
+                    None => Ending::NoRule,
+                },
+            };
+        }
+        stack
+    }
 }
 
 fn code(layout: &Layout, files: &Files) -> Vec<MappedCode> {
@@ -200,31 +230,22 @@ fn of_sample(
     around: &Surroundings<'_>,
     walker: &mut StackWalker,
     spare: RawStack,
-) -> RawStack {
+) -> Met {
     if !event.has(field::CALLCHAIN) && !event.has(field::STACK_USER) && sample.chain.len() == 0 {
-        return of_address(sample.ip, misc);
+        return Met::whole(of_address(sample.ip, misc));
     }
     let mut stack = of_chain(sample, misc, around, spare);
     if let Some(walked) = walked(sample, event, around.processor, walker) {
-        return RawStack {
+        return Met::whole(RawStack {
             kernel: stack.kernel,
             ..walked
-        };
+        });
     }
     if event.branch_sample_type & CALL_STACK != 0 && sample.branches.len() >= 3 {
         add_branches(&mut stack, sample);
-        return stack;
+        return Met::whole(stack);
     }
-    stack.ending = match stack.user.as_slice() {
-        [] => Ending::NoUserStack,
-        _ if stack.user.len() + stack.kernel.len() >= LONGEST_CHAIN => Ending::TooDeep,
-        [.., last] => match walker.is_outermost(*last) {
-            Some(true) => Ending::Complete,
-            Some(false) => Ending::NoProgress,
-            None => Ending::NoRule,
-        },
-    };
-    stack
+    Met { stack, is_chain: true }
 }
 
 /// Whether a sample was taken in the kernel (PERF_RECORD_MISC_CPUMODE_MASK).

@@ -151,6 +151,10 @@ impl Switches {
     /// A thread runs, whatever else is known of it. Where the kernel did not tell that it got a CPU (for idle ones it often does not), its wait
     /// is over by now.
     pub(super) fn runs(&mut self, thread: u32, time_ns: u64) -> Option<Ended> {
+        // Of most recordings nobody is away, and this is asked for every sample.
+        if self.away.is_empty() {
+            return None;
+        }
         let away = self.away.remove(&thread)?;
         self.ends_unseen += 1;
         Some(away.until(time_ns))

@@ -6,7 +6,8 @@
 use super::files::{FileId, Files};
 use super::record::{Forked, Mapped, Named};
 use crate::import::RecordedThread;
-use std::collections::{BTreeMap, HashMap};
+use foldhash::HashMap;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// The kernel's own limit (vm.max_map_count) is 65 530 by default.
@@ -161,13 +162,18 @@ impl Timeline {
         layout
     }
 
-    /// The name of a thread now.
-    pub(super) fn thread(&mut self, process: u32, thread: u32) -> &RecordedThread {
-        let known = self.names.get(&process).map(|first| first.name.clone());
-        self.names.entry(thread).or_insert_with(|| RecordedThread {
-            process,
-            name: known.unwrap_or_default(),
-        })
+    /// A thread is seen. One that nothing told of before is called like the first of its process.
+    pub(super) fn meet(&mut self, process: u32, thread: u32) {
+        if !self.names.contains_key(&thread) {
+            let name = self.names.get(&process).map(|first| first.name.clone());
+            let name = name.unwrap_or_default();
+            self.names.insert(thread, RecordedThread { process, name });
+        }
+    }
+
+    /// Whether a process has that name now.
+    pub(super) fn is_called(&self, process: u32, name: &str) -> bool {
+        self.names.get(&process).map_or("", |known| &known.name) == name
     }
 
     /// The file that a process runs, as far as the layout tells: it lies before its libraries.
@@ -240,7 +246,7 @@ mod tests {
         fn the_last_mapping_of_an_address_holds(mappings in vec((0_u64..60, 1_u64..30), 1..40)) {
             let mut files = Files::nowhere();
             let mut timeline = Timeline::new(0);
-            let mut owner: HashMap<u64, usize> = HashMap::new();
+            let mut owner: HashMap<u64, usize> = HashMap::default();
             for (number, (start, length)) in mappings.iter().enumerate() {
                 timeline.map(&mapped(1, *start, *length, &format!("/nowhere/{number}")), &mut files);
                 owner.extend((*start..start + length).map(|address| (address, number)));
@@ -322,14 +328,10 @@ mod tests {
         timeline.map(&mapped(2, 0x8000, 0x1000, "/nowhere/b"), &mut files);
         let after = timeline.layout(2);
         assert_eq!(timeline.layout(2), after, "nothing was mapped since");
-        assert_eq!(
-            timeline.thread(2, 3),
-            &RecordedThread {
-                process: 2,
-                name: "b".into()
-            }
-        );
+        assert!(timeline.is_called(2, "b") && !timeline.is_called(3, "b"));
+        timeline.meet(2, 3);
         let (layouts, names) = timeline.finish();
+        assert_eq!((names[&3].process, names[&3].name.as_str()), (2, "b"));
         let place = |layout: LayoutId, address| layouts[layout.0 as usize].place(address).is_some();
         assert!(place(before, 0x1fff) && !place(before, 0x2000));
         assert!(!place(after, 0x1000) && place(after, 0x8000));

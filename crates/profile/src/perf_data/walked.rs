@@ -13,7 +13,7 @@ use crate::import::{RecordedMachine, RecordedProgram, RecordedThread, Recording,
 use crate::{Converter, KeptSample, LockWait, ThreadState};
 use scaleprof_binary::kernel_symbols::KernelSymbols;
 use scaleprof_binary::symbols::SymbolFile;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 
 /// What is left of a recording when its bytes are not needed any more.
 pub(super) struct Walked {
@@ -86,12 +86,12 @@ impl Walked {
     pub(super) fn into_recording(mut self, selection: &Selection<'_>, files: &Files, told: Told) -> Recording {
         let mut converter = Converter::new();
         let weights = self.convert(selection, &mut converter);
-        let mut recording = Recording::new(RecordingFormat::PerfData, converter.take(), weights);
+        let mut recording = Recording::new(RecordingFormat::PerfData, converter.into_profile(), weights);
         let times = self.taken.iter().map(|taken| taken.counted.time_ns);
         recording.span = times.clone().min().zip(times.max()).map(|(first, last)| first..last);
         recording.event = Some(selection.words());
         recording.without_kernel = selection.is_without_kernel();
-        let seen: BTreeSet<u32> = self.taken.iter().map(|taken| taken.counted.thread).collect();
+        let seen: foldhash::HashSet<u32> = self.taken.iter().map(|taken| taken.counted.thread).collect();
         self.threads.retain(|thread, _| seen.contains(thread));
         recording.lacks = self.lacks(told.machine.architecture.as_deref());
         recording.warnings = told.problems;

@@ -37,7 +37,12 @@ pub(super) enum Scale {
     Unknown,
 }
 
-/// The scale of all samples of one event, by time.
+/// Whether only its samples tell the scale of an event.
+pub(super) fn needs_samples(event: &Attribute) -> bool {
+    event.tells_cpu_time() && !event.counts_nanoseconds() && !event.is_off_cpu()
+}
+
+/// The scale of all samples of one event, by time; they may be left out where it does not need them.
 pub(super) fn scale(event: &Attribute, samples: &[Counted]) -> Scale {
     if event.counts_nanoseconds() || event.is_off_cpu() {
         return Scale::Nanoseconds(1.0);

@@ -193,3 +193,12 @@ mysqld   1234 [000]     1.010000:   10101010 cpu-clock:pppH:
             .any(|warning| warning.contains("1 samples of idle CPUs"))
     );
 }
+
+#[test]
+fn what_comes_with_work_is_taken_before_faults_and_switches() {
+    let text =
+        "a 7 1.0: 1 page-faults: 1 f (/a)\na 7 2.0: 1 sched:sched_switch: prev_comm=a\na 7 3.0: 5 cycles:P: 1 g (/a)\n";
+    let found = read(text.as_bytes(), &options(None, None)).unwrap();
+    assert_eq!(found.event.as_deref(), Some("cycles:P"));
+    assert_eq!(found.profile.samples.len(), 1);
+}

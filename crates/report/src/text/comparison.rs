@@ -5,6 +5,7 @@ use super::layout::{Ink, wrap};
 use super::{Style, USUAL_WIDTH};
 use crate::figures::{number, percent};
 use crate::grid::grid;
+use scaleprof_analysis::Per;
 use scaleprof_analysis::comparison::{Comparison, Course, FALSE_ALARMS, Pair, PathChange, RungChange};
 use scaleprof_bundle::Estimate;
 
@@ -33,30 +34,38 @@ pub fn table(comparison: &Comparison, names: [&str; 2], style: Style) -> String 
     let [began_a, began_b] = comparison.started_at.each_ref().map(|at| begun(at));
     let mut out = format!("A: {} ({a}{began_a})\nB: {} ({b}{began_b})\n\n", names[0], names[1]);
     out.push_str(&differences(comparison));
-    out.push_str("Per rung, B over A:\n\n");
-    out.push_str(&rungs(&comparison.rungs));
-    out.push('\n');
-    if let Some(states) = states(&comparison.rungs) {
-        out.push_str("Where the connections\u{2019} time goes, \u{b5}s per transaction, A to B:\n\n");
+    let unit = unit(comparison.per);
+    if comparison.per == Per::Transaction {
+        out.push_str("Per rung, B over A:\n\n");
+        out.push_str(&rungs(&comparison.rungs));
+        out.push('\n');
+    }
+    if let Some(states) = states(comparison.per, &comparison.rungs) {
+        out.push_str(&format!("Where the connections\u{2019} time goes, {unit}, A to B:\n\n"));
         out.push_str(&states);
         out.push('\n');
     }
-    if let Some(kinds) = code_kinds(&comparison.rungs) {
-        let why = "A and B are two products, whose functions have other names, so call paths cannot be paired. The same time by kind of \
-                   code, \u{b5}s per transaction, A to B:";
-        out.push_str(&wrap(why, wrap_at, "  "));
+    if let Some(kinds) = code_kinds(comparison.per, &comparison.rungs) {
+        let why = format!(
+            "A and B are two products, whose functions have other names, so call paths cannot be paired. The same time by kind of \
+             code, {unit}, A to B:"
+        );
+        out.push_str(&wrap(&why, wrap_at, "  "));
         out.push_str("\n\n");
         out.push_str(&kinds);
         out.push('\n');
     }
     out.push_str(&paths(comparison, &ink, wrap_at));
-    if let Some(told) = told(&comparison.rungs) {
-        out.push_str("What of the change is told, \u{b5}s per transaction:\n\n");
+    if let Some(told) = told(comparison.per, &comparison.rungs) {
+        out.push_str(&format!("What of the change is told, {unit}:\n\n"));
         out.push_str(&told);
         out.push('\n');
     }
     for (note, at) in notes(&comparison.rungs) {
-        let note = format!("At {at} connections: {note}");
+        let note = match comparison.per {
+            Per::Transaction => format!("At {at} connections: {note}"),
+            Per::Second => capitalised(note),
+        };
         out.push_str(&ink.dim(&wrap(&note, wrap_at, "  ")));
         out.push('\n');
     }
@@ -68,6 +77,30 @@ pub fn table(comparison: &Comparison, names: [&str; 2], style: Style) -> String 
     out.push_str(&ink.bold(&wrap(&comparison.sentence, wrap_at, "")));
     out.push('\n');
     out
+}
+
+/// What times are given in.
+fn unit(per: Per) -> &'static str {
+    match per {
+        Per::Transaction => "\u{b5}s per transaction",
+        Per::Second => "\u{b5}s per second",
+    }
+}
+
+/// A rung in the first column of a table, which has no heading where there is one without connections.
+fn place(per: Per, rung: &RungChange) -> String {
+    match per {
+        Per::Transaction => rung.connections.to_string(),
+        Per::Second => String::new(),
+    }
+}
+
+/// The heading above it.
+fn places(per: Per) -> &'static str {
+    match per {
+        Per::Transaction => "connections",
+        Per::Second => "",
+    }
 }
 
 /// The notes of all rungs, each once with the rungs that it is about.
@@ -178,7 +211,7 @@ fn rungs(rungs: &[RungChange]) -> String {
     grid(&rows, &[10])
 }
 
-fn states(rungs: &[RungChange]) -> Option<String> {
+fn states(per: Per, rungs: &[RungChange]) -> Option<String> {
     let mut names: Vec<&str> = Vec::new();
     for state in rungs.iter().flat_map(|rung| &rung.states) {
         if !names.contains(&state.state.as_str()) {
@@ -190,7 +223,7 @@ fn states(rungs: &[RungChange]) -> Option<String> {
     }
     let micros = |seconds: Option<f64>| seconds.map_or_else(|| UNKNOWN.to_owned(), |seconds| number(seconds * 1e6));
     let mut rows = vec![
-        ["connections"]
+        [places(per)]
             .into_iter()
             .chain(names.iter().copied())
             .map(str::to_owned)
@@ -204,16 +237,13 @@ fn states(rungs: &[RungChange]) -> Option<String> {
             };
             format!("{} \u{2192} {}", micros(a), micros(b))
         };
-        [rung.connections.to_string()]
-            .into_iter()
-            .chain(names.iter().map(cell))
-            .collect()
+        [place(per, rung)].into_iter().chain(names.iter().map(cell)).collect()
     }));
     Some(grid(&rows, &[]))
 }
 
 /// A row a kind of code, a column a rung; none where call paths are compared.
-fn code_kinds(rungs: &[RungChange]) -> Option<String> {
+fn code_kinds(per: Per, rungs: &[RungChange]) -> Option<String> {
     let mut kinds: Vec<&str> = Vec::new();
     for kind in rungs.iter().flat_map(|rung| &rung.code_kinds) {
         if !kinds.contains(&kind.kind.as_str()) {
@@ -224,7 +254,10 @@ fn code_kinds(rungs: &[RungChange]) -> Option<String> {
         return None;
     }
     let micros = |seconds: Option<f64>| seconds.map_or_else(|| UNKNOWN.to_owned(), |seconds| number(seconds * 1e6));
-    let heading = rungs.iter().map(|rung| format!("at {}", rung.connections));
+    let heading = rungs.iter().map(|rung| match per {
+        Per::Transaction => format!("at {}", rung.connections),
+        Per::Second => String::new(),
+    });
     let mut rows: Vec<Vec<String>> = vec![["kind of code".to_owned()].into_iter().chain(heading).collect()];
     rows.extend(kinds.iter().map(|kind| {
         let cells = rungs.iter().map(|rung| {
@@ -265,15 +298,18 @@ fn paths(comparison: &Comparison, ink: &Ink, wrap_at: usize) -> String {
             continue;
         }
         let tested = here.iter().any(|path| path.p.is_some());
-        let heading = match tested {
-            true => format!(
-                "Call paths whose cost changed at {} connections, beyond chance:",
-                rung.connections
-            ),
-            false => format!(
-                "Call paths with the largest change at {} connections; there are too few visits to tell it from chance:",
-                rung.connections
-            ),
+        let at = match comparison.per {
+            Per::Transaction => format!(" at {} connections", rung.connections),
+            Per::Second => String::new(),
+        };
+        let heading = match (tested, comparison.per) {
+            (true, _) => format!("Call paths whose cost changed{at}, beyond chance:"),
+            (false, Per::Transaction) => {
+                format!("Call paths with the largest change{at}; there are too few visits to tell it from chance:")
+            }
+            (false, Per::Second) => {
+                "Call paths with the largest change; there are too few recordings to tell it from chance:".to_owned()
+            }
         };
         out.push_str(&ink.bold(&wrap(&heading, wrap_at, "  ")));
         out.push_str("\n\n");
@@ -286,7 +322,7 @@ fn paths(comparison: &Comparison, ink: &Ink, wrap_at: usize) -> String {
             out.push_str("\n\n");
         }
         for path in here.iter().take(MOST_PATHS) {
-            out.push_str(&one_path(path, comparison.base_rung, rung.busy, wrap_at));
+            out.push_str(&one_path(path, comparison, rung.busy, wrap_at));
         }
         let more = here.len().saturating_sub(MOST_PATHS);
         if more > 0 {
@@ -302,9 +338,9 @@ fn signed(seconds: f64) -> String {
 }
 
 /// What the listed paths leave of the change of each rung.
-fn told(rungs: &[RungChange]) -> Option<String> {
+fn told(per: Per, rungs: &[RungChange]) -> Option<String> {
     let headings = [
-        "connections",
+        places(per),
         "in all",
         "all functions alike",
         "paths listed",
@@ -318,7 +354,7 @@ fn told(rungs: &[RungChange]) -> Option<String> {
             format!(" ({} to {})", signed(low), signed(high))
         });
         Some(vec![
-            rung.connections.to_string(),
+            place(per, rung),
             signed(told.whole),
             signed(told.alike),
             signed(told.listed),
@@ -328,16 +364,20 @@ fn told(rungs: &[RungChange]) -> Option<String> {
     (rows.len() > 1).then(|| grid(&rows, &[]))
 }
 
-fn one_path(path: &PathChange, base_rung: Option<u32>, busy: bool, wrap_at: usize) -> String {
+fn one_path(path: &PathChange, comparison: &Comparison, busy: bool, wrap_at: usize) -> String {
     let micros = |seconds: f64| number(seconds * 1e6);
-    let of = if busy { "CPU time" } else { "time" };
+    let of = match (comparison.per, busy) {
+        (Per::Transaction, true) => "of a transaction\u{2019}s CPU time",
+        (Per::Transaction, false) => "of a transaction\u{2019}s time",
+        (Per::Second, _) => "of its threads\u{2019} time",
+    };
     let limits = path.change.low.zip(path.change.high);
     let interval = limits.map_or(String::new(), |(low, high)| {
         format!(" ({} to {})", signed(low), signed(high))
     });
     let known = |seconds: Option<f64>| seconds.map_or_else(|| UNKNOWN.to_owned(), micros);
     let first = format!(
-        "{} \u{b5}s{interval}, {}{} of a transaction\u{2019}s {of}: {}",
+        "{} \u{b5}s{interval}, {}{} {of}: {}",
         signed(path.change.value),
         if path.share > 0.0 { "+" } else { "\u{2212}" },
         percent(path.share.abs()),
@@ -352,7 +392,7 @@ fn one_path(path: &PathChange, base_rung: Option<u32>, busy: bool, wrap_at: usiz
         known(path.seconds_per_txn.a),
         known(path.seconds_per_txn.b)
     );
-    if let Some((beyond, base)) = path.beyond_base.zip(base_rung) {
+    if let Some((beyond, base)) = path.beyond_base.zip(comparison.base_rung) {
         let limits = beyond.low.zip(beyond.high);
         let interval = limits.map_or(String::new(), |(low, high)| {
             format!(" ({} to {})", signed(low), signed(high))
@@ -364,6 +404,13 @@ fn one_path(path: &PathChange, base_rung: Option<u32>, busy: bool, wrap_at: usiz
     }
     out.push_str(&format!("    {}\n", wrap(&third, wrap_at.saturating_sub(4), "      ")));
     out
+}
+
+fn capitalised(words: &str) -> String {
+    let mut letters = words.chars();
+    letters
+        .next()
+        .map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
 fn in_words(course: Course) -> &'static str {

@@ -224,10 +224,14 @@ fn linear(outcome: &Outcome, comparison: &ComparisonTold) -> Option<String> {
     if of(&comparison.base).is_some() {
         return None;
     }
-    let word = match comparison.whole.as_ref()?.verdict {
-        Verdict::Faster => "super-linear: each does more than alone",
-        Verdict::Slower => "sub-linear: each does less than alone",
-        Verdict::NoDifference => "linear: each does what it does alone",
+    let whole = comparison.whole.as_ref()?;
+    let word = match whole.verdict {
+        Verdict::Faster => "super-linear: each does more than alone".to_owned(),
+        Verdict::Slower => "sub-linear: each does less than alone".to_owned(),
+        Verdict::NoDifference => format!(
+            "linear as far as this tells: what each does differs from what it does alone by no more than {}",
+            percent(whole.margin)
+        ),
         _ => return None,
     };
     Some(format!("{} servers at once are {word}.", together.servers))

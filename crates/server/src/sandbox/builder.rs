@@ -229,6 +229,7 @@ impl SandboxBuilder {
                 reason: "versions before 5.5 are not known here".to_owned(),
             });
         }
+        self.settings.check_plugins(self.installation.plugins.as_deref())?;
         let asked = self.settings.asked();
         memory::check(asked.connections, self.settings.buffer_pool(), asked.dataset)?;
         let run = self.work_folder.new_run()?;

@@ -66,6 +66,12 @@ fn servers_with_other_numbers_of_threads_to_stop_or_without_kept_data_do_not_tak
         let found = turns::hindered_by_kind(&plan.variants).unwrap_or_default();
         assert!(found.contains(why) && found.is_empty() == why.is_empty(), "{found}");
     }
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("pool.cnf");
+    std::fs::write(&file, "[mysqld]\nthread-handling = pool-of-threads\n").unwrap();
+    let in_file = format!("[[variant]]\n[[variant]]\ndefaults_file = \"{}\"\n", file.display());
+    let found = turns::hindered_by_kind(&plan_of(&in_file).unwrap().variants).unwrap_or_default();
+    assert!(found.contains("differ in thread_handling"), "{found}");
     let mut plan = plan_of("[[variant]]\n[[variant]]\n").unwrap();
     if let ServerChoice::Private { use_cache, .. } = &mut plan.variants[1].server {
         *use_cache = false;

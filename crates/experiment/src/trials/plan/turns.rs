@@ -4,7 +4,7 @@ use super::Variant;
 use crate::company::Company;
 use crate::options::ServerChoice;
 use scaleprof_server::memory::{buffer_pool, wanted};
-use scaleprof_server::{ServerSettings, one_spelling, parse_size};
+use scaleprof_server::{ServerSettings, Settings, one_spelling, parse_size};
 
 /// More servers at once have too little of the machine's memory and of its caches.
 const MOST_SIDE_BY_SIDE: usize = 4;
@@ -61,10 +61,12 @@ fn differ<T: PartialEq>(variants: &[Variant], of: impl Fn(&Variant) -> T) -> boo
 /// How a variant's server serves connections, as far as its settings say, and whether it has MySQL's pool of threads: by that it has a thread
 /// for each connection or a few for all.
 fn thread_handling(variant: &Variant) -> (String, bool) {
-    let told = |name: &str| match &variant.server {
-        ServerChoice::Private { settings, .. } => told(settings, name),
+    // What is wrong with a setting is told where the plan is read.
+    let settings = match &variant.server {
+        ServerChoice::Private { settings, .. } => Settings::new((**settings).clone()).ok(),
         ServerChoice::Attached(_) => None,
     };
+    let told = |name: &str| Some(settings.as_ref()?.value_of(name)?.to_ascii_lowercase());
     let is_pool = |plugins: &str| told(plugins).is_some_and(|plugins| plugins.contains("thread_pool"));
     (
         told("thread_handling").unwrap_or_else(|| "one-thread-per-connection".to_owned()),
