@@ -316,8 +316,8 @@ Recordings of a ladder that was climbed by hand become a scaling profile, with t
     perf record -F 499 --call-graph dwarf,16384 -p $(pidof mysqld) -o at16.data -- sleep 10    # at 16 connections, at 512, ...
     scaleprof import at16.data at512.data --connections 16,512 --throughput 13000,6500
 
-Without them the unit is time: thread-seconds per second, on the page, in `report`, `annotate` and `diff` alike; cachelines needs
-several loads.
+Without them the unit is time, thread-seconds per second, on the page, in `report`, `annotate` and
+`diff`; what `cachelines` tells with a bundle needs several loads.
 One event counts, the first that tells CPU time; waits that `perf record --off-cpu` kept are the time off the CPU. Files of the
 recorded machine are looked for by build-id: below --symfs, in perf's cache, and where they lay.")]
 pub(crate) struct ImportArguments {

@@ -11,50 +11,63 @@ use std::thread;
 /// # Panics
 /// Where `work` does.
 pub fn in_parallel<T: Send, R: Send>(items: Vec<T>, work: impl Fn(T) -> R + Sync) -> Vec<R> {
-    in_parallel_with(items, || (), |(), item| work(item))
+    in_parallel_with(items, |_| (), |(), item| work(item)).0
 }
 
-/// The same with something that each thread makes for itself at its `beginning` and has at hand for all of its items, such as what it learnt from
-/// those before.
+/// The same with something that each thread makes for itself at its `beginning`, by its number, and has at hand for all of its items, such as
+/// what it learnt from those before. That of all threads is given too, by their numbers.
 ///
 /// # Panics
 /// Where `work` or `beginning` does.
 pub(crate) fn in_parallel_with<T: Send, R: Send, S>(
     items: Vec<T>,
-    beginning: impl Fn() -> S + Sync,
+    beginning: impl Fn(usize) -> S + Sync,
     work: impl Fn(&mut S, T) -> R + Sync,
-) -> Vec<R> {
+) -> (Vec<R>, Vec<S>)
+where
+    S: Send,
+{
     let threads = thread::available_parallelism().map_or(1, NonZero::get).min(items.len());
     if threads <= 1 {
-        let mut own = beginning();
-        return items.into_iter().map(|item| work(&mut own, item)).collect();
+        let mut own = beginning(0);
+        let made = items.into_iter().map(|item| work(&mut own, item)).collect();
+        return (made, vec![own]);
     }
     let items: Vec<Mutex<Option<T>>> = items.into_iter().map(|item| Mutex::new(Some(item))).collect();
     let next = AtomicUsize::new(0);
-    let take_turns = || {
+    let take_turns = |number: usize| {
         let mut made: Vec<(usize, R)> = Vec::new();
-        let mut own = beginning();
+        let mut own = beginning(number);
         loop {
             let place = next.fetch_add(1, Ordering::Relaxed);
-            let Some(item) = items.get(place) else { return made };
+            let Some(item) = items.get(place) else {
+                return (made, own);
+            };
             // Nobody else has this place, so the lock is free and the item there.
             let item = item.lock().ok().and_then(|mut item| item.take());
             made.extend(item.map(|item| (place, work(&mut own, item))));
         }
     };
-    let mut made: Vec<(usize, R)> = thread::scope(|scope| {
-        let others: Vec<_> = (1..threads).map(|_| scope.spawn(take_turns)).collect();
-        let mut made = take_turns();
+    let take_turns = &take_turns;
+    let (mut made, all) = thread::scope(|scope| {
+        let others: Vec<_> = (1..threads)
+            .map(|number| scope.spawn(move || take_turns(number)))
+            .collect();
+        let (mut made, own) = take_turns(0);
+        let mut all = vec![own];
         for other in others {
             match other.join() {
-                Ok(results) => made.extend(results),
+                Ok((results, own)) => {
+                    made.extend(results);
+                    all.push(own);
+                }
                 Err(panic) => std::panic::resume_unwind(panic),
             }
         }
-        made
+        (made, all)
     });
     made.sort_by_key(|(place, _)| *place);
-    made.into_iter().map(|(_, result)| result).collect()
+    (made.into_iter().map(|(_, result)| result).collect(), all)
 }
 
 #[cfg(test)]
@@ -74,14 +87,15 @@ mod tests {
 
     #[test]
     fn each_thread_has_what_it_learnt_from_the_items_before() {
-        let counted = in_parallel_with(
+        let (counted, all) = in_parallel_with(
             (0..100).collect(),
-            || 0,
+            |_| 0,
             |before: &mut u64, _: u64| {
                 *before += 1;
                 *before
             },
         );
+        assert_eq!(all.iter().sum::<u64>(), 100);
         // By whomever, each count begins at one and goes on without a gap.
         let begun = counted.iter().filter(|count| **count == 1).count();
         assert!(

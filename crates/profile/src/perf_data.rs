@@ -24,6 +24,7 @@ mod sample;
 mod selection;
 mod stacks;
 mod switches;
+mod time_order;
 mod timeline;
 mod tracepoint_format;
 mod walked;

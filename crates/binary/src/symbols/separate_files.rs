@@ -88,6 +88,10 @@ impl SymbolSearch {
         let Some(name) = binary.file_name().and_then(|name| name.to_str()) else {
             return found;
         };
+        // They are made for programs; looking for those of a dozen libraries takes longer than reading a server's.
+        if name.ends_with(".so") || name.contains(".so.") {
+            return found;
+        }
         let names = [format!("{name}.sym.gz"), format!("{name}.sym")];
         let mut folders = Vec::new();
         if self.beside {

@@ -10,6 +10,7 @@ use super::features::Features;
 use super::letting_go::Behind;
 use super::record::{Record, Records, kind};
 use super::sample::time_at_end;
+use super::time_order::sort_by_time;
 use crate::import::ImportError;
 use std::collections::HashMap;
 
@@ -29,8 +30,12 @@ const MOST_EVENTS: usize = 10_000;
 pub(super) struct Container<'a> {
     pub(super) events: Vec<Attribute>,
     pub(super) features: Features<'a>,
-    /// With room for the time of each.
+    /// Each with its time, or with room for it where the events came later.
     records: Vec<(u64, Record<'a>)>,
+    /// The events, where they were known before the records: a file has them in front, and its records are gone through once less.
+    ids: Option<EventIds>,
+    /// Samples of events that nothing describes.
+    unknown: usize,
     /// Contents of the records that are compressed.
     compressed: Vec<&'a [u8]>,
     /// Names that came for the event with a number.
@@ -85,6 +90,7 @@ impl<'a> Container<'a> {
         let _event_types = header.section(bytes)?;
         let bits: Words<'a> = header.words(FEATURES / 64)?;
         self.read_attributes(attributes.bytes, attribute_length, bytes);
+        self.ids = (!self.events.is_empty()).then(|| EventIds::of(&self.events));
         // The features' places stand behind the data; perf writes them when it ends.
         if data.missing == 0 {
             let mut places = Cursor::new(bytes.get(data.offset + data.bytes.len()..)?);
@@ -163,7 +169,7 @@ impl<'a> Container<'a> {
                     }
                 }
                 kind if kind >= kind::FIRST_OF_PERF => {}
-                _ => self.records.push((0, record)),
+                _ => self.add(record),
             }
         }
         if records.left() > 0 {
@@ -171,6 +177,17 @@ impl<'a> Container<'a> {
                 "{} bytes at its end are no whole record and were left out",
                 records.left()
             ));
+        }
+    }
+
+    fn add(&mut self, record: Record<'a>) {
+        let time = match &self.ids {
+            None => Some(0),
+            Some(ids) => time(&record, ids, &self.events),
+        };
+        match time {
+            Some(time) => self.records.push((time, record)),
+            None => self.unknown += 1,
         }
     }
 
@@ -247,32 +264,29 @@ impl<'a> Container<'a> {
 
     /// All records by time; those of one time in the order of the file.
     pub(super) fn in_order(&mut self) -> Timed<'a> {
-        let ids = EventIds::of(&self.events);
         let mut records = std::mem::take(&mut self.records);
-        let before = records.len();
         let behind = self.behind.inspect(|behind| behind.is_over());
-        records.retain_mut(|(time, record)| {
-            if let Some(behind) = behind {
-                behind.is_at(record.body);
-            }
-            let event = ids.of_record(record);
-            let Some(event) = event.and_then(|event| self.events.get(event)) else {
-                return false;
-            };
-            let told = match record.kind {
-                kind::SAMPLE => time_of_sample(record.body, event),
-                _ => time_at_end(record.body, event),
-            };
-            *time = told.unwrap_or(0);
-            true
+        let ids = self.ids.take().unwrap_or_else(|| {
+            let ids = EventIds::of(&self.events);
+            let before = records.len();
+            records.retain_mut(|(place, record)| {
+                if let Some(behind) = behind {
+                    behind.is_at(record.body);
+                }
+                let found = time(record, &ids, &self.events);
+                *place = found.unwrap_or_default();
+                found.is_some()
+            });
+            self.unknown += before - records.len();
+            ids
         });
-        let unknown = before - records.len();
+        let unknown = self.unknown;
         if unknown > 0 {
             self.problems.push(format!(
                 "{unknown} samples are of events that the file does not describe"
             ));
         }
-        records.sort_by_key(|(time, _)| *time);
+        sort_by_time(&mut records);
         Timed {
             records,
             ids,
@@ -324,6 +338,16 @@ impl EventIds {
         cursor.take(place * 8)?;
         self.by_id.get(&cursor.u64()?).copied()
     }
+}
+
+/// When a record was written, 0 where it does not tell; none for one of an event that nothing describes.
+fn time(record: &Record<'_>, ids: &EventIds, events: &[Attribute]) -> Option<u64> {
+    let event = events.get(ids.of_record(record)?)?;
+    let told = match record.kind {
+        kind::SAMPLE => time_of_sample(record.body, event),
+        _ => time_at_end(record.body, event),
+    };
+    Some(told.unwrap_or(0))
 }
 
 fn time_of_sample(body: &[u8], event: &Attribute) -> Option<u64> {

@@ -12,11 +12,16 @@ pub(super) type LetGo<'a> = &'a (dyn Fn(&[u8]) + Sync);
 /// So much is let go of at once: a call for each page would take longer than reading it.
 const AT_ONCE: usize = 8 << 20;
 
+/// So much is read in many places before all is let go of.
+const READ_BEFORE_LETTING_GO: usize = 32 << 20;
+
 /// How far a file was gone through.
 pub(super) struct Behind<'a> {
     whole: &'a [u8],
     let_go: LetGo<'a>,
     done: AtomicUsize,
+    /// Bytes that were read in many places since all was let go of.
+    read: AtomicUsize,
 }
 
 impl<'a> Behind<'a> {
@@ -25,6 +30,7 @@ impl<'a> Behind<'a> {
             whole,
             let_go,
             done: AtomicUsize::new(0),
+            read: AtomicUsize::new(0),
         }
     }
 
@@ -44,17 +50,17 @@ impl<'a> Behind<'a> {
         self.done.store(0, Ordering::Relaxed);
     }
 
-    /// Lets go of parts that lie close together, and of what is between them.
-    pub(super) fn let_go_of<'p>(&self, parts: impl Iterator<Item = &'p [u8]>) {
-        let (mut start, mut end, mut sum) = (usize::MAX, 0, 0);
-        for part in parts {
-            if let Some(at) = place_in(self.whole, part) {
-                (start, end) = (start.min(at), end.max(at + part.len()));
-                sum += part.len();
-            }
-        }
-        if start < end && end - start <= 2 * sum {
-            (self.let_go)(&self.whole[start..end.min(self.whole.len())]);
+    /// So many bytes were read, of several places at once: perf writes what one CPU recorded behind what another did in the same time, and
+    /// several threads read. Now and then all is let go of; what is needed again comes back.
+    pub(super) fn has_read(&self, bytes: usize) {
+        let read = self.read.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        if read >= READ_BEFORE_LETTING_GO
+            && self
+                .read
+                .compare_exchange(read, 0, Ordering::Relaxed, Ordering::Relaxed)
+                .is_ok()
+        {
+            (self.let_go)(self.whole);
         }
     }
 }
@@ -84,12 +90,25 @@ mod tests {
             behind.is_at(&elsewhere);
         }
         behind.is_over();
-        behind.let_go_of([&whole[10..20], &elsewhere[..], &whole[24..40]].into_iter());
-        behind.let_go_of([&whole[10..20], &whole[AT_ONCE..AT_ONCE + 10]].into_iter());
         let end = 2 * AT_ONCE + 5;
         assert_eq!(
             *parts.lock().expect("free"),
-            [0..AT_ONCE + 5, AT_ONCE + 5..end, 0..whole.len(), 10..40]
+            [0..AT_ONCE + 5, AT_ONCE + 5..end, 0..whole.len()]
         );
+    }
+
+    #[test]
+    fn of_what_is_read_in_many_places_all_is_let_go_of_now_and_then() {
+        let whole = vec![0_u8; 100];
+        let count = AtomicUsize::new(0);
+        let note = |part: &[u8]| {
+            assert_eq!(part.len(), 100);
+            count.fetch_add(1, Ordering::Relaxed);
+        };
+        let behind = Behind::new(&whole, &note);
+        for _ in 0..9 {
+            behind.has_read(READ_BEFORE_LETTING_GO / 4);
+        }
+        assert_eq!(count.load(Ordering::Relaxed), 2);
     }
 }

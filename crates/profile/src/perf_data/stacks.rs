@@ -11,19 +11,13 @@ use super::timeline::{Layout, LayoutId};
 use crate::walk::{MappedCode, OtherRegisters, Processor, Registers, StackWalker};
 use crate::{Ending, RawStack, in_parallel_with};
 use std::collections::HashMap;
-use std::num::NonZero;
-use std::thread;
 
 /// Samples that a thread takes at once: many, so that what a walker has learnt of the code pays, and not so many that CPUs idle.
 const AT_ONCE: std::ops::RangeInclusive<usize> = 128..=4096;
 /// Pieces that a recording is cut into at least, as long as they are no shorter than that.
 const FEWEST_PIECES: usize = 32;
-/// Pieces of that size whose stacks are kept before equal ones are joined; more where so many would leave CPUs idle.
-const TOGETHER: usize = 32;
-/// Pieces for each CPU, so that none waits long for the last.
-const PIECES_A_CPU: usize = 4;
-/// After so many samples those parts of the file that they were in are let go of.
-const LET_GO_AFTER: usize = 1024;
+/// After so many samples it is told how much of the file was read.
+const TELL_AFTER: usize = 1024;
 /// So many entries a chain has at most (kernel.perf_event_max_stack): a longer stack is cut.
 const LONGEST_CHAIN: usize = 127;
 /// Of a chain that came later no more is taken: many samples may share it.
@@ -72,106 +66,142 @@ pub(super) fn stacks(wanted: &[Wanted], around: &Surroundings<'_>) -> Stacks {
     let at_once = (wanted.len() / FEWEST_PIECES).clamp(*AT_ONCE.start(), *AT_ONCE.end());
     let same_layout = |a: &u32, b: &u32| wanted[*a as usize].layout == wanted[*b as usize].layout;
     let pieces = order.chunk_by(same_layout).flat_map(|same| same.chunks(at_once));
-    let pieces: Vec<&[u32]> = pieces.collect();
-    let mut all = Stacks {
-        stacks: Vec::new(),
-        of_samples: vec![0; wanted.len()],
-    };
+    let beginning = |number| Walking::new(number, around);
+    let work = |walking: &mut Walking<'_>, piece: &[u32]| (walking.number, walking.of_piece(piece, wanted));
+    let (found, walked) = in_parallel_with(pieces.clone().collect(), beginning, work);
+    // Equal ones of several threads are one.
     let mut numbers: foldhash::HashMap<RawStack, u32> = foldhash::HashMap::default();
-    // Some at a time: what pieces have in common is only known when they are laid together.
-    let cpus = thread::available_parallelism().map_or(1, NonZero::get);
-    for some in pieces.chunks(TOGETHER.max(PIECES_A_CPU * cpus)) {
-        let beginning = || Walking::new(around.processor);
-        let found = in_parallel_with(some.to_vec(), beginning, |walking: &mut Walking, piece: &[u32]| {
-            (piece, of_piece(piece, wanted, around, walking))
-        });
-        for (piece, own) in found {
-            let new_numbers: Vec<u32> = own
-                .stacks
-                .into_iter()
-                .map(|stack| {
-                    let next = numbers.len() as u32;
-                    *numbers.entry(stack).or_insert(next)
-                })
-                .collect();
-            for (at, stack) in piece.iter().zip(own.of_samples) {
-                all.of_samples[*at as usize] = new_numbers[stack as usize];
-            }
+    let of_threads: Vec<Vec<u32>> = walked
+        .into_iter()
+        .map(|walking| {
+            let number = |stack| {
+                let next = numbers.len() as u32;
+                *numbers.entry(stack).or_insert(next)
+            };
+            walking.stacks().into_iter().map(number).collect()
+        })
+        .collect();
+    let mut of_samples = vec![0; wanted.len()];
+    for (piece, (thread, own)) in pieces.zip(found) {
+        for (at, stack) in piece.iter().zip(own) {
+            of_samples[*at as usize] = of_threads[thread][stack as usize];
         }
     }
-    let mut numbered: Vec<(u32, RawStack)> = numbers.into_iter().map(|(stack, number)| (number, stack)).collect();
-    numbered.sort_unstable_by_key(|(number, _)| *number);
-    all.stacks = numbered.into_iter().map(|(_, stack)| stack).collect();
-    all
+    in_order_of_samples(numbers, of_samples)
 }
 
-/// A walker, and the layout that it knows.
-struct Walking {
+/// Numbers stacks as they are met first, so that it does not matter which thread walked which.
+fn in_order_of_samples(numbers: foldhash::HashMap<RawStack, u32>, mut of_samples: Vec<u32>) -> Stacks {
+    const NOT_MET: u32 = u32::MAX;
+    let mut new_numbers = vec![NOT_MET; numbers.len()];
+    let mut met = 0;
+    for stack in &mut of_samples {
+        let number = &mut new_numbers[*stack as usize];
+        if *number == NOT_MET {
+            *number = met;
+            met += 1;
+        }
+        *stack = *number;
+    }
+    let mut stacks = vec![RawStack::default(); numbers.len()];
+    for (stack, number) in numbers {
+        stacks[new_numbers[number as usize] as usize] = stack;
+    }
+    Stacks { stacks, of_samples }
+}
+
+/// What one thread walks: a walker with the layout that it knows, and what it met so far.
+struct Walking<'a> {
+    number: usize,
+    around: &'a Surroundings<'a>,
     walker: StackWalker,
     layout: Option<LayoutId>,
+    /// Of this layout, with their numbers behind those of the layouts before.
+    met: foldhash::HashMap<Met, u32>,
+    /// Of the layouts before, in the address space of the recording.
+    before: Vec<RawStack>,
 }
 
-impl Walking {
-    fn new(processor: Option<Processor>) -> Walking {
+impl<'a> Walking<'a> {
+    fn new(number: usize, around: &'a Surroundings<'a>) -> Walking<'a> {
         Walking {
-            walker: StackWalker::new(processor.unwrap_or(Processor::HERE)),
+            number,
+            around,
+            walker: StackWalker::new(around.processor.unwrap_or(Processor::HERE)),
             layout: None,
+            met: foldhash::HashMap::default(),
+            before: Vec::new(),
         }
     }
 
-    /// The walker for a layout. What it learnt of one holds until the next.
-    fn of(&mut self, id: Option<LayoutId>, layout: &Layout, files: &Files) -> &mut StackWalker {
-        if self.layout.is_none() || self.layout != id {
-            self.walker.set_code(code(layout, files));
-            self.layout = id;
+    /// What was learnt of one layout holds until the next.
+    fn go_to(&mut self, id: LayoutId) {
+        if self.layout != Some(id) {
+            self.leave();
+            let places = self.around.layouts.get(id.0 as usize);
+            let code = places.map(|layout| code(layout, self.around.files));
+            self.walker.set_code(code.unwrap_or_default());
+            self.layout = Some(id);
         }
-        &mut self.walker
     }
-}
 
-/// The stacks of samples that have one layout.
-fn of_piece(piece: &[u32], wanted: &[Wanted], around: &Surroundings<'_>, walking: &mut Walking) -> Stacks {
-    let nothing = Layout::default();
-    let first = piece.first().map(|at| wanted[*at as usize].layout);
-    let layout = first
-        .and_then(|layout| around.layouts.get(layout.0 as usize))
-        .unwrap_or(&nothing);
-    let walker = walking.of(first, layout, around.files);
-    let mut found = Stacks::default();
-    let mut numbers: foldhash::HashMap<Met, u32> = foldhash::HashMap::default();
-    // Most samples have a stack that was seen before: the next one is read into its memory.
-    let mut spare = RawStack::default();
-    for some in piece.chunks(LET_GO_AFTER) {
-        for at in some {
-            let wanted = &wanted[*at as usize];
-            let event = &around.events[wanted.event as usize];
-            let record = around.records.get(wanted.record as usize).map(|(_, record)| record);
-            let sampled = record.and_then(|record| Some((record, Sampled::of(record.body, event)?)));
-            let met = match sampled {
-                Some((record, sample)) => of_sample(&sample, record.misc, event, around, walker, spare),
-                None => Met::whole(not_taken()),
-            };
-            let next = numbers.len() as u32;
-            let known = numbers.get(&met).copied();
-            let number = known.unwrap_or_else(|| {
-                numbers.insert(met.clone(), next);
-                next
-            });
-            found.of_samples.push(number);
-            spare = met.stack;
-        }
-        if let Some(behind) = around.behind {
-            let records = some
-                .iter()
-                .filter_map(|at| around.records.get(wanted[*at as usize].record as usize));
-            behind.let_go_of(records.map(|(_, record)| record.body));
+    /// Brings what was met in a layout into the address space of the recording.
+    fn leave(&mut self) {
+        let nothing = Layout::default();
+        let layout = self.layout.and_then(|id| self.around.layouts.get(id.0 as usize));
+        let mut numbered: Vec<(u32, Met)> = self.met.drain().map(|(met, number)| (number, met)).collect();
+        numbered.sort_unstable_by_key(|(number, _)| *number);
+        for (_, met) in numbered {
+            let stack = in_recording(met.ended(&mut self.walker), layout.unwrap_or(&nothing));
+            self.before.push(stack);
         }
     }
-    let mut numbered: Vec<(u32, Met)> = numbers.into_iter().map(|(met, number)| (number, met)).collect();
-    numbered.sort_unstable_by_key(|(number, _)| *number);
-    let each_once = numbered.into_iter().map(|(_, met)| met);
-    found.stacks = each_once.map(|met| in_recording(met.ended(walker), layout)).collect();
-    found
+
+    /// All that was met, by number.
+    fn stacks(mut self) -> Vec<RawStack> {
+        self.leave();
+        self.before
+    }
+
+    /// The numbers of the stacks of samples that have one layout.
+    fn of_piece(&mut self, piece: &[u32], wanted: &[Wanted]) -> Vec<u32> {
+        let around = self.around;
+        if let Some(first) = piece.first() {
+            self.go_to(wanted[*first as usize].layout);
+        }
+        let mut found = Vec::with_capacity(piece.len());
+        // Most samples have a stack that was seen before: the next one is read into its memory.
+        let mut spare = RawStack::default();
+        for some in piece.chunks(TELL_AFTER) {
+            for at in some {
+                let wanted = &wanted[*at as usize];
+                let event = &around.events[wanted.event as usize];
+                let record = around.records.get(wanted.record as usize).map(|(_, record)| record);
+                let sampled = record.and_then(|record| Some((record, Sampled::of(record.body, event)?)));
+                let met = match sampled {
+                    Some((record, sample)) => of_sample(&sample, record.misc, event, around, &mut self.walker, spare),
+                    None => Met::whole(not_taken()),
+                };
+                let next = (self.before.len() + self.met.len()) as u32;
+                let known = self.met.get(&met).copied();
+                found.push(known.unwrap_or_else(|| {
+                    self.met.insert(met.clone(), next);
+                    next
+                }));
+                spare = met.stack;
+            }
+            if let Some(behind) = around.behind {
+                let record = |at: &u32| around.records.get(wanted[*at as usize].record as usize);
+                behind.has_read(
+                    some.iter()
+                        .filter_map(record)
+                        .map(|(_, record)| record.body.len())
+                        .sum(),
+                );
+            }
+        }
+        found
+    }
 }
 
 /// A stack as a sample has it, in the address space of its process.
