@@ -23,6 +23,11 @@ const courses: Record<Course, string> = {
   slower_everywhere: "slower everywhere", faster_everywhere: "faster everywhere", slower: "slower here", faster: "faster here",
 };
 
+/** Whether the same work was done is not known of servers that were only watched. */
+function isOfWork(course: Course): boolean {
+  return course === "slower" || course === "faster";
+}
+
 /** The section, with a choice of rung; nothing where kinds of code stand for call paths. */
 export function changes(diff: Diff): HTMLElement | null {
   const { comparison: { rungs } } = diff;
@@ -101,7 +106,7 @@ function entry(diff: Diff, change: PathChange, rung: RungChange, place: number):
   const links: Child[] = packedProfile() === null ? [] : [h("a", { href: flameAddress(diff, change) }, "Show it in the flame graph")];
   return h("li", { "data-place": place },
     h("div", { class: "change-path" }, unfolding(change.path, innermost(change.path, blocked)), h("span", { class: "faint" }, `, ${change.state.split(" and ").map(stateName).join(" and ")}`)),
-    h("p", { class: "share" }, h("span", { class: `course ${change.change.value > 0 ? "worse" : "better"}` }, courses[change.course]), " ",
+    h("p", { class: "share" }, h("span", { class: `course ${change.change.value > 0 ? "worse" : "better"}` }, isWatched(diff) && isOfWork(change.course) ? `takes ${change.course === "slower" ? "more" : "less"} of a second` : courses[change.course]), " ",
       h("strong", {}, `${signedMicros(change.change.value)}\u202fµs`), `${limits(change.change)}, ${change.share > 0 ? "+" : "−"}${percent(Math.abs(change.share))} ${of}`),
     h("p", { class: "finding-links" }, h("span", { class: "nowrap" }, `${micros(a)}\u202fµs in A → ${micros(b)}\u202fµs in B`), beyond, links.length > 0 ? [" · ", links] : null));
 }

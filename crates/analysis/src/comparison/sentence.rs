@@ -47,17 +47,20 @@ pub(super) fn of(per: Per, rungs: &[RungChange], paths: Option<&Vec<PathChange>>
 
 /// The same of servers that were only watched.
 fn of_seconds(rungs: &[RungChange], paths: Option<&Vec<PathChange>>) -> String {
-    let work = "Transactions were not counted, so what changed in a second may be the load itself";
     let tested = rungs.iter().all(|rung| rung.visits.iter().all(|count| *count > 1));
     let found = match paths {
-        None => "call paths of two products cannot be paired".to_owned(),
+        None => "Call paths of two products cannot be paired".to_owned(),
         Some(_) if rungs.iter().any(|rung| rung.stacks != [true, true]) => {
-            "call paths are not compared, as no stacks were sampled in one of them".to_owned()
+            "Call paths are not compared, as no stacks were sampled in one of them".to_owned()
         }
-        Some(_) if !tested => "whether a call path changed beyond chance cannot be told of one recording".to_owned(),
-        Some(paths) => changed(paths),
+        Some(_) if !tested => "Whether a call path changed beyond chance cannot be told of one recording".to_owned(),
+        Some(paths) => match distinct(paths) {
+            0 => "No call path takes more or less of a second, beyond chance".to_owned(),
+            1 => "One call path takes more or less of a second".to_owned(),
+            many => format!("{many} call paths take more or less of a second"),
+        },
     };
-    format!("{work}; {found}.")
+    format!("{found}; transactions were not counted, so the load itself may have changed.")
 }
 
 fn changed(paths: &[PathChange]) -> String {

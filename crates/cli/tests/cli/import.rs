@@ -317,7 +317,7 @@ fn recordings_without_a_load_are_compared_by_the_second() {
     for words in [
         "\u{b5}s per second",
         "of its threads\u{2019} time",
-        "Transactions were not counted",
+        "transactions were not counted",
     ] {
         assert!(out.contains(words), "{words} in {out}");
     }

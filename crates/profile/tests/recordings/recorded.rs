@@ -160,7 +160,16 @@ impl Compared {
                 .zip(perf.children)
                 .map_or(0.0, |(ours, perf)| (ours - perf).abs());
             let off = of_children.max((ours.own - perf.own).abs());
-            assert!(off < tolerance, "{name}: ours {ours:?}, perf's {perf:?}");
+            let mut weights: BTreeMap<u64, usize> = BTreeMap::new();
+            for sample in &self.recording.profile.samples {
+                *weights.entry(sample.weight_ns as u64).or_default() += 1;
+            }
+            assert!(
+                off < tolerance,
+                "{name}: ours {ours:?}, perf's {perf:?}; our samples by weight {weights:?}, threads {:?}; all of perf's {:?}",
+                self.recording.threads,
+                self.perf
+            );
         }
         assert!(heaviest > 10.0, "nothing was compared");
     }

@@ -381,7 +381,7 @@ fn one_path(path: &PathChange, comparison: &Comparison, busy: bool, wrap_at: usi
         signed(path.change.value),
         if path.share > 0.0 { "+" } else { "\u{2212}" },
         percent(path.share.abs()),
-        in_words(path.course)
+        in_words(comparison.per, path.course)
     );
     let mut out = format!("  {}\n", wrap(&first, wrap_at.saturating_sub(2), "    "));
     let functions = innermost_in_state(&path.state, &path.path, MOST_FUNCTIONS).join(" < ");
@@ -413,8 +413,11 @@ fn capitalised(words: &str) -> String {
         .map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
-fn in_words(course: Course) -> &'static str {
+fn in_words(per: Per, course: Course) -> &'static str {
     match course {
+        // Nobody knows whether the same work was done.
+        Course::Slower if per == Per::Second => "takes more of a second",
+        Course::Faster if per == Per::Second => "takes less of a second",
         Course::New => "new, only B has it",
         Course::Gone => "gone, only A has it",
         Course::ScalesWorse => "scales worse",
