@@ -317,3 +317,59 @@ fn build_id_of(bytes: &[u8]) -> Option<String> {
     let id = elf.build_id().ok()??;
     Some(super::features::hexadecimal(id))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mapped_as(path: String) -> Mapped {
+        Mapped {
+            process: 1,
+            start: 0x1000,
+            length: 0x1000,
+            file_offset: 0,
+            path,
+            build_id: None,
+            inode: None,
+        }
+    }
+
+    #[test]
+    fn one_file_under_many_spellings_is_kept_once() {
+        let own = std::env::current_exe().expect("a path");
+        let (folder, name) = (own.parent().expect("a folder"), own.file_name().expect("a name"));
+        let name = name.to_string_lossy();
+        let mut files = Files::new(&ReadOptions::default(), HashMap::new());
+        let dots = (0..40).map(|count| format!("{}{}/{name}", folder.display(), "/.".repeat(count)));
+        let found: std::collections::BTreeSet<FileId> = dots
+            .filter_map(|path| files.place(&mapped_as(path)))
+            .map(|(file, _)| file)
+            .collect();
+        assert_eq!(found.len(), 1);
+        let missing = ["/no/such", "/no/./such"].map(|path| files.place(&mapped_as(path.to_owned())));
+        assert_ne!(missing[0].map(|(file, _)| file), missing[1].map(|(file, _)| file));
+    }
+
+    #[test]
+    fn what_perfs_cache_has_is_called_as_it_was_recorded() {
+        let cache = tempfile::tempdir().expect("a folder");
+        let own = std::env::current_exe().expect("a path");
+        let id = build_id_of(&std::fs::read(&own).expect("readable")).expect("a build-id");
+        let entry = cache.path().join(".build-id").join(&id[..2]).join(&id[2..]);
+        std::fs::create_dir_all(&entry).expect("made");
+        std::os::unix::fs::symlink(&own, entry.join("elf")).expect("linked");
+        let options = ReadOptions {
+            build_id_caches: vec![cache.path().to_owned()],
+            ..ReadOptions::default()
+        };
+        let build_ids = [("/usr/sbin/gone".to_owned(), id)].into_iter().collect();
+        let mut files = Files::new(&options, build_ids);
+        let (file, _) = files.place(&mapped_as("/usr/sbin/gone".to_owned())).expect("a file");
+        let recorded = files.get(file).and_then(CodeFile::recorded).expect("found");
+        assert_eq!(
+            (recorded.module.as_str(), recorded.own.as_path()),
+            ("gone", Path::new("/usr/sbin/gone"))
+        );
+        assert!(recorded.place.ends_with("elf"));
+    }
+}
