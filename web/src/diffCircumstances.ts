@@ -1,7 +1,7 @@
 /** What is not the same in both runs beside the figures, and what each run warns of or lacks. */
 
 import { folded } from "./chart.ts";
-import { called, type Diff, type Difference, type SettingChange } from "./diffData.ts";
+import { called, isWatched, type Diff, type Difference, type SettingChange } from "./diffData.ts";
 import { h, section, type Child } from "./element.ts";
 import { counted } from "./format.ts";
 import { table } from "./table.ts";
@@ -20,7 +20,7 @@ export function circumstances(diff: Diff): HTMLElement {
       { heading: "what", words: true, cell: (one) => one.what },
       { heading: "A", words: true, cell: (one) => value(one.a) },
       { heading: "B", words: true, cell: (one) => value(one.b) },
-      { heading: "", words: true, cell: (one) => ({ text: weights[one.weight], mark: one.weight === "wanted" ? "faint" : "doubtful" }) },
+      { heading: "", words: true, cell: (one) => ({ text: one.weight === "forbids" && isWatched(diff) ? "the load is not the same in both" : weights[one.weight], mark: one.weight === "wanted" ? "faint" : "doubtful" }) },
     ], differences) : h("p", {}, "Server, machine and load are the same in both, as far as is known."),
     h("h3", {}, "Settings"),
     both.length > 0 ? h("div", { class: "settings-changed" }, settingsTable("Settings with two values", both))

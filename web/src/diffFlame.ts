@@ -71,7 +71,7 @@ function firstPair(diff: Diff, choices: Choosable[], common: number[]): Pair {
 
 /** Whether A and B are shown at one rung, whichever way round. */
 function isSameRung({ shown, base }: Pair): boolean {
-  return shown.slice(1) === base.slice(1) && shown[0] !== base[0];
+  return base !== "" && shown.slice(1) === base.slice(1) && shown[0] !== base[0];
 }
 
 /** The address that shows a call path in the graph. What is gone has a width in A only. */

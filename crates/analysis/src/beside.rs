@@ -199,6 +199,7 @@ fn replay_speed(rungs: &[RungSummary], number: u32) -> Option<ReplaySpeed> {
                     "its balanced replay speed, the most that it follows without falling behind, is at least the {balanced} at {}",
                     counted(kept_at, "connection")
                 ),
+                None if unknown => "whether it keeps up below that cannot be told (measure 20 s or more)".to_owned(),
                 None => "its balanced replay speed, the most that it follows without falling behind, is below what was committed at any rung \
                          (climb from fewer connections)"
                     .to_owned(),
@@ -233,7 +234,9 @@ fn replay_speed(rungs: &[RungSummary], number: u32) -> Option<ReplaySpeed> {
         at_least: match (behind, followed) {
             (None, _) if unknown && !held_back => None,
             (None, _) => Some(!held_back),
-            (Some(_), followed) => Some(followed.is_some()),
+            (Some(_), Some(_)) => Some(true),
+            (Some(_), None) if unknown => None,
+            (Some(_), None) => Some(false),
         },
         connections,
         falls_behind_at: behind.map(|(connections, _)| *connections),

@@ -8,6 +8,7 @@ use crate::stop;
 use crate::terminal::TerminalProgress;
 use crate::trying;
 use scaleprof_builds::server_path;
+use scaleprof_bundle::RunState;
 use scaleprof_experiment::{RunOptions, RunResult, ServerChoice, names_something, run};
 use scaleprof_server::{ServerSettings, Surroundings};
 use std::process::ExitCode;
@@ -87,7 +88,12 @@ pub(crate) fn carry_out(
     match problem {
         // What ended the run comes first: a full disk also keeps the page from being written.
         Some(problem) => {
-            eprintln!("What was measured until then is in {}", options.output.display());
+            // Only trying was stopped.
+            let words = match bundle.manifest.state {
+                RunState::Complete => "The run itself is whole, in",
+                _ => "What was measured until then is in",
+            };
+            eprintln!("{words} {}", options.output.display());
             Err(problem.into())
         }
         None => page.map(|_| ExitCode::SUCCESS),

@@ -57,9 +57,9 @@ pub(crate) fn after(
     // The run itself is done, and worth more than what was to be tried.
     let kept = tried.map_err(anyhow::Error::from).and_then(|trials| {
         let Some(trials) = trials else { return Ok(()) };
+        keep(&mut result, &trials.tried)?;
         let page = folder_beside(&options.output).join("report.html");
-        show::write_whole(&page, experiment_page::render(&trials.outcome))?;
-        keep(&mut result, &trials.tried)
+        show::write_whole(&page, experiment_page::render(&trials.outcome))
     });
     if let Err(error) = kept {
         eprintln!("warning: what was tried is not kept: {error:#}");

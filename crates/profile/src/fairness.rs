@@ -195,7 +195,7 @@ mod tests {
             profile
         };
         let flat = in_a_second(profile(1, &[("works", 400)]));
-        let burst = in_a_second(profile(1, &[("works", 370), ("net_rx_action", 30)]));
+        let burst = in_a_second(profile(1, &[("works", 360), ("net_rx_action", 40)]));
         assert_eq!(distortions(&flat, &burst), Some(Vec::new()));
     }
 

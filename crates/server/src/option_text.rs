@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 /// MySQL follows so many includes within each other (mysys/my_default.c).
 const DEEPEST: usize = 10;
 
-/// An option file's text, followed by those of the files that it includes and that can be read.
+/// An option file's text, with those of the files that it includes and that can be read where it names them: what comes last counts.
 pub(crate) fn with_included(text: &str) -> String {
     let mut all = String::new();
     append(text, 0, &mut all);
@@ -19,17 +19,22 @@ pub(crate) fn option_names(text: &str) -> impl Iterator<Item = String> {
     text.lines().filter_map(name_of).map(one_spelling)
 }
 
-/// What such a text says of an option, last, whether or not it is spelt with `loose` before it; none where it does not name it, or
-/// names it alone.
+/// What such a text says of an option, last, whether or not it is spelt with `loose` before it; none where it gives it no
+/// value.
 pub(crate) fn option_value(text: &str, option: &str) -> Option<String> {
-    let is_it = |line: &&str| {
-        name_of(line)
-            .map(one_spelling)
-            .is_some_and(|name| name.strip_prefix("loose_").unwrap_or(&name) == option)
-    };
-    let (_, value) = text.lines().rfind(is_it)?.split_once('=')?;
+    option_values(text, option).last()
+}
+
+/// All values that such a text gives an option.
+pub(crate) fn option_values<'text>(text: &'text str, option: &'text str) -> impl Iterator<Item = String> + 'text {
+    text.lines().filter_map(move |line| value_in(line, option))
+}
+
+fn value_in(line: &str, option: &str) -> Option<String> {
+    let name = one_spelling(name_of(line)?);
+    let (_, value) = line.split_once('=')?;
     let value = value.split('#').next().unwrap_or_default().trim();
-    Some(value.trim_matches(['"', '\'']).to_owned())
+    (name.strip_prefix("loose_").unwrap_or(&name) == option).then(|| value.trim_matches(['"', '\'']).to_owned())
 }
 
 fn name_of(line: &str) -> Option<&str> {
@@ -38,23 +43,24 @@ fn name_of(line: &str) -> Option<&str> {
 }
 
 fn append(text: &str, depth: usize, all: &mut String) {
-    all.push_str(text);
-    if depth == DEEPEST {
-        return;
-    }
-    for line in text.lines().map(str::trim) {
+    for line in text.split_inclusive('\n') {
+        all.push_str(line);
+        let line = line.trim();
         let (files, given) = match (line.strip_prefix("!includedir"), line.strip_prefix("!include")) {
             (Some(folder), _) => (option_files(Path::new(folder.trim())), folder),
             (None, Some(file)) => (vec![PathBuf::from(file.trim())], file),
             (None, None) => continue,
         };
         // Not some other word that begins alike.
-        if !given.starts_with(char::is_whitespace) {
+        if !given.starts_with(char::is_whitespace) || depth == DEEPEST {
             continue;
         }
         for file in files {
             if let Ok(text) = fs::read_to_string(file) {
                 append(&text, depth + 1, all);
+                if !all.ends_with('\n') {
+                    all.push('\n');
+                }
             }
         }
     }
@@ -100,10 +106,11 @@ mod tests {
             at("conf.d").display()
         );
         let all = with_included(&text);
-        assert!(
-            all.starts_with(&text) && all.contains("latin1_bin") && !all.contains("passed over"),
-            "{all}"
-        );
+        assert!(all.contains("latin1_bin") && !all.contains("passed over"), "{all}");
         assert_eq!(option_names(&all).collect::<Vec<_>>(), ["collation_server"]);
+        let after = with_included(&format!("{text}collation_server = utf8mb4_bin"));
+        assert_eq!(option_value(&after, "collation_server").as_deref(), Some("utf8mb4_bin"));
+        let before = with_included(&format!("collation_server = utf8mb4_bin\n{text}"));
+        assert_eq!(option_value(&before, "collation_server").as_deref(), Some("latin1_bin"));
     }
 }

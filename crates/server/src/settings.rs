@@ -11,7 +11,7 @@ use crate::capabilities::Capabilities;
 use crate::error::Error;
 use crate::identify::hexadecimal;
 use crate::memory;
-use crate::option_text::{option_names, option_value, with_included};
+use crate::option_text::{option_names, option_value, option_values, with_included};
 use crate::setting::{Origin, Setting, base_name, parse_set, parse_size};
 use sha2::{Digest, Sha256};
 use std::path::{Path, PathBuf};
@@ -337,37 +337,41 @@ impl Settings {
         }
     }
 
-    /// A plugin that the user wants at the start and that is not among these: a server that cannot find one says so in its log, starts
-    /// all the same, and would be measured as one that has it.
+    /// The plugins that the user wants at the start, in `--set` and in the option file: what loads them as it is written, such as
+    /// `name=file.so;other.so`.
+    pub fn plugins(&self) -> Vec<String> {
+        let is_it = |name: &str| ["plugin_load", ADDS].contains(&name.strip_prefix("loose_").unwrap_or(name));
+        let of_user = self.user.iter().filter(|setting| is_it(&setting.name));
+        let text = self.with_included.as_deref().unwrap_or_default();
+        let of_file = ["plugin_load", ADDS]
+            .into_iter()
+            .flat_map(|name| option_values(text, name));
+        of_file
+            .chain(of_user.filter_map(|setting| setting.value.clone()))
+            .collect()
+    }
+
+    /// Whether all plugins that are wanted at the start are in the server's folder: a server that cannot find one says so in its log, starts all
+    /// the same, and would be measured as one that has it.
     pub(crate) fn check_plugins(&self, folder: Option<&Path>) -> Result<(), Error> {
-        let own = |setting: &Setting| setting.name.strip_prefix("loose_").unwrap_or(&setting.name).to_owned();
         let Some(folder) = folder.filter(|_| self.value_of("plugin_dir").is_none()) else {
             return Ok(());
         };
-        for setting in self
-            .user
-            .iter()
-            .filter(|setting| ["plugin_load", ADDS].contains(&own(setting).as_str()))
-        {
-            let files = setting.value.as_deref().unwrap_or_default().split([';', ':']);
-            for file in files
-                .map(|one| one.rsplit('=').next().unwrap_or(one).trim())
-                .filter(|file| !file.is_empty())
-            {
-                // MariaDB's may be named without their ending.
-                let is_there = folder.join(file).is_file() || folder.join(format!("{file}.so")).is_file();
-                if !is_there {
-                    return Err(Error::BadSetting {
-                        name: setting.name.clone(),
-                        reason: format!(
-                            "this server's plugin folder, {}, has no {file}: install the package that has it, or name another one",
-                            folder.display()
-                        ),
-                    });
-                }
-            }
+        let wanted = self.plugins();
+        let files = wanted.iter().flat_map(|value| value.split([';', ':']));
+        let mut files = files.map(|one| one.rsplit('=').next().unwrap_or(one).trim());
+        // MariaDB's may be named without their ending.
+        let is_there = |file: &str| folder.join(file).is_file() || folder.join(format!("{file}.so")).is_file();
+        match files.find(|file| !file.is_empty() && !is_there(file)) {
+            None => Ok(()),
+            Some(file) => Err(Error::BadSetting {
+                name: "plugin_load_add".to_owned(),
+                reason: format!(
+                    "this server's plugin folder, {}, has no {file}: install the package that has it, or name another one",
+                    folder.display()
+                ),
+            }),
         }
-        Ok(())
     }
 
     /// The text of the user's option file.

@@ -147,6 +147,13 @@ pub(super) fn warnings(a: &Bundle, b: &Bundle, differences: &[Difference], rungs
             disturbs.join(", ")
         ));
     }
+    if [a, b].iter().any(|bundle| bundle.manifest.workload.has_shares_only()) {
+        warnings.push(
+            "one of them does not tell how much time its samples stand for: what is called a second is all of it, and only shares can be \
+             compared"
+                .to_owned(),
+        );
+    }
     if a.manifest.workload.name == "script" {
         warnings.push("whether both ran the same script cannot be seen: a bundle holds no statements".to_owned());
     }

@@ -46,7 +46,7 @@ impl std::fmt::Display for Refusal {
                 "servers that were only watched have no rungs to choose from: leave out --connections and --base-rung",
             ),
             Refusal::Unlike(differences) => {
-                f.write_str("the runs are not alike, so a transaction is not the same in both:")?;
+                f.write_str("the runs are not alike, so a transaction (or what a second of them held) is not the same in both:")?;
                 for one in differences {
                     let known = |value: &Option<String>| value.clone().unwrap_or_else(|| "not known".to_owned());
                     write!(f, " {} ({} and {});", one.what, known(&one.a), known(&one.b))?;

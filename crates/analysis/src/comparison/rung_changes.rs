@@ -113,7 +113,7 @@ fn notes(per: Per, rung: &CommonRung) -> Vec<String> {
             let what = match per {
                 Per::Transaction => "has one visit only, so chance cannot be told from change: use --repeats 3",
                 Per::Second => {
-                    "is one recording only, so chance cannot be told from change: import three or more of it together"
+                    "was looked at once only, so chance cannot be told from change: recordings can be imported three or more together"
                 }
             };
             notes.push(format!("{side} {what}"));

@@ -53,7 +53,9 @@ fn of_seconds(rungs: &[RungChange], paths: Option<&Vec<PathChange>>) -> String {
         Some(_) if rungs.iter().any(|rung| rung.stacks != [true, true]) => {
             "Call paths are not compared, as no stacks were sampled in one of them".to_owned()
         }
-        Some(_) if !tested => "Whether a call path changed beyond chance cannot be told of one recording".to_owned(),
+        Some(_) if !tested => {
+            "Whether a call path changed beyond chance cannot be told where each was looked at once".to_owned()
+        }
         Some(paths) => match distinct(paths) {
             0 => "No call path takes more or less of a second, beyond chance".to_owned(),
             1 => "One call path takes more or less of a second".to_owned(),

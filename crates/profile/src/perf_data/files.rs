@@ -15,6 +15,8 @@ use std::sync::{Arc, OnceLock};
 
 /// The kernel's code for user space.
 const VDSO: &str = "[vdso]";
+/// What the kernel puts behind the path of a file that is gone.
+const DELETED: &str = " (deleted)";
 /// Files that one recording may name.
 const MOST_FILES: usize = 1 << 20;
 
@@ -188,7 +190,7 @@ impl CodeFile {
 
     /// Its name without the folder.
     pub(super) fn name(&self) -> String {
-        let path = self.path.strip_suffix(" (deleted)").unwrap_or(&self.path);
+        let path = self.path.strip_suffix(DELETED).unwrap_or(&self.path);
         let name = Path::new(path).file_name();
         name.map_or_else(|| path.to_owned(), |name| name.to_string_lossy().into_owned())
     }
@@ -237,7 +239,7 @@ impl CodeFile {
 impl Search {
     /// The file that was recorded, or why it is not to be had.
     fn find(&self, recorded_as: &Mapped, build_id: Option<&str>) -> Result<Found, String> {
-        let mut why = None;
+        let (mut why, mut doubtful) = (None, None);
         for (place, own) in self.candidates(&recorded_as.path, build_id) {
             // A recording may name anything; opening a device or a pipe does something.
             if !std::fs::metadata(&place).is_ok_and(|facts| facts.is_file()) {
@@ -252,14 +254,26 @@ impl Search {
                 }
                 (recorded, its) => {
                     let certain = (recorded.is_some() && its.is_some()) || is_inode(&place, recorded_as.inode);
-                    return Ok(Found {
-                        own: std::fs::canonicalize(&own).unwrap_or(own),
+                    let found = Found {
+                        own: match own == place {
+                            true => std::fs::canonicalize(&own).unwrap_or(own),
+                            // Where links of this machine lead says nothing of what a cache has.
+                            false => own,
+                        },
                         place,
                         bytes,
                         certain,
-                    });
+                    };
+                    if certain || recorded.is_none() {
+                        return Ok(found);
+                    }
+                    // It may be a later build, and a cache may have the very file.
+                    doubtful.get_or_insert(found);
                 }
             }
+        }
+        if let Some(found) = doubtful {
+            return Ok(found);
         }
         Err(why.unwrap_or_else(|| "it is not on this machine".to_owned()))
     }
@@ -291,7 +305,8 @@ impl Search {
         for entry in build_id.into_iter().flat_map(|id| self.entries_of_caches(id)) {
             // A link to a folder since perf 4.x, to the file itself before.
             let kept = [entry.join("elf"), entry.join("vdso"), entry];
-            places.extend(kept.map(|place| (place, PathBuf::from(path))));
+            let own = path.strip_suffix(DELETED).unwrap_or(path);
+            places.extend(kept.map(|place| (place, PathBuf::from(own))));
         }
         places
     }
@@ -362,10 +377,18 @@ mod tests {
             build_id_caches: vec![cache.path().to_owned()],
             ..ReadOptions::default()
         };
-        let build_ids = [("/usr/sbin/gone".to_owned(), id)].into_iter().collect();
-        let mut files = Files::new(&options, build_ids);
-        let (file, _) = files.place(&mapped_as("/usr/sbin/gone".to_owned())).expect("a file");
-        let recorded = files.get(file).and_then(CodeFile::recorded).expect("found");
+        // What is there now has no build-id: a later build, for all that is known.
+        let replaced = cache.path().join("gone (deleted)");
+        std::fs::write(&replaced, "another build").expect("written");
+        let recorded_as = [replaced.display().to_string(), "/usr/sbin/gone (deleted)".to_owned()];
+        let build_ids = recorded_as.clone().map(|path| (path, id.clone()));
+        let mut files = Files::new(&options, build_ids.into_iter().collect());
+        let [here, elsewhere] = recorded_as.map(|path| {
+            let (file, _) = files.place(&mapped_as(path)).expect("a file");
+            files.get(file).and_then(CodeFile::recorded).expect("found")
+        });
+        assert!(here.place.ends_with("elf"), "{here:?}");
+        let recorded = elsewhere;
         assert_eq!(
             (recorded.module.as_str(), recorded.own.as_path()),
             ("gone", Path::new("/usr/sbin/gone"))

@@ -307,9 +307,7 @@ fn paths(comparison: &Comparison, ink: &Ink, wrap_at: usize) -> String {
             (false, Per::Transaction) => {
                 format!("Call paths with the largest change{at}; there are too few visits to tell it from chance:")
             }
-            (false, Per::Second) => {
-                "Call paths with the largest change; there are too few recordings to tell it from chance:".to_owned()
-            }
+            (false, Per::Second) => "Call paths with the largest change, which cannot be told from chance:".to_owned(),
         };
         out.push_str(&ink.bold(&wrap(&heading, wrap_at, "  ")));
         out.push_str("\n\n");

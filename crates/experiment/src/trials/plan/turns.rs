@@ -67,10 +67,10 @@ fn thread_handling(variant: &Variant) -> (String, bool) {
         ServerChoice::Attached(_) => None,
     };
     let told = |name: &str| Some(settings.as_ref()?.value_of(name)?.to_ascii_lowercase());
-    let is_pool = |plugins: &str| told(plugins).is_some_and(|plugins| plugins.contains("thread_pool"));
+    let plugins = settings.as_ref().map(Settings::plugins).unwrap_or_default();
     (
         told("thread_handling").unwrap_or_else(|| "one-thread-per-connection".to_owned()),
-        is_pool("plugin_load") || is_pool("plugin_load_add"),
+        plugins.iter().any(|plugin| plugin.contains("thread_pool")),
     )
 }
 
