@@ -1,5 +1,7 @@
 //! All visits of one rung together.
 
+mod per_second;
+
 use crate::beside;
 use crate::by_path::ByPath;
 use crate::call_paths::CallPaths;
@@ -23,7 +25,7 @@ use crate::unsteady::Unsteady;
 use crate::usl;
 use crate::visit_rows::VisitRows;
 use scaleprof_bundle::{
-    Latency, Ledger, LockRow, Missing, RungSummary, SecondRow, StatementLatency, TransactionLatency, in_parallel,
+    Latency, LockRow, Missing, RungSummary, SecondRow, StatementLatency, TransactionLatency, in_parallel,
 };
 use std::collections::BTreeMap;
 
@@ -47,60 +49,6 @@ pub(crate) struct RungResult {
     pub too_short_to_settle: bool,
     /// Transactions of the whole visits, warm-up included.
     pub transactions: f64,
-}
-
-impl RungResult {
-    /// One connection that ran one transaction in every second: all figures per transaction are per second.
-    pub(crate) fn per_second(ledger: Ledger, costs: PathCosts) -> RungResult {
-        let throughput = Measured {
-            value: 1.0,
-            error: None,
-        };
-        let summary = RungSummary {
-            connections: 1,
-            repeat_count: 1,
-            throughput: throughput.estimate(),
-            latency_ms: Histogram::of([]).latency_ms(),
-            response_ms: None,
-            errors: BTreeMap::new(),
-            steady: true,
-            unsteady_reason: None,
-            jitter: None,
-            warmup_seconds: Vec::new(),
-            client_limited: false,
-            client_limited_reason: None,
-            little: None,
-            client_cpus: None,
-            other_cpu_share: None,
-            steal_share: None,
-            busy_share: None,
-            iron_law: None,
-            context_switches_per_txn: None,
-            per_txn: BTreeMap::new(),
-            statements: Vec::new(),
-            transactions: Vec::new(),
-            long_run: None,
-            tpcc: None,
-            replicas: Vec::new(),
-            neighbours: Vec::new(),
-            ledger: Some(ledger),
-            paths: Vec::new(),
-            locks: Vec::new(),
-        };
-        RungResult {
-            summary,
-            throughput,
-            visits: Vec::new(),
-            missing: Vec::new(),
-            warnings: Vec::new(),
-            costs,
-            lock_costs: LockCosts::default(),
-            instructions: InstructionCosts::default(),
-            courses: Vec::new(),
-            too_short_to_settle: false,
-            transactions: 0.0,
-        }
-    }
 }
 
 struct Measurement<'a> {

@@ -381,9 +381,9 @@ mod tests {
         let replaced = cache.path().join("gone (deleted)");
         std::fs::write(&replaced, "another build").expect("written");
         let recorded_as = [replaced.display().to_string(), "/usr/sbin/gone (deleted)".to_owned()];
-        let build_ids = recorded_as.clone().map(|path| (path, id.clone()));
-        let mut files = Files::new(&options, build_ids.into_iter().collect());
         let [here, elsewhere] = recorded_as.map(|path| {
+            let build_ids = [(path.clone(), id.clone())].into_iter().collect();
+            let mut files = Files::new(&options, build_ids);
             let (file, _) = files.place(&mapped_as(path)).expect("a file");
             files.get(file).and_then(CodeFile::recorded).expect("found")
         });
