@@ -11,7 +11,7 @@ pub(crate) fn sample(second: i32, state: &str, stack: i64, milliseconds: f64) ->
         thread: 1,
         role: "connection".into(),
         cpu: 0,
-        state: state.into(),
+        state: state.to_owned().into(),
         stack,
         ending: "complete".into(),
         weight_ns: milliseconds * 1e6,

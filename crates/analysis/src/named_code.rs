@@ -45,7 +45,7 @@ impl NamedCode {
         let mut found = NamedCode::default();
         for row in samples {
             let row = row.borrow();
-            if !matches!(row.state.as_str(), "cpu" | "spin") || !row.weight_ns.is_finite() {
+            if !matches!(row.state.as_ref(), "cpu" | "spin") || !row.weight_ns.is_finite() {
                 continue;
             }
             let seconds = row.weight_ns.max(0.0) / 1e9;

@@ -178,10 +178,10 @@ fn samples() -> impl Strategy<Value = Samples> {
                     ending: "complete".into(),
                     weight_ns,
                     lock,
-                    waker_kind: other.map(|_| "sibling".to_owned()),
+                    waker_kind: other.map(|_| "sibling".into()),
                     waker_stack: other,
                     owner_stack: other,
-                    owner_state: did.map(|state| STATES[state].to_owned()),
+                    owner_state: did.map(|state| STATES[state].into()),
                 },
             )
             .collect()

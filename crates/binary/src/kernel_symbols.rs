@@ -2,10 +2,12 @@
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
-use std::ops::Range;
+use std::ops::{Deref, Range};
 use std::path::Path;
 
 use thiserror::Error;
+
+use crate::mapped_file::{MappedFile, mapped};
 
 /// No variable of the kernel that holds a lock is larger; memory that it allocates lies further behind any symbol.
 const LARGEST_VARIABLE: u64 = 1 << 16;
@@ -13,15 +15,38 @@ const LARGEST_VARIABLE: u64 = 1 << 16;
 const LAST_LENGTH: u64 = 1 << 16;
 
 /// The functions of a kernel and its modules, by address.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Default)]
 pub struct KernelSymbols {
     /// All symbols by address; those that are no functions only end the ones before.
     symbols: Vec<Symbol>,
     /// Where `_text` and `_stext` are: others that lie there have the better names.
     begins: BTreeMap<&'static str, u64>,
     /// All that was read: names are parts of it.
-    text: String,
+    text: Text,
     modules: Vec<String>,
+}
+
+/// The bytes of a list.
+#[derive(Debug)]
+enum Text {
+    Read(Vec<u8>),
+    Mapped(MappedFile),
+}
+
+impl Default for Text {
+    fn default() -> Text {
+        Text::Read(Vec::new())
+    }
+}
+
+impl Deref for Text {
+    type Target = [u8];
+    fn deref(&self) -> &[u8] {
+        match self {
+            Text::Read(bytes) => bytes,
+            Text::Mapped(bytes) => bytes,
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -71,20 +96,27 @@ impl KernelSymbols {
 
     /// Reads a kernel's from a file like `/proc/kallsyms`.
     pub fn of_file(path: &Path) -> Result<KernelSymbols, KernelSymbolsError> {
-        let bytes = std::fs::read(path).map_err(|error| KernelSymbolsError::Read {
+        // What the kernel makes anew for every reader has no length, and cannot be mapped.
+        let is_kept = std::fs::metadata(path).is_ok_and(|facts| facts.is_file() && facts.len() > 0);
+        let text = match is_kept {
+            true => mapped(path).map(Text::Mapped),
+            false => std::fs::read(path).map(Text::Read),
+        };
+        Self::of(text.map_err(|error| KernelSymbolsError::Read {
             path: path.display().to_string(),
             error,
-        })?;
-        // Names are bytes: a module may have any.
-        let text =
-            String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
-        Self::from_text(text)
+        })?)
     }
 
-    /// Reads the text of `/proc/kallsyms`: lines of address, type, name and, for modules, `[module]`.
-    pub fn from_text(kallsyms: impl Into<String>) -> Result<KernelSymbols, KernelSymbolsError> {
+    /// Reads the text of `/proc/kallsyms`: lines of address, type, name and, for modules, `[module]`. Of names that are no text (they
+    /// are bytes: a module may have any) the beginning is shown that is.
+    pub fn from_text(kallsyms: impl Into<Vec<u8>>) -> Result<KernelSymbols, KernelSymbolsError> {
+        Self::of(Text::Read(kallsyms.into()))
+    }
+
+    fn of(text: Text) -> Result<KernelSymbols, KernelSymbolsError> {
         let mut table = KernelSymbols {
-            text: kallsyms.into(),
+            text,
             ..KernelSymbols::default()
         };
         table.read();
@@ -103,20 +135,22 @@ impl KernelSymbols {
         // A line has 44 bytes on average.
         self.symbols.reserve(text.len() / 44);
         let mut line_start = 0;
-        for line in text.split('\n') {
+        let line_ends = memchr::memchr_iter(b'\n', &text).chain([text.len()]);
+        for line_end in line_ends {
+            let line = text.get(line_start..line_end).unwrap_or_default();
             if let Some(line) = Line::parse(line)
                 && let (Ok(name_start), Ok(name_length)) = (
                     u32::try_from(line_start + line.name.start),
                     u32::try_from(line.name.len()),
                 )
             {
-                let name = text
-                    .get(line_start + line.name.start..line_start + line.name.end)
-                    .unwrap_or_default();
-                let own = ["_text", "_stext"]
-                    .into_iter()
-                    .find(|begin| *begin == name && line.module.is_none());
-                if let Some(begin) = own {
+                let name = &text[line_start + line.name.start..line_start + line.name.end];
+                let begin = match name {
+                    b"_text" => Some("_text"),
+                    b"_stext" => Some("_stext"),
+                    _ => None,
+                };
+                if let Some(begin) = begin.filter(|_| line.module.is_none()) {
                     self.begins.entry(begin).or_insert(line.address);
                 }
                 let symbol = Symbol {
@@ -128,7 +162,7 @@ impl KernelSymbols {
                 };
                 self.symbols.push(symbol);
             }
-            line_start += line.len() + 1;
+            line_start = line_end + 1;
         }
         self.text = text;
     }
@@ -153,7 +187,10 @@ impl KernelSymbols {
     fn name(&self, symbol: &Symbol) -> &str {
         let start = symbol.name_start as usize;
         let name = self.text.get(start..start + symbol.name_length as usize);
-        name.unwrap_or_default()
+        let parts = name.map(<[u8]>::utf8_chunks);
+        parts
+            .and_then(|mut parts| parts.next())
+            .map_or("", |first| first.valid())
     }
 
     /// Of several names of one address the one that people use: functions, then global ones, then plain names, then short ones.
@@ -201,10 +238,10 @@ impl KernelSymbols {
         self
     }
 
-    fn module(&mut self, name: &str) -> Option<u16> {
-        let known = self.modules.iter().rposition(|module| module == name);
+    fn module(&mut self, name: &[u8]) -> Option<u16> {
+        let known = self.modules.iter().rposition(|module| module.as_bytes() == name);
         let index = known.unwrap_or_else(|| {
-            self.modules.push(name.to_owned());
+            self.modules.push(String::from_utf8_lossy(name).into_owned());
             self.modules.len() - 1
         });
         u16::try_from(index).ok()
@@ -260,42 +297,41 @@ struct Line<'text> {
     kind: u8,
     /// Where it stands in the line.
     name: Range<usize>,
-    module: Option<&'text str>,
+    module: Option<&'text [u8]>,
 }
 
 impl<'text> Line<'text> {
-    fn parse(line: &'text str) -> Option<Self> {
-        let (address, rest) = hexadecimal(line.as_bytes())?;
+    fn parse(line: &'text [u8]) -> Option<Self> {
+        let (address, rest) = hexadecimal(line)?;
         let [b' ', kind, b' ', rest @ ..] = rest else {
             return None;
         };
         let start = line.len() - rest.len();
-        let length = rest
-            .iter()
-            .position(|byte| matches!(byte, b' ' | b'\t' | b'\r'))
-            .unwrap_or(rest.len());
+        let length = memchr::memchr3(b' ', b'\t', b'\r', rest).unwrap_or(rest.len());
         if length == 0 {
             return None;
         }
-        let module = line.get(start + length..).map(str::trim_ascii);
+        let module = rest[length..].trim_ascii();
         Some(Line {
             address,
             kind: *kind,
             name: start..start + length,
-            module: module.and_then(|module| module.strip_prefix('[')?.strip_suffix(']')),
+            module: module.strip_prefix(b"[").and_then(|module| module.strip_suffix(b"]")),
         })
     }
 }
 
 /// The number that a text begins with, and what is behind it.
 fn hexadecimal(text: &[u8]) -> Option<(u64, &[u8])> {
+    const MOST_DIGITS: usize = 16;
     let mut number = 0_u64;
     let mut digits = 0;
     for byte in text {
-        let Some(digit) = char::from(*byte).to_digit(16) else {
+        let digit = DIGITS[usize::from(*byte)];
+        if digit == NO_DIGIT {
             break;
-        };
-        if digits == 16 {
+        }
+        if digits == MOST_DIGITS {
             return None;
         }
         number = number << 4 | u64::from(digit);
@@ -303,6 +339,21 @@ fn hexadecimal(text: &[u8]) -> Option<(u64, &[u8])> {
     }
     (digits > 0).then(|| (number, &text[digits..]))
 }
+
+const NO_DIGIT: u8 = 16;
+
+/// What each byte is as a hexadecimal digit: a list has two million of them.
+const DIGITS: [u8; 256] = {
+    let mut digits = [NO_DIGIT; 256];
+    let mut byte = 0;
+    while byte < digits.len() {
+        if let Some(digit) = (byte as u8 as char).to_digit(16) {
+            digits[byte] = digit as u8;
+        }
+        byte += 1;
+    }
+    digits
+};
 
 #[cfg(test)]
 mod tests {

@@ -1,14 +1,17 @@
 //! How a field of a row becomes a Parquet column: only types that any engine reads (no unsigned integers).
 
 use crate::UtcMicros;
+use bytes::Bytes;
 use parquet::basic::{LogicalType, Repetition, TimeUnit};
 use parquet::column::reader::get_typed_column_reader;
+use parquet::column::writer::{ColumnCloseResult, get_column_writer, get_typed_column_writer};
 use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DataType, DoubleType, Int32Type, Int64Type};
 use parquet::errors::{ParquetError, Result};
+use parquet::file::properties::WriterPropertiesPtr;
 use parquet::file::reader::RowGroupReader;
-use parquet::file::writer::SerializedRowGroupWriter;
-use parquet::schema::types::{Type, TypePtr};
-use std::io::Write;
+use parquet::file::writer::{SerializedPageWriter, TrackedWrite};
+use parquet::schema::types::{ColumnDescPtr, SchemaDescriptor, Type, TypePtr};
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// A type that a field of a row may have.
@@ -78,6 +81,22 @@ impl Cell for String {
     }
 }
 
+impl Cell for Cow<'static, str> {
+    type Physical = ByteArrayType;
+    fn logical() -> Option<LogicalType> {
+        String::logical()
+    }
+    fn store(&self) -> Option<ByteArray> {
+        Some(match self {
+            Cow::Borrowed(word) => ByteArray::from(Bytes::from_static(word.as_bytes())),
+            Cow::Owned(word) => ByteArray::from(word.as_str()),
+        })
+    }
+    fn load(stored: Option<ByteArray>) -> Result<Self> {
+        String::load(stored).map(Cow::Owned)
+    }
+}
+
 impl<C: Cell> Cell for Option<C> {
     type Physical = C::Physical;
     const OPTIONAL: bool = true;
@@ -106,28 +125,60 @@ pub(crate) fn column_type<R, C: Cell>(name: &str, _get: fn(&R) -> &C) -> Result<
     Ok(Arc::new(column))
 }
 
-/// Writes the next column of a row group.
-pub(crate) fn write_column<R, C: Cell, W: Write + Send>(
-    group: &mut SerializedRowGroupWriter<'_, W>,
-    rows: &[R],
-    get: fn(&R) -> &C,
-) -> Result<()> {
-    let mut values = Vec::with_capacity(rows.len());
-    let mut levels = Vec::with_capacity(if C::OPTIONAL { rows.len() } else { 0 });
-    for row in rows {
-        let stored = get(row).store();
-        if C::OPTIONAL {
-            levels.push(i16::from(stored.is_some()));
+/// Encodes the columns of one table.
+pub(crate) struct Encoder {
+    schema: SchemaDescriptor,
+    properties: WriterPropertiesPtr,
+}
+
+/// A column of one row group as it stands in a file.
+pub(crate) struct EncodedColumn {
+    pub bytes: Bytes,
+    /// What the file's footer says of it.
+    pub told: ColumnCloseResult,
+}
+
+impl Encoder {
+    pub(crate) fn new(schema: TypePtr, properties: WriterPropertiesPtr) -> Encoder {
+        Encoder {
+            schema: SchemaDescriptor::new(schema),
+            properties,
         }
-        values.extend(stored);
     }
-    let mut writer = group
-        .next_column()?
-        .ok_or_else(|| ParquetError::General("the schema has too few columns".into()))?;
-    writer
-        .typed::<C::Physical>()
-        .write_batch(&values, C::OPTIONAL.then_some(&levels), None)?;
-    writer.close()
+
+    /// In the order of the schema.
+    pub(crate) fn columns(&self) -> &[ColumnDescPtr] {
+        self.schema.columns()
+    }
+
+    /// Encodes what `get` reads of each row.
+    pub(crate) fn encode<R, C: Cell>(
+        &self,
+        column: Option<&ColumnDescPtr>,
+        rows: &[R],
+        get: fn(&R) -> &C,
+    ) -> Result<EncodedColumn> {
+        let column = column.ok_or_else(|| ParquetError::General("the schema has too few columns".into()))?;
+        let mut values = Vec::with_capacity(rows.len());
+        let mut levels = Vec::with_capacity(if C::OPTIONAL { rows.len() } else { 0 });
+        for row in rows {
+            let stored = get(row).store();
+            if C::OPTIONAL {
+                levels.push(i16::from(stored.is_some()));
+            }
+            values.extend(stored);
+        }
+        let mut bytes = TrackedWrite::new(Vec::new());
+        let pages = Box::new(SerializedPageWriter::new(&mut bytes));
+        let writer = get_column_writer(column.clone(), self.properties.clone(), pages);
+        let mut writer = get_typed_column_writer::<C::Physical>(writer);
+        writer.write_batch(&values, C::OPTIONAL.then_some(&levels), None)?;
+        let told = writer.close()?;
+        Ok(EncodedColumn {
+            bytes: bytes.into_inner()?.into(),
+            told,
+        })
+    }
 }
 
 /// Where a column is in its row group.
@@ -167,11 +218,7 @@ pub(crate) fn present_column<C: Cell>(group: &dyn RowGroupReader, name: &str) ->
 }
 
 /// Reads the column `name` of a row group; a column that an older version did not write is empty where it may be.
-pub(crate) fn read_column<R, C: Cell>(
-    group: &dyn RowGroupReader,
-    name: &str,
-    _get: fn(&R) -> &C,
-) -> Result<std::vec::IntoIter<C>> {
+pub(crate) fn read_column<C: Cell>(group: &dyn RowGroupReader, name: &str) -> Result<std::vec::IntoIter<C>> {
     let Some(column) = present_column::<C>(group, name)? else {
         let total = usize::try_from(group.metadata().num_rows()).map_err(|e| ParquetError::General(e.to_string()))?;
         return Ok((0..total)

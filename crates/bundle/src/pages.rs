@@ -63,11 +63,7 @@ trait Rows<C> {
 }
 
 /// Reads the column `name` of a row group as codes.
-pub(crate) fn read_coded<R, C: Cell + Clone + Hash + Eq>(
-    group: &dyn RowGroupReader,
-    name: &str,
-    get: fn(&R) -> &C,
-) -> Result<Coded<C>>
+pub(crate) fn read_coded<C: Cell + Clone + Hash + Eq>(group: &dyn RowGroupReader, name: &str) -> Result<Coded<C>>
 where
     <C::Physical as DataType>::T: Plain,
 {
@@ -75,15 +71,11 @@ where
     if read_pages(group, name, &mut rows)? {
         return Coded::new(rows.values, rows.codes).ok_or_else(|| beyond(name));
     }
-    Ok(read_column(group, name, get)?.collect())
+    Ok(read_column(group, name)?.collect())
 }
 
 /// Reads the column `name` of a row group, a value for every row.
-pub(crate) fn read_values<R, C: Cell + Clone>(
-    group: &dyn RowGroupReader,
-    name: &str,
-    get: fn(&R) -> &C,
-) -> Result<Vec<C>>
+pub(crate) fn read_values<C: Cell + Clone>(group: &dyn RowGroupReader, name: &str) -> Result<Vec<C>>
 where
     <C::Physical as DataType>::T: Plain,
 {
@@ -94,7 +86,7 @@ where
     if read_pages(group, name, &mut rows)? {
         return Ok(rows.values);
     }
-    Ok(read_column(group, name, get)?.collect())
+    Ok(read_column(group, name)?.collect())
 }
 
 fn beyond(name: &str) -> ParquetError {

@@ -1,6 +1,6 @@
 //! One Parquet file of a table: a part.
 
-use crate::columns::{column_type, read_column, write_column};
+use crate::columns::{EncodedColumn, Encoder, column_type, read_column};
 use crate::error::BundleError;
 use crate::pages::{read_coded, read_values};
 use crate::{
@@ -13,21 +13,23 @@ use parquet::file::metadata::KeyValue;
 use parquet::file::properties::WriterProperties;
 use parquet::file::reader::{FileReader, RowGroupReader};
 use parquet::file::serialized_reader::SerializedFileReader;
-use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
-use parquet::schema::types::{Type, TypePtr};
+use parquet::file::writer::SerializedFileWriter;
+use parquet::schema::types::{ColumnPath, Type, TypePtr};
 use std::fs::File;
-use std::io::Write;
+use scaleprof_profile::in_parallel;
+use std::num::NonZero;
 use std::path::Path;
 use std::sync::Arc;
+use std::thread::available_parallelism;
 
 /// A row struct that is kept as a Parquet table.
-pub(crate) trait Table: Sized {
+pub(crate) trait Table: Sized + Sync {
     /// Name of the table and of its folder.
     const NAME: &'static str;
     /// The columns in the order of the struct's fields.
     fn schema() -> Result<Vec<TypePtr>>;
-    /// Writes all columns of one row group.
-    fn write_group<W: Write + Send>(group: &mut SerializedRowGroupWriter<'_, W>, rows: &[Self]) -> Result<()>;
+    /// All columns of one row group as they stand in a file.
+    fn encode_group(rows: &[Self], how: &Encoder) -> Result<Vec<EncodedColumn>>;
     /// Reads one row group.
     fn read_group(group: &dyn RowGroupReader, into: &mut Vec<Self>) -> Result<()>;
 }
@@ -43,17 +45,16 @@ macro_rules! table {
                     $(column_type(stringify!($field), |row: &$row| &row.$field)?),*
                 ])
             }
-            fn write_group<W: Write + Send>(
-                group: &mut SerializedRowGroupWriter<'_, W>,
-                rows: &[Self],
-            ) -> Result<()> {
-                write_column(group, rows, |row: &$row| &row.$first)?;
-                $(write_column(group, rows, |row: &$row| &row.$field)?;)*
-                Ok(())
+            fn encode_group(rows: &[Self], how: &Encoder) -> Result<Vec<EncodedColumn>> {
+                let mut columns = how.columns().iter();
+                Ok(vec![
+                    how.encode(columns.next(), rows, |row: &$row| &row.$first)?,
+                    $(how.encode(columns.next(), rows, |row: &$row| &row.$field)?),*
+                ])
             }
             fn read_group(group: &dyn RowGroupReader, into: &mut Vec<Self>) -> Result<()> {
-                let $first = read_column(group, stringify!($first), |row: &$row| &row.$first)?;
-                $(let mut $field = read_column(group, stringify!($field), |row: &$row| &row.$field)?;)*
+                let $first = read_column(group, stringify!($first))?;
+                $(let mut $field = read_column(group, stringify!($field))?;)*
                 for $first in $first {
                     $(let Some($field) = $field.next() else {
                         return Err(ParquetError::General("the columns have different lengths".into()));
@@ -210,6 +211,8 @@ table!(
 
 /// Rows of one row group where a part has several.
 const GROUP: usize = 1 << 16;
+/// Groups whose rows are in memory at once; each is encoded on a CPU of its own.
+const GROUPS_AT_ONCE: usize = 4;
 
 /// Writes `rows` as one Parquet file, and then those that come, so many at a time that they take little memory. A table without rows
 /// keeps its schema, so that a query over all parts still finds it.
@@ -217,25 +220,34 @@ pub(crate) fn write_groups<T: Table>(out: File, rows: &[T], mut more: impl Itera
     let schema = Type::group_type_builder(T::NAME).with_fields(T::schema()?).build()?;
     let properties = WriterProperties::builder()
         .set_compression(Compression::SNAPPY)
+        // Hardly two are equal: a dictionary of them costs time and room.
+        .set_column_dictionary_enabled(ColumnPath::from("time_us"), false)
         .set_key_value_metadata(Some(vec![KeyValue::new(
             "scaleprof.schema".into(),
             crate::SCHEMA.to_string(),
         )]))
         .build();
-    let mut writer = SerializedFileWriter::new(out, Arc::new(schema), Arc::new(properties))?;
-    let mut write = |rows: &[T]| -> Result<()> {
-        if !rows.is_empty() {
+    let (schema, properties) = (Arc::new(schema), Arc::new(properties));
+    let mut writer = SerializedFileWriter::new(out, schema.clone(), properties.clone())?;
+    let how = Encoder::new(schema, properties);
+    let mut write = |groups: Vec<&[T]>| -> Result<()> {
+        for columns in in_parallel(groups, |rows| T::encode_group(rows, &how)) {
             let mut group = writer.next_row_group()?;
-            T::write_group(&mut group, rows)?;
+            for EncodedColumn { bytes, told } in columns? {
+                group.append_column(&bytes, told)?;
+            }
             group.close()?;
         }
         Ok(())
     };
-    write(rows)?;
+    if !rows.is_empty() {
+        write(vec![rows])?;
+    }
+    let at_once = GROUP * GROUPS_AT_ONCE.min(available_parallelism().map_or(1, NonZero::get));
     loop {
-        let some: Vec<T> = more.by_ref().take(GROUP).collect();
-        write(&some)?;
-        if some.len() < GROUP {
+        let some: Vec<T> = more.by_ref().take(at_once).collect();
+        write(some.chunks(GROUP).collect())?;
+        if some.len() < at_once {
             break;
         }
     }
@@ -283,7 +295,7 @@ fn read_groups<T>(
 fn read_sample_group(group: &dyn RowGroupReader, into: &mut Vec<SampleBlock>) -> Result<()> {
     macro_rules! read {
         ($how:ident, $field:ident) => {
-            $how(group, stringify!($field), |row: &SampleRow| &row.$field)?
+            $how(group, stringify!($field))?
         };
     }
     let visits: Coded<i32> = read!(read_coded, visit);

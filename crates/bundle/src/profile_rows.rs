@@ -2,6 +2,7 @@
 
 use crate::{FrameRow, LockRow, SampleRow, StackRow, StateRow, UtcMicros, VisitRows};
 use scaleprof_profile::{Frames, Profile, Role, StackTree, ThreadState, ThreadTimes};
+use std::borrow::Cow;
 
 /// When a visit began, by the clock of the samples and by that of the bundle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -96,17 +97,17 @@ pub fn sample_rows(
             second: clock.second(sample.time_ns),
             time_us: clock.utc(sample.time_ns),
             thread: i64::from(sample.thread),
-            role: role(sample.thread).name().to_owned(),
+            role: Cow::Borrowed(role(sample.thread).name()),
             cpu: i32::try_from(sample.cpu).unwrap_or(i32::MAX),
-            state: sample.state.name().to_owned(),
+            state: Cow::Borrowed(sample.state.name()),
             stack: sample.stack.0,
-            ending: sample.ending.name().to_owned(),
+            ending: Cow::Borrowed(sample.ending.name()),
             weight_ns: sample.weight_ns,
             lock: wait.lock.map(|lock| lock.0),
-            waker_kind: wait.waker_kind.map(str::to_owned),
+            waker_kind: wait.waker_kind.map(Cow::Borrowed),
             waker_stack: wait.waker_stack.map(|stack| stack.0),
             owner_stack: wait.owner_stack.map(|stack| stack.0),
-            owner_state: wait.owner_state.map(|state| state.name().to_owned()),
+            owner_state: wait.owner_state.map(|state| Cow::Borrowed(state.name())),
         }
     })
 }

@@ -5,6 +5,7 @@
 //! numbers in every bundle, and bundles can be laid in one folder.
 
 use crate::UtcMicros;
+use std::borrow::Cow;
 
 /// Time that threads of one role spent in one state (table `states`).
 ///
@@ -29,7 +30,8 @@ pub struct StateRow {
     pub nanoseconds: i64,
 }
 
-/// One thread at one moment, and the time that it stands for (table `samples`).
+/// One thread at one moment, and the time that it stands for (table `samples`). Its few words are mostly known when this is compiled: a
+/// copy of each for every one of millions of rows takes longer than writing them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SampleRow {
     /// The visit.
@@ -41,21 +43,21 @@ pub struct SampleRow {
     /// The thread, as in `states`.
     pub thread: i64,
     /// The thread's role, as in `states`.
-    pub role: String,
+    pub role: Cow<'static, str>,
     /// The CPU that it ran on last.
     pub cpu: i32,
     /// Its state, as in `states`.
-    pub state: String,
+    pub state: Cow<'static, str>,
     /// Its call path: a row of `stacks`.
     pub stack: i64,
     /// How the walk through its stack ended: `complete`, or why it did not reach the thread's first frame.
-    pub ending: String,
+    pub ending: Cow<'static, str>,
     /// Thread-nanoseconds that it stands for. Sums over samples are unbiased.
     pub weight_ns: f64,
     /// The lock that it waited for: a row of `locks`. Only in state `lock`.
     pub lock: Option<i64>,
     /// What ended its wait: `sibling` (a thread of the server), `other_process`, `kernel`.
-    pub waker_kind: Option<String>,
+    pub waker_kind: Option<Cow<'static, str>>,
     /// Where the sibling was.
     pub waker_stack: Option<i64>,
     /// Where the thread that held the lock was when the wait began; of one that ran, where it was when it was seen next and held it
@@ -63,7 +65,7 @@ pub struct SampleRow {
     pub owner_stack: Option<i64>,
     /// What that thread was doing there, as in `state`; none where it is not known who held the lock, and in bundles of earlier
     /// versions.
-    pub owner_state: Option<String>,
+    pub owner_state: Option<Cow<'static, str>>,
 }
 
 /// One node of the tree of call paths (table `stacks`).

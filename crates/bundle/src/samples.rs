@@ -1,6 +1,7 @@
 //! The samples of a bundle, column by column: there may be tens of millions of them.
 
 use crate::{Coded, SampleRow, UtcMicros};
+use std::borrow::Cow;
 
 /// All rows of the table `samples`, in their order.
 #[derive(Debug, Clone, Default)]
@@ -164,17 +165,17 @@ impl SampleBlock {
             second: *self.second.get(row)?,
             time_us: *self.time_us.get(row)?,
             thread: *self.thread.get(row)?,
-            role: self.role.get(row)?.clone(),
+            role: self.role.get(row)?.clone().into(),
             cpu: *self.cpu.get(row)?,
-            state: self.state.get(row)?.clone(),
+            state: self.state.get(row)?.clone().into(),
             stack: *self.stack.get(row)?,
-            ending: self.ending.get(row)?.clone(),
+            ending: self.ending.get(row)?.clone().into(),
             weight_ns: *self.weight_ns.get(row)?,
             lock: *self.lock.get(row)?,
-            waker_kind: self.waker_kind.get(row)?.clone(),
+            waker_kind: self.waker_kind.get(row)?.clone().map(Cow::Owned),
             waker_stack: *self.waker_stack.get(row)?,
             owner_stack: *self.owner_stack.get(row)?,
-            owner_state: self.owner_state.get(row)?.clone(),
+            owner_state: self.owner_state.get(row)?.clone().map(Cow::Owned),
         })
     }
 
@@ -185,19 +186,23 @@ impl SampleBlock {
             second: rows.iter().map(|row| row.second).collect(),
             time_us: rows.iter().map(|row| row.time_us).collect(),
             thread: rows.iter().map(|row| row.thread).collect(),
-            role: rows.iter().map(|row| row.role.clone()).collect(),
+            role: rows.iter().map(|row| row.role.to_string()).collect(),
             cpu: rows.iter().map(|row| row.cpu).collect(),
-            state: rows.iter().map(|row| row.state.clone()).collect(),
+            state: rows.iter().map(|row| row.state.to_string()).collect(),
             stack: rows.iter().map(|row| row.stack).collect(),
-            ending: rows.iter().map(|row| row.ending.clone()).collect(),
+            ending: rows.iter().map(|row| row.ending.to_string()).collect(),
             weight_ns: rows.iter().map(|row| row.weight_ns).collect(),
             lock: rows.iter().map(|row| row.lock).collect(),
-            waker_kind: rows.iter().map(|row| row.waker_kind.clone()).collect(),
+            waker_kind: words(rows, |row| &row.waker_kind),
             waker_stack: rows.iter().map(|row| row.waker_stack).collect(),
             owner_stack: rows.iter().map(|row| row.owner_stack).collect(),
-            owner_state: rows.iter().map(|row| row.owner_state.clone()).collect(),
+            owner_state: words(rows, |row| &row.owner_state),
         }
     }
+}
+
+fn words(rows: &[SampleRow], word: fn(&SampleRow) -> &Option<Cow<'static, str>>) -> Coded<Option<String>> {
+    rows.iter().map(|row| word(row).as_deref().map(str::to_owned)).collect()
 }
 
 impl Extend<SampleRow> for Samples {

@@ -84,13 +84,13 @@ fn samples_stacks_and_locks_come_back() {
     let first = &samples[0];
     assert_eq!((first.second, first.time_us), (2, UtcMicros(1_800_000_002_500_000)));
     assert_eq!(
-        (first.role.as_str(), first.state.as_str(), first.weight_ns),
+        (first.role.as_ref(), first.state.as_ref(), first.weight_ns),
         ("connection", "lock", 2.5e6)
     );
     assert_eq!(first.waker_kind.as_deref(), Some("kernel"));
     assert_eq!(first.owner_state.as_deref(), Some("io"));
     assert!(bundle.stacks.iter().any(|row| Some(row.stack) == first.owner_stack));
-    assert_eq!((samples[1].second, samples[1].role.as_str()), (-1, "background"));
+    assert_eq!((samples[1].second, samples[1].role.as_ref()), (-1, "background"));
     assert_eq!(first.stack, samples[2].stack);
     let lock = bundle.locks.iter().find(|row| Some(row.lock) == first.lock).unwrap();
     assert_eq!(

@@ -1,6 +1,8 @@
 //! Which of the server's threads serve the load.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
+
+use foldhash::HashSet;
 
 use scaleprof_profile::{Frames, KERNEL, Profile, Role, StackId, StackTree};
 
@@ -50,7 +52,7 @@ const HANDLERS: [&str; 3] = ["handle_one_connection", "do_handle_one_connection"
 
 /// The threads of a profile that were seen in one of these.
 pub(crate) fn handlers(profile: &Profile) -> HashSet<u32> {
-    let mut known: HashMap<StackId, bool> = HashMap::new();
+    let mut known: foldhash::HashMap<StackId, bool> = foldhash::HashMap::default();
     let samples = profile.samples.iter();
     samples
         .filter(|sample| {
@@ -123,7 +125,7 @@ mod tests {
             thread(12, 900, 0), // a long statement
             thread(13, 7, 0),   // purge
         ];
-        let roles = roles_of_any_load(10, &threads, &HashSet::from([12]));
+        let roles = roles_of_any_load(10, &threads, &[12].into_iter().collect());
         assert_eq!((roles[&10], roles[&13]), (Role::Background, Role::Background));
         assert_eq!((roles[&11], roles[&12]), (Role::Connection, Role::Connection));
     }

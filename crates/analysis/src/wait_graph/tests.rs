@@ -146,7 +146,7 @@ impl Made {
         let owner_stack = (state != "cpu").then(|| self.stack(place));
         self.waits(Some(lock), path, milliseconds, |row| {
             row.owner_stack = owner_stack;
-            row.owner_state = Some(state.to_owned());
+            row.owner_state = Some(state.to_owned().into());
         });
     }
 

@@ -224,7 +224,7 @@ pub fn watch(bundle: &mut Bundle) {
                 thread: 1,
                 role: "connection".into(),
                 cpu: 0,
-                state: of.into(),
+                state: of.to_owned().into(),
                 stack,
                 ending: "complete".into(),
                 weight_ns: 1e7,

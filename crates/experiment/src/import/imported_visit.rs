@@ -7,8 +7,9 @@ use scaleprof_bundle::{
 };
 use scaleprof_profile::import::{RecordedFile, Recording, Weights};
 use scaleprof_profile::perf_stat::PerfStat;
-use scaleprof_profile::{Ending, Role, SCALEPROF, Sample, ThreadState};
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use foldhash::{HashMap, HashSet};
+use scaleprof_profile::{Ending, Role, SCALEPROF, Sample, StackId, ThreadState};
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 /// Nanoseconds of a second.
@@ -184,17 +185,24 @@ fn states(
     role: &impl Fn(u32) -> Role,
 ) -> Vec<StateRow> {
     type Place = (Option<i32>, &'static str, Option<u32>, &'static str);
-    let mut sums: BTreeMap<Place, f64> = BTreeMap::new();
+    let mut of_threads: HashMap<(i32, u32, ThreadState), f64> = HashMap::default();
     for sample in &recording.profile.samples {
         // As collectors tell it: spinning is found in the samples again.
-        let state = match sample.state.name() {
-            "spin" => "cpu",
-            name => name,
+        let state = match sample.state {
+            ThreadState::Spin => ThreadState::Cpu,
+            state => state,
         };
-        let role = role(sample.thread).name();
-        let second = Some(clock.second(sample.time_ns));
-        *sums.entry((second, role, None, state)).or_default() += sample.weight_ns;
-        *sums.entry((None, role, Some(sample.thread), state)).or_default() += sample.weight_ns;
+        let second = clock.second(sample.time_ns);
+        *of_threads.entry((second, sample.thread, state)).or_default() += sample.weight_ns;
+    }
+    let mut of_threads: Vec<((i32, u32, ThreadState), f64)> = of_threads.into_iter().collect();
+    // Sums of numbers with fractions depend on their order.
+    of_threads.sort_unstable_by_key(|((second, thread, state), _)| (*second, *thread, state.name()));
+    let mut sums: BTreeMap<Place, f64> = BTreeMap::new();
+    for ((second, thread, state), nanoseconds) in of_threads {
+        let role = role(thread).name();
+        *sums.entry((Some(second), role, None, state.name())).or_default() += nanoseconds;
+        *sums.entry((None, role, Some(thread), state.name())).or_default() += nanoseconds;
     }
     // A second in which nobody was seen counts like the others: figures per second are of all of them.
     let seen: BTreeSet<(&'static str, &'static str)> = sums
@@ -264,11 +272,12 @@ fn cpu_counters(visit: i32, recording: &Recording, (span, clock): (&Span, &Visit
         return Vec::new();
     }
     let profile = &recording.profile;
-    let is_of_kernel = |sample: &Sample| {
-        let innermost = profile.stacks.get(sample.stack);
+    let is_of_kernel = |stack| {
+        let innermost = profile.stacks.get(stack);
         let frame = innermost.and_then(|node| profile.frames.get(node.frame));
         frame.is_some_and(|frame| frame.module.starts_with('[') && ![VDSO, SCALEPROF].contains(&frame.module.as_str()))
     };
+    let mut known: HashMap<StackId, bool> = HashMap::default();
     let on_cpu = |sample: &&Sample| matches!(sample.state, ThreadState::Cpu | ThreadState::Spin);
     // Another tool may have recorded waits alone.
     if !profile.samples.iter().any(|sample| on_cpu(&sample)) {
@@ -277,7 +286,8 @@ fn cpu_counters(visit: i32, recording: &Recording, (span, clock): (&Span, &Visit
     let mut sums: BTreeMap<i32, [f64; 2]> = span.seconds(2).map(|second| (second, [0.0; 2])).collect();
     for sample in profile.samples.iter().filter(on_cpu) {
         let second = sums.entry(clock.second(sample.time_ns)).or_default();
-        second[usize::from(is_of_kernel(sample))] += sample.weight_ns / SECOND as f64;
+        let of_kernel = *known.entry(sample.stack).or_insert_with(|| is_of_kernel(sample.stack));
+        second[usize::from(of_kernel)] += sample.weight_ns / SECOND as f64;
     }
     let rows = sums.into_iter().flat_map(|(second, [user, system])| {
         [("server.cpu_user_seconds", user), ("server.cpu_system_seconds", system)].map(|(counter, value)| CounterRow {

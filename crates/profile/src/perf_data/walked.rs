@@ -117,6 +117,15 @@ impl Walked {
         let blocked = BlockedStates::of(&self.found.stacks, &self.names);
         let stacks = std::mem::take(&mut self.found.stacks).into_iter();
         let kept: Vec<_> = stacks.map(|stack| converter.keep(&stack, &mut self.names)).collect();
+        // There may be millions of samples, of few events.
+        let events = self.taken.iter().map(|taken| taken.event).max().map_or(0, |last| last + 1);
+        let waits: Vec<bool> = (0..events).map(|event| selection.waits(event as usize)).collect();
+        let each_ns: Vec<f64> = (0..events as usize)
+            .map(|event| match scales.get(&event) {
+                Some(Scale::Nanoseconds(each)) => *each,
+                _ => 1.0,
+            })
+            .collect();
         for (place, (taken, stack)) in self.taken.iter().zip(&self.found.of_samples).enumerate() {
             let Counted {
                 time_ns,
@@ -125,7 +134,7 @@ impl Walked {
                 period,
             } = taken.counted;
             let event = taken.event as usize;
-            let state = match selection.waits(event) {
+            let state = match waits[event] {
                 true => taken.state.unwrap_or_else(|| blocked.state(*stack)),
                 false => ThreadState::Cpu,
             };
@@ -134,13 +143,13 @@ impl Walked {
                 thread,
                 cpu,
                 state,
-                weight_ns: match scales.get(&event) {
-                    Some(Scale::Nanoseconds(each)) => period * each,
-                    _ => period,
-                },
+                weight_ns: period * each_ns[event],
             };
             // A call that ended unseen leaves an address that means nothing any more.
-            let lock = self.locks.get(&place).filter(|_| state == ThreadState::Lock);
+            let lock = match state {
+                ThreadState::Lock => self.locks.get(&place),
+                _ => None,
+            };
             match lock {
                 Some(lock) => converter.add_kept_wait(&sample, kept[*stack as usize], &lock.wait(), &mut self.names),
                 None => converter.add_kept(&sample, kept[*stack as usize]),

@@ -96,7 +96,7 @@ fn samples(dictionary: &mut Dictionary, visit: i32, per_second: f64, costs: Cost
                 thread: 1,
                 role: "connection".into(),
                 cpu: 0,
-                state: state.into(),
+                state: state.to_owned().into(),
                 stack: dictionary.stack(path),
                 ending: "complete".into(),
                 weight_ns: micros * 1e3 * per_second * unrest,
