@@ -456,7 +456,7 @@ ffffffffc0000100 t bpf_prog_6deef7357e7b4530\t[bpf]
     proptest! {
         #[test]
         fn any_text_is_read_without_harm(text in "([0-9a-f]{0,17}[ \t][a-zA-Z]{0,2}[ \t][^\n]{0,9}\n?){0,20}", address: u64) {
-            if let Ok(table) = KernelSymbols::from_text(&text) {
+            if let Ok(table) = KernelSymbols::from_text(text.as_str()) {
                 let _ = table.function(address);
             }
         }
@@ -464,7 +464,7 @@ ffffffffc0000100 t bpf_prog_6deef7357e7b4530\t[bpf]
         #[test]
         fn every_function_is_found_from_its_first_byte_to_its_last(starts in prop::collection::btree_set(1_u64..1 << 40, 1..50)) {
             let text: String = starts.iter().map(|start| format!("{start:016x} t f{start}\n")).collect();
-            let table = KernelSymbols::from_text(&text).expect("a table");
+            let table = KernelSymbols::from_text(text.as_str()).expect("a table");
             let ends = starts.iter().skip(1).copied().map(Some).chain([None]);
             for (start, end) in starts.iter().zip(ends) {
                 let name = format!("f{start}");

@@ -125,6 +125,9 @@ pub(crate) fn column_type<R, C: Cell>(name: &str, _get: fn(&R) -> &C) -> Result<
     Ok(Arc::new(column))
 }
 
+/// So many values stay in a CPU's cache until they are encoded.
+const ROWS_AT_ONCE: usize = 1 << 12;
+
 /// Encodes the columns of one table.
 pub(crate) struct Encoder {
     schema: SchemaDescriptor,
@@ -159,20 +162,23 @@ impl Encoder {
         get: fn(&R) -> &C,
     ) -> Result<EncodedColumn> {
         let column = column.ok_or_else(|| ParquetError::General("the schema has too few columns".into()))?;
-        let mut values = Vec::with_capacity(rows.len());
-        let mut levels = Vec::with_capacity(if C::OPTIONAL { rows.len() } else { 0 });
-        for row in rows {
-            let stored = get(row).store();
-            if C::OPTIONAL {
-                levels.push(i16::from(stored.is_some()));
-            }
-            values.extend(stored);
-        }
         let mut bytes = TrackedWrite::new(Vec::new());
         let pages = Box::new(SerializedPageWriter::new(&mut bytes));
         let writer = get_column_writer(column.clone(), self.properties.clone(), pages);
         let mut writer = get_typed_column_writer::<C::Physical>(writer);
-        writer.write_batch(&values, C::OPTIONAL.then_some(&levels), None)?;
+        let (mut values, mut levels) = (Vec::new(), Vec::new());
+        for some in rows.chunks(ROWS_AT_ONCE) {
+            values.clear();
+            levels.clear();
+            for row in some {
+                let stored = get(row).store();
+                if C::OPTIONAL {
+                    levels.push(i16::from(stored.is_some()));
+                }
+                values.extend(stored);
+            }
+            writer.write_batch(&values, C::OPTIONAL.then_some(&levels), None)?;
+        }
         let told = writer.close()?;
         Ok(EncodedColumn {
             bytes: bytes.into_inner()?.into(),

@@ -10,20 +10,19 @@ use crate::{
 use parquet::basic::Compression;
 use parquet::errors::{ParquetError, Result};
 use parquet::file::metadata::KeyValue;
-use parquet::file::properties::WriterProperties;
+use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::file::reader::{FileReader, RowGroupReader};
 use parquet::file::serialized_reader::SerializedFileReader;
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::{ColumnPath, Type, TypePtr};
+use scaleprof_profile::{in_parallel, in_parallel_with};
 use std::fs::File;
-use scaleprof_profile::in_parallel;
-use std::num::NonZero;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
-use std::thread::available_parallelism;
 
 /// A row struct that is kept as a Parquet table.
-pub(crate) trait Table: Sized + Sync {
+pub(crate) trait Table: Sized + Send + Sync + 'static {
     /// Name of the table and of its folder.
     const NAME: &'static str;
     /// The columns in the order of the struct's fields.
@@ -211,14 +210,41 @@ table!(
 
 /// Rows of one row group where a part has several.
 const GROUP: usize = 1 << 16;
-/// Groups whose rows are in memory at once; each is encoded on a CPU of its own.
-const GROUPS_AT_ONCE: usize = 4;
+/// Groups that are in memory at once, as rows or encoded.
+const GROUPS_AT_ONCE: usize = 16;
 
-/// Writes `rows` as one Parquet file, and then those that come, so many at a time that they take little memory. A table without rows
+/// Rows that are made when they are written, on all CPUs.
+pub(crate) struct RowsToCome<'a, T> {
+    pub count: usize,
+    /// Makes those at these places, below `count`.
+    pub make: &'a (dyn Fn(Range<usize>) -> Vec<T> + Sync),
+}
+
+impl<T: 'static> RowsToCome<'_, T> {
+    pub(crate) fn none() -> RowsToCome<'static, T> {
+        RowsToCome {
+            count: 0,
+            make: &|_| Vec::new(),
+        }
+    }
+
+    /// The places, in pieces of one row group each.
+    fn groups(&self) -> Vec<Range<usize>> {
+        let begins = (0..self.count).step_by(GROUP);
+        begins.map(|begin| begin..(begin + GROUP).min(self.count)).collect()
+    }
+}
+
+/// Writes `rows` as one Parquet file, and then those to come, so many at a time that they take little memory. A table without rows
 /// keeps its schema, so that a query over all parts still finds it.
-pub(crate) fn write_groups<T: Table>(out: File, rows: &[T], mut more: impl Iterator<Item = T>) -> Result<File> {
+pub(crate) fn write_groups<T: Table>(out: File, rows: &[T], more: &RowsToCome<'_, T>) -> Result<File> {
     let schema = Type::group_type_builder(T::NAME).with_fields(T::schema()?).build()?;
-    let properties = WriterProperties::builder()
+    // Nobody looks for samples by the least and the largest of these words, and finding them takes comparing all.
+    let words = ["role", "state", "ending", "waker_kind", "owner_state"].map(ColumnPath::from);
+    let without_bounds = words.into_iter().fold(WriterProperties::builder(), |builder, word| {
+        builder.set_column_statistics_enabled(word, EnabledStatistics::None)
+    });
+    let properties = without_bounds
         .set_compression(Compression::SNAPPY)
         // Hardly two are equal: a dictionary of them costs time and room.
         .set_column_dictionary_enabled(ColumnPath::from("time_us"), false)
@@ -230,26 +256,22 @@ pub(crate) fn write_groups<T: Table>(out: File, rows: &[T], mut more: impl Itera
     let (schema, properties) = (Arc::new(schema), Arc::new(properties));
     let mut writer = SerializedFileWriter::new(out, schema.clone(), properties.clone())?;
     let how = Encoder::new(schema, properties);
-    let mut write = |groups: Vec<&[T]>| -> Result<()> {
-        for columns in in_parallel(groups, |rows| T::encode_group(rows, &how)) {
-            let mut group = writer.next_row_group()?;
-            for EncodedColumn { bytes, told } in columns? {
-                group.append_column(&bytes, told)?;
-            }
-            group.close()?;
+    let mut append = |columns: Result<Vec<EncodedColumn>>| -> Result<()> {
+        let mut group = writer.next_row_group()?;
+        for EncodedColumn { bytes, told } in columns? {
+            group.append_column(&bytes, told)?;
         }
+        group.close()?;
         Ok(())
     };
     if !rows.is_empty() {
-        write(vec![rows])?;
+        append(T::encode_group(rows, &how))?;
     }
-    let at_once = GROUP * GROUPS_AT_ONCE.min(available_parallelism().map_or(1, NonZero::get));
-    loop {
-        let some: Vec<T> = more.by_ref().take(at_once).collect();
-        write(some.chunks(GROUP).collect())?;
-        if some.len() < at_once {
-            break;
-        }
+    for some in more.groups().chunks(GROUPS_AT_ONCE) {
+        let encode = |places| T::encode_group(&(more.make)(places), &how);
+        in_parallel(some.to_vec(), encode)
+            .into_iter()
+            .try_for_each(&mut append)?;
     }
     writer.into_inner()
 }
@@ -266,16 +288,28 @@ pub(crate) fn read_samples(path: &Path) -> std::result::Result<Vec<SampleBlock>,
     read_groups(path, read_sample_group)
 }
 
-fn read_groups<T>(
+fn read_groups<T: Send>(
     path: &Path,
-    read_group: impl Fn(&dyn RowGroupReader, &mut Vec<T>) -> Result<()>,
+    read_group: impl Fn(&dyn RowGroupReader, &mut Vec<T>) -> Result<()> + Sync,
 ) -> std::result::Result<Vec<T>, BundleError> {
     let file = File::open(path).map_err(BundleError::io("read", path))?;
     let read = || -> Result<Vec<T>> {
-        let reader = SerializedFileReader::new(file)?;
-        let mut rows = Vec::new();
-        for index in 0..reader.num_row_groups() {
+        let groups = SerializedFileReader::new(file)?.num_row_groups();
+        // A file has one place at which it is read next: each thread opens its own.
+        let open = |_| SerializedFileReader::new(File::open(path)?);
+        let read_one = |reader: &mut Result<SerializedFileReader<File>>, index| -> Result<Vec<T>> {
+            let mut rows = Vec::new();
+            let reader = reader
+                .as_ref()
+                .map_err(|error| ParquetError::General(error.to_string()))?;
             read_group(reader.get_row_group(index)?.as_ref(), &mut rows)?;
+            Ok(rows)
+        };
+        let (groups, _) = in_parallel_with((0..groups).collect(), open, read_one);
+        let mut groups = groups.into_iter();
+        let mut rows = groups.next().unwrap_or_else(|| Ok(Vec::new()))?;
+        for group in groups {
+            rows.append(&mut group?);
         }
         Ok(rows)
     };

@@ -1,7 +1,7 @@
 //! From a profile to the rows of one visit.
 
 use crate::{FrameRow, LockRow, SampleRow, StackRow, StateRow, UtcMicros, VisitRows};
-use scaleprof_profile::{Frames, Profile, Role, StackTree, ThreadState, ThreadTimes};
+use scaleprof_profile::{Frames, Profile, Role, Sample, StackTree, ThreadState, ThreadTimes};
 use std::borrow::Cow;
 
 /// When a visit began, by the clock of the samples and by that of the bundle.
@@ -59,7 +59,7 @@ impl VisitRows {
 
     /// Adds the samples, locks, stacks and frames of a profile as rows of `visit`. `role` tells whom a thread serves.
     pub fn add_profile(&mut self, visit: i32, profile: &Profile, clock: &VisitClock, role: impl Fn(u32) -> Role) {
-        self.samples.extend(sample_rows(visit, profile, clock, role));
+        self.samples.extend(sample_rows(visit, &profile.samples, clock, role));
         self.add_profile_without_samples(visit, profile);
     }
 
@@ -83,14 +83,14 @@ impl VisitRows {
     }
 }
 
-/// The samples of a profile as rows of `visit`. `role` tells whom a thread serves.
+/// Samples of a profile as rows of `visit`. `role` tells whom a thread serves.
 pub fn sample_rows(
     visit: i32,
-    profile: &Profile,
+    samples: &[Sample],
     clock: &VisitClock,
     role: impl Fn(u32) -> Role,
 ) -> impl Iterator<Item = SampleRow> {
-    profile.samples.iter().map(move |sample| {
+    samples.iter().map(move |sample| {
         let wait = sample.wait.as_deref().cloned().unwrap_or_default();
         SampleRow {
             visit,

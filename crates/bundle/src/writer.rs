@@ -1,7 +1,7 @@
 //! Writing a bundle while the run goes on.
 
 use crate::error::BundleError;
-use crate::part::{Table, write_groups};
+use crate::part::{RowsToCome, Table, write_groups};
 use crate::public_text::without_folders;
 use crate::{
     DataAccessRow, FrameRow, InstructionRow, Manifest, RungRow, SampleRow, SettingRow, StackRow, Summary, Tried,
@@ -12,7 +12,9 @@ use serde::de::DeserializeOwned;
 use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io::Write;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 pub(crate) const MANIFEST: &str = "manifest.json";
@@ -141,11 +143,11 @@ impl BundleWriter {
     /// # Errors
     /// Those of the file system; [`BundleError::Visit`] when rows name another visit or it was written before.
     pub fn write_visit(&self, rung: &RungRow, rows: &VisitRows) -> Result<(), BundleError> {
-        self.write_visit_with(rung, rows, std::iter::empty())
+        self.write_visit_with(rung, rows, 0, |_| Vec::new())
     }
 
-    /// The same with further samples, which are written as they come and never held all at once: an imported recording may have
-    /// millions.
+    /// The same with `count` further samples, of which `make` makes those at some places when they are written, on any thread, so that
+    /// they are never held all at once: an imported recording may have millions.
     ///
     /// # Errors
     /// Those of [`write_visit`](Self::write_visit).
@@ -153,7 +155,8 @@ impl BundleWriter {
         &self,
         rung: &RungRow,
         rows: &VisitRows,
-        samples: impl Iterator<Item = SampleRow>,
+        count: usize,
+        make: impl Fn(Range<usize>) -> Vec<SampleRow> + Sync,
     ) -> Result<(), BundleError> {
         let visit = rung.visit;
         let name = format!("visit-{visit:05}.parquet");
@@ -190,10 +193,14 @@ impl BundleWriter {
         self.write_table(&name, &stacks)?;
         self.write_table(&name, &rows.locks)?;
         // Rows of another visit are the caller's mistake; what was written of them is left out by readers, as this one has no rung.
-        let mut foreign = false;
-        let samples = samples.inspect(|row| foreign |= row.visit != visit);
-        self.write_rows(&name, &rows.samples, samples)?;
-        if foreign {
+        let foreign = AtomicBool::new(false);
+        let make = |places: Range<usize>| {
+            let rows = make(places);
+            foreign.fetch_or(rows.iter().any(|row| row.visit != visit), Ordering::Relaxed);
+            rows
+        };
+        self.write_rows(&name, &rows.samples, &RowsToCome { count, make: &make })?;
+        if foreign.load(Ordering::Relaxed) {
             return refuse("its rows carry other numbers");
         }
         self.write_table(&name, std::slice::from_ref(rung))?;
@@ -203,10 +210,10 @@ impl BundleWriter {
     }
 
     fn write_table<T: Table>(&self, name: &str, rows: &[T]) -> Result<(), BundleError> {
-        self.write_rows(name, rows, std::iter::empty())
+        self.write_rows(name, rows, &RowsToCome::none())
     }
 
-    fn write_rows<T: Table>(&self, name: &str, rows: &[T], more: impl Iterator<Item = T>) -> Result<(), BundleError> {
+    fn write_rows<T: Table>(&self, name: &str, rows: &[T], more: &RowsToCome<'_, T>) -> Result<(), BundleError> {
         let folder = self.path.join(T::NAME);
         if !folder.exists() {
             fs::create_dir_all(&folder).map_err(BundleError::io("create the folder", &folder))?;

@@ -387,6 +387,36 @@ fn many_rows_span_pages() {
     assert!(bundle.counters == rows.counters);
 }
 
+#[test]
+fn samples_of_many_groups_come_back_whole_and_in_their_order() {
+    let folder = tempfile::tempdir().unwrap();
+    let writer = BundleWriter::create(folder.path()).unwrap();
+    writer.write_manifest(&sample::manifest()).unwrap();
+    let row = |n: i64| SampleRow {
+        visit: 0,
+        second: (n / 10_000) as i32,
+        time_us: UtcMicros(n * 31),
+        stack: n * 977 % 100_000,
+        state: ["cpu", "lock", "net"][n as usize / 7 % 3].into(),
+        lock: (n % 3 == 1).then_some(n % 40),
+        ..sample::profiled(0).samples[0].clone()
+    };
+    let all = || (0..600_000).map(row);
+    writer
+        .write_visit_with(&sample::rung(0), &VisitRows::default(), 600_000, |places| {
+            all().skip(places.start).take(places.len()).collect()
+        })
+        .unwrap();
+    for _ in 0..3 {
+        let bundle = Bundle::open(folder.path()).unwrap();
+        assert!(bundle.samples.rows().eq(all()));
+        assert!(
+            bundle.samples.blocks().len() > 3,
+            "one group cannot be read on several CPUs"
+        );
+    }
+}
+
 /// More values than a dictionary holds, so that the last pages have none, and rows without a value between others.
 #[test]
 fn many_samples_span_pages_with_and_without_a_dictionary() {

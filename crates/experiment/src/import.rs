@@ -94,10 +94,7 @@ pub fn import(request: &ImportRequest, progress: &mut dyn Progress) -> Result<Im
         bundle: BundleWriter::create(&request.output)?,
         manifest: begin(request, !request.loads.is_empty()),
         missing: BTreeMap::new(),
-        code: ImportedCode {
-            files: Vec::new(),
-            search: request.options.symbol_search(),
-        },
+        code: ImportedCode::new(request.options.symbol_search()),
         repeats: BTreeMap::new(),
         loads: request.loads.iter().copied(),
         stats: stats.into_iter(),
@@ -176,7 +173,9 @@ impl Import<'_> {
         self.visit += 1;
         let imported = ImportedVisit::of(&known, recording);
         self.bundle
-            .write_visit_with(&imported.rung, &imported.rows, imported.samples())?;
+            .write_visit_with(&imported.rung, &imported.rows, imported.samples(), |places| {
+                imported.sample_rows(places)
+            })?;
         self.code.files.extend(imported.into_files());
         Ok(())
     }

@@ -49,15 +49,22 @@ impl SharedData {
         waiting: &SpinLoops,
         most_debug_bytes: u64,
     ) -> Result<SharedData, SharedDataError> {
+        // Each takes a good part of a second for a large server.
+        let (layout, accesses) = std::thread::scope(|scope| {
+            let accesses = scope.spawn(|| DataAccesses::of(symbols.name(), bytes, symbols.function_ranges()));
+            let layout = FileLayout::of(symbols, bytes, most_debug_bytes);
+            let accesses = accesses.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            (layout, accesses)
+        });
         let FileLayout {
             layout,
             with_members,
             problem,
-        } = FileLayout::of(symbols, bytes, most_debug_bytes)?;
+        } = layout?;
+        let accesses = accesses?;
         let mut notes = symbols.notes().to_vec();
         notes.extend(problem);
         let has_names = layout.variables().iter().any(|variable| variable.kind.is_shared());
-        let accesses = DataAccesses::of(symbols.name(), bytes, symbols.function_ranges())?;
         let touched = touched_places(&layout, &accesses);
         let is_named = |place: &&TouchedPlace| layout.variable_at(place.address).is_some();
         let unnamed = touched.len() - touched.iter().filter(is_named).count();

@@ -45,6 +45,16 @@ pub struct Converter {
     variables: HashMap<u64, Option<Variable>>,
     /// Whether an address belongs to a loop that waits.
     waiting: HashMap<u64, bool>,
+    /// The stack that was kept last: the next one has much of it in common.
+    last: LastStack,
+}
+
+/// The way into a stack.
+#[derive(Debug, Clone, Default)]
+struct LastStack {
+    ending: Option<Ending>,
+    /// Its addresses, outermost first, each with the stack up to there.
+    steps: Vec<(u64, Kind, StackId)>,
 }
 
 /// A stack that a [`Converter`] keeps.
@@ -208,6 +218,7 @@ impl Converter {
     /// Forgets what stands at which address: for when the process has mapped or unmapped a file.
     pub fn forget_addresses(&mut self) {
         self.known.clear();
+        self.last = LastStack::default();
         self.variables.clear();
         self.waiting.clear();
     }
@@ -220,13 +231,18 @@ impl Converter {
         } else {
             raw.ending
         };
+        let mut last = std::mem::take(&mut self.last);
+        if last.ending != Some(ending) {
+            last.steps.clear();
+            last.ending = Some(ending);
+        }
         let mut at = None;
         if ending != Ending::Complete {
             let words = format!("[incomplete: {}]", ending.name());
             let frame = self.frames.intern(Frame::placeholder(words));
             at = Some(self.stacks.child(None, frame));
         }
-        for (position, address) in raw.user.iter().enumerate().rev() {
+        let of_user = raw.user.iter().enumerate().rev().map(|(position, address)| {
             let is_return_address = position > 0
                 && !raw
                     .interrupted
@@ -236,16 +252,38 @@ impl Converter {
                 is_return_address,
                 kernel: false,
             };
-            at = Some(self.inside(at, *address, kind, namer));
-        }
-        let user = at;
-        for (position, address) in raw.kernel.iter().enumerate().rev() {
+            (*address, kind)
+        });
+        let of_kernel = raw.kernel.iter().enumerate().rev().map(|(position, address)| {
             let kind = Kind {
                 is_return_address: position > 0,
                 kernel: true,
             };
-            at = Some(self.inside(at, *address, kind, namer));
+            (*address, kind)
+        });
+        let mut user = at;
+        let mut is_as_before = true;
+        for (place, (address, kind)) in of_user.chain(of_kernel).enumerate() {
+            let before = last.steps.get(place).filter(|_| is_as_before);
+            let known = before.filter(|(before, as_what, _)| (*before, *as_what) == (address, kind));
+            let stack = match known {
+                Some((.., stack)) => *stack,
+                None => {
+                    if is_as_before {
+                        last.steps.truncate(place);
+                        is_as_before = false;
+                    }
+                    let stack = self.inside(at, address, kind, namer);
+                    last.steps.push((address, kind, stack));
+                    stack
+                }
+            };
+            at = Some(stack);
+            if !kind.kernel {
+                user = at;
+            }
         }
+        self.last = last;
         let whole = at.unwrap_or_else(|| unreachable!("a stack without an address is incomplete and has a root"));
         (user.unwrap_or(whole), whole)
     }

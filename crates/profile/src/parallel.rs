@@ -19,7 +19,7 @@ pub fn in_parallel<T: Send, R: Send>(items: Vec<T>, work: impl Fn(T) -> R + Sync
 ///
 /// # Panics
 /// Where `work` or `beginning` does.
-pub(crate) fn in_parallel_with<T: Send, R: Send, S>(
+pub fn in_parallel_with<T: Send, R: Send, S>(
     items: Vec<T>,
     beginning: impl Fn(usize) -> S + Sync,
     work: impl Fn(&mut S, T) -> R + Sync,

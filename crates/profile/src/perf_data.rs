@@ -66,7 +66,14 @@ pub fn read(bytes: impl Bytes, options: &ReadOptions) -> Result<Recording, Impor
     let selection = Selection::of(&events, options)?;
     let mut files = Files::new(options, std::mem::take(&mut features.build_ids));
     let formats = TracepointFormats::of(features.tracing);
-    let mut passed = Passed::through(&timed, &selection, options, (&mut files, &formats));
+    // The kernel's list takes as long to read as all records to go through.
+    let lists = kernel::lists(&files);
+    let (mut passed, kernel) = std::thread::scope(|scope| {
+        let kernel = lists.map(|lists| scope.spawn(move || lists.read()));
+        let passed = Passed::through(&timed, &selection, options, (&mut files, &formats));
+        (passed, kernel.and_then(passed::joined))
+    });
+    passed.has_kernel(kernel);
     behind.is_over();
     let twice = passed.end_waits(&selection);
     passed.check(&selection, options, &problems)?;

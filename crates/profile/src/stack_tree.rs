@@ -33,8 +33,9 @@ pub struct StackTree {
 impl StackTree {
     /// The stack that has `frame` inside of `parent`; both are kept if they are new.
     pub fn child(&mut self, parent: Option<StackId>, frame: FrameId) -> StackId {
+        let known = self.nodes.len();
         let stack = StackId(self.nodes.intern(StackNode { parent, frame }));
-        if !self.depths.contains_key(&stack) {
+        if self.nodes.len() > known {
             let depth = parent
                 .and_then(|parent| self.depths.get(&parent))
                 .map_or(0, |depth| depth + 1);

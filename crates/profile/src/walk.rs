@@ -95,11 +95,20 @@ impl StackWalker {
         others: &dyn Fn() -> OtherRegisters,
         read: &mut dyn FnMut(u64) -> Option<u64>,
     ) -> RawStack {
-        let mut stack = RawStack {
-            user: vec![start.pc],
-            interrupted: vec![0],
-            ..RawStack::default()
-        };
+        self.walk_into(RawStack::default(), start, others, read)
+    }
+
+    /// The same in the memory of a stack that is not needed any more.
+    pub(crate) fn walk_into(
+        &mut self,
+        mut stack: RawStack,
+        start: Registers,
+        others: &dyn Fn() -> OtherRegisters,
+        read: &mut dyn FnMut(u64) -> Option<u64>,
+    ) -> RawStack {
+        stack.forget();
+        stack.user.push(start.pc);
+        stack.interrupted.push(0);
         let mut registers = start;
         let mut frame = FrameAddress::from_instruction_pointer(start.pc);
         self.passed.clear();

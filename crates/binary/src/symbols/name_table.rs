@@ -65,7 +65,10 @@ impl NameTable {
     /// Adds a symbol; call [`NameTable::finish`] before looking up.
     pub(crate) fn add(&mut self, symbol: &Symbol<'_>) {
         // What is behind `@` is the version of a library's symbol.
-        let name = symbol.name.split("@@").next().unwrap_or_default();
+        let name = match memchr::memchr(b'@', symbol.name.as_bytes()) {
+            Some(_) => symbol.name.split("@@").next().unwrap_or_default(),
+            None => symbol.name,
+        };
         let (Ok(name_start), Ok(name_length)) = (u32::try_from(self.text.len()), u32::try_from(name.len())) else {
             return;
         };

@@ -4,35 +4,70 @@ use crate::code_source::CodeSource;
 use crate::shared_data::SharedData;
 use scaleprof_binary::data_layout::USUAL_DEBUG_BYTES;
 use scaleprof_binary::disassembly::{Disassembler, FunctionListing};
-use scaleprof_binary::mapped_file::mapped;
+use scaleprof_binary::mapped_file::{MappedFile, mapped};
 use scaleprof_binary::spin::SpinLoops;
 use scaleprof_binary::symbols::{SymbolFile, SymbolSearch};
 use scaleprof_profile::import::RecordedFile;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::path::PathBuf;
 
 /// The files of all recordings of an import.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct ImportedCode {
     pub(super) files: Vec<RecordedFile>,
-    pub(super) search: SymbolSearch,
+    search: SymbolSearch,
+    /// Those that were read, by where they are and whose they are.
+    read: HashMap<(PathBuf, PathBuf), ReadFile>,
+}
+
+/// A file with what is asked of it more than once.
+struct ReadFile {
+    bytes: MappedFile,
+    symbols: SymbolFile,
+    waiting: SpinLoops,
 }
 
 impl ImportedCode {
+    /// No file yet.
+    pub(super) fn new(search: SymbolSearch) -> ImportedCode {
+        ImportedCode {
+            search,
+            ..ImportedCode::default()
+        }
+    }
+
     fn with<T>(
-        &self,
+        &mut self,
         module: &str,
         build_id: Option<&str>,
-        read: impl FnOnce(&[u8], &SymbolFile, &SpinLoops) -> Result<T, String>,
+        take: impl FnOnce(&[u8], &SymbolFile, &SpinLoops) -> Result<T, String>,
     ) -> Result<T, String> {
         let is_it = |file: &&RecordedFile| file.module == module && file.build_id.as_deref() == build_id;
         let file = self.files.iter().find(is_it).ok_or_else(|| match module {
             scaleprof_bundle::UNKNOWN => "what was imported does not tell which files its code is in".to_owned(),
             module => format!("{module} is not on this machine"),
         })?;
+        let key = (file.place.clone(), file.own.clone());
+        let read = match self.read.entry(key) {
+            Entry::Occupied(read) => read.into_mut(),
+            Entry::Vacant(unread) => unread.insert(ReadFile::of(file, &self.search)?),
+        };
+        take(&read.bytes, &read.symbols, &read.waiting)
+    }
+}
+
+impl ReadFile {
+    fn of(file: &RecordedFile, search: &SymbolSearch) -> Result<ReadFile, String> {
+        let module = &file.module;
         let bytes = mapped(&file.place).map_err(|error| format!("{module} cannot be read: {error}"))?;
-        let symbols =
-            SymbolFile::open_called(&file.place, &file.own, &self.search).map_err(|error| error.to_string())?;
+        let symbols = SymbolFile::open_called(&file.place, &file.own, search).map_err(|error| error.to_string())?;
         let waiting = SpinLoops::of(module, &bytes, symbols.function_ranges()).unwrap_or_default();
-        read(&bytes, &symbols, &waiting)
+        Ok(ReadFile {
+            bytes,
+            symbols,
+            waiting,
+        })
     }
 }
 

@@ -2,13 +2,13 @@
 
 use super::{KnownLoad, stat_counters};
 use crate::roles::handlers;
+use foldhash::{HashMap, HashSet};
 use scaleprof_bundle::{
     CounterRow, RungRow, SampleRow, SecondRow, StateRow, UtcMicros, VisitClock, VisitRows, sample_rows,
 };
 use scaleprof_profile::import::{RecordedFile, Recording, Weights};
 use scaleprof_profile::perf_stat::PerfStat;
-use foldhash::{HashMap, HashSet};
-use scaleprof_profile::{Ending, Role, SCALEPROF, Sample, StackId, ThreadState};
+use scaleprof_profile::{Ending, Role, SCALEPROF, Sample, StackId, ThreadState, in_parallel};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
@@ -16,6 +16,8 @@ use std::ops::Range;
 const SECOND: u64 = 1_000_000_000;
 /// The kernel's code for user space is the thread's own time.
 const VDSO: &str = "[vdso]";
+/// Samples that a thread sums up at once.
+const SAMPLES_AT_ONCE: usize = 1 << 18;
 /// What stands for the number of connections where it is not known.
 const UNKNOWN: i32 = -1;
 
@@ -93,11 +95,16 @@ impl ImportedVisit {
         }
     }
 
-    /// Its samples, one after the other: all of them as rows would take more memory than the recording itself.
-    pub(super) fn samples(&self) -> impl Iterator<Item = SampleRow> + '_ {
-        sample_rows(self.visit, &self.recording.profile, &self.clock, |thread| {
-            role(&self.serving, thread)
-        })
+    /// How many samples it has.
+    pub(super) fn samples(&self) -> usize {
+        self.recording.profile.samples.len()
+    }
+
+    /// Some of its samples as rows: all of them would take more memory than the recording itself.
+    pub(super) fn sample_rows(&self, places: Range<usize>) -> Vec<SampleRow> {
+        let some = self.recording.profile.samples.get(places).unwrap_or_default();
+        let role = |thread| role(&self.serving, thread);
+        sample_rows(self.visit, some, &self.clock, role).collect()
     }
 
     /// Where its code is.
@@ -177,6 +184,23 @@ impl Span {
     }
 }
 
+/// Time by second, thread and state, by these.
+fn time_of_threads(samples: &[Sample], clock: &VisitClock) -> Vec<((i32, u32, ThreadState), f64)> {
+    let mut sums: HashMap<(i32, u32, ThreadState), f64> = HashMap::default();
+    for sample in samples {
+        // As collectors tell it: spinning is found in the samples again.
+        let state = match sample.state {
+            ThreadState::Spin => ThreadState::Cpu,
+            state => state,
+        };
+        let second = clock.second(sample.time_ns);
+        *sums.entry((second, sample.thread, state)).or_default() += sample.weight_ns;
+    }
+    let mut sums: Vec<((i32, u32, ThreadState), f64)> = sums.into_iter().collect();
+    sums.sort_unstable_by_key(|((second, thread, state), _)| (*second, *thread, *state as u8));
+    sums
+}
+
 /// Time by role, second and state, and by thread, as the samples tell it. How long threads lived is not known.
 fn states(
     visit: i32,
@@ -185,21 +209,11 @@ fn states(
     role: &impl Fn(u32) -> Role,
 ) -> Vec<StateRow> {
     type Place = (Option<i32>, &'static str, Option<u32>, &'static str);
-    let mut of_threads: HashMap<(i32, u32, ThreadState), f64> = HashMap::default();
-    for sample in &recording.profile.samples {
-        // As collectors tell it: spinning is found in the samples again.
-        let state = match sample.state {
-            ThreadState::Spin => ThreadState::Cpu,
-            state => state,
-        };
-        let second = clock.second(sample.time_ns);
-        *of_threads.entry((second, sample.thread, state)).or_default() += sample.weight_ns;
-    }
-    let mut of_threads: Vec<((i32, u32, ThreadState), f64)> = of_threads.into_iter().collect();
-    // Sums of numbers with fractions depend on their order.
-    of_threads.sort_unstable_by_key(|((second, thread, state), _)| (*second, *thread, state.name()));
+    let pieces = recording.profile.samples.chunks(SAMPLES_AT_ONCE).collect();
     let mut sums: BTreeMap<Place, f64> = BTreeMap::new();
-    for ((second, thread, state), nanoseconds) in of_threads {
+    // Sums of numbers with fractions depend on their order, which is that of pieces of one size.
+    let of_threads = in_parallel(pieces, |piece: &[Sample]| time_of_threads(piece, clock));
+    for ((second, thread, state), nanoseconds) in of_threads.into_iter().flatten() {
         let role = role(thread).name();
         *sums.entry((Some(second), role, None, state.name())).or_default() += nanoseconds;
         *sums.entry((None, role, Some(thread), state.name())).or_default() += nanoseconds;
@@ -277,17 +291,26 @@ fn cpu_counters(visit: i32, recording: &Recording, (span, clock): (&Span, &Visit
         let frame = innermost.and_then(|node| profile.frames.get(node.frame));
         frame.is_some_and(|frame| frame.module.starts_with('[') && ![VDSO, SCALEPROF].contains(&frame.module.as_str()))
     };
-    let mut known: HashMap<StackId, bool> = HashMap::default();
     let on_cpu = |sample: &&Sample| matches!(sample.state, ThreadState::Cpu | ThreadState::Spin);
     // Another tool may have recorded waits alone.
     if !profile.samples.iter().any(|sample| on_cpu(&sample)) {
         return Vec::new();
     }
     let mut sums: BTreeMap<i32, [f64; 2]> = span.seconds(2).map(|second| (second, [0.0; 2])).collect();
-    for sample in profile.samples.iter().filter(on_cpu) {
-        let second = sums.entry(clock.second(sample.time_ns)).or_default();
-        let of_kernel = *known.entry(sample.stack).or_insert_with(|| is_of_kernel(sample.stack));
-        second[usize::from(of_kernel)] += sample.weight_ns / SECOND as f64;
+    let of_piece = |samples: &[Sample]| {
+        let mut known: HashMap<StackId, bool> = HashMap::default();
+        let mut sums: BTreeMap<i32, [f64; 2]> = BTreeMap::new();
+        for sample in samples.iter().filter(on_cpu) {
+            let second = sums.entry(clock.second(sample.time_ns)).or_default();
+            let of_kernel = *known.entry(sample.stack).or_insert_with(|| is_of_kernel(sample.stack));
+            second[usize::from(of_kernel)] += sample.weight_ns / SECOND as f64;
+        }
+        sums
+    };
+    let pieces = profile.samples.chunks(SAMPLES_AT_ONCE).collect();
+    for (second, [user, system]) in in_parallel(pieces, of_piece).into_iter().flatten() {
+        let sum = sums.entry(second).or_default();
+        *sum = [sum[0] + user, sum[1] + system];
     }
     let rows = sums.into_iter().flat_map(|(second, [user, system])| {
         [("server.cpu_user_seconds", user), ("server.cpu_system_seconds", system)].map(|(counter, value)| CounterRow {
@@ -477,7 +500,8 @@ mod tests {
     #[test]
     fn what_is_no_time_becomes_shares_of_the_whole() {
         let visit = ImportedVisit::of(&known(None), recording(&[0, 1000, 2000], Weights::Counts));
-        let total: f64 = visit.samples().map(|row| row.weight_ns).sum();
+        let rows = visit.sample_rows(0..visit.samples());
+        let total: f64 = rows.iter().map(|row| row.weight_ns).sum();
         assert!((total - 2e9).abs() < 1.0, "1 is all of it: {total}");
         assert_eq!(sum(&visit.rows, "server.cpu_user_seconds"), 0.0);
     }

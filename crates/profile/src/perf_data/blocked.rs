@@ -69,12 +69,17 @@ const WAITS_IN_KERNEL: [(&str, ThreadState); 24] = [
 /// Frames from the inner end that are looked at.
 const DEPTH: usize = 4;
 
-/// The state of a thread that is off its CPU in each of the stacks of a recording.
+/// The state of a thread that is off its CPU in each of the stacks of a recording; of one without waits nothing.
 pub(super) struct BlockedStates(Vec<ThreadState>);
 
 impl BlockedStates {
     pub(super) fn of(stacks: &[RawStack], names: &Names) -> BlockedStates {
         BlockedStates(stacks.iter().map(|stack| state(stack, names)).collect())
+    }
+
+    /// Where no event of the recording is a wait.
+    pub(super) fn none() -> BlockedStates {
+        BlockedStates(Vec::new())
     }
 
     pub(super) fn state(&self, stack: u32) -> ThreadState {

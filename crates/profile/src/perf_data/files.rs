@@ -142,14 +142,10 @@ impl Files {
         &self.build_ids
     }
 
-    /// The functions of a kernel of that build as perf kept them when it recorded there.
-    pub(super) fn kernel_list(&self, build_id: &str) -> Option<KernelSymbols> {
+    /// Where perf's caches would have the functions of a kernel of that build as they lay when it recorded there.
+    pub(super) fn kernel_lists(&self, build_id: &str) -> KernelLists {
         let entries = self.places.entries_of_caches(build_id);
-        entries
-            .map(|entry| entry.join("kallsyms"))
-            // A recording may name anything; opening a device or a pipe does something.
-            .filter(|place| std::fs::metadata(place).is_ok_and(|facts| facts.is_file()))
-            .find_map(|place| KernelSymbols::of_file(&place).ok())
+        KernelLists(entries.map(|entry| entry.join("kallsyms")).collect())
     }
 
     #[cfg(test)]
@@ -159,6 +155,22 @@ impl Files {
 
     pub(super) fn symbol_search(&self) -> &SymbolSearch {
         &self.places.symbols
+    }
+}
+
+/// Places in which the list of a kernel's functions may be.
+#[derive(Debug)]
+pub(super) struct KernelLists(Vec<PathBuf>);
+
+impl KernelLists {
+    /// The first one that can be read.
+    pub(super) fn read(&self) -> Option<KernelSymbols> {
+        // A recording may name anything; opening a device or a pipe does something.
+        let files = self
+            .0
+            .iter()
+            .filter(|place| std::fs::metadata(place).is_ok_and(|facts| facts.is_file()));
+        files.into_iter().find_map(|place| KernelSymbols::of_file(place).ok())
     }
 }
 

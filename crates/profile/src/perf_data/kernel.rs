@@ -1,13 +1,14 @@
 //! The recorded kernel, and where its functions lay: the list that perf kept of it when it recorded, the kernel that runs here if it is
 //! the same, or perf's list of another of its starts.
 
-use super::files::Files;
+use super::files::{Files, KernelLists};
 use super::record::Mapped;
 use crate::import::RecordedMachine;
 use scaleprof_binary::kernel_symbols::KernelSymbols;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::Path;
+use std::sync::Mutex;
 
 /// How the kernel's own mapping is called.
 const KERNEL: &str = "[kernel.kallsyms]";
@@ -23,9 +24,21 @@ pub(super) struct RecordedKernel {
     reference: Option<(String, u64)>,
     /// Where its modules lay.
     modules: BTreeMap<String, Range<u64>>,
+    /// The list that perf kept of the start that was recorded, where it was read already.
+    kept: Mutex<Option<KernelSymbols>>,
+}
+
+/// Where the list of the recorded kernel may be that perf kept; none where the recording does not tell which kernel it was.
+pub(super) fn lists(files: &Files) -> Option<KernelLists> {
+    Some(files.kernel_lists(files.build_ids().get(KERNEL)?))
 }
 
 impl RecordedKernel {
+    /// Takes in the list that perf kept.
+    pub(super) fn keep(&mut self, kept: Option<KernelSymbols>) {
+        self.kept = Mutex::new(kept);
+    }
+
     /// Takes in a mapping of the kernel.
     pub(super) fn map(&mut self, mapped: &Mapped) {
         match mapped.path.strip_prefix(KERNEL) {
@@ -66,8 +79,14 @@ impl RecordedKernel {
 
     /// The list that perf kept of the start that was recorded: a file, where the kernel that runs makes its own anew for every reader.
     fn kept_as_it_lay(&self, files: &Files) -> Option<KernelSymbols> {
-        let kept = files.kernel_list(files.build_ids().get(KERNEL)?)?;
+        let kept = self.kept(files)?;
         (self.distance(&kept) == Some(0)).then(|| self.after_another_start(kept, 0))
+    }
+
+    /// The list that perf kept, read anew where it was taken before.
+    fn kept(&self, files: &Files) -> Option<KernelSymbols> {
+        let read_already = self.kept.lock().ok().and_then(|mut kept| kept.take());
+        read_already.or_else(|| lists(files)?.read())
     }
 
     fn running_or_kept(&self, machine: &RecordedMachine, files: &Files) -> Result<KernelSymbols, String> {
@@ -85,9 +104,7 @@ impl RecordedKernel {
         };
         running(machine, recorded).and_then(read).or_else(|why| {
             // Nobody knows of which start it is.
-            let kept = recorded
-                .and_then(|build_id| files.kernel_list(build_id))
-                .ok_or_else(|| why.clone())?;
+            let kept = self.kept(files).ok_or_else(|| why.clone())?;
             let distance = self.distance(&kept).ok_or(why)?;
             Ok(self.after_another_start(kept, distance))
         })

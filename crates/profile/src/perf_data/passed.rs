@@ -20,6 +20,7 @@ use super::weights::Counted;
 use crate::ThreadState;
 use crate::import::{ALL_PROCESSES, ImportError, ReadOptions, RecordedMachine, RecordedProgram};
 use crate::walk::Processor;
+use scaleprof_binary::kernel_symbols::KernelSymbols;
 use std::collections::{BTreeMap, HashMap};
 
 /// Places that are looked at for variables that hold locks: a recording that needs more was made to take long.
@@ -231,6 +232,11 @@ impl<'a> Passed<'a> {
             "{gone} of its {all} samples are of {others} other processes than the database server {server} and were left out: give --process NAME \
              or NUMBER for one of them, or --process all"
         ))
+    }
+
+    /// The list of the recorded kernel's functions, as perf kept it.
+    pub(super) fn has_kernel(&mut self, kept: Option<KernelSymbols>) {
+        self.kernel.keep(kept);
     }
 
     /// Whether it has samples of processes that are not shown.
@@ -461,7 +467,7 @@ fn locks(
 }
 
 /// What a thread made.
-fn joined<T>(thread: std::thread::ScopedJoinHandle<'_, T>) -> T {
+pub(super) fn joined<T>(thread: std::thread::ScopedJoinHandle<'_, T>) -> T {
     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 

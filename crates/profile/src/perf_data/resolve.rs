@@ -7,6 +7,7 @@ use crate::{Frame, Namer, RawStack, Variable, in_parallel};
 use scaleprof_binary::kernel_symbols::KernelSymbols;
 use scaleprof_binary::spin::SpinLoops;
 use scaleprof_binary::symbols::SymbolFile;
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
 use std::sync::{Mutex, OnceLock};
@@ -32,12 +33,20 @@ pub(super) struct Names {
 }
 
 /// What is read of one file.
+#[derive(Default)]
 struct Opened {
-    names: Option<FileNames>,
+    names: OnceLock<Option<FileNames>>,
+    /// Its loops that wait, where threads ran; none where it cannot be read.
+    waiting: OnceLock<Option<SpinLoops>>,
 }
 
-/// A stretch of places in one file.
-type Piece<'a> = (FileId, &'a [u64]);
+/// Work that a thread does at once.
+enum Task<'a> {
+    /// Finds the loops of a file that wait.
+    Waiting(FileId),
+    /// Names a stretch of places in a file.
+    Places(FileId, &'a [u64]),
+}
 
 impl Names {
     /// Looks up all that these stacks need, and variables at these addresses. `inlines`: functions that the compiler built into others are told apart.
@@ -54,25 +63,37 @@ impl Names {
             .filter(|stack| stack.kernel.is_empty())
             .filter_map(|stack| stack.user.first().copied())
             .collect();
-        let opened: HashMap<FileId, OnceLock<Opened>> = places
+        let opened: HashMap<FileId, Opened> = places
             .iter()
             .chain(variables)
-            .filter_map(|address| Some((place(*address)?.0, OnceLock::new())))
+            .filter_map(|address| Some((place(*address)?.0, Opened::default())))
             .collect();
+        let names_of = |file: FileId| {
+            let names = opened.get(&file).map(|opened| &opened.names)?;
+            names.get_or_init(|| open(file, files, &ready)).as_ref()
+        };
         let file_of = |address: &u64| place(*address).map(|(file, _)| file);
         let pieces = places
             .chunk_by(|a, b| file_of(a) == file_of(b))
             .flat_map(|same| same.chunks(AT_ONCE))
-            .filter_map(|piece| Some((file_of(piece.first()?)?, piece)));
-        let found = in_parallel(pieces.collect(), |(file, piece): Piece<'_>| {
-            let opened = opened.get(&file)?.get_or_init(|| open(file, files, &tips, &ready));
-            Some(frames(file, piece, opened, files, inlines))
+            .filter_map(|piece| Some(Task::Places(file_of(piece.first()?)?, piece)));
+        // Looking for loops where threads ran most is the longest task, and no other needs it.
+        let ran_in = |file: FileId| tips.iter().filter(|tip| file_of(tip) == Some(file)).count();
+        let mut by_length: Vec<FileId> = opened.keys().copied().collect();
+        by_length.sort_by_cached_key(|file| (Reverse(ran_in(*file)), *file));
+        let of_loops = by_length.into_iter().map(Task::Waiting);
+        let found = in_parallel(of_loops.chain(pieces).collect(), |task| match task {
+            Task::Waiting(file) => {
+                let waiting = names_of(file).map(|names| waiting_loops(file, &names.file, files, &tips));
+                let _ = opened.get(&file)?.waiting.set(waiting);
+                None
+            }
+            Task::Places(file, piece) => Some(frames(file, piece, names_of(file), files, inlines)),
         });
         let variable = |address: &u64| {
             let (file, svma) = place(*address)?;
             // Of a file of which no code was met nothing was read yet: frame pointers lead past the function that waits.
-            let opened = opened.get(&file)?.get_or_init(|| open(file, files, &tips, &ready));
-            Some((*address, opened.names.as_ref()?.variable(svma)?))
+            Some((*address, names_of(file)?.variable(svma)?))
         };
         let mut names = Names {
             variables: variables.iter().filter_map(variable).collect(),
@@ -82,10 +103,9 @@ impl Names {
             ..Names::default()
         };
         for (file, opened) in opened {
-            let Some(opened) = opened.into_inner() else { continue };
-            match opened.names {
-                Some(file) => *names.loops.get_or_insert(0) += file.waiting.loops().len() as u64,
-                None => {
+            match opened.waiting.into_inner() {
+                Some(Some(waiting)) => *names.loops.get_or_insert(0) += waiting.loops().len() as u64,
+                _ => {
                     let file = files.get(file);
                     let problem = file.map(|file| {
                         (
@@ -157,27 +177,30 @@ pub(super) fn symbols(id: FileId, files: &Files, inlines: bool) -> Option<Symbol
     Some(symbols)
 }
 
-fn open(id: FileId, files: &Files, tips: &BTreeSet<u64>, ready: &Mutex<Option<(FileId, SymbolFile)>>) -> Opened {
+fn open(id: FileId, files: &Files, ready: &Mutex<Option<(FileId, SymbolFile)>>) -> Option<FileNames> {
     let take = || ready.lock().ok()?.take_if(|(of, _)| *of == id);
-    let read = || {
-        let file = files.get(id)?;
-        let symbols = match take() {
-            Some((_, symbols)) => symbols,
-            None => symbols(id, files, false)?,
-        };
-        let hot = hot_functions(id, symbols.function_ranges(), tips);
-        let waiting = SpinLoops::of(&file.name(), file.bytes()?, &hot).unwrap_or_default();
-        let mut names = FileNames::new(file.name(), symbols, waiting);
-        names.build_id = file.build_id().map(str::to_owned);
-        Some(names)
+    let file = files.get(id)?;
+    let symbols = match take() {
+        Some((_, symbols)) => symbols,
+        None => symbols(id, files, false)?,
     };
-    Opened { names: read() }
+    let mut names = FileNames::new(file.name(), symbols, SpinLoops::default());
+    names.build_id = file.build_id().map(str::to_owned);
+    Some(names)
+}
+
+/// The loops of a file that wait, in the functions in which threads ran.
+fn waiting_loops(id: FileId, symbols: &SymbolFile, files: &Files, tips: &BTreeSet<u64>) -> SpinLoops {
+    let hot = hot_functions(id, symbols.function_ranges(), tips);
+    let file = files.get(id).filter(|_| !hot.is_empty());
+    let found = file.and_then(|file| SpinLoops::of(&file.name(), file.bytes()?, &hot).ok());
+    found.unwrap_or_default()
 }
 
 /// Whether a place belongs to a loop that waits.
-fn waits(address: u64, opened: &HashMap<FileId, OnceLock<Opened>>) -> bool {
-    let names = |file| opened.get(&file)?.get()?.names.as_ref();
-    place(address).is_some_and(|(file, svma)| names(file).is_some_and(|names| names.waiting.contains(svma)))
+fn waits(address: u64, opened: &HashMap<FileId, Opened>) -> bool {
+    let waiting = |file| opened.get(&file)?.waiting.get()?.as_ref();
+    place(address).is_some_and(|(file, svma)| waiting(file).is_some_and(|waiting| waiting.contains(svma)))
 }
 
 /// The functions in which a thread ran: only there can it have waited in a loop.
@@ -200,10 +223,16 @@ fn hot_functions(id: FileId, functions: &[Range<u64>], tips: &BTreeSet<u64>) -> 
 }
 
 /// What stands at addresses of one file.
-fn frames(id: FileId, piece: &[u64], opened: &Opened, files: &Files, inlines: bool) -> Vec<(u64, Vec<Frame>)> {
+fn frames(
+    id: FileId,
+    piece: &[u64],
+    names: Option<&FileNames>,
+    files: &Files,
+    inlines: bool,
+) -> Vec<(u64, Vec<Frame>)> {
     let of_place = |address: &u64| {
         let (_, svma) = place(*address)?;
-        let frames = match (&opened.names, inlines) {
+        let frames = match (names, inlines) {
             (Some(names), true) => names.frames(svma),
             (Some(names), false) => vec![names.function(svma)],
             (None, _) => {

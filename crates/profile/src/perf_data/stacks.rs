@@ -265,11 +265,10 @@ fn of_sample(
         return Met::whole(of_address(sample.ip, misc));
     }
     let mut stack = of_chain(sample, misc, around, spare);
-    if let Some(walked) = walked(sample, event, around.processor, walker) {
-        return Met::whole(RawStack {
-            kernel: stack.kernel,
-            ..walked
-        });
+    if let Some(start) = start_of_copy(sample, event, around.processor) {
+        let kernel = std::mem::take(&mut stack.kernel);
+        let walked = walked(sample, event, start, walker, stack);
+        return Met::whole(RawStack { kernel, ..walked });
     }
     if event.branch_sample_type & CALL_STACK != 0 && sample.branches.len() >= 3 {
         add_branches(&mut stack, sample);
@@ -332,13 +331,12 @@ fn of_chain(sample: &Sampled<'_>, misc: u16, around: &Surroundings<'_>, mut stac
     stack
 }
 
-/// The user stack that was copied, walked by the rules of its code.
-fn walked(
+/// Where the walk through a user stack that was copied begins, and whose registers these are; none where no stack was copied.
+fn start_of_copy(
     sample: &Sampled<'_>,
     event: &Attribute,
     processor: Option<Processor>,
-    walker: &mut StackWalker,
-) -> Option<RawStack> {
+) -> Option<(Processor, Registers)> {
     let register = |number| sample.register(event, number);
     let processor = processor?;
     let start = match processor {
@@ -355,13 +353,24 @@ fn walked(
             lr: register(30).unwrap_or(0),
         },
     };
+    Some((processor, start))
+}
+
+/// The user stack that was copied, walked by the rules of its code. `spare` is a stack whose memory may be used again.
+fn walked(
+    sample: &Sampled<'_>,
+    event: &Attribute,
+    (processor, start): (Processor, Registers),
+    walker: &mut StackWalker,
+    spare: RawStack,
+) -> RawStack {
     let mut read = |address: u64| {
         let from = usize::try_from(address.checked_sub(start.sp)?).ok()?;
         let word = sample.stack.get(from..)?.first_chunk::<8>()?;
         Some(u64::from_le_bytes(*word))
     };
-    let others = || OtherRegisters::of(processor, |number| register(number_of_perf(processor, number)));
-    Some(walker.walk(start, &others, &mut read))
+    let register = |number| sample.register(event, number_of_perf(processor, number));
+    walker.walk_into(spare, start, &|| OtherRegisters::of(processor, register), &mut read)
 }
 
 /// The number by which perf records a register (enum perf_event_x86_regs, perf_event_arm_regs), of its DWARF number.

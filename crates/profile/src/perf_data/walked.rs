@@ -114,12 +114,20 @@ impl Walked {
     fn convert(&mut self, selection: &Selection<'_>, converter: &mut Converter) -> Weights {
         let scales = selection.scales(&self.taken, self.lengths_known);
         endings::settle(&mut self.found.stacks, &self.names);
-        let blocked = BlockedStates::of(&self.found.stacks, &self.names);
+        // There may be millions of samples, of few events.
+        let events = self
+            .taken
+            .iter()
+            .map(|taken| taken.event)
+            .max()
+            .map_or(0, |last| last + 1);
+        let waits: Vec<bool> = (0..events).map(|event| selection.waits(event as usize)).collect();
+        let blocked = match waits.contains(&true) {
+            true => BlockedStates::of(&self.found.stacks, &self.names),
+            false => BlockedStates::none(),
+        };
         let stacks = std::mem::take(&mut self.found.stacks).into_iter();
         let kept: Vec<_> = stacks.map(|stack| converter.keep(&stack, &mut self.names)).collect();
-        // There may be millions of samples, of few events.
-        let events = self.taken.iter().map(|taken| taken.event).max().map_or(0, |last| last + 1);
-        let waits: Vec<bool> = (0..events).map(|event| selection.waits(event as usize)).collect();
         let each_ns: Vec<f64> = (0..events as usize)
             .map(|event| match scales.get(&event) {
                 Some(Scale::Nanoseconds(each)) => *each,
