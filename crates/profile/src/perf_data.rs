@@ -33,6 +33,7 @@ mod weights;
 use crate::import::{ImportError, ReadOptions, Recording};
 use container::Container;
 use files::Files;
+use kernel::RecordedKernel;
 use letting_go::Behind;
 use passed::Passed;
 use scaleprof_binary::mapped_file::Bytes;
@@ -67,14 +68,9 @@ pub fn read(bytes: impl Bytes, options: &ReadOptions) -> Result<Recording, Impor
     let mut files = Files::new(options, std::mem::take(&mut features.build_ids));
     let formats = TracepointFormats::of(features.tracing);
     // The kernel's list takes as long to read as all records to go through.
-    let lists = kernel::lists(&files);
-    let (mut passed, kernel) = std::thread::scope(|scope| {
-        let kernel = lists.map(|lists| scope.spawn(move || lists.read()));
-        let passed = Passed::through(&timed, &selection, options, (&mut files, &formats));
-        (passed, kernel.and_then(passed::joined))
-    });
-    passed.has_kernel(kernel);
-    behind.is_over();
+    let kernel = RecordedKernel::begin(&files);
+    let mut passed = Passed::through(&timed, kernel, &selection, options, (&mut files, &formats));
+    behind.is_over_but_once();
     let twice = passed.end_waits(&selection);
     passed.check(&selection, options, &problems)?;
     let left_out = passed.leave_out_others(&files, options);

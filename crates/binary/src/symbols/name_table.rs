@@ -95,13 +95,21 @@ impl NameTable {
             true => 0,
             false => name.len() - name.trim_start_matches('_').len(),
         };
-        // Of names nearly all have an address of their own: they are only looked at where two share one.
-        self.entries.sort_by(|a, b| {
-            let quality = |entry: &Entry| (entry.source, entry.binding, underscores(name(entry)), entry.name_length);
-            let by_address = a.start.cmp(&b.start);
-            let by_quality = by_address.then_with(|| quality(a).cmp(&quality(b)));
-            by_quality.then_with(|| name(a).cmp(name(b)))
-        });
+        // Nearly all have an address of their own: names are only looked at where two share one.
+        self.entries.sort_unstable_by_key(|entry| entry.start);
+        for of_address in self
+            .entries
+            .chunk_by_mut(|a, b| a.start == b.start)
+            .filter(|some| some.len() > 1)
+        {
+            of_address.sort_by(|a, b| {
+                let quality =
+                    |entry: &Entry| (entry.source, entry.binding, underscores(name(entry)), entry.name_length);
+                let by_quality = quality(a).cmp(&quality(b));
+                // Of two that are equal in all, the size of the larger one is kept.
+                by_quality.then_with(|| name(a).cmp(name(b))).then(b.size.cmp(&a.size))
+            });
+        }
         self.entries.dedup_by(|worse, better| {
             let same = worse.start == better.start;
             if same && better.size == 0 {

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Mutex;
+use std::thread::JoinHandle;
 
 /// How the kernel's own mapping is called.
 const KERNEL: &str = "[kernel.kallsyms]";
@@ -24,19 +25,23 @@ pub(super) struct RecordedKernel {
     reference: Option<(String, u64)>,
     /// Where its modules lay.
     modules: BTreeMap<String, Range<u64>>,
-    /// The list that perf kept of the start that was recorded, where it was read already.
-    kept: Mutex<Option<KernelSymbols>>,
+    /// The thread that reads the list that perf kept of the start that was recorded.
+    kept: Mutex<Option<JoinHandle<Option<KernelSymbols>>>>,
 }
 
 /// Where the list of the recorded kernel may be that perf kept; none where the recording does not tell which kernel it was.
-pub(super) fn lists(files: &Files) -> Option<KernelLists> {
+fn lists(files: &Files) -> Option<KernelLists> {
     Some(files.kernel_lists(files.build_ids().get(KERNEL)?))
 }
 
 impl RecordedKernel {
-    /// Takes in the list that perf kept.
-    pub(super) fn keep(&mut self, kept: Option<KernelSymbols>) {
-        self.kept = Mutex::new(kept);
+    /// Of which nothing is known yet. The list that perf kept of it is read from now on, whether it is needed or not.
+    pub(super) fn begin(files: &Files) -> RecordedKernel {
+        let reading = lists(files).map(|lists| std::thread::spawn(move || lists.read()));
+        RecordedKernel {
+            kept: Mutex::new(reading),
+            ..RecordedKernel::default()
+        }
     }
 
     /// Takes in a mapping of the kernel.
@@ -85,8 +90,9 @@ impl RecordedKernel {
 
     /// The list that perf kept, read anew where it was taken before.
     fn kept(&self, files: &Files) -> Option<KernelSymbols> {
-        let read_already = self.kept.lock().ok().and_then(|mut kept| kept.take());
-        read_already.or_else(|| lists(files)?.read())
+        let reading = self.kept.lock().ok().and_then(|mut kept| kept.take());
+        let read = reading.and_then(|reading| reading.join().ok().flatten());
+        read.or_else(|| lists(files)?.read())
     }
 
     fn running_or_kept(&self, machine: &RecordedMachine, files: &Files) -> Result<KernelSymbols, String> {

@@ -12,16 +12,23 @@ pub(super) type LetGo<'a> = &'a (dyn Fn(&[u8]) + Sync);
 /// So much is let go of at once: a call for each page would take longer than reading it.
 const AT_ONCE: usize = 8 << 20;
 
-/// So much is read in many places before all is let go of.
-const READ_BEFORE_LETTING_GO: usize = 32 << 20;
+/// A recording that is not larger is kept from one time to the next: reading it again costs more than perf itself takes for its own.
+const KEPT_WHOLE: usize = 100 << 20;
+
+/// So much of it is still kept when the last time begins.
+const KEPT_TO_THE_LAST: usize = 64 << 20;
+
+/// So much is read of what was let go of before all is let go of once more.
+const READ_AGAIN: usize = 32 << 20;
 
 /// How far a file was gone through.
 pub(super) struct Behind<'a> {
     whole: &'a [u8],
     let_go: LetGo<'a>,
+    /// What is before it was let go of.
     done: AtomicUsize,
-    /// Bytes that were read in many places since all was let go of.
-    read: AtomicUsize,
+    /// Bytes that were read since of what was let go of.
+    read_again: AtomicUsize,
 }
 
 impl<'a> Behind<'a> {
@@ -30,37 +37,76 @@ impl<'a> Behind<'a> {
             whole,
             let_go,
             done: AtomicUsize::new(0),
-            read: AtomicUsize::new(0),
+            read_again: AtomicUsize::new(0),
         }
     }
 
-    /// A part of the file is read now; what is before it may be let go of. Bytes from elsewhere (of what was compressed) are none of it.
+    /// A part of the file is read now, which will be gone through again; what is before it may be let go of. Bytes from elsewhere (of
+    /// what was compressed) are none of it.
     pub(super) fn is_at(&self, part: &[u8]) {
-        let Some(at) = place_in(self.whole, part) else { return };
-        let done = self.done.load(Ordering::Relaxed);
-        if at > done && at - done >= AT_ONCE {
-            (self.let_go)(&self.whole[done..at]);
-            self.done.store(at, Ordering::Relaxed);
+        if self.whole.len() > KEPT_WHOLE
+            && let Some(at) = place_in(self.whole, part)
+        {
+            self.let_go_before(at);
         }
     }
 
-    /// All of it was gone through; it may be once more.
+    /// All of it was gone through; it will be once more.
     pub(super) fn is_over(&self) {
-        (self.let_go)(self.whole);
+        if self.whole.len() > KEPT_WHOLE {
+            (self.let_go)(self.whole);
+        }
         self.done.store(0, Ordering::Relaxed);
     }
 
-    /// So many bytes were read, of several places at once: perf writes what one CPU recorded behind what another did in the same time, and
-    /// several threads read. Now and then all is let go of; what is needed again comes back.
-    pub(super) fn has_read(&self, bytes: usize) {
-        let read = self.read.fetch_add(bytes, Ordering::Relaxed) + bytes;
-        if read >= READ_BEFORE_LETTING_GO
-            && self
-                .read
-                .compare_exchange(read, 0, Ordering::Relaxed, Ordering::Relaxed)
-                .is_ok()
+    /// All of it was gone through; the next is the last time, in which all else that is needed takes memory too: only the first part
+    /// stays until it is read.
+    pub(super) fn is_over_but_once(&self) {
+        self.is_over();
+        if self.whole.len() > KEPT_TO_THE_LAST && self.whole.len() <= KEPT_WHOLE {
+            (self.let_go)(&self.whole[KEPT_TO_THE_LAST..]);
+        }
+    }
+
+    /// These parts were read for the last time, by one of several threads: nearly in the order of the file, as perf writes what one CPU
+    /// recorded behind what another did in the same time. What is well before them is let go of. Who goes back, as for another
+    /// process, reads what was let go of: now and then all is.
+    pub(super) fn has_read<'p>(&self, parts: impl Iterator<Item = &'p [u8]>) {
+        let (mut first, mut bytes) = (usize::MAX, 0);
+        for part in parts {
+            first = first.min(place_in(self.whole, part).unwrap_or(usize::MAX));
+            bytes += part.len();
+        }
+        if first == usize::MAX {
+            return;
+        }
+        let done = self.done.load(Ordering::Relaxed);
+        if first >= done {
+            return self.let_go_before(first.saturating_sub(AT_ONCE));
+        }
+        let read = self.read_again.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        let is_much = read >= READ_AGAIN;
+        // One of the threads.
+        if is_much
+            && (self
+                .read_again
+                .compare_exchange(read, 0, Ordering::Relaxed, Ordering::Relaxed))
+            .is_ok()
         {
             (self.let_go)(self.whole);
+        }
+    }
+
+    fn let_go_before(&self, at: usize) {
+        let done = self.done.load(Ordering::Relaxed);
+        if at > done
+            && at - done >= AT_ONCE
+            && (self
+                .done
+                .compare_exchange(done, at, Ordering::Relaxed, Ordering::Relaxed))
+            .is_ok()
+        {
+            (self.let_go)(&self.whole[done..at]);
         }
     }
 }
@@ -75,40 +121,57 @@ mod tests {
     use super::*;
     use std::sync::Mutex;
 
-    #[test]
-    fn what_is_behind_is_let_go_of_in_large_parts_and_nothing_else() {
-        let whole = vec![0_u8; 3 * AT_ONCE];
+    /// The parts that are let go of while `read` reads a file of that length.
+    fn let_go_of(length: usize, read: impl FnOnce(&Behind<'_>, &[u8])) -> Vec<std::ops::Range<usize>> {
+        let whole = vec![0_u8; length];
         let parts = Mutex::new(Vec::new());
         let note = |part: &[u8]| {
             let at = place_in(&whole, part).expect("of the file");
             parts.lock().expect("free").push(at..at + part.len());
         };
-        let behind = Behind::new(&whole, &note);
-        let elsewhere = [0_u8; 4];
-        for place in [0, 100, AT_ONCE + 5, 50, AT_ONCE + 10, 2 * AT_ONCE + 5] {
-            behind.is_at(&whole[place..place + 4]);
-            behind.is_at(&elsewhere);
-        }
-        behind.is_over();
-        let end = 2 * AT_ONCE + 5;
-        assert_eq!(
-            *parts.lock().expect("free"),
-            [0..AT_ONCE + 5, AT_ONCE + 5..end, 0..whole.len()]
-        );
+        read(&Behind::new(&whole, &note), &whole);
+        parts.into_inner().expect("free")
     }
 
     #[test]
-    fn of_what_is_read_in_many_places_all_is_let_go_of_now_and_then() {
-        let whole = vec![0_u8; 100];
-        let count = AtomicUsize::new(0);
-        let note = |part: &[u8]| {
-            assert_eq!(part.len(), 100);
-            count.fetch_add(1, Ordering::Relaxed);
-        };
-        let behind = Behind::new(&whole, &note);
-        for _ in 0..9 {
-            behind.has_read(READ_BEFORE_LETTING_GO / 4);
-        }
-        assert_eq!(count.load(Ordering::Relaxed), 2);
+    fn of_a_large_file_what_is_behind_is_let_go_of_in_large_parts_and_nothing_else() {
+        let length = KEPT_WHOLE + 3 * AT_ONCE;
+        let parts = let_go_of(length, |behind, whole| {
+            let elsewhere = [0_u8; 4];
+            for place in [0, 100, AT_ONCE + 5, 50, AT_ONCE + 10, 2 * AT_ONCE + 5] {
+                behind.is_at(&whole[place..place + 4]);
+                behind.is_at(&elsewhere);
+            }
+            behind.is_over();
+        });
+        assert_eq!(parts, [0..AT_ONCE + 5, AT_ONCE + 5..2 * AT_ONCE + 5, 0..length]);
+    }
+
+    #[test]
+    fn a_small_file_is_kept_until_its_stacks_are_walked() {
+        let parts = let_go_of(3 * AT_ONCE, |behind, whole| {
+            behind.is_at(&whole[2 * AT_ONCE + 5..]);
+            behind.is_over();
+            behind.is_over_but_once();
+            for place in [0, AT_ONCE + 1, 2 * AT_ONCE, 2 * AT_ONCE + 9] {
+                behind.has_read([&whole[place..place + 4]].into_iter());
+            }
+        });
+        assert_eq!(parts, vec![0..AT_ONCE]);
+        let length = KEPT_TO_THE_LAST + AT_ONCE;
+        let parts = let_go_of(length, |behind, _| behind.is_over_but_once());
+        assert_eq!(parts, vec![KEPT_TO_THE_LAST..length]);
+    }
+
+    #[test]
+    fn where_threads_go_back_all_is_let_go_of_now_and_then() {
+        let length = 8 * AT_ONCE;
+        let parts = let_go_of(length, |behind, whole| {
+            behind.has_read([&whole[7 * AT_ONCE..]].into_iter());
+            for _ in 0..9 {
+                behind.has_read([&whole[..READ_AGAIN / 4]].into_iter());
+            }
+        });
+        assert_eq!(parts, [0..6 * AT_ONCE, 0..length, 0..length]);
     }
 }

@@ -20,7 +20,6 @@ use super::weights::Counted;
 use crate::ThreadState;
 use crate::import::{ALL_PROCESSES, ImportError, ReadOptions, RecordedMachine, RecordedProgram};
 use crate::walk::Processor;
-use scaleprof_binary::kernel_symbols::KernelSymbols;
 use std::collections::{BTreeMap, HashMap};
 
 /// Places that are looked at for variables that hold locks: a recording that needs more was made to take long.
@@ -66,6 +65,7 @@ pub(super) struct Passed<'a> {
 impl<'a> Passed<'a> {
     pub(super) fn through(
         timed: &Timed<'a>,
+        kernel: RecordedKernel,
         selection: &Selection<'_>,
         options: &ReadOptions,
         (files, formats): (&mut Files, &TracepointFormats),
@@ -79,6 +79,7 @@ impl<'a> Passed<'a> {
             taken: Vec::with_capacity(samples),
             wanted: Vec::with_capacity(samples),
             timeline: Timeline::new(timed.bytes),
+            kernel,
             ..Passed::default()
         };
         passed.switches.format = SwitchFormat::of(formats);
@@ -232,11 +233,6 @@ impl<'a> Passed<'a> {
             "{gone} of its {all} samples are of {others} other processes than the database server {server} and were left out: give --process NAME \
              or NUMBER for one of them, or --process all"
         ))
-    }
-
-    /// The list of the recorded kernel's functions, as perf kept it.
-    pub(super) fn has_kernel(&mut self, kept: Option<KernelSymbols>) {
-        self.kernel.keep(kept);
     }
 
     /// Whether it has samples of processes that are not shown.
@@ -467,7 +463,7 @@ fn locks(
 }
 
 /// What a thread made.
-pub(super) fn joined<T>(thread: std::thread::ScopedJoinHandle<'_, T>) -> T {
+fn joined<T>(thread: std::thread::ScopedJoinHandle<'_, T>) -> T {
     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 

@@ -192,12 +192,7 @@ impl<'a> Walking<'a> {
             }
             if let Some(behind) = around.behind {
                 let record = |at: &u32| around.records.get(wanted[*at as usize].record as usize);
-                behind.has_read(
-                    some.iter()
-                        .filter_map(record)
-                        .map(|(_, record)| record.body.len())
-                        .sum(),
-                );
+                behind.has_read(some.iter().filter_map(record).map(|(_, record)| record.body));
             }
         }
         found
