@@ -88,8 +88,9 @@ impl SymbolSearch {
         let Some(name) = binary.file_name().and_then(|name| name.to_str()) else {
             return found;
         };
-        // They are made for programs; looking for those of a dozen libraries takes longer than reading a server's.
-        if name.ends_with(".so") || name.contains(".so.") {
+        // They are made for programs; looking for those of a dozen libraries, or of the kernel's [vdso], takes longer than reading a
+        // server's.
+        if name.ends_with(".so") || name.contains(".so.") || name.starts_with('[') {
             return found;
         }
         let names = [format!("{name}.sym.gz"), format!("{name}.sym")];

@@ -305,12 +305,16 @@ impl<'a> Passed<'a> {
             let told = notes.into_iter().filter(|(count, _)| *count > 0);
             return told.map(|(count, words)| format!("its {count} {words}")).collect();
         }
-        for taken in &mut self.taken {
-            if event(taken).is_switch() {
-                taken.counted.period = 1.0;
+        let mut left_out = 0;
+        // Of millions of samples most have none.
+        if selection.events.iter().any(Attribute::is_switch) {
+            for taken in &mut self.taken {
+                if event(taken).is_switch() {
+                    taken.counted.period = 1.0;
+                }
             }
+            left_out = self.keep(|taken| taken.event as usize == selection.chosen() || !event(taken).is_switch());
         }
-        let left_out = self.keep(|taken| taken.event as usize == selection.chosen() || !event(taken).is_switch());
         self.weigh_processes(selection);
         let note = (left_out > 0).then(|| {
             format!(
@@ -324,12 +328,16 @@ impl<'a> Passed<'a> {
     /// What the samples of each process weigh; those of waits count, as long ones do not make a process busy.
     fn weigh_processes(&mut self, selection: &Selection<'_>) {
         self.processes.clear();
-        for taken in &self.taken {
-            let weight = match selection.waits(taken.event as usize) {
-                true => 1.0,
-                false => taken.counted.period,
-            };
-            *self.processes.entry(taken.process).or_default() += weight;
+        // Samples of one process come one after the other.
+        for of_process in self.taken.chunk_by(|a, b| a.process == b.process) {
+            let weights = of_process
+                .iter()
+                .map(|taken| match selection.waits(taken.event as usize) {
+                    true => 1.0,
+                    false => taken.counted.period,
+                });
+            let process = of_process.first().map_or(0, |taken| taken.process);
+            *self.processes.entry(process).or_default() += weights.sum::<f64>();
         }
     }
 

@@ -52,7 +52,7 @@ pub(super) struct Timeline {
     layouts: Vec<Layout>,
     /// Places that may still be copied.
     room: usize,
-    names: BTreeMap<u32, RecordedThread>,
+    names: HashMap<u32, RecordedThread>,
     /// Layouts that could not be kept up to date.
     pub(super) stale: bool,
 }
@@ -194,7 +194,7 @@ impl Timeline {
 
     /// Layouts by their numbers, and threads by theirs.
     pub(super) fn finish(self) -> (Vec<Layout>, BTreeMap<u32, RecordedThread>) {
-        (self.layouts, self.names)
+        (self.layouts, self.names.into_iter().collect())
     }
 }
 
