@@ -2,12 +2,10 @@
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
-use std::ops::{Deref, Range};
+use std::ops::Range;
 use std::path::Path;
 
 use thiserror::Error;
-
-use crate::mapped_file::{MappedFile, mapped};
 
 /// No variable of the kernel that holds a lock is larger; memory that it allocates lies further behind any symbol.
 const LARGEST_VARIABLE: u64 = 1 << 16;
@@ -15,38 +13,15 @@ const LARGEST_VARIABLE: u64 = 1 << 16;
 const LAST_LENGTH: u64 = 1 << 16;
 
 /// The functions of a kernel and its modules, by address.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct KernelSymbols {
     /// All symbols by address; those that are no functions only end the ones before.
     symbols: Vec<Symbol>,
     /// Where `_text` and `_stext` are: others that lie there have the better names.
     begins: BTreeMap<&'static str, u64>,
     /// All that was read: names are parts of it.
-    text: Text,
+    text: Vec<u8>,
     modules: Vec<String>,
-}
-
-/// The bytes of a list.
-#[derive(Debug)]
-enum Text {
-    Read(Vec<u8>),
-    Mapped(MappedFile),
-}
-
-impl Default for Text {
-    fn default() -> Text {
-        Text::Read(Vec::new())
-    }
-}
-
-impl Deref for Text {
-    type Target = [u8];
-    fn deref(&self) -> &[u8] {
-        match self {
-            Text::Read(bytes) => bytes,
-            Text::Mapped(bytes) => bytes,
-        }
-    }
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -96,27 +71,18 @@ impl KernelSymbols {
 
     /// Reads a kernel's from a file like `/proc/kallsyms`.
     pub fn of_file(path: &Path) -> Result<KernelSymbols, KernelSymbolsError> {
-        // What the kernel makes anew for every reader has no length, and cannot be mapped.
-        let is_kept = std::fs::metadata(path).is_ok_and(|facts| facts.is_file() && facts.len() > 0);
-        let text = match is_kept {
-            true => mapped(path).map(Text::Mapped),
-            false => std::fs::read(path).map(Text::Read),
-        };
-        Self::of(text.map_err(|error| KernelSymbolsError::Read {
+        let text = std::fs::read(path).map_err(|error| KernelSymbolsError::Read {
             path: path.display().to_string(),
             error,
-        })?)
+        })?;
+        Self::from_text(text)
     }
 
-    /// Reads the text of `/proc/kallsyms`: lines of address, type, name and, for modules, `[module]`. Of names that are no text (they
-    /// are bytes: a module may have any) the beginning is shown that is.
+    /// Reads the text of `/proc/kallsyms`: lines of address, type, name and, for modules, `[module]`. Names are bytes, as a module may
+    /// have any: of one that is no UTF-8 the part before that is taken, and one that begins so is none.
     pub fn from_text(kallsyms: impl Into<Vec<u8>>) -> Result<KernelSymbols, KernelSymbolsError> {
-        Self::of(Text::Read(kallsyms.into()))
-    }
-
-    fn of(text: Text) -> Result<KernelSymbols, KernelSymbolsError> {
         let mut table = KernelSymbols {
-            text,
+            text: kallsyms.into(),
             ..KernelSymbols::default()
         };
         table.read();
@@ -153,10 +119,11 @@ impl KernelSymbols {
                 if let Some(begin) = begin.filter(|_| line.module.is_none()) {
                     self.begins.entry(begin).or_insert(line.address);
                 }
+                let has_name = name[0].is_ascii() || std::str::from_utf8(name).is_ok();
                 let symbol = Symbol {
                     address: line.address,
                     name_start,
-                    name_length,
+                    name_length: if has_name { name_length } else { 0 },
                     module: line.module.and_then(|module| self.module(module)),
                     kind: line.kind,
                 };
@@ -202,7 +169,8 @@ impl KernelSymbols {
         };
         let name = self.name(symbol);
         let underscores = name.len() - name.trim_start_matches('_').len();
-        (Reverse(symbol.is_function()), binding, underscores, name.len(), name)
+        let is_named_function = symbol.is_function() && symbol.name_length > 0;
+        (Reverse(is_named_function), binding, underscores, name.len(), name)
     }
 
     /// The same kernel after another start, when its own code and data lay `by` further up. Of its symbols only addresses of the upper
@@ -432,6 +400,16 @@ ffffffffc0000100 t bpf_prog_6deef7357e7b4530\t[bpf]
         assert_eq!(table.begin("_text"), Some(0xffff_ffff_8100_0000));
         assert_eq!(table.begin("_stext"), Some(0xffff_ffff_8100_0000));
         assert_eq!(table.begin("schedule"), None);
+    }
+
+    #[test]
+    fn names_are_bytes_and_those_that_begin_with_no_text_are_none() {
+        let text = b"ffffffff81000000 T go\xff\xfe\nffffffff81000040 T \xff\xfe\nffffffff81000040 T schedule\nffffffff81000080 T \xff\n";
+        let table = KernelSymbols::from_text(&text[..]).expect("a table");
+        let name = |address| table.function(address).map(|(name, ..)| name);
+        assert_eq!(name(0xffff_ffff_8100_0000), Some("go"));
+        assert_eq!(name(0xffff_ffff_8100_0041), Some("schedule"));
+        assert_eq!(name(0xffff_ffff_8100_0081), None);
     }
 
     #[test]

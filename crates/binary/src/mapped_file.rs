@@ -18,6 +18,11 @@ impl Deref for MappedFile {
 pub trait Bytes: Deref<Target = [u8]> + Sync {
     /// Says that a part will hardly be looked at again soon. It stays readable. Bytes that lie in memory alone are kept.
     fn let_go(&self, _part: &[u8]) {}
+
+    /// What belongs to them and lies elsewhere, in its order.
+    fn further(&self) -> Vec<&[u8]> {
+        Vec::new()
+    }
 }
 
 impl Bytes for MappedFile {

@@ -210,10 +210,10 @@ table!(
 
 /// Rows of one row group where a part has several.
 const GROUP: usize = 1 << 16;
-/// Groups that are in memory at once, as rows or encoded.
-const GROUPS_AT_ONCE: usize = 16;
+/// Groups that are in memory at once, as rows of some 14 MB or encoded: so many CPUs are used at most.
+const GROUPS_AT_ONCE: usize = 4;
 
-/// Rows that are made when they are written, on all CPUs.
+/// Rows that are made when they are written, on several CPUs.
 pub(crate) struct RowsToCome<'a, T> {
     pub count: usize,
     /// Makes those at these places, below `count`.
@@ -239,15 +239,17 @@ impl<T: 'static> RowsToCome<'_, T> {
 /// keeps its schema, so that a query over all parts still finds it.
 pub(crate) fn write_groups<T: Table>(out: File, rows: &[T], more: &RowsToCome<'_, T>) -> Result<File> {
     let schema = Type::group_type_builder(T::NAME).with_fields(T::schema()?).build()?;
-    // Nobody looks for samples by the least and the largest of these words, and finding them takes comparing all.
-    let words = ["role", "state", "ending", "waker_kind", "owner_state"].map(ColumnPath::from);
-    let without_bounds = words.into_iter().fold(WriterProperties::builder(), |builder, word| {
-        builder.set_column_statistics_enabled(word, EnabledStatistics::None)
-    });
-    let properties = without_bounds
+    let mut properties = WriterProperties::builder();
+    if T::NAME == SampleRow::NAME {
+        // Of millions of samples nobody looks for one by the least and the largest of these words, and finding them takes comparing all.
+        for word in ["role", "state", "ending", "waker_kind", "owner_state"] {
+            properties = properties.set_column_statistics_enabled(ColumnPath::from(word), EnabledStatistics::None);
+        }
+        // Hardly two times are equal: a dictionary of them costs time and room.
+        properties = properties.set_column_dictionary_enabled(ColumnPath::from("time_us"), false);
+    }
+    let properties = properties
         .set_compression(Compression::SNAPPY)
-        // Hardly two are equal: a dictionary of them costs time and room.
-        .set_column_dictionary_enabled(ColumnPath::from("time_us"), false)
         .set_key_value_metadata(Some(vec![KeyValue::new(
             "scaleprof.schema".into(),
             crate::SCHEMA.to_string(),
@@ -268,7 +270,17 @@ pub(crate) fn write_groups<T: Table>(out: File, rows: &[T], more: &RowsToCome<'_
         append(T::encode_group(rows, &how))?;
     }
     for some in more.groups().chunks(GROUPS_AT_ONCE) {
-        let encode = |places| T::encode_group(&(more.make)(places), &how);
+        let encode = |places: Range<usize>| {
+            let rows = (more.make)(places.clone());
+            match rows.len() == places.len() {
+                true => T::encode_group(&rows, &how),
+                false => Err(ParquetError::General(format!(
+                    "{} rows were made for {} places",
+                    rows.len(),
+                    places.len()
+                ))),
+            }
+        };
         in_parallel(some.to_vec(), encode)
             .into_iter()
             .try_for_each(&mut append)?;
@@ -276,40 +288,56 @@ pub(crate) fn write_groups<T: Table>(out: File, rows: &[T], more: &RowsToCome<'_
     writer.into_inner()
 }
 
+/// How the groups of a file are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Groups {
+    /// On this thread.
+    OneByOne,
+    /// On all CPUs.
+    AtTheSameTime,
+}
+
 /// Appends the rows of one Parquet file to `into`.
 pub(crate) fn read_part<T: Table>(path: &Path, into: &mut Vec<T>) -> std::result::Result<(), BundleError> {
-    let mut rows = read_groups(path, T::read_group)?;
+    let mut rows = read_groups(path, Groups::OneByOne, T::read_group)?;
     into.append(&mut rows);
     Ok(())
 }
 
 /// Reads one Parquet file of the table `samples`.
-pub(crate) fn read_samples(path: &Path) -> std::result::Result<Vec<SampleBlock>, BundleError> {
-    read_groups(path, read_sample_group)
+pub(crate) fn read_samples(path: &Path, how: Groups) -> std::result::Result<Vec<SampleBlock>, BundleError> {
+    read_groups(path, how, read_sample_group)
 }
 
 fn read_groups<T: Send>(
     path: &Path,
+    how: Groups,
     read_group: impl Fn(&dyn RowGroupReader, &mut Vec<T>) -> Result<()> + Sync,
 ) -> std::result::Result<Vec<T>, BundleError> {
     let file = File::open(path).map_err(BundleError::io("read", path))?;
     let read = || -> Result<Vec<T>> {
-        let groups = SerializedFileReader::new(file)?.num_row_groups();
+        let reader = SerializedFileReader::new(file)?;
+        let groups = reader.num_row_groups();
+        let mut rows = Vec::new();
+        if groups <= 1 || how == Groups::OneByOne {
+            for index in 0..groups {
+                read_group(reader.get_row_group(index)?.as_ref(), &mut rows)?;
+            }
+            return Ok(rows);
+        }
         // A file has one place at which it is read next: each thread opens its own.
         let open = |_| SerializedFileReader::new(File::open(path)?);
         let read_one = |reader: &mut Result<SerializedFileReader<File>>, index| -> Result<Vec<T>> {
-            let mut rows = Vec::new();
             let reader = reader
                 .as_ref()
                 .map_err(|error| ParquetError::General(error.to_string()))?;
-            read_group(reader.get_row_group(index)?.as_ref(), &mut rows)?;
-            Ok(rows)
+            let mut of_group = Vec::new();
+            read_group(reader.get_row_group(index)?.as_ref(), &mut of_group)?;
+            Ok(of_group)
         };
         let (groups, _) = in_parallel_with((0..groups).collect(), open, read_one);
-        let mut groups = groups.into_iter();
-        let mut rows = groups.next().unwrap_or_else(|| Ok(Vec::new()))?;
-        for group in groups {
-            rows.append(&mut group?);
+        for of_group in groups {
+            rows.append(&mut of_group?);
         }
         Ok(rows)
     };
@@ -328,9 +356,13 @@ fn read_groups<T: Send>(
 /// The samples of a row group, one block a visit.
 fn read_sample_group(group: &dyn RowGroupReader, into: &mut Vec<SampleBlock>) -> Result<()> {
     macro_rules! read {
-        ($how:ident, $field:ident) => {
+        ($how:ident, $field:ident) => {{
+            // The name of a column is that of the row's field.
+            let _ = |row: &SampleRow| {
+                let _ = &row.$field;
+            };
             $how(group, stringify!($field))?
-        };
+        }};
     }
     let visits: Coded<i32> = read!(read_coded, visit);
     let block = SampleBlock {

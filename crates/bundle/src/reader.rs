@@ -3,7 +3,7 @@
 use crate::error::BundleError;
 use crate::in_parallel;
 use crate::number_map::NumberMap;
-use crate::part::{Table, read_part, read_samples};
+use crate::part::{Groups, Table, read_part, read_samples};
 use crate::writer::{MANIFEST, SUMMARY, TRIED, UNFINISHED};
 use crate::{
     CounterRow, DataAccessRow, ErrorRow, FrameRow, InstructionRow, LatencyRow, LockRow, Manifest, RunState, RungRow,
@@ -228,10 +228,15 @@ fn read_table<T: Table>(parts: &[PathBuf]) -> Result<Vec<T>, BundleError> {
     Ok(rows)
 }
 
-/// The samples are nearly all of a large bundle: their parts are read at the same time.
+/// The samples are nearly all of a large bundle: their parts are read at the same time, or the groups of one that is alone, as that of
+/// an imported recording is.
 fn read_all_samples(parts: Vec<PathBuf>) -> Result<Samples, BundleError> {
-    let blocks: Result<Vec<Vec<SampleBlock>>, BundleError> =
-        in_parallel(parts, |part| read_samples(&part)).into_iter().collect();
+    let blocks: Result<Vec<Vec<SampleBlock>>, BundleError> = match &parts[..] {
+        [alone] => Ok(vec![read_samples(alone, Groups::AtTheSameTime)?]),
+        _ => in_parallel(parts, |part| read_samples(&part, Groups::OneByOne))
+            .into_iter()
+            .collect(),
+    };
     Ok(Samples::of_blocks(blocks?.into_iter().flatten().collect()))
 }
 

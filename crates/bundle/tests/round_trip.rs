@@ -401,20 +401,38 @@ fn samples_of_many_groups_come_back_whole_and_in_their_order() {
         lock: (n % 3 == 1).then_some(n % 40),
         ..sample::profiled(0).samples[0].clone()
     };
-    let all = || (0..600_000).map(row);
-    writer
-        .write_visit_with(&sample::rung(0), &VisitRows::default(), 600_000, |places| {
-            all().skip(places.start).take(places.len()).collect()
-        })
-        .unwrap();
-    for _ in 0..3 {
-        let bundle = Bundle::open(folder.path()).unwrap();
-        assert!(bundle.samples.rows().eq(all()));
-        assert!(
-            bundle.samples.blocks().len() > 3,
-            "one group cannot be read on several CPUs"
-        );
-    }
+    let held = VisitRows {
+        samples: (0..1000).map(row).collect(),
+        ..VisitRows::default()
+    };
+    let make = |places: std::ops::Range<usize>| places.map(|place| row(1000 + place as i64)).collect();
+    writer.write_visit_with(&sample::rung(0), &held, 600_000, make).unwrap();
+    let bundle = Bundle::open(folder.path()).unwrap();
+    assert!(bundle.samples.rows().eq((0..601_000).map(row)));
+    // More than are written at once.
+    assert!(bundle.samples.blocks().len() > 8);
+}
+
+#[test]
+fn samples_that_are_missing_or_of_another_visit_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let writer = BundleWriter::create(folder.path()).unwrap();
+    writer.write_manifest(&sample::manifest()).unwrap();
+    let row = |visit| SampleRow {
+        visit,
+        ..sample::profiled(0).samples[0].clone()
+    };
+    let rows = VisitRows::default();
+    let foreign = writer.write_visit_with(&sample::rung(0), &rows, 3, |_| vec![row(0), row(7), row(0)]);
+    assert!(foreign.unwrap_err().to_string().contains("other numbers"));
+    let too_few = writer.write_visit_with(&sample::rung(1), &rows, 3, |_| vec![row(1)]);
+    assert!(
+        too_few
+            .unwrap_err()
+            .to_string()
+            .contains("1 rows were made for 3 places")
+    );
+    assert!(Bundle::open(folder.path()).unwrap().samples.is_empty());
 }
 
 /// More values than a dictionary holds, so that the last pages have none, and rows without a value between others.

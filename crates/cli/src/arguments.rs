@@ -321,8 +321,8 @@ Without them the unit is time, thread-seconds per second, on the page, in `repor
 One event counts, the first that tells CPU time; waits that `perf record --off-cpu` kept are the time off the CPU. Files of the
 recorded machine are looked for by build-id: below --symfs, in perf's cache, and where they lay.")]
 pub(crate) struct ImportArguments {
-    /// Recordings: perf.data (from a file or a pipe), the text of perf script, folded stacks (two columns are two recordings), pprof;
-    /// compressed by gzip or not
+    /// Recordings: perf.data (as a file, through a pipe, or the folder of perf record --threads), the text of perf script, folded stacks
+    /// (two columns are two recordings), pprof; compressed by gzip or not; - for the standard input
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
     /// What the load was, in one word

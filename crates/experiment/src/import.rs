@@ -16,13 +16,12 @@ pub use import_failure::ImportFailure;
 use imported_code::ImportedCode;
 use imported_visit::{ImportedVisit, Known};
 use scaleprof_analysis::summarise;
-use scaleprof_binary::mapped_file::{Bytes, mapped};
 use scaleprof_bundle::{
     Bundle, BundleWriter, IMPORTED, Ladder, Machine, Manifest, Missing, RunState, SHARES_ONLY, Server, Summary,
     UNKNOWN, WATCH, Workload,
 };
 use scaleprof_profile::fairness::distortions;
-use scaleprof_profile::import::{ReadOptions, Recording, Weights, read_recordings, recordings_in};
+use scaleprof_profile::import::{ReadOptions, Recording, RecordingFile, Weights, read_recordings, recordings_in};
 use scaleprof_profile::perf_stat::PerfStat;
 use std::collections::BTreeMap;
 use std::iter::Copied;
@@ -86,7 +85,9 @@ pub struct ImportResult {
 /// # Errors
 /// A file cannot be read, or the bundle not be written. Nothing is left of the bundle where the first file already fails.
 pub fn import(request: &ImportRequest, progress: &mut dyn Progress) -> Result<ImportResult, ImportFailure> {
-    check_loads(request)?;
+    let opened = request.files.iter().map(|file| bytes_of(file));
+    let opened = opened.collect::<Result<Vec<RecordingFile>, ImportFailure>>()?;
+    check_loads(request, &opened)?;
     let stats = request.stats.iter().map(|path| counts_of(path));
     let stats = stats.collect::<Result<Vec<PerfStat>, ImportFailure>>()?;
     let mut import = Import {
@@ -100,8 +101,8 @@ pub fn import(request: &ImportRequest, progress: &mut dyn Progress) -> Result<Im
         stats: stats.into_iter(),
         visit: 0,
     };
-    for file in &request.files {
-        if let Err(failure) = import.take_file(file, progress) {
+    for (file, bytes) in request.files.iter().zip(opened) {
+        if let Err(failure) = import.take_file(file, bytes, progress) {
             import.give_up(&failure)?;
             return Err(failure);
         }
@@ -125,9 +126,14 @@ struct Import<'a> {
 }
 
 impl Import<'_> {
-    fn take_file(&mut self, file: &Path, progress: &mut dyn Progress) -> Result<(), ImportFailure> {
+    fn take_file(
+        &mut self,
+        file: &Path,
+        bytes: RecordingFile,
+        progress: &mut dyn Progress,
+    ) -> Result<(), ImportFailure> {
         progress.stage(&format!("reading {}", file.display()));
-        for recording in read(file, self.request)? {
+        for recording in read(file, bytes, self.request)? {
             self.take(recording, progress)?;
         }
         Ok(())
@@ -257,10 +263,10 @@ impl Import<'_> {
 }
 
 /// Before anything is written.
-fn check_loads(request: &ImportRequest) -> Result<(), ImportFailure> {
+fn check_loads(request: &ImportRequest, opened: &[RecordingFile]) -> Result<(), ImportFailure> {
     let mut recordings = 0;
-    for file in &request.files {
-        let found = recordings_in(&bytes_of(file)?);
+    for (file, bytes) in request.files.iter().zip(opened) {
+        let found = recordings_in(bytes);
         if found > 1 && request.loads.is_empty() {
             return Err(ImportFailure::TwoColumns { path: file.clone() });
         }
@@ -292,7 +298,7 @@ const MOST_DISTORTED: usize = 5;
 
 fn fairness_of(recording: &Recording, flat: &Path, request: &ImportRequest) -> Result<Fairness, ImportFailure> {
     let per_cent = |share: f64| format!("{:.1} %", share * 100.0);
-    let others = read(flat, request)?;
+    let others = read(flat, bytes_of(flat)?, request)?;
     let found = others
         .first()
         .and_then(|other| distortions(&other.profile, &recording.profile));
@@ -332,15 +338,15 @@ fn counts_of(path: &Path) -> Result<PerfStat, ImportFailure> {
     })
 }
 
-fn read(file: &Path, request: &ImportRequest) -> Result<Vec<Recording>, ImportFailure> {
-    read_recordings(bytes_of(file)?, &request.options).map_err(|source| ImportFailure::Import {
+fn read(file: &Path, bytes: RecordingFile, request: &ImportRequest) -> Result<Vec<Recording>, ImportFailure> {
+    read_recordings(bytes, &request.options).map_err(|source| ImportFailure::Import {
         path: file.to_owned(),
         source,
     })
 }
 
-fn bytes_of(file: &Path) -> Result<impl Bytes + use<>, ImportFailure> {
-    mapped(file).map_err(|source| ImportFailure::Read {
+fn bytes_of(file: &Path) -> Result<RecordingFile, ImportFailure> {
+    RecordingFile::open(file).map_err(|source| ImportFailure::Read {
         path: file.to_owned(),
         source,
     })

@@ -1,7 +1,7 @@
 //! Reads a recording and prints what its functions weigh, as `perf report --stdio` does: for comparing, and for measuring the
 //! reader alone. `read_recording FILE [--no-inline] [--event NAME] [--table]`
 
-use scaleprof_profile::import::{ReadOptions, Recording, read_recording};
+use scaleprof_profile::import::{ReadOptions, Recording, RecordingFile, read_recording};
 use scaleprof_profile::{FrameId, StackId};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::PathBuf;
@@ -28,8 +28,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         }
     }
     let begun = Instant::now();
-    let bytes = scaleprof_binary::mapped_file::mapped(path.as_ref())?;
-    let recording = read_recording(bytes, &options)?;
+    let recording = read_recording(RecordingFile::open(path.as_ref())?, &options)?;
     let profile = &recording.profile;
     eprintln!(
         "{:.3} s: {} samples of {:?}, {} stacks, {} frames, {} threads, program {:?}",

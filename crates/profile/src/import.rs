@@ -6,8 +6,10 @@
 
 mod format;
 mod gzip;
+mod recording_file;
 
 pub use format::RecordingFormat;
+pub use recording_file::{RecordingFile, STANDARD_INPUT};
 
 use crate::Profile;
 use gzip::Unfolded;

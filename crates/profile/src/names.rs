@@ -15,7 +15,7 @@ pub struct FileNames {
     pub build_id: Option<String>,
     /// Its symbols.
     pub file: SymbolFile,
-    /// Its loops that wait for another thread.
+    /// Its loops that wait for another thread; none where they are looked for apart.
     pub waiting: SpinLoops,
     /// Members of its variables, once they were read.
     members: OnceLock<Option<DataLayout>>,

@@ -47,13 +47,19 @@ use walked::Told;
 /// # Errors
 /// Nothing can be had of it. A recording that is cut or broken behind its beginning gives what was before, with a warning.
 pub fn read(bytes: impl Bytes, options: &ReadOptions) -> Result<Recording, ImportError> {
-    let mut expanded = Vec::new();
+    let mut expanded: Vec<Vec<u8>> = Vec::new();
+    let further = bytes.further();
     let let_go = |part: &[u8]| bytes.let_go(part);
     let behind = Behind::new(&bytes, &let_go);
     let mut container = Container::open(&bytes, &behind)?;
-    if container.is_compressed() {
-        expanded = container.expand(bytes.len());
-        container.add_expanded(&expanded);
+    // What each thread of perf wrote was compressed by itself.
+    expanded.extend(container.expand(bytes.len()));
+    for part in &further {
+        container.add_records(part);
+        expanded.extend(container.expand(part.len()));
+    }
+    for records in &expanded {
+        container.add_records(records);
     }
     let timed = container.in_order();
     behind.is_over();
@@ -68,7 +74,11 @@ pub fn read(bytes: impl Bytes, options: &ReadOptions) -> Result<Recording, Impor
     let mut files = Files::new(options, std::mem::take(&mut features.build_ids));
     let formats = TracepointFormats::of(features.tracing);
     // The kernel's list takes as long to read as all records to go through.
-    let kernel = RecordedKernel::begin(&files);
+    let in_kernel = timed
+        .records
+        .iter()
+        .any(|(_, record)| stacks::is_sample_of_kernel(record));
+    let kernel = RecordedKernel::begin(&files, in_kernel);
     let mut passed = Passed::through(&timed, kernel, &selection, options, (&mut files, &formats));
     behind.is_over_but_once();
     let twice = passed.end_waits(&selection);
@@ -77,7 +87,7 @@ pub fn read(bytes: impl Bytes, options: &ReadOptions) -> Result<Recording, Impor
     let has_others = passed.has_others();
     let walked = passed.walk(&timed, &selection, &files, (&machine, options.inlines));
     drop(timed);
-    drop((expanded, behind));
+    drop((expanded, behind, further));
     drop(bytes);
     let named = walked.named(&files, options.inlines);
     let mut recording = named.into_recording(&selection, &files, Told { machine, problems });

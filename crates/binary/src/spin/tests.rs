@@ -37,6 +37,32 @@ fn a_loop_that_looks_and_pauses_is_a_poll() {
     assert!(found.loops()[0].faults.is_empty());
 }
 
+/// Then only these are looked through, and not all code.
+#[test]
+fn of_few_functions_the_same_loops_are_found_as_among_all() {
+    // As above, and TPAUSE in its place; far apart, and between them a PAUSE that reaches over a function's end.
+    let with_pause = [0x8b, 0x07, 0x85, 0xc0, 0x74, 0x04, 0xf3, 0x90, 0xeb, 0xf6, 0xc3];
+    let with_wait = [
+        0x8b, 0x07, 0x85, 0xc0, 0x74, 0x06, 0x66, 0x0f, 0xae, 0xf1, 0xeb, 0xf4, 0xc3,
+    ];
+    let mut code = vec![0xcc_u8; 0x400];
+    code[..with_pause.len()].copy_from_slice(&with_pause);
+    code[0x10f..0x111].copy_from_slice(&[0xf3, 0x90]);
+    code[0x200..0x200 + with_wait.len()].copy_from_slice(&with_wait);
+    let few = [(0x1000, 0x100b), (0x1100, 0x1110), (0x1200, 0x120d)];
+    let all = [
+        few[0],
+        (0x1010, 0x1100),
+        few[1],
+        (0x1110, 0x1200),
+        few[2],
+        (0x1210, 0x1400),
+    ];
+    let (of_few, of_all) = (spin_loops(&code, &few, true), spin_loops(&code, &all, true));
+    assert_eq!(told(&of_few), told(&of_all));
+    assert_eq!(of_few.loops().len(), 2);
+}
+
 #[test]
 fn a_loop_that_only_counts_is_a_delay_and_its_callers_loop_a_retry() {
     // 1000: pause; dec edi; jne 1000; ret

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 pub enum ImportFailure {
     /// A file cannot be read.
-    #[error("cannot read {}: {source}{}", path.display(), folder_advice(path))]
+    #[error("cannot read {}: {source}", path.display())]
     Read {
         /// Which one.
         path: PathBuf,
@@ -92,12 +92,5 @@ impl ImportFailure {
             | ImportFailure::Flat { .. }
             | ImportFailure::Bundle(_) => self.to_string(),
         }
-    }
-}
-
-fn folder_advice(path: &std::path::Path) -> &'static str {
-    match path.is_dir() {
-        true => ". It is a folder, as `perf record --threads` writes: record without --threads",
-        false => "",
     }
 }

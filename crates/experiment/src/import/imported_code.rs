@@ -8,17 +8,14 @@ use scaleprof_binary::mapped_file::{MappedFile, mapped};
 use scaleprof_binary::spin::SpinLoops;
 use scaleprof_binary::symbols::{SymbolFile, SymbolSearch};
 use scaleprof_profile::import::RecordedFile;
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
-use std::path::PathBuf;
 
 /// The files of all recordings of an import.
 #[derive(Default)]
 pub(super) struct ImportedCode {
     pub(super) files: Vec<RecordedFile>,
     search: SymbolSearch,
-    /// Those that were read, by where they are and whose they are.
-    read: HashMap<(PathBuf, PathBuf), ReadFile>,
+    /// The largest of those that were read, which takes longest: of others there may be many.
+    largest: Option<(RecordedFile, ReadFile)>,
 }
 
 /// A file with what is asked of it more than once.
@@ -48,12 +45,18 @@ impl ImportedCode {
             scaleprof_bundle::UNKNOWN => "what was imported does not tell which files its code is in".to_owned(),
             module => format!("{module} is not on this machine"),
         })?;
-        let key = (file.place.clone(), file.own.clone());
-        let read = match self.read.entry(key) {
-            Entry::Occupied(read) => read.into_mut(),
-            Entry::Vacant(unread) => unread.insert(ReadFile::of(file, &self.search)?),
-        };
-        take(&read.bytes, &read.symbols, &read.waiting)
+        if let Some((largest, read)) = &self.largest
+            && (&largest.place, &largest.own) == (&file.place, &file.own)
+        {
+            return take(&read.bytes, &read.symbols, &read.waiting);
+        }
+        let read = ReadFile::of(file, &self.search)?;
+        let taken = take(&read.bytes, &read.symbols, &read.waiting);
+        let before = self.largest.as_ref().map_or(0, |(_, largest)| largest.bytes.len());
+        if read.bytes.len() > before {
+            self.largest = Some((file.clone(), read));
+        }
+        taken
     }
 }
 

@@ -175,6 +175,7 @@ fn every_address_is_looked_up_once() {
     // As an instruction pointer, the same number is another place than as a return address.
     converter.add(&sample(user(&[0x20f])), &mut names);
     assert_eq!(names.asked.len(), 4);
+    converter.add(&samples[0], &mut names);
     converter.forget_addresses();
     converter.add(&samples[0], &mut names);
     assert_eq!(names.asked.len(), 7);
@@ -265,6 +266,23 @@ fn the_next_visit_has_its_own_samples_and_the_same_numbers() {
     assert!(converter.take().samples.is_empty());
 }
 
+/// Of few addresses, so that many begin alike from their outer end.
+fn any_like_stack() -> impl Strategy<Value = RawStack> {
+    let address = || prop::sample::select(vec![0x110_u64, 0x210, 0x310, 0x710]);
+    let stack = (
+        vec(address(), 0..3),
+        vec(address(), 0..6),
+        vec(0u16..4, 0..2),
+        any::<bool>(),
+    );
+    stack.prop_map(|(kernel, user, interrupted, is_complete)| RawStack {
+        kernel,
+        user,
+        interrupted,
+        ending: if is_complete { Ending::Complete } else { Ending::NoRule },
+    })
+}
+
 fn any_stack() -> impl Strategy<Value = RawStack> {
     let addresses = || vec(0u64..0xa00, 0..9);
     (addresses(), addresses(), vec(0u16..12, 0..3), 0u8..9).prop_map(|(kernel, user, interrupted, ending)| RawStack {
@@ -276,6 +294,16 @@ fn any_stack() -> impl Strategy<Value = RawStack> {
 }
 
 proptest! {
+    #[test]
+    fn a_stack_is_the_same_whichever_was_kept_before(stacks in vec(any_like_stack(), 1..40)) {
+        let (mut converter, mut names) = (Converter::new(), Names::default());
+        for raw in &stacks {
+            let kept = converter.keep(raw, &mut names);
+            let alone = Converter::new().keep(raw, &mut Names::default());
+            prop_assert_eq!(kept, alone);
+        }
+    }
+
     #[test]
     fn any_stack_keeps_its_weight_and_finds_a_place(stacks in vec(any_stack(), 0..40)) {
         let samples: Vec<_> = stacks.iter().cloned().map(sample).collect();

@@ -69,7 +69,7 @@ const WAITS_IN_KERNEL: [(&str, ThreadState); 24] = [
 /// Frames from the inner end that are looked at.
 const DEPTH: usize = 4;
 
-/// The state of a thread that is off its CPU in each of the stacks of a recording; of one without waits nothing.
+/// The state of a thread that is off its CPU in each of the stacks of a recording.
 pub(super) struct BlockedStates(Vec<ThreadState>);
 
 impl BlockedStates {
@@ -77,7 +77,7 @@ impl BlockedStates {
         BlockedStates(stacks.iter().map(|stack| state(stack, names)).collect())
     }
 
-    /// Where no event of the recording is a wait.
+    /// Of a recording of which no event is a wait: nobody asks.
     pub(super) fn none() -> BlockedStates {
         BlockedStates(Vec::new())
     }

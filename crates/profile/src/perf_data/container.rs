@@ -245,20 +245,19 @@ impl<'a> Container<'a> {
         }
     }
 
-    /// Whether some of it is compressed.
-    pub(super) fn is_compressed(&self) -> bool {
-        !self.compressed.is_empty()
-    }
-
-    /// The records that were compressed, expanded.
-    pub(super) fn expand(&mut self, file_length: usize) -> Vec<u8> {
-        let Expanded { bytes, problem } = compressed::expand(&std::mem::take(&mut self.compressed), file_length);
+    /// The records that were compressed since the last time, expanded; none where none were.
+    pub(super) fn expand(&mut self, length: usize) -> Option<Vec<u8>> {
+        let compressed = std::mem::take(&mut self.compressed);
+        if compressed.is_empty() {
+            return None;
+        }
+        let Expanded { bytes, problem } = compressed::expand(&compressed, length);
         self.problems.extend(problem);
-        bytes
+        Some(bytes)
     }
 
-    /// Takes in records that were compressed.
-    pub(super) fn add_expanded(&mut self, bytes: &'a [u8]) {
+    /// Takes in records that stand elsewhere: they were compressed, or another thread of perf wrote them.
+    pub(super) fn add_records(&mut self, bytes: &'a [u8]) {
         self.read_records(bytes, false);
     }
 

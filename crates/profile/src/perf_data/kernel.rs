@@ -35,9 +35,10 @@ fn lists(files: &Files) -> Option<KernelLists> {
 }
 
 impl RecordedKernel {
-    /// Of which nothing is known yet. The list that perf kept of it is read from now on, whether it is needed or not.
-    pub(super) fn begin(files: &Files) -> RecordedKernel {
-        let reading = lists(files).map(|lists| std::thread::spawn(move || lists.read()));
+    /// Of which nothing is known yet. Where a sample was taken in it, the list that perf kept of it is read from now on.
+    pub(super) fn begin(files: &Files, is_sampled: bool) -> RecordedKernel {
+        let lists = lists(files).filter(|_| is_sampled);
+        let reading = lists.map(|lists| std::thread::spawn(move || lists.read()));
         RecordedKernel {
             kept: Mutex::new(reading),
             ..RecordedKernel::default()
@@ -242,7 +243,7 @@ mod tests {
             build_id: None,
             inode: None,
         };
-        let mut kernel = RecordedKernel::default();
+        let mut kernel = RecordedKernel::begin(&files, true);
         kernel.map(&mapped(
             "[kernel.kallsyms]_text",
             0xffff_ffff_9300_0000,

@@ -1,8 +1,8 @@
 //! Not keeping in memory what was read.
 //!
 //! A recording is mapped, and every page of it that was looked at counts as memory of ours until somebody else needs it. It is gone
-//! through three times, mostly from its beginning to its end: what is behind is let go of, and read from the file's cache again
-//! should it be needed.
+//! through three times, mostly from its beginning to its end. Of a large one what is behind is let go of each time, and read from the
+//! file's cache again; one that takes no more memory than perf does is kept, and let go of the last time.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 

@@ -328,7 +328,7 @@ impl<'a> Passed<'a> {
     /// What the samples of each process weigh; those of waits count, as long ones do not make a process busy.
     fn weigh_processes(&mut self, selection: &Selection<'_>) {
         self.processes.clear();
-        // Samples of one process come one after the other.
+        // Samples of one process often come one after the other.
         for of_process in self.taken.chunk_by(|a, b| a.process == b.process) {
             let weights = of_process
                 .iter()
@@ -410,7 +410,7 @@ impl<'a> Passed<'a> {
         let in_kernel = timed
             .records
             .iter()
-            .any(|(_, record)| record.kind == kind::SAMPLE && stacks::is_of_kernel(record.misc));
+            .any(|(_, record)| stacks::is_sample_of_kernel(record));
         // The list of the kernel's functions, and the symbols of the program that nearly all stacks are of, take as long to read as
         // thousands of stacks to walk.
         let (found, kernel, ready) = std::thread::scope(|scope| {

@@ -5,7 +5,7 @@ use super::attribute::{Attribute, field};
 use super::cursor::Words;
 use super::files::Files;
 use super::letting_go::Behind;
-use super::record::Record;
+use super::record::{Record, kind};
 use super::sample::Sampled;
 use super::timeline::{Layout, LayoutId};
 use crate::walk::{MappedCode, OtherRegisters, Processor, Registers, StackWalker};
@@ -272,8 +272,13 @@ fn of_sample(
     Met { stack, is_chain: true }
 }
 
+/// Whether a record is a sample that was taken in the kernel.
+pub(super) fn is_sample_of_kernel(record: &Record<'_>) -> bool {
+    record.kind == kind::SAMPLE && is_of_kernel(record.misc)
+}
+
 /// Whether a sample was taken in the kernel (PERF_RECORD_MISC_CPUMODE_MASK).
-pub(super) fn is_of_kernel(misc: u16) -> bool {
+fn is_of_kernel(misc: u16) -> bool {
     matches!(misc & 7, 1 | 3)
 }
 

@@ -155,6 +155,38 @@ fn a_pipe_and_a_compressed_file_say_the_same() {
     }
 }
 
+/// Each thread of perf writes a file of its own, and compresses it by itself.
+#[test]
+fn the_folder_of_a_perf_with_several_threads_says_the_same() {
+    let Some(program) = compiled("work.c", &FRAME_POINTERS) else {
+        return;
+    };
+    for options in [&["--threads", "-g"][..], &["--threads=cpu", "-g", "-z"]] {
+        let Some(recorded) = Recorded::of(&program, &[], &[&CLOCK[..], options].concat()) else {
+            return;
+        };
+        let compared = Compared::of(&recorded, &plain());
+        compared.assert_agree(0.02);
+        compared.assert_seen(&["inner", "recursive", "main"]);
+    }
+}
+
+#[test]
+fn functions_of_the_kernel_and_of_the_c_library_weigh_what_perf_says() {
+    let Some(program) = compiled("system.c", &NO_FRAME_POINTERS) else {
+        return;
+    };
+    for call_graph in [&["--call-graph", "dwarf,8192"][..], &["-g"]] {
+        let with_kernel = [&["-e", "cpu-clock", "-F", "2999"][..], call_graph].concat();
+        let Some(recorded) = Recorded::of(&program, &[], &with_kernel) else {
+            return;
+        };
+        let compared = Compared::of(&recorded, &plain());
+        compared.assert_seen(&["vfs_read", "ksys_read", "by_value"]);
+        compared.assert_all_agree(0.3, 0.02);
+    }
+}
+
 #[test]
 fn a_flat_recording_says_where_threads_were() {
     let Some(program) = compiled("work.c", &NO_FRAME_POINTERS) else {

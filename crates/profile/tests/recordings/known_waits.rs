@@ -21,7 +21,7 @@ fn a_lock_of_which_calls_of_futex_were_recorded_is_named_with_the_time_that_was_
         process: Some("convoy".to_owned()),
         ..ReadOptions::default()
     };
-    let found = read_recording(recorded.bytes(), &options).expect("read");
+    let found = read_recording(recorded.file(), &options).expect("read");
     let variable = |name: &str| {
         let locks = found.profile.locks.iter();
         let named = locks.filter(|lock| lock.variable.as_ref().is_some_and(|variable| variable.name == name));

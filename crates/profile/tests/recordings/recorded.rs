@@ -1,6 +1,6 @@
 //! Recordings of small programs, made by the perf of this machine, and perf's own account of them.
 
-use scaleprof_profile::import::{ReadOptions, Recording, read_recording};
+use scaleprof_profile::import::{ReadOptions, Recording, RecordingFile, read_recording};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -103,8 +103,8 @@ impl Recorded {
         }
     }
 
-    pub fn bytes(&self) -> Vec<u8> {
-        std::fs::read(&self.path).expect("readable")
+    pub fn file(&self) -> RecordingFile {
+        RecordingFile::open(&self.path).expect("readable")
     }
 }
 
@@ -126,7 +126,7 @@ pub struct Compared {
 
 impl Compared {
     pub fn of(recorded: &Recorded, options: &ReadOptions) -> Compared {
-        let recording = read_recording(recorded.bytes(), options).expect("read");
+        let recording = read_recording(recorded.file(), options).expect("read");
         let event = recording.event.clone().unwrap_or_default();
         Compared {
             ours: weights(&recording),
@@ -172,6 +172,32 @@ impl Compared {
             );
         }
         assert!(heaviest > 10.0, "nothing was compared");
+    }
+
+    /// Every function of the program, of libraries and of the kernel that weighs so many per cent weighs what perf says. The C library has
+    /// several names for one address, of which perf may take another than we do: then a function of ours that perf does not name weighs
+    /// the same.
+    pub fn assert_all_agree(&self, least: f64, tolerance: f64) {
+        let close = |ours: &Weight, perf: &Weight| {
+            let of_children = ours.children.zip(perf.children).map(|(ours, perf)| (ours - perf).abs());
+            of_children.unwrap_or(0.0) < tolerance && (ours.own - perf.own).abs() < tolerance
+        };
+        let is_heavy = |weight: &Weight| weight.own.max(weight.children.unwrap_or(0.0)) >= least;
+        for (name, perf) in self.perf.iter().filter(|(_, weight)| is_heavy(weight)) {
+            let same = match self.ours.get(name) {
+                Some(ours) => close(ours, perf),
+                None => {
+                    let mut others = self.ours.iter().filter(|(name, _)| !self.perf.contains_key(*name));
+                    others.any(|(_, ours)| close(ours, perf))
+                }
+            };
+            let heavy = self.ours.iter().filter(|(_, weight)| is_heavy(weight));
+            assert!(
+                same,
+                "{name}: perf's {perf:?}; ours {:?}",
+                heavy.collect::<Vec<(&String, &Weight)>>()
+            );
+        }
     }
 
     /// These functions are among what was compared.

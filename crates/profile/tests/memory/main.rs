@@ -1,0 +1,107 @@
+//! The memory that a broken recording takes is bounded by its length, whatever its numbers say. A program of its own, as all memory of it is
+//! counted.
+
+#[allow(dead_code)]
+#[path = "../recordings/broken.rs"]
+mod broken;
+#[allow(dead_code)]
+#[path = "../recordings/recorded.rs"]
+mod recorded;
+
+use broken::{RECORDINGS, cases, changed, changes, recordings};
+use proptest::test_runner::{Config, TestRunner};
+use scaleprof_profile::import::{ReadOptions, read_recording};
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Counts what is in use, and the most that ever was.
+struct Counting;
+
+static IN_USE: AtomicUsize = AtomicUsize::new(0);
+static MOST: AtomicUsize = AtomicUsize::new(0);
+
+// SAFETY: the system's own, which only is counted.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        let in_use = IN_USE.fetch_add(layout.size(), Ordering::Relaxed) + layout.size();
+        MOST.fetch_max(in_use, Ordering::Relaxed);
+        // SAFETY: as the caller promises.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
+        IN_USE.fetch_sub(layout.size(), Ordering::Relaxed);
+        // SAFETY: as the caller promises.
+        unsafe { System.dealloc(place, layout) }
+    }
+}
+
+#[global_allocator]
+static COUNTING: Counting = Counting;
+
+/// Bytes that reading these takes at once.
+fn taken_by(bytes: &[u8]) -> usize {
+    let options = ReadOptions {
+        symfs: Some("/nonexistent".into()),
+        ..ReadOptions::default()
+    };
+    let before = IN_USE.load(Ordering::Relaxed);
+    MOST.store(before, Ordering::Relaxed);
+    let _ = read_recording(bytes, &options);
+    MOST.load(Ordering::Relaxed) - before
+}
+
+/// What any recording may take: tables, and the list of this kernel's functions, which a kernel makes for whoever asks.
+const ALWAYS: usize = 48 << 20;
+/// What each byte of one may take. A record of 8 bytes is the smallest, and one of them has a place and a time in memory.
+const FOR_A_BYTE: usize = 24;
+/// Compressed ones may become so many times longer.
+const EXPANDED: usize = 100;
+
+/// The most that this may take.
+fn bound(bytes: &[u8], which: usize) -> usize {
+    /// The one among the recordings that is compressed.
+    const COMPRESSED: usize = 2;
+    let times = if which == COMPRESSED { EXPANDED } else { 1 };
+    ALWAYS + bytes.len() * times * FOR_A_BYTE
+}
+
+#[test]
+fn what_a_broken_recording_takes_is_bounded_by_its_length() {
+    let all = recordings();
+    for (which, whole) in all.iter().enumerate() {
+        let taken = taken_by(whole);
+        assert!(
+            taken < bound(whole, which),
+            "{which}: {taken} for {} bytes",
+            whole.len()
+        );
+    }
+    let mut runner = TestRunner::new(Config {
+        cases: cases(),
+        ..Config::default()
+    });
+    let result = runner.run(&(0..RECORDINGS, changes()), |(which, changes)| {
+        if let Some(whole) = all.get(which) {
+            let bytes = changed(whole, &changes);
+            let (taken, bound) = (taken_by(&bytes), bound(&bytes, which));
+            assert!(taken < bound, "{taken} of {bound} for {} bytes", bytes.len());
+        }
+        Ok(())
+    });
+    result.expect("bounded");
+}
+
+/// Numbers that claim much: of events, of identifiers, of processes' files, of a table of features.
+#[test]
+fn numbers_that_claim_much_take_nothing() {
+    let Some(whole) = recordings().first() else { return };
+    for place in (16..104).step_by(8) {
+        for claim in [u64::MAX, 1 << 40, whole.len() as u64 * 3 / 2] {
+            let mut bytes = whole.clone();
+            bytes[place..place + 8].copy_from_slice(&claim.to_le_bytes());
+            let taken = taken_by(&bytes);
+            assert!(taken < bound(&bytes, 0), "{claim} at {place}: {taken}");
+        }
+    }
+}
