@@ -13,6 +13,7 @@ use proptest::test_runner::{Config, TestRunner};
 use scaleprof_profile::import::{ReadOptions, read_recording};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 /// Counts what is in use, and the most that ever was.
 struct Counting;
@@ -38,6 +39,9 @@ unsafe impl GlobalAlloc for Counting {
 
 #[global_allocator]
 static COUNTING: Counting = Counting;
+
+/// All memory of this program is counted: one test at a time.
+static ALONE: Mutex<()> = Mutex::new(());
 
 /// Bytes that reading these takes at once.
 fn taken_by(bytes: &[u8]) -> usize {
@@ -68,6 +72,7 @@ fn bound(bytes: &[u8], which: usize) -> usize {
 
 #[test]
 fn what_a_broken_recording_takes_is_bounded_by_its_length() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let all = recordings();
     for (which, whole) in all.iter().enumerate() {
         let taken = taken_by(whole);
@@ -95,6 +100,7 @@ fn what_a_broken_recording_takes_is_bounded_by_its_length() {
 /// Numbers that claim much: of events, of identifiers, of processes' files, of a table of features.
 #[test]
 fn numbers_that_claim_much_take_nothing() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let Some(whole) = recordings().first() else { return };
     for place in (16..104).step_by(8) {
         for claim in [u64::MAX, 1 << 40, whole.len() as u64 * 3 / 2] {

@@ -176,15 +176,13 @@ fn functions_of_the_kernel_and_of_the_c_library_weigh_what_perf_says() {
     let Some(program) = compiled("system.c", &NO_FRAME_POINTERS) else {
         return;
     };
-    for call_graph in [&["--call-graph", "dwarf,8192"][..], &["-g"]] {
-        let with_kernel = [&["-e", "cpu-clock", "-F", "2999"][..], call_graph].concat();
-        let Some(recorded) = Recorded::of(&program, &[], &with_kernel) else {
-            return;
-        };
-        let compared = Compared::of(&recorded, &plain());
-        compared.assert_seen(&["vfs_read", "ksys_read", "by_value"]);
-        compared.assert_all_agree(0.3, 0.02);
-    }
+    let with_kernel = ["-e", "cpu-clock", "-F", "2999", "--call-graph", "dwarf,8192"];
+    let Some(recorded) = Recorded::of(&program, &[], &with_kernel) else {
+        return;
+    };
+    let compared = Compared::of(&recorded, &plain());
+    compared.assert_seen(&["vfs_read", "ksys_read", "by_value"]);
+    compared.assert_all_agree(0.3, 0.02, 0.4);
 }
 
 #[test]

@@ -34,9 +34,11 @@ pub fn recordings() -> &'static [Vec<u8>] {
             "syscalls:sys_enter_futex",
             "syscalls:sys_exit_futex",
         ];
-        let of_waits = compiled("convoy.c", &["-O1", "-g", "-pthread"])
-            .and_then(|program| Recorded::of_whole_machine(&program, &events));
-        recorded.extend(of_waits.map(|(recorded, _)| recorded.file().to_vec()));
+        let of_waits = compiled("convoy.c", &["-O1", "-g", "-pthread"]).and_then(|program| {
+            let (recorded, _) = Recorded::of_whole_machine(&program, &events)?;
+            Some(recorded.file().to_vec())
+        });
+        recorded.extend(of_waits);
         recorded
     })
 }
