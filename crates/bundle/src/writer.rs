@@ -49,14 +49,25 @@ impl BundleWriter {
     pub fn create(folder: impl Into<PathBuf>) -> Result<BundleWriter, BundleError> {
         let path = folder.into();
         fs::create_dir_all(&path).map_err(BundleError::io("create the folder", &path))?;
-        let mut entries = fs::read_dir(&path).map_err(BundleError::io("look into", &path))?;
-        if entries.next().is_some() {
-            return Err(match path.join(MANIFEST).exists() {
-                true => BundleError::AlreadyABundle { path },
-                false => BundleError::NotEmpty { path },
-            });
-        }
+        BundleWriter::check_free(&path)?;
         Ok(BundleWriter::new(path))
+    }
+
+    /// Whether a new bundle can be made in `folder`: it is missing or empty.
+    ///
+    /// # Errors
+    /// Those of [`create`](Self::create).
+    pub fn check_free(folder: &Path) -> Result<(), BundleError> {
+        let path = folder.to_owned();
+        let mut entries = match fs::read_dir(folder) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+            entries => entries.map_err(BundleError::io("look into", folder))?,
+        };
+        match entries.next() {
+            None => Ok(()),
+            Some(_) if path.join(MANIFEST).exists() => Err(BundleError::AlreadyABundle { path }),
+            Some(_) => Err(BundleError::NotEmpty { path }),
+        }
     }
 
     /// The bundle that is already in `folder`, to write its manifest or summary anew.

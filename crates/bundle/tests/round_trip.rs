@@ -387,28 +387,40 @@ fn many_rows_span_pages() {
     assert!(bundle.counters == rows.counters);
 }
 
+/// One of many samples, of which few are alike.
+fn one_of_many(n: i64) -> SampleRow {
+    SampleRow {
+        visit: 0,
+        second: (n / 10_000) as i32,
+        time_us: UtcMicros(n * 31),
+        thread: n % 512,
+        role: if n % 9 == 0 { "background" } else { "connection" }.into(),
+        cpu: (n % 2) as i32,
+        state: ["cpu", "lock", "net"][n as usize / 7 % 3].into(),
+        stack: if n < 150_000 { n * 977 } else { n % 150_000 * 977 },
+        ending: "complete".into(),
+        weight_ns: n as f64 * 1.1,
+        lock: (n % 3 == 1).then_some(n % 40),
+        waker_kind: (n % 50_000 > 25_000).then_some("sibling".into()),
+        waker_stack: (n % 4 == 0).then_some(n * 1009),
+        owner_stack: (n % 5 == 0).then_some(n * 1013),
+        owner_state: (n % 60_000 > 40_000).then_some("io".into()),
+    }
+}
+
 #[test]
 fn samples_of_many_groups_come_back_whole_and_in_their_order() {
     let folder = tempfile::tempdir().unwrap();
     let writer = BundleWriter::create(folder.path()).unwrap();
     writer.write_manifest(&sample::manifest()).unwrap();
-    let row = |n: i64| SampleRow {
-        visit: 0,
-        second: (n / 10_000) as i32,
-        time_us: UtcMicros(n * 31),
-        stack: n * 977 % 100_000,
-        state: ["cpu", "lock", "net"][n as usize / 7 % 3].into(),
-        lock: (n % 3 == 1).then_some(n % 40),
-        ..sample::profiled(0).samples[0].clone()
-    };
     let held = VisitRows {
-        samples: (0..1000).map(row).collect(),
+        samples: (0..1000).map(one_of_many).collect(),
         ..VisitRows::default()
     };
-    let make = |places: std::ops::Range<usize>| places.map(|place| row(1000 + place as i64)).collect();
+    let make = |places: std::ops::Range<usize>| places.map(|place| one_of_many(1000 + place as i64)).collect();
     writer.write_visit_with(&sample::rung(0), &held, 600_000, make).unwrap();
     let bundle = Bundle::open(folder.path()).unwrap();
-    assert!(bundle.samples.rows().eq((0..601_000).map(row)));
+    assert!(bundle.samples.rows().eq((0..601_000).map(one_of_many)));
     // More than are written at once.
     assert!(bundle.samples.blocks().len() > 8);
 }
@@ -441,25 +453,8 @@ fn many_samples_span_pages_with_and_without_a_dictionary() {
     let folder = tempfile::tempdir().unwrap();
     let writer = BundleWriter::create(folder.path()).unwrap();
     writer.write_manifest(&sample::manifest()).unwrap();
-    let row = |n: i64| SampleRow {
-        visit: 0,
-        second: (n / 10_000) as i32,
-        time_us: UtcMicros(n * 31),
-        thread: n % 512,
-        role: if n % 9 == 0 { "background" } else { "connection" }.into(),
-        cpu: (n % 2) as i32,
-        state: ["cpu", "lock", "net"][n as usize / 7 % 3].into(),
-        stack: if n < 150_000 { n * 977 } else { n % 150_000 * 977 },
-        ending: "complete".into(),
-        weight_ns: n as f64 * 1.1,
-        lock: (n % 3 == 1).then_some(n % 40),
-        waker_kind: (n % 50_000 > 25_000).then_some("sibling".into()),
-        waker_stack: (n % 4 == 0).then_some(n * 1009),
-        owner_stack: (n % 5 == 0).then_some(n * 1013),
-        owner_state: (n % 60_000 > 40_000).then_some("io".into()),
-    };
     let rows = VisitRows {
-        samples: (0..200_000).map(row).collect(),
+        samples: (0..200_000).map(one_of_many).collect(),
         ..VisitRows::default()
     };
     writer.write_visit(&sample::rung(0), &rows).unwrap();

@@ -85,6 +85,8 @@ pub struct ImportResult {
 /// # Errors
 /// A file cannot be read, or the bundle not be written. Nothing is left of the bundle where the first file already fails.
 pub fn import(request: &ImportRequest, progress: &mut dyn Progress) -> Result<ImportResult, ImportFailure> {
+    // Before a pipe is read, which can be done once: an output that is taken must not cost a recording.
+    BundleWriter::check_free(&request.output)?;
     let opened = request.files.iter().map(|file| bytes_of(file));
     let opened = opened.collect::<Result<Vec<RecordingFile>, ImportFailure>>()?;
     check_loads(request, &opened)?;

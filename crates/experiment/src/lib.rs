@@ -27,6 +27,7 @@ mod progress;
 mod replica_watch;
 mod roles;
 mod run;
+mod sample_pieces;
 mod sample_store;
 mod shared_data;
 mod side_by_side;

@@ -4,7 +4,9 @@ use std::collections::HashMap;
 
 use foldhash::HashSet;
 
-use scaleprof_profile::{Frames, KERNEL, Profile, Role, Sample, StackId, StackTree, in_parallel};
+use crate::sample_pieces::in_pieces;
+
+use scaleprof_profile::{Frames, KERNEL, Profile, Role, Sample, StackId, StackTree};
 
 /// What a thread did in a visit, as far as it tells whom it serves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,9 +52,6 @@ pub(crate) fn roles_of_any_load(pid: u32, threads: &[ThreadUse], handlers: &Hash
 /// Functions of MariaDB and MySQL that serve one connection until it closes.
 const HANDLERS: [&str; 3] = ["handle_one_connection", "do_handle_one_connection", "handle_connection"];
 
-/// Samples that a thread looks through at once: an imported recording may have millions.
-const SAMPLES_AT_ONCE: usize = 1 << 18;
-
 /// The threads of a profile that were seen in one of these.
 pub(crate) fn handlers(profile: &Profile) -> HashSet<u32> {
     let of_piece = |samples: &[Sample]| {
@@ -65,8 +64,7 @@ pub(crate) fn handlers(profile: &Profile) -> HashSet<u32> {
         });
         serving.map(|sample| sample.thread).collect::<HashSet<u32>>()
     };
-    let pieces = profile.samples.chunks(SAMPLES_AT_ONCE).collect();
-    in_parallel(pieces, of_piece).into_iter().flatten().collect()
+    in_pieces(&profile.samples, of_piece).into_iter().flatten().collect()
 }
 
 /// What such a thread is in when its connection has closed and the server keeps it for the next one.

@@ -2,13 +2,14 @@
 
 use super::{KnownLoad, stat_counters};
 use crate::roles::handlers;
+use crate::sample_pieces::in_pieces;
 use foldhash::{HashMap, HashSet};
 use scaleprof_bundle::{
     CounterRow, RungRow, SampleRow, SecondRow, StateRow, UtcMicros, VisitClock, VisitRows, sample_rows,
 };
 use scaleprof_profile::import::{RecordedFile, Recording, Weights};
 use scaleprof_profile::perf_stat::PerfStat;
-use scaleprof_profile::{Ending, Role, SCALEPROF, Sample, StackId, ThreadState, in_parallel};
+use scaleprof_profile::{Ending, Role, SCALEPROF, Sample, StackId, ThreadState};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
@@ -16,8 +17,6 @@ use std::ops::Range;
 const SECOND: u64 = 1_000_000_000;
 /// The kernel's code for user space is the thread's own time.
 const VDSO: &str = "[vdso]";
-/// Samples that a thread sums up at once.
-const SAMPLES_AT_ONCE: usize = 1 << 18;
 /// What stands for the number of connections where it is not known.
 const UNKNOWN: i32 = -1;
 
@@ -209,10 +208,8 @@ fn states(
     role: &impl Fn(u32) -> Role,
 ) -> Vec<StateRow> {
     type Place = (Option<i32>, &'static str, Option<u32>, &'static str);
-    let pieces = recording.profile.samples.chunks(SAMPLES_AT_ONCE).collect();
     let mut sums: BTreeMap<Place, f64> = BTreeMap::new();
-    // Sums of numbers with fractions depend on their order, which is that of pieces of one size.
-    let of_threads = in_parallel(pieces, |piece: &[Sample]| time_of_threads(piece, clock));
+    let of_threads = in_pieces(&recording.profile.samples, |piece| time_of_threads(piece, clock));
     for ((second, thread, state), nanoseconds) in of_threads.into_iter().flatten() {
         let role = role(thread).name();
         *sums.entry((Some(second), role, None, state.name())).or_default() += nanoseconds;
@@ -307,8 +304,7 @@ fn cpu_counters(visit: i32, recording: &Recording, (span, clock): (&Span, &Visit
         }
         sums
     };
-    let pieces = profile.samples.chunks(SAMPLES_AT_ONCE).collect();
-    for (second, [user, system]) in in_parallel(pieces, of_piece).into_iter().flatten() {
+    for (second, [user, system]) in in_pieces(&profile.samples, of_piece).into_iter().flatten() {
         let sum = sums.entry(second).or_default();
         *sum = [sum[0] + user, sum[1] + system];
     }

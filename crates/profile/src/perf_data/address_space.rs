@@ -6,6 +6,7 @@
 
 use super::files::{FileId, Files};
 use super::timeline::Layout;
+use std::ops::Range;
 
 /// Bytes that each file has; none is so large.
 const FILE_BITS: u32 = 40;
@@ -24,6 +25,12 @@ fn address(file: FileId, svma: u64) -> u64 {
 pub(super) fn place(address: u64) -> Option<(FileId, u64)> {
     let file = u32::try_from(address >> FILE_BITS).ok()?.checked_sub(1)?;
     Some((FileId(file), address & ((1 << FILE_BITS) - 1)))
+}
+
+/// All addresses of places in a file.
+pub(super) fn of_file(file: FileId) -> Range<u64> {
+    let first = (u64::from(file.0) + 1) << FILE_BITS;
+    first..first + (1 << FILE_BITS)
 }
 
 /// Where an address of a process with that layout lies. For a return address the call before it decides: it may be the last
@@ -68,6 +75,7 @@ mod tests {
         let found = of_process(&one, 0x5500_0000_0123, false);
         assert_eq!(found, of_process(&other, 0x7f00_0000_0123, false));
         assert_eq!(place(found), Some((FileId(7), 0x1123)));
+        assert!(of_file(FileId(7)).contains(&found) && !of_file(FileId(6)).contains(&found));
         assert_eq!(of_process(&one, 0x5500_0000_2000, false), UNKNOWN);
         assert_eq!(
             place(of_process(&one, 0x5500_0000_2000, true)),

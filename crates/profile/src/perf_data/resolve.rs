@@ -1,6 +1,6 @@
 //! Names for all places of a recording, each looked up once, on all CPUs.
 
-use super::address_space::place;
+use super::address_space::{of_file, place};
 use super::files::{FileId, Files};
 use crate::names::{FileNames, kernel_frame, unnamed};
 use crate::{Frame, Namer, RawStack, Variable, in_parallel};
@@ -78,7 +78,7 @@ impl Names {
             .flat_map(|same| same.chunks(AT_ONCE))
             .filter_map(|piece| Some(Task::Places(file_of(piece.first()?)?, piece)));
         // Looking for loops where threads ran most is the longest task, and no other needs it.
-        let ran_in = |file: FileId| tips.iter().filter(|tip| file_of(tip) == Some(file)).count();
+        let ran_in = |file: FileId| tips.range(of_file(file)).count();
         let mut by_length: Vec<FileId> = opened.keys().copied().collect();
         by_length.sort_by_cached_key(|file| (Reverse(ran_in(*file)), *file));
         let of_loops = by_length.into_iter().map(Task::Waiting);
@@ -205,10 +205,7 @@ fn waits(address: u64, opened: &HashMap<FileId, Opened>) -> bool {
 
 /// The functions in which a thread ran: only there can it have waited in a loop.
 fn hot_functions(id: FileId, functions: &[Range<u64>], tips: &BTreeSet<u64>) -> Vec<Range<u64>> {
-    let own = tips
-        .iter()
-        .filter_map(|tip| place(*tip))
-        .filter(|(file, _)| *file == id);
+    let own = tips.range(of_file(id)).filter_map(|tip| place(*tip));
     let mut hot: Vec<Range<u64>> = Vec::new();
     for (_, svma) in own {
         let after = functions.partition_point(|function| function.start <= svma);
