@@ -4,13 +4,13 @@ use crate::UtcMicros;
 use bytes::Bytes;
 use parquet::basic::{LogicalType, Repetition, TimeUnit};
 use parquet::column::reader::get_typed_column_reader;
-use parquet::column::writer::{ColumnCloseResult, get_column_writer, get_typed_column_writer};
+use parquet::column::writer::{ColumnCloseResult, ColumnWriterImpl, get_column_writer, get_typed_column_writer};
 use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DataType, DoubleType, Int32Type, Int64Type};
 use parquet::errors::{ParquetError, Result};
 use parquet::file::properties::WriterPropertiesPtr;
 use parquet::file::reader::RowGroupReader;
 use parquet::file::writer::{SerializedPageWriter, TrackedWrite};
-use parquet::schema::types::{ColumnDescPtr, SchemaDescriptor, Type, TypePtr};
+use parquet::schema::types::{SchemaDescriptor, Type, TypePtr};
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -125,9 +125,6 @@ pub(crate) fn column_type<R, C: Cell>(name: &str, _get: fn(&R) -> &C) -> Result<
     Ok(Arc::new(column))
 }
 
-/// So many values stay in a CPU's cache until they are encoded.
-const ROWS_AT_ONCE: usize = 1 << 12;
-
 /// Encodes the columns of one table.
 pub(crate) struct Encoder {
     schema: SchemaDescriptor,
@@ -141,6 +138,48 @@ pub(crate) struct EncodedColumn {
     pub told: ColumnCloseResult,
 }
 
+/// Bytes of a column that is being encoded.
+pub(crate) type ColumnBytes = TrackedWrite<Vec<u8>>;
+
+/// A column of rows `R` while its row group is written.
+pub(crate) trait OpenColumn<R> {
+    /// Takes the column's values of some rows.
+    fn add(&mut self, rows: &[R]) -> Result<()>;
+    /// Ends the column.
+    fn close(self: Box<Self>) -> Result<ColumnCloseResult>;
+}
+
+/// The columns of a row group that is being written.
+pub(crate) type OpenColumns<'a, R> = Vec<Box<dyn OpenColumn<R> + 'a>>;
+
+/// The column of what `get` reads of a row.
+struct FieldColumn<'a, R, C: Cell> {
+    writer: ColumnWriterImpl<'a, C::Physical>,
+    get: fn(&R) -> &C,
+    values: Vec<<C::Physical as DataType>::T>,
+    levels: Vec<i16>,
+}
+
+impl<R, C: Cell> OpenColumn<R> for FieldColumn<'_, R, C> {
+    fn add(&mut self, rows: &[R]) -> Result<()> {
+        self.values.clear();
+        self.levels.clear();
+        for row in rows {
+            let stored = (self.get)(row).store();
+            if C::OPTIONAL {
+                self.levels.push(i16::from(stored.is_some()));
+            }
+            self.values.extend(stored);
+        }
+        let levels = C::OPTIONAL.then_some(self.levels.as_slice());
+        self.writer.write_batch(&self.values, levels, None).map(|_| ())
+    }
+
+    fn close(self: Box<Self>) -> Result<ColumnCloseResult> {
+        self.writer.close()
+    }
+}
+
 impl Encoder {
     pub(crate) fn new(schema: TypePtr, properties: WriterPropertiesPtr) -> Encoder {
         Encoder {
@@ -149,41 +188,43 @@ impl Encoder {
         }
     }
 
-    /// In the order of the schema.
-    pub(crate) fn columns(&self) -> &[ColumnDescPtr] {
-        self.schema.columns()
+    /// Begins the column at that place of the schema, of what `get` reads of each row.
+    pub(crate) fn open<'a, R: 'a, C: Cell + 'a>(
+        &self,
+        place: usize,
+        bytes: Option<&'a mut ColumnBytes>,
+        get: fn(&R) -> &C,
+    ) -> Result<Box<dyn OpenColumn<R> + 'a>> {
+        let column = self.schema.columns().get(place).zip(bytes);
+        let (column, bytes) = column.ok_or_else(|| ParquetError::General("the schema has too few columns".into()))?;
+        let pages = Box::new(SerializedPageWriter::new(bytes));
+        let writer = get_column_writer(column.clone(), self.properties.clone(), pages);
+        Ok(Box::new(FieldColumn {
+            writer: get_typed_column_writer(writer),
+            get,
+            values: Vec::new(),
+            levels: Vec::new(),
+        }))
     }
 
-    /// Encodes what `get` reads of each row.
-    pub(crate) fn encode<R, C: Cell>(
+    /// Encodes one row group, whose columns `open` begins. `give` gives its rows piece by piece: each goes into all columns before the
+    /// next, so that a small one is still in a CPU's cache.
+    pub(crate) fn encode_group<R>(
         &self,
-        column: Option<&ColumnDescPtr>,
-        rows: &[R],
-        get: fn(&R) -> &C,
-    ) -> Result<EncodedColumn> {
-        let column = column.ok_or_else(|| ParquetError::General("the schema has too few columns".into()))?;
-        let mut bytes = TrackedWrite::new(Vec::new());
-        let pages = Box::new(SerializedPageWriter::new(&mut bytes));
-        let writer = get_column_writer(column.clone(), self.properties.clone(), pages);
-        let mut writer = get_typed_column_writer::<C::Physical>(writer);
-        let (mut values, mut levels) = (Vec::new(), Vec::new());
-        for some in rows.chunks(ROWS_AT_ONCE) {
-            values.clear();
-            levels.clear();
-            for row in some {
-                let stored = get(row).store();
-                if C::OPTIONAL {
-                    levels.push(i16::from(stored.is_some()));
-                }
-                values.extend(stored);
-            }
-            writer.write_batch(&values, C::OPTIONAL.then_some(&levels), None)?;
-        }
-        let told = writer.close()?;
-        Ok(EncodedColumn {
-            bytes: bytes.into_inner()?.into(),
-            told,
-        })
+        open: impl for<'a> Fn(&Encoder, &'a mut [ColumnBytes]) -> Result<OpenColumns<'a, R>>,
+        give: impl FnOnce(&mut dyn FnMut(&[R]) -> Result<()>) -> Result<()>,
+    ) -> Result<Vec<EncodedColumn>> {
+        let columns = self.schema.columns().iter();
+        let mut bytes: Vec<ColumnBytes> = columns.map(|_| TrackedWrite::new(Vec::new())).collect();
+        let mut columns = open(self, &mut bytes)?;
+        give(&mut |rows| columns.iter_mut().try_for_each(|column| column.add(rows)))?;
+        let told = columns.into_iter().map(OpenColumn::close);
+        let told = told.collect::<Result<Vec<ColumnCloseResult>>>()?;
+        let whole = bytes.into_iter().zip(told).map(|(bytes, told)| {
+            let bytes = bytes.into_inner()?.into();
+            Ok(EncodedColumn { bytes, told })
+        });
+        whole.collect()
     }
 }
 

@@ -1,6 +1,6 @@
 //! One Parquet file of a table: a part.
 
-use crate::columns::{EncodedColumn, Encoder, column_type, read_column};
+use crate::columns::{ColumnBytes, EncodedColumn, Encoder, OpenColumns, column_type, read_column};
 use crate::error::BundleError;
 use crate::pages::{read_coded, read_values};
 use crate::{
@@ -27,8 +27,8 @@ pub(crate) trait Table: Sized + Send + Sync + 'static {
     const NAME: &'static str;
     /// The columns in the order of the struct's fields.
     fn schema() -> Result<Vec<TypePtr>>;
-    /// All columns of one row group as they stand in a file.
-    fn encode_group(rows: &[Self], how: &Encoder) -> Result<Vec<EncodedColumn>>;
+    /// Begins all columns of one row group.
+    fn open_columns<'a>(how: &Encoder, bytes: &'a mut [ColumnBytes]) -> Result<OpenColumns<'a, Self>>;
     /// Reads one row group.
     fn read_group(group: &dyn RowGroupReader, into: &mut Vec<Self>) -> Result<()>;
 }
@@ -44,11 +44,13 @@ macro_rules! table {
                     $(column_type(stringify!($field), |row: &$row| &row.$field)?),*
                 ])
             }
-            fn encode_group(rows: &[Self], how: &Encoder) -> Result<Vec<EncodedColumn>> {
-                let mut columns = how.columns().iter();
+            fn open_columns<'a>(how: &Encoder, bytes: &'a mut [ColumnBytes]) -> Result<OpenColumns<'a, Self>> {
+                let mut bytes = bytes.iter_mut();
+                let mut places = 0..;
+                let mut place = || places.next().unwrap_or_default();
                 Ok(vec![
-                    how.encode(columns.next(), rows, |row: &$row| &row.$first)?,
-                    $(how.encode(columns.next(), rows, |row: &$row| &row.$field)?),*
+                    how.open(place(), bytes.next(), |row: &$row| &row.$first)?,
+                    $(how.open(place(), bytes.next(), |row: &$row| &row.$field)?),*
                 ])
             }
             fn read_group(group: &dyn RowGroupReader, into: &mut Vec<Self>) -> Result<()> {
@@ -210,8 +212,10 @@ table!(
 
 /// Rows of one row group where a part has several.
 const GROUP: usize = 1 << 16;
-/// Groups that are in memory at once, as rows of some 14 MB or encoded: so many CPUs are used at most.
+/// Groups that are in memory at once, encoded: so many CPUs are used at most.
 const GROUPS_AT_ONCE: usize = 4;
+/// Rows that go into all columns before the next: some 200 KB of them stay in a CPU's cache.
+const ROWS_AT_ONCE: usize = 1 << 10;
 
 /// Rows that are made when they are written, on several CPUs.
 pub(crate) struct RowsToCome<'a, T> {
@@ -230,9 +234,26 @@ impl<T: 'static> RowsToCome<'_, T> {
 
     /// The places, in pieces of one row group each.
     fn groups(&self) -> Vec<Range<usize>> {
-        let begins = (0..self.count).step_by(GROUP);
-        begins.map(|begin| begin..(begin + GROUP).min(self.count)).collect()
+        pieces(0..self.count, GROUP).collect()
     }
+
+    /// Those at these places.
+    fn rows(&self, places: Range<usize>) -> Result<Vec<T>> {
+        let (made, asked) = ((self.make)(places.clone()), places.len());
+        match made.len() == asked {
+            true => Ok(made),
+            false => Err(ParquetError::General(format!(
+                "{} rows were made for {asked} places",
+                made.len()
+            ))),
+        }
+    }
+}
+
+/// These places in pieces of so many.
+fn pieces(places: Range<usize>, length: usize) -> impl Iterator<Item = Range<usize>> {
+    let begins = places.clone().step_by(length);
+    begins.map(move |begin| begin..(begin + length).min(places.end))
 }
 
 /// Writes `rows` as one Parquet file, and then those to come, so many at a time that they take little memory. A table without rows
@@ -267,19 +288,13 @@ pub(crate) fn write_groups<T: Table>(out: File, rows: &[T], more: &RowsToCome<'_
         Ok(())
     };
     if !rows.is_empty() {
-        append(T::encode_group(rows, &how))?;
+        append(how.encode_group(T::open_columns, |add| rows.chunks(ROWS_AT_ONCE).try_for_each(add)))?;
     }
     for some in more.groups().chunks(GROUPS_AT_ONCE) {
         let encode = |places: Range<usize>| {
-            let rows = (more.make)(places.clone());
-            match rows.len() == places.len() {
-                true => T::encode_group(&rows, &how),
-                false => Err(ParquetError::General(format!(
-                    "{} rows were made for {} places",
-                    rows.len(),
-                    places.len()
-                ))),
-            }
+            how.encode_group(T::open_columns, |add| {
+                pieces(places, ROWS_AT_ONCE).try_for_each(|places| add(&more.rows(places)?))
+            })
         };
         in_parallel(some.to_vec(), encode)
             .into_iter()

@@ -6,7 +6,7 @@ use foldhash::HashSet;
 
 use crate::sample_pieces::in_pieces;
 
-use scaleprof_profile::{Frames, KERNEL, Profile, Role, Sample, StackId, StackTree};
+use scaleprof_profile::{Frame, FrameId, Frames, KERNEL, Profile, Role, Sample, StackId, StackTree};
 
 /// What a thread did in a visit, as far as it tells whom it serves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,15 +54,15 @@ const HANDLERS: [&str; 3] = ["handle_one_connection", "do_handle_one_connection"
 
 /// The threads of a profile that were seen in one of these.
 pub(crate) fn handlers(profile: &Profile) -> HashSet<u32> {
+    let serving = serving_stacks(&profile.stacks, &profile.frames);
     let of_piece = |samples: &[Sample]| {
-        let mut known: foldhash::HashMap<StackId, bool> = foldhash::HashMap::default();
-        let serving = samples.iter().filter(|sample| {
-            let stack = sample.stack;
-            *known
-                .entry(stack)
-                .or_insert_with(|| serves_a_connection(&profile.stacks, &profile.frames, stack))
-        });
-        serving.map(|sample| sample.thread).collect::<HashSet<u32>>()
+        let mut threads: HashSet<u32> = HashSet::default();
+        for sample in samples {
+            if !threads.contains(&sample.thread) && serving.contains(&sample.stack) {
+                threads.insert(sample.thread);
+            }
+        }
+        threads
     };
     in_pieces(&profile.samples, of_piece).into_iter().flatten().collect()
 }
@@ -79,25 +79,61 @@ const PARKED: [&str; 8] = [
     "one_thread_per_connection_end",
 ];
 
-fn serves_a_connection(stacks: &StackTree, frames: &Frames, stack: StackId) -> bool {
-    let functions = stacks.frames(stack).into_iter().filter_map(|frame| frames.get(frame));
-    let names: Vec<&str> = functions
-        .filter(|frame| frame.module != KERNEL)
-        .map(|frame| frame.function.as_deref().unwrap_or_default())
-        .collect();
-    is_serving(&names)
+/// What a function says of a thread that is in it.
+#[derive(Clone, Copy)]
+enum Says {
+    /// It serves a connection in the functions that this one calls.
+    Handler,
+    /// Called by a handler: it waits for its next connection.
+    Parked,
+    /// Called by a handler: it is at work for its connection.
+    Works,
+    /// Whatever the functions outside say.
+    Nothing,
 }
 
-/// Whether a thread in these functions, outermost first, is at work for a connection.
-fn is_serving(names: &[&str]) -> bool {
-    let is_handler = |name: &&str| HANDLERS.contains(&name.split_once('(').map_or(*name, |(name, _)| name));
-    let inside = names.iter().rposition(is_handler).and_then(|at| names.get(at + 1));
-    inside.is_some_and(|name| !PARKED.iter().any(|parked| name.starts_with(parked)))
+impl Says {
+    fn of(frame: &Frame) -> Says {
+        if frame.module == KERNEL {
+            return Says::Nothing;
+        }
+        let name = frame.function.as_deref().unwrap_or_default();
+        let without_arguments = name.split_once('(').map_or(name, |(name, _)| name);
+        if HANDLERS.contains(&without_arguments) {
+            Says::Handler
+        } else if PARKED.iter().any(|parked| name.starts_with(parked)) {
+            Says::Parked
+        } else {
+            Says::Works
+        }
+    }
+}
+
+/// The stacks whose thread is at work for a connection: what the innermost handler calls tells. Each node of the tree is looked at
+/// once, as an imported recording may have many times as many samples.
+fn serving_stacks(stacks: &StackTree, frames: &Frames) -> HashSet<StackId> {
+    let says: foldhash::HashMap<FrameId, Says> = frames.iter().map(|(id, frame)| (id, Says::of(frame))).collect();
+    let (mut serving, mut in_handler) = (HashSet::default(), HashSet::default());
+    for (stack, node) in stacks.iter() {
+        let is_of = |known: &HashSet<StackId>| node.parent.is_some_and(|parent| known.contains(&parent));
+        let outside_is_handler = is_of(&in_handler);
+        match says.get(&node.frame).copied().unwrap_or(Says::Works) {
+            Says::Handler => in_handler.insert(stack),
+            Says::Nothing if outside_is_handler => in_handler.insert(stack),
+            Says::Works if outside_is_handler => serving.insert(stack),
+            Says::Parked if outside_is_handler => false,
+            _ => is_of(&serving) && serving.insert(stack),
+        };
+    }
+    serving
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+    use proptest::sample::select;
 
     fn thread(thread: u32, cpu_ns: u64, net_ns: u64) -> ThreadUse {
         ThreadUse { thread, cpu_ns, net_ns }
@@ -132,6 +168,24 @@ mod tests {
         assert_eq!((roles[&11], roles[&12]), (Role::Connection, Role::Connection));
     }
 
+    /// Whether a thread in these functions of the server, outermost first, is at work for a connection.
+    fn is_serving(names: &[&str]) -> bool {
+        let frame = |name: &str| Frame {
+            module: if name.starts_with("sys_") { KERNEL } else { "mysqld" }.to_owned(),
+            build_id: None,
+            address: 0,
+            function: Some(name.to_owned()).filter(|name| !name.is_empty()),
+            inlined: false,
+            file: None,
+            line: None,
+            name_source: "symtab".to_owned(),
+        };
+        let (mut stacks, mut frames) = (StackTree::default(), Frames::default());
+        let ids: Vec<FrameId> = names.iter().map(|name| frames.intern(frame(name))).collect();
+        let stack = stacks.intern(ids).expect("frames");
+        serving_stacks(&stacks, &frames).contains(&stack)
+    }
+
     #[test]
     fn a_thread_that_is_kept_for_the_next_connection_serves_none() {
         let start = [
@@ -142,6 +196,20 @@ mod tests {
         let inside = |name| is_serving(&[&start[..], &[name]].concat());
         assert!(inside("do_command(THD*, bool)") && inside(""));
         assert!(!inside("pthread_cond_timedwait") && !is_serving(&start) && !is_serving(&["main", "poll"]));
+    }
+
+    proptest! {
+        /// By the definition, on the list of names.
+        #[test]
+        fn what_the_innermost_handler_calls_tells_whether_a_thread_serves(
+            names in vec(select(vec!["handle_connection", "do_handle_one_connection(CONNECT*)", "my_cond_wait", "work", "", "sys_read"]), 1..9)
+        ) {
+            let of_server: Vec<&str> = names.iter().copied().filter(|name| !name.starts_with("sys_")).collect();
+            let is_handler = |name: &&str| HANDLERS.contains(&name.split_once('(').map_or(*name, |(name, _)| name));
+            let called = of_server.iter().rposition(is_handler).and_then(|at| of_server.get(at + 1));
+            let serves = called.is_some_and(|name| !PARKED.iter().any(|parked| name.starts_with(parked)));
+            prop_assert_eq!(is_serving(&names), serves);
+        }
     }
 
     #[test]

@@ -17,6 +17,7 @@ mod files;
 mod futexes;
 mod kernel;
 mod letting_go;
+mod met_stacks;
 mod passed;
 mod record;
 mod resolve;

@@ -5,6 +5,7 @@ use super::attribute::{Attribute, field};
 use super::cursor::Words;
 use super::files::Files;
 use super::letting_go::Behind;
+use super::met_stacks::{Met, MetStacks, StackWords};
 use super::record::{Record, kind};
 use super::sample::Sampled;
 use super::timeline::{Layout, LayoutId};
@@ -70,15 +71,12 @@ pub(super) fn stacks(wanted: &[Wanted], around: &Surroundings<'_>) -> Stacks {
     let work = |walking: &mut Walking<'_>, piece: &[u32]| (walking.number, walking.of_piece(piece, wanted));
     let (found, walked) = in_parallel_with(pieces.clone().collect(), beginning, work);
     // Equal ones of several threads are one.
-    let mut numbers: foldhash::HashMap<RawStack, u32> = foldhash::HashMap::default();
+    let mut all = MetStacks::default();
     let of_threads: Vec<Vec<u32>> = walked
         .into_iter()
         .map(|walking| {
-            let number = |stack| {
-                let next = numbers.len() as u32;
-                *numbers.entry(stack).or_insert(next)
-            };
-            walking.stacks().into_iter().map(number).collect()
+            let own = walking.stacks();
+            (0..own.len()).map(|number| all.number_of_other(&own, number)).collect()
         })
         .collect();
     let mut of_samples = vec![0; wanted.len()];
@@ -87,25 +85,23 @@ pub(super) fn stacks(wanted: &[Wanted], around: &Surroundings<'_>) -> Stacks {
             of_samples[*at as usize] = of_threads[thread][stack as usize];
         }
     }
-    in_order_of_samples(numbers, of_samples)
+    in_order_of_samples(&all.take(), of_samples)
 }
 
 /// Numbers stacks as they are met first, so that it does not matter which thread walked which.
-fn in_order_of_samples(numbers: foldhash::HashMap<RawStack, u32>, mut of_samples: Vec<u32>) -> Stacks {
+fn in_order_of_samples(all: &StackWords, mut of_samples: Vec<u32>) -> Stacks {
     const NOT_MET: u32 = u32::MAX;
-    let mut new_numbers = vec![NOT_MET; numbers.len()];
-    let mut met = 0;
-    for stack in &mut of_samples {
-        let number = &mut new_numbers[*stack as usize];
-        if *number == NOT_MET {
-            *number = met;
-            met += 1;
+    let mut new_numbers = vec![NOT_MET; all.len()];
+    let mut stacks = Vec::with_capacity(all.len());
+    for number in &mut of_samples {
+        let new_number = &mut new_numbers[*number as usize];
+        if *new_number == NOT_MET {
+            *new_number = stacks.len() as u32;
+            let mut met = Met::default();
+            all.read(*number as usize, &mut met);
+            stacks.push(met.stack);
         }
-        *stack = *number;
-    }
-    let mut stacks = vec![RawStack::default(); numbers.len()];
-    for (stack, number) in numbers {
-        stacks[new_numbers[number as usize] as usize] = stack;
+        *number = *new_number;
     }
     Stacks { stacks, of_samples }
 }
@@ -117,9 +113,9 @@ struct Walking<'a> {
     walker: StackWalker,
     layout: Option<LayoutId>,
     /// Of this layout, with their numbers behind those of the layouts before.
-    met: foldhash::HashMap<Met, u32>,
+    met: MetStacks,
     /// Of the layouts before, in the address space of the recording.
-    before: Vec<RawStack>,
+    before: StackWords,
 }
 
 impl<'a> Walking<'a> {
@@ -129,8 +125,8 @@ impl<'a> Walking<'a> {
             around,
             walker: StackWalker::new(around.processor.unwrap_or(Processor::HERE)),
             layout: None,
-            met: foldhash::HashMap::default(),
-            before: Vec::new(),
+            met: MetStacks::default(),
+            before: StackWords::default(),
         }
     }
 
@@ -149,16 +145,18 @@ impl<'a> Walking<'a> {
     fn leave(&mut self) {
         let nothing = Layout::default();
         let layout = self.layout.and_then(|id| self.around.layouts.get(id.0 as usize));
-        let mut numbered: Vec<(u32, Met)> = self.met.drain().map(|(met, number)| (number, met)).collect();
-        numbered.sort_unstable_by_key(|(number, _)| *number);
-        for (_, met) in numbered {
-            let stack = in_recording(met.ended(&mut self.walker), layout.unwrap_or(&nothing));
-            self.before.push(stack);
+        let stacks = self.met.take();
+        let mut met = Met::default();
+        for number in 0..stacks.len() {
+            stacks.read(number, &mut met);
+            end(&mut met, &mut self.walker);
+            bring_into_recording(&mut met.stack, layout.unwrap_or(&nothing));
+            self.before.push(&met);
         }
     }
 
     /// All that was met, by number.
-    fn stacks(mut self) -> Vec<RawStack> {
+    fn stacks(mut self) -> StackWords {
         self.leave();
         self.before
     }
@@ -182,12 +180,7 @@ impl<'a> Walking<'a> {
                     Some((record, sample)) => of_sample(&sample, record.misc, event, around, &mut self.walker, spare),
                     None => Met::whole(not_taken()),
                 };
-                let next = (self.before.len() + self.met.len()) as u32;
-                let known = self.met.get(&met).copied();
-                found.push(known.unwrap_or_else(|| {
-                    self.met.insert(met.clone(), next);
-                    next
-                }));
+                found.push(self.before.len() as u32 + self.met.number_of(&met));
                 spare = met.stack;
             }
             if let Some(behind) = around.behind {
@@ -199,33 +192,19 @@ impl<'a> Walking<'a> {
     }
 }
 
-/// A stack as a sample has it, in the address space of its process.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-struct Met {
-    stack: RawStack,
-    /// Whether its last address has still to tell how it ends: it is asked once for all equal ones.
-    is_chain: bool,
-}
-
-impl Met {
-    fn whole(stack: RawStack) -> Met {
-        Met { stack, is_chain: false }
-    }
-
-    fn ended(self, walker: &mut StackWalker) -> RawStack {
-        let Met { mut stack, is_chain } = self;
-        if is_chain {
-            stack.ending = match stack.user.as_slice() {
-                [] => Ending::NoUserStack,
-                _ if stack.user.len() + stack.kernel.len() >= LONGEST_CHAIN => Ending::TooDeep,
-                [.., last] => match walker.is_outermost(*last) {
-                    Some(true) => Ending::Complete,
-                    Some(false) => Ending::NoProgress,
-                    None => Ending::NoRule,
-                },
-            };
-        }
-        stack
+/// Tells how a chain ends.
+fn end(met: &mut Met, walker: &mut StackWalker) {
+    let Met { stack, is_chain } = met;
+    if std::mem::take(is_chain) {
+        stack.ending = match stack.user.as_slice() {
+            [] => Ending::NoUserStack,
+            _ if stack.user.len() + stack.kernel.len() >= LONGEST_CHAIN => Ending::TooDeep,
+            [.., last] => match walker.is_outermost(*last) {
+                Some(true) => Ending::Complete,
+                Some(false) => Ending::NoProgress,
+                None => Ending::NoRule,
+            },
+        };
     }
 }
 
@@ -400,8 +379,8 @@ fn add_branches(stack: &mut RawStack, sample: &Sampled<'_>) {
     };
 }
 
-/// The same stack with addresses of the recording.
-fn in_recording(mut stack: RawStack, layout: &Layout) -> RawStack {
+/// Gives the stack addresses of the recording.
+fn bring_into_recording(stack: &mut RawStack, layout: &Layout) {
     for (position, address) in stack.user.iter_mut().enumerate() {
         let exact = position == 0
             || stack
@@ -410,7 +389,6 @@ fn in_recording(mut stack: RawStack, layout: &Layout) -> RawStack {
                 .any(|interrupted| usize::from(*interrupted) == position);
         *address = address_space::of_process(layout, *address, !exact);
     }
-    stack
 }
 
 #[cfg(test)]
