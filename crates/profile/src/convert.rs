@@ -1,6 +1,7 @@
 //! From addresses to a profile.
 
 use crate::locks::{LockIdentity, Locks, PathPart};
+use crate::parallel::filled_in_parallel;
 use crate::{
     Ending, Frame, FrameId, Frames, LockId, LockWait, Profile, RawSample, RawStack, Sample, StackId, StackTree,
     ThreadState, Variable, Wait,
@@ -59,7 +60,7 @@ struct LastStack {
 
 /// A stack that a [`Converter`] keeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct KeptStack {
+pub(crate) struct KeptStack {
     stack: StackId,
     /// The part of it in user space.
     user: StackId,
@@ -70,17 +71,35 @@ pub struct KeptStack {
 
 /// A sample without its stack; the fields as in [`RawSample`].
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct KeptSample {
+pub(crate) struct KeptSample {
     /// When.
-    pub time_ns: u64,
+    pub(crate) time_ns: u64,
     /// The thread.
-    pub thread: u32,
+    pub(crate) thread: u32,
     /// The CPU.
-    pub cpu: u32,
+    pub(crate) cpu: u32,
     /// What it was doing.
-    pub state: ThreadState,
+    pub(crate) state: ThreadState,
     /// Thread-nanoseconds that it stands for.
-    pub weight_ns: f64,
+    pub(crate) weight_ns: f64,
+}
+
+impl KeptSample {
+    fn at(self, at: KeptStack) -> Sample {
+        Sample {
+            time_ns: self.time_ns,
+            thread: self.thread,
+            cpu: self.cpu,
+            state: match self.state {
+                ThreadState::Cpu if at.waits => ThreadState::Spin,
+                state => state,
+            },
+            weight_ns: self.weight_ns,
+            stack: at.stack,
+            ending: at.ending,
+            wait: None,
+        }
+    }
 }
 
 /// What an address is.
@@ -98,7 +117,7 @@ impl Converter {
 
     /// Keeps a stack, for samples that are added by [`add_kept`](Converter::add_kept): where many have the same one, its addresses
     /// are looked at once.
-    pub fn keep(&mut self, raw: &RawStack, namer: &mut dyn Namer) -> KeptStack {
+    pub(crate) fn keep(&mut self, raw: &RawStack, namer: &mut dyn Namer) -> KeptStack {
         let (user, stack) = self.stack(raw, namer);
         KeptStack {
             stack,
@@ -108,37 +127,30 @@ impl Converter {
         }
     }
 
-    /// Adds one sample with a stack that was kept.
-    pub fn add_kept(&mut self, sample: &KeptSample, at: KeptStack) {
-        self.add_sample(sample, at, None);
-    }
-
-    /// Adds the sample of a wait for a lock, with a stack that was kept.
-    pub fn add_kept_wait(&mut self, sample: &KeptSample, at: KeptStack, wait: &LockWait, namer: &mut dyn Namer) {
-        let (lock, _) = self.lock(wait, sample.weight_ns, (at.user, at.stack), namer);
-        self.add_sample(sample, at, Some(lock));
-    }
-
-    fn add_sample(&mut self, sample: &KeptSample, at: KeptStack, lock: Option<LockId>) {
-        let state = match sample.state {
-            ThreadState::Cpu if at.waits => ThreadState::Spin,
-            state => state,
+    /// Adds samples with stacks that were kept: what `at` gives for each place below `count`, on all CPUs.
+    pub(crate) fn add_kept(&mut self, count: usize, at: impl Fn(usize) -> (KeptSample, KeptStack) + Sync) {
+        let make = |place| {
+            let (sample, at) = at(place);
+            sample.at(at)
         };
-        self.samples.push(Sample {
-            time_ns: sample.time_ns,
-            thread: sample.thread,
-            cpu: sample.cpu,
-            state,
-            weight_ns: sample.weight_ns,
-            stack: at.stack,
-            ending: at.ending,
-            wait: lock.map(|lock| {
-                Box::new(Wait {
-                    lock: Some(lock),
-                    ..Wait::default()
-                })
-            }),
-        });
+        let mut made = filled_in_parallel(count, make);
+        match self.samples.is_empty() {
+            true => self.samples = made,
+            false => self.samples.append(&mut made),
+        }
+    }
+
+    /// The sample at that place of those that were added, whose stack was kept, is of a wait for a lock. Of others nothing is kept.
+    pub(crate) fn add_wait(&mut self, place: usize, at: KeptStack, wait: &LockWait, namer: &mut dyn Namer) {
+        let sample = self.samples.get(place);
+        if let Some(sample) = sample.filter(|sample| sample.state == ThreadState::Lock) {
+            let (lock, _) = self.lock(wait, sample.weight_ns, (at.user, at.stack), namer);
+            let wait = Wait {
+                lock: Some(lock),
+                ..Wait::default()
+            };
+            self.samples[place].wait = wait.known();
+        }
     }
 
     /// Adds one sample.

@@ -39,7 +39,7 @@ mod timeline;
 pub mod walk;
 
 pub use content_hash::ContentHash;
-pub use convert::{Converter, KeptSample, KeptStack, Namer};
+pub use convert::{Converter, Namer};
 pub use costs::{About, Amount, Cost, CostProfile, Unit};
 pub use dictionary::{Content, Dictionary};
 pub use frame::{Frame, FrameId, Frames, KERNEL, SCALEPROF};

@@ -70,6 +70,28 @@ where
     (made.into_iter().map(|(_, result)| result).collect(), all)
 }
 
+/// What `make` makes of each place below `count`, in their order, on as many threads as there are CPUs. Millions of small things go
+/// where they stay at once.
+///
+/// # Panics
+/// Where `make` does.
+pub(crate) fn filled_in_parallel<T: Send>(count: usize, make: impl Fn(usize) -> T + Sync) -> Vec<T> {
+    /// Few enough for all CPUs to have some, and enough to be worth the turn.
+    const AT_ONCE: usize = 1 << 14;
+    let mut made = Vec::with_capacity(count);
+    let room = made.spare_capacity_mut();
+    let pieces = room[..count].chunks_mut(AT_ONCE).enumerate().collect();
+    in_parallel(pieces, |(number, piece)| {
+        for (place, room) in (number * AT_ONCE..).zip(piece) {
+            room.write(make(place));
+        }
+    });
+    // SAFETY: there is room for `count`, and each of these places was written: in_parallel() gave every piece to some thread, and does
+    // not return where one panicked.
+    unsafe { made.set_len(count) };
+    made
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -83,6 +105,25 @@ mod tests {
         let found = in_parallel((0..40).collect(), slow_first);
         assert_eq!(found, (0..40).map(|n| n * n).collect::<Vec<u64>>());
         assert_eq!(in_parallel(Vec::<u64>::new(), slow_first), Vec::<u64>::new());
+    }
+
+    #[test]
+    fn a_vector_is_filled_in_order() {
+        for count in [0, 1, 100, (1 << 14) - 1, 1 << 14, 100_003] {
+            let made = filled_in_parallel(count, |place| Box::new(place * 3));
+            assert!(made.iter().map(|made| **made).eq((0..count).map(|place| place * 3)));
+        }
+    }
+
+    #[test]
+    fn where_making_panics_nothing_half_made_is_seen() {
+        let fails = || {
+            filled_in_parallel(100_000, |place| match place {
+                70_000 => panic!("on purpose"),
+                _ => vec![place],
+            })
+        };
+        assert!(std::panic::catch_unwind(fails).is_err());
     }
 
     #[test]

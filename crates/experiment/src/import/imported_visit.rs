@@ -260,9 +260,12 @@ fn counters(visit: i32, recording: &Recording, (span, clock): (&Span, &VisitCloc
             .map(|lost| row(None, "probe.samples_lost", lost as f64)),
     );
     // Formats of names alone do not say how far a stack reaches.
-    let walked = samples.iter().filter(|sample| sample.ending != Ending::Unknown);
-    let complete = |sample: &&Sample| sample.ending == Ending::Complete;
-    let (walked, complete) = (walked.clone().count(), walked.filter(complete).count());
+    let of_piece = |piece: &[Sample]| {
+        let ended = |ending| piece.iter().filter(|sample| sample.ending == ending).count();
+        [piece.len() - ended(Ending::Unknown), ended(Ending::Complete)]
+    };
+    let counts = in_pieces(samples, of_piece).into_iter();
+    let [walked, complete] = counts.fold([0, 0], |sum, piece| [sum[0] + piece[0], sum[1] + piece[1]]);
     if walked > 0 {
         rows.push(row(None, "probe.stacks", walked as f64));
         rows.push(row(None, "probe.stacks_complete", complete as f64));

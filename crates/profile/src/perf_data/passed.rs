@@ -58,6 +58,8 @@ pub(super) struct Passed<'a> {
     idle: u64,
     /// Samples that are cut.
     broken: u64,
+    /// Whether some samples have no time of their own.
+    without_time: bool,
     /// Samples of each process, and what they weigh.
     processes: BTreeMap<u32, f64>,
 }
@@ -70,14 +72,11 @@ impl<'a> Passed<'a> {
         options: &ReadOptions,
         (files, formats): (&mut Files, &TracepointFormats),
     ) -> Passed<'a> {
-        let samples = timed
-            .records
-            .iter()
-            .filter(|(_, record)| record.kind == kind::SAMPLE)
-            .count();
+        // Nearly all are samples; room that is not used takes no memory.
+        let records = timed.records.len();
         let mut passed = Passed {
-            taken: Vec::with_capacity(samples),
-            wanted: Vec::with_capacity(samples),
+            taken: Vec::with_capacity(records),
+            wanted: Vec::with_capacity(records),
             timeline: Timeline::new(timed.bytes),
             kernel,
             ..Passed::default()
@@ -189,6 +188,7 @@ impl<'a> Passed<'a> {
         // A fixed period may stand with the event alone.
         let fixed = (!attribute.in_hertz).then_some(attribute.period_or_frequency);
         let period = sample.period.or(fixed).unwrap_or(1) as f64;
+        self.without_time |= sample.time_ns >= NO_TIME;
         self.timeline.meet(sample.process, sample.thread);
         self.wanted.push(Wanted {
             record: place,
@@ -282,7 +282,9 @@ impl<'a> Passed<'a> {
     /// only if it was asked for, or if there is nothing else. Where they are known, what perf summed up of the same waits is left out;
     /// says so in words.
     pub(super) fn end_waits(&mut self, selection: &Selection<'_>) -> Vec<String> {
-        settle_times(&mut self.taken);
+        if self.without_time {
+            settle_times(&mut self.taken);
+        }
         let event = |taken: &Taken| &selection.events[taken.event as usize];
         if self.switches.of_whole_machine() {
             let end_ns = self.taken.iter().map(|taken| taken.counted.time_ns).max().unwrap_or(0);

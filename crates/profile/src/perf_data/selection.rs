@@ -130,11 +130,12 @@ impl<'a> Selection<'a> {
     /// How the weights of each event relate to time.
     pub(super) fn scales(&self, taken: &[Taken], lengths_known: bool) -> BTreeMap<usize, Scale> {
         let mut of_events: BTreeMap<usize, Vec<Counted>> = BTreeMap::new();
-        for taken in taken {
-            let of_event = of_events.entry(taken.event as usize).or_default();
-            // A large recording has millions, and of clocks none is looked at.
-            if self.events.get(taken.event as usize).is_some_and(needs_samples) {
-                of_event.push(taken.counted);
+        // A large recording has millions, and of clocks none is looked at.
+        for same in taken.chunk_by(|a, b| a.event == b.event) {
+            let event = same.first().map_or(0, |taken| taken.event as usize);
+            let of_event = of_events.entry(event).or_default();
+            if self.events.get(event).is_some_and(needs_samples) {
+                of_event.extend(same.iter().map(|taken| taken.counted));
             }
         }
         let events = self.taken.iter().filter_map(|at| Some((*at, self.events.get(*at)?)));

@@ -9,8 +9,9 @@ use super::resolve::Names;
 use super::selection::Selection;
 use super::stacks::Stacks;
 use super::weights::{Counted, Scale};
+use crate::convert::KeptSample;
 use crate::import::{RecordedMachine, RecordedProgram, RecordedThread, Recording, RecordingFormat, Weights};
-use crate::{Converter, KeptSample, LockWait, ThreadState};
+use crate::{Converter, LockWait, ThreadState, in_parallel};
 use scaleprof_binary::kernel_symbols::KernelSymbols;
 use scaleprof_binary::symbols::SymbolFile;
 use std::collections::{BTreeMap, HashMap};
@@ -70,6 +71,51 @@ pub(super) struct Told {
     pub(super) problems: Vec<String>,
 }
 
+/// What samples reach over.
+struct Extent {
+    first_ns: u64,
+    last_ns: u64,
+    threads: foldhash::HashSet<u32>,
+}
+
+impl Extent {
+    fn of(samples: &[Taken]) -> Extent {
+        /// There may be millions.
+        const AT_ONCE: usize = 1 << 18;
+        let of_piece = |piece: &[Taken]| {
+            let mut extent = Extent::nothing();
+            let mut last = None;
+            for Taken { counted, .. } in piece {
+                extent.take_time(counted.time_ns);
+                if last.replace(counted.thread) != Some(counted.thread) {
+                    extent.threads.insert(counted.thread);
+                }
+            }
+            extent
+        };
+        let pieces = in_parallel(samples.chunks(AT_ONCE).collect(), of_piece);
+        pieces.into_iter().fold(Extent::nothing(), |mut whole, piece| {
+            whole.take_time(piece.first_ns);
+            whole.take_time(piece.last_ns);
+            whole.threads.extend(piece.threads);
+            whole
+        })
+    }
+
+    fn nothing() -> Extent {
+        Extent {
+            first_ns: u64::MAX,
+            last_ns: 0,
+            threads: foldhash::HashSet::default(),
+        }
+    }
+
+    fn take_time(&mut self, time_ns: u64) {
+        self.first_ns = self.first_ns.min(time_ns);
+        self.last_ns = self.last_ns.max(time_ns);
+    }
+}
+
 impl Walked {
     /// Gives everything its name.
     pub(super) fn named(mut self, files: &Files, inlines: bool) -> Walked {
@@ -87,12 +133,11 @@ impl Walked {
         let mut converter = Converter::new();
         let weights = self.convert(selection, &mut converter);
         let mut recording = Recording::new(RecordingFormat::PerfData, converter.into_profile(), weights);
-        let times = self.taken.iter().map(|taken| taken.counted.time_ns);
-        recording.span = times.clone().min().zip(times.max()).map(|(first, last)| first..last);
+        let extent = Extent::of(&self.taken);
+        recording.span = (!self.taken.is_empty()).then_some(extent.first_ns..extent.last_ns);
         recording.event = Some(selection.words());
         recording.without_kernel = selection.is_without_kernel();
-        let seen: foldhash::HashSet<u32> = self.taken.iter().map(|taken| taken.counted.thread).collect();
-        self.threads.retain(|thread, _| seen.contains(thread));
+        self.threads.retain(|thread, _| extent.threads.contains(thread));
         recording.lacks = self.lacks(told.machine.architecture.as_deref());
         recording.warnings = told.problems;
         recording.warnings.extend(selection.note());
@@ -134,7 +179,9 @@ impl Walked {
                 _ => 1.0,
             })
             .collect();
-        for (place, (taken, stack)) in self.taken.iter().zip(&self.found.of_samples).enumerate() {
+        let (samples, stack_of) = (&self.taken, &self.found.of_samples);
+        converter.add_kept(samples.len(), |place| {
+            let (taken, stack) = (&samples[place], stack_of[place]);
             let Counted {
                 time_ns,
                 thread,
@@ -142,26 +189,24 @@ impl Walked {
                 period,
             } = taken.counted;
             let event = taken.event as usize;
-            let state = match waits[event] {
-                true => taken.state.unwrap_or_else(|| blocked.state(*stack)),
-                false => ThreadState::Cpu,
-            };
             let sample = KeptSample {
                 time_ns,
                 thread,
                 cpu,
-                state,
+                state: match waits[event] {
+                    true => taken.state.unwrap_or_else(|| blocked.state(stack)),
+                    false => ThreadState::Cpu,
+                },
                 weight_ns: period * each_ns[event],
             };
-            // A call that ended unseen leaves an address that means nothing any more.
-            let lock = match state {
-                ThreadState::Lock => self.locks.get(&place),
-                _ => None,
-            };
-            match lock {
-                Some(lock) => converter.add_kept_wait(&sample, kept[*stack as usize], &lock.wait(), &mut self.names),
-                None => converter.add_kept(&sample, kept[*stack as usize]),
-            }
+            (sample, kept[stack as usize])
+        });
+        // A call that ended unseen leaves an address that means nothing any more: of waits for something else it is not kept.
+        let mut locks: Vec<(&usize, &RecordedLock)> = self.locks.iter().collect();
+        locks.sort_unstable_by_key(|(place, _)| **place);
+        for (place, lock) in locks {
+            let at = kept[stack_of[*place] as usize];
+            converter.add_wait(*place, at, &lock.wait(), &mut self.names);
         }
         match scales.values().any(|scale| *scale == Scale::Unknown) {
             true => Weights::Counts,
