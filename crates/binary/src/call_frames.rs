@@ -114,14 +114,31 @@ impl<'data> CallFrames<'data> {
     ///
     /// Others stand for functions that the linker threw away: their addresses are left near 0 in `.debug_frame`.
     pub(crate) fn entries(&self) -> Entries<'_> {
-        let section = self.section();
-        let mut entries = match &section.reader {
-            Reader::Eh(reader) => read_entries(reader, &self.bases),
-            Reader::Debug(reader) => read_entries(reader, &self.bases),
-        };
-        entries.fdes.retain(|fde| self.code_range(fde).is_some());
-        entries.fdes.sort_by_key(gimli::FrameDescriptionEntry::initial_address);
-        entries
+        let mut fdes = Vec::new();
+        let damaged = self.for_each_entry(|fde| {
+            if self.code_range(&fde).is_some() {
+                fdes.push(fde);
+            }
+        });
+        fdes.sort_by_key(gimli::FrameDescriptionEntry::initial_address);
+        Entries { fdes, damaged }
+    }
+
+    /// The code that each entry covers, in the order of [`entries`](Self::entries).
+    pub(crate) fn code_ranges(&self) -> Vec<Range<u64>> {
+        // An entry and its rows have some 40 bytes at least; room that is not used takes no memory.
+        let mut ranges = Vec::with_capacity(self.data.len() / 32);
+        self.for_each_entry(|fde| ranges.extend(self.code_range(&fde)));
+        ranges.sort_by_key(|range| range.start);
+        ranges
+    }
+
+    /// Gives each entry that can be read, and then how many could not.
+    fn for_each_entry<'own>(&'own self, take: impl FnMut(Fde<'own>)) -> u32 {
+        match self.section().reader {
+            Reader::Eh(reader) => read_entries(&reader, &self.bases, take),
+            Reader::Debug(reader) => read_entries(&reader, &self.bases, take),
+        }
     }
 
     /// The code that an entry covers, cut at the end of the segment that holds its start.
@@ -174,13 +191,12 @@ impl<'data> Section<'data> {
     }
 }
 
-fn read_entries<'data, S>(section: &S, bases: &BaseAddresses) -> Entries<'data>
+fn read_entries<'data, S>(section: &S, bases: &BaseAddresses, mut take: impl FnMut(Fde<'data>)) -> u32
 where
     S: UnwindSection<Bytes<'data>>,
     S::Offset: std::hash::Hash,
 {
     let mut common = HashMap::new();
-    let mut fdes = Vec::new();
     let mut damaged = 0;
     let mut entries = section.entries(bases);
     loop {
@@ -195,7 +211,7 @@ where
                     }
                 });
                 match fde {
-                    Ok(fde) => fdes.push(fde),
+                    Ok(fde) => take(fde),
                     Err(_) => damaged += 1,
                 }
             }
@@ -208,7 +224,7 @@ where
             }
         }
     }
-    Entries { fdes, damaged }
+    damaged
 }
 
 /// Finds `.eh_frame` as the C++ runtime does, through `PT_GNU_EH_FRAME`, in files without section headers. Its end is

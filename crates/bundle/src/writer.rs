@@ -32,6 +32,7 @@ pub(crate) const UNFINISHED: &str = ".partial";
 pub struct BundleWriter {
     path: PathBuf,
     known: Mutex<Known>,
+    flushes: bool,
 }
 
 /// Entries of the dictionaries that are on the disk.
@@ -86,7 +87,15 @@ impl BundleWriter {
         BundleWriter {
             path,
             known: Mutex::default(),
+            flushes: true,
         }
+    }
+
+    /// Leaves it to the kernel when files go to the disk: for what can be made again, such as an import. A writer that is killed leaves
+    /// what it would have left; after a power cut files of the last half minute may be empty.
+    #[must_use]
+    pub fn without_flushing(self) -> BundleWriter {
+        BundleWriter { flushes: false, ..self }
     }
 
     /// The bundle's folder.
@@ -228,9 +237,9 @@ impl BundleWriter {
         let folder = self.path.join(T::NAME);
         if !folder.exists() {
             fs::create_dir_all(&folder).map_err(BundleError::io("create the folder", &folder))?;
-            sync_folder(&self.path)?;
+            self.flush_folder(&self.path)?;
         }
-        replace(&folder, name, |path, file| {
+        self.replace(&folder, name, |path, file| {
             write_groups(file, rows, more).map_err(|error| BundleError::Io {
                 action: "write",
                 path: path.to_owned(),
@@ -249,10 +258,45 @@ impl BundleWriter {
         // JSON has no infinity: serde writes null, which would only be noticed when the bundle is read.
         serde_json::from_slice::<T>(&text).map_err(broken)?;
         text.push(b'\n');
-        replace(&self.path, name, |path, mut file| {
+        self.replace(&self.path, name, |path, mut file| {
             file.write_all(&text).map_err(BundleError::io("write", path))?;
             Ok(file)
         })
+    }
+
+    /// Writes `folder/name` so that it is there whole or not at all, also after a power cut if it flushes.
+    fn replace(
+        &self,
+        folder: &Path,
+        name: &str,
+        write: impl FnOnce(&Path, File) -> Result<File, BundleError>,
+    ) -> Result<(), BundleError> {
+        let target = folder.join(name);
+        let unfinished = folder.join(format!(".{name}{UNFINISHED}"));
+        let result = (|| {
+            let file = File::create(&unfinished).map_err(BundleError::io("create", &unfinished))?;
+            let file = write(&target, file)?;
+            if self.flushes {
+                file.sync_all()
+                    .map_err(BundleError::io("flush to the disk", &unfinished))?;
+            }
+            fs::rename(&unfinished, &target).map_err(BundleError::io("rename into place", &target))
+        })();
+        if result.is_err() {
+            // A full disk should not keep the half that did not fit; what failed first is what the user must read.
+            let _ = fs::remove_file(&unfinished);
+            return result;
+        }
+        self.flush_folder(folder)
+    }
+
+    fn flush_folder(&self, folder: &Path) -> Result<(), BundleError> {
+        if !self.flushes {
+            return Ok(());
+        }
+        File::open(folder)
+            .and_then(|folder| folder.sync_all())
+            .map_err(BundleError::io("flush to the disk", folder))
     }
 }
 
@@ -276,33 +320,4 @@ fn only_new<T: Clone + PartialEq>(
         }
     }
     Ok(new)
-}
-
-/// Writes `folder/name` so that it is there whole or not at all, also after a power cut.
-fn replace(
-    folder: &Path,
-    name: &str,
-    write: impl FnOnce(&Path, File) -> Result<File, BundleError>,
-) -> Result<(), BundleError> {
-    let target = folder.join(name);
-    let unfinished = folder.join(format!(".{name}{UNFINISHED}"));
-    let result = (|| {
-        let file = File::create(&unfinished).map_err(BundleError::io("create", &unfinished))?;
-        let file = write(&target, file)?;
-        file.sync_all()
-            .map_err(BundleError::io("flush to the disk", &unfinished))?;
-        fs::rename(&unfinished, &target).map_err(BundleError::io("rename into place", &target))
-    })();
-    if result.is_err() {
-        // A full disk should not keep the half that did not fit; what failed first is what the user must read.
-        let _ = fs::remove_file(&unfinished);
-        return result;
-    }
-    sync_folder(folder)
-}
-
-fn sync_folder(folder: &Path) -> Result<(), BundleError> {
-    File::open(folder)
-        .and_then(|folder| folder.sync_all())
-        .map_err(BundleError::io("flush to the disk", folder))
 }

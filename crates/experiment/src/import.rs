@@ -94,7 +94,7 @@ pub fn import(request: &ImportRequest, progress: &mut dyn Progress) -> Result<Im
     let stats = stats.collect::<Result<Vec<PerfStat>, ImportFailure>>()?;
     let mut import = Import {
         request,
-        bundle: BundleWriter::create(&request.output)?,
+        bundle: BundleWriter::create(&request.output)?.without_flushing(),
         manifest: begin(request, !request.loads.is_empty()),
         missing: BTreeMap::new(),
         code: ImportedCode::new(request.options.symbol_search()),

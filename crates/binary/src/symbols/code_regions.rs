@@ -27,15 +27,13 @@ impl CodeRegions {
         let mut functions = Vec::new();
         if let Ok(frames) = CallFrames::from_elf(bytes) {
             let mut end = 0;
-            for fde in frames.entries().fdes {
-                // As in the table of unwind rules: what an earlier entry covers is that entry's.
-                if let Some(range) = frames.code_range(&fde)
-                    && range.end > end
-                {
-                    functions.push(range.start.max(end)..range.end);
-                    end = range.end;
-                }
-            }
+            functions = frames.code_ranges();
+            // As in the table of unwind rules: what an earlier entry covers is that entry's.
+            functions.retain_mut(|range| {
+                range.start = range.start.max(end);
+                end = end.max(range.end);
+                !range.is_empty()
+            });
         }
         CodeRegions { functions, sections }
     }

@@ -66,8 +66,9 @@ impl<'bytes> Gathering<'bytes> {
             demangled: DemangledNames::default(),
             notes: Vec::new(),
         };
-        add_symbols(&mut file, &places, elf.symbols(), NameSource::Symtab);
-        add_symbols(&mut file, &places, elf.dynamic_symbols(), NameSource::Dynsym);
+        let (symbols, dynamic) = (elf.elf_symbol_table().len(), elf.elf_dynamic_symbol_table().len());
+        add_symbols(&mut file, &places, (elf.symbols(), symbols), NameSource::Symtab);
+        add_symbols(&mut file, &places, (elf.dynamic_symbols(), dynamic), NameSource::Dynsym);
         Ok(Gathering { elf, file, places })
     }
 
@@ -130,7 +131,8 @@ impl<'bytes> Gathering<'bytes> {
             None if build_id(&elf) != self.file.build_id => return Err("its build-id is another".to_owned()),
             None => {}
         }
-        add_symbols(&mut self.file, &self.places, elf.symbols(), NameSource::Symtab);
+        let count = elf.elf_symbol_table().len();
+        add_symbols(&mut self.file, &self.places, (elf.symbols(), count), NameSource::Symtab);
         if has_dwarf(&elf) {
             self.file.dwarf = Dwarf::of(path, supplementary(&elf, path, search));
         }
@@ -229,12 +231,18 @@ impl Places {
     }
 }
 
+/// Bytes that a name takes where there are many.
+const NAME_LENGTH: usize = 48;
+
 fn add_symbols<'data>(
     file: &mut SymbolFile,
     places: &Places,
-    symbols: impl Iterator<Item = impl object::ObjectSymbol<'data>>,
+    (symbols, count): (impl Iterator<Item = impl object::ObjectSymbol<'data>>, usize),
     source: NameSource,
 ) {
+    for table in [&mut file.functions, &mut file.variables] {
+        table.reserve(count, count.saturating_mul(NAME_LENGTH));
+    }
     for symbol in symbols {
         let kind = symbol.kind();
         let is_name = matches!(kind, SymbolKind::Text | SymbolKind::Data | SymbolKind::Unknown);

@@ -62,6 +62,12 @@ pub(crate) struct Named<'table> {
 }
 
 impl NameTable {
+    /// Makes room for symbols whose names have so many bytes, before they are added: what is not used takes no memory.
+    pub(crate) fn reserve(&mut self, symbols: usize, bytes: usize) {
+        self.entries.reserve(symbols);
+        self.text.reserve(bytes);
+    }
+
     /// Adds a symbol; call [`NameTable::finish`] before looking up.
     pub(crate) fn add(&mut self, symbol: &Symbol<'_>) {
         // What is behind `@` is the version of a library's symbol.

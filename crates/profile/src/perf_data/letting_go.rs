@@ -13,7 +13,7 @@ pub(super) type LetGo<'a> = &'a (dyn Fn(&[u8]) + Sync);
 const AT_ONCE: usize = 8 << 20;
 
 /// A recording that is not larger is kept from one time to the next: reading it again costs more than perf itself takes for its own.
-const KEPT_WHOLE: usize = 100 << 20;
+const KEPT_WHOLE: usize = 112 << 20;
 
 /// So much of it is still kept when the last time begins.
 const KEPT_TO_THE_LAST: usize = 64 << 20;
