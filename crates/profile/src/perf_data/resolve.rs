@@ -73,10 +73,21 @@ impl Names {
             names.get_or_init(|| open(file, files, &ready)).as_ref()
         };
         let file_of = |address: &u64| place(*address).map(|(file, _)| file);
-        let pieces = places
-            .chunk_by(|a, b| file_of(a) == file_of(b))
-            .flat_map(|same| same.chunks(AT_ONCE))
-            .filter_map(|piece| Some(Task::Places(file_of(piece.first()?)?, piece)));
+        // Reading the debug information of a file begins with its first piece and may take as long as naming all of the server's: the
+        // files with few pieces come first, and their further ones, which have to wait for it, last.
+        let pieces_of = |same: &'_ [u64]| same.len().div_ceil(AT_ONCE);
+        let in_files = places.chunk_by(|a, b| file_of(a) == file_of(b));
+        let pieces = in_files.flat_map(|same| {
+            same.chunks(AT_ONCE)
+                .enumerate()
+                .map(move |piece| (pieces_of(same), piece))
+        });
+        let mut pieces: Vec<(usize, (usize, &[u64]))> = pieces.collect();
+        let most = pieces.iter().map(|(all, _)| *all).max().unwrap_or(0);
+        pieces.sort_by_key(|(all, (number, _))| (*all < most && *number > 0, *all));
+        let pieces = pieces
+            .into_iter()
+            .filter_map(|(_, (_, piece))| Some(Task::Places(file_of(piece.first()?)?, piece)));
         // Looking for loops where threads ran most is the longest task, and no other needs it.
         let ran_in = |file: FileId| tips.range(of_file(file)).count();
         let mut by_length: Vec<FileId> = opened.keys().copied().collect();
