@@ -14,6 +14,7 @@ mod name_table;
 mod separate_files;
 mod source_frames;
 mod symbol_list;
+mod unit_index;
 
 use std::borrow::Cow;
 use std::collections::HashMap;

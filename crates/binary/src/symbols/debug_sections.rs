@@ -6,12 +6,14 @@
 use std::borrow::Cow;
 use std::ops::Range;
 use std::path::Path;
+use std::sync::{Mutex, OnceLock};
 
 use addr2line::{Context, FrameIter, LookupResult};
-use gimli::{AbbreviationsCacheStrategy, EndianSlice, RunTimeEndian, SectionId};
+use gimli::{AbbreviationsCacheStrategy, Dwarf, EndianSlice, Reader as _, RunTimeEndian, SectionId};
 use object::{Object as _, ObjectSection as _};
 use self_cell::self_cell;
 
+use super::unit_index::UnitIndex;
 use crate::mapped_file::{Bytes as _, MappedFile, mapped};
 
 type Slice<'a> = EndianSlice<'a, RunTimeEndian>;
@@ -21,12 +23,30 @@ self_cell!(
     struct Read {
         owner: Files,
         #[not_covariant]
-        dependent: OfSlices,
+        dependent: Units,
     }
 );
 
 /// The DWARF of a file.
 pub(super) struct DebugSections(Read);
+
+/// What was read of the debug information, unit by unit.
+struct Units<'a> {
+    files: &'a Files,
+    dwarf: Dwarf<Slice<'a>>,
+    /// None where only all of it tells what an address is about.
+    index: Option<UnitIndex>,
+    /// Each once it is needed. What a context read is kept in it, so it is not to be shared.
+    units: Vec<OnceLock<Unit<'a>>>,
+    whole: OnceLock<Option<Mutex<OfSlices<'a>>>>,
+}
+
+enum Unit<'a> {
+    Alone(Mutex<OfSlices<'a>>),
+    /// It refers to others.
+    NotAlone,
+    Broken,
+}
 
 /// A file, and the one that several share parts of their DWARF in (`.gnu_debugaltlink`).
 struct Files {
@@ -55,6 +75,13 @@ pub(super) struct Frame {
 /// Why an address was not looked up.
 pub(super) struct IsElsewhere;
 
+/// Why a unit has no answer.
+enum NoAnswer {
+    IsElsewhere,
+    /// What it refers to was not found.
+    Broken,
+}
+
 impl DebugSections {
     /// Reads which parts there are; none where that cannot be read.
     pub(super) fn of(path: &Path, supplementary: Option<&Path>) -> Option<DebugSections> {
@@ -65,15 +92,8 @@ impl DebugSections {
                 None => None,
             },
         };
-        let read = Read::try_new(files, |files| {
-            let mut dwarf = gimli::Dwarf::load(|id| Ok::<_, gimli::Error>(files.own.section(id)))?;
-            if let Some(supplementary) = &files.supplementary {
-                dwarf.load_sup(|id| Ok::<_, gimli::Error>(supplementary.section(id)))?;
-            }
-            dwarf.populate_abbreviations_cache(AbbreviationsCacheStrategy::Duplicates);
-            Context::from_dwarf(dwarf)
-        });
-        let sections = DebugSections(read.ok()?);
+        let read = Read::new(files, |files| Units::of(files));
+        let sections = DebugSections(read);
         sections.let_go();
         Some(sections)
     }
@@ -83,10 +103,7 @@ impl DebugSections {
     /// # Errors
     /// The DWARF of that address is split off into another file.
     pub(super) fn frames(&self, svma: u64) -> Result<Vec<Frame>, IsElsewhere> {
-        self.0.with_dependent(|_, context| match context.find_frames(svma) {
-            LookupResult::Output(found) => Ok(found.map(frames).unwrap_or_default()),
-            LookupResult::Load { .. } => Err(IsElsewhere),
-        })
+        self.0.with_dependent(|_, units| units.frames(svma))
     }
 
     /// Says that what was looked at will hardly be looked at again soon.
@@ -96,6 +113,100 @@ impl DebugSections {
         if let Some(other) = supplementary {
             other.file.let_go(&other.file);
         }
+    }
+}
+
+impl<'a> Units<'a> {
+    fn of(files: &'a Files) -> Units<'a> {
+        let dwarf = files.dwarf(|_, section| section);
+        let index = match files.supplementary {
+            None => UnitIndex::of(&dwarf),
+            Some(_) => None,
+        };
+        let count = index.as_ref().map_or(0, UnitIndex::len);
+        Units {
+            files,
+            dwarf,
+            index,
+            units: (0..count).map(|_| OnceLock::new()).collect(),
+            whole: OnceLock::new(),
+        }
+    }
+
+    fn frames(&self, svma: u64) -> Result<Vec<Frame>, IsElsewhere> {
+        let Some(index) = &self.index else {
+            return self.of_whole(svma);
+        };
+        for place in index.units_at(svma) {
+            match self.units[place].get_or_init(|| self.unit(index, place)) {
+                Unit::Alone(context) => match look_up(context, svma) {
+                    Ok(frames) if frames.is_empty() => {}
+                    Ok(frames) => return Ok(frames),
+                    Err(NoAnswer::IsElsewhere) => return Err(IsElsewhere),
+                    Err(NoAnswer::Broken) => return self.of_whole(svma),
+                },
+                Unit::NotAlone => return self.of_whole(svma),
+                Unit::Broken => {}
+            }
+        }
+        Ok(Vec::new())
+    }
+
+    /// A unit as if it were the only one.
+    fn unit(&self, index: &UnitIndex, place: usize) -> Unit<'a> {
+        let Some(bytes) = index.alone(place, &self.dwarf) else {
+            return Unit::NotAlone;
+        };
+        let dwarf = self.files.dwarf(|id, section: Slice<'a>| match id {
+            SectionId::DebugInfo => {
+                let own = section.slice().get(bytes.clone()).unwrap_or_default();
+                EndianSlice::new(own, section.endian())
+            }
+            // Its offsets would be those of all units.
+            SectionId::DebugAranges => EndianSlice::new(&[], section.endian()),
+            _ => section,
+        });
+        match Context::from_dwarf(dwarf) {
+            Ok(context) => Unit::Alone(Mutex::new(context)),
+            Err(_) => Unit::Broken,
+        }
+    }
+
+    fn of_whole(&self, svma: u64) -> Result<Vec<Frame>, IsElsewhere> {
+        let read = || {
+            let mut dwarf = self.files.dwarf(|_, section| section);
+            if let Some(supplementary) = &self.files.supplementary {
+                let load = |id| Ok::<_, gimli::Error>(supplementary.section(id));
+                dwarf.load_sup(load).ok()?;
+            }
+            dwarf.populate_abbreviations_cache(AbbreviationsCacheStrategy::Duplicates);
+            Some(Mutex::new(Context::from_dwarf(dwarf).ok()?))
+        };
+        let Some(context) = self.whole.get_or_init(read) else {
+            return Ok(Vec::new());
+        };
+        match look_up(context, svma) {
+            Ok(frames) => Ok(frames),
+            Err(NoAnswer::IsElsewhere) => Err(IsElsewhere),
+            Err(NoAnswer::Broken) => Ok(Vec::new()),
+        }
+    }
+}
+
+fn look_up(context: &Mutex<OfSlices<'_>>, svma: u64) -> Result<Vec<Frame>, NoAnswer> {
+    let context = context.lock().map_err(|_| NoAnswer::Broken)?;
+    match context.find_frames(svma) {
+        LookupResult::Output(found) => found.map(frames).map_err(|_| NoAnswer::Broken),
+        LookupResult::Load { .. } => Err(NoAnswer::IsElsewhere),
+    }
+}
+
+impl Files {
+    /// The sections of the file, each as `of` gives it.
+    fn dwarf<'a>(&'a self, of: impl Fn(SectionId, Slice<'a>) -> Slice<'a>) -> Dwarf<Slice<'a>> {
+        let load = |id| Ok::<_, std::convert::Infallible>(of(id, self.own.section(id)));
+        let Ok(dwarf) = Dwarf::load(load);
+        dwarf
     }
 }
 

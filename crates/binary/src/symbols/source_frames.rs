@@ -1,6 +1,7 @@
 //! Functions that the compiler put into others, with files and lines, from DWARF.
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, OnceLock};
 
 use addr2line::Loader;
@@ -42,16 +43,16 @@ pub fn end_of_path(path: &str) -> String {
 pub(super) struct Dwarf {
     path: Option<PathBuf>,
     supplementary: Option<PathBuf>,
-    // Loaded on the first question. What was read of a part is kept there, so it is not to be shared.
-    loaded: OnceLock<Option<Mutex<Loaded>>>,
+    loaded: OnceLock<Option<Loaded>>,
 }
 
-/// What answers, and how often it was asked since it let go of what it had read.
+/// What answers, and how often it was asked.
 struct Loaded {
     sections: DebugSections,
-    asked: u32,
-    /// For what the file has split off into others (`.dwo`, `.dwp`): once it is needed.
-    split: Option<Option<Loader>>,
+    asked: AtomicU32,
+    /// For what the file has split off into others (`.dwo`, `.dwp`), once it is needed. What was read is kept in it, so it is not to be
+    /// shared.
+    split: OnceLock<Option<Mutex<Loader>>>,
 }
 
 /// So often it is asked before it lets go: what a part of the file says is read on the first question and kept, and neighbours come together.
@@ -75,26 +76,28 @@ impl Dwarf {
     pub(super) fn frames(&self, svma: u64) -> Vec<Frame> {
         let load = || {
             let sections = DebugSections::of(self.path.as_ref()?, self.supplementary.as_deref())?;
-            Some(Mutex::new(Loaded {
+            Some(Loaded {
                 sections,
-                asked: 0,
-                split: None,
-            }))
+                asked: AtomicU32::new(0),
+                split: OnceLock::new(),
+            })
         };
-        let Some(Ok(mut loaded)) = self.loaded.get_or_init(load).as_ref().map(Mutex::lock) else {
+        let Some(loaded) = self.loaded.get_or_init(load) else {
             return Vec::new();
         };
-        loaded.asked += 1;
-        if loaded.asked >= ASKED_AT_ONCE {
-            loaded.asked = 0;
+        if loaded.asked.fetch_add(1, Ordering::Relaxed) % ASKED_AT_ONCE == ASKED_AT_ONCE - 1 {
             loaded.sections.let_go();
         }
         if let Ok(found) = loaded.sections.frames(svma) {
             return found;
         }
-        let load = || Loader::new_with_sup(self.path.as_ref()?, self.supplementary.as_ref()).ok();
-        let loader = loaded.split.get_or_insert_with(load).as_ref();
-        let found = loader.and_then(|loader| loader.find_frames(svma).ok());
-        found.map(frames).unwrap_or_default()
+        let load = || {
+            let loader = Loader::new_with_sup(self.path.as_ref()?, self.supplementary.as_ref());
+            Some(Mutex::new(loader.ok()?))
+        };
+        let Some(Ok(loader)) = loaded.split.get_or_init(load).as_ref().map(Mutex::lock) else {
+            return Vec::new();
+        };
+        loader.find_frames(svma).map(frames).unwrap_or_default()
     }
 }
