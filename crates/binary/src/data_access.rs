@@ -26,7 +26,9 @@ mod walk;
 mod x86_64;
 
 use std::collections::HashSet;
+use std::num::NonZero;
 use std::ops::Range;
+use std::thread::ScopedJoinHandle;
 
 use object::read::elf::ElfFile64;
 use object::{Architecture, Endianness, Object as _, ObjectSection as _, SectionKind};
@@ -139,25 +141,57 @@ impl DataAccesses {
         convention: &step::Convention,
         image: Image<'_>,
     ) -> DataAccesses {
-        let mut found = DataAccesses::default();
-        for function in functions {
-            let Some(bytes) = bytes_of(code, function) else {
-                continue;
-            };
-            let mut accesses = FunctionAccesses {
-                function: function.clone(),
-                accesses: Vec::new(),
-                calls: Vec::new(),
-                addresses: Vec::new(),
-            };
-            let steps = (convention.decode)(bytes, function.start);
-            walk::accesses(&steps, convention, &image, &mut accesses);
-            found.pointed_at.extend(accesses.addresses.drain(..));
-            found.functions.push(accesses);
+        // Of a large server it is tens of thousands, each by itself.
+        let threads = std::thread::available_parallelism().map_or(1, NonZero::get);
+        let at_once = functions.len().div_ceil(threads).max(FEWEST_AT_ONCE);
+        let of_part = |part: &[Range<u64>]| in_functions(part, code, convention, &image);
+        let parts: Vec<DataAccesses> = std::thread::scope(|scope| {
+            let mut parts = functions.chunks(at_once);
+            let first = parts.next();
+            let of_part = &of_part;
+            let others: Vec<_> = parts.map(|part| scope.spawn(move || of_part(part))).collect();
+            let first = first.map(of_part).into_iter();
+            let join =
+                |part: ScopedJoinHandle<'_, _>| part.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            first.chain(others.into_iter().map(join)).collect()
+        });
+        let mut parts = parts.into_iter();
+        let mut found = parts.next().unwrap_or_default();
+        for part in parts {
+            found.functions.extend(part.functions);
+            found.pointed_at.extend(part.pointed_at);
         }
         found.pointed_at.extend(image.pointed_at);
         found
     }
+}
+
+/// So many functions are worth a thread.
+const FEWEST_AT_ONCE: usize = 256;
+
+fn in_functions(
+    functions: &[Range<u64>],
+    code: &[(u64, &[u8])],
+    convention: &step::Convention,
+    image: &Image<'_>,
+) -> DataAccesses {
+    let mut found = DataAccesses::default();
+    for function in functions {
+        let Some(bytes) = bytes_of(code, function) else {
+            continue;
+        };
+        let mut accesses = FunctionAccesses {
+            function: function.clone(),
+            accesses: Vec::new(),
+            calls: Vec::new(),
+            addresses: Vec::new(),
+        };
+        let steps = (convention.decode)(bytes, function.start);
+        walk::accesses(&steps, convention, image, &mut accesses);
+        found.pointed_at.extend(accesses.addresses.drain(..));
+        found.functions.push(accesses);
+    }
+    found
 }
 
 fn bytes_of<'data>(code: &[(u64, &'data [u8])], range: &Range<u64>) -> Option<&'data [u8]> {

@@ -1,6 +1,7 @@
 //! A file's variables from all that its symbols were read from.
 
 use super::DataLayout;
+use crate::mapped_file::mapped;
 use crate::symbols::{SymbolError, SymbolFile};
 
 /// Debug information that is read for the members of variables. Of more, as the largest servers have, reading takes many
@@ -30,7 +31,7 @@ impl FileLayout {
             .debug_file()
             .filter(|path| std::fs::metadata(path).is_ok_and(|facts| facts.len() <= most_debug_bytes))
             .map(|path| {
-                let debug = std::fs::read(path)
+                let debug = mapped(path)
                     .map_err(|error| format!("the debug information of {} cannot be read: {error}", symbols.name()))?;
                 layout.add_debug_info(&debug).map_err(|error| error.to_string())
             })

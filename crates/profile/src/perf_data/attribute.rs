@@ -96,6 +96,18 @@ impl Attribute {
             .then(|| before.iter().filter(|field| self.has(**field)).count())
     }
 
+    /// Whether the last branches that it records are the calls that did not return yet.
+    pub(super) fn has_branches_as_stack(&self) -> bool {
+        /// PERF_SAMPLE_BRANCH_CALL_STACK.
+        const CALL_STACK: u64 = 1 << 11;
+        self.has(field::BRANCH_STACK) && self.branch_sample_type & CALL_STACK != 0
+    }
+
+    /// Whether these are jumps, of whatever kind: they tell nothing of callers.
+    pub(super) fn has_branches_that_are_no_stack(&self) -> bool {
+        self.has(field::BRANCH_STACK) && !self.has_branches_as_stack()
+    }
+
     /// Whether the weights of its samples are CPU time already, nanoseconds.
     pub(super) fn counts_nanoseconds(&self) -> bool {
         self.kind == SOFTWARE && CLOCKS.contains(&self.config)

@@ -111,20 +111,25 @@ impl<'a> Selection<'a> {
         self.taken.first().copied().unwrap_or(0)
     }
 
-    /// What to say of the events that do not count.
-    pub(super) fn note(&self) -> Option<String> {
+    /// What to say of the events that do not count, and of what is not kept of those that do.
+    pub(super) fn notes(&self) -> Vec<String> {
         let left: Vec<Attribute> = (0..self.events.len())
             .filter(|at| !self.takes(*at) && !self.listens_to(*at))
             .filter_map(|at| self.events.get(at).cloned())
             .filter(|event| !event.is_dummy())
             .collect();
-        (!left.is_empty() && !self.asked).then(|| {
+        let others = (!left.is_empty() && !self.asked).then(|| {
             format!(
                 "of its events {} was taken for CPU time; --event takes another one: {}",
                 self.words(),
                 names(&left)
             )
-        })
+        });
+        let mut taken = self.taken.iter().filter_map(|at| self.events.get(*at));
+        let branches = taken.any(Attribute::has_branches_that_are_no_stack).then(|| {
+            "the last branches of each sample (perf record -b) are not kept: only those of --call-graph lbr are, which are its callers".to_owned()
+        });
+        others.into_iter().chain(branches).collect()
     }
 
     /// How the weights of each event relate to time.
@@ -218,8 +223,9 @@ mod tests {
         assert_eq!(takes(&chosen), [1, 3]);
         assert!(
             chosen
-                .note()
-                .is_some_and(|note| note.contains("context-switches, cpu-clock"))
+                .notes()
+                .iter()
+                .any(|note| note.contains("context-switches, cpu-clock"))
         );
         let asked = |name: &str| {
             let options = ReadOptions {

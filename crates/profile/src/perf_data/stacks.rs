@@ -25,8 +25,6 @@ const LONGEST_CHAIN: usize = 127;
 const LONGEST_DEFERRED: usize = 255;
 /// Last branches that a processor keeps at most.
 const MOST_BRANCHES: usize = 32;
-/// Branch records are the calls that did not return yet (PERF_SAMPLE_BRANCH_CALL_STACK).
-const CALL_STACK: u64 = 1 << 11;
 
 /// What all samples have in common.
 pub(super) struct Surroundings<'a> {
@@ -244,7 +242,7 @@ fn of_sample(
         let walked = walked(sample, event, start, walker, stack);
         return Met::whole(RawStack { kernel, ..walked });
     }
-    if event.branch_sample_type & CALL_STACK != 0 && sample.branches.len() >= 3 {
+    if event.has_branches_as_stack() && sample.branches.len() >= 3 {
         add_branches(&mut stack, sample);
         return Met::whole(stack);
     }

@@ -140,7 +140,7 @@ impl Walked {
         self.threads.retain(|thread, _| extent.threads.contains(thread));
         recording.lacks = self.lacks(told.machine.architecture.as_deref());
         recording.warnings = told.problems;
-        recording.warnings.extend(selection.note());
+        recording.warnings.extend(selection.notes());
         recording.warnings.extend(self.warnings(files));
         recording.files = self
             .names

@@ -137,6 +137,26 @@ fn the_calls_that_the_processor_remembers_are_the_stack() {
         of_program(&[0x3000, 0x2000, 0x1000]),
         "calls, not returns: nothing is taken off"
     );
+    let is_told = |found: &Recording| found.warnings.iter().any(|warning| warning.contains("perf record -b"));
+    assert!(!is_told(&found), "{:?}", found.warnings);
+
+    // Jumps of any kind are no callers.
+    const ANY: u64 = 1 << 3;
+    let mut event = Event::clock(CHAIN | field::BRANCH_STACK);
+    event.branches = ANY;
+    let mut file = Written::new(&[event]);
+    file.map(7, 0x40_0000, 0x10_0000, "/srv/server");
+    file.sample(&[1, 7 << 32 | 7, 10, 1000], &content);
+    let found = read(&file);
+    assert!(is_told(&found), "{:?}", found.warnings);
+    let own = frames(&found, &found.profile.samples[0]);
+    assert!(
+        own.iter()
+            .filter(|(module, _)| module == "server")
+            .map(|(_, at)| *at)
+            .eq([0x1000]),
+        "{own:?}"
+    );
 }
 
 #[test]
