@@ -34,6 +34,9 @@ enum Kind {
     Debug,
 }
 
+/// Room for more entries is only made once they are there.
+const MOST_EXPECTED: usize = 1 << 20;
+
 /// The entries of a section.
 pub(crate) struct Entries<'data> {
     /// Those that cover code of the file, by start and then by their order in the section.
@@ -126,8 +129,9 @@ impl<'data> CallFrames<'data> {
 
     /// The code that each entry covers, in the order of [`entries`](Self::entries).
     pub(crate) fn code_ranges(&self) -> Vec<Range<u64>> {
-        // An entry and its rows have some 40 bytes at least; room that is not used takes no memory.
-        let mut ranges = Vec::with_capacity(self.data.len() / 32);
+        // Nearly all have more bytes than that, so that little is moved again; without the room it grows as needed.
+        let mut ranges: Vec<Range<u64>> = Vec::new();
+        let _ = ranges.try_reserve((self.data.len() / 32).min(MOST_EXPECTED));
         self.for_each_entry(|fde| ranges.extend(self.code_range(&fde)));
         ranges.sort_by_key(|range| range.start);
         ranges

@@ -26,8 +26,8 @@ pub(crate) const DATA_ACCESSES_PART: &str = "data_accesses.parquet";
 /// Files that were not finished end in this; engines skip names that begin with a dot.
 pub(crate) const UNFINISHED: &str = ".partial";
 
-/// Writes one bundle. Every file is written under another name, flushed to the disk and then renamed, so that a run that
-/// is killed at any time leaves a bundle that can be read.
+/// Writes one bundle. Every file is written under another name, flushed to the disk (but for imports, [`without_flushing`](BundleWriter::without_flushing))
+/// and then renamed, so that a run that is killed at any time leaves a bundle that can be read.
 #[derive(Debug)]
 pub struct BundleWriter {
     path: PathBuf,
@@ -50,25 +50,14 @@ impl BundleWriter {
     pub fn create(folder: impl Into<PathBuf>) -> Result<BundleWriter, BundleError> {
         let path = folder.into();
         fs::create_dir_all(&path).map_err(BundleError::io("create the folder", &path))?;
-        BundleWriter::check_free(&path)?;
-        Ok(BundleWriter::new(path))
-    }
-
-    /// Whether a new bundle can be made in `folder`: it is missing or empty.
-    ///
-    /// # Errors
-    /// Those of [`create`](Self::create).
-    pub fn check_free(folder: &Path) -> Result<(), BundleError> {
-        let path = folder.to_owned();
-        let mut entries = match fs::read_dir(folder) {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
-            entries => entries.map_err(BundleError::io("look into", folder))?,
-        };
-        match entries.next() {
-            None => Ok(()),
-            Some(_) if path.join(MANIFEST).exists() => Err(BundleError::AlreadyABundle { path }),
-            Some(_) => Err(BundleError::NotEmpty { path }),
+        let mut entries = fs::read_dir(&path).map_err(BundleError::io("look into", &path))?;
+        if entries.next().is_some() {
+            return Err(match path.join(MANIFEST).exists() {
+                true => BundleError::AlreadyABundle { path },
+                false => BundleError::NotEmpty { path },
+            });
         }
+        Ok(BundleWriter::new(path))
     }
 
     /// The bundle that is already in `folder`, to write its manifest or summary anew.

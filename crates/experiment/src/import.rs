@@ -85,16 +85,18 @@ pub struct ImportResult {
 /// # Errors
 /// A file cannot be read, or the bundle not be written. Nothing is left of the bundle where the first file already fails.
 pub fn import(request: &ImportRequest, progress: &mut dyn Progress) -> Result<ImportResult, ImportFailure> {
-    // Before a pipe is read, which can be done once: an output that is taken must not cost a recording.
-    BundleWriter::check_free(&request.output)?;
-    let opened = request.files.iter().map(|file| bytes_of(file));
-    let opened = opened.collect::<Result<Vec<RecordingFile>, ImportFailure>>()?;
-    check_loads(request, &opened)?;
-    let stats = request.stats.iter().map(|path| counts_of(path));
-    let stats = stats.collect::<Result<Vec<PerfStat>, ImportFailure>>()?;
+    // Before a pipe is read, which can be done once: an output that is taken or cannot be made must not cost a recording.
+    let is_new = !request.output.exists();
+    let bundle = BundleWriter::create(&request.output)?.without_flushing();
+    let (opened, stats) = opened(request).inspect_err(|_| {
+        if is_new {
+            // Only where it is empty.
+            let _ = std::fs::remove_dir(&request.output);
+        }
+    })?;
     let mut import = Import {
         request,
-        bundle: BundleWriter::create(&request.output)?.without_flushing(),
+        bundle,
         manifest: begin(request, !request.loads.is_empty()),
         missing: BTreeMap::new(),
         code: ImportedCode::new(request.options.symbol_search()),
@@ -110,6 +112,15 @@ pub fn import(request: &ImportRequest, progress: &mut dyn Progress) -> Result<Im
         }
     }
     import.finish(progress)
+}
+
+/// The recordings and counts, as far as they are known to go together.
+fn opened(request: &ImportRequest) -> Result<(Vec<RecordingFile>, Vec<PerfStat>), ImportFailure> {
+    let opened = request.files.iter().map(|file| bytes_of(file));
+    let opened = opened.collect::<Result<Vec<RecordingFile>, ImportFailure>>()?;
+    check_loads(request, &opened)?;
+    let stats = request.stats.iter().map(|path| counts_of(path));
+    Ok((opened, stats.collect::<Result<Vec<PerfStat>, ImportFailure>>()?))
 }
 
 /// An import under way.

@@ -1,5 +1,6 @@
 //! The same work on many things at once.
 
+use std::mem::MaybeUninit;
 use std::num::NonZero;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -81,13 +82,15 @@ pub(crate) fn filled_in_parallel<T: Send>(count: usize, make: impl Fn(usize) -> 
     let mut made = Vec::with_capacity(count);
     let room = made.spare_capacity_mut();
     let pieces = room[..count].chunks_mut(AT_ONCE).enumerate().collect();
-    in_parallel(pieces, |(number, piece)| {
+    let written = in_parallel(pieces, |(number, piece): (usize, &mut [MaybeUninit<T>])| {
+        let length = piece.len();
         for (place, room) in (number * AT_ONCE..).zip(piece) {
             room.write(make(place));
         }
+        length
     });
-    // SAFETY: there is room for `count`, and each of these places was written: in_parallel() gave every piece to some thread, and does
-    // not return where one panicked.
+    assert_eq!(written.into_iter().sum::<usize>(), count, "a piece was left out");
+    // SAFETY: there is room for `count`, and so many places were written: the pieces share none, and each told that it was written whole.
     unsafe { made.set_len(count) };
     made
 }

@@ -78,7 +78,7 @@ pub(super) struct IsElsewhere;
 /// Why a unit has no answer.
 enum NoAnswer {
     IsElsewhere,
-    /// What it refers to was not found.
+    /// It is damaged.
     Broken,
 }
 
@@ -137,19 +137,25 @@ impl<'a> Units<'a> {
         let Some(index) = &self.index else {
             return self.of_whole(svma);
         };
+        let mut is_listed = false;
         for place in index.units_at(svma) {
+            is_listed |= index.lists_addresses(place);
             match self.units[place].get_or_init(|| self.unit(index, place)) {
                 Unit::Alone(context) => match look_up(context, svma) {
                     Ok(frames) if frames.is_empty() => {}
                     Ok(frames) => return Ok(frames),
                     Err(NoAnswer::IsElsewhere) => return Err(IsElsewhere),
-                    Err(NoAnswer::Broken) => return self.of_whole(svma),
+                    Err(NoAnswer::Broken) => return Ok(Vec::new()),
                 },
                 Unit::NotAlone => return self.of_whole(svma),
                 Unit::Broken => {}
             }
         }
-        Ok(Vec::new())
+        // A unit in several sections does not tell all of its addresses itself in DWARF 2.
+        match is_listed {
+            true => self.of_whole(svma),
+            false => Ok(Vec::new()),
+        }
     }
 
     /// A unit as if it were the only one.

@@ -62,10 +62,11 @@ pub(crate) struct Named<'table> {
 }
 
 impl NameTable {
-    /// Makes room for symbols whose names have so many bytes, before they are added: what is not used takes no memory.
+    /// Makes room for symbols whose names have so many bytes, before they are added, so that less is moved. Without the room it grows as
+    /// needed.
     pub(crate) fn reserve(&mut self, symbols: usize, bytes: usize) {
-        self.entries.reserve(symbols);
-        self.text.reserve(bytes);
+        let _ = self.entries.try_reserve(symbols);
+        let _ = self.text.try_reserve(bytes);
     }
 
     /// Adds a symbol; call [`NameTable::finish`] before looking up.
@@ -124,6 +125,7 @@ impl NameTable {
             same
         });
         self.entries.shrink_to_fit();
+        self.text.shrink_to_fit();
     }
 
     /// The symbol that names an address which lies in `region`.

@@ -1,7 +1,8 @@
 //! Which unit of the debug information is about an address.
 //!
 //! A server has thousands of units, and a recording is of some hundred of them. What `.debug_aranges` says of addresses is enough to find
-//! these without reading what each of the others begins with, which takes longer than all names of a recording.
+//! these without reading what each of the others begins with, which takes longer than all names of a recording. Units of which nothing is
+//! listed there, as of clang's, are asked themselves.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -13,19 +14,19 @@ type Slice<'a> = EndianSlice<'a, RunTimeEndian>;
 /// The units of a file, and the addresses of the code of each.
 #[derive(Debug)]
 pub(super) struct UnitIndex {
-    /// By where they begin.
+    /// By where they end and by unit: of several that hold an address the first answers, as in addr2line.
     ranges: Vec<Listed>,
     units: Vec<Unit>,
-    /// Units of which no addresses are listed: most have no code.
-    unlisted: Vec<usize>,
+    /// Units that tell no addresses, which nearly always have no code.
+    without_addresses: Vec<usize>,
 }
 
 #[derive(Debug)]
 struct Listed {
     start: u64,
     end: u64,
-    /// The largest end up to here.
-    reach: u64,
+    /// The least start from here on.
+    least_start: u64,
     unit: usize,
 }
 
@@ -34,13 +35,20 @@ struct Unit {
     bytes: Range<usize>,
     /// Where its abbreviations are.
     abbreviations: usize,
+    /// Whether they are another unit's, too.
+    shares_abbreviations: bool,
 }
 
+/// Units without addresses that are worth asking one by one whenever no other knows an address.
+const MOST_WITHOUT_ADDRESSES: usize = 256;
+
 impl UnitIndex {
-    /// None where addresses are not listed, or units may be about the code of others.
+    /// None where units may be about the code of others, or so many tell no addresses that all have to be read.
     pub(super) fn of(dwarf: &Dwarf<Slice<'_>>) -> Option<UnitIndex> {
-        let mut units = Vec::new();
+        let mut units: Vec<Unit> = Vec::new();
+        let mut unit_headers = Vec::new();
         let mut places: HashMap<usize, usize> = HashMap::new();
+        let mut users: HashMap<usize, usize> = HashMap::new();
         let mut headers = dwarf.units();
         while let Some(header) = headers.next().ok()? {
             match header.type_() {
@@ -49,11 +57,19 @@ impl UnitIndex {
                 _ => return None,
             }
             let start = header.debug_info_offset()?.0;
+            let abbreviations = header.debug_abbrev_offset().0;
             places.insert(start, units.len());
+            let users = users.entry(abbreviations).or_default();
+            *users += 1;
             units.push(Unit {
                 bytes: start..start.checked_add(header.length_including_self())?,
-                abbreviations: header.debug_abbrev_offset().0,
+                abbreviations,
+                shares_abbreviations: false,
             });
+            unit_headers.push(header);
+        }
+        for unit in &mut units {
+            unit.shares_abbreviations = users.get(&unit.abbreviations).is_some_and(|users| *users > 1);
         }
         let mut is_listed = vec![false; units.len()];
         let mut ranges = Vec::new();
@@ -62,30 +78,41 @@ impl UnitIndex {
             let Some(unit) = places.get(&list.debug_info_offset().0).copied() else {
                 continue;
             };
-            is_listed[unit] = true;
-            let mut entries = list.entries();
-            while let Some(entry) = entries.next().ok()? {
-                let gimli::Range { begin, end } = entry.range();
-                if begin < end {
-                    ranges.push(Listed {
-                        start: begin,
-                        end,
-                        reach: end,
-                        unit,
-                    });
-                }
+            // One that reaches beyond all addresses is passed over; behind one that cannot be read there is none.
+            for entry in list.entries().flatten() {
+                is_listed[unit] |= add(&mut ranges, entry.range(), unit);
             }
         }
-        if ranges.is_empty() {
+        let mut without_addresses = Vec::new();
+        let unlisted = (0..units.len()).filter(|unit| !is_listed[*unit]);
+        for unit in unlisted {
+            // One that cannot be read answers nothing.
+            let Ok(read) = dwarf.unit(unit_headers[unit]) else {
+                continue;
+            };
+            let mut own = dwarf.unit_ranges(&read).ok()?;
+            let mut tells = false;
+            while let Some(range) = own.next().ok()? {
+                tells |= add(&mut ranges, range, unit);
+            }
+            if !tells {
+                without_addresses.push(unit);
+            }
+        }
+        if without_addresses.len() > MOST_WITHOUT_ADDRESSES {
             return None;
         }
         put_in_order(&mut ranges);
-        let unlisted = (0..units.len()).filter(|unit| !is_listed[*unit]).collect();
-        Some(UnitIndex {
+        let index = UnitIndex {
             ranges,
             units,
-            unlisted,
-        })
+            without_addresses,
+        };
+        // As in programs that were optimised as a whole: units refer to each other, and all have to be read.
+        let first = index.ranges.first().map(|range| range.unit);
+        first
+            .is_none_or(|first| index.alone(first, dwarf).is_some())
+            .then_some(index)
     }
 
     /// How many units there are.
@@ -93,18 +120,35 @@ impl UnitIndex {
         self.units.len()
     }
 
-    /// The units that list an address, which is nearly always one, and then those that list none.
+    /// The units that may be about an address, in the order in which they are asked.
     pub(super) fn units_at(&self, svma: u64) -> impl Iterator<Item = usize> {
-        let behind = self.ranges.partition_point(|range| range.start <= svma);
-        let before = self.ranges[..behind].iter().rev();
-        let reaching = before.take_while(move |range| range.reach > svma);
-        let listing = reaching.filter(move |range| range.end > svma).map(|range| range.unit);
-        listing.chain(self.unlisted.iter().copied())
+        let behind = self.ranges.partition_point(|range| range.end <= svma);
+        let reaching = self.ranges[behind..]
+            .iter()
+            .take_while(move |range| range.least_start <= svma);
+        let holding = reaching
+            .filter(move |range| range.start <= svma)
+            .map(|range| range.unit);
+        holding.chain(self.without_addresses.iter().copied())
+    }
+
+    /// Whether it tells addresses.
+    pub(super) fn lists_addresses(&self, unit: usize) -> bool {
+        // In their order.
+        self.without_addresses.binary_search(&unit).is_err()
     }
 
     /// Where a unit is in `.debug_info`, if nothing in it refers to another one; none where it does or cannot be read.
     pub(super) fn alone(&self, unit: usize, dwarf: &Dwarf<Slice<'_>>) -> Option<Range<usize>> {
-        let Unit { bytes, abbreviations } = self.units.get(unit)?;
+        let Unit {
+            bytes,
+            abbreviations,
+            shares_abbreviations,
+        } = self.units.get(unit)?;
+        // Each would keep a table of its own.
+        if *shares_abbreviations {
+            return None;
+        }
         let mut rest = *dwarf.debug_abbrev.reader();
         rest.skip(*abbreviations).ok()?;
         let stands_alone = stands_alone(rest).unwrap_or(false);
@@ -112,12 +156,25 @@ impl UnitIndex {
     }
 }
 
+/// Adds a range of addresses, unless it is empty.
+fn add(ranges: &mut Vec<Listed>, gimli::Range { begin, end }: gimli::Range, unit: usize) -> bool {
+    if begin < end {
+        ranges.push(Listed {
+            start: begin,
+            end,
+            least_start: begin,
+            unit,
+        });
+    }
+    begin < end
+}
+
 fn put_in_order(ranges: &mut [Listed]) {
-    ranges.sort_unstable_by_key(|range| (range.start, range.end, range.unit));
-    let mut reach = 0;
-    for range in ranges {
-        reach = range.end.max(reach);
-        range.reach = reach;
+    ranges.sort_unstable_by_key(|range| (range.end, range.unit));
+    let mut least = u64::MAX;
+    for range in ranges.iter_mut().rev() {
+        least = range.start.min(least);
+        range.least_start = least;
     }
 }
 
@@ -178,21 +235,24 @@ mod tests {
     proptest! {
         #[test]
         fn the_units_that_list_an_address_are_found(
-            listed in prop::collection::vec((0_u64..60, 1_u64..12, 0_usize..5), 0..20),
+            listed in prop::collection::vec((0_u64..60, 0_u64..12, 0_usize..5), 0..20),
             svma in 0_u64..80,
         ) {
-            let mut ranges: Vec<Listed> = listed
-                .iter()
-                .map(|(start, length, unit)| Listed { start: *start, end: start + length, reach: 0, unit: *unit })
-                .collect();
+            let mut ranges = Vec::new();
+            for (begin, length, unit) in &listed {
+                add(&mut ranges, gimli::Range { begin: *begin, end: begin + length }, *unit);
+            }
             put_in_order(&mut ranges);
-            let index = UnitIndex { ranges, units: Vec::new(), unlisted: vec![7] };
-            let mut found: Vec<usize> = index.units_at(svma).collect();
-            prop_assert_eq!(found.pop(), Some(7));
-            let holds = |(start, length, _): &&(u64, u64, usize)| (*start..start + length).contains(&svma);
-            let mut expected: Vec<usize> = listed.iter().filter(holds).map(|(.., unit)| *unit).collect();
-            found.sort_unstable();
-            expected.sort_unstable();
+            let index = UnitIndex { ranges, units: Vec::new(), without_addresses: vec![7] };
+            let found: Vec<usize> = index.units_at(svma).collect();
+            let mut holding: Vec<(u64, usize)> = listed
+                .iter()
+                .map(|(start, length, unit)| (*start..start + length, *unit))
+                .filter(|(range, _)| range.contains(&svma))
+                .map(|(range, unit)| (range.end, unit))
+                .collect();
+            holding.sort_unstable();
+            let expected: Vec<usize> = holding.into_iter().map(|(_, unit)| unit).chain([7]).collect();
             prop_assert_eq!(found, expected);
         }
     }

@@ -163,14 +163,15 @@ fn what_cannot_be_imported_is_said_in_one_sentence_and_leaves_nothing() {
 
 /// A pipe can be read once.
 #[test]
-fn a_recording_that_comes_through_a_pipe_is_not_read_where_the_output_is_taken() {
+fn a_recording_that_comes_through_a_pipe_is_not_read_where_the_output_is_taken_or_cannot_be_made() {
     let place = place();
     let folded = place.path().join("stacks.folded");
     std::fs::write(&folded, "main;work;here 30\n").expect("written");
     let taken = place.path().join("taken");
     std::fs::create_dir(&taken).expect("made");
     std::fs::write(taken.join("something"), "of mine").expect("written");
-    for (output, code) in [(&taken, 1), (&place.path().join("bundle"), 0)] {
+    let below_a_file = folded.join("bundle");
+    for (output, code) in [(&taken, 1), (&below_a_file, 1), (&place.path().join("bundle"), 0)] {
         let mut input = std::fs::File::open(&folded).expect("there");
         let mut command = scaleprof();
         command
@@ -325,7 +326,7 @@ fn a_recording_is_held_against_a_flat_one_and_joined_with_counts() {
     );
     let differs = most_that_a_share_differs(&graph, &flat);
     assert!(
-        if is_distorted { differs > 0.9 } else { differs < 40.0 },
+        if is_distorted { differs > 0.9 } else { differs < 20.0 },
         "by perf up to {differs} points: {:?}",
         fair.manifest.warnings
     );

@@ -72,15 +72,15 @@ impl<'a> Passed<'a> {
         options: &ReadOptions,
         (files, formats): (&mut Files, &TracepointFormats),
     ) -> Passed<'a> {
-        // Nearly all are samples; room that is not used takes no memory.
-        let records = timed.records.len();
         let mut passed = Passed {
-            taken: Vec::with_capacity(records),
-            wanted: Vec::with_capacity(records),
             timeline: Timeline::new(timed.bytes),
             kernel,
             ..Passed::default()
         };
+        // Nearly all are samples. Without the room they grow as needed.
+        let records = timed.records.len();
+        let _ = passed.taken.try_reserve_exact(records);
+        let _ = passed.wanted.try_reserve_exact(records);
         passed.switches.format = SwitchFormat::of(formats);
         passed.futexes = selection
             .events
