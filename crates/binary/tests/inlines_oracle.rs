@@ -1,5 +1,5 @@
-//! Functions that were built into others, and lines, against what addr2line's own loader says: our reading of the same DWARF lets go of
-//! what it has read, and loads what is split off later.
+//! Functions that were built into others, and lines, against what addr2line's own loader says: our reading of the same DWARF takes
+//! units one by one, lets go of what it has read, and loads what is split off later.
 
 mod files;
 
