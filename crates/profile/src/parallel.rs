@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn where_making_panics_nothing_half_made_is_seen() {
+    fn where_making_panics_so_does_filling() {
         let fails = || {
             filled_in_parallel(100_000, |place| match place {
                 70_000 => panic!("on purpose"),

@@ -1,14 +1,14 @@
-//! Recordings that this machine cannot make, written byte by byte as perf writes them into a pipe: deferred call chains, branch
-//! stacks, waits, another architecture, hardware events.
+//! Recordings that this machine cannot make, written byte by byte as perf writes them into a pipe: deferred call chains, waits,
+//! another architecture, hardware events.
 
 use crate::written::{Event, KERNEL_MARK, Written, chain, field};
 use scaleprof_profile::import::{ReadOptions, Recording, Weights, read_recording};
 use scaleprof_profile::{Ending, KERNEL, Sample, ThreadState};
 
-const USER: u64 = -512_i64 as u64;
+pub const USER: u64 = -512_i64 as u64;
 const USER_DEFERRED: u64 = -640_i64 as u64;
 
-fn read(written: &Written) -> Recording {
+pub fn read(written: &Written) -> Recording {
     let options = ReadOptions {
         inlines: true,
         symfs: Some("/nonexistent".into()),
@@ -18,20 +18,20 @@ fn read(written: &Written) -> Recording {
 }
 
 /// Module and address of every frame of a sample, outermost first.
-fn frames(recording: &Recording, sample: &Sample) -> Vec<(String, i64)> {
+pub fn frames(recording: &Recording, sample: &Sample) -> Vec<(String, i64)> {
     let stack = recording.profile.stacks.frames(sample.stack);
     let frames = stack.iter().filter_map(|frame| recording.profile.frames.get(*frame));
     frames.map(|frame| (frame.module.clone(), frame.address)).collect()
 }
 
-fn of_program(addresses: &[i64]) -> Vec<(String, i64)> {
+pub fn of_program(addresses: &[i64]) -> Vec<(String, i64)> {
     addresses
         .iter()
         .map(|address| ("server".to_owned(), *address))
         .collect()
 }
 
-const CHAIN: u64 = field::TID | field::TIME | field::PERIOD | field::CALLCHAIN | field::IDENTIFIER;
+pub const CHAIN: u64 = field::TID | field::TIME | field::PERIOD | field::CALLCHAIN | field::IDENTIFIER;
 
 #[test]
 fn a_user_stack_that_came_later_belongs_to_all_samples_that_wait_for_it() {
@@ -113,50 +113,6 @@ fn of_a_whole_machine_the_database_server_is_taken() {
     );
     assert_eq!(of(Some("all")).profile.samples.len(), 6);
     assert_eq!(threads(&of(Some("9"))), [109]);
-}
-
-#[test]
-fn the_calls_that_the_processor_remembers_are_the_stack() {
-    const CALL_STACK: u64 = 1 << 11;
-    let mut event = Event::clock(CHAIN | field::BRANCH_STACK);
-    event.branches = CALL_STACK;
-    let mut file = Written::new(&[event]);
-    file.map(7, 0x40_0000, 0x10_0000, "/srv/server");
-    let mut content = chain(&[USER, 0x40_1000]);
-    // How many, and from, to, flags of each, the newest first.
-    let branches = [2_u64, 0x40_2000, 0x40_0f00, 0, 0x40_3000, 0x40_1f00, 0];
-    content.extend(branches.iter().flat_map(|word| word.to_le_bytes()));
-    file.sample(&[1, 7 << 32 | 7, 10, 1000], &content);
-    let found = read(&file);
-    let own: Vec<(String, i64)> = frames(&found, &found.profile.samples[0])
-        .into_iter()
-        .filter(|(module, _)| module == "server")
-        .collect();
-    assert_eq!(
-        own,
-        of_program(&[0x3000, 0x2000, 0x1000]),
-        "calls, not returns: nothing is taken off"
-    );
-    let is_told = |found: &Recording| found.warnings.iter().any(|warning| warning.contains("perf record -b"));
-    assert!(!is_told(&found), "{:?}", found.warnings);
-
-    // Jumps of any kind are no callers.
-    const ANY: u64 = 1 << 3;
-    let mut event = Event::clock(CHAIN | field::BRANCH_STACK);
-    event.branches = ANY;
-    let mut file = Written::new(&[event]);
-    file.map(7, 0x40_0000, 0x10_0000, "/srv/server");
-    file.sample(&[1, 7 << 32 | 7, 10, 1000], &content);
-    let found = read(&file);
-    assert!(is_told(&found), "{:?}", found.warnings);
-    let own = frames(&found, &found.profile.samples[0]);
-    assert!(
-        own.iter()
-            .filter(|(module, _)| module == "server")
-            .map(|(_, at)| *at)
-            .eq([0x1000]),
-        "{own:?}"
-    );
 }
 
 #[test]
