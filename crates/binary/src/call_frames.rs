@@ -3,6 +3,8 @@
 //! A frame description entry (FDE) covers the code of one function, or of a part of one that the compiler moved away
 //! (`.cold`). Unwinding and naming both stand on them: their ranges are the only bounds that survive `strip`.
 
+mod plain_bounds;
+
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ops::Range;
@@ -129,11 +131,29 @@ impl<'data> CallFrames<'data> {
 
     /// The code that each entry covers, in the order of [`entries`](Self::entries).
     pub(crate) fn code_ranges(&self) -> Vec<Range<u64>> {
+        let mut ranges: Vec<Range<u64>> = match self.plain_bounds() {
+            Some(bounds) => {
+                let ranges = bounds.into_iter();
+                ranges.filter_map(|(start, length)| self.code_of(start, length)).collect()
+            }
+            None => self.code_ranges_by_gimli(),
+        };
+        ranges.sort_by_key(|range| range.start);
+        ranges
+    }
+
+    fn plain_bounds(&self) -> Option<Vec<(u64, u64)>> {
+        match self.kind {
+            Kind::Eh => plain_bounds::plain_bounds(&self.data, &self.bases),
+            Kind::Debug => None,
+        }
+    }
+
+    fn code_ranges_by_gimli(&self) -> Vec<Range<u64>> {
         // Nearly all have more bytes than that, so that little is moved again; without the room it grows as needed.
         let mut ranges: Vec<Range<u64>> = Vec::new();
         let _ = ranges.try_reserve((self.data.len() / 32).min(MOST_EXPECTED));
         self.for_each_entry(|fde| ranges.extend(self.code_range(&fde)));
-        ranges.sort_by_key(|range| range.start);
         ranges
     }
 
@@ -147,12 +167,15 @@ impl<'data> CallFrames<'data> {
 
     /// The code that an entry covers, cut at the end of the segment that holds its start.
     pub(crate) fn code_range(&self, fde: &Fde<'_>) -> Option<Range<u64>> {
-        let start = fde.initial_address();
+        self.code_of(fde.initial_address(), fde.len())
+    }
+
+    fn code_of(&self, start: u64, length: u64) -> Option<Range<u64>> {
         let segment = self
             .segments
             .iter()
             .find(|segment| segment.executable && segment.svma <= start && start < file_end(segment))?;
-        let end = start.saturating_add(fde.len()).min(file_end(segment));
+        let end = start.saturating_add(length).min(file_end(segment));
         (start < end).then_some(start..end)
     }
 }
@@ -250,4 +273,40 @@ fn by_program_header<'data>(bytes: &'data [u8], segments: &[Segment]) -> Option<
     let skipped = usize::try_from(address - segment.svma).ok()?;
     let data = loads::segment_bytes(bytes, segment).get(skipped..)?;
     (!data.is_empty()).then_some((address, Cow::Borrowed(data)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_bounds_of_functions_are_gimlis() {
+        let own = std::env::current_exe().expect("a path");
+        let files = ["/usr/sbin/mariadbd", "/lib64/ld-linux-x86-64.so.2", "/bin/sh"];
+        let files = files.map(std::path::PathBuf::from).into_iter().chain([own]);
+        let mut plain = 0;
+        for file in files.filter(|file| file.exists()) {
+            let bytes = std::fs::read(&file).expect("readable");
+            let frames = CallFrames::from_elf(&bytes).expect("call frames");
+            let mut by_gimli = frames.code_ranges_by_gimli();
+            by_gimli.sort_by_key(|range| range.start);
+            assert!(by_gimli.len() > 10, "{}", file.display());
+            assert!(frames.code_ranges() == by_gimli, "{}", file.display());
+            plain += usize::from(frames.plain_bounds().is_some());
+        }
+        assert!(plain > 0);
+    }
+
+    #[test]
+    fn of_a_section_that_is_cut_nothing_is_given_that_is_not_in_it() {
+        let bytes = std::fs::read(std::env::current_exe().expect("a path")).expect("readable");
+        let frames = CallFrames::from_elf(&bytes).expect("call frames");
+        let whole = frames.plain_bounds().expect("plain");
+        // Every byte changes something: no panic, and no more than there was.
+        for cut in (0..frames.data.len().min(4096)).chain([frames.data.len() - 5]) {
+            if let Some(bounds) = plain_bounds::plain_bounds(&frames.data[..cut], &frames.bases) {
+                assert!(whole.starts_with(&bounds), "cut at {cut}");
+            }
+        }
+    }
 }

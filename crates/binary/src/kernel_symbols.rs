@@ -1,11 +1,16 @@
 //! The names of the running kernel's functions, from `/proc/kallsyms`.
 
+mod list_line;
+
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
-use std::ops::Range;
 use std::path::Path;
+use std::sync::Arc;
 
 use thiserror::Error;
+
+use crate::mapped_file::{MappedFile, mapped};
+use list_line::{Line, Lines, length_of_name};
 
 /// No variable of the kernel that holds a lock is larger; memory that it allocates lies further behind any symbol.
 const LARGEST_VARIABLE: u64 = 1 << 16;
@@ -20,21 +25,46 @@ pub struct KernelSymbols {
     /// Where `_text` and `_stext` are: others that lie there have the better names.
     begins: BTreeMap<&'static str, u64>,
     /// All that was read: names are parts of it.
-    text: Vec<u8>,
+    text: Text,
     modules: Vec<String>,
 }
 
+/// The text of a list.
+#[derive(Debug, Clone, Default)]
+enum Text {
+    #[default]
+    Nothing,
+    /// The kernel makes its own list for whoever reads it.
+    Read(Arc<Vec<u8>>),
+    /// One that perf kept.
+    Mapped(Arc<MappedFile>),
+}
+
+impl Text {
+    fn bytes(&self) -> &[u8] {
+        match self {
+            Text::Nothing => &[],
+            Text::Read(bytes) => bytes,
+            Text::Mapped(file) => file,
+        }
+    }
+}
+
+/// There are more than a hundred thousand.
 #[derive(Debug, Clone, Copy)]
 struct Symbol {
     address: u64,
-    name_start: u32,
-    /// 0 where it only ends what is before it.
-    name_length: u32,
-    /// Index into the modules.
-    module: Option<u16>,
+    /// Where its name begins.
+    name: u32,
+    /// Index into the modules, or [`NO_MODULE`].
+    module: u16,
     /// The letter that stands for what it is.
     kind: u8,
+    /// Whether it has a name, or only ends what is before it.
+    is_named: bool,
 }
+
+const NO_MODULE: u16 = u16::MAX;
 
 impl Symbol {
     fn is_function(&self) -> bool {
@@ -71,21 +101,27 @@ impl KernelSymbols {
 
     /// Reads a kernel's from a file like `/proc/kallsyms`.
     pub fn of_file(path: &Path) -> Result<KernelSymbols, KernelSymbolsError> {
-        let text = std::fs::read(path).map_err(|error| KernelSymbolsError::Read {
+        let read = || match std::fs::metadata(path)?.len() {
+            0 => std::fs::read(path).map(|text| Text::Read(Arc::new(text))),
+            _ => mapped(path).map(|file| Text::Mapped(Arc::new(file))),
+        };
+        let text = read().map_err(|error| KernelSymbolsError::Read {
             path: path.display().to_string(),
             error,
         })?;
-        Self::from_text(text)
+        Self::of_list(text)
     }
 
     /// Reads the text of `/proc/kallsyms`: lines of address, type, name and, for modules, `[module]`. Names are bytes, as a module may
     /// have any: of one that is no UTF-8 the part before that is taken, and one that begins so is none.
     pub fn from_text(kallsyms: impl Into<Vec<u8>>) -> Result<KernelSymbols, KernelSymbolsError> {
-        let mut table = KernelSymbols {
-            text: kallsyms.into(),
-            ..KernelSymbols::default()
-        };
-        table.read();
+        Self::of_list(Text::Read(Arc::new(kallsyms.into())))
+    }
+
+    fn of_list(text: Text) -> Result<KernelSymbols, KernelSymbolsError> {
+        let mut table = KernelSymbols::default();
+        table.read(text.bytes());
+        table.text = text;
         if table.symbols.is_empty() {
             return Err(KernelSymbolsError::Empty);
         }
@@ -96,42 +132,35 @@ impl KernelSymbols {
         Ok(table)
     }
 
-    fn read(&mut self) {
-        let text = std::mem::take(&mut self.text);
+    fn read(&mut self, text: &[u8]) {
         // A line has 44 bytes on average.
         self.symbols.reserve(text.len() / 44);
-        let mut line_start = 0;
-        let line_ends = memchr::memchr_iter(b'\n', &text).chain([text.len()]);
-        for line_end in line_ends {
-            let line = text.get(line_start..line_end).unwrap_or_default();
-            if let Some(line) = Line::parse(line)
-                && let (Ok(name_start), Ok(name_length)) = (
-                    u32::try_from(line_start + line.name.start),
-                    u32::try_from(line.name.len()),
-                )
-            {
-                let name = &text[line_start + line.name.start..line_start + line.name.end];
-                let begin = match name {
-                    b"_text" => Some("_text"),
-                    b"_stext" => Some("_stext"),
-                    _ => None,
-                };
-                if let Some(begin) = begin.filter(|_| line.module.is_none()) {
-                    self.begins.entry(begin).or_insert(line.address);
-                }
-                let has_name = name[0].is_ascii() || std::str::from_utf8(name).is_ok();
-                let symbol = Symbol {
-                    address: line.address,
-                    name_start,
-                    name_length: if has_name { name_length } else { 0 },
-                    module: line.module.and_then(|module| self.module(module)),
-                    kind: line.kind,
-                };
-                self.symbols.push(symbol);
+        for line in Lines::of(text) {
+            let name = &text[line.name.clone()];
+            let Ok(name_start) = u32::try_from(line.name.start) else {
+                return;
+            };
+            if line.module.is_none() && name.starts_with(b"_") {
+                self.note_begin(name, &line);
             }
-            line_start = line_end + 1;
+            let symbol = Symbol {
+                address: line.address,
+                name: name_start,
+                module: line.module.map_or(NO_MODULE, |module| self.module(module)),
+                kind: line.kind,
+                is_named: name[0].is_ascii() || std::str::from_utf8(name).is_ok(),
+            };
+            self.symbols.push(symbol);
         }
-        self.text = text;
+    }
+
+    fn note_begin(&mut self, name: &[u8], line: &Line<'_>) {
+        let begin = match name {
+            b"_text" => "_text",
+            b"_stext" => "_stext",
+            _ => return,
+        };
+        self.begins.entry(begin).or_insert(line.address);
     }
 
     /// Sorts the symbols, and leaves of several with one address the one that people use.
@@ -152,12 +181,10 @@ impl KernelSymbols {
     }
 
     fn name(&self, symbol: &Symbol) -> &str {
-        let start = symbol.name_start as usize;
-        let name = self.text.get(start..start + symbol.name_length as usize);
-        let parts = name.map(<[u8]>::utf8_chunks);
-        parts
-            .and_then(|mut parts| parts.next())
-            .map_or("", |first| first.valid())
+        let rest = self.text.bytes().get(symbol.name as usize..).unwrap_or_default();
+        let mut parts = rest[..length_of_name(rest)].utf8_chunks();
+        let first = parts.next().filter(|_| symbol.is_named);
+        first.map_or("", |first| first.valid())
     }
 
     /// Of several names of one address the one that people use: functions, then global ones, then plain names, then short ones.
@@ -169,7 +196,7 @@ impl KernelSymbols {
         };
         let name = self.name(symbol);
         let underscores = name.len() - name.trim_start_matches('_').len();
-        let is_named_function = symbol.is_function() && symbol.name_length > 0;
+        let is_named_function = symbol.is_function() && symbol.is_named;
         (Reverse(is_named_function), binding, underscores, name.len(), name)
     }
 
@@ -179,23 +206,21 @@ impl KernelSymbols {
     #[must_use]
     pub fn after_another_start(mut self, by: u64, begins_there: impl Fn(&str, u64) -> bool) -> KernelSymbols {
         const UPPER_HALF: u64 = 1 << 63;
-        let mut begins: BTreeMap<u16, u64> = BTreeMap::new();
+        let mut begins: Vec<Option<u64>> = vec![None; self.modules.len()];
         for symbol in &self.symbols {
-            if let Some(module) = symbol.module {
+            if let Some(begin) = begins.get_mut(usize::from(symbol.module)) {
                 // They are by address.
-                begins.entry(module).or_insert(symbol.address);
+                begin.get_or_insert(symbol.address);
             }
         }
-        let stays = |module: u16| {
-            let name = self.modules.get(usize::from(module));
-            name.zip(begins.get(&module))
-                .is_some_and(|(name, begin)| begins_there(name, *begin))
-        };
-        let stay: BTreeMap<u16, bool> = begins.keys().map(|module| (*module, stays(*module))).collect();
+        let modules = self.modules.iter().zip(begins);
+        let stay: Vec<bool> = modules
+            .map(|(name, begin)| begin.is_some_and(|begin| begins_there(name, begin)))
+            .collect();
         for symbol in &mut self.symbols {
-            match symbol.module {
+            match stay.get(usize::from(symbol.module)) {
                 None if symbol.address >= UPPER_HALF => symbol.address = symbol.address.wrapping_add(by),
-                Some(module) if stay.get(&module) != Some(&true) => symbol.name_length = 0,
+                Some(false) => symbol.is_named = false,
                 _ => {}
             }
         }
@@ -206,13 +231,13 @@ impl KernelSymbols {
         self
     }
 
-    fn module(&mut self, name: &[u8]) -> Option<u16> {
+    fn module(&mut self, name: &[u8]) -> u16 {
         let known = self.modules.iter().rposition(|module| module.as_bytes() == name);
         let index = known.unwrap_or_else(|| {
             self.modules.push(String::from_utf8_lossy(name).into_owned());
             self.modules.len() - 1
         });
-        u16::try_from(index).ok()
+        u16::try_from(index).unwrap_or(NO_MODULE)
     }
 
     /// The function that holds an address: its name, how far behind its start the address is, and the module.
@@ -245,83 +270,20 @@ impl KernelSymbols {
         let symbol = self.symbols.get(index)?;
         let offset = address - symbol.address;
         let last = index + 1 == self.symbols.len();
-        if symbol.is_function() != function || symbol.name_length == 0 || (last && offset >= LAST_LENGTH) {
+        if symbol.is_function() != function || !symbol.is_named || (last && offset >= LAST_LENGTH) {
             return None;
         }
-        let module = symbol.module.and_then(|module| self.modules.get(usize::from(module)));
+        let module = self.modules.get(usize::from(symbol.module));
         Some((self.name(symbol), offset, module.map(String::as_str)))
     }
 
     /// How many functions have names.
     #[must_use]
     pub fn functions(&self) -> usize {
-        let named = |symbol: &&Symbol| symbol.is_function() && symbol.name_length > 0;
+        let named = |symbol: &&Symbol| symbol.is_function() && symbol.is_named;
         self.symbols.iter().filter(named).count()
     }
 }
-
-struct Line<'text> {
-    address: u64,
-    kind: u8,
-    /// Where it stands in the line.
-    name: Range<usize>,
-    module: Option<&'text [u8]>,
-}
-
-impl<'text> Line<'text> {
-    fn parse(line: &'text [u8]) -> Option<Self> {
-        let (address, rest) = hexadecimal(line)?;
-        let [b' ', kind, b' ', rest @ ..] = rest else {
-            return None;
-        };
-        let start = line.len() - rest.len();
-        let length = memchr::memchr3(b' ', b'\t', b'\r', rest).unwrap_or(rest.len());
-        if length == 0 {
-            return None;
-        }
-        let module = rest[length..].trim_ascii();
-        Some(Line {
-            address,
-            kind: *kind,
-            name: start..start + length,
-            module: module.strip_prefix(b"[").and_then(|module| module.strip_suffix(b"]")),
-        })
-    }
-}
-
-/// The number that a text begins with, and what is behind it.
-fn hexadecimal(text: &[u8]) -> Option<(u64, &[u8])> {
-    const MOST_DIGITS: usize = 16;
-    let mut number = 0_u64;
-    let mut digits = 0;
-    for byte in text {
-        let digit = DIGITS[usize::from(*byte)];
-        if digit == NO_DIGIT {
-            break;
-        }
-        if digits == MOST_DIGITS {
-            return None;
-        }
-        number = number << 4 | u64::from(digit);
-        digits += 1;
-    }
-    (digits > 0).then(|| (number, &text[digits..]))
-}
-
-const NO_DIGIT: u8 = 16;
-
-/// What each byte is as a hexadecimal digit: a list has two million of them.
-const DIGITS: [u8; 256] = {
-    let mut digits = [NO_DIGIT; 256];
-    let mut byte = 0;
-    while byte < digits.len() {
-        if let Some(digit) = (byte as u8 as char).to_digit(16) {
-            digits[byte] = digit as u8;
-        }
-        byte += 1;
-    }
-    digits
-};
 
 #[cfg(test)]
 mod tests {

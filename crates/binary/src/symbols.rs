@@ -11,6 +11,7 @@ mod demangle;
 mod gather;
 mod jump_table;
 mod name_table;
+mod name_text;
 mod separate_files;
 mod source_frames;
 mod symbol_list;
@@ -20,7 +21,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 use thiserror::Error;
 
@@ -29,6 +30,7 @@ use demangle::{Demangled, demangle};
 use gather::Gathering;
 use jump_table::Stub;
 use name_table::NameTable;
+use name_text::NameText;
 pub use separate_files::SymbolSearch;
 use source_frames::{Dwarf, Frame};
 pub use source_frames::{SourceFrame, end_of_path};
@@ -150,12 +152,15 @@ fn what_helps(error: &std::io::Error) -> &'static str {
     }
 }
 
+/// Names that are sorted when the first of them is asked for.
+type LazyNames = LazyLock<NameTable, Box<dyn FnOnce() -> NameTable + Send>>;
+
 /// The names of one file, indexed by address.
 pub struct SymbolFile {
     name: String,
     build_id: Option<String>,
     functions: NameTable,
-    variables: NameTable,
+    variables: LazyNames,
     code: CodeRegions,
     /// Parts of the file in which variables lie, by address.
     data: Vec<Range<u64>>,
@@ -200,14 +205,16 @@ impl SymbolFile {
         let name = own
             .file_name()
             .map_or_else(|| own.to_string_lossy(), |name| name.to_string_lossy());
-        let mut gathering = Gathering::of(&name, &bytes)?;
+        let bytes = Arc::new(bytes);
+        let mut gathering = Gathering::of(&name, &bytes, &gather::part_of(&bytes))?;
         gathering.find_more(place, own, extra);
         Ok(gathering.finish())
     }
 
     /// Reads the symbols of a file that is only in memory, such as the vDSO.
     pub fn from_bytes(name: &str, bytes: &[u8]) -> Result<SymbolFile, SymbolError> {
-        Ok(Gathering::of(name, bytes)?.finish())
+        let copy = |range: Range<usize>| NameText::Copied(bytes.get(range).unwrap_or_default().into());
+        Ok(Gathering::of(name, bytes, &copy)?.finish())
     }
 
     /// What the file is called.

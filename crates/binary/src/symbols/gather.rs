@@ -4,19 +4,21 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, LazyLock};
 
-use object::read::elf::{ElfFile64, SectionHeader as _};
+use object::read::elf::{ElfFile64, ElfSymbol64, SectionHeader as _, Sym as _, SymbolTable};
 use object::{Endianness, Object as _, ObjectSection as _, ObjectSymbol as _, SymbolKind, elf};
 
-use crate::mapped_file::mapped;
+use crate::mapped_file::{MappedFile, mapped};
 
 use super::code_regions::CodeRegions;
 use super::jump_table;
 use super::name_table::{Binding, NameTable, Symbol};
+use super::name_text::NameText;
 use super::separate_files::SymbolSearch;
 use super::source_frames::Dwarf;
 use super::symbol_list;
-use super::{DemangledNames, NameSource, SymbolError, SymbolFile};
+use super::{DemangledNames, LazyNames, NameSource, SymbolError, SymbolFile};
 
 /// Where a link leads to, if that is the same file: the text of `/proc/PID/exe` and `/proc/PID/root` is true in the
 /// process's own namespace only, and a server in a container has another file there.
@@ -37,7 +39,15 @@ pub(super) fn resolved(path: &Path) -> PathBuf {
 pub(super) struct Gathering<'bytes> {
     elf: ElfFile64<'bytes, Endianness>,
     file: SymbolFile,
+    names: Names,
     places: Places,
+}
+
+/// Names that are not sorted yet.
+#[derive(Default)]
+struct Names {
+    functions: NameTable,
+    variables: NameTable,
 }
 
 /// Which addresses of a file are code, and which variables.
@@ -48,17 +58,22 @@ struct Places {
 
 impl<'bytes> Gathering<'bytes> {
     /// Starts with what the file itself says.
-    pub(super) fn of(name: &str, bytes: &'bytes [u8]) -> Result<Self, SymbolError> {
+    /// `text` gives a part of its bytes, which names stand in, to keep.
+    pub(super) fn of(
+        name: &str,
+        bytes: &'bytes [u8],
+        text: &dyn Fn(Range<usize>) -> NameText,
+    ) -> Result<Self, SymbolError> {
         let elf = ElfFile64::<Endianness>::parse(bytes).map_err(|error| SymbolError::NotElf {
             name: name.to_owned(),
             error,
         })?;
         let places = Places::of(&elf);
-        let mut file = SymbolFile {
+        let file = SymbolFile {
             name: name.to_owned(),
             build_id: build_id(&elf),
             functions: NameTable::default(),
-            variables: NameTable::default(),
+            variables: sorted_when_needed(NameTable::default()),
             code: CodeRegions::of(bytes, places.code.clone()),
             data: places.data.clone(),
             stubs: Vec::new(),
@@ -66,10 +81,20 @@ impl<'bytes> Gathering<'bytes> {
             demangled: DemangledNames::default(),
             notes: Vec::new(),
         };
-        let (symbols, dynamic) = (elf.elf_symbol_table().len(), elf.elf_dynamic_symbol_table().len());
-        add_symbols(&mut file, &places, (elf.symbols(), symbols), NameSource::Symtab);
-        add_symbols(&mut file, &places, (elf.dynamic_symbols(), dynamic), NameSource::Dynsym);
-        Ok(Gathering { elf, file, places })
+        let mut names = Names::default();
+        let tables = [
+            (elf.elf_symbol_table(), NameSource::Symtab),
+            (elf.elf_dynamic_symbol_table(), NameSource::Dynsym),
+        ];
+        for (table, source) in tables {
+            names.add_symbols((&elf, table, source), text, &places);
+        }
+        Ok(Gathering {
+            elf,
+            file,
+            names,
+            places,
+        })
     }
 
     /// Looks for a debug file and, if no symbol table was found, for a list of symbols. The file can be opened at `place`; what
@@ -115,8 +140,8 @@ impl<'bytes> Gathering<'bytes> {
     }
 
     fn use_debug_file(&mut self, path: &Path, checksum: Option<u32>, search: &SymbolSearch) -> Result<bool, String> {
-        let bytes = mapped(path).map_err(|error| error.to_string())?;
-        let elf = ElfFile64::<Endianness>::parse(&*bytes).map_err(|error| error.to_string())?;
+        let bytes = Arc::new(mapped(path).map_err(|error| error.to_string())?);
+        let elf = ElfFile64::<Endianness>::parse(&**bytes).map_err(|error| error.to_string())?;
         match checksum {
             Some(checksum) => {
                 let mut crc = flate2::Crc::new();
@@ -131,8 +156,8 @@ impl<'bytes> Gathering<'bytes> {
             None if build_id(&elf) != self.file.build_id => return Err("its build-id is another".to_owned()),
             None => {}
         }
-        let count = elf.elf_symbol_table().len();
-        add_symbols(&mut self.file, &self.places, (elf.symbols(), count), NameSource::Symtab);
+        let table = (&elf, elf.elf_symbol_table(), NameSource::Symtab);
+        self.names.add_symbols(table, &part_of(&bytes), &self.places);
         if has_dwarf(&elf) {
             self.file.dwarf = Dwarf::of(path, supplementary(&elf, path, search));
         }
@@ -166,15 +191,14 @@ impl<'bytes> Gathering<'bytes> {
             let symbol = Symbol {
                 start: listed.address,
                 size: 0,
-                name: listed.name,
                 source: NameSource::SymbolList,
                 binding: listed.binding(),
             };
             // By address, not by letter: those of thread-local variables are offsets that lie in neither.
             if self.places.is_code(listed.address) {
-                self.file.functions.add(&symbol);
+                self.names.functions.add(&symbol, listed.name);
             } else if self.places.is_data(listed.address) {
-                self.file.variables.add(&symbol);
+                self.names.variables.add(&symbol, listed.name);
             }
         }
         Ok(())
@@ -187,8 +211,9 @@ impl<'bytes> Gathering<'bytes> {
     /// Sorts the indexes and names the stubs.
     pub(super) fn finish(self) -> SymbolFile {
         let mut file = self.file;
+        file.functions = self.names.functions;
         file.functions.finish();
-        file.variables.finish();
+        file.variables = sorted_when_needed(self.names.variables);
         let function_at = |svma: u64| {
             let region = file.code.region(svma)?;
             let found = file.functions.find(svma, &region.range)?;
@@ -231,44 +256,72 @@ impl Places {
     }
 }
 
-/// Bytes that a name takes where there are many.
-const NAME_LENGTH: usize = 48;
+/// What keeps a part of a mapped file.
+pub(super) fn part_of(file: &Arc<MappedFile>) -> impl Fn(Range<usize>) -> NameText {
+    |range| NameText::Mapped(Arc::clone(file), range)
+}
 
-fn add_symbols<'data>(
-    file: &mut SymbolFile,
-    places: &Places,
-    (symbols, count): (impl Iterator<Item = impl object::ObjectSymbol<'data>>, usize),
-    source: NameSource,
-) {
-    for table in [&mut file.functions, &mut file.variables] {
-        table.reserve(count, count.saturating_mul(NAME_LENGTH));
-    }
-    for symbol in symbols {
-        let kind = symbol.kind();
-        let is_name = matches!(kind, SymbolKind::Text | SymbolKind::Data | SymbolKind::Unknown);
-        // Undefined, absolute and thread-local ones are no places.
-        if !is_name || symbol.section_index().is_none() {
-            continue;
-        }
-        let Ok(name) = symbol.name() else { continue };
-        let binding = match kind {
-            SymbolKind::Unknown => Binding::Label,
-            _ if symbol.is_local() => Binding::Local,
-            _ if symbol.is_weak() => Binding::Weak,
-            _ => Binding::Global,
+/// Most profiles ask for no variable.
+fn sorted_when_needed(mut variables: NameTable) -> LazyNames {
+    LazyLock::new(Box::new(move || {
+        variables.finish();
+        variables
+    }))
+}
+
+impl Names {
+    /// Adds the symbols of a table of this file or of its debug file.
+    fn add_symbols<'data>(
+        &mut self,
+        (elf, table, source): (
+            &ElfFile64<'data, Endianness>,
+            &SymbolTable<'data, elf::FileHeader64<Endianness>>,
+            NameSource,
+        ),
+        text: &dyn Fn(Range<usize>) -> NameText,
+        places: &Places,
+    ) -> Option<()> {
+        let strings = elf.section_by_index(table.string_section()).ok()?;
+        let (start, size) = strings.elf_section_header().file_range(elf.endian())?;
+        let start = usize::try_from(start).ok()?;
+        let range = start..start.checked_add(usize::try_from(size).ok()?)?;
+        // Names are believed where they are; only of a text that has others than ASCII each is looked at before.
+        let all_are_text = elf.data().get(range.clone()).is_some_and(<[u8]>::is_ascii);
+        let text = text(range);
+        let in_functions = self.functions.add_text(text.clone())?;
+        let in_variables = self.variables.add_text(text)?;
+        self.functions.reserve(table.len());
+        let symbols: Box<dyn Iterator<Item = ElfSymbol64<'data, '_, Endianness>>> = match source {
+            NameSource::Dynsym => Box::new(elf.dynamic_symbols()),
+            _ => Box::new(elf.symbols()),
         };
-        let symbol = Symbol {
-            start: symbol.address(),
-            size: symbol.size(),
-            name,
-            source,
-            binding,
-        };
-        if kind != SymbolKind::Data && places.is_code(symbol.start) {
-            file.functions.add(&symbol);
-        } else if kind != SymbolKind::Text && places.is_data(symbol.start) {
-            file.variables.add(&symbol);
+        for symbol in symbols {
+            let kind = symbol.kind();
+            let is_name = matches!(kind, SymbolKind::Text | SymbolKind::Data | SymbolKind::Unknown);
+            // Undefined, absolute and thread-local ones are no places.
+            if !is_name || symbol.section_index().is_none() || !(all_are_text || symbol.name().is_ok()) {
+                continue;
+            }
+            let binding = match kind {
+                SymbolKind::Unknown => Binding::Label,
+                _ if symbol.is_local() => Binding::Local,
+                _ if symbol.is_weak() => Binding::Weak,
+                _ => Binding::Global,
+            };
+            let name = symbol.elf_symbol().st_name(elf.endian());
+            let symbol = Symbol {
+                start: symbol.address(),
+                size: symbol.size(),
+                source,
+                binding,
+            };
+            if kind != SymbolKind::Data && places.is_code(symbol.start) {
+                self.functions.add_at(&symbol, in_functions, name);
+            } else if kind != SymbolKind::Text && places.is_data(symbol.start) {
+                self.variables.add_at(&symbol, in_variables, name);
+            }
         }
+        Some(())
     }
 }
 

@@ -7,17 +7,17 @@
 
 use std::ops::Range;
 
+use super::name_text::{NameText, cut_version};
 use super::{DataSymbol, NameSource};
 
 /// How many symbols are looked at before an address: some may be labels in a function that ended before it.
 const LOOK_BACK: usize = 64;
 
-/// A symbol as a source states it.
-pub(crate) struct Symbol<'name> {
+/// A symbol as a source states it, without its name.
+pub(crate) struct Symbol {
     pub(crate) start: u64,
     /// 0 if unknown.
     pub(crate) size: u64,
-    pub(crate) name: &'name str,
     pub(crate) source: NameSource,
     pub(crate) binding: Binding,
 }
@@ -36,16 +36,25 @@ pub(crate) enum Binding {
 struct Entry {
     start: u64,
     size: u64,
-    name_start: u32,
-    name_length: u32,
+    /// Where its name begins in that text.
+    name: u32,
+    text: TextNumber,
     source: NameSource,
     binding: Binding,
 }
 
-/// One name for every address that has a symbol.
+/// Which of a table's texts a name stands in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct TextNumber(u8);
+
+/// One name for every address that has a symbol. Of the tens of thousands of names that a server has a profile shows a few hundred: names
+/// stay where they are until somebody asks.
 #[derive(Debug, Default)]
 pub(crate) struct NameTable {
-    text: String,
+    /// Names that were given as such, each with a zero behind it.
+    own: Vec<u8>,
+    /// Texts that others hold.
+    texts: Vec<NameText>,
     entries: Vec<Entry>,
 }
 
@@ -62,70 +71,96 @@ pub(crate) struct Named<'table> {
 }
 
 impl NameTable {
-    /// Makes room for symbols whose names have so many bytes, before they are added, so that less is moved. Without the room it grows as
-    /// needed.
-    pub(crate) fn reserve(&mut self, symbols: usize, bytes: usize) {
+    /// The names that a table has beside texts of others.
+    const OWN: TextNumber = TextNumber(u8::MAX);
+
+    /// Makes room for so many symbols before they are added, so that less is moved. Without the room it grows as needed.
+    pub(crate) fn reserve(&mut self, symbols: usize) {
         let _ = self.entries.try_reserve(symbols);
-        let _ = self.text.try_reserve(bytes);
     }
 
-    /// Adds a symbol; call [`NameTable::finish`] before looking up.
-    pub(crate) fn add(&mut self, symbol: &Symbol<'_>) {
-        // What is behind `@` is the version of a library's symbol.
-        let name = match memchr::memchr(b'@', symbol.name.as_bytes()) {
-            Some(_) => symbol.name.split("@@").next().unwrap_or_default(),
-            None => symbol.name,
-        };
-        let (Ok(name_start), Ok(name_length)) = (u32::try_from(self.text.len()), u32::try_from(name.len())) else {
+    /// Takes in a text in which names of symbols stand. None where there are too many: no file has more than a handful.
+    pub(crate) fn add_text(&mut self, text: NameText) -> Option<TextNumber> {
+        let number = u8::try_from(self.texts.len()).ok().map(TextNumber);
+        let number = number.filter(|number| *number != Self::OWN)?;
+        self.texts.push(text);
+        Some(number)
+    }
+
+    /// Adds a symbol whose name begins at a place of a text; call [`NameTable::finish`] before looking up.
+    pub(crate) fn add_at(&mut self, symbol: &Symbol, text: TextNumber, name: u32) {
+        let Some(first) = self.text(text).get(name as usize) else {
             return;
         };
         // aarch64's mapping symbols ($x) and compilers' labels (.L) are no names.
-        if name.is_empty() || name.starts_with(['$', '.']) {
+        if matches!(first, 0 | b'$' | b'.' | b'@') {
             return;
         }
-        self.text.push_str(name);
         self.entries.push(Entry {
             start: symbol.start,
             size: symbol.size,
-            name_start,
-            name_length,
+            name,
+            text,
             source: symbol.source,
             binding: symbol.binding,
         });
     }
 
+    /// Adds a symbol with its name; call [`NameTable::finish`] before looking up.
+    pub(crate) fn add(&mut self, symbol: &Symbol, name: &str) {
+        if let Ok(at) = u32::try_from(self.own.len()) {
+            self.own.extend(name.as_bytes());
+            self.own.push(0);
+            self.add_at(symbol, Self::OWN, at);
+        }
+    }
+
+    fn text(&self, number: TextNumber) -> &[u8] {
+        match number {
+            Self::OWN => &self.own,
+            TextNumber(number) => self.texts.get(usize::from(number)).map_or(&[], |text| text.bytes()),
+        }
+    }
+
+    fn name(&self, entry: &Entry) -> &str {
+        let text = self.text(entry.text).get(entry.name as usize..).unwrap_or_default();
+        let length = memchr::memchr(0, text).unwrap_or(text.len());
+        cut_version(std::str::from_utf8(&text[..length]).unwrap_or_default())
+    }
+
     /// Sorts and keeps one name for each start; the size is of the best source that has one.
     pub(crate) fn finish(&mut self) {
-        let text = &self.text;
-        let name = |entry: &Entry| text_of(text, entry);
+        let mut entries = std::mem::take(&mut self.entries);
         let underscores = |name: &str| match name.starts_with("_Z") {
             true => 0,
             false => name.len() - name.trim_start_matches('_').len(),
         };
         // Nearly all have an address of their own: names are only looked at where two share one.
-        self.entries.sort_unstable_by_key(|entry| entry.start);
-        for of_address in self
-            .entries
+        entries.sort_unstable_by_key(|entry| entry.start);
+        for of_address in entries
             .chunk_by_mut(|a, b| a.start == b.start)
             .filter(|some| some.len() > 1)
         {
             of_address.sort_by(|a, b| {
-                let quality =
-                    |entry: &Entry| (entry.source, entry.binding, underscores(name(entry)), entry.name_length);
-                let by_quality = quality(a).cmp(&quality(b));
+                let by_source = (a.source, a.binding).cmp(&(b.source, b.binding));
+                let by_name = || {
+                    let (a, b) = (self.name(a), self.name(b));
+                    let quality = |name: &str| (underscores(name), name.len());
+                    quality(a).cmp(&quality(b)).then_with(|| a.cmp(b))
+                };
                 // Of two that are equal in all, the size of the larger one is kept.
-                by_quality.then_with(|| name(a).cmp(name(b))).then(b.size.cmp(&a.size))
+                by_source.then_with(by_name).then(b.size.cmp(&a.size))
             });
         }
-        self.entries.dedup_by(|worse, better| {
+        entries.dedup_by(|worse, better| {
             let same = worse.start == better.start;
             if same && better.size == 0 {
                 better.size = worse.size;
             }
             same
         });
-        self.entries.shrink_to_fit();
-        self.text.shrink_to_fit();
+        self.entries = entries;
+        self.own.shrink_to_fit();
     }
 
     /// The symbol that names an address which lies in `region`.
@@ -142,7 +177,7 @@ impl NameTable {
             if address < end {
                 let holds_until = end.min(next);
                 return Some(Named {
-                    name: text_of(&self.text, entry),
+                    name: self.name(entry),
                     start: entry.start,
                     size: if entry.size == 0 {
                         holds_until - entry.start
@@ -160,7 +195,7 @@ impl NameTable {
     /// Every symbol, by address.
     pub(crate) fn all(&self) -> impl Iterator<Item = DataSymbol<'_>> {
         self.entries.iter().map(|entry| DataSymbol {
-            linkage_name: text_of(&self.text, entry),
+            linkage_name: self.name(entry),
             start: entry.start,
             size: entry.size,
             source: entry.source,
@@ -174,11 +209,6 @@ impl NameTable {
     }
 }
 
-fn text_of<'text>(text: &'text str, entry: &Entry) -> &'text str {
-    let start = entry.name_start as usize;
-    text.get(start..start + entry.name_length as usize).unwrap_or_default()
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -188,13 +218,13 @@ mod tests {
     fn table(symbols: &[(u64, u64, &str, NameSource, Binding)]) -> NameTable {
         let mut table = NameTable::default();
         for (start, size, name, source, binding) in symbols {
-            table.add(&Symbol {
+            let symbol = Symbol {
                 start: *start,
                 size: *size,
-                name,
                 source: *source,
                 binding: *binding,
-            });
+            };
+            table.add(&symbol, name);
         }
         table.finish();
         table

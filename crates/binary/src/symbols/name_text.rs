@@ -1,0 +1,32 @@
+//! Texts in which names stand one after the other, each with a zero behind it, as in the string table of an ELF file.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::mapped_file::MappedFile;
+
+/// Such a text.
+#[derive(Debug, Clone)]
+pub(crate) enum NameText {
+    /// A part of a file, which is not read before a name is asked for.
+    Mapped(Arc<MappedFile>, Range<usize>),
+    /// Of a file that is only in memory.
+    Copied(Arc<[u8]>),
+}
+
+impl NameText {
+    pub(crate) fn bytes(&self) -> &[u8] {
+        match self {
+            NameText::Mapped(file, range) => file.get(range.clone()).unwrap_or_default(),
+            NameText::Copied(bytes) => bytes,
+        }
+    }
+}
+
+/// A name without the version of a library's symbol, which stands behind `@@`.
+pub(crate) fn cut_version(name: &str) -> &str {
+    match memchr::memchr(b'@', name.as_bytes()) {
+        Some(_) => name.split("@@").next().unwrap_or_default(),
+        None => name,
+    }
+}
