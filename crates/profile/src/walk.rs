@@ -5,6 +5,7 @@
 
 mod expression;
 mod others;
+mod plain_step;
 mod processor;
 mod unwind_rules;
 
@@ -150,7 +151,10 @@ impl StackWalker {
         match rule.kind {
             RuleKind::Outermost => return Err(Ending::Complete),
             RuleKind::Expression => self.step_by_rule(address, registers, &OtherRegisters::default(), read)?,
-            RuleKind::Offset => self.steps.step(frame, registers, read)?,
+            RuleKind::Offset => match rule.plain {
+                Some(plain) => *registers = plain.caller(registers, !frame.is_return_address(), read)?,
+                None => self.steps.step(frame, registers, read)?,
+            },
             RuleKind::Register => {
                 let here = self.others_here(others, read);
                 self.step_by_rule(address, registers, &here, read)?;
@@ -237,10 +241,7 @@ impl StackWalker {
         let code = self.code_at(address)?;
         let rule = match &code.rules {
             Some((rules, bias)) => rules.rule_at(self.steps.processor(), address.wrapping_sub(*bias)),
-            None => Rule {
-                kind: RuleKind::None,
-                of_signal: false,
-            },
+            None => Rule::NONE,
         };
         self.known.insert(address, rule);
         Some(rule)

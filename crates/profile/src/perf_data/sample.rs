@@ -18,8 +18,8 @@ pub(super) struct Sampled<'a> {
     /// Last branches, the newest first: three numbers each, from, to and flags.
     pub(super) branches: Words<'a>,
     pub(super) registers: Words<'a>,
-    /// Bytes of the user stack from the stack pointer on.
-    pub(super) stack: &'a [u8],
+    /// Room for a copy of the user stack, and behind it in eight bytes how much of it was filled.
+    copied: &'a [u8],
 }
 
 /// Branch stacks begin with a number of the hardware's (PERF_SAMPLE_BRANCH_HW_INDEX).
@@ -80,15 +80,23 @@ impl<'a> Sampled<'a> {
         if has(field::STACK_USER) {
             let length = usize::try_from(cursor.u64()?).ok()?;
             if length > 0 {
-                let stack = cursor.take(length)?;
-                let filled = usize::try_from(cursor.u64()?).unwrap_or(usize::MAX);
-                sample.stack = &stack[..filled.min(length)];
+                sample.copied = cursor.take(length.checked_add(8)?)?;
             }
         }
         if event.is_off_cpu() && has(field::RAW) {
             sample.take_wait_from_raw()?;
         }
         Some(sample)
+    }
+
+    /// Bytes of the user stack from the stack pointer on. How many there are stands far behind the rest, in memory that nobody who only wants to
+    /// know whose sample it is has to fetch.
+    pub(super) fn stack(&self) -> &'a [u8] {
+        let Some((room, filled)) = self.copied.split_last_chunk::<8>() else {
+            return &[];
+        };
+        let filled = usize::try_from(u64::from_le_bytes(*filled)).unwrap_or(usize::MAX);
+        &room[..filled.min(room.len())]
     }
 
     /// Since perf 6.16 a wait's thread, length and stack stand in the raw data, as the kernel program put them out (`off_cpu_dump`,
@@ -181,7 +189,7 @@ mod tests {
             (Some(0xb0), Some(0x5000), Some(0x1000))
         );
         assert_eq!(register(0), None);
-        assert_eq!(sample.stack, words(&[1, 2]), "what was not filled is left out");
+        assert_eq!(sample.stack(), words(&[1, 2]), "what was not filled is left out");
         for cut in 0..body.len() {
             assert!(Sampled::of(&body[..cut], &event).is_none(), "cut at {cut}");
         }

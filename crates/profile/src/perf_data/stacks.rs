@@ -341,9 +341,10 @@ fn walked(
     walker: &mut StackWalker,
     spare: RawStack,
 ) -> RawStack {
+    let copied = sample.stack();
     let mut read = |address: u64| {
         let from = usize::try_from(address.checked_sub(start.sp)?).ok()?;
-        let word = sample.stack.get(from..)?.first_chunk::<8>()?;
+        let word = copied.get(from..)?.first_chunk::<8>()?;
         Some(u64::from_le_bytes(*word))
     };
     let register = |number| sample.register(event, number_of_perf(processor, number));

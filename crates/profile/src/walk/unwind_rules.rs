@@ -14,6 +14,7 @@ use gimli::{
 use object::{Object as _, ObjectSection as _, ObjectSegment as _, ReadRef};
 
 use super::expression;
+use super::plain_step::PlainStep;
 use super::{OtherRegisters, Processor, Registers};
 
 /// Bytes of a section.
@@ -28,6 +29,17 @@ pub(super) struct Rule {
     pub(super) kind: RuleKind,
     /// The frame was made by a signal: its caller was interrupted and did not call.
     pub(super) of_signal: bool,
+    /// The step that needs no more than this.
+    pub(super) plain: Option<PlainStep>,
+}
+
+impl Rule {
+    /// Of an address that no rule covers.
+    pub(super) const NONE: Rule = Rule {
+        kind: RuleKind::None,
+        of_signal: false,
+        plain: None,
+    };
 }
 
 /// How the caller of a frame is found.
@@ -147,18 +159,22 @@ impl UnwindRules {
 
     /// What rule holds at an address of the file.
     pub(super) fn rule_at(&self, processor: Processor, address: u64) -> Rule {
-        const NO_RULE: Rule = Rule {
-            kind: RuleKind::None,
-            of_signal: false,
-        };
         let rule = self.with_row(address, |fde, row, _| {
             let return_address = row.register(fde.cie().return_address_register());
+            let kind = kind(processor, row.cfa(), return_address.as_ref());
+            let may_be_plain = kind == RuleKind::Offset && processor == Processor::X86_64;
             Some(Rule {
-                kind: kind(processor, row.cfa(), return_address.as_ref()),
+                kind,
                 of_signal: fde.is_signal_trampoline(),
+                plain: may_be_plain.then(|| PlainStep::of(row)).flatten(),
             })
         });
-        rule.unwrap_or(NO_RULE)
+        rule.unwrap_or(Rule::NONE)
+    }
+
+    #[cfg(test)]
+    pub(super) fn text(&self) -> Range<u64> {
+        self.text.clone()
     }
 
     /// The caller of a frame whose rule at this address of the file is an expression, or begins at another register.
