@@ -6,6 +6,7 @@
 mod catalogue;
 mod every_rung;
 mod growth;
+mod jumps;
 mod rungs;
 mod select;
 
@@ -21,6 +22,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 pub use catalogue::{FunctionCost, catalogue};
 pub use every_rung::{EveryRung, FunctionAtRungs, InstructionAtRungs, every_rung};
+pub use jumps::{JumpTarget, Jumps};
 pub use rungs::{Compared, choose};
 pub use select::{Selection, select};
 
@@ -95,6 +97,8 @@ pub struct AnnotatedInstruction {
     pub compared: Option<InstructionCost>,
     /// How much dearer it got, seconds per transaction; none with one rung only, or where no thread was seen at either.
     pub growth: Option<Estimate>,
+    /// How often it jumped at the rung that is looked at; none where no jump of it was recorded.
+    pub jumps: Option<Jumps>,
 }
 
 /// A function's machine code with its costs.
@@ -181,6 +185,7 @@ pub fn annotate(
             growth: grown(),
             base: before,
             compared: after,
+            jumps: None,
         }
     });
     let instructions: Vec<AnnotatedInstruction> = instructions.collect();

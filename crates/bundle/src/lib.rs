@@ -7,6 +7,7 @@
 //! BUNDLE/counters/…  latency/…  errors/…  states/…  samples/…  locks/…
 //! BUNDLE/stacks/visit-00000.parquet   what earlier visits did not know yet
 //! BUNDLE/frames/…
+//! BUNDLE/branches/visit-00000.parquet jumps that the processor remembered; only of recordings that have them
 //! BUNDLE/settings/settings.parquet    the server's settings
 //! BUNDLE/instructions/instructions.parquet   machine code of the hot functions
 //! BUNDLE/data_accesses/data_accesses.parquet   who touches the cache lines of hot instructions
@@ -16,6 +17,7 @@
 //!
 //! Nothing in a bundle holds query text, values or table names.
 
+mod branch_rows;
 mod coded;
 mod columns;
 mod data_access_rows;
@@ -41,6 +43,7 @@ mod visit_rows;
 mod watch_summary;
 mod writer;
 
+pub use branch_rows::BranchRow;
 pub use coded::Coded;
 pub use data_access_rows::DataAccessRow;
 pub use error::BundleError;

@@ -4,8 +4,8 @@ use crate::columns::{ColumnBytes, EncodedColumn, Encoder, OpenColumns, column_ty
 use crate::error::BundleError;
 use crate::pages::{read_coded, read_values};
 use crate::{
-    Coded, CounterRow, DataAccessRow, ErrorRow, FrameRow, InstructionRow, LatencyRow, LockRow, RungRow, SampleBlock,
-    SampleRow, Samples, SecondRow, SettingRow, StackRow, StateRow,
+    BranchRow, Coded, CounterRow, DataAccessRow, ErrorRow, FrameRow, InstructionRow, LatencyRow, LockRow, RungRow,
+    SampleBlock, SampleRow, Samples, SecondRow, SettingRow, StackRow, StateRow,
 };
 use parquet::basic::Compression;
 use parquet::errors::{ParquetError, Result};
@@ -164,6 +164,24 @@ table!(
     wait_ns,
     owner_stack,
     owner_samples,
+);
+table!(
+    BranchRow,
+    "branches",
+    visit,
+    from_module,
+    from_build_id,
+    from_function,
+    from_address,
+    to_module,
+    to_build_id,
+    to_function,
+    to_address,
+    taken,
+    prediction_known,
+    mispredicted,
+    cycles_known,
+    cycles,
 );
 table!(
     InstructionRow,

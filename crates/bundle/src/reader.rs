@@ -6,8 +6,8 @@ use crate::number_map::NumberMap;
 use crate::part::{Groups, Table, read_part, read_samples};
 use crate::writer::{MANIFEST, SUMMARY, TRIED, UNFINISHED};
 use crate::{
-    CounterRow, DataAccessRow, ErrorRow, FrameRow, InstructionRow, LatencyRow, LockRow, Manifest, RunState, RungRow,
-    SCHEMA, SampleBlock, SampleRow, Samples, SecondRow, SettingRow, StackRow, StateRow, Summary, Tried,
+    BranchRow, CounterRow, DataAccessRow, ErrorRow, FrameRow, InstructionRow, LatencyRow, LockRow, Manifest, RunState,
+    RungRow, SCHEMA, SampleBlock, SampleRow, Samples, SecondRow, SettingRow, StackRow, StateRow, Summary, Tried,
 };
 use serde::de::DeserializeOwned;
 use std::collections::BTreeSet;
@@ -150,6 +150,21 @@ impl Bundle {
     /// [`BundleError::Part`] and [`BundleError::Io`].
     pub fn instructions(&self) -> Result<Vec<InstructionRow>, BundleError> {
         read_table(&parts_of::<InstructionRow>(&self.path, &mut Vec::new())?)
+    }
+
+    /// Reads the jumps that the processor remembered, of finished visits; none for a bundle that has no such table, because they were
+    /// not recorded.
+    ///
+    /// # Errors
+    /// [`BundleError::Part`] and [`BundleError::Io`].
+    pub fn branches(&self) -> Result<Option<Vec<BranchRow>>, BundleError> {
+        if !self.path.join(BranchRow::NAME).exists() {
+            return Ok(None);
+        }
+        let mut rows: Vec<BranchRow> = read_table(&parts_of::<BranchRow>(&self.path, &mut Vec::new())?)?;
+        let finished: BTreeSet<i32> = self.rungs.iter().map(|rung| rung.visit).collect();
+        rows.retain(|row| finished.contains(&row.visit));
+        Ok(Some(rows))
     }
 
     /// Reads who touches the variables in the cache lines of hot instructions; none for a bundle that has no such table, because

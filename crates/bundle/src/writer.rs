@@ -4,8 +4,8 @@ use crate::error::BundleError;
 use crate::part::{RowsToCome, Table, write_groups};
 use crate::public_text::without_folders;
 use crate::{
-    DataAccessRow, FrameRow, InstructionRow, Manifest, RungRow, SampleRow, SettingRow, StackRow, Summary, Tried,
-    VisitRows,
+    BranchRow, DataAccessRow, FrameRow, InstructionRow, Manifest, RungRow, SampleRow, SettingRow, StackRow, Summary,
+    Tried, VisitRows,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -168,7 +168,7 @@ impl BundleWriter {
         make: impl Fn(Range<usize>) -> Vec<SampleRow> + Sync,
     ) -> Result<(), BundleError> {
         let visit = rung.visit;
-        let name = format!("visit-{visit:05}.parquet");
+        let name = part_of(visit);
         let refuse = |problem: &str| {
             Err(BundleError::Visit {
                 visit,
@@ -216,6 +216,20 @@ impl BundleWriter {
         known.frames.extend(frames.into_iter().map(|row| (row.frame, row)));
         known.stacks.extend(stacks.into_iter().map(|row| (row.stack, row)));
         Ok(())
+    }
+
+    /// Writes the jumps of a visit that is written after it: `count` rows, of which `make` makes those at some places when they are
+    /// written, as [`write_visit_with`](Self::write_visit_with) does.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    pub fn write_branches(
+        &self,
+        visit: i32,
+        count: usize,
+        make: impl Fn(Range<usize>) -> Vec<BranchRow> + Sync,
+    ) -> Result<(), BundleError> {
+        self.write_rows(&part_of(visit), &[], &RowsToCome { count, make: &make })
     }
 
     fn write_table<T: Table>(&self, name: &str, rows: &[T]) -> Result<(), BundleError> {
@@ -287,6 +301,11 @@ impl BundleWriter {
             .and_then(|folder| folder.sync_all())
             .map_err(BundleError::io("flush to the disk", folder))
     }
+}
+
+/// The name of a visit's part of a table.
+fn part_of(visit: i32) -> String {
+    format!("visit-{visit:05}.parquet")
 }
 
 /// The rows whose number is not known yet, each number once; as an error, a number that stands for two different ones.

@@ -271,6 +271,33 @@ fn any_data_access() -> impl Strategy<Value = DataAccessRow> {
     })
 }
 
+fn any_branch() -> impl Strategy<Value = BranchRow> {
+    let word = || option::of(".{0,9}");
+    let end = || (".{0,9}", word(), word(), any::<i64>());
+    let counts = (any::<[i64; 3]>(), option::of(any::<i64>()), option::of(any::<i64>()));
+    (end(), end(), counts).prop_map(|(from, to, counts)| {
+        let (from_module, from_build_id, from_function, from_address) = from;
+        let (to_module, to_build_id, to_function, to_address) = to;
+        let ([taken, prediction_known, cycles_known], mispredicted, cycles) = counts;
+        BranchRow {
+            visit: 1,
+            from_module,
+            from_build_id,
+            from_function,
+            from_address,
+            to_module,
+            to_build_id,
+            to_function,
+            to_address,
+            taken,
+            prediction_known,
+            mispredicted,
+            cycles_known,
+            cycles,
+        }
+    })
+}
+
 fn each_once<T>(rows: Vec<T>, number: impl Fn(&T) -> i64) -> Vec<T> {
     let mut seen = std::collections::HashSet::new();
     rows.into_iter().filter(|row| seen.insert(number(row))).collect()
@@ -325,6 +352,18 @@ proptest! {
         std::fs::write(folder.path().join("instructions/instructions.parquet"), b"PAR1PAR1").unwrap();
         let said = Bundle::open(folder.path()).unwrap().instructions().unwrap_err().to_string();
         prop_assert!(said.contains("instructions/instructions.parquet"), "{}", said);
+    }
+
+    #[test]
+    fn branches_of_finished_visits_come_back_as_they_were_and_a_bundle_without_them_says_so(rows in vec(any_branch(), 0..20)) {
+        let folder = tempfile::tempdir().unwrap();
+        let writer = sample::write_two_visits(folder.path());
+        prop_assert_eq!(Bundle::open(folder.path()).unwrap().branches().unwrap(), None);
+        writer.write_branches(1, rows.len(), |places| rows[places].to_vec()).unwrap();
+        // The visit that they are of was never finished.
+        let unfinished = BranchRow { visit: 7, ..BranchRow::default() };
+        writer.write_branches(7, 1, |_| vec![unfinished.clone()]).unwrap();
+        prop_assert_eq!(Bundle::open(folder.path()).unwrap().branches().unwrap(), Some(rows));
     }
 
     #[test]

@@ -55,11 +55,15 @@ pub(crate) fn execute(arguments: &AnnotateArguments) -> anyhow::Result<ExitCode>
             let Some(function) = function else {
                 return list(&compared, &functions, arguments.json);
             };
-            match &binary {
+            let mut found = match &binary {
                 Some(binary) => measured_from_binary(binary, &compared, &functions, function),
                 None => measured(&rows, &compared, &functions, function),
             }
-            .map_err(|problem| kernel_function(&bundle, &functions, function).unwrap_or(problem))?
+            .map_err(|problem| kernel_function(&bundle, &functions, function).unwrap_or(problem))?;
+            if let Some(branches) = bundle.branches()? {
+                found.add_jumps(&bundle.rungs, &branches);
+            }
+            found
         }
         (None, Some(binary), Some(function)) => unmeasured(&Binary::open(binary)?, function)?,
         (None, Some(binary), None) => bail!(

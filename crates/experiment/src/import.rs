@@ -4,6 +4,7 @@
 //! climbed by hand; without them, of a watch, whose figures are per second. What a recording does not tell stays unknown.
 
 mod import_failure;
+mod imported_branches;
 mod imported_code;
 mod imported_visit;
 mod stat_counters;
@@ -191,6 +192,12 @@ impl Import<'_> {
         ladder.repeats = ladder.repeats.max(repeat.unsigned_abs());
         self.visit += 1;
         let imported = ImportedVisit::of(&known, recording);
+        if let Some(recorded) = imported.branches() {
+            let all = &recorded.branches;
+            self.bundle.write_branches(known.visit, all.len(), |places| {
+                imported_branches::rows(known.visit, recorded, all.get(places).unwrap_or_default())
+            })?;
+        }
         self.bundle
             .write_visit_with(&imported.rung, &imported.rows, imported.samples(), |places| {
                 imported.sample_rows(places)

@@ -4,10 +4,12 @@
 //! [`RawSample`](crate::RawSample), [`Converter`](crate::Converter) and [`Namer`](crate::Namer) as a live collector does; one that
 //! finds names makes frames of them ([`Frame::named`](crate::Frame::named)). From there on nobody asks where a profile came from.
 
+mod branches;
 mod format;
 mod gzip;
 mod recording_file;
 
+pub use branches::{BranchCounts, RecordedBranch, RecordedBranches};
 pub use format::RecordingFormat;
 pub use recording_file::{RecordingFile, STANDARD_INPUT};
 
@@ -26,6 +28,8 @@ pub struct Recording {
     pub format: RecordingFormat,
     /// What was sampled. Times are nanoseconds of the recording's own clock; 0 where it keeps none.
     pub profile: Profile,
+    /// The jumps that the processor remembered before each sample; none where these were not recorded.
+    pub branches: Option<RecordedBranches>,
     /// What the weights of the samples are.
     pub weights: Weights,
     /// Whether the kernel was left out (`perf record -e cycles:u`, or without the right to it): CPU time in it is not known then.
@@ -59,6 +63,7 @@ impl Recording {
         Recording {
             format,
             profile,
+            branches: None,
             weights,
             without_kernel: false,
             event: None,

@@ -8,6 +8,7 @@
 mod address_space;
 mod attribute;
 mod blocked;
+mod branches;
 mod compressed;
 mod container;
 mod cursor;
@@ -15,6 +16,7 @@ mod endings;
 mod features;
 mod files;
 mod futexes;
+mod jumps;
 mod kernel;
 mod letting_go;
 mod met_stacks;

@@ -2,7 +2,7 @@
 
 use scaleprof_analysis::Per;
 use scaleprof_analysis::annotate::{
-    AnnotatedInstruction, Annotation, Compared, FunctionCost, InstructionCost, RungCost, SKID,
+    AnnotatedInstruction, Annotation, Compared, FunctionCost, InstructionCost, JumpTarget, Jumps, RungCost, SKID,
 };
 use scaleprof_analysis::instruction_costs::InstructionCosts;
 use scaleprof_analysis::rung_instructions::RungInstructions;
@@ -36,6 +36,7 @@ fn instruction(address: i64, text: &str, line: i32) -> AnnotatedInstruction {
         base: None,
         compared: None,
         growth: None,
+        jumps: None,
     }
 }
 
@@ -109,6 +110,45 @@ fn a_listing_without_measurements() {
     insta::assert_snapshot!(annotation(&found, Style::plain()));
 }
 
+/// The same with the jumps that were recorded: of a loop, and of a call through a register to two functions.
+fn delay_with_jumps() -> Annotation {
+    let target = |function: &str, taken| JumpTarget {
+        module: "mysqld".into(),
+        function: Some(function.into()),
+        address: 0xa60000,
+        taken,
+        mispredicted: None,
+    };
+    let mut found = delay();
+    found.instructions.push(AnnotatedInstruction {
+        branch: Some("conditional".into()),
+        target: Some(0xa64efb),
+        jumps: Some(Jumps {
+            taken: 12_345,
+            prediction_known: 12_000,
+            mispredicted: Some(600),
+            targets: vec![target("ut_delay", 12_345)],
+            ..Jumps::default()
+        }),
+        ..instruction(0xa64f14, "jb 0xa64efb", 408)
+    });
+    found.instructions.push(AnnotatedInstruction {
+        branch: Some("call".into()),
+        jumps: Some(Jumps {
+            taken: 8,
+            targets: vec![target("ha_innobase::index_read", 6), target("ha_innobase::rnd_next", 2)],
+            ..Jumps::default()
+        }),
+        ..instruction(0xa64f1a, "call rax", 411)
+    });
+    found
+}
+
+#[test]
+fn jumps_stand_with_how_often_they_were_taken_and_predicted_wrongly() {
+    insta::assert_snapshot!(annotation(&delay_with_jumps(), Style::plain()));
+}
+
 #[test]
 fn no_line_is_wider_than_the_terminal() {
     for width in [20, 60, 80] {
@@ -116,11 +156,13 @@ fn no_line_is_wider_than_the_terminal() {
             colour: false,
             width: Some(width),
         };
-        let text = annotation(&delay(), style);
-        assert!(
-            text.lines().all(|line| line.chars().count() <= width),
-            "{width}:\n{text}"
-        );
+        for found in [delay(), delay_with_jumps()] {
+            let text = annotation(&found, style);
+            assert!(
+                text.lines().all(|line| line.chars().count() <= width),
+                "{width}:\n{text}"
+            );
+        }
     }
 }
 

@@ -2,7 +2,7 @@ use super::*;
 use crate::instruction_costs::tests::bundle;
 use crate::made_up_sample::sample;
 use crate::rung_instructions::by_rung;
-use scaleprof_bundle::SampleRow;
+use scaleprof_bundle::{BranchRow, SampleRow};
 
 /// `walk` from 0x2000 on: four instructions, the last of which goes back to the second.
 fn rows() -> Vec<InstructionRow> {
@@ -120,6 +120,69 @@ fn targets_of_branches_are_marked_and_those_of_calls_are_not() {
     assert_eq!(targets, [0x2010]);
     assert_eq!(found.instructions[1].inlined, ["look", "peek"]);
     assert!(found.notes.is_empty() && found.compared.is_none() && found.growth.is_none());
+}
+
+/// A jump of `walk`, of the first visit at 64 connections.
+fn jump(from: i64, to: i64, taken: i64, mispredicted: Option<i64>) -> BranchRow {
+    BranchRow {
+        visit: 1,
+        from_module: "mysqld".into(),
+        from_build_id: Some("ab12".into()),
+        from_address: from,
+        to_module: "mysqld".into(),
+        to_address: to,
+        taken,
+        prediction_known: mispredicted.map_or(0, |_| taken),
+        mispredicted,
+        ..BranchRow::default()
+    }
+}
+
+#[test]
+fn jumps_are_those_of_the_instruction_in_the_visits_of_the_rung_that_is_looked_at() {
+    let bundle = bundle();
+    let rungs = rungs();
+    let compared = choose(&rungs, None, None).unwrap();
+    let rows = rows();
+    let functions = catalogue(&compared, &rows);
+    let mut found = annotate(&functions[0], &rows, Some(&compared)).unwrap();
+    let of_other_visit = BranchRow {
+        visit: 0,
+        ..jump(0x2018, 0x2010, 1000, None)
+    };
+    let of_other_build = BranchRow {
+        from_build_id: None,
+        ..jump(0x2018, 0x2010, 1000, None)
+    };
+    let jumps = [
+        jump(0x2018, 0x2010, 30, Some(3)),
+        of_other_visit,
+        of_other_build,
+        jump(0x201a, 0x2000, 1, None),
+        jump(0x201a, 0x3000, 5, Some(0)),
+        jump(0x201a, 0x2000, 2, None),
+        jump(0x3000, 0x2000, 9, None),
+    ];
+    found.add_jumps(&bundle.rungs, &jumps);
+    let jumping = found
+        .instructions
+        .iter()
+        .filter_map(|one| Some((one.address, one.jumps.as_ref()?)));
+    let taken: Vec<(i64, i64, Option<f64>)> = jumping
+        .map(|(address, jumps)| (address, jumps.taken, jumps.mispredicted_share()))
+        .collect();
+    assert_eq!(taken, [(0x2018, 30, Some(0.1)), (0x201a, 8, Some(0.0))]);
+    let targets = &found.instructions[3].jumps.as_ref().unwrap().targets;
+    let targets: Vec<(i64, i64, Option<i64>)> = targets
+        .iter()
+        .map(|one| (one.address, one.taken, one.mispredicted))
+        .collect();
+    assert_eq!(targets, [(0x3000, 5, Some(0)), (0x2000, 3, None)], "most often first");
+    assert!(found.notes.last().is_some_and(|note| note.contains("in proportion")));
+
+    let mut unmeasured = annotate(&functions[0], &rows, None).unwrap();
+    unmeasured.add_jumps(&bundle.rungs, &jumps);
+    assert!(unmeasured.notes.is_empty(), "no rung is looked at");
 }
 
 #[test]

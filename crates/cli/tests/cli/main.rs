@@ -3,6 +3,7 @@
 mod annotate;
 mod attach;
 mod beside;
+mod branches;
 mod builds;
 mod builds_fetched;
 mod cachelines;

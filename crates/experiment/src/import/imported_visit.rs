@@ -7,7 +7,7 @@ use foldhash::{HashMap, HashSet};
 use scaleprof_bundle::{
     CounterRow, RungRow, SampleRow, SecondRow, StateRow, UtcMicros, VisitClock, VisitRows, sample_rows,
 };
-use scaleprof_profile::import::{RecordedFile, Recording, Weights};
+use scaleprof_profile::import::{RecordedBranches, RecordedFile, Recording, Weights};
 use scaleprof_profile::perf_stat::PerfStat;
 use scaleprof_profile::{Ending, Role, SCALEPROF, Sample, StackId, ThreadState};
 use std::collections::{BTreeMap, BTreeSet};
@@ -104,6 +104,11 @@ impl ImportedVisit {
         let some = self.recording.profile.samples.get(places).unwrap_or_default();
         let role = |thread| role(&self.serving, thread);
         sample_rows(self.visit, some, &self.clock, role).collect()
+    }
+
+    /// The jumps that were recorded with it, if any were.
+    pub(super) fn branches(&self) -> Option<&RecordedBranches> {
+        self.recording.branches.as_ref()
     }
 
     /// Where its code is.

@@ -104,7 +104,7 @@ impl Attribute {
     }
 
     /// Whether these are jumps, of whatever kind: they tell nothing of callers.
-    pub(super) fn has_branches_that_are_no_stack(&self) -> bool {
+    pub(super) fn has_jumps(&self) -> bool {
         self.has(field::BRANCH_STACK) && !self.has_branches_as_stack()
     }
 

@@ -6,6 +6,7 @@ use super::container::Timed;
 use super::cursor::Words;
 use super::files::Files;
 use super::futexes::{FutexWait, Futexes};
+use super::jumps::Room;
 use super::kernel::{KERNEL_PROCESS, RecordedKernel};
 use super::record::{Deferred, Forked, Lost, Mapped, Named, Record, kind};
 use super::resolve::{self, Names};
@@ -406,6 +407,7 @@ impl<'a> Passed<'a> {
             events: selection.events,
             layouts: &layouts,
             files,
+            room_for_jumps: Room::of(timed.bytes),
             deferred: &self.deferred,
             processor: architecture.map_or(Some(Processor::HERE), Processor::of_name),
         };

@@ -19,6 +19,8 @@ const AT_ONCE: usize = 512;
 #[derive(Default)]
 pub(super) struct Names {
     user: HashMap<u64, Vec<Frame>>,
+    /// The functions of user space that jumps lead from and to, by their places.
+    pub(super) functions: Vec<(u64, Frame)>,
     /// Variables that hold locks.
     variables: HashMap<u64, Variable>,
     /// Places of user space at which a thread waits in a loop.
@@ -49,10 +51,12 @@ enum Task<'a> {
 }
 
 impl Names {
-    /// Looks up all that these stacks need, and variables at these addresses. `inlines`: functions that the compiler built into others are told apart.
+    /// Looks up all that these stacks need, variables at these addresses, and the functions that jumps lead from and to, by file. `inlines`:
+    /// functions that the compiler built into others are told apart, but not for jumps, which lead
+    /// from one function that the machine runs to another.
     /// `ready` are the symbols of a file that were read before.
     pub(super) fn of(
-        (stacks, variables): (&[RawStack], &BTreeSet<u64>),
+        (stacks, variables, jumps): (&[RawStack], &BTreeSet<u64>, &[u64]),
         (files, ready): (&Files, Option<(FileId, SymbolFile)>),
         inlines: bool,
     ) -> Names {
@@ -66,6 +70,7 @@ impl Names {
         let opened: HashMap<FileId, Opened> = places
             .iter()
             .chain(variables)
+            .chain(jumps)
             .filter_map(|address| Some((place(*address)?.0, Opened::default())))
             .collect();
         let names_of = |file: FileId| {
@@ -101,6 +106,14 @@ impl Names {
             }
             Task::Places(file, piece) => Some(frames(file, piece, names_of(file), files, inlines)),
         });
+        let of_jumps = jumps
+            .chunk_by(|a, b| file_of(a) == file_of(b))
+            .flat_map(|same| same.chunks(AT_ONCE))
+            .filter_map(|piece| Some((file_of(piece.first()?)?, piece)));
+        let functions = in_parallel(of_jumps.collect(), |(file, piece): (FileId, &[u64])| {
+            frames(file, piece, names_of(file), files, false)
+        });
+        let functions = functions.into_iter().flatten();
         let variable = |address: &u64| {
             let (file, svma) = place(*address)?;
             // Of a file of which no code was met nothing was read yet: frame pointers lead past the function that waits.
@@ -109,6 +122,9 @@ impl Names {
         let mut names = Names {
             variables: variables.iter().filter_map(variable).collect(),
             user: found.into_iter().flatten().flatten().collect(),
+            functions: functions
+                .filter_map(|(address, mut frames)| Some((address, frames.pop()?)))
+                .collect(),
             waiting: tips.iter().copied().filter(|tip| waits(*tip, &opened)).collect(),
             files: opened.keys().copied().collect(),
             ..Names::default()

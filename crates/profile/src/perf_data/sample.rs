@@ -24,6 +24,8 @@ pub(super) struct Sampled<'a> {
 
 /// Branch stacks begin with a number of the hardware's (PERF_SAMPLE_BRANCH_HW_INDEX).
 const WITH_HARDWARE_INDEX: u64 = 1 << 17;
+/// Behind them stands what events counted up to each branch (PERF_SAMPLE_BRANCH_COUNTERS).
+const WITH_COUNTERS: u64 = 1 << 19;
 
 impl<'a> Sampled<'a> {
     /// Reads a sample of that event; none where it is cut.
@@ -73,6 +75,9 @@ impl<'a> Sampled<'a> {
                 cursor.u64()?;
             }
             sample.branches = cursor.words(count.checked_mul(3)?)?;
+            if event.branch_sample_type & WITH_COUNTERS != 0 {
+                cursor.words(count)?;
+            }
         }
         if has(field::REGS_USER) && cursor.u64()? != 0 {
             sample.registers = cursor.words(u64::from(event.registers.count_ones()))?;
@@ -196,12 +201,38 @@ mod tests {
     }
 
     #[test]
+    fn what_stands_around_the_last_branches_is_passed_over() {
+        for (with, index, counters) in [
+            (0, &[][..], &[][..]),
+            (WITH_HARDWARE_INDEX, &[5], &[]),
+            (WITH_COUNTERS, &[], &[8, 9]),
+            (WITH_HARDWARE_INDEX | WITH_COUNTERS, &[5], &[8, 9]),
+        ] {
+            let event = Attribute {
+                sample_type: field::BRANCH_STACK | field::STACK_USER,
+                branch_sample_type: with,
+                ..Attribute::default()
+            };
+            let branches = [1, 2, 3, 4, 5, 6];
+            let body = words(&[&[2][..], index, &branches, counters, &[8, 77, 8]].concat());
+            let sample = Sampled::of(&body, &event).expect("whole");
+            assert_eq!(sample.branches.iter().collect::<Vec<u64>>(), branches);
+            assert_eq!(sample.stack, words(&[77]));
+            for cut in 0..body.len() {
+                assert!(Sampled::of(&body[..cut], &event).is_none(), "cut at {cut}");
+            }
+        }
+    }
+
+    #[test]
     fn numbers_that_overflow_are_no_sample() {
         let event = Attribute {
             sample_type: field::BRANCH_STACK,
             ..Attribute::default()
         };
-        assert!(Sampled::of(&words(&[u64::MAX]), &event).is_none());
+        for many in [u64::MAX, u64::MAX / 3, u64::MAX / 24, 1 << 40] {
+            assert!(Sampled::of(&words(&[many, 1, 2, 3]), &event).is_none(), "{many}");
+        }
         let event = Attribute {
             sample_type: field::READ,
             read_format: 0b1111,

@@ -111,7 +111,13 @@ impl<'a> Selection<'a> {
         self.taken.first().copied().unwrap_or(0)
     }
 
-    /// What to say of the events that do not count, and of what is not kept of those that do.
+    /// Whether samples of the events that count have the last jumps before them.
+    pub(super) fn has_jumps(&self) -> bool {
+        let mut taken = self.taken.iter().filter_map(|at| self.events.get(*at));
+        taken.any(Attribute::has_jumps)
+    }
+
+    /// What to say of the events that do not count.
     pub(super) fn notes(&self) -> Vec<String> {
         let left: Vec<Attribute> = (0..self.events.len())
             .filter(|at| !self.takes(*at) && !self.listens_to(*at))
@@ -125,11 +131,7 @@ impl<'a> Selection<'a> {
                 names(&left)
             )
         });
-        let mut taken = self.taken.iter().filter_map(|at| self.events.get(*at));
-        let branches = taken.any(Attribute::has_branches_that_are_no_stack).then(|| {
-            "the last branches of each sample (perf record -b) are not kept: only those of --call-graph lbr are, which are its callers".to_owned()
-        });
-        others.into_iter().chain(branches).collect()
+        others.into_iter().collect()
     }
 
     /// How the weights of each event relate to time.

@@ -1,9 +1,11 @@
-//! From samples to raw stacks: call chains as they were recorded, copies of stacks walked by unwind rules, on all CPUs.
+//! From samples to raw stacks: call chains as they were recorded, copies of stacks walked by unwind rules, on all CPUs. The jumps before each
+//! sample are counted on the way, as no sample is looked at again.
 
 use super::address_space;
 use super::attribute::{Attribute, field};
 use super::cursor::Words;
 use super::files::Files;
+use super::jumps::{Counting, Jumps, Room};
 use super::letting_go::Behind;
 use super::met_stacks::{Met, MetStacks, StackWords};
 use super::record::{Record, kind};
@@ -35,6 +37,7 @@ pub(super) struct Surroundings<'a> {
     pub(super) events: &'a [Attribute],
     pub(super) layouts: &'a [Layout],
     pub(super) files: &'a Files,
+    pub(super) room_for_jumps: Room,
     /// User stacks that were taken later, by their cookies.
     pub(super) deferred: &'a HashMap<u64, Words<'a>>,
     /// Whose registers these are; none where stacks of that processor cannot be walked.
@@ -55,6 +58,8 @@ pub(super) struct Wanted {
 pub(super) struct Stacks {
     pub(super) stacks: Vec<RawStack>,
     pub(super) of_samples: Vec<u32>,
+    /// The jumps before all of these samples.
+    pub(super) jumps: Jumps,
 }
 
 /// The stacks of samples, in the samples' order.
@@ -70,10 +75,12 @@ pub(super) fn stacks(wanted: &[Wanted], around: &Surroundings<'_>) -> Stacks {
     let (found, walked) = in_parallel_with(pieces.clone().collect(), beginning, work);
     // Equal ones of several threads are one.
     let mut all = MetStacks::default();
+    let mut jumps = Jumps::default();
     let of_threads: Vec<Vec<u32>> = walked
         .into_iter()
         .map(|walking| {
-            let own = walking.stacks();
+            let (own, own_jumps) = walking.all();
+            jumps.add_all(own_jumps);
             (0..own.len()).map(|number| all.number_of_other(&own, number)).collect()
         })
         .collect();
@@ -83,7 +90,10 @@ pub(super) fn stacks(wanted: &[Wanted], around: &Surroundings<'_>) -> Stacks {
             of_samples[*at as usize] = of_threads[thread][stack as usize];
         }
     }
-    in_order_of_samples(&all.take(), of_samples)
+    Stacks {
+        jumps,
+        ..in_order_of_samples(&all.take(), of_samples)
+    }
 }
 
 /// Numbers stacks as they are met first, so that it does not matter which thread walked which.
@@ -101,7 +111,11 @@ fn in_order_of_samples(all: &StackWords, mut of_samples: Vec<u32>) -> Stacks {
         }
         *number = *new_number;
     }
-    Stacks { stacks, of_samples }
+    Stacks {
+        stacks,
+        of_samples,
+        jumps: Jumps::default(),
+    }
 }
 
 /// What one thread walks: a walker with the layout that it knows, and what it met so far.
@@ -114,6 +128,7 @@ struct Walking<'a> {
     met: MetStacks,
     /// Of the layouts before, in the address space of the recording.
     before: StackWords,
+    jumps: Counting<'a>,
 }
 
 impl<'a> Walking<'a> {
@@ -125,6 +140,7 @@ impl<'a> Walking<'a> {
             layout: None,
             met: MetStacks::default(),
             before: StackWords::default(),
+            jumps: Counting::new(&around.room_for_jumps),
         }
     }
 
@@ -151,12 +167,13 @@ impl<'a> Walking<'a> {
             bring_into_recording(&mut met.stack, layout.unwrap_or(&nothing));
             self.before.push(&met);
         }
+        self.jumps.leave(layout.unwrap_or(&nothing));
     }
 
-    /// All that was met, by number.
-    fn stacks(mut self) -> StackWords {
+    /// All stacks that were met, by number, and all jumps.
+    fn all(mut self) -> (StackWords, Jumps) {
         self.leave();
-        self.before
+        (self.before, self.jumps.into_jumps())
     }
 
     /// The numbers of the stacks of samples that have one layout.
@@ -175,7 +192,12 @@ impl<'a> Walking<'a> {
                 let record = around.records.get(wanted.record as usize).map(|(_, record)| record);
                 let sampled = record.and_then(|record| Some((record, Sampled::of(record.body, event)?)));
                 let met = match sampled {
-                    Some((record, sample)) => of_sample(&sample, record.misc, event, around, &mut self.walker, spare),
+                    Some((record, sample)) => {
+                        if event.has_jumps() {
+                            self.jumps.count(&sample.branches);
+                        }
+                        of_sample(&sample, record.misc, event, around, &mut self.walker, spare)
+                    }
                     None => Met::whole(not_taken()),
                 };
                 found.push(self.before.len() as u32 + self.met.number_of(&met));

@@ -1,9 +1,11 @@
 //! Samples whose stacks are walked and named become a recording.
 
 use super::blocked::BlockedStates;
+use super::branches::branches;
 use super::endings;
 use super::files::{CodeFile, FileId, Files};
 use super::futexes::FutexCall;
+use super::jumps::is_of_kernel;
 use super::passed::Taken;
 use super::resolve::Names;
 use super::selection::Selection;
@@ -120,7 +122,10 @@ impl Walked {
     /// Gives everything its name.
     pub(super) fn named(mut self, files: &Files, inlines: bool) -> Walked {
         let variables = self.locks.values().filter_map(|lock| lock.variable).collect();
-        self.names = Names::of((&self.found.stacks, &variables), (files, self.ready.take()), inlines);
+        let mut jumps = self.found.jumps.ends();
+        jumps.retain(|address| !is_of_kernel(*address));
+        let asked = (&self.found.stacks[..], &variables, &jumps[..]);
+        self.names = Names::of(asked, (files, self.ready.take()), inlines);
         self.names.kernel = self
             .kernel
             .as_mut()
@@ -142,6 +147,10 @@ impl Walked {
         recording.warnings = told.problems;
         recording.warnings.extend(selection.notes());
         recording.warnings.extend(self.warnings(files));
+        if selection.has_jumps() {
+            recording.warnings.extend(self.found.jumps.notes());
+            recording.branches = branches(&self.found.jumps, &mut self.names);
+        }
         recording.files = self
             .names
             .files()

@@ -7,6 +7,9 @@ mod broken;
 #[allow(dead_code)]
 #[path = "../recordings/recorded.rs"]
 mod recorded;
+#[allow(dead_code)]
+#[path = "../recordings/written.rs"]
+mod written;
 
 use broken::{RECORDINGS, cases, changed, changes, recordings};
 use proptest::test_runner::{Config, TestRunner};
@@ -14,6 +17,7 @@ use scaleprof_profile::import::{ReadOptions, read_recording};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
+use written::{Event, Written, chain, field};
 
 /// Counts what is in use, and the most that ever was.
 struct Counting;
@@ -109,5 +113,34 @@ fn numbers_that_claim_much_take_nothing() {
             let taken = taken_by(&bytes);
             assert!(taken < bound(&bytes, 0), "{claim} at {place}: {taken}");
         }
+    }
+}
+
+/// Jumps of which no two are equal, from few samples and from many: one that is told takes many times its entry.
+#[test]
+fn different_jumps_without_end_take_no_memory_without_end() {
+    const ANY: u64 = 1 << 3;
+    const FIELDS: u64 =
+        field::TID | field::TIME | field::PERIOD | field::CALLCHAIN | field::IDENTIFIER | field::BRANCH_STACK;
+    const START: u64 = 1 << 32;
+    const IN_A_SAMPLE: u64 = 2000;
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    for samples in [30, 300] {
+        let mut file = Written::new(&[Event {
+            branches: ANY,
+            ..Event::clock(FIELDS)
+        }]);
+        file.map(7, START, 1 << 30, "/srv/server");
+        for sample in 0..samples {
+            let mut content = chain(&[START]);
+            content.extend(IN_A_SAMPLE.to_le_bytes());
+            for jump in 0..IN_A_SAMPLE {
+                let from = START + 2 * (sample * IN_A_SAMPLE + jump);
+                content.extend([from, from + 1, 0].into_iter().flat_map(u64::to_le_bytes));
+            }
+            file.sample(&[1, 7 << 32 | 7, sample, 1000], &content);
+        }
+        let (taken, bound) = (taken_by(&file.bytes), bound(&file.bytes, 0));
+        assert!(taken < bound, "{taken} of {bound} for {} bytes", file.bytes.len());
     }
 }

@@ -3,7 +3,7 @@
 use super::Style;
 use super::costs::{NUMBER, Unit, cell, heading, is_unsure, short, shortened, value, whole};
 use super::layout::{Ink, wrap};
-use scaleprof_analysis::annotate::{AnnotatedInstruction, Annotation, InstructionCost, RungCost};
+use scaleprof_analysis::annotate::{AnnotatedInstruction, Annotation, InstructionCost, Jumps, RungCost};
 use scaleprof_analysis::numbers::{factor, grouped, percent};
 
 /// A line with so much of the function's cost stands out, and with so much a little.
@@ -16,6 +16,8 @@ enum Column {
     Compared,
     Growth,
     Kernel,
+    Taken,
+    Mispredicted,
 }
 
 /// Room for marks, an address and a short instruction.
@@ -23,19 +25,28 @@ const INSTRUCTION: usize = 40;
 
 /// The columns that a listing has figures for, as many as there is room for.
 fn columns(found: &Annotation, width: Option<usize>) -> Vec<Column> {
-    let has_kernel = found.instructions.iter().any(|one| kernel(one) > 0.0);
+    let any = |has: fn(&AnnotatedInstruction) -> bool| found.instructions.iter().any(has);
+    let share = |one: &AnnotatedInstruction| one.jumps.as_ref().and_then(Jumps::mispredicted_share).is_some();
     let mut columns = Vec::new();
     for (column, is_there) in [
         (Column::Base, found.base.is_some()),
         (Column::Compared, found.compared.is_some()),
         (Column::Growth, found.base.is_some()),
-        (Column::Kernel, has_kernel),
+        (Column::Kernel, any(|one| kernel(one) > 0.0)),
+        (Column::Taken, any(|one| one.jumps.is_some())),
+        (Column::Mispredicted, any(share)),
     ] {
         if is_there {
             columns.push(column);
         }
     }
-    for least in [Column::Kernel, Column::Base, Column::Growth] {
+    for least in [
+        Column::Kernel,
+        Column::Base,
+        Column::Taken,
+        Column::Growth,
+        Column::Mispredicted,
+    ] {
         let room = columns.len() * (NUMBER + 1) + INSTRUCTION;
         if width.is_some_and(|width| room > width) {
             columns.retain(|column| *column != least);
@@ -72,8 +83,29 @@ pub fn annotation(found: &Annotation, style: Style) -> String {
     out
 }
 
+/// How many there are: few to the last one.
+fn number(count: i64) -> String {
+    match count {
+        ..100 => count.to_string(),
+        _ => grouped(count as f64),
+    }
+}
+
 fn kernel(instruction: &AnnotatedInstruction) -> f64 {
     instruction.compared.map_or(0.0, |cost| cost.kernel_seconds_per_txn)
+}
+
+/// Where a jump led mostly that does not name its target.
+fn led_to(instruction: &AnnotatedInstruction) -> Option<String> {
+    // Where a return leads is told by the function's callers.
+    let is_open = matches!(instruction.branch.as_deref(), Some("jump" | "call")) && instruction.target.is_none();
+    let jumps = instruction.jumps.as_ref().filter(|_| is_open)?;
+    let most = jumps.targets.first()?;
+    let name = most.function.as_deref()?;
+    Some(format!(
+        "  -> {name} {}",
+        percent(most.taken as f64 / jumps.taken as f64)
+    ))
 }
 
 /// What all lines of a listing share.
@@ -207,9 +239,16 @@ impl Sheet<'_> {
             Column::Compared => connections(&self.found.compared),
             Column::Growth => "growth".to_owned(),
             Column::Kernel => "in kernel".to_owned(),
+            Column::Taken => "taken".to_owned(),
+            Column::Mispredicted => "predicted".to_owned(),
         });
         let names: String = names.map(cell).collect();
-        let units = cell(format!("{}/{}", self.unit.name, short(self.found.per))).repeat(self.columns.len());
+        let units = self.columns.iter().map(|column| match column {
+            Column::Taken => "jumps".to_owned(),
+            Column::Mispredicted => "wrongly".to_owned(),
+            _ => format!("{}/{}", self.unit.name, short(self.found.per)),
+        });
+        let units: String = units.map(cell).collect();
         let dim = |text: &str| self.painted(text.trim_end(), |ink, text| ink.dim(text));
         dim(&names) + &dim(&format!("{units}{:>14}  instruction", "address"))
     }
@@ -245,6 +284,14 @@ impl Sheet<'_> {
                 kernel if kernel > 0.0 => self.unit.number(kernel),
                 _ => String::new(),
             },
+            Column::Taken => instruction
+                .jumps
+                .as_ref()
+                .map_or(String::new(), |jumps| number(jumps.taken)),
+            Column::Mispredicted => {
+                let share = instruction.jumps.as_ref().and_then(Jumps::mispredicted_share);
+                share.map_or(String::new(), percent)
+            }
         }
     }
 
@@ -256,8 +303,9 @@ impl Sheet<'_> {
         let mut text: String = figures.collect();
         let waits = if instruction.waits { '~' } else { ' ' };
         let target = if instruction.is_branch_target { '>' } else { ' ' };
+        let leads_to = led_to(instruction).unwrap_or_default();
         text.push_str(&format!(
-            "{waits}{target}{:>12x}  {}",
+            "{waits}{target}{:>12x}  {}{leads_to}",
             instruction.address, instruction.text
         ));
         let share = instruction.compared.map_or(0.0, |cost| cost.seconds_per_txn.value) / self.whole;
@@ -282,6 +330,9 @@ impl Sheet<'_> {
                 .is_some_and(|growth| growth.value != 0.0 && is_unsure(growth))
         }) {
             legend.push("? may be chance");
+        }
+        if any(|one| led_to(one).is_some()) {
+            legend.push("-> where it led mostly");
         }
         let mut out = String::from("\n");
         if !legend.is_empty() {
