@@ -1,7 +1,8 @@
 //! Files of machine code as bytes, without reading them whole.
 
-use std::ops::Deref;
+use std::ops::{Deref, Range};
 use std::path::Path;
+use std::sync::Arc;
 
 /// The bytes of a file; those that are looked at are read.
 #[derive(Debug)]
@@ -19,6 +20,10 @@ pub trait Bytes: Deref<Target = [u8]> + Sync {
     /// Says that a part will hardly be looked at again soon. It stays readable. Bytes that lie in memory alone are kept.
     fn let_go(&self, _part: &[u8]) {}
 
+    /// Says that a part will be looked at soon: what is in the memory of the kernel anyway, or on the disk, is made ready at once and not
+    /// piece by piece. Returns when it is there.
+    fn fetch(&self, _part: &[u8]) {}
+
     /// What belongs to them and lies elsewhere, in its order.
     fn further(&self) -> Vec<&[u8]> {
         Vec::new()
@@ -29,7 +34,7 @@ impl Bytes for MappedFile {
     fn let_go(&self, part: &[u8]) {
         /// A multiple of every page size that there is.
         const PAGES: usize = 1 << 16;
-        let Some(start) = (part.as_ptr() as usize).checked_sub(self.0.as_ptr() as usize) else {
+        let Some(start) = self.place_of(part) else {
             return;
         };
         let first = start.next_multiple_of(PAGES);
@@ -42,6 +47,47 @@ impl Bytes for MappedFile {
                     .unchecked_advise_range(memmap2::UncheckedAdvice::DontNeed, first, last - first)
             };
         }
+    }
+
+    fn fetch(&self, part: &[u8]) {
+        if let Some(start) = self.place_of(part)
+            && start + part.len() <= self.0.len()
+        {
+            // A kernel before 5.14 knows it not, and reads what is looked at.
+            let _ = self.0.advise_range(memmap2::Advice::PopulateRead, start, part.len());
+        }
+    }
+}
+
+impl MappedFile {
+    /// Where a part of it begins.
+    fn place_of(&self, part: &[u8]) -> Option<usize> {
+        (part.as_ptr() as usize).checked_sub(self.0.as_ptr() as usize)
+    }
+}
+
+/// A part of a file that is mapped, kept as long as anybody has it.
+#[derive(Debug, Clone)]
+pub struct FilePart {
+    file: Arc<MappedFile>,
+    range: Range<usize>,
+}
+
+impl FilePart {
+    /// What of the range is beyond the end of the file is left out.
+    #[must_use]
+    pub fn of(file: &Arc<MappedFile>, range: Range<usize>) -> FilePart {
+        FilePart {
+            file: Arc::clone(file),
+            range: range.start.min(file.len())..range.end.min(file.len()).max(range.start.min(file.len())),
+        }
+    }
+}
+
+impl Deref for FilePart {
+    type Target = [u8];
+    fn deref(&self) -> &[u8] {
+        self.file.get(self.range.clone()).unwrap_or_default()
     }
 }
 

@@ -7,6 +7,7 @@ use crate::{
     BranchRow, Coded, CounterRow, DataAccessRow, ErrorRow, FrameRow, InstructionRow, LatencyRow, LockRow, RungRow,
     SampleBlock, SampleRow, Samples, SecondRow, SettingRow, StackRow, StateRow,
 };
+use bytes::Bytes;
 use parquet::basic::Compression;
 use parquet::errors::{ParquetError, Result};
 use parquet::file::metadata::KeyValue;
@@ -17,6 +18,7 @@ use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::{ColumnPath, Type, TypePtr};
 use scaleprof_profile::{in_parallel, in_parallel_with};
 use std::fs::File;
+use std::io::Read as _;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
@@ -342,14 +344,44 @@ pub(crate) fn read_samples(path: &Path, how: Groups) -> std::result::Result<Vec<
     read_groups(path, how, read_sample_group)
 }
 
+/// A file that is not longer is read at once: a column of a page each takes more calls than that.
+const READ_AT_ONCE: u64 = 4 << 20;
+
+/// The file of a part.
+enum Opened {
+    Whole(Bytes),
+    OnDisk,
+}
+
+impl Opened {
+    fn at(path: &Path) -> std::io::Result<Opened> {
+        let mut file = File::open(path)?;
+        let length = file.metadata()?.len();
+        if length > READ_AT_ONCE {
+            return Ok(Opened::OnDisk);
+        }
+        let mut bytes = Vec::with_capacity(length as usize);
+        file.read_to_end(&mut bytes)?;
+        Ok(Opened::Whole(bytes.into()))
+    }
+
+    /// A file has one place at which it is read next: each thread opens its own.
+    fn reader(&self, path: &Path) -> Result<Box<dyn FileReader>> {
+        Ok(match self {
+            Opened::Whole(bytes) => Box::new(SerializedFileReader::new(bytes.clone())?),
+            Opened::OnDisk => Box::new(SerializedFileReader::new(File::open(path)?)?),
+        })
+    }
+}
+
 fn read_groups<T: Send>(
     path: &Path,
     how: Groups,
     read_group: impl Fn(&dyn RowGroupReader, &mut Vec<T>) -> Result<()> + Sync,
 ) -> std::result::Result<Vec<T>, BundleError> {
-    let file = File::open(path).map_err(BundleError::io("read", path))?;
+    let opened = Opened::at(path).map_err(BundleError::io("read", path))?;
     let read = || -> Result<Vec<T>> {
-        let reader = SerializedFileReader::new(file)?;
+        let reader = opened.reader(path)?;
         let groups = reader.num_row_groups();
         let mut rows = Vec::new();
         if groups <= 1 || how == Groups::OneByOne {
@@ -358,9 +390,8 @@ fn read_groups<T: Send>(
             }
             return Ok(rows);
         }
-        // A file has one place at which it is read next: each thread opens its own.
-        let open = |_| SerializedFileReader::new(File::open(path)?);
-        let read_one = |reader: &mut Result<SerializedFileReader<File>>, index| -> Result<Vec<T>> {
+        let open = |_| opened.reader(path);
+        let read_one = |reader: &mut Result<Box<dyn FileReader>>, index| -> Result<Vec<T>> {
             let reader = reader
                 .as_ref()
                 .map_err(|error| ParquetError::General(error.to_string()))?;

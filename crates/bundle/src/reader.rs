@@ -106,12 +106,18 @@ impl Bundle {
         errors.retain(|row| keep(row.visit));
         let mut states: Vec<StateRow> = read_table(&states)?;
         states.retain(|row| keep(row.visit));
-        let mut samples = read_all_samples(samples)?;
+        // The call paths take as long to read as the samples.
+        let (samples, dictionaries) = std::thread::scope(|scope| {
+            let dictionaries = scope.spawn(|| dictionaries(&path, &stacks, &frames));
+            let samples = read_all_samples(samples);
+            let dictionaries = dictionaries.join();
+            (samples, dictionaries.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+        });
+        let mut samples = samples?;
         samples.retain_visits(&mut keep);
         let mut locks: Vec<LockRow> = read_table(&locks)?;
         locks.retain(|row| keep(row.visit));
-        let stacks = one_of_each(&path, read_table(&stacks)?, |row: &StackRow| row.stack)?;
-        let frames = one_of_each(&path, read_table(&frames)?, |row: &FrameRow| row.frame)?;
+        let (stacks, frames) = dictionaries?;
         let settings = read_table(&settings)?;
         let summary = read_json_where_it_is(&path.join(SUMMARY))?;
         let tried = read_json_where_it_is(&path.join(TRIED))?.unwrap_or_default();
@@ -253,6 +259,17 @@ fn read_all_samples(parts: Vec<PathBuf>) -> Result<Samples, BundleError> {
             .collect(),
     };
     Ok(Samples::of_blocks(blocks?.into_iter().flatten().collect()))
+}
+
+/// The call paths and their frames.
+fn dictionaries(
+    bundle: &Path,
+    stacks: &[PathBuf],
+    frames: &[PathBuf],
+) -> Result<(Vec<StackRow>, Vec<FrameRow>), BundleError> {
+    let stacks = one_of_each(bundle, read_table(stacks)?, |row: &StackRow| row.stack)?;
+    let frames = one_of_each(bundle, read_table(frames)?, |row: &FrameRow| row.frame)?;
+    Ok((stacks, frames))
 }
 
 /// A dictionary without its repetitions; one number with two meanings is an error.

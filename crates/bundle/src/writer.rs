@@ -1,6 +1,8 @@
 //! Writing a bundle while the run goes on.
 
 use crate::error::BundleError;
+use crate::in_parallel;
+use crate::number_map::NumberMap;
 use crate::part::{RowsToCome, Table, write_groups};
 use crate::public_text::without_folders;
 use crate::{
@@ -9,7 +11,6 @@ use crate::{
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io::Write;
 use std::ops::Range;
@@ -38,8 +39,8 @@ pub struct BundleWriter {
 /// Entries of the dictionaries that are on the disk.
 #[derive(Debug, Default)]
 struct Known {
-    stacks: HashMap<i64, StackRow>,
-    frames: HashMap<i64, FrameRow>,
+    stacks: NumberMap<i64, StackRow>,
+    frames: NumberMap<i64, FrameRow>,
 }
 
 impl BundleWriter {
@@ -193,14 +194,6 @@ impl BundleWriter {
                 ));
             }
         };
-        self.write_table(&name, &rows.seconds)?;
-        self.write_table(&name, &rows.counters)?;
-        self.write_table(&name, &rows.latency)?;
-        self.write_table(&name, &rows.errors)?;
-        self.write_table(&name, &rows.states)?;
-        self.write_table(&name, &frames)?;
-        self.write_table(&name, &stacks)?;
-        self.write_table(&name, &rows.locks)?;
         // Rows of another visit are the caller's mistake; what was written of them is left out by readers, as this one has no rung.
         let foreign = AtomicBool::new(false);
         let make = |places: Range<usize>| {
@@ -208,7 +201,22 @@ impl BundleWriter {
             foreign.fetch_or(rows.iter().any(|row| row.visit != visit), Ordering::Relaxed);
             rows
         };
-        self.write_rows(&name, &rows.samples, &RowsToCome { count, make: &make })?;
+        let samples = RowsToCome { count, make: &make };
+        // Each is a file of its own; the longest come first.
+        let tables: [&(dyn Fn() -> Result<(), BundleError> + Sync); 9] = [
+            &|| self.write_rows(&name, &rows.samples, &samples),
+            &|| self.write_table(&name, &stacks),
+            &|| self.write_table(&name, &frames),
+            &|| self.write_table(&name, &rows.states),
+            &|| self.write_table(&name, &rows.counters),
+            &|| self.write_table(&name, &rows.latency),
+            &|| self.write_table(&name, &rows.locks),
+            &|| self.write_table(&name, &rows.seconds),
+            &|| self.write_table(&name, &rows.errors),
+        ];
+        in_parallel(tables.to_vec(), |write| write())
+            .into_iter()
+            .collect::<Result<(), BundleError>>()?;
         if foreign.load(Ordering::Relaxed) {
             return refuse("its rows carry other numbers");
         }
@@ -311,11 +319,12 @@ fn part_of(visit: i32) -> String {
 /// The rows whose number is not known yet, each number once; as an error, a number that stands for two different ones.
 fn only_new<T: Clone + PartialEq>(
     rows: &[T],
-    known: &HashMap<i64, T>,
+    known: &NumberMap<i64, T>,
     number: impl Fn(&T) -> i64,
 ) -> Result<Vec<T>, i64> {
-    let mut seen: HashMap<i64, &T> = HashMap::new();
-    let mut new = Vec::new();
+    let mut seen: NumberMap<i64, &T> = NumberMap::default();
+    seen.reserve(rows.len());
+    let mut new = Vec::with_capacity(rows.len());
     for row in rows {
         let number = number(row);
         match known.get(&number).or(seen.get(&number).copied()) {

@@ -42,6 +42,7 @@ use passed::Passed;
 use scaleprof_binary::mapped_file::Bytes;
 use selection::Selection;
 use tracepoint_format::TracepointFormats;
+use std::thread;
 use walked::Told;
 
 /// Reads a recording of `perf record`, from a file or a pipe. The bytes are let go as soon as all stacks are walked: samples take the
@@ -55,6 +56,16 @@ pub fn read(bytes: impl Bytes, options: &ReadOptions) -> Result<Recording, Impor
     let let_go = |part: &[u8]| bytes.let_go(part);
     let behind = Behind::new(&bytes, &let_go);
     let mut container = Container::open(&bytes, &behind)?;
+    let mut files = Files::new(options, std::mem::take(&mut container.features.build_ids));
+    // The kernel's list takes as long to read as all records to go through.
+    let mut kernel = RecordedKernel::begin(&files, container.may_be_in_kernel());
+    thread::scope(|scope| {
+        // Every page has to be made ready before it can be read: a second thread does so from the middle on meanwhile.
+        if behind.is_kept() {
+            scope.spawn(|| bytes.fetch(&bytes[bytes.len() / 2..]));
+        }
+        container.read_all()
+    })?;
     // What each thread of perf wrote was compressed by itself.
     expanded.extend(container.expand(bytes.len()));
     for part in &further {
@@ -74,16 +85,15 @@ pub fn read(bytes: impl Bytes, options: &ReadOptions) -> Result<Recording, Impor
     } = container;
     let machine = std::mem::take(&mut features.machine);
     let selection = Selection::of(&events, options)?;
-    let mut files = Files::new(options, std::mem::take(&mut features.build_ids));
+    files.add_build_ids(std::mem::take(&mut features.build_ids));
     let formats = TracepointFormats::of(features.tracing);
-    // The kernel's list takes as long to read as all records to go through.
-    let in_kernel = timed
-        .records
-        .iter()
-        .any(|(_, record)| stacks::is_sample_of_kernel(record));
-    let kernel = RecordedKernel::begin(&files, in_kernel);
+    // A pipe tells of its kernel among the records.
+    if !kernel.has_begun() {
+        let mut records = timed.records.iter();
+        kernel = RecordedKernel::begin(&files, records.any(|(_, record)| stacks::is_sample_of_kernel(record)));
+    }
     let mut passed = Passed::through(&timed, kernel, &selection, options, (&mut files, &formats));
-    behind.is_over_but_once();
+    behind.is_over();
     let twice = passed.end_waits(&selection);
     passed.check(&selection, options, &problems)?;
     let left_out = passed.leave_out_others(&files, options);

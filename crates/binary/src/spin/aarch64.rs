@@ -150,6 +150,14 @@ pub(super) fn decode(bytes: &[u8], address: u64) -> Vec<Step> {
         .collect()
 }
 
+pub(super) fn may_call(bytes: &[u8], address: u64, wanted: &dyn Fn(u64) -> bool) -> bool {
+    let words = bytes.chunks_exact(4).enumerate();
+    words.into_iter().any(|(place, bytes)| {
+        let does = does(word(bytes), address + place as u64 * 4);
+        matches!(does, Does::Call(Some(target)) if wanted(target))
+    })
+}
+
 fn word(bytes: &[u8]) -> u32 {
     bytes.try_into().map_or(0, u32::from_le_bytes)
 }

@@ -13,12 +13,17 @@ use super::{SpinFault, SpinKind, SpinLoop};
 /// A function that does nothing but wait has no more than these.
 const MOST_OF_HELPER: usize = 64;
 
+/// Tells of bytes, their address and some functions whether they may call one of these.
+pub(super) type MayCall = fn(&[u8], u64, &dyn Fn(u64) -> bool) -> bool;
+
 /// The code of a file.
 pub(super) struct Code<'a> {
     /// Address and bytes of the executable sections.
     pub sections: Vec<(u64, &'a [u8])>,
     pub functions: &'a [Range<u64>],
     pub decode: fn(&[u8], u64) -> Vec<Step>,
+    /// Whether bytes stand there that would call a function at one of these places; what lies there may be no instructions at all.
+    pub may_call: MayCall,
     /// Places where a waiting instruction may stand.
     pub relaxes: fn(&[u8]) -> Vec<usize>,
     /// Loops that may wait without any such instruction; what lies there may be no instructions at all.
@@ -121,12 +126,15 @@ fn with_relaxes(code: &Code<'_>) -> Vec<Range<u64>> {
     functions.into_iter().map(|(start, end)| start..end).collect()
 }
 
-/// Loops that call a helper in every turn, with the helper. Every function has to be taken apart for it, once: any may call one.
+/// Loops that call a helper in every turn, with the helper. Any function may call one; those are taken apart whose bytes look like it.
 /// Those whose helper does not say that it waits must look at memory themselves.
 fn callers(code: &Code<'_>, helpers: &BTreeMap<u64, Option<Relax>>) -> Vec<(u64, SpinLoop)> {
     let mut found = Vec::new();
     for function in code.functions {
         let Some(bytes) = code.bytes(function) else { continue };
+        if !(code.may_call)(bytes, function.start, &|target| helpers.contains_key(&target)) {
+            continue;
+        }
         let steps = (code.decode)(bytes, function.start);
         let calls: Vec<(usize, u64, Option<Relax>)> = steps
             .iter()

@@ -7,6 +7,7 @@ fn spin_loops(bytes: &[u8], functions: &[(u64, u64)], x86: bool) -> SpinLoops {
         sections: vec![(0x1000, bytes)],
         functions: &functions,
         decode: if x86 { x86_64::decode } else { aarch64::decode },
+        may_call: if x86 { x86_64::may_call } else { aarch64::may_call },
         relaxes: if x86 { x86_64::relaxes } else { aarch64::relaxes },
         unrelaxed: if x86 { x86_64::unrelaxed } else { aarch64::unrelaxed },
         flows: if x86 { x86_64::flows } else { aarch64::flows },

@@ -150,6 +150,17 @@ pub(super) fn decode(bytes: &[u8], address: u64) -> Vec<Step> {
     steps
 }
 
+/// CALL rel32 is e8 and four bytes, counted from its end.
+pub(super) fn may_call(bytes: &[u8], address: u64, wanted: &dyn Fn(u64) -> bool) -> bool {
+    let distance = |place: usize| bytes.get(place + 1..)?.first_chunk::<4>().copied();
+    memchr::memchr_iter(0xe8, bytes).any(|place| {
+        distance(place).is_some_and(|distance| {
+            let end = address.wrapping_add(place as u64 + 5);
+            wanted(end.wrapping_add_signed(i64::from(i32::from_le_bytes(distance))))
+        })
+    })
+}
+
 /// `push rbp; mov rbp, rsp`, after an ENDBR64: only then RBP is a place on the stack.
 fn keeps_a_frame_pointer(bytes: &[u8]) -> bool {
     let bytes = bytes.strip_prefix(&[0xf3, 0x0f, 0x1e, 0xfa]).unwrap_or(bytes);

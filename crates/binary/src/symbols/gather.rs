@@ -9,7 +9,7 @@ use std::sync::{Arc, LazyLock};
 use object::read::elf::{ElfFile64, ElfSymbol64, SectionHeader as _, Sym as _, SymbolTable};
 use object::{Endianness, Object as _, ObjectSection as _, ObjectSymbol as _, SymbolKind, elf};
 
-use crate::mapped_file::{MappedFile, mapped};
+use crate::mapped_file::{FilePart, MappedFile, mapped};
 
 use super::code_regions::CodeRegions;
 use super::jump_table;
@@ -258,7 +258,7 @@ impl Places {
 
 /// What keeps a part of a mapped file.
 pub(super) fn part_of(file: &Arc<MappedFile>) -> impl Fn(Range<usize>) -> NameText {
-    |range| NameText::Mapped(Arc::clone(file), range)
+    |range| NameText::Mapped(FilePart::of(file, range))
 }
 
 /// Most profiles ask for no variable.

@@ -1,15 +1,14 @@
 //! Texts in which names stand one after the other, each with a zero behind it, as in the string table of an ELF file.
 
-use std::ops::Range;
 use std::sync::Arc;
 
-use crate::mapped_file::MappedFile;
+use crate::mapped_file::FilePart;
 
 /// Such a text.
 #[derive(Debug, Clone)]
 pub(crate) enum NameText {
     /// A part of a file, which is not read before a name is asked for.
-    Mapped(Arc<MappedFile>, Range<usize>),
+    Mapped(FilePart),
     /// Of a file that is only in memory.
     Copied(Arc<[u8]>),
 }
@@ -17,7 +16,7 @@ pub(crate) enum NameText {
 impl NameText {
     pub(crate) fn bytes(&self) -> &[u8] {
         match self {
-            NameText::Mapped(file, range) => file.get(range.clone()).unwrap_or_default(),
+            NameText::Mapped(part) => part,
             NameText::Copied(bytes) => bytes,
         }
     }

@@ -46,15 +46,17 @@ pub(super) struct Container<'a> {
     bytes: usize,
     /// How far it was gone through.
     behind: Option<&'a Behind<'a>>,
+    /// Records that were not looked at yet, and whether they are of a pipe.
+    to_come: Option<(&'a [u8], bool)>,
     /// What is wrong with the file, in words.
     pub(super) problems: Vec<String>,
 }
 
 impl<'a> Container<'a> {
-    /// Finds the parts of a recording.
+    /// Finds the parts of a recording and reads its header.
     ///
     /// # Errors
-    /// Its header is broken, or it holds no event.
+    /// Its header is broken.
     pub(super) fn open(bytes: &'a [u8], behind: &'a Behind<'a>) -> Result<Container<'a>, ImportError> {
         let broken = |what: &str| ImportError::Broken { what: what.to_owned() };
         let mut cursor = Cursor::new(bytes);
@@ -66,7 +68,7 @@ impl<'a> Container<'a> {
             ..Container::default()
         };
         if length == PIPE_HEADER {
-            container.read_records(&bytes[16..], true);
+            container.to_come = bytes.get(16..).map(|records| (records, true));
         } else if length < HEADER {
             return Err(broken(&format!(
                 "its header claims to have {length} bytes; perf's have {HEADER}"
@@ -76,10 +78,28 @@ impl<'a> Container<'a> {
                 .read_file(bytes, cursor)
                 .ok_or_else(|| broken("it ends inside of its header"))?;
         }
-        container.name_events();
-        match container.events.is_empty() {
-            true => Err(broken("it describes no event")),
-            false => Ok(container),
+        Ok(container)
+    }
+
+    /// Whether something may have been recorded in the kernel, as far as the header tells.
+    pub(super) fn may_be_in_kernel(&self) -> bool {
+        self.events.iter().any(|event| !event.without_kernel)
+    }
+
+    /// Reads its records.
+    ///
+    /// # Errors
+    /// It holds no event.
+    pub(super) fn read_all(&mut self) -> Result<(), ImportError> {
+        if let Some((records, is_pipe)) = self.to_come.take() {
+            self.read_records(records, is_pipe);
+        }
+        self.name_events();
+        match self.events.is_empty() {
+            true => Err(ImportError::Broken {
+                what: "it describes no event".to_owned(),
+            }),
+            false => Ok(()),
         }
     }
 
@@ -119,7 +139,7 @@ impl<'a> Container<'a> {
                 data.missing
             ));
         }
-        self.read_records(records, false);
+        self.to_come = Some((records, false));
         Some(())
     }
 

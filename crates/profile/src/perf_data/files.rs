@@ -63,7 +63,7 @@ struct Found {
     place: PathBuf,
     /// Where files that belong to it are looked for: a cache has it under a name that says nothing.
     own: PathBuf,
-    bytes: MappedFile,
+    bytes: Arc<MappedFile>,
     /// Whether its build-id is the recorded one; else nobody knows whether it was replaced.
     certain: bool,
 }
@@ -80,6 +80,11 @@ impl Files {
             build_ids,
             ..Files::default()
         }
+    }
+
+    /// Further ones that were recorded.
+    pub(super) fn add_build_ids(&mut self, build_ids: HashMap<String, String>) {
+        self.build_ids.extend(build_ids);
     }
 
     /// Finds none of them.
@@ -232,12 +237,12 @@ impl CodeFile {
     }
 
     pub(super) fn bytes(&self) -> Option<&[u8]> {
-        self.found.as_ref().ok().map(|found| &*found.bytes)
+        self.found.as_ref().ok().map(|found| &**found.bytes)
     }
 
     /// Its unwind rules.
     pub(super) fn rules(&self) -> Option<Arc<UnwindRules>> {
-        let read = || Some(Arc::new(UnwindRules::read(self.bytes()?).ok()?));
+        let read = || Some(Arc::new(UnwindRules::of_mapped(&self.found.as_ref().ok()?.bytes).ok()?));
         self.rules.get_or_init(read).clone()
     }
 
@@ -257,7 +262,9 @@ impl Search {
             if !std::fs::metadata(&place).is_ok_and(|facts| facts.is_file()) {
                 continue;
             }
-            let Ok(bytes) = mapped(&place) else { continue };
+            let Ok(bytes) = mapped(&place).map(Arc::new) else {
+                continue;
+            };
             match (build_id, build_id_of(&bytes)) {
                 (Some(recorded), Some(own)) if !same_build(recorded, &own) => {
                     why.get_or_insert_with(|| {

@@ -35,7 +35,7 @@ fn lists(files: &Files) -> Option<KernelLists> {
 }
 
 impl RecordedKernel {
-    /// Of which nothing is known yet. Where a sample was taken in it, the list that perf kept of it is read from now on.
+    /// Of which nothing is known yet. Where a sample may have been taken in it, the list that perf kept of it is read from now on.
     pub(super) fn begin(files: &Files, is_sampled: bool) -> RecordedKernel {
         let lists = lists(files).filter(|_| is_sampled);
         let reading = lists.map(|lists| std::thread::spawn(move || lists.read()));
@@ -43,6 +43,11 @@ impl RecordedKernel {
             kept: Mutex::new(reading),
             ..RecordedKernel::default()
         }
+    }
+
+    /// Whether its list is being read.
+    pub(super) fn has_begun(&self) -> bool {
+        self.kept.lock().is_ok_and(|kept| kept.is_some())
     }
 
     /// Takes in a mapping of the kernel.

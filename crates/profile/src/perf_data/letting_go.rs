@@ -2,7 +2,8 @@
 //!
 //! A recording is mapped, and every page of it that was looked at counts as memory of ours until somebody else needs it. It is gone
 //! through three times, mostly from its beginning to its end. Of a large one what is behind is let go of each time, and read from the
-//! file's cache again; one that takes no more memory than perf does is kept, and let go of the last time.
+//! file's cache again; one that takes no more memory than perf does is kept until the end: letting go of it, and looking at it again, takes
+//! longer than all else that is done with a page.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -12,11 +13,8 @@ pub(super) type LetGo<'a> = &'a (dyn Fn(&[u8]) + Sync);
 /// So much is let go of at once: a call for each page would take longer than reading it.
 const AT_ONCE: usize = 8 << 20;
 
-/// A recording that is not larger is kept from one time to the next: reading it again costs more than perf itself takes for its own.
+/// A recording that is not larger is kept: with it we still take less memory than perf.
 const KEPT_WHOLE: usize = 112 << 20;
-
-/// So much of it is still kept when the last time begins.
-const KEPT_TO_THE_LAST: usize = 64 << 20;
 
 /// So much is read of what was let go of before all is let go of once more.
 const READ_AGAIN: usize = 32 << 20;
@@ -41,10 +39,15 @@ impl<'a> Behind<'a> {
         }
     }
 
+    /// Whether it stays in memory as a whole.
+    pub(super) fn is_kept(&self) -> bool {
+        self.whole.len() <= KEPT_WHOLE
+    }
+
     /// A part of the file is read now, which will be gone through again; what is before it may be let go of. Bytes from elsewhere (of
     /// what was compressed) are none of it.
     pub(super) fn is_at(&self, part: &[u8]) {
-        if self.whole.len() > KEPT_WHOLE
+        if !self.is_kept()
             && let Some(at) = place_in(self.whole, part)
         {
             self.let_go_before(at);
@@ -53,25 +56,19 @@ impl<'a> Behind<'a> {
 
     /// All of it was gone through; it will be once more.
     pub(super) fn is_over(&self) {
-        if self.whole.len() > KEPT_WHOLE {
+        if !self.is_kept() {
             (self.let_go)(self.whole);
         }
         self.done.store(0, Ordering::Relaxed);
-    }
-
-    /// All of it was gone through; the next is the last time, in which all else that is needed takes memory too: only the first part
-    /// stays until it is read.
-    pub(super) fn is_over_but_once(&self) {
-        self.is_over();
-        if self.whole.len() > KEPT_TO_THE_LAST && self.whole.len() <= KEPT_WHOLE {
-            (self.let_go)(&self.whole[KEPT_TO_THE_LAST..]);
-        }
     }
 
     /// These parts were read for the last time, by one of several threads: nearly in the order of the file, as perf writes what one CPU
     /// recorded behind what another did in the same time. What is well before them is let go of. Who goes back, as for another
     /// process, reads what was let go of: now and then all is.
     pub(super) fn has_read<'p>(&self, parts: impl Iterator<Item = &'p [u8]>) {
+        if self.is_kept() {
+            return;
+        }
         let (mut first, mut bytes) = (usize::MAX, 0);
         for part in parts {
             first = first.min(place_in(self.whole, part).unwrap_or(usize::MAX));
@@ -148,24 +145,20 @@ mod tests {
     }
 
     #[test]
-    fn a_small_file_is_kept_until_its_stacks_are_walked() {
+    fn a_small_file_is_kept() {
         let parts = let_go_of(3 * AT_ONCE, |behind, whole| {
             behind.is_at(&whole[2 * AT_ONCE + 5..]);
             behind.is_over();
-            behind.is_over_but_once();
             for place in [0, AT_ONCE + 1, 2 * AT_ONCE, 2 * AT_ONCE + 9] {
                 behind.has_read([&whole[place..place + 4]].into_iter());
             }
         });
-        assert_eq!(parts, vec![0..AT_ONCE]);
-        let length = KEPT_TO_THE_LAST + AT_ONCE;
-        let parts = let_go_of(length, |behind, _| behind.is_over_but_once());
-        assert_eq!(parts, vec![KEPT_TO_THE_LAST..length]);
+        assert_eq!(parts, []);
     }
 
     #[test]
     fn where_threads_go_back_all_is_let_go_of_now_and_then() {
-        let length = 8 * AT_ONCE;
+        let length = KEPT_WHOLE + 8 * AT_ONCE;
         let parts = let_go_of(length, |behind, whole| {
             behind.has_read([&whole[7 * AT_ONCE..]].into_iter());
             for _ in 0..9 {

@@ -217,7 +217,7 @@ mod tests {
             let body = words(&[&[2][..], index, &branches, counters, &[8, 77, 8]].concat());
             let sample = Sampled::of(&body, &event).expect("whole");
             assert_eq!(sample.branches.iter().collect::<Vec<u64>>(), branches);
-            assert_eq!(sample.stack, words(&[77]));
+            assert_eq!(sample.stack(), words(&[77]));
             for cut in 0..body.len() {
                 assert!(Sampled::of(&body[..cut], &event).is_none(), "cut at {cut}");
             }

@@ -1,12 +1,12 @@
 //! The processors whose stacks can be walked, and framehop's steps on each.
 
 use super::Registers;
+use super::unwind_rules::SectionBytes;
 use crate::Ending;
 use framehop::aarch64::{CacheAarch64, PtrAuthMask, UnwindRegsAarch64, UnwinderAarch64};
 use framehop::x86_64::{CacheX86_64, UnwindRegsX86_64, UnwinderX86_64};
 use framehop::{Error, FrameAddress, Module, Unwinder as _};
 use gimli::Register;
-use std::sync::Arc;
 
 /// A processor whose stacks can be walked, on any machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,8 +61,8 @@ impl Processor {
 
 /// What framehop keeps for one process.
 pub(super) enum Steps {
-    X86_64(UnwinderX86_64<Arc<[u8]>>, Box<CacheX86_64>),
-    Aarch64(UnwinderAarch64<Arc<[u8]>>, Box<CacheAarch64>),
+    X86_64(UnwinderX86_64<SectionBytes>, Box<CacheX86_64>),
+    Aarch64(UnwinderAarch64<SectionBytes>, Box<CacheAarch64>),
 }
 
 impl Steps {
@@ -80,7 +80,7 @@ impl Steps {
         }
     }
 
-    pub(super) fn add_module(&mut self, module: Module<Arc<[u8]>>) {
+    pub(super) fn add_module(&mut self, module: Module<SectionBytes>) {
         match self {
             Steps::X86_64(unwinder, _) => unwinder.add_module(module),
             Steps::Aarch64(unwinder, _) => unwinder.add_module(module),

@@ -3,7 +3,7 @@
 //! framehop does the unwinding; what it does not tell is *why* it could not, and whether the end that it found is one
 //! that the rules mark (it also takes a frame pointer of zero for the end). That is asked here of the same bytes.
 
-use std::ops::Range;
+use std::ops::{Deref, Range};
 use std::sync::Arc;
 
 use framehop::{ExplicitModuleSectionInfo, Module};
@@ -12,6 +12,8 @@ use gimli::{
     UnwindContext, UnwindSection as _, UnwindTableRow,
 };
 use object::{Object as _, ObjectSection as _, ObjectSegment as _, ReadRef};
+
+use scaleprof_binary::mapped_file::{FilePart, MappedFile};
 
 use super::expression;
 use super::plain_step::PlainStep;
@@ -80,7 +82,32 @@ struct Segment {
 #[derive(Debug, Clone)]
 struct Section {
     addresses: Range<u64>,
-    bytes: Arc<[u8]>,
+    bytes: SectionBytes,
+}
+
+/// The bytes of a section: a server's have megabytes, and few of them are looked at.
+#[derive(Debug, Clone)]
+pub(super) enum SectionBytes {
+    /// Of a file that is mapped.
+    Mapped(FilePart),
+    /// Of one that is only in memory, or may be replaced.
+    Copied(Arc<[u8]>),
+}
+
+impl Default for SectionBytes {
+    fn default() -> Self {
+        SectionBytes::Copied(Arc::default())
+    }
+}
+
+impl Deref for SectionBytes {
+    type Target = [u8];
+    fn deref(&self) -> &[u8] {
+        match self {
+            SectionBytes::Mapped(part) => part,
+            SectionBytes::Copied(bytes) => bytes,
+        }
+    }
 }
 
 impl UnwindRules {
@@ -89,6 +116,26 @@ impl UnwindRules {
     /// # Errors
     /// It is none, or one for another kind of processor; in words.
     pub fn read<'data>(image: impl ReadRef<'data>) -> Result<Self, String> {
+        Self::with(image, |section, _| Some(SectionBytes::Copied(section.into())))
+    }
+
+    /// The same of a file that is mapped; it stays so.
+    ///
+    /// # Errors
+    /// Those of [`read`](Self::read).
+    pub fn of_mapped(file: &Arc<MappedFile>) -> Result<Self, String> {
+        Self::with(&***file, |_, (start, length)| {
+            let start = usize::try_from(start).ok()?;
+            let end = start.checked_add(usize::try_from(length).ok()?)?;
+            Some(SectionBytes::Mapped(FilePart::of(file, start..end)))
+        })
+    }
+
+    /// `keep` keeps the bytes of a section, which stand at that place of the file and are so long.
+    fn with<'data>(
+        image: impl ReadRef<'data>,
+        keep: impl Fn(&'data [u8], (u64, u64)) -> Option<SectionBytes>,
+    ) -> Result<Self, String> {
         let elf = object::File::parse(image).map_err(|error| format!("not an ELF file: {error}"))?;
         if !elf.is_64() || !elf.is_little_endian() {
             return Err("code for another kind of processor".to_owned());
@@ -98,11 +145,13 @@ impl UnwindRules {
                 .map_or(0..0, |section| section.address()..section.address() + section.size())
         };
         let section = |name: &str| {
-            let bytes = elf.section_by_name(name)?.data().ok()?;
+            let section = elf.section_by_name(name)?;
+            let bytes = section.data().ok()?;
             // In a file of separate debug information the section is there and empty.
-            (!bytes.is_empty()).then(|| Section {
+            let kept = (!bytes.is_empty()).then(|| keep(bytes, section.file_range()?)).flatten()?;
+            Some(Section {
                 addresses: addresses(name),
-                bytes: bytes.into(),
+                bytes: kept,
             })
         };
         let code = elf.segments().filter(|segment| segment.permissions().executable());
@@ -135,7 +184,7 @@ impl UnwindRules {
     }
 
     /// These rules for code that is mapped at these addresses, as framehop takes them.
-    pub(super) fn module(&self, name: &str, addresses: Range<u64>, bias: u64) -> Option<Module<Arc<[u8]>>> {
+    pub(super) fn module(&self, name: &str, addresses: Range<u64>, bias: u64) -> Option<Module<SectionBytes>> {
         let frames = self.frames.clone()?;
         // framehop counts addresses in 32 bits from a base.
         let base = self.segments.iter().map(|segment| segment.address).min()?;
