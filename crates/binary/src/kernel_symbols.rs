@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use thiserror::Error;
 
-use crate::mapped_file::{MappedFile, mapped};
+use crate::mapped_file::{Bytes as _, MappedFile, mapped};
 use list_line::{Line, Lines, length_of_name};
 
 /// No variable of the kernel that holds a lock is larger; memory that it allocates lies further behind any symbol.
@@ -121,6 +121,10 @@ impl KernelSymbols {
     fn of_list(text: Text) -> Result<KernelSymbols, KernelSymbolsError> {
         let mut table = KernelSymbols::default();
         table.read(text.bytes());
+        if let Text::Mapped(file) = &text {
+            // Only a few hundred names will be asked for.
+            file.let_go(file);
+        }
         table.text = text;
         if table.symbols.is_empty() {
             return Err(KernelSymbolsError::Empty);

@@ -16,7 +16,7 @@ impl Deref for MappedFile {
 }
 
 /// Bytes of which a part can be let go of for now.
-pub trait Bytes: Deref<Target = [u8]> + Sync {
+pub trait Bytes: Deref<Target = [u8]> + Send + Sync {
     /// Says that a part will hardly be looked at again soon. It stays readable. Bytes that lie in memory alone are kept.
     fn let_go(&self, _part: &[u8]) {}
 

@@ -461,12 +461,13 @@ struct DemangledNames(Mutex<HashMap<String, Demangled>>);
 impl DemangledNames {
     fn names(&self, linkage_name: &str) -> Demangled {
         // A thread that panicked meanwhile has left nothing half done: every entry is whole.
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(names) = known.get(linkage_name) {
+        let known = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(names) = known().get(linkage_name) {
             return names.clone();
         }
+        // Others need not wait for it.
         let names = demangle(linkage_name);
-        known.insert(linkage_name.to_owned(), names.clone());
+        known().insert(linkage_name.to_owned(), names.clone());
         names
     }
 }

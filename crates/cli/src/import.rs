@@ -9,6 +9,7 @@ use anyhow::bail;
 use scaleprof_experiment::{ImportRequest, ImportResult, KnownLoad, import};
 use scaleprof_probe::symbol_search;
 use scaleprof_profile::import::ReadOptions;
+use std::mem::ManuallyDrop;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -37,13 +38,15 @@ pub(crate) fn execute(arguments: &ImportArguments) -> anyhow::Result<ExitCode> {
     let mut progress = TerminalProgress::new(arguments.quiet);
     let result = import(&request, &mut progress);
     progress.finish();
-    let ImportResult { bundle, summary } = result?;
+    // The program ends behind this: what it holds goes with it, at once and not piece by piece.
+    let result = ManuallyDrop::new(result?);
+    let ImportResult { bundle, summary } = &*result;
     match arguments.json {
-        true => output::print(show::summary_json(&summary)?)?,
-        false => output::print(show::table(&summary))?,
+        true => output::print(show::summary_json(summary)?)?,
+        false => output::print(show::table(summary))?,
     }
     if !arguments.no_report {
-        let page = show::write_page(&bundle, &summary, &bundle.path)?;
+        let page = show::write_page(bundle, summary, &bundle.path)?;
         if !arguments.json {
             output::print(format!("\nReport: {}\n", page.display()))?;
         }

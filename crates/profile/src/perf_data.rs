@@ -101,8 +101,11 @@ pub fn read(bytes: impl Bytes, options: &ReadOptions) -> Result<Recording, Impor
     let walked = passed.walk(&timed, &selection, &files, (&machine, options.inlines));
     drop(timed);
     drop((expanded, behind, further));
-    drop(bytes);
-    let named = walked.named(&files, options.inlines);
+    let named = thread::scope(|scope| {
+        // Of a large file that takes a while.
+        scope.spawn(|| drop(bytes));
+        walked.named(&files, options.inlines)
+    });
     let mut recording = named.into_recording(&selection, &files, Told { machine, problems });
     if has_others && recording.samples_lost.is_some_and(|lost| lost > 0) {
         recording.samples_lost = None;

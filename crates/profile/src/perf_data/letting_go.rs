@@ -67,7 +67,7 @@ impl<'a> Behind<'a> {
     /// process, reads what was let go of: now and then all is.
     pub(super) fn has_read<'p>(&self, parts: impl Iterator<Item = &'p [u8]>) {
         if self.is_kept() {
-            return;
+            return self.let_go_of_first_half(parts);
         }
         let (mut first, mut bytes) = (usize::MAX, 0);
         for part in parts {
@@ -91,6 +91,16 @@ impl<'a> Behind<'a> {
             .is_ok()
         {
             (self.let_go)(self.whole);
+        }
+    }
+
+    /// Of a recording that is kept the first half goes, once, as soon as somebody is well beyond it: names and call paths take the room.
+    fn let_go_of_first_half<'p>(&self, mut parts: impl Iterator<Item = &'p [u8]>) {
+        let half = self.whole.len() / 2;
+        let first = parts.next().and_then(|part| place_in(self.whole, part));
+        let is_beyond = first.is_some_and(|first| first > half + AT_ONCE);
+        if is_beyond && self.done.swap(half, Ordering::Relaxed) < half {
+            (self.let_go)(&self.whole[..half]);
         }
     }
 
@@ -145,15 +155,15 @@ mod tests {
     }
 
     #[test]
-    fn a_small_file_is_kept() {
-        let parts = let_go_of(3 * AT_ONCE, |behind, whole| {
-            behind.is_at(&whole[2 * AT_ONCE + 5..]);
+    fn a_small_file_is_kept_until_its_second_half_is_read_for_the_last_time() {
+        let parts = let_go_of(6 * AT_ONCE, |behind, whole| {
+            behind.is_at(&whole[5 * AT_ONCE + 5..]);
             behind.is_over();
-            for place in [0, AT_ONCE + 1, 2 * AT_ONCE, 2 * AT_ONCE + 9] {
+            for place in [0, 3 * AT_ONCE, 4 * AT_ONCE, 4 * AT_ONCE + 9, 10, 5 * AT_ONCE] {
                 behind.has_read([&whole[place..place + 4]].into_iter());
             }
         });
-        assert_eq!(parts, []);
+        assert_eq!(parts, vec![0..3 * AT_ONCE]);
     }
 
     #[test]
