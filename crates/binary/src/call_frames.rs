@@ -134,7 +134,9 @@ impl<'data> CallFrames<'data> {
         let mut ranges: Vec<Range<u64>> = match self.plain_bounds() {
             Some(bounds) => {
                 let ranges = bounds.into_iter();
-                ranges.filter_map(|(start, length)| self.code_of(start, length)).collect()
+                ranges
+                    .filter_map(|(start, length)| self.code_of(start, length))
+                    .collect()
             }
             None => self.code_ranges_by_gimli(),
         };

@@ -20,10 +20,6 @@ pub trait Bytes: Deref<Target = [u8]> + Send + Sync {
     /// Says that a part will hardly be looked at again soon. It stays readable. Bytes that lie in memory alone are kept.
     fn let_go(&self, _part: &[u8]) {}
 
-    /// Says that a part will be looked at soon: what is in the memory of the kernel anyway, or on the disk, is made ready at once and not
-    /// piece by piece. Returns when it is there.
-    fn fetch(&self, _part: &[u8]) {}
-
     /// What belongs to them and lies elsewhere, in its order.
     fn further(&self) -> Vec<&[u8]> {
         Vec::new()
@@ -34,7 +30,7 @@ impl Bytes for MappedFile {
     fn let_go(&self, part: &[u8]) {
         /// A multiple of every page size that there is.
         const PAGES: usize = 1 << 16;
-        let Some(start) = self.place_of(part) else {
+        let Some(start) = (part.as_ptr() as usize).checked_sub(self.0.as_ptr() as usize) else {
             return;
         };
         let first = start.next_multiple_of(PAGES);
@@ -47,22 +43,6 @@ impl Bytes for MappedFile {
                     .unchecked_advise_range(memmap2::UncheckedAdvice::DontNeed, first, last - first)
             };
         }
-    }
-
-    fn fetch(&self, part: &[u8]) {
-        if let Some(start) = self.place_of(part)
-            && start + part.len() <= self.0.len()
-        {
-            // A kernel before 5.14 knows it not, and reads what is looked at.
-            let _ = self.0.advise_range(memmap2::Advice::PopulateRead, start, part.len());
-        }
-    }
-}
-
-impl MappedFile {
-    /// Where a part of it begins.
-    fn place_of(&self, part: &[u8]) -> Option<usize> {
-        (part.as_ptr() as usize).checked_sub(self.0.as_ptr() as usize)
     }
 }
 

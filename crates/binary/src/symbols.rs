@@ -257,6 +257,14 @@ impl SymbolFile {
         })
     }
 
+    /// The addresses from this one on to which [`function`](Self::function) gives the same function; none where it cannot be told
+    /// without looking at each.
+    #[must_use]
+    pub fn named_alike(&self, svma: u64) -> Option<Range<u64>> {
+        let placed = self.placed(svma)?;
+        (placed.source != NameSource::FunctionBounds).then_some(svma..placed.holds_until)
+    }
+
     /// What the indexes say.
     fn placed(&self, svma: u64) -> Option<Placed<'_>> {
         let before = self.stubs.partition_point(|stub| stub.start <= svma).checked_sub(1);

@@ -69,7 +69,7 @@ pub struct SampleRow {
 }
 
 /// One node of the tree of call paths (table `stacks`).
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct StackRow {
     /// Hash of the parent and the frame.
     pub stack: i64,
@@ -82,7 +82,7 @@ pub struct StackRow {
 }
 
 /// One place in the machine code (table `frames`).
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct FrameRow {
     /// Hash of all the rest.
     pub frame: i64,

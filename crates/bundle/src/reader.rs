@@ -111,7 +111,10 @@ impl Bundle {
             let dictionaries = scope.spawn(|| dictionaries(&path, &stacks, &frames));
             let samples = read_all_samples(samples);
             let dictionaries = dictionaries.join();
-            (samples, dictionaries.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+            (
+                samples,
+                dictionaries.unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+            )
         });
         let mut samples = samples?;
         samples.retain_visits(&mut keep);

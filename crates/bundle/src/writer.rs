@@ -6,12 +6,14 @@ use crate::number_map::NumberMap;
 use crate::part::{RowsToCome, Table, write_groups};
 use crate::public_text::without_folders;
 use crate::{
-    BranchRow, DataAccessRow, FrameRow, InstructionRow, Manifest, RungRow, SampleRow, SettingRow, StackRow, Summary,
-    Tried, VisitRows,
+    BranchRow, DataAccessRow, InstructionRow, Manifest, RungRow, SampleRow, SettingRow, Summary, Tried, VisitRows,
 };
+use foldhash::fast::RandomState;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use std::borrow::Cow;
 use std::fs::{self, File};
+use std::hash::{BuildHasher as _, Hash};
 use std::io::Write;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -36,11 +38,12 @@ pub struct BundleWriter {
     flushes: bool,
 }
 
-/// Entries of the dictionaries that are on the disk.
+/// Entries of the dictionaries that are on the disk: by their numbers a hash of all of each.
 #[derive(Debug, Default)]
 struct Known {
-    stacks: NumberMap<i64, StackRow>,
-    frames: NumberMap<i64, FrameRow>,
+    stacks: NumberMap<i64, u64>,
+    frames: NumberMap<i64, u64>,
+    hasher: RandomState,
 }
 
 impl BundleWriter {
@@ -184,9 +187,9 @@ impl BundleWriter {
             return refuse("it was written before");
         }
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let frames = only_new(&rows.frames, &known.frames, |row| row.frame);
-        let stacks = only_new(&rows.stacks, &known.stacks, |row| row.stack);
-        let (frames, stacks) = match (frames, stacks) {
+        let frames = only_new(&rows.frames, (&known.frames, &known.hasher), |row| row.frame);
+        let stacks = only_new(&rows.stacks, (&known.stacks, &known.hasher), |row| row.stack);
+        let ((frames, new_frames), (stacks, new_stacks)) = match (frames, stacks) {
             (Ok(frames), Ok(stacks)) => (frames, stacks),
             (Err(number), _) | (_, Err(number)) => {
                 return refuse(&format!(
@@ -221,8 +224,8 @@ impl BundleWriter {
             return refuse("its rows carry other numbers");
         }
         self.write_table(&name, std::slice::from_ref(rung))?;
-        known.frames.extend(frames.into_iter().map(|row| (row.frame, row)));
-        known.stacks.extend(stacks.into_iter().map(|row| (row.stack, row)));
+        known.frames.extend(new_frames);
+        known.stacks.extend(new_stacks);
         Ok(())
     }
 
@@ -316,25 +319,32 @@ fn part_of(visit: i32) -> String {
     format!("visit-{visit:05}.parquet")
 }
 
-/// The rows whose number is not known yet, each number once; as an error, a number that stands for two different ones.
-fn only_new<T: Clone + PartialEq>(
-    rows: &[T],
-    known: &NumberMap<i64, T>,
+/// The rows whose number is not known yet, each number once, with the hashes of them; as an error, a number that stands for two
+/// different ones.
+#[expect(clippy::type_complexity, reason = "what is new, twice")]
+fn only_new<'rows, T: Clone + Hash>(
+    rows: &'rows [T],
+    (known, hasher): (&NumberMap<i64, u64>, &RandomState),
     number: impl Fn(&T) -> i64,
-) -> Result<Vec<T>, i64> {
-    let mut seen: NumberMap<i64, &T> = NumberMap::default();
+) -> Result<(Cow<'rows, [T]>, NumberMap<i64, u64>), i64> {
+    let mut seen: NumberMap<i64, u64> = NumberMap::default();
     seen.reserve(rows.len());
-    let mut new = Vec::with_capacity(rows.len());
+    let mut is_new = Vec::with_capacity(rows.len());
     for row in rows {
-        let number = number(row);
-        match known.get(&number).or(seen.get(&number).copied()) {
-            Some(other) if other != row => return Err(number),
-            Some(_) => {}
-            None => {
-                seen.insert(number, row);
-                new.push(row.clone());
-            }
+        let (number, hash) = (number(row), hasher.hash_one(row));
+        let before = known.get(&number).copied().or_else(|| seen.insert(number, hash));
+        if before.is_some_and(|before| before != hash) {
+            return Err(number);
         }
+        is_new.push(before.is_none());
     }
-    Ok(new)
+    // Those of a first visit are all new, and there are many.
+    let new = match is_new.contains(&false) {
+        false => Cow::Borrowed(rows),
+        true => {
+            let new = rows.iter().zip(&is_new).filter(|(_, is_new)| **is_new);
+            Cow::Owned(new.map(|(row, _)| row.clone()).collect())
+        }
+    };
+    Ok((new, seen))
 }

@@ -43,6 +43,8 @@ pub struct Converter {
     locks: Locks,
     /// Frames at an address, outermost first.
     known: HashMap<(u64, Kind), Box<[FrameId]>>,
+    /// The stack with an address inside of another one: of most stacks all but the last few steps were taken before.
+    steps: HashMap<(Option<StackId>, u64, Kind), StackId>,
     variables: HashMap<u64, Option<Variable>>,
     /// Whether an address belongs to a loop that waits.
     waiting: HashMap<u64, bool>,
@@ -230,6 +232,7 @@ impl Converter {
     /// Forgets what stands at which address: for when the process has mapped or unmapped a file.
     pub fn forget_addresses(&mut self) {
         self.known.clear();
+        self.steps.clear();
         self.last = LastStack::default();
         self.variables.clear();
         self.waiting.clear();
@@ -302,6 +305,9 @@ impl Converter {
 
     /// The stack with the frames of an address inside of `parent`.
     fn inside(&mut self, parent: Option<StackId>, address: u64, kind: Kind, namer: &mut dyn Namer) -> StackId {
+        if let Some(stack) = self.steps.get(&(parent, address, kind)) {
+            return *stack;
+        }
         let lookup = address.wrapping_sub(u64::from(kind.is_return_address));
         let frames = self.known.entry((lookup, kind)).or_insert_with(|| {
             let mut found = namer.frames(lookup, kind.is_return_address, kind.kernel);
@@ -316,7 +322,9 @@ impl Converter {
         for frame in frames.iter() {
             at = Some(self.stacks.child(at, *frame));
         }
-        at.unwrap_or_else(|| unreachable!("every address has a frame"))
+        let stack = at.unwrap_or_else(|| unreachable!("every address has a frame"));
+        self.steps.insert((parent, address, kind), stack);
+        stack
     }
 
     /// The lock, and where its owner was. `stacks`: the user part and the whole.

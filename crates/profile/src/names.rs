@@ -5,6 +5,7 @@ use scaleprof_binary::data_layout::{DataLayout, FileLayout, USUAL_DEBUG_BYTES};
 use scaleprof_binary::kernel_symbols::KernelSymbols;
 use scaleprof_binary::spin::SpinLoops;
 use scaleprof_binary::symbols::{NameSource, SymbolFile, end_of_path};
+use std::ops::Range;
 use std::sync::OnceLock;
 
 /// What one file of code is called and what is in it.
@@ -73,6 +74,22 @@ impl FileNames {
             },
             None => unnamed,
         }
+    }
+
+    /// The same for many addresses, which rise: those of one function follow each other, and it is looked up once.
+    pub(crate) fn functions(&self, svmas: impl Iterator<Item = u64>) -> impl Iterator<Item = Frame> {
+        let mut last: Option<(Range<u64>, Frame)> = None;
+        svmas.map(move |svma| match &last {
+            Some((range, frame)) if range.contains(&svma) => Frame {
+                address: svma as i64,
+                ..frame.clone()
+            },
+            _ => {
+                let frame = self.function(svma);
+                last = self.file.named_alike(svma).map(|range| (range, frame.clone()));
+                frame
+            }
+        })
     }
 
     /// The variable at an address of the file, with the member where these were read and debug information tells it.

@@ -41,8 +41,8 @@ use letting_go::Behind;
 use passed::Passed;
 use scaleprof_binary::mapped_file::Bytes;
 use selection::Selection;
-use tracepoint_format::TracepointFormats;
 use std::thread;
+use tracepoint_format::TracepointFormats;
 use walked::Told;
 
 /// Reads a recording of `perf record`, from a file or a pipe. The bytes are let go as soon as all stacks are walked: samples take the
@@ -59,13 +59,7 @@ pub fn read(bytes: impl Bytes, options: &ReadOptions) -> Result<Recording, Impor
     let mut files = Files::new(options, std::mem::take(&mut container.features.build_ids));
     // The kernel's list takes as long to read as all records to go through.
     let mut kernel = RecordedKernel::begin(&files, container.may_be_in_kernel());
-    thread::scope(|scope| {
-        // Every page has to be made ready before it can be read: a second thread does so from the middle on meanwhile.
-        if behind.is_kept() {
-            scope.spawn(|| bytes.fetch(&bytes[bytes.len() / 2..]));
-        }
-        container.read_all()
-    })?;
+    container.read_all()?;
     // What each thread of perf wrote was compressed by itself.
     expanded.extend(container.expand(bytes.len()));
     for part in &further {

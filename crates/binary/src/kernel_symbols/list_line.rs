@@ -160,7 +160,10 @@ mod tests {
             if let (Ok(address), [b' ', kind, b' ', rest @ ..]) = (address, &line[digits..])
                 && digits <= 16
             {
-                let length = rest.iter().position(|byte| b" \t\r".contains(byte)).unwrap_or(rest.len());
+                let length = rest
+                    .iter()
+                    .position(|byte| b" \t\r".contains(byte))
+                    .unwrap_or(rest.len());
                 let module = rest[length..].trim_ascii();
                 let name = start + digits + 3;
                 if length > 0 {

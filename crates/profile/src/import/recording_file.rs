@@ -102,12 +102,6 @@ impl Bytes for RecordingFile {
         }
     }
 
-    fn fetch(&self, part: &[u8]) {
-        if let First::Mapped(bytes) = &self.first {
-            bytes.fetch(part);
-        }
-    }
-
     fn further(&self) -> Vec<&[u8]> {
         self.further.iter().map(|part| &**part).collect()
     }

@@ -40,7 +40,7 @@ impl<'a> Behind<'a> {
     }
 
     /// Whether it stays in memory as a whole.
-    pub(super) fn is_kept(&self) -> bool {
+    fn is_kept(&self) -> bool {
         self.whole.len() <= KEPT_WHOLE
     }
 

@@ -254,12 +254,16 @@ fn frames(
     files: &Files,
     inlines: bool,
 ) -> Vec<(u64, Vec<Frame>)> {
+    let svma_of = |address: &u64| place(*address).map_or(0, |(_, svma)| svma);
+    if let (Some(names), false) = (names, inlines) {
+        let frames = names.functions(piece.iter().map(svma_of));
+        return piece.iter().copied().zip(frames.map(|frame| vec![frame])).collect();
+    }
     let of_place = |address: &u64| {
-        let (_, svma) = place(*address)?;
-        let frames = match (names, inlines) {
-            (Some(names), true) => names.frames(svma),
-            (Some(names), false) => vec![names.function(svma)],
-            (None, _) => {
+        let svma = svma_of(address);
+        let frames = match names {
+            Some(names) => names.frames(svma),
+            None => {
                 let file = files.get(id)?;
                 vec![unnamed(file.name(), file.build_id().map(str::to_owned), svma)]
             }

@@ -148,7 +148,9 @@ impl UnwindRules {
             let section = elf.section_by_name(name)?;
             let bytes = section.data().ok()?;
             // In a file of separate debug information the section is there and empty.
-            let kept = (!bytes.is_empty()).then(|| keep(bytes, section.file_range()?)).flatten()?;
+            let kept = (!bytes.is_empty())
+                .then(|| keep(bytes, section.file_range()?))
+                .flatten()?;
             Some(Section {
                 addresses: addresses(name),
                 bytes: kept,
