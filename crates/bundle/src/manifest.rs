@@ -1,5 +1,6 @@
 //! What was run, on what, and how it ended.
 
+use crate::public_text::without_folders;
 use serde::{Deserialize, Deserializer, Serialize};
 
 /// `manifest.json`: everything that is needed to repeat the run.
@@ -37,6 +38,16 @@ pub struct Manifest {
 pub const UNKNOWN: &str = "unknown";
 
 impl Manifest {
+    /// As it is written: of paths in its words only the last part is kept.
+    pub(crate) fn without_folders(&self) -> Manifest {
+        let mut manifest = self.clone();
+        let words = manifest.problem.iter_mut().chain(&mut manifest.warnings);
+        for text in words.chain(manifest.missing.iter_mut().map(|missing| &mut missing.reason)) {
+            *text = without_folders(text);
+        }
+        manifest
+    }
+
     /// How many CPUs the server had, as far as is known: of a recording those of its machine.
     #[must_use]
     pub fn server_cpus(&self) -> Option<u32> {

@@ -8,6 +8,7 @@ use crate::writer::{MANIFEST, SUMMARY, TRIED, UNFINISHED};
 use crate::{
     BranchRow, CounterRow, DataAccessRow, ErrorRow, FrameRow, InstructionRow, LatencyRow, LockRow, Manifest, RunState,
     RungRow, SCHEMA, SampleBlock, SampleRow, Samples, SecondRow, SettingRow, StackRow, StateRow, Summary, Tried,
+    VisitRows,
 };
 use serde::de::DeserializeOwned;
 use std::collections::BTreeSet;
@@ -150,6 +151,31 @@ impl Bundle {
             unfinished_visits,
             unfinished_files,
         })
+    }
+
+    /// What [`open`](Self::open) gives of a bundle to which this visit alone was written, with this manifest and no settings: for
+    /// who just wrote it and would read it back.
+    #[must_use]
+    pub fn of_one_visit(path: &Path, manifest: &Manifest, rung: RungRow, rows: VisitRows) -> Bundle {
+        Bundle {
+            path: path.to_owned(),
+            manifest: manifest.without_folders(),
+            rungs: vec![rung],
+            seconds: rows.seconds,
+            counters: rows.counters,
+            latency: rows.latency,
+            errors: rows.errors,
+            states: rows.states,
+            samples: rows.samples.into_iter().collect(),
+            locks: rows.locks,
+            stacks: rows.stacks,
+            frames: rows.frames,
+            settings: Vec::new(),
+            summary: None,
+            tried: Vec::new(),
+            unfinished_visits: Vec::new(),
+            unfinished_files: Vec::new(),
+        }
     }
 
     /// Reads the machine code of the functions that took most CPU time, by function and address. It is read apart because only

@@ -4,7 +4,6 @@ use crate::error::BundleError;
 use crate::in_parallel;
 use crate::number_map::NumberMap;
 use crate::part::{RowsToCome, Table, write_groups};
-use crate::public_text::without_folders;
 use crate::{
     BranchRow, DataAccessRow, InstructionRow, Manifest, RungRow, SampleRow, SettingRow, Summary, Tried, VisitRows,
 };
@@ -102,12 +101,7 @@ impl BundleWriter {
     /// # Errors
     /// Those of the file system.
     pub fn write_manifest(&self, manifest: &Manifest) -> Result<(), BundleError> {
-        let mut manifest = manifest.clone();
-        let words = manifest.problem.iter_mut().chain(&mut manifest.warnings);
-        for text in words.chain(manifest.missing.iter_mut().map(|missing| &mut missing.reason)) {
-            *text = without_folders(text);
-        }
-        self.write_json(MANIFEST, &manifest)
+        self.write_json(MANIFEST, &manifest.without_folders())
     }
 
     /// Writes `summary.json`.

@@ -18,8 +18,8 @@ use imported_code::ImportedCode;
 use imported_visit::{ImportedVisit, Known};
 use scaleprof_analysis::summarise;
 use scaleprof_bundle::{
-    Bundle, BundleWriter, IMPORTED, Ladder, Machine, Manifest, Missing, RunState, SHARES_ONLY, Server, Summary,
-    UNKNOWN, WATCH, Workload,
+    Bundle, BundleWriter, IMPORTED, Ladder, Machine, Manifest, Missing, RunState, RungRow, SHARES_ONLY, Server,
+    Summary, UNKNOWN, VisitRows, WATCH, Workload,
 };
 use scaleprof_profile::fairness::distortions;
 use scaleprof_profile::import::{ReadOptions, Recording, RecordingFile, Weights, read_recordings, recordings_in};
@@ -37,6 +37,10 @@ const NO_TIME: &str =
 /// What to say of counts that do not tell how long was counted.
 const NO_ELAPSED: &str = "perf stat's -x and -j do not say how long it counted, so it is taken as as long as the recording: count duration_time \
                           too (-e duration_time)";
+
+/// So many samples of a recording that is alone stay in memory until they are summed up: reading a few of them back takes longer than
+/// writing them. Of more the columns that are read back take less room.
+const MOST_NOT_READ_BACK: usize = 1 << 16;
 
 /// What to import.
 #[derive(Debug, Clone)]
@@ -75,7 +79,7 @@ pub struct KnownLoad {
 /// What an import left.
 #[derive(Debug)]
 pub struct ImportResult {
-    /// The bundle, read back.
+    /// The bundle as it can be read.
     pub bundle: Bundle,
     /// What it comes to.
     pub summary: Summary,
@@ -105,6 +109,7 @@ pub fn import(request: &ImportRequest, progress: &mut dyn Progress) -> Result<Im
         loads: request.loads.iter().copied(),
         stats: stats.into_iter(),
         visit: 0,
+        alone: None,
     };
     for (file, bytes) in request.files.iter().zip(opened) {
         if let Err(failure) = import.take_file(file, bytes, progress) {
@@ -137,6 +142,8 @@ struct Import<'a> {
     stats: IntoIter<PerfStat>,
     /// Recordings so far.
     visit: i32,
+    /// The only one so far, where it is small.
+    alone: Option<(RungRow, VisitRows)>,
 }
 
 impl Import<'_> {
@@ -191,7 +198,7 @@ impl Import<'_> {
         let ladder = &mut self.manifest.ladder;
         ladder.repeats = ladder.repeats.max(repeat.unsigned_abs());
         self.visit += 1;
-        let imported = ImportedVisit::of(&known, recording);
+        let mut imported = ImportedVisit::of(&known, recording);
         if let Some(recorded) = imported.branches() {
             let all = &recorded.branches;
             self.bundle.write_branches(known.visit, all.len(), |places| {
@@ -202,6 +209,8 @@ impl Import<'_> {
             .write_visit_with(&imported.rung, &imported.rows, imported.samples(), |places| {
                 imported.sample_rows(places)
             })?;
+        let is_small = imported.samples() <= MOST_NOT_READ_BACK;
+        self.alone = (self.visit == 1 && is_small).then(|| imported.rows_with_samples());
         self.code.files.extend(imported.into_files());
         Ok(())
     }
@@ -275,7 +284,11 @@ impl Import<'_> {
         manifest.state = RunState::Complete;
         self.bundle.write_manifest(manifest)?;
         progress.stage("summing up");
-        let bundle = Bundle::open(self.bundle.path())?;
+        let path = self.bundle.path();
+        let bundle = match self.alone.take() {
+            Some((rung, rows)) => Bundle::of_one_visit(path, manifest, rung, rows),
+            None => Bundle::open(path)?,
+        };
         let summary = summarise(&bundle);
         self.bundle.write_summary(&summary)?;
         Ok(ImportResult { bundle, summary })
@@ -499,5 +512,41 @@ fn unknown_of_machine(machine: &Machine, missing: &mut BTreeMap<String, String>)
     for (figure, _) in figures.iter().filter(|(_, is_known)| !is_known) {
         let reason = "what was imported does not describe the machine that it was recorded on";
         missing.insert((*figure).to_owned(), reason.to_owned());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use scaleprof_profile::import::ReadOptions;
+
+    struct Silent;
+    impl Progress for Silent {}
+
+    #[test]
+    fn a_small_recording_that_is_alone_is_given_as_it_would_be_read_back() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let stacks = folder.path().join("stacks.folded");
+        let lines =
+            "mysqld;do_command;row_search;buf_page_get 70\nmysqld;do_command;row_search 20\nmysqld;purge;[unknown] 3\n";
+        std::fs::write(&stacks, lines).expect("written");
+        let request = |files: Vec<PathBuf>, output: &str| ImportRequest {
+            files,
+            loads: Vec::new(),
+            stats: Vec::new(),
+            flat: Vec::new(),
+            name: None,
+            options: ReadOptions::default(),
+            keep_code: false,
+            output: folder.path().join(output),
+            command: Vec::new(),
+        };
+        for (files, output) in [(vec![stacks.clone()], "alone"), (vec![stacks.clone(), stacks], "two")] {
+            let request = request(files, output);
+            let ImportResult { bundle, summary } = import(&request, &mut Silent).expect("imported");
+            let read = Bundle::open(&request.output).expect("readable");
+            assert_eq!(read.summary.as_ref(), Some(&summary));
+            assert_eq!(Bundle { summary: None, ..read }, bundle);
+        }
     }
 }

@@ -58,7 +58,8 @@ pub fn read(bytes: impl Bytes, options: &ReadOptions) -> Result<Recording, Impor
     let mut container = Container::open(&bytes, &behind)?;
     let mut files = Files::new(options, std::mem::take(&mut container.features.build_ids));
     // The kernel's list takes as long to read as all records to go through.
-    let mut kernel = RecordedKernel::begin(&files, container.may_be_in_kernel());
+    let (mut kernel, ended) = RecordedKernel::begin(&files, container.may_be_in_kernel());
+    files.read_ahead(ended);
     container.read_all()?;
     // What each thread of perf wrote was compressed by itself.
     expanded.extend(container.expand(bytes.len()));
@@ -84,7 +85,7 @@ pub fn read(bytes: impl Bytes, options: &ReadOptions) -> Result<Recording, Impor
     // A pipe tells of its kernel among the records.
     if !kernel.has_begun() {
         let mut records = timed.records.iter();
-        kernel = RecordedKernel::begin(&files, records.any(|(_, record)| stacks::is_sample_of_kernel(record)));
+        (kernel, _) = RecordedKernel::begin(&files, records.any(|(_, record)| stacks::is_sample_of_kernel(record)));
     }
     let mut passed = Passed::through(&timed, kernel, &selection, options, (&mut files, &formats));
     behind.is_over();

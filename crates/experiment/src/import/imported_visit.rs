@@ -111,6 +111,13 @@ impl ImportedVisit {
         self.recording.branches.as_ref()
     }
 
+    /// All of its rows, which are in it no more.
+    pub(super) fn rows_with_samples(&mut self) -> (RungRow, VisitRows) {
+        let samples = self.sample_rows(0..self.samples());
+        let rows = std::mem::take(&mut self.rows);
+        (self.rung.clone(), VisitRows { samples, ..rows })
+    }
+
     /// Where its code is.
     pub(super) fn into_files(self) -> Vec<RecordedFile> {
         self.recording.files

@@ -11,7 +11,9 @@ use scaleprof_binary::symbols::{SymbolFile, SymbolSearch};
 use std::collections::HashMap;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
+use std::sync::mpsc::Receiver;
+use std::sync::{Arc, Mutex, OnceLock};
+use std::thread::JoinHandle;
 
 /// The kernel's code for user space.
 const VDSO: &str = "[vdso]";
@@ -34,6 +36,16 @@ pub(super) struct Files {
     by_name: HashMap<(String, Option<String>), FileId>,
     /// A path may be written in many ways, and each file is kept in memory.
     by_place: HashMap<(PathBuf, String, Option<String>), FileId>,
+    /// Symbols that are read before anybody asked for them.
+    ahead: Mutex<Option<Ahead>>,
+}
+
+/// The symbols of a file that are being read.
+#[derive(Debug)]
+struct Ahead {
+    place: PathBuf,
+    own: PathBuf,
+    reading: JoinHandle<Option<SymbolFile>>,
 }
 
 /// Where files are looked for.
@@ -79,6 +91,44 @@ impl Files {
             },
             build_ids,
             ..Files::default()
+        }
+    }
+
+    /// Reads the symbols of the largest file of those in which samples were taken, as the header tells, from now on: it is the program
+    /// mostly, and nobody needs them before all records were gone through. `after` ends before that begins, so that no more threads
+    /// run at once than there is work for.
+    pub(super) fn read_ahead(&self, after: Receiver<()>) {
+        let length = |path: &&String| std::fs::metadata(path).map_or(0, |facts| facts.len());
+        let paths = self.build_ids.keys().filter(|path| path.starts_with('/'));
+        let Some(path) = paths.max_by_key(length) else { return };
+        let mapped = Mapped {
+            path: path.clone(),
+            ..Mapped::default()
+        };
+        let file = CodeFile::find(&mapped, self.build_ids.get(path).map(String::as_str), &self.places);
+        let Some(found) = file.found.ok().filter(|found| found.certain) else {
+            return;
+        };
+        let (place, own) = (found.place.clone(), found.own.clone());
+        let search = self.places.symbols.clone();
+        let reading = std::thread::spawn(move || {
+            // It fails when the other thread is done.
+            let _ = after.recv();
+            SymbolFile::open_called(&found.place, &found.own, &search).ok()
+        });
+        if let Ok(mut ahead) = self.ahead.lock() {
+            *ahead = Some(Ahead { place, own, reading });
+        }
+    }
+
+    /// The symbols of a file.
+    pub(super) fn symbols(&self, id: FileId) -> Option<SymbolFile> {
+        let found = self.get(id)?.found.as_ref().ok()?;
+        let is_it = |ahead: &mut Ahead| (&ahead.place, &ahead.own) == (&found.place, &found.own);
+        let ahead = self.ahead.lock().ok().and_then(|mut ahead| ahead.take_if(is_it));
+        match ahead {
+            Some(Ahead { reading, .. }) => reading.join().ok().flatten(),
+            None => SymbolFile::open_called(&found.place, &found.own, &self.places.symbols).ok(),
         }
     }
 
@@ -156,10 +206,6 @@ impl Files {
     #[cfg(test)]
     pub(super) fn path(&self, id: FileId) -> &str {
         &self.files[id.0 as usize].path
-    }
-
-    pub(super) fn symbol_search(&self) -> &SymbolSearch {
-        &self.places.symbols
     }
 }
 
@@ -244,12 +290,6 @@ impl CodeFile {
     pub(super) fn rules(&self) -> Option<Arc<UnwindRules>> {
         let read = || Some(Arc::new(UnwindRules::of_mapped(&self.found.as_ref().ok()?.bytes).ok()?));
         self.rules.get_or_init(read).clone()
-    }
-
-    /// Its symbols, read anew.
-    pub(super) fn symbols(&self, search: &SymbolSearch) -> Option<SymbolFile> {
-        let found = self.found.as_ref().ok()?;
-        SymbolFile::open_called(&found.place, &found.own, search).ok()
     }
 }
 

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Mutex;
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 
 /// How the kernel's own mapping is called.
@@ -36,13 +37,21 @@ fn lists(files: &Files) -> Option<KernelLists> {
 
 impl RecordedKernel {
     /// Of which nothing is known yet. Where a sample may have been taken in it, the list that perf kept of it is read from now on.
-    pub(super) fn begin(files: &Files, is_sampled: bool) -> RecordedKernel {
+    /// What is given too ends when that is done.
+    pub(super) fn begin(files: &Files, is_sampled: bool) -> (RecordedKernel, Receiver<()>) {
+        let (ends, ended) = channel();
         let lists = lists(files).filter(|_| is_sampled);
-        let reading = lists.map(|lists| std::thread::spawn(move || lists.read()));
-        RecordedKernel {
+        let reading = lists.map(|lists| {
+            std::thread::spawn(move || {
+                let _ends: Sender<()> = ends;
+                lists.read()
+            })
+        });
+        let kernel = RecordedKernel {
             kept: Mutex::new(reading),
             ..RecordedKernel::default()
-        }
+        };
+        (kernel, ended)
     }
 
     /// Whether its list is being read.
@@ -248,7 +257,7 @@ mod tests {
             build_id: None,
             inode: None,
         };
-        let mut kernel = RecordedKernel::begin(&files, true);
+        let (mut kernel, _) = RecordedKernel::begin(&files, true);
         kernel.map(&mapped(
             "[kernel.kallsyms]_text",
             0xffff_ffff_9300_0000,

@@ -85,7 +85,7 @@ impl<'a> Iterator for Records<'a> {
 }
 
 /// A file that was mapped as code.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Mapped {
     pub(super) process: u32,
     pub(super) start: u64,

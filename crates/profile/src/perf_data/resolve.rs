@@ -197,7 +197,7 @@ fn lookups(stacks: &[RawStack]) -> Vec<u64> {
 
 /// The symbols of a file, with the debug information at hand if functions that were built into others are asked for.
 pub(super) fn symbols(id: FileId, files: &Files, inlines: bool) -> Option<SymbolFile> {
-    let symbols = files.get(id)?.symbols(files.symbol_search())?;
+    let symbols = files.symbols(id)?;
     if inlines && let Some(first) = symbols.function_ranges().first() {
         let _ = symbols.frames(first.start);
     }
