@@ -89,6 +89,9 @@ pub fn read(bytes: impl Bytes, options: &ReadOptions) -> Result<Recording, Impor
     }
     let mut passed = Passed::through(&timed, kernel, &selection, options, (&mut files, &formats));
     behind.is_over();
+    if options.inlines {
+        behind.make_room();
+    }
     let twice = passed.end_waits(&selection);
     passed.check(&selection, options, &problems)?;
     let left_out = passed.leave_out_others(&files, options);

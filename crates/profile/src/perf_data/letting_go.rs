@@ -62,6 +62,14 @@ impl<'a> Behind<'a> {
         self.done.store(0, Ordering::Relaxed);
     }
 
+    /// The next is the last time, in which debug information takes room too: of a recording that is kept the second half goes until it
+    /// is read.
+    pub(super) fn make_room(&self) {
+        if self.is_kept() {
+            (self.let_go)(&self.whole[self.whole.len() / 2..]);
+        }
+    }
+
     /// These parts were read for the last time, by one of several threads: nearly in the order of the file, as perf writes what one CPU
     /// recorded behind what another did in the same time. What is well before them is let go of. Who goes back, as for another
     /// process, reads what was let go of: now and then all is.
@@ -159,11 +167,12 @@ mod tests {
         let parts = let_go_of(6 * AT_ONCE, |behind, whole| {
             behind.is_at(&whole[5 * AT_ONCE + 5..]);
             behind.is_over();
+            behind.make_room();
             for place in [0, 3 * AT_ONCE, 4 * AT_ONCE, 4 * AT_ONCE + 9, 10, 5 * AT_ONCE] {
                 behind.has_read([&whole[place..place + 4]].into_iter());
             }
         });
-        assert_eq!(parts, vec![0..3 * AT_ONCE]);
+        assert_eq!(parts, [3 * AT_ONCE..6 * AT_ONCE, 0..3 * AT_ONCE]);
     }
 
     #[test]
