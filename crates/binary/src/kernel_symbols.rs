@@ -237,6 +237,9 @@ impl KernelSymbols {
 
     fn module(&mut self, name: &[u8]) -> u16 {
         let known = self.modules.iter().rposition(|module| module.as_bytes() == name);
+        if known.is_none() && self.modules.len() >= usize::from(NO_MODULE) {
+            return NO_MODULE;
+        }
         let index = known.unwrap_or_else(|| {
             self.modules.push(String::from_utf8_lossy(name).into_owned());
             self.modules.len() - 1

@@ -126,10 +126,8 @@ impl Files {
         let found = self.get(id)?.found.as_ref().ok()?;
         let is_it = |ahead: &mut Ahead| (&ahead.place, &ahead.own) == (&found.place, &found.own);
         let ahead = self.ahead.lock().ok().and_then(|mut ahead| ahead.take_if(is_it));
-        match ahead {
-            Some(Ahead { reading, .. }) => reading.join().ok().flatten(),
-            None => SymbolFile::open_called(&found.place, &found.own, &self.places.symbols).ok(),
-        }
+        let read = ahead.and_then(|ahead| ahead.reading.join().ok().flatten());
+        read.or_else(|| SymbolFile::open_called(&found.place, &found.own, &self.places.symbols).ok())
     }
 
     /// Further ones that were recorded.
