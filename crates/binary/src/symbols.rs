@@ -27,7 +27,7 @@ use thiserror::Error;
 
 use code_regions::CodeRegions;
 use demangle::{Demangled, demangle};
-use gather::Gathering;
+use gather::{Gathering, Keeping};
 use jump_table::Stub;
 use name_table::NameTable;
 use name_text::NameText;
@@ -175,7 +175,7 @@ impl SymbolFile {
     pub fn open(path: &Path, extra: &SymbolSearch) -> Result<SymbolFile, SymbolError> {
         // The lists and debug files are called like the file that a link (`mysqld` to `mariadbd`) leads to.
         let place = gather::resolved(path);
-        Self::read(path, &place, &place, extra)
+        Self::read(path, (&place, &place), extra, Keeping::Copies)
     }
 
     /// The same of a file that is to be had only under another path than its own, such as that of a mapping of a process: it is
@@ -183,18 +183,24 @@ impl SymbolFile {
     pub fn open_beside(path: &Path, own: &Path, extra: &SymbolSearch) -> Result<SymbolFile, SymbolError> {
         let place = gather::resolved(path);
         match place == path {
-            true => Self::read(path, path, own, extra),
-            false => Self::read(path, &place, &place, extra),
+            true => Self::read(path, (path, own), extra, Keeping::Copies),
+            false => Self::read(path, (&place, &place), extra, Keeping::Copies),
         }
     }
 
     /// The same of a file that is kept under a name that says nothing, such as in perf's cache: it is called like `own`, and other
-    /// files are looked for there.
+    /// files are looked for there. The files stay mapped as long as this lives, for names that are asked for: of one that is written anew in
+    /// place meanwhile nothing can be read.
     pub fn open_called(path: &Path, own: &Path, extra: &SymbolSearch) -> Result<SymbolFile, SymbolError> {
-        Self::read(path, &gather::resolved(path), own, extra)
+        Self::read(path, (&gather::resolved(path), own), extra, Keeping::Files)
     }
 
-    fn read(path: &Path, place: &Path, own: &Path, extra: &SymbolSearch) -> Result<SymbolFile, SymbolError> {
+    fn read(
+        path: &Path,
+        (place, own): (&Path, &Path),
+        extra: &SymbolSearch,
+        keeping: Keeping,
+    ) -> Result<SymbolFile, SymbolError> {
         if place.is_dir() {
             return Err(SymbolError::Folder { path: path.to_owned() });
         }
@@ -206,7 +212,7 @@ impl SymbolFile {
             .file_name()
             .map_or_else(|| own.to_string_lossy(), |name| name.to_string_lossy());
         let bytes = Arc::new(bytes);
-        let mut gathering = Gathering::of(&name, &bytes, &gather::part_of(&bytes))?;
+        let mut gathering = Gathering::of(&name, &bytes, &keeping.part_of(&bytes))?.keeping(keeping);
         gathering.find_more(place, own, extra);
         Ok(gathering.finish())
     }

@@ -41,6 +41,7 @@ pub(super) struct Gathering<'bytes> {
     file: SymbolFile,
     names: Names,
     places: Places,
+    keeping: Keeping,
 }
 
 /// Names that are not sorted yet.
@@ -94,7 +95,13 @@ impl<'bytes> Gathering<'bytes> {
             file,
             names,
             places,
+            keeping: Keeping::Copies,
         })
+    }
+
+    /// Keeps names of further files so.
+    pub(super) fn keeping(self, keeping: Keeping) -> Self {
+        Gathering { keeping, ..self }
     }
 
     /// Looks for a debug file and, if no symbol table was found, for a list of symbols. The file can be opened at `place`; what
@@ -157,7 +164,8 @@ impl<'bytes> Gathering<'bytes> {
             None => {}
         }
         let table = (&elf, elf.elf_symbol_table(), NameSource::Symtab);
-        self.names.add_symbols(table, &part_of(&bytes), &self.places);
+        let text = self.keeping.part_of(&bytes);
+        self.names.add_symbols(table, &text, &self.places);
         if has_dwarf(&elf) {
             self.file.dwarf = Dwarf::of(path, supplementary(&elf, path, search));
         }
@@ -256,9 +264,26 @@ impl Places {
     }
 }
 
-/// What keeps a part of a mapped file.
-pub(super) fn part_of(file: &Arc<MappedFile>) -> impl Fn(Range<usize>) -> NameText {
-    |range| NameText::Mapped(FilePart::of(file, range))
+/// Where names are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Keeping {
+    /// In the files, which stay mapped: for who is soon done with them.
+    Files,
+    /// In memory: a file that is written anew in place would end whoever reads it later.
+    Copies,
+}
+
+impl Keeping {
+    /// What keeps a part of a mapped file.
+    pub(super) fn part_of(self, file: &Arc<MappedFile>) -> impl Fn(Range<usize>) -> NameText {
+        move |range| {
+            let part = FilePart::of(file, range);
+            match self {
+                Keeping::Files => NameText::Mapped(part),
+                Keeping::Copies => NameText::Copied((&*part).into()),
+            }
+        }
+    }
 }
 
 /// Most profiles ask for no variable.

@@ -7,9 +7,9 @@ use crate::mapped_file::FilePart;
 /// Such a text.
 #[derive(Debug, Clone)]
 pub(crate) enum NameText {
-    /// A part of a file, which is not read before a name is asked for.
+    /// A part of a file that stays mapped.
     Mapped(FilePart),
-    /// Of a file that is only in memory.
+    /// A copy.
     Copied(Arc<[u8]>),
 }
 
