@@ -26,13 +26,12 @@ mod walk;
 mod x86_64;
 
 use std::collections::HashSet;
-use std::num::NonZero;
 use std::ops::Range;
-use std::thread::ScopedJoinHandle;
 
 use object::read::elf::ElfFile64;
 use object::{Architecture, Endianness, Object as _, ObjectSection as _, SectionKind};
 
+use crate::parallel::in_parallel;
 use crate::symbols::SymbolError;
 use image::Image;
 pub use places::{TouchedPlace, touched_places};
@@ -142,22 +141,9 @@ impl DataAccesses {
         image: Image<'_>,
     ) -> DataAccesses {
         // Of a large server it is tens of thousands, each by itself.
-        let threads = std::thread::available_parallelism().map_or(1, NonZero::get);
-        let at_once = functions.len().div_ceil(threads).max(FEWEST_AT_ONCE);
         let of_part = |part: &[Range<u64>]| in_functions(part, code, convention, &image);
-        let parts: Vec<DataAccesses> = std::thread::scope(|scope| {
-            let mut parts = functions.chunks(at_once);
-            let first = parts.next();
-            let of_part = &of_part;
-            let others: Vec<_> = parts.map(|part| scope.spawn(move || of_part(part))).collect();
-            let first = first.map(of_part).into_iter();
-            let join =
-                |part: ScopedJoinHandle<'_, _>| part.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-            first.chain(others.into_iter().map(join)).collect()
-        });
-        let mut parts = parts.into_iter();
-        let mut found = parts.next().unwrap_or_default();
-        for part in parts {
+        let mut found = DataAccesses::default();
+        for part in in_parallel(functions.chunks(AT_ONCE).collect(), of_part) {
             found.functions.extend(part.functions);
             found.pointed_at.extend(part.pointed_at);
         }
@@ -166,8 +152,8 @@ impl DataAccesses {
     }
 }
 
-/// So many functions are worth a thread.
-const FEWEST_AT_ONCE: usize = 256;
+/// So many functions a thread takes at once.
+const AT_ONCE: usize = 256;
 
 fn in_functions(
     functions: &[Range<u64>],

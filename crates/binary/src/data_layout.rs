@@ -15,6 +15,7 @@ use std::ops::Range;
 use object::read::elf::{ElfFile64, SectionHeader as _};
 use object::{Endianness, Object as _, ObjectSection as _, ObjectSymbol as _, SymbolKind, elf};
 
+use crate::mapped_file::Bytes;
 use crate::symbols::{DataSymbol, NameSource, SymbolError};
 pub use debug_info::DebugInfoError;
 pub use of_file::{FileLayout, USUAL_DEBUG_BYTES};
@@ -160,7 +161,7 @@ impl DataLayout {
     ///
     /// # Errors
     /// [`DebugInfoError`]: what was read before it is kept.
-    pub fn add_debug_info(&mut self, bytes: &[u8]) -> Result<usize, DebugInfoError> {
+    pub fn add_debug_info(&mut self, bytes: &impl Bytes) -> Result<usize, DebugInfoError> {
         let outcome = debug_info::read(bytes, &mut self.shapes);
         let (variables, error) = (outcome.variables, outcome.error);
         let known: HashMap<u64, usize> = self.places_of_shared();

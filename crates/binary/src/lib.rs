@@ -11,6 +11,7 @@ pub mod disassembly;
 pub mod kernel_symbols;
 pub mod loads;
 pub mod mapped_file;
+pub mod parallel;
 pub mod readable;
 pub mod spin;
 pub mod symbols;

@@ -1,5 +1,6 @@
 //! Files of machine code as bytes, without reading them whole.
 
+use std::fs::File;
 use std::ops::{Deref, Range};
 use std::path::Path;
 use std::sync::Arc;
@@ -19,6 +20,11 @@ impl Deref for MappedFile {
 pub trait Bytes: Deref<Target = [u8]> + Send + Sync {
     /// Says that a part will hardly be looked at again soon. It stays readable. Bytes that lie in memory alone are kept.
     fn let_go(&self, _part: &[u8]) {}
+
+    /// The file that they are of, from its first byte on, where there is one: parts may be read from it, too.
+    fn file(&self) -> Option<&File> {
+        None
+    }
 
     /// What belongs to them and lies elsewhere, in its order.
     fn further(&self) -> Vec<&[u8]> {
@@ -79,8 +85,15 @@ impl Bytes for &[u8] {}
 /// # Errors
 /// It cannot be opened or mapped.
 pub fn mapped(path: &Path) -> std::io::Result<MappedFile> {
-    let file = std::fs::File::open(path)?;
+    mapped_from(&File::open(path)?)
+}
+
+/// The same of a file that is open.
+///
+/// # Errors
+/// It cannot be mapped.
+pub fn mapped_from(file: &File) -> std::io::Result<MappedFile> {
     // SAFETY: a mapping is only wrong if someone else writes the file meanwhile. Servers, libraries and debug files are
     // replaced (a new file under the old name), never written in place: the kernel refuses that while they run.
-    unsafe { memmap2::Mmap::map(&file) }.map(MappedFile)
+    unsafe { memmap2::Mmap::map(file) }.map(MappedFile)
 }

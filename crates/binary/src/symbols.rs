@@ -273,20 +273,21 @@ impl SymbolFile {
 
     /// What the indexes say.
     fn placed(&self, svma: u64) -> Option<Placed<'_>> {
-        let before = self.stubs.partition_point(|stub| stub.start <= svma).checked_sub(1);
+        let behind = self.stubs.partition_point(|stub| stub.start <= svma);
+        let next_stub = self.stubs.get(behind).map_or(u64::MAX, |stub| stub.start);
+        let before = behind.checked_sub(1);
         if let Some(stub) = before.and_then(|index| self.stubs.get(index))
-            && svma < stub.start + stub.size
+            && svma - stub.start < stub.size
         {
             return Some(Placed {
                 linkage_name: Cow::Borrowed(&stub.name),
                 start: stub.start,
                 size: stub.size,
                 source: NameSource::Dynsym,
-                holds_until: stub.start + stub.size,
+                // Nothing keeps the sections of stubs from lying over each other: the last one that begins before an address names it.
+                holds_until: stub.start.saturating_add(stub.size).min(next_stub),
             });
         }
-        let next_stub = before.map_or(0, |index| index + 1);
-        let next_stub = self.stubs.get(next_stub).map_or(u64::MAX, |stub| stub.start);
         let region = self.code.region(svma)?;
         if let Some(named) = self.functions.find(svma, &region.range) {
             return Some(Placed {
@@ -307,7 +308,7 @@ impl SymbolFile {
             return Some(Placed {
                 linkage_name: Cow::Borrowed(next.name),
                 start,
-                size: next.size + 1,
+                size: next.size.saturating_add(1),
                 source: next.source,
                 holds_until: svma + 1,
             });
@@ -483,5 +484,41 @@ impl DemangledNames {
         let names = demangle(linkage_name);
         known().insert(linkage_name.to_owned(), names.clone());
         names
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn with_stubs(stubs: &[(u64, u64, &str)]) -> SymbolFile {
+        let own = std::fs::read(std::env::current_exe().expect("a path")).expect("readable");
+        let mut file = SymbolFile::from_bytes("own", &own).expect("a file");
+        let stub = |(start, size, name): &(u64, u64, &str)| Stub {
+            start: *start,
+            size: *size,
+            name: (*name).to_owned(),
+        };
+        file.stubs = stubs.iter().map(stub).collect();
+        file
+    }
+
+    #[test]
+    fn stubs_that_lie_over_each_other_or_at_the_end_of_all_addresses_are_named_alike_as_far_as_they_are() {
+        const FAR: u64 = u64::MAX - 64;
+        let file = with_stubs(&[
+            (FAR, 16, "first@plt"),
+            (FAR + 8, 16, "over@plt"),
+            (FAR + 56, 16, "last@plt"),
+        ]);
+        assert_eq!(file.named_alike(FAR + 2), Some(FAR + 2..FAR + 8));
+        assert_eq!(file.named_alike(FAR + 8), Some(FAR + 8..FAR + 24));
+        assert_eq!(file.named_alike(FAR + 56), Some(FAR + 56..u64::MAX));
+        for at in FAR..u64::MAX {
+            let name = |svma| file.function(svma).map(|function| function.name);
+            for alike in file.named_alike(at).into_iter().flatten() {
+                assert_eq!(name(alike), name(at), "{at:x} and {alike:x}");
+            }
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! A column in which the same few values stand again and again: each value once, and for every row the place of its own.
 
-use std::collections::HashMap;
+use foldhash::HashMap;
 use std::hash::Hash;
 
 /// One column of a table. Rows name their values by code, so that whoever looks at millions of rows looks at each value once.
@@ -34,10 +34,33 @@ impl<T> Coded<T> {
     }
 }
 
+impl<T> Coded<T> {
+    /// The column of these keys, one a row, of each of which `value` makes what is kept. Rows one behind the other are often alike.
+    pub(crate) fn by<K: Hash + Eq + Copy>(keys: impl Iterator<Item = K>, value: impl Fn(K) -> T) -> Coded<T> {
+        let mut values: Vec<T> = Vec::new();
+        let mut known: HashMap<K, u32> = HashMap::default();
+        let mut last: Option<(K, u32)> = None;
+        let codes = keys.map(|key| {
+            let code = match last {
+                Some((same, code)) if same == key => code,
+                _ => *known.entry(key).or_insert_with(|| {
+                    values.push(value(key));
+                    // More values than that do not fit into memory.
+                    (values.len() - 1) as u32
+                }),
+            };
+            last = Some((key, code));
+            code
+        });
+        let codes = codes.collect();
+        Coded { values, codes }
+    }
+}
+
 impl<T: Hash + Eq + Clone> FromIterator<T> for Coded<T> {
     fn from_iter<I: IntoIterator<Item = T>>(rows: I) -> Coded<T> {
         let mut values: Vec<T> = Vec::new();
-        let mut known: HashMap<T, u32> = HashMap::new();
+        let mut known: HashMap<T, u32> = HashMap::default();
         let codes = rows.into_iter().map(|value| {
             *known.entry(value).or_insert_with_key(|value| {
                 values.push(value.clone());

@@ -289,6 +289,9 @@ pub(crate) fn write_groups<T: Table>(out: File, rows: &[T], more: &RowsToCome<'_
         // Hardly two times are equal: a dictionary of them costs time and room.
         properties = properties.set_column_dictionary_enabled(ColumnPath::from("time_us"), false);
     }
+    if let Some(number) = own_number::<T>() {
+        properties = properties.set_column_dictionary_enabled(ColumnPath::from(number), false);
+    }
     let properties = properties
         .set_compression(Compression::SNAPPY)
         .set_key_value_metadata(Some(vec![KeyValue::new(
@@ -321,6 +324,15 @@ pub(crate) fn write_groups<T: Table>(out: File, rows: &[T], more: &RowsToCome<'_
             .try_for_each(&mut append)?;
     }
     writer.into_inner()
+}
+
+/// The column in which no two rows of a table have the same: a dictionary would hold it once more.
+fn own_number<T: Table>() -> Option<&'static str> {
+    match T::NAME {
+        StackRow::NAME => Some("stack"),
+        FrameRow::NAME => Some("frame"),
+        _ => None,
+    }
 }
 
 /// How the groups of a file are read.

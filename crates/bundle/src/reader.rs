@@ -87,6 +87,8 @@ impl Bundle {
             RungRow, SecondRow, CounterRow, LatencyRow, ErrorRow, StateRow, SampleRow, LockRow, StackRow, FrameRow,
             SettingRow
         );
+        // Read apart by who wants them; what a killed run left of them is told with the rest.
+        parts!(BranchRow, InstructionRow, DataAccessRow);
         let rungs: Vec<RungRow> = read_table(&rungs)?;
         let finished: BTreeSet<i32> = rungs.iter().map(|row| row.visit).collect();
         let mut unfinished = BTreeSet::new();

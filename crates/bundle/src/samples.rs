@@ -2,6 +2,7 @@
 
 use crate::{Coded, SampleRow, UtcMicros};
 use std::borrow::Cow;
+use std::hash::Hash;
 
 /// All rows of the table `samples`, in their order.
 #[derive(Debug, Clone, Default)]
@@ -183,26 +184,35 @@ impl SampleBlock {
     fn of(visit: i32, rows: &[SampleRow]) -> SampleBlock {
         SampleBlock {
             visit,
-            second: rows.iter().map(|row| row.second).collect(),
+            second: numbers(rows, |row| row.second),
             time_us: rows.iter().map(|row| row.time_us).collect(),
-            thread: rows.iter().map(|row| row.thread).collect(),
-            role: rows.iter().map(|row| row.role.to_string()).collect(),
-            cpu: rows.iter().map(|row| row.cpu).collect(),
-            state: rows.iter().map(|row| row.state.to_string()).collect(),
-            stack: rows.iter().map(|row| row.stack).collect(),
-            ending: rows.iter().map(|row| row.ending.to_string()).collect(),
+            thread: numbers(rows, |row| row.thread),
+            role: words(rows, |row| &row.role),
+            cpu: numbers(rows, |row| row.cpu),
+            state: words(rows, |row| &row.state),
+            stack: numbers(rows, |row| row.stack),
+            ending: words(rows, |row| &row.ending),
             weight_ns: rows.iter().map(|row| row.weight_ns).collect(),
-            lock: rows.iter().map(|row| row.lock).collect(),
-            waker_kind: words(rows, |row| &row.waker_kind),
-            waker_stack: rows.iter().map(|row| row.waker_stack).collect(),
-            owner_stack: rows.iter().map(|row| row.owner_stack).collect(),
-            owner_state: words(rows, |row| &row.owner_state),
+            lock: numbers(rows, |row| row.lock),
+            waker_kind: words_or_none(rows, |row| &row.waker_kind),
+            waker_stack: numbers(rows, |row| row.waker_stack),
+            owner_stack: numbers(rows, |row| row.owner_stack),
+            owner_state: words_or_none(rows, |row| &row.owner_state),
         }
     }
 }
 
-fn words(rows: &[SampleRow], word: fn(&SampleRow) -> &Option<Cow<'static, str>>) -> Coded<Option<String>> {
-    rows.iter().map(|row| word(row).as_deref().map(str::to_owned)).collect()
+fn numbers<T: Hash + Eq + Copy>(rows: &[SampleRow], number: fn(&SampleRow) -> T) -> Coded<T> {
+    Coded::by(rows.iter().map(number), |number| number)
+}
+
+fn words(rows: &[SampleRow], word: fn(&SampleRow) -> &str) -> Coded<String> {
+    Coded::by(rows.iter().map(word), str::to_owned)
+}
+
+fn words_or_none(rows: &[SampleRow], word: fn(&SampleRow) -> &Option<Cow<'static, str>>) -> Coded<Option<String>> {
+    let words = rows.iter().map(|row| word(row).as_deref());
+    Coded::by(words, |word| word.map(str::to_owned))
 }
 
 impl Extend<SampleRow> for Samples {

@@ -46,6 +46,20 @@ fn a_file_that_was_being_written_is_named_and_passed_over() {
 }
 
 #[test]
+fn a_file_of_a_table_that_is_read_apart_is_named_too() {
+    for table in ["branches", "instructions", "data_accesses"] {
+        let folder = tempfile::tempdir().unwrap();
+        sample::write_two_visits(folder.path());
+        let unfinished = format!("{table}/.visit-00002.parquet.partial");
+        fs::create_dir_all(folder.path().join(table)).unwrap();
+        fs::write(folder.path().join(&unfinished), b"PAR1 and then it was killed").unwrap();
+        let bundle = Bundle::open(folder.path()).unwrap();
+        assert_eq!(bundle.unfinished_files, vec![unfinished]);
+        assert_eq!(bundle.rungs.len(), 2);
+    }
+}
+
+#[test]
 fn a_run_killed_before_its_first_visit_is_an_empty_bundle() {
     let folder = tempfile::tempdir().unwrap();
     BundleWriter::create(folder.path())

@@ -10,7 +10,7 @@ use scaleprof_profile::*;
 struct Names;
 
 impl Namer for Names {
-    fn frames(&mut self, address: u64, _: bool, kernel: bool) -> Vec<Frame> {
+    fn frames(&mut self, address: u64, kernel: bool) -> Vec<Frame> {
         vec![Frame {
             module: if kernel { KERNEL } else { "mysqld" }.into(),
             build_id: Some("00ff".into()),

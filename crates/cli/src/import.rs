@@ -27,6 +27,7 @@ pub(crate) fn execute(arguments: &ImportArguments) -> anyhow::Result<ExitCode> {
             build_id_caches: build_id_caches(),
             symbols: symbol_search(),
             inlines: !arguments.no_inline,
+            ..ReadOptions::default()
         },
         keep_code: !arguments.no_code,
         output: arguments

@@ -1,7 +1,8 @@
 //! Keeping who touches the variables in the cache lines of hot instructions, so that these lines can be judged where the server
 //! is not.
 
-use crate::code_source::CodeSource;
+use crate::code_source::{CodeFile, CodeSource};
+use crate::shared_data::SharedData;
 use scaleprof_analysis::cache_lines::{Kept, rows_to_keep};
 use scaleprof_analysis::hot_code::HotCode;
 use scaleprof_bundle::{BundleError, BundleWriter, DataAccessRow};
@@ -24,11 +25,16 @@ pub(crate) fn keep_data_accesses(
 ) -> Result<Option<String>, BundleError> {
     let mut rows = Vec::new();
     let mut lacks = Vec::new();
-    for ((module, build_id), seen) in seen(hot) {
-        let kept = code.shared_data(module, build_id).map(|data| {
-            let untouched = |range| data.lying_in(range);
-            rows_to_keep(&data.places, &data.functions, &seen, untouched, MOST_ROWS)
-        });
+    let seen = seen(hot);
+    let files: Vec<CodeFile<'_>> = seen.keys().copied().collect();
+    let keep = |file: CodeFile<'_>, data: &SharedData| {
+        let untouched = |range| data.lying_in(range);
+        let nowhere = HashMap::new();
+        let seen = seen.get(&file).unwrap_or(&nowhere);
+        rows_to_keep(&data.places, &data.functions, seen, untouched, MOST_ROWS)
+    };
+    let all = code.shared_data(&files, &keep);
+    for ((module, build_id), kept) in files.into_iter().zip(all) {
         match kept {
             Ok(kept) => {
                 lacks.extend(left_out(module, &kept));
@@ -46,7 +52,7 @@ pub(crate) fn keep_data_accesses(
 }
 
 /// A file, as frames name it, with the samples at each address.
-type SeenIn<'a> = BTreeMap<(&'a str, Option<&'a str>), HashMap<u64, u64>>;
+type SeenIn<'a> = BTreeMap<CodeFile<'a>, HashMap<u64, u64>>;
 
 /// Where threads were seen, by file; only files in which they were seen much.
 fn seen(hot: &[HotCode]) -> SeenIn<'_> {

@@ -6,6 +6,7 @@
 mod import_failure;
 mod imported_branches;
 mod imported_code;
+mod imported_manifest;
 mod imported_visit;
 mod stat_counters;
 
@@ -15,12 +16,10 @@ use crate::observe::now;
 use crate::progress::Progress;
 pub use import_failure::ImportFailure;
 use imported_code::ImportedCode;
+use imported_manifest::{begin, describe, unknown_of_machine};
 use imported_visit::{ImportedVisit, Known};
 use scaleprof_analysis::summarise;
-use scaleprof_bundle::{
-    Bundle, BundleWriter, IMPORTED, Ladder, Machine, Manifest, Missing, RunState, RungRow, SHARES_ONLY, Server,
-    Summary, UNKNOWN, VisitRows, WATCH, Workload,
-};
+use scaleprof_bundle::{Bundle, BundleWriter, Manifest, Missing, RunState, SHARES_ONLY, Summary};
 use scaleprof_profile::fairness::distortions;
 use scaleprof_profile::import::{ReadOptions, Recording, RecordingFile, Weights, read_recordings, recordings_in};
 use scaleprof_profile::perf_stat::PerfStat;
@@ -28,6 +27,7 @@ use std::collections::BTreeMap;
 use std::iter::Copied;
 use std::path::{Path, PathBuf};
 use std::slice::Iter;
+use std::thread;
 use std::vec::IntoIter;
 
 /// What to say of a recording whose samples do not tell how much time they stand for.
@@ -38,8 +38,8 @@ const NO_TIME: &str =
 const NO_ELAPSED: &str = "perf stat's -x and -j do not say how long it counted, so it is taken as as long as the recording: count duration_time \
                           too (-e duration_time)";
 
-/// So many samples of a recording that is alone stay in memory until they are summed up: reading a few of them back takes longer than
-/// writing them. Of more the columns that are read back take less room.
+/// A recording that is alone and has no more samples is summed up from memory while it is written: reading a few of them back takes longer
+/// than writing them. Of more the columns that are read back take less room.
 const MOST_NOT_READ_BACK: usize = 1 << 16;
 
 /// What to import.
@@ -109,7 +109,7 @@ pub fn import(request: &ImportRequest, progress: &mut dyn Progress) -> Result<Im
         loads: request.loads.iter().copied(),
         stats: stats.into_iter(),
         visit: 0,
-        alone: None,
+        waiting: None,
     };
     for (file, bytes) in request.files.iter().zip(opened) {
         if let Err(failure) = import.take_file(file, bytes, progress) {
@@ -142,8 +142,8 @@ struct Import<'a> {
     stats: IntoIter<PerfStat>,
     /// Recordings so far.
     visit: i32,
-    /// The only one so far, where it is small.
-    alone: Option<(RungRow, VisitRows)>,
+    /// The only one so far, where it is small: it is written when it is clear whether another one follows.
+    waiting: Option<ImportedVisit>,
 }
 
 impl Import<'_> {
@@ -162,6 +162,7 @@ impl Import<'_> {
 
     /// A recording becomes a visit.
     fn take(&mut self, recording: Recording, progress: &mut dyn Progress) -> Result<(), ImportFailure> {
+        self.write_waiting()?;
         let number = self.visit + 1;
         for warning in &recording.warnings {
             progress.warning(warning);
@@ -198,21 +199,27 @@ impl Import<'_> {
         let ladder = &mut self.manifest.ladder;
         ladder.repeats = ladder.repeats.max(repeat.unsigned_abs());
         self.visit += 1;
-        let mut imported = ImportedVisit::of(&known, recording);
+        let imported = ImportedVisit::of(&known, recording);
+        // Who is killed while he writes leaves a bundle that says so.
+        self.bundle.write_manifest(&self.manifest)?;
         if let Some(recorded) = imported.branches() {
             let all = &recorded.branches;
             self.bundle.write_branches(known.visit, all.len(), |places| {
                 imported_branches::rows(known.visit, recorded, all.get(places).unwrap_or_default())
             })?;
         }
-        self.bundle
-            .write_visit_with(&imported.rung, &imported.rows, imported.samples(), |places| {
-                imported.sample_rows(places)
-            })?;
-        let is_small = imported.samples() <= MOST_NOT_READ_BACK;
-        self.alone = (self.visit == 1 && is_small).then(|| imported.rows_with_samples());
-        self.code.files.extend(imported.into_files());
-        Ok(())
+        self.code.files.extend(imported.files().iter().cloned());
+        let is_alone = self.visit == 1 && self.request.files.len() == 1;
+        if is_alone && imported.samples() <= MOST_NOT_READ_BACK {
+            self.waiting = Some(imported);
+            return Ok(());
+        }
+        write(&self.bundle, &imported)
+    }
+
+    fn write_waiting(&mut self) -> Result<(), ImportFailure> {
+        let waiting = self.waiting.take();
+        waiting.map_or(Ok(()), |imported| write(&self.bundle, &imported))
     }
 
     fn warn(&mut self, words: String, progress: &mut dyn Progress) {
@@ -262,11 +269,10 @@ impl Import<'_> {
     }
 
     fn finish(mut self, progress: &mut dyn Progress) -> Result<ImportResult, ImportFailure> {
-        let manifest = &mut self.manifest;
-        self.bundle.write_settings(&[])?;
         if self.request.keep_code {
             progress.stage("reading the code of the hot functions");
-            self.bundle.write_manifest(manifest)?;
+            self.write_waiting()?;
+            self.bundle.write_manifest(&self.manifest)?;
             self.missing.extend(keep_code(&self.bundle, &mut self.code)?);
         } else {
             for table in ["instructions", "data_accesses"] {
@@ -274,6 +280,7 @@ impl Import<'_> {
                     .insert(table.to_owned(), "imported with --no-code".to_owned());
             }
         }
+        let manifest = &mut self.manifest;
         unknown_of_machine(&manifest.machine, &mut self.missing);
         manifest.missing = self
             .missing
@@ -282,17 +289,48 @@ impl Import<'_> {
             .collect();
         manifest.ended_at = Some(timestamp());
         manifest.state = RunState::Complete;
-        self.bundle.write_manifest(manifest)?;
         progress.stage("summing up");
-        let path = self.bundle.path();
-        let bundle = match self.alone.take() {
-            Some((rung, rows)) => Bundle::of_one_visit(path, manifest, rung, rows),
-            None => Bundle::open(path)?,
+        let result = match self.waiting.take() {
+            Some(imported) => sum_up_and_write(&self.bundle, manifest, &imported)?,
+            None => {
+                self.bundle.write_settings(&[])?;
+                self.bundle.write_manifest(manifest)?;
+                let bundle = Bundle::open(self.bundle.path())?;
+                let summary = summarise(&bundle);
+                ImportResult { bundle, summary }
+            }
         };
-        let summary = summarise(&bundle);
-        self.bundle.write_summary(&summary)?;
-        Ok(ImportResult { bundle, summary })
+        self.bundle.write_summary(&result.summary)?;
+        Ok(result)
     }
+}
+
+fn write(bundle: &BundleWriter, imported: &ImportedVisit) -> Result<(), ImportFailure> {
+    let make = |places| imported.sample_rows(places);
+    Ok(bundle.write_visit_with(&imported.rung, &imported.rows, imported.samples(), make)?)
+}
+
+/// Both at once, from what is in memory. That the bundle is complete is written last.
+fn sum_up_and_write(
+    bundle: &BundleWriter,
+    manifest: &Manifest,
+    imported: &ImportedVisit,
+) -> Result<ImportResult, ImportFailure> {
+    let sum_up = || {
+        let (rung, rows) = imported.rows_with_samples();
+        let bundle = Bundle::of_one_visit(bundle.path(), manifest, rung, rows);
+        let summary = summarise(&bundle);
+        ImportResult { bundle, summary }
+    };
+    let (result, written) = thread::scope(|scope| {
+        let result = scope.spawn(sum_up);
+        let written = write(bundle, imported).and_then(|()| Ok(bundle.write_settings(&[])?));
+        (result.join(), written)
+    });
+    let result = result.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+    written?;
+    bundle.write_manifest(manifest)?;
+    Ok(result)
 }
 
 /// Before anything is written.
@@ -383,136 +421,6 @@ fn bytes_of(file: &Path) -> Result<RecordingFile, ImportFailure> {
         path: file.to_owned(),
         source,
     })
-}
-
-fn begin(request: &ImportRequest, with_load: bool) -> Manifest {
-    let unknown = || UNKNOWN.to_owned();
-    let mut connections: Vec<u32> = request.loads.iter().map(|load| load.connections).collect();
-    connections.sort_unstable();
-    connections.dedup();
-    let mut options = vec![("imported".to_owned(), String::new())];
-    options.extend(request.name.iter().map(|name| ("name".to_owned(), name.clone())));
-    Manifest {
-        schema: scaleprof_bundle::SCHEMA,
-        scaleprof: env!("CARGO_PKG_VERSION").to_owned(),
-        started_at: timestamp(),
-        ended_at: None,
-        state: RunState::Running,
-        problem: None,
-        command: request.command.clone(),
-        server: Server {
-            product: unknown(),
-            version: unknown(),
-            build_id: None,
-            binary: None,
-            cpus: None,
-            cpu_count: None,
-            shares_cpus_with_client: None,
-        },
-        workload: Workload {
-            name: match with_load {
-                true => request.name.clone().unwrap_or_else(|| IMPORTED.to_owned()),
-                false => WATCH.to_owned(),
-            },
-            tables: None,
-            rows: None,
-            distribution: unknown(),
-            protocol: unknown(),
-            isolation: None,
-            seed: 0,
-            loop_kind: match with_load {
-                true => "closed".to_owned(),
-                false => "none".to_owned(),
-            },
-            options,
-        },
-        machine: Machine {
-            cpu_model: unknown(),
-            cpus: None,
-            numa_nodes: None,
-            memory_bytes: None,
-            kernel: unknown(),
-            architecture: unknown(),
-            distribution: None,
-            hypervisor: None,
-            governor: None,
-            clock_source: None,
-            transparent_huge_pages: None,
-            pause_nanoseconds: None,
-        },
-        ladder: Ladder {
-            connections,
-            refined: Vec::new(),
-            seconds: 0,
-            repeats: 1,
-            idle_connections: 0,
-            rate: None,
-            turns: None,
-        },
-        missing: Vec::new(),
-        warnings: Vec::new(),
-    }
-}
-
-/// Takes what a recording tells of program and machine; the first one that tells it counts.
-fn describe(manifest: &mut Manifest, recording: &Recording, missing: &mut BTreeMap<String, String>) {
-    let options = &mut manifest.workload.options;
-    if let Some((_, of)) = options.iter_mut().find(|(name, _)| name == "imported") {
-        let event = recording.event.as_deref().unwrap_or("event unknown");
-        let words = format!("{}, {event}", recording.format.name());
-        if of.is_empty() {
-            *of = words;
-        } else if *of != words {
-            *of = format!("{of}; {words}");
-        }
-    }
-    let server = &mut manifest.server;
-    if let Some(program) = &recording.program
-        && server.binary.is_none()
-    {
-        server.binary = Some(program.name.clone());
-        server.build_id.clone_from(&program.build_id);
-    }
-    let told = &recording.machine;
-    let machine = &mut manifest.machine;
-    let fill = |place: &mut String, told: &Option<String>| {
-        if let Some(told) = told.as_ref().filter(|_| place == UNKNOWN) {
-            place.clone_from(told);
-        }
-    };
-    fill(&mut machine.cpu_model, &told.cpu_model);
-    fill(&mut machine.kernel, &told.kernel);
-    fill(&mut machine.architecture, &told.architecture);
-    if machine.cpus.is_none() {
-        machine.cpus = told.cpus;
-    }
-    machine.memory_bytes = machine.memory_bytes.or(told.memory_bytes);
-    let seconds = recording
-        .span
-        .as_ref()
-        .map_or(0, |span| (span.end - span.start).div_ceil(1_000_000_000));
-    manifest.ladder.seconds = manifest.ladder.seconds.max(u32::try_from(seconds).unwrap_or(u32::MAX));
-    for figure in ["server.product", "server.version"] {
-        let reason = "a recording does not tell it";
-        missing.insert(figure.to_owned(), reason.to_owned());
-    }
-}
-
-/// What no recording told of the machine.
-fn unknown_of_machine(machine: &Machine, missing: &mut BTreeMap<String, String>) {
-    let known = |word: &str| word != UNKNOWN;
-    let figures = [
-        ("machine.cpu_model", known(&machine.cpu_model)),
-        ("machine.kernel", known(&machine.kernel)),
-        ("machine.architecture", known(&machine.architecture)),
-        ("machine.cpus", machine.cpus.is_some()),
-        ("machine.numa_nodes", machine.numa_nodes.is_some()),
-        ("machine.memory_bytes", machine.memory_bytes.is_some()),
-    ];
-    for (figure, _) in figures.iter().filter(|(_, is_known)| !is_known) {
-        let reason = "what was imported does not describe the machine that it was recorded on";
-        missing.insert((*figure).to_owned(), reason.to_owned());
-    }
 }
 
 #[cfg(test)]

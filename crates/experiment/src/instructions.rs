@@ -1,6 +1,6 @@
 //! Keeping the machine code of the functions that took most CPU time, so that a bundle can be read where the server is not.
 
-use crate::code_source::CodeSource;
+use crate::code_source::{CodeFile, CodeSource};
 use crate::data_accesses::keep_data_accesses;
 use scaleprof_analysis::hot_code::{HotCode, hot_code};
 use scaleprof_bundle::{Bundle, BundleError, BundleWriter, InstructionRow};
@@ -109,16 +109,13 @@ fn keep_instructions(
     Ok(left_out.words())
 }
 
-/// A file as frames name it.
-type Module<'a> = (&'a str, Option<&'a str>);
-
 /// The functions taken apart, by file.
 fn listings<'a>(
     hot: &[&'a HotCode],
     code: &mut dyn CodeSource,
     left_out: &mut LeftOut,
-) -> BTreeMap<Module<'a>, Vec<FunctionListing>> {
-    let mut addresses: BTreeMap<Module<'a>, Vec<u64>> = BTreeMap::new();
+) -> BTreeMap<CodeFile<'a>, Vec<FunctionListing>> {
+    let mut addresses: BTreeMap<CodeFile<'a>, Vec<u64>> = BTreeMap::new();
     for function in hot {
         let of_module = addresses
             .entry((&function.module, function.build_id.as_deref()))
@@ -126,10 +123,12 @@ fn listings<'a>(
         of_module.extend(function.addresses.iter().map(|address| *address as u64));
     }
     let mut found = BTreeMap::new();
-    for ((module, build_id), addresses) in addresses {
-        match code.disassemble(module, build_id, &addresses) {
+    let asked: Vec<(CodeFile<'a>, Vec<u64>)> = addresses.into_iter().collect();
+    let listed = code.disassemble(&asked);
+    for ((file, _), listings) in asked.into_iter().zip(listed) {
+        match listings {
             Ok(listings) => {
-                found.insert((module, build_id), listings);
+                found.insert(file, listings);
             }
             Err(problem) => left_out.unreadable.push(problem),
         }

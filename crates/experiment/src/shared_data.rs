@@ -1,7 +1,10 @@
 //! What a binary's machine code and symbols say of the variables that threads share, as the rows that cache lines are judged by.
 
 use scaleprof_analysis::cache_lines::{CodeFunction, JudgedLine, Place, PlaceAccess, PlaceUse, Untouched};
-use scaleprof_probe::data_access::{Access, AccessKind, DataAccesses, TouchedPlace, start_and_stop, touched_places};
+use scaleprof_bundle::in_parallel;
+use scaleprof_probe::data_access::{
+    Access, AccessKind, DataAccesses, FunctionAccesses, TouchedPlace, start_and_stop, touched_places,
+};
 use scaleprof_probe::data_layout::{DataLayout, FileLayout};
 use scaleprof_probe::spin::SpinLoops;
 use scaleprof_probe::symbols::{SymbolError, SymbolFile};
@@ -65,13 +68,17 @@ impl SharedData {
         let mut notes = symbols.notes().to_vec();
         notes.extend(problem);
         let has_names = layout.variables().iter().any(|variable| variable.kind.is_shared());
-        let touched = touched_places(&layout, &accesses);
+        let (touched, functions) = std::thread::scope(|scope| {
+            let touched = scope.spawn(|| touched_places(&layout, &accesses));
+            let functions = functions(symbols, &accesses);
+            let touched = touched.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            (touched, functions)
+        });
         let is_named = |place: &&TouchedPlace| layout.variable_at(place.address).is_some();
         let unnamed = touched.len() - touched.iter().filter(is_named).count();
         if !has_names || (unnamed == touched.len() && unnamed > 0) {
             return Err(SharedDataError::NoNames(symbols.name().to_owned()));
         }
-        let functions = functions(symbols, &accesses);
         let places = places(&layout, touched, symbols, waiting);
         Ok(SharedData {
             places,
@@ -166,13 +173,19 @@ fn is_shared(variable: &scaleprof_probe::data_layout::DataVariable) -> bool {
     variable.kind.is_shared()
 }
 
+/// So many functions a thread names before it takes more: each may have a long name to make readable.
+const NAMED_AT_ONCE: usize = 512;
+
 fn functions(symbols: &SymbolFile, accesses: &DataAccesses) -> Vec<CodeFunction> {
     let mut calls: HashMap<u64, u32> = HashMap::new();
     for called in accesses.functions.iter().flat_map(|function| &function.calls) {
         *calls.entry(*called).or_default() += 1;
     }
     let name = |start: u64| symbols.function(start).map(|function| function.name);
-    let names: Vec<Option<String>> = accesses.functions.iter().map(|one| name(one.function.start)).collect();
+    let of_some = |some: &[FunctionAccesses]| -> Vec<Option<String>> {
+        some.iter().map(|one| name(one.function.start)).collect()
+    };
+    let names = in_parallel(accesses.functions.chunks(NAMED_AT_ONCE).collect(), of_some).concat();
     let start_and_stop = start_and_stop(accesses, |place| names.get(place).cloned().flatten());
     let numbered = accesses.functions.iter().zip(names).enumerate();
     let functions = numbered.map(|(place, (function, name))| CodeFunction {

@@ -9,12 +9,13 @@ use scaleprof_probe::plain::{PlainOptions, PlainWatch};
 use scaleprof_probe::{ProbeError, ProcessCode, ProcessNames, Watch, WatchOptions, pid_namespaces, symbol_search};
 use scaleprof_profile::{Converter, Role, ThreadState};
 
-use crate::code_source::CodeSource;
+use crate::code_source::{CodeFile, CodeSource, KeepShared};
 use crate::roles::{ThreadUse, handlers, roles, roles_of_any_load};
 use crate::sample_store::SampleStore;
 use crate::shared_data::SharedData;
 use crate::stretch::{Stretch, of_kernel, of_plain, whole_visit};
 use crate::thread_rows::{counter_rows, lost_rows, rows_of, second_rows, seen_rows, switching_rows, thread_rows};
+use scaleprof_analysis::cache_lines::Kept;
 
 /// Watches one server.
 pub(crate) struct ThreadWatch {
@@ -275,19 +276,20 @@ impl ThreadWatch {
 }
 
 impl CodeSource for ThreadWatch {
-    fn disassemble(
-        &mut self,
-        module: &str,
-        build_id: Option<&str>,
-        addresses: &[u64],
-    ) -> Result<Vec<FunctionListing>, String> {
-        self.names.disassemble(module, build_id, addresses)
+    fn disassemble(&mut self, files: &[(CodeFile<'_>, Vec<u64>)]) -> Vec<Result<Vec<FunctionListing>, String>> {
+        let files = files.iter();
+        let listed = files.map(|((module, build_id), addresses)| self.names.disassemble(module, *build_id, addresses));
+        listed.collect()
     }
 
-    fn shared_data(&mut self, module: &str, build_id: Option<&str>) -> Result<SharedData, String> {
-        self.names.with_code(module, build_id, |bytes, symbols, waiting| {
-            SharedData::of(symbols, bytes, waiting, USUAL_DEBUG_BYTES).map_err(|error| error.to_string())
-        })
+    fn shared_data(&mut self, files: &[CodeFile<'_>], keep: &KeepShared<'_>) -> Vec<Result<Kept, String>> {
+        let kept = files.iter().map(|file| {
+            self.names.with_code(file.0, file.1, |bytes, symbols, waiting| {
+                let data = SharedData::of(symbols, bytes, waiting, USUAL_DEBUG_BYTES);
+                data.map(|data| keep(*file, &data)).map_err(|error| error.to_string())
+            })
+        });
+        kept.collect()
     }
 }
 

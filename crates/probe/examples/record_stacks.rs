@@ -49,7 +49,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             }
             for (position, address) in stack.user.iter().enumerate() {
                 let exact = stack.interrupted.contains(&(position as u16));
-                let frames = names.frames(address - u64::from(!exact), !exact, false);
+                let frames = names.frames(address - u64::from(!exact), false);
                 let function = frames.last().and_then(|frame| frame.function.clone());
                 walk.functions.push(function.unwrap_or_else(|| "?".to_owned()));
             }

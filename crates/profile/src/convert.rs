@@ -1,22 +1,21 @@
 //! From addresses to a profile.
 
 use crate::locks::{LockIdentity, Locks, PathPart};
-use crate::parallel::filled_in_parallel;
 use crate::{
     Ending, Frame, FrameId, Frames, LockId, LockWait, Profile, RawSample, RawStack, Sample, StackId, StackTree,
     ThreadState, Variable, Wait,
 };
 use foldhash::HashMap;
+use scaleprof_binary::parallel::filled_in_parallel;
 
 /// Gives names to addresses of one process and of the kernel.
 pub trait Namer {
     /// The frames at an address, innermost first: one, and one more for each function that the compiler built in there. None
-    /// where no file is mapped there.
+    /// where no file is mapped there. A [`Converter`] asks for each address once and remembers the answer, so that it may be given away.
     ///
-    /// `address` is the one to look up. For a return address, which `is_return_address` tells, it is already less 1: it lies
-    /// in the call instruction, since the return address itself may belong to the next line or function. `kernel` says which
-    /// address space it is of.
-    fn frames(&mut self, address: u64, is_return_address: bool, kernel: bool) -> Vec<Frame>;
+    /// `address` is the one to look up: a return address is already less 1. So it lies in the call instruction, since the return address
+    /// itself may belong to the next line or function. `kernel` says which address space it is of.
+    fn frames(&mut self, address: u64, kernel: bool) -> Vec<Frame>;
 
     /// Whether the instruction at an address of user space belongs to a loop that waits for another thread.
     fn is_waiting_loop(&mut self, address: u64) -> bool {
@@ -41,8 +40,8 @@ pub struct Converter {
     stacks: StackTree,
     samples: Vec<Sample>,
     locks: Locks,
-    /// Frames at an address, outermost first.
-    known: HashMap<(u64, Kind), Box<[FrameId]>>,
+    /// Frames at an address that was looked up, of the kernel or not, outermost first.
+    known: HashMap<(u64, bool), Box<[FrameId]>>,
     /// The stack with an address inside of another one: of most stacks all but the last few steps were taken before.
     steps: HashMap<(Option<StackId>, u64, Kind), StackId>,
     variables: HashMap<u64, Option<Variable>>,
@@ -309,8 +308,8 @@ impl Converter {
             return *stack;
         }
         let lookup = address.wrapping_sub(u64::from(kind.is_return_address));
-        let frames = self.known.entry((lookup, kind)).or_insert_with(|| {
-            let mut found = namer.frames(lookup, kind.is_return_address, kind.kernel);
+        let frames = self.known.entry((lookup, kind.kernel)).or_insert_with(|| {
+            let mut found = namer.frames(lookup, kind.kernel);
             if found.is_empty() {
                 // The number of such an address says nothing in another process.
                 found.push(Frame::placeholder("[unknown]".to_owned()));

@@ -148,11 +148,14 @@ pub struct RecordedMachine {
     pub memory_bytes: Option<u64>,
 }
 
+/// With a recording of so many bytes in memory we still take less of it than perf, which is slower in reading it.
+const KEPT_IN_MEMORY: usize = 112 << 20;
+
 /// Asks for all processes of a recording.
 pub const ALL_PROCESSES: &str = "all";
 
 /// What a reader may look at beside the recording, and what it takes of it.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct ReadOptions {
     /// The event to take, by its name; the first one that tells CPU time otherwise.
     pub event: Option<String>,
@@ -167,6 +170,23 @@ pub struct ReadOptions {
     pub symbols: SymbolSearch,
     /// Whether functions that the compiler built into others are told apart; it takes most of the time.
     pub inlines: bool,
+    /// A recording of perf that has no more bytes stays in memory until it is read; of a longer one what is needed comes from its file
+    /// again.
+    pub kept_in_memory: usize,
+}
+
+impl Default for ReadOptions {
+    fn default() -> ReadOptions {
+        ReadOptions {
+            event: None,
+            process: None,
+            symfs: None,
+            build_id_caches: Vec::new(),
+            symbols: SymbolSearch::default(),
+            inlines: false,
+            kept_in_memory: KEPT_IN_MEMORY,
+        }
+    }
 }
 
 impl ReadOptions {

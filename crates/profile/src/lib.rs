@@ -21,7 +21,6 @@ mod lines_left_out;
 mod locks;
 mod named_stacks;
 pub mod names;
-mod parallel;
 pub mod perf_data;
 pub mod perf_script;
 pub mod perf_stat;
@@ -45,7 +44,8 @@ pub use dictionary::{Content, Dictionary};
 pub use frame::{Frame, FrameId, Frames, KERNEL, SCALEPROF};
 pub use function_name::{KERNEL_SUFFIX, function_name, without_clone_suffix};
 pub use locks::FUTEX2_WAITV;
-pub use parallel::{in_parallel, in_parallel_with};
+pub use scaleprof_binary::parallel::{in_parallel, in_parallel_with};
+
 pub use profile::{Lock, LockId, Profile, Sample, Variable, Wait};
 pub use raw::{Ending, LockWait, RawSample, RawStack, Waker, WakerKind};
 pub use role::Role;

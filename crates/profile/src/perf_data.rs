@@ -7,10 +7,12 @@
 
 mod address_space;
 mod attribute;
+mod beginnings;
 mod blocked;
 mod branches;
 mod compressed;
 mod container;
+mod copied_stack;
 mod cursor;
 mod endings;
 mod features;
@@ -54,13 +56,18 @@ pub fn read(bytes: impl Bytes, options: &ReadOptions) -> Result<Recording, Impor
     let mut expanded: Vec<Vec<u8>> = Vec::new();
     let further = bytes.further();
     let let_go = |part: &[u8]| bytes.let_go(part);
-    let behind = Behind::new(&bytes, &let_go);
+    let behind = Behind::new(&bytes, options.kept_in_memory, &let_go);
     let mut container = Container::open(&bytes, &behind)?;
     let mut files = Files::new(options, std::mem::take(&mut container.features.build_ids));
     // The kernel's list takes as long to read as all records to go through.
     let (mut kernel, ended) = RecordedKernel::begin(&files, container.may_be_in_kernel());
     files.read_ahead(ended);
-    container.read_all()?;
+    let source = bytes.file().filter(|_| !behind.is_kept());
+    let beginnings = match source {
+        Some(file) => container.beginnings(file)?,
+        None => None,
+    };
+    container.read_all(beginnings.as_ref())?;
     // What each thread of perf wrote was compressed by itself.
     expanded.extend(container.expand(bytes.len()));
     for part in &further {
@@ -96,9 +103,9 @@ pub fn read(bytes: impl Bytes, options: &ReadOptions) -> Result<Recording, Impor
     passed.check(&selection, options, &problems)?;
     let left_out = passed.leave_out_others(&files, options);
     let has_others = passed.has_others();
-    let walked = passed.walk(&timed, &selection, &files, (&machine, options.inlines));
+    let walked = passed.walk((&timed, source), &selection, &files, (&machine, options.inlines));
     drop(timed);
-    drop((expanded, behind, further));
+    drop((beginnings, expanded, behind, further));
     let named = thread::scope(|scope| {
         // Of a large file that takes a while.
         scope.spawn(|| drop(bytes));

@@ -3,7 +3,8 @@
 use super::Annotation;
 use scaleprof_bundle::{BranchRow, RungRow};
 use serde::Serialize;
-use std::collections::{BTreeMap, BTreeSet};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// What a reader of the counts must know.
 const RECORDED: &str = "\u{201c}taken\u{201d} counts the jumps that the processor remembered whenever a sample was taken: read it in proportion. One that \
@@ -46,20 +47,35 @@ impl Jumps {
     pub fn mispredicted_share(&self) -> Option<f64> {
         Some(self.mispredicted? as f64 / self.prediction_known as f64)
     }
+}
 
-    fn add(&mut self, row: &BranchRow) {
-        self.taken += row.taken;
-        self.prediction_known += row.prediction_known;
-        self.mispredicted = sum(self.mispredicted, row.mispredicted);
-        self.cycles_known += row.cycles_known;
-        self.cycles = sum(self.cycles, row.cycles);
-        let is_same = |target: &&mut JumpTarget| target.address == row.to_address && target.module == row.to_module;
-        match self.targets.iter_mut().find(is_same) {
+/// The jumps of one instruction while they are added up.
+#[derive(Default)]
+struct Adding<'rows> {
+    jumps: Jumps,
+    /// Where each target, by module and address, stands among those of the jumps: there may be very many.
+    places: HashMap<(&'rows str, i64), usize>,
+}
+
+impl<'rows> Adding<'rows> {
+    fn add(&mut self, row: &'rows BranchRow) {
+        let jumps = &mut self.jumps;
+        jumps.taken = jumps.taken.saturating_add(row.taken);
+        jumps.prediction_known = jumps.prediction_known.saturating_add(row.prediction_known);
+        jumps.mispredicted = sum(jumps.mispredicted, row.mispredicted);
+        jumps.cycles_known = jumps.cycles_known.saturating_add(row.cycles_known);
+        jumps.cycles = sum(jumps.cycles, row.cycles);
+        let next = jumps.targets.len();
+        let place = *self
+            .places
+            .entry((row.to_module.as_str(), row.to_address))
+            .or_insert(next);
+        match jumps.targets.get_mut(place) {
             Some(target) => {
-                target.taken += row.taken;
+                target.taken = target.taken.saturating_add(row.taken);
                 target.mispredicted = sum(target.mispredicted, row.mispredicted);
             }
-            None => self.targets.push(JumpTarget {
+            None => jumps.targets.push(JumpTarget {
                 module: row.to_module.clone(),
                 function: row.to_function.clone(),
                 address: row.to_address,
@@ -68,12 +84,20 @@ impl Jumps {
             }),
         }
     }
+
+    fn into_jumps(self) -> Jumps {
+        let mut jumps = self.jumps;
+        jumps
+            .targets
+            .sort_by_key(|target| (Reverse(target.taken), target.address));
+        jumps
+    }
 }
 
 /// What is not known adds nothing.
 fn sum(one: Option<i64>, other: Option<i64>) -> Option<i64> {
     match (one, other) {
-        (Some(one), Some(other)) => Some(one + other),
+        (Some(one), Some(other)) => Some(one.saturating_add(other)),
         (one, other) => one.or(other),
     }
 }
@@ -92,15 +116,12 @@ impl Annotation {
         let is_own = |row: &&BranchRow| {
             row.from_module == self.module && row.from_build_id == self.build_id && visits.contains(&row.visit)
         };
-        let mut jumps: BTreeMap<i64, Jumps> = BTreeMap::new();
+        let mut jumps: BTreeMap<i64, Adding<'_>> = BTreeMap::new();
         for row in rows.iter().filter(is_own) {
             jumps.entry(row.from_address).or_default().add(row);
         }
         for instruction in &mut self.instructions {
-            instruction.jumps = jumps.remove(&instruction.address);
-            if let Some(jumps) = &mut instruction.jumps {
-                jumps.targets.sort_by_key(|target| (-target.taken, target.address));
-            }
+            instruction.jumps = jumps.remove(&instruction.address).map(Adding::into_jumps);
         }
         if self.instructions.iter().any(|instruction| instruction.jumps.is_some()) {
             self.notes.push(RECORDED.to_owned());

@@ -185,6 +185,28 @@ fn jumps_are_those_of_the_instruction_in_the_visits_of_the_rung_that_is_looked_a
     assert!(unmeasured.notes.is_empty(), "no rung is looked at");
 }
 
+/// Somebody else may have written the bundle.
+#[test]
+fn counts_of_jumps_that_are_too_large_to_add_end_at_the_largest_number() {
+    let bundle = bundle();
+    let rungs = rungs();
+    let compared = choose(&rungs, None, None).unwrap();
+    let rows = rows();
+    let functions = catalogue(&compared, &rows);
+    let mut found = annotate(&functions[0], &rows, Some(&compared)).unwrap();
+    let largest = jump(0x2018, 0x2010, i64::MAX, Some(i64::MAX));
+    let least = jump(0x2018, 0x2000, i64::MIN, None);
+    let jumps = [largest.clone(), largest.clone(), least, largest];
+    found.add_jumps(&bundle.rungs, &jumps);
+    let jumping = found.instructions.iter().find_map(|one| one.jumps.as_ref()).unwrap();
+    let targets: Vec<(i64, i64)> = jumping.targets.iter().map(|one| (one.address, one.taken)).collect();
+    assert_eq!(targets, [(0x2010, i64::MAX), (0x2000, i64::MIN)]);
+    assert_eq!(
+        (jumping.taken, jumping.prediction_known, jumping.mispredicted),
+        (i64::MAX - 1, i64::MAX, Some(i64::MAX))
+    );
+}
+
 #[test]
 fn samples_beside_the_instructions_are_told() {
     let rungs = rungs();

@@ -7,7 +7,7 @@ use super::facts::{CodeFunction, Place, PlaceAccess, PlaceUse};
 use super::judge::{judge, lines_of};
 use super::judged::LineKind;
 use super::roles::{Program, writes};
-use scaleprof_bundle::DataAccessRow;
+use scaleprof_bundle::{DataAccessRow, in_parallel};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
 
@@ -39,7 +39,7 @@ pub fn rows_to_keep(
 ) -> Kept {
     let program = Program::of(places, functions);
     let mut of_pairs: BTreeMap<u64, Vec<&Place>> = BTreeMap::new();
-    let lines = [LINE, PAIR].map(|bytes| judge(places, functions, bytes, None));
+    let lines = in_parallel([LINE, PAIR].to_vec(), |bytes| judge(places, functions, bytes, None));
     let judged: BTreeSet<u64> = lines
         .iter()
         .flatten()

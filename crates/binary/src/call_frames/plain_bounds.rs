@@ -7,7 +7,7 @@
 
 use gimli::{BaseAddresses, EhFrame, LittleEndian, UnwindSection as _};
 
-use super::Bytes;
+use super::{Bytes, MOST_EXPECTED};
 
 /// `DW_EH_PE_pcrel | DW_EH_PE_sdata4`.
 const FROM_ITS_PLACE_IN_FOUR_BYTES: gimli::DwEhPe = gimli::DwEhPe(0x1b);
@@ -18,7 +18,7 @@ pub(super) fn plain_bounds(section: &[u8], bases: &BaseAddresses) -> Option<Vec<
     let reader = EhFrame::new(section, LittleEndian);
     let mut bounds = Vec::new();
     // Nearly all have more bytes than that; without the room it grows as needed.
-    let _ = bounds.try_reserve(section.len() / 32);
+    let _ = bounds.try_reserve((section.len() / 32).min(MOST_EXPECTED));
     let mut plain: Option<usize> = None;
     let mut place = 0;
     while place < section.len() {
@@ -57,4 +57,18 @@ fn is_plain(reader: &EhFrame<Bytes<'_>>, bases: &BaseAddresses, offset: usize) -
 fn word(bytes: &[u8], at: usize) -> Option<u32> {
     let word = bytes.get(at..)?.first_chunk::<4>()?;
     Some(u32::from_le_bytes(*word))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn room_for_very_many_entries_is_only_made_once_they_are_there() {
+        // It ends where it begins.
+        let section = vec![0; 64 * MOST_EXPECTED];
+        let bases = BaseAddresses::default().set_eh_frame(0x1000);
+        let bounds = plain_bounds(&section, &bases).expect("plain");
+        assert!(bounds.is_empty() && bounds.capacity() <= MOST_EXPECTED);
+    }
 }

@@ -14,31 +14,51 @@ pub(super) struct Known {
     pub exact: bool,
 }
 
-/// The registers at one place of a function.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Registers([Option<Known>; REGISTERS]);
+/// The registers at one place of a function. Of a server's code millions of these are made, so they are small.
+#[derive(Debug, Clone)]
+pub(super) struct Registers {
+    /// Those that are known, as bits.
+    known: u32,
+    /// Those of them that are exact.
+    exact: u32,
+    values: [u64; REGISTERS],
+}
 
 impl Registers {
     pub(super) fn unknown() -> Registers {
-        Registers([None; REGISTERS])
+        Registers {
+            known: 0,
+            exact: 0,
+            values: [0; REGISTERS],
+        }
     }
 
     pub(super) fn get(&self, register: Register) -> Option<Known> {
-        self.0.get(usize::from(register)).copied().flatten()
+        let value = *self.values.get(usize::from(register))?;
+        let bit = 1 << register;
+        (self.known & bit != 0).then_some(Known {
+            value,
+            exact: self.exact & bit != 0,
+        })
     }
 
     fn put(&mut self, register: Register, known: Option<Known>) {
-        if let Some(place) = self.0.get_mut(usize::from(register)) {
-            *place = known;
+        let Some(place) = self.values.get_mut(usize::from(register)) else {
+            return;
+        };
+        let bit = 1 << register;
+        self.known &= !bit;
+        self.exact &= !bit;
+        if let Some(known) = known {
+            *place = known.value;
+            self.known |= bit;
+            self.exact |= if known.exact { bit } else { 0 };
         }
     }
 
     fn forget(&mut self, registers: u32) {
-        let mut rest = registers;
-        while rest != 0 {
-            self.put(rest.trailing_zeros() as Register, None);
-            rest &= rest - 1;
-        }
+        self.known &= !registers;
+        self.exact &= !registers;
     }
 
     /// Where an address leads, if one of its parts is known.
@@ -97,9 +117,13 @@ impl Registers {
     /// that has moved on is one somewhere behind where it was.
     pub(super) fn meet(&mut self, other: &Registers, is_way_back: bool) -> bool {
         let mut changed = false;
-        for (mine, theirs) in self.0.iter_mut().zip(&other.0) {
+        let mut rest = self.known;
+        while rest != 0 {
+            let register = rest.trailing_zeros() as Register;
+            rest &= rest - 1;
+            let mine = self.get(register);
             let Some(known) = mine else { continue };
-            let met = match theirs {
+            let met = match other.get(register) {
                 Some(theirs) if theirs.value == known.value => Some(Known {
                     value: known.value,
                     exact: known.exact && theirs.exact,
@@ -110,8 +134,8 @@ impl Registers {
                 }),
                 _ => None,
             };
-            if met != *mine {
-                *mine = met;
+            if met != mine {
+                self.put(register, met);
                 changed = true;
             }
         }

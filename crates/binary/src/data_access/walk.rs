@@ -122,6 +122,8 @@ struct Blocks<'a> {
     steps: &'a [Step],
     /// By place.
     starts: Vec<usize>,
+    /// The blocks in which the thread may be after each.
+    behind: Vec<[Option<usize>; 2]>,
 }
 
 impl<'a> Blocks<'a> {
@@ -144,10 +146,14 @@ impl<'a> Blocks<'a> {
             }
         }
         let starts = (0..steps.len()).filter(|place| is_start.get(*place) == Some(&true));
-        Blocks {
+        let mut blocks = Blocks {
             steps,
             starts: starts.collect(),
-        }
+            behind: Vec::new(),
+        };
+        // Asked for again and again.
+        blocks.behind = (0..blocks.starts.len()).map(|block| blocks.ways(block)).collect();
+        blocks
     }
 
     /// The registers at the start of each block; none for those whose way in is not known.
@@ -156,12 +162,13 @@ impl<'a> Blocks<'a> {
         if self.starts.len() > MOST_BLOCKS {
             return states;
         }
+        let mut open = BTreeSet::new();
         for first in 0..self.starts.len() {
             // What no known way leads to (landing pads of exceptions, targets of jump tables) starts knowing nothing.
             if states.get(first).is_some_and(Option::is_some) {
                 continue;
             }
-            let mut open = BTreeSet::from([first]);
+            open.insert(first);
             self.enter(&mut states, first, &Registers::unknown(), false);
             while let Some(block) = open.pop_first() {
                 let Some(Some(state)) = states.get(block) else { continue };
@@ -200,6 +207,11 @@ impl<'a> Blocks<'a> {
 
     /// The blocks in which the thread may be afterwards.
     fn behind(&self, block: usize) -> [Option<usize>; 2] {
+        self.behind.get(block).copied().unwrap_or_default()
+    }
+
+    /// The same from the block's last instruction.
+    fn ways(&self, block: usize) -> [Option<usize>; 2] {
         let next = Some(block + 1).filter(|next| *next < self.starts.len());
         let at = |target| self.starts.binary_search(&place_of(self.steps, target)?).ok();
         match self.within(block).last().map(|step| step.flow) {

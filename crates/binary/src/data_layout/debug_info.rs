@@ -11,11 +11,14 @@ use object::read::elf::ElfFile64;
 use object::{Endianness, Object as _, ObjectSection as _};
 use thiserror::Error;
 
+use crate::mapped_file::Bytes;
+use crate::parallel::in_parallel;
+
 use super::shape::{Member, Shape, ShapeId, Shapes};
 
-type Bytes<'data> = EndianSlice<'data, LittleEndian>;
-type AnyUnit<'data> = Unit<Bytes<'data>>;
-type Entry<'data> = DebuggingInformationEntry<Bytes<'data>>;
+type Slice<'data> = EndianSlice<'data, LittleEndian>;
+type AnyUnit<'data> = Unit<Slice<'data>>;
+type Entry<'data> = DebuggingInformationEntry<Slice<'data>>;
 
 /// How many typedefs and qualifiers stand between a variable and its type at most.
 const MOST_NAMES: usize = 32;
@@ -57,10 +60,11 @@ pub(super) struct Outcome {
     pub error: Option<DebugInfoError>,
 }
 
-/// Reads all variables that have an address, and their types.
-pub(super) fn read(bytes: &[u8], shapes: &mut Shapes) -> Outcome {
+/// Reads all variables that have an address, and their types. Of the bytes nothing is kept in memory for long: a server's are tens of
+/// megabytes, each looked at once.
+pub(super) fn read(bytes: &impl Bytes, shapes: &mut Shapes) -> Outcome {
     let mut outcome = Outcome::default();
-    let elf = match ElfFile64::<Endianness>::parse(bytes) {
+    let elf = match ElfFile64::<Endianness>::parse(&**bytes) {
         Ok(elf) => elf,
         Err(error) => {
             outcome.error = Some(DebugInfoError::NotElf(error));
@@ -99,22 +103,97 @@ pub(super) fn read(bytes: &[u8], shapes: &mut Shapes) -> Outcome {
             }
         }
     }
-    for number in 0..reader.headers.len() {
-        // A unit that cannot be read does not keep the others from it.
-        let unit = reader.headers.get(number).copied().map(|header| dwarf.unit(header));
-        let read = unit.map(|unit| unit.and_then(|unit| reader.unit(&Rc::new(unit), &mut outcome.variables)));
-        if let Some(Err(error)) = read {
-            outcome.error = Some(DebugInfoError::Damaged(error));
+    for (round, some) in (1_usize..).zip(reader.headers.clone().chunks(UNITS_AT_ONCE)) {
+        let found = in_parallel(some.to_vec(), |header| UnitVariables::of(&dwarf, header));
+        for unit in found {
+            // A unit that cannot be read does not keep the others from it.
+            match unit.and_then(|unit| reader.unit(unit, &mut outcome.variables)) {
+                Ok(()) => {}
+                Err(error) => outcome.error = Some(DebugInfoError::Damaged(error)),
+            }
+        }
+        if round % LET_GO_AFTER == 0 {
+            bytes.let_go(bytes);
         }
     }
     outcome
 }
 
+/// Units that are gone through at once, on all CPUs: what is read of each takes memory until its variables are.
+const UNITS_AT_ONCE: usize = 64;
+
+/// After so many rounds what was read is let go of.
+const LET_GO_AFTER: usize = 2;
+
+/// A unit and its variables that have an address. Going through all that is in a unit takes nearly all of the time.
+struct UnitVariables<'data> {
+    unit: AnyUnit<'data>,
+    variables: Vec<UnitOffset>,
+    /// Why not all of it was gone through.
+    error: Option<gimli::Error>,
+}
+
+impl<'data> UnitVariables<'data> {
+    fn of(
+        dwarf: &gimli::Dwarf<Slice<'data>>,
+        header: gimli::UnitHeader<Slice<'data>>,
+    ) -> gimli::Result<UnitVariables<'data>> {
+        let unit = dwarf.unit(header)?;
+        let mut variables = Vec::new();
+        let error = find_variables(dwarf, &unit, &mut variables).err();
+        Ok(UnitVariables { unit, variables, error })
+    }
+}
+
+fn find_variables<'data>(
+    dwarf: &gimli::Dwarf<Slice<'data>>,
+    unit: &AnyUnit<'data>,
+    into: &mut Vec<UnitOffset>,
+) -> gimli::Result<()> {
+    let mut entries = unit.entries_raw(None)?;
+    while !entries.is_empty() {
+        let place = entries.next_offset();
+        let Some(abbreviation) = entries.read_abbreviation()? else {
+            continue;
+        };
+        if abbreviation.tag() != gimli::DW_TAG_variable {
+            entries.skip_attributes(abbreviation.attributes())?;
+            continue;
+        }
+        let mut location = None;
+        for specification in abbreviation.attributes() {
+            let attribute = entries.read_attribute(*specification)?;
+            if attribute.name() == gimli::DW_AT_location {
+                location = attribute.exprloc_value();
+            }
+        }
+        if location.is_some_and(|location| fixed_address(dwarf, unit, location).is_some()) {
+            into.push(place);
+        }
+    }
+    Ok(())
+}
+
+/// The address that is all of an expression.
+fn fixed_address<'data>(
+    dwarf: &gimli::Dwarf<Slice<'data>>,
+    unit: &AnyUnit<'data>,
+    location: gimli::Expression<Slice<'data>>,
+) -> Option<u64> {
+    let mut operations = location.operations(unit.encoding());
+    let address = match operations.next().ok()?? {
+        Operation::Address { address } => address,
+        Operation::AddressIndex { index } => dwarf.address(unit, index).ok()?,
+        _ => return None,
+    };
+    operations.next().ok()?.is_none().then_some(address)
+}
+
 struct Reader<'a, 'data> {
-    dwarf: &'a gimli::Dwarf<Bytes<'data>>,
+    dwarf: &'a gimli::Dwarf<Slice<'data>>,
     shapes: &'a mut Shapes,
     /// Of all units, by their place in the section.
-    headers: Vec<gimli::UnitHeader<Bytes<'data>>>,
+    headers: Vec<gimli::UnitHeader<Slice<'data>>>,
     /// Those that others refer to, by their place in the list.
     units: HashMap<usize, Rc<AnyUnit<'data>>>,
     /// Types that were read already, by their place in the section.
@@ -122,33 +201,17 @@ struct Reader<'a, 'data> {
 }
 
 impl<'data> Reader<'_, 'data> {
-    fn unit(&mut self, unit: &Rc<AnyUnit<'data>>, into: &mut Vec<Described>) -> gimli::Result<()> {
-        let mut entries = unit.entries_raw(None)?;
-        let mut entry = Entry::null();
-        while !entries.is_empty() {
-            let Some(abbreviation) = entries.read_abbreviation()? else {
-                continue;
-            };
-            if abbreviation.tag() != gimli::DW_TAG_variable {
-                entries.skip_attributes(abbreviation.attributes())?;
-                continue;
-            }
-            entry.set_null();
-            let mut location = None;
-            let mut attributes = Vec::new();
-            for specification in abbreviation.attributes() {
-                let attribute = entries.read_attribute(*specification)?;
-                if attribute.name() == gimli::DW_AT_location {
-                    location = attribute.exprloc_value();
-                }
-                attributes.push(attribute);
-            }
-            let address = location.and_then(|location| self.fixed_address(unit, location));
+    fn unit(&mut self, unit: UnitVariables<'data>, into: &mut Vec<Described>) -> gimli::Result<()> {
+        let UnitVariables { unit, variables, error } = unit;
+        let unit = &Rc::new(unit);
+        for place in variables {
+            let entry = unit.entry(place)?;
+            let location = entry
+                .attr(gimli::DW_AT_location)
+                .and_then(gimli::Attribute::exprloc_value);
+            let address = location.and_then(|location| fixed_address(self.dwarf, unit, location));
             let Some(address) = address else { continue };
-            let value = |name| {
-                let found = attributes.iter().find(|attribute| attribute.name() == name);
-                found.map(|attribute| attribute.value())
-            };
+            let value = |name| entry.attr_value(name);
             let own = Facts::of(value);
             // What a class or an inlined function declared is only said once, and by programs that were optimised as a whole in
             // another unit.
@@ -169,14 +232,14 @@ impl<'data> Reader<'_, 'data> {
                 into.push(Described { name, address, shape });
             }
         }
-        Ok(())
+        error.map_or(Ok(()), Err)
     }
 
     /// The entry that an attribute names, with its unit.
     fn entry(
         &mut self,
         unit: &Rc<AnyUnit<'data>>,
-        value: AttributeValue<Bytes<'data>>,
+        value: AttributeValue<Slice<'data>>,
     ) -> Option<(Rc<AnyUnit<'data>>, Entry<'data>)> {
         let (unit, offset) = match value {
             AttributeValue::UnitRef(offset) => (Rc::clone(unit), offset),
@@ -187,25 +250,14 @@ impl<'data> Reader<'_, 'data> {
         Some((unit, entry))
     }
 
-    /// The address that is all of an expression.
-    fn fixed_address(&self, unit: &Unit<Bytes<'data>>, location: gimli::Expression<Bytes<'data>>) -> Option<u64> {
-        let mut operations = location.operations(unit.encoding());
-        let address = match operations.next().ok()?? {
-            Operation::Address { address } => address,
-            Operation::AddressIndex { index } => self.dwarf.address(unit, index).ok()?,
-            _ => return None,
-        };
-        operations.next().ok()?.is_none().then_some(address)
-    }
-
-    fn text(&self, unit: &Unit<Bytes<'data>>, value: AttributeValue<Bytes<'data>>) -> Option<String> {
+    fn text(&self, unit: &Unit<Slice<'data>>, value: AttributeValue<Slice<'data>>) -> Option<String> {
         let text = self.dwarf.attr_string(unit, value).ok()?;
         Some(text.to_string_lossy().into_owned())
     }
 
     /// The unit that holds a place of the section, and where in it.
     fn unit_of(&mut self, offset: DebugInfoOffset) -> Option<(Rc<AnyUnit<'data>>, UnitOffset)> {
-        let starts_before = |header: &gimli::UnitHeader<Bytes<'data>>| header.debug_info_offset() <= Some(offset);
+        let starts_before = |header: &gimli::UnitHeader<Slice<'data>>| header.debug_info_offset() <= Some(offset);
         let number = self.headers.partition_point(starts_before).checked_sub(1)?;
         let header = self.headers.get(number)?;
         let place = offset.to_unit_offset(header)?;
@@ -221,7 +273,7 @@ impl<'data> Reader<'_, 'data> {
     fn shape(
         &mut self,
         unit: &Rc<AnyUnit<'data>>,
-        value: Option<AttributeValue<Bytes<'data>>>,
+        value: Option<AttributeValue<Slice<'data>>>,
         depth: usize,
     ) -> Option<ShapeId> {
         let depth = depth.checked_sub(1)?;
@@ -313,12 +365,12 @@ impl<'data> Reader<'_, 'data> {
 
 /// What an entry says of a variable.
 struct Facts<'data> {
-    name: Option<AttributeValue<Bytes<'data>>>,
-    kind: Option<AttributeValue<Bytes<'data>>>,
+    name: Option<AttributeValue<Slice<'data>>>,
+    kind: Option<AttributeValue<Slice<'data>>>,
 }
 
 impl<'data> Facts<'data> {
-    fn of(value: impl Fn(gimli::DwAt) -> Option<AttributeValue<Bytes<'data>>>) -> Facts<'data> {
+    fn of(value: impl Fn(gimli::DwAt) -> Option<AttributeValue<Slice<'data>>>) -> Facts<'data> {
         Facts {
             name: value(gimli::DW_AT_linkage_name)
                 .or_else(|| value(gimli::DW_AT_MIPS_linkage_name))
@@ -333,7 +385,7 @@ fn number(entry: &Entry<'_>, name: gimli::DwAt) -> Option<u64> {
 }
 
 /// Bytes from the start of the structure. DWARF 2 says it as an expression, bit fields say it in bits.
-fn member_offset(unit: &Unit<Bytes<'_>>, member: &Entry<'_>) -> Option<u64> {
+fn member_offset(unit: &Unit<Slice<'_>>, member: &Entry<'_>) -> Option<u64> {
     if let Some(bits) = number(member, gimli::DW_AT_data_bit_offset) {
         return Some(bits / 8);
     }
@@ -351,7 +403,7 @@ fn member_offset(unit: &Unit<Bytes<'_>>, member: &Entry<'_>) -> Option<u64> {
     }
 }
 
-fn children<'data>(unit: &Unit<Bytes<'data>>, parent: &Entry<'data>) -> Vec<Entry<'data>> {
+fn children<'data>(unit: &Unit<Slice<'data>>, parent: &Entry<'data>) -> Vec<Entry<'data>> {
     let mut found = Vec::new();
     let Ok(mut tree) = unit.entries_tree(Some(parent.offset())) else {
         return found;

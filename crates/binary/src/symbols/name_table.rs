@@ -89,11 +89,9 @@ impl NameTable {
 
     /// Adds a symbol whose name begins at a place of a text; call [`NameTable::finish`] before looking up.
     pub(crate) fn add_at(&mut self, symbol: &Symbol, text: TextNumber, name: u32) {
-        let Some(first) = self.text(text).get(name as usize) else {
-            return;
-        };
-        // aarch64's mapping symbols ($x) and compilers' labels (.L) are no names.
-        if matches!(first, 0 | b'$' | b'.' | b'@') {
+        let written = self.text(text).get(name as usize..).unwrap_or_default();
+        // aarch64's mapping symbols ($x) and compilers' labels (.L) are no names, and nothing is left of a version alone.
+        if matches!(written, [] | [0 | b'$' | b'.', ..] | [b'@', b'@', ..]) {
             return;
         }
         self.entries.push(Entry {
@@ -277,6 +275,20 @@ mod tests {
         assert_eq!(name(&table, 16, 0..64), Some("pthread_mutex_lock"));
         let named = table.find(33, &(0..64)).expect("a name");
         assert_eq!((named.name, named.size), ("listed", 12));
+    }
+
+    #[test]
+    fn what_is_no_name_gives_none() {
+        let table = table(&[
+            (8, 4, "", Symtab, Global),
+            (16, 4, "$x", Symtab, Global),
+            (24, 4, ".L1", Symtab, Global),
+            (32, 4, "@@VERSION_1", Symtab, Global),
+            // An assembler takes any name in quotation marks.
+            (40, 4, "@quoted@8", Symtab, Global),
+        ]);
+        let names = [8, 16, 24, 32, 40].map(|address| name(&table, address, 0..64));
+        assert_eq!(names, [None, None, None, None, Some("@quoted@8")]);
     }
 
     proptest! {

@@ -1,13 +1,16 @@
 //! The files of code that recordings name, for as long as they are here.
 
-use crate::code_source::CodeSource;
+use crate::code_source::{CodeFile, CodeSource, KeepShared};
 use crate::shared_data::SharedData;
+use scaleprof_analysis::cache_lines::Kept;
 use scaleprof_binary::data_layout::USUAL_DEBUG_BYTES;
 use scaleprof_binary::disassembly::{Disassembler, FunctionListing};
 use scaleprof_binary::mapped_file::{MappedFile, mapped};
 use scaleprof_binary::spin::SpinLoops;
 use scaleprof_binary::symbols::{SymbolFile, SymbolSearch};
+use scaleprof_bundle::in_parallel;
 use scaleprof_profile::import::RecordedFile;
+use std::sync::{Mutex, PoisonError};
 
 /// The files of all recordings of an import.
 #[derive(Default)]
@@ -15,11 +18,12 @@ pub(super) struct ImportedCode {
     pub(super) files: Vec<RecordedFile>,
     search: SymbolSearch,
     /// The largest of those that were read, which takes longest: of others there may be many.
-    largest: Option<(RecordedFile, ReadFile)>,
+    largest: Option<ReadFile>,
 }
 
 /// A file with what is asked of it more than once.
 struct ReadFile {
+    file: RecordedFile,
     bytes: MappedFile,
     symbols: SymbolFile,
     waiting: SpinLoops,
@@ -34,29 +38,45 @@ impl ImportedCode {
         }
     }
 
-    fn with<T>(
+    /// What `take` makes of each of these files, on all CPUs.
+    fn with_each<T: Send>(
         &mut self,
-        module: &str,
-        build_id: Option<&str>,
-        take: impl FnOnce(&[u8], &SymbolFile, &SpinLoops) -> Result<T, String>,
-    ) -> Result<T, String> {
-        let is_it = |file: &&RecordedFile| file.module == module && file.build_id.as_deref() == build_id;
-        let file = self.files.iter().find(is_it).ok_or_else(|| match module {
-            scaleprof_bundle::UNKNOWN => "what was imported does not tell which files its code is in".to_owned(),
-            module => format!("{module} is not on this machine"),
-        })?;
-        if let Some((largest, read)) = &self.largest
-            && (&largest.place, &largest.own) == (&file.place, &file.own)
-        {
-            return take(&read.bytes, &read.symbols, &read.waiting);
-        }
-        let read = ReadFile::of(file, &self.search)?;
-        let taken = take(&read.bytes, &read.symbols, &read.waiting);
-        let before = self.largest.as_ref().map_or(0, |(_, largest)| largest.bytes.len());
-        if read.bytes.len() > before {
-            self.largest = Some((file.clone(), read));
+        files: &[CodeFile<'_>],
+        take: impl Fn(usize, &ReadFile) -> Result<T, String> + Sync,
+    ) -> Vec<Result<T, String>> {
+        let found = files.iter().map(|file| self.find(*file));
+        let found: Vec<(usize, Result<&RecordedFile, String>)> = found.enumerate().collect();
+        let bytes_of = |read: &Option<ReadFile>| read.as_ref().map_or(0, |read| read.bytes.len());
+        let largest = Mutex::new(None);
+        let taken = in_parallel(found, |(number, file)| {
+            let file = file?;
+            if let Some(read) = self.largest.as_ref().filter(|read| read.is_of(file)) {
+                return take(number, read);
+            }
+            let read = ReadFile::of(file, &self.search)?;
+            let taken = take(number, &read);
+            let mut largest = largest.lock().unwrap_or_else(PoisonError::into_inner);
+            let smaller = match bytes_of(&largest) < read.bytes.len() {
+                true => largest.replace(read),
+                false => Some(read),
+            };
+            drop(largest);
+            drop(smaller);
+            taken
+        });
+        let largest = largest.into_inner().unwrap_or_else(PoisonError::into_inner);
+        if bytes_of(&largest) > bytes_of(&self.largest) {
+            self.largest = largest;
         }
         taken
+    }
+
+    fn find(&self, (module, build_id): CodeFile<'_>) -> Result<&RecordedFile, String> {
+        let is_it = |file: &&RecordedFile| file.module == module && file.build_id.as_deref() == build_id;
+        self.files.iter().find(is_it).ok_or_else(|| match module {
+            scaleprof_bundle::UNKNOWN => "what was imported does not tell which files its code is in".to_owned(),
+            module => format!("{module} is not on this machine"),
+        })
     }
 }
 
@@ -67,32 +87,37 @@ impl ReadFile {
         let symbols = SymbolFile::open_called(&file.place, &file.own, search).map_err(|error| error.to_string())?;
         let waiting = SpinLoops::of(module, &bytes, symbols.function_ranges()).unwrap_or_default();
         Ok(ReadFile {
+            file: file.clone(),
             bytes,
             symbols,
             waiting,
         })
     }
+
+    fn is_of(&self, file: &RecordedFile) -> bool {
+        (&self.file.place, &self.file.own) == (&file.place, &file.own)
+    }
 }
 
 impl CodeSource for ImportedCode {
-    fn disassemble(
-        &mut self,
-        module: &str,
-        build_id: Option<&str>,
-        addresses: &[u64],
-    ) -> Result<Vec<FunctionListing>, String> {
-        self.with(module, build_id, |bytes, symbols, waiting| {
-            let disassembler = Disassembler::of(bytes, symbols, waiting).map_err(|error| error.to_string())?;
+    fn disassemble(&mut self, files: &[(CodeFile<'_>, Vec<u64>)]) -> Vec<Result<Vec<FunctionListing>, String>> {
+        let names: Vec<CodeFile<'_>> = files.iter().map(|(file, _)| *file).collect();
+        self.with_each(&names, |number, read| {
+            let addresses = files.get(number).map(|(_, addresses)| &addresses[..]);
+            let disassembler = Disassembler::of(&read.bytes, &read.symbols, &read.waiting);
+            let disassembler = disassembler.map_err(|error| error.to_string())?;
             match disassembler.knows_architecture() {
-                true => Ok(disassembler.functions(addresses)),
-                false => Err(format!("{module} is for an architecture that is not known")),
+                true => Ok(disassembler.functions(addresses.unwrap_or_default())),
+                false => Err(format!("{} is for an architecture that is not known", read.file.module)),
             }
         })
     }
 
-    fn shared_data(&mut self, module: &str, build_id: Option<&str>) -> Result<SharedData, String> {
-        self.with(module, build_id, |bytes, symbols, waiting| {
-            SharedData::of(symbols, bytes, waiting, USUAL_DEBUG_BYTES).map_err(|error| error.to_string())
+    fn shared_data(&mut self, files: &[CodeFile<'_>], keep: &KeepShared<'_>) -> Vec<Result<Kept, String>> {
+        self.with_each(files, |number, read| {
+            let data = SharedData::of(&read.symbols, &read.bytes, &read.waiting, USUAL_DEBUG_BYTES);
+            let data = data.map_err(|error| error.to_string())?;
+            Ok(files.get(number).map(|file| keep(*file, &data)).unwrap_or_default())
         })
     }
 }

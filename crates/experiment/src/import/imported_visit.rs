@@ -111,16 +111,16 @@ impl ImportedVisit {
         self.recording.branches.as_ref()
     }
 
-    /// All of its rows, which are in it no more.
-    pub(super) fn rows_with_samples(&mut self) -> (RungRow, VisitRows) {
+    /// All of its rows once more.
+    pub(super) fn rows_with_samples(&self) -> (RungRow, VisitRows) {
         let samples = self.sample_rows(0..self.samples());
-        let rows = std::mem::take(&mut self.rows);
+        let rows = self.rows.clone();
         (self.rung.clone(), VisitRows { samples, ..rows })
     }
 
     /// Where its code is.
-    pub(super) fn into_files(self) -> Vec<RecordedFile> {
-        self.recording.files
+    pub(super) fn files(&self) -> &[RecordedFile] {
+        &self.recording.files
     }
 }
 

@@ -58,7 +58,7 @@ pub fn name(stack: &RawStack, position: usize, names: &mut ProcessNames) -> (Str
         return Default::default();
     };
     let exact = stack.interrupted.contains(&(position as u16));
-    let frames = names.frames(address - u64::from(!exact && *address > 0), !exact, false);
+    let frames = names.frames(address - u64::from(!exact && *address > 0), false);
     match frames.into_iter().last() {
         Some(frame) => (frame.module, frame.address, frame.function.unwrap_or_default()),
         None => (String::new(), *address as i64, String::new()),

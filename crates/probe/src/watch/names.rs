@@ -212,7 +212,7 @@ impl ProcessNames {
 }
 
 impl Namer for ProcessNames {
-    fn frames(&mut self, address: u64, _is_return_address: bool, kernel: bool) -> Vec<Frame> {
+    fn frames(&mut self, address: u64, kernel: bool) -> Vec<Frame> {
         if kernel {
             return vec![kernel_frame(self.kernel.as_ref().ok(), address)];
         }

@@ -54,7 +54,7 @@ fn a_file_that_was_replaced_and_loaded_again_has_its_own_names() {
         std::fs::rename(&new, &path).expect("installed");
         let loaded = Loaded::load(&path);
         names.follow(ProcessCode::of(std::process::id()).expect("readable").map());
-        let frames = names.frames(loaded.address(function), false, false);
+        let frames = names.frames(loaded.address(function), false);
         let named: Vec<_> = frames
             .iter()
             .map(|frame| (frame.module.as_str(), frame.function.as_deref()))

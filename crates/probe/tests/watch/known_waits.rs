@@ -48,7 +48,7 @@ impl Seen {
         for (position, address) in stack.user.iter().enumerate() {
             let exact = stack.interrupted.contains(&(position as u16));
             let address = address - u64::from(!exact);
-            let frames = self.names.frames(address, !exact, false);
+            let frames = self.names.frames(address, false);
             functions.extend(frames.into_iter().filter_map(|frame| frame.function));
         }
         functions
@@ -251,7 +251,7 @@ fn a_program_that_was_replaced_while_it_runs_keeps_its_rules_and_its_name() {
     let stacks: Vec<RawStack> = seen.samples.iter().map(|sample| sample.stack.clone()).collect();
     let mut functions = std::collections::BTreeSet::new();
     for address in stacks.iter().flat_map(|stack| &stack.user) {
-        let frames = seen.names.frames(address - 1, true, false);
+        let frames = seen.names.frames(address - 1, false);
         let own = frames.into_iter().filter(|frame| frame.module == "waits");
         functions.extend(own.filter_map(|frame| frame.function));
     }

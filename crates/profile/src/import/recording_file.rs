@@ -1,6 +1,7 @@
 //! Opening a recording, whatever holds it: a file, a pipe, or the folder that `perf record --threads` writes.
 
-use scaleprof_binary::mapped_file::{Bytes, MappedFile, mapped};
+use scaleprof_binary::mapped_file::{Bytes, MappedFile, mapped, mapped_from};
+use std::fs::File;
 use std::io::Read;
 use std::ops::Deref;
 use std::os::unix::fs::FileTypeExt as _;
@@ -19,8 +20,15 @@ pub struct RecordingFile {
 
 #[derive(Debug)]
 enum First {
-    Mapped(MappedFile),
+    Mapped(MappedFile, File),
     Read(Vec<u8>),
+}
+
+impl First {
+    fn of(path: &Path) -> std::io::Result<First> {
+        let file = File::open(path)?;
+        Ok(First::Mapped(mapped_from(&file)?, file))
+    }
 }
 
 impl RecordingFile {
@@ -37,13 +45,13 @@ impl RecordingFile {
             return Self::of_folder(path);
         }
         if kind.is_fifo() {
-            return Self::read(std::fs::File::open(path)?);
+            return Self::read(File::open(path)?);
         }
         if !kind.is_file() {
             return Err(std::io::Error::other("it is neither a file nor a pipe"));
         }
         Ok(RecordingFile {
-            first: First::Mapped(mapped(path)?),
+            first: First::of(path)?,
             further: Vec::new(),
         })
     }
@@ -60,7 +68,7 @@ impl RecordingFile {
     /// `data` is a perf.data with all that is not of a thread; `data.0`, `data.1` and so on hold records alone
     /// (tools/perf/util/data.c).
     fn of_folder(folder: &Path) -> std::io::Result<RecordingFile> {
-        let first = mapped(&folder.join("data")).map_err(|_| {
+        let first = First::of(&folder.join("data")).map_err(|_| {
             std::io::Error::other("it is a folder, and holds no file `data` as one of `perf record --threads` does")
         })?;
         let mut numbered: Vec<u32> = Vec::new();
@@ -78,10 +86,7 @@ impl RecordingFile {
                 further.push(mapped(&place)?);
             }
         }
-        Ok(RecordingFile {
-            first: First::Mapped(first),
-            further,
-        })
+        Ok(RecordingFile { first, further })
     }
 }
 
@@ -89,7 +94,7 @@ impl Deref for RecordingFile {
     type Target = [u8];
     fn deref(&self) -> &[u8] {
         match &self.first {
-            First::Mapped(bytes) => bytes,
+            First::Mapped(bytes, _) => bytes,
             First::Read(bytes) => bytes,
         }
     }
@@ -97,8 +102,15 @@ impl Deref for RecordingFile {
 
 impl Bytes for RecordingFile {
     fn let_go(&self, part: &[u8]) {
-        if let First::Mapped(bytes) = &self.first {
+        if let First::Mapped(bytes, _) = &self.first {
             bytes.let_go(part);
+        }
+    }
+
+    fn file(&self) -> Option<&File> {
+        match &self.first {
+            First::Mapped(_, file) => Some(file),
+            First::Read(_) => None,
         }
     }
 

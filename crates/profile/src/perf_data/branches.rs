@@ -1,6 +1,6 @@
 //! Jumps with the names of the places that they lead from and to.
 
-use super::jumps::{Jumps, is_of_kernel};
+use super::jumps::Jumps;
 use super::resolve::Names;
 use crate::FrameId;
 use crate::import::{BranchCounts, RecordedBranch, RecordedBranches};
@@ -13,7 +13,7 @@ pub(super) fn branches(jumps: &Jumps, names: &mut Names) -> Option<RecordedBranc
     let mut found = RecordedBranches::default();
     let mut known: HashMap<u64, FrameId> = HashMap::default();
     let of_user = std::mem::take(&mut names.functions).into_iter();
-    let in_kernel = jumps.ends().into_iter().filter(|end| is_of_kernel(*end));
+    let in_kernel = jumps.ends_in_kernel().into_iter();
     let of_kernel = in_kernel.map(|end| (end, kernel_frame(names.kernel.as_ref(), end)));
     for (end, frame) in of_user.chain(of_kernel) {
         known.insert(end, found.frames.intern(frame));

@@ -4,15 +4,17 @@
 //! same comes as records, each when perf knew it.
 
 use super::attribute::{Attribute, field};
+use super::beginnings::Beginnings;
 use super::compressed::{self, Expanded};
 use super::cursor::{Cursor, Words, until_zero};
 use super::features::Features;
 use super::letting_go::Behind;
 use super::record::{Record, Records, kind};
-use super::sample::time_at_end;
+use super::sample::{Sampled, time_at_end};
 use super::time_order::sort_by_time;
 use crate::import::ImportError;
 use std::collections::HashMap;
+use std::fs::File;
 
 /// Length of a file's header.
 const HEADER: u64 = 104;
@@ -46,10 +48,19 @@ pub(super) struct Container<'a> {
     bytes: usize,
     /// How far it was gone through.
     behind: Option<&'a Behind<'a>>,
-    /// Records that were not looked at yet, and whether they are of a pipe.
-    to_come: Option<(&'a [u8], bool)>,
+    /// Records that were not looked at yet.
+    to_come: Option<ToCome<'a>>,
     /// What is wrong with the file, in words.
     pub(super) problems: Vec<String>,
+}
+
+/// Records that were not looked at yet.
+#[derive(Clone, Copy)]
+struct ToCome<'a> {
+    bytes: &'a [u8],
+    /// Where in the file they begin.
+    place: usize,
+    is_pipe: bool,
 }
 
 impl<'a> Container<'a> {
@@ -68,7 +79,12 @@ impl<'a> Container<'a> {
             ..Container::default()
         };
         if length == PIPE_HEADER {
-            container.to_come = bytes.get(16..).map(|records| (records, true));
+            let place = PIPE_HEADER as usize;
+            container.to_come = bytes.get(place..).map(|bytes| ToCome {
+                bytes,
+                place,
+                is_pipe: true,
+            });
         } else if length < HEADER {
             return Err(broken(&format!(
                 "its header claims to have {length} bytes; perf's have {HEADER}"
@@ -86,13 +102,43 @@ impl<'a> Container<'a> {
         self.events.iter().any(|event| !event.without_kernel)
     }
 
-    /// Reads its records.
+    /// Reads its records without the copies of stacks, from the file that it is; none where it has no copies, or it would not pay.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub(super) fn beginnings(&self, file: &File) -> Result<Option<Beginnings>, ImportError> {
+        let has_copies = self.events.iter().any(|event| event.has(field::STACK_USER));
+        let (Some(ids), Some(to_come)) = (&self.ids, self.to_come.filter(|_| has_copies)) else {
+            return Ok(None);
+        };
+        let copy_in = |beginning: &Record<'_>, whole: usize| {
+            let event = ids.of_record(beginning)?;
+            let copy = Sampled::copy_in(beginning.body(), whole, self.events.get(event)?)?;
+            // Where one event has a number and another none, its place may lie within the copy.
+            (ids.of_record(&beginning.first(copy)) == Some(event)).then_some(copy)
+        };
+        let part = to_come.place..to_come.place + to_come.bytes.len();
+        Beginnings::of(file, part, copy_in).map_err(|error| ImportError::Broken {
+            what: format!("it cannot be read to its end: {error}"),
+        })
+    }
+
+    /// Reads its records, or takes those that were.
     ///
     /// # Errors
     /// It holds no event.
-    pub(super) fn read_all(&mut self) -> Result<(), ImportError> {
-        if let Some((records, is_pipe)) = self.to_come.take() {
-            self.read_records(records, is_pipe);
+    pub(super) fn read_all(&mut self, beginnings: Option<&'a Beginnings>) -> Result<(), ImportError> {
+        match (self.to_come.take(), beginnings) {
+            (Some(to_come), Some(beginnings)) => {
+                self.bytes += to_come.bytes.len();
+                self.behind = None;
+                for record in beginnings.records() {
+                    self.take(record);
+                }
+                self.note_left(beginnings.left());
+            }
+            (Some(to_come), None) => self.read_records(to_come.bytes, to_come.is_pipe),
+            (None, _) => {}
         }
         self.name_events();
         match self.events.is_empty() {
@@ -124,9 +170,12 @@ impl<'a> Container<'a> {
         }
         // A perf that was killed has not written how much there is.
         let unfinished = data.bytes.is_empty() && data.missing == 0;
-        let records = match unfinished {
-            true => bytes.get(data.offset.max(HEADER as usize)..)?,
-            false => data.bytes,
+        let (place, records) = match unfinished {
+            true => {
+                let place = data.offset.max(HEADER as usize);
+                (place, bytes.get(place..)?)
+            }
+            false => (data.offset, data.bytes),
         };
         if unfinished {
             self.problems.push(
@@ -139,7 +188,11 @@ impl<'a> Container<'a> {
                 data.missing
             ));
         }
-        self.to_come = Some((records, false));
+        self.to_come = Some(ToCome {
+            bytes: records,
+            place,
+            is_pipe: false,
+        });
         Some(())
     }
 
@@ -164,39 +217,44 @@ impl<'a> Container<'a> {
         let mut records = Records::of(bytes);
         while let Some(record) = records.next() {
             self.is_at(&record);
-            let mut cursor = Cursor::new(record.body);
             match record.kind {
-                kind::COMPRESSED => self.compressed.push(record.body),
-                kind::COMPRESSED2 => {
-                    let length = cursor.u64().and_then(|length| usize::try_from(length).ok());
-                    let content = length.and_then(|length| cursor.take(length));
-                    self.compressed.extend(content);
-                }
-                kind::AUXTRACE => {
-                    let length = cursor.u64().unwrap_or(0);
-                    records.pass_over(length);
-                }
                 kind::TRACING_DATA if pipe => {
-                    let length = u64::from(cursor.u32().unwrap_or(0));
+                    let length = u64::from(Cursor::new(record.body()).u32().unwrap_or(0));
                     self.features.tracing = records.pass_over(length.next_multiple_of(8));
                 }
-                kind::HEADER_ATTR if pipe => self.add_event(record.body),
-                kind::EVENT_UPDATE => self.rename_event(record.body),
-                kind::BUILD_ID => self.features.add_build_id(record.misc, record.body),
-                kind::HEADER_FEATURE => {
-                    if let Some(number) = cursor.u64() {
-                        self.features.add(number, cursor.rest());
-                    }
-                }
-                kind if kind >= kind::FIRST_OF_PERF => {}
-                _ => self.add(record),
+                kind::HEADER_ATTR if pipe => self.add_event(record.body()),
+                _ => self.take(record),
             }
         }
-        if records.left() > 0 {
-            self.problems.push(format!(
-                "{} bytes at its end are no whole record and were left out",
-                records.left()
-            ));
+        self.note_left(records.left());
+    }
+
+    /// Takes in what a record tells that any file may have.
+    fn take(&mut self, record: Record<'a>) {
+        let mut cursor = Cursor::new(record.body());
+        match record.kind {
+            kind::COMPRESSED => self.compressed.push(record.body()),
+            kind::COMPRESSED2 => {
+                let length = cursor.u64().and_then(|length| usize::try_from(length).ok());
+                let content = length.and_then(|length| cursor.take(length));
+                self.compressed.extend(content);
+            }
+            kind::EVENT_UPDATE => self.rename_event(record.body()),
+            kind::BUILD_ID => self.features.add_build_id(record.misc, record.body()),
+            kind::HEADER_FEATURE => {
+                if let Some(number) = cursor.u64() {
+                    self.features.add(number, cursor.rest());
+                }
+            }
+            kind if kind >= kind::FIRST_OF_PERF => {}
+            _ => self.add(record),
+        }
+    }
+
+    fn note_left(&mut self, left: usize) {
+        if left > 0 {
+            self.problems
+                .push(format!("{left} bytes at its end are no whole record and were left out"));
         }
     }
 
@@ -213,7 +271,7 @@ impl<'a> Container<'a> {
 
     fn is_at(&self, record: &Record<'_>) {
         if let Some(behind) = self.behind {
-            behind.is_at(record.body);
+            behind.is_at(record.body());
         }
     }
 
@@ -290,7 +348,7 @@ impl<'a> Container<'a> {
             let before = records.len();
             records.retain_mut(|(place, record)| {
                 if let Some(behind) = behind {
-                    behind.is_at(record.body);
+                    behind.is_at(record.body());
                 }
                 let found = time(record, &ids, &self.events);
                 *place = found.unwrap_or_default();
@@ -353,7 +411,7 @@ impl EventIds {
             return Some(0);
         }
         let Some(place) = self.place else { return Some(0) };
-        let mut cursor = Cursor::new(record.body);
+        let mut cursor = Cursor::new(record.body());
         cursor.take(place * 8)?;
         self.by_id.get(&cursor.u64()?).copied()
     }
@@ -363,8 +421,8 @@ impl EventIds {
 fn time(record: &Record<'_>, ids: &EventIds, events: &[Attribute]) -> Option<u64> {
     let event = events.get(ids.of_record(record)?)?;
     let told = match record.kind {
-        kind::SAMPLE => time_of_sample(record.body, event),
-        _ => time_at_end(record.body, event),
+        kind::SAMPLE => time_of_sample(record.body(), event),
+        _ => time_at_end(record.body(), event),
     };
     Some(told.unwrap_or(0))
 }
@@ -383,4 +441,70 @@ fn time_of_sample(body: &[u8], event: &Attribute) -> Option<u64> {
 fn has_bit(words: &Words<'_>, bit: u64) -> bool {
     let word = words.get((bit / 64) as usize).unwrap_or(0);
     word >> (bit % 64) & 1 == 1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::perf_data::record::Header;
+    use std::io::Write as _;
+
+    fn words(of: &[u64]) -> Vec<u8> {
+        of.iter().flat_map(|word| word.to_le_bytes()).collect()
+    }
+
+    /// A file of these events, each with its number, and of samples.
+    fn file_of(events: &[(u64, u64)], samples: &[Vec<u8>]) -> Vec<u8> {
+        const ATTRIBUTE: u64 = 112;
+        let ids = HEADER + events.len() as u64 * (ATTRIBUTE + 16);
+        let data = ids + events.len() as u64 * 8;
+        let mut records = Vec::new();
+        for body in samples {
+            records.extend(kind::SAMPLE.to_le_bytes());
+            records.extend([2, 0]);
+            records.extend(((body.len() + Header::LENGTH) as u16).to_le_bytes());
+            records.extend(body);
+        }
+        let mut bytes = b"PERFILE2".to_vec();
+        bytes.extend(words(&[HEADER, ATTRIBUTE + 16, HEADER, ids - HEADER]));
+        bytes.extend(words(&[data, records.len() as u64, 0, 0, 0, 0, 0, 0]));
+        for ((sample_type, _), place) in events.iter().zip((ids..).step_by(8)) {
+            bytes.extend(words(&[1 | ATTRIBUTE << 32, 0, 1, *sample_type]));
+            bytes.extend(words(&[0; 10]));
+            bytes.extend(words(&[place, 8]));
+        }
+        bytes.extend(events.iter().flat_map(|(_, id)| id.to_le_bytes()));
+        bytes.extend(records);
+        bytes
+    }
+
+    /// perf gives all events of a recording their numbers in one place; a file may say something else.
+    #[test]
+    fn a_number_that_lies_within_the_copy_of_a_stack_is_read_all_the_same() {
+        let numbered = field::IP | field::TID | field::TIME | field::ID;
+        let of_first = words(&[0x1000, 7 << 32 | 7, 10, 5]);
+        // The copy of its stack, of 800 bytes, has the number as its third word.
+        let mut of_second = words(&[800, 0, 0, 6]);
+        of_second.resize(816, 0);
+        let bytes = file_of(&[(numbered, 5), (field::STACK_USER, 6)], &[of_first, of_second]);
+        let mut file = tempfile::tempfile().expect("a file");
+        file.write_all(&bytes).expect("written");
+        let let_go = |_: &[u8]| {};
+        let behind = Behind::new(&bytes, 0, &let_go);
+        let told = |is_read: bool| {
+            let mut container = Container::open(&bytes, &behind).expect("a header");
+            let beginnings = container.beginnings(&file).expect("readable").filter(|_| is_read);
+            assert_eq!(beginnings.is_some(), is_read);
+            container.read_all(beginnings.as_ref()).expect("events");
+            let timed = container.in_order();
+            let events: Vec<_> = timed
+                .records
+                .iter()
+                .map(|(time, record)| (*time, timed.ids.of_record(record)))
+                .collect();
+            (events, container.problems)
+        };
+        assert_eq!(told(true), told(false));
+        assert_eq!(told(true).0.len(), 2);
+    }
 }

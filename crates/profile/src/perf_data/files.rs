@@ -1,5 +1,6 @@
 //! The files of code that a recording names, where they are now, and what is read of them.
 
+use super::kernel::is_file_of_kernel;
 use super::record::Mapped;
 use crate::import::{ReadOptions, RecordedFile};
 use crate::walk::UnwindRules;
@@ -21,6 +22,10 @@ const VDSO: &str = "[vdso]";
 const DELETED: &str = " (deleted)";
 /// Files that one recording may name.
 const MOST_FILES: usize = 1 << 20;
+/// Files whose size is asked for.
+const MOST_SIZED: usize = 1 << 12;
+/// Files that are looked at for the largest: that of the first is mostly the program.
+const MOST_LOOKED_AT: usize = 8;
 
 /// The number of a file in a recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -98,17 +103,7 @@ impl Files {
     /// mostly, and nobody needs them before all records were gone through. `after` ends before that begins, so that no more threads
     /// run at once than there is work for.
     pub(super) fn read_ahead(&self, after: Receiver<()>) {
-        let length = |path: &&String| std::fs::metadata(path).map_or(0, |facts| facts.len());
-        let paths = self.build_ids.keys().filter(|path| path.starts_with('/'));
-        let Some(path) = paths.max_by_key(length) else { return };
-        let mapped = Mapped {
-            path: path.clone(),
-            ..Mapped::default()
-        };
-        let file = CodeFile::find(&mapped, self.build_ids.get(path).map(String::as_str), &self.places);
-        let Some(found) = file.found.ok().filter(|found| found.certain) else {
-            return;
-        };
+        let Some(found) = self.largest() else { return };
         let (place, own) = (found.place.clone(), found.own.clone());
         let search = self.places.symbols.clone();
         let reading = std::thread::spawn(move || {
@@ -119,6 +114,37 @@ impl Files {
         if let Ok(mut ahead) = self.ahead.lock() {
             *ahead = Some(Ahead { place, own, reading });
         }
+    }
+
+    /// The largest file of those that the header tells of, kernels left out, and that are certain to be what was recorded.
+    fn largest(&self) -> Option<Found> {
+        let of_programs = self
+            .build_ids
+            .iter()
+            .filter(|(path, _)| path.starts_with('/') && !is_file_of_kernel(path))
+            .take(MOST_SIZED);
+        // The size of a file is had for less than the file: only those are looked at that may be the largest.
+        let mut likely: Vec<(u64, &String, &String)> = of_programs
+            .map(|(path, build_id)| (self.places.most_bytes(path, build_id), path, build_id))
+            .collect();
+        likely.sort_unstable_by(|a, b| b.cmp(a));
+        let length = |found: &Option<Found>| found.as_ref().map_or(0, |found| found.bytes.len() as u64);
+        let mut largest: Option<Found> = None;
+        for (most, path, build_id) in likely.into_iter().take(MOST_LOOKED_AT) {
+            if length(&largest) >= most {
+                break;
+            }
+            let recorded_as = Mapped {
+                path: path.clone(),
+                ..Mapped::default()
+            };
+            let found = self.places.find(&recorded_as, Some(build_id)).ok();
+            let found = found.filter(|found| found.certain);
+            if length(&found) > length(&largest) {
+                largest = found;
+            }
+        }
+        largest
     }
 
     /// The symbols of a file.
@@ -335,6 +361,14 @@ impl Search {
         Err(why.unwrap_or_else(|| "it is not on this machine".to_owned()))
     }
 
+    /// The size of the largest file in any of the places where that one may be.
+    fn most_bytes(&self, path: &str, build_id: &str) -> u64 {
+        let places = self.candidates(path, Some(build_id)).into_iter();
+        let facts = places.filter_map(|(place, _)| std::fs::metadata(place).ok());
+        let lengths = facts.filter(std::fs::Metadata::is_file).map(|facts| facts.len());
+        lengths.max().unwrap_or(0)
+    }
+
     /// Where perf's caches have what belongs to a build-id.
     fn entries_of_caches(&self, build_id: &str) -> impl Iterator<Item = PathBuf> {
         let parts = build_id.split_at_checked(2);
@@ -451,5 +485,38 @@ mod tests {
             ("gone", Path::new("/usr/sbin/gone"))
         );
         assert!(recorded.place.ends_with("elf"));
+    }
+
+    #[test]
+    fn the_file_that_is_read_ahead_is_the_largest_where_it_was_found_and_no_kernel() {
+        let symfs = tempfile::tempdir().expect("a folder");
+        let own = std::env::current_exe().expect("a path");
+        let id = build_id_of(&std::fs::read(&own).expect("readable")).expect("a build-id");
+        // At the server's path there is nothing on this machine, and a larger file that is not the recorded one at another.
+        let another = symfs.path().join("another");
+        let longer = std::fs::metadata(&own).expect("facts").len() + 1;
+        let made = std::fs::File::create(&another).expect("made");
+        made.set_len(longer).expect("long");
+        let kernel = "/usr/lib/debug/boot/vmlinux-5.4.0";
+        for path in ["srv/server", &kernel[1..]] {
+            let place = symfs.path().join(path);
+            std::fs::create_dir_all(place.parent().expect("a folder")).expect("made");
+            std::os::unix::fs::symlink(&own, place).expect("linked");
+        }
+        let options = ReadOptions {
+            symfs: Some(symfs.path().to_owned()),
+            ..ReadOptions::default()
+        };
+        let paths = [
+            another.display().to_string(),
+            kernel.to_owned(),
+            "/srv/server".to_owned(),
+        ];
+        let build_ids = paths.into_iter().map(|path| (path, id.clone()));
+        let files = Files::new(&options, build_ids.collect());
+        files.read_ahead(std::sync::mpsc::channel().1);
+        let ahead = files.ahead.lock().expect("no thread failed").take().expect("a file");
+        assert_eq!(ahead.place, symfs.path().join("srv/server"));
+        assert!(ahead.reading.join().expect("read").is_some());
     }
 }

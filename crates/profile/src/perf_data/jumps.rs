@@ -1,43 +1,35 @@
 //! The jumps that the processor remembered before each sample (`perf record -b`), each summed up once.
 //!
 //! A sample has some thirty of them. They are counted by their addresses in the process, and brought into the address space of the recording
-//! once for each layout, as stacks are.
+//! once for each layout, as stacks are. Counting refuses none: every different jump that a thread keeps has an entry of its own in the recording,
+//! which bounds them all. Where there are too many to tell, the rarest go at last, so that the recording alone decides which these are, and not
+//! how many threads there were and which of them counted what.
 
 use super::address_space::{self, UNKNOWN};
 use super::cursor::Words;
 use super::timeline::Layout;
 use crate::import::BranchCounts;
 use foldhash::HashMap;
-use std::collections::hash_map::Entry;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::cmp::Reverse;
 
-/// Different jumps that are told apart, in any case,
+/// Different jumps that are told of any recording,
 const ALWAYS: usize = 1 << 15;
-/// and one more for so many bytes of the recording: five entries have as many.
+/// and one more for so many of its bytes: five entries have as many.
 const BYTES_FOR_ONE: usize = 128;
+/// But no more than these of the longest: the names of both ends take many times the room of a jump.
+const MOST: usize = 1 << 20;
 
 /// From where to where.
 type Jump = (u64, u64);
 
-/// Room for different jumps, which all threads share: what needs more was made to fill the memory.
+/// How many different jumps of a recording are told: one that has more was made to fill the memory.
 #[derive(Debug)]
-pub(super) struct Room(AtomicUsize);
+pub(super) struct Room(usize);
 
 impl Room {
     /// For a recording of so many bytes.
     pub(super) fn of(bytes: usize) -> Room {
-        Room(AtomicUsize::new(ALWAYS + bytes / BYTES_FOR_ONE))
-    }
-
-    fn take(&self) -> bool {
-        let one_less = |left: usize| left.checked_sub(1);
-        self.0
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less)
-            .is_ok()
-    }
-
-    fn give_back(&self) {
-        self.0.fetch_add(1, Ordering::Relaxed);
+        Room((ALWAYS + bytes / BYTES_FOR_ONE).min(MOST))
     }
 }
 
@@ -65,15 +57,11 @@ impl<'a> Counting<'a> {
         let mut words = branches.iter();
         while let (Some(from), Some(to), Some(flags)) = (words.next(), words.next(), words.next()) {
             let left_out = &mut self.before.left_out;
-            match self.met.get_mut(&(from, to)) {
+            match (from, to) {
                 // An entry that the processor has not filled yet.
-                _ if from == 0 && to == 0 => {}
+                (0, 0) => {}
                 _ if is_on_wrong_path(flags) => left_out.wrong_path += 1,
-                Some(counts) => counts.add(&once(flags)),
-                None if self.room.take() => {
-                    self.met.insert((from, to), once(flags));
-                }
-                None => left_out.no_room += 1,
+                jump => self.met.entry(jump).or_default().add(&once(flags)),
             }
         }
     }
@@ -85,16 +73,16 @@ impl<'a> Counting<'a> {
             let jump = (place(layout, from), place(layout, to));
             if jump.0 == UNKNOWN || jump.1 == UNKNOWN {
                 self.before.left_out.in_no_file += counts.taken;
-                self.room.give_back();
-            } else if !self.before.add(jump, &counts) {
-                self.room.give_back();
+            } else {
+                self.before.add(jump, &counts);
             }
         }
     }
 
     /// All that was counted before the last time that a layout was left.
     pub(super) fn into_jumps(self) -> Jumps {
-        self.before
+        let Room(room) = *self.room;
+        Jumps { room, ..self.before }
     }
 }
 
@@ -103,6 +91,8 @@ impl<'a> Counting<'a> {
 pub(super) struct Jumps {
     counts: HashMap<Jump, BranchCounts>,
     left_out: LeftOut,
+    /// How many different ones are told.
+    room: usize,
 }
 
 /// Jumps that are not told, and why.
@@ -114,22 +104,13 @@ struct LeftOut {
 }
 
 impl Jumps {
-    /// Whether it is one that was not there.
-    fn add(&mut self, jump: Jump, counts: &BranchCounts) -> bool {
-        match self.counts.entry(jump) {
-            Entry::Occupied(mut known) => {
-                known.get_mut().add(counts);
-                false
-            }
-            Entry::Vacant(free) => {
-                free.insert(*counts);
-                true
-            }
-        }
+    fn add(&mut self, jump: Jump, counts: &BranchCounts) {
+        self.counts.entry(jump).or_default().add(counts);
     }
 
     /// Adds what another thread counted.
     pub(super) fn add_all(&mut self, other: Jumps) {
+        self.room = self.room.max(other.room);
         if self.counts.is_empty() {
             self.counts = other.counts;
         } else {
@@ -147,6 +128,22 @@ impl Jumps {
         self.left_out.no_room += no_room;
     }
 
+    /// Leaves out the rarest where there are more than are told, and of those that are equally rare the ones with the higher addresses.
+    pub(super) fn keep_most_taken(&mut self) {
+        if self.counts.len() <= self.room {
+            return;
+        }
+        let all = self.counts.iter();
+        let mut by_count: Vec<(Reverse<u64>, Jump)> =
+            all.map(|(jump, counts)| (Reverse(counts.taken), *jump)).collect();
+        let (_, first_rare, rarer) = by_count.select_nth_unstable(self.room);
+        for (Reverse(taken), jump) in rarer.iter().chain([&*first_rare]) {
+            self.left_out.no_room += taken;
+            self.counts.remove(jump);
+        }
+        self.counts.shrink_to_fit();
+    }
+
     /// All jumps with what became of them, in no order.
     pub(super) fn iter(&self) -> impl ExactSizeIterator<Item = (Jump, &BranchCounts)> {
         self.counts.iter().map(|(jump, counts)| (*jump, counts))
@@ -157,6 +154,13 @@ impl Jumps {
         let mut ends: Vec<u64> = self.counts.keys().flat_map(|(from, to)| [*from, *to]).collect();
         ends.sort_unstable();
         ends.dedup();
+        ends
+    }
+
+    /// Those of them that lie in the kernel.
+    pub(super) fn ends_in_kernel(&self) -> Vec<u64> {
+        let mut ends = self.ends();
+        ends.retain(|end| is_of_kernel(*end));
         ends
     }
 
@@ -179,7 +183,7 @@ impl Jumps {
                 "lead from or to what is no file (code that was made while the program ran), or was not mapped then",
             ),
             (wrong_path, "were begun on a wrong guess and never taken"),
-            (no_room, "are more different ones than are told apart"),
+            (no_room, "are the rarest of more different ones than are told"),
         ];
         let told = counts.into_iter().filter(|(count, _)| *count > 0);
         told.map(|(count, words)| format!("{count} of its {all} jumps (perf record -b) {words}: they were left out"))
@@ -318,32 +322,79 @@ mod tests {
         assert_eq!(once(0b01).mispredicted(), Some(1));
     }
 
+    /// The same file, from its beginning on.
+    fn wide(start: u64, length: u64) -> Layout {
+        let place = Place {
+            start,
+            end: start + length,
+            bias: start,
+            file: FileId(0),
+        };
+        Layout { places: vec![place] }
+    }
+
     #[test]
-    fn more_different_jumps_than_there_is_room_for_are_counted_and_take_none() {
+    fn of_more_different_jumps_than_are_told_the_rarest_are_left_out_and_counted() {
         let room = Room::of(0);
         let mut counting = Counting::new(&room);
         let many = ALWAYS as u64 + 1000;
-        let start = 0x40_0000;
-        let wide = Layout {
-            places: vec![Place {
-                start,
-                end: start + 2 * many,
-                bias: start,
-                file: FileId(0),
-            }],
-        };
+        let (first, second) = (0x40_0000, 0x7f00_0000_0000);
         for at in 0..many {
-            count(&mut counting, &[[start + at, start, 2], [start + at, start, 2]]);
+            count(&mut counting, &[[first + at, first, 2], [first + at, first, 2]]);
         }
-        counting.leave(&wide);
-        // There is none left for another layout either, but for what is known.
-        count(&mut counting, &[[start + many, start, 2]]);
-        counting.leave(&wide);
-        let jumps = counting.into_jumps();
-        assert_eq!(jumps.iter().len(), ALWAYS);
+        counting.leave(&wide(first, 2 * many));
+        // One that is known from the layout before, and one that is not.
+        count(
+            &mut counting,
+            &[[second + many - 1, second, 2], [second + many, second, 2]],
+        );
+        counting.leave(&wide(second, 2 * many));
+        let mut jumps = counting.into_jumps();
+        jumps.keep_most_taken();
+        let taken: Vec<u64> = jumps.iter().map(|(_, counts)| counts.taken).collect();
+        assert_eq!((taken.len(), taken.iter().max()), (ALWAYS, Some(&3)));
         assert_eq!(jumps.left_out.no_room, 2001);
         let said = jumps.notes().join("; ");
         assert!(said.contains("2001 of its"), "{said}");
+    }
+
+    #[test]
+    fn which_jumps_are_told_does_not_depend_on_how_many_threads_counted_them() {
+        let (start, many) = (0x40_0000, ALWAYS as u64 + 500);
+        let layout = wide(start, many);
+        let told_by = |threads: u64| {
+            let room = Room::of(0);
+            let mut counting: Vec<Counting<'_>> = (0..threads).map(|_| Counting::new(&room)).collect();
+            for (thread, own) in (0..threads).zip(&mut counting) {
+                // Each has those of its own, from behind, and some that all of them have.
+                for at in (0..many).rev().filter(|at| at % threads == thread || at % 64 == 0) {
+                    let times = if at % 64 == 0 { 64 / threads } else { 1 + at % 3 };
+                    for _ in 0..times {
+                        count(own, &[[start + at, start, 0]]);
+                    }
+                }
+                own.leave(&layout);
+            }
+            let mut all = Jumps::default();
+            for own in counting {
+                all.add_all(own.into_jumps());
+            }
+            all.keep_most_taken();
+            let told: BTreeMap<Jump, u64> = all.iter().map(|(jump, counts)| (jump, counts.taken)).collect();
+            (told, all.left_out)
+        };
+        let alone = told_by(1);
+        assert_eq!((alone.0.len(), alone.1.no_room), (ALWAYS, 500));
+        for threads in [2, 16, 64] {
+            assert!(told_by(threads) == alone, "{threads} threads");
+        }
+    }
+
+    #[test]
+    fn however_long_a_recording_is_there_is_an_end_to_the_jumps_that_are_told() {
+        let room = |bytes| Room::of(bytes).0;
+        assert_eq!(room(128 * 1000), ALWAYS + 1000);
+        assert_eq!(room(usize::MAX / 2), MOST);
     }
 
     #[test]
@@ -355,7 +406,8 @@ mod tests {
         counting.leave(&layout(0));
         let jumps = counting.into_jumps();
         assert_eq!(jumps.ends().len(), 3);
-        assert!(jumps.ends().contains(&kernel) && jumps.notes().is_empty());
+        assert_eq!(jumps.ends_in_kernel(), [kernel, kernel + 8]);
+        assert!(jumps.notes().is_empty());
     }
 
     #[test]

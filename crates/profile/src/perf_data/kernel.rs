@@ -175,6 +175,12 @@ fn running(machine: &RecordedMachine, recorded: Option<&str>) -> Result<Build, S
     }
 }
 
+/// Whether a path, as perf writes it, is that of a kernel or of a module of one.
+pub(super) fn is_file_of_kernel(path: &str) -> bool {
+    let name = Path::new(path).file_name().unwrap_or_default().to_string_lossy();
+    name.starts_with("vmlinux") || name.ends_with(".ko") || name.contains(".ko.") || path == "/proc/kcore"
+}
+
 /// As the kernel's list has it: `/lib/modules/6.1.0/kernel/fs/ext4/ext4.ko.xz`, or `[ext4]` where perf found no file, is `ext4`.
 fn name_of_module(path: &str) -> String {
     let name = Path::new(path).file_name().unwrap_or_default().to_string_lossy();

@@ -2,8 +2,9 @@
 //!
 //! A recording is mapped, and every page of it that was looked at counts as memory of ours until somebody else needs it. It is gone
 //! through three times, mostly from its beginning to its end. Of a large one what is behind is let go of each time, and read from the
-//! file's cache again; one that takes no more memory than perf does is kept until the end: letting go of it, and looking at it again, takes
-//! longer than all else that is done with a page.
+//! file's cache again. One that takes no more memory than perf does is kept until it is read for the last time: letting go of it, and looking
+//! at it again, takes longer than all else that is done with a page. Of large ones with copied stacks hardly anything is
+//! mapped at all (see `beginnings`).
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -13,15 +14,14 @@ pub(super) type LetGo<'a> = &'a (dyn Fn(&[u8]) + Sync);
 /// So much is let go of at once: a call for each page would take longer than reading it.
 const AT_ONCE: usize = 8 << 20;
 
-/// A recording that is not larger is kept: with it we still take less memory than perf.
-const KEPT_WHOLE: usize = 112 << 20;
-
 /// So much is read of what was let go of before all is let go of once more.
 const READ_AGAIN: usize = 32 << 20;
 
 /// How far a file was gone through.
 pub(super) struct Behind<'a> {
     whole: &'a [u8],
+    /// Whether it stays in memory as a whole.
+    is_kept: bool,
     let_go: LetGo<'a>,
     /// What is before it was let go of.
     done: AtomicUsize,
@@ -30,9 +30,11 @@ pub(super) struct Behind<'a> {
 }
 
 impl<'a> Behind<'a> {
-    pub(super) fn new(whole: &'a [u8], let_go: LetGo<'a>) -> Behind<'a> {
+    /// `kept`: of a recording that is not longer all stays in memory.
+    pub(super) fn new(whole: &'a [u8], kept: usize, let_go: LetGo<'a>) -> Behind<'a> {
         Behind {
             whole,
+            is_kept: whole.len() <= kept,
             let_go,
             done: AtomicUsize::new(0),
             read_again: AtomicUsize::new(0),
@@ -40,8 +42,8 @@ impl<'a> Behind<'a> {
     }
 
     /// Whether it stays in memory as a whole.
-    fn is_kept(&self) -> bool {
-        self.whole.len() <= KEPT_WHOLE
+    pub(super) fn is_kept(&self) -> bool {
+        self.is_kept
     }
 
     /// A part of the file is read now, which will be gone through again; what is before it may be let go of. Bytes from elsewhere (of
@@ -136,6 +138,9 @@ mod tests {
     use super::*;
     use std::sync::Mutex;
 
+    /// So short a recording is kept in these tests.
+    const KEPT: usize = 64 << 20;
+
     /// The parts that are let go of while `read` reads a file of that length.
     fn let_go_of(length: usize, read: impl FnOnce(&Behind<'_>, &[u8])) -> Vec<std::ops::Range<usize>> {
         let whole = vec![0_u8; length];
@@ -144,13 +149,13 @@ mod tests {
             let at = place_in(&whole, part).expect("of the file");
             parts.lock().expect("free").push(at..at + part.len());
         };
-        read(&Behind::new(&whole, &note), &whole);
+        read(&Behind::new(&whole, KEPT, &note), &whole);
         parts.into_inner().expect("free")
     }
 
     #[test]
     fn of_a_large_file_what_is_behind_is_let_go_of_in_large_parts_and_nothing_else() {
-        let length = KEPT_WHOLE + 3 * AT_ONCE;
+        let length = KEPT + 3 * AT_ONCE;
         let parts = let_go_of(length, |behind, whole| {
             let elsewhere = [0_u8; 4];
             for place in [0, 100, AT_ONCE + 5, 50, AT_ONCE + 10, 2 * AT_ONCE + 5] {
@@ -177,7 +182,7 @@ mod tests {
 
     #[test]
     fn where_threads_go_back_all_is_let_go_of_now_and_then() {
-        let length = KEPT_WHOLE + 8 * AT_ONCE;
+        let length = KEPT + 8 * AT_ONCE;
         let parts = let_go_of(length, |behind, whole| {
             behind.has_read([&whole[7 * AT_ONCE..]].into_iter());
             for _ in 0..9 {

@@ -22,6 +22,8 @@ use crate::ThreadState;
 use crate::import::{ALL_PROCESSES, ImportError, ReadOptions, RecordedMachine, RecordedProgram};
 use crate::walk::Processor;
 use std::collections::{BTreeMap, HashMap};
+use std::fs::File;
+use std::sync::atomic::AtomicU64;
 
 /// Places that are looked at for variables that hold locks: a recording that needs more was made to take long.
 const MOST_PLACES_LOOKED_AT: usize = 1 << 27;
@@ -90,7 +92,7 @@ impl<'a> Passed<'a> {
             .then(|| Futexes::of(formats));
         for (place, (_, record)) in (0_u32..).zip(&timed.records) {
             if let Some(behind) = timed.behind {
-                behind.is_at(record.body);
+                behind.is_at(record.body());
             }
             match record.kind {
                 kind::MMAP | kind::MMAP2 => match Mapped::of(record) {
@@ -119,7 +121,7 @@ impl<'a> Passed<'a> {
                     Some(event) if selection.takes(event) => passed.take((place, record), event, selection, options),
                     Some(event) if selection.listens_to(event) => {
                         let attribute = &selection.events[event];
-                        if let Some(sample) = Sampled::of(record.body, attribute) {
+                        if let Some(sample) = Sampled::of(record, attribute) {
                             passed.hear(&sample, attribute);
                         }
                     }
@@ -156,7 +158,7 @@ impl<'a> Passed<'a> {
         options: &ReadOptions,
     ) {
         let attribute = &selection.events[event];
-        let Some(mut sample) = Sampled::of(record.body, attribute) else {
+        let Some(mut sample) = Sampled::of(record, attribute) else {
             self.broken += 1;
             return;
         };
@@ -383,7 +385,7 @@ impl<'a> Passed<'a> {
     /// Walks all stacks; the recording's bytes are not needed any more then.
     pub(super) fn walk(
         self,
-        timed: &Timed<'_>,
+        (timed, source): (&Timed<'_>, Option<&File>),
         selection: &Selection<'_>,
         files: &Files,
         (machine, inlines): (&RecordedMachine, bool),
@@ -404,6 +406,8 @@ impl<'a> Passed<'a> {
         let surroundings = Surroundings {
             records: &timed.records,
             behind: timed.behind,
+            source,
+            unread: AtomicU64::new(0),
             events: selection.events,
             layouts: &layouts,
             files,
@@ -417,14 +421,24 @@ impl<'a> Passed<'a> {
             .any(|(_, record)| stacks::is_sample_of_kernel(record));
         // The list of the kernel's functions, and the symbols of the program that nearly all stacks are of, take as long to read as
         // thousands of stacks to walk.
-        let (found, kernel, ready) = std::thread::scope(|scope| {
-            let read_kernel = || self.kernel.symbols(machine, files);
+        let read_kernel = || self.kernel.symbols(machine, files);
+        let (mut found, kernel, ready) = std::thread::scope(|scope| {
             let kernel = in_kernel.then(|| scope.spawn(read_kernel));
             let ready = scope.spawn(|| Some((main_file?, resolve::symbols(main_file?, files, inlines)?)));
             let found = stacks::stacks(&self.wanted, &surroundings);
             (found, kernel.map(joined), joined(ready))
         });
-        let met = || found.stacks.iter().flat_map(|stack| &stack.kernel);
+        found.jumps.keep_most_taken();
+        // Jumps may lead there where no sample was taken.
+        let ends_of_jumps = found.jumps.ends_in_kernel();
+        let kernel = kernel.or_else(|| (!ends_of_jumps.is_empty()).then(read_kernel));
+        let met = || {
+            found
+                .stacks
+                .iter()
+                .flat_map(|stack| &stack.kernel)
+                .chain(&ends_of_jumps)
+        };
         let kernel = kernel.map(|kernel| self.kernel.symbols_for(kernel, met(), (machine, files)));
         let locks = locks(self.futexes.as_ref(), (&self.taken, &self.wanted), &layouts, files);
         Walked {
@@ -438,6 +452,7 @@ impl<'a> Passed<'a> {
             threads,
             program,
             lost: self.lost.samples(),
+            unread: surroundings.unread.into_inner(),
             broken: self.broken,
             idle: self.idle,
             stale,

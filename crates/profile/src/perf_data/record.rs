@@ -26,13 +26,116 @@ pub(super) mod kind {
     pub(crate) const COMPRESSED2: u32 = 83;
 }
 
+/// How a record begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Header {
+    pub(super) kind: u32,
+    pub(super) misc: u16,
+    /// Of the whole record in bytes.
+    length: u16,
+}
+
+impl Header {
+    /// Its own length.
+    pub(super) const LENGTH: usize = 8;
+
+    /// Reads one; none where too few bytes are left.
+    pub(super) fn of(bytes: &[u8]) -> Option<Header> {
+        let header = bytes.first_chunk::<{ Header::LENGTH }>()?;
+        Some(Header {
+            kind: u32::from_le_bytes([header[0], header[1], header[2], header[3]]),
+            misc: u16::from_le_bytes([header[4], header[5]]),
+            length: u16::from_le_bytes([header[6], header[7]]),
+        })
+    }
+
+    /// Length of what stands behind it; none where it cannot be a record's.
+    pub(super) fn body_length(self) -> Option<usize> {
+        usize::from(self.length).checked_sub(Header::LENGTH)
+    }
+}
+
 /// A record.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Record<'a> {
     pub(super) kind: u32,
     pub(super) misc: u16,
-    /// What stands behind its header.
-    pub(super) body: &'a [u8],
+    /// Whether the copy of a stack is left out, with all behind it; its place in the file stands in front then, in eight bytes: there may be
+    /// millions of records, and few of them need it.
+    is_begun: bool,
+    bytes: &'a [u8],
+}
+
+impl<'a> Record<'a> {
+    /// One that is in memory as a whole.
+    pub(super) fn whole(Header { kind, misc, .. }: Header, body: &'a [u8]) -> Record<'a> {
+        Record {
+            kind,
+            misc,
+            is_begun: false,
+            bytes: body,
+        }
+    }
+
+    /// A sample without the copy of its stack and what is behind it: the copy's place in the file in eight bytes, and then what stands in
+    /// front of it.
+    pub(super) fn begun(Header { kind, misc, .. }: Header, bytes: &'a [u8]) -> Record<'a> {
+        Record {
+            kind,
+            misc,
+            is_begun: true,
+            bytes,
+        }
+    }
+
+    /// So many bytes of one that is in memory as a whole.
+    pub(super) fn first(&self, length: usize) -> Record<'a> {
+        Record {
+            bytes: self.bytes.get(..length).unwrap_or(self.bytes),
+            ..*self
+        }
+    }
+
+    /// What stands behind its header, as far as it is in memory.
+    pub(super) fn body(&self) -> &'a [u8] {
+        match self.is_begun {
+            true => self.bytes.get(8..).unwrap_or_default(),
+            false => self.bytes,
+        }
+    }
+
+    /// Where in the file the copy of a stack is that is not in memory.
+    pub(super) fn copy(&self) -> Option<u64> {
+        self.is_begun.then(|| Cursor::new(self.bytes).u64()).flatten()
+    }
+
+    /// Length of what belongs to it and stands behind it: what a processor traced.
+    pub(super) fn trailing(&self) -> usize {
+        if self.kind != kind::AUXTRACE {
+            return 0;
+        }
+        let length = Cursor::new(self.body()).u64().unwrap_or(0);
+        usize::try_from(length).unwrap_or(usize::MAX)
+    }
+}
+
+#[cfg(test)]
+impl<'a> Record<'a> {
+    pub(super) fn of_sample(body: &'a [u8]) -> Record<'a> {
+        Record {
+            kind: kind::SAMPLE,
+            misc: 2,
+            is_begun: false,
+            bytes: body,
+        }
+    }
+
+    pub(super) fn of_sample_without_copy(bytes: &'a [u8]) -> Record<'a> {
+        Record {
+            is_begun: true,
+            ..Record::of_sample(bytes)
+        }
+    }
 }
 
 /// Goes through records; ends where there are no more bytes or what is there is no record.
@@ -71,16 +174,15 @@ impl<'a> Iterator for Records<'a> {
         if self.broken {
             return None;
         }
-        let (header, rest) = self.rest.split_first_chunk::<8>()?;
-        let kind = u32::from_le_bytes([header[0], header[1], header[2], header[3]]);
-        let misc = u16::from_le_bytes([header[4], header[5]]);
-        let length = usize::from(u16::from_le_bytes([header[6], header[7]]));
-        let Some((body, rest)) = length.checked_sub(8).and_then(|length| rest.split_at_checked(length)) else {
+        let header = Header::of(self.rest)?;
+        let rest = &self.rest[Header::LENGTH..];
+        let Some((body, rest)) = header.body_length().and_then(|length| rest.split_at_checked(length)) else {
             self.broken = true;
             return None;
         };
-        self.rest = rest;
-        Some(Record { kind, misc, body })
+        let record = Record::whole(header, body);
+        self.rest = &rest[record.trailing().min(rest.len())..];
+        Some(record)
     }
 }
 
@@ -105,7 +207,7 @@ impl Mapped {
         /// MMAP2: with a build-id in place of device and inode.
         const WITH_BUILD_ID: u16 = 1 << 14;
         const EXECUTABLE: u32 = 4;
-        let mut cursor = Cursor::new(record.body);
+        let mut cursor = Cursor::new(record.body());
         let (process, _thread) = (cursor.u32()?, cursor.u32()?);
         let (start, length, file_offset) = (cursor.u64()?, cursor.u64()?, cursor.u64()?);
         let mut build_id = None;
@@ -152,7 +254,7 @@ pub(super) struct Named {
 impl Named {
     pub(super) fn of(record: &Record<'_>) -> Option<Named> {
         const EXEC: u16 = 1 << 13;
-        let mut cursor = Cursor::new(record.body);
+        let mut cursor = Cursor::new(record.body());
         Some(Named {
             process: cursor.u32()?,
             thread: cursor.u32()?,
@@ -177,7 +279,7 @@ impl Forked {
     pub(super) fn of(record: &Record<'_>) -> Option<Forked> {
         // PERF_RECORD_MISC_FORK_EXEC (include/uapi/linux/perf_event.h).
         const FORK_EXEC: u16 = 1 << 13;
-        let mut cursor = Cursor::new(record.body);
+        let mut cursor = Cursor::new(record.body());
         Some(Forked {
             process: cursor.u32()?,
             parent: cursor.u32()?,
@@ -197,7 +299,7 @@ pub(super) struct Deferred<'a> {
 
 impl<'a> Deferred<'a> {
     pub(super) fn of(record: &Record<'a>) -> Option<Deferred<'a>> {
-        let mut cursor = Cursor::new(record.body);
+        let mut cursor = Cursor::new(record.body());
         let cookie = cursor.u64()?;
         let count = cursor.u64()?;
         Some(Deferred {
@@ -220,7 +322,7 @@ impl Lost {
     pub(super) fn add(&mut self, record: &Record<'_>) {
         // Dropped on purpose, by a filter of the user's (PERF_RECORD_MISC_LOST_SAMPLES_BPF).
         const BY_FILTER: u16 = 1 << 15;
-        let mut cursor = Cursor::new(record.body);
+        let mut cursor = Cursor::new(record.body());
         if record.kind == kind::LOST {
             let lost = cursor.u64().and_then(|_id| cursor.u64());
             self.ring = self.ring.saturating_add(lost.unwrap_or(0));

@@ -18,7 +18,7 @@ const AT_ONCE: usize = 512;
 /// What every place of a recording is called.
 #[derive(Default)]
 pub(super) struct Names {
-    user: HashMap<u64, Vec<Frame>>,
+    user: foldhash::HashMap<u64, Vec<Frame>>,
     /// The functions of user space that jumps lead from and to, by their places.
     pub(super) functions: Vec<(u64, Frame)>,
     /// Variables that hold locks.
@@ -154,17 +154,18 @@ impl Names {
         self.files.iter().copied()
     }
 
-    /// The frames at an address under which a place was looked up.
+    /// The frames at an address under which a place was looked up, until they are given away.
     pub(super) fn of_place(&self, address: u64) -> Option<&[Frame]> {
         self.user.get(&address).map(Vec::as_slice)
     }
 }
 
 impl Namer for Names {
-    fn frames(&mut self, address: u64, _is_return_address: bool, kernel: bool) -> Vec<Frame> {
+    /// Those of user space are given away: they are many, and nobody asks once more.
+    fn frames(&mut self, address: u64, kernel: bool) -> Vec<Frame> {
         match kernel {
             true => vec![kernel_frame(self.kernel.as_ref(), address)],
-            false => self.user.get(&address).cloned().unwrap_or_default(),
+            false => self.user.remove(&address).unwrap_or_default(),
         }
     }
 

@@ -1,7 +1,9 @@
 //! One sample (`PERF_RECORD_SAMPLE`): its fields stand where its event says.
 
 use super::attribute::{Attribute, field};
+use super::copied_stack::CopiedStack;
 use super::cursor::{Cursor, Words};
+use super::record::Record;
 
 /// The fields of a sample that are used. What an event does not record is 0 or empty.
 #[derive(Debug, Clone, Copy, Default)]
@@ -18,8 +20,8 @@ pub(super) struct Sampled<'a> {
     /// Last branches, the newest first: three numbers each, from, to and flags.
     pub(super) branches: Words<'a>,
     pub(super) registers: Words<'a>,
-    /// Room for a copy of the user stack, and behind it in eight bytes how much of it was filled.
-    copied: &'a [u8],
+    /// The copy of the user stack.
+    pub(super) copied: CopiedStack<'a>,
 }
 
 /// Branch stacks begin with a number of the hardware's (PERF_SAMPLE_BRANCH_HW_INDEX).
@@ -29,9 +31,34 @@ const WITH_COUNTERS: u64 = 1 << 19;
 
 impl<'a> Sampled<'a> {
     /// Reads a sample of that event; none where it is cut.
-    pub(super) fn of(body: &'a [u8], event: &Attribute) -> Option<Sampled<'a>> {
-        let mut cursor = Cursor::new(body);
+    pub(super) fn of(record: &Record<'a>, event: &Attribute) -> Option<Sampled<'a>> {
+        let mut cursor = Cursor::new(record.body());
         let mut sample = Sampled::default();
+        if let Some(length) = sample.read(&mut cursor, event)? {
+            sample.copied = match record.copy() {
+                Some(place) => CopiedStack::InFile { place, length },
+                None => CopiedStack::Here(cursor.take(length)?),
+            };
+        }
+        if event.is_off_cpu() && event.has(field::RAW) {
+            sample.take_wait_from_raw()?;
+        }
+        Some(sample)
+    }
+
+    /// Where in a sample, of which this is the beginning and which is so long as a whole, the copy of its stack begins; none where it
+    /// has none, or the beginning is too short to tell.
+    pub(super) fn copy_in(beginning: &[u8], whole: usize, event: &Attribute) -> Option<usize> {
+        let mut cursor = Cursor::new(beginning);
+        let length = Sampled::default().read(&mut cursor, event)??;
+        let from = beginning.len() - cursor.rest().len();
+        (length <= whole - from).then_some(from)
+    }
+
+    /// Reads all fields up to the copy of the stack, of which it returns the length, with that of the number behind it; outside none where the
+    /// sample is cut.
+    fn read(&mut self, cursor: &mut Cursor<'a>, event: &Attribute) -> Option<Option<usize>> {
+        let sample = self;
         let has = |field| event.has(field);
         if has(field::IDENTIFIER) {
             cursor.u64()?;
@@ -59,7 +86,7 @@ impl<'a> Sampled<'a> {
             sample.period = Some(cursor.u64()?);
         }
         if has(field::READ) {
-            skip_read(&mut cursor, event.read_format)?;
+            skip_read(cursor, event.read_format)?;
         }
         if has(field::CALLCHAIN) {
             let count = cursor.u64()?;
@@ -85,23 +112,10 @@ impl<'a> Sampled<'a> {
         if has(field::STACK_USER) {
             let length = usize::try_from(cursor.u64()?).ok()?;
             if length > 0 {
-                sample.copied = cursor.take(length.checked_add(8)?)?;
+                return Some(Some(length.checked_add(8)?));
             }
         }
-        if event.is_off_cpu() && has(field::RAW) {
-            sample.take_wait_from_raw()?;
-        }
-        Some(sample)
-    }
-
-    /// Bytes of the user stack from the stack pointer on. How many there are stands far behind the rest, in memory that nobody who only wants to
-    /// know whose sample it is has to fetch.
-    pub(super) fn stack(&self) -> &'a [u8] {
-        let Some((room, filled)) = self.copied.split_last_chunk::<8>() else {
-            return &[];
-        };
-        let filled = usize::try_from(u64::from_le_bytes(*filled)).unwrap_or(usize::MAX);
-        &room[..filled.min(room.len())]
+        Some(None)
     }
 
     /// Since perf 6.16 a wait's thread, length and stack stand in the raw data, as the kernel program put them out (`off_cpu_dump`,
@@ -156,6 +170,14 @@ pub(super) fn time_at_end(body: &[u8], event: &Attribute) -> Option<u64> {
 mod tests {
     use super::*;
 
+    fn sampled<'a>(body: &'a [u8], event: &Attribute) -> Option<Sampled<'a>> {
+        Sampled::of(&Record::of_sample(body), event)
+    }
+
+    fn stack(sample: &Sampled<'_>) -> Vec<u8> {
+        sample.copied.bytes(None, &mut Vec::new()).expect("in memory").to_vec()
+    }
+
     fn words(of: &[u64]) -> Vec<u8> {
         of.iter().flat_map(|word| word.to_le_bytes()).collect()
     }
@@ -184,7 +206,7 @@ mod tests {
         body.extend(words(&[3, 0xffff_ffff_ffff_fe00, 0x1000, 0x2000]));
         body.extend(words(&[2, 0xb0, 0x5000, 0x1000]));
         body.extend(words(&[24, 1, 2, 3, 16]));
-        let sample = Sampled::of(&body, &event).expect("whole");
+        let sample = sampled(&body, &event).expect("whole");
         assert_eq!((sample.process, sample.thread, sample.time_ns), (8, 9, 55));
         assert_eq!((sample.cpu, sample.period), (3, Some(1000)));
         assert_eq!(sample.chain.iter().collect::<Vec<u64>>()[1..], [0x1000, 0x2000]);
@@ -194,10 +216,36 @@ mod tests {
             (Some(0xb0), Some(0x5000), Some(0x1000))
         );
         assert_eq!(register(0), None);
-        assert_eq!(sample.stack(), words(&[1, 2]), "what was not filled is left out");
+        assert_eq!(stack(&sample), words(&[1, 2]), "what was not filled is left out");
         for cut in 0..body.len() {
-            assert!(Sampled::of(&body[..cut], &event).is_none(), "cut at {cut}");
+            assert!(sampled(&body[..cut], &event).is_none(), "cut at {cut}");
         }
+    }
+
+    #[test]
+    fn a_sample_whose_copy_is_elsewhere_has_the_same_fields() {
+        let event = Attribute {
+            sample_type: field::IP | field::CALLCHAIN | field::REGS_USER | field::STACK_USER,
+            registers: 1 << 6,
+            ..Attribute::default()
+        };
+        // Instruction pointer, chain, registers, and a copy of 16 bytes.
+        let body = words(&[0x1000, 1, 0x2000, 2, 0xb0, 16, 3, 4, 8]);
+        let copy = 6 * 8;
+        for length in 0..body.len() {
+            let found = Sampled::copy_in(&body[..length], body.len(), &event);
+            assert_eq!(found, (length >= copy).then_some(copy), "of the first {length}");
+        }
+        assert_eq!(Sampled::copy_in(&body, body.len() - 1, &event), None, "the copy is cut");
+        let begun = [&words(&[500]), &body[..copy]].concat();
+        let begun = Record::of_sample_without_copy(&begun);
+        let (own, whole) = (
+            Sampled::of(&begun, &event).expect("whole"),
+            sampled(&body, &event).expect("whole"),
+        );
+        assert_eq!(own.copied, CopiedStack::InFile { place: 500, length: 24 });
+        assert_eq!((own.ip, own.registers.get(0)), (whole.ip, whole.registers.get(0)));
+        assert_eq!(own.chain.get(0), whole.chain.get(0));
     }
 
     #[test]
@@ -215,11 +263,11 @@ mod tests {
             };
             let branches = [1, 2, 3, 4, 5, 6];
             let body = words(&[&[2][..], index, &branches, counters, &[8, 77, 8]].concat());
-            let sample = Sampled::of(&body, &event).expect("whole");
+            let sample = sampled(&body, &event).expect("whole");
             assert_eq!(sample.branches.iter().collect::<Vec<u64>>(), branches);
-            assert_eq!(sample.stack(), words(&[77]));
+            assert_eq!(stack(&sample), words(&[77]));
             for cut in 0..body.len() {
-                assert!(Sampled::of(&body[..cut], &event).is_none(), "cut at {cut}");
+                assert!(sampled(&body[..cut], &event).is_none(), "cut at {cut}");
             }
         }
     }
@@ -231,13 +279,13 @@ mod tests {
             ..Attribute::default()
         };
         for many in [u64::MAX, u64::MAX / 3, u64::MAX / 24, 1 << 40] {
-            assert!(Sampled::of(&words(&[many, 1, 2, 3]), &event).is_none(), "{many}");
+            assert!(sampled(&words(&[many, 1, 2, 3]), &event).is_none(), "{many}");
         }
         let event = Attribute {
             sample_type: field::READ,
             read_format: 0b1111,
             ..Attribute::default()
         };
-        assert!(Sampled::of(&words(&[u64::MAX / 2]), &event).is_none());
+        assert!(sampled(&words(&[u64::MAX / 2]), &event).is_none());
     }
 }

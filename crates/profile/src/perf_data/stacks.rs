@@ -14,6 +14,8 @@ use super::timeline::{Layout, LayoutId};
 use crate::walk::{MappedCode, OtherRegisters, Processor, Registers, StackWalker};
 use crate::{Ending, RawStack, in_parallel_with};
 use std::collections::HashMap;
+use std::fs::File;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Samples that a thread takes at once: many, so that what a walker has learnt of the code pays, and not so many that CPUs idle.
 const AT_ONCE: std::ops::RangeInclusive<usize> = 128..=4096;
@@ -34,6 +36,10 @@ pub(super) struct Surroundings<'a> {
     pub(super) records: &'a [(u64, Record<'a>)],
     /// The file that they are of.
     pub(super) behind: Option<&'a Behind<'a>>,
+    /// Where copies of stacks are read from that are not in memory.
+    pub(super) source: Option<&'a File>,
+    /// How many of these could not be read any more.
+    pub(super) unread: AtomicU64,
     pub(super) events: &'a [Attribute],
     pub(super) layouts: &'a [Layout],
     pub(super) files: &'a Files,
@@ -129,6 +135,8 @@ struct Walking<'a> {
     /// Of the layouts before, in the address space of the recording.
     before: StackWords,
     jumps: Counting<'a>,
+    /// Memory for one copy of a stack after the other.
+    room: Vec<u8>,
 }
 
 impl<'a> Walking<'a> {
@@ -141,6 +149,7 @@ impl<'a> Walking<'a> {
             met: MetStacks::default(),
             before: StackWords::default(),
             jumps: Counting::new(&around.room_for_jumps),
+            room: Vec::new(),
         }
     }
 
@@ -190,13 +199,20 @@ impl<'a> Walking<'a> {
                 let wanted = &wanted[*at as usize];
                 let event = &around.events[wanted.event as usize];
                 let record = around.records.get(wanted.record as usize).map(|(_, record)| record);
-                let sampled = record.and_then(|record| Some((record, Sampled::of(record.body, event)?)));
+                let sampled = record.and_then(|record| Some((record, Sampled::of(record, event)?)));
                 let met = match sampled {
                     Some((record, sample)) => {
                         if event.has_jumps() {
                             self.jumps.count(&sample.branches);
                         }
-                        of_sample(&sample, record.misc, event, around, &mut self.walker, spare)
+                        of_sample(
+                            &sample,
+                            record.misc,
+                            event,
+                            around,
+                            (&mut self.walker, &mut self.room),
+                            spare,
+                        )
                     }
                     None => Met::whole(not_taken()),
                 };
@@ -205,7 +221,7 @@ impl<'a> Walking<'a> {
             }
             if let Some(behind) = around.behind {
                 let record = |at: &u32| around.records.get(wanted[*at as usize].record as usize);
-                behind.has_read(some.iter().filter_map(record).map(|(_, record)| record.body));
+                behind.has_read(some.iter().filter_map(record).map(|(_, record)| record.body()));
             }
         }
         found
@@ -252,7 +268,7 @@ fn of_sample(
     misc: u16,
     event: &Attribute,
     around: &Surroundings<'_>,
-    walker: &mut StackWalker,
+    (walker, room): (&mut StackWalker, &mut Vec<u8>),
     spare: RawStack,
 ) -> Met {
     if !event.has(field::CALLCHAIN) && !event.has(field::STACK_USER) && sample.chain.len() == 0 {
@@ -261,7 +277,11 @@ fn of_sample(
     let mut stack = of_chain(sample, misc, around, spare);
     if let Some(start) = start_of_copy(sample, event, around.processor) {
         let kernel = std::mem::take(&mut stack.kernel);
-        let walked = walked(sample, event, start, walker, stack);
+        let copied = sample.copied.bytes(around.source, room).unwrap_or_else(|| {
+            around.unread.fetch_add(1, Ordering::Relaxed);
+            &[]
+        });
+        let walked = walked((sample, copied), event, start, walker, stack);
         return Met::whole(RawStack { kernel, ..walked });
     }
     if event.has_branches_as_stack() && sample.branches.len() >= 3 {
@@ -357,13 +377,12 @@ fn start_of_copy(
 
 /// The user stack that was copied, walked by the rules of its code. `spare` is a stack whose memory may be used again.
 fn walked(
-    sample: &Sampled<'_>,
+    (sample, copied): (&Sampled<'_>, &[u8]),
     event: &Attribute,
     (processor, start): (Processor, Registers),
     walker: &mut StackWalker,
     spare: RawStack,
 ) -> RawStack {
-    let copied = sample.stack();
     let mut read = |address: u64| {
         let from = usize::try_from(address.checked_sub(start.sp)?).ok()?;
         let word = copied.get(from..)?.first_chunk::<8>()?;

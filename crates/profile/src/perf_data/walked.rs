@@ -35,6 +35,8 @@ pub(super) struct Walked {
     pub(super) threads: BTreeMap<u32, RecordedThread>,
     pub(super) program: Option<RecordedProgram>,
     pub(super) lost: u64,
+    /// Copies of stacks that could not be read any more.
+    pub(super) unread: u64,
     pub(super) broken: u64,
     pub(super) idle: u64,
     /// Whether what was mapped could not be followed to the end.
@@ -249,6 +251,10 @@ impl Walked {
                 "samples were lost while it was recorded: perf could not write as fast as they came",
             ),
             (self.broken, "samples are cut and were left out"),
+            (
+                self.unread,
+                "stacks could not be read: somebody changed the file meanwhile, or it cannot be reached any more",
+            ),
             (self.idle, "samples of idle CPUs were left out"),
         ];
         let told = counts.into_iter().filter(|(count, _)| *count > 0);

@@ -172,6 +172,29 @@ fn jumps_of_the_kernel_are_told_and_those_from_nowhere_or_never_taken_are_counte
 }
 
 #[test]
+fn names_of_the_kernel_are_looked_for_where_only_jumps_lead_there() {
+    const OS_RELEASE: u64 = 4;
+    for (to, in_kernel) in [(0xffff_ffff_8100_0000, true), (0x40_0200, false)] {
+        let mut file = Written::new(&[event(ANY)]);
+        file.feature_string(OS_RELEASE, "5.4.0-made-up");
+        file.map(7, 0x40_0000, 0x10_0000, "/srv/server");
+        file.sample(
+            &[1, 7 << 32 | 7, 10, 1000],
+            &content(&[USER, 0x40_1000], &[[0x40_0100, to, 0]]),
+        );
+        let found = read(&file);
+        assert_eq!(found.branches.as_ref().map(|jumps| jumps.branches.len()), Some(1));
+        let why = found.lacks.iter().find(|(what, _)| what == "functions of the kernel");
+        assert_eq!(
+            why.is_some_and(|(_, why)| why.contains("5.4.0-made-up")),
+            in_kernel,
+            "{:?}",
+            found.lacks
+        );
+    }
+}
+
+#[test]
 fn a_recording_without_any_jump_has_no_branches_and_says_why() {
     let mut file = Written::new(&[event(ANY)]);
     file.map(7, 0x40_0000, 0x10_0000, "/srv/server");

@@ -2,18 +2,15 @@
 
 use crate::broken::{RECORDINGS, cases, changed, changes, recordings};
 use proptest::prelude::*;
-use scaleprof_profile::import::{ImportError, ReadOptions, Recording, read_recording};
+use scaleprof_profile::Profile;
+use scaleprof_profile::import::{ImportError, ReadOptions, Recording, RecordingFile, read_recording};
+use std::io::Write as _;
 use std::time::{Duration, Instant};
 
 /// Reads it; the time that it may take follows from its length.
 fn read(bytes: &[u8]) -> Result<Recording, ImportError> {
     let begun = Instant::now();
-    let options = ReadOptions {
-        // A broken path must not lead to files of this machine: looking at these takes time that is not the recording's.
-        symfs: Some("/nonexistent".into()),
-        ..ReadOptions::default()
-    };
-    let found = read_recording(bytes, &options);
+    let found = read_recording(bytes, &away_from_this_machine());
     let most = Duration::from_secs(2) + Duration::from_micros(bytes.len() as u64 / 2);
     assert!(
         begun.elapsed() < most,
@@ -35,6 +32,47 @@ fn read(bytes: &[u8]) -> Result<Recording, ImportError> {
     found
 }
 
+/// A broken path must not lead to files of this machine: looking at these takes time that is not the recording's.
+fn away_from_this_machine() -> ReadOptions {
+    ReadOptions {
+        symfs: Some("/nonexistent".into()),
+        ..ReadOptions::default()
+    }
+}
+
+/// All that a recording tells, in words.
+fn told(recording: Result<Recording, ImportError>) -> String {
+    recording.map_or_else(
+        |error| error.to_string(),
+        |recording| {
+            let Recording {
+                profile,
+                branches,
+                span,
+                event,
+                threads,
+                program,
+                machine,
+                samples_lost,
+                lacks,
+                warnings,
+                ..
+            } = recording;
+            let Profile {
+                frames,
+                stacks,
+                samples,
+                locks,
+            } = profile;
+            let frames: Vec<_> = frames.iter().collect();
+            let stacks: Vec<_> = stacks.iter().collect();
+            let of_samples = (frames, stacks, samples, locks, branches);
+            let of_file = (span, event, threads, program, machine, samples_lost, lacks, warnings);
+            format!("{of_samples:?} {of_file:?}")
+        },
+    )
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: cases(), ..ProptestConfig::default() })]
 
@@ -42,6 +80,22 @@ proptest! {
     fn whatever_is_changed_in_a_recording_ends_in_words_or_in_a_part_of_it(which in 0..RECORDINGS, changes in changes()) {
         if let Some(bytes) = recordings().get(which) {
             let _ = read(&changed(bytes, &changes));
+        }
+    }
+
+    #[test]
+    fn what_is_read_from_a_file_bit_by_bit_is_what_its_bytes_in_memory_tell(which in 0..RECORDINGS, changes in prop_oneof![Just(Vec::new()), changes()]) {
+        if let Some(bytes) = recordings().get(which) {
+            let bytes = changed(bytes, &changes);
+            let mut file = tempfile::NamedTempFile::new().expect("a file");
+            file.write_all(&bytes).expect("written");
+            let options = ReadOptions { kept_in_memory: 0, ..away_from_this_machine() };
+            let opened = RecordingFile::open(file.path());
+            // An empty file cannot be mapped.
+            let from_file = opened.map(|opened| told(read_recording(opened, &options)));
+            if let Ok(from_file) = from_file {
+                prop_assert_eq!(from_file, told(read(&bytes)));
+            }
         }
     }
 

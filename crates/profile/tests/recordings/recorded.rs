@@ -88,7 +88,7 @@ impl Recorded {
         let path = program.folder.path().join("whole_machine.data");
         let mut perf = Command::new("unshare");
         perf.args(["--mount", "sh", "-c"])
-            .arg("mount -t tracefs tracefs /sys/kernel/tracing && exec perf record \"$@\"")
+            .arg("[ -d /sys/kernel/tracing/events ] || mount -t tracefs tracefs /sys/kernel/tracing && exec perf record \"$@\"")
             .args(["perf", "-q", "-a", "-g"]);
         for event in events {
             perf.args(["-e", event]);

@@ -2,9 +2,12 @@
 
 use std::mem::MaybeUninit;
 use std::num::NonZero;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{LazyLock, Mutex};
 use std::thread;
+
+/// CPUs that this program may use. The system is asked once: it takes several files to tell.
+static CPUS: LazyLock<usize> = LazyLock::new(|| thread::available_parallelism().map_or(1, NonZero::get));
 
 /// What `work` makes of each of `items`, in their order, on as many threads as there are CPUs. Who is done takes the next, so
 /// large ones and small ones may be mixed.
@@ -28,7 +31,7 @@ pub fn in_parallel_with<T: Send, R: Send, S>(
 where
     S: Send,
 {
-    let threads = thread::available_parallelism().map_or(1, NonZero::get).min(items.len());
+    let threads = CPUS.min(items.len());
     if threads <= 1 {
         let mut own = beginning(0);
         let made = items.into_iter().map(|item| work(&mut own, item)).collect();
@@ -51,9 +54,9 @@ where
     };
     let take_turns = &take_turns;
     let (mut made, all) = thread::scope(|scope| {
-        let others: Vec<_> = (1..threads)
-            .map(|number| scope.spawn(move || take_turns(number)))
-            .collect();
+        // Where no more threads are allowed, those that there are do all of it.
+        let start = |number| thread::Builder::new().spawn_scoped(scope, move || take_turns(number));
+        let others: Vec<_> = (1..threads).map_while(|number| start(number).ok()).collect();
         let (mut made, own) = take_turns(0);
         let mut all = vec![own];
         for other in others {
@@ -76,7 +79,7 @@ where
 ///
 /// # Panics
 /// Where `make` does.
-pub(crate) fn filled_in_parallel<T: Send>(count: usize, make: impl Fn(usize) -> T + Sync) -> Vec<T> {
+pub fn filled_in_parallel<T: Send>(count: usize, make: impl Fn(usize) -> T + Sync) -> Vec<T> {
     /// Few enough for all CPUs to have some, and enough to be worth the turn.
     const AT_ONCE: usize = 1 << 14;
     let mut made = Vec::with_capacity(count);

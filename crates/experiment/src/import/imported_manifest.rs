@@ -1,0 +1,138 @@
+//! What a bundle of recordings says of program and machine: what the recordings tell, and of the rest that nobody knows it.
+
+use super::ImportRequest;
+use crate::manifest::timestamp;
+use scaleprof_bundle::{IMPORTED, Ladder, Machine, Manifest, RunState, Server, UNKNOWN, WATCH, Workload};
+use scaleprof_profile::import::Recording;
+use std::collections::BTreeMap;
+
+/// The manifest before anything is read. `with_load`: whether the user knows the load of the recordings; else they are of a watch.
+pub(super) fn begin(request: &ImportRequest, with_load: bool) -> Manifest {
+    let unknown = || UNKNOWN.to_owned();
+    let mut connections: Vec<u32> = request.loads.iter().map(|load| load.connections).collect();
+    connections.sort_unstable();
+    connections.dedup();
+    let mut options = vec![("imported".to_owned(), String::new())];
+    options.extend(request.name.iter().map(|name| ("name".to_owned(), name.clone())));
+    Manifest {
+        schema: scaleprof_bundle::SCHEMA,
+        scaleprof: env!("CARGO_PKG_VERSION").to_owned(),
+        started_at: timestamp(),
+        ended_at: None,
+        state: RunState::Running,
+        problem: None,
+        command: request.command.clone(),
+        server: Server {
+            product: unknown(),
+            version: unknown(),
+            build_id: None,
+            binary: None,
+            cpus: None,
+            cpu_count: None,
+            shares_cpus_with_client: None,
+        },
+        workload: Workload {
+            name: match with_load {
+                true => request.name.clone().unwrap_or_else(|| IMPORTED.to_owned()),
+                false => WATCH.to_owned(),
+            },
+            tables: None,
+            rows: None,
+            distribution: unknown(),
+            protocol: unknown(),
+            isolation: None,
+            seed: 0,
+            loop_kind: match with_load {
+                true => "closed".to_owned(),
+                false => "none".to_owned(),
+            },
+            options,
+        },
+        machine: Machine {
+            cpu_model: unknown(),
+            cpus: None,
+            numa_nodes: None,
+            memory_bytes: None,
+            kernel: unknown(),
+            architecture: unknown(),
+            distribution: None,
+            hypervisor: None,
+            governor: None,
+            clock_source: None,
+            transparent_huge_pages: None,
+            pause_nanoseconds: None,
+        },
+        ladder: Ladder {
+            connections,
+            refined: Vec::new(),
+            seconds: 0,
+            repeats: 1,
+            idle_connections: 0,
+            rate: None,
+            turns: None,
+        },
+        missing: Vec::new(),
+        warnings: Vec::new(),
+    }
+}
+
+/// Takes what a recording tells of program and machine; the first one that tells it counts.
+pub(super) fn describe(manifest: &mut Manifest, recording: &Recording, missing: &mut BTreeMap<String, String>) {
+    let options = &mut manifest.workload.options;
+    if let Some((_, of)) = options.iter_mut().find(|(name, _)| name == "imported") {
+        let event = recording.event.as_deref().unwrap_or("event unknown");
+        let words = format!("{}, {event}", recording.format.name());
+        if of.is_empty() {
+            *of = words;
+        } else if *of != words {
+            *of = format!("{of}; {words}");
+        }
+    }
+    let server = &mut manifest.server;
+    if let Some(program) = &recording.program
+        && server.binary.is_none()
+    {
+        server.binary = Some(program.name.clone());
+        server.build_id.clone_from(&program.build_id);
+    }
+    let told = &recording.machine;
+    let machine = &mut manifest.machine;
+    let fill = |place: &mut String, told: &Option<String>| {
+        if let Some(told) = told.as_ref().filter(|_| place == UNKNOWN) {
+            place.clone_from(told);
+        }
+    };
+    fill(&mut machine.cpu_model, &told.cpu_model);
+    fill(&mut machine.kernel, &told.kernel);
+    fill(&mut machine.architecture, &told.architecture);
+    if machine.cpus.is_none() {
+        machine.cpus = told.cpus;
+    }
+    machine.memory_bytes = machine.memory_bytes.or(told.memory_bytes);
+    let seconds = recording
+        .span
+        .as_ref()
+        .map_or(0, |span| (span.end - span.start).div_ceil(1_000_000_000));
+    manifest.ladder.seconds = manifest.ladder.seconds.max(u32::try_from(seconds).unwrap_or(u32::MAX));
+    for figure in ["server.product", "server.version"] {
+        let reason = "a recording does not tell it";
+        missing.insert(figure.to_owned(), reason.to_owned());
+    }
+}
+
+/// What no recording told of the machine.
+pub(super) fn unknown_of_machine(machine: &Machine, missing: &mut BTreeMap<String, String>) {
+    let known = |word: &str| word != UNKNOWN;
+    let figures = [
+        ("machine.cpu_model", known(&machine.cpu_model)),
+        ("machine.kernel", known(&machine.kernel)),
+        ("machine.architecture", known(&machine.architecture)),
+        ("machine.cpus", machine.cpus.is_some()),
+        ("machine.numa_nodes", machine.numa_nodes.is_some()),
+        ("machine.memory_bytes", machine.memory_bytes.is_some()),
+    ];
+    for (figure, _) in figures.iter().filter(|(_, is_known)| !is_known) {
+        let reason = "what was imported does not describe the machine that it was recorded on";
+        missing.insert((*figure).to_owned(), reason.to_owned());
+    }
+}
