@@ -2,6 +2,7 @@
 
 use scaleprof_bundle::Bundle;
 use scaleprof_server::{Installation, Sandbox, SandboxBuilder, ServerSettings, Settings, WorkFolder};
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::OnceLock;
@@ -171,11 +172,9 @@ impl Running {
         let first = output.join("rungs/visit-00000.parquet");
         let deadline = Instant::now() + Duration::from_secs(120);
         while !first.exists() {
-            assert!(Instant::now() < deadline, "no visit within 120 s");
-            assert!(
-                self.child.try_wait().expect("its state").is_none(),
-                "it ended by itself"
-            );
+            if self.child.try_wait().expect("its state").is_some() || Instant::now() > deadline {
+                panic!("no visit is written: {}", self.last_words());
+            }
             std::thread::sleep(Duration::from_millis(20));
         }
         std::thread::sleep(Duration::from_millis(700));
@@ -183,6 +182,20 @@ impl Running {
 
     pub fn signal(&self, signal: i32) {
         kill(self.pid(), signal);
+    }
+
+    /// Ends it if it has not ended yet: what it said until then, and how it ended.
+    fn last_words(&mut self) -> String {
+        let _ = self.child.kill();
+        let state = self.child.wait().expect("its end");
+        let mut said = String::new();
+        if let Some(output) = &mut self.child.stdout {
+            let _ = output.read_to_string(&mut said);
+        }
+        if let Some(errors) = &mut self.child.stderr {
+            let _ = errors.read_to_string(&mut said);
+        }
+        format!("{state}\n{said}")
     }
 
     /// Waits for its end.
