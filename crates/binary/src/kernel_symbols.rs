@@ -1,5 +1,6 @@
 //! The names of the running kernel's functions, from `/proc/kallsyms`.
 
+mod in_order;
 mod list_line;
 
 use std::cmp::Reverse;
@@ -10,6 +11,7 @@ use std::sync::Arc;
 use thiserror::Error;
 
 use crate::mapped_file::{Bytes as _, MappedFile, mapped};
+use in_order::{InOrder, UPPER_HALF};
 use list_line::{Line, Lines, length_of_name};
 
 /// No variable of the kernel that holds a lock is larger; memory that it allocates lies further behind any symbol.
@@ -20,7 +22,9 @@ const LAST_LENGTH: u64 = 1 << 16;
 /// The functions of a kernel and its modules, by address.
 #[derive(Debug, Clone, Default)]
 pub struct KernelSymbols {
-    /// All symbols by address; those that are no functions only end the ones before.
+    /// Nearly all, if the list is by address; those that are no functions only end the ones before.
+    in_order: InOrder,
+    /// All others, by address.
     symbols: Vec<Symbol>,
     /// Where `_text` and `_stext` are: others that lie there have the better names.
     begins: BTreeMap<&'static str, u64>,
@@ -50,7 +54,7 @@ impl Text {
     }
 }
 
-/// There are more than a hundred thousand.
+/// What a line says.
 #[derive(Debug, Clone, Copy)]
 struct Symbol {
     address: u64,
@@ -67,6 +71,18 @@ struct Symbol {
 const NO_MODULE: u16 = u16::MAX;
 
 impl Symbol {
+    /// None where the list is too long for its name's place.
+    fn of(line: &Line<'_>, text: &[u8], module: u16) -> Option<Symbol> {
+        let name = &text[line.name.clone()];
+        Some(Symbol {
+            address: line.address,
+            name: u32::try_from(line.name.start).ok()?,
+            module,
+            kind: line.kind,
+            is_named: name[0].is_ascii() || std::str::from_utf8(name).is_ok(),
+        })
+    }
+
     fn is_function(&self) -> bool {
         matches!(self.kind, b't' | b'T' | b'w' | b'W')
     }
@@ -126,10 +142,10 @@ impl KernelSymbols {
             file.let_go(file);
         }
         table.text = text;
-        if table.symbols.is_empty() {
+        if table.symbols.is_empty() && table.in_order.is_empty() {
             return Err(KernelSymbolsError::Empty);
         }
-        if table.symbols.iter().all(|symbol| symbol.address == 0) {
+        if table.last() == 0 {
             return Err(KernelSymbolsError::Hidden);
         }
         table.keep_one_of_each_address();
@@ -137,40 +153,24 @@ impl KernelSymbols {
     }
 
     fn read(&mut self, text: &[u8]) {
-        // A line has 44 bytes on average.
-        self.symbols.reserve(text.len() / 44);
-        for line in Lines::of(text) {
-            let name = &text[line.name.clone()];
-            let Ok(name_start) = u32::try_from(line.name.start) else {
-                return;
-            };
-            if line.module.is_none() && name.starts_with(b"_") {
-                self.note_begin(name, &line);
-            }
-            let symbol = Symbol {
-                address: line.address,
-                name: name_start,
-                module: line.module.map_or(NO_MODULE, |module| self.module(module)),
-                kind: line.kind,
-                is_named: name[0].is_ascii() || std::str::from_utf8(name).is_ok(),
-            };
-            self.symbols.push(symbol);
+        self.in_order = InOrder::of(text, |line| note_begin(&mut self.begins, text, line));
+        for line in Lines::from(text, self.in_order.end()) {
+            note_begin(&mut self.begins, text, &line);
+            let module = line.module.map_or(NO_MODULE, |module| self.module(module));
+            let symbol = Symbol::of(&line, text, module);
+            self.symbols.extend(symbol);
         }
     }
 
-    fn note_begin(&mut self, name: &[u8], line: &Line<'_>) {
-        let begin = match name {
-            b"_text" => "_text",
-            b"_stext" => "_stext",
-            _ => return,
-        };
-        self.begins.entry(begin).or_insert(line.address);
+    /// The highest address of all.
+    fn last(&self) -> u64 {
+        let of_others = self.symbols.iter().map(|symbol| symbol.address);
+        of_others.chain(self.in_order.last()).max().unwrap_or(0)
     }
 
-    /// Sorts the symbols, and leaves of several with one address the one that people use.
+    /// Sorts those that are not in order, and leaves of several with one address the one that people use.
     fn keep_one_of_each_address(&mut self) {
         let mut symbols = std::mem::take(&mut self.symbols);
-        // They come by address already, the kernel's and then each module's.
         symbols.sort_by_key(|symbol| symbol.address);
         symbols.dedup_by(|other, kept| {
             if other.address != kept.address {
@@ -209,7 +209,7 @@ impl KernelSymbols {
     /// which it is said that they began where they begin here.
     #[must_use]
     pub fn after_another_start(mut self, by: u64, begins_there: impl Fn(&str, u64) -> bool) -> KernelSymbols {
-        const UPPER_HALF: u64 = 1 << 63;
+        self.in_order.move_up(by);
         let mut begins: Vec<Option<u64>> = vec![None; self.modules.len()];
         for symbol in &self.symbols {
             if let Some(begin) = begins.get_mut(usize::from(symbol.module)) {
@@ -270,25 +270,54 @@ impl KernelSymbols {
     }
 
     fn symbol(&self, address: u64, function: bool) -> Option<(&str, u64, Option<&str>)> {
-        let index = self
-            .symbols
-            .partition_point(|symbol| symbol.address <= address)
-            .checked_sub(1)?;
-        let symbol = self.symbols.get(index)?;
+        let symbol = self.holding(address)?;
         let offset = address - symbol.address;
-        let last = index + 1 == self.symbols.len();
-        if symbol.is_function() != function || !symbol.is_named || (last && offset >= LAST_LENGTH) {
+        let is_last = symbol.address == self.last_of_others().max(self.in_order.last().unwrap_or(0));
+        if symbol.is_function() != function || !symbol.is_named || (is_last && offset >= LAST_LENGTH) {
             return None;
         }
         let module = self.modules.get(usize::from(symbol.module));
-        Some((self.name(symbol), offset, module.map(String::as_str)))
+        Some((self.name(&symbol), offset, module.map(String::as_str)))
+    }
+
+    /// The symbol of the highest address up to this one, of several the one that people use.
+    fn holding(&self, address: u64) -> Option<Symbol> {
+        let behind = self.symbols.partition_point(|symbol| symbol.address <= address);
+        let other = behind.checked_sub(1).and_then(|index| self.symbols.get(index)).copied();
+        let text = self.text.bytes();
+        let in_order = self.in_order.at(text, address);
+        let in_order = in_order.iter().filter_map(|line| Symbol::of(line, text, NO_MODULE));
+        in_order.chain(other).min_by(|a, b| {
+            b.address
+                .cmp(&a.address)
+                .then_with(|| self.preference(a).cmp(&self.preference(b)))
+        })
+    }
+
+    fn last_of_others(&self) -> u64 {
+        self.symbols.last().map_or(0, |symbol| symbol.address)
     }
 
     /// How many functions have names.
     #[must_use]
     pub fn functions(&self) -> usize {
-        let named = |symbol: &&Symbol| symbol.is_function() && symbol.is_named;
-        self.symbols.iter().filter(named).count()
+        let mut addresses: Vec<u64> = self.in_order.all(self.text.bytes()).map(|line| line.address).collect();
+        addresses.extend(self.symbols.iter().map(|symbol| symbol.address));
+        addresses.sort_unstable();
+        addresses.dedup();
+        let found = addresses.into_iter().filter_map(|address| self.holding(address));
+        found.filter(|symbol| symbol.is_function() && symbol.is_named).count()
+    }
+}
+
+fn note_begin(begins: &mut BTreeMap<&'static str, u64>, text: &[u8], line: &Line<'_>) {
+    let begin = match &text[line.name.clone()] {
+        b"_text" => "_text",
+        b"_stext" => "_stext",
+        _ => return,
+    };
+    if line.module.is_none() {
+        begins.entry(begin).or_insert(line.address);
     }
 }
 
@@ -382,6 +411,19 @@ ffffffffc0000100 t bpf_prog_6deef7357e7b4530\t[bpf]
     }
 
     #[test]
+    fn one_of_very_many_names_of_an_address_is_found() {
+        let mut text: String = (0..3000)
+            .map(|number| format!("ffffffff81000000 t __name_{number:04}\n"))
+            .collect();
+        text.push_str("ffffffff81000000 T schedule\nffffffff81000040 t next\n");
+        let table = KernelSymbols::from_text(text).expect("a table");
+        let name = |address| table.function(address).map(|(name, ..)| name);
+        assert_eq!(name(0xffff_ffff_8100_0020), Some("schedule"));
+        assert_eq!(name(0xffff_ffff_8100_0041), Some("next"));
+        assert_eq!(table.functions(), 2);
+    }
+
+    #[test]
     fn hidden_addresses_are_an_error_that_names_the_remedy() {
         let hidden = "0000000000000000 T _text\n0000000000000000 t schedule\n";
         let error = KernelSymbols::from_text(hidden).expect_err("hidden");
@@ -405,6 +447,33 @@ ffffffffc0000100 t bpf_prog_6deef7357e7b4530\t[bpf]
         fn any_text_is_read_without_harm(text in "([0-9a-f]{0,17}[ \t][a-zA-Z]{0,2}[ \t][^\n]{0,9}\n?){0,20}", address: u64) {
             if let Ok(table) = KernelSymbols::from_text(text.as_str()) {
                 let _ = table.function(address);
+            }
+        }
+
+        #[test]
+        fn what_is_found_does_not_depend_on_the_order_of_the_lines(
+            lines in prop::collection::vec((0_u64..40, "[tTwd]", "[_a-c]{1,3}"), 1..120),
+            by in prop_oneof![Just(0_i64), -0x3000_i64..0x3000],
+            low in any::<bool>(),
+        ) {
+            let base = if low { 0x1_0000 } else { 0xffff_ffff_8100_0000 };
+            let mut lines: Vec<String> = lines
+                .into_iter()
+                .map(|(place, kind, name)| format!("{:016x} {kind} {name}\n", base + place * 0x40))
+                .collect();
+            // Backwards they are not by address, and none is read when it is asked for.
+            lines.sort();
+            let read = |lines: &[String]| {
+                let table = KernelSymbols::from_text(lines.concat()).expect("a table");
+                table.after_another_start(by.cast_unsigned(), |_, _| true)
+            };
+            let in_order = read(&lines);
+            lines.reverse();
+            let backwards = read(&lines);
+            prop_assert_eq!(in_order.functions(), backwards.functions());
+            for address in (base - 0x4000..base + 0x6000).step_by(0x20) {
+                prop_assert_eq!(in_order.function(address), backwards.function(address));
+                prop_assert_eq!(in_order.variable(address), backwards.variable(address));
             }
         }
 

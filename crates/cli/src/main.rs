@@ -1,5 +1,7 @@
 //! The command line of scaleprof. It reads arguments, shows progress and results, and has no logic of its own.
 
+#![allow(rustdoc::broken_intra_doc_links)] // Help is written for terminals: brackets in it are no links.
+
 mod annotate;
 mod arguments;
 mod attach;

@@ -272,7 +272,6 @@ impl Import<'_> {
         if self.request.keep_code {
             progress.stage("reading the code of the hot functions");
             self.write_waiting()?;
-            self.bundle.write_manifest(&self.manifest)?;
             self.missing.extend(keep_code(&self.bundle, &mut self.code)?);
         } else {
             for table in ["instructions", "data_accesses"] {

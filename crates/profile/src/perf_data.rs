@@ -16,8 +16,10 @@ mod copied_stack;
 mod cursor;
 mod endings;
 mod features;
+mod file_search;
 mod files;
 mod futexes;
+mod hot_lines;
 mod jumps;
 mod kernel;
 mod letting_go;
@@ -29,6 +31,7 @@ mod sample;
 mod selection;
 mod stacks;
 mod switches;
+mod symbols_ahead;
 mod time_order;
 mod timeline;
 mod tracepoint_format;
@@ -61,7 +64,7 @@ pub fn read(bytes: impl Bytes, options: &ReadOptions) -> Result<Recording, Impor
     let mut files = Files::new(options, std::mem::take(&mut container.features.build_ids));
     // The kernel's list takes as long to read as all records to go through.
     let (mut kernel, ended) = RecordedKernel::begin(&files, container.may_be_in_kernel());
-    files.read_ahead(ended);
+    files.read_ahead(container.mapped_first(), ended);
     let source = bytes.file().filter(|_| !behind.is_kept());
     let beginnings = match source {
         Some(file) => container.beginnings(file)?,

@@ -64,7 +64,7 @@ fn aside_of(range_of_connections: &str) -> Range<u16> {
 }
 
 /// Some of them, by chance: programs that draw at the same time are not to meet.
-fn drawn_from(range: &Range<u16>) -> impl Iterator<Item = u16> {
+fn drawn_from(range: &Range<u16>) -> impl Iterator<Item = u16> + use<> {
     let chance = RandomState::new();
     let (first, count) = (range.start, u64::from(range.end.saturating_sub(range.start)));
     (0..TRIES).filter_map(move |turn| {

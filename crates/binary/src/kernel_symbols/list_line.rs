@@ -24,7 +24,17 @@ pub(super) struct Lines<'text> {
 
 impl<'text> Lines<'text> {
     pub(super) fn of(text: &'text [u8]) -> Lines<'text> {
-        Lines { text, place: 0 }
+        Lines::from(text, 0)
+    }
+
+    /// Those from this place on, where one begins.
+    pub(super) fn from(text: &'text [u8], place: usize) -> Lines<'text> {
+        Lines { text, place }
+    }
+
+    /// Where the next one begins, or what is none.
+    pub(super) fn place(&self) -> usize {
+        self.place
     }
 }
 
@@ -37,7 +47,10 @@ impl<'text> Iterator for Lines<'text> {
             let read = read(rest);
             // The name ends at the line's end mostly, so that nothing is left to look for.
             let from = read.as_ref().map_or(0, |read| read.name.end);
-            let end = memchr::memchr(b'\n', &rest[from..]).map_or(rest.len(), |at| from + at);
+            let end = match rest.get(from) {
+                Some(b'\n') => from,
+                _ => memchr::memchr(b'\n', &rest[from..]).map_or(rest.len(), |at| from + at),
+            };
             self.place = start + end + 1;
             if let Some(read) = read {
                 let module = rest[read.name.end..end].trim_ascii();

@@ -8,8 +8,9 @@ use super::beginnings::Beginnings;
 use super::compressed::{self, Expanded};
 use super::cursor::{Cursor, Words, until_zero};
 use super::features::Features;
+use super::kernel::KERNEL_PROCESS;
 use super::letting_go::Behind;
-use super::record::{Record, Records, kind};
+use super::record::{Mapped, Record, Records, kind};
 use super::sample::{Sampled, time_at_end};
 use super::time_order::sort_by_time;
 use crate::import::ImportError;
@@ -100,6 +101,19 @@ impl<'a> Container<'a> {
     /// Whether something may have been recorded in the kernel, as far as the header tells.
     pub(super) fn may_be_in_kernel(&self) -> bool {
         self.events.iter().any(|event| !event.without_kernel)
+    }
+
+    /// What is mapped before the first sample: of a program that ran already, all of its files.
+    pub(super) fn mapped_first(&self) -> Vec<Mapped> {
+        /// A process has some hundreds.
+        const MOST_RECORDS: usize = 1 << 14;
+        let records = Records::of(self.to_come.map_or(&[], |to_come| to_come.bytes));
+        let before = records
+            .take(MOST_RECORDS)
+            .take_while(|record| record.kind != kind::SAMPLE);
+        let mapped = before.filter(|record| matches!(record.kind, kind::MMAP | kind::MMAP2));
+        let mapped = mapped.filter_map(|record| Mapped::of(&record));
+        mapped.filter(|mapped| mapped.process != KERNEL_PROCESS).collect()
     }
 
     /// Reads its records without the copies of stacks, from the file that it is; none where it has no copies, or it would not pay.
@@ -217,6 +231,7 @@ impl<'a> Container<'a> {
         let mut records = Records::of(bytes);
         while let Some(record) = records.next() {
             self.is_at(&record);
+            record.prefetch();
             match record.kind {
                 kind::TRACING_DATA if pipe => {
                     let length = u64::from(Cursor::new(record.body()).u32().unwrap_or(0));

@@ -23,7 +23,15 @@ impl Default for CopiedStack<'_> {
     }
 }
 
-impl CopiedStack<'_> {
+impl<'a> CopiedStack<'a> {
+    /// Those bytes, where they are in memory.
+    pub(super) fn in_memory(&self) -> Option<&'a [u8]> {
+        match *self {
+            CopiedStack::Here(copy) => Some(filled(copy)),
+            CopiedStack::InFile { .. } => None,
+        }
+    }
+
     /// Bytes of the user stack from the stack pointer on; `room` is memory to read them into. None where the file cannot be read any more.
     ///
     /// A walk looks at some tens of words only, but in so many places that reading all at once takes no longer than reading those.

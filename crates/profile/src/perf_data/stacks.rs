@@ -5,6 +5,7 @@ use super::address_space;
 use super::attribute::{Attribute, field};
 use super::cursor::Words;
 use super::files::Files;
+use super::hot_lines::HotLines;
 use super::jumps::{Counting, Jumps, Room};
 use super::letting_go::Behind;
 use super::met_stacks::{Met, MetStacks, StackWords};
@@ -137,6 +138,7 @@ struct Walking<'a> {
     jumps: Counting<'a>,
     /// Memory for one copy of a stack after the other.
     room: Vec<u8>,
+    lines: HotLines,
 }
 
 impl<'a> Walking<'a> {
@@ -150,6 +152,7 @@ impl<'a> Walking<'a> {
             before: StackWords::default(),
             jumps: Counting::new(&around.room_for_jumps),
             room: Vec::new(),
+            lines: HotLines::default(),
         }
     }
 
@@ -185,6 +188,26 @@ impl<'a> Walking<'a> {
         (self.before, self.jumps.into_jumps())
     }
 
+    /// Asks for what will be looked at of the next samples.
+    fn expect(&mut self, next: Option<&Wanted>, after_next: Option<&Wanted>) {
+        let record = |wanted: &Wanted| {
+            self.around
+                .records
+                .get(wanted.record as usize)
+                .map(|(_, record)| record)
+        };
+        if let Some(record) = after_next.and_then(record) {
+            record.prefetch();
+        }
+        let Some((next, record)) = next.and_then(|next| Some((next, record(next)?))) else {
+            return;
+        };
+        let sample = Sampled::of(record, &self.around.events[next.event as usize]);
+        if let Some(copy) = sample.as_ref().and_then(|sample| sample.copied.in_memory()) {
+            self.lines.expect(copy);
+        }
+    }
+
     /// The numbers of the stacks of samples that have one layout.
     fn of_piece(&mut self, piece: &[u32], wanted: &[Wanted]) -> Vec<u32> {
         let around = self.around;
@@ -192,10 +215,12 @@ impl<'a> Walking<'a> {
             self.go_to(wanted[*first as usize].layout);
         }
         let mut found = Vec::with_capacity(piece.len());
+        let ahead = |at: Option<&u32>| at.map(|at| &wanted[*at as usize]);
         // Most samples have a stack that was seen before: the next one is read into its memory.
         let mut spare = RawStack::default();
         for some in piece.chunks(TELL_AFTER) {
-            for at in some {
+            for (place, at) in some.iter().enumerate() {
+                self.expect(ahead(some.get(place + 1)), ahead(some.get(place + 2)));
                 let wanted = &wanted[*at as usize];
                 let event = &around.events[wanted.event as usize];
                 let record = around.records.get(wanted.record as usize).map(|(_, record)| record);
@@ -210,7 +235,7 @@ impl<'a> Walking<'a> {
                             record.misc,
                             event,
                             around,
-                            (&mut self.walker, &mut self.room),
+                            (&mut self.walker, &mut self.room, &mut self.lines),
                             spare,
                         )
                     }
@@ -268,7 +293,7 @@ fn of_sample(
     misc: u16,
     event: &Attribute,
     around: &Surroundings<'_>,
-    (walker, room): (&mut StackWalker, &mut Vec<u8>),
+    (walker, room, lines): (&mut StackWalker, &mut Vec<u8>, &mut HotLines),
     spare: RawStack,
 ) -> Met {
     if !event.has(field::CALLCHAIN) && !event.has(field::STACK_USER) && sample.chain.len() == 0 {
@@ -281,7 +306,7 @@ fn of_sample(
             around.unread.fetch_add(1, Ordering::Relaxed);
             &[]
         });
-        let walked = walked((sample, copied), event, start, walker, stack);
+        let walked = walked((sample, copied), event, start, (walker, lines), stack);
         return Met::whole(RawStack { kernel, ..walked });
     }
     if event.has_branches_as_stack() && sample.branches.len() >= 3 {
@@ -380,12 +405,13 @@ fn walked(
     (sample, copied): (&Sampled<'_>, &[u8]),
     event: &Attribute,
     (processor, start): (Processor, Registers),
-    walker: &mut StackWalker,
+    (walker, lines): (&mut StackWalker, &mut HotLines),
     spare: RawStack,
 ) -> RawStack {
     let mut read = |address: u64| {
         let from = usize::try_from(address.checked_sub(start.sp)?).ok()?;
         let word = copied.get(from..)?.first_chunk::<8>()?;
+        lines.note(from, copied.len());
         Some(u64::from_le_bytes(*word))
     };
     let register = |number| sample.register(event, number_of_perf(processor, number));

@@ -1,0 +1,137 @@
+//! The lines that a list of the kernel's symbols begins with, as far as they are by address.
+//!
+//! They are nearly all, as the kernel sorts its own and only those of modules come as these were loaded. A few hundred of them are
+//! ever asked for: of every sixteenth it is known where it is, and the others are read when they are needed.
+
+use super::list_line::{Line, Lines};
+
+/// Lines from one that is known to the next.
+const APART: usize = 16;
+
+/// So many lines of one address are looked at whenever somebody asks for it: a kernel has some hundred for what it was built without.
+const MOST_OF_ONE_ADDRESS: usize = 1 << 10;
+
+/// From here on addresses are the kernel's own and its modules'; below are offsets into the memory of each CPU.
+pub(super) const UPPER_HALF: u64 = 1 << 63;
+
+/// Where lines are.
+#[derive(Debug, Clone, Default)]
+pub(super) struct InOrder {
+    marks: Vec<Mark>,
+    /// Behind the last one.
+    end: usize,
+    /// The highest address.
+    last: u64,
+    /// How much further up than in the list all addresses of the upper half are.
+    moved: i64,
+}
+
+/// A line of which it is known where it is.
+#[derive(Debug, Clone, Copy)]
+struct Mark {
+    address: u64,
+    place: u32,
+}
+
+impl InOrder {
+    /// Looks through the lines of a text, without those of modules; `each` is given each of them.
+    pub(super) fn of<'text>(text: &'text [u8], mut each: impl FnMut(&Line<'text>)) -> InOrder {
+        let mut found = InOrder::default();
+        let mut lines = Lines::of(text);
+        let (mut until_mark, mut of_address) = (0, 0);
+        while let (Ok(place), Some(line)) = (u32::try_from(lines.place()), lines.next()) {
+            of_address = match line.address == found.last {
+                true => of_address + 1,
+                false => 1,
+            };
+            if line.module.is_some() || line.address < found.last || of_address > MOST_OF_ONE_ADDRESS {
+                break;
+            }
+            if until_mark == 0 {
+                until_mark = APART;
+                let address = line.address;
+                found.marks.push(Mark { address, place });
+            }
+            until_mark -= 1;
+            found.last = line.address;
+            found.end = lines.place();
+            each(&line);
+        }
+        found
+    }
+
+    /// Where the lines begin that are none of these.
+    pub(super) fn end(&self) -> usize {
+        self.end
+    }
+
+    /// Whether there is none.
+    pub(super) fn is_empty(&self) -> bool {
+        self.marks.is_empty()
+    }
+
+    /// The highest address; none where there is no line.
+    pub(super) fn last(&self) -> Option<u64> {
+        (!self.is_empty()).then(|| self.now(self.last))
+    }
+
+    /// All addresses of the upper half are so much further up from now on.
+    pub(super) fn move_up(&mut self, by: u64) {
+        self.moved = self.moved.wrapping_add(by.cast_signed());
+    }
+
+    /// The lines of the highest address up to this one: one, or one for each name of it.
+    pub(super) fn at<'text>(&self, text: &'text [u8], address: u64) -> Vec<Line<'text>> {
+        let then = self.then(address);
+        let behind = self.marks.partition_point(|mark| mark.address <= then);
+        let Some(mark) = behind.checked_sub(1) else {
+            return Vec::new();
+        };
+        let up_to = |line: &Line<'_>| line.address <= then;
+        let Some(last) = self.lines(text, mark).take_while(up_to).last() else {
+            return Vec::new();
+        };
+        // Further names of it may stand in front of the mark.
+        let first = self.marks.partition_point(|mark| mark.address < last.address);
+        let same = self
+            .lines(text, first.saturating_sub(1))
+            .skip_while(|line| line.address < last.address);
+        let same = same.take_while(|line| line.address == last.address);
+        same.map(|line| Line {
+            address: self.now(line.address),
+            ..line
+        })
+        .collect()
+    }
+
+    /// All of them.
+    pub(super) fn all<'text>(&self, text: &'text [u8]) -> impl Iterator<Item = Line<'text>> {
+        self.lines(text, 0).map(|line| Line {
+            address: self.now(line.address),
+            ..line
+        })
+    }
+
+    /// As the list has them, from a mark on.
+    fn lines<'text>(&self, text: &'text [u8], mark: usize) -> Lines<'text> {
+        let all = &text[..self.end.min(text.len())];
+        let place = self.marks.get(mark).map_or(self.end, |mark| mark.place as usize);
+        Lines::from(all, place)
+    }
+
+    fn now(&self, address: u64) -> u64 {
+        match address >= UPPER_HALF {
+            true => address.wrapping_add_signed(self.moved),
+            false => address,
+        }
+    }
+
+    /// Up to which address of the list lines lie up to this one now.
+    fn then(&self, address: u64) -> u64 {
+        if address < UPPER_HALF {
+            return address;
+        }
+        let then = i128::from(address) - i128::from(self.moved);
+        u64::try_from(then.clamp(i128::from(UPPER_HALF) - 1, i128::from(u64::MAX))).unwrap_or(u64::MAX)
+    }
+}
