@@ -299,8 +299,8 @@ impl KernelSymbols {
     }
 
     /// How many functions have names.
-    #[must_use]
-    pub fn functions(&self) -> usize {
+    #[cfg(test)]
+    fn functions(&self) -> usize {
         let mut addresses: Vec<u64> = self.in_order.all(self.text.bytes()).map(|line| line.address).collect();
         addresses.extend(self.symbols.iter().map(|symbol| symbol.address));
         addresses.sort_unstable();
@@ -408,6 +408,18 @@ ffffffffc0000100 t bpf_prog_6deef7357e7b4530\t[bpf]
         assert_eq!(name(0xffff_ffff_8100_0000), Some("go"));
         assert_eq!(name(0xffff_ffff_8100_0041), Some("schedule"));
         assert_eq!(name(0xffff_ffff_8100_0081), None);
+    }
+
+    #[test]
+    fn what_stands_behind_very_much_that_is_no_line_is_found() {
+        let gap = "\n".repeat(1 << 16);
+        let text = format!("ffffffff81000000 T first\n{gap}ffffffff81000040 T second\nffffffff81000080 T third\n");
+        let table = KernelSymbols::from_text(text).expect("a table");
+        assert!(table.in_order.end() < 100, "the gap is not looked through again");
+        for (place, expected) in [(0x20, "first"), (0x40, "second"), (0x81, "third")] {
+            let found = table.function(0xffff_ffff_8100_0000 + place);
+            assert_eq!(found.map(|(name, ..)| name), Some(expected));
+        }
     }
 
     #[test]

@@ -40,11 +40,6 @@ impl Hasher for NumberHasher {
         self.write_u64(number.cast_unsigned());
     }
 
-    /// Which of its kinds an enumeration is.
-    fn write_isize(&mut self, number: isize) {
-        self.write_u64(number.cast_unsigned() as u64);
-    }
-
     fn write_usize(&mut self, number: usize) {
         self.write_u64(number as u64);
     }

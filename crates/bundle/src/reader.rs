@@ -155,6 +155,12 @@ impl Bundle {
         })
     }
 
+    /// Whether a folder is that of a bundle, readable or not.
+    #[must_use]
+    pub fn is_at(path: &Path) -> bool {
+        path.join(MANIFEST).exists()
+    }
+
     /// What [`open`](Self::open) gives of a bundle to which this visit alone was written, with this manifest and no settings: for
     /// who just wrote it and would read it back.
     #[must_use]

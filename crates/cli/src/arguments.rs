@@ -36,7 +36,7 @@ pub(crate) enum Command {
     Diff(DiffArguments),
     /// Hold variants of a server against each other, start by start in turns, with an interval and a verdict for each rung
     Experiment(Box<ExperimentArguments>),
-    /// Write a bundle's call paths for pprof, flamegraph.pl, speedscope or the Firefox Profiler
+    /// Write the call paths of a bundle or a recording for pprof, flamegraph.pl, speedscope or the Firefox Profiler
     Export(ExportArguments),
     /// Make a bundle of recordings of perf, of folded stacks or pprof: flame graph, hot instructions, and with what is known of the load a scaling profile
     Import(ImportArguments),
@@ -341,19 +341,8 @@ pub(crate) struct ImportArguments {
     /// call graphs has changed the load
     #[arg(long, value_name = "FILE,...", value_delimiter = ',')]
     pub(crate) flat: Vec<PathBuf>,
-    /// The event to take [default: the first that tells CPU time]
-    #[arg(long, value_name = "NAME")]
-    pub(crate) event: Option<String>,
-    /// Only this process, by number or name, or all [default: all; of a perf.data of a whole machine the database server, where one
-    /// runs]
-    #[arg(long, value_name = "PID|NAME|all")]
-    pub(crate) process: Option<String>,
-    /// A folder with the files of the recorded machine, as perf's --symfs
-    #[arg(long, value_name = "DIR")]
-    pub(crate) symfs: Option<PathBuf>,
-    /// Do not tell apart functions that the compiler built into others, as perf's --no-inline: it is faster
-    #[arg(long)]
-    pub(crate) no_inline: bool,
+    #[command(flatten)]
+    pub(crate) recording: RecordingArguments,
     /// Do not keep the machine code of the hot functions, which takes a second or two: `annotate` needs --binary then
     #[arg(long)]
     pub(crate) no_code: bool,
@@ -369,6 +358,24 @@ pub(crate) struct ImportArguments {
     /// Write no report.html; `scaleprof report` does it later
     #[arg(long)]
     pub(crate) no_report: bool,
+}
+
+/// How recordings are read.
+#[derive(Debug, Args)]
+pub(crate) struct RecordingArguments {
+    /// The event to take [default: the first that tells CPU time]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) event: Option<String>,
+    /// Only this process, by number or name, or all [default: all; of a perf.data of a whole machine the database server, where one
+    /// runs]
+    #[arg(long, value_name = "PID|NAME|all")]
+    pub(crate) process: Option<String>,
+    /// A folder with the files of the recorded machine, as perf's --symfs
+    #[arg(long, value_name = "DIR")]
+    pub(crate) symfs: Option<PathBuf>,
+    /// Do not tell apart functions that the compiler built into others, as perf's --no-inline: it is faster
+    #[arg(long)]
+    pub(crate) no_inline: bool,
 }
 
 fn throughput(text: &str) -> Result<f64, String> {

@@ -3,12 +3,16 @@
 use crate::export_arguments::{ExportArguments, ExportFormat};
 use crate::output::{self, say};
 use crate::show;
+use crate::terminal::TerminalProgress;
 use anyhow::{anyhow, bail};
 use scaleprof_analysis::export::{Compared, RungCosts, Wanted, choose, rung_costs, timeline};
 use scaleprof_analysis::summarise;
 use scaleprof_bundle::Bundle;
+use scaleprof_experiment::import_in_memory;
+use scaleprof_profile::import::STANDARD_INPUT;
 use scaleprof_profile::{CostProfile, firefox, folded, pprof, speedscope};
 use std::io::IsTerminal as _;
+use std::mem::ManuallyDrop;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -26,7 +30,8 @@ pub(crate) fn execute(arguments: &ExportArguments) -> anyhow::Result<ExitCode> {
             "--against is for --format folded-diff; for pprof export both rungs, each by --connections N, and give one to -diff_base"
         );
     }
-    let bundle = Bundle::open(&arguments.bundle)?;
+    // The program ends behind this: what it holds goes with it, at once and not piece by piece.
+    let bundle = ManuallyDrop::new(opened(arguments)?);
     let wanted = arguments.wanted();
     let (bytes, rungs) = written(&bundle, arguments, &wanted)?;
     let path = match &arguments.output {
@@ -40,6 +45,31 @@ pub(crate) fn execute(arguments: &ExportArguments) -> anyhow::Result<ExitCode> {
     show::write_whole(&path, &bytes)?;
     say!("{}", path.display());
     Ok(ExitCode::SUCCESS)
+}
+
+/// The bundle, or what a recording would be as one.
+fn opened(arguments: &ExportArguments) -> anyhow::Result<Bundle> {
+    let path = &arguments.bundle;
+    if !is_recording(path) {
+        if let Some(option) = arguments.recording.given().first() {
+            bail!("{option} is for recordings, and {} is none", path.display());
+        }
+        return Ok(Bundle::open(path)?);
+    }
+    // What is exported may go to the standard output; progress and warnings go beside it.
+    let mut progress = TerminalProgress::new(false);
+    let read = import_in_memory(path, &arguments.recording.options(), &mut progress);
+    progress.finish();
+    Ok(read?)
+}
+
+/// Whether it is a recording: a file, a pipe or the folder of `perf record --threads`; bundles are folders.
+fn is_recording(path: &Path) -> bool {
+    match std::fs::metadata(path) {
+        Ok(facts) if facts.is_dir() => path.join("data").is_file() && !Bundle::is_at(path),
+        Ok(_) => true,
+        Err(_) => path == Path::new(STANDARD_INPUT),
+    }
 }
 
 /// The file, and what of the bundle is in it in a word or two.

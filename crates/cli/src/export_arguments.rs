@@ -1,5 +1,6 @@
 //! The options of `export`.
 
+use crate::arguments::RecordingArguments;
 use clap::Args;
 use scaleprof_analysis::export::Wanted;
 use scaleprof_profile::{Role, ThreadState, Unit};
@@ -18,10 +19,12 @@ Times are per transaction, as everywhere: in pprof the value that is shown first
     scaleprof export BUNDLE --format folded-diff -o - | flamegraph.pl > what-grew.svg
     scaleprof export BUNDLE --format speedscope           and open the file on speedscope.app, or with npx speedscope
     scaleprof export BUNDLE --format firefox              and open it on profiler.firefox.com
+    scaleprof export perf.data --format folded -o - | flamegraph.pl > flames.svg
 
 Nothing is sent anywhere: these pages read the file in your browser. docs/formats.md says what is in each.")]
 pub(crate) struct ExportArguments {
-    /// The bundle's folder
+    /// The bundle's folder; or a recording, as `import` takes it, of which no bundle is kept
+    #[arg(value_name = "BUNDLE|RECORDING")]
     pub(crate) bundle: PathBuf,
     /// For which tool
     #[arg(long, value_enum, default_value = "pprof")]
@@ -48,6 +51,8 @@ pub(crate) struct ExportArguments {
     /// Where to write it; - for standard output [default: named after the bundle and the rung, in this folder]
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
+    #[command(flatten, next_help_heading = "Of a recording")]
+    pub(crate) recording: RecordingArguments,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]

@@ -7,10 +7,8 @@ use crate::show;
 use crate::terminal::TerminalProgress;
 use anyhow::bail;
 use scaleprof_experiment::{ImportRequest, ImportResult, KnownLoad, import};
-use scaleprof_probe::symbol_search;
-use scaleprof_profile::import::ReadOptions;
 use std::mem::ManuallyDrop;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 
 pub(crate) fn execute(arguments: &ImportArguments) -> anyhow::Result<ExitCode> {
@@ -20,15 +18,7 @@ pub(crate) fn execute(arguments: &ImportArguments) -> anyhow::Result<ExitCode> {
         stats: arguments.stat.clone(),
         flat: arguments.flat.clone(),
         name: arguments.name.clone(),
-        options: ReadOptions {
-            event: arguments.event.clone(),
-            process: arguments.process.clone(),
-            symfs: arguments.symfs.clone(),
-            build_id_caches: build_id_caches(),
-            symbols: symbol_search(),
-            inlines: !arguments.no_inline,
-            ..ReadOptions::default()
-        },
+        options: arguments.recording.options(),
         keep_code: !arguments.no_code,
         output: arguments
             .output
@@ -72,10 +62,4 @@ fn loads(arguments: &ImportArguments) -> anyhow::Result<Vec<KnownLoad>> {
             throughput: *throughput,
         })
         .collect())
-}
-
-/// Where `perf buildid-cache` keeps files.
-fn build_id_caches() -> Vec<PathBuf> {
-    let home = std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".debug"));
-    home.into_iter().collect()
 }

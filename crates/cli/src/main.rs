@@ -23,6 +23,7 @@ mod load_arguments;
 mod manual;
 mod output;
 mod probe_arguments;
+mod recording;
 mod report;
 mod run;
 mod same_build;

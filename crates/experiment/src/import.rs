@@ -8,6 +8,7 @@ mod imported_branches;
 mod imported_code;
 mod imported_manifest;
 mod imported_visit;
+mod in_memory;
 mod stat_counters;
 
 use crate::instructions::keep_code;
@@ -16,10 +17,11 @@ use crate::observe::now;
 use crate::progress::Progress;
 pub use import_failure::ImportFailure;
 use imported_code::ImportedCode;
-use imported_manifest::{begin, describe, unknown_of_machine};
+use imported_manifest::{begin, describe, has_shares_only, unknown_of_machine};
 use imported_visit::{ImportedVisit, Known};
+pub use in_memory::import_in_memory;
 use scaleprof_analysis::summarise;
-use scaleprof_bundle::{Bundle, BundleWriter, Manifest, Missing, RunState, SHARES_ONLY, Summary};
+use scaleprof_bundle::{Bundle, BundleWriter, Manifest, Missing, RunState, Summary};
 use scaleprof_profile::fairness::distortions;
 use scaleprof_profile::import::{ReadOptions, Recording, RecordingFile, Weights, read_recordings, recordings_in};
 use scaleprof_profile::perf_stat::PerfStat;
@@ -175,10 +177,7 @@ impl Import<'_> {
         self.missing.extend(recording.lacks.iter().cloned());
         if recording.weights == Weights::Counts {
             self.warn(NO_TIME.to_owned(), progress);
-            if !self.manifest.workload.has_shares_only() {
-                let shares_only = (SHARES_ONLY.to_owned(), "yes".to_owned());
-                self.manifest.workload.options.push(shares_only);
-            }
+            has_shares_only(&mut self.manifest);
         }
         describe(&mut self.manifest, &recording, &mut self.missing);
         self.tell_fairness(&recording, number, progress)?;

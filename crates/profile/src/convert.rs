@@ -11,7 +11,8 @@ use scaleprof_binary::parallel::filled_in_parallel;
 /// Gives names to addresses of one process and of the kernel.
 pub trait Namer {
     /// The frames at an address, innermost first: one, and one more for each function that the compiler built in there. None
-    /// where no file is mapped there. A [`Converter`] asks for each address once and remembers the answer, so that it may be given away.
+    /// where no file is mapped there. A [`Converter`] asks for each address once and remembers the answer until
+    /// [`forget_addresses`](Converter::forget_addresses), so that it may be given away where that is not called.
     ///
     /// `address` is the one to look up: a return address is already less 1. So it lies in the call instruction, since the return address
     /// itself may belong to the next line or function. `kernel` says which address space it is of.

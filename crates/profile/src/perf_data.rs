@@ -26,6 +26,7 @@ mod letting_go;
 mod met_stacks;
 mod passed;
 mod record;
+mod recorded_lock;
 mod resolve;
 mod sample;
 mod selection;

@@ -8,6 +8,9 @@ use super::list_line::{Line, Lines};
 /// Lines from one that is known to the next.
 const APART: usize = 16;
 
+/// So many bytes are read at most to find a line: some lines, none of which is longer than that by far.
+const MOST_BYTES_APART: usize = 1 << 14;
+
 /// So many lines of one address are looked at whenever somebody asks for it: a kernel has some hundred for what it was built without.
 const MOST_OF_ONE_ADDRESS: usize = 1 << 10;
 
@@ -51,6 +54,10 @@ impl InOrder {
                 until_mark = APART;
                 let address = line.address;
                 found.marks.push(Mark { address, place });
+            }
+            let since_mark = found.marks.last().map_or(0, |mark| lines.place() - mark.place as usize);
+            if since_mark > MOST_BYTES_APART {
+                break;
             }
             until_mark -= 1;
             found.last = line.address;
@@ -105,6 +112,7 @@ impl InOrder {
     }
 
     /// All of them.
+    #[cfg(test)]
     pub(super) fn all<'text>(&self, text: &'text [u8]) -> impl Iterator<Item = Line<'text>> {
         self.lines(text, 0).map(|line| Line {
             address: self.now(line.address),

@@ -1,6 +1,7 @@
 //! `export`: what the tools that it writes for make of it.
 
 use crate::diff::write;
+use crate::import::recording;
 use crate::planted::{Cost, Rung, USUAL, run, work};
 use crate::stage::{fail, place, scaleprof, succeed, texts};
 use std::collections::BTreeMap;
@@ -259,4 +260,68 @@ fn files_are_named_after_the_bundle_and_the_rung() {
         .args(["-o", "/dev/null"]);
     succeed(&mut command);
     assert!(!Path::new("/dev/null").metadata().expect("it").is_file());
+}
+
+#[test]
+fn a_recording_is_exported_as_its_bundle_is_and_nothing_of_it_is_kept() {
+    let place = place();
+    let Some(recording) = recording(place.path()) else {
+        return;
+    };
+    let bundle = place.path().join("bundle");
+    let mut import = scaleprof();
+    import.args(["import", "--quiet", "--no-report", "--no-code", "--output"]);
+    succeed(import.arg(&bundle).arg(&recording));
+    let before = names_in(place.path());
+    for arguments in [
+        &["--format", "folded"][..],
+        &["--format", "folded", "--unit", "seconds", "--threads", "all"],
+        &["--format", "speedscope"],
+    ] {
+        let direct = export(&recording, arguments);
+        assert!(
+            !direct.is_empty() && direct == export(&bundle, arguments),
+            "{arguments:?}"
+        );
+    }
+    let piped = std::fs::File::open(&recording).expect("readable");
+    let mut command = scaleprof();
+    command
+        .args(["export", "-", "--format", "folded", "-o", "-"])
+        .stdin(piped);
+    let (out, _) = succeed(command.current_dir(place.path()));
+    assert_eq!(out.as_bytes(), export(&bundle, &["--format", "folded"]));
+    let (named, _) = succeed(scaleprof().arg("export").arg(&recording).current_dir(place.path()));
+    assert_eq!(named.trim(), "perf.data-watched.pb.gz");
+    let added: Vec<String> = names_in(place.path())
+        .into_iter()
+        .filter(|name| !before.contains(name))
+        .collect();
+    assert_eq!(added, ["perf.data-watched.pb.gz"]);
+}
+
+fn names_in(folder: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).expect("a folder").flatten();
+    entries
+        .map(|entry| entry.file_name().to_string_lossy().into_owned())
+        .collect()
+}
+
+#[test]
+fn how_a_recording_is_read_is_no_question_of_a_bundle() {
+    let place = place();
+    let bundle = place.path().join("run");
+    keep(&bundle);
+    let mut command = scaleprof();
+    let said = fail(command.arg("export").arg(&bundle).args(["--symfs", "/srv"]), 1);
+    assert!(
+        said.contains("--symfs is for recordings") && said.contains("run is none"),
+        "{said}"
+    );
+    let text = place.path().join("notes.txt");
+    std::fs::write(&text, "no recording\n").expect("written");
+    let said = fail(scaleprof().arg("export").arg(&text), 1);
+    assert!(said.contains("notes.txt"), "{said}");
+    let said = fail(scaleprof().arg("export").arg(place.path().join("nothing")), 1);
+    assert!(said.contains("is not a scaleprof bundle"), "{said}");
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// A recording of a program that works for a moment; none where perf or a compiler is missing.
-fn recording(folder: &Path) -> Option<PathBuf> {
+pub fn recording(folder: &Path) -> Option<PathBuf> {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../profile/tests/recordings/programs/work.c");
     let program = folder.join("work");
     let path = folder.join("perf.data");

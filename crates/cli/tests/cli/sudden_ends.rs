@@ -1,7 +1,8 @@
 //! ^C, SIGTERM, SIGKILL and a server that dies: nothing is left running, and what was measured can be read.
 
+use crate::import::recording;
 use crate::servers::distribution;
-use crate::stage::{Running, bundle, children, kill, place, run, scaleprof, succeed, texts};
+use crate::stage::{Running, bundle, children, kill, place, run, scaleprof, soon, succeed, texts};
 use libc::{SIGINT, SIGKILL, SIGTERM};
 use scaleprof_bundle::RunState;
 use std::path::Path;
@@ -110,4 +111,31 @@ fn a_server_that_dies_under_the_load_is_reported_with_how_it_died() {
     first_visit_is_readable(&folder, RunState::Failed);
     let kept = bundle(&folder);
     assert_eq!(kept.rungs.last().map(|row| row.outcome.as_str()), Some("server_died"));
+}
+
+#[test]
+fn an_import_that_is_killed_leaves_what_it_had_written() {
+    const RECORDINGS: usize = 400;
+    let place = place();
+    let Some(recording) = recording(place.path()) else {
+        return;
+    };
+    let folder = place.path().join("bundle");
+    let mut import = scaleprof();
+    import
+        .args(["import", "--quiet", "--no-report", "--output"])
+        .arg(&folder);
+    import.args(std::iter::repeat_n(&recording, RECORDINGS));
+    let running = Running::start(&mut import);
+    soon("a recording is written", || {
+        folder.join("rungs/visit-00000.parquet").exists()
+    });
+    running.signal(SIGKILL);
+    let output = running.end();
+    assert_eq!(output.status.code(), None, "it was killed: {:?}", texts(&output));
+    let kept = bundle(&folder);
+    assert_eq!(kept.manifest.state, RunState::Running);
+    assert!((1..RECORDINGS).contains(&kept.rungs.len()), "{}", kept.rungs.len());
+    let (out, err) = succeed(scaleprof().arg("report").arg(&folder).args(["--format", "text"]));
+    assert!(out.contains("Heaviest call paths"), "{out}\n{err}");
 }

@@ -12,6 +12,9 @@ use scaleprof_bundle::in_parallel;
 use scaleprof_profile::import::RecordedFile;
 use std::sync::{Mutex, PoisonError};
 
+/// Files that are read at once: each is on all CPUs, but for parts that one of them does alone.
+const FILES_AT_ONCE: usize = 2;
+
 /// The files of all recordings of an import.
 #[derive(Default)]
 pub(super) struct ImportedCode {
@@ -38,7 +41,7 @@ impl ImportedCode {
         }
     }
 
-    /// What `take` makes of each of these files, on all CPUs.
+    /// What `take` makes of each of these files.
     fn with_each<T: Send>(
         &mut self,
         files: &[CodeFile<'_>],
@@ -48,7 +51,7 @@ impl ImportedCode {
         let found: Vec<(usize, Result<&RecordedFile, String>)> = found.enumerate().collect();
         let bytes_of = |read: &Option<ReadFile>| read.as_ref().map_or(0, |read| read.bytes.len());
         let largest = Mutex::new(None);
-        let taken = in_parallel(found, |(number, file)| {
+        let each = |(number, file): (usize, Result<&RecordedFile, String>)| {
             let file = file?;
             if let Some(read) = self.largest.as_ref().filter(|read| read.is_of(file)) {
                 return take(number, read);
@@ -63,7 +66,16 @@ impl ImportedCode {
             drop(largest);
             drop(smaller);
             taken
-        });
+        };
+        let mut taken = Vec::with_capacity(files.len());
+        let mut found = found.into_iter();
+        loop {
+            let two: Vec<_> = found.by_ref().take(FILES_AT_ONCE).collect();
+            if two.is_empty() {
+                break;
+            }
+            taken.extend(in_parallel(two, each));
+        }
         let largest = largest.into_inner().unwrap_or_else(PoisonError::into_inner);
         if bytes_of(&largest) > bytes_of(&self.largest) {
             self.largest = largest;

@@ -2,7 +2,7 @@
 
 use super::ImportRequest;
 use crate::manifest::timestamp;
-use scaleprof_bundle::{IMPORTED, Ladder, Machine, Manifest, RunState, Server, UNKNOWN, WATCH, Workload};
+use scaleprof_bundle::{IMPORTED, Ladder, Machine, Manifest, RunState, SHARES_ONLY, Server, UNKNOWN, WATCH, Workload};
 use scaleprof_profile::import::Recording;
 use std::collections::BTreeMap;
 
@@ -73,6 +73,14 @@ pub(super) fn begin(request: &ImportRequest, with_load: bool) -> Manifest {
         },
         missing: Vec::new(),
         warnings: Vec::new(),
+    }
+}
+
+/// Says that the samples do not tell how much time they stand for.
+pub(super) fn has_shares_only(manifest: &mut Manifest) {
+    if !manifest.workload.has_shares_only() {
+        let shares_only = (SHARES_ONLY.to_owned(), "yes".to_owned());
+        manifest.workload.options.push(shares_only);
     }
 }
 

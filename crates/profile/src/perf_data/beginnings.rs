@@ -16,6 +16,8 @@ const BEGINNING: usize = 768;
 const MOST_AT_ONCE: usize = 1 << 16;
 /// What is kept takes so much at most, as a share of all: of what is hardly copies all would have to be read.
 const LEAST_SHARE_KEPT: usize = 4;
+/// And no more than that of the longest.
+const MOST_KEPT: usize = 1 << 29;
 
 /// The records of a part of a file, without the copies of stacks that are in it.
 #[derive(Debug)]
@@ -46,7 +48,7 @@ impl Beginnings {
         part: Range<usize>,
         copy_in: impl Fn(&Record<'_>, usize) -> Option<usize>,
     ) -> Result<Option<Beginnings>> {
-        let most_kept = part.len() / LEAST_SHARE_KEPT + MOST_AT_ONCE;
+        let most_kept = (part.len() / LEAST_SHARE_KEPT + MOST_AT_ONCE).min(MOST_KEPT);
         let mut window = Window::of(file, part.end);
         let mut all = Beginnings {
             bytes: Vec::new(),
@@ -130,7 +132,7 @@ impl<'f> Window<'f> {
 
     /// Hardly anything of what follows will be asked for.
     fn is_at_long_one(&mut self) {
-        self.next = BEGINNING;
+        self.next = Header::LENGTH + BEGINNING;
     }
 
     /// The bytes at that place of the file; fewer where it ends before.

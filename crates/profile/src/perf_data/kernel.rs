@@ -4,6 +4,7 @@
 use super::files::{Files, KernelLists};
 use super::record::Mapped;
 use crate::import::RecordedMachine;
+use foldhash::HashSet;
 use scaleprof_binary::kernel_symbols::KernelSymbols;
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -82,19 +83,25 @@ impl RecordedKernel {
     }
 
     /// The same, where these addresses of it were met: perf's list may be older than a module of it, and programs of BPF have no
-    /// place that a recording tells of.
-    pub(super) fn symbols_for<'a>(
+    /// place that a recording tells of. Another list is taken where it names more of them: jumps also lead where nothing has a name.
+    pub(super) fn symbols_for(
         &self,
         found: Result<KernelSymbols, String>,
-        met: impl IntoIterator<Item = &'a u64>,
+        met: &HashSet<u64>,
         (machine, files): (&RecordedMachine, &Files),
     ) -> Result<KernelSymbols, String> {
         let Ok(symbols) = &found else { return found };
-        let all_have_names = met.into_iter().all(|address| symbols.function(*address).is_some());
-        if all_have_names {
+        let named = |symbols: &KernelSymbols| {
+            met.iter()
+                .filter(|address| symbols.function(**address).is_some())
+                .count()
+        };
+        let named_here = named(symbols);
+        if named_here == met.len() {
             return found;
         }
-        self.running_or_kept(machine, files).or(found)
+        let other = self.running_or_kept(machine, files).ok();
+        other.filter(|other| named(other) > named_here).map_or(found, Ok)
     }
 
     /// The list that perf kept of the start that was recorded: a file, where the kernel that runs makes its own anew for every reader.

@@ -1,6 +1,5 @@
 //! What going through the records by time gives: the samples that count, and where the files lay when each was taken.
 
-use super::address_space;
 use super::attribute::{Attribute, field};
 use super::container::Timed;
 use super::cursor::Words;
@@ -9,14 +8,15 @@ use super::futexes::{FutexWait, Futexes};
 use super::jumps::Room;
 use super::kernel::{KERNEL_PROCESS, RecordedKernel};
 use super::record::{Deferred, Forked, Lost, Mapped, Named, Record, kind};
+use super::recorded_lock::locks;
 use super::resolve::{self, Names};
 use super::sample::Sampled;
 use super::selection::Selection;
 use super::stacks::{self, Surroundings, Wanted};
 use super::switches::{Ended, SwitchFormat, Switches};
-use super::timeline::{Layout, LayoutId, Timeline};
+use super::timeline::Timeline;
 use super::tracepoint_format::TracepointFormats;
-use super::walked::{RecordedLock, Walked};
+use super::walked::Walked;
 use super::weights::Counted;
 use crate::ThreadState;
 use crate::import::{ALL_PROCESSES, ImportError, ReadOptions, RecordedMachine, RecordedProgram};
@@ -25,8 +25,6 @@ use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
 use std::sync::atomic::AtomicU64;
 
-/// Places that are looked at for variables that hold locks: a recording that needs more was made to take long.
-const MOST_PLACES_LOOKED_AT: usize = 1 << 27;
 /// The idle task: what it "runs" is no work.
 const IDLE: u32 = 0;
 
@@ -39,7 +37,7 @@ pub(super) struct Taken {
     /// What the thread was doing, where the record says it.
     pub(super) state: Option<ThreadState>,
     /// For which lock it waited, where that was recorded.
-    futex: Option<FutexWait>,
+    pub(super) futex: Option<FutexWait>,
 }
 
 /// What going through the records by time gave.
@@ -432,14 +430,9 @@ impl<'a> Passed<'a> {
         // Jumps may lead there where no sample was taken.
         let ends_of_jumps = found.jumps.ends_in_kernel();
         let kernel = kernel.or_else(|| (!ends_of_jumps.is_empty()).then(read_kernel));
-        let met = || {
-            found
-                .stacks
-                .iter()
-                .flat_map(|stack| &stack.kernel)
-                .chain(&ends_of_jumps)
-        };
-        let kernel = kernel.map(|kernel| self.kernel.symbols_for(kernel, met(), (machine, files)));
+        let of_stacks = found.stacks.iter().flat_map(|stack| &stack.kernel);
+        let met = of_stacks.chain(&ends_of_jumps).copied().collect();
+        let kernel = kernel.map(|kernel| self.kernel.symbols_for(kernel, &met, (machine, files)));
         let locks = locks(self.futexes.as_ref(), (&self.taken, &self.wanted), &layouts, files);
         Walked {
             taken: self.taken,
@@ -459,34 +452,6 @@ impl<'a> Passed<'a> {
             lengths_known: self.switches.of_whole_machine(),
         }
     }
-}
-
-/// For which lock each of these samples waited that tells it, by the sample's place.
-fn locks(
-    futexes: Option<&Futexes>,
-    samples: (&[Taken], &[Wanted]),
-    layouts: &[Layout],
-    files: &Files,
-) -> HashMap<usize, RecordedLock> {
-    let Some(futexes) = futexes else {
-        return HashMap::new();
-    };
-    let waits = samples.0.iter().zip(samples.1).enumerate();
-    // Of the heap there is nothing to find, and many locks lie there.
-    let mut known: HashMap<(LayoutId, u64), Option<u64>> = HashMap::new();
-    let mut places_left = MOST_PLACES_LOOKED_AT;
-    let of_sample = |(place, (taken, wanted)): (usize, (&Taken, &Wanted))| {
-        let call = futexes.call(taken.futex?)?;
-        let layout = layouts.get(wanted.layout.0 as usize);
-        let mut look = || {
-            let layout = layout?;
-            places_left = places_left.checked_sub(layout.places.len())?;
-            address_space::of_data(layout, call.address, files)
-        };
-        let variable = *known.entry((wanted.layout, call.address)).or_insert_with(&mut look);
-        Some((place, RecordedLock { call, variable }))
-    };
-    waits.filter_map(of_sample).collect()
 }
 
 /// What a thread made.

@@ -202,7 +202,9 @@ impl<'a> Walking<'a> {
         let Some((next, record)) = next.and_then(|next| Some((next, record(next)?))) else {
             return;
         };
-        let sample = Sampled::of(record, &self.around.events[next.event as usize]);
+        let event = &self.around.events[next.event as usize];
+        let has_copy = event.has(field::STACK_USER) && record.copy().is_none();
+        let sample = has_copy.then(|| Sampled::of(record, event)).flatten();
         if let Some(copy) = sample.as_ref().and_then(|sample| sample.copied.in_memory()) {
             self.lines.expect(copy);
         }

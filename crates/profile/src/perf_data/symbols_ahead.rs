@@ -1,7 +1,7 @@
 //! The symbols of the program that was recorded, read before anybody asks for them: nobody needs them before all records were gone through, and
 //! both take as long.
 
-use super::file_search::{Found, Search};
+use super::file_search::{Found, Search, build_id_of};
 use super::kernel::is_file_of_kernel;
 use super::record::Mapped;
 use scaleprof_binary::symbols::SymbolFile;
@@ -16,8 +16,14 @@ const MOST_SIZED: usize = 1 << 12;
 /// Files that are looked at for the largest: that of the first is mostly the program.
 const MOST_LOOKED_AT: usize = 8;
 
-/// A file that may be the program, with its build-id where the recording tells it.
-pub(super) type Candidate = (Mapped, Option<String>);
+/// A file that may be the program.
+pub(super) struct Candidate {
+    recorded_as: Mapped,
+    /// Where the recording tells it.
+    build_id: Option<String>,
+    /// Whether samples may be in it only if it has no build-id: those with one and with samples are in the header.
+    only_without: bool,
+}
 
 /// Symbols of at most one file.
 #[derive(Debug, Default)]
@@ -38,23 +44,25 @@ pub(super) fn candidates(build_ids: &HashMap<String, String>, mut mapped_first: 
     if mapped_first.iter().any(|mapped| Some(mapped.process) != process) {
         mapped_first.clear();
     }
-    let of_header = build_ids.iter().map(|(path, build_id)| {
-        let recorded_as = Mapped {
+    let of_header = build_ids.iter().map(|(path, build_id)| Candidate {
+        recorded_as: Mapped {
             path: path.clone(),
             ..Mapped::default()
-        };
-        (recorded_as, Some(build_id.clone()))
+        },
+        build_id: Some(build_id.clone()),
+        only_without: false,
     });
-    // Of a file with a build-id the header tells whether samples were taken in it.
     let untold = mapped_first
         .into_iter()
         .filter(|mapped| !build_ids.contains_key(&mapped.path))
-        .map(|mapped| {
-            let build_id = mapped.build_id.clone();
-            (mapped, build_id)
+        .map(|recorded_as| Candidate {
+            build_id: recorded_as.build_id.clone(),
+            recorded_as,
+            only_without: !build_ids.is_empty(),
         });
+    let is_program = |path: &str| path.starts_with('/') && !is_file_of_kernel(path);
     let all = of_header.chain(untold);
-    all.filter(|(file, _)| file.path.starts_with('/') && !is_file_of_kernel(&file.path))
+    all.filter(|candidate| is_program(&candidate.recorded_as.path))
         .take(MOST_SIZED)
         .collect()
 }
@@ -88,19 +96,20 @@ impl SymbolsAhead {
 
 fn largest(candidates: Vec<Candidate>, search: &Search) -> Option<Found> {
     // The size of a file is had for less than the file: only those are looked at that may be the largest.
-    let mut likely: Vec<(u64, Candidate)> = candidates
-        .into_iter()
-        .map(|(file, build_id)| (search.most_bytes(&file.path, build_id.as_deref()), (file, build_id)))
-        .collect();
-    likely.sort_unstable_by(|(a, (one, _)), (b, (other, _))| b.cmp(a).then_with(|| one.path.cmp(&other.path)));
+    let most_bytes = |of: &Candidate| search.most_bytes(&of.recorded_as.path, of.build_id.as_deref());
+    let mut likely: Vec<(u64, Candidate)> = candidates.into_iter().map(|one| (most_bytes(&one), one)).collect();
+    likely.sort_unstable_by(|(a, one), (b, other)| {
+        b.cmp(a).then_with(|| one.recorded_as.path.cmp(&other.recorded_as.path))
+    });
     let length = |found: &Option<Found>| found.as_ref().map_or(0, |found| found.bytes.len() as u64);
     let mut largest: Option<Found> = None;
-    for (most, (file, build_id)) in likely.into_iter().take(MOST_LOOKED_AT) {
+    for (most, candidate) in likely.into_iter().take(MOST_LOOKED_AT) {
         if length(&largest) >= most {
             break;
         }
-        let found = search.find(&file, build_id.as_deref()).ok();
-        let found = found.filter(|found| found.certain);
+        let found = search.find(&candidate.recorded_as, candidate.build_id.as_deref()).ok();
+        let found =
+            found.filter(|found| found.certain && !(candidate.only_without && build_id_of(&found.bytes).is_some()));
         if length(&found) > length(&largest) {
             largest = found;
         }
@@ -111,7 +120,6 @@ fn largest(candidates: Vec<Candidate>, search: &Search) -> Option<Found> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::perf_data::file_search::build_id_of;
     use std::os::unix::fs::MetadataExt as _;
     use std::path::Path;
     use std::sync::mpsc::channel;
@@ -164,26 +172,39 @@ mod tests {
         assert!(reading.thread.join().expect("read").is_some());
     }
 
+    /// A copy of this program without its build-id: that note has another name.
+    fn without_build_id(folder: &Path) -> PathBuf {
+        use object::{Object as _, ObjectSection as _};
+        let mut bytes = std::fs::read(std::env::current_exe().expect("a path")).expect("readable");
+        let elf = object::File::parse(&*bytes).expect("ELF");
+        let note = elf.section_by_name(".note.gnu.build-id").expect("a build-id");
+        let (start, length) = note.file_range().expect("in the file");
+        bytes[start as usize + 12..(start + length) as usize].fill(0);
+        let path = std::fs::canonicalize(folder).expect("a path").join("server");
+        std::fs::write(&path, bytes).expect("written");
+        path
+    }
+
     #[test]
     fn a_program_without_a_build_id_is_known_by_what_was_mapped_first() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let program = without_build_id(folder.path());
         let own = std::env::current_exe().expect("a path");
-        let libc = Path::new("/usr/lib/x86_64-linux-gnu/libc.so.6");
-        let Some(library) = [libc, Path::new("/bin/sh")].into_iter().find(|path| path.exists()) else {
-            return;
-        };
-        let library = std::fs::canonicalize(library).expect("a path");
-        let id = build_id_of(&std::fs::read(&library).expect("readable")).expect("a build-id");
-        let of_header: HashMap<String, String> = [(library.display().to_string(), id)].into();
+        let shell = std::fs::canonicalize("/bin/sh").expect("a path");
+        let id = build_id_of(&std::fs::read(&shell).expect("readable")).expect("a build-id");
+        let of_header: HashMap<String, String> = [(shell.display().to_string(), id)].into();
         let read = |mapped_first| {
             let reading = begun(candidates(&of_header, mapped_first), &Search::default());
             reading.expect("a file").place
         };
-        assert_eq!(read(vec![mapped(&library, 7), mapped(&own, 7)]), own);
-        assert_eq!(read(Vec::new()), library);
+        assert_eq!(read(vec![mapped(&shell, 7), mapped(&program, 7)]), program);
+        assert_eq!(read(Vec::new()), shell);
+        // That one has a build-id, and no sample: it would be in the header.
+        assert_eq!(read(vec![mapped(&own, 7), mapped(&shell, 7)]), shell);
         // Of which of several processes samples were taken is not known yet.
-        assert_eq!(read(vec![mapped(&own, 7), mapped(&library, 8)]), library);
-        let mut replaced = mapped(&own, 7);
+        assert_eq!(read(vec![mapped(&program, 7), mapped(&shell, 8)]), shell);
+        let mut replaced = mapped(&program, 7);
         replaced.inode = Some((0, 0, 1));
-        assert_eq!(read(vec![replaced]), library, "nobody knows whether it is the same");
+        assert_eq!(read(vec![replaced]), shell, "nobody knows whether it is the same");
     }
 }

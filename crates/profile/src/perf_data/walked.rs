@@ -4,16 +4,16 @@ use super::blocked::BlockedStates;
 use super::branches::branches;
 use super::endings;
 use super::files::{CodeFile, FileId, Files};
-use super::futexes::FutexCall;
 use super::jumps::is_of_kernel;
 use super::passed::Taken;
+use super::recorded_lock::RecordedLock;
 use super::resolve::Names;
 use super::selection::Selection;
 use super::stacks::Stacks;
 use super::weights::{Counted, Scale};
 use crate::convert::KeptSample;
 use crate::import::{RecordedMachine, RecordedProgram, RecordedThread, Recording, RecordingFormat, Weights};
-use crate::{Converter, LockWait, ThreadState, in_parallel};
+use crate::{Converter, ThreadState, in_parallel};
 use scaleprof_binary::kernel_symbols::KernelSymbols;
 use scaleprof_binary::symbols::SymbolFile;
 use std::collections::{BTreeMap, HashMap};
@@ -43,30 +43,6 @@ pub(super) struct Walked {
     pub(super) stale: bool,
     /// Whether it is known how long threads were away that left their CPUs.
     pub(super) lengths_known: bool,
-}
-
-/// A lock that a thread waited for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct RecordedLock {
-    /// The call that it waited in.
-    pub(super) call: FutexCall,
-    /// Its address in the space of the recording; none where it is in no file.
-    pub(super) variable: Option<u64>,
-}
-
-impl RecordedLock {
-    /// As a collector gives it.
-    fn wait(self) -> LockWait {
-        LockWait {
-            address: self.variable.unwrap_or(0),
-            kernel: false,
-            operation: self.call.operation,
-            owner: None,
-            owner_stack: None,
-            owner_state: None,
-            goes_on: false,
-        }
-    }
 }
 
 /// What the file tells apart from its samples.

@@ -1,0 +1,58 @@
+//! A recording as a bundle that is not kept, for who only wants it in another format.
+
+use super::imported_manifest::{begin, describe, has_shares_only};
+use super::imported_visit::{ImportedVisit, Known};
+use super::{ImportFailure, ImportRequest, NO_TIME, bytes_of, check_loads, read};
+use crate::observe::now;
+use crate::progress::Progress;
+use scaleprof_bundle::{Bundle, RunState};
+use scaleprof_profile::import::{ReadOptions, Weights};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::slice;
+
+/// What [`import`](super::import()) would leave of one recording without a known load: nothing is written. Its path is that of the recording.
+///
+/// # Errors
+/// The file cannot be read, or holds two recordings.
+pub fn import_in_memory(
+    file: &Path,
+    options: &ReadOptions,
+    progress: &mut dyn Progress,
+) -> Result<Bundle, ImportFailure> {
+    let request = ImportRequest {
+        files: vec![file.to_owned()],
+        loads: Vec::new(),
+        stats: Vec::new(),
+        flat: Vec::new(),
+        name: None,
+        options: options.clone(),
+        keep_code: false,
+        output: PathBuf::new(),
+        command: Vec::new(),
+    };
+    let bytes = bytes_of(file)?;
+    check_loads(&request, slice::from_ref(&bytes))?;
+    progress.stage(&format!("reading {}", file.display()));
+    let mut manifest = begin(&request, false);
+    let read = read(file, bytes, &request)?.into_iter().next();
+    let recording = read.unwrap_or_else(|| unreachable!("a file that can be read holds a recording"));
+    for warning in &recording.warnings {
+        progress.warning(warning);
+    }
+    if recording.weights == Weights::Counts {
+        progress.warning(NO_TIME);
+        has_shares_only(&mut manifest);
+    }
+    describe(&mut manifest, &recording, &mut BTreeMap::new());
+    manifest.state = RunState::Complete;
+    let known = Known {
+        visit: 0,
+        repeat: 0,
+        load: None,
+        stat: None,
+        started_at: now(),
+    };
+    let (rung, rows) = ImportedVisit::of(&known, recording).rows_with_samples();
+    Ok(Bundle::of_one_visit(file, &manifest, rung, rows))
+}
