@@ -164,7 +164,13 @@ impl Bundle {
     /// What [`open`](Self::open) gives of a bundle to which this visit alone was written, with this manifest and no settings: for
     /// who just wrote it and would read it back.
     #[must_use]
-    pub fn of_one_visit(path: &Path, manifest: &Manifest, rung: RungRow, rows: VisitRows) -> Bundle {
+    pub fn of_one_visit(
+        path: &Path,
+        manifest: &Manifest,
+        rung: RungRow,
+        (rows, mut samples): (VisitRows, Samples),
+    ) -> Bundle {
+        samples.extend(rows.samples);
         Bundle {
             path: path.to_owned(),
             manifest: manifest.without_folders(),
@@ -174,7 +180,7 @@ impl Bundle {
             latency: rows.latency,
             errors: rows.errors,
             states: rows.states,
-            samples: rows.samples.into_iter().collect(),
+            samples,
             locks: rows.locks,
             stacks: rows.stacks,
             frames: rows.frames,

@@ -1,6 +1,7 @@
 //! The samples of a bundle, column by column: there may be tens of millions of them.
 
-use crate::{Coded, SampleRow, UtcMicros};
+use crate::{Coded, SampleRow, UtcMicros, VisitClock};
+use scaleprof_profile::{Role, Sample, Wait};
 use std::borrow::Cow;
 use std::hash::Hash;
 
@@ -60,6 +61,27 @@ impl Samples {
     /// The rows, put together from their columns.
     pub fn rows(&self) -> impl Iterator<Item = SampleRow> {
         self.blocks.iter().flat_map(SampleBlock::rows)
+    }
+
+    /// Samples of a profile as those of `visit`, as [`sample_rows`](crate::sample_rows) makes rows of them. `role` tells whom a thread serves.
+    pub fn of_profile(visit: i32, samples: &[Sample], clock: &VisitClock, role: impl Fn(u32) -> Role) -> Samples {
+        Samples::of_blocks(vec![SampleBlock {
+            visit,
+            second: numbers(samples, |sample| clock.second(sample.time_ns)),
+            time_us: samples.iter().map(|sample| clock.utc(sample.time_ns)).collect(),
+            thread: numbers(samples, |sample| i64::from(sample.thread)),
+            role: words(samples, |sample| role(sample.thread).name()),
+            cpu: numbers(samples, |sample| i32::try_from(sample.cpu).unwrap_or(i32::MAX)),
+            state: words(samples, |sample| sample.state.name()),
+            stack: numbers(samples, |sample| sample.stack.0),
+            ending: words(samples, |sample| sample.ending.name()),
+            weight_ns: samples.iter().map(|sample| sample.weight_ns).collect(),
+            lock: numbers_of_waits(samples, |wait| Some(wait.lock?.0)),
+            waker_kind: words_of_waits(samples, |wait| wait.waker_kind),
+            waker_stack: numbers_of_waits(samples, |wait| Some(wait.waker_stack?.0)),
+            owner_stack: numbers_of_waits(samples, |wait| Some(wait.owner_stack?.0)),
+            owner_state: words_of_waits(samples, |wait| Some(wait.owner_state?.name())),
+        }])
     }
 
     /// Leaves out the visits that are not wanted.
@@ -202,17 +224,27 @@ impl SampleBlock {
     }
 }
 
-fn numbers<T: Hash + Eq + Copy>(rows: &[SampleRow], number: fn(&SampleRow) -> T) -> Coded<T> {
+fn numbers<R, T: Hash + Eq + Copy>(rows: &[R], number: impl Fn(&R) -> T) -> Coded<T> {
     Coded::by(rows.iter().map(number), |number| number)
 }
 
-fn words(rows: &[SampleRow], word: fn(&SampleRow) -> &str) -> Coded<String> {
+fn words<R>(rows: &[R], word: impl Fn(&R) -> &str) -> Coded<String> {
     Coded::by(rows.iter().map(word), str::to_owned)
 }
 
 fn words_or_none(rows: &[SampleRow], word: fn(&SampleRow) -> &Option<Cow<'static, str>>) -> Coded<Option<String>> {
     let words = rows.iter().map(|row| word(row).as_deref());
     Coded::by(words, |word| word.map(str::to_owned))
+}
+
+/// The word of a sample's wait, where it has one.
+fn words_of_waits(samples: &[Sample], word: impl Fn(&Wait) -> Option<&'static str>) -> Coded<Option<String>> {
+    let words = samples.iter().map(|sample| word(sample.wait.as_deref()?));
+    Coded::by(words, |word| word.map(str::to_owned))
+}
+
+fn numbers_of_waits(samples: &[Sample], number: impl Fn(&Wait) -> Option<i64>) -> Coded<Option<i64>> {
+    numbers(samples, |sample| number(sample.wait.as_deref()?))
 }
 
 impl Extend<SampleRow> for Samples {
@@ -236,5 +268,52 @@ impl FromIterator<SampleRow> for Samples {
 impl PartialEq for Samples {
     fn eq(&self, other: &Samples) -> bool {
         self.len() == other.len() && self.rows().eq(other.rows())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample_rows;
+    use scaleprof_profile::{Ending, LockId, StackId, ThreadState};
+
+    #[test]
+    fn those_of_a_profile_are_what_its_rows_tell() {
+        let wait = Wait {
+            lock: Some(LockId(7)),
+            waker_kind: Some("thread"),
+            waker_stack: Some(StackId(-3)),
+            owner_stack: Some(StackId(4)),
+            owner_state: Some(ThreadState::Io),
+        };
+        let sample = |number: u64, wait: Option<Wait>| Sample {
+            time_ns: number * 400_000_000,
+            thread: 10 + number as u32 % 3,
+            cpu: number as u32 % 2,
+            state: ThreadState::ALL[number as usize % ThreadState::ALL.len()],
+            weight_ns: number as f64 * 1e6,
+            stack: StackId(number as i64 % 4 - 2),
+            ending: [Ending::Complete, Ending::TooDeep][number as usize % 2],
+            wait: wait.map(Box::new),
+        };
+        let without_lock = Wait {
+            lock: None,
+            owner_state: None,
+            ..wait.clone()
+        };
+        let waits = [None, Some(wait), Some(without_lock), None, None];
+        let samples: Vec<Sample> = (0..).zip(waits).map(|(number, wait)| sample(number, wait)).collect();
+        let clock = VisitClock {
+            monotonic_ns: 100_000_000,
+            utc: UtcMicros(1_700_000_000_000_000),
+        };
+        let role = |thread| match thread {
+            10 => Role::Background,
+            _ => Role::Connection,
+        };
+        let columns = Samples::of_profile(3, &samples, &clock, role);
+        let rows: Vec<SampleRow> = sample_rows(3, &samples, &clock, role).collect();
+        assert_eq!(columns.rows().collect::<Vec<SampleRow>>(), rows);
+        assert_eq!(Samples::of_profile(3, &[], &clock, role).len(), 0);
     }
 }

@@ -1,6 +1,7 @@
 //! `scaleprof export`.
 
 use crate::export_arguments::{ExportArguments, ExportFormat};
+use crate::memory;
 use crate::output::{self, say};
 use crate::show;
 use crate::terminal::TerminalProgress;
@@ -8,13 +9,14 @@ use anyhow::{anyhow, bail};
 use scaleprof_analysis::export::{Compared, RungCosts, Wanted, choose, rung_costs, timeline};
 use scaleprof_analysis::summarise;
 use scaleprof_bundle::Bundle;
-use scaleprof_experiment::import_in_memory;
+use scaleprof_experiment::{Leftovers, import_in_memory};
 use scaleprof_profile::import::STANDARD_INPUT;
 use scaleprof_profile::{CostProfile, firefox, folded, pprof, speedscope};
 use std::io::IsTerminal as _;
 use std::mem::ManuallyDrop;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::thread;
 
 /// What stands for standard output.
 const STANDARD_OUTPUT: &str = "-";
@@ -31,9 +33,10 @@ pub(crate) fn execute(arguments: &ExportArguments) -> anyhow::Result<ExitCode> {
         );
     }
     // The program ends behind this: what it holds goes with it, at once and not piece by piece.
-    let bundle = ManuallyDrop::new(opened(arguments)?);
+    let opened = ManuallyDrop::new(opened(arguments)?);
+    let (bundle, _) = &*opened;
     let wanted = arguments.wanted();
-    let (bytes, rungs) = written(&bundle, arguments, &wanted)?;
+    let (bytes, rungs) = written(bundle, arguments, &wanted)?;
     let path = match &arguments.output {
         Some(path) if path == Path::new(STANDARD_OUTPUT) => {
             output::print(&bytes)?;
@@ -48,14 +51,15 @@ pub(crate) fn execute(arguments: &ExportArguments) -> anyhow::Result<ExitCode> {
 }
 
 /// The bundle, or what a recording would be as one.
-fn opened(arguments: &ExportArguments) -> anyhow::Result<Bundle> {
+fn opened(arguments: &ExportArguments) -> anyhow::Result<(Bundle, Leftovers)> {
     let path = &arguments.bundle;
     if !is_recording(path) {
         if let Some(option) = arguments.recording.given().first() {
             bail!("{option} is for recordings, and {} is none", path.display());
         }
-        return Ok(Bundle::open(path)?);
+        return Ok((Bundle::open(path)?, Leftovers::default()));
     }
+    memory::ask_for_more_at_once();
     // What is exported may go to the standard output; progress and warnings go beside it.
     let mut progress = TerminalProgress::new(false);
     let read = import_in_memory(path, &arguments.recording.options(), &mut progress);
@@ -75,8 +79,11 @@ fn is_recording(path: &Path) -> bool {
 /// The file, and what of the bundle is in it in a word or two.
 fn written(bundle: &Bundle, arguments: &ExportArguments, wanted: &Wanted) -> anyhow::Result<(Vec<u8>, String)> {
     let unit = arguments.unit();
-    let rungs = rung_costs(bundle, wanted);
-    let summary = summarise(bundle);
+    let (rungs, summary) = thread::scope(|scope| {
+        let summary = scope.spawn(|| summarise(bundle));
+        (rung_costs(bundle, wanted), summary.join())
+    });
+    let summary = summary.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
     let Compared { base, rung } = choose(&rungs, &summary, arguments.against, arguments.connections)
         .map_err(|problem| anyhow!("cannot export {}: {problem}", arguments.bundle.display()))?;
     let name = |rung: &RungCosts| rung.connections.map_or("watched".to_owned(), |n| n.to_string());

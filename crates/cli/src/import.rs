@@ -1,6 +1,7 @@
 //! `scaleprof import`.
 
 use crate::arguments::ImportArguments;
+use crate::memory;
 use crate::output;
 use crate::run::{our_arguments, public_command};
 use crate::show;
@@ -26,16 +27,18 @@ pub(crate) fn execute(arguments: &ImportArguments) -> anyhow::Result<ExitCode> {
             .unwrap_or_else(|| Path::new("scaleprof-runs").join(format!("import-{}", show::compact_time()))),
         command: public_command(our_arguments()),
     };
+    memory::ask_for_more_at_once();
     let mut progress = TerminalProgress::new(arguments.quiet);
     let result = import(&request, &mut progress);
     progress.finish();
     // The program ends behind this: what it holds goes with it, at once and not piece by piece.
     let result = ManuallyDrop::new(result?);
-    let ImportResult { bundle, summary } = &*result;
+    let ImportResult { bundle, summary, .. } = &*result;
     match arguments.json {
         true => output::print(show::summary_json(summary)?)?,
         false => output::print(show::table(summary))?,
     }
+
     if !arguments.no_report {
         let page = show::write_page(bundle, summary, &bundle.path)?;
         if !arguments.json {

@@ -21,6 +21,7 @@ mod export_arguments;
 mod import;
 mod load_arguments;
 mod manual;
+mod memory;
 mod output;
 mod probe_arguments;
 mod recording;

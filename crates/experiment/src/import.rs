@@ -85,7 +85,13 @@ pub struct ImportResult {
     pub bundle: Bundle,
     /// What it comes to.
     pub summary: Summary,
+    /// What making them needed.
+    pub leftovers: Leftovers,
 }
+
+/// What nobody needs any more, and takes a while to let go of: a program that ends need not.
+#[derive(Debug, Default)]
+pub struct Leftovers(#[expect(dead_code, reason = "it is only held")] Option<ImportedVisit>);
 
 /// Reads the recordings and keeps what is in them as a bundle.
 ///
@@ -289,13 +295,17 @@ impl Import<'_> {
         manifest.state = RunState::Complete;
         progress.stage("summing up");
         let result = match self.waiting.take() {
-            Some(imported) => sum_up_and_write(&self.bundle, manifest, &imported)?,
+            Some(imported) => sum_up_and_write(&self.bundle, manifest, imported)?,
             None => {
                 self.bundle.write_settings(&[])?;
                 self.bundle.write_manifest(manifest)?;
                 let bundle = Bundle::open(self.bundle.path())?;
                 let summary = summarise(&bundle);
-                ImportResult { bundle, summary }
+                ImportResult {
+                    bundle,
+                    summary,
+                    leftovers: Leftovers::default(),
+                }
             }
         };
         self.bundle.write_summary(&result.summary)?;
@@ -312,23 +322,26 @@ fn write(bundle: &BundleWriter, imported: &ImportedVisit) -> Result<(), ImportFa
 fn sum_up_and_write(
     bundle: &BundleWriter,
     manifest: &Manifest,
-    imported: &ImportedVisit,
+    imported: ImportedVisit,
 ) -> Result<ImportResult, ImportFailure> {
     let sum_up = || {
-        let (rung, rows) = imported.rows_with_samples();
-        let bundle = Bundle::of_one_visit(bundle.path(), manifest, rung, rows);
+        let bundle = imported.in_bundle(bundle.path(), manifest, imported.rows.clone());
         let summary = summarise(&bundle);
-        ImportResult { bundle, summary }
+        (bundle, summary)
     };
     let (result, written) = thread::scope(|scope| {
         let result = scope.spawn(sum_up);
-        let written = write(bundle, imported).and_then(|()| Ok(bundle.write_settings(&[])?));
+        let written = write(bundle, &imported).and_then(|()| Ok(bundle.write_settings(&[])?));
         (result.join(), written)
     });
-    let result = result.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+    let (of_memory, summary) = result.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
     written?;
     bundle.write_manifest(manifest)?;
-    Ok(result)
+    Ok(ImportResult {
+        bundle: of_memory,
+        summary,
+        leftovers: Leftovers(Some(imported)),
+    })
 }
 
 /// Before anything is written.
@@ -449,7 +462,7 @@ mod tests {
         };
         for (files, output) in [(vec![stacks.clone()], "alone"), (vec![stacks.clone(), stacks], "two")] {
             let request = request(files, output);
-            let ImportResult { bundle, summary } = import(&request, &mut Silent).expect("imported");
+            let ImportResult { bundle, summary, .. } = import(&request, &mut Silent).expect("imported");
             let read = Bundle::open(&request.output).expect("readable");
             let read = Bundle { summary: None, ..read };
             assert_eq!(summarise(&read), summary);

@@ -7,6 +7,7 @@ use crate::{
 };
 use foldhash::HashMap;
 use scaleprof_binary::parallel::filled_in_parallel;
+use std::ops::Range;
 
 /// Gives names to addresses of one process and of the kernel.
 pub trait Namer {
@@ -41,8 +42,10 @@ pub struct Converter {
     stacks: StackTree,
     samples: Vec<Sample>,
     locks: Locks,
-    /// Frames at an address that was looked up, of the kernel or not, outermost first.
-    known: HashMap<(u64, bool), Box<[FrameId]>>,
+    /// Frames at an address that was looked up, of the kernel or not: where they stand in `of_addresses`.
+    known: HashMap<(u64, bool), Range<usize>>,
+    /// The frames of one address after the other, each outermost first.
+    of_addresses: Vec<FrameId>,
     /// The stack with an address inside of another one: of most stacks all but the last few steps were taken before.
     steps: HashMap<(Option<StackId>, u64, Kind), StackId>,
     variables: HashMap<u64, Option<Variable>>,
@@ -56,6 +59,8 @@ pub struct Converter {
 #[derive(Debug, Clone, Default)]
 struct LastStack {
     ending: Option<Ending>,
+    /// What stands in front of its addresses where they do not reach the thread's first function.
+    root: Option<StackId>,
     /// Its addresses, outermost first, each with the stack up to there.
     steps: Vec<(u64, Kind, StackId)>,
 }
@@ -115,6 +120,12 @@ impl Converter {
     /// Without any sample.
     pub fn new() -> Converter {
         Converter::default()
+    }
+
+    /// Makes room for the call paths of so many different stacks, so that less is moved. Without the room it grows as needed.
+    pub(crate) fn expect(&mut self, stacks: usize) {
+        self.stacks.reserve(stacks);
+        let _ = self.steps.try_reserve(stacks);
     }
 
     /// Keeps a stack, for samples that are added by [`add_kept`](Converter::add_kept): where many have the same one, its addresses
@@ -232,6 +243,7 @@ impl Converter {
     /// Forgets what stands at which address: for when the process has mapped or unmapped a file.
     pub fn forget_addresses(&mut self) {
         self.known.clear();
+        self.of_addresses.clear();
         self.steps.clear();
         self.last = LastStack::default();
         self.variables.clear();
@@ -250,13 +262,13 @@ impl Converter {
         if last.ending != Some(ending) {
             last.steps.clear();
             last.ending = Some(ending);
+            last.root = (ending != Ending::Complete).then(|| {
+                let words = format!("[incomplete: {}]", ending.name());
+                let frame = self.frames.intern(Frame::placeholder(words));
+                self.stacks.child(None, frame)
+            });
         }
-        let mut at = None;
-        if ending != Ending::Complete {
-            let words = format!("[incomplete: {}]", ending.name());
-            let frame = self.frames.intern(Frame::placeholder(words));
-            at = Some(self.stacks.child(None, frame));
-        }
+        let mut at = last.root;
         let of_user = raw.user.iter().enumerate().rev().map(|(position, address)| {
             let is_return_address = position > 0
                 && !raw
@@ -315,11 +327,13 @@ impl Converter {
                 // The number of such an address says nothing in another process.
                 found.push(Frame::placeholder("[unknown]".to_owned()));
             }
-            let frames = &mut self.frames;
-            found.into_iter().rev().map(|frame| frames.intern(frame)).collect()
+            let from = self.of_addresses.len();
+            let numbers = found.into_iter().rev().map(|frame| self.frames.intern(frame));
+            self.of_addresses.extend(numbers);
+            from..self.of_addresses.len()
         });
         let mut at = parent;
-        for frame in frames.iter() {
+        for frame in &self.of_addresses[frames.clone()] {
             at = Some(self.stacks.child(at, *frame));
         }
         let stack = at.unwrap_or_else(|| unreachable!("every address has a frame"));

@@ -2,6 +2,7 @@
 
 use crate::ContentHash;
 use foldhash::HashMap;
+use std::collections::hash_map::Entry;
 
 /// Something that a [`Dictionary`] can hold.
 pub trait Content: PartialEq {
@@ -39,23 +40,37 @@ impl<T: Content> Dictionary<T> {
         content.hash(&mut hash);
         let mut number = hash.number() & self.bits;
         let mut count = 0;
-        while let Some(place) = self.places.get(&number) {
-            if self.entries[*place].1 == content {
-                return number;
+        loop {
+            match self.places.entry(number) {
+                Entry::Vacant(free) => {
+                    free.insert(self.entries.len());
+                    self.entries.push((number, content));
+                    return number;
+                }
+                Entry::Occupied(taken) if self.entries[*taken.get()].1 == content => return number,
+                Entry::Occupied(_) => {}
             }
             count += 1;
             let mut again = hash;
             again.integer(count);
             number = again.number() & self.bits;
         }
-        self.places.insert(number, self.entries.len());
-        self.entries.push((number, content));
-        number
+    }
+
+    /// How many entries came before the one of that number.
+    pub(crate) fn place(&self, number: i64) -> Option<usize> {
+        self.places.get(&number).copied()
+    }
+
+    /// Makes room for so many further entries, so that less is moved. Without the room it grows as needed.
+    pub(crate) fn reserve(&mut self, entries: usize) {
+        let _ = self.entries.try_reserve(entries);
+        let _ = self.places.try_reserve(entries);
     }
 
     /// The entry of that number.
     pub fn get(&self, number: i64) -> Option<&T> {
-        self.places.get(&number).map(|place| &self.entries[*place].1)
+        self.place(number).map(|place| &self.entries[place].1)
     }
 
     /// All entries with their numbers, in the order in which they came.

@@ -17,9 +17,12 @@ use crate::Profile;
 use gzip::Unfolded;
 use scaleprof_binary::mapped_file::Bytes;
 use scaleprof_binary::symbols::SymbolSearch;
+use std::any::Any;
 use std::collections::BTreeMap;
+use std::fmt;
 use std::ops::Range;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// A recording that another tool made. What the file does not tell is none, with its reason in `lacks`.
 #[derive(Debug, Clone)]
@@ -54,6 +57,8 @@ pub struct Recording {
     pub lacks: Vec<(String, String)>,
     /// What the reader of its figures should know.
     pub warnings: Vec<String>,
+    /// What reading it needed.
+    pub leftovers: Leftovers,
 }
 
 impl Recording {
@@ -76,7 +81,26 @@ impl Recording {
             waiting_loops: None,
             lacks: Vec::new(),
             warnings: Vec::new(),
+            leftovers: Leftovers::default(),
         }
+    }
+}
+
+/// Things that nobody needs any more, and that take a while to let go of, piece by piece: a program that ends need not, and others do it
+/// when they have time.
+#[derive(Clone, Default)]
+pub struct Leftovers(Vec<Arc<dyn Any + Send + Sync>>);
+
+impl Leftovers {
+    /// Keeps one more.
+    pub(crate) fn keep(&mut self, thing: impl Send + Sync + 'static) {
+        self.0.push(Arc::new(thing));
+    }
+}
+
+impl fmt::Debug for Leftovers {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "Leftovers({})", self.0.len())
     }
 }
 

@@ -110,17 +110,33 @@ pub fn read(bytes: impl Bytes, options: &ReadOptions) -> Result<Recording, Impor
     let walked = passed.walk((&timed, source), &selection, &files, (&machine, options.inlines));
     drop(timed);
     drop((beginnings, expanded, behind, further));
+    let mut bytes = Some(bytes);
     let named = thread::scope(|scope| {
-        // Of a large file that takes a while.
-        scope.spawn(|| drop(bytes));
-        walked.named(&files, options.inlines)
+        // Of a large file that takes a while. Debug information takes the room; without it all CPUs are busy now, and one idles later.
+        if options.inlines {
+            scope.spawn(|| bytes.take().map(let_go_of));
+        }
+        walked.named((&files, &machine), options.inlines)
     });
-    let mut recording = named.into_recording(&selection, &files, Told { machine, problems });
+    let mut recording = thread::scope(|scope| {
+        scope.spawn(|| bytes.map(let_go_of));
+        named.into_recording(&selection, &files, Told { machine, problems })
+    });
     if has_others && recording.samples_lost.is_some_and(|lost| lost > 0) {
         recording.samples_lost = None;
         let why = "the recording counts what was lost of all its processes together";
         recording.lacks.push(("samples_lost".to_owned(), why.to_owned()));
     }
     recording.warnings.extend(twice.into_iter().chain(left_out));
+
+    recording.leftovers.keep(files);
     Ok(recording)
+}
+
+/// Lets go of the bytes of a recording, piece by piece: who asks for memory meanwhile waits for one of them, and not for all.
+fn let_go_of(bytes: impl Bytes) {
+    const AT_ONCE: usize = 2 << 20;
+    for piece in bytes.chunks(AT_ONCE) {
+        bytes.let_go(piece);
+    }
 }

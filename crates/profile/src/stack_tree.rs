@@ -1,7 +1,6 @@
 //! All call paths of a profile as one tree.
 
 use crate::{Content, ContentHash, Dictionary, FrameId};
-use foldhash::HashMap;
 
 /// The number of a stack: the hash of the stack without its innermost frame and of that frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -27,7 +26,8 @@ impl Content for StackNode {
 #[derive(Debug, Clone, Default)]
 pub struct StackTree {
     nodes: Dictionary<StackNode>,
-    depths: HashMap<StackId, u32>,
+    /// Of every node, in their order.
+    depths: Vec<u32>,
 }
 
 impl StackTree {
@@ -36,12 +36,16 @@ impl StackTree {
         let known = self.nodes.len();
         let stack = StackId(self.nodes.intern(StackNode { parent, frame }));
         if self.nodes.len() > known {
-            let depth = parent
-                .and_then(|parent| self.depths.get(&parent))
-                .map_or(0, |depth| depth + 1);
-            self.depths.insert(stack, depth);
+            let of_parent = parent.and_then(|parent| self.depth(parent));
+            self.depths.push(of_parent.map_or(0, |depth| depth + 1));
         }
         stack
+    }
+
+    /// Makes room for so many further stacks, so that less is moved. Without the room it grows as needed.
+    pub(crate) fn reserve(&mut self, stacks: usize) {
+        self.nodes.reserve(stacks);
+        let _ = self.depths.try_reserve(stacks);
     }
 
     /// The stack of these frames, outermost first; none where there is none.
@@ -58,7 +62,7 @@ impl StackTree {
 
     /// Frames outside of the stack's innermost one.
     pub fn depth(&self, stack: StackId) -> Option<u32> {
-        self.depths.get(&stack).copied()
+        self.depths.get(self.nodes.place(stack.0)?).copied()
     }
 
     /// The frames of a stack, outermost first.

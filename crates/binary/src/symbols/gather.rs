@@ -83,6 +83,8 @@ impl<'bytes> Gathering<'bytes> {
             notes: Vec::new(),
         };
         let mut names = Names::default();
+        let of_both = elf.elf_symbol_table().len() + elf.elf_dynamic_symbol_table().len();
+        names.functions.reserve(of_both);
         let tables = [
             (elf.elf_symbol_table(), NameSource::Symtab),
             (elf.elf_dynamic_symbol_table(), NameSource::Dynsym),

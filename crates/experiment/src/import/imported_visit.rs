@@ -5,13 +5,15 @@ use crate::roles::handlers;
 use crate::sample_pieces::in_pieces;
 use foldhash::{HashMap, HashSet};
 use scaleprof_bundle::{
-    CounterRow, RungRow, SampleRow, SecondRow, StateRow, UtcMicros, VisitClock, VisitRows, sample_rows,
+    Bundle, CounterRow, Manifest, RungRow, SampleRow, Samples, SecondRow, StateRow, UtcMicros, VisitClock, VisitRows,
+    sample_rows,
 };
 use scaleprof_profile::import::{RecordedBranches, RecordedFile, Recording, Weights};
 use scaleprof_profile::perf_stat::PerfStat;
 use scaleprof_profile::{Ending, Role, SCALEPROF, Sample, StackId, ThreadState};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
+use std::path::Path;
 
 /// Nanoseconds of a second.
 const SECOND: u64 = 1_000_000_000;
@@ -33,6 +35,7 @@ pub(super) struct Known {
 }
 
 /// A recording as a visit.
+#[derive(Debug)]
 pub(super) struct ImportedVisit {
     pub(super) rung: RungRow,
     /// All rows but the samples.
@@ -111,11 +114,11 @@ impl ImportedVisit {
         self.recording.branches.as_ref()
     }
 
-    /// All of its rows once more.
-    pub(super) fn rows_with_samples(&self) -> (RungRow, VisitRows) {
-        let samples = self.sample_rows(0..self.samples());
-        let rows = self.rows.clone();
-        (self.rung.clone(), VisitRows { samples, ..rows })
+    /// A bundle of it alone, as it is read back; `rows` are its own.
+    pub(super) fn in_bundle(&self, path: &Path, manifest: &Manifest, rows: VisitRows) -> Bundle {
+        let role = |thread| role(&self.serving, thread);
+        let samples = Samples::of_profile(self.visit, &self.recording.profile.samples, &self.clock, role);
+        Bundle::of_one_visit(path, manifest, self.rung.clone(), (rows, samples))
     }
 
     /// Where its code is.

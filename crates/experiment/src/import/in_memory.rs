@@ -2,7 +2,7 @@
 
 use super::imported_manifest::{begin, describe, has_shares_only};
 use super::imported_visit::{ImportedVisit, Known};
-use super::{ImportFailure, ImportRequest, NO_TIME, bytes_of, check_loads, read};
+use super::{ImportFailure, ImportRequest, Leftovers, NO_TIME, bytes_of, check_loads, read};
 use crate::observe::now;
 use crate::progress::Progress;
 use scaleprof_bundle::{Bundle, RunState};
@@ -19,7 +19,7 @@ pub fn import_in_memory(
     file: &Path,
     options: &ReadOptions,
     progress: &mut dyn Progress,
-) -> Result<Bundle, ImportFailure> {
+) -> Result<(Bundle, Leftovers), ImportFailure> {
     let request = ImportRequest {
         files: vec![file.to_owned()],
         loads: Vec::new(),
@@ -53,6 +53,8 @@ pub fn import_in_memory(
         stat: None,
         started_at: now(),
     };
-    let (rung, rows) = ImportedVisit::of(&known, recording).rows_with_samples();
-    Ok(Bundle::of_one_visit(file, &manifest, rung, rows))
+    let mut imported = ImportedVisit::of(&known, recording);
+    let rows = std::mem::take(&mut imported.rows);
+    let bundle = imported.in_bundle(file, &manifest, rows);
+    Ok((bundle, Leftovers(Some(imported))))
 }

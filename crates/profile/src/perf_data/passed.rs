@@ -25,6 +25,9 @@ use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
 use std::sync::atomic::AtomicU64;
 
+/// So many records ahead memory is asked for what will be looked at.
+const LOOKED_AHEAD: usize = 6;
+
 /// The idle task: what it "runs" is no work.
 const IDLE: u32 = 0;
 
@@ -89,6 +92,9 @@ impl<'a> Passed<'a> {
             .any(Attribute::is_futex_call)
             .then(|| Futexes::of(formats));
         for (place, (_, record)) in (0_u32..).zip(&timed.records) {
+            if let Some((_, later)) = timed.records.get(place as usize + LOOKED_AHEAD) {
+                later.prefetch();
+            }
             if let Some(behind) = timed.behind {
                 behind.is_at(record.body());
             }
@@ -430,15 +436,13 @@ impl<'a> Passed<'a> {
         // Jumps may lead there where no sample was taken.
         let ends_of_jumps = found.jumps.ends_in_kernel();
         let kernel = kernel.or_else(|| (!ends_of_jumps.is_empty()).then(read_kernel));
-        let of_stacks = found.stacks.iter().flat_map(|stack| &stack.kernel);
-        let met = of_stacks.chain(&ends_of_jumps).copied().collect();
-        let kernel = kernel.map(|kernel| self.kernel.symbols_for(kernel, &met, (machine, files)));
         let locks = locks(self.futexes.as_ref(), (&self.taken, &self.wanted), &layouts, files);
         Walked {
             taken: self.taken,
             locks,
             found,
             kernel,
+            recorded_kernel: self.kernel,
             ready,
             names: Names::default(),
             no_walking: surroundings.processor.is_none(),
@@ -455,7 +459,7 @@ impl<'a> Passed<'a> {
 }
 
 /// What a thread made.
-fn joined<T>(thread: std::thread::ScopedJoinHandle<'_, T>) -> T {
+pub(super) fn joined<T>(thread: std::thread::ScopedJoinHandle<'_, T>) -> T {
     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 

@@ -19,6 +19,8 @@ const AT_ONCE: usize = 512;
 #[derive(Default)]
 pub(super) struct Names {
     user: foldhash::HashMap<u64, Vec<Frame>>,
+    /// Frames at addresses of the kernel.
+    pub(super) in_kernel: foldhash::HashMap<u64, Frame>,
     /// The functions of user space that jumps lead from and to, by their places.
     pub(super) functions: Vec<(u64, Frame)>,
     /// Variables that hold locks.
@@ -28,6 +30,8 @@ pub(super) struct Names {
     /// The kernel's functions; none where they cannot be named.
     pub(super) kernel: Option<KernelSymbols>,
     files: BTreeSet<FileId>,
+    /// What was read of them; nothing where that is debug information, which takes much memory.
+    read: Vec<FileNames>,
     /// Loops that were found where threads ran; none where no code was looked at.
     pub(super) loops: Option<u64>,
     /// Samples' files without symbols, by name, with the reason.
@@ -130,6 +134,8 @@ impl Names {
             ..Names::default()
         };
         for (file, opened) in opened {
+            let read = opened.names.into_inner().flatten();
+            names.read.extend(read.filter(|_| !inlines));
             match opened.waiting.into_inner() {
                 Some(Some(waiting)) => *names.loops.get_or_insert(0) += waiting.loops().len() as u64,
                 _ => {
@@ -161,10 +167,13 @@ impl Names {
 }
 
 impl Namer for Names {
-    /// Those of user space are given away: they are many, and nobody asks once more.
+    /// They are given away: they are many, and nobody asks once more.
     fn frames(&mut self, address: u64, kernel: bool) -> Vec<Frame> {
         match kernel {
-            true => vec![kernel_frame(self.kernel.as_ref(), address)],
+            true => {
+                let known = self.in_kernel.remove(&address);
+                vec![known.unwrap_or_else(|| kernel_frame(self.kernel.as_ref(), address))]
+            }
             false => self.user.remove(&address).unwrap_or_default(),
         }
     }
@@ -181,8 +190,12 @@ impl Namer for Names {
 /// The addresses of user space under which the places of stacks are looked up, by file.
 fn lookups(stacks: &[RawStack]) -> Vec<u64> {
     let mut all: Vec<u64> = Vec::new();
+    let mut before = &RawStack::default();
     for stack in stacks {
-        for (position, address) in stack.user.iter().enumerate() {
+        // The outer frames of one are mostly those of the one before.
+        let own = stack.user.len() - outer_frames_in_common(before, stack);
+        before = stack;
+        for (position, address) in stack.user[..own].iter().enumerate() {
             let exact = position == 0 || stack.interrupted.contains(&u16::try_from(position).unwrap_or(u16::MAX));
             all.push(address - u64::from(!exact && *address > 0));
         }
@@ -194,6 +207,18 @@ fn lookups(stacks: &[RawStack]) -> Vec<u64> {
     all.sort_unstable();
     all.dedup();
     all
+}
+
+/// How many of the outermost frames of two stacks are the same calls; of what called nothing none is.
+fn outer_frames_in_common(one: &RawStack, other: &RawStack) -> usize {
+    let is_of_calls_alone = |stack: &RawStack| stack.interrupted.iter().all(|position| *position == 0);
+    if !is_of_calls_alone(one) || !is_of_calls_alone(other) {
+        return 0;
+    }
+    let calls = |stack: &'_ RawStack| stack.user.len().saturating_sub(1);
+    let most = calls(one).min(calls(other));
+    let pairs = one.user.iter().rev().zip(other.user.iter().rev()).take(most);
+    pairs.take_while(|(one, other)| one == other).count()
 }
 
 /// The symbols of a file, with the debug information at hand if functions that were built into others are asked for.
@@ -272,4 +297,39 @@ fn frames(
         Some((*address, frames))
     };
     piece.iter().filter_map(of_place).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    /// Stacks of few addresses have outer frames in common, and in a few of them a signal interrupted somebody.
+    fn any_stack() -> impl Strategy<Value = RawStack> {
+        (vec(1..5_u64, 0..6), vec(0..5_u16, 0..2), any::<bool>()).prop_map(|(user, mut interrupted, walked)| {
+            if walked {
+                interrupted.insert(0, 0);
+            }
+            RawStack {
+                user,
+                interrupted,
+                ..RawStack::default()
+            }
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn every_place_of_every_stack_is_looked_up(stacks in vec(any_stack(), 0..12)) {
+            let mut all = BTreeSet::new();
+            for stack in &stacks {
+                for (position, address) in stack.user.iter().enumerate() {
+                    let called = position > 0 && !stack.interrupted.contains(&(position as u16));
+                    all.insert(address - u64::from(called));
+                }
+            }
+            prop_assert_eq!(lookups(&stacks), all.into_iter().collect::<Vec<u64>>());
+        }
+    }
 }

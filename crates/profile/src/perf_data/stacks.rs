@@ -19,9 +19,9 @@ use std::fs::File;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Samples that a thread takes at once: many, so that what a walker has learnt of the code pays, and not so many that CPUs idle.
-const AT_ONCE: std::ops::RangeInclusive<usize> = 128..=4096;
+const AT_ONCE: std::ops::RangeInclusive<usize> = 48..=4096;
 /// Pieces that a recording is cut into at least, as long as they are no shorter than that.
-const FEWEST_PIECES: usize = 32;
+const FEWEST_PIECES: usize = 128;
 /// After so many samples it is told how much of the file was read.
 const TELL_AFTER: usize = 1024;
 /// So many entries a chain has at most (kernel.perf_event_max_stack): a longer stack is cut.

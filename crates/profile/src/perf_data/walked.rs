@@ -5,7 +5,8 @@ use super::branches::branches;
 use super::endings;
 use super::files::{CodeFile, FileId, Files};
 use super::jumps::is_of_kernel;
-use super::passed::Taken;
+use super::kernel::RecordedKernel;
+use super::passed::{Taken, joined};
 use super::recorded_lock::RecordedLock;
 use super::resolve::Names;
 use super::selection::Selection;
@@ -13,10 +14,12 @@ use super::stacks::Stacks;
 use super::weights::{Counted, Scale};
 use crate::convert::KeptSample;
 use crate::import::{RecordedMachine, RecordedProgram, RecordedThread, Recording, RecordingFormat, Weights};
-use crate::{Converter, ThreadState, in_parallel};
+use crate::names::kernel_frame;
+use crate::{Converter, Frame, ThreadState, in_parallel};
 use scaleprof_binary::kernel_symbols::KernelSymbols;
 use scaleprof_binary::symbols::SymbolFile;
 use std::collections::{BTreeMap, HashMap};
+use std::thread;
 
 /// What is left of a recording when its bytes are not needed any more.
 pub(super) struct Walked {
@@ -24,8 +27,10 @@ pub(super) struct Walked {
     /// For which lock samples waited, by their places.
     pub(super) locks: HashMap<usize, RecordedLock>,
     pub(super) found: Stacks,
-    /// The kernel's functions, or why they have no names; none where nobody was in the kernel.
+    /// The kernel's functions, until they have given their names, or why they have none; none where nobody was in the kernel.
     pub(super) kernel: Option<Result<KernelSymbols, String>>,
+    /// What the recording tells of its kernel.
+    pub(super) recorded_kernel: RecordedKernel,
     /// The symbols of a file that were read meanwhile.
     pub(super) ready: Option<(FileId, SymbolFile)>,
     /// None yet.
@@ -98,18 +103,46 @@ impl Extent {
 
 impl Walked {
     /// Gives everything its name.
-    pub(super) fn named(mut self, files: &Files, inlines: bool) -> Walked {
+    pub(super) fn named(mut self, (files, machine): (&Files, &RecordedMachine), inlines: bool) -> Walked {
         let variables = self.locks.values().filter_map(|lock| lock.variable).collect();
         let mut jumps = self.found.jumps.ends();
         jumps.retain(|address| !is_of_kernel(*address));
         let asked = (&self.found.stacks[..], &variables, &jumps[..]);
-        self.names = Names::of(asked, (files, self.ready.take()), inlines);
-        self.names.kernel = self
-            .kernel
-            .as_mut()
-            .and_then(|kernel| kernel.as_mut().ok())
-            .map(std::mem::take);
+        let (ready, kernel) = (self.ready.take(), self.kernel.take());
+        let (names, of_kernel) = thread::scope(|scope| {
+            let of_kernel = kernel.map(|kernel| scope.spawn(|| self.named_in_kernel(kernel, files, machine)));
+            (Names::of(asked, (files, ready), inlines), of_kernel.map(joined))
+        });
+        self.names = names;
+        if let Some((kernel, frames)) = of_kernel {
+            self.names.in_kernel = frames;
+            match kernel {
+                Ok(symbols) => self.names.kernel = Some(symbols),
+                Err(why) => self.kernel = Some(Err(why)),
+            }
+        }
         self
+    }
+
+    /// The list of the kernel's functions that names most of what was met, and the frames of all of its addresses.
+    fn named_in_kernel(
+        &self,
+        found: Result<KernelSymbols, String>,
+        files: &Files,
+        machine: &RecordedMachine,
+    ) -> (Result<KernelSymbols, String>, foldhash::HashMap<u64, Frame>) {
+        let (mut met, mut places) = (foldhash::HashSet::default(), foldhash::HashSet::default());
+        for stack in &self.found.stacks {
+            for (position, address) in stack.kernel.iter().enumerate() {
+                met.insert(*address);
+                places.insert(address.wrapping_sub(u64::from(position > 0)));
+            }
+        }
+        met.extend(self.found.jumps.ends_in_kernel());
+        let kernel = self.recorded_kernel.symbols_for(found, &met, (machine, files));
+        let frame = |address| (address, kernel_frame(kernel.as_ref().ok(), address));
+        let frames = places.into_iter().map(frame).collect();
+        (kernel, frames)
     }
 
     pub(super) fn into_recording(mut self, selection: &Selection<'_>, files: &Files, told: Told) -> Recording {
@@ -139,6 +172,7 @@ impl Walked {
         recording.machine = told.machine;
         recording.samples_lost = Some(self.lost);
         recording.waiting_loops = self.names.loops;
+        recording.leftovers.keep(self.names);
         recording
     }
 
@@ -158,6 +192,7 @@ impl Walked {
             true => BlockedStates::of(&self.found.stacks, &self.names),
             false => BlockedStates::none(),
         };
+        converter.expect(self.found.stacks.len());
         let stacks = std::mem::take(&mut self.found.stacks).into_iter();
         let kept: Vec<_> = stacks.map(|stack| converter.keep(&stack, &mut self.names)).collect();
         let each_ns: Vec<f64> = (0..events as usize)
