@@ -88,6 +88,10 @@ fn style(template: &str) -> ProgressStyle {
 
 impl Progress for TerminalProgress {
     fn stage(&mut self, what: &str) {
+        // A thread of its own moves what is shown.
+        if self.bar.is_hidden() {
+            return;
+        }
         self.bar.set_style(spinner());
         self.bar.enable_steady_tick(Duration::from_millis(100));
         self.bar.set_message(what.to_owned());
