@@ -62,7 +62,12 @@ impl StackTree {
 
     /// Frames outside of the stack's innermost one.
     pub fn depth(&self, stack: StackId) -> Option<u32> {
-        self.depths.get(self.nodes.place(stack.0)?).copied()
+        self.depths.get(self.place(stack)?).copied()
+    }
+
+    /// How many nodes [`iter`](Self::iter) gives before this one.
+    pub(crate) fn place(&self, stack: StackId) -> Option<usize> {
+        self.nodes.place(stack.0)
     }
 
     /// The frames of a stack, outermost first.
