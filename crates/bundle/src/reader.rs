@@ -162,15 +162,10 @@ impl Bundle {
     }
 
     /// What [`open`](Self::open) gives of a bundle to which this visit alone was written, with this manifest and no settings: for
-    /// who just wrote it and would read it back.
+    /// who just wrote it and would read it back. Its samples come apart from the rows of the other tables.
     #[must_use]
-    pub fn of_one_visit(
-        path: &Path,
-        manifest: &Manifest,
-        rung: RungRow,
-        (rows, mut samples): (VisitRows, Samples),
-    ) -> Bundle {
-        samples.extend(rows.samples);
+    pub fn of_one_visit(path: &Path, manifest: &Manifest, rung: RungRow, rows: VisitRows, samples: Samples) -> Bundle {
+        debug_assert!(rows.samples.is_empty(), "they come apart");
         Bundle {
             path: path.to_owned(),
             manifest: manifest.without_folders(),

@@ -1,7 +1,6 @@
 //! `scaleprof export`.
 
 use crate::export_arguments::{ExportArguments, ExportFormat};
-use crate::memory;
 use crate::output::{self, say};
 use crate::show;
 use crate::terminal::TerminalProgress;
@@ -9,14 +8,13 @@ use anyhow::{anyhow, bail};
 use scaleprof_analysis::export::{Compared, RungCosts, Wanted, choose, rung_costs, timeline};
 use scaleprof_analysis::summarise;
 use scaleprof_bundle::Bundle;
-use scaleprof_experiment::{Leftovers, import_in_memory};
-use scaleprof_profile::import::STANDARD_INPUT;
+use scaleprof_experiment::import_in_memory;
+use scaleprof_profile::import::{Leftovers, STANDARD_INPUT};
 use scaleprof_profile::{CostProfile, firefox, folded, pprof, speedscope};
 use std::io::IsTerminal as _;
 use std::mem::ManuallyDrop;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::thread;
 
 /// What stands for standard output.
 const STANDARD_OUTPUT: &str = "-";
@@ -59,7 +57,6 @@ fn opened(arguments: &ExportArguments) -> anyhow::Result<(Bundle, Leftovers)> {
         }
         return Ok((Bundle::open(path)?, Leftovers::default()));
     }
-    memory::ask_for_more_at_once();
     // What is exported may go to the standard output; progress and warnings go beside it.
     let mut progress = TerminalProgress::new(false);
     let read = import_in_memory(path, &arguments.recording.options(), &mut progress);
@@ -79,12 +76,10 @@ fn is_recording(path: &Path) -> bool {
 /// The file, and what of the bundle is in it in a word or two.
 fn written(bundle: &Bundle, arguments: &ExportArguments, wanted: &Wanted) -> anyhow::Result<(Vec<u8>, String)> {
     let unit = arguments.unit();
-    let (rungs, summary) = thread::scope(|scope| {
-        let summary = scope.spawn(|| summarise(bundle));
-        (rung_costs(bundle, wanted), summary.join())
-    });
-    let summary = summary.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-    let Compared { base, rung } = choose(&rungs, &summary, arguments.against, arguments.connections)
+    let rungs = rung_costs(bundle, wanted);
+    let has_loads = rungs.iter().any(|rung| rung.connections.is_some());
+    let summary = has_loads.then(|| summarise(bundle));
+    let Compared { base, rung } = choose(&rungs, summary.as_ref(), arguments.against, arguments.connections)
         .map_err(|problem| anyhow!("cannot export {}: {problem}", arguments.bundle.display()))?;
     let name = |rung: &RungCosts| rung.connections.map_or("watched".to_owned(), |n| n.to_string());
     Ok(match arguments.format {

@@ -1,7 +1,6 @@
 //! `scaleprof import`.
 
 use crate::arguments::ImportArguments;
-use crate::memory;
 use crate::output;
 use crate::run::{our_arguments, public_command};
 use crate::show;
@@ -27,7 +26,6 @@ pub(crate) fn execute(arguments: &ImportArguments) -> anyhow::Result<ExitCode> {
             .unwrap_or_else(|| Path::new("scaleprof-runs").join(format!("import-{}", show::compact_time()))),
         command: public_command(our_arguments()),
     };
-    memory::ask_for_more_at_once();
     let mut progress = TerminalProgress::new(arguments.quiet);
     let result = import(&request, &mut progress);
     progress.finish();

@@ -21,7 +21,6 @@ mod export_arguments;
 mod import;
 mod load_arguments;
 mod manual;
-mod memory;
 mod output;
 mod probe_arguments;
 mod recording;

@@ -88,7 +88,7 @@ fn style(template: &str) -> ProgressStyle {
 
 impl Progress for TerminalProgress {
     fn stage(&mut self, what: &str) {
-        // A thread of its own moves what is shown.
+        // The tick below starts a thread, for a bar that nobody sees.
         if self.bar.is_hidden() {
             return;
         }

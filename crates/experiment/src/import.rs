@@ -23,7 +23,9 @@ pub use in_memory::import_in_memory;
 use scaleprof_analysis::summarise;
 use scaleprof_bundle::{Bundle, BundleWriter, Manifest, Missing, RunState, Summary};
 use scaleprof_profile::fairness::distortions;
-use scaleprof_profile::import::{ReadOptions, Recording, RecordingFile, Weights, read_recordings, recordings_in};
+use scaleprof_profile::import::{
+    Leftovers, ReadOptions, Recording, RecordingFile, Weights, read_recordings, recordings_in,
+};
 use scaleprof_profile::perf_stat::PerfStat;
 use std::collections::BTreeMap;
 use std::iter::Copied;
@@ -88,10 +90,6 @@ pub struct ImportResult {
     /// What making them needed.
     pub leftovers: Leftovers,
 }
-
-/// What nobody needs any more, and takes a while to let go of: a program that ends need not.
-#[derive(Debug, Default)]
-pub struct Leftovers(#[expect(dead_code, reason = "it is only held")] Option<ImportedVisit>);
 
 /// Reads the recordings and keeps what is in them as a bundle.
 ///
@@ -169,9 +167,15 @@ impl Import<'_> {
     }
 
     /// A recording becomes a visit.
-    fn take(&mut self, recording: Recording, progress: &mut dyn Progress) -> Result<(), ImportFailure> {
+    fn take(&mut self, mut recording: Recording, progress: &mut dyn Progress) -> Result<(), ImportFailure> {
         self.write_waiting()?;
         let number = self.visit + 1;
+        let is_alone = number == 1 && self.request.files.len() == 1;
+        let waits = is_alone && recording.profile.samples.len() <= MOST_NOT_READ_BACK;
+        if !waits {
+            // Others follow, or it is large: the room is needed.
+            recording.leftovers = Leftovers::default();
+        }
         for warning in &recording.warnings {
             progress.warning(warning);
             let of_file = match self.request.files.len() {
@@ -214,8 +218,7 @@ impl Import<'_> {
             })?;
         }
         self.code.files.extend(imported.files().iter().cloned());
-        let is_alone = self.visit == 1 && self.request.files.len() == 1;
-        if is_alone && imported.samples() <= MOST_NOT_READ_BACK {
+        if waits {
             self.waiting = Some(imported);
             return Ok(());
         }
@@ -340,7 +343,7 @@ fn sum_up_and_write(
     Ok(ImportResult {
         bundle: of_memory,
         summary,
-        leftovers: Leftovers(Some(imported)),
+        leftovers: Leftovers::of(imported),
     })
 }
 

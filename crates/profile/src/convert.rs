@@ -123,7 +123,7 @@ impl Converter {
     }
 
     /// Makes room for the call paths of so many different stacks, so that less is moved. Without the room it grows as needed.
-    pub(crate) fn expect(&mut self, stacks: usize) {
+    pub(crate) fn reserve(&mut self, stacks: usize) {
         self.stacks.reserve(stacks);
         let _ = self.steps.try_reserve(stacks);
     }

@@ -148,7 +148,7 @@ mod tests {
                 role: Role::Connection,
                 thread: None,
                 lock: Some(number),
-                thread_seconds: f64::from(*seconds),
+                thread_seconds: f64::from(*seconds) * 0.1,
                 samples: 1,
             });
         }
@@ -167,7 +167,7 @@ mod tests {
             for (at, paths) in [&one, &other].into_iter().enumerate() {
                 for (path, seconds) in paths {
                     let path = path.iter().map(|letter| char::from(b'a' + letter % 3)).collect();
-                    expected.entry(path).or_insert_with(|| vec![0.0; 2])[at] += f64::from(*seconds);
+                    expected.entry(path).or_insert_with(|| vec![0.0; 2])[at] += f64::from(*seconds) * 0.1;
                 }
             }
             let named = |path: &[u32]| path.iter().map(|number| found.functions[*number as usize].as_str()).collect();

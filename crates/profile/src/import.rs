@@ -92,6 +92,14 @@ impl Recording {
 pub struct Leftovers(Vec<Arc<dyn Any + Send + Sync>>);
 
 impl Leftovers {
+    /// This alone.
+    #[must_use]
+    pub fn of(thing: impl Send + Sync + 'static) -> Leftovers {
+        let mut leftovers = Leftovers::default();
+        leftovers.keep(thing);
+        leftovers
+    }
+
     /// Keeps one more.
     pub(crate) fn keep(&mut self, thing: impl Send + Sync + 'static) {
         self.0.push(Arc::new(thing));

@@ -51,8 +51,8 @@ use std::thread;
 use tracepoint_format::TracepointFormats;
 use walked::Told;
 
-/// Reads a recording of `perf record`, from a file or a pipe. The bytes are let go as soon as all stacks are walked: samples take the
-/// room then.
+/// Reads a recording of `perf record`, from a file or a pipe. The bytes are let go of when all stacks are walked: while places are named where
+/// debug information takes room for that, else while samples are made.
 ///
 /// # Errors
 /// Nothing can be had of it. A recording that is cut or broken behind its beginning gives what was before, with a warning.
@@ -113,13 +113,15 @@ pub fn read(bytes: impl Bytes, options: &ReadOptions) -> Result<Recording, Impor
     let mut bytes = Some(bytes);
     let named = thread::scope(|scope| {
         // Of a large file that takes a while. Debug information takes the room; without it all CPUs are busy now, and one idles later.
-        if options.inlines {
-            scope.spawn(|| bytes.take().map(let_go_of));
+        if let Some(bytes) = bytes.take_if(|_| options.inlines) {
+            scope.spawn(|| let_go_of(bytes));
         }
         walked.named((&files, &machine), options.inlines)
     });
     let mut recording = thread::scope(|scope| {
-        scope.spawn(|| bytes.map(let_go_of));
+        if let Some(bytes) = bytes {
+            scope.spawn(|| let_go_of(bytes));
+        }
         named.into_recording(&selection, &files, Told { machine, problems })
     });
     if has_others && recording.samples_lost.is_some_and(|lost| lost > 0) {
@@ -133,7 +135,7 @@ pub fn read(bytes: impl Bytes, options: &ReadOptions) -> Result<Recording, Impor
     Ok(recording)
 }
 
-/// Lets go of the bytes of a recording, piece by piece: who asks for memory meanwhile waits for one of them, and not for all.
+/// Lets go of the bytes of a recording, of a file piece by piece: who asks for memory meanwhile waits for one of them, and not for all.
 fn let_go_of(bytes: impl Bytes) {
     const AT_ONCE: usize = 2 << 20;
     for piece in bytes.chunks(AT_ONCE) {

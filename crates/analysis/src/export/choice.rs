@@ -16,11 +16,13 @@ pub struct Compared<'a> {
 /// Chooses the rungs: those with `rung` and `base` connections where they are named; else, as `annotate` does, the last one at
 /// which the client was not the limit, and of the rungs before it the one at which a transaction took least CPU time.
 ///
+/// Without a summary nothing of that is known of a rung, as of a server that was only watched.
+///
 /// # Errors
 /// A rung that was named has no samples, or none has; in words that say which there are.
 pub fn choose<'a>(
     rungs: &'a [RungCosts],
-    summary: &Summary,
+    summary: Option<&Summary>,
     base: Option<u32>,
     rung: Option<u32>,
 ) -> Result<Compared<'a>, String> {
@@ -32,7 +34,7 @@ pub fn choose<'a>(
         );
     };
     let of = |rung: &RungCosts| {
-        let mut known = summary.rungs.iter();
+        let mut known = summary.into_iter().flat_map(|summary| &summary.rungs);
         known.find(|one| Some(one.connections) == rung.connections)
     };
     let counts = |rung: &&RungCosts| of(rung).is_none_or(|one| !one.client_limited);

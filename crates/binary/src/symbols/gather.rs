@@ -83,6 +83,7 @@ impl<'bytes> Gathering<'bytes> {
             notes: Vec::new(),
         };
         let mut names = Names::default();
+        // At once: to make more room for the second table would move what the first one gave.
         let of_both = elf.elf_symbol_table().len() + elf.elf_dynamic_symbol_table().len();
         names.functions.reserve(of_both);
         let tables = [

@@ -35,7 +35,6 @@ pub(super) struct Known {
 }
 
 /// A recording as a visit.
-#[derive(Debug)]
 pub(super) struct ImportedVisit {
     pub(super) rung: RungRow,
     /// All rows but the samples.
@@ -102,6 +101,11 @@ impl ImportedVisit {
         self.recording.profile.samples.len()
     }
 
+    /// Lets go of its samples: there may be millions.
+    pub(super) fn forget_samples(&mut self) {
+        self.recording.profile.samples = Vec::new();
+    }
+
     /// Some of its samples as rows: all of them would take more memory than the recording itself.
     pub(super) fn sample_rows(&self, places: Range<usize>) -> Vec<SampleRow> {
         let some = self.recording.profile.samples.get(places).unwrap_or_default();
@@ -118,7 +122,7 @@ impl ImportedVisit {
     pub(super) fn in_bundle(&self, path: &Path, manifest: &Manifest, rows: VisitRows) -> Bundle {
         let role = |thread| role(&self.serving, thread);
         let samples = Samples::of_profile(self.visit, &self.recording.profile.samples, &self.clock, role);
-        Bundle::of_one_visit(path, manifest, self.rung.clone(), (rows, samples))
+        Bundle::of_one_visit(path, manifest, self.rung.clone(), rows, samples)
     }
 
     /// Where its code is.

@@ -2,11 +2,11 @@
 
 use super::imported_manifest::{begin, describe, has_shares_only};
 use super::imported_visit::{ImportedVisit, Known};
-use super::{ImportFailure, ImportRequest, Leftovers, NO_TIME, bytes_of, check_loads, read};
+use super::{ImportFailure, ImportRequest, NO_TIME, bytes_of, check_loads, read};
 use crate::observe::now;
 use crate::progress::Progress;
 use scaleprof_bundle::{Bundle, RunState};
-use scaleprof_profile::import::{ReadOptions, Weights};
+use scaleprof_profile::import::{Leftovers, ReadOptions, Weights};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::slice;
@@ -56,5 +56,6 @@ pub fn import_in_memory(
     let mut imported = ImportedVisit::of(&known, recording);
     let rows = std::mem::take(&mut imported.rows);
     let bundle = imported.in_bundle(file, &manifest, rows);
-    Ok((bundle, Leftovers(Some(imported))))
+    imported.forget_samples();
+    Ok((bundle, Leftovers::of(imported)))
 }

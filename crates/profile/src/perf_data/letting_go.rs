@@ -2,8 +2,8 @@
 //!
 //! A recording is mapped, and every page of it that was looked at counts as memory of ours until somebody else needs it. It is gone
 //! through three times, mostly from its beginning to its end. Of a large one what is behind is let go of each time, and read from the
-//! file's cache again. One that takes no more memory than perf does is kept until it is read for the last time: letting go of it, and looking
-//! at it again, takes longer than all else that is done with a page. Of large ones with copied stacks hardly anything is
+//! file's cache again. One that takes no more memory than perf does is kept until it is read for the last time, and its second half until samples are
+//! made: letting go of it, and looking at it again, takes longer than all else that is done with a page. Of large ones with copied stacks hardly anything is
 //! mapped at all (see `beginnings`).
 
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -31,7 +31,7 @@ pub(super) struct Names {
     pub(super) kernel: Option<KernelSymbols>,
     files: BTreeSet<FileId>,
     /// What was read of them; nothing where that is debug information, which takes much memory.
-    read: Vec<FileNames>,
+    kept_open: Vec<FileNames>,
     /// Loops that were found where threads ran; none where no code was looked at.
     pub(super) loops: Option<u64>,
     /// Samples' files without symbols, by name, with the reason.
@@ -134,8 +134,9 @@ impl Names {
             ..Names::default()
         };
         for (file, opened) in opened {
-            let read = opened.names.into_inner().flatten();
-            names.read.extend(read.filter(|_| !inlines));
+            if !inlines {
+                names.kept_open.extend(opened.names.into_inner().flatten());
+            }
             match opened.waiting.into_inner() {
                 Some(Some(waiting)) => *names.loops.get_or_insert(0) += waiting.loops().len() as u64,
                 _ => {
@@ -190,6 +191,7 @@ impl Namer for Names {
 /// The addresses of user space under which the places of stacks are looked up, by file.
 fn lookups(stacks: &[RawStack]) -> Vec<u64> {
     let mut all: Vec<u64> = Vec::new();
+    let mut room = 1 << 20;
     let mut before = &RawStack::default();
     for stack in stacks {
         // The outer frames of one are mostly those of the one before.
@@ -199,9 +201,10 @@ fn lookups(stacks: &[RawStack]) -> Vec<u64> {
             let exact = position == 0 || stack.interrupted.contains(&u16::try_from(position).unwrap_or(u16::MAX));
             all.push(address - u64::from(!exact && *address > 0));
         }
-        if all.len() > 1 << 20 {
+        if all.len() > room {
             all.sort_unstable();
             all.dedup();
+            room = room.max(2 * all.len());
         }
     }
     all.sort_unstable();
@@ -209,7 +212,8 @@ fn lookups(stacks: &[RawStack]) -> Vec<u64> {
     all
 }
 
-/// How many of the outermost frames of two stacks are the same calls; of what called nothing none is.
+/// How many of the outermost frames of two stacks are the same calls. The innermost frame is never one: it is looked up where it is, and not a
+/// byte before.
 fn outer_frames_in_common(one: &RawStack, other: &RawStack) -> usize {
     let is_of_calls_alone = |stack: &RawStack| stack.interrupted.iter().all(|position| *position == 0);
     if !is_of_calls_alone(one) || !is_of_calls_alone(other) {
@@ -307,7 +311,7 @@ mod tests {
 
     /// Stacks of few addresses have outer frames in common, and in a few of them a signal interrupted somebody.
     fn any_stack() -> impl Strategy<Value = RawStack> {
-        (vec(1..5_u64, 0..6), vec(0..5_u16, 0..2), any::<bool>()).prop_map(|(user, mut interrupted, walked)| {
+        (vec(0..5_u64, 0..6), vec(0..5_u16, 0..2), any::<bool>()).prop_map(|(user, mut interrupted, walked)| {
             if walked {
                 interrupted.insert(0, 0);
             }
@@ -326,7 +330,7 @@ mod tests {
             for stack in &stacks {
                 for (position, address) in stack.user.iter().enumerate() {
                     let called = position > 0 && !stack.interrupted.contains(&(position as u16));
-                    all.insert(address - u64::from(called));
+                    all.insert(address.saturating_sub(u64::from(called)));
                 }
             }
             prop_assert_eq!(lookups(&stacks), all.into_iter().collect::<Vec<u64>>());

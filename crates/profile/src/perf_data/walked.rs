@@ -124,24 +124,33 @@ impl Walked {
         self
     }
 
-    /// The list of the kernel's functions that names most of what was met, and the frames of all of its addresses.
+    /// The list of the kernel's functions that names most of what was met, and the frames of its addresses.
     fn named_in_kernel(
         &self,
         found: Result<KernelSymbols, String>,
         files: &Files,
         machine: &RecordedMachine,
     ) -> (Result<KernelSymbols, String>, foldhash::HashMap<u64, Frame>) {
-        let (mut met, mut places) = (foldhash::HashSet::default(), foldhash::HashSet::default());
-        for stack in &self.found.stacks {
-            for (position, address) in stack.kernel.iter().enumerate() {
-                met.insert(*address);
-                places.insert(address.wrapping_sub(u64::from(position > 0)));
-            }
-        }
+        /// Thousands are met, if any; of a hostile recording the others are named when they are asked for.
+        const MOST_FRAMES: usize = 1 << 16;
+        let in_kernel = || self.found.stacks.iter().map(|stack| &stack.kernel);
+        let mut met: foldhash::HashSet<u64> = in_kernel().flatten().copied().collect();
         met.extend(self.found.jumps.ends_in_kernel());
         let kernel = self.recorded_kernel.symbols_for(found, &met, (machine, files));
-        let frame = |address| (address, kernel_frame(kernel.as_ref().ok(), address));
-        let frames = places.into_iter().map(frame).collect();
+        drop(met);
+        let mut frames = foldhash::HashMap::default();
+        if let Ok(symbols) = &kernel {
+            let calls = in_kernel().flat_map(|addresses| addresses.iter().enumerate());
+            // As the converter asks for them: callers by the byte before the return address.
+            let places = calls.map(|(position, address)| address.wrapping_sub(u64::from(position > 0)));
+            for place in places {
+                if frames.len() < MOST_FRAMES {
+                    frames
+                        .entry(place)
+                        .or_insert_with(|| kernel_frame(Some(symbols), place));
+                }
+            }
+        }
         (kernel, frames)
     }
 
@@ -172,6 +181,7 @@ impl Walked {
         recording.machine = told.machine;
         recording.samples_lost = Some(self.lost);
         recording.waiting_loops = self.names.loops;
+        self.names.in_kernel = foldhash::HashMap::default();
         recording.leftovers.keep(self.names);
         recording
     }
@@ -192,7 +202,7 @@ impl Walked {
             true => BlockedStates::of(&self.found.stacks, &self.names),
             false => BlockedStates::none(),
         };
-        converter.expect(self.found.stacks.len());
+        converter.reserve(self.found.stacks.len());
         let stacks = std::mem::take(&mut self.found.stacks).into_iter();
         let kept: Vec<_> = stacks.map(|stack| converter.keep(&stack, &mut self.names)).collect();
         let each_ns: Vec<f64> = (0..events as usize)
