@@ -153,7 +153,8 @@ impl KernelSymbols {
     }
 
     fn read(&mut self, text: &[u8]) {
-        self.in_order = InOrder::of(text, |line| note_begin(&mut self.begins, text, line));
+        let may_be_begin = |name: &[u8]| name.starts_with(b"_text") || name.starts_with(b"_stext");
+        self.in_order = InOrder::of(text, may_be_begin, |line| note_begin(&mut self.begins, text, line));
         for line in Lines::from(text, self.in_order.end()) {
             note_begin(&mut self.begins, text, &line);
             let module = line.module.map_or(NO_MODULE, |module| self.module(module));

@@ -1,5 +1,6 @@
 //! From addresses to a profile.
 
+use crate::dictionary::Hashed;
 use crate::locks::{LockIdentity, Locks, PathPart};
 use crate::{
     Ending, Frame, FrameId, Frames, LockId, LockWait, Profile, RawSample, RawStack, Sample, StackId, StackTree,
@@ -58,11 +59,13 @@ pub struct Converter {
 /// The way into a stack.
 #[derive(Debug, Clone, Default)]
 struct LastStack {
+    raw: RawStack,
+    /// None before the first one.
     ending: Option<Ending>,
     /// What stands in front of its addresses where they do not reach the thread's first function.
     root: Option<StackId>,
-    /// Its addresses, outermost first, each with the stack up to there.
-    steps: Vec<(u64, Kind, StackId)>,
+    /// Of each of its addresses, outermost first, the stack up to there.
+    steps: Vec<StackId>,
 }
 
 /// A stack that a [`Converter`] keeps.
@@ -122,10 +125,26 @@ impl Converter {
         Converter::default()
     }
 
-    /// Makes room for the call paths of so many different stacks, so that less is moved. Without the room it grows as needed.
-    pub(crate) fn reserve(&mut self, stacks: usize) {
-        self.stacks.reserve(stacks);
-        let _ = self.steps.try_reserve(stacks);
+    /// Makes room for the call paths of so many different stacks with so many different addresses, so that less is moved. Without the room
+    /// it grows as needed.
+    pub(crate) fn reserve(&mut self, stacks: usize, addresses: usize) {
+        // Most have one step that no other has, or two.
+        self.stacks.reserve(2 * stacks);
+        let _ = self.steps.try_reserve(2 * stacks);
+        self.frames.reserve(addresses);
+        let _ = self.known.try_reserve(addresses);
+        let _ = self.of_addresses.try_reserve(addresses);
+    }
+
+    /// Takes in the frames at an address, as a [`Namer`] gives them: nobody is asked for them any more.
+    pub(crate) fn know(&mut self, address: u64, kernel: bool, frames: Vec<Hashed<Frame>>) {
+        let from = self.of_addresses.len();
+        let outermost_first = frames.into_iter().rev();
+        self.of_addresses
+            .extend(outermost_first.map(|frame| self.frames.intern_hashed(frame)));
+        if self.of_addresses.len() > from {
+            self.known.insert((address, kernel), from..self.of_addresses.len());
+        }
     }
 
     /// Keeps a stack, for samples that are added by [`add_kept`](Converter::add_kept): where many have the same one, its addresses
@@ -268,15 +287,12 @@ impl Converter {
                 self.stacks.child(None, frame)
             });
         }
-        let mut at = last.root;
+        let in_common = raw.outer_steps_in_common(&last.raw).min(last.steps.len());
+        last.steps.truncate(in_common);
+        last.raw.become_like(raw);
         let of_user = raw.user.iter().enumerate().rev().map(|(position, address)| {
-            let is_return_address = position > 0
-                && !raw
-                    .interrupted
-                    .iter()
-                    .any(|interrupted| usize::from(*interrupted) == position);
             let kind = Kind {
-                is_return_address,
+                is_return_address: raw.is_return_address(position),
                 kernel: false,
             };
             (*address, kind)
@@ -288,28 +304,13 @@ impl Converter {
             };
             (*address, kind)
         });
-        let mut user = at;
-        let mut is_as_before = true;
-        for (place, (address, kind)) in of_user.chain(of_kernel).enumerate() {
-            let before = last.steps.get(place).filter(|_| is_as_before);
-            let known = before.filter(|(before, as_what, _)| (*before, *as_what) == (address, kind));
-            let stack = match known {
-                Some((.., stack)) => *stack,
-                None => {
-                    if is_as_before {
-                        last.steps.truncate(place);
-                        is_as_before = false;
-                    }
-                    let stack = self.inside(at, address, kind, namer);
-                    last.steps.push((address, kind, stack));
-                    stack
-                }
-            };
-            at = Some(stack);
-            if !kind.kernel {
-                user = at;
-            }
+        for (address, kind) in of_user.chain(of_kernel).skip(in_common) {
+            let parent = last.steps.last().copied().or(last.root);
+            last.steps.push(self.inside(parent, address, kind, namer));
         }
+        let user = raw.user.len().checked_sub(1).and_then(|place| last.steps.get(place).copied());
+        let user = user.or(last.root);
+        let at = last.steps.last().copied().or(last.root);
         self.last = last;
         let whole = at.unwrap_or_else(|| unreachable!("a stack without an address is incomplete and has a root"));
         (user.unwrap_or(whole), whole)

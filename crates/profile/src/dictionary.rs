@@ -33,11 +33,33 @@ impl<T> Default for Dictionary<T> {
     }
 }
 
+/// Content with its hash: that takes longer than to look for the content, and can be made anywhere.
+#[derive(Debug, Clone)]
+pub(crate) struct Hashed<T> {
+    content: T,
+    hash: ContentHash,
+}
+
+impl<T: Content> Hashed<T> {
+    pub(crate) fn of(content: T) -> Hashed<T> {
+        let mut hash = ContentHash::new();
+        content.hash(&mut hash);
+        Hashed { content, hash }
+    }
+
+    pub(crate) fn content(&self) -> &T {
+        &self.content
+    }
+}
+
 impl<T: Content> Dictionary<T> {
     /// The number of the entry, which is kept if it is new.
     pub fn intern(&mut self, content: T) -> i64 {
-        let mut hash = ContentHash::new();
-        content.hash(&mut hash);
+        self.intern_hashed(Hashed::of(content))
+    }
+
+    /// The same of one whose hash was made before.
+    pub(crate) fn intern_hashed(&mut self, Hashed { content, hash }: Hashed<T>) -> i64 {
         let mut number = hash.number() & self.bits;
         let mut count = 0;
         loop {

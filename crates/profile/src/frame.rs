@@ -1,5 +1,6 @@
 //! One place in the machine code.
 
+use crate::dictionary::Hashed;
 use crate::{Content, ContentHash, Dictionary};
 
 /// The module of the kernel.
@@ -95,6 +96,16 @@ impl Frames {
     /// The number of the frame, which is kept if it is new.
     pub fn intern(&mut self, frame: Frame) -> FrameId {
         FrameId(self.0.intern(frame))
+    }
+
+    /// The same of one whose hash was made before.
+    pub(crate) fn intern_hashed(&mut self, frame: Hashed<Frame>) -> FrameId {
+        FrameId(self.0.intern_hashed(frame))
+    }
+
+    /// Makes room for so many further frames, so that less is moved. Without the room it grows as needed.
+    pub(crate) fn reserve(&mut self, frames: usize) {
+        self.0.reserve(frames);
     }
 
     /// The frame of that number.

@@ -55,6 +55,57 @@ impl RawStack {
         interrupted.clear();
         *ending = Ending::default();
     }
+
+    /// Becomes the same as another, in its own memory.
+    pub(crate) fn become_like(&mut self, other: &RawStack) {
+        let RawStack {
+            kernel,
+            user,
+            interrupted,
+            ending,
+        } = self;
+        kernel.clone_from(&other.kernel);
+        user.clone_from(&other.user);
+        interrupted.clone_from(&other.interrupted);
+        *ending = other.ending;
+    }
+
+    /// Whether what stands at this position of `user` is a return address, and no instruction pointer.
+    pub(crate) fn is_return_address(&self, position: usize) -> bool {
+        let is_this = |interrupted: &u16| usize::from(*interrupted) == position;
+        position > 0 && !self.interrupted.iter().any(is_this)
+    }
+
+    /// How many of their outermost steps two stacks have in common: those of user space, and, where these are the same to the last, of the
+    /// kernel. A step is an address and whether that is a return address.
+    pub(crate) fn outer_steps_in_common(&self, other: &RawStack) -> usize {
+        let mut in_user = ends_in_common(&self.user, &other.user);
+        for (one, another) in [(self, other), (other, self)] {
+            let exact = one.interrupted.iter().map(|position| usize::from(*position));
+            for position in exact.chain([0]) {
+                let Some(step) = one.user.len().checked_sub(position + 1) else {
+                    continue;
+                };
+                if step < in_user && another.is_return_address(another.user.len() - 1 - step) {
+                    in_user = step;
+                }
+            }
+        }
+        if in_user < self.user.len().max(other.user.len()) {
+            return in_user;
+        }
+        let mut in_kernel = ends_in_common(&self.kernel, &other.kernel);
+        if self.kernel.len() != other.kernel.len() {
+            // The innermost one of the shorter is a return address in the longer.
+            in_kernel = in_kernel.min(self.kernel.len().min(other.kernel.len()).saturating_sub(1));
+        }
+        in_user + in_kernel
+    }
+}
+
+fn ends_in_common(one: &[u64], other: &[u64]) -> usize {
+    let pairs = one.iter().rev().zip(other.iter().rev());
+    pairs.take_while(|(one, other)| one == other).count()
 }
 
 /// How a walk through a stack ended. Only [`Complete`](Ending::Complete) stacks show their whole call path.

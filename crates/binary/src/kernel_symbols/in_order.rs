@@ -3,7 +3,7 @@
 //! They are nearly all, as the kernel sorts its own and only those of modules come as these were loaded. A few hundred of them are
 //! ever asked for: of every sixteenth it is known where it is, and the others are read when they are needed.
 
-use super::list_line::{Line, Lines};
+use super::list_line::{Line, Lines, WrittenAddress};
 
 /// Lines from one that is known to the next.
 const APART: usize = 16;
@@ -37,22 +37,43 @@ struct Mark {
 }
 
 impl InOrder {
-    /// Looks through the lines of a text, without those of modules; `each` is given each of them.
-    pub(super) fn of<'text>(text: &'text [u8], mut each: impl FnMut(&Line<'text>)) -> InOrder {
+    /// Looks through the lines of a text, without those of modules; `each` is given each of them whose name, with all behind it in the line,
+    /// `is_wanted`.
+    pub(super) fn of<'text>(
+        text: &'text [u8],
+        is_wanted: impl Fn(&[u8]) -> bool,
+        mut each: impl FnMut(&Line<'text>),
+    ) -> InOrder {
         let mut found = InOrder::default();
+        let mut last = WrittenAddress::of(0);
         let mut lines = Lines::of(text);
         let (mut until_mark, mut of_address) = (0, 0);
-        while let (Ok(place), Some(line)) = (u32::try_from(lines.place()), lines.next()) {
-            of_address = match line.address == found.last {
+        while let Ok(place) = u32::try_from(lines.place()) {
+            let address = match lines.next_plain() {
+                Some(line) => {
+                    if is_wanted(line.name) {
+                        Lines::from(text, place as usize).next().iter().for_each(&mut each);
+                    }
+                    line.address
+                }
+                None => match lines.next().filter(|line| line.module.is_none()) {
+                    Some(line) => {
+                        each(&line);
+                        WrittenAddress::of(line.address)
+                    }
+                    None => break,
+                },
+            };
+            of_address = match address == last {
                 true => of_address + 1,
                 false => 1,
             };
-            if line.module.is_some() || line.address < found.last || of_address > MOST_OF_ONE_ADDRESS {
+            if address < last || of_address > MOST_OF_ONE_ADDRESS {
                 break;
             }
             if until_mark == 0 {
                 until_mark = APART;
-                let address = line.address;
+                let address = address.address();
                 found.marks.push(Mark { address, place });
             }
             let since_mark = found.marks.last().map_or(0, |mark| lines.place() - mark.place as usize);
@@ -60,10 +81,10 @@ impl InOrder {
                 break;
             }
             until_mark -= 1;
-            found.last = line.address;
+            last = address;
             found.end = lines.place();
-            each(&line);
         }
+        found.last = last.address();
         found
     }
 

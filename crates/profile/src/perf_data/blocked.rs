@@ -97,10 +97,8 @@ fn state(stack: &RawStack, names: &Names) -> ThreadState {
         return state;
     }
     let lookups = stack.user.iter().take(DEPTH).enumerate();
-    let known =
-        lookups.filter_map(|(position, address)| names.of_place(address.saturating_sub(u64::from(position > 0))));
+    let known = lookups.flat_map(|(position, address)| names.of_place(address.saturating_sub(u64::from(position > 0))));
     known
-        .flatten()
         .filter_map(|frame| frame.function.as_deref())
         .find_map(waited_for)
         .unwrap_or(ThreadState::Other)

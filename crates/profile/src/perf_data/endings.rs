@@ -25,9 +25,8 @@ pub(super) fn settle(stacks: &mut [RawStack], names: &Names) {
             .last()
             .filter(|_| unsure)
             .map(|last| last.saturating_sub(u64::from(position > 0)));
-        let frames = lookup.and_then(|lookup| names.of_place(lookup)).unwrap_or_default();
+        let frames = lookup.into_iter().flat_map(|lookup| names.of_place(lookup));
         if frames
-            .iter()
             .filter_map(|frame| frame.function.as_deref())
             .any(is_first)
         {

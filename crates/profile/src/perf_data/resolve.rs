@@ -2,8 +2,9 @@
 
 use super::address_space::{of_file, place};
 use super::files::{FileId, Files};
+use crate::dictionary::Hashed;
 use crate::names::{FileNames, kernel_frame, unnamed};
-use crate::{Frame, Namer, RawStack, Variable, in_parallel};
+use crate::{Converter, Frame, Namer, RawStack, Variable, in_parallel};
 use scaleprof_binary::kernel_symbols::KernelSymbols;
 use scaleprof_binary::spin::SpinLoops;
 use scaleprof_binary::symbols::SymbolFile;
@@ -18,9 +19,10 @@ const AT_ONCE: usize = 512;
 /// What every place of a recording is called.
 #[derive(Default)]
 pub(super) struct Names {
-    user: foldhash::HashMap<u64, Vec<Frame>>,
+    /// Frames at addresses of user space, by address, innermost first.
+    user: Vec<(u64, Vec<Hashed<Frame>>)>,
     /// Frames at addresses of the kernel.
-    pub(super) in_kernel: foldhash::HashMap<u64, Frame>,
+    pub(super) in_kernel: Vec<(u64, Hashed<Frame>)>,
     /// The functions of user space that jumps lead from and to, by their places.
     pub(super) functions: Vec<(u64, Frame)>,
     /// Variables that hold locks.
@@ -108,8 +110,10 @@ impl Names {
                 let _ = opened.get(&file)?.waiting.set(waiting);
                 None
             }
-            Task::Places(file, piece) => Some(frames(file, piece, names_of(file), files, inlines)),
+            Task::Places(file, piece) => Some(hashed(frames(file, piece, names_of(file), files, inlines))),
         });
+        let mut by_address: Vec<Vec<(u64, Vec<Hashed<Frame>>)>> = found.into_iter().flatten().collect();
+        by_address.sort_unstable_by_key(|piece| piece.first().map(|(address, _)| *address));
         let of_jumps = jumps
             .chunk_by(|a, b| file_of(a) == file_of(b))
             .flat_map(|same| same.chunks(AT_ONCE))
@@ -125,7 +129,7 @@ impl Names {
         };
         let mut names = Names {
             variables: variables.iter().filter_map(variable).collect(),
-            user: found.into_iter().flatten().flatten().collect(),
+            user: by_address.into_iter().flatten().collect(),
             functions: functions
                 .filter_map(|(address, mut frames)| Some((address, frames.pop()?)))
                 .collect(),
@@ -162,20 +166,34 @@ impl Names {
     }
 
     /// The frames at an address under which a place was looked up, until they are given away.
-    pub(super) fn of_place(&self, address: u64) -> Option<&[Frame]> {
-        self.user.get(&address).map(Vec::as_slice)
+    pub(super) fn of_place(&self, address: u64) -> impl Iterator<Item = &Frame> {
+        let found = self.user.binary_search_by_key(&address, |(address, _)| *address);
+        let frames = found.ok().and_then(|at| self.user.get(at)).map(|(_, frames)| frames);
+        frames.into_iter().flatten().map(Hashed::content)
+    }
+
+    /// How many addresses have frames that were not given away.
+    pub(super) fn addresses(&self) -> usize {
+        self.user.len() + self.in_kernel.len()
+    }
+
+    /// Gives all frames away: they are many, and nobody asks once more.
+    pub(super) fn give(&mut self, converter: &mut Converter) {
+        for (address, frames) in std::mem::take(&mut self.user) {
+            converter.know(address, false, frames);
+        }
+        for (address, frame) in std::mem::take(&mut self.in_kernel) {
+            converter.know(address, true, vec![frame]);
+        }
     }
 }
 
 impl Namer for Names {
-    /// They are given away: they are many, and nobody asks once more.
+    /// Those that were not looked up before: of a hostile recording's kernel, or where no file is mapped.
     fn frames(&mut self, address: u64, kernel: bool) -> Vec<Frame> {
         match kernel {
-            true => {
-                let known = self.in_kernel.remove(&address);
-                vec![known.unwrap_or_else(|| kernel_frame(self.kernel.as_ref(), address))]
-            }
-            false => self.user.remove(&address).unwrap_or_default(),
+            true => vec![kernel_frame(self.kernel.as_ref(), address)],
+            false => Vec::new(),
         }
     }
 
@@ -195,11 +213,10 @@ fn lookups(stacks: &[RawStack]) -> Vec<u64> {
     let mut before = &RawStack::default();
     for stack in stacks {
         // The outer frames of one are mostly those of the one before.
-        let own = stack.user.len() - outer_frames_in_common(before, stack);
+        let own = stack.user.len().saturating_sub(before.outer_steps_in_common(stack));
         before = stack;
         for (position, address) in stack.user[..own].iter().enumerate() {
-            let exact = position == 0 || stack.interrupted.contains(&u16::try_from(position).unwrap_or(u16::MAX));
-            all.push(address - u64::from(!exact && *address > 0));
+            all.push(address - u64::from(stack.is_return_address(position) && *address > 0));
         }
         if all.len() > room {
             all.sort_unstable();
@@ -210,19 +227,6 @@ fn lookups(stacks: &[RawStack]) -> Vec<u64> {
     all.sort_unstable();
     all.dedup();
     all
-}
-
-/// How many of the outermost frames of two stacks are the same calls. The innermost frame is never one: it is looked up where it is, and not a
-/// byte before.
-fn outer_frames_in_common(one: &RawStack, other: &RawStack) -> usize {
-    let is_of_calls_alone = |stack: &RawStack| stack.interrupted.iter().all(|position| *position == 0);
-    if !is_of_calls_alone(one) || !is_of_calls_alone(other) {
-        return 0;
-    }
-    let calls = |stack: &'_ RawStack| stack.user.len().saturating_sub(1);
-    let most = calls(one).min(calls(other));
-    let pairs = one.user.iter().rev().zip(other.user.iter().rev()).take(most);
-    pairs.take_while(|(one, other)| one == other).count()
 }
 
 /// The symbols of a file, with the debug information at hand if functions that were built into others are asked for.
@@ -274,6 +278,11 @@ fn hot_functions(id: FileId, functions: &[Range<u64>], tips: &BTreeSet<u64>) -> 
         }
     }
     hot
+}
+
+fn hashed(frames: Vec<(u64, Vec<Frame>)>) -> Vec<(u64, Vec<Hashed<Frame>>)> {
+    let of_address = |(address, frames): (u64, Vec<Frame>)| (address, frames.into_iter().map(Hashed::of).collect());
+    frames.into_iter().map(of_address).collect()
 }
 
 /// What stands at addresses of one file.

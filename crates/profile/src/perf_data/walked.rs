@@ -13,6 +13,7 @@ use super::selection::Selection;
 use super::stacks::Stacks;
 use super::weights::{Counted, Scale};
 use crate::convert::KeptSample;
+use crate::dictionary::Hashed;
 use crate::import::{RecordedMachine, RecordedProgram, RecordedThread, Recording, RecordingFormat, Weights};
 use crate::names::kernel_frame;
 use crate::{Converter, Frame, ThreadState, in_parallel};
@@ -130,7 +131,7 @@ impl Walked {
         found: Result<KernelSymbols, String>,
         files: &Files,
         machine: &RecordedMachine,
-    ) -> (Result<KernelSymbols, String>, foldhash::HashMap<u64, Frame>) {
+    ) -> (Result<KernelSymbols, String>, Vec<(u64, Hashed<Frame>)>) {
         /// Thousands are met, if any; of a hostile recording the others are named when they are asked for.
         const MOST_FRAMES: usize = 1 << 16;
         let in_kernel = || self.found.stacks.iter().map(|stack| &stack.kernel);
@@ -138,16 +139,15 @@ impl Walked {
         met.extend(self.found.jumps.ends_in_kernel());
         let kernel = self.recorded_kernel.symbols_for(found, &met, (machine, files));
         drop(met);
-        let mut frames = foldhash::HashMap::default();
+        let mut frames = Vec::new();
         if let Ok(symbols) = &kernel {
             let calls = in_kernel().flat_map(|addresses| addresses.iter().enumerate());
             // As the converter asks for them: callers by the byte before the return address.
             let places = calls.map(|(position, address)| address.wrapping_sub(u64::from(position > 0)));
+            let mut named = foldhash::HashSet::default();
             for place in places {
-                if frames.len() < MOST_FRAMES {
-                    frames
-                        .entry(place)
-                        .or_insert_with(|| kernel_frame(Some(symbols), place));
+                if named.len() < MOST_FRAMES && named.insert(place) {
+                    frames.push((place, Hashed::of(kernel_frame(Some(symbols), place))));
                 }
             }
         }
@@ -181,7 +181,6 @@ impl Walked {
         recording.machine = told.machine;
         recording.samples_lost = Some(self.lost);
         recording.waiting_loops = self.names.loops;
-        self.names.in_kernel = foldhash::HashMap::default();
         recording.leftovers.keep(self.names);
         recording
     }
@@ -202,7 +201,8 @@ impl Walked {
             true => BlockedStates::of(&self.found.stacks, &self.names),
             false => BlockedStates::none(),
         };
-        converter.reserve(self.found.stacks.len());
+        converter.reserve(self.found.stacks.len(), self.names.addresses());
+        self.names.give(converter);
         let stacks = std::mem::take(&mut self.found.stacks).into_iter();
         let kept: Vec<_> = stacks.map(|stack| converter.keep(&stack, &mut self.names)).collect();
         let each_ns: Vec<f64> = (0..events as usize)

@@ -9,7 +9,7 @@ use framehop::{Error, FrameAddress, Module, Unwinder as _};
 use gimli::Register;
 
 /// A processor whose stacks can be walked, on any machine.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Processor {
     /// x86-64.
     X86_64,

@@ -4,8 +4,9 @@
 //! that the rules mark (it also takes a frame pointer of zero for the end). That is asked here of the same bytes.
 
 use std::ops::{Deref, Range};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard};
 
+use foldhash::HashMap;
 use framehop::{ExplicitModuleSectionInfo, Module};
 use gimli::{
     BaseAddresses, CfaRule, EhFrame, EhFrameHdr, EndianSlice, FrameDescriptionEntry, LittleEndian, RegisterRule,
@@ -70,6 +71,8 @@ pub struct UnwindRules {
     index: Option<Section>,
     text: Range<u64>,
     offset_table: Range<u64>,
+    /// What is known of addresses that were met: all threads that walk meet the same ones.
+    known: Mutex<HashMap<(Processor, u64), Rule>>,
 }
 
 /// A part of the file that is loaded: positions in the file and its address there.
@@ -170,6 +173,7 @@ impl UnwindRules {
             index: section(".eh_frame_hdr"),
             text: addresses(".text"),
             offset_table: addresses(".got"),
+            known: Mutex::default(),
         })
     }
 
@@ -210,6 +214,19 @@ impl UnwindRules {
 
     /// What rule holds at an address of the file.
     pub(super) fn rule_at(&self, processor: Processor, address: u64) -> Rule {
+        let known = |known: MutexGuard<'_, HashMap<(Processor, u64), Rule>>| known.get(&(processor, address)).copied();
+        if let Some(rule) = self.known.lock().ok().and_then(known) {
+            return rule;
+        }
+        // Two threads that look for the same one at the same time find the same.
+        let rule = self.find_rule(processor, address);
+        if let Ok(mut known) = self.known.lock() {
+            known.insert((processor, address), rule);
+        }
+        rule
+    }
+
+    fn find_rule(&self, processor: Processor, address: u64) -> Rule {
         let rule = self.with_row(address, |fde, row, _| {
             let return_address = row.register(fde.cie().return_address_register());
             let kind = kind(processor, row.cfa(), return_address.as_ref());
