@@ -52,13 +52,13 @@ impl<'text> Lines<'text> {
         let (first, last) = (named.first()?, named.get(end.checked_sub(1)?)?);
         // That of a module ends with a bracket.
         let is_plain = *kind > b' ' && *first > b' ' && *last > b' ' && *last != b']';
-        let halves = [&digits[..8], &digits[8..]].map(|half| half.first_chunk::<8>().copied());
-        if !is_plain || !halves.into_iter().flatten().all(are_digits) {
+        let written = u128::from_be_bytes(*digits);
+        if !is_plain || letters((written >> 64) as u64).is_none() || letters(written as u64).is_none() {
             return None;
         }
         self.place += digits.len() + 3 + end + 1;
         Some(PlainLine {
-            address: WrittenAddress(u128::from_be_bytes(*digits)),
+            address: WrittenAddress(written),
             name: &named[..end],
         })
     }
@@ -193,23 +193,18 @@ fn sixteen_digits(digits: [u8; 16]) -> Option<u64> {
 
 /// Eight digits at once; none where one is neither 0 to 9 nor a to f.
 fn eight_digits(digits: [u8; 8]) -> Option<u64> {
-    let is_letter = letters(digits)?;
+    let word = u64::from_be_bytes(digits);
+    let is_letter = letters(word)?;
     // '0' is 0x30 and 'a' is 0x61.
-    let values = (u64::from_be_bytes(digits) & (EACH * 0xf)) + (is_letter >> 7) * 9;
+    let values = (word & (EACH * 0xf)) + (is_letter >> 7) * 9;
     // From eight digits in bytes to four bytes, two pairs of bytes and one of four.
     let pairs = (values | values >> 4) & 0x00ff_00ff_00ff_00ff;
     let fours = (pairs | pairs >> 8) & 0x0000_ffff_0000_ffff;
     Some((fours | fours >> 16) & 0xffff_ffff)
 }
 
-/// Whether each is 0 to 9 or a to f.
-fn are_digits(digits: [u8; 8]) -> bool {
-    letters(digits).is_some()
-}
-
-/// The highest bit of each byte that is a to f; none where one is neither that nor 0 to 9.
-fn letters(digits: [u8; 8]) -> Option<u64> {
-    let word = u64::from_be_bytes(digits);
+/// The highest bit of each of eight bytes that is a to f; none where one is neither that nor 0 to 9.
+fn letters(word: u64) -> Option<u64> {
     let has_high_bit = EACH * 0x80;
     // Bytes from 0 to 0x7f: whether each is at least as large, told in its highest bit.
     let at_least = |limit: u8| word.wrapping_add(EACH * (0x80 - u64::from(limit))) & has_high_bit;

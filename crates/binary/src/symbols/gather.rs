@@ -6,6 +6,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
 
+use foldhash::HashSet;
 use object::read::elf::{ElfFile64, ElfSymbol64, SectionHeader as _, Sym as _, SymbolTable};
 use object::{Endianness, Object as _, ObjectSection as _, ObjectSymbol as _, SymbolKind, elf};
 
@@ -91,7 +92,9 @@ impl<'bytes> Gathering<'bytes> {
             (elf.elf_dynamic_symbol_table(), NameSource::Dynsym),
         ];
         for (table, source) in tables {
-            names.add_symbols((&elf, table, source), text, &places);
+            // Nearly all that a program exports stands in its symbol table too, which has the better names.
+            let known = names.functions.sized_starts();
+            names.add_symbols((&elf, table, source), text, (&places, &known));
         }
         Ok(Gathering {
             elf,
@@ -168,7 +171,7 @@ impl<'bytes> Gathering<'bytes> {
         }
         let table = (&elf, elf.elf_symbol_table(), NameSource::Symtab);
         let text = self.keeping.part_of(&bytes);
-        self.names.add_symbols(table, &text, &self.places);
+        self.names.add_symbols(table, &text, (&self.places, &HashSet::default()));
         if has_dwarf(&elf) {
             self.file.dwarf = Dwarf::of(path, supplementary(&elf, path, search));
         }
@@ -298,7 +301,8 @@ fn sorted_when_needed(mut variables: NameTable) -> LazyNames {
 }
 
 impl Names {
-    /// Adds the symbols of a table of this file or of its debug file.
+    /// Adds the symbols of a table of this file or of its debug file, but no functions that begin where a better table has one whose size is
+    /// known.
     fn add_symbols<'data>(
         &mut self,
         (elf, table, source): (
@@ -307,7 +311,7 @@ impl Names {
             NameSource,
         ),
         text: &dyn Fn(Range<usize>) -> NameText,
-        places: &Places,
+        (places, known): (&Places, &HashSet<u64>),
     ) -> Option<()> {
         let strings = elf.section_by_index(table.string_section()).ok()?;
         let (start, size) = strings.elf_section_header().file_range(elf.endian())?;
@@ -343,6 +347,9 @@ impl Names {
                 source,
                 binding,
             };
+            if kind != SymbolKind::Data && known.contains(&symbol.start) {
+                continue;
+            }
             if kind != SymbolKind::Data && places.is_code(symbol.start) {
                 self.functions.add_at(&symbol, in_functions, name);
             } else if kind != SymbolKind::Text && places.is_data(symbol.start) {

@@ -7,6 +7,8 @@
 
 use std::ops::Range;
 
+use foldhash::HashSet;
+
 use super::name_text::{NameText, cut_version};
 use super::{DataSymbol, NameSource};
 
@@ -111,6 +113,15 @@ impl NameTable {
             self.own.push(0);
             self.add_at(symbol, Self::OWN, at);
         }
+    }
+
+    /// Where the symbols begin that were added so far and whose size is known.
+    pub(crate) fn sized_starts(&self) -> HashSet<u64> {
+        let sized = self.entries.iter().filter(|entry| entry.size > 0);
+        let mut starts = HashSet::default();
+        let _ = starts.try_reserve(self.entries.len());
+        starts.extend(sized.map(|entry| entry.start));
+        starts
     }
 
     fn text(&self, number: TextNumber) -> &[u8] {

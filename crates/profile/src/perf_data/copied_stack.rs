@@ -32,6 +32,14 @@ impl<'a> CopiedStack<'a> {
         }
     }
 
+    /// Whether the stack may go on behind what was copied: there was no more room.
+    pub(super) fn is_cut(&self) -> bool {
+        match *self {
+            CopiedStack::Here(copy) => filled(copy).len() + 8 >= copy.len(),
+            CopiedStack::InFile { .. } => false,
+        }
+    }
+
     /// Bytes of the user stack from the stack pointer on; `room` is memory to read them into. None where the file cannot be read any more.
     ///
     /// A walk looks at some tens of words only, but in so many places that reading all at once takes no longer than reading those.
@@ -70,6 +78,7 @@ mod tests {
             let mut room = vec![5; 3];
             let expected = &stack[..filled.min(64) as usize];
             assert_eq!(CopiedStack::Here(&copy).bytes(None, &mut room), Some(expected));
+            assert_eq!(CopiedStack::Here(&copy).is_cut(), filled >= 64);
             let in_file = CopiedStack::InFile { place: 100, length: 72 };
             assert_eq!(in_file.bytes(Some(&file), &mut room), Some(expected));
             let cut = CopiedStack::InFile { place: 101, length: 72 };

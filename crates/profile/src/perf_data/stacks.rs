@@ -5,7 +5,7 @@ use super::address_space;
 use super::attribute::{Attribute, field};
 use super::cursor::Words;
 use super::files::Files;
-use super::hot_lines::HotLines;
+use super::hot_lines::{HotLines, StackPart};
 use super::jumps::{Counting, Jumps, Room};
 use super::letting_go::Behind;
 use super::met_stacks::{Met, MetStacks, StackWords};
@@ -205,8 +205,11 @@ impl<'a> Walking<'a> {
         let event = &self.around.events[next.event as usize];
         let has_copy = event.has(field::STACK_USER) && record.copy().is_none();
         let sample = has_copy.then(|| Sampled::of(record, event)).flatten();
-        if let Some(copy) = sample.as_ref().and_then(|sample| sample.copied.in_memory()) {
-            self.lines.expect(copy);
+        if let Some(sample) = &sample
+            && let Some(bytes) = sample.copied.in_memory()
+            && let Some((_, start)) = start_of_copy(sample, event, self.around.processor)
+        {
+            self.lines.expect(&part_of_stack(sample, &start, bytes));
         }
     }
 
@@ -402,6 +405,15 @@ fn start_of_copy(
     Some((processor, start))
 }
 
+fn part_of_stack<'a>(sample: &Sampled<'_>, start: &Registers, bytes: &'a [u8]) -> StackPart<'a> {
+    StackPart {
+        thread: sample.thread,
+        start: start.sp,
+        bytes,
+        is_cut: sample.copied.is_cut(),
+    }
+}
+
 /// The user stack that was copied, walked by the rules of its code. `spare` is a stack whose memory may be used again.
 fn walked(
     (sample, copied): (&Sampled<'_>, &[u8]),
@@ -410,10 +422,11 @@ fn walked(
     (walker, lines): (&mut StackWalker, &mut HotLines),
     spare: RawStack,
 ) -> RawStack {
+    lines.begin(&part_of_stack(sample, &start, copied));
     let mut read = |address: u64| {
         let from = usize::try_from(address.checked_sub(start.sp)?).ok()?;
         let word = copied.get(from..)?.first_chunk::<8>()?;
-        lines.note(from, copied.len());
+        lines.note(address);
         Some(u64::from_le_bytes(*word))
     };
     let register = |number| sample.register(event, number_of_perf(processor, number));
