@@ -308,7 +308,11 @@ impl Converter {
             let parent = last.steps.last().copied().or(last.root);
             last.steps.push(self.inside(parent, address, kind, namer));
         }
-        let user = raw.user.len().checked_sub(1).and_then(|place| last.steps.get(place).copied());
+        let user = raw
+            .user
+            .len()
+            .checked_sub(1)
+            .and_then(|place| last.steps.get(place).copied());
         let user = user.or(last.root);
         let at = last.steps.last().copied().or(last.root);
         self.last = last;

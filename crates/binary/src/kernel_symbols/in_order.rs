@@ -1,12 +1,23 @@
 //! The lines that a list of the kernel's symbols begins with, as far as they are by address.
 //!
 //! They are nearly all, as the kernel sorts its own and only those of modules come as these were loaded. A few hundred of them are
-//! ever asked for: of every sixteenth it is known where it is, and the others are read when they are needed.
+//! ever asked for: of some it is known where they are, and the others are read when they are needed.
+//!
+//! The kernel finds its own symbols by halving (`get_symbol_pos` in kernel/kallsyms.c), so that they are by address or its own reports would
+//! have wrong names. So a long list is not looked through line by line, which would take longer than all that is asked of it: that it is by address
+//! is only seen at every thousandth byte.
 
 use super::list_line::{Line, Lines, WrittenAddress};
 
-/// Lines from one that is known to the next.
+/// Lines from one that is known to the next,
 const APART: usize = 16;
+
+/// or bytes, in a list that is longer than that.
+const BYTES_APART: usize = 1 << 10;
+const SHORT: usize = 1 << 17;
+
+/// So many known ones may have one address.
+const MOST_KNOWN_OF_ONE_ADDRESS: usize = 1 << 5;
 
 /// So many bytes are read at most to find a line: some lines, none of which is longer than that by far.
 const MOST_BYTES_APART: usize = 1 << 14;
@@ -37,30 +48,62 @@ struct Mark {
 }
 
 impl InOrder {
-    /// Looks through the lines of a text, without those of modules; `each` is given each of them whose name, with all behind it in the line,
-    /// `is_wanted`.
-    pub(super) fn of<'text>(
-        text: &'text [u8],
-        is_wanted: impl Fn(&[u8]) -> bool,
-        mut each: impl FnMut(&Line<'text>),
-    ) -> InOrder {
+    /// Looks through the lines of a text, without those of modules.
+    pub(super) fn of(text: &[u8]) -> InOrder {
         let mut found = InOrder::default();
-        let mut last = WrittenAddress::of(0);
-        let mut lines = Lines::of(text);
+        if text.len() > SHORT {
+            found.leap(text);
+        }
+        found.go_on(text);
+        found
+    }
+
+    /// Goes through a text in leaps, as long as addresses rise. The rest is behind the last place that was found.
+    fn leap(&mut self, text: &[u8]) {
+        let (mut place, mut of_address) = (0, 0);
+        loop {
+            let mut lines = Lines::from(text, place);
+            let next = lines.next().zip(u32::try_from(place).ok());
+            let Some((line, at)) = next.filter(|(line, _)| line.module.is_none()) else {
+                return;
+            };
+            let before = self.marks.last().map(|mark| mark.address);
+            of_address = match before == Some(line.address) {
+                true => of_address + 1,
+                false => 1,
+            };
+            let is_long = lines.place() - place > MOST_BYTES_APART;
+            if before > Some(line.address) || of_address > MOST_KNOWN_OF_ONE_ADDRESS || is_long {
+                return;
+            }
+            self.marks.push(Mark {
+                address: line.address,
+                place: at,
+            });
+            let Some(rest) = text.get(place + BYTES_APART..) else {
+                return;
+            };
+            let within = &rest[..rest.len().min(MOST_BYTES_APART)];
+            let Some(end) = memchr::memchr(b'\n', within) else {
+                return;
+            };
+            place += BYTES_APART + end + 1;
+        }
+    }
+
+    /// Goes on line by line from the last place that was found.
+    fn go_on(&mut self, text: &[u8]) {
+        let known = self.marks.pop();
+        let before = self.marks.last().map_or(0, |mark| mark.address);
+        let mut last = WrittenAddress::of(before);
+        self.end = known.map_or(0, |mark| mark.place as usize);
+        let mut lines = Lines::from(text, self.end);
         let (mut until_mark, mut of_address) = (0, 0);
         while let Ok(place) = u32::try_from(lines.place()) {
             let address = match lines.next_plain() {
-                Some(line) => {
-                    if is_wanted(line.name) {
-                        Lines::from(text, place as usize).next().iter().for_each(&mut each);
-                    }
-                    line.address
-                }
+                Some(address) => address,
                 None => match lines.next().filter(|line| line.module.is_none()) {
-                    Some(line) => {
-                        each(&line);
-                        WrittenAddress::of(line.address)
-                    }
+                    Some(line) => WrittenAddress::of(line.address),
                     None => break,
                 },
             };
@@ -74,18 +117,17 @@ impl InOrder {
             if until_mark == 0 {
                 until_mark = APART;
                 let address = address.address();
-                found.marks.push(Mark { address, place });
+                self.marks.push(Mark { address, place });
             }
-            let since_mark = found.marks.last().map_or(0, |mark| lines.place() - mark.place as usize);
+            let since_mark = self.marks.last().map_or(0, |mark| lines.place() - mark.place as usize);
             if since_mark > MOST_BYTES_APART {
                 break;
             }
             until_mark -= 1;
             last = address;
-            found.end = lines.place();
+            self.end = lines.place();
         }
-        found.last = last.address();
-        found
+        self.last = last.address();
     }
 
     /// Where the lines begin that are none of these.

@@ -171,7 +171,8 @@ impl<'bytes> Gathering<'bytes> {
         }
         let table = (&elf, elf.elf_symbol_table(), NameSource::Symtab);
         let text = self.keeping.part_of(&bytes);
-        self.names.add_symbols(table, &text, (&self.places, &HashSet::default()));
+        self.names
+            .add_symbols(table, &text, (&self.places, &HashSet::default()));
         if has_dwarf(&elf) {
             self.file.dwarf = Dwarf::of(path, supplementary(&elf, path, search));
         }

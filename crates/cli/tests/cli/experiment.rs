@@ -338,7 +338,13 @@ fn servers_side_by_side_take_turns_and_what_is_counted_is_of_their_own_turns() {
     }
     // SHOW STATUS is answered in the middle of a turn. Where other tests have the CPUs, an answer may come after the turn, and the seconds at
     // both of its sides have none; asked at the ends of turns, none would have.
-    let asked = |bundle: &Bundle| bundle.counters.iter().filter(|row| row.counter == "status.questions").count();
+    let asked = |bundle: &Bundle| {
+        bundle
+            .counters
+            .iter()
+            .filter(|row| row.counter == "status.questions")
+            .count()
+    };
     let answered: Vec<usize> = bundles.iter().map(asked).collect();
     assert!(answered.iter().sum::<usize>() >= 3, "{answered:?} of 3 seconds each");
     // At the same time, not one after the other.

@@ -26,10 +26,7 @@ pub(super) fn settle(stacks: &mut [RawStack], names: &Names) {
             .filter(|_| unsure)
             .map(|last| last.saturating_sub(u64::from(position > 0)));
         let frames = lookup.into_iter().flat_map(|lookup| names.of_place(lookup));
-        if frames
-            .filter_map(|frame| frame.function.as_deref())
-            .any(is_first)
-        {
+        if frames.filter_map(|frame| frame.function.as_deref()).any(is_first) {
             stack.ending = Ending::Complete;
         }
     }

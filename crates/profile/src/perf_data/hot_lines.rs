@@ -155,7 +155,11 @@ mod tests {
         let deep = [0; 300];
         lines.begin(&part(&deep, 5000));
         lines.note(TOP - 5100);
-        assert_eq!(lines.seen.iter().max(), Some(&0), "nobody knows how far that is from the top");
+        assert_eq!(
+            lines.seen.iter().max(),
+            Some(&0),
+            "nobody knows how far that is from the top"
+        );
         walks(&mut lines, 1000);
         lines.begin(&part(&deep, 5000));
         lines.note(TOP - 5100);
@@ -174,7 +178,10 @@ mod tests {
             hot: (0..MOST_LINES as u64).collect(),
             ..HotLines::default()
         };
-        for (length, is_cut) in [0, 1, 63, 64, 100, 1 << 16].into_iter().flat_map(|length| [(length, false), (length, true)]) {
+        for (length, is_cut) in [0, 1, 63, 64, 100, 1 << 16]
+            .into_iter()
+            .flat_map(|length| [(length, false), (length, true)])
+        {
             for start in [0, TOP, u64::MAX - 64, u64::MAX] {
                 let part = StackPart {
                     thread: 1,
