@@ -23,19 +23,28 @@ pub fn in_parallel<T: Send, R: Send>(items: Vec<T>, work: impl Fn(T) -> R + Sync
 ///
 /// # Panics
 /// Where `work` or `beginning` does.
-pub fn in_parallel_with<T: Send, R: Send, S>(
+pub fn in_parallel_with<T: Send, R: Send, S: Send>(
     items: Vec<T>,
     beginning: impl Fn(usize) -> S + Sync,
     work: impl Fn(&mut S, T) -> R + Sync,
-) -> (Vec<R>, Vec<S>)
-where
-    S: Send,
-{
+) -> (Vec<R>, Vec<S>) {
+    in_parallel_from_to(items, (beginning, |own| own), work)
+}
+
+/// The same with what each thread makes at its end of what it has at hand.
+///
+/// # Panics
+/// Where `work`, `beginning` or `end` does.
+pub fn in_parallel_from_to<T: Send, R: Send, S, E: Send>(
+    items: Vec<T>,
+    (beginning, end): (impl Fn(usize) -> S + Sync, impl Fn(S) -> E + Sync),
+    work: impl Fn(&mut S, T) -> R + Sync,
+) -> (Vec<R>, Vec<E>) {
     let threads = CPUS.min(items.len());
     if threads <= 1 {
         let mut own = beginning(0);
         let made = items.into_iter().map(|item| work(&mut own, item)).collect();
-        return (made, vec![own]);
+        return (made, vec![end(own)]);
     }
     let items: Vec<Mutex<Option<T>>> = items.into_iter().map(|item| Mutex::new(Some(item))).collect();
     let next = AtomicUsize::new(0);
@@ -45,7 +54,7 @@ where
         loop {
             let place = next.fetch_add(1, Ordering::Relaxed);
             let Some(item) = items.get(place) else {
-                return (made, own);
+                return (made, end(own));
             };
             // Nobody else has this place, so the lock is free and the item there.
             let item = item.lock().ok().and_then(|mut item| item.take());
@@ -57,13 +66,13 @@ where
         // Where no more threads are allowed, those that there are do all of it.
         let start = |number| thread::Builder::new().spawn_scoped(scope, move || take_turns(number));
         let others: Vec<_> = (1..threads).map_while(|number| start(number).ok()).collect();
-        let (mut made, own) = take_turns(0);
-        let mut all = vec![own];
+        let (mut made, ended) = take_turns(0);
+        let mut all = vec![ended];
         for other in others {
             match other.join() {
-                Ok((results, own)) => {
+                Ok((results, ended)) => {
                     made.extend(results);
-                    all.push(own);
+                    all.push(ended);
                 }
                 Err(panic) => std::panic::resume_unwind(panic),
             }

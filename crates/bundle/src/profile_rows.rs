@@ -60,12 +60,18 @@ impl VisitRows {
     /// Adds the samples, locks, stacks and frames of a profile as rows of `visit`. `role` tells whom a thread serves.
     pub fn add_profile(&mut self, visit: i32, profile: &Profile, clock: &VisitClock, role: impl Fn(u32) -> Role) {
         self.samples.extend(sample_rows(visit, &profile.samples, clock, role));
-        self.add_profile_without_samples(visit, profile);
+        self.add_locks_and_stacks(visit, profile);
+        self.frames.extend(frame_rows(profile.frames.clone()));
     }
 
     /// Adds the locks, stacks and frames of a profile alone: its samples go to
-    /// [`write_visit_with`](crate::BundleWriter::write_visit_with).
-    pub fn add_profile_without_samples(&mut self, visit: i32, profile: &Profile) {
+    /// [`write_visit_with`](crate::BundleWriter::write_visit_with). Its frames are taken, as they are many words.
+    pub fn take_profile_without_samples(&mut self, visit: i32, profile: &mut Profile) {
+        self.add_locks_and_stacks(visit, profile);
+        self.frames.extend(frame_rows(std::mem::take(&mut profile.frames)));
+    }
+
+    fn add_locks_and_stacks(&mut self, visit: i32, profile: &Profile) {
         let count = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
         self.locks.extend(profile.locks.iter().map(|lock| LockRow {
             visit,
@@ -79,7 +85,6 @@ impl VisitRows {
             owner_samples: count(lock.owner_samples),
         }));
         self.stacks.extend(stack_rows(&profile.stacks));
-        self.frames.extend(frame_rows(&profile.frames));
     }
 }
 
@@ -124,17 +129,17 @@ fn stack_rows(stacks: &StackTree) -> impl Iterator<Item = StackRow> {
     })
 }
 
-fn frame_rows(frames: &Frames) -> impl Iterator<Item = FrameRow> {
-    frames.iter().map(|(id, frame)| FrameRow {
+fn frame_rows(frames: Frames) -> impl Iterator<Item = FrameRow> {
+    frames.into_iter().map(|(id, frame)| FrameRow {
         frame: id.0,
-        module: frame.module.clone(),
-        build_id: frame.build_id.clone(),
+        module: frame.module,
+        build_id: frame.build_id,
         address: frame.address,
-        function: frame.function.clone(),
+        function: frame.function,
         inlined: frame.inlined,
-        file: frame.file.clone(),
+        file: frame.file,
         line: frame.line,
-        name_source: frame.name_source.clone(),
+        name_source: frame.name_source,
     })
 }
 

@@ -100,6 +100,11 @@ impl<T: Content> Dictionary<T> {
         self.entries.iter().map(|(number, content)| (*number, content))
     }
 
+    /// The same, where nobody looks for one any more.
+    pub(crate) fn into_entries(self) -> Vec<(i64, T)> {
+        self.entries
+    }
+
     /// How many there are.
     pub fn len(&self) -> usize {
         self.entries.len()

@@ -119,6 +119,28 @@ impl Frames {
     }
 }
 
+impl IntoIterator for Frames {
+    type Item = (FrameId, Frame);
+    type IntoIter = FramesAsTheyCame;
+    fn into_iter(self) -> FramesAsTheyCame {
+        FramesAsTheyCame(self.0.into_entries().into_iter())
+    }
+}
+
+/// All frames with their numbers, in the order in which they came.
+#[derive(Debug)]
+pub struct FramesAsTheyCame(std::vec::IntoIter<(i64, Frame)>);
+
+impl Iterator for FramesAsTheyCame {
+    type Item = (FrameId, Frame);
+    fn next(&mut self) -> Option<(FrameId, Frame)> {
+        self.0.next().map(|(number, frame)| (FrameId(number), frame))
+    }
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        self.0.size_hint()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -7,6 +7,7 @@ mod expression;
 mod others;
 mod plain_step;
 mod processor;
+mod trail;
 mod unwind_rules;
 
 pub use others::OtherRegisters;
@@ -16,9 +17,11 @@ pub use unwind_rules::UnwindRules;
 use crate::{Ending, RawStack};
 use foldhash::{HashMap, HashMapExt as _};
 use framehop::FrameAddress;
+use plain_step::PlainStep;
 use processor::Steps;
 use std::ops::Range;
 use std::sync::Arc;
+use trail::{Passed, Trail, Trails};
 use unwind_rules::{Rule, RuleKind};
 
 /// Most frames of a stack that are kept.
@@ -55,8 +58,10 @@ pub struct StackWalker {
     steps: Steps,
     /// What is known of addresses that were met: the same few thousand come again and again.
     known: HashMap<u64, Rule>,
-    /// The frames of the walk that goes on, the innermost first.
-    passed: Vec<(FrameAddress, Registers)>,
+    /// The frames of the walk that goes on.
+    passed: Trail,
+    /// Those of the last walk through the stack of each thread.
+    trails: Trails,
     /// The other registers of one of them, by its place: those of a frame further out follow from them.
     others: Option<(usize, OtherRegisters)>,
 }
@@ -69,7 +74,8 @@ impl StackWalker {
             code: Vec::new(),
             steps: Steps::new(processor),
             known: HashMap::new(),
-            passed: Vec::new(),
+            passed: Trail::default(),
+            trails: Trails::default(),
             others: None,
         }
     }
@@ -77,6 +83,7 @@ impl StackWalker {
     /// The process has mapped this code, by address, and no other.
     pub fn set_code(&mut self, code: Vec<MappedCode>) {
         self.known.clear();
+        self.trails.clear();
         self.steps = Steps::new(self.steps.processor());
         for mapped in &code {
             if let Some((rules, bias)) = &mapped.rules
@@ -96,39 +103,81 @@ impl StackWalker {
         others: &dyn Fn() -> OtherRegisters,
         read: &mut dyn FnMut(u64) -> Option<u64>,
     ) -> RawStack {
-        self.walk_into(RawStack::default(), start, others, read)
+        let mut nobodys = Trail::default();
+        let stack = self.walk_along(&mut nobodys, RawStack::default(), start, others, read);
+        // Its memory serves the next walk.
+        self.passed = nobodys;
+        stack
     }
 
-    /// The same in the memory of a stack that is not needed any more.
-    pub(crate) fn walk_into(
+    /// The same through the stack of a thread that will come again, and in the memory of a stack that is not needed any more. What stands far
+    /// out in a stack is mostly what stood there the last time, and then no rule has to be looked for.
+    pub(crate) fn walk_again(
         &mut self,
+        thread: u32,
+        stack: RawStack,
+        start: Registers,
+        others: &dyn Fn() -> OtherRegisters,
+        read: &mut dyn FnMut(u64) -> Option<u64>,
+    ) -> RawStack {
+        let mut last = self.trails.take(thread);
+        let stack = self.walk_along(&mut last, stack, start, others, read);
+        self.trails.keep(thread, last);
+        stack
+    }
+
+    /// `last` is the trail of the walk before, and then that of this one.
+    fn walk_along(
+        &mut self,
+        last: &mut Trail,
         mut stack: RawStack,
         start: Registers,
         others: &dyn Fn() -> OtherRegisters,
         read: &mut dyn FnMut(u64) -> Option<u64>,
     ) -> RawStack {
         stack.forget();
-        stack.user.push(start.pc);
-        stack.interrupted.push(0);
-        let mut registers = start;
-        let mut frame = FrameAddress::from_instruction_pointer(start.pc);
         self.passed.clear();
         self.others = None;
+        let mut ahead = last.from_its_beginning();
+        let mut at = Passed {
+            frame: FrameAddress::from_instruction_pointer(start.pc),
+            registers: start,
+            plain: None,
+        };
         stack.ending = loop {
-            self.passed.push((frame, registers));
-            match self.step(frame, &mut registers, others, read) {
+            self.pass(at, &mut stack);
+            while stack.user.len() < MOST_FRAMES
+                && let Some(caller) = ahead.caller(&mut at, read)
+            {
+                self.passed.last_went_on_by(at.plain);
+                at = caller;
+                self.pass(at, &mut stack);
+            }
+            let mut registers = at.registers;
+            match self.step(at.frame, &mut registers, others, read) {
                 Err(ending) => break ending,
                 Ok(_) if stack.user.len() == MOST_FRAMES => break Ending::TooDeep,
-                Ok(caller) => {
-                    if !caller.is_return_address() {
-                        stack.interrupted.push(stack.user.len() as u16);
-                    }
-                    stack.user.push(caller.address());
-                    frame = caller;
+                Ok((frame, plain)) => {
+                    self.passed.last_went_on_by(plain);
+                    at = Passed {
+                        frame,
+                        registers,
+                        plain: None,
+                    };
                 }
             }
         };
+        std::mem::swap(last, &mut self.passed);
         stack
+    }
+
+    /// Comes to a frame.
+    fn pass(&mut self, at: Passed, stack: &mut RawStack) {
+        if !at.frame.is_return_address() {
+            stack.interrupted.push(stack.user.len() as u16);
+        }
+        stack.user.push(at.frame.address());
+        self.passed.push(at);
     }
 
     /// Whether a stack may end at this return address: nothing called the function there. None where no rules say.
@@ -137,14 +186,14 @@ impl StackWalker {
         (rule.kind != RuleKind::None).then_some(rule.kind == RuleKind::Outermost)
     }
 
-    /// From one frame to its caller, or how the walk ends here.
+    /// From one frame to its caller, with the plain step that led there if it was one; or how the walk ends here.
     fn step(
         &mut self,
         frame: FrameAddress,
         registers: &mut Registers,
         others: &dyn Fn() -> OtherRegisters,
         read: &mut dyn FnMut(u64) -> Option<u64>,
-    ) -> Result<FrameAddress, Ending> {
+    ) -> Result<(FrameAddress, Option<PlainStep>), Ending> {
         let address = frame.address_for_lookup();
         let rule = self.rule_at(address).ok_or(Ending::NoMapping)?;
         let stack_pointer = registers.sp;
@@ -170,12 +219,13 @@ impl StackWalker {
         }
         if rule.of_signal {
             // A signal may have a stack of its own, so the stack pointer may go either way.
-            return Ok(FrameAddress::from_instruction_pointer(registers.pc));
+            return Ok((FrameAddress::from_instruction_pointer(registers.pc), None));
         }
         if registers.sp <= stack_pointer && self.stack_pointer_must_move(frame) {
             return Err(Ending::NoProgress);
         }
-        FrameAddress::from_return_address(registers.pc).ok_or(Ending::NoMapping)
+        let caller = FrameAddress::from_return_address(registers.pc).ok_or(Ending::NoMapping)?;
+        Ok((caller, rule.plain.filter(|_| rule.kind == RuleKind::Offset)))
     }
 
     /// On aarch64 a leaf function keeps its return address in a register and may leave the stack pointer where it is.
@@ -190,17 +240,24 @@ impl StackWalker {
         read: &mut dyn FnMut(u64) -> Option<u64>,
     ) -> OtherRegisters {
         let (known, mut others) = self.others.take().unwrap_or_else(|| (0, innermost()));
-        let here = self.passed.len().saturating_sub(1);
-        for pair in self.passed[known..].windows(2) {
-            let [(frame, registers), (_, caller)] = pair else { break };
+        let passed = self.passed.frames();
+        let here = passed.len().saturating_sub(1);
+        for pair in passed[known..].windows(2) {
+            let [callee, caller] = pair else { break };
             if !others.are_known() {
                 break;
             }
-            let address = frame.address_for_lookup();
+            let (address, caller) = (callee.frame.address_for_lookup(), caller.registers);
             let rules = self.code_at(address).and_then(|code| code.rules.as_ref());
             others = rules.map_or_else(OtherRegisters::default, |(rules, bias)| {
                 let in_file = address.wrapping_sub(*bias);
-                rules.others_of_caller(self.steps.processor(), in_file, (registers, &others), caller.sp, read)
+                rules.others_of_caller(
+                    self.steps.processor(),
+                    in_file,
+                    (&callee.registers, &others),
+                    caller.sp,
+                    read,
+                )
             });
         }
         self.others = Some((here, others));

@@ -8,6 +8,7 @@
 //! is only seen at every thousandth byte.
 
 use super::list_line::{Line, Lines, WrittenAddress};
+use crate::mapped_file::prefetch;
 
 /// Lines from one that is known to the next,
 const APART: usize = 16;
@@ -60,9 +61,21 @@ impl InOrder {
 
     /// Goes through a text in leaps, as long as addresses rise. The rest is behind the last place that was found.
     fn leap(&mut self, text: &[u8]) {
-        let (mut place, mut of_address) = (0, 0);
-        loop {
-            let mut lines = Lines::from(text, place);
+        /// So many leaps ahead memory is asked for what will be looked at.
+        const LOOKED_AHEAD: usize = 8;
+        const LOOKED_AT: usize = 128;
+        let (mut of_address, mut behind_last) = (0, 0);
+        // Where a leap ends does not depend on those before: they wait for memory together.
+        for begin in (0..text.len()).step_by(BYTES_APART) {
+            let later = begin + LOOKED_AHEAD * BYTES_APART;
+            prefetch(text.get(later..later + LOOKED_AT).unwrap_or_default());
+            let within = &text[begin..text.len().min(begin + MOST_BYTES_APART)];
+            let place = match begin {
+                0 => Some(0),
+                _ => memchr::memchr(b'\n', within).map(|end| begin + end + 1),
+            };
+            let mut lines = Lines::from(text, place.unwrap_or(text.len()).max(behind_last));
+            let place = lines.place();
             let next = lines.next().zip(u32::try_from(place).ok());
             let Some((line, at)) = next.filter(|(line, _)| line.module.is_none()) else {
                 return;
@@ -72,22 +85,13 @@ impl InOrder {
                 true => of_address + 1,
                 false => 1,
             };
-            let is_long = lines.place() - place > MOST_BYTES_APART;
+            let is_long = lines.place() - begin > MOST_BYTES_APART;
             if before > Some(line.address) || of_address > MOST_KNOWN_OF_ONE_ADDRESS || is_long {
                 return;
             }
-            self.marks.push(Mark {
-                address: line.address,
-                place: at,
-            });
-            let Some(rest) = text.get(place + BYTES_APART..) else {
-                return;
-            };
-            let within = &rest[..rest.len().min(MOST_BYTES_APART)];
-            let Some(end) = memchr::memchr(b'\n', within) else {
-                return;
-            };
-            place += BYTES_APART + end + 1;
+            behind_last = lines.place();
+            let address = line.address;
+            self.marks.push(Mark { address, place: at });
         }
     }
 

@@ -58,7 +58,6 @@ impl ImportedVisit {
         let serving = handlers(&recording.profile);
         let role = |thread| role(&serving, thread);
         let mut rows = VisitRows::default();
-        rows.add_profile_without_samples(known.visit, &recording.profile);
         rows.states = states(known.visit, &recording, (&span, &clock), &role);
         rows.counters = counters(known.visit, &recording, (&span, &clock));
         if let Some(load) = known.load {
@@ -72,6 +71,7 @@ impl ImportedVisit {
             let counted = stat_counters::rows(known.visit, stat, nanoseconds as f64 / SECOND as f64);
             rows.counters.extend(counted);
         }
+        rows.take_profile_without_samples(known.visit, &mut recording.profile);
         let connections = |load: KnownLoad| i32::try_from(load.connections).unwrap_or(i32::MAX);
         let rung = RungRow {
             visit: known.visit,

@@ -16,13 +16,16 @@ use std::sync::{Mutex, OnceLock};
 /// Places that a thread looks up at once. Neighbours share what has to be read of the debug information.
 const AT_ONCE: usize = 512;
 
+/// Addresses of the kernel, each with its frame.
+pub(super) type KernelFrames = Vec<(u64, Hashed<Frame>)>;
+
 /// What every place of a recording is called.
 #[derive(Default)]
 pub(super) struct Names {
     /// Frames at addresses of user space, by address, innermost first.
     user: Vec<(u64, Vec<Hashed<Frame>>)>,
     /// Frames at addresses of the kernel.
-    pub(super) in_kernel: Vec<(u64, Hashed<Frame>)>,
+    pub(super) in_kernel: KernelFrames,
     /// The functions of user space that jumps lead from and to, by their places.
     pub(super) functions: Vec<(u64, Frame)>,
     /// Variables that hold locks.

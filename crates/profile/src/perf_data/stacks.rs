@@ -13,7 +13,7 @@ use super::record::{Record, kind};
 use super::sample::Sampled;
 use super::timeline::{Layout, LayoutId};
 use crate::walk::{MappedCode, OtherRegisters, Processor, Registers, StackWalker};
-use crate::{Ending, RawStack, in_parallel_with};
+use crate::{Ending, RawStack, in_parallel_from_to};
 use std::collections::HashMap;
 use std::fs::File;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -79,14 +79,13 @@ pub(super) fn stacks(wanted: &[Wanted], around: &Surroundings<'_>) -> Stacks {
     let pieces = order.chunk_by(same_layout).flat_map(|same| same.chunks(at_once));
     let beginning = |number| Walking::new(number, around);
     let work = |walking: &mut Walking<'_>, piece: &[u32]| (walking.number, walking.of_piece(piece, wanted));
-    let (found, walked) = in_parallel_with(pieces.clone().collect(), beginning, work);
+    let (found, walked) = in_parallel_from_to(pieces.clone().collect(), (beginning, Walking::all), work);
     // Equal ones of several threads are one.
     let mut all = MetStacks::default();
     let mut jumps = Jumps::default();
     let of_threads: Vec<Vec<u32>> = walked
         .into_iter()
-        .map(|walking| {
-            let (own, own_jumps) = walking.all();
+        .map(|(own, own_jumps)| {
             jumps.add_all(own_jumps);
             (0..own.len()).map(|number| all.number_of_other(&own, number)).collect()
         })
@@ -430,7 +429,8 @@ fn walked(
         Some(u64::from_le_bytes(*word))
     };
     let register = |number| sample.register(event, number_of_perf(processor, number));
-    walker.walk_into(spare, start, &|| OtherRegisters::of(processor, register), &mut read)
+    let others = || OtherRegisters::of(processor, register);
+    walker.walk_again(sample.thread, spare, start, &others, &mut read)
 }
 
 /// The number by which perf records a register (enum perf_event_x86_regs, perf_event_arm_regs), of its DWARF number.

@@ -8,7 +8,7 @@ use super::jumps::is_of_kernel;
 use super::kernel::RecordedKernel;
 use super::passed::{Taken, joined};
 use super::recorded_lock::RecordedLock;
-use super::resolve::Names;
+use super::resolve::{KernelFrames, Names};
 use super::selection::Selection;
 use super::stacks::Stacks;
 use super::weights::{Counted, Scale};
@@ -16,7 +16,7 @@ use crate::convert::KeptSample;
 use crate::dictionary::Hashed;
 use crate::import::{RecordedMachine, RecordedProgram, RecordedThread, Recording, RecordingFormat, Weights};
 use crate::names::kernel_frame;
-use crate::{Converter, Frame, ThreadState, in_parallel};
+use crate::{Converter, ThreadState, in_parallel};
 use scaleprof_binary::kernel_symbols::KernelSymbols;
 use scaleprof_binary::symbols::SymbolFile;
 use std::collections::{BTreeMap, HashMap};
@@ -131,7 +131,7 @@ impl Walked {
         found: Result<KernelSymbols, String>,
         files: &Files,
         machine: &RecordedMachine,
-    ) -> (Result<KernelSymbols, String>, Vec<(u64, Hashed<Frame>)>) {
+    ) -> (Result<KernelSymbols, String>, KernelFrames) {
         /// Thousands are met, if any; of a hostile recording the others are named when they are asked for.
         const MOST_FRAMES: usize = 1 << 16;
         let in_kernel = || self.found.stacks.iter().map(|stack| &stack.kernel);
