@@ -138,7 +138,7 @@ impl StackWalker {
         stack.forget();
         self.passed.clear();
         self.others = None;
-        let mut ahead = last.from_its_beginning();
+        let mut ahead = last.ahead();
         let mut at = Passed {
             frame: FrameAddress::from_instruction_pointer(start.pc),
             registers: start,

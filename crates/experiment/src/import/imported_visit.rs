@@ -57,9 +57,11 @@ impl ImportedVisit {
         };
         let serving = handlers(&recording.profile);
         let role = |thread| role(&serving, thread);
-        let mut rows = VisitRows::default();
-        rows.states = states(known.visit, &recording, (&span, &clock), &role);
-        rows.counters = counters(known.visit, &recording, (&span, &clock));
+        let mut rows = VisitRows {
+            states: states(known.visit, &recording, (&span, &clock), &role),
+            counters: counters(known.visit, &recording, (&span, &clock)),
+            ..VisitRows::default()
+        };
         if let Some(load) = known.load {
             rows.seconds = seconds(known, &load, &span);
         }

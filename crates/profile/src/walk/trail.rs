@@ -47,7 +47,7 @@ impl Trail {
     }
 
     /// What is ahead of a walk that begins.
-    pub(super) fn from_its_beginning(&self) -> Ahead<'_> {
+    pub(super) fn ahead(&self) -> Ahead<'_> {
         Ahead(&self.0)
     }
 }
