@@ -83,6 +83,49 @@ pub fn in_parallel_from_to<T: Send, R: Send, S, E: Send>(
     (made.into_iter().map(|(_, result)| result).collect(), all)
 }
 
+/// What `other` and `here` give, at the same time; without `other` just what `here` gives. Where no further thread is allowed they are done one
+/// after the other.
+///
+/// # Panics
+/// Where one of them does.
+pub fn beside<A: Send, B>(other: Option<impl FnOnce() -> A + Send>, here: impl FnOnce() -> B) -> (Option<A>, B) {
+    beside_on(thread::Builder::new(), other, here)
+}
+
+/// Two things at the same time.
+///
+/// # Panics
+/// Where one of them does.
+pub fn both<A: Send, B>(other: impl FnOnce() -> A + Send, here: impl FnOnce() -> B) -> (A, B) {
+    match beside(Some(other), here) {
+        (Some(made), made_here) => (made, made_here),
+        (None, _) => unreachable!("there is something beside"),
+    }
+}
+
+fn beside_on<A: Send, B>(
+    builder: thread::Builder,
+    other: Option<impl FnOnce() -> A + Send>,
+    here: impl FnOnce() -> B,
+) -> (Option<A>, B) {
+    if other.is_none() {
+        return (None, here());
+    }
+    // A thread that cannot be started would take the work with it.
+    let other = Mutex::new(other);
+    let take = || other.lock().ok().and_then(|mut other| other.take());
+    let work = || take().map(|other| other());
+    thread::scope(|scope| {
+        let thread = builder.spawn_scoped(scope, work);
+        let made_here = here();
+        let made = match thread {
+            Ok(thread) => thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+            Err(_) => work(),
+        };
+        (made, made_here)
+    })
+}
+
 /// What `make` makes of each place below `count`, in their order, on as many threads as there are CPUs. Millions of small things go
 /// where they stay at once.
 ///
@@ -120,6 +163,24 @@ mod tests {
         let found = in_parallel((0..40).collect(), slow_first);
         assert_eq!(found, (0..40).map(|n| n * n).collect::<Vec<u64>>());
         assert_eq!(in_parallel(Vec::<u64>::new(), slow_first), Vec::<u64>::new());
+    }
+
+    #[test]
+    fn two_things_are_done_at_the_same_time_or_where_no_thread_can_be_had_one_after_the_other() {
+        let own = || thread::current().id();
+        let (beside, here) = both(own, own);
+        assert_ne!(beside, here);
+        assert_eq!(super::beside(None::<fn() -> u8>, || 7), (None, 7));
+        // No machine has that much memory.
+        let impossible = thread::Builder::new().stack_size(1 << 60);
+        let (beside, here) = beside_on(impossible, Some(own), own);
+        assert_eq!(beside, Some(here));
+    }
+
+    #[test]
+    fn where_one_of_two_panics_so_does_the_whole() {
+        assert!(std::panic::catch_unwind(|| both(|| panic!("on purpose"), || 1)).is_err());
+        assert!(std::panic::catch_unwind(|| both(|| 1, || panic!("on purpose"))).is_err());
     }
 
     #[test]

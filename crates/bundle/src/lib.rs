@@ -58,7 +58,7 @@ pub use public_text::without_folders;
 pub use reader::Bundle;
 pub use remedy::{Remedy, Tried};
 pub use samples::{SampleBlock, Samples};
-pub use scaleprof_profile::in_parallel;
+pub use scaleprof_profile::{both, in_parallel};
 pub use scaling_summary::{LostPath, LostThreads, SaturatedPath, ScalingProfile};
 pub use summary::*;
 pub use tables::*;

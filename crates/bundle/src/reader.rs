@@ -1,7 +1,6 @@
 //! Reading a bundle back, as much of it as was finished.
 
 use crate::error::BundleError;
-use crate::in_parallel;
 use crate::number_map::NumberMap;
 use crate::part::{Groups, Table, read_part, read_samples};
 use crate::writer::{MANIFEST, SUMMARY, TRIED, UNFINISHED};
@@ -10,6 +9,7 @@ use crate::{
     RungRow, SCHEMA, SampleBlock, SampleRow, Samples, SecondRow, SettingRow, StackRow, StateRow, Summary, Tried,
     VisitRows,
 };
+use crate::{both, in_parallel};
 use serde::de::DeserializeOwned;
 use std::collections::BTreeSet;
 use std::collections::hash_map::Entry;
@@ -110,15 +110,7 @@ impl Bundle {
         let mut states: Vec<StateRow> = read_table(&states)?;
         states.retain(|row| keep(row.visit));
         // The call paths take as long to read as the samples.
-        let (samples, dictionaries) = std::thread::scope(|scope| {
-            let dictionaries = scope.spawn(|| dictionaries(&path, &stacks, &frames));
-            let samples = read_all_samples(samples);
-            let dictionaries = dictionaries.join();
-            (
-                samples,
-                dictionaries.unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
-            )
-        });
+        let (dictionaries, samples) = both(|| dictionaries(&path, &stacks, &frames), || read_all_samples(samples));
         let mut samples = samples?;
         samples.retain_visits(&mut keep);
         let mut locks: Vec<LockRow> = read_table(&locks)?;

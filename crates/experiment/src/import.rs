@@ -22,6 +22,7 @@ use imported_visit::{ImportedVisit, Known};
 pub use in_memory::import_in_memory;
 use scaleprof_analysis::summarise;
 use scaleprof_bundle::{Bundle, BundleWriter, Manifest, Missing, RunState, Summary};
+use scaleprof_profile::both;
 use scaleprof_profile::fairness::distortions;
 use scaleprof_profile::import::{
     Leftovers, ReadOptions, Recording, RecordingFile, Weights, read_recordings, recordings_in,
@@ -31,7 +32,6 @@ use std::collections::BTreeMap;
 use std::iter::Copied;
 use std::path::{Path, PathBuf};
 use std::slice::Iter;
-use std::thread;
 use std::vec::IntoIter;
 
 /// What to say of a recording whose samples do not tell how much time they stand for.
@@ -332,12 +332,8 @@ fn sum_up_and_write(
         let summary = summarise(&bundle);
         (bundle, summary)
     };
-    let (result, written) = thread::scope(|scope| {
-        let result = scope.spawn(sum_up);
-        let written = write(bundle, &imported).and_then(|()| Ok(bundle.write_settings(&[])?));
-        (result.join(), written)
-    });
-    let (of_memory, summary) = result.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+    let write_all = || write(bundle, &imported).and_then(|()| Ok(bundle.write_settings(&[])?));
+    let ((of_memory, summary), written) = both(sum_up, write_all);
     written?;
     bundle.write_manifest(manifest)?;
     Ok(ImportResult {

@@ -1,7 +1,7 @@
 //! What a binary's machine code and symbols say of the variables that threads share, as the rows that cache lines are judged by.
 
 use scaleprof_analysis::cache_lines::{CodeFunction, JudgedLine, Place, PlaceAccess, PlaceUse, Untouched};
-use scaleprof_bundle::in_parallel;
+use scaleprof_bundle::{both, in_parallel};
 use scaleprof_probe::data_access::{
     Access, AccessKind, DataAccesses, FunctionAccesses, TouchedPlace, start_and_stop, touched_places,
 };
@@ -53,12 +53,10 @@ impl SharedData {
         most_debug_bytes: u64,
     ) -> Result<SharedData, SharedDataError> {
         // Each takes a good part of a second for a large server.
-        let (layout, accesses) = std::thread::scope(|scope| {
-            let accesses = scope.spawn(|| DataAccesses::of(symbols.name(), bytes, symbols.function_ranges()));
-            let layout = FileLayout::of(symbols, bytes, most_debug_bytes);
-            let accesses = accesses.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-            (layout, accesses)
-        });
+        let (accesses, layout) = both(
+            || DataAccesses::of(symbols.name(), bytes, symbols.function_ranges()),
+            || FileLayout::of(symbols, bytes, most_debug_bytes),
+        );
         let FileLayout {
             layout,
             with_members,
@@ -68,12 +66,7 @@ impl SharedData {
         let mut notes = symbols.notes().to_vec();
         notes.extend(problem);
         let has_names = layout.variables().iter().any(|variable| variable.kind.is_shared());
-        let (touched, functions) = std::thread::scope(|scope| {
-            let touched = scope.spawn(|| touched_places(&layout, &accesses));
-            let functions = functions(symbols, &accesses);
-            let touched = touched.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-            (touched, functions)
-        });
+        let (touched, functions) = both(|| touched_places(&layout, &accesses), || functions(symbols, &accesses));
         let is_named = |place: &&TouchedPlace| layout.variable_at(place.address).is_some();
         let unnamed = touched.len() - touched.iter().filter(is_named).count();
         if !has_names || (unnamed == touched.len() && unnamed > 0) {

@@ -44,7 +44,7 @@ pub use dictionary::{Content, Dictionary};
 pub use frame::{Frame, FrameId, Frames, FramesAsTheyCame, KERNEL, SCALEPROF};
 pub use function_name::{KERNEL_SUFFIX, function_name, without_clone_suffix};
 pub use locks::FUTEX2_WAITV;
-pub use scaleprof_binary::parallel::{in_parallel, in_parallel_from_to, in_parallel_with};
+pub use scaleprof_binary::parallel::{beside, both, in_parallel, in_parallel_from_to, in_parallel_with};
 
 pub use profile::{Lock, LockId, Profile, Sample, Variable, Wait};
 pub use raw::{Ending, LockWait, RawSample, RawStack, Waker, WakerKind};

@@ -39,6 +39,7 @@ mod tracepoint_format;
 mod walked;
 mod weights;
 
+use crate::beside;
 use crate::import::{ImportError, ReadOptions, Recording};
 use container::Container;
 use files::Files;
@@ -47,7 +48,6 @@ use letting_go::Behind;
 use passed::Passed;
 use scaleprof_binary::mapped_file::Bytes;
 use selection::Selection;
-use std::thread;
 use tracepoint_format::TracepointFormats;
 use walked::Told;
 
@@ -110,27 +110,21 @@ pub fn read(bytes: impl Bytes, options: &ReadOptions) -> Result<Recording, Impor
     let walked = passed.walk((&timed, source), &selection, &files, (&machine, options.inlines));
     drop(timed);
     drop((beginnings, expanded, behind, further));
-    let mut bytes = Some(bytes);
-    let named = thread::scope(|scope| {
-        // Of a large file that takes a while. Debug information takes the room; without it all CPUs are busy now, and one idles later.
-        if let Some(bytes) = bytes.take_if(|_| options.inlines) {
-            scope.spawn(|| let_go_of(bytes));
-        }
-        walked.named((&files, &machine), options.inlines)
-    });
-    let mut recording = thread::scope(|scope| {
-        if let Some(bytes) = bytes {
-            scope.spawn(|| let_go_of(bytes));
-        }
-        named.into_recording(&selection, &files, Told { machine, problems })
-    });
+    // Of a large file that takes a while. Debug information takes the room; without it all CPUs are busy now, and one idles later.
+    let (at_once, later) = match options.inlines {
+        true => (Some(bytes), None),
+        false => (None, Some(bytes)),
+    };
+    let name = || walked.named((&files, &machine), options.inlines);
+    let (_, named) = beside(at_once.map(|bytes| || let_go_of(bytes)), name);
+    let convert = || named.into_recording(&selection, &files, Told { machine, problems });
+    let (_, mut recording) = beside(later.map(|bytes| || let_go_of(bytes)), convert);
     if has_others && recording.samples_lost.is_some_and(|lost| lost > 0) {
         recording.samples_lost = None;
         let why = "the recording counts what was lost of all its processes together";
         recording.lacks.push(("samples_lost".to_owned(), why.to_owned()));
     }
     recording.warnings.extend(twice.into_iter().chain(left_out));
-
     recording.leftovers.keep(files);
     Ok(recording)
 }

@@ -11,7 +11,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::thread::JoinHandle;
+use std::thread::{self, JoinHandle};
 
 /// How the kernel's own mapping is called.
 const KERNEL: &str = "[kernel.kallsyms]";
@@ -42,11 +42,13 @@ impl RecordedKernel {
     pub(super) fn begin(files: &Files, is_sampled: bool) -> (RecordedKernel, Receiver<()>) {
         let (ends, ended) = channel();
         let lists = lists(files).filter(|_| is_sampled);
-        let reading = lists.map(|lists| {
-            std::thread::spawn(move || {
+        // Where no thread can be had, it is read when it is asked for.
+        let reading = lists.and_then(|lists| {
+            let read = move || {
                 let _ends: Sender<()> = ends;
                 lists.read()
-            })
+            };
+            thread::Builder::new().spawn(read).ok()
         });
         let kernel = RecordedKernel {
             kept: Mutex::new(reading),

@@ -18,9 +18,9 @@ use super::timeline::Timeline;
 use super::tracepoint_format::TracepointFormats;
 use super::walked::Walked;
 use super::weights::Counted;
-use crate::ThreadState;
 use crate::import::{ALL_PROCESSES, ImportError, ReadOptions, RecordedMachine, RecordedProgram};
 use crate::walk::Processor;
+use crate::{ThreadState, beside, both};
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
 use std::sync::atomic::AtomicU64;
@@ -426,12 +426,9 @@ impl<'a> Passed<'a> {
         // The list of the kernel's functions, and the symbols of the program that nearly all stacks are of, take as long to read as
         // thousands of stacks to walk.
         let read_kernel = || self.kernel.symbols(machine, files);
-        let (mut found, kernel, ready) = std::thread::scope(|scope| {
-            let kernel = in_kernel.then(|| scope.spawn(read_kernel));
-            let ready = scope.spawn(|| Some((main_file?, resolve::symbols(main_file?, files, inlines)?)));
-            let found = stacks::stacks(&self.wanted, &surroundings);
-            (found, kernel.map(joined), joined(ready))
-        });
+        let read_main = || Some((main_file?, resolve::symbols(main_file?, files, inlines)?));
+        let walk = || stacks::stacks(&self.wanted, &surroundings);
+        let (kernel, (ready, mut found)) = beside(in_kernel.then_some(&read_kernel), || both(read_main, walk));
         found.jumps.keep_most_taken();
         // Jumps may lead there where no sample was taken.
         let ends_of_jumps = found.jumps.ends_in_kernel();
@@ -456,11 +453,6 @@ impl<'a> Passed<'a> {
             lengths_known: self.switches.of_whole_machine(),
         }
     }
-}
-
-/// What a thread made.
-pub(super) fn joined<T>(thread: std::thread::ScopedJoinHandle<'_, T>) -> T {
-    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
 /// Times from here on are no times: perf gives the sums of waits, which it writes when it ends, one behind all others

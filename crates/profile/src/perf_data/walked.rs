@@ -6,7 +6,7 @@ use super::endings;
 use super::files::{CodeFile, FileId, Files};
 use super::jumps::is_of_kernel;
 use super::kernel::RecordedKernel;
-use super::passed::{Taken, joined};
+use super::passed::Taken;
 use super::recorded_lock::RecordedLock;
 use super::resolve::{KernelFrames, Names};
 use super::selection::Selection;
@@ -16,11 +16,10 @@ use crate::convert::KeptSample;
 use crate::dictionary::Hashed;
 use crate::import::{RecordedMachine, RecordedProgram, RecordedThread, Recording, RecordingFormat, Weights};
 use crate::names::kernel_frame;
-use crate::{Converter, ThreadState, in_parallel};
+use crate::{Converter, ThreadState, beside, in_parallel};
 use scaleprof_binary::kernel_symbols::KernelSymbols;
 use scaleprof_binary::symbols::SymbolFile;
 use std::collections::{BTreeMap, HashMap};
-use std::thread;
 
 /// What is left of a recording when its bytes are not needed any more.
 pub(super) struct Walked {
@@ -110,10 +109,8 @@ impl Walked {
         jumps.retain(|address| !is_of_kernel(*address));
         let asked = (&self.found.stacks[..], &variables, &jumps[..]);
         let (ready, kernel) = (self.ready.take(), self.kernel.take());
-        let (names, of_kernel) = thread::scope(|scope| {
-            let of_kernel = kernel.map(|kernel| scope.spawn(|| self.named_in_kernel(kernel, files, machine)));
-            (Names::of(asked, (files, ready), inlines), of_kernel.map(joined))
-        });
+        let of_kernel = kernel.map(|kernel| || self.named_in_kernel(kernel, files, machine));
+        let (of_kernel, names) = beside(of_kernel, || Names::of(asked, (files, ready), inlines));
         self.names = names;
         if let Some((kernel, frames)) = of_kernel {
             self.names.in_kernel = frames;
