@@ -58,20 +58,14 @@ impl VisitRows {
     }
 
     /// Adds the samples, locks, stacks and frames of a profile as rows of `visit`. `role` tells whom a thread serves.
-    pub fn add_profile(&mut self, visit: i32, profile: &Profile, clock: &VisitClock, role: impl Fn(u32) -> Role) {
+    pub fn add_profile(&mut self, visit: i32, mut profile: Profile, clock: &VisitClock, role: impl Fn(u32) -> Role) {
         self.samples.extend(sample_rows(visit, &profile.samples, clock, role));
-        self.add_locks_and_stacks(visit, profile);
-        self.frames.extend(frame_rows(profile.frames.clone()));
+        self.take_profile_without_samples(visit, &mut profile);
     }
 
     /// Adds the locks, stacks and frames of a profile alone: its samples go to
     /// [`write_visit_with`](crate::BundleWriter::write_visit_with). Its frames are taken, as they are many words.
     pub fn take_profile_without_samples(&mut self, visit: i32, profile: &mut Profile) {
-        self.add_locks_and_stacks(visit, profile);
-        self.frames.extend(frame_rows(std::mem::take(&mut profile.frames)));
-    }
-
-    fn add_locks_and_stacks(&mut self, visit: i32, profile: &Profile) {
         let count = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
         self.locks.extend(profile.locks.iter().map(|lock| LockRow {
             visit,
@@ -85,6 +79,7 @@ impl VisitRows {
             owner_samples: count(lock.owner_samples),
         }));
         self.stacks.extend(stack_rows(&profile.stacks));
+        self.frames.extend(frame_rows(std::mem::take(&mut profile.frames)));
     }
 }
 

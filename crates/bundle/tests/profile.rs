@@ -72,7 +72,7 @@ fn samples_stacks_and_locks_come_back() {
             &mut Names,
         );
         let mut rows = VisitRows::default();
-        rows.add_profile(visit, &converter.take(), &clock, |thread| match thread {
+        rows.add_profile(visit, converter.take(), &clock, |thread| match thread {
             7 => Role::Connection,
             _ => Role::Background,
         });

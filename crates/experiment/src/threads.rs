@@ -237,7 +237,7 @@ impl ThreadWatch {
         }
         let samples = profile.samples.len() as u64;
         let first = rows.samples.len();
-        rows.add_profile(visit, &profile, &clock, role);
+        rows.add_profile(visit, profile, &clock, role);
         for (row, second) in rows.samples.iter_mut().skip(first).zip(came_in) {
             row.second = second;
         }

@@ -147,9 +147,9 @@ impl StackWalker {
         stack.ending = loop {
             self.pass(at, &mut stack);
             while stack.user.len() < MOST_FRAMES
-                && let Some(caller) = ahead.caller(&mut at, read)
+                && let Some((plain, caller)) = ahead.caller(&at, read)
             {
-                self.passed.last_went_on_by(at.plain);
+                self.passed.last_went_on_by(Some(plain));
                 at = caller;
                 self.pass(at, &mut stack);
             }
@@ -225,7 +225,7 @@ impl StackWalker {
             return Err(Ending::NoProgress);
         }
         let caller = FrameAddress::from_return_address(registers.pc).ok_or(Ending::NoMapping)?;
-        Ok((caller, rule.plain.filter(|_| rule.kind == RuleKind::Offset)))
+        Ok((caller, rule.plain))
     }
 
     /// On aarch64 a leaf function keeps its return address in a register and may leave the stack pointer where it is.

@@ -15,7 +15,7 @@ const IN_FRONT: usize = 19;
 pub(super) struct Begins(BTreeMap<&'static str, u64>);
 
 impl Begins {
-    /// Those in a text that has no lines of modules; they are looked for by their bytes, as there are very many lines.
+    /// Those in a text; they are looked for by their bytes, as there are very many lines.
     pub(super) fn of(text: &[u8]) -> Begins {
         let found = NAMES
             .into_iter()
@@ -53,8 +53,9 @@ fn address_of(name: &str, text: &[u8]) -> Option<u64> {
             None if front == 0 => 0,
             None => return None,
         };
-        let line = Lines::from(text, start).next()?;
-        (line.name == (at..at + name.len())).then_some(line.address)
+        let end = memchr::memchr(b'\n', &text[at..]).map_or(text.len(), |end| at + end);
+        let line = Lines::from(&text[..end], start).next()?;
+        (line.name == (at..at + name.len()) && line.module.is_none()).then_some(line.address)
     })
 }
 

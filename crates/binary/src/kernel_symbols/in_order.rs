@@ -4,17 +4,20 @@
 //! ever asked for: of some it is known where they are, and the others are read when they are needed.
 //!
 //! The kernel finds its own symbols by halving (`get_symbol_pos` in kernel/kallsyms.c), so that they are by address or its own reports would
-//! have wrong names. So a long list is not looked through line by line, which would take longer than all that is asked of it: that it is by address
-//! is only seen at every thousandth byte.
+//! have wrong names; and it writes its own before those of modules. So a long list is not looked through line by line, which would take longer than
+//! all that is asked of it: that both is so is only seen at every thousandth byte. In one that somebody else wrote, and that is so there and not in
+//! between, a line may be missed: an address has the name of a neighbour then.
 
-use super::list_line::{Line, Lines, WrittenAddress};
+use super::list_line::{Line, Lines};
 use crate::mapped_file::prefetch;
 
 /// Lines from one that is known to the next,
 const APART: usize = 16;
 
-/// or bytes, in a list that is longer than that.
+/// or bytes, in a long list.
 const BYTES_APART: usize = 1 << 10;
+
+/// A list that is not longer is looked through line by line.
 const SHORT: usize = 1 << 17;
 
 /// So many known ones may have one address.
@@ -99,28 +102,21 @@ impl InOrder {
     fn go_on(&mut self, text: &[u8]) {
         let known = self.marks.pop();
         let before = self.marks.last().map_or(0, |mark| mark.address);
-        let mut last = WrittenAddress::of(before);
+        self.last = before;
         self.end = known.map_or(0, |mark| mark.place as usize);
         let mut lines = Lines::from(text, self.end);
         let (mut until_mark, mut of_address) = (0, 0);
-        while let Ok(place) = u32::try_from(lines.place()) {
-            let address = match lines.next_plain() {
-                Some(address) => address,
-                None => match lines.next().filter(|line| line.module.is_none()) {
-                    Some(line) => WrittenAddress::of(line.address),
-                    None => break,
-                },
-            };
-            of_address = match address == last {
+        while let (Ok(place), Some(line)) = (u32::try_from(lines.place()), lines.next()) {
+            of_address = match line.address == self.last {
                 true => of_address + 1,
                 false => 1,
             };
-            if address < last || of_address > MOST_OF_ONE_ADDRESS {
+            if line.module.is_some() || line.address < self.last || of_address > MOST_OF_ONE_ADDRESS {
                 break;
             }
             if until_mark == 0 {
                 until_mark = APART;
-                let address = address.address();
+                let address = line.address;
                 self.marks.push(Mark { address, place });
             }
             let since_mark = self.marks.last().map_or(0, |mark| lines.place() - mark.place as usize);
@@ -128,10 +124,9 @@ impl InOrder {
                 break;
             }
             until_mark -= 1;
-            last = address;
+            self.last = line.address;
             self.end = lines.place();
         }
-        self.last = last.address();
     }
 
     /// Where the lines begin that are none of these.

@@ -1,13 +1,9 @@
 //! The lines of a list of the kernel's symbols.
 //!
 //! A list has more than a hundred thousand lines, and only a few hundred of its names are ever shown: a line is read in steps of eight bytes,
-//! and its name only passed over. Of nearly all lines not even the address is read: whether it is higher than the one before can be told from its
-//! digits as they are written.
+//! and its name only passed over.
 
 use std::ops::Range;
-
-/// One in each of eight bytes.
-const EACH: u64 = 0x0101_0101_0101_0101;
 
 /// A line with an address, a letter and a name.
 #[derive(Debug, PartialEq, Eq)]
@@ -35,46 +31,6 @@ impl<'text> Lines<'text> {
     /// Where the next one begins, or what is none.
     pub(super) fn place(&self) -> usize {
         self.place
-    }
-
-    /// Passes over a line as the kernel writes it of its own symbols, of no module: sixteen small digits, a letter, and a name up to the end
-    /// of the line. None where another one comes next, if any.
-    pub(super) fn next_plain(&mut self) -> Option<WrittenAddress> {
-        let (digits, rest) = self.text.get(self.place..)?.split_first_chunk::<16>()?;
-        let [b' ', kind, b' ', named @ ..] = rest else {
-            return None;
-        };
-        let end = memchr::memchr(b'\n', named)?;
-        let (first, last) = (named.first()?, named.get(end.checked_sub(1)?)?);
-        // That of a module ends with a bracket.
-        let is_plain = *kind > b' ' && *first > b' ' && *last > b' ' && *last != b']';
-        let written = u128::from_be_bytes(*digits);
-        if !is_plain || letters((written >> 64) as u64).is_none() || letters(written as u64).is_none() {
-            return None;
-        }
-        self.place += digits.len() + 3 + end + 1;
-        Some(WrittenAddress(written))
-    }
-}
-
-/// An address as it is written, in sixteen small digits: they are in the order of the addresses.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct WrittenAddress(u128);
-
-impl WrittenAddress {
-    /// That of an address.
-    pub(super) fn of(address: u64) -> WrittenAddress {
-        let digits = (0..16).map(|place| address >> (60 - 4 * place) & 0xf);
-        let written = digits.map(|digit| match digit {
-            0..10 => b'0' + digit as u8,
-            _ => b'a' + digit as u8 - 10,
-        });
-        WrittenAddress(written.fold(0, |all, digit| all << 8 | u128::from(digit)))
-    }
-
-    /// The address.
-    pub(super) fn address(self) -> u64 {
-        sixteen_digits(self.0.to_be_bytes()).unwrap_or_default()
     }
 }
 
@@ -130,6 +86,7 @@ fn read(text: &[u8]) -> Option<Read> {
 
 /// Where the name ends that a text begins with: at a space, at a tab or at the end of the line.
 pub(super) fn length_of_name(text: &[u8]) -> usize {
+    const EACH: u64 = 0x0101_0101_0101_0101;
     let mut length = 0;
     while let Some(eight) = text.get(length..).and_then(|rest| rest.first_chunk::<8>()) {
         let word = u64::from_le_bytes(*eight);
@@ -179,24 +136,22 @@ fn sixteen_digits(digits: [u8; 16]) -> Option<u64> {
 
 /// Eight digits at once; none where one is neither 0 to 9 nor a to f.
 fn eight_digits(digits: [u8; 8]) -> Option<u64> {
+    const EACH: u64 = 0x0101_0101_0101_0101;
     let word = u64::from_be_bytes(digits);
-    let is_letter = letters(word)?;
+    let has_high_bit = EACH * 0x80;
+    // Bytes from 0 to 0x7f: whether each is at least as large, told in its highest bit.
+    let at_least = |limit: u8| word.wrapping_add(EACH * (0x80 - u64::from(limit))) & has_high_bit;
+    let is_number = at_least(b'0') & !at_least(b'9' + 1);
+    let is_letter = at_least(b'a') & !at_least(b'f' + 1);
+    if word & has_high_bit != 0 || (is_number | is_letter) != has_high_bit {
+        return None;
+    }
     // '0' is 0x30 and 'a' is 0x61.
     let values = (word & (EACH * 0xf)) + (is_letter >> 7) * 9;
     // From eight digits in bytes to four bytes, two pairs of bytes and one of four.
     let pairs = (values | values >> 4) & 0x00ff_00ff_00ff_00ff;
     let fours = (pairs | pairs >> 8) & 0x0000_ffff_0000_ffff;
     Some((fours | fours >> 16) & 0xffff_ffff)
-}
-
-/// The highest bit of each of eight bytes that is a to f; none where one is neither that nor 0 to 9.
-fn letters(word: u64) -> Option<u64> {
-    let has_high_bit = EACH * 0x80;
-    // Bytes from 0 to 0x7f: whether each is at least as large, told in its highest bit.
-    let at_least = |limit: u8| word.wrapping_add(EACH * (0x80 - u64::from(limit))) & has_high_bit;
-    let is_number = at_least(b'0') & !at_least(b'9' + 1);
-    let is_letter = at_least(b'a') & !at_least(b'f' + 1);
-    (word & has_high_bit == 0 && (is_number | is_letter) == has_high_bit).then_some(is_letter)
 }
 
 #[cfg(test)]
@@ -244,29 +199,6 @@ mod tests {
             text.extend(ends.then_some(b'\n'));
             let found: Vec<Line<'_>> = Lines::from(&text, 0).collect();
             prop_assert_eq!(found, plainly(&text));
-        }
-
-        #[test]
-        fn plain_lines_are_lines_of_no_module(
-            text in prop::collection::vec("([0-9a-f]{16}|[0-9a-g]{14,17}) [tT \n]?[ \t][\x01-\x7f]{0,9}([ \t]\\[[a-z_]{0,3}\\]?)?[\r ]?", 0..12),
-        ) {
-            let text = text.join("\n").into_bytes();
-            let (mut lines, mut plain) = (Lines::from(&text, 0), Lines::from(&text, 0));
-            while let Some(line) = lines.next() {
-                if let Some(found) = plain.next_plain() {
-                    prop_assert_eq!((plain.place(), found.address()), (lines.place(), line.address));
-                    prop_assert_eq!(WrittenAddress::of(line.address), found);
-                    prop_assert!(line.module.is_none());
-                }
-                plain = Lines::from(&text, lines.place());
-            }
-        }
-
-        #[test]
-        fn written_addresses_are_in_the_order_of_the_addresses(one: u64, shift in 0..64_u32, other: u64) {
-            let one = one >> shift;
-            prop_assert_eq!(WrittenAddress::of(one).address(), one);
-            prop_assert_eq!(WrittenAddress::of(one).cmp(&WrittenAddress::of(other)), one.cmp(&other));
         }
 
         #[test]

@@ -113,31 +113,58 @@ fn one_of_very_many_names_of_an_address_is_found() {
 }
 
 /// A list of that many functions, each with another name in front; the last line of the kernel's own is `end`.
-fn long_list(functions: u64, modules: &str) -> String {
+fn long_list(functions: u64, behind: &str) -> String {
     let lines = (0..functions).map(|number| {
         let address = 0xffff_ffff_8100_0000 + number * 0x40;
         format!("{address:016x} t __alias_{number}\n{address:016x} T function_{number}\n")
     });
     let own: String = lines.collect();
-    format!("0000000000000000 A fixed_percpu_data\nffffffff81000000 T _text\n{own}ffffffffa0000000 B end\n{modules}")
+    format!("0000000000000000 A fixed_percpu_data\nffffffff81000000 T _text\n{own}ffffffffa0000000 B end\n{behind}")
 }
 
 #[test]
 fn of_a_long_list_every_line_is_found_though_few_are_looked_at() {
-    let modules = "ffffffffc0000000 t ext4_sync_file\t[ext4]\nffffffffc0000100 t of_no_module\n";
-    let table = KernelSymbols::from_text(long_list(9000, modules)).expect("a table");
-    assert!(table.in_order.end() > 500_000);
-    let name = |address| table.function(address).map(|(name, ..)| name.to_owned());
-    for number in 0..9000 {
-        let own = 0xffff_ffff_8100_0000 + number * 0x40;
-        assert_eq!(name(own + 0x3f), Some(format!("function_{number}")));
+    // Wherever the modules begin between two places that are looked at.
+    let modules = "ffffffffc0000000 t ext4_sync_file\t[ext4]\nffffffffc0000100 t bpf_prog\t[bpf]\n";
+    for functions in (4000..4040).chain([9000]) {
+        let table = KernelSymbols::from_text(long_list(functions, modules)).expect("a table");
+        let name = |address| table.function(address).map(|(name, ..)| name.to_owned());
+        for number in 0..functions {
+            let own = 0xffff_ffff_8100_0000 + number * 0x40;
+            assert_eq!(name(own + 0x3f), Some(format!("function_{number}")));
+        }
+        assert_eq!(name(0xffff_ffff_a000_0000), None);
+        let of_module = table.function(0xffff_ffff_c000_00ff);
+        assert_eq!(of_module, Some(("ext4_sync_file", 0xff, Some("ext4"))), "{functions}");
+        assert_eq!(
+            table.function(0xffff_ffff_c000_0101),
+            Some(("bpf_prog", 1, Some("bpf")))
+        );
+        assert_eq!(table.begin("_text"), Some(0xffff_ffff_8100_0000));
+        assert_eq!(table.begin("_stext"), None);
+        assert_eq!(table.functions() as u64, functions + 2);
     }
-    assert_eq!(name(0xffff_ffff_a000_0000), None);
-    assert_eq!(name(0xffff_ffff_c000_00ff).as_deref(), Some("ext4_sync_file"));
-    assert_eq!(name(0xffff_ffff_c000_0101).as_deref(), Some("of_no_module"));
-    assert_eq!(table.begin("_text"), Some(0xffff_ffff_8100_0000));
-    assert_eq!(table.begin("_stext"), None);
-    assert_eq!(table.functions(), 9002);
+}
+
+#[test]
+fn in_a_long_list_of_somebody_else_a_misplaced_line_costs_no_more_than_a_name() {
+    let mut lines: Vec<String> = long_list(9000, "").lines().map(str::to_owned).collect();
+    let misplaced = lines
+        .iter()
+        .position(|line| line.ends_with("T function_4000"))
+        .expect("there");
+    let line = lines.remove(misplaced);
+    lines.insert(misplaced + 3, line);
+    let table = KernelSymbols::from_text(lines.join("\n")).expect("a table");
+    for number in (0..3990).chain(4010..9000) {
+        let found = table
+            .function(0xffff_ffff_8100_0001 + number * 0x40)
+            .map(|(name, ..)| name);
+        assert_eq!(found, Some(format!("function_{number}").as_str()));
+    }
+    for number in 3990..4010 {
+        assert!(table.function(0xffff_ffff_8100_0001 + number * 0x40).is_some());
+    }
 }
 
 #[test]

@@ -289,6 +289,23 @@ mod tests {
     }
 
     #[test]
+    fn what_has_no_size_yet_may_get_it_from_another_table() {
+        let mut table = NameTable::default();
+        let symbol = |start, size, source| Symbol {
+            start,
+            size,
+            source,
+            binding: Global,
+        };
+        table.add(&symbol(8, 0, Symtab), "of_assembler");
+        table.add(&symbol(16, 4, Symtab), "sized");
+        assert_eq!(table.sized_starts(), HashSet::from_iter([16]));
+        table.add(&symbol(8, 12, Dynsym), "exported");
+        table.finish();
+        assert_eq!(table.find(15, &(0..64)).map(|named| named.name), Some("of_assembler"));
+    }
+
+    #[test]
     fn what_is_no_name_gives_none() {
         let table = table(&[
             (8, 4, "", Symtab, Global),

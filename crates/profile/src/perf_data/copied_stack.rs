@@ -32,12 +32,13 @@ impl<'a> CopiedStack<'a> {
         }
     }
 
-    /// Whether the stack may go on behind what was copied: there was no more room.
-    pub(super) fn is_cut(&self) -> bool {
-        match *self {
-            CopiedStack::Here(copy) => filled(copy).len() + 8 >= copy.len(),
-            CopiedStack::InFile { .. } => false,
-        }
+    /// Whether the stack may go on behind these bytes that were copied: there was no more room.
+    pub(super) fn is_cut(&self, bytes: &[u8]) -> bool {
+        let length = match *self {
+            CopiedStack::Here(copy) => copy.len(),
+            CopiedStack::InFile { length, .. } => length,
+        };
+        bytes.len() + 8 >= length
     }
 
     /// Bytes of the user stack from the stack pointer on; `room` is memory to read them into. None where the file cannot be read any more.
@@ -78,9 +79,10 @@ mod tests {
             let mut room = vec![5; 3];
             let expected = &stack[..filled.min(64) as usize];
             assert_eq!(CopiedStack::Here(&copy).bytes(None, &mut room), Some(expected));
-            assert_eq!(CopiedStack::Here(&copy).is_cut(), filled >= 64);
+            assert_eq!(CopiedStack::Here(&copy).is_cut(expected), filled >= 64);
             let in_file = CopiedStack::InFile { place: 100, length: 72 };
             assert_eq!(in_file.bytes(Some(&file), &mut room), Some(expected));
+            assert_eq!(in_file.is_cut(expected), filled >= 64);
             let cut = CopiedStack::InFile { place: 101, length: 72 };
             assert_eq!(cut.bytes(Some(&file), &mut room), None, "it ends before");
         }

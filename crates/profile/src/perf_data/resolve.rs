@@ -323,12 +323,15 @@ mod tests {
 
     /// Stacks of few addresses have outer frames in common, and in a few of them a signal interrupted somebody.
     fn any_stack() -> impl Strategy<Value = RawStack> {
-        (vec(0..5_u64, 0..6), vec(0..5_u16, 0..2), any::<bool>()).prop_map(|(user, mut interrupted, walked)| {
+        let addresses = |most| vec(0..5_u64, 0..most);
+        let stack = (addresses(6), addresses(3), vec(0..5_u16, 0..2), any::<bool>());
+        stack.prop_map(|(user, kernel, mut interrupted, walked)| {
             if walked {
                 interrupted.insert(0, 0);
             }
             RawStack {
                 user,
+                kernel,
                 interrupted,
                 ..RawStack::default()
             }

@@ -409,7 +409,7 @@ fn part_of_stack<'a>(sample: &Sampled<'_>, start: &Registers, bytes: &'a [u8]) -
         thread: sample.thread,
         start: start.sp,
         bytes,
-        is_cut: sample.copied.is_cut(),
+        is_cut: sample.copied.is_cut(bytes),
     }
 }
 

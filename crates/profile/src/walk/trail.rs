@@ -10,7 +10,7 @@ use super::plain_step::PlainStep;
 use foldhash::HashMap;
 use framehop::FrameAddress;
 
-/// Threads whose trails are kept, which take some kilobytes each. The stacks of further ones are walked from their rules.
+/// Threads whose trails are kept, which take some kilobytes each. When more have come all are forgotten.
 const MOST_TRAILS: usize = 1 << 10;
 
 /// A frame that a walk came through.
@@ -56,8 +56,12 @@ impl Trail {
 pub(super) struct Ahead<'a>(&'a [Passed]);
 
 impl Ahead<'_> {
-    /// The caller of a frame, if the last walk came through both and memory still says so; `at` learns the step that leads there.
-    pub(super) fn caller(&mut self, at: &mut Passed, read: &mut dyn FnMut(u64) -> Option<u64>) -> Option<Passed> {
+    /// The step from a frame and its caller, if the last walk came through both and memory still says so.
+    pub(super) fn caller(
+        &mut self,
+        at: &Passed,
+        read: &mut dyn FnMut(u64) -> Option<u64>,
+    ) -> Option<(PlainStep, Passed)> {
         // Stacks grow downwards: frames further out have higher stack pointers.
         while let [passed, rest @ ..] = self.0
             && passed.registers.sp < at.registers.sp
@@ -73,8 +77,7 @@ impl Ahead<'_> {
         if found != Ok(caller.registers) {
             return None;
         }
-        at.plain = Some(plain);
-        Some(Passed { plain: None, ..*caller })
+        Some((plain, Passed { plain: None, ..*caller }))
     }
 }
 
@@ -89,9 +92,10 @@ impl Trails {
     }
 
     pub(super) fn keep(&mut self, thread: u32, trail: Trail) {
-        if self.0.len() < MOST_TRAILS || self.0.contains_key(&thread) {
-            self.0.insert(thread, trail);
+        if self.0.len() >= MOST_TRAILS && !self.0.contains_key(&thread) {
+            self.clear();
         }
+        self.0.insert(thread, trail);
     }
 
     /// Code lies elsewhere from now on.
@@ -122,13 +126,17 @@ mod tests {
         (rules, some.collect())
     });
 
-    fn walker() -> StackWalker {
-        let mut walker = StackWalker::new(Processor::HERE);
-        walker.set_code(vec![MappedCode {
+    fn code() -> Vec<MappedCode> {
+        vec![MappedCode {
             name: "program".to_owned(),
             addresses: PROGRAM.0.text(),
             rules: Some((Arc::clone(&PROGRAM.0), 0)),
-        }]);
+        }]
+    }
+
+    fn walker() -> StackWalker {
+        let mut walker = StackWalker::new(Processor::HERE);
+        walker.set_code(code());
         walker
     }
 
@@ -154,42 +162,69 @@ mod tests {
         words.get(usize::try_from(place).ok()?).copied()
     }
 
+    /// What changes in a stack from one walk to the next.
+    #[derive(Debug, Clone)]
+    enum Change {
+        Word(usize, u64),
+        Start(Registers),
+        Code,
+    }
+
+    fn any_change() -> impl Strategy<Value = Change> {
+        prop_oneof![
+            6 => (0..WORDS as usize, any_word()).prop_map(|(place, word)| Change::Word(place, word)),
+            3 => any_stack().prop_map(|(start, _)| Change::Start(start)),
+            1 => Just(Change::Code),
+        ]
+    }
+
     proptest! {
         #[test]
         fn a_walk_along_the_trail_of_the_last_one_comes_where_any_walk_would(
-            (start, mut words) in any_stack(),
-            changes in vec(((0..WORDS as usize), any_word(), any_word(), any::<bool>()), 1..12),
+            stacks in vec(any_stack(), 2),
+            changes in vec((0..2_usize, vec(any_change(), 0..3)), 1..16),
         ) {
             let mut again = walker();
-            let mut start = start;
-            for (place, word, pc, begins_elsewhere) in changes {
-                let along = again.walk_again(7, crate::RawStack::default(), start, &OtherRegisters::default, &mut |address| read(&words, address));
-                let anew = walker().walk(start, &OtherRegisters::default, &mut |address| read(&words, address));
-                prop_assert_eq!(along, anew);
-                words[place] = word;
-                if begins_elsewhere {
-                    start.pc = pc;
+            let mut stacks = stacks;
+            for (thread, changes) in changes {
+                for change in changes {
+                    match change {
+                        Change::Word(place, word) => stacks[thread].1[place] = word,
+                        Change::Start(start) => stacks[thread].0 = start,
+                        Change::Code => again.set_code(code()),
+                    }
                 }
+                let (start, words) = &stacks[thread];
+                let spare = crate::RawStack::default();
+                let mut read = |address| read(words, address);
+                let along = again.walk_again(thread as u32, spare, *start, &OtherRegisters::default, &mut read);
+                let anew = walker().walk(*start, &OtherRegisters::default, &mut read);
+                prop_assert_eq!(along, anew);
             }
         }
     }
 
     #[test]
-    fn trails_of_so_many_threads_are_kept_and_no_more() {
+    fn trails_of_so_many_threads_are_kept_and_then_those_of_others() {
         let mut trails = Trails::default();
         let passed = Passed {
             frame: FrameAddress::from_instruction_pointer(1),
             registers: Registers::default(),
             plain: None,
         };
-        for thread in 0..2 * MOST_TRAILS as u32 {
+        let most = MOST_TRAILS as u32;
+        for thread in 0..most {
             trails.keep(thread, Trail(vec![passed]));
         }
         trails.keep(0, Trail(vec![passed; 2]));
         assert_eq!(trails.0.len(), MOST_TRAILS);
         assert_eq!(trails.take(0).frames().len(), 2);
-        assert!(trails.take(u32::MAX).frames().is_empty());
-        trails.clear();
+        assert!(trails.take(most).frames().is_empty());
+        trails.keep(most, Trail(vec![passed]));
+        assert_eq!(trails.take(most).frames().len(), 1);
         assert!(trails.take(1).frames().is_empty());
+        trails.keep(most, Trail(vec![passed]));
+        trails.clear();
+        assert!(trails.take(most).frames().is_empty());
     }
 }

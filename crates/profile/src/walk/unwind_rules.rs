@@ -25,6 +25,9 @@ pub(super) type Slice<'a> = EndianSlice<'a, LittleEndian>;
 /// The rules that hold from one address of code to the next.
 pub(super) type Row = UnwindTableRow<usize>;
 
+/// Addresses of which the rule is kept: some thousands are met, but for files and processes that make them up.
+const MOST_KNOWN: usize = 1 << 16;
+
 /// What holds at one address of code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Rule {
@@ -220,7 +223,9 @@ impl UnwindRules {
         }
         // Two threads that look for the same one at the same time find the same.
         let rule = self.find_rule(processor, address);
-        if let Ok(mut known) = self.known.lock() {
+        if let Ok(mut known) = self.known.lock()
+            && known.len() < MOST_KNOWN
+        {
             known.insert((processor, address), rule);
         }
         rule
