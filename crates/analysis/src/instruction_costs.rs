@@ -46,6 +46,14 @@ pub struct SampledInstruction {
     pub samples: u64,
 }
 
+impl SampledInstruction {
+    /// What tells places apart that have no address: the file and the functions.
+    fn names(&self) -> (String, Vec<Option<String>>) {
+        let functions = self.source.iter().map(|place| place.function.clone());
+        (self.at.module.clone(), functions.collect())
+    }
+}
+
 /// How a thread on a CPU spends its time at an instruction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Spent {
@@ -93,6 +101,8 @@ impl InstructionCosts {
             ..InstructionCosts::default()
         };
         let mut numbers: HashMap<CodeAddress, InstructionId> = HashMap::new();
+        // Of functions that are known by name alone each is one place.
+        let mut by_names: HashMap<(String, Vec<Option<String>>), InstructionId> = HashMap::new();
         // Most frames are those of many stacks.
         let mut of_frames: NumberMap<i64, InstructionId> = NumberMap::default();
         // What each stack on a CPU is at.
@@ -108,11 +118,21 @@ impl InstructionCosts {
                 let Some(stands) = Standing::of(call_paths.frames_outwards(pair.stack)) else {
                     return OnCpu::Somewhere;
                 };
-                let instruction = *of_frames.entry(stands.frame.frame).or_insert_with(|| {
+                let instruction = stands.has_name_alone().then(|| {
+                    let made = stands.instruction(call_paths.frames_outwards(pair.stack));
                     let instructions = &mut costs.instructions;
-                    *numbers.entry(stands.address()).or_insert_with(|| {
-                        instructions.push(stands.instruction(call_paths.frames_outwards(pair.stack)));
+                    *by_names.entry(made.names()).or_insert_with(|| {
+                        instructions.push(made);
                         InstructionId(instructions.len() - 1)
+                    })
+                });
+                let instruction = instruction.unwrap_or_else(|| {
+                    *of_frames.entry(stands.frame.frame).or_insert_with(|| {
+                        let instructions = &mut costs.instructions;
+                        *numbers.entry(stands.address()).or_insert_with(|| {
+                            instructions.push(stands.instruction(call_paths.frames_outwards(pair.stack)));
+                            InstructionId(instructions.len() - 1)
+                        })
                     })
                 });
                 let spent = match (stands.in_kernel, spins) {
@@ -241,6 +261,11 @@ impl<'a> Standing<'a> {
             !of_kernel
         })?;
         (frame.module != PLACEHOLDER).then_some(Standing { frame, in_kernel })
+    }
+
+    /// Whether it was imported from what names functions and no addresses.
+    fn has_name_alone(&self) -> bool {
+        self.frame.name_source == "recording"
     }
 
     fn address(&self) -> CodeAddress {

@@ -43,6 +43,7 @@ pub(crate) fn execute(arguments: &ExportArguments) -> anyhow::Result<ExitCode> {
         Some(path) => path.clone(),
         None => default_name(&arguments.bundle, arguments.format, &rungs),
     };
+    must_not_replace_input(&path, &arguments.bundle)?;
     show::write_whole(&path, &bytes)?;
     say!("{}", path.display());
     Ok(ExitCode::SUCCESS)
@@ -114,6 +115,27 @@ fn written(bundle: &Bundle, arguments: &ExportArguments, wanted: &Wanted) -> any
             (firefox::write(&timeline)?, name(rung))
         }
     })
+}
+
+/// An export is easily made again; what it is made from is not.
+fn must_not_replace_input(output: &Path, input: &Path) -> anyhow::Result<()> {
+    let (Ok(whole), Ok(input)) = (output.canonicalize(), input.canonicalize()) else {
+        return Ok(());
+    };
+    let name = whole.file_name().unwrap_or_default().to_string_lossy();
+    // Of a bundle, or of a folder of `perf record --threads`; an earlier export may lie there too.
+    let is_part = || {
+        let is_of_bundle =
+            name.ends_with(".parquet") || ["manifest.json", "summary.json", "tried.json"].contains(&&*name);
+        whole.starts_with(&input) && (is_of_bundle || name == "data" || name.starts_with("data."))
+    };
+    if whole == input && whole.is_file() || is_part() {
+        bail!(
+            "{} is what would be exported, or a part of it, and would be lost: name another file with -o FILE",
+            output.display()
+        );
+    }
+    Ok(())
 }
 
 /// A name that tells from which bundle and rung it comes, in the folder that the user is in.

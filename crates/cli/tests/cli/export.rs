@@ -4,6 +4,7 @@ use crate::diff::write;
 use crate::import::recording;
 use crate::planted::{Cost, Rung, USUAL, run, work};
 use crate::stage::{fail, place, scaleprof, succeed, texts};
+use scaleprof_bundle::Bundle;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
@@ -313,6 +314,47 @@ fn names_in(folder: &Path) -> Vec<String> {
     entries
         .map(|entry| entry.file_name().to_string_lossy().into_owned())
         .collect()
+}
+
+#[test]
+fn what_is_exported_is_not_written_over() {
+    let place = place();
+    let stacks = place.path().join("stacks.txt");
+    std::fs::write(&stacks, "main;alpha 10\nmain;beta 30\n").expect("written");
+    let export = |input: &Path, output: &Path| {
+        let mut command = scaleprof();
+        command
+            .arg("export")
+            .arg(input)
+            .args(["--format", "folded", "-o"])
+            .arg(output);
+        command
+    };
+    let error = fail(&mut export(&stacks, &stacks), 1);
+    assert!(
+        error.contains("would be lost: name another file with -o FILE"),
+        "{error}"
+    );
+    assert!(
+        std::fs::read_to_string(&stacks)
+            .expect("there")
+            .starts_with("main;alpha")
+    );
+    let bundle = place.path().join("bundle");
+    succeed(
+        scaleprof()
+            .args(["import", "--quiet", "--output"])
+            .arg(&bundle)
+            .arg(&stacks),
+    );
+    let manifest = bundle.join("manifest.json");
+    fail(&mut export(&bundle, &manifest), 1);
+    assert!(Bundle::open(&bundle).is_ok());
+    // An export may lie anywhere, and be made anew.
+    let inside = bundle.join("bundle-watched.folded");
+    for _ in 0..2 {
+        succeed(&mut export(&bundle, &inside));
+    }
 }
 
 #[test]
