@@ -57,7 +57,7 @@ pub(crate) fn execute(arguments: &AnnotateArguments) -> anyhow::Result<ExitCode>
             };
             let mut found = match &binary {
                 Some(binary) => measured_from_binary(binary, &compared, &functions, function),
-                None => measured(&rows, &compared, &functions, function),
+                None => measured((&bundle, &rows), &compared, &functions, function),
             }
             .map_err(|problem| kernel_function(&bundle, &functions, function).unwrap_or(problem))?;
             if let Some(branches) = bundle.branches()? {
@@ -103,19 +103,22 @@ fn list(compared: &Compared<'_>, functions: &[FunctionCost], json: bool) -> anyh
 
 /// A function of the bundle with the machine code that the bundle keeps.
 fn measured(
-    rows: &[InstructionRow],
+    (bundle, rows): (&Bundle, &[InstructionRow]),
     compared: &Compared<'_>,
     functions: &[FunctionCost],
     wanted: &str,
 ) -> anyhow::Result<Annotation> {
     let function = the_one(select(functions, wanted), wanted, functions)?;
     annotate(function, rows, Some(compared)).ok_or_else(|| match rows.is_empty() {
-        true => anyhow!(
-            "the bundle keeps no machine code (an older scaleprof wrote it, or the run was killed): give the file it ran with \
-             --binary, {} for {}",
-            function.module,
-            function.function
-        ),
+        true => {
+            let missing = bundle.manifest.missing.iter().find(|one| one.figure == "instructions");
+            anyhow!(
+                "the bundle keeps no machine code ({}): give the file it ran with --binary, {} for {}",
+                missing.map_or("an older scaleprof wrote it, or the run was killed", |one| &one.reason),
+                function.module,
+                function.function
+            )
+        }
         false => anyhow!(
             "the bundle does not keep the machine code of {} (too few of the samples are in it): give {} with --binary",
             function.function,

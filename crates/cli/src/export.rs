@@ -4,7 +4,7 @@ use crate::export_arguments::{ExportArguments, ExportFormat};
 use crate::output::{self, say};
 use crate::show;
 use crate::terminal::TerminalProgress;
-use anyhow::{anyhow, bail};
+use anyhow::{Context as _, anyhow, bail};
 use scaleprof_analysis::export::{Compared, RungCosts, Wanted, choose, rung_costs, timeline};
 use scaleprof_analysis::summarise;
 use scaleprof_bundle::Bundle;
@@ -56,6 +56,7 @@ fn opened(arguments: &ExportArguments) -> anyhow::Result<(Bundle, Leftovers)> {
         if let Some(option) = arguments.recording.given().first() {
             bail!("{option} is for recordings, and {} is none", path.display());
         }
+        std::fs::metadata(path).with_context(|| format!("cannot read {}", path.display()))?;
         return Ok((Bundle::open(path)?, Leftovers::default()));
     }
     // What is exported may go to the standard output; progress and warnings go beside it.

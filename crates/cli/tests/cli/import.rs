@@ -68,6 +68,17 @@ fn functions_that_a_recording_names_without_addresses_are_told_apart() {
         .collect();
     assert_eq!(costs.len(), 2, "{costs:?}");
     assert!((costs["beta"] / costs["alpha"] - 3.0).abs() < 1e-9, "{costs:?}");
+    let without_code = place.path().join("without-code");
+    let mut import = scaleprof();
+    import
+        .args(["import", "--quiet", "--no-code", "--output"])
+        .arg(&without_code);
+    succeed(import.arg(&stacks));
+    let error = fail(scaleprof().args(["annotate", "beta", "--bundle"]).arg(&without_code), 1);
+    assert!(
+        error.contains("keeps no machine code (imported with --no-code)"),
+        "{error}"
+    );
 }
 
 #[test]
