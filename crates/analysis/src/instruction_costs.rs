@@ -10,6 +10,7 @@ use crate::call_paths::CallPaths;
 use crate::grouped::Grouped;
 use crate::sampled::{Row, Sampled};
 use scaleprof_bundle::{Estimate, FrameRow, NumberMap};
+use scaleprof_profile::NAME_ALONE;
 use std::collections::HashMap;
 
 /// A place in a file of machine code, the same in every process, rung and run of that file.
@@ -118,23 +119,20 @@ impl InstructionCosts {
                 let Some(stands) = Standing::of(call_paths.frames_outwards(pair.stack)) else {
                     return OnCpu::Somewhere;
                 };
-                let instruction = stands.has_name_alone().then(|| {
-                    let made = stands.instruction(call_paths.frames_outwards(pair.stack));
-                    let instructions = &mut costs.instructions;
-                    *by_names.entry(made.names()).or_insert_with(|| {
-                        instructions.push(made);
-                        InstructionId(instructions.len() - 1)
-                    })
-                });
-                let instruction = instruction.unwrap_or_else(|| {
-                    *of_frames.entry(stands.frame.frame).or_insert_with(|| {
-                        let instructions = &mut costs.instructions;
-                        *numbers.entry(stands.address()).or_insert_with(|| {
-                            instructions.push(stands.instruction(call_paths.frames_outwards(pair.stack)));
-                            InstructionId(instructions.len() - 1)
-                        })
-                    })
-                });
+                let made = || stands.instruction(call_paths.frames_outwards(pair.stack));
+                let mut add = |instruction| {
+                    costs.instructions.push(instruction);
+                    InstructionId(costs.instructions.len() - 1)
+                };
+                let instruction = match stands.has_name_alone() {
+                    true => {
+                        let made = made();
+                        *by_names.entry(made.names()).or_insert_with(|| add(made))
+                    }
+                    false => *of_frames
+                        .entry(stands.frame.frame)
+                        .or_insert_with(|| *numbers.entry(stands.address()).or_insert_with(|| add(made()))),
+                };
                 let spent = match (stands.in_kernel, spins) {
                     (true, _) => Spent::InKernel,
                     (false, true) => Spent::Spinning,
@@ -265,7 +263,7 @@ impl<'a> Standing<'a> {
 
     /// Whether it was imported from what names functions and no addresses.
     fn has_name_alone(&self) -> bool {
-        self.frame.name_source == "recording"
+        self.frame.name_source == NAME_ALONE
     }
 
     fn address(&self) -> CodeAddress {

@@ -147,6 +147,12 @@ impl Bundle {
         })
     }
 
+    /// Whether files of that name are what a bundle is made of; beside them may lie what can be made of it again.
+    #[must_use]
+    pub fn has_file_called(name: &str) -> bool {
+        name.ends_with(".parquet") || [MANIFEST, SUMMARY, TRIED].contains(&name)
+    }
+
     /// Whether a folder is that of a bundle, readable or not.
     #[must_use]
     pub fn is_at(path: &Path) -> bool {

@@ -30,6 +30,9 @@ pub(crate) fn execute(arguments: &ExportArguments) -> anyhow::Result<ExitCode> {
             "--against is for --format folded-diff; for pprof export both rungs, each by --connections N, and give one to -diff_base"
         );
     }
+    if let Some(output) = &arguments.output {
+        must_not_replace_input(output, &arguments.bundle)?;
+    }
     // The program ends behind this: what it holds goes with it, at once and not piece by piece.
     let opened = ManuallyDrop::new(opened(arguments)?);
     let (bundle, _) = &*opened;
@@ -41,9 +44,12 @@ pub(crate) fn execute(arguments: &ExportArguments) -> anyhow::Result<ExitCode> {
             return Ok(ExitCode::SUCCESS);
         }
         Some(path) => path.clone(),
-        None => default_name(&arguments.bundle, arguments.format, &rungs),
+        None => {
+            let path = default_name(&arguments.bundle, arguments.format, &rungs);
+            must_not_replace_input(&path, &arguments.bundle)?;
+            path
+        }
     };
-    must_not_replace_input(&path, &arguments.bundle)?;
     show::write_whole(&path, &bytes)?;
     say!("{}", path.display());
     Ok(ExitCode::SUCCESS)
@@ -125,11 +131,8 @@ fn must_not_replace_input(output: &Path, input: &Path) -> anyhow::Result<()> {
     };
     let name = whole.file_name().unwrap_or_default().to_string_lossy();
     // Of a bundle, or of a folder of `perf record --threads`; an earlier export may lie there too.
-    let is_part = || {
-        let is_of_bundle =
-            name.ends_with(".parquet") || ["manifest.json", "summary.json", "tried.json"].contains(&&*name);
-        whole.starts_with(&input) && (is_of_bundle || name == "data" || name.starts_with("data."))
-    };
+    let is_part =
+        || whole.starts_with(&input) && (Bundle::has_file_called(&name) || name == "data" || name.starts_with("data."));
     if whole == input && whole.is_file() || is_part() {
         bail!(
             "{} is what would be exported, or a part of it, and would be lost: name another file with -o FILE",

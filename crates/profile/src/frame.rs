@@ -8,6 +8,9 @@ pub const KERNEL: &str = "[kernel]";
 /// The module of frames that stand for what is not known.
 pub const SCALEPROF: &str = "[scaleprof]";
 
+/// Source of the names of frames of which a recording keeps the name and no address.
+pub const NAME_ALONE: &str = "recording";
+
 /// One place in the machine code, with its name.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Frame {
@@ -42,7 +45,7 @@ impl Frame {
             inlined: false,
             file: None,
             line: None,
-            name_source: "recording".to_owned(),
+            name_source: NAME_ALONE.to_owned(),
         }
     }
 

@@ -41,7 +41,7 @@ pub use content_hash::ContentHash;
 pub use convert::{Converter, Namer};
 pub use costs::{About, Amount, Cost, CostProfile, Unit};
 pub use dictionary::{Content, Dictionary};
-pub use frame::{Frame, FrameId, Frames, FramesAsTheyCame, KERNEL, SCALEPROF};
+pub use frame::{Frame, FrameId, Frames, FramesAsTheyCame, KERNEL, NAME_ALONE, SCALEPROF};
 pub use function_name::{KERNEL_SUFFIX, function_name, without_clone_suffix};
 pub use locks::FUTEX2_WAITV;
 pub use scaleprof_binary::parallel::{beside, both, in_parallel, in_parallel_from_to, in_parallel_with};

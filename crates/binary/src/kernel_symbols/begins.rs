@@ -68,7 +68,7 @@ mod tests {
     proptest! {
         #[test]
         fn they_are_found_as_by_looking_at_every_line(
-            lines in prop::collection::vec("[0-9a-f]{0,17} [Tt] (_text|_stext|x_text|_texts)( _text)?[ \t\r]?|_text", 0..9),
+            lines in prop::collection::vec("[0-9a-f]{0,17} [Tt] (_text|_stext|x_text|_texts)([ \t](_text|\\[mod\\]))?[ \t\r]?|_text", 0..9),
         ) {
             let text = lines.join("\n").into_bytes();
             let mut plainly = Begins::default();

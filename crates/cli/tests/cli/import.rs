@@ -44,44 +44,6 @@ fn summary(json: &str) -> Summary {
 }
 
 #[test]
-fn functions_that_a_recording_names_without_addresses_are_told_apart() {
-    let place = place();
-    let stacks = place.path().join("stacks.txt");
-    std::fs::write(&stacks, "main;alpha 10\nmain;beta 30\n").expect("written");
-    let output = place.path().join("bundle");
-    succeed(
-        scaleprof()
-            .args(["import", "--quiet", "--output"])
-            .arg(&output)
-            .arg(&stacks),
-    );
-    let listed = succeed(scaleprof().args(["annotate", "--json", "--bundle"]).arg(&output)).0;
-    let listed: serde_json::Value = serde_json::from_str(&listed).expect("JSON");
-    let functions = listed["functions"].as_array().expect("functions").iter();
-    let costs: BTreeMap<&str, f64> = functions
-        .map(|one| {
-            (
-                one["function"].as_str().expect("a name"),
-                one["compared"]["value"].as_f64().expect("a figure"),
-            )
-        })
-        .collect();
-    assert_eq!(costs.len(), 2, "{costs:?}");
-    assert!((costs["beta"] / costs["alpha"] - 3.0).abs() < 1e-9, "{costs:?}");
-    let without_code = place.path().join("without-code");
-    let mut import = scaleprof();
-    import
-        .args(["import", "--quiet", "--no-code", "--output"])
-        .arg(&without_code);
-    succeed(import.arg(&stacks));
-    let error = fail(scaleprof().args(["annotate", "beta", "--bundle"]).arg(&without_code), 1);
-    assert!(
-        error.contains("keeps no machine code (imported with --no-code)"),
-        "{error}"
-    );
-}
-
-#[test]
 fn a_recording_becomes_a_bundle_in_which_only_what_it_tells_is_known() {
     let place = place();
     let Some(recording) = recording(place.path()) else {
