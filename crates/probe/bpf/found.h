@@ -54,18 +54,43 @@ static __always_inline void stand_as_found(struct thread_slot *slot, struct task
  * that was just written as it had been found before. It would pass for queued until its next switch, which a thread that
  * computes may not have for a second. The scheduler marks when a thread last got a CPU before it tells of the switch.
  */
-static __always_inline void look_again(struct thread_slot *slot, struct task_struct *task, __u64 last_got_cpu, __u64 seen_switches)
+static __always_inline void look_again(struct thread_slot *slot, struct task_struct *task, __u64 last_got_cpu)
 {
-	if (*(volatile __u64 *)&slot->seen_switches != seen_switches) {
-		/* It has even left that CPU again. */
-		stand_as_found(slot, task);
-		return;
-	}
 	if (task->on_cpu || (task->se.exec_start && task->se.exec_start != last_got_cpu)) {
 		slot->entered_at = bpf_ktime_get_ns();
 		slot->state = STATE_CPU;
 		/* The wait that was just chosen is over. */
 		slot->sampled = 0;
+	}
+}
+
+/* Brings a thread up to date that is behind and does not run. */
+static __always_inline void find_again(struct thread_slot *slot, struct task_struct *task, const struct control *settings, __u64 now,
+				       __u64 last_got_cpu)
+{
+	__u64 seen_switches;
+	__u32 version;
+
+	/* Where it is held, its CPU is at it. */
+	if (!hold(slot))
+		return;
+	version = slot->version;
+	seen_switches = *(volatile __u64 *)&slot->seen_switches;
+	/* Its CPU may have been faster. */
+	if (is_behind(slot, settings)) {
+		if (catch_up(slot, task, settings, now, STAYS)) {
+			stand_as_found(slot, task);
+			slot->sampled = settings->enabled && choose(slot, settings);
+			look_again(slot, task, last_got_cpu);
+		} else if (task->__state == TASK_RUNNING) {
+			slot->runnable_at = slot->left_at;
+		}
+	}
+	let_go(slot);
+	/* It got a CPU and has left that again, which found the slot held: then nobody has written it since. */
+	if (*(volatile __u64 *)&slot->seen_switches != seen_switches && hold_version(slot, version + 1)) {
+		stand_as_found(slot, task);
+		let_go(slot);
 	}
 }
 
@@ -79,7 +104,7 @@ int find_threads(struct bpf_iter__task *ctx)
 	struct task_struct *task = ctx->task;
 	struct control *settings = control();
 	struct thread_slot *slot;
-	__u64 now, last_got_cpu, seen_switches;
+	__u64 now, last_got_cpu;
 
 	if (!task || (__u32)task->tgid != watched || !settings)
 		return 0;
@@ -100,16 +125,7 @@ int find_threads(struct bpf_iter__task *ctx)
 		return 0;
 	}
 	if (is_behind(slot, settings)) {
-		seen_switches = slot->seen_switches;
-		step_version(slot);
-		if (catch_up(slot, task, settings, now, STAYS)) {
-			stand_as_found(slot, task);
-			slot->sampled = settings->enabled && choose(slot, settings);
-			look_again(slot, task, last_got_cpu, seen_switches);
-		} else if (task->__state == TASK_RUNNING) {
-			slot->runnable_at = slot->left_at;
-		}
-		step_version(slot);
+		find_again(slot, task, settings, now, last_got_cpu);
 		return 0;
 	}
 	mark_queue_clock(slot, task, settings);

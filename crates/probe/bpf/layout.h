@@ -153,14 +153,14 @@ struct control {
 _Static_assert(sizeof(struct control) == 56, "src/watch/layout.rs has another size");
 
 /*
- * One thread. Written by the CPU that switches it, under `version` when it leaves; by the one that wakes it only the waker
- * and `runnable_at`. What a switch needs stands in the first three cache lines.
+ * One thread. Written by the CPU that switches it, which holds it when it leaves (see hold()), and by who goes through all threads
+ * after a rest; by the one that wakes it only the waker and `runnable_at`. What a switch needs stands in the first three cache lines.
  *
  * The sums hold everything up to `left_at`. Of what came after, the slot only knows where it stands: see close_interval().
  */
 struct thread_slot {
 	__u32 thread; /* 0: free */
-	__u32 version; /* odd while it is written */
+	__u32 version; /* odd while somebody holds it and writes */
 	__u8 state; /* STATE_CPU while it has one, else the state in which it left its CPU */
 	__u8 left_as; /* the state in which it last left its CPU */
 	__u8 sampled; /* the sleep under way was chosen */

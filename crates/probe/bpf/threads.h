@@ -29,10 +29,20 @@ static __always_inline struct thread_slot *slot_of(__u32 thread)
 }
 
 /*
- * A reader may look at any moment; an odd version tells it to look again. The iterator may write a thread's slot while a CPU
- * takes the thread up: the count is atomic, so that it does not stay odd for good.
+ * Who writes a slot holds it: its version is odd meanwhile, which also tells a reader to look again. Whoever goes through all threads
+ * and the CPU that takes one of them up may want it at the same moment. Nobody waits: the holder may lose its CPU with it.
  */
-static __always_inline void step_version(struct thread_slot *slot)
+static __always_inline bool hold_version(struct thread_slot *slot, __u32 version)
+{
+	return !(version & 1) && __sync_val_compare_and_swap(&slot->version, version, version + 1) == version;
+}
+
+static __always_inline bool hold(struct thread_slot *slot)
+{
+	return hold_version(slot, *(volatile __u32 *)&slot->version);
+}
+
+static __always_inline void let_go(struct thread_slot *slot)
 {
 	__sync_fetch_and_add(&slot->version, 1);
 }
@@ -66,9 +76,9 @@ static __always_inline struct thread_slot *new_slot(struct task_struct *task, __
 		return 0;
 	}
 	slot = slot_at(index);
-	if (!slot)
+	/* Nobody else knows a free one. */
+	if (!slot || !hold(slot))
 		return 0;
-	step_version(slot);
 	slot->state = state;
 	slot->left_as = state;
 	slot->sampled = 0;
@@ -112,7 +122,7 @@ static __always_inline struct thread_slot *new_slot(struct task_struct *task, __
 	slot->cpu = bpf_get_smp_processor_id();
 	bpf_probe_read_kernel_str(slot->name, sizeof(slot->name), &task->comm);
 	slot->thread = thread;
-	step_version(slot);
+	let_go(slot);
 	/* It may have been found and have switched at the same moment. */
 	taken = __sync_val_compare_and_swap(place, 0, index + 1);
 	if (taken) {
@@ -292,23 +302,18 @@ static __always_inline bool is_behind(const struct thread_slot *slot, const stru
  * src/watch/rest.rs does the same sum for threads that are behind when the slots are read.
  *
  * True where the thread has run since it left its CPU: it is not in the wait any more that the slot speaks of. The
- * switch at this very moment is in the scheduler's counts already where the thread leaves its CPU.
+ * switch at this very moment is in the scheduler's counts already where the thread leaves its CPU. Only for who holds the slot and
+ * has found it behind since: twice would count the rest twice.
  */
 static __noinline bool catch_up(struct thread_slot *slot, struct task_struct *task, const struct control *settings, __u64 now,
 				enum moment leaving)
 {
 	__u64 ran = task->se.sum_exec_runtime, total = 0, all, charged, queued, rest, known = 0, known_ran = 0, until;
 	__u64 switches, preemptions;
-	__u32 epoch = slot->epoch;
 	bool was_on_cpu = slot->state == STATE_CPU;
 	bool moved = was_on_cpu || ran != slot->ran;
 
-	/*
-	 * The iterator and the CPU that the thread gets at the same moment may both find it behind: one of them adds the rest up. Within
-	 * a rest the epoch is the same, and only the iterator looks.
-	 */
-	if (epoch != settings->epoch && __sync_val_compare_and_swap(&slot->epoch, epoch, settings->epoch) != epoch)
-		return 0;
+	slot->epoch = settings->epoch;
 	run_delay(task, &total);
 	total += queued_so_far(slot, task, settings, now);
 	if (moved)

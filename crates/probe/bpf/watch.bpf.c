@@ -142,7 +142,10 @@ static __always_inline void leave_cpu(void *context, struct task_struct *task, b
 	if (!slot)
 		return;
 	user_registers(&registers, task);
-	step_version(slot);
+	/* First: where the slot is held, this tells the holder that what it writes is over: see find_again(). */
+	slot->seen_switches++;
+	if (!hold(slot))
+		return;
 	if (is_behind(slot, settings)) {
 		catch_up(slot, task, settings, now, preempted ? LEAVES_PREEMPTED : LEAVES);
 	} else {
@@ -150,7 +153,6 @@ static __always_inline void leave_cpu(void *context, struct task_struct *task, b
 			arrived_unseen(slot, task, now);
 		close_interval(slot, task, now, 1);
 	}
-	slot->seen_switches++;
 	if (preempted) {
 		state = STATE_RUN_QUEUE;
 		slot->preemptions++;
@@ -181,7 +183,7 @@ static __always_inline void leave_cpu(void *context, struct task_struct *task, b
 	slot->sp = registers.sp;
 	slot->fp = registers.fp;
 	slot->sampled = settings->enabled && choose(slot, settings);
-	step_version(slot);
+	let_go(slot);
 	if (!slot->sampled && !slot->wanted_by)
 		return;
 
@@ -211,10 +213,10 @@ static __always_inline void enter_cpu(struct task_struct *task, __u64 now)
 		new_slot(task, now, STATE_CPU);
 		return;
 	}
-	if (is_behind(slot, settings)) {
-		step_version(slot);
-		catch_up(slot, task, settings, now, STAYS);
-		step_version(slot);
+	if (is_behind(slot, settings) && hold(slot)) {
+		if (is_behind(slot, settings))
+			catch_up(slot, task, settings, now, STAYS);
+		let_go(slot);
 	}
 	/* Before the other marks: the scheduler still knows since when it was queued. */
 	if (slot->sampled && !slot->runnable_at)
@@ -306,12 +308,16 @@ int BPF_PROG(on_waking, struct task_struct *task)
 	return 0;
 }
 
+/* Some microseconds. */
+#define MOST_TRIES 200
+
 SEC("tp_btf/sched_process_exit")
 int BPF_PROG(on_exit, struct task_struct *task)
 {
 	struct control *settings = control();
 	struct thread_slot *slot;
 	__u32 thread, *place;
+	bool held = 0;
 	__u64 now;
 
 	if ((__u32)task->tgid != watched)
@@ -321,19 +327,24 @@ int BPF_PROG(on_exit, struct task_struct *task)
 		return 0;
 	now = bpf_ktime_get_ns();
 	thread = slot->thread;
-	step_version(slot);
-	/* It runs: the scheduler's account of this stint is up to a tick behind. */
-	if (is_behind(slot, settings)) {
-		catch_up(slot, task, settings, now, STAYS);
-	} else {
-		if (slot->state != STATE_CPU)
-			arrived_unseen(slot, task, now);
-		close_interval(slot, task, now, 0);
+	/* Who holds it goes through the threads, and is done in a moment unless it loses its CPU. */
+	for (int i = 0; i < MOST_TRIES && !held; i++)
+		held = hold(slot);
+	if (held) {
+		/* It runs: the scheduler's account of this stint is up to a tick behind. */
+		if (is_behind(slot, settings)) {
+			catch_up(slot, task, settings, now, STAYS);
+		} else {
+			if (slot->state != STATE_CPU)
+				arrived_unseen(slot, task, now);
+			close_interval(slot, task, now, 0);
+		}
 	}
 	slot->ended_at = now;
 	slot->ended = 1;
 	bpf_probe_read_kernel_str(slot->name, sizeof(slot->name), &task->comm);
-	step_version(slot);
+	if (held)
+		let_go(slot);
 	place = place_of(thread);
 	if (place)
 		*place = 0;

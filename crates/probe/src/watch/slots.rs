@@ -1,6 +1,7 @@
 //! The slots of the threads, as they are read while the programs write them.
 
 use std::cell::Cell;
+use std::time::Duration;
 
 use super::layout::ThreadSlot;
 use super::shared::Shared;
@@ -39,13 +40,20 @@ impl Slots {
 
     /// A copy of a slot that nobody wrote meanwhile; after many tries the last one, which is off by one interval at most.
     pub(crate) fn get(&self, index: usize) -> Option<ThreadSlot> {
+        // Writing takes less than a microsecond, unless the host of a virtual machine takes the writer's CPU meanwhile.
+        const AT_ONCE: u32 = 100;
+        const IN_ALL: u32 = 200;
+        const PAUSE: Duration = Duration::from_micros(200);
         let mut slot = self.table.get(index)?;
-        for _ in 0..100 {
+        for tried in 0..IN_ALL {
             let again = self.table.get(index)?;
             if slot.version % 2 == 0 && slot.version == again.version {
                 return Some(slot);
             }
             slot = again;
+            if tried >= AT_ONCE {
+                std::thread::sleep(PAUSE);
+            }
         }
         Some(slot)
     }

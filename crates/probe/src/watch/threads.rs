@@ -47,18 +47,9 @@ pub(crate) struct Threads {
     /// With the time at which each was read.
     last: HashMap<usize, (ThreadSlot, u64)>,
     names: HashMap<(usize, u64), String>,
-    /// Threads that are first seen later lived since then at the earliest.
-    began: u64,
 }
 
 impl Threads {
-    pub(crate) fn begin(began: u64) -> Self {
-        Self {
-            began,
-            ..Self::default()
-        }
-    }
-
     /// Reads all slots. Gives what every thread did since the last time, and the slots whose threads have ended, which are
     /// free for others once they were emptied.
     pub(crate) fn read(
@@ -76,7 +67,7 @@ impl Threads {
                 .last
                 .get(&index)
                 .filter(|(last, _)| (last.thread, last.started) == (slot.thread, slot.started));
-            let from = before.map_or(self.began, |(_, read_at)| *read_at);
+            let from = before.map_or(slot.started, |(_, read_at)| *read_at);
             let key = (index, slot.started);
             if slot.ended != 0 {
                 self.names.remove(&key);

@@ -21,7 +21,7 @@ use super::records::{Record, parse};
 use super::rest::Rest;
 use super::sleepers::{Sleeper, Sleepers};
 use super::sleeps::Sleeps;
-use super::threads::Threads;
+use super::threads::{ThreadTimes, Threads};
 use super::turns::{Turn, Turns};
 use crate::cpu_quota::cpus_of;
 use crate::error::ProbeError;
@@ -120,7 +120,7 @@ impl<'obj> Watcher<'obj> {
             pid,
             code,
             programs,
-            threads: Threads::begin(began_ns),
+            threads: Threads::default(),
             sleeps: Sleeps::default(),
             resting: Vec::new(),
             unreadable: 0,
@@ -139,6 +139,8 @@ impl<'obj> Watcher<'obj> {
             switches_of_ended: 0,
             options,
         };
+        // What was seen while the programs were attached, one after another, belongs to no reading.
+        let _ = watcher.read_threads(|_| None);
         watcher.take_sleepers();
         Ok(watcher)
     }
@@ -231,18 +233,12 @@ impl<'obj> Watcher<'obj> {
         // What is not marked stands as blocked until its thread runs, and is set right then.
         let _ = self.programs.run_over_threads();
         let told_until = self.tell_until(now.saturating_sub(REST_NS));
-        let rest = Rest::of(&self.programs.control());
         let pid = self.pid;
-        let (threads, ended) = self.threads.read(&self.programs.slots, rest, monotonic_ns, |thread| {
+        let threads = self.read_threads(|thread| {
             std::fs::read_to_string(format!("/proc/{pid}/task/{thread}/comm"))
                 .ok()
                 .map(|name| name.trim_end().to_owned())
         });
-        for slot in ended {
-            let last = self.programs.slots.get(slot);
-            self.switches_of_ended += last.map_or(0, |slot| slot.seen_switches);
-            self.programs.free_slot(slot);
-        }
         let period = 1e9 / f64::from(self.options.frequency_hz.max(1));
         let mut samples = self.turns.take(&mut self.samples, told_until);
         for sample in samples.iter_mut().filter(|sample| sample.state == ThreadState::Cpu) {
@@ -257,6 +253,18 @@ impl<'obj> Watcher<'obj> {
             samples,
             counts: self.counts(),
         }
+    }
+
+    /// What every thread did since the last time; the slots of those that have ended are free for others then.
+    fn read_threads(&mut self, name_of: impl Fn(u32) -> Option<String>) -> Vec<ThreadTimes> {
+        let rest = Rest::of(&self.programs.control());
+        let (threads, ended) = self.threads.read(&self.programs.slots, rest, monotonic_ns, name_of);
+        for slot in ended {
+            let last = self.programs.slots.get(slot);
+            self.switches_of_ended += last.map_or(0, |slot| slot.seen_switches);
+            self.programs.free_slot(slot);
+        }
+        threads
     }
 
     /// Tells the waits that are still under way, up to a moment; no further than where the programs went to rest. Up to when it was.

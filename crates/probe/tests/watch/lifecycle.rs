@@ -22,7 +22,7 @@ fn the_states_of_every_thread_add_up_to_its_life() {
         for thread in &reading.threads {
             let states: u64 = thread.nanoseconds.iter().sum();
             let off = states.abs_diff(thread.lifetime_ns) as f64 / thread.lifetime_ns as f64;
-            assert!(off < 0.01, "{thread:?}");
+            assert!(off < 0.001, "{thread:?}");
             cpu += thread.nanoseconds[ThreadState::Cpu as usize];
         }
     }

@@ -176,3 +176,32 @@ fn a_paused_watch_takes_no_stacks_and_goes_on_telling_the_time_on_the_cpu() {
         );
     }
 }
+
+/// When the programs come back, whoever goes through the threads and the CPU that one of them gets may both find it behind.
+#[test]
+fn what_nobody_saw_is_counted_once_however_often_the_programs_leave() {
+    const PAUSE: Duration = Duration::from_millis(5);
+    if !can_watch() {
+        return;
+    }
+    let program = Program::start("uneven");
+    let all = WatchOptions {
+        most_cost: 1.0,
+        ..WatchOptions::default()
+    };
+    let mut watch = Watch::start(program.pid(), all).expect("it can be watched");
+    watch.read().expect("readable");
+    for _ in 0..200 {
+        watch.pause().expect("nothing forbids it");
+        std::thread::sleep(PAUSE);
+        watch.resume().expect("nothing forbids it");
+    }
+    let reading = watch.read().expect("readable");
+    assert_eq!(reading.threads.len(), 6);
+    for thread in &reading.threads {
+        let states: u64 = thread.nanoseconds.iter().sum();
+        let off = Duration::from_nanos(states.abs_diff(thread.lifetime_ns));
+        eprintln!("{off:?} of {:?}", Duration::from_nanos(thread.lifetime_ns));
+        assert!(off < PAUSE / 2, "{off:?}: {thread:?}");
+    }
+}
