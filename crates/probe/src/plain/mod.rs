@@ -8,6 +8,7 @@ mod access;
 mod account;
 mod bursts;
 mod dumps;
+mod followed_late;
 mod lack;
 mod memory_map;
 mod record;

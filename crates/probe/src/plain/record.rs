@@ -3,9 +3,9 @@
 
 use scaleprof_profile::walk::Registers;
 
-/// What is asked for with every sample, in the order in which the kernel writes it: thread, time, CPU, period, call
+/// What is asked for with every sample, in the order in which the kernel writes it: thread, time, event, CPU, period, call
 /// chain (of the kernel), registers and stack of user space.
-pub(super) const SAMPLE_TYPE: u64 = 1 << 1 | 1 << 2 | 1 << 7 | 1 << 8 | 1 << 5 | 1 << 12 | 1 << 13;
+pub(super) const SAMPLE_TYPE: u64 = 1 << 1 | 1 << 2 | 1 << 6 | 1 << 7 | 1 << 8 | 1 << 5 | 1 << 12 | 1 << 13;
 
 /// The registers that are asked for, as bits of `enum perf_event_x86_regs`: BP, SP, IP.
 #[cfg(target_arch = "x86_64")]
@@ -47,6 +47,8 @@ pub(super) struct Moment {
     pub(super) thread: u32,
     /// CLOCK_MONOTONIC.
     pub(super) time_ns: u64,
+    /// The number of the event that tells it.
+    pub(super) event: u64,
     pub(super) cpu: u32,
 }
 
@@ -128,14 +130,27 @@ pub(super) fn parse(bytes: &[u8]) -> Option<Record<'_>> {
 /// The fields that stand at the end of records of all kinds but samples (`sample_id_all`).
 fn moment(fields: &mut Fields<'_>) -> Option<Moment> {
     let (process, thread) = (fields.u32()?, fields.u32()?);
-    let time_ns = fields.u64()?;
+    let (time_ns, event) = (fields.u64()?, fields.u64()?);
     let (cpu, _reserved) = (fields.u32()?, fields.u32()?);
     Some(Moment {
         process,
         thread,
         time_ns,
+        event,
         cpu,
     })
+}
+
+/// Who ran when a record was written, and by which event it was: at the begin of samples, at the end of all others.
+pub(super) fn moment_of(bytes: &[u8]) -> Option<Moment> {
+    const HEADER: usize = 8;
+    const LENGTH: usize = 32;
+    let kind = Fields(bytes).u32()?;
+    let begins = match kind {
+        9 => HEADER,
+        _ => bytes.len().checked_sub(LENGTH).filter(|begins| *begins >= HEADER)?,
+    };
+    moment(&mut Fields(bytes.get(begins..)?))
 }
 
 fn sample<'a>(fields: &mut Fields<'a>) -> Option<Sample<'a>> {
@@ -226,11 +241,12 @@ mod tests {
 
     #[test]
     fn a_switch_says_who_came_or_went() {
-        let words = [pair(7, 8), 1000, pair(3, 0)];
+        let words = [pair(7, 8), 1000, 77, pair(3, 0)];
         let at = Moment {
             process: 7,
             thread: 8,
             time_ns: 1000,
+            event: 77,
             cpu: 3,
         };
         assert_eq!(parse(&record(14, 0, &words)), Some(Record::Switch { onto: true, at }));
@@ -247,6 +263,7 @@ mod tests {
         let words = [
             pair(7, 8),
             1000,
+            77,
             pair(3, 0),
             10_101_010,
             2,
@@ -272,6 +289,17 @@ mod tests {
             (Some(5), None, None)
         );
         assert_eq!(sample.period_ns, 10_101_010);
+        assert_eq!(moment_of(&bytes), Some(sample.at));
+    }
+
+    #[test]
+    fn every_record_tells_who_wrote_it() {
+        let task = [pair(7, 1), pair(9, 8), 55];
+        let at = [pair(7, 8), 1000, 77, pair(3, 0)];
+        let bytes = record(7, 0, &[&task[..], &at].concat());
+        let moment = moment_of(&bytes).expect("it stands at the end");
+        assert_eq!((moment.thread, moment.event, moment.cpu), (8, 77, 3));
+        assert_eq!(moment_of(&record(7, 0, &at[1..])), None);
     }
 
     #[test]
@@ -304,6 +332,7 @@ mod tests {
             let mut record = kind.to_ne_bytes().to_vec();
             record.extend(about.to_ne_bytes());
             record.extend(bytes);
+            let _ = moment_of(&record);
             if let Some(Record::Sample(sample)) = parse(&record) {
                 let _ = sample.read_stack(0);
             }

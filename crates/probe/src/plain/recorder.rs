@@ -3,6 +3,7 @@
 use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 
+use super::followed_late::FollowedLate;
 use super::record::{Record, parse};
 use super::ring::Ring;
 use super::sampling_event::{self, EventOptions};
@@ -19,6 +20,7 @@ pub(super) struct Recorder {
     rings: Vec<CpuRing>,
     /// Kept because closing one ends it, and all that threads inherited from it.
     events: Vec<OwnedFd>,
+    late: FollowedLate<OwnedFd>,
     /// Threads that could not be followed, and the last reason.
     refused: Option<(usize, io::Error)>,
 }
@@ -66,6 +68,7 @@ impl Recorder {
             options,
             rings,
             events: Vec::new(),
+            late: FollowedLate::default(),
             refused: None,
         })
     }
@@ -82,28 +85,61 @@ impl Recorder {
 
     /// Follows a thread on all CPUs, and all threads that it will begin.
     pub(super) fn follow(&mut self, thread: u32) {
-        let begun = self.events.len();
-        for ring in &self.rings {
-            let opened = sampling_event::open(thread, ring.cpu, self.options)
-                .and_then(|event| sampling_event::share_ring(event.as_fd(), ring.owner.as_fd()).map(|()| event));
-            match opened {
-                Ok(event) => self.events.push(event),
-                // It ended in the meantime.
-                Err(error) if error.raw_os_error() == Some(libc::ESRCH) => return,
-                Err(error) => {
-                    // Half a thread would be a wrong thread.
-                    self.events.truncate(begun);
-                    let threads = self.refused.take().map_or(0, |(threads, _)| threads);
-                    self.refused = Some((threads + 1, error));
-                    return;
-                }
+        if let Some(events) = self.open(thread) {
+            self.events.extend(events);
+        }
+    }
+
+    /// The same of a thread that has just been found. Of its beginning nobody told, but it may have inherited events all the same:
+    /// some, if it began while its maker was about to be followed; or all, if the record of its beginning was lost.
+    pub(super) fn follow_found(&mut self, thread: u32) {
+        for event in self.open(thread).into_iter().flatten() {
+            match sampling_event::number(event.as_fd()) {
+                Ok(number) => self.late.add(number, event),
+                // Without its number it could not be known whether it sees what another one sees.
+                Err(error) => self.refuse(error),
             }
         }
     }
 
+    /// An event for each ring, switched on; nothing where the thread is gone, or cannot be followed.
+    fn open(&mut self, thread: u32) -> Option<Vec<OwnedFd>> {
+        let opened: io::Result<Vec<OwnedFd>> = self
+            .rings
+            .iter()
+            .map(|ring| {
+                let event = sampling_event::open(thread, ring.cpu, self.options)?;
+                sampling_event::share_ring(event.as_fd(), ring.owner.as_fd())?;
+                Ok(event)
+            })
+            .collect();
+        // All are there before any is on: a thread of whose beginning one tells has inherited all of them.
+        let switched_on = opened.and_then(|events| {
+            for event in &events {
+                sampling_event::switch(event.as_fd(), true)?;
+            }
+            Ok(events)
+        });
+        match switched_on {
+            Ok(events) => Some(events),
+            // It ended in the meantime.
+            Err(error) if error.raw_os_error() == Some(libc::ESRCH) => None,
+            // Half a thread would be a wrong thread.
+            Err(error) => {
+                self.refuse(error);
+                None
+            }
+        }
+    }
+
+    fn refuse(&mut self, error: io::Error) {
+        let threads = self.refused.take().map_or(0, |(threads, _)| threads);
+        self.refused = Some((threads + 1, error));
+    }
+
     /// Switches all events on or off. A thread that begins meanwhile does as the one that made it.
     pub(super) fn switch(&mut self, on: bool) {
-        for event in &self.events {
+        for event in self.events.iter().chain(self.late.events()) {
             // It cannot fail on an event that was opened; one whose thread has ended stays silent.
             let _ = sampling_event::switch(event.as_fd(), on);
         }
@@ -120,8 +156,12 @@ impl Recorder {
 
     /// Hands over all that has come since. The records of one CPU come in their order, the CPUs one after another.
     pub(super) fn drain(&mut self, mut take: impl FnMut(Told<'_>)) {
+        let late = &mut self.late;
         for CpuRing { ring, on_cpu, .. } in &mut self.rings {
             ring.drain(|bytes| {
+                if late.tells_again(bytes) {
+                    return;
+                }
                 let Some(record) = parse(bytes) else { return };
                 if let Some(on_cpu) = on_cpu_until(on_cpu, &record) {
                     take(on_cpu);
@@ -172,6 +212,7 @@ mod tests {
             process: 1,
             thread,
             time_ns,
+            event: 1,
             cpu: 0,
         };
         Record::Switch { onto, at }

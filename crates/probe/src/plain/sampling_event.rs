@@ -52,6 +52,7 @@ const SOFTWARE: u32 = 1;
 const TASK_CLOCK: u64 = 1;
 const DUMMY: u64 = 9;
 
+const DISABLED: u64 = 1;
 const INHERIT: u64 = 1 << 1;
 const EXCLUDE_KERNEL: u64 = 1 << 5;
 const EXCLUDE_HYPERVISOR: u64 = 1 << 6;
@@ -71,10 +72,14 @@ const CLOSE_ON_EXEC: libc::c_ulong = 1 << 3;
 const IOCTL_ENABLE: libc::Ioctl = 0x2400;
 const IOCTL_DISABLE: libc::Ioctl = 0x2401;
 const IOCTL_SET_OUTPUT: libc::Ioctl = 0x2405;
+/// `_IOR('$', 7, __u64 *)`
+const IOCTL_ID: libc::Ioctl = 0x8008_2407u32 as libc::Ioctl;
 
-/// Opens the event of a thread on a CPU. It counts from now on.
+/// Opens the event of a thread on a CPU. It counts when it is [switched](switch) on; threads that begin earlier than that inherit it
+/// too, and are switched on with it.
 pub(super) fn open(thread: u32, cpu: u32, options: EventOptions) -> io::Result<OwnedFd> {
-    let always = INHERIT
+    let always = DISABLED
+        | INHERIT
         | INHERIT_BY_THREADS
         | EXCLUDE_HYPERVISOR
         | MAPPINGS
@@ -142,6 +147,16 @@ pub(super) fn switch(event: BorrowedFd<'_>, on: bool) -> io::Result<()> {
         return Err(io::Error::last_os_error());
     }
     Ok(())
+}
+
+/// The number that stands in all records of an event, and in those of what threads inherited from it.
+pub(super) fn number(event: BorrowedFd<'_>) -> io::Result<u64> {
+    let mut number = 0u64;
+    // SAFETY: the request writes eight bytes there.
+    if unsafe { libc::ioctl(event.as_raw_fd(), IOCTL_ID, &raw mut number) } < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(number)
 }
 
 /// Lets an event write into the ring of another one of the same CPU.

@@ -161,6 +161,14 @@ impl ThreadTable {
             take_early(&mut self.early, number, time_ns, thread);
             return;
         }
+        // Two events may tell of it until one of them is found to be one too many (`followed_late.rs`).
+        if self
+            .threads
+            .get(&number)
+            .is_some_and(|thread| thread.began_just_before(time_ns))
+        {
+            return;
+        }
         if let Some(earlier) = self.threads.remove(&number) {
             self.finish(number, earlier);
         }
@@ -312,6 +320,12 @@ impl Thread {
                 self.end = Some(End { time_ns, drains });
             }
         }
+    }
+
+    /// Numbers are not given again so soon.
+    fn began_just_before(&self, time_ns: u64) -> bool {
+        const MOMENT_NS: u64 = 1_000_000;
+        time_ns.abs_diff(self.account.since_ns()) < MOMENT_NS
     }
 
     fn look(&mut self, process: u32, number: u32, drains: u64) {

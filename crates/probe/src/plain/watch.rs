@@ -364,7 +364,9 @@ impl Watched {
 
     fn look(&mut self) {
         for thread in self.table.round() {
-            self.follow(thread);
+            if let Some(recorder) = &mut self.recorder {
+                recorder.follow_found(thread);
+            }
         }
     }
 

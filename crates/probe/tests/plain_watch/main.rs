@@ -269,21 +269,30 @@ fn threads_that_end_are_read_out_once_and_with_their_time() {
     if !sampling(&watch) {
         return;
     }
+    let pid = program.child.id();
+    let clock = || scaleprof_probe::process_cpu_clock(pid).expect("it lives").as_nanos() as f64;
+    let before = clock();
+    watch.read();
     program.breed();
-    let mut brief = Vec::new();
+    let (mut brief, mut ours) = (Vec::new(), 0);
     for _ in 0..5 {
         wait(400);
-        brief.extend(watch.read().threads.into_iter().filter(|thread| thread.ended));
+        let threads = watch.read().threads;
+        ours += threads.iter().map(|thread| thread.nanoseconds[0]).sum::<u64>();
+        brief.extend(threads.into_iter().filter(|thread| thread.ended));
     }
+    let theirs = clock() - before;
     assert!(brief.len() > 10, "{brief:#?}");
     let mut numbers: Vec<u32> = brief.iter().map(|thread| thread.thread).collect();
     numbers.sort_unstable();
     numbers.dedup();
     assert_eq!(numbers.len(), brief.len());
-    // Each burns 4 ms of CPU time and no more than a quarter more with all that is around it.
+    // Each burns 4 ms of CPU time by its own clock. What its beginning and end take besides is the machine's affair, but all of them
+    // together have not taken more than the process.
     let cpu: Vec<f64> = brief.iter().map(|thread| thread.nanoseconds[0] as f64 * 1e-6).collect();
     let mean = cpu.iter().sum::<f64>() / cpu.len() as f64;
-    assert!((3.6..5.0).contains(&mean), "{mean} ms: {cpu:?}");
+    assert!(mean > 3.6, "{mean} ms: {cpu:?}");
+    assert!((ours as f64) < 1.15 * theirs, "{ours} ns, {theirs} ns by the kernel");
     assert!(
         brief
             .iter()
@@ -419,6 +428,46 @@ fn a_thread_that_begins_while_it_is_watched_is_sampled_once() {
         let ratio = samples.map(|sample| sample.weight_ns).sum::<f64>() / began.nanoseconds[0] as f64;
         println!("switches {switches}: samples of a thread that began later stand for {ratio:.3} of its CPU time");
         assert!((0.3..1.8).contains(&ratio), "{ratio}: {began:?}");
+    }
+}
+
+/// Its maker may be followed before it begins, after, or on one CPU of two.
+#[test]
+fn a_thread_that_begins_while_its_maker_is_being_followed_is_sampled_once() {
+    const TRIES: u32 = 12;
+    let Some(mut program) = Program::start() else { return };
+    let began = std::time::Instant::now();
+    drop(program.watch(everything()));
+    let takes = began.elapsed();
+    for number in 0..TRIES {
+        let options = PlainOptions {
+            frequency_hz: 1000,
+            ..everything()
+        };
+        let (ratio, thread) = std::thread::scope(|scope| {
+            let (pid, begins_after) = (program.child.id(), takes * number / TRIES);
+            let watch = scope.spawn(move || {
+                let watch = PlainWatch::start(pid, options).expect("our own child can be watched");
+                wait(200);
+                watch
+            });
+            std::thread::sleep(begins_after);
+            program.tell("spin\n");
+            let mut watch = watch.join().expect("it watches");
+            watch.read();
+            wait(200);
+            let reading = watch.read();
+            let latest = reading.threads.iter().filter(|thread| thread.name == "spins");
+            let latest = latest.max_by_key(|thread| thread.thread).expect("it spins").clone();
+            let samples = reading.samples.iter().filter(|sample| sample.thread == latest.thread);
+            let seen: f64 = samples.map(|sample| sample.weight_ns).sum();
+            (seen / latest.nanoseconds[0] as f64, latest)
+        });
+        assert!((0.5..1.5).contains(&ratio), "{ratio:.2} in try {number}: {thread:?}");
+        drop(std::mem::replace(
+            &mut program,
+            Program::start().expect("it started before"),
+        ));
     }
 }
 
