@@ -63,6 +63,8 @@ export interface Comparison {
   base_rung: number | null;
   rungs: RungChange[];
   paths: PathChange[];
+  /** Why the call paths of both cannot be paired, as a sentence but for its end. */
+  unpaired: string | null;
   warnings: string[];
 }
 

@@ -54,7 +54,7 @@ function graph(profile: Profile, diff: Diff): Node[] {
     ? `Width is time per ${per} of the threads that serve the load; colour is what became of it since ${watched ? "the other run" : "another rung, where one is chosen"}.`
     : diff.paired
     ? `Width is time per ${per} of the threads that serve the load; colour is what became of it since ${watched ? "A" : "the run and rung that it is compared with"}. What only A has takes no width in B: it is listed below the graph, and “swap” shows it.`
-    : `Width is time per ${per} of the threads that serve the load. The functions of two products have other names, so growth from one to the other cannot be told: choose a run${watched ? "" : " and a rung"}.`;
+    : `Width is time per ${per} of the threads that serve the load. ${diff.comparison.unpaired}, so growth from one to the other cannot be told: choose a run${watched ? "" : " and a rung"}.`;
   const apart = !watched && diff.paired && common.length === 0 && first.base !== "" ? " No rung was sampled in both runs, so other numbers of connections are compared." : "";
   const onCpu = busy ? ` CPUs were busy at ${count(rungOf(first.shown)?.connections ?? 0)} connections in both: waiting loses nothing then, so only time on a CPU is shown at first.` : "";
   return [h("p", { class: "lead" }, what + apart + onCpu), ...(common.length > 0 ? [picker.element] : []), ...pair.elements, alike];

@@ -49,7 +49,7 @@ function keyFigures(diff: Diff): Child {
   const pathsThatChanged = entry("Call paths that changed", diff.paired && comparable ? count(distinct) : "–", diff.paired
     ? !comparable ? isWatched(diff) ? "no call paths in both" : "no rung has call paths in both"
     : sure.length > 0 ? `beyond chance${isWatched(diff) ? "" : `, at ${[...at].map(count).join(", ")}`}; the largest ${percent(Math.max(...sure.map((path) => Math.abs(path.share))))} of the cost` : "none beyond chance"
-    : "those of two products cannot be paired");
+    : "those of A and B cannot be paired");
   if (isWatched(diff)) return h("dl", { class: "keys" }, pathsThatChanged);
   return h("dl", { class: "keys" },
     before && after ? entry("Peak", `${number(before.throughput.value)} → ${number(after.throughput.value)}/s`, `at ${count(before.connections)} and at ${counted(after.connections, "connection")}`) : null,

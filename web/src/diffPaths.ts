@@ -64,7 +64,7 @@ export function changes(diff: Diff): HTMLElement | null {
 /** Why no path can be listed of any rung; null where they can. */
 function whyNoPaths(diff: Diff): HTMLElement | null {
   if (!diff.paired) {
-    return h("p", { class: "lead" }, "A and B are two products, whose functions have other names, so call paths cannot be paired; and without call paths in both there are no kinds of code to compare.");
+    return h("p", { class: "lead" }, `${diff.comparison.unpaired}, so call paths cannot be paired; and without call paths in both there are no kinds of code to compare.`);
   }
   const lacking = ([0, 1] as const).filter((side) => diff.runs[side].sampled.length === 0);
   return lacking.length === 0 ? null : h("div", {}, lacking.map((side) => h("p", { class: "lead" }, whyNoStacks(diff, side))));

@@ -46,7 +46,7 @@ export function kindsOfCode(diff: Diff): HTMLElement | null {
   const kinds = [...new Set(rungs.flatMap((rung) => rung.code_kinds.map((one) => one.kind)))];
   if (kinds.length === 0) return null;
   return section("kinds", "Time by kind of code",
-    h("p", { class: "lead" }, "A and B are two products, whose functions have other names, so call paths cannot be paired. This is the same time by kind of code, A → B."),
+    h("p", { class: "lead" }, `${diff.comparison.unpaired}, so call paths cannot be paired. This is the same time by kind of code, A → B.`),
     table(`Time of a ${diff.comparison.per} by kind of code${isWatched(diff) ? "" : " at every rung"}, A to B`, [
       { heading: "kind of code", words: true, cell: (kind) => kind },
       ...rungs.map((rung): Column<string> => ({ heading: isWatched(diff) ? "time" : `at ${count(rung.connections)}`, unit: costUnit(diff), cell: (kind) => {

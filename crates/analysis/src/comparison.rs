@@ -156,7 +156,8 @@ pub fn compare_with_runs(a: &Bundle, b: &Bundle, choice: Choice) -> Result<(Comp
         .filter(|_| rungs.len() > 1);
     let products = [a, b].map(|bundle| bundle.manifest.server.product.as_str());
     let mut paths = path_changes(&common, &mut rungs, base_rung, &call_paths);
-    if products[0] != products[1] {
+    let unpaired = circumstances::unpaired(a, b);
+    if unpaired.is_some() {
         // Other products have other names for the same thing: paired by name, nearly all would be gone and new.
         paths.clear();
         for (rung, common) in rungs.iter_mut().zip(&common) {
@@ -170,7 +171,13 @@ pub fn compare_with_runs(a: &Bundle, b: &Bundle, choice: Choice) -> Result<(Comp
     let found = Comparison {
         schema: 2,
         per,
-        sentence: same_run.unwrap_or_else(|| sentence::of(per, &rungs, (products[0] == products[1]).then_some(&paths))),
+        sentence: same_run.unwrap_or_else(|| {
+            sentence::of(
+                per,
+                &rungs,
+                unpaired.as_ref().map_or(Ok(&paths), |unpaired| Err(unpaired.words)),
+            )
+        }),
         servers: [a, b].map(|bundle| bundle.manifest.server.named()),
         started_at: [a, b].map(|bundle| bundle.manifest.started_at.clone()),
         settings: circumstances::settings(a, b),
@@ -178,6 +185,7 @@ pub fn compare_with_runs(a: &Bundle, b: &Bundle, choice: Choice) -> Result<(Comp
         base_rung,
         rungs,
         paths,
+        unpaired: unpaired.map(|unpaired| unpaired.cause),
         warnings,
     };
     Ok((found, runs))

@@ -73,7 +73,7 @@ pub mod warmup;
 mod watch;
 
 pub use per::Per;
-pub use summarise::summarise;
+pub use summarise::{summarise, unfinished};
 
 #[cfg(test)]
 mod made_up_sample;

@@ -213,6 +213,9 @@ impl<'a> Counted<'a> {
         let lock_costs = LockCosts::of(samples, &locks);
         let locks = lock_summaries(&locks, samples, &lock_rows, call_paths);
         let mut missing = [found.missing, threads.missing].concat();
+        if pacing == Pacing::Told {
+            missing.iter_mut().for_each(of_a_recording);
+        }
         if paths.is_empty() && threads.ledger.is_some() {
             missing.push(Missing {
                 figure: "paths".into(),
@@ -457,4 +460,16 @@ fn client(
         median_ms,
         busy_share: None,
     }
+}
+
+/// A recording lacks what was not recorded, whatever its machine could have told.
+fn of_a_recording(missing: &mut Missing) {
+    let reason = match missing.figure.as_str() {
+        "iron_law.instructions_per_txn" | "iron_law.cycles_per_instruction" | "iron_law.clock_hz" => {
+            "nothing was counted beside the recordings: --stat takes what perf stat printed; CPU seconds per transaction stand for I\u{b7}K/f"
+        }
+        "ledger" => "no thread that serves clients can be told in the recordings",
+        _ => return,
+    };
+    reason.clone_into(&mut missing.reason);
 }

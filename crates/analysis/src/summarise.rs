@@ -30,7 +30,7 @@ pub fn summarise(bundle: &Bundle) -> Summary {
     let mut warnings = manifest.warnings.clone();
     let visits = by_visit(bundle);
     let rungs = by_connections(bundle, &visits, &mut warnings);
-    warnings.extend(of_the_run(bundle));
+    warnings.extend(unfinished(bundle));
     let mut call_paths = CallPaths::of(bundle);
     let mut results = results(bundle, &rungs, &mut call_paths, &mut warnings);
     for result in &mut results {
@@ -63,10 +63,10 @@ pub fn summarise(bundle: &Bundle) -> Summary {
         warnings.push(nothing_counts(&refused));
     }
     if judged.iter().any(|j| j.rung.throughput.error.is_none()) {
-        warnings.push(
-            "some rungs have no interval, as they have too few seconds: repeat them three times or measure 15 s or more"
-                .to_owned(),
-        );
+        warnings.push(match manifest.workload.imported() {
+            Some(_) => "some rungs have no interval, as one recording does not tell how throughput scatters: import three of each".to_owned(),
+            None => "some rungs have no interval, as they have too few seconds: repeat them three times or measure 15 s or more".to_owned(),
+        });
     }
     let law = if closed {
         let visits: Vec<usl::Visit> = counted
@@ -172,7 +172,7 @@ fn of_a_watch(bundle: &Bundle) -> Summary {
     let mut missing = manifest.missing.clone();
     missing.extend(found.missing);
     let mut warnings = manifest.warnings.clone();
-    warnings.extend(of_the_run(bundle));
+    warnings.extend(unfinished(bundle));
     warnings.extend(found.warnings);
     Summary {
         schema: SCHEMA,
@@ -182,7 +182,7 @@ fn of_a_watch(bundle: &Bundle) -> Summary {
         rungs: Vec::new(),
         verdict: None,
         usl: None,
-        usl_refused: Some(crate::watch::NO_LOAD.to_owned()),
+        usl_refused: Some(crate::watch::no_load(&bundle.manifest.workload).to_owned()),
         watch: found.watch,
         replay: Vec::new(),
         together: None,
@@ -191,7 +191,7 @@ fn of_a_watch(bundle: &Bundle) -> Summary {
         explained: Vec::new(),
         compared: None,
         durability: None,
-        findings_refused: Some(crate::watch::NO_LOAD.to_owned()),
+        findings_refused: Some(crate::watch::no_load(&bundle.manifest.workload).to_owned()),
         missing,
         warnings,
     }
@@ -217,7 +217,9 @@ fn slowest_and_fastest(result: &RungResult) -> Option<(f64, f64)> {
     pair.filter(|_| result.visits.len() > 1)
 }
 
-fn of_the_run(bundle: &Bundle) -> Vec<String> {
+/// What to say of a bundle that is not all that was wanted.
+#[must_use]
+pub fn unfinished(bundle: &Bundle) -> Vec<String> {
     let mut warnings = Vec::new();
     let state = match bundle.manifest.state {
         RunState::Complete => None,

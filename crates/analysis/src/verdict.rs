@@ -166,9 +166,10 @@ fn cause(parts: &Decomposition, last: &Judged) -> String {
                 percent(now)
             )
         };
-        let whose = match last.machine_busy.is_some_and(|all| all >= BUSY) {
-            true => "the client or other programs take its CPUs",
-            false => "CPUs idle",
+        let whose = match last.machine_busy {
+            Some(all) if all >= BUSY => "the client or other programs take its CPUs",
+            Some(_) => "CPUs idle",
+            None => "it uses less of the CPUs, whoever has them",
         };
         said.push(format!("{whose}{}", busy.map(down).unwrap_or_default()));
     } else if !said.is_empty() && last.machine_busy.or(busy).is_some_and(|u| u >= BUSY) {

@@ -15,12 +15,20 @@ use crate::totals::{Amount, Window, totals};
 use crate::visit_rows::VisitRows;
 use scaleprof_bundle::{
     Bundle, CallPath, Ledger, LockRow, LockSummary, Missing, StateSeconds, WatchSummary, WatchedLock, WatchedPath,
-    WatchedThreads,
+    WatchedThreads, Workload,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Why there is nothing per transaction.
-pub(crate) const NO_LOAD: &str = "no load of ours: transactions are not counted";
+pub(crate) fn no_load(workload: &Workload) -> &'static str {
+    match workload.imported() {
+        Some(_) => {
+            "nothing tells how many transactions were made: --connections and --throughput say it of each recording"
+        }
+        None => "no load of ours: transactions are not counted",
+    }
+}
+
 /// Figures that therefore cannot be had.
 const PER_TRANSACTION: [&str; 5] = ["rungs", "throughput", "latency_ms", "iron_law", "verdict"];
 /// How long each second of the watch really was.
@@ -44,7 +52,9 @@ pub(crate) fn watched<'a>(bundle: &Bundle, visits: impl Iterator<Item = &'a Visi
         reason: reason.into(),
     };
     let mut found = Found {
-        missing: PER_TRANSACTION.map(|figure| missing(figure, NO_LOAD)).into(),
+        missing: PER_TRANSACTION
+            .map(|figure| missing(figure, no_load(&bundle.manifest.workload)))
+            .into(),
         ..Found::default()
     };
     let rows = rows_of(&visits);

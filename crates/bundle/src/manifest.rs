@@ -62,8 +62,13 @@ pub const WATCH: &str = "watch";
 /// Option of a workload whose recording tells shares and no time.
 pub const SHARES_ONLY: &str = "shares_only";
 
-/// Name of the workload of recordings that other tools made under a load of which no name is known.
+/// Name of the workload of recordings that other tools made under a load of which no name is known; and option of a workload that
+/// says what these were.
 pub const IMPORTED: &str = "imported";
+
+/// Option of a workload that says how the call paths of its recordings were taken, such as `frame pointers`; more than one way
+/// separated by `; `.
+pub const CALL_PATHS: &str = "call_paths";
 
 /// How a run stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -139,7 +144,17 @@ impl Workload {
     /// What it was made from where another tool recorded it: format and event, such as `perf.data, cpu-clock`.
     #[must_use]
     pub fn imported(&self) -> Option<&str> {
-        let option = self.options.iter().find(|(name, _)| name == "imported");
+        self.option(IMPORTED)
+    }
+
+    /// How the call paths of its recordings were taken, where that is known.
+    #[must_use]
+    pub fn call_paths(&self) -> Option<&str> {
+        self.option(CALL_PATHS)
+    }
+
+    fn option(&self, wanted: &str) -> Option<&str> {
+        let option = self.options.iter().find(|(name, _)| name == wanted);
         option.map(|(_, of)| of.as_str())
     }
 

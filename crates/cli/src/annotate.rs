@@ -43,7 +43,7 @@ struct Listing<'a> {
 pub(crate) fn execute(arguments: &AnnotateArguments) -> anyhow::Result<ExitCode> {
     let annotation = match (&arguments.bundle, &arguments.binary, &arguments.function) {
         (Some(bundle), binary, function) => {
-            let bundle = Bundle::open(bundle)?;
+            let bundle = show::opened(bundle)?;
             let binary = binary.as_deref().map(Binary::open).transpose()?;
             if let (Some(binary), Some(path)) = (&binary, &arguments.binary) {
                 must_have_run(&bundle, path, (&binary.name, binary.symbols.build_id().as_deref()))?;

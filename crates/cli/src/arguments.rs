@@ -326,7 +326,7 @@ pub(crate) struct ImportArguments {
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
     /// What the load was, in one word
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = word)]
     pub(crate) name: Option<String>,
     /// Connections that ran transactions, a number for each recording, separated by commas
     #[arg(long, value_name = "N,...", value_delimiter = ',', requires = "throughput", value_parser = clap::value_parser!(u32).range(1..))]
@@ -378,12 +378,25 @@ pub(crate) struct RecordingArguments {
     pub(crate) no_inline: bool,
 }
 
+/// One a year, and a thousand times what the largest machines do: beyond that sums lose what they are about.
+const LEAST_THROUGHPUT: f64 = 1e-8;
+const MOST_THROUGHPUT: f64 = 1e9;
+
 fn throughput(text: &str) -> Result<f64, String> {
     let number = text
         .parse::<f64>()
         .ok()
-        .filter(|number| number.is_finite() && *number > 0.0);
-    number.ok_or_else(|| "a number above 0".to_owned())
+        .filter(|number| (LEAST_THROUGHPUT..MOST_THROUGHPUT).contains(number));
+    number
+        .ok_or_else(|| "transactions a second are a number above 0, and no machine makes a billion of them".to_owned())
+}
+
+fn word(text: &str) -> Result<String, String> {
+    let is_word = |letter: char| letter.is_alphanumeric() || "_-.+:".contains(letter);
+    match !text.is_empty() && text.chars().all(is_word) {
+        true => Ok(text.to_owned()),
+        false => Err("one word of letters, digits and _-.+:".to_owned()),
+    }
 }
 
 #[derive(Debug, Args)]

@@ -10,7 +10,6 @@ use scaleprof_analysis::cache_lines::{
     CountedWrites, JudgedLine, MeasuredCosts, PairElsewhere, judge, pairs_elsewhere,
 };
 use scaleprof_analysis::rung_instructions::{RungInstructions, by_rung};
-use scaleprof_bundle::Bundle;
 use scaleprof_experiment::SharedData;
 use scaleprof_probe::readable::why_unreadable;
 use scaleprof_probe::spin::SpinLoops;
@@ -96,7 +95,7 @@ pub(crate) fn execute(arguments: &CacheLinesArguments) -> anyhow::Result<ExitCod
     let other = arguments.compare.as_deref().map(Code::read).transpose()?;
     let rungs = match &arguments.bundle {
         Some(folder) => {
-            let bundle = Bundle::open(folder).with_context(|| format!("reading {}", folder.display()))?;
+            let bundle = crate::show::opened(folder).with_context(|| format!("reading {}", folder.display()))?;
             must_have_run(&bundle, &arguments.binary, (&code.name, code.build_id.as_deref()))?;
             by_rung(&bundle)
         }

@@ -63,7 +63,7 @@ fn opened(arguments: &ExportArguments) -> anyhow::Result<(Bundle, Leftovers)> {
             bail!("{option} is for recordings, and {} is none", path.display());
         }
         std::fs::metadata(path).with_context(|| format!("cannot read {}", path.display()))?;
-        return Ok((Bundle::open(path)?, Leftovers::default()));
+        return Ok((show::opened(path)?, Leftovers::default()));
     }
     // What is exported may go to the standard output; progress and warnings go beside it.
     let mut progress = TerminalProgress::new(false);

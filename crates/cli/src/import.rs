@@ -4,11 +4,13 @@ use crate::arguments::ImportArguments;
 use crate::output;
 use crate::run::{our_arguments, public_command};
 use crate::show;
+use crate::stop;
 use crate::terminal::TerminalProgress;
 use anyhow::bail;
+use scaleprof_bundle::Bundle;
 use scaleprof_experiment::{ImportRequest, ImportResult, KnownLoad, import};
 use std::mem::ManuallyDrop;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 pub(crate) fn execute(arguments: &ImportArguments) -> anyhow::Result<ExitCode> {
@@ -26,6 +28,7 @@ pub(crate) fn execute(arguments: &ImportArguments) -> anyhow::Result<ExitCode> {
             .unwrap_or_else(|| Path::new("scaleprof-runs").join(format!("import-{}", show::compact_time()))),
         command: public_command(our_arguments()),
     };
+    tell_if_stopped(request.output.clone())?;
     let mut progress = TerminalProgress::new(arguments.quiet);
     let result = import(&request, &mut progress);
     progress.finish();
@@ -44,6 +47,21 @@ pub(crate) fn execute(arguments: &ImportArguments) -> anyhow::Result<ExitCode> {
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Whole recordings are kept by the time the next one is read; of the first nothing is left behind.
+fn tell_if_stopped(output: PathBuf) -> anyhow::Result<()> {
+    let is_new = !output.exists();
+    stop::end_at_once(move || {
+        // Only where it is empty.
+        if is_new {
+            let _ = std::fs::remove_dir(&output);
+        }
+        match Bundle::is_at(&output) {
+            true => eprintln!("\nstopped: {} holds what was imported until then", output.display()),
+            false => eprintln!("\nstopped: nothing was imported"),
+        }
+    })
 }
 
 /// What is known of the recordings. There may be more of them than files: folded stacks with two columns are two.

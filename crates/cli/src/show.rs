@@ -1,10 +1,20 @@
 //! Closing words: the table, the bundle's place, and times.
 
 use anyhow::Context;
+use scaleprof_analysis::unfinished;
 use scaleprof_bundle::{Bundle, Summary};
 use scaleprof_report::{html, json, text};
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
+
+/// A bundle of which more than a summary is wanted; says on standard error what is not finished in it.
+pub(crate) fn opened(path: &Path) -> anyhow::Result<Bundle> {
+    let bundle = Bundle::open(path)?;
+    for words in unfinished(&bundle) {
+        eprintln!("warning: {words}");
+    }
+    Ok(bundle)
+}
 
 /// The table as wide as the terminal, in colours only on one.
 pub(crate) fn table(summary: &Summary) -> String {

@@ -26,6 +26,24 @@ pub(crate) fn flag_beside(temporary: &Path) -> anyhow::Result<Arc<AtomicBool>> {
     })
 }
 
+/// For what keeps nothing that another try would not make again: the first of these signals ends it, `before` which something is left
+/// to do.
+pub(crate) fn end_at_once(before: impl Fn() + Send + 'static) -> anyhow::Result<()> {
+    use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+    let mut signals =
+        signal_hook::iterator::Signals::new([SIGINT, SIGTERM, SIGHUP]).context("cannot listen to signals")?;
+    std::thread::Builder::new()
+        .name("signals".to_owned())
+        .spawn(move || {
+            if let Some(signal) = signals.forever().next() {
+                before();
+                std::process::exit(128 + signal);
+            }
+        })
+        .context("cannot start a thread")?;
+    Ok(())
+}
+
 /// `at_once` is what is left to do before an end at once.
 fn flag_and_at_once(at_once: impl Fn() + Send + 'static) -> anyhow::Result<Arc<AtomicBool>> {
     use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};

@@ -20,15 +20,16 @@ use imported_code::ImportedCode;
 use imported_manifest::{begin, describe, has_shares_only, unknown_of_machine};
 use imported_visit::{ImportedVisit, Known};
 pub use in_memory::import_in_memory;
+use scaleprof_analysis::numbers::counted;
 use scaleprof_analysis::summarise;
 use scaleprof_bundle::{Bundle, BundleWriter, Manifest, Missing, RunState, Summary};
 use scaleprof_profile::both;
 use scaleprof_profile::fairness::distortions;
 use scaleprof_profile::import::{
-    Leftovers, ReadOptions, Recording, RecordingFile, Weights, read_recordings, recordings_in,
+    CallPaths, Leftovers, ReadOptions, Recording, RecordingFile, Weights, read_recordings, recordings_in,
 };
 use scaleprof_profile::perf_stat::PerfStat;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::iter::Copied;
 use std::path::{Path, PathBuf};
 use std::slice::Iter;
@@ -115,6 +116,7 @@ pub fn import(request: &ImportRequest, progress: &mut dyn Progress) -> Result<Im
         loads: request.loads.iter().copied(),
         stats: stats.into_iter(),
         visit: 0,
+        call_paths: None,
         waiting: None,
     };
     for (file, bytes) in request.files.iter().zip(opened) {
@@ -128,11 +130,23 @@ pub fn import(request: &ImportRequest, progress: &mut dyn Progress) -> Result<Im
 
 /// The recordings and counts, as far as they are known to go together.
 fn opened(request: &ImportRequest) -> Result<(Vec<RecordingFile>, Vec<PerfStat>), ImportFailure> {
+    if let Some(path) = given_twice(&request.files) {
+        return Err(ImportFailure::Twice { path: path.clone() });
+    }
     let opened = request.files.iter().map(|file| bytes_of(file));
     let opened = opened.collect::<Result<Vec<RecordingFile>, ImportFailure>>()?;
     check_loads(request, &opened)?;
     let stats = request.stats.iter().map(|path| counts_of(path));
     Ok((opened, stats.collect::<Result<Vec<PerfStat>, ImportFailure>>()?))
+}
+
+/// A file that stands among those before it too, under whatever name.
+fn given_twice(files: &[PathBuf]) -> Option<&PathBuf> {
+    let mut met = HashSet::new();
+    // What cannot be found is told when it is opened.
+    files
+        .iter()
+        .find(|file| !met.insert(file.canonicalize().unwrap_or_else(|_| file.to_path_buf())))
 }
 
 /// An import under way.
@@ -148,6 +162,8 @@ struct Import<'a> {
     stats: IntoIter<PerfStat>,
     /// Recordings so far.
     visit: i32,
+    /// How call paths were taken in the first recording that tells it, and its number.
+    call_paths: Option<(CallPaths, i32)>,
     /// The only one so far, where it is small: it is written when it is clear whether another one follows.
     waiting: Option<ImportedVisit>,
 }
@@ -190,12 +206,16 @@ impl Import<'_> {
             has_shares_only(&mut self.manifest);
         }
         describe(&mut self.manifest, &recording, &mut self.missing);
+        self.tell_call_paths(&recording, number, progress);
         self.tell_fairness(&recording, number, progress)?;
         let stat = self.stats.next();
         if stat.as_ref().is_some_and(|stat| stat.elapsed_seconds.is_none()) {
             self.warn(format!("recording {number}: {NO_ELAPSED}"), progress);
         }
         let load = self.loads.next();
+        if let Some(load) = load {
+            self.tell_threads(&recording, load, number, progress);
+        }
         let repeat = self.repeats.entry(load.map_or(0, |load| load.connections)).or_default();
         let known = Known {
             visit: self.visit,
@@ -243,6 +263,36 @@ impl Import<'_> {
         }
     }
 
+    /// A number of connections may be another recording's.
+    fn tell_threads(&mut self, recording: &Recording, load: KnownLoad, number: i32, progress: &mut dyn Progress) {
+        let (threads, connections) = (recording.threads.len(), load.connections);
+        if threads > 0 && threads < connections as usize {
+            self.warn(
+                format!(
+                    "recording {number} has samples of {}, and {connections} connections are said to have run transactions: that \
+                     is so where they share threads (a thread pool); else the number is wrong, or many did nothing",
+                    counted(threads as u32, "thread")
+                ),
+                progress,
+            );
+        }
+    }
+
+    /// Recordings whose call paths were taken in other ways differ in their outer callers, whatever the server did.
+    fn tell_call_paths(&mut self, recording: &Recording, number: i32, progress: &mut dyn Progress) {
+        let Some(here) = recording.call_paths else { return };
+        let (before, of) = *self.call_paths.get_or_insert((here, number));
+        if here != before {
+            self.warn(
+                format!(
+                    "the call paths of recording {number} come from {here}, those of recording {of} from {before}: the same work has other \
+                     callers in them, so that what seems to grow from one to the other may not. Import recordings that were made alike"
+                ),
+                progress,
+            );
+        }
+    }
+
     /// Compares a recording with the flat one of the same load, where there is one.
     fn tell_fairness(
         &mut self,
@@ -255,6 +305,12 @@ impl Import<'_> {
         };
         progress.stage(&format!("comparing with {}", flat.display()));
         let told = fairness_of(recording, flat, self.request)?;
+        if told.flat_has_callers {
+            self.warn(
+                format!("recording {number}: the one that --flat gives for it has call graphs too, so what taking them changed is in both"),
+                progress,
+            );
+        }
         if told.is_distorted {
             self.warn(format!("recording {number}: {}", told.words), progress);
         } else {
@@ -370,6 +426,8 @@ fn check_loads(request: &ImportRequest, opened: &[RecordingFile]) -> Result<(), 
 
 /// Whether a recording is a fair sample.
 struct Fairness {
+    /// Whether the recording that it was held against is not flat.
+    flat_has_callers: bool,
     is_distorted: bool,
     words: String,
 }
@@ -405,7 +463,9 @@ fn fairness_of(recording: &Recording, flat: &Path, request: &ImportRequest) -> R
             )
         }
     };
+    let flat_has_callers = |other: &Recording| other.call_paths.is_some_and(|way| way != CallPaths::NoCallers);
     Ok(Fairness {
+        flat_has_callers: others.first().is_some_and(flat_has_callers),
         is_distorted: found.is_none_or(|found| !found.is_empty()),
         words,
     })
@@ -459,7 +519,9 @@ mod tests {
             output: folder.path().join(output),
             command: Vec::new(),
         };
-        for (files, output) in [(vec![stacks.clone()], "alone"), (vec![stacks.clone(), stacks], "two")] {
+        let same = folder.path().join("same.folded");
+        std::fs::copy(&stacks, &same).expect("copied");
+        for (files, output) in [(vec![stacks.clone()], "alone"), (vec![stacks, same], "two")] {
             let request = request(files, output);
             let ImportResult { bundle, summary, .. } = import(&request, &mut Silent).expect("imported");
             let read = Bundle::open(&request.output).expect("readable");

@@ -5,11 +5,13 @@
 //! finds names makes frames of them ([`Frame::named`](crate::Frame::named)). From there on nobody asks where a profile came from.
 
 mod branches;
+mod call_paths;
 mod format;
 mod gzip;
 mod recording_file;
 
 pub use branches::{BranchCounts, RecordedBranch, RecordedBranches};
+pub use call_paths::CallPaths;
 pub use format::RecordingFormat;
 pub use recording_file::{RecordingFile, STANDARD_INPUT};
 
@@ -39,6 +41,8 @@ pub struct Recording {
     pub without_kernel: bool,
     /// The event that was sampled, as the recording calls it, such as `cpu-clock` or `cycles`.
     pub event: Option<String>,
+    /// How its call paths were taken, where it tells.
+    pub call_paths: Option<CallPaths>,
     /// From the first to the last moment, by the recording's clock.
     pub span: Option<Range<u64>>,
     /// The threads, by their numbers.
@@ -72,6 +76,7 @@ impl Recording {
             weights,
             without_kernel: false,
             event: None,
+            call_paths: None,
             span: None,
             threads: BTreeMap::new(),
             program: None,

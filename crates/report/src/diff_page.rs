@@ -33,7 +33,7 @@ pub struct Compared<'a> {
 struct Page<'a> {
     scaleprof: &'static str,
     comparison: &'a Comparison,
-    /// Whether the functions of both have the same names, so that their call paths can be paired.
+    /// Whether their call paths can be paired.
     paired: bool,
     /// The rung that the reader asked for.
     connections: Option<u32>,
@@ -57,7 +57,6 @@ struct Run<'a> {
 
 /// The page. The same runs give the same page.
 pub fn render(compared: &Compared<'_>) -> String {
-    let [a, b] = compared.bundles.map(|bundle| &bundle.manifest);
     let flame = flame_of_both(compared.bundles[0], compared.bundles[1]);
     let run = |at: usize, side: Side| {
         let manifest = &compared.bundles[at].manifest;
@@ -75,7 +74,7 @@ pub fn render(compared: &Compared<'_>) -> String {
     let page = Page {
         scaleprof: env!("CARGO_PKG_VERSION"),
         comparison: compared.comparison,
-        paired: a.server.product == b.server.product,
+        paired: compared.comparison.unpaired.is_none(),
         connections: compared.connections,
         runs: [run(0, Side::A), run(1, Side::B)],
     };

@@ -2,7 +2,7 @@
 
 use super::{Difference, RungChange, SettingChange, Weight};
 use crate::per::Per;
-use scaleprof_bundle::{Bundle, RunState};
+use scaleprof_bundle::{Bundle, CALL_PATHS, IMPORTED, RunState, Workload};
 use std::collections::BTreeMap;
 
 /// All that is not the same in server, machine and load, the gravest first.
@@ -68,8 +68,9 @@ pub(super) fn differences(a: &Bundle, b: &Bundle) -> Vec<Difference> {
             .workload
             .options
             .iter()
-            // Neither is part of what a transaction does.
-            .filter(|(name, _)| name != "transport" && !name.starts_with("fairness_of_recording"))
+            // None of these is part of what a transaction does.
+            .filter(|(name, _)| !["transport", IMPORTED, CALL_PATHS].contains(&name.as_str()))
+            .filter(|(name, _)| !name.starts_with("fairness_of_recording"))
             .map(|(name, value)| format!("{name}={value}"))
             .collect();
         options.sort();
@@ -77,6 +78,18 @@ pub(super) fn differences(a: &Bundle, b: &Bundle) -> Vec<Difference> {
     };
     let joined = |bundle: &Bundle| Some(options(bundle).join(" ")).filter(|text| !text.is_empty());
     note("options of the workload", Forbids, joined(a), joined(b));
+    let recorded = [one, other].map(|manifest| recorded(&manifest.workload));
+    if let [Some((of_a, event_a)), Some((of_b, event_b))] = recorded {
+        note("format of the recordings", Disturbs, Some(of_a), Some(of_b));
+        // Of one that is not told nobody knows whether it is another one.
+        if let (Some(a), Some(b)) = (event_a, event_b) {
+            note("event that was recorded", Forbids, Some(a), Some(b));
+        }
+    }
+    if let Some(ways) = two_ways(a, b) {
+        let [a, b] = ways.map(|way| Some(way.to_owned()));
+        note("how call paths were found", Disturbs, a, b);
+    }
     // A virtual machine does not get the same bytes twice.
     let gibibytes = |bytes: u64| (bytes as f64 / f64::from(1 << 30)).round().to_string();
     note(
@@ -95,6 +108,49 @@ pub(super) fn differences(a: &Bundle, b: &Bundle) -> Vec<Difference> {
     }
     found.sort_by_key(|one| std::cmp::Reverse(one.weight));
     found
+}
+
+/// Formats and events of what was imported; no events where one is not known.
+fn recorded(workload: &Workload) -> Option<(String, Option<String>)> {
+    const NOT_KNOWN: &str = "event unknown";
+    let recordings = workload.imported()?.split("; ");
+    let (mut formats, mut events): (Vec<&str>, Vec<&str>) = recordings.filter_map(|one| one.split_once(", ")).unzip();
+    for names in [&mut formats, &mut events] {
+        names.sort_unstable();
+        names.dedup();
+    }
+    let events = (!events.contains(&NOT_KNOWN)).then(|| events.join(", "));
+    Some((formats.join(", "), events))
+}
+
+/// How the call paths of both were found, where that is known and not the same: then the same work has other callers in both.
+fn two_ways<'a>(a: &'a Bundle, b: &'a Bundle) -> Option<[&'a str; 2]> {
+    let [of_a, of_b] = [a, b].map(|bundle| bundle.manifest.workload.call_paths());
+    let ways = [of_a?, of_b?];
+    (ways[0] != ways[1]).then_some(ways)
+}
+
+/// Why call paths cannot be paired.
+pub(super) struct Unpaired {
+    /// As a sentence, but for its end.
+    pub(super) cause: String,
+    /// As a part of one.
+    pub(super) words: &'static str,
+}
+
+/// None where they can be.
+pub(super) fn unpaired(a: &Bundle, b: &Bundle) -> Option<Unpaired> {
+    // Other products have other names for the same thing: paired by name, nearly all would be gone and new.
+    if a.manifest.server.product != b.manifest.server.product {
+        return Some(Unpaired {
+            cause: "A and B are two products, whose functions have other names".to_owned(),
+            words: "call paths of two products cannot be paired",
+        });
+    }
+    two_ways(a, b).map(|[a, b]| Unpaired {
+        cause: format!("Callers were found in two ways (in A from {a}, in B from {b}), which do not see the same ones"),
+        words: "call paths that were found in two ways cannot be paired",
+    })
 }
 
 /// The server's settings that do not have the same value.
@@ -170,6 +226,12 @@ pub(super) fn warnings(a: &Bundle, b: &Bundle, differences: &[Difference], rungs
              compared instead"
                 .to_owned(),
         );
+    }
+    if let Some([a, b]) = two_ways(a, b) {
+        warnings.push(format!(
+            "the call paths of A come from {a}, those of B from {b}: the same work has other callers in them, so they cannot be paired: states \
+             and kinds of code are compared instead; compare recordings that were made alike"
+        ));
     }
     if rungs.iter().any(|rung| rung.throughput_p.is_some()) {
         warnings.push(

@@ -28,6 +28,8 @@ pub struct Comparison {
     pub rungs: Vec<RungChange>,
     /// The call paths that changed beyond chance, by rung, the gravest first.
     pub paths: Vec<PathChange>,
+    /// Why the call paths of both cannot be paired, as a sentence but for its end; none where they can be.
+    pub unpaired: Option<String>,
     /// What the reader should know before believing the figures.
     pub warnings: Vec<String>,
 }
@@ -97,7 +99,7 @@ pub struct RungChange {
     pub p95_ms: Pair,
     /// Thread-seconds per transaction of the connections by state.
     pub states: Vec<StateChange>,
-    /// The same by kind of code, where the products differ and call paths cannot be paired; else empty.
+    /// The same by kind of code, where call paths cannot be paired; else empty.
     pub code_kinds: Vec<CodeKindChange>,
     /// Whether stacks were sampled in A, and in B: call paths are compared where they were in both.
     pub stacks: [bool; 2],

@@ -5,8 +5,8 @@ use crate::numbers::factor;
 use crate::per::Per;
 use std::collections::BTreeSet;
 
-/// What changed, for a person; `paths` are none where they cannot be paired.
-pub(super) fn of(per: Per, rungs: &[RungChange], paths: Option<&Vec<PathChange>>) -> String {
+/// What changed, for a person; or why `paths` cannot be paired.
+pub(super) fn of(per: Per, rungs: &[RungChange], paths: Result<&Vec<PathChange>, &str>) -> String {
     if per == Per::Second {
         return of_seconds(rungs, paths);
     }
@@ -29,8 +29,9 @@ pub(super) fn of(per: Per, rungs: &[RungChange], paths: Option<&Vec<PathChange>>
         true => "Throughput did not change beyond chance at any common number of connections".to_owned(),
         false => format!("Throughput of B over that of A is {} connections", differ.join(", ")),
     };
-    let Some(paths) = paths else {
-        return format!("{throughput}; call paths of two products cannot be paired.");
+    let paths = match paths {
+        Ok(paths) => paths,
+        Err(why) => return format!("{throughput}; {why}."),
     };
     let sampled = |run: usize| rungs.iter().any(|rung| rung.stacks[run]);
     if !rungs.iter().any(|rung| rung.stacks == [true, true]) {
@@ -46,17 +47,17 @@ pub(super) fn of(per: Per, rungs: &[RungChange], paths: Option<&Vec<PathChange>>
 }
 
 /// The same of servers that were only watched.
-fn of_seconds(rungs: &[RungChange], paths: Option<&Vec<PathChange>>) -> String {
+fn of_seconds(rungs: &[RungChange], paths: Result<&Vec<PathChange>, &str>) -> String {
     let tested = rungs.iter().all(|rung| rung.visits.iter().all(|count| *count > 1));
     let found = match paths {
-        None => "Call paths of two products cannot be paired".to_owned(),
-        Some(_) if rungs.iter().any(|rung| rung.stacks != [true, true]) => {
+        Err(why) => why.replacen('c', "C", 1),
+        Ok(_) if rungs.iter().any(|rung| rung.stacks != [true, true]) => {
             "Call paths are not compared, as no stacks were sampled in one of them".to_owned()
         }
-        Some(_) if !tested => {
+        Ok(_) if !tested => {
             "Whether a call path changed beyond chance cannot be told where each was looked at once".to_owned()
         }
-        Some(paths) => match distinct(paths) {
+        Ok(paths) => match distinct(paths) {
             0 => "No call path takes more or less of a second, beyond chance".to_owned(),
             1 => "One call path takes more or less of a second".to_owned(),
             many => format!("{many} call paths take more or less of a second"),

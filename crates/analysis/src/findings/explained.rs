@@ -198,6 +198,15 @@ fn unseen_waits(base: &Profiled<'_>, last: &Profiled<'_>, told: f64) -> Option<(
     let states = |rung: &Profiled<'_>| Some(rung.summary.ledger.as_ref()?.seconds_per_txn.named());
     let (before, after) = (states(base)?, states(last)?);
     let waits = ["lock", "io", "sleep", "other"];
+    // Of a recording of threads that run: what is not CPU time is all that is known of it.
+    if !after
+        .iter()
+        .any(|(state, of_state)| *state != "cpu" && *state != "spin" && of_state.is_some())
+    {
+        let words = "only threads that run were recorded, so nothing tells what they wait for: record switches too (perf sched record, or \
+                     perf record --off-cpu)";
+        return Some((words.to_owned(), f64::INFINITY));
+    }
     let grown = before
         .into_iter()
         .zip(after)

@@ -86,10 +86,16 @@ impl Context<'_> {
             }
         };
         let idle = rung.busy().filter(|_| !rung.is_busy()).map(|busy| {
-            format!(
-                "CPUs idle there (server and client use {} of them), so what it burns is taken from nobody; it is CPU time all the same",
-                percent(busy)
-            )
+            match rung.summary.busy_share {
+                Some(_) => format!(
+                    "CPUs idle there (server and client use {} of them), so what it burns is taken from nobody; it is CPU time all the same",
+                    percent(busy)
+                ),
+                None => format!(
+                    "the server uses {} of the CPUs there: whether what it burns is taken from anybody is not known",
+                    percent(busy)
+                ),
+            }
         });
         draft.evidence.splice(0..0, first.into_iter().chain(idle));
         Some(draft)

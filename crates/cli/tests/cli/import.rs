@@ -90,6 +90,8 @@ fn recordings_at_several_loads_become_a_ladder() {
         return;
     };
     let output = place.path().join("bundle");
+    let other = place.path().join("other.data");
+    std::fs::copy(&recording, &other).expect("copied");
     let mut command = scaleprof();
     command.args([
         "import",
@@ -100,7 +102,7 @@ fn recordings_at_several_loads_become_a_ladder() {
         "--throughput",
         "100,150.5",
     ]);
-    command.arg("--output").arg(&output).args([&recording, &recording]);
+    command.arg("--output").arg(&output).args([&recording, &other]);
     let found = summary(&succeed(&mut command).0);
     let rungs: Vec<(u32, i64, Option<f64>)> = found
         .rungs
@@ -356,7 +358,7 @@ fn a_recording_is_held_against_a_flat_one_and_joined_with_counts() {
 }
 
 /// What `perf script` prints of one thread that runs all the time: so many samples of `grows`, of a hundred a second.
-fn script_of(seconds: u64, grows: u64) -> String {
+pub fn script_of(seconds: u64, grows: u64) -> String {
     let mut text = String::new();
     for sample in 0..seconds * 100 {
         // Not always the same number in a second, as samples are.

@@ -16,6 +16,7 @@ mod export;
 mod full_disk;
 mod help;
 mod import;
+mod import_doubts;
 #[path = "../../../builds/tests/made_up/mod.rs"]
 mod made_up;
 mod once;

@@ -125,7 +125,11 @@ fn an_import_that_is_killed_leaves_what_it_had_written() {
     import
         .args(["import", "--quiet", "--no-report", "--output"])
         .arg(&folder);
-    import.args(std::iter::repeat_n(&recording, RECORDINGS));
+    import.args((0..RECORDINGS).map(|number| {
+        let link = place.path().join(format!("{number}.data"));
+        std::fs::hard_link(&recording, &link).expect("linked");
+        link
+    }));
     let running = Running::start(&mut import);
     soon("a recording is written", || {
         folder.join("rungs/visit-00000.parquet").exists()

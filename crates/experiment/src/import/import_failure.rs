@@ -72,6 +72,14 @@ pub enum ImportFailure {
         /// Which one.
         path: PathBuf,
     },
+    /// The same recording is none of another time.
+    #[error(
+        "{} is given twice: a recording counts once. Repeats are recordings of their own, made at other times", path.display()
+    )]
+    Twice {
+        /// Which one.
+        path: PathBuf,
+    },
     /// The bundle.
     #[error(transparent)]
     Bundle(#[from] BundleError),
@@ -87,6 +95,7 @@ impl ImportFailure {
                 format!("the counts of recording {recording} could not be read: {source}")
             }
             ImportFailure::TwoColumns { .. } => format!("recording {recording} has two columns and no known loads"),
+            ImportFailure::Twice { .. } => format!("recording {recording} was given before"),
             ImportFailure::Loads { .. }
             | ImportFailure::Stats { .. }
             | ImportFailure::Flat { .. }

@@ -2,7 +2,9 @@
 
 use super::ImportRequest;
 use crate::manifest::timestamp;
-use scaleprof_bundle::{IMPORTED, Ladder, Machine, Manifest, RunState, SHARES_ONLY, Server, UNKNOWN, WATCH, Workload};
+use scaleprof_bundle::{
+    CALL_PATHS, IMPORTED, Ladder, Machine, Manifest, RunState, SHARES_ONLY, Server, UNKNOWN, WATCH, Workload,
+};
 use scaleprof_profile::import::Recording;
 use std::collections::BTreeMap;
 
@@ -12,7 +14,7 @@ pub(super) fn begin(request: &ImportRequest, with_load: bool) -> Manifest {
     let mut connections: Vec<u32> = request.loads.iter().map(|load| load.connections).collect();
     connections.sort_unstable();
     connections.dedup();
-    let mut options = vec![("imported".to_owned(), String::new())];
+    let mut options = vec![(IMPORTED.to_owned(), String::new())];
     options.extend(request.name.iter().map(|name| ("name".to_owned(), name.clone())));
     Manifest {
         schema: scaleprof_bundle::SCHEMA,
@@ -84,17 +86,29 @@ pub(super) fn has_shares_only(manifest: &mut Manifest) {
     }
 }
 
+/// Keeps what recordings tell of themselves under a name; each thing once.
+fn tell(manifest: &mut Manifest, name: &str, words: &str) {
+    let options = &mut manifest.workload.options;
+    let place = options.iter().position(|(known, _)| known == name).unwrap_or_else(|| {
+        options.push((name.to_owned(), String::new()));
+        options.len() - 1
+    });
+    let Some((_, told)) = options.get_mut(place) else {
+        return;
+    };
+    if told.is_empty() {
+        words.clone_into(told);
+    } else if !told.split("; ").any(|one| one == words) {
+        *told = format!("{told}; {words}");
+    }
+}
+
 /// Takes what a recording tells of program and machine; the first one that tells it counts.
 pub(super) fn describe(manifest: &mut Manifest, recording: &Recording, missing: &mut BTreeMap<String, String>) {
-    let options = &mut manifest.workload.options;
-    if let Some((_, of)) = options.iter_mut().find(|(name, _)| name == "imported") {
-        let event = recording.event.as_deref().unwrap_or("event unknown");
-        let words = format!("{}, {event}", recording.format.name());
-        if of.is_empty() {
-            *of = words;
-        } else if *of != words {
-            *of = format!("{of}; {words}");
-        }
+    let event = recording.event.as_deref().unwrap_or("event unknown");
+    tell(manifest, IMPORTED, &format!("{}, {event}", recording.format.name()));
+    if let Some(call_paths) = recording.call_paths {
+        tell(manifest, CALL_PATHS, &call_paths.to_string());
     }
     let server = &mut manifest.server;
     if let Some(program) = &recording.program

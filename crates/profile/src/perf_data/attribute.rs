@@ -2,6 +2,7 @@
 
 use super::cursor::Cursor;
 use crate::event_name::plain;
+use crate::import::CallPaths;
 
 /// `sample_type`: what a sample holds, in the order in which it stands there.
 pub(super) mod field {
@@ -43,6 +44,8 @@ pub(super) struct Attribute {
     pub(super) read_format: u64,
     pub(super) branch_sample_type: u64,
     pub(super) registers: u64,
+    /// The most bytes of the user's stack that are copied with a sample.
+    pub(super) copied_bytes: u32,
     /// Whether the kernel was left out.
     pub(super) without_kernel: bool,
     /// Whether records that are no samples end in thread, time and number too.
@@ -76,6 +79,7 @@ impl Attribute {
             fields.take(24)?;
             attribute.branch_sample_type = fields.u64()?;
             attribute.registers = fields.u64()?;
+            attribute.copied_bytes = fields.u32()?;
             Some(())
         };
         let _ = tail();
@@ -101,6 +105,20 @@ impl Attribute {
         /// PERF_SAMPLE_BRANCH_CALL_STACK.
         const CALL_STACK: u64 = 1 << 11;
         self.has(field::BRANCH_STACK) && self.branch_sample_type & CALL_STACK != 0
+    }
+
+    /// How the callers of its samples were found.
+    pub(super) fn call_paths(&self) -> CallPaths {
+        if self.has(field::STACK_USER) {
+            let bytes = self.copied_bytes;
+            CallPaths::CopiedStacks { bytes }
+        } else if self.has_branches_as_stack() {
+            CallPaths::LastBranches
+        } else if self.has(field::CALLCHAIN) {
+            CallPaths::FramePointers
+        } else {
+            CallPaths::NoCallers
+        }
     }
 
     /// Whether these are jumps, of whatever kind: they tell nothing of callers.

@@ -8,7 +8,7 @@ use super::attribute::Attribute;
 use super::passed::Taken;
 use super::weights::{Counted, Scale, needs_samples, scale};
 use crate::event_name::are_one_on_different_cores;
-use crate::import::{ImportError, ReadOptions};
+use crate::import::{CallPaths, ImportError, ReadOptions};
 use std::collections::BTreeMap;
 
 /// The events that count.
@@ -98,6 +98,11 @@ impl<'a> Selection<'a> {
     pub(super) fn words(&self) -> String {
         let taken = self.taken.iter().filter_map(|at| self.events.get(*at));
         taken.map(Attribute::words).collect::<Vec<String>>().join(", ")
+    }
+
+    /// How the callers of the event that was chosen were found.
+    pub(super) fn call_paths(&self) -> Option<CallPaths> {
+        self.events.get(self.chosen()).map(Attribute::call_paths)
     }
 
     /// Whether threads are off their CPUs in the samples of that event.

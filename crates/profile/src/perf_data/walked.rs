@@ -14,9 +14,9 @@ use super::stacks::Stacks;
 use super::weights::{Counted, Scale};
 use crate::convert::KeptSample;
 use crate::dictionary::Hashed;
-use crate::import::{RecordedMachine, RecordedProgram, RecordedThread, Recording, RecordingFormat, Weights};
+use crate::import::{CallPaths, RecordedMachine, RecordedProgram, RecordedThread, Recording, RecordingFormat, Weights};
 use crate::names::kernel_frame;
-use crate::{Converter, ThreadState, beside, in_parallel};
+use crate::{Converter, Ending, RawStack, ThreadState, beside, in_parallel};
 use scaleprof_binary::kernel_symbols::KernelSymbols;
 use scaleprof_binary::symbols::SymbolFile;
 use std::collections::{BTreeMap, HashMap};
@@ -152,18 +152,21 @@ impl Walked {
     }
 
     pub(super) fn into_recording(mut self, selection: &Selection<'_>, files: &Files, told: Told) -> Recording {
+        let cut = self.cut_copies(selection);
         let mut converter = Converter::new();
         let weights = self.convert(selection, &mut converter);
         let mut recording = Recording::new(RecordingFormat::PerfData, converter.into_profile(), weights);
         let extent = Extent::of(&self.taken);
         recording.span = (!self.taken.is_empty()).then_some(extent.first_ns..extent.last_ns);
         recording.event = Some(selection.words());
+        recording.call_paths = selection.call_paths();
         recording.without_kernel = selection.is_without_kernel();
         self.threads.retain(|thread, _| extent.threads.contains(thread));
         recording.lacks = self.lacks(told.machine.architecture.as_deref());
         recording.warnings = told.problems;
         recording.warnings.extend(selection.notes());
         recording.warnings.extend(self.warnings(files));
+        recording.warnings.extend(cut);
         if selection.has_jumps() {
             recording.warnings.extend(self.found.jumps.notes());
             recording.branches = branches(&self.found.jumps, &mut self.names);
@@ -260,6 +263,28 @@ impl Walked {
             ));
         }
         lacks
+    }
+
+    /// What to say where many stacks are longer than what was copied of them.
+    fn cut_copies(&self, selection: &Selection<'_>) -> Option<String> {
+        /// perf takes no more; a multiple of 8 below 64 KiB.
+        const MOST_BYTES: u32 = 65528;
+        const WORTH_TELLING: f64 = 0.05;
+        let Some(CallPaths::CopiedStacks { bytes }) = selection.call_paths() else {
+            return None;
+        };
+        let is_cut = |stack: &RawStack| stack.ending == Ending::UnreadableMemory;
+        let cut: Vec<bool> = self.found.stacks.iter().map(is_cut).collect();
+        let of_samples = self.found.of_samples.iter();
+        let cut = of_samples.filter(|stack| cut[**stack as usize]).count() as f64 / self.found.of_samples.len() as f64;
+        let more = bytes.saturating_mul(2).min(MOST_BYTES);
+        (cut > WORTH_TELLING && more > bytes).then(|| {
+            format!(
+                "{:.0} % of the stacks lead out of the {bytes} bytes that were copied of them, so their outer callers are missing: record with \
+                 --call-graph dwarf,{more}",
+                cut * 100.0
+            )
+        })
     }
 
     fn warnings(&self, files: &Files) -> Vec<String> {

@@ -46,10 +46,8 @@ pub fn table(comparison: &Comparison, names: [&str; 2], style: Style) -> String 
         out.push('\n');
     }
     if let Some(kinds) = code_kinds(comparison.per, &comparison.rungs) {
-        let why = format!(
-            "A and B are two products, whose functions have other names, so call paths cannot be paired. The same time by kind of \
-             code, {unit}, A to B:"
-        );
+        let cause = comparison.unpaired.as_deref().unwrap_or_default();
+        let why = format!("{cause}, so call paths cannot be paired. The same time by kind of code, {unit}, A to B:");
         out.push_str(&wrap(&why, wrap_at, "  "));
         out.push_str("\n\n");
         out.push_str(&kinds);

@@ -1,0 +1,187 @@
+//! `import`: what makes imported figures doubtful is said, and what cannot be meant is refused.
+
+use crate::import::script_of;
+use crate::stage::{bundle, fail, place, scaleprof, succeed};
+use scaleprof_bundle::RunState;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+/// Recordings of the same program, with callers from frame pointers and from copied stacks; none where perf or a compiler is missing.
+fn recorded_in_two_ways(folder: &Path) -> Option<[PathBuf; 2]> {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../profile/tests/recordings/programs/work.c");
+    let program = folder.join("mysqld");
+    let options = ["-O2", "-g", "-fno-omit-frame-pointer", "-o"];
+    let compiled = Command::new("cc").args(options).arg(&program).arg(source).status();
+    let ways = ["fp", "dwarf,4096"].map(|way| {
+        let path = folder.join(format!("{way}.data"));
+        let mut perf = Command::new("perf");
+        perf.args([
+            "record",
+            "-q",
+            "-e",
+            "cpu-clock",
+            "-F",
+            "499",
+            "--call-graph",
+            way,
+            "-o",
+        ]);
+        let recorded = perf.arg(&path).arg(&program).output();
+        recorded.is_ok_and(|output| output.status.success()).then_some(path)
+    });
+    let [Some(one), Some(other)] = ways else {
+        assert!(
+            std::env::var_os("CI").is_none(),
+            "in CI nothing is skipped: {compiled:?}, {ways:?}"
+        );
+        eprintln!("\n*** SKIPPED: nothing to import: {compiled:?}\n");
+        return None;
+    };
+    Some([one, other])
+}
+
+fn import(output: &Path, files: &[&PathBuf], options: &[&str]) -> Command {
+    let mut command = scaleprof();
+    command.args(["import", "--quiet", "--no-code", "--no-report", "--output"]);
+    command.arg(output).args(options).args(files);
+    command
+}
+
+#[test]
+fn call_paths_that_were_found_in_two_ways_are_not_held_against_each_other() {
+    let place = place();
+    let Some([pointers, copies]) = recorded_in_two_ways(place.path()) else {
+        return;
+    };
+    let [a, b, both] = ["a", "b", "both"].map(|name| place.path().join(name));
+    succeed(&mut import(&a, &[&pointers], &[]));
+    succeed(&mut import(&b, &[&copies], &[]));
+    assert_eq!(bundle(&a).manifest.workload.call_paths(), Some("frame pointers"));
+    assert_eq!(bundle(&b).manifest.workload.call_paths(), Some("copies of 4096 bytes"));
+    let (out, _) = succeed(scaleprof().arg("diff").args([&a, &b]).arg("--json"));
+    let told: serde_json::Value = serde_json::from_str(&out).expect("JSON");
+    assert_eq!(told["paths"], serde_json::json!([]), "{told}");
+    let kinds = told["rungs"][0]["code_kinds"].as_array().expect("kinds of code");
+    assert!(!kinds.is_empty(), "{told}");
+    let cause = told["unpaired"].as_str().expect("a cause");
+    assert!(
+        cause.contains("frame pointers") && cause.contains("copies of 4096 bytes"),
+        "{cause}"
+    );
+    let (text, _) = succeed(scaleprof().arg("diff").args([&a, &b]));
+    assert!(text.contains("made alike") && !text.contains("two products"), "{text}");
+
+    let loads = ["--connections", "1,2", "--throughput", "9,9"];
+    let (out, warned) = succeed(&mut import(&both, &[&pointers, &copies], &loads));
+    let out = out.split_whitespace().collect::<Vec<&str>>().join(" ");
+    assert!(out.contains("--stat takes what perf stat printed"), "{out}");
+    assert!(
+        warned.contains("recording 2 come from copies of 4096 bytes, those of recording 1 from frame pointers"),
+        "{warned}"
+    );
+    // Alike, nothing is said.
+    let (out, _) = succeed(scaleprof().arg("diff").args([&a, &a]).arg("--json"));
+    let told: serde_json::Value = serde_json::from_str(&out).expect("JSON");
+    assert_eq!(told["unpaired"], serde_json::Value::Null, "{told}");
+}
+
+#[test]
+fn loads_and_names_that_cannot_be_meant_are_refused() {
+    let place = place();
+    let file = place.path().join("a.txt");
+    std::fs::write(&file, script_of(2, 20)).expect("written");
+    let output = place.path().join("bundle");
+    let same = place.path().join(".").join("a.txt");
+    let complaint = fail(&mut import(&output, &[&file, &same], &[]), 1);
+    assert!(complaint.contains("a.txt is given twice"), "{complaint}");
+    for (options, words) in [
+        (["--connections", "1", "--throughput", "1e308"], "a billion"),
+        (["--connections", "1", "--throughput", "0"], "above 0"),
+        (["--name", "a b/c", "--event", "cpu-clock"], "one word"),
+        (["--name", "", "--event", "cpu-clock"], "one word"),
+    ] {
+        let complaint = fail(&mut import(&output, &[&file], &options), 2);
+        assert!(complaint.contains(words), "{complaint}");
+    }
+    assert!(!output.exists());
+}
+
+#[test]
+fn what_a_recording_cannot_tell_is_said_as_of_a_recording() {
+    let place = place();
+    let files = [1, 2].map(|number| {
+        let file = place.path().join(format!("{number}.txt"));
+        std::fs::write(&file, script_of(2, 20 * number)).expect("written");
+        file
+    });
+    let loads = ["--connections", "4,64", "--throughput", "900,700"];
+    let output = place.path().join("bundle");
+    let (out, warned) = succeed(&mut import(&output, &[&files[0], &files[1]], &loads));
+    let out = out.split_whitespace().collect::<Vec<&str>>().join(" ");
+    assert!(warned.contains("samples of 1 thread, and 64 connections"), "{warned}");
+    for words in ["import three of each", "only threads that run were recorded"] {
+        assert!(out.contains(words), "{words}: {out}");
+    }
+    for words in ["scaleprof check", "15 s or more", "CPUs idle"] {
+        assert!(!out.contains(words), "{words}: {out}");
+    }
+    let (out, _) = succeed(&mut import(&place.path().join("watch"), &[&files[0]], &[]));
+    assert!(!out.contains("no load of ours"), "{out}");
+}
+
+#[test]
+fn an_import_that_is_stopped_says_what_is_left_of_it() {
+    let place = place();
+    let output = place.path().join("bundle");
+    let mut command = import(&output, &[&PathBuf::from("-")], &[]);
+    let command = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped());
+    let mut child = command.spawn().expect("it starts");
+    // It waits for its input, which does not come.
+    for _ in 0..1000 {
+        if output.exists() {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let pid = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).expect("it runs");
+    let input = child.stdin.take();
+    let ended = child.wait_with_output().expect("it ends");
+    drop(input);
+    let complaint = String::from_utf8_lossy(&ended.stderr);
+    assert_eq!(ended.status.code(), Some(130), "{complaint}");
+    assert!(complaint.contains("stopped: nothing was imported"), "{complaint}");
+    assert!(!output.exists(), "nothing is left");
+}
+
+#[test]
+fn of_an_import_that_did_not_end_export_and_annotate_say_so() {
+    let place = place();
+    let file = place.path().join("a.txt");
+    std::fs::write(&file, script_of(2, 20)).expect("written");
+    let output = place.path().join("bundle");
+    succeed(&mut import(&output, &[&file], &[]));
+    let to = place.path().join("folded");
+    let export = || {
+        let mut command = scaleprof();
+        command
+            .args(["export", "--format", "folded", "-o"])
+            .arg(&to)
+            .arg(&output);
+        succeed(&mut command).1
+    };
+    assert_eq!(export(), "");
+    let path = output.join("manifest.json");
+    let mut manifest = bundle(&output).manifest;
+    manifest.state = RunState::Running;
+    std::fs::write(&path, serde_json::to_vec(&manifest).expect("JSON")).expect("written");
+    let warned = export();
+    assert!(
+        warned.contains("warning: the run was killed, or has not ended yet"),
+        "{warned}"
+    );
+}
