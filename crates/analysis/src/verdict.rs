@@ -169,7 +169,7 @@ fn cause(parts: &Decomposition, last: &Judged) -> String {
         let whose = match last.machine_busy {
             Some(all) if all >= BUSY => "the client or other programs take its CPUs",
             Some(_) => "CPUs idle",
-            None => "it uses less of the CPUs, whoever has them",
+            None => "the server leaves CPUs idle or to others",
         };
         said.push(format!("{whose}{}", busy.map(down).unwrap_or_default()));
     } else if !said.is_empty() && last.machine_busy.or(busy).is_some_and(|u| u >= BUSY) {

@@ -87,8 +87,8 @@ fn sentences() {
     ];
     insta::assert_snapshot!(text.join("\n"), @r"
     Throughput peaks at 13 300/s at 16 connections and falls to 49 % of that at 512: each transaction costs 2.1 times the CPU of one at the peak (instructions 1.9x, cycles per instruction 1.1x) while its CPUs stay busy.
-    Throughput peaks at 13 300/s at 16 connections and falls to 30 % of that at 512: CPUs idle (the server's use of them is down from 95 % to 29 %).
-    Throughput peaks at 13 300/s at 16 connections and falls to 30 % of that at 512: each transaction costs 1.7 times the CPU of one at the peak (instructions 1.7x, cycles per instruction 1.0x) and CPUs idle (the server's use of them is down from 95 % to 55 %).
+    Throughput peaks at 13 300/s at 16 connections and falls to 30 % of that at 512: the server leaves CPUs idle or to others (the server's use of them is down from 95 % to 29 %).
+    Throughput peaks at 13 300/s at 16 connections and falls to 30 % of that at 512: each transaction costs 1.7 times the CPU of one at the peak (instructions 1.7x, cycles per instruction 1.0x) and the server leaves CPUs idle or to others (the server's use of them is down from 95 % to 55 %).
     Throughput still rises at the last rung: 390/s at 4 connections, 95 % more than at 2; measure more connections to find its peak.
     Throughput levels off at 203/s at 4 connections, the last rung, and does not fall over.
     Throughput peaks at 200/s at 2 connections and holds 98 % of that at 4. Not counted: 256 and 512 connections, where the client, not the server, set the limit.

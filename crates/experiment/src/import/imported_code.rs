@@ -87,6 +87,9 @@ impl ImportedCode {
         let is_it = |file: &&RecordedFile| file.module == module && file.build_id.as_deref() == build_id;
         self.files.iter().find(is_it).ok_or_else(|| match module {
             scaleprof_bundle::UNKNOWN => "what was imported does not tell which files its code is in".to_owned(),
+            module if build_id.is_none() => {
+                format!("no file here can be known to be {module}: the recording does not tell its build-id; annotate takes --binary")
+            }
             module => format!("{module} is not on this machine"),
         })
     }
