@@ -157,12 +157,13 @@ pub fn compare_with_runs(a: &Bundle, b: &Bundle, choice: Choice) -> Result<(Comp
     let products = [a, b].map(|bundle| bundle.manifest.server.product.as_str());
     let mut paths = path_changes(&common, &mut rungs, base_rung, &call_paths);
     let unpaired = circumstances::unpaired(a, b);
-    if unpaired.is_some() {
-        // Other products have other names for the same thing: paired by name, nearly all would be gone and new.
+    if let Some(unpaired) = &unpaired {
         paths.clear();
         for (rung, common) in rungs.iter_mut().zip(&common) {
             rung.unexplained = None;
-            rung.code_kinds = by_kind_of_code(common, products, &call_paths);
+            if unpaired.kinds {
+                rung.code_kinds = by_kind_of_code(common, products, &call_paths);
+            }
         }
     }
     paths.retain(|path| choice.connections.is_none_or(|wanted| path.connections == wanted));

@@ -466,7 +466,8 @@ fn client(
 fn of_a_recording(missing: &mut Missing) {
     let reason = match missing.figure.as_str() {
         "iron_law.instructions_per_txn" | "iron_law.cycles_per_instruction" | "iron_law.clock_hz" => {
-            "nothing was counted beside the recordings: --stat takes what perf stat printed; CPU seconds per transaction stand for I\u{b7}K/f"
+            "they were not counted beside the recordings (perf stat -e instructions,cycles,task-clock; --stat takes what it printed); CPU \
+             seconds per transaction stand for I\u{b7}K/f"
         }
         "ledger" => "no thread that serves clients can be told in the recordings",
         _ => return,

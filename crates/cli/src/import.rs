@@ -9,6 +9,7 @@ use crate::terminal::TerminalProgress;
 use anyhow::bail;
 use scaleprof_bundle::Bundle;
 use scaleprof_experiment::{ImportRequest, ImportResult, KnownLoad, import};
+use std::io::Write as _;
 use std::mem::ManuallyDrop;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -49,18 +50,20 @@ pub(crate) fn execute(arguments: &ImportArguments) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Whole recordings are kept by the time the next one is read; of the first nothing is left behind.
+/// Whole recordings are kept by the time the next one is read; as long as there is none, nothing is left behind.
 fn tell_if_stopped(output: PathBuf) -> anyhow::Result<()> {
     let is_new = !output.exists();
     stop::end_at_once(move || {
-        // Only where it is empty.
-        if is_new {
-            let _ = std::fs::remove_dir(&output);
+        let holds_a_recording = Bundle::open(&output).is_ok_and(|bundle| !bundle.rungs.is_empty());
+        if is_new && !holds_a_recording {
+            let _ = std::fs::remove_dir_all(&output);
         }
-        match Bundle::is_at(&output) {
-            true => eprintln!("\nstopped: {} holds what was imported until then", output.display()),
-            false => eprintln!("\nstopped: nothing was imported"),
-        }
+        let words = match holds_a_recording {
+            true => format!("{} holds what was imported until then", output.display()),
+            false => "nothing was imported".to_owned(),
+        };
+        // A terminal that is gone must not keep it from ending.
+        let _ = writeln!(std::io::stderr(), "\nstopped: {words}");
     })
 }
 

@@ -27,11 +27,14 @@ pub(crate) fn flag_beside(temporary: &Path) -> anyhow::Result<Arc<AtomicBool>> {
 }
 
 /// For what keeps nothing that another try would not make again: the first of these signals ends it, `before` which something is left
-/// to do.
+/// to do. Those that are to be ignored (`nohup`) are.
 pub(crate) fn end_at_once(before: impl Fn() + Send + 'static) -> anyhow::Result<()> {
     use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-    let mut signals =
-        signal_hook::iterator::Signals::new([SIGINT, SIGTERM, SIGHUP]).context("cannot listen to signals")?;
+    let heard: Vec<i32> = [SIGINT, SIGTERM, SIGHUP]
+        .into_iter()
+        .filter(|signal| !is_ignored(*signal))
+        .collect();
+    let mut signals = signal_hook::iterator::Signals::new(heard).context("cannot listen to signals")?;
     std::thread::Builder::new()
         .name("signals".to_owned())
         .spawn(move || {
@@ -42,6 +45,14 @@ pub(crate) fn end_at_once(before: impl Fn() + Send + 'static) -> anyhow::Result<
         })
         .context("cannot start a thread")?;
     Ok(())
+}
+
+fn is_ignored(signal: i32) -> bool {
+    // SAFETY: all zeroes is a value of this structure, which the call fills; nothing is changed by it.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        libc::sigaction(signal, std::ptr::null(), &raw mut action) == 0 && action.sa_sigaction == libc::SIG_IGN
+    }
 }
 
 /// `at_once` is what is left to do before an end at once.

@@ -140,7 +140,7 @@ fn opened(request: &ImportRequest) -> Result<(Vec<RecordingFile>, Vec<PerfStat>)
     Ok((opened, stats.collect::<Result<Vec<PerfStat>, ImportFailure>>()?))
 }
 
-/// A file that stands among those before it too, under whatever name.
+/// A file that stands among those before it too, by the same path or by another one to it.
 fn given_twice(files: &[PathBuf]) -> Option<&PathBuf> {
     let mut met = HashSet::new();
     // What cannot be found is told when it is opened.

@@ -68,14 +68,9 @@ static __always_inline void look_again(struct thread_slot *slot, struct task_str
 static __always_inline void find_again(struct thread_slot *slot, struct task_struct *task, const struct control *settings, __u64 now,
 				       __u64 last_got_cpu)
 {
-	__u64 seen_switches;
-	__u32 version;
-
 	/* Where it is held, its CPU is at it. */
 	if (!hold(slot))
 		return;
-	version = slot->version;
-	seen_switches = *(volatile __u64 *)&slot->seen_switches;
 	/* Its CPU may have been faster. */
 	if (is_behind(slot, settings)) {
 		if (catch_up(slot, task, settings, now, STAYS)) {
@@ -87,11 +82,51 @@ static __always_inline void find_again(struct thread_slot *slot, struct task_str
 		}
 	}
 	let_go(slot);
-	/* It got a CPU and has left that again, which found the slot held: then nobody has written it since. */
-	if (*(volatile __u64 *)&slot->seen_switches != seen_switches && hold_version(slot, version + 1)) {
+}
+
+/* A thread that has a slot from now on, and does not run. */
+static __always_inline void find_first(struct thread_slot *slot, struct task_struct *task, __u64 last_got_cpu)
+{
+	if (!hold(slot))
+		return;
+	/* Its CPU may have seen it switch already. */
+	if (slot->state != STATE_CPU && !slot->seen_switches) {
 		stand_as_found(slot, task);
-		let_go(slot);
+		slot->probability = 0xffffffff;
+		slot->sampled = 1;
+		look_again(slot, task, last_got_cpu);
 	}
+	let_go(slot);
+}
+
+/* A switch takes microseconds from the one mark to the other. */
+#define LONGEST_SWITCH 1000000
+
+/*
+ * A switch that found the slot held, or that the kernel did not tell of, leaves the slot behind what the thread does: until its next one
+ * it would pass for running while it sleeps, or for waiting while it runs.
+ */
+static __always_inline void set_right(struct thread_slot *slot, struct task_struct *task, __u64 now)
+{
+	__u64 entered = *(volatile __u64 *)&slot->entered_at, left = *(volatile __u64 *)&slot->left_at;
+	bool runs = *(volatile __u8 *)&slot->state == STATE_CPU;
+	__u64 since = runs ? entered : left;
+
+	if (slot->ended || runs == !!task->on_cpu || since > now || now - since < LONGEST_SWITCH || !hold(slot))
+		return;
+	/* Nothing came between. */
+	if (slot->entered_at == entered && slot->left_at == left && runs == (slot->state == STATE_CPU)) {
+		/* How much of the time it had a CPU only the scheduler knows. */
+		slot->entered_at = now;
+		slot->sampled = 0;
+		if (runs) {
+			close_interval(slot, task, now, 1);
+			stand_as_found(slot, task);
+		} else {
+			slot->state = STATE_CPU;
+		}
+	}
+	let_go(slot);
 }
 
 /*
@@ -113,11 +148,8 @@ int find_threads(struct bpf_iter__task *ctx)
 	slot = slot_of(task->pid);
 	if (!slot) {
 		slot = new_slot(task, now, task->on_cpu ? STATE_CPU : STATE_RUN_QUEUE);
-		if (slot && slot->state != STATE_CPU) {
-			stand_as_found(slot, task);
-			slot->probability = 0xffffffff;
-			slot->sampled = 1;
-		}
+		if (slot)
+			find_first(slot, task, last_got_cpu);
 		return 0;
 	}
 	if (settings->resting || (is_behind(slot, settings) && task->on_cpu)) {
@@ -128,6 +160,7 @@ int find_threads(struct bpf_iter__task *ctx)
 		find_again(slot, task, settings, now, last_got_cpu);
 		return 0;
 	}
+	set_right(slot, task, now);
 	mark_queue_clock(slot, task, settings);
 	if (slot->state != STATE_CPU && !slot->runnable_at)
 		slot->runnable_at = queued_since(slot, task, settings, now);

@@ -29,22 +29,24 @@ static __always_inline struct thread_slot *slot_of(__u32 thread)
 }
 
 /*
- * Who writes a slot holds it: its version is odd meanwhile, which also tells a reader to look again. Whoever goes through all threads
- * and the CPU that takes one of them up may want it at the same moment. Nobody waits: the holder may lose its CPU with it.
+ * Who writes the sums of a slot holds it: its version is odd meanwhile, which also tells a reader to look again. Whoever goes through all
+ * threads and the CPU that takes one of them up may want it at the same moment. Nobody waits: the holder may lose its CPU with it. A
+ * switch that finds it held is left out, and what the thread did stands in the scheduler's account: see set_right(). That a thread got
+ * a CPU, and when it was woken, is marked without holding the slot.
  */
-static __always_inline bool hold_version(struct thread_slot *slot, __u32 version)
+static __always_inline bool hold(struct thread_slot *slot)
 {
+	__u32 version = *(volatile __u32 *)&slot->version;
+
 	return !(version & 1) && __sync_val_compare_and_swap(&slot->version, version, version + 1) == version;
 }
 
-static __always_inline bool hold(struct thread_slot *slot)
-{
-	return hold_version(slot, *(volatile __u32 *)&slot->version);
-}
-
+/* By an instruction that orders memory on all processors; one that merely adds does not. */
 static __always_inline void let_go(struct thread_slot *slot)
 {
-	__sync_fetch_and_add(&slot->version, 1);
+	__u32 version = *(volatile __u32 *)&slot->version;
+
+	__sync_val_compare_and_swap(&slot->version, version, version + 1);
 }
 
 /* Whether this kernel keeps the time that threads spend in run queues (CONFIG_SCHED_INFO). */

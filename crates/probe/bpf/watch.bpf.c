@@ -142,8 +142,6 @@ static __always_inline void leave_cpu(void *context, struct task_struct *task, b
 	if (!slot)
 		return;
 	user_registers(&registers, task);
-	/* First: where the slot is held, this tells the holder that what it writes is over: see find_again(). */
-	slot->seen_switches++;
 	if (!hold(slot))
 		return;
 	if (is_behind(slot, settings)) {
@@ -153,6 +151,7 @@ static __always_inline void leave_cpu(void *context, struct task_struct *task, b
 			arrived_unseen(slot, task, now);
 		close_interval(slot, task, now, 1);
 	}
+	slot->seen_switches++;
 	if (preempted) {
 		state = STATE_RUN_QUEUE;
 		slot->preemptions++;
@@ -308,8 +307,8 @@ int BPF_PROG(on_waking, struct task_struct *task)
 	return 0;
 }
 
-/* Some microseconds. */
-#define MOST_TRIES 200
+/* For longer than anybody holds a slot who does not lose its CPU with it. */
+#define MOST_TRIES 400
 
 SEC("tp_btf/sched_process_exit")
 int BPF_PROG(on_exit, struct task_struct *task)
@@ -327,7 +326,7 @@ int BPF_PROG(on_exit, struct task_struct *task)
 		return 0;
 	now = bpf_ktime_get_ns();
 	thread = slot->thread;
-	/* Who holds it goes through the threads, and is done in a moment unless it loses its CPU. */
+	/* Who holds it goes through the threads. Where that takes long, src/watch/threads.rs tells the last stint. */
 	for (int i = 0; i < MOST_TRIES && !held; i++)
 		held = hold(slot);
 	if (held) {
@@ -341,10 +340,11 @@ int BPF_PROG(on_exit, struct task_struct *task)
 		}
 	}
 	slot->ended_at = now;
-	slot->ended = 1;
 	bpf_probe_read_kernel_str(slot->name, sizeof(slot->name), &task->comm);
 	if (held)
 		let_go(slot);
+	/* Last: its reader gives the slot to others. */
+	*(volatile __u8 *)&slot->ended = 1;
 	place = place_of(thread);
 	if (place)
 		*place = 0;

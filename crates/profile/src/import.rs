@@ -11,7 +11,7 @@ mod gzip;
 mod recording_file;
 
 pub use branches::{BranchCounts, RecordedBranch, RecordedBranches};
-pub use call_paths::CallPaths;
+pub use call_paths::{CallPaths, NO_CALLERS};
 pub use format::RecordingFormat;
 pub use recording_file::{RecordingFile, STANDARD_INPUT};
 

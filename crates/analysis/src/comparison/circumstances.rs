@@ -3,6 +3,7 @@
 use super::{Difference, RungChange, SettingChange, Weight};
 use crate::per::Per;
 use scaleprof_bundle::{Bundle, CALL_PATHS, IMPORTED, RunState, Workload};
+use scaleprof_profile::import::NO_CALLERS;
 use std::collections::BTreeMap;
 
 /// All that is not the same in server, machine and load, the gravest first.
@@ -78,6 +79,10 @@ pub(super) fn differences(a: &Bundle, b: &Bundle) -> Vec<Difference> {
     };
     let joined = |bundle: &Bundle| Some(options(bundle).join(" ")).filter(|text| !text.is_empty());
     note("options of the workload", Forbids, joined(a), joined(b));
+    let [of_a, of_b] = [one, other].map(|manifest| manifest.workload.imported().map(str::to_owned));
+    if of_a.is_some() != of_b.is_some() {
+        note("what was recorded by another tool", Disturbs, of_a, of_b);
+    }
     let recorded = [one, other].map(|manifest| recorded(&manifest.workload));
     if let [Some((of_a, event_a)), Some((of_b, event_b))] = recorded {
         note("format of the recordings", Disturbs, Some(of_a), Some(of_b));
@@ -87,7 +92,7 @@ pub(super) fn differences(a: &Bundle, b: &Bundle) -> Vec<Difference> {
         }
     }
     if let Some(ways) = two_ways(a, b) {
-        let [a, b] = ways.map(|way| Some(way.to_owned()));
+        let [a, b] = ways.map(Some);
         note("how call paths were found", Disturbs, a, b);
     }
     // A virtual machine does not get the same bytes twice.
@@ -124,10 +129,14 @@ fn recorded(workload: &Workload) -> Option<(String, Option<String>)> {
 }
 
 /// How the call paths of both were found, where that is known and not the same: then the same work has other callers in both.
-fn two_ways<'a>(a: &'a Bundle, b: &'a Bundle) -> Option<[&'a str; 2]> {
-    let [of_a, of_b] = [a, b].map(|bundle| bundle.manifest.workload.call_paths());
-    let ways = [of_a?, of_b?];
-    (ways[0] != ways[1]).then_some(ways)
+fn two_ways(a: &Bundle, b: &Bundle) -> Option<[String; 2]> {
+    let ways = [a, b].map(|bundle| {
+        let mut ways: Vec<&str> = bundle.manifest.workload.call_paths()?.split("; ").collect();
+        ways.sort_unstable();
+        Some(ways.join("; "))
+    });
+    let [Some(of_a), Some(of_b)] = ways else { return None };
+    (of_a != of_b).then_some([of_a, of_b])
 }
 
 /// Why call paths cannot be paired.
@@ -136,6 +145,8 @@ pub(super) struct Unpaired {
     pub(super) cause: String,
     /// As a part of one.
     pub(super) words: &'static str,
+    /// Whether kinds of code can be compared all the same: they are told by callers too.
+    pub(super) kinds: bool,
 }
 
 /// None where they can be.
@@ -145,11 +156,13 @@ pub(super) fn unpaired(a: &Bundle, b: &Bundle) -> Option<Unpaired> {
         return Some(Unpaired {
             cause: "A and B are two products, whose functions have other names".to_owned(),
             words: "call paths of two products cannot be paired",
+            kinds: true,
         });
     }
     two_ways(a, b).map(|[a, b]| Unpaired {
         cause: format!("Callers were found in two ways (in A from {a}, in B from {b}), which do not see the same ones"),
         words: "call paths that were found in two ways cannot be paired",
+        kinds: ![&a, &b].iter().any(|way| way.contains(NO_CALLERS)),
     })
 }
 
@@ -229,8 +242,8 @@ pub(super) fn warnings(a: &Bundle, b: &Bundle, differences: &[Difference], rungs
     }
     if let Some([a, b]) = two_ways(a, b) {
         warnings.push(format!(
-            "the call paths of A come from {a}, those of B from {b}: the same work has other callers in them, so they cannot be paired: states \
-             and kinds of code are compared instead; compare recordings that were made alike"
+            "the call paths of A come from {a}, those of B from {b}: the same work has other callers in them, so they cannot be paired; \
+             compare recordings that were made alike"
         ));
     }
     if rungs.iter().any(|rung| rung.throughput_p.is_some()) {

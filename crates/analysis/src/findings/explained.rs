@@ -74,7 +74,7 @@ impl Context<'_> {
             lost,
             dilation,
         };
-        let states = STATES.iter().filter(|state| !is_cpu || ["cpu", "spin"].contains(state));
+        let states = STATES.iter().filter(|state| !is_cpu || ON_CPU.contains(state));
         // What waits for a CPU is told by its share: it is no cause. What waits for the client is not the server's.
         let of_server = states.filter(|state| !["runq", "net"].contains(state));
         let named = of_server.filter_map(|state| untold.heaviest(state, self.call_paths));
@@ -178,7 +178,7 @@ impl Context<'_> {
 
     fn by_its_innermost(&self, heaviest: &UnexplainedPath) -> String {
         let how = |function: &&String| function.ends_with(" [k]") || self.knowledge.is_primitive(function);
-        let is_on_cpu = ["cpu", "spin"].contains(&heaviest.state.as_str());
+        let is_on_cpu = ON_CPU.contains(&heaviest.state.as_str());
         let inwards = || heaviest.path.iter().rev();
         let named: Vec<&str> = match is_on_cpu || inwards().all(|function| how(&function)) {
             true => inwards().take(MOST_FUNCTIONS).map(String::as_str).collect(),
@@ -192,20 +192,28 @@ impl Context<'_> {
     }
 }
 
+/// The states of a thread that has a CPU.
+const ON_CPU: [&str; 2] = ["cpu", "spin"];
+
 /// The state whose waits grew most of those of which no call path was seen, in words, and by how many seconds of a transaction, less what
 /// findings tell without one.
 fn unseen_waits(base: &Profiled<'_>, last: &Profiled<'_>, told: f64) -> Option<(String, f64)> {
     let states = |rung: &Profiled<'_>| Some(rung.summary.ledger.as_ref()?.seconds_per_txn.named());
     let (before, after) = (states(base)?, states(last)?);
     let waits = ["lock", "io", "sleep", "other"];
-    // Of a recording of threads that run: what is not CPU time is all that is known of it.
+    // Of a recording of threads that run, all that is known of the rest is that it is no CPU time.
     if !after
         .iter()
-        .any(|(state, of_state)| *state != "cpu" && *state != "spin" && of_state.is_some())
+        .any(|(state, of_state)| !ON_CPU.contains(state) && of_state.is_some())
     {
+        let on_cpu = |states: &[(&str, Option<f64>)]| -> f64 {
+            let of = states.iter().filter(|(state, _)| ON_CPU.contains(state));
+            of.filter_map(|(_, seconds)| *seconds).sum()
+        };
+        let lost = last.connection_seconds() - base.connection_seconds();
         let words = "only threads that run were recorded, so nothing tells what they wait for: record switches too (perf sched record, or \
                      perf record --off-cpu)";
-        return Some((words.to_owned(), f64::INFINITY));
+        return Some((words.to_owned(), lost - (on_cpu(&after) - on_cpu(&before)) - told));
     }
     let grown = before
         .into_iter()

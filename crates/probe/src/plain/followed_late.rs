@@ -50,6 +50,11 @@ impl<E> FollowedLate<E> {
         self.open.values()
     }
 
+    /// Nobody tells which threads end from now on, so their numbers may be given to others.
+    pub(super) fn forget_threads(&mut self) {
+        self.tellers.clear();
+    }
+
     /// Whether a record tells what another event tells as well, and does not count. An event that is found to be one too many is
     /// ended, with what threads inherited from it; a record or two of it have counted by then.
     pub(super) fn tells_again(&mut self, bytes: &[u8]) -> bool {

@@ -93,12 +93,18 @@ impl Recorder {
     /// The same of a thread that has just been found. Of its beginning nobody told, but it may have inherited events all the same:
     /// some, if it began while its maker was about to be followed; or all, if the record of its beginning was lost.
     pub(super) fn follow_found(&mut self, thread: u32) {
-        for event in self.open(thread).into_iter().flatten() {
-            match sampling_event::number(event.as_fd()) {
-                Ok(number) => self.late.add(number, event),
-                // Without its number it could not be known whether it sees what another one sees.
-                Err(error) => self.refuse(error),
-            }
+        let Some(events) = self.open(thread) else { return };
+        let numbers: io::Result<Vec<u64>> = events
+            .iter()
+            .map(|event| sampling_event::number(event.as_fd()))
+            .collect();
+        match numbers {
+            Ok(numbers) => numbers
+                .into_iter()
+                .zip(events)
+                .for_each(|(number, event)| self.late.add(number, event)),
+            // Without their numbers it could not be known whether they see what others see.
+            Err(error) => self.refuse(error),
         }
     }
 
@@ -146,6 +152,7 @@ impl Recorder {
         if !on {
             // The switch that takes them off their CPU will not be told.
             self.rings.iter_mut().for_each(|ring| ring.on_cpu = None);
+            self.late.forget_threads();
         }
     }
 

@@ -203,7 +203,7 @@ impl ThreadTable {
     }
 
     /// Looks at every thread, and gives those of whose beginning nobody told although it should have been told: they
-    /// began before the thread that made them was followed, so nothing follows them yet.
+    /// began before the thread that made them was followed, or just then, or the record was lost.
     pub(super) fn round(&mut self) -> Vec<u32> {
         let listed = list(self.process).unwrap_or_default();
         for number in listed {

@@ -96,7 +96,10 @@ fn at(slot: &ThreadSlot, now: u64, rest: Rest) -> ThreadSlot {
         return caught_up;
     }
     let mut slot = *slot;
-    if slot.ended == 0 {
+    if slot.ended != 0 {
+        // Its last stint, where somebody else held the slot when it ended.
+        slot.nanoseconds[ThreadState::Cpu as usize] += slot.ended_at.saturating_sub(slot.left_at);
+    } else {
         let on_cpu = slot.state == ThreadState::Cpu as u8;
         let off_until = if on_cpu { slot.entered_at.max(slot.left_at) } else { now };
         let left_as = usize::from(slot.left_as) % slot.nanoseconds.len();
@@ -273,9 +276,11 @@ mod tests {
 
     #[test]
     fn a_thread_that_ended_lived_until_then() {
-        let mut now = slot(ThreadState::Cpu, 250, [150, 0, 0, 0, 0, 0, 0, 0]);
-        (now.ended, now.ended_at) = (1, 250);
-        let times = between(None, &now, 50, 300);
-        assert_eq!((times.lifetime_ns, times.nanoseconds[0], times.ended), (150, 150, true));
+        for (left_at, cpu) in [(250, 150), (240, 140)] {
+            let mut now = slot(ThreadState::Cpu, left_at, [cpu, 0, 0, 0, 0, 0, 0, 0]);
+            (now.ended, now.ended_at) = (1, 250);
+            let times = between(None, &now, 50, 300);
+            assert_eq!((times.lifetime_ns, times.nanoseconds[0], times.ended), (150, 150, true));
+        }
     }
 }

@@ -10,21 +10,25 @@ pub enum CallPaths {
     NoCallers,
     /// The kernel followed frame pointers (`perf record -g`).
     FramePointers,
-    /// So many bytes of the stack were copied with each sample (`--call-graph dwarf`).
+    /// The stack was copied with each sample (`--call-graph dwarf`).
     CopiedStacks {
-        /// The most that a copy holds.
-        bytes: u32,
+        /// The most bytes that a copy holds, where many stacks are longer.
+        cut_at: Option<u32>,
     },
     /// The processor remembered the calls that had not returned (`--call-graph lbr`).
     LastBranches,
 }
 
+/// What stands for [`CallPaths::NoCallers`] in words.
+pub const NO_CALLERS: &str = "samples without callers";
+
 impl fmt::Display for CallPaths {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            CallPaths::NoCallers => out.write_str("none"),
+            CallPaths::NoCallers => out.write_str(NO_CALLERS),
             CallPaths::FramePointers => out.write_str("frame pointers"),
-            CallPaths::CopiedStacks { bytes } => write!(out, "copies of {bytes} bytes"),
+            CallPaths::CopiedStacks { cut_at: None } => out.write_str("copied stacks"),
+            CallPaths::CopiedStacks { cut_at: Some(bytes) } => write!(out, "copied stacks, cut at {bytes} bytes"),
             CallPaths::LastBranches => out.write_str("the processor's last branches"),
         }
     }

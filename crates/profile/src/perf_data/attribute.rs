@@ -110,8 +110,7 @@ impl Attribute {
     /// How the callers of its samples were found.
     pub(super) fn call_paths(&self) -> CallPaths {
         if self.has(field::STACK_USER) {
-            let bytes = self.copied_bytes;
-            CallPaths::CopiedStacks { bytes }
+            CallPaths::CopiedStacks { cut_at: None }
         } else if self.has_branches_as_stack() {
             CallPaths::LastBranches
         } else if self.has(field::CALLCHAIN) {

@@ -100,9 +100,10 @@ impl<'a> Selection<'a> {
         taken.map(Attribute::words).collect::<Vec<String>>().join(", ")
     }
 
-    /// How the callers of the event that was chosen were found.
-    pub(super) fn call_paths(&self) -> Option<CallPaths> {
-        self.events.get(self.chosen()).map(Attribute::call_paths)
+    /// How the callers of the event that was chosen were found, and the most bytes of the stack that were copied for it.
+    pub(super) fn call_paths(&self) -> Option<(CallPaths, u32)> {
+        let event = self.events.get(self.chosen())?;
+        Some((event.call_paths(), event.copied_bytes))
     }
 
     /// Whether threads are off their CPUs in the samples of that event.

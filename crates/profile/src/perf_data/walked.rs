@@ -152,14 +152,14 @@ impl Walked {
     }
 
     pub(super) fn into_recording(mut self, selection: &Selection<'_>, files: &Files, told: Told) -> Recording {
-        let cut = self.cut_copies(selection);
+        let (call_paths, cut) = self.call_paths(selection);
         let mut converter = Converter::new();
         let weights = self.convert(selection, &mut converter);
         let mut recording = Recording::new(RecordingFormat::PerfData, converter.into_profile(), weights);
         let extent = Extent::of(&self.taken);
         recording.span = (!self.taken.is_empty()).then_some(extent.first_ns..extent.last_ns);
         recording.event = Some(selection.words());
-        recording.call_paths = selection.call_paths();
+        recording.call_paths = call_paths;
         recording.without_kernel = selection.is_without_kernel();
         self.threads.retain(|thread, _| extent.threads.contains(thread));
         recording.lacks = self.lacks(told.machine.architecture.as_deref());
@@ -265,26 +265,34 @@ impl Walked {
         lacks
     }
 
-    /// What to say where many stacks are longer than what was copied of them.
-    fn cut_copies(&self, selection: &Selection<'_>) -> Option<String> {
+    /// How call paths were found, and what to say where many stacks are longer than what was copied of them.
+    fn call_paths(&self, selection: &Selection<'_>) -> (Option<CallPaths>, Option<String>) {
         /// perf takes no more; a multiple of 8 below 64 KiB.
         const MOST_BYTES: u32 = 65528;
         const WORTH_TELLING: f64 = 0.05;
-        let Some(CallPaths::CopiedStacks { bytes }) = selection.call_paths() else {
-            return None;
+        let Some((way, bytes)) = selection.call_paths() else {
+            return (None, None);
         };
+        if !matches!(way, CallPaths::CopiedStacks { .. }) {
+            return (Some(way), None);
+        }
         let is_cut = |stack: &RawStack| stack.ending == Ending::UnreadableMemory;
         let cut: Vec<bool> = self.found.stacks.iter().map(is_cut).collect();
         let of_samples = self.found.of_samples.iter();
         let cut = of_samples.filter(|stack| cut[**stack as usize]).count() as f64 / self.found.of_samples.len() as f64;
+        if cut.is_nan() || cut <= WORTH_TELLING {
+            return (Some(way), None);
+        }
         let more = bytes.saturating_mul(2).min(MOST_BYTES);
-        (cut > WORTH_TELLING && more > bytes).then(|| {
-            format!(
-                "{:.0} % of the stacks lead out of the {bytes} bytes that were copied of them, so their outer callers are missing: record with \
-                 --call-graph dwarf,{more}",
-                cut * 100.0
-            )
-        })
+        let longer = match more > bytes {
+            true => format!("record with --call-graph dwarf,{more}"),
+            false => "perf copies no more".to_owned(),
+        };
+        let words = format!(
+            "{:.0} % of the stacks lead out of the {bytes} bytes that were copied of them, so their outer callers are missing: {longer}",
+            cut * 100.0
+        );
+        (Some(CallPaths::CopiedStacks { cut_at: Some(bytes) }), Some(words))
     }
 
     fn warnings(&self, files: &Files) -> Vec<String> {
