@@ -343,11 +343,11 @@ int BPF_PROG(on_exit, struct task_struct *task)
 	bpf_probe_read_kernel_str(slot->name, sizeof(slot->name), &task->comm);
 	if (held)
 		let_go(slot);
-	/* Last: its reader gives the slot to others. */
-	*(volatile __u8 *)&slot->ended = 1;
 	place = place_of(thread);
 	if (place)
 		*place = 0;
+	/* Last: its reader gives the slot to others. */
+	*(volatile __u8 *)&slot->ended = 1;
 	return 0;
 }
 
