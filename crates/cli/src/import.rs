@@ -7,7 +7,6 @@ use crate::show;
 use crate::stop;
 use crate::terminal::TerminalProgress;
 use anyhow::bail;
-use scaleprof_bundle::Bundle;
 use scaleprof_experiment::{ImportRequest, ImportResult, KnownLoad, import};
 use std::io::Write as _;
 use std::mem::ManuallyDrop;
@@ -54,7 +53,8 @@ pub(crate) fn execute(arguments: &ImportArguments) -> anyhow::Result<ExitCode> {
 fn tell_if_stopped(output: PathBuf) -> anyhow::Result<()> {
     let is_new = !output.exists();
     stop::end_at_once(move || {
-        let holds_a_recording = Bundle::open(&output).is_ok_and(|bundle| !bundle.rungs.is_empty());
+        // A recording is whole when its row of `rungs` is there; nothing is read of files that are just being written.
+        let holds_a_recording = std::fs::read_dir(output.join("rungs")).is_ok_and(|mut found| found.next().is_some());
         if is_new && !holds_a_recording {
             let _ = std::fs::remove_dir_all(&output);
         }

@@ -8,9 +8,14 @@ use std::process::Command;
 
 /// A recording of a program that works for a moment; none where perf or a compiler is missing.
 pub fn recording(folder: &Path) -> Option<PathBuf> {
+    recorded(folder, "perf.data", "dwarf,4096")
+}
+
+/// The same under a name, with callers that are found as `perf record --call-graph` has it.
+pub fn recorded(folder: &Path, name: &str, callers: &str) -> Option<PathBuf> {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../profile/tests/recordings/programs/work.c");
     let program = folder.join("work");
-    let path = folder.join("perf.data");
+    let path = folder.join(name);
     let compiled = Command::new("cc")
         .args(["-O2", "-g", "-o"])
         .arg(&program)
@@ -25,7 +30,7 @@ pub fn recording(folder: &Path) -> Option<PathBuf> {
         "-F",
         "499",
         "--call-graph",
-        "dwarf,4096",
+        callers,
         "-o",
     ]);
     let recorded = compiled.and_then(|_| perf.arg(&path).arg(&program).output());

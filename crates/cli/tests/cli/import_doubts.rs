@@ -1,45 +1,11 @@
 //! `import`: what makes imported figures doubtful is said, and what cannot be meant is refused.
 
-use crate::import::script_of;
+use crate::import::{recorded, script_of};
 use crate::stage::{bundle, fail, place, scaleprof, succeed};
 use scaleprof_bundle::RunState;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
-
-/// Recordings of the same program, with callers from frame pointers and from copied stacks; none where perf or a compiler is missing.
-fn recorded_in_two_ways(folder: &Path) -> Option<[PathBuf; 2]> {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../profile/tests/recordings/programs/work.c");
-    let program = folder.join("mysqld");
-    let options = ["-O2", "-g", "-fno-omit-frame-pointer", "-o"];
-    let compiled = Command::new("cc").args(options).arg(&program).arg(source).status();
-    let ways = ["fp", "dwarf,16384"].map(|way| {
-        let path = folder.join(format!("{way}.data"));
-        let mut perf = Command::new("perf");
-        perf.args([
-            "record",
-            "-q",
-            "-e",
-            "cpu-clock",
-            "-F",
-            "499",
-            "--call-graph",
-            way,
-            "-o",
-        ]);
-        let recorded = perf.arg(&path).arg(&program).output();
-        recorded.is_ok_and(|output| output.status.success()).then_some(path)
-    });
-    let [Some(one), Some(other)] = ways else {
-        assert!(
-            std::env::var_os("CI").is_none(),
-            "in CI nothing is skipped: {compiled:?}, {ways:?}"
-        );
-        eprintln!("\n*** SKIPPED: nothing to import: {compiled:?}\n");
-        return None;
-    };
-    Some([one, other])
-}
 
 fn import(output: &Path, files: &[&PathBuf], options: &[&str]) -> Command {
     let mut command = scaleprof();
@@ -51,7 +17,8 @@ fn import(output: &Path, files: &[&PathBuf], options: &[&str]) -> Command {
 #[test]
 fn call_paths_that_were_found_in_two_ways_are_not_held_against_each_other() {
     let place = place();
-    let Some([pointers, copies]) = recorded_in_two_ways(place.path()) else {
+    let recorded = |name: &str, callers: &str| recorded(place.path(), name, callers);
+    let (Some(pointers), Some(copies)) = (recorded("pointers", "fp"), recorded("copies", "dwarf,16384")) else {
         return;
     };
     let [a, b, both] = ["a", "b", "both"].map(|name| place.path().join(name));
