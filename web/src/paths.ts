@@ -96,10 +96,11 @@ const waiting = / \[k\]$|^(__lll_|_{0,3}pthread_|__futex_|__GI_|futex_|syscall)/
 /** How many of them are shown. */
 const most = 3;
 
-/** The functions that say something, innermost first. */
+/** The functions that say something, innermost first. A stack that ends in the library has only what stands for its missing callers outside of it. */
 function telling(functions: string[], blocked: boolean): string[] {
   const inwards = [...functions].reverse();
-  return inwards.slice(blocked ? Math.max(0, inwards.findIndex((name) => !waiting.test(name))) : 0);
+  const outside = inwards.slice(blocked ? Math.max(0, inwards.findIndex((name) => !waiting.test(name))) : 0);
+  return outside.every((name) => name.startsWith("[incomplete")) ? inwards : outside;
 }
 
 /** The innermost functions that say something, innermost first; the same choice as crates/report/src/text/functions.rs. */

@@ -24,7 +24,7 @@ export function lockWords(lock: LockName, functions: string[]): string {
 
 /** Which kind of lock it is, as far as its operations tell. */
 export function kindWords(lock: LockName): string {
-  if (!lock.is_seen) return "waits that began before the server was watched";
+  if (!lock.is_seen) return "waits that began before the watch, or of which a recording tells no more";
   const kernel = lock.operations.find((operation) => operation.startsWith("kernel "));
   if (kernel) return `${kernel.replace("kernel ", "")} of the kernel`;
   return lock.module ?? "";

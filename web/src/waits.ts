@@ -90,7 +90,7 @@ function flameLink({ connections }: WaitRung, { title, path, states }: Opened): 
 function notes(rung: WaitRung): HTMLElement {
   const lines = [
     rung.left_out.count ? `Left out: ${counted(rung.left_out.count, "lock")} with fewer waiting threads, ${threads(rung.left_out.threads)} in all.` : "",
-    rung.known[2] > 0 ? "Neither holder nor waker: the wait had not ended when its second did, or its end was lost." : "",
+    rung.known[2] > 0 ? "Neither holder nor waker: the wait had not ended when its second did, its end was lost, or a recording does not tell who ended it." : "",
     rung.holders_by === "most_frequent_place" ? "This bundle keeps of each lock only the place where its holder was most often, by the number of waits of whole visits, and not what it did; a holder that ran has no place." : "",
     rung.holders_by === "nobody" ? "No holder of any lock was seen." : "",
     rung.locks.some((lock) => lock.holders.some((holder) => holder.waits_for.length)) ? "⤺ A holder that waits itself: for which lock is known from all waits at the same place in the code." : "",

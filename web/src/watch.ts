@@ -4,22 +4,24 @@ import type { Background, Report, StateSeconds, WatchedLock, WatchedThreads } fr
 import { h, section } from "./element.ts";
 import { count, isKnown, number, percent, signedPercent, unknown } from "./format.ts";
 import { states } from "./ledger.ts";
+import { imported } from "./subject.ts";
 import { table, type Column } from "./table.ts";
 
 interface Row { name: string; threads: number | null; times: StateSeconds; lifetime: number | null }
 
 /** The section; nothing where a load of ours ran. */
-export function watch({ summary: { watch: found } }: Report): HTMLElement | null {
+export function watch({ manifest: { workload }, summary: { watch: found } }: Report): HTMLElement | null {
   if (!found) return null;
   const of = (name: string, { threads, seconds_per_second, lifetime_per_second }: WatchedThreads): Row =>
     ({ name, threads, times: seconds_per_second, lifetime: lifetime_per_second });
   const rows: Row[] = [
-    of("serve clients", found.connections), of("all others", found.others),
+    of("serve clients", found.connections), ...(found.others.threads === 0 ? [] : [of("all others", found.others)]),
     ...found.background.map(({ name, threads, seconds_per_second }: Background) => ({ name: `of them ${name}`, threads, times: seconds_per_second, lifetime: null })),
   ];
   const used = states.filter(([state]) => rows.some(({ times }) => (times[state] ?? 0) > 0));
   return section("watch", "What the server’s threads did",
-    h("p", { class: "lead" }, "Thread-seconds per second: how many threads were in each state on average. The server ran under a load that is not ours, so there is nothing per transaction."),
+    h("p", { class: "lead" }, "Thread-seconds per second: how many threads were in each state on average. " +
+      (imported(workload) ? "How many transactions they made is not told, so there is nothing per transaction." : "The server ran under a load that is not ours, so there is nothing per transaction.")),
     table("Threads in each state on average", [
       { heading: "threads that", words: true, cell: (row) => row.name },
       { heading: "seen", cell: (row) => count(row.threads) },

@@ -226,7 +226,12 @@ describe("what the report says", () => {
     const counter = page.locator("#counter-2");
     const hasCounters = (await counter.count()) > 0;
     if (hasCounters) await counter.selectOption({ index: 0 });
-    const shown = async () => [await charted(page, "seconds-throughput"), hasCounters && await charted(page, "seconds-counter-2"), hasCounters && await counter.inputValue()];
+    const shown = async () => {
+      // A chart is drawn once the page gives it a width, all of a section together; a busy machine takes a while.
+      await page.waitForFunction(() => window.scaleprofCharts["seconds-throughput"]);
+      await settled();
+      return [await charted(page, "seconds-throughput"), hasCounters && await charted(page, "seconds-counter-2"), hasCounters && await counter.inputValue()];
+    };
     const before = await shown();
     await go(await hash());
     assert.deepEqual(await shown(), before);

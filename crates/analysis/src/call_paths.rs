@@ -16,8 +16,8 @@ pub struct CallPaths<'a> {
     rebuilt: HashSet<&'a str>,
     functions: Vec<String>,
     function_numbers: HashMap<String, usize>,
-    /// Function by frame.
-    known_frames: NumberMap<i64, usize>,
+    /// Function by the place of the frame.
+    known_frames: Vec<Option<usize>>,
     nodes: Vec<Node>,
     node_numbers: NumberMap<Node, PathId>,
     /// Whether each path begins where its threads begin.
@@ -86,6 +86,7 @@ impl<'a> CallPaths<'a> {
     fn of_links(stacks: StackLinks<'a>) -> CallPaths<'a> {
         CallPaths {
             known: vec![None; stacks.len()],
+            known_frames: vec![None; stacks.frame_count()],
             stacks,
             ..CallPaths::default()
         }
@@ -205,7 +206,9 @@ impl<'a> CallPaths<'a> {
             }
         });
         // Only a damaged table has a circle; a stack is not deeper than there are stacks.
-        links.take(self.stacks.len()).map_while(|link| link.frame)
+        links
+            .take(self.stacks.len())
+            .map_while(|link| self.stacks.frame(link.frame?))
     }
 
     /// A number for the innermost function of a path, the same in all paths that end in it.
@@ -236,19 +239,23 @@ impl<'a> CallPaths<'a> {
         })
     }
 
-    fn function(&mut self, frame: Option<&FrameRow>) -> usize {
-        let Some(row) = frame else {
+    /// The function of the frame at a place.
+    fn function(&mut self, frame: Option<u32>) -> usize {
+        let at = frame.and_then(|place| Some((place, self.stacks.frame(place)?)));
+        let Some((place, row)) = at else {
             return self.named(LOST.to_owned());
         };
-        if let Some(known) = self.known_frames.get(&row.frame) {
-            return *known;
+        if let Some(known) = self.known_frames.get(place as usize).copied().flatten() {
+            return known;
         }
         let name = match is_named_by_address(row) && self.rebuilt.contains(row.module.as_str()) {
             true => format!("[unnamed in {}]", row.module),
             false => function_name(&row.module, row.function.as_deref(), row.address),
         };
         let function = self.named(name);
-        self.known_frames.insert(row.frame, function);
+        if let Some(known) = self.known_frames.get_mut(place as usize) {
+            *known = Some(function);
+        }
         function
     }
 

@@ -69,6 +69,25 @@ pub fn rung_costs(bundle: &Bundle, wanted: &Wanted) -> Vec<RungCosts> {
     found.into_iter().flatten().collect()
 }
 
+/// Of the time in the wanted states the share of threads that are not wanted; 0 where there is no time.
+pub fn share_of_others(bundle: &Bundle, wanted: &Wanted) -> f64 {
+    let (mut all, mut others) = (0.0, 0.0);
+    for block in bundle.samples.blocks() {
+        let (states, roles) = (block.states(), block.roles());
+        let is_wanted = |state: &String| wanted.states.iter().any(|wanted| wanted.name() == state);
+        let counts: Vec<bool> = states.values().iter().map(is_wanted).collect();
+        let is_served = |role: &String| wanted.roles.iter().any(|wanted| wanted.name() == role);
+        let serves: Vec<bool> = roles.values().iter().map(is_served).collect();
+        for ((state, role), weight) in states.codes().iter().zip(roles.codes()).zip(block.weights_ns()) {
+            if counts[*state as usize] && weight.is_finite() {
+                all += weight;
+                others += if serves[*role as usize] { 0.0 } else { *weight };
+            }
+        }
+    }
+    if all > 0.0 { others / all } else { 0.0 }
+}
+
 /// The first wanted visit of a rung, thread by thread, from where it was warm on; none where it has no samples.
 pub fn timeline(bundle: &Bundle, connections: Option<u32>, wanted: &Wanted) -> Option<Timeline> {
     let visits = by_visit(bundle);

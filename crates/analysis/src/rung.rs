@@ -247,7 +247,10 @@ impl<'a> Counted<'a> {
             steal_share: machine.steal,
             busy_share: machine.busy,
             iron_law: found.law,
-            context_switches_per_txn: switches.map(|(a, b)| a + b),
+            // `perf stat` counts both together.
+            context_switches_per_txn: switches
+                .map(|(a, b)| a + b)
+                .or_else(|| per_txn.get("server.context_switches").copied()),
             per_txn,
             statements: statements(&measured),
             transactions: transactions(&measured),

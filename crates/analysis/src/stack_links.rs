@@ -8,17 +8,18 @@ const AT_A_TIME: usize = 16_384;
 /// All stacks of one bundle, or of two.
 #[derive(Debug, Default)]
 pub(crate) struct StackLinks<'a> {
-    links: Vec<StackLink<'a>>,
+    links: Vec<StackLink>,
     places: NumberMap<i64, u32>,
+    frames: Vec<&'a FrameRow>,
 }
 
 /// One stack.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct StackLink<'a> {
+pub(crate) struct StackLink {
     /// Where its thread goes on outwards.
     pub outwards: Outwards,
-    /// Its innermost frame; none where the bundle lacks it.
-    pub frame: Option<&'a FrameRow>,
+    /// The place of its innermost frame; none where the bundle lacks it.
+    pub frame: Option<u32>,
 }
 
 /// What is outside of a stack's innermost frame.
@@ -38,20 +39,21 @@ impl<'a> StackLinks<'a> {
         frames: impl Iterator<Item = &'a FrameRow>,
     ) -> StackLinks<'a> {
         let rows: Vec<&StackRow> = stacks.collect();
-        let frames: NumberMap<i64, &FrameRow> = frames.map(|row| (row.frame, row)).collect();
+        let frames: Vec<&FrameRow> = frames.collect();
+        let frame_places: NumberMap<i64, u32> = frames.iter().map(|row| row.frame).zip(0..).collect();
         let places: NumberMap<i64, u32> = rows.iter().map(|row| row.stack).zip(0..).collect();
         let link = |row: &&'a StackRow| StackLink {
             outwards: match row.parent {
                 None => Outwards::Nothing,
                 Some(parent) => places.get(&parent).map_or(Outwards::Lost, |place| Outwards::At(*place)),
             },
-            frame: frames.get(&row.frame).copied(),
+            frame: frame_places.get(&row.frame).copied(),
         };
         let chunks = in_parallel(rows.chunks(AT_A_TIME).collect(), |rows| {
             rows.iter().map(link).collect::<Vec<_>>()
         });
         let links = chunks.concat();
-        StackLinks { links, places }
+        StackLinks { links, places, frames }
     }
 
     /// The place of a stack; none where the bundle lacks it.
@@ -60,8 +62,18 @@ impl<'a> StackLinks<'a> {
     }
 
     /// The stack at a place.
-    pub(crate) fn get(&self, place: u32) -> Option<&StackLink<'a>> {
+    pub(crate) fn get(&self, place: u32) -> Option<&StackLink> {
         self.links.get(place as usize)
+    }
+
+    /// The frame at a place.
+    pub(crate) fn frame(&self, place: u32) -> Option<&'a FrameRow> {
+        self.frames.get(place as usize).copied()
+    }
+
+    /// How many frames there are.
+    pub(crate) fn frame_count(&self) -> usize {
+        self.frames.len()
     }
 
     /// How many stacks there are.

@@ -25,7 +25,6 @@ mod tests;
 mod walk;
 mod x86_64;
 
-use std::collections::HashSet;
 use std::ops::Range;
 
 use object::read::elf::ElfFile64;
@@ -35,7 +34,7 @@ use crate::parallel::in_parallel;
 use crate::symbols::SymbolError;
 use image::Image;
 pub use places::{TouchedPlace, touched_places};
-pub use start_and_stop::start_and_stop;
+pub use start_and_stop::{may_tell, start_and_stop};
 
 /// What an instruction does with a variable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -104,9 +103,9 @@ pub struct FunctionAccesses {
 pub struct DataAccesses {
     /// By address; those that touch no variable included.
     pub functions: Vec<FunctionAccesses>,
-    /// Addresses that stand in tables of the file or that code puts into registers: a function whose address is among them may
-    /// be called by pointer, and a variable whose address is may be written by pointer.
-    pub pointed_at: HashSet<u64>,
+    /// Addresses that stand in tables of the file or that code puts into registers, in ascending order: a function whose address
+    /// is among them may be called by pointer, and a variable whose address is may be written by pointer.
+    pub pointed_at: Vec<u64>,
 }
 
 impl DataAccesses {
@@ -147,7 +146,9 @@ impl DataAccesses {
             found.functions.extend(part.functions);
             found.pointed_at.extend(part.pointed_at);
         }
-        found.pointed_at.extend(image.pointed_at);
+        found.pointed_at.extend(image.pointed_at.into_list());
+        found.pointed_at.sort_unstable();
+        found.pointed_at.dedup();
         found
     }
 }
@@ -162,6 +163,7 @@ fn in_functions(
     image: &Image<'_>,
 ) -> DataAccesses {
     let mut found = DataAccesses::default();
+    let mut steps = Vec::new();
     for function in functions {
         let Some(bytes) = bytes_of(code, function) else {
             continue;
@@ -172,9 +174,10 @@ fn in_functions(
             calls: Vec::new(),
             addresses: Vec::new(),
         };
-        let steps = (convention.decode)(bytes, function.start);
+        steps.clear();
+        (convention.decode)(bytes, function.start, &mut steps);
         walk::accesses(&steps, convention, image, &mut accesses);
-        found.pointed_at.extend(accesses.addresses.drain(..));
+        found.pointed_at.append(&mut accesses.addresses);
         found.functions.push(accesses);
     }
     found

@@ -268,6 +268,15 @@ impl KernelSymbols {
         self.begins.get(name)
     }
 
+    /// Whether perf would say that the kernel ends at this address, if it lies as the list has it: at `_edata`, or where that is not listed at
+    /// `_etext` (machine__get_running_kernel_start of tools/perf/util/machine.c; perf 6.1 takes the latter always).
+    #[must_use]
+    pub fn ends_at(&self, address: u64) -> bool {
+        ["_edata", "_etext"]
+            .iter()
+            .any(|name| begins::address_of(name, self.text.bytes()) == Some(address))
+    }
+
     fn symbol(&self, address: u64, function: bool) -> Option<(&str, u64, Option<&str>)> {
         let symbol = self.holding(address)?;
         let offset = address - symbol.address;

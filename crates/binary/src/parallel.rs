@@ -1,5 +1,6 @@
 //! The same work on many things at once.
 
+use crate::makers_cpu::MakersCpu;
 use std::mem::MaybeUninit;
 use std::num::NonZero;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -8,6 +9,12 @@ use std::thread;
 
 /// CPUs that this program may use. The system is asked once: it takes several files to tell.
 static CPUS: LazyLock<usize> = LazyLock::new(|| thread::available_parallelism().map_or(1, NonZero::get));
+
+/// How many CPUs there are for work that is shared out.
+#[must_use]
+pub fn cpus() -> usize {
+    *CPUS
+}
 
 /// What `work` makes of each of `items`, in their order, on as many threads as there are CPUs. Who is done takes the next, so
 /// large ones and small ones may be mixed.
@@ -64,8 +71,15 @@ pub fn in_parallel_from_to<T: Send, R: Send, S, E: Send>(
     let take_turns = &take_turns;
     let (mut made, all) = thread::scope(|scope| {
         // Where no more threads are allowed, those that there are do all of it.
-        let start = |number| thread::Builder::new().spawn_scoped(scope, move || take_turns(number));
+        let cpu = MakersCpu::here();
+        let start = |number| {
+            thread::Builder::new().spawn_scoped(scope, move || {
+                cpu.leave();
+                take_turns(number)
+            })
+        };
         let others: Vec<_> = (1..threads).map_while(|number| start(number).ok()).collect();
+        MakersCpu::let_begin();
         let (mut made, ended) = take_turns(0);
         let mut all = vec![ended];
         for other in others {
@@ -115,8 +129,14 @@ fn beside_on<A: Send, B>(
     let other = Mutex::new(other);
     let take = || other.lock().ok().and_then(|mut other| other.take());
     let work = || take().map(|other| other());
+    let cpu = MakersCpu::here();
+    let work_elsewhere = || {
+        cpu.leave();
+        work()
+    };
     thread::scope(|scope| {
-        let thread = builder.spawn_scoped(scope, work);
+        let thread = builder.spawn_scoped(scope, work_elsewhere);
+        MakersCpu::let_begin();
         let made_here = here();
         let made = match thread {
             Ok(thread) => thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),

@@ -244,13 +244,7 @@ impl SymbolFile {
     /// The function that holds an address. For a return address ask for the byte before it.
     #[must_use]
     pub fn function(&self, svma: u64) -> Option<Function<'_>> {
-        let mut found = self.placed(svma)?;
-        if found.source == NameSource::FunctionBounds
-            && let Some(linkage_name) = self.dwarf.frames(svma).pop().and_then(|frame| frame.linkage_name)
-        {
-            found.linkage_name = Cow::Owned(linkage_name);
-            found.source = NameSource::Dwarf;
-        }
+        let found = self.named(svma)?;
         let names = self.demangled.names(&found.linkage_name);
         Some(Function {
             name: names.name,
@@ -269,6 +263,24 @@ impl SymbolFile {
     pub fn named_alike(&self, svma: u64) -> Option<Range<u64>> {
         let placed = self.placed(svma)?;
         (placed.source != NameSource::FunctionBounds).then_some(svma..placed.holds_until)
+    }
+
+    /// The name of the function at an address as the linker knows it: what [`function`](Self::function) makes legible, which takes longer.
+    #[must_use]
+    pub fn linkage_name(&self, svma: u64) -> Option<Cow<'_, str>> {
+        Some(self.named(svma)?.linkage_name)
+    }
+
+    /// What the indexes say, and where they name nothing the debug information.
+    fn named(&self, svma: u64) -> Option<Placed<'_>> {
+        let mut found = self.placed(svma)?;
+        if found.source == NameSource::FunctionBounds
+            && let Some(linkage_name) = self.dwarf.frames(svma).pop().and_then(|frame| frame.linkage_name)
+        {
+            found.linkage_name = Cow::Owned(linkage_name);
+            found.source = NameSource::Dwarf;
+        }
+        Some(found)
     }
 
     /// What the indexes say.

@@ -6,7 +6,9 @@
 //! and servers of 10 to 40 MB of code have only some ten different answers. So a table of rows of 4 bytes (the low half
 //! of an address and the number of a rule), grouped by 64 KiB pages, and a short list of rules says it all.
 
+mod gaps;
 mod jump_tables;
+mod left_alone;
 mod pages;
 mod program_start;
 mod rule_of_row;
@@ -18,9 +20,8 @@ use gimli::UnwindContext;
 
 use crate::call_frames::{CallFrames, Fde, Section};
 pub use crate::unwind_error::{Architecture, UnwindError};
-use jump_tables::JumpTables;
+use gaps::{Beginnings, Gaps};
 use pages::Rows;
-use trampolines::Trampolines;
 
 /// From an address on, a rule holds, until the next row of the same page.
 #[repr(C)]
@@ -157,43 +158,31 @@ pub struct UnwindTable {
 impl UnwindTable {
     /// Compiles the table of an ELF file (a server, a library, the vDSO).
     ///
-    /// Where no entry covers the linker's jump tables, the program's start and the code that signal handlers return to,
-    /// their rules are known from their bytes. Where entries overlap, the one that starts first wins, and of two that start together the first in the section.
+    /// Where no entry covers the linker's jump tables, the program's start, the code that signal handlers return to and, on x86,
+    /// code that leaves the stack alone until it returns, their rules are known from their bytes. Where entries overlap, the one
+    /// that starts first wins, and of two that start together the first in the section.
     pub fn from_elf(bytes: &[u8]) -> Result<UnwindTable, UnwindError> {
         let frames = CallFrames::from_elf(bytes)?;
         let entries = frames.entries();
         let section = frames.section();
-        let trampolines = Trampolines::find(bytes, &frames);
-        let jump_tables = JumpTables::find(bytes, frames.architecture);
-        let signal_frame = rule_of_row::signal_frame(frames.architecture);
-        let start = program_start::find(bytes, &frames);
-        let mut known: Vec<(Range<u64>, UnwindRule)> = Vec::new();
-        let mut fill = |rows: &mut Rows, gap: Range<u64>| {
-            if gap.is_empty() {
-                return;
-            }
-            known.extend(trampolines.within(gap.clone()).map(|range| (range, signal_frame)));
-            known.extend(jump_tables.within(gap.clone()));
-            known.extend(start.clone().filter(|(range, _)| gap.contains(&range.start)));
-            known.sort_by_key(|(range, _)| range.start);
-            for (range, rule) in known.drain(..) {
-                rows.push(range, rule);
-            }
+        let gaps = Gaps::of(bytes, &frames, &entries.fdes);
+        let mut beginnings = Beginnings {
+            frames: &frames,
+            section: &section,
+            fdes: &entries.fdes,
+            context: UnwindContext::new(),
         };
         let mut rows = Rows::default();
         let mut context = UnwindContext::new();
         for fde in &entries.fdes {
             let Some(range) = frames.code_range(fde) else { continue };
-            let before = rows.end()..range.start;
-            fill(&mut rows, before);
-            if fde.is_signal_trampoline() || trampolines.starts_at(range.start) {
-                rows.push(range, signal_frame);
-            } else {
-                push_entry(&mut rows, &frames, &section, fde, range, &mut context);
+            gaps.fill(&mut rows, range.start, &mut beginnings);
+            match gaps.signal_frame_at(range.start, fde) {
+                Some(rule) => rows.push(range, rule),
+                None => push_entry(&mut rows, &frames, &section, fde, range, &mut context),
             }
         }
-        let behind = rows.end()..u64::MAX;
-        fill(&mut rows, behind);
+        gaps.fill(&mut rows, u64::MAX, &mut beginnings);
         rows.into_table(frames.architecture, entries.fdes.len(), entries.damaged)
     }
 

@@ -23,7 +23,9 @@ pub enum BundleError {
         path: PathBuf,
     },
     /// The folder is no bundle.
-    #[error("{path} is not a scaleprof bundle: it has no manifest.json; name the folder that `scaleprof run` wrote")]
+    #[error(
+        "{path} is not a scaleprof bundle: it has no manifest.json; name the folder that `scaleprof run`, `watch` or `import` wrote"
+    )]
     NotABundle {
         /// The folder.
         path: PathBuf,

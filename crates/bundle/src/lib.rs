@@ -62,7 +62,7 @@ pub use scaleprof_profile::{both, in_parallel};
 pub use scaling_summary::{LostPath, LostThreads, SaturatedPath, ScalingProfile};
 pub use summary::*;
 pub use tables::*;
-pub use visit_rows::VisitRows;
+pub use visit_rows::{VisitRows, VisitTables};
 pub use watch_summary::*;
 pub use writer::BundleWriter;
 

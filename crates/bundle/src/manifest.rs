@@ -70,6 +70,10 @@ pub const IMPORTED: &str = "imported";
 /// separated by `; `.
 pub const CALL_PATHS: &str = "call_paths";
 
+/// Option of a workload that says whether functions that the compiler built into others are told apart in its recordings, where scaleprof
+/// gave the names.
+pub const BUILT_IN: &str = "built_in_functions";
+
 /// How a run stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -151,6 +155,12 @@ impl Workload {
     #[must_use]
     pub fn call_paths(&self) -> Option<&str> {
         self.option(CALL_PATHS)
+    }
+
+    /// Whether functions that were built into others are told apart in its recordings, in words, where that is known.
+    #[must_use]
+    pub fn built_in(&self) -> Option<&str> {
+        self.option(BUILT_IN)
     }
 
     fn option(&self, wanted: &str) -> Option<&str> {

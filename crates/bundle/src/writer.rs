@@ -6,6 +6,7 @@ use crate::number_map::NumberMap;
 use crate::part::{RowsToCome, Table, write_groups};
 use crate::{
     BranchRow, DataAccessRow, InstructionRow, Manifest, RungRow, SampleRow, SettingRow, Summary, Tried, VisitRows,
+    VisitTables,
 };
 use foldhash::fast::RandomState;
 use serde::Serialize;
@@ -150,7 +151,7 @@ impl BundleWriter {
     /// # Errors
     /// Those of the file system; [`BundleError::Visit`] when rows name another visit or it was written before.
     pub fn write_visit(&self, rung: &RungRow, rows: &VisitRows) -> Result<(), BundleError> {
-        self.write_visit_with(rung, rows, 0, |_| Vec::new())
+        self.write_visit_with(rung, rows.tables(), 0, |_| Vec::new())
     }
 
     /// The same with `count` further samples, of which `make` makes those at some places when they are written, on any thread, so that
@@ -161,7 +162,7 @@ impl BundleWriter {
     pub fn write_visit_with(
         &self,
         rung: &RungRow,
-        rows: &VisitRows,
+        rows: VisitTables<'_>,
         count: usize,
         make: impl Fn(Range<usize>) -> Vec<SampleRow> + Sync,
     ) -> Result<(), BundleError> {
@@ -181,8 +182,8 @@ impl BundleWriter {
             return refuse("it was written before");
         }
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let frames = only_new(&rows.frames, (&known.frames, &known.hasher), |row| row.frame);
-        let stacks = only_new(&rows.stacks, (&known.stacks, &known.hasher), |row| row.stack);
+        let frames = only_new(rows.frames, (&known.frames, &known.hasher), |row| row.frame);
+        let stacks = only_new(rows.stacks, (&known.stacks, &known.hasher), |row| row.stack);
         let ((frames, new_frames), (stacks, new_stacks)) = match (frames, stacks) {
             (Ok(frames), Ok(stacks)) => (frames, stacks),
             (Err(number), _) | (_, Err(number)) => {
@@ -201,15 +202,15 @@ impl BundleWriter {
         let samples = RowsToCome { count, make: &make };
         // Each is a file of its own; the longest come first.
         let tables: [&(dyn Fn() -> Result<(), BundleError> + Sync); 9] = [
-            &|| self.write_rows(&name, &rows.samples, &samples),
+            &|| self.write_rows(&name, rows.samples, &samples),
             &|| self.write_table(&name, &stacks),
             &|| self.write_table(&name, &frames),
-            &|| self.write_table(&name, &rows.states),
-            &|| self.write_table(&name, &rows.counters),
-            &|| self.write_table(&name, &rows.latency),
-            &|| self.write_table(&name, &rows.locks),
-            &|| self.write_table(&name, &rows.seconds),
-            &|| self.write_table(&name, &rows.errors),
+            &|| self.write_table(&name, rows.states),
+            &|| self.write_table(&name, rows.counters),
+            &|| self.write_table(&name, rows.latency),
+            &|| self.write_table(&name, rows.locks),
+            &|| self.write_table(&name, rows.seconds),
+            &|| self.write_table(&name, rows.errors),
         ];
         in_parallel(tables.to_vec(), |write| write())
             .into_iter()

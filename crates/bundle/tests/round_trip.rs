@@ -457,7 +457,9 @@ fn samples_of_many_groups_come_back_whole_and_in_their_order() {
         ..VisitRows::default()
     };
     let make = |places: std::ops::Range<usize>| places.map(|place| one_of_many(1000 + place as i64)).collect();
-    writer.write_visit_with(&sample::rung(0), &held, 600_000, make).unwrap();
+    writer
+        .write_visit_with(&sample::rung(0), held.tables(), 600_000, make)
+        .unwrap();
     let bundle = Bundle::open(folder.path()).unwrap();
     assert!(bundle.samples.rows().eq((0..601_000).map(one_of_many)));
     // More than are written at once.
@@ -474,9 +476,9 @@ fn samples_that_are_missing_or_of_another_visit_are_refused() {
         ..sample::profiled(0).samples[0].clone()
     };
     let rows = VisitRows::default();
-    let foreign = writer.write_visit_with(&sample::rung(0), &rows, 3, |_| vec![row(0), row(7), row(0)]);
+    let foreign = writer.write_visit_with(&sample::rung(0), rows.tables(), 3, |_| vec![row(0), row(7), row(0)]);
     assert!(foreign.unwrap_err().to_string().contains("other numbers"));
-    let too_few = writer.write_visit_with(&sample::rung(1), &rows, 3, |_| vec![row(1)]);
+    let too_few = writer.write_visit_with(&sample::rung(1), rows.tables(), 3, |_| vec![row(1)]);
     assert!(
         too_few
             .unwrap_err()

@@ -1,11 +1,11 @@
 //! `scaleprof export`.
 
 use crate::export_arguments::{ExportArguments, ExportFormat};
-use crate::output::{self, say};
+use crate::output::{self, STANDARD_OUTPUT, say};
 use crate::show;
 use crate::terminal::TerminalProgress;
 use anyhow::{Context as _, anyhow, bail};
-use scaleprof_analysis::export::{Compared, RungCosts, Wanted, choose, rung_costs, timeline};
+use scaleprof_analysis::export::{Compared, RungCosts, Wanted, choose, rung_costs, share_of_others, timeline};
 use scaleprof_analysis::summarise;
 use scaleprof_bundle::Bundle;
 use scaleprof_experiment::import_in_memory;
@@ -15,9 +15,6 @@ use std::io::IsTerminal as _;
 use std::mem::ManuallyDrop;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-
-/// What stands for standard output.
-const STANDARD_OUTPUT: &str = "-";
 
 pub(crate) fn execute(arguments: &ExportArguments) -> anyhow::Result<ExitCode> {
     let to_terminal =
@@ -38,6 +35,7 @@ pub(crate) fn execute(arguments: &ExportArguments) -> anyhow::Result<ExitCode> {
     let (bundle, _) = &*opened;
     let wanted = arguments.wanted();
     let (bytes, rungs) = written(bundle, arguments, &wanted)?;
+    tell_what_is_left_out(bundle, arguments, &wanted);
     let path = match &arguments.output {
         Some(path) if path == Path::new(STANDARD_OUTPUT) => {
             output::print(&bytes)?;
@@ -70,6 +68,18 @@ fn opened(arguments: &ExportArguments) -> anyhow::Result<(Bundle, Leftovers)> {
     let read = import_in_memory(path, &arguments.recording.options(), &mut progress);
     progress.finish();
     Ok(read?)
+}
+
+/// Of a recording its maker knows all threads: who sees fewer here must be told why.
+fn tell_what_is_left_out(bundle: &Bundle, arguments: &ExportArguments, wanted: &Wanted) {
+    const WORTH_TELLING: f64 = 0.001;
+    let left_out = share_of_others(bundle, wanted);
+    if is_recording(&arguments.bundle) && left_out > WORTH_TELLING {
+        eprintln!(
+            "left out: {:.1} % of the time, of threads that serve no client (--threads all takes them too)",
+            left_out * 100.0
+        );
+    }
 }
 
 /// Whether it is a recording: a file, a pipe or the folder of `perf record --threads`; bundles are folders.

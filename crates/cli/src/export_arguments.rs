@@ -1,6 +1,6 @@
 //! The options of `export`.
 
-use crate::arguments::RecordingArguments;
+use crate::import_arguments::RecordingArguments;
 use clap::Args;
 use scaleprof_analysis::export::Wanted;
 use scaleprof_profile::{Role, ThreadState, Unit};

@@ -1,13 +1,13 @@
 //! `scaleprof import`.
 
-use crate::arguments::ImportArguments;
+use crate::import_arguments::ImportArguments;
 use crate::output;
 use crate::run::{our_arguments, public_command};
 use crate::show;
 use crate::stop;
 use crate::terminal::TerminalProgress;
 use anyhow::bail;
-use scaleprof_experiment::{ImportRequest, ImportResult, KnownLoad, import};
+use scaleprof_experiment::{ImportRequest, ImportResult, KnownLoad, Sampling, import};
 use std::io::Write as _;
 use std::mem::ManuallyDrop;
 use std::path::{Path, PathBuf};
@@ -19,6 +19,10 @@ pub(crate) fn execute(arguments: &ImportArguments) -> anyhow::Result<ExitCode> {
         loads: loads(arguments)?,
         stats: arguments.stat.clone(),
         flat: arguments.flat.clone(),
+        sampling: Sampling {
+            frequency_hz: arguments.frequency,
+            seconds: arguments.seconds.clone(),
+        },
         name: arguments.name.clone(),
         options: arguments.recording.options(),
         keep_code: !arguments.no_code,

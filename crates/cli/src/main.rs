@@ -19,6 +19,7 @@ mod experiment_progress;
 mod export;
 mod export_arguments;
 mod import;
+mod import_arguments;
 mod load_arguments;
 mod manual;
 mod output;

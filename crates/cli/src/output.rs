@@ -3,6 +3,9 @@
 use std::fmt::Arguments;
 use std::io::{ErrorKind, Write as _};
 
+/// What stands for the standard output where a file is named.
+pub(crate) const STANDARD_OUTPUT: &str = "-";
+
 /// The standard output takes no more.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot write to the standard output: {0}")]

@@ -1,6 +1,6 @@
 //! How the user wants recordings to be read.
 
-use crate::arguments::RecordingArguments;
+use crate::import_arguments::RecordingArguments;
 use scaleprof_probe::symbol_search;
 use scaleprof_profile::import::ReadOptions;
 use std::path::PathBuf;

@@ -1,13 +1,14 @@
 //! `scaleprof report`.
 
 use crate::arguments::{ReportArguments, ReportFormat};
-use crate::output::{put, say};
+use crate::output::{STANDARD_OUTPUT, put, say};
 use crate::show;
 use anyhow::{Context as _, bail};
 use scaleprof_analysis::summarise;
 use scaleprof_bundle::{Bundle, BundleWriter};
 use scaleprof_experiment::trials::Experiment;
 use scaleprof_report::{bug, experiment_page, html, text};
+use std::path::Path;
 use std::process::ExitCode;
 
 pub(crate) fn execute(arguments: &ReportArguments) -> anyhow::Result<ExitCode> {
@@ -68,6 +69,7 @@ fn style(arguments: &ReportArguments) -> text::Style {
 fn deliver(arguments: &ReportArguments, format: ReportFormat, content: &str) -> anyhow::Result<ExitCode> {
     let beside = (format == ReportFormat::Html).then(|| arguments.bundle.join("report.html"));
     match arguments.output.clone().or(beside) {
+        Some(path) if path == Path::new(STANDARD_OUTPUT) => put!("{content}"),
         Some(path) => {
             show::write_whole(&path, content)?;
             say!("{}", path.display());

@@ -3,28 +3,32 @@
 //! A recording is a visit: with the connections and the throughput that the user knows of it, of a rung of a ladder that was
 //! climbed by hand; without them, of a watch, whose figures are per second. What a recording does not tell stays unknown.
 
+mod doubts;
+mod fair_sample;
 mod import_failure;
 mod imported_branches;
 mod imported_code;
 mod imported_manifest;
 mod imported_visit;
 mod in_memory;
+mod sampling;
 mod stat_counters;
 
 use crate::instructions::keep_code;
 use crate::manifest::timestamp;
 use crate::observe::now;
 use crate::progress::Progress;
+use fair_sample::FairSample;
 pub use import_failure::ImportFailure;
 use imported_code::ImportedCode;
 use imported_manifest::{begin, describe, has_shares_only, unknown_of_machine};
-use imported_visit::{ImportedVisit, Known};
+use imported_visit::{ImportedSamples, ImportedVisit, Known};
 pub use in_memory::import_in_memory;
-use scaleprof_analysis::numbers::counted;
+pub use sampling::Sampling;
+use sampling::check_time;
 use scaleprof_analysis::summarise;
-use scaleprof_bundle::{Bundle, BundleWriter, Manifest, Missing, RunState, Summary};
+use scaleprof_bundle::{Bundle, BundleWriter, Manifest, Missing, RunState, RungRow, Samples, Summary, VisitTables};
 use scaleprof_profile::both;
-use scaleprof_profile::fairness::distortions;
 use scaleprof_profile::import::{
     CallPaths, Leftovers, ReadOptions, Recording, RecordingFile, Weights, read_recordings, recordings_in,
 };
@@ -60,6 +64,8 @@ pub struct ImportRequest {
     /// Recordings without call graphs of the same loads, one for each recording in their order, or none at all: whether the others
     /// are fair samples is held against them, and nothing else is taken from them.
     pub flat: Vec<PathBuf>,
+    /// How samples were taken whose recordings do not tell it.
+    pub sampling: Sampling,
     /// What the load is called.
     pub name: Option<String>,
     /// How they are read.
@@ -164,8 +170,8 @@ struct Import<'a> {
     visit: i32,
     /// How call paths were taken in the first recording that tells it, and its number.
     call_paths: Option<(CallPaths, i32)>,
-    /// The only one so far, where it is small: it is written when it is clear whether another one follows.
-    waiting: Option<ImportedVisit>,
+    /// The only one so far, where it is small, with its samples: it is written when it is clear whether another one follows.
+    waiting: Option<(ImportedVisit, Samples)>,
 }
 
 impl Import<'_> {
@@ -177,18 +183,31 @@ impl Import<'_> {
     ) -> Result<(), ImportFailure> {
         progress.stage(&format!("reading {}", file.display()));
         for recording in read(file, bytes, self.request)? {
-            self.take(recording, progress)?;
+            self.take(recording, file, progress)?;
         }
         Ok(())
     }
 
     /// A recording becomes a visit.
-    fn take(&mut self, mut recording: Recording, progress: &mut dyn Progress) -> Result<(), ImportFailure> {
+    fn take(
+        &mut self,
+        mut recording: Recording,
+        file: &Path,
+        progress: &mut dyn Progress,
+    ) -> Result<(), ImportFailure> {
         self.write_waiting()?;
         let number = self.visit + 1;
+        let place = self.visit.unsigned_abs() as usize;
+        for words in self.request.sampling.complete(&mut recording, place, file)? {
+            self.warn(format!("recording {number}: {words}"), progress);
+        }
+        let load = self.loads.next();
+        if load.is_some() {
+            check_time(&recording, file)?;
+        }
         let is_alone = number == 1 && self.request.files.len() == 1;
-        let waits = is_alone && recording.profile.samples.len() <= MOST_NOT_READ_BACK;
-        if !waits {
+        let is_small = is_alone && recording.profile.samples.len() <= MOST_NOT_READ_BACK;
+        if !is_small {
             // Others follow, or it is large: the room is needed.
             recording.leftovers = Leftovers::default();
         }
@@ -205,16 +224,12 @@ impl Import<'_> {
             self.warn(NO_TIME.to_owned(), progress);
             has_shares_only(&mut self.manifest);
         }
-        describe(&mut self.manifest, &recording, &mut self.missing);
-        self.tell_call_paths(&recording, number, progress);
+        let inlines = self.request.options.inlines;
+        describe(&mut self.manifest, &recording, inlines, &mut self.missing);
         self.tell_fairness(&recording, number, progress)?;
         let stat = self.stats.next();
         if stat.as_ref().is_some_and(|stat| stat.elapsed_seconds.is_none()) {
             self.warn(format!("recording {number}: {NO_ELAPSED}"), progress);
-        }
-        let load = self.loads.next();
-        if let Some(load) = load {
-            self.tell_threads(&recording, load, number, progress);
         }
         let repeat = self.repeats.entry(load.map_or(0, |load| load.connections)).or_default();
         let known = Known {
@@ -228,18 +243,31 @@ impl Import<'_> {
         let ladder = &mut self.manifest.ladder;
         ladder.repeats = ladder.repeats.max(repeat.unsigned_abs());
         self.visit += 1;
-        let imported = ImportedVisit::of(&known, recording);
+        let mut doubtful = self.doubts(&recording, number, load);
+        // Code is looked for in what was written.
+        let waits = is_small && !self.request.keep_code;
+        let (imported, samples) = match waits {
+            true => {
+                let (imported, samples) = ImportedVisit::with_samples(&known, recording);
+                (imported, Some(samples))
+            }
+            false => (ImportedVisit::of(&known, recording), None),
+        };
+        doubtful.extend(load.and_then(|load| doubts::many_clients(imported.rest.clients(), load)));
+        for words in doubtful {
+            self.warn(format!("recording {number}: {words}"), progress);
+        }
         // Who is killed while he writes leaves a bundle that says so.
         self.bundle.write_manifest(&self.manifest)?;
-        if let Some(recorded) = imported.branches() {
+        if let Some(recorded) = imported.rest.branches() {
             let all = &recorded.branches;
             self.bundle.write_branches(known.visit, all.len(), |places| {
                 imported_branches::rows(known.visit, recorded, all.get(places).unwrap_or_default())
             })?;
         }
-        self.code.files.extend(imported.files().iter().cloned());
-        if waits {
-            self.waiting = Some(imported);
+        self.code.files.extend(imported.rest.files().iter().cloned());
+        if let Some(samples) = samples {
+            self.waiting = Some((imported, samples));
             return Ok(());
         }
         write(&self.bundle, &imported)
@@ -247,7 +275,7 @@ impl Import<'_> {
 
     fn write_waiting(&mut self) -> Result<(), ImportFailure> {
         let waiting = self.waiting.take();
-        waiting.map_or(Ok(()), |imported| write(&self.bundle, &imported))
+        waiting.map_or(Ok(()), |(imported, _)| write(&self.bundle, &imported))
     }
 
     fn warn(&mut self, words: String, progress: &mut dyn Progress) {
@@ -263,34 +291,17 @@ impl Import<'_> {
         }
     }
 
-    /// A number of connections may be another recording's.
-    fn tell_threads(&mut self, recording: &Recording, load: KnownLoad, number: i32, progress: &mut dyn Progress) {
-        let (threads, connections) = (recording.threads.len(), load.connections);
-        if threads > 0 && threads < connections as usize {
-            self.warn(
-                format!(
-                    "recording {number} has samples of {}, and {connections} connections are said to have run transactions: that \
-                     is so where they share threads (a thread pool); else the number is wrong, or many did nothing",
-                    counted(threads as u32, "thread")
-                ),
-                progress,
-            );
-        }
-    }
-
-    /// Recordings whose call paths were taken in other ways differ in their outer callers, whatever the server did.
-    fn tell_call_paths(&mut self, recording: &Recording, number: i32, progress: &mut dyn Progress) {
-        let Some(here) = recording.call_paths else { return };
-        let (before, of) = *self.call_paths.get_or_insert((here, number));
-        if here != before {
-            self.warn(
-                format!(
-                    "the call paths of recording {number} come from {here}, those of recording {of} from {before}: the same work has other \
-                     callers in them, so that what seems to grow from one to the other may not. Import recordings that were made alike"
-                ),
-                progress,
-            );
-        }
+    /// What its reader should doubt.
+    fn doubts(&mut self, recording: &Recording, number: i32, load: Option<KnownLoad>) -> Vec<String> {
+        let call_paths = recording.call_paths.and_then(|here| {
+            let first = *self.call_paths.get_or_insert((here, number));
+            doubts::other_call_paths(here, first)
+        });
+        let of_load = load.map(|load| [doubts::no_threads(recording), doubts::few_threads(recording, load)]);
+        let of_load = of_load.into_iter().flatten().flatten();
+        let all = call_paths.into_iter().chain(doubts::no_kernel(recording));
+        let all = all.chain(doubts::no_samples(recording, load));
+        all.chain(of_load).collect()
     }
 
     /// Compares a recording with the flat one of the same load, where there is one.
@@ -304,7 +315,8 @@ impl Import<'_> {
             return Ok(());
         };
         progress.stage(&format!("comparing with {}", flat.display()));
-        let told = fairness_of(recording, flat, self.request)?;
+        let others = read(flat, bytes_of(flat)?, self.request)?;
+        let told = FairSample::of(recording, others.first());
         if told.flat_has_callers {
             self.warn(
                 format!("recording {number}: the one that --flat gives for it has call graphs too, so what taking them changed is in both"),
@@ -335,7 +347,6 @@ impl Import<'_> {
     fn finish(mut self, progress: &mut dyn Progress) -> Result<ImportResult, ImportFailure> {
         if self.request.keep_code {
             progress.stage("reading the code of the hot functions");
-            self.write_waiting()?;
             self.missing.extend(keep_code(&self.bundle, &mut self.code)?);
         } else {
             for table in ["instructions", "data_accesses"] {
@@ -353,9 +364,11 @@ impl Import<'_> {
         manifest.ended_at = Some(timestamp());
         manifest.state = RunState::Complete;
         progress.stage("summing up");
-        let result = match self.waiting.take() {
-            Some(imported) => sum_up_and_write(&self.bundle, manifest, imported)?,
+        let mut result = match self.waiting.take() {
+            Some((imported, samples)) => sum_up_and_write(&self.bundle, manifest, imported, samples)?,
             None => {
+                // There is more to come than what is left of it would be worth.
+                drop(std::mem::take(&mut self.code));
                 self.bundle.write_settings(&[])?;
                 self.bundle.write_manifest(manifest)?;
                 let bundle = Bundle::open(self.bundle.path())?;
@@ -368,13 +381,22 @@ impl Import<'_> {
             }
         };
         self.bundle.write_summary(&result.summary)?;
+        result.leftovers.keep(self.code.into_leftovers());
         Ok(result)
     }
 }
 
 fn write(bundle: &BundleWriter, imported: &ImportedVisit) -> Result<(), ImportFailure> {
-    let make = |places| imported.sample_rows(places);
-    Ok(bundle.write_visit_with(&imported.rung, &imported.rows, imported.samples(), make)?)
+    write_visit(bundle, &imported.rung, imported.rows.tables(), &imported.rest)
+}
+
+fn write_visit(
+    bundle: &BundleWriter,
+    rung: &RungRow,
+    tables: VisitTables<'_>,
+    samples: &ImportedSamples,
+) -> Result<(), ImportFailure> {
+    Ok(bundle.write_visit_with(rung, tables, samples.len(), |places| samples.rows(places))?)
 }
 
 /// Both at once, from what is in memory. That the bundle is complete is written last.
@@ -382,20 +404,21 @@ fn sum_up_and_write(
     bundle: &BundleWriter,
     manifest: &Manifest,
     imported: ImportedVisit,
+    samples: Samples,
 ) -> Result<ImportResult, ImportFailure> {
-    let sum_up = || {
-        let bundle = imported.in_bundle(bundle.path(), manifest, imported.rows.clone());
-        let summary = summarise(&bundle);
-        (bundle, summary)
+    let rung = imported.rung.clone();
+    let (of_memory, rest) = imported.into_bundle(bundle.path(), manifest, samples);
+    let write_all = || {
+        write_visit(bundle, &rung, of_memory.tables_without_samples(), &rest)?;
+        Ok::<(), ImportFailure>(bundle.write_settings(&[])?)
     };
-    let write_all = || write(bundle, &imported).and_then(|()| Ok(bundle.write_settings(&[])?));
-    let ((of_memory, summary), written) = both(sum_up, write_all);
+    let (summary, written) = both(|| summarise(&of_memory), write_all);
     written?;
     bundle.write_manifest(manifest)?;
     Ok(ImportResult {
         bundle: of_memory,
         summary,
-        leftovers: Leftovers::of(imported),
+        leftovers: Leftovers::of(rest),
     })
 }
 
@@ -417,58 +440,15 @@ fn check_loads(request: &ImportRequest, opened: &[RecordingFile]) -> Result<(), 
     if flat != 0 && flat != recordings {
         return Err(ImportFailure::Flat { recordings, flat });
     }
+    let seconds = request.sampling.seconds.len();
+    if seconds > 1 && seconds != recordings {
+        return Err(ImportFailure::Seconds { recordings, seconds });
+    }
     let loads = request.loads.len();
     match loads == 0 || loads == recordings {
         true => Ok(()),
         false => Err(ImportFailure::Loads { recordings, loads }),
     }
-}
-
-/// Whether a recording is a fair sample.
-struct Fairness {
-    /// Whether the recording that it was held against is not flat.
-    flat_has_callers: bool,
-    is_distorted: bool,
-    words: String,
-}
-
-/// Functions that are told.
-const MOST_DISTORTED: usize = 5;
-
-fn fairness_of(recording: &Recording, flat: &Path, request: &ImportRequest) -> Result<Fairness, ImportFailure> {
-    let per_cent = |share: f64| format!("{:.1} %", share * 100.0);
-    let others = read(flat, bytes_of(flat)?, request)?;
-    let found = others
-        .first()
-        .and_then(|other| distortions(&other.profile, &recording.profile));
-    let words = match &found {
-        None => "one of the two recordings has no samples on a CPU, so they cannot be compared".to_owned(),
-        Some(found) if found.is_empty() => {
-            "no function's share of the CPU time differs from that in the flat recording by a hundredth or more that chance does not \
-             explain"
-                .to_owned()
-        }
-        Some(found) => {
-            let told = found.iter().take(MOST_DISTORTED).map(|one| {
-                let (graph, flat) = (per_cent(one.graph), per_cent(one.flat));
-                format!("{} has {graph} of the CPU time and {flat} in the flat recording", one.function)
-            });
-            let more = match found.len().saturating_sub(MOST_DISTORTED) {
-                0 => String::new(),
-                more => format!(", and {more} functions more"),
-            };
-            format!(
-                "it is no fair sample of the load, which taking call graphs changed: {}{more}. Record with a lower -F",
-                told.collect::<Vec<String>>().join("; ")
-            )
-        }
-    };
-    let flat_has_callers = |other: &Recording| other.call_paths.is_some_and(|way| way != CallPaths::NoCallers);
-    Ok(Fairness {
-        flat_has_callers: others.first().is_some_and(flat_has_callers),
-        is_distorted: found.is_none_or(|found| !found.is_empty()),
-        words,
-    })
 }
 
 fn counts_of(path: &Path) -> Result<PerfStat, ImportFailure> {
@@ -513,6 +493,7 @@ mod tests {
             loads: Vec::new(),
             stats: Vec::new(),
             flat: Vec::new(),
+            sampling: Sampling::default(),
             name: None,
             options: ReadOptions::default(),
             keep_code: false,

@@ -3,7 +3,7 @@
 use crate::code_source::{CodeFile, CodeSource};
 use crate::data_accesses::keep_data_accesses;
 use scaleprof_analysis::hot_code::{HotCode, hot_code};
-use scaleprof_bundle::{Bundle, BundleError, BundleWriter, InstructionRow};
+use scaleprof_bundle::{Bundle, BundleError, BundleWriter, InstructionRow, both};
 use scaleprof_probe::disassembly::{AccessKind, BranchKind, FunctionListing};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -59,20 +59,22 @@ pub(crate) fn keep_code(
     code: &mut dyn CodeSource,
 ) -> Result<Vec<(String, String)>, BundleError> {
     let hot = hot_code(&Bundle::open(bundle.path())?, 0.0);
-    let instructions = keep_instructions(bundle, &hot, code)?;
-    let accesses = keep_data_accesses(bundle, &hot, code)?;
-    let lacks = [("instructions", instructions), ("data_accesses", accesses)];
+    let (rows, instructions) = instructions(&hot, code);
+    let (written, accesses) = both(
+        // They go when they are written: what comes now takes room.
+        move || bundle.write_instructions(&rows),
+        || keep_data_accesses(bundle, &hot, code),
+    );
+    written?;
+    let lacks = [("instructions", instructions), ("data_accesses", accesses?)];
     let lacks = lacks
         .into_iter()
         .filter_map(|(table, lack)| Some((table.to_owned(), lack?)));
     Ok(lacks.collect())
 }
 
-fn keep_instructions(
-    bundle: &BundleWriter,
-    hot: &[HotCode],
-    code: &mut dyn CodeSource,
-) -> Result<Option<String>, BundleError> {
+/// The rows of the table `instructions`, and what was left out, in words.
+fn instructions(hot: &[HotCode], code: &mut dyn CodeSource) -> (Vec<InstructionRow>, Option<String>) {
     let hot: Vec<&HotCode> = hot.iter().filter(|function| function.share >= LEAST_SHARE).collect();
     let mut left_out = LeftOut::default();
     let listings = listings(&hot, code, &mut left_out);
@@ -105,8 +107,7 @@ fn keep_instructions(
             ));
         }
     }
-    bundle.write_instructions(&rows)?;
-    Ok(left_out.words())
+    (rows, left_out.words())
 }
 
 /// The functions taken apart, by file.

@@ -80,7 +80,7 @@ const PARKED: [&str; 8] = [
 ];
 
 /// What a function says of a thread that is in it.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum Says {
     /// It serves a connection in the functions that this one calls.
     Handler,
@@ -98,8 +98,12 @@ impl Says {
             return Says::Nothing;
         }
         let name = frame.function.as_deref().unwrap_or_default();
-        let without_arguments = name.split_once('(').map_or(name, |(name, _)| name);
-        if HANDLERS.contains(&without_arguments) {
+        // Its arguments may follow; a whole name is long.
+        let is = |handler: &&str| {
+            let rest = name.strip_prefix(handler);
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('('))
+        };
+        if HANDLERS.iter().any(is) {
             Says::Handler
         } else if PARKED.iter().any(|parked| name.starts_with(parked)) {
             Says::Parked
@@ -112,7 +116,9 @@ impl Says {
 /// The stacks whose thread is at work for a connection: what the innermost handler calls tells. Each node of the tree is looked at
 /// once, as an imported recording may have many times as many samples.
 fn serving_stacks(stacks: &StackTree, frames: &Frames) -> HashSet<StackId> {
-    let says: foldhash::HashMap<FrameId, Says> = frames.iter().map(|(id, frame)| (id, Says::of(frame))).collect();
+    // Most are of functions that are at work.
+    let says = frames.iter().map(|(id, frame)| (id, Says::of(frame)));
+    let says: foldhash::HashMap<FrameId, Says> = says.filter(|(_, says)| *says != Says::Works).collect();
     let (mut serving, mut in_handler) = (HashSet::default(), HashSet::default());
     for (stack, node) in stacks.iter() {
         let is_of = |known: &HashSet<StackId>| node.parent.is_some_and(|parent| known.contains(&parent));

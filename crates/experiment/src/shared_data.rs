@@ -1,14 +1,14 @@
 //! What a binary's machine code and symbols say of the variables that threads share, as the rows that cache lines are judged by.
 
+use foldhash::{HashMap, HashSet};
 use scaleprof_analysis::cache_lines::{CodeFunction, JudgedLine, Place, PlaceAccess, PlaceUse, Untouched};
 use scaleprof_bundle::{both, in_parallel};
 use scaleprof_probe::data_access::{
-    Access, AccessKind, DataAccesses, FunctionAccesses, TouchedPlace, start_and_stop, touched_places,
+    Access, AccessKind, DataAccesses, FunctionAccesses, TouchedPlace, may_tell, start_and_stop, touched_places,
 };
 use scaleprof_probe::data_layout::{DataLayout, FileLayout};
 use scaleprof_probe::spin::SpinLoops;
 use scaleprof_probe::symbols::{SymbolError, SymbolFile};
-use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 /// Why the variables of a binary are not known.
@@ -31,7 +31,7 @@ pub enum SharedDataError {
 pub struct SharedData {
     /// What code touches.
     pub places: Vec<Place>,
-    /// The functions that do, and all others.
+    /// The functions that do.
     pub functions: Vec<CodeFunction>,
     layout: DataLayout,
     /// Places of unnamed memory among those that code touches.
@@ -66,13 +66,18 @@ impl SharedData {
         let mut notes = symbols.notes().to_vec();
         notes.extend(problem);
         let has_names = layout.variables().iter().any(|variable| variable.kind.is_shared());
-        let (touched, functions) = both(|| touched_places(&layout, &accesses), || functions(symbols, &accesses));
+        let (mut touched, of_start) = both(
+            || touched_places(&layout, &accesses),
+            || of_start_and_stop(symbols, &accesses),
+        );
+        let functions = functions(symbols, &accesses, &of_start, &mut touched);
         let is_named = |place: &&TouchedPlace| layout.variable_at(place.address).is_some();
         let unnamed = touched.len() - touched.iter().filter(is_named).count();
         if !has_names || (unnamed == touched.len() && unnamed > 0) {
             return Err(SharedDataError::NoNames(symbols.name().to_owned()));
         }
-        let places = places(&layout, touched, symbols, waiting);
+        // Letting go of all accesses takes as long as many another step.
+        let (places, ()) = both(|| places(&layout, touched, symbols, waiting), || drop(accesses));
         Ok(SharedData {
             places,
             functions,
@@ -169,24 +174,49 @@ fn is_shared(variable: &scaleprof_probe::data_layout::DataVariable) -> bool {
 /// So many functions a thread names before it takes more: each may have a long name to make readable.
 const NAMED_AT_ONCE: usize = 512;
 
-fn functions(symbols: &SymbolFile, accesses: &DataAccesses) -> Vec<CodeFunction> {
-    let mut calls: HashMap<u64, u32> = HashMap::new();
+/// The functions, by their place among those that were taken apart, that run only while the program starts or stops.
+fn of_start_and_stop(symbols: &SymbolFile, accesses: &DataAccesses) -> HashSet<usize> {
+    let name = |one: &FunctionAccesses| {
+        let start = one.function.start;
+        may_tell(&symbols.linkage_name(start)?).then(|| symbols.function(start))?
+    };
+    let of_some = |some: &[FunctionAccesses]| -> Vec<Option<String>> {
+        let functions = some.iter().map(name);
+        functions.map(|function| Some(function?.name)).collect()
+    };
+    let names = in_parallel(accesses.functions.chunks(NAMED_AT_ONCE).collect(), of_some).concat();
+    start_and_stop(accesses, |place| names.get(place).cloned().flatten())
+}
+
+/// The functions that touch a place. The places' numbers of functions become those of this list.
+fn functions(
+    symbols: &SymbolFile,
+    accesses: &DataAccesses,
+    of_start: &HashSet<usize>,
+    touched: &mut [TouchedPlace],
+) -> Vec<CodeFunction> {
+    let touches = touched.iter().flat_map(|place| &place.accesses);
+    let mut touching: Vec<usize> = touches.map(|(function, _)| *function).collect();
+    touching.sort_unstable();
+    touching.dedup();
+    for (function, _) in touched.iter_mut().flat_map(|place| &mut place.accesses) {
+        *function = touching.partition_point(|other| other < function);
+    }
+    let mut calls: HashMap<u64, u32> = HashMap::default();
     for called in accesses.functions.iter().flat_map(|function| &function.calls) {
         *calls.entry(*called).or_default() += 1;
     }
-    let name = |start: u64| symbols.function(start).map(|function| function.name);
-    let of_some = |some: &[FunctionAccesses]| -> Vec<Option<String>> {
-        some.iter().map(|one| name(one.function.start)).collect()
+    let described = |place: &usize| {
+        let start = accesses.functions.get(*place)?.function.start;
+        let name = symbols.function(start).map(|function| function.name);
+        Some(CodeFunction {
+            name: name.unwrap_or_else(|| format!("fun_{start:x}")),
+            is_start_or_stop: of_start.contains(place),
+            calls: calls.get(&start).copied().unwrap_or(0),
+        })
     };
-    let names = in_parallel(accesses.functions.chunks(NAMED_AT_ONCE).collect(), of_some).concat();
-    let start_and_stop = start_and_stop(accesses, |place| names.get(place).cloned().flatten());
-    let numbered = accesses.functions.iter().zip(names).enumerate();
-    let functions = numbered.map(|(place, (function, name))| CodeFunction {
-        name: name.unwrap_or_else(|| format!("fun_{:x}", function.function.start)),
-        is_start_or_stop: start_and_stop.contains(&place),
-        calls: calls.get(&function.function.start).copied().unwrap_or(0),
-    });
-    functions.collect()
+    let of_some = |some: &[usize]| -> Vec<CodeFunction> { some.iter().filter_map(described).collect() };
+    in_parallel(touching.chunks(NAMED_AT_ONCE).collect(), of_some).concat()
 }
 
 fn places(layout: &DataLayout, touched: Vec<TouchedPlace>, symbols: &SymbolFile, waiting: &SpinLoops) -> Vec<Place> {

@@ -37,6 +37,9 @@ pub struct Recording {
     pub branches: Option<RecordedBranches>,
     /// What the weights of the samples are.
     pub weights: Weights,
+    /// How many samples were taken, where they came at a rate that nothing tells: with it, their number is a time. None where their time
+    /// is told, and where they came with something else than time (bytes, page faults).
+    pub samples_of_unknown_rate: Option<f64>,
     /// Whether the kernel was left out (`perf record -e cycles:u`, or without the right to it): CPU time in it is not known then.
     pub without_kernel: bool,
     /// The event that was sampled, as the recording calls it, such as `cpu-clock` or `cycles`.
@@ -74,6 +77,7 @@ impl Recording {
             profile,
             branches: None,
             weights,
+            samples_of_unknown_rate: None,
             without_kernel: false,
             event: None,
             call_paths: None,
@@ -106,7 +110,7 @@ impl Leftovers {
     }
 
     /// Keeps one more.
-    pub(crate) fn keep(&mut self, thing: impl Send + Sync + 'static) {
+    pub fn keep(&mut self, thing: impl Send + Sync + 'static) {
         self.0.push(Arc::new(thing));
     }
 }

@@ -31,6 +31,7 @@ mod resolve;
 mod sample;
 mod selection;
 mod stacks;
+mod summed_waits;
 mod switches;
 mod symbols_ahead;
 mod time_order;
@@ -103,7 +104,7 @@ pub fn read(bytes: impl Bytes, options: &ReadOptions) -> Result<Recording, Impor
     if options.inlines {
         behind.make_room();
     }
-    let twice = passed.end_waits(&selection);
+    let twice = passed.end_waits(&timed, &selection);
     passed.check(&selection, options, &problems)?;
     let left_out = passed.leave_out_others(&files, options);
     let has_others = passed.has_others();

@@ -162,6 +162,8 @@ struct Reader<'a> {
     of_others: usize,
     /// Samples of CPUs that had nothing to do.
     idle: usize,
+    /// Samples that were taken.
+    taken: usize,
     /// Whether the text tells a thread's process anywhere.
     tells_processes: bool,
 }
@@ -278,6 +280,7 @@ impl Reader<'_> {
             lock: None,
         };
         self.stacks.add(stack, sample);
+        self.taken += 1;
     }
 
     fn finished(self, events: &[(String, usize)], options: &ReadOptions) -> Result<Recording, ImportError> {
@@ -295,7 +298,8 @@ impl Reader<'_> {
                 why: match self.without_stack {
                     0 => "none is of that process".to_owned(),
                     count => format!(
-                        "{count} samples have neither a stack nor an address; record with -g and print them with `perf script`"
+                        "{count} samples have neither a stack nor an address that can be read: record with -g, and print all fields (`perf script` \
+                         without -F)"
                     ),
                 },
             });
@@ -305,6 +309,8 @@ impl Reader<'_> {
         let weights = if is_time { Weights::Nanoseconds } else { Weights::Counts };
         let cut = self.stacks.warning();
         let mut recording = Recording::new(RecordingFormat::PerfScript, self.stacks.into_profile(), weights);
+        let has_rate = event.is_none_or(|event| counts_nanoseconds(event) || comes_with_work(event));
+        recording.samples_of_unknown_rate = (!is_time && has_rate).then_some(self.taken as f64);
         recording.span = self.first_ns.zip(self.last_ns).map(|(first, last)| first..last);
         recording.threads = self.threads;
         recording

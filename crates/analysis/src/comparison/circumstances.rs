@@ -2,7 +2,7 @@
 
 use super::{Difference, RungChange, SettingChange, Weight};
 use crate::per::Per;
-use scaleprof_bundle::{Bundle, CALL_PATHS, IMPORTED, RunState, Workload};
+use scaleprof_bundle::{BUILT_IN, Bundle, CALL_PATHS, IMPORTED, RunState, Workload};
 use scaleprof_profile::import::NO_CALLERS;
 use std::collections::BTreeMap;
 
@@ -70,7 +70,7 @@ pub(super) fn differences(a: &Bundle, b: &Bundle) -> Vec<Difference> {
             .options
             .iter()
             // None of these is part of what a transaction does.
-            .filter(|(name, _)| !["transport", IMPORTED, CALL_PATHS].contains(&name.as_str()))
+            .filter(|(name, _)| !["transport", IMPORTED, CALL_PATHS, BUILT_IN].contains(&name.as_str()))
             .filter(|(name, _)| !name.starts_with("fairness_of_recording"))
             .map(|(name, value)| format!("{name}={value}"))
             .collect();
@@ -94,6 +94,10 @@ pub(super) fn differences(a: &Bundle, b: &Bundle) -> Vec<Difference> {
     if let Some(ways) = two_ways(a, b) {
         let [a, b] = ways.map(Some);
         note("how call paths were found", Disturbs, a, b);
+    }
+    if let Some(ways) = with_and_without_built_in(a, b) {
+        let [a, b] = ways.map(|way| Some(way.to_owned()));
+        note("functions that were built into others", Disturbs, a, b);
     }
     // A virtual machine does not get the same bytes twice.
     let gibibytes = |bytes: u64| (bytes as f64 / f64::from(1 << 30)).round().to_string();
@@ -139,6 +143,12 @@ fn two_ways(a: &Bundle, b: &Bundle) -> Option<[String; 2]> {
     (of_a != of_b).then_some([of_a, of_b])
 }
 
+/// How built-in functions were treated in each, where that is known and not the same.
+fn with_and_without_built_in<'a>(a: &'a Bundle, b: &'a Bundle) -> Option<[&'a str; 2]> {
+    let ways = [a.manifest.workload.built_in()?, b.manifest.workload.built_in()?];
+    (ways[0] != ways[1]).then_some(ways)
+}
+
 /// Why call paths cannot be paired.
 pub(super) struct Unpaired {
     /// As a sentence, but for its end.
@@ -159,10 +169,19 @@ pub(super) fn unpaired(a: &Bundle, b: &Bundle) -> Option<Unpaired> {
             kinds: true,
         });
     }
-    two_ways(a, b).map(|[a, b]| Unpaired {
-        cause: format!("Callers were found in two ways (in A from {a}, in B from {b}), which do not see the same ones"),
-        words: "call paths that were found in two ways cannot be paired",
-        kinds: ![&a, &b].iter().any(|way| way.contains(NO_CALLERS)),
+    if let Some([a, b]) = two_ways(a, b) {
+        return Some(Unpaired {
+            cause: format!(
+                "Callers were found in two ways (in A from {a}, in B from {b}), which do not see the same ones"
+            ),
+            words: "call paths that were found in two ways cannot be paired",
+            kinds: ![&a, &b].iter().any(|way| way.contains(NO_CALLERS)),
+        });
+    }
+    with_and_without_built_in(a, b).map(|[a, b]| Unpaired {
+        cause: format!("Functions that the compiler built into others are {a} in A and {b} in B"),
+        words: "call paths with and without functions that were built into others cannot be paired",
+        kinds: true,
     })
 }
 
@@ -244,6 +263,11 @@ pub(super) fn warnings(a: &Bundle, b: &Bundle, differences: &[Difference], rungs
         warnings.push(format!(
             "the call paths of A come from {a}, those of B from {b}: the same work has other callers in them, so they cannot be paired; \
              compare recordings that were made alike"
+        ));
+    }
+    if let Some([a, b]) = with_and_without_built_in(a, b) {
+        warnings.push(format!(
+            "functions that the compiler built into others are {a} in A and {b} in B, so call paths cannot be paired: import both alike"
         ));
     }
     if rungs.iter().any(|rung| rung.throughput_p.is_some()) {

@@ -2,7 +2,7 @@
 
 use crate::call_paths::LOST;
 use crate::stack_links::{Outwards, StackLinks};
-use scaleprof_bundle::{Bundle, FrameRow, NumberMap};
+use scaleprof_bundle::Bundle;
 use scaleprof_profile::{Frame, FrameId, Frames, SCALEPROF, StackId, StackTree};
 
 /// Frames of a stack that are kept; no recorder takes as many, so more of them are in damaged tables only.
@@ -15,7 +15,8 @@ pub(super) struct Stacks<'a> {
     pub stacks: StackTree,
     /// Stack by its place in `links`.
     known: Vec<Option<StackId>>,
-    known_frames: NumberMap<i64, FrameId>,
+    /// Frame by its place in `links`.
+    known_frames: Vec<Option<FrameId>>,
 }
 
 impl<'a> Stacks<'a> {
@@ -23,10 +24,10 @@ impl<'a> Stacks<'a> {
         let links = StackLinks::of(bundle.stacks.iter(), bundle.frames.iter());
         Stacks {
             known: vec![None; links.len()],
+            known_frames: vec![None; links.frame_count()],
             links,
             frames: Frames::default(),
             stacks: StackTree::default(),
-            known_frames: NumberMap::default(),
         }
     }
 
@@ -74,8 +75,10 @@ impl<'a> Stacks<'a> {
         self.stacks.child(None, frame)
     }
 
-    fn frame(&mut self, row: Option<&FrameRow>) -> FrameId {
-        let Some(row) = row else {
+    /// The frame at a place.
+    fn frame(&mut self, place: Option<u32>) -> FrameId {
+        let at = place.and_then(|place| Some((place, self.links.frame(place)?)));
+        let Some((place, row)) = at else {
             return self.frames.intern(Frame {
                 module: SCALEPROF.to_owned(),
                 build_id: None,
@@ -87,8 +90,8 @@ impl<'a> Stacks<'a> {
                 name_source: "none".to_owned(),
             });
         };
-        if let Some(known) = self.known_frames.get(&row.frame) {
-            return *known;
+        if let Some(known) = self.known_frames.get(place as usize).copied().flatten() {
+            return known;
         }
         let frame = self.frames.intern(Frame {
             module: row.module.clone(),
@@ -100,7 +103,9 @@ impl<'a> Stacks<'a> {
             line: row.line,
             name_source: row.name_source.clone(),
         });
-        self.known_frames.insert(row.frame, frame);
+        if let Some(known) = self.known_frames.get_mut(place as usize) {
+            *known = Some(frame);
+        }
         frame
     }
 }

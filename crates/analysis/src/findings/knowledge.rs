@@ -267,7 +267,9 @@ impl Knowledge {
     /// merely how waiting is done. The functions come innermost first, each with whether it is that.
     pub(super) fn waiter<'f>(innermost_first: impl Iterator<Item = (&'f str, bool)>) -> String {
         let mut inner = Vec::new();
-        for (function, is_primitive) in innermost_first.filter(|(function, _)| !function.ends_with(" [k]")) {
+        // What stands for callers that are missing waits for nothing.
+        let says_nothing = |function: &str| function.ends_with(" [k]") || function.starts_with("[incomplete");
+        for (function, is_primitive) in innermost_first.filter(|(function, _)| !says_nothing(function)) {
             inner.push(function);
             if !is_primitive && inner.len() > 1 {
                 break;
@@ -442,5 +444,7 @@ mod tests {
             Knowledge::waiter(innermost_first),
             "trx_start_low > mutex_spin_wait > ut_delay"
         );
+        let without_callers = [("ut_delay", true), ("[incomplete: not_taken]", false)];
+        assert_eq!(Knowledge::waiter(without_callers.into_iter()), "ut_delay");
     }
 }

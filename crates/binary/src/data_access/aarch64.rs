@@ -14,14 +14,12 @@ pub(super) const CONVENTION: Convention = Convention {
     arguments: [0, 1],
 };
 
-fn decode(bytes: &[u8], address: u64) -> Vec<Step> {
+fn decode(bytes: &[u8], address: u64, steps: &mut Vec<Step>) {
     let words = bytes.chunks_exact(4).zip((0..).map(|place: u64| place * 4));
-    words
-        .map(|(bytes, place)| {
-            let word = bytes.try_into().map_or(0, u32::from_le_bytes);
-            step(word, address.wrapping_add(place))
-        })
-        .collect()
+    steps.extend(words.map(|(bytes, place)| {
+        let word = bytes.try_into().map_or(0, u32::from_le_bytes);
+        step(word, address.wrapping_add(place))
+    }));
 }
 
 fn step(word: u32, address: u64) -> Step {

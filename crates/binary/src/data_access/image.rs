@@ -1,6 +1,6 @@
 //! The parts of a file's memory that tell which variable an address or a pointer means.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::ops::Range;
 
 use crate::data_layout::is_of_the_loader;
@@ -21,7 +21,7 @@ pub(super) struct Image<'data> {
     /// Whether the program is always at the addresses of its file, so that a number can be an address.
     pub is_fixed: bool,
     /// Addresses that stand in tables of the file.
-    pub pointed_at: BTreeSet<u64>,
+    pub pointed_at: Addresses,
 }
 
 impl<'data> Image<'data> {
@@ -33,12 +33,15 @@ impl<'data> Image<'data> {
         let endian = elf.endian();
         let mut tables = Vec::new();
         let mut slots = Vec::new();
+        let (mut first, mut end) = (u64::MAX, 0);
         for section in elf.sections() {
             let flags = section.elf_section_header().sh_flags(endian);
             let range = section.address()..section.address().saturating_add(section.size());
             if !flags.contains(elf::SHF_ALLOC) || flags.contains(elf::SHF_TLS) || range.is_empty() {
                 continue;
             }
+            first = first.min(range.start);
+            end = end.max(range.end);
             let name = section.name().unwrap_or_default();
             let is_slots = name.starts_with(".got");
             let is_constant = is_slots || name.starts_with(".data.rel.ro") || name.starts_with(".rodata");
@@ -61,8 +64,11 @@ impl<'data> Image<'data> {
         image.relocate(elf, &slots);
         if image.is_fixed {
             for (_, data) in tables {
-                for word in data.chunks_exact(8) {
-                    image.pointed_at.insert(word.try_into().map_or(0, u64::from_le_bytes));
+                let words = data
+                    .chunks_exact(8)
+                    .map(|word| word.try_into().map_or(0, u64::from_le_bytes));
+                for word in words.filter(|word| (first..end).contains(word)) {
+                    image.pointed_at.push(word);
                 }
             }
         }
@@ -140,7 +146,7 @@ impl<'data> Image<'data> {
     fn relocate_one(&mut self, place: u64, value: u64, slots: &[Range<u64>]) {
         self.relocated.insert(place, value);
         if !slots.iter().any(|slots| slots.contains(&place)) {
-            self.pointed_at.insert(value);
+            self.pointed_at.push(value);
         }
     }
 
@@ -160,6 +166,38 @@ impl<'data> Image<'data> {
             let word = data.get(place..place.checked_add(8)?)?;
             word.try_into().ok().map(u64::from_le_bytes).filter(|value| *value != 0)
         })
+    }
+}
+
+/// A set of addresses: they are only added until all are asked for. Sections of a damaged file may show the same bytes over and over.
+#[derive(Default)]
+pub(super) struct Addresses {
+    list: Vec<u64>,
+    /// So many were left when those that are there twice went the last time.
+    left: usize,
+}
+
+impl Addresses {
+    /// Those that are there twice go when so many were added.
+    const LEAST: usize = 1 << 16;
+
+    pub(super) fn push(&mut self, address: u64) {
+        self.list.push(address);
+        if self.list.len() > 2 * self.left.max(Self::LEAST) {
+            self.keep_each_once();
+        }
+    }
+
+    fn keep_each_once(&mut self) {
+        self.list.sort_unstable();
+        self.list.dedup();
+        self.left = self.list.len();
+    }
+
+    /// In ascending order.
+    pub(super) fn into_list(mut self) -> Vec<u64> {
+        self.keep_each_once();
+        self.list
     }
 }
 

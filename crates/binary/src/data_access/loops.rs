@@ -15,6 +15,11 @@ struct Visit {
 /// For each block whether it lies in a loop. `successors` gives the blocks behind one.
 pub(super) fn in_loops(blocks: usize, successors: impl Fn(usize) -> [Option<usize>; 2]) -> Vec<bool> {
     let mut found = vec![false; blocks];
+    // Whoever only goes on comes to no place twice.
+    let leads_back = |block: usize| successors(block).into_iter().flatten().any(|target| target <= block);
+    if !(0..blocks).any(leads_back) {
+        return found;
+    }
     let mut visits: Vec<Option<Visit>> = vec![None; blocks];
     let mut open: Vec<usize> = Vec::new();
     let mut count = 0;

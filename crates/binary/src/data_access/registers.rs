@@ -93,9 +93,9 @@ impl Registers {
         }
     }
 
-    /// What an instruction makes of them.
-    pub(super) fn step(&mut self, step: &Step, convention: &Convention, image: &Image<'_>) {
-        let set = step.sets.map(|sets| match sets {
+    /// The register that an instruction sets, and what is known of it then.
+    pub(super) fn set_by(&self, step: &Step, image: &Image<'_>) -> Option<(Register, Option<Known>)> {
+        let known = match step.sets? {
             Sets::Address(to, address) => (to, self.resolve(&address, image)),
             Sets::Number(to, value) => (to, image.is_fixed.then_some(Known { value, exact: true })),
             Sets::Pointer(to, address) => {
@@ -103,7 +103,13 @@ impl Registers {
                 let value = place.and_then(|known| image.pointer(known.value));
                 (to, value.map(|value| Known { value, exact: true }))
             }
-        });
+        };
+        Some(known)
+    }
+
+    /// What an instruction makes of them.
+    pub(super) fn step(&mut self, step: &Step, convention: &Convention, image: &Image<'_>) {
+        let set = self.set_by(step, image);
         self.forget(step.changes);
         if let Some((to, known)) = set {
             self.put(to, known);

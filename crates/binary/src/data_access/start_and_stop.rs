@@ -5,7 +5,7 @@
 //! taken, is one of them. And second what programmers call such functions; a name is believed only as long as no other function
 //! calls the one that has it (`buf_page_init` runs all the time).
 
-use std::collections::{HashMap, HashSet};
+use foldhash::{HashMap, HashSet};
 
 use super::DataAccesses;
 
@@ -45,7 +45,8 @@ const WHOLE_NAMES: [&str; 6] = [
 const BEGINNINGS: [&str; 4] = ["_GLOBAL__", "global constructors", "global destructors", "__cxx_global"];
 
 /// The places, among [`DataAccesses::functions`], of the functions that run only while the program starts or ends, or while
-/// somebody changes a setting. `name` gives a function's name without parameters by its place.
+/// somebody changes a setting. `name` gives a function's name without parameters by its place; it need not for those whose name
+/// [tells nothing](may_tell).
 ///
 /// It is a judgement, not a proof: calls by pointer are not seen, only that a function's address is taken.
 pub fn start_and_stop(accesses: &DataAccesses, name: impl Fn(usize) -> Option<String>) -> HashSet<usize> {
@@ -67,7 +68,7 @@ pub fn start_and_stop(accesses: &DataAccesses, name: impl Fn(usize) -> Option<St
     let likely = |place: usize| names.get(place).copied().unwrap_or(Likely::Unknown);
     let is_pointed_at = |place: usize| {
         let function = accesses.functions.get(place);
-        function.is_some_and(|function| accesses.pointed_at.contains(&function.function.start))
+        function.is_some_and(|function| accesses.pointed_at.binary_search(&function.function.start).is_ok())
     };
     let mut found: HashSet<usize> = (0..is_called.len())
         .filter(|place| match likely(*place) {
@@ -90,6 +91,51 @@ pub fn start_and_stop(accesses: &DataAccesses, name: impl Fn(usize) -> Option<St
         }
     }
     found
+}
+
+/// How words begin of which one is in every name that says something.
+const HINTS: [&str; 20] = [
+    "boot",
+    "clean",
+    "constructor",
+    "deinit",
+    "destroy",
+    "destructor",
+    "disable",
+    "enable",
+    "exit",
+    "finalize",
+    "fini",
+    "free",
+    "global",
+    "init",
+    "main",
+    "one_option",
+    "shutdown",
+    "start",
+    "teardown",
+    "up",
+];
+
+/// Whether a function's name may say that it runs only while the program starts or ends; by its name as the linker knows it, in which all
+/// its words stand as they were written, each behind something that is no letter.
+pub fn may_tell(linkage_name: &str) -> bool {
+    let name = linkage_name.as_bytes();
+    let mut is_in_word = false;
+    name.iter().enumerate().any(|(place, letter)| {
+        let begins = !is_in_word && letter.is_ascii_alphabetic();
+        is_in_word = letter.is_ascii_alphabetic();
+        begins && is_hint(name.get(place..).unwrap_or_default())
+    })
+}
+
+fn is_hint(word: &[u8]) -> bool {
+    let letter = word.first().map(u8::to_ascii_lowercase);
+    let mut of_letter = HINTS.iter().filter(|hint| hint.as_bytes().first() == letter.as_ref());
+    of_letter.any(|hint| {
+        let begin = word.get(..hint.len());
+        begin.is_some_and(|begin| begin.eq_ignore_ascii_case(hint.as_bytes()))
+    })
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -136,9 +182,10 @@ mod tests {
             calls: calls.iter().map(|place| place * 16).collect(),
             addresses: Vec::new(),
         });
+        let pointed_at: std::collections::BTreeSet<u64> = pointed_at.iter().map(|place| place * 16).collect();
         DataAccesses {
             functions: functions.collect(),
-            pointed_at: pointed_at.iter().map(|place| place * 16).collect(),
+            pointed_at: pointed_at.into_iter().collect(),
         }
     }
 
@@ -165,6 +212,32 @@ mod tests {
         let names = ["log_init", "thread", "page_init", "io_update", "Item::update"];
         let calls: [&[u64]; 5] = [&[], &[2], &[], &[], &[]];
         assert_eq!(found(&calls, &[0, 1, 3, 4], &names), ["log_init", "io_update"]);
+    }
+
+    #[test]
+    fn a_name_that_says_something_is_not_passed_over_as_the_linker_knows_it() {
+        let tell = [
+            "main",
+            "_start",
+            "mysqld_main.cold",
+            "_Z11mysqld_mainiPPc",
+            "_ZN4THD7cleanupEv",
+            "_ZN3Log8clean_upEv",
+            "_ZL20mysqld_get_one_optioniPK9my_optionPc",
+            "_ZL8opt_initv.part.0",
+            "_ZN4Pool9init_funcEv",
+            "_GLOBAL__sub_I_sql_class.cc",
+            "_Z41__static_initialization_and_destruction_0ii",
+            "__cxx_global_var_init",
+            "innodb_io_capacity_update",
+        ];
+        let words = LAST_WORDS.iter().chain(&WHOLE_NAMES).chain(&BEGINNINGS);
+        for name in words.chain(&tell) {
+            assert!(may_tell(name), "{name}");
+        }
+        for name in ["_ZN4THD5queryEv", "row_search_mvcc", "_ZN4Item3runEv", "lookup", ""] {
+            assert!(!may_tell(name), "{name}");
+        }
     }
 
     proptest::proptest! {

@@ -93,7 +93,8 @@ pub(super) struct Step {
 /// What differs between the architectures.
 #[derive(Clone, Copy)]
 pub(super) struct Convention {
-    pub decode: fn(&[u8], u64) -> Vec<Step>,
+    /// Adds the instructions of a function that lies at an address.
+    pub decode: fn(&[u8], u64, &mut Vec<Step>),
     /// The registers that a called function may change, as bits.
     pub changed_by_calls: u32,
     /// Those in which the first two arguments are.

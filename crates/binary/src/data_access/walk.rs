@@ -159,7 +159,10 @@ impl<'a> Blocks<'a> {
     /// The registers at the start of each block; none for those whose way in is not known.
     fn states(&self, convention: &Convention, image: &Image<'_>) -> Vec<Option<Registers>> {
         let mut states: Vec<Option<Registers>> = vec![None; self.starts.len()];
-        if self.starts.len() > MOST_BLOCKS {
+        // Who starts knowing nothing, and where nothing is to be learnt, knows nothing anywhere.
+        let nothing = Registers::unknown();
+        let learns = |step: &Step| matches!(nothing.set_by(step, image), Some((_, Some(_))));
+        if self.starts.len() > MOST_BLOCKS || !self.steps.iter().any(learns) {
             return states;
         }
         let mut open = BTreeSet::new();

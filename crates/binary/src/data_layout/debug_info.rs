@@ -95,7 +95,13 @@ pub(super) fn read(bytes: &impl Bytes, shapes: &mut Shapes) -> Outcome {
     let mut headers = dwarf.units();
     loop {
         match headers.next() {
-            Ok(Some(header)) => reader.headers.push(header),
+            Ok(Some(header)) => {
+                reader.headers.push(header);
+                // The kernel maps the neighbours of each page that is looked at.
+                if reader.headers.len().is_multiple_of(UNITS_AT_ONCE) {
+                    bytes.let_go(bytes);
+                }
+            }
             Ok(None) => break,
             Err(error) => {
                 outcome.error = Some(DebugInfoError::Damaged(error));
@@ -103,7 +109,7 @@ pub(super) fn read(bytes: &impl Bytes, shapes: &mut Shapes) -> Outcome {
             }
         }
     }
-    for (round, some) in (1_usize..).zip(reader.headers.clone().chunks(UNITS_AT_ONCE)) {
+    for some in reader.headers.clone().chunks(UNITS_AT_ONCE) {
         let found = in_parallel(some.to_vec(), |header| UnitVariables::of(&dwarf, header));
         for unit in found {
             // A unit that cannot be read does not keep the others from it.
@@ -112,18 +118,13 @@ pub(super) fn read(bytes: &impl Bytes, shapes: &mut Shapes) -> Outcome {
                 Err(error) => outcome.error = Some(DebugInfoError::Damaged(error)),
             }
         }
-        if round % LET_GO_AFTER == 0 {
-            bytes.let_go(bytes);
-        }
+        bytes.let_go(bytes);
     }
     outcome
 }
 
-/// Units that are gone through at once, on all CPUs: what is read of each takes memory until its variables are.
-const UNITS_AT_ONCE: usize = 64;
-
-/// After so many rounds what was read is let go of.
-const LET_GO_AFTER: usize = 2;
+/// Units that are gone through at once, on all CPUs: what is read of each takes memory until its variables are. Then it is let go of.
+const UNITS_AT_ONCE: usize = 32;
 
 /// A unit and its variables that have an address. Going through all that is in a unit takes nearly all of the time.
 struct UnitVariables<'data> {
@@ -145,19 +146,35 @@ impl<'data> UnitVariables<'data> {
     }
 }
 
+/// Goes through all that is in a unit, but for what classes are made of: that is most of C++'s, and a variable of a class has its address
+/// elsewhere, where it is defined. A class within a function is gone through, for its methods may be defined in it.
 fn find_variables<'data>(
     dwarf: &gimli::Dwarf<Slice<'data>>,
     unit: &AnyUnit<'data>,
     into: &mut Vec<UnitOffset>,
 ) -> gimli::Result<()> {
     let mut entries = unit.entries_raw(None)?;
+    // How deep in the unit `entries` begins, and how deep the outermost function stands that they are in.
+    let mut begins_at = 0;
+    let mut function = None;
     while !entries.is_empty() {
         let place = entries.next_offset();
+        let depth = begins_at + entries.next_depth();
+        function = function.filter(|function| *function < depth);
         let Some(abbreviation) = entries.read_abbreviation()? else {
             continue;
         };
-        if abbreviation.tag() != gimli::DW_TAG_variable {
-            entries.skip_attributes(abbreviation.attributes())?;
+        let tag = abbreviation.tag();
+        if tag == gimli::DW_TAG_subprogram && function.is_none() {
+            function = Some(depth);
+        }
+        if tag != gimli::DW_TAG_variable {
+            let is_passed_over = abbreviation.has_children() && function.is_none() && is_of_members(tag);
+            let behind = sibling(&mut entries, abbreviation.attributes(), is_passed_over)?;
+            if let Some(behind) = behind.and_then(|behind| unit.entries_raw(Some(behind)).ok()) {
+                entries = behind;
+                begins_at = depth;
+            }
             continue;
         }
         let mut location = None;
@@ -172,6 +189,38 @@ fn find_variables<'data>(
         }
     }
     Ok(())
+}
+
+fn is_of_members(tag: gimli::DwTag) -> bool {
+    matches!(
+        tag,
+        gimli::DW_TAG_class_type
+            | gimli::DW_TAG_structure_type
+            | gimli::DW_TAG_union_type
+            | gimli::DW_TAG_enumeration_type
+    )
+}
+
+/// Reads over the attributes of an entry. Gives the entry behind it and all that is in it, if it is asked for and told; compilers
+/// may tell it.
+fn sibling<'data>(
+    entries: &mut gimli::EntriesRaw<'_, Slice<'data>>,
+    attributes: &[gimli::AttributeSpecification],
+    is_asked_for: bool,
+) -> gimli::Result<Option<UnitOffset>> {
+    let is_told = attributes.iter().any(|one| one.name() == gimli::DW_AT_sibling);
+    if !(is_asked_for && is_told) {
+        entries.skip_attributes(attributes)?;
+        return Ok(None);
+    }
+    let mut behind = None;
+    for specification in attributes {
+        let attribute = entries.read_attribute(*specification)?;
+        if let (gimli::DW_AT_sibling, AttributeValue::UnitRef(place)) = (attribute.name(), attribute.value()) {
+            behind = Some(place);
+        }
+    }
+    Ok(behind.filter(|place| *place > entries.next_offset()))
 }
 
 /// The address that is all of an expression.

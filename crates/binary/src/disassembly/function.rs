@@ -8,8 +8,12 @@ use object::{Architecture, Object as _};
 use super::address_slots::AddressSlots;
 use super::{Instruction, OperandNames, disassemble};
 use crate::loads::{Segment, segment_bytes, segments};
+use crate::parallel::in_parallel;
 use crate::spin::SpinLoops;
 use crate::symbols::{SymbolError, SymbolFile, end_of_path};
+
+/// So many functions a thread takes apart at once.
+const AT_ONCE: usize = 8;
 
 /// One instruction of a function.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -92,7 +96,14 @@ impl<'file> Disassembler<'file> {
             let function = self.symbols.function(**svma);
             function.is_some_and(|function| starts.insert(function.start))
         });
-        new.filter_map(|svma| self.function(*svma)).collect()
+        // Neighbours come from one part of the debug information.
+        let new: Vec<u64> = new.copied().collect();
+        let some =
+            |some: &[u64]| -> Vec<FunctionListing> { some.iter().filter_map(|svma| self.function(*svma)).collect() };
+        in_parallel(new.chunks(AT_ONCE).collect(), some)
+            .into_iter()
+            .flatten()
+            .collect()
     }
 
     /// The function that holds an address; none where there is no function, or no code of it in the file.

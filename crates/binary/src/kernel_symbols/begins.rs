@@ -45,7 +45,8 @@ impl Begins {
     }
 }
 
-fn address_of(name: &str, text: &[u8]) -> Option<u64> {
+/// The address of the first symbol of that name that is not a module's.
+pub(super) fn address_of(name: &str, text: &[u8]) -> Option<u64> {
     memchr::memmem::find_iter(text, name).find_map(|at| {
         let front = at.saturating_sub(IN_FRONT + 1);
         let start = match memchr::memrchr(b'\n', &text[front..at]) {

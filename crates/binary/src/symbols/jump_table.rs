@@ -68,8 +68,15 @@ fn slot_names(
     slots: impl Iterator<Item = u64>,
 ) -> HashMap<u64, String> {
     let mut names: HashMap<u64, String> = slots.map(|slot| (slot, String::new())).collect();
+    // Most relocations are of data elsewhere, and there are tens of thousands.
+    let (Some(first), Some(last)) = (names.keys().min().copied(), names.keys().max().copied()) else {
+        return names;
+    };
     let symbols = file.dynamic_symbol_table();
     for (place, relocation) in file.dynamic_relocations().into_iter().flatten() {
+        if !(first..=last).contains(&place) {
+            continue;
+        }
         let Some(name) = names.get_mut(&place) else { continue };
         let target = match relocation.target() {
             RelocationTarget::Symbol(index) => symbols

@@ -1,7 +1,8 @@
 //! What `export` writes and other tools print, `import` reads.
 
 use crate::export::{by_function, export, keep};
-use crate::stage::{fail, place, scaleprof, succeed};
+use crate::import::script_of;
+use crate::stage::{bundle, fail, place, scaleprof, succeed};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
@@ -82,20 +83,99 @@ fn two_columns_become_two_rungs() {
     assert!(said.contains("2 recordings"), "{said}");
     assert!(!back.exists(), "a refused import left a folder");
     let loads = ["--connections", "16,256", "--throughput", "9500,6200"];
-    succeed(&mut import(&[&file], &loads, &back));
+    let said = fail(&mut import(&[&file], &loads, &back), 1);
+    assert!(
+        said.contains("--frequency HZ") && said.contains("--seconds S"),
+        "{said}"
+    );
+    let of_three = [&loads[..], &["--frequency", "99", "--seconds", "1,2,3"]].concat();
+    let said = fail(&mut import(&[&file], &of_three, &back), 1);
+    assert!(said.contains("3 numbers for --seconds"), "{said}");
+    assert!(!back.exists(), "a refused import left a folder");
+    // They are microseconds.
+    let sampled = [&loads[..], &["--frequency", "1000000", "--seconds", "10"]].concat();
+    succeed(&mut import(&[&file], &sampled, &back));
     for connections in ["16", "256"] {
-        // What counts are is not in such a file: shares hold.
-        let share = |bundle: &Path| {
-            let arguments = ["--format", "folded", "--unit", "seconds", "--connections", connections];
-            let all = by_function(&export(bundle, &arguments));
-            let whole = all["start_thread"].1;
-            let shares = all
-                .into_iter()
-                .map(|(name, (alone, all))| (name, (alone / whole, all / whole)));
-            shares.collect::<BTreeMap<String, (f64, f64)>>()
-        };
-        agree(&share(&bundle), &share(&back), 1e-3);
+        let arguments = ["--format", "folded", "--unit", "seconds", "--connections", connections];
+        let [exported, again] = [&bundle, &back].map(|bundle| by_function(&export(bundle, &arguments)));
+        agree(&exported, &again, 60.0);
     }
+}
+
+#[test]
+fn numbers_of_samples_become_time_with_the_frequency_and_the_length() {
+    let place = place();
+    let file = place.path().join("stacks.folded");
+    std::fs::write(&file, "mysqld;row_search;buf_page_get 300\nmysqld;row_search 100\n").expect("written");
+    let load = ["--connections", "4", "--throughput", "1000"];
+    let of = |name: &str, options: &[&str]| {
+        let output = place.path().join(name);
+        let mut command = import(&[&file], options, &output);
+        let (out, _) = succeed(command.arg("--json"));
+        serde_json::from_str::<serde_json::Value>(&out).expect("JSON")
+    };
+    // 400 samples at 100 Hz are 4 s of 20 s, in which 20 000 transactions were made.
+    let sampled = ["--frequency", "100", "--seconds", "20"];
+    let known = of("load", &[&load[..], &sampled].concat());
+    let ledger = &known["rungs"][0]["ledger"]["seconds_per_txn"];
+    assert!(
+        (ledger["cpu"].as_f64().expect("known") - 4.0 / 20_000.0).abs() < 1e-9,
+        "{known}"
+    );
+    let watched = of("watch", &sampled);
+    let per_second = &watched["watch"]["connections"]["seconds_per_second"];
+    assert!(
+        (per_second["cpu"].as_f64().expect("known") - 0.2).abs() < 1e-9,
+        "{watched}"
+    );
+    assert!(!watched["workload"].to_string().contains("shares"), "{watched}");
+    // Nothing marks functions of the kernel, so what it took is not known.
+    let counters = bundle(&place.path().join("load")).counters;
+    assert!(
+        !counters.iter().any(|row| row.counter.starts_with("server.cpu_")),
+        "{counters:?}"
+    );
+    // Nanoseconds that were taken for samples.
+    let (periods, wrong) = (place.path().join("periods.folded"), place.path().join("wrong"));
+    std::fs::write(&periods, "mysqld;row_search 4000000000\n").expect("written");
+    let (_, warned) = succeed(&mut import(&[&periods], &[&load[..], &sampled].concat(), &wrong));
+    assert!(warned.contains("--frequency 1000000000"), "{warned}");
+    let right = ["--frequency", "1000000000", "--seconds", "20"];
+    let (_, warned) = succeed(&mut import(
+        &[&periods],
+        &[&load[..], &right].concat(),
+        &place.path().join("right"),
+    ));
+    assert!(!warned.contains("--frequency"), "{warned}");
+    // Of how long a time they are is not known.
+    let back = place.path().join("back");
+    let said = fail(&mut import(&[&file], &sampled[..2], &back), 1);
+    assert!(
+        said.contains("how long it took") && said.contains("--seconds S"),
+        "{said}"
+    );
+    let script = place.path().join("script.txt");
+    std::fs::write(&script, script_of(2, 20)).expect("written");
+    let (_, warned) = succeed(&mut import(&[&script], &sampled, &back));
+    for words in ["--frequency was not needed", "--seconds was not needed"] {
+        assert!(warned.contains(words), "{warned}");
+    }
+}
+
+#[test]
+fn a_recording_of_what_is_no_time_has_no_load() {
+    let place = place();
+    let (file, back) = (place.path().join("faults.txt"), place.path().join("back"));
+    std::fs::write(&file, script_of(2, 20).replace("cpu-clock", "page-faults")).expect("written");
+    let loads = ["--connections", "1", "--throughput", "10", "--frequency", "99"];
+    let said = fail(&mut import(&[&file], &loads, &back), 1);
+    assert!(said.contains("samples of page-faults"), "{said}");
+    assert!(!back.exists(), "a refused import left a folder");
+    let (_, warned) = succeed(&mut import(&[&file], &loads[4..], &back));
+    assert!(
+        warned.contains("did not come at a rate") && warned.contains("not known as time"),
+        "{warned}"
+    );
 }
 
 #[test]

@@ -487,35 +487,37 @@ fn trying_that_is_interrupted_keeps_the_run_and_what_was_tried() {
     let Some(server) = fetched("mysql-5.6.14") else { return };
     let place = place();
     let (folder, tried) = (place.path().join("run"), place.path().join("run-tried"));
-    let mut command = scaleprof();
-    command.args([
-        "run",
-        "--quiet",
-        "--no-refine",
-        "--buffer-pool",
-        "64M",
-        "--try",
-        "--server",
-    ]);
-    command.arg(&server.installation.binary);
-    command.args(["--workload", "oltp_update_index", "--tables", "4", "--rows", "2000"]);
-    command.args([
-        "--connections",
-        "2,64",
-        "--seconds",
-        "4",
-        "--repeats",
-        "2",
-        "--work-folder",
-    ]);
-    let running = Running::start(command.arg(work_folder()).arg("--output").arg(&folder));
     let starts = || std::fs::read_dir(tried.join("starts")).into_iter().flatten().count();
-    // The run itself takes a while.
-    let until = Instant::now() + Duration::from_secs(180);
-    while starts() < 2 && Instant::now() < until {
-        std::thread::sleep(Duration::from_millis(100));
-    }
-    assert!(starts() >= 2, "nothing was tried");
+    // What so short a run finds differs, the more on a busy machine: one of which no finding advises a setting ends by itself, and is made
+    // again.
+    let running = (1..=4).find_map(|_| {
+        let _ = std::fs::remove_dir_all(&folder);
+        let mut command = scaleprof();
+        command.args(["run", "--quiet", "--no-refine", "--buffer-pool", "64M", "--try"]);
+        command.args(["--workload", "oltp_update_index", "--tables", "4", "--rows", "2000"]);
+        command.args(["--connections", "2,64", "--seconds", "4", "--repeats", "2"]);
+        command.arg("--server").arg(&server.installation.binary);
+        command
+            .arg("--work-folder")
+            .arg(work_folder())
+            .arg("--output")
+            .arg(&folder);
+        let mut running = Running::start(&mut command);
+        let until = Instant::now() + Duration::from_secs(180);
+        while starts() < 2 {
+            if running.is_over() {
+                let output = running.end();
+                assert!(output.status.success() && starts() == 0, "{:?}", texts(&output));
+                return None;
+            }
+            if Instant::now() > until {
+                panic!("nothing was tried in 180 s: {}", running.last_words());
+            }
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        Some(running)
+    });
+    let running = running.expect("four runs found nothing to try");
     let processes = children(running.pid());
     running.signal(SIGINT);
     let output = running.end_and_leave_nothing(&processes);

@@ -44,13 +44,68 @@ fn call_paths_that_were_found_in_two_ways_are_not_held_against_each_other() {
     let out = out.split_whitespace().collect::<Vec<&str>>().join(" ");
     assert!(out.contains("--stat takes what it printed"), "{out}");
     assert!(
-        warned.contains("recording 2 come from copied stacks, those of recording 1 from frame pointers"),
+        warned
+            .contains("recording 2: its call paths come from copied stacks, those of recording 1 from frame pointers"),
         "{warned}"
     );
     // Alike, nothing is said.
     let (out, _) = succeed(scaleprof().arg("diff").args([&a, &a]).arg("--json"));
     let told: serde_json::Value = serde_json::from_str(&out).expect("JSON");
     assert_eq!(told["unpaired"], serde_json::Value::Null, "{told}");
+}
+
+#[test]
+fn recordings_with_and_without_built_in_functions_are_not_held_against_each_other() {
+    let place = place();
+    let Some(recording) = recorded(place.path(), "copies", "dwarf,16384") else {
+        return;
+    };
+    let [with, without] = ["with", "without"].map(|name| place.path().join(name));
+    succeed(&mut import(&with, &[&recording], &[]));
+    succeed(&mut import(&without, &[&recording], &["--no-inline"]));
+    let (out, _) = succeed(scaleprof().arg("diff").args([&with, &without]).arg("--json"));
+    let told: serde_json::Value = serde_json::from_str(&out).expect("JSON");
+    assert_eq!(told["paths"], serde_json::json!([]), "{told}");
+    let cause = told["unpaired"].as_str().expect("a cause");
+    assert!(cause.contains("told apart in A and not told apart in B"), "{cause}");
+    let (out, _) = succeed(scaleprof().arg("diff").args([&with, &with]).arg("--json"));
+    let told: serde_json::Value = serde_json::from_str(&out).expect("JSON");
+    assert_eq!(told["unpaired"], serde_json::Value::Null, "{told}");
+}
+
+#[test]
+fn what_is_missing_from_a_recording_of_user_space_or_of_broken_stacks_is_warned_of() {
+    let place = place();
+    let of_user = || {
+        let name = place.path().join("user.data");
+        let mut record = Command::new("perf");
+        record.args(["record", "-q", "-F", "999", "-e", "cpu-clock:u", "-g", "-o"]);
+        record
+            .arg(&name)
+            .args(["sh", "-c", "head -c 20000000 /dev/zero | gzip -c | wc -c"]);
+        record
+            .output()
+            .is_ok_and(|output| output.status.success())
+            .then_some(name)
+    };
+    let Some(recording) = of_user() else {
+        assert!(std::env::var("CI").is_err(), "CI needs perf");
+        eprintln!("\n*** SKIPPED a recording of user space: perf cannot record here\n");
+        return;
+    };
+    let output = place.path().join("bundle");
+    let (_, warned) = succeed(&mut import(&output, &[&recording], &[]));
+    assert!(warned.contains("the kernel was left out of it"), "{warned}");
+    // Debian's gzip has no frame pointers.
+    assert!(warned.contains("end before their thread's first function"), "{warned}");
+    let elsewhere = place.path().join("elsewhere");
+    let said = fail(&mut import(&elsewhere, &[&recording], &["--process", "nosuch"]), 1);
+    assert!(said.contains("threads called") && said.contains("gzip"), "{said}");
+    // A page on the standard output.
+    let mut report = scaleprof();
+    report.current_dir(place.path()).arg("report").arg(&output);
+    let (page, _) = succeed(report.args(["--format", "html", "--output", "-"]));
+    assert!(page.contains("<html") && !place.path().join("-").exists());
 }
 
 #[test]
@@ -86,7 +141,23 @@ fn what_a_recording_cannot_tell_is_said_as_of_a_recording() {
     let output = place.path().join("bundle");
     let (out, warned) = succeed(&mut import(&output, &[&files[0], &files[1]], &loads));
     let out = out.split_whitespace().collect::<Vec<&str>>().join(" ");
-    assert!(warned.contains("samples of 1 thread, and 64 connections"), "{warned}");
+    assert!(
+        warned.contains("samples of 1 thread, and transactions are said to have been run by 64 connections"),
+        "{warned}"
+    );
+    // Five threads that serve clients.
+    let five = (7..12).map(|thread| {
+        let text = script_of(2, 20).replace("mysqld 7/7", &format!("mysqld 7/{thread}"));
+        text.replace(" 2000 main", " 2000 handle_one_connection")
+    });
+    let many = place.path().join("many.txt");
+    std::fs::write(&many, five.collect::<String>()).expect("written");
+    let of_two = ["--connections", "2", "--throughput", "900"];
+    let (_, of_many) = succeed(&mut import(&place.path().join("many"), &[&many], &of_two));
+    assert!(
+        of_many.contains("5 threads that served clients, and transactions are said to have been run by 2 connections"),
+        "{of_many}"
+    );
     for words in ["import three of each", "only threads that run were recorded"] {
         assert!(out.contains(words), "{words}: {out}");
     }

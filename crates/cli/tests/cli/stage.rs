@@ -180,12 +180,17 @@ impl Running {
         std::thread::sleep(Duration::from_millis(700));
     }
 
+    /// Whether it has come to its end.
+    pub fn is_over(&mut self) -> bool {
+        self.child.try_wait().expect("its state").is_some()
+    }
+
     pub fn signal(&self, signal: i32) {
         kill(self.pid(), signal);
     }
 
     /// Ends it if it has not ended yet: what it said until then, and how it ended.
-    fn last_words(&mut self) -> String {
+    pub fn last_words(&mut self) -> String {
         let _ = self.child.kill();
         let state = self.child.wait().expect("its end");
         let mut said = String::new();

@@ -66,11 +66,52 @@ pub enum ImportFailure {
     /// Two columns, of which nobody knows how they differ.
     #[error(
         "{} holds folded stacks with two columns: say under which loads they were recorded, such as --connections 16,256 \
-         --throughput 9000,7000, and they become two rungs; or give the columns as two files", path.display()
+         --throughput 9000,7000, and how they were sampled, such as --frequency 99 --seconds 10, and they become two rungs; or give the \
+         columns as two files", path.display()
     )]
     TwoColumns {
         /// Which one.
         path: PathBuf,
+    },
+    /// A load is known of a recording that is a number of samples alone.
+    #[error(
+        "{} does not tell how much time its samples stand for, so that nothing can be said per transaction: say how they were taken \
+         (--frequency HZ, what -F was for perf record, and --seconds S), or leave out --connections and --throughput", path.display()
+    )]
+    NoTime {
+        /// Which one.
+        path: PathBuf,
+    },
+    /// Neither the recording nor the user says how long it took, but how its samples stand to time or to a load.
+    #[error(
+        "{} does not tell how long it took, so that nothing can be said per second or per transaction: say so (--seconds S), or leave out \
+         --frequency, --connections and --throughput", path.display()
+    )]
+    NoLength {
+        /// Which one.
+        path: PathBuf,
+    },
+    /// A load is known of a recording of an event that is no time.
+    #[error(
+        "{} has samples of {event}, which do not tell how much time they stand for, so that nothing can be said per transaction: record \
+         cpu-clock, or cycles with -F, give another of its events to --event, or leave out --connections and --throughput", path.display()
+    )]
+    OtherEvent {
+        /// Which one.
+        path: PathBuf,
+        /// The event.
+        event: String,
+    },
+    /// There are not as many lengths as recordings.
+    #[error(
+        "there are {recordings} recordings in the files (folded stacks with two columns are two), and {seconds} numbers for --seconds: give \
+         one for all, or one for each recording, in their order"
+    )]
+    Seconds {
+        /// Recordings in the files.
+        recordings: usize,
+        /// Lengths.
+        seconds: usize,
     },
     /// The same recording is none of another time.
     #[error(
@@ -96,7 +137,11 @@ impl ImportFailure {
             }
             ImportFailure::TwoColumns { .. } => format!("recording {recording} has two columns and no known loads"),
             ImportFailure::Twice { .. } => format!("recording {recording} was given before"),
+            ImportFailure::NoTime { .. } | ImportFailure::NoLength { .. } | ImportFailure::OtherEvent { .. } => {
+                format!("recording {recording} does not tell time, and its load was given")
+            }
             ImportFailure::Loads { .. }
+            | ImportFailure::Seconds { .. }
             | ImportFailure::Stats { .. }
             | ImportFailure::Flat { .. }
             | ImportFailure::Bundle(_) => self.to_string(),

@@ -9,19 +9,25 @@ use scaleprof_binary::mapped_file::{MappedFile, mapped};
 use scaleprof_binary::spin::SpinLoops;
 use scaleprof_binary::symbols::{SymbolFile, SymbolSearch};
 use scaleprof_bundle::in_parallel;
-use scaleprof_profile::import::RecordedFile;
+use scaleprof_profile::import::{Leftovers, RecordedFile};
+use std::cmp::Reverse;
 use std::sync::{Mutex, PoisonError};
 
 /// Files that are read at once: each is on all CPUs, but for parts that one of them does alone.
 const FILES_AT_ONCE: usize = 2;
+
+/// Files that are kept for the next question: those in which a program is mostly. While others are read it may be twice as many.
+const MOST_KEPT: usize = 4;
 
 /// The files of all recordings of an import.
 #[derive(Default)]
 pub(super) struct ImportedCode {
     pub(super) files: Vec<RecordedFile>,
     search: SymbolSearch,
-    /// The largest of those that were read, which takes longest: of others there may be many.
-    largest: Option<ReadFile>,
+    /// The largest of those that were read, which take longest: of others there may be many.
+    kept: Vec<ReadFile>,
+    /// What was made of them.
+    leftovers: Leftovers,
 }
 
 /// A file with what is asked of it more than once.
@@ -41,6 +47,13 @@ impl ImportedCode {
         }
     }
 
+    /// What reading them needed.
+    pub(super) fn into_leftovers(self) -> Leftovers {
+        let mut leftovers = self.leftovers;
+        leftovers.keep(self.kept);
+        leftovers
+    }
+
     /// What `take` makes of each of these files.
     fn with_each<T: Send>(
         &mut self,
@@ -49,22 +62,16 @@ impl ImportedCode {
     ) -> Vec<Result<T, String>> {
         let found = files.iter().map(|file| self.find(*file));
         let found: Vec<(usize, Result<&RecordedFile, String>)> = found.enumerate().collect();
-        let bytes_of = |read: &Option<ReadFile>| read.as_ref().map_or(0, |read| read.bytes.len());
-        let largest = Mutex::new(None);
+        let largest = Mutex::new(Vec::new());
         let each = |(number, file): (usize, Result<&RecordedFile, String>)| {
             let file = file?;
-            if let Some(read) = self.largest.as_ref().filter(|read| read.is_of(file)) {
+            if let Some(read) = self.kept.iter().find(|read| read.is_of(file)) {
                 return take(number, read);
             }
             let read = ReadFile::of(file, &self.search)?;
             let taken = take(number, &read);
-            let mut largest = largest.lock().unwrap_or_else(PoisonError::into_inner);
-            let smaller = match bytes_of(&largest) < read.bytes.len() {
-                true => largest.replace(read),
-                false => Some(read),
-            };
-            drop(largest);
-            drop(smaller);
+            let smallest = keep_largest(&mut largest.lock().unwrap_or_else(PoisonError::into_inner), read);
+            drop(smallest);
             taken
         };
         let mut taken = Vec::with_capacity(files.len());
@@ -76,9 +83,8 @@ impl ImportedCode {
             }
             taken.extend(in_parallel(two, each));
         }
-        let largest = largest.into_inner().unwrap_or_else(PoisonError::into_inner);
-        if bytes_of(&largest) > bytes_of(&self.largest) {
-            self.largest = largest;
+        for read in largest.into_inner().unwrap_or_else(PoisonError::into_inner) {
+            drop(keep_largest(&mut self.kept, read));
         }
         taken
     }
@@ -93,6 +99,13 @@ impl ImportedCode {
             module => format!("{module} is not on this machine"),
         })
     }
+}
+
+/// Adds a file. Gives the smallest if there are too many now: letting go of one takes long.
+fn keep_largest(kept: &mut Vec<ReadFile>, read: ReadFile) -> Option<ReadFile> {
+    kept.push(read);
+    kept.sort_by_key(|read| Reverse(read.bytes.len()));
+    if kept.len() > MOST_KEPT { kept.pop() } else { None }
 }
 
 impl ReadFile {
@@ -129,10 +142,19 @@ impl CodeSource for ImportedCode {
     }
 
     fn shared_data(&mut self, files: &[CodeFile<'_>], keep: &KeepShared<'_>) -> Vec<Result<Kept, String>> {
-        self.with_each(files, |number, read| {
+        // Where all are read at once no other file needs the room. For a summary from the disk they go before.
+        let is_kept = files.len() <= FILES_AT_ONCE;
+        let leftovers = Mutex::new(Leftovers::default());
+        let kept = self.with_each(files, |number, read| {
             let data = SharedData::of(&read.symbols, &read.bytes, &read.waiting, USUAL_DEBUG_BYTES);
             let data = data.map_err(|error| error.to_string())?;
-            Ok(files.get(number).map(|file| keep(*file, &data)).unwrap_or_default())
-        })
+            let kept = files.get(number).map(|file| keep(*file, &data)).unwrap_or_default();
+            if is_kept {
+                leftovers.lock().unwrap_or_else(PoisonError::into_inner).keep(data);
+            }
+            Ok(kept)
+        });
+        self.leftovers = leftovers.into_inner().unwrap_or_else(PoisonError::into_inner);
+        kept
     }
 }

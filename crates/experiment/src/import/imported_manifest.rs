@@ -3,9 +3,9 @@
 use super::ImportRequest;
 use crate::manifest::timestamp;
 use scaleprof_bundle::{
-    CALL_PATHS, IMPORTED, Ladder, Machine, Manifest, RunState, SHARES_ONLY, Server, UNKNOWN, WATCH, Workload,
+    BUILT_IN, CALL_PATHS, IMPORTED, Ladder, Machine, Manifest, RunState, SHARES_ONLY, Server, UNKNOWN, WATCH, Workload,
 };
-use scaleprof_profile::import::Recording;
+use scaleprof_profile::import::{Recording, RecordingFormat};
 use std::collections::BTreeMap;
 
 /// The manifest before anything is read. `with_load`: whether the user knows the load of the recordings; else they are of a watch.
@@ -103,8 +103,18 @@ fn tell(manifest: &mut Manifest, name: &str, words: &str) {
     }
 }
 
-/// Takes what a recording tells of program and machine; the first one that tells it counts.
-pub(super) fn describe(manifest: &mut Manifest, recording: &Recording, missing: &mut BTreeMap<String, String>) {
+/// Takes what a recording tells of program and machine; the first one that tells it counts. `inlines`: whether functions that were built into
+/// others were told apart, where the names are ours.
+pub(super) fn describe(
+    manifest: &mut Manifest,
+    recording: &Recording,
+    inlines: bool,
+    missing: &mut BTreeMap<String, String>,
+) {
+    if recording.format == RecordingFormat::PerfData {
+        let words = if inlines { "told apart" } else { "not told apart" };
+        tell(manifest, BUILT_IN, words);
+    }
     let event = recording.event.as_deref().unwrap_or("event unknown");
     tell(manifest, IMPORTED, &format!("{}, {event}", recording.format.name()));
     if let Some(call_paths) = recording.call_paths {

@@ -8,9 +8,9 @@ use scaleprof_bundle::{
     Bundle, CounterRow, Manifest, RungRow, SampleRow, Samples, SecondRow, StateRow, UtcMicros, VisitClock, VisitRows,
     sample_rows,
 };
-use scaleprof_profile::import::{RecordedBranches, RecordedFile, Recording, Weights};
+use scaleprof_profile::import::{RecordedBranches, RecordedFile, Recording, RecordingFormat, Weights};
 use scaleprof_profile::perf_stat::PerfStat;
-use scaleprof_profile::{Ending, Role, SCALEPROF, Sample, StackId, ThreadState};
+use scaleprof_profile::{Ending, KERNEL, Role, SCALEPROF, Sample, StackId, ThreadState, beside};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::path::Path;
@@ -39,6 +39,12 @@ pub(super) struct ImportedVisit {
     pub(super) rung: RungRow,
     /// All rows but the samples.
     pub(super) rows: VisitRows,
+    pub(super) rest: ImportedSamples,
+}
+
+/// What becomes of a recording apart from its rows: its samples, which are made into rows when these are written, and what is asked of it
+/// besides.
+pub(super) struct ImportedSamples {
     visit: i32,
     recording: Recording,
     clock: VisitClock,
@@ -46,7 +52,17 @@ pub(super) struct ImportedVisit {
 }
 
 impl ImportedVisit {
-    pub(super) fn of(known: &Known, mut recording: Recording) -> ImportedVisit {
+    pub(super) fn of(known: &Known, recording: Recording) -> ImportedVisit {
+        ImportedVisit::made(known, recording, false).0
+    }
+
+    /// The same with its samples as a bundle [in memory](Self::into_bundle) has them: they are made beside the rows.
+    pub(super) fn with_samples(known: &Known, recording: Recording) -> (ImportedVisit, Samples) {
+        let (imported, samples) = ImportedVisit::made(known, recording, true);
+        (imported, samples.unwrap_or_default())
+    }
+
+    fn made(known: &Known, mut recording: Recording, in_memory: bool) -> (ImportedVisit, Option<Samples>) {
         if recording.weights == Weights::Counts {
             share_out(&mut recording);
         }
@@ -57,11 +73,13 @@ impl ImportedVisit {
         };
         let serving = handlers(&recording.profile);
         let role = |thread| role(&serving, thread);
-        let mut rows = VisitRows {
+        let samples = || Samples::of_profile(known.visit, &recording.profile.samples, &clock, role);
+        let rows = || VisitRows {
             states: states(known.visit, &recording, (&span, &clock), &role),
             counters: counters(known.visit, &recording, (&span, &clock)),
             ..VisitRows::default()
         };
+        let (samples, mut rows) = beside(in_memory.then_some(samples), rows);
         if let Some(load) = known.load {
             rows.seconds = seconds(known, &load, &span);
         }
@@ -88,28 +106,40 @@ impl ImportedVisit {
             client_threads: 0,
             client_resident_bytes: None,
         };
-        ImportedVisit {
-            rung,
-            rows,
+        let rest = ImportedSamples {
             visit: known.visit,
             recording,
             clock,
             serving,
-        }
+        };
+        (ImportedVisit { rung, rows, rest }, samples)
     }
 
-    /// How many samples it has.
-    pub(super) fn samples(&self) -> usize {
+    /// A bundle of it alone, as it is read back, and what is left.
+    pub(super) fn into_bundle(self, path: &Path, manifest: &Manifest, samples: Samples) -> (Bundle, ImportedSamples) {
+        let ImportedVisit { rung, rows, rest } = self;
+        (Bundle::of_one_visit(path, manifest, rung, rows, samples), rest)
+    }
+}
+
+impl ImportedSamples {
+    /// Threads that served clients; 0 where nothing tells which did.
+    pub(super) fn clients(&self) -> usize {
+        self.serving.len()
+    }
+
+    /// How many there are.
+    pub(super) fn len(&self) -> usize {
         self.recording.profile.samples.len()
     }
 
-    /// Lets go of its samples: there may be millions.
-    pub(super) fn forget_samples(&mut self) {
+    /// Lets go of them: there may be millions.
+    pub(super) fn forget(&mut self) {
         self.recording.profile.samples = Vec::new();
     }
 
-    /// Some of its samples as rows: all of them would take more memory than the recording itself.
-    pub(super) fn sample_rows(&self, places: Range<usize>) -> Vec<SampleRow> {
+    /// Some of them as rows: all would take more memory than the recording itself.
+    pub(super) fn rows(&self, places: Range<usize>) -> Vec<SampleRow> {
         let some = self.recording.profile.samples.get(places).unwrap_or_default();
         let role = |thread| role(&self.serving, thread);
         sample_rows(self.visit, some, &self.clock, role).collect()
@@ -118,13 +148,6 @@ impl ImportedVisit {
     /// The jumps that were recorded with it, if any were.
     pub(super) fn branches(&self) -> Option<&RecordedBranches> {
         self.recording.branches.as_ref()
-    }
-
-    /// A bundle of it alone, as it is read back; `rows` are its own.
-    pub(super) fn in_bundle(&self, path: &Path, manifest: &Manifest, rows: VisitRows) -> Bundle {
-        let role = |thread| role(&self.serving, thread);
-        let samples = Samples::of_profile(self.visit, &self.recording.profile.samples, &self.clock, role);
-        Bundle::of_one_visit(path, manifest, self.rung.clone(), rows, samples)
     }
 
     /// Where its code is.
@@ -274,7 +297,9 @@ fn counters(visit: i32, recording: &Recording, (span, clock): (&Span, &VisitCloc
         .map(|(second, length)| row(Some(second), "probe.watched_seconds", *length as f64 / SECOND as f64))
         .collect();
     let samples = &recording.profile.samples;
-    rows.push(row(None, "probe.samples", samples.len() as f64));
+    // A line of folded stacks stands for many.
+    let taken = recording.samples_of_unknown_rate.unwrap_or(samples.len() as f64);
+    rows.push(row(None, "probe.samples", taken));
     rows.extend(
         recording
             .samples_lost
@@ -307,6 +332,11 @@ fn cpu_counters(visit: i32, recording: &Recording, (span, clock): (&Span, &Visit
         return Vec::new();
     }
     let profile = &recording.profile;
+    // Folded stacks mark functions of the kernel or do not.
+    let marks_kernel = || profile.frames.iter().any(|(_, frame)| frame.module == KERNEL);
+    if recording.format == RecordingFormat::Folded && !marks_kernel() {
+        return Vec::new();
+    }
     let is_of_kernel = |stack| {
         let innermost = profile.stacks.get(stack);
         let frame = innermost.and_then(|node| profile.frames.get(node.frame));

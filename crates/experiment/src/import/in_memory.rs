@@ -2,7 +2,7 @@
 
 use super::imported_manifest::{begin, describe, has_shares_only};
 use super::imported_visit::{ImportedVisit, Known};
-use super::{ImportFailure, ImportRequest, NO_TIME, bytes_of, check_loads, read};
+use super::{ImportFailure, ImportRequest, NO_TIME, Sampling, bytes_of, check_loads, doubts, read};
 use crate::observe::now;
 use crate::progress::Progress;
 use scaleprof_bundle::{Bundle, RunState};
@@ -25,6 +25,7 @@ pub fn import_in_memory(
         loads: Vec::new(),
         stats: Vec::new(),
         flat: Vec::new(),
+        sampling: Sampling::default(),
         name: None,
         options: options.clone(),
         keep_code: false,
@@ -40,11 +41,14 @@ pub fn import_in_memory(
     for warning in &recording.warnings {
         progress.warning(warning);
     }
+    if let Some(words) = doubts::no_kernel(&recording) {
+        progress.warning(&words);
+    }
     if recording.weights == Weights::Counts {
         progress.warning(NO_TIME);
         has_shares_only(&mut manifest);
     }
-    describe(&mut manifest, &recording, &mut BTreeMap::new());
+    describe(&mut manifest, &recording, options.inlines, &mut BTreeMap::new());
     manifest.state = RunState::Complete;
     let known = Known {
         visit: 0,
@@ -53,9 +57,8 @@ pub fn import_in_memory(
         stat: None,
         started_at: now(),
     };
-    let mut imported = ImportedVisit::of(&known, recording);
-    let rows = std::mem::take(&mut imported.rows);
-    let bundle = imported.in_bundle(file, &manifest, rows);
-    imported.forget_samples();
-    Ok((bundle, Leftovers::of(imported)))
+    let (imported, samples) = ImportedVisit::with_samples(&known, recording);
+    let (bundle, mut rest) = imported.into_bundle(file, &manifest, samples);
+    rest.forget();
+    Ok((bundle, Leftovers::of(rest)))
 }

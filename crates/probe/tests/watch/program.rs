@@ -48,7 +48,17 @@ impl Program {
             "the part without unwind rules compiles"
         );
         let compiled = Command::new("cc")
-            .args(["-O2", "-pthread", "-fomit-frame-pointer", "-Wall", "-Werror", "-o"])
+            // Bound at its start: the loader's resolver keeps its frame in %rbx, which no walk of ours follows, and a thread may be met in it
+            // where a function of the C library is called for the first time.
+            .args([
+                "-O2",
+                "-pthread",
+                "-fomit-frame-pointer",
+                "-Wall",
+                "-Werror",
+                "-Wl,-z,now",
+                "-o",
+            ])
             .arg(&binary)
             .args(options)
             .arg(source)

@@ -50,6 +50,7 @@ pub fn read(text: &[u8]) -> Result<Vec<Recording>, ImportError> {
     let recordings = readers.into_iter().map(|reader| {
         let cut = reader.stacks.warning();
         let mut recording = Recording::new(RecordingFormat::Folded, reader.stacks.into_profile(), Weights::Counts);
+        recording.samples_of_unknown_rate = Some(reader.counted);
         recording.warnings.extend(warning.iter().cloned().chain(cut));
         recording
     });
@@ -113,6 +114,8 @@ fn number(text: &str) -> Option<f64> {
 struct Reader {
     stacks: NamedStacks,
     frames: HashMap<String, FrameId>,
+    /// The sum of all numbers.
+    counted: f64,
 }
 
 impl Reader {
@@ -134,6 +137,7 @@ impl Reader {
             lock: None,
         };
         if let Some(stack) = stack {
+            self.counted += count;
             self.stacks.add(stack, sample);
         }
     }

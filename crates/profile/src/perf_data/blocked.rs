@@ -16,7 +16,8 @@ const WAITS: [(&str, ThreadState); 30] = [
     ("poll", ThreadState::Net),
     ("ppoll", ThreadState::Net),
     ("epoll_", ThreadState::Net),
-    ("select", ThreadState::Net),
+    // With descriptors or without, as InnoDB sleeps: that is not told.
+    ("select", ThreadState::Other),
     ("recv", ThreadState::Net),
     ("send", ThreadState::Net),
     ("accept", ThreadState::Net),
@@ -39,7 +40,7 @@ const WAITS: [(&str, ThreadState); 30] = [
 ];
 
 /// The same of the kernel (names as of Linux 5.4 to 6.18); of those that a stack holds the innermost one says it.
-const WAITS_IN_KERNEL: [(&str, ThreadState); 24] = [
+const WAITS_IN_KERNEL: [(&str, ThreadState); 23] = [
     ("futex_", ThreadState::Lock),
     ("do_futex", ThreadState::Lock),
     ("io_schedule", ThreadState::Io),
@@ -53,10 +54,9 @@ const WAITS_IN_KERNEL: [(&str, ThreadState); 24] = [
     ("vfs_fsync", ThreadState::Io),
     ("folio_wait", ThreadState::Io),
     ("do_sys_poll", ThreadState::Net),
-    ("poll_schedule_timeout", ThreadState::Net),
     ("ep_poll", ThreadState::Net),
     ("do_epoll_wait", ThreadState::Net),
-    ("do_select", ThreadState::Net),
+    ("do_select", ThreadState::Other),
     ("sk_wait_data", ThreadState::Net),
     ("unix_stream_", ThreadState::Net),
     ("tcp_recvmsg", ThreadState::Net),

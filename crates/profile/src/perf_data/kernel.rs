@@ -6,17 +6,17 @@ use super::record::Mapped;
 use crate::import::RecordedMachine;
 use foldhash::HashSet;
 use scaleprof_binary::kernel_symbols::KernelSymbols;
-use std::collections::BTreeMap;
+use scaleprof_binary::makers_cpu::MakersCpu;
+use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{self, JoinHandle};
 
 /// How the kernel's own mapping is called.
 const KERNEL: &str = "[kernel.kallsyms]";
-/// The process of the kernel's mappings.
-pub(super) const KERNEL_PROCESS: u32 = u32::MAX;
 /// Modules that one recording may name.
 const MOST_MODULES: usize = 1 << 16;
 
@@ -25,10 +25,14 @@ const MOST_MODULES: usize = 1 << 16;
 pub(super) struct RecordedKernel {
     /// Where the symbol lay that its mapping is named after, `_text` or `_stext`: the kernel starts elsewhere at every boot.
     reference: Option<(String, u64)>,
+    /// Where perf saw it end, which is another place in nearly every build.
+    end: Option<u64>,
     /// Where its modules lay.
     modules: BTreeMap<String, Range<u64>>,
     /// The thread that reads the list that perf kept of the start that was recorded.
     kept: Mutex<Option<JoinHandle<Option<KernelSymbols>>>>,
+    /// Whether only its place and its length say that it is the one that runs here.
+    by_extent: AtomicBool,
 }
 
 /// Where the list of the recorded kernel may be that perf kept; none where the recording does not tell which kernel it was.
@@ -44,11 +48,15 @@ impl RecordedKernel {
         let lists = lists(files).filter(|_| is_sampled);
         // Where no thread can be had, it is read when it is asked for.
         let reading = lists.and_then(|lists| {
+            let cpu = MakersCpu::here();
             let read = move || {
+                cpu.leave();
                 let _ends: Sender<()> = ends;
                 lists.read()
             };
-            thread::Builder::new().spawn(read).ok()
+            let reading = thread::Builder::new().spawn(read).ok();
+            MakersCpu::let_begin();
+            reading
         });
         let kernel = RecordedKernel {
             kept: Mutex::new(reading),
@@ -62,12 +70,21 @@ impl RecordedKernel {
         self.kept.lock().is_ok_and(|kept| kept.is_some())
     }
 
-    /// Takes in a mapping of the kernel.
-    pub(super) fn map(&mut self, mapped: &Mapped) {
+    /// Takes in a mapping of the kernel. With `--buildid-mmap`, which newer perf means without being asked (7.2
+    /// does), its build-id stands here, as that of every file, and not in the header.
+    pub(super) fn map(&mut self, mapped: &Mapped, files: &mut Files) {
+        if mapped.path.starts_with(KERNEL)
+            && let Some(build_id) = &mapped.build_id
+        {
+            files.add_build_ids(HashMap::from([(KERNEL.to_owned(), build_id.clone())]));
+        }
         match mapped.path.strip_prefix(KERNEL) {
             Some("") => {}
             // perf writes the symbol's address where the place in the file would stand.
-            Some(symbol) => self.reference = Some((symbol.to_owned(), mapped.file_offset)),
+            Some(symbol) => {
+                self.reference = Some((symbol.to_owned(), mapped.file_offset));
+                self.end = mapped.start.checked_add(mapped.length);
+            }
             None if self.modules.len() < MOST_MODULES => {
                 let range = mapped.start..mapped.start.saturating_add(mapped.length);
                 self.modules.insert(name_of_module(&mapped.path), range);
@@ -84,26 +101,21 @@ impl RecordedKernel {
         }
     }
 
-    /// The same, where these addresses of it were met: perf's list may be older than a module of it, and programs of BPF have no
-    /// place that a recording tells of. Another list is taken where it names more of them: jumps also lead where nothing has a name.
-    pub(super) fn symbols_for(
+    /// Another list than `symbols`, which names more of the addresses that were met: perf's may be older than a module of the kernel, and
+    /// programs of BPF have no place that a recording tells of. Some addresses no list names: jumps also lead where nothing has a name.
+    pub(super) fn better_than(
         &self,
-        found: Result<KernelSymbols, String>,
+        symbols: &KernelSymbols,
         met: &HashSet<u64>,
         (machine, files): (&RecordedMachine, &Files),
-    ) -> Result<KernelSymbols, String> {
-        let Ok(symbols) = &found else { return found };
+    ) -> Option<KernelSymbols> {
         let named = |symbols: &KernelSymbols| {
             met.iter()
                 .filter(|address| symbols.function(**address).is_some())
                 .count()
         };
-        let named_here = named(symbols);
-        if named_here == met.len() {
-            return found;
-        }
-        let other = self.running_or_kept(machine, files).ok();
-        other.filter(|other| named(other) > named_here).map_or(found, Ok)
+        let other = self.running_or_kept(machine, files).ok()?;
+        (named(&other) > named(symbols)).then_some(other)
     }
 
     /// The list that perf kept of the start that was recorded: a file, where the kernel that runs makes its own anew for every reader.
@@ -119,11 +131,30 @@ impl RecordedKernel {
         read.or_else(|| lists(files)?.read())
     }
 
+    /// What to say where nothing but its place and its length says which kernel it is.
+    pub(super) fn doubt(&self) -> Option<String> {
+        let by_extent = self.by_extent.load(Ordering::Relaxed);
+        by_extent.then(|| {
+            "it does not tell on which kernel it was recorded: the kernel's functions have the names of this machine's, which begins and ends at \
+             the same places"
+                .to_owned()
+        })
+    }
+
     fn running_or_kept(&self, machine: &RecordedMachine, files: &Files) -> Result<KernelSymbols, String> {
         let recorded = files.build_ids().get(KERNEL).map(String::as_str);
         let read = |build: Build| {
             let symbols = KernelSymbols::of_this_kernel().map_err(|error| error.to_string())?;
             match (self.distance(&symbols), build) {
+                (distance, Build::NotTold) => {
+                    match self.end.filter(|end| distance == Some(0) && symbols.ends_at(*end)) {
+                        Some(_) => {
+                            self.by_extent.store(true, Ordering::Relaxed);
+                            Ok(symbols)
+                        }
+                        None => Err(NOT_TOLD.to_owned()),
+                    }
+                }
                 // The same start, or a recording that does not say where it lay.
                 (Some(0) | None, _) => Ok(symbols),
                 (Some(distance), Build::Same) => Ok(self.after_another_start(symbols, distance)),
@@ -162,7 +193,12 @@ enum Build {
     /// By its build-id.
     Same,
     OfSameRelease,
+    /// The recording says neither.
+    NotTold,
 }
+
+/// Why a kernel that is not told of has no names.
+const NOT_TOLD: &str = "it does not tell on which kernel it was recorded";
 
 /// Whether the kernel that runs here is the recorded one, or why nobody can say so.
 fn running(machine: &RecordedMachine, recorded: Option<&str>) -> Result<Build, String> {
@@ -179,7 +215,8 @@ fn running(machine: &RecordedMachine, recorded: Option<&str>) -> Result<Build, S
     match (recorded, &own) {
         (Some(recorded), Some(own)) if recorded == own => Ok(Build::Same),
         (Some(_), Some(_)) => Err("it was recorded on another build of the kernel".to_owned()),
-        _ if machine.kernel.is_none() => Err("it does not tell on which kernel it was recorded".to_owned()),
+        (None, _) if machine.kernel.is_none() => Ok(Build::NotTold),
+        (Some(_), None) if machine.kernel.is_none() => Err(NOT_TOLD.to_owned()),
         _ => Ok(Build::OfSameRelease),
     }
 }
@@ -215,7 +252,70 @@ fn build_id_of_notes(notes: &[u8]) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::record::KERNEL_PROCESS;
     use super::*;
+
+    fn mapped(path: &str, range: Range<u64>, file_offset: u64) -> Mapped {
+        Mapped {
+            process: KERNEL_PROCESS,
+            start: range.start,
+            length: range.end - range.start,
+            file_offset,
+            path: path.to_owned(),
+            build_id: None,
+            inode: None,
+        }
+    }
+
+    /// Where a symbol of the kernel that runs here lies; none where it is not told.
+    fn place_of(symbol: &str) -> Option<u64> {
+        let list = std::fs::read_to_string("/proc/kallsyms").ok()?;
+        let line = list.lines().find(|line| line.split(' ').nth(2) == Some(symbol))?;
+        let address = u64::from_str_radix(line.split(' ').next()?, 16).ok()?;
+        (address != 0).then_some(address)
+    }
+
+    #[test]
+    fn a_kernel_that_nothing_tells_of_is_the_one_that_runs_here_if_it_begins_and_ends_there() {
+        let places = place_of("_text").zip(place_of("_etext"));
+        let Some((begin, end)) = places else {
+            assert!(std::env::var("CI").is_err(), "the kernel does not tell where it lies");
+            eprintln!("skipped: the kernel tells its addresses to nobody but root");
+            return;
+        };
+        let mut files = Files::nowhere();
+        let machine = RecordedMachine::default();
+        let mut symbols_of = |range: Range<u64>| {
+            let mut kernel = RecordedKernel::default();
+            kernel.map(
+                &mapped("[kernel.kallsyms]_text", range.clone(), range.start),
+                &mut files,
+            );
+            (kernel.symbols(&machine, &files), kernel.doubt())
+        };
+        let (found, doubt) = symbols_of(begin..end);
+        assert!(found.is_ok(), "{:?}", found.err());
+        assert!(doubt.is_some_and(|doubt| doubt.contains("this machine's")));
+        let other_symbol = place_of("schedule").expect("every kernel has it");
+        for other in [begin..end - 1, begin..other_symbol, begin + 4096..end] {
+            let (found, doubt) = symbols_of(other);
+            assert_eq!(found.err().as_deref(), Some(NOT_TOLD));
+            assert_eq!(doubt, None);
+        }
+    }
+
+    #[test]
+    fn the_build_id_of_the_kernel_may_stand_with_its_mapping() {
+        let mut files = Files::nowhere();
+        let mut kernel = RecordedKernel::default();
+        let named = Mapped {
+            build_id: Some("abcdef01".to_owned()),
+            ..mapped("[kernel.kallsyms]_text", 4096..8192, 4096)
+        };
+        kernel.map(&named, &mut files);
+        let known = files.build_ids().get(KERNEL);
+        assert_eq!(known.map(String::as_str), Some("abcdef01"));
+    }
 
     #[test]
     fn the_build_id_is_found_among_other_notes() {
@@ -258,32 +358,23 @@ mod tests {
             ..Default::default()
         };
         let build_ids = [(KERNEL.to_owned(), "abcdef01".to_owned())];
-        let files = Files::new(&options, build_ids.into_iter().collect());
+        let mut files = Files::new(&options, build_ids.into_iter().collect());
         let machine = RecordedMachine {
             kernel: Some("5.4.0-made-up".into()),
             ..RecordedMachine::default()
         };
-        let mapped = |path: &str, start: u64, file_offset: u64| Mapped {
-            process: KERNEL_PROCESS,
-            start,
-            length: 0x800,
-            file_offset,
-            path: path.to_owned(),
-            build_id: None,
-            inode: None,
-        };
         let (mut kernel, _) = RecordedKernel::begin(&files, true);
-        kernel.map(&mapped(
-            "[kernel.kallsyms]_text",
-            0xffff_ffff_9300_0000,
-            0xffff_ffff_9300_0000,
-        ));
-        kernel.map(&mapped(
-            "/lib/modules/5.4.0-made-up/kernel/fs/nfs/nfs-v4.ko.xz",
-            0xffff_ffff_c000_1000,
-            0,
-        ));
-        kernel.map(&mapped("[ext4]", 0xffff_ffff_c123_0000, 0));
+        for (path, start, file_offset) in [
+            ("[kernel.kallsyms]_text", 0xffff_ffff_9300_0000, 0xffff_ffff_9300_0000),
+            (
+                "/lib/modules/5.4.0-made-up/kernel/fs/nfs/nfs-v4.ko.xz",
+                0xffff_ffff_c000_1000,
+                0,
+            ),
+            ("[ext4]", 0xffff_ffff_c123_0000, 0),
+        ] {
+            kernel.map(&mapped(path, start..start + 0x800, file_offset), &mut files);
+        }
         let symbols = kernel.symbols(&machine, &files).expect("kept");
         let name = |address| symbols.function(address).map(|(name, ..)| name.to_owned());
         assert_eq!(name(0xffff_ffff_9300_0041).as_deref(), Some("schedule"));

@@ -6,6 +6,7 @@
 //! made: letting go of it, and looking at it again, takes longer than all else that is done with a page. Of large ones with copied stacks hardly anything is
 //! mapped at all (see `beginnings`).
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Lets go of a part of a file's bytes: they stay readable.
@@ -25,8 +26,10 @@ pub(super) struct Behind<'a> {
     let_go: LetGo<'a>,
     /// What is before it was let go of.
     done: AtomicUsize,
-    /// Bytes that were read since of what was let go of.
+    /// Bytes that were read since of what was let go of, and from where to where they lie.
     read_again: AtomicUsize,
+    again_from: AtomicUsize,
+    again_to: AtomicUsize,
 }
 
 impl<'a> Behind<'a> {
@@ -38,6 +41,8 @@ impl<'a> Behind<'a> {
             let_go,
             done: AtomicUsize::new(0),
             read_again: AtomicUsize::new(0),
+            again_from: AtomicUsize::new(usize::MAX),
+            again_to: AtomicUsize::new(0),
         }
     }
 
@@ -46,13 +51,13 @@ impl<'a> Behind<'a> {
         self.is_kept
     }
 
-    /// A part of the file is read now, which will be gone through again; what is before it may be let go of. Bytes from elsewhere (of
-    /// what was compressed) are none of it.
+    /// A part of the file is read now, which will be gone through again; what is well before it may be let go of. Bytes from elsewhere
+    /// (of what was compressed) are none of it.
     pub(super) fn is_at(&self, part: &[u8]) {
         if !self.is_kept()
             && let Some(at) = place_in(self.whole, part)
         {
-            self.let_go_before(at);
+            self.has_come_to(at..at + part.len(), part.len());
         }
     }
 
@@ -74,33 +79,42 @@ impl<'a> Behind<'a> {
 
     /// These parts were read for the last time, by one of several threads: nearly in the order of the file, as perf writes what one CPU
     /// recorded behind what another did in the same time. What is well before them is let go of. Who goes back, as for another
-    /// process, reads what was let go of: now and then all is.
+    /// process, reads what was let go of.
     pub(super) fn has_read<'p>(&self, parts: impl Iterator<Item = &'p [u8]>) {
         if self.is_kept() {
             return self.let_go_of_first_half(parts);
         }
-        let (mut first, mut bytes) = (usize::MAX, 0);
-        for part in parts {
-            first = first.min(place_in(self.whole, part).unwrap_or(usize::MAX));
-            bytes += part.len();
+        let (mut first, mut last, mut bytes) = (usize::MAX, 0, 0);
+        for (at, length) in parts.filter_map(|part| Some((place_in(self.whole, part)?, part.len()))) {
+            (first, last) = (first.min(at), last.max(at + length));
+            bytes += length;
         }
-        if first == usize::MAX {
-            return;
+        if first < last {
+            self.has_come_to(first..last, bytes);
         }
-        let done = self.done.load(Ordering::Relaxed);
-        if first >= done {
-            return self.let_go_before(first.saturating_sub(AT_ONCE));
+    }
+
+    /// So many bytes were read of a range: what is well before it may go. A record may stand far from those of its time, as what perf
+    /// writes at its end does: all that is read from then on was let go of before, and now and then goes once more.
+    fn has_come_to(&self, range: Range<usize>, bytes: usize) {
+        if range.start >= self.done.load(Ordering::Relaxed) {
+            return self.let_go_before(range.start.saturating_sub(AT_ONCE));
         }
+        self.again_from.fetch_min(range.start, Ordering::Relaxed);
+        self.again_to.fetch_max(range.end, Ordering::Relaxed);
         let read = self.read_again.fetch_add(bytes, Ordering::Relaxed) + bytes;
-        let is_much = read >= READ_AGAIN;
         // One of the threads.
-        if is_much
+        if read >= READ_AGAIN
             && (self
                 .read_again
                 .compare_exchange(read, 0, Ordering::Relaxed, Ordering::Relaxed))
             .is_ok()
         {
-            (self.let_go)(self.whole);
+            let from = self.again_from.swap(usize::MAX, Ordering::Relaxed);
+            let to = self.again_to.swap(0, Ordering::Relaxed);
+            if let Some(part) = self.whole.get(from..to.min(self.whole.len())) {
+                (self.let_go)(part);
+            }
         }
     }
 
@@ -142,7 +156,7 @@ mod tests {
     const KEPT: usize = 64 << 20;
 
     /// The parts that are let go of while `read` reads a file of that length.
-    fn let_go_of(length: usize, read: impl FnOnce(&Behind<'_>, &[u8])) -> Vec<std::ops::Range<usize>> {
+    fn let_go_of(length: usize, read: impl FnOnce(&Behind<'_>, &[u8])) -> Vec<Range<usize>> {
         let whole = vec![0_u8; length];
         let parts = Mutex::new(Vec::new());
         let note = |part: &[u8]| {
@@ -158,7 +172,7 @@ mod tests {
         let length = KEPT + 3 * AT_ONCE;
         let parts = let_go_of(length, |behind, whole| {
             let elsewhere = [0_u8; 4];
-            for place in [0, 100, AT_ONCE + 5, 50, AT_ONCE + 10, 2 * AT_ONCE + 5] {
+            for place in [0, 100, 2 * AT_ONCE + 5, 50, 2 * AT_ONCE + 10, 3 * AT_ONCE + 5] {
                 behind.is_at(&whole[place..place + 4]);
                 behind.is_at(&elsewhere);
             }
@@ -181,6 +195,20 @@ mod tests {
     }
 
     #[test]
+    fn a_record_far_from_those_of_its_time_does_not_keep_all_others_in_memory() {
+        let length = KEPT + 8 * AT_ONCE;
+        let parts = let_go_of(length, |behind, whole| {
+            behind.is_at(&whole[length - 8..]);
+            for at in whole[..length - 8].chunks(READ_AGAIN / 4) {
+                behind.is_at(at);
+            }
+        });
+        let again = [0, 1, 2].map(|time| time * READ_AGAIN..(time + 1) * READ_AGAIN);
+        assert_eq!(parts[0], 0..length - 8 - AT_ONCE);
+        assert_eq!(parts[1..], again);
+    }
+
+    #[test]
     fn where_threads_go_back_all_is_let_go_of_now_and_then() {
         let length = KEPT + 8 * AT_ONCE;
         let parts = let_go_of(length, |behind, whole| {
@@ -189,6 +217,7 @@ mod tests {
                 behind.has_read([&whole[..READ_AGAIN / 4]].into_iter());
             }
         });
-        assert_eq!(parts, [0..6 * AT_ONCE, 0..length, 0..length]);
+        let again = 0..READ_AGAIN / 4;
+        assert_eq!(parts, [0..6 * AT_ONCE, again.clone(), again]);
     }
 }

@@ -34,6 +34,20 @@ impl StackWords {
         self.begins.len()
     }
 
+    /// Makes room for so many further stacks, so that less is moved. Without the room it grows as needed.
+    fn reserve(&mut self, stacks: usize) {
+        /// A server's have some thirty frames, and a kernel's inside of them.
+        const WORDS: usize = 40;
+        let _ = self.begins.try_reserve(stacks);
+        let _ = self.words.try_reserve(stacks.saturating_mul(WORDS));
+    }
+
+    /// Makes room for all of another.
+    pub(super) fn reserve_for(&mut self, other: &StackWords) {
+        let _ = self.begins.try_reserve(other.begins.len());
+        let _ = self.words.try_reserve(other.words.len());
+    }
+
     pub(super) fn push(&mut self, met: &Met) {
         let Met {
             stack:
@@ -105,6 +119,19 @@ pub(super) struct MetStacks {
 }
 
 impl MetStacks {
+    /// With room for the words of so many stacks: memory that is not written to is none.
+    pub(super) fn with_room(stacks: usize) -> MetStacks {
+        let mut met = MetStacks::default();
+        met.stacks.reserve(stacks);
+        met
+    }
+
+    /// Makes room for all of these.
+    pub(super) fn reserve_for(&mut self, others: &StackWords) {
+        self.stacks.reserve_for(others);
+        let _ = self.numbers.try_reserve(others.len());
+    }
+
     /// The number of this stack, which is kept if it is new.
     pub(super) fn number_of(&mut self, met: &Met) -> u32 {
         self.stacks.push(met);
@@ -133,8 +160,11 @@ impl MetStacks {
         last as u32
     }
 
-    /// All of them; none is left.
+    /// All of them; none is left, and their room goes with them.
     pub(super) fn take(&mut self) -> StackWords {
+        if self.stacks.len() == 0 {
+            return StackWords::default();
+        }
         self.numbers.clear();
         std::mem::take(&mut self.stacks)
     }

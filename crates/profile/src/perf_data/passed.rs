@@ -6,13 +6,14 @@ use super::cursor::Words;
 use super::files::Files;
 use super::futexes::{FutexWait, Futexes};
 use super::jumps::Room;
-use super::kernel::{KERNEL_PROCESS, RecordedKernel};
-use super::record::{Deferred, Forked, Lost, Mapped, Named, Record, kind};
+use super::kernel::RecordedKernel;
+use super::record::{Deferred, Forked, KERNEL_PROCESS, Lost, Mapped, Named, Record, kind};
 use super::recorded_lock::locks;
 use super::resolve::{self, Names};
 use super::sample::Sampled;
 use super::selection::Selection;
 use super::stacks::{self, Surroundings, Wanted};
+use super::summed_waits::{self, has_time};
 use super::switches::{Ended, SwitchFormat, Switches};
 use super::timeline::Timeline;
 use super::tracepoint_format::TracepointFormats;
@@ -23,6 +24,7 @@ use crate::walk::Processor;
 use crate::{ThreadState, beside, both};
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
+use std::ops::Range;
 use std::sync::atomic::AtomicU64;
 
 /// So many records ahead memory is asked for what will be looked at.
@@ -62,8 +64,8 @@ pub(super) struct Passed<'a> {
     idle: u64,
     /// Samples that are cut.
     broken: u64,
-    /// Whether some samples have no time of their own.
-    without_time: bool,
+    /// From the first to the last moment, where waits reach further than samples.
+    reach: Option<Range<u64>>,
     /// Samples of each process, and what they weigh.
     processes: BTreeMap<u32, f64>,
 }
@@ -100,7 +102,7 @@ impl<'a> Passed<'a> {
             }
             match record.kind {
                 kind::MMAP | kind::MMAP2 => match Mapped::of(record) {
-                    Some(mapped) if mapped.process == KERNEL_PROCESS => passed.kernel.map(&mapped),
+                    Some(mapped) if mapped.process == KERNEL_PROCESS => passed.kernel.map(&mapped, files),
                     Some(mapped) => passed.timeline.map(&mapped, files),
                     None => {}
                 },
@@ -178,7 +180,9 @@ impl<'a> Passed<'a> {
         }
         let (mut state, mut futex) = (None, None);
         if attribute.is_switch() {
-            let ended = self.switches.come_back(sample.time_ns, sample.raw);
+            let ended = self
+                .switches
+                .come_back((sample.cpu, sample.thread), sample.time_ns, sample.raw);
             self.end_wait(ended);
             let own = is_wanted.then_some(self.taken.len());
             if is_idle || is_wanted {
@@ -195,7 +199,6 @@ impl<'a> Passed<'a> {
         // A fixed period may stand with the event alone.
         let fixed = (!attribute.in_hertz).then_some(attribute.period_or_frequency);
         let period = sample.period.or(fixed).unwrap_or(1) as f64;
-        self.without_time |= sample.time_ns >= NO_TIME;
         self.timeline.meet(sample.process, sample.thread);
         self.wanted.push(Wanted {
             record: place,
@@ -288,13 +291,11 @@ impl<'a> Passed<'a> {
     /// Gives the waits that go on at the end their length so far. Where lengths cannot be known, leaving a CPU is no time: it counts
     /// only if it was asked for, or if there is nothing else. Where they are known, what perf summed up of the same waits is left out;
     /// says so in words.
-    pub(super) fn end_waits(&mut self, selection: &Selection<'_>) -> Vec<String> {
-        if self.without_time {
-            settle_times(&mut self.taken);
-        }
+    pub(super) fn end_waits(&mut self, timed: &Timed<'_>, selection: &Selection<'_>) -> Vec<String> {
         let event = |taken: &Taken| &selection.events[taken.event as usize];
         if self.switches.of_whole_machine() {
-            let end_ns = self.taken.iter().map(|taken| taken.counted.time_ns).max().unwrap_or(0);
+            let times = self.taken.iter().filter(|taken| has_time(taken));
+            let end_ns = times.map(|taken| taken.counted.time_ns).max().unwrap_or(0);
             for ended in self.switches.unended(end_ns) {
                 self.end_wait(Some(ended));
             }
@@ -311,8 +312,10 @@ impl<'a> Passed<'a> {
                     "waits have no recorded end (some kernels do not tell when an idle CPU gets work): they count up to when their thread was seen next",
                 ),
             ];
+            let sums = self.reach_over_waits(timed, selection);
             let told = notes.into_iter().filter(|(count, _)| *count > 0);
-            return told.map(|(count, words)| format!("its {count} {words}")).collect();
+            let told = told.map(|(count, words)| format!("its {count} {words}"));
+            return told.chain(sums).collect();
         }
         let mut left_out = 0;
         // Of millions of samples most have none.
@@ -325,13 +328,38 @@ impl<'a> Passed<'a> {
             left_out = self.keep(|taken| taken.event as usize == selection.chosen() || !event(taken).is_switch());
         }
         self.weigh_processes(selection);
-        let note = (left_out > 0).then(|| {
-            format!(
-                "its {left_out} switches were left out: how long threads were off their CPUs is told only where the whole machine was \
-                 recorded (perf record -a) and a CPU was idle at least once"
-            )
+        let sums = self.reach_over_waits(timed, selection);
+        let kept = selection
+            .events
+            .get(selection.chosen())
+            .is_some_and(Attribute::is_switch);
+        let note = match (left_out, kept) {
+            (0, false) => None,
+            (0, true) => Some("its switches count once each".to_owned()),
+            (left_out, _) => Some(format!("its {left_out} switches were left out")),
+        };
+        let note = note.map(|what| {
+            format!("{what}: how long threads were off their CPUs is told only where the whole machine was recorded (perf record -a)")
         });
-        note.into_iter().collect()
+        note.into_iter().chain(sums).collect()
+    }
+
+    /// Finds how far waits reach that perf summed up, and says in words that sums have no time.
+    fn reach_over_waits(&mut self, timed: &Timed<'_>, selection: &Selection<'_>) -> Option<String> {
+        let is_off_cpu = |taken: &Taken| selection.events[taken.event as usize].is_off_cpu();
+        // Of millions of samples.
+        if !selection.events.iter().any(Attribute::is_off_cpu) && self.taken.iter().all(has_time) {
+            return None;
+        }
+        let reach = summed_waits::reach(&timed.records, &self.taken, is_off_cpu);
+        let sums = summed_waits::settle_times(&mut self.taken, reach.end);
+        self.reach = Some(reach);
+        (sums > 0).then(|| {
+            format!(
+                "{sums} of its samples are sums of waits that perf made until it ended, without a time: they stand in its last moment, so that \
+                 nothing is told of how these waits scatter"
+            )
+        })
     }
 
     /// What the samples of each process weigh; those of waits count, as long ones do not make a process busy.
@@ -371,8 +399,10 @@ impl<'a> Passed<'a> {
         }
         let of = options.process.as_ref().map(|process| format!(" of process {process}"));
         let mut why = problems.to_vec();
-        if self.idle > 0 {
-            why.push(format!("its {} samples are of idle CPUs", self.idle));
+        if of.is_some() {
+            why.extend(self.threads_in_words());
+        } else if self.idle > 0 {
+            why.push(format!("{} of its samples are of idle CPUs", self.idle));
         }
         if self.broken > 0 {
             why.push(format!("{} samples are cut", self.broken));
@@ -384,6 +414,16 @@ impl<'a> Passed<'a> {
             of: of.unwrap_or_else(|| format!(" of {}", selection.words())),
             why: why.join("; "),
         })
+    }
+
+    /// How the threads that it tells of are called, in words.
+    fn threads_in_words(&self) -> Option<String> {
+        /// A whole machine has hundreds.
+        const MOST: usize = 12;
+        let names = self.timeline.thread_names();
+        let some: Vec<&str> = names.iter().copied().take(MOST).collect();
+        let more = if names.len() > MOST { " and others" } else { "" };
+        (!some.is_empty()).then(|| format!("it has threads called {}{more}", some.join(", ")))
     }
 
     /// Walks all stacks; the recording's bytes are not needed any more then.
@@ -450,23 +490,8 @@ impl<'a> Passed<'a> {
             broken: self.broken,
             idle: self.idle,
             stale,
+            reach: self.reach,
             lengths_known: self.switches.of_whole_machine(),
-        }
-    }
-}
-
-/// Times from here on are no times: perf gives the sums of waits, which it writes when it ends, one behind all others
-/// (`OFF_CPU_TIMESTAMP`, tools/perf/util/off_cpu.h).
-const NO_TIME: u64 = 0xffff_ffff_0000_0000;
-
-/// Gives samples without a time that of the last one that has one.
-fn settle_times(taken: &mut [Taken]) {
-    let times = taken.iter().map(|taken| taken.counted.time_ns);
-    let last = times.filter(|time| *time < NO_TIME).max().unwrap_or(0);
-    for taken in taken {
-        let time = &mut taken.counted.time_ns;
-        if *time >= NO_TIME {
-            *time = last;
         }
     }
 }

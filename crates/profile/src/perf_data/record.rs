@@ -27,6 +27,9 @@ pub(super) mod kind {
     pub(crate) const COMPRESSED2: u32 = 83;
 }
 
+/// The process of the kernel's mappings, which perf makes up.
+pub(super) const KERNEL_PROCESS: u32 = u32::MAX;
+
 /// How a record begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Header {
@@ -228,7 +231,8 @@ impl Mapped {
         if record.kind == kind::MMAP2 {
             let identity = cursor.take(24)?;
             let (protection, _flags) = (cursor.u32()?, cursor.u32()?);
-            if protection & EXECUTABLE == 0 {
+            // perf makes up the kernel's, without a protection.
+            if protection & EXECUTABLE == 0 && process != KERNEL_PROCESS {
                 return None;
             }
             if record.misc & WITH_BUILD_ID != 0 {
@@ -347,5 +351,44 @@ impl Lost {
     /// How many: each account may lack what the other has, and neither has any twice.
     pub(super) fn samples(self) -> u64 {
         self.ring.max(self.event)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A record of the kind MMAP2 with a build-id in place of the inode.
+    fn mapping(process: u32, protection: u32) -> Vec<u8> {
+        const WITH_BUILD_ID: u16 = 1 << 14;
+        let mut body = Vec::new();
+        body.extend([process, 0].map(u32::to_le_bytes).concat());
+        body.extend(
+            [0xffff_ffff_8100_0000_u64, 0x1000, 0xffff_ffff_8100_0000]
+                .map(u64::to_le_bytes)
+                .concat(),
+        );
+        let mut identity = [0_u8; 24];
+        identity[0] = 4;
+        identity[4..8].copy_from_slice(&[0xab, 0xcd, 0xef, 1]);
+        body.extend(identity);
+        body.extend([protection, 0].map(u32::to_le_bytes).concat());
+        body.extend(b"[kernel.kallsyms]_text\0\0");
+        let mut record = kind::MMAP2.to_le_bytes().to_vec();
+        record.extend(WITH_BUILD_ID.to_le_bytes());
+        record.extend((8 + body.len() as u16).to_le_bytes());
+        record.extend(body);
+        record
+    }
+
+    /// perf 7.2 tells of the kernel as of a file with a build-id, and gives it no protection.
+    #[test]
+    fn the_kernel_is_mapped_without_a_protection_and_nothing_else_is() {
+        let of = |bytes: &[u8]| Records::of(bytes).next().as_ref().and_then(Mapped::of);
+        let kernel = of(&mapping(KERNEL_PROCESS, 0)).expect("a mapping");
+        assert_eq!(kernel.path, "[kernel.kallsyms]_text");
+        assert_eq!(kernel.build_id.as_deref(), Some("abcdef01"));
+        assert_eq!(of(&mapping(7, 0)), None);
+        assert!(of(&mapping(7, 4)).is_some());
     }
 }

@@ -76,12 +76,9 @@ impl Names {
             .filter(|stack| stack.kernel.is_empty())
             .filter_map(|stack| stack.user.first().copied())
             .collect();
-        let opened: HashMap<FileId, Opened> = places
-            .iter()
-            .chain(variables)
-            .chain(jumps)
-            .filter_map(|address| Some((place(*address)?.0, Opened::default())))
-            .collect();
+        let met = places.iter().chain(variables).chain(jumps);
+        let met: BTreeSet<FileId> = met.filter_map(|address| Some(place(*address)?.0)).collect();
+        let opened: HashMap<FileId, Opened> = met.into_iter().map(|file| (file, Opened::default())).collect();
         let names_of = |file: FileId| {
             let names = opened.get(&file).map(|opened| &opened.names)?;
             names.get_or_init(|| open(file, files, &ready)).as_ref()

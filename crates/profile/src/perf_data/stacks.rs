@@ -14,6 +14,7 @@ use super::sample::Sampled;
 use super::timeline::{Layout, LayoutId};
 use crate::walk::{MappedCode, OtherRegisters, Processor, Registers, StackWalker};
 use crate::{Ending, RawStack, in_parallel_from_to};
+use scaleprof_binary::parallel::cpus;
 use std::collections::HashMap;
 use std::fs::File;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -22,6 +23,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 const AT_ONCE: std::ops::RangeInclusive<usize> = 48..=4096;
 /// Pieces that a recording is cut into at least, as long as they are no shorter than that.
 const FEWEST_PIECES: usize = 128;
+/// A thread that walks has room for no more different stacks at its beginning.
+const MOST_ROOM: usize = 1 << 14;
 /// After so many samples it is told how much of the file was read.
 const TELL_AFTER: usize = 1024;
 /// So many entries a chain has at most (kernel.perf_event_max_stack): a longer stack is cut.
@@ -77,7 +80,9 @@ pub(super) fn stacks(wanted: &[Wanted], around: &Surroundings<'_>) -> Stacks {
     let at_once = (wanted.len() / FEWEST_PIECES).clamp(*AT_ONCE.start(), *AT_ONCE.end());
     let same_layout = |a: &u32, b: &u32| wanted[*a as usize].layout == wanted[*b as usize].layout;
     let pieces = order.chunk_by(same_layout).flat_map(|same| same.chunks(at_once));
-    let beginning = |number| Walking::new(number, around);
+    // Most copied stacks are like no other; of chains there are many more samples than stacks.
+    let room = (wanted.len() / cpus()).min(MOST_ROOM);
+    let beginning = |number| Walking::new(number, around, room);
     let work = |walking: &mut Walking<'_>, piece: &[u32]| (walking.number, walking.of_piece(piece, wanted));
     let (found, walked) = in_parallel_from_to(pieces.clone().collect(), (beginning, Walking::all), work);
     // Equal ones of several threads are one.
@@ -87,6 +92,7 @@ pub(super) fn stacks(wanted: &[Wanted], around: &Surroundings<'_>) -> Stacks {
         .into_iter()
         .map(|(own, own_jumps)| {
             jumps.add_all(own_jumps);
+            all.reserve_for(&own);
             (0..own.len()).map(|number| all.number_of_other(&own, number)).collect()
         })
         .collect();
@@ -141,13 +147,14 @@ struct Walking<'a> {
 }
 
 impl<'a> Walking<'a> {
-    fn new(number: usize, around: &'a Surroundings<'a>) -> Walking<'a> {
+    /// With room for so many stacks.
+    fn new(number: usize, around: &'a Surroundings<'a>, room: usize) -> Walking<'a> {
         Walking {
             number,
             around,
             walker: StackWalker::new(around.processor.unwrap_or(Processor::HERE)),
             layout: None,
-            met: MetStacks::default(),
+            met: MetStacks::with_room(room),
             before: StackWords::default(),
             jumps: Counting::new(&around.room_for_jumps),
             room: Vec::new(),
@@ -171,6 +178,7 @@ impl<'a> Walking<'a> {
         let nothing = Layout::default();
         let layout = self.layout.and_then(|id| self.around.layouts.get(id.0 as usize));
         let stacks = self.met.take();
+        self.before.reserve_for(&stacks);
         let mut met = Met::default();
         for number in 0..stacks.len() {
             stacks.read(number, &mut met);

@@ -2,7 +2,8 @@
 //! its wait. Where wake-ups were recorded too, it waits for what it waited for until it is woken, and for a CPU from then on.
 //!
 //! That holds for recordings of the whole machine. Of a process alone only the leaving is recorded, since the record of coming back
-//! belongs to whoever had the CPU before.
+//! belongs to whoever had the CPU before. Which of the two it is, no field says: of a whole machine the idle task leaves CPUs too, and where
+//! they are never idle, whoever leaves one is the thread that got it before.
 
 use super::cursor::Cursor;
 use super::tracepoint_format::{TracepointFormats, number};
@@ -81,7 +82,12 @@ pub(super) struct Switches {
     /// Threads that left and have not come back.
     away: HashMap<u32, Away>,
     /// Whether the idle task left a CPU: then the whole machine was recorded.
-    whole_machine: bool,
+    idle_left: bool,
+    /// Who got each CPU last.
+    running: HashMap<u32, u32>,
+    /// How often a CPU was left by the thread that had got it, and by another one.
+    seen_through: usize,
+    gaps: usize,
     /// Waits of which only became known later that they were over.
     pub(super) ends_unseen: usize,
 }
@@ -137,14 +143,19 @@ impl Switches {
                 };
                 self.away.insert(thread, away);
             }
-            None => self.whole_machine = true,
+            None => self.idle_left = true,
         }
         (leaves == Leaves::Runnable).then_some(ThreadState::RunQueue)
     }
 
     /// Another thread gets the CPU that one leaves. Gives the wait that ends.
-    pub(super) fn come_back(&mut self, time_ns: u64, raw: &[u8]) -> Option<Ended> {
+    pub(super) fn come_back(&mut self, (cpu, leaving): (u32, u32), time_ns: u64, raw: &[u8]) -> Option<Ended> {
         let (_, next) = self.format.read(raw)?;
+        match self.running.insert(cpu, next) {
+            Some(known) if known == leaving => self.seen_through += 1,
+            Some(_) => self.gaps += 1,
+            None => {}
+        }
         Some(self.away.remove(&next)?.until(time_ns))
     }
 
@@ -173,7 +184,11 @@ impl Switches {
 
     /// Whether lengths can be known.
     pub(super) fn of_whole_machine(&self) -> bool {
-        self.whole_machine
+        /// Fewer say nothing; of a process alone there is a gap wherever another program or nobody gets the CPU.
+        const FEWEST: usize = 20;
+        /// Records that were lost make gaps too.
+        const SEEN_FOR_A_GAP: usize = 20;
+        self.idle_left || (self.seen_through >= FEWEST && self.gaps * SEEN_FOR_A_GAP <= self.seen_through)
     }
 
     /// The waits that had not ended at the end of the recording: so long at least. By their samples.
@@ -216,16 +231,38 @@ mod tests {
         assert_eq!(switches.leave(7, Some(0), 100, &says(&format, 1, 8)), None);
         // Preempted: it could go on.
         let preempted = says(&format, 0x100, 7);
-        assert_eq!(switches.come_back(150, &preempted), Some(ended(0, 50, None)));
+        assert_eq!(switches.come_back((0, 7), 150, &preempted), Some(ended(0, 50, None)));
         assert_eq!(switches.leave(8, Some(1), 150, &preempted), Some(ThreadState::RunQueue));
         assert!(!switches.of_whole_machine());
         let idle = says(&format, 0, 9);
-        assert_eq!(switches.come_back(400, &idle), None);
+        assert_eq!(switches.come_back((0, 0), 400, &idle), None);
         switches.leave(0, None, 400, &idle);
         assert!(switches.of_whole_machine());
         assert_eq!(switches.unended(1000), [ended(1, 850, None)]);
         assert_eq!(switches.leave(9, Some(2), 500, &[1, 2, 3]), None, "it is cut");
-        assert_eq!(switches.come_back(500, &[1, 2, 3]), None, "it is cut");
+        assert_eq!(switches.come_back((0, 9), 500, &[1, 2, 3]), None, "it is cut");
+    }
+
+    #[test]
+    fn of_a_machine_that_is_never_idle_whoever_leaves_a_cpu_had_got_it() {
+        let told = |leaving: &dyn Fn(u64) -> u32, next: &dyn Fn(u64) -> u32| {
+            let mut switches = Switches::default();
+            let format = switches.format.clone();
+            for time_ns in 0..60 {
+                // Two CPUs in turns.
+                let cpu = (time_ns % 2) as u32;
+                let says = says(&format, 1, next(time_ns / 2) + 100 * cpu);
+                switches.come_back((cpu, leaving(time_ns / 2) + 100 * cpu), time_ns, &says);
+            }
+            switches.of_whole_machine()
+        };
+        let turn = |turn: u64| (turn % 3) as u32 + 7;
+        assert!(told(&turn, &|at| turn(at + 1)));
+        // One record of twenty and more was lost.
+        assert!(told(&|at| turn(at + u64::from(at == 9)), &|at| turn(at + 1)));
+        // Of a process alone; its CPUs went to others.
+        assert!(!told(&turn, &|_| 55));
+        assert!(!told(&turn, &|at| if at % 5 == 0 { 55 } else { turn(at + 1) }));
     }
 
     #[test]
@@ -241,10 +278,13 @@ mod tests {
             switches.unended(180),
             [ended(0, 50, Some((150, 30))), ended(1, 70, None)]
         );
-        let found = switches.come_back(200, &says(&format, 0, 7));
+        let found = switches.come_back((0, 9), 200, &says(&format, 0, 7));
         assert_eq!(found, Some(ended(0, 50, Some((150, 50)))));
         // One that could go on is not woken, whatever is said.
-        assert_eq!(switches.come_back(210, &says(&format, 0, 8)), Some(ended(1, 100, None)));
+        assert_eq!(
+            switches.come_back((0, 7), 210, &says(&format, 0, 8)),
+            Some(ended(1, 100, None))
+        );
         switches.wake(220, &[1, 2, 3]);
     }
 
@@ -257,7 +297,7 @@ mod tests {
         assert_eq!(switches.runs(7, 150), Some(ended(0, 50, None)));
         assert_eq!((switches.runs(7, 160), switches.ends_unseen), (None, 1));
         assert_eq!(
-            switches.come_back(170, &says(&format, 0, 7)),
+            switches.come_back((0, 9), 170, &says(&format, 0, 7)),
             None,
             "it is back already"
         );

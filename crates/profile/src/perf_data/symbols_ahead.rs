@@ -4,6 +4,7 @@
 use super::file_search::{Found, Search, build_id_of};
 use super::kernel::is_file_of_kernel;
 use super::record::Mapped;
+use scaleprof_binary::makers_cpu::MakersCpu;
 use scaleprof_binary::symbols::SymbolFile;
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -75,9 +76,11 @@ impl SymbolsAhead {
         };
         let (place, own) = (found.place.clone(), found.own.clone());
         let symbols = search.symbols.clone();
+        let cpu = MakersCpu::here();
         let read = move || {
             // It fails when the other thread is done.
             let _ = after.recv();
+            cpu.leave();
             SymbolFile::open_called(&found.place, &found.own, &symbols).ok()
         };
         // Where no thread can be had, whoever needs them reads them.

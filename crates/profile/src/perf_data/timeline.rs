@@ -7,7 +7,7 @@ use super::files::{FileId, Files};
 use super::record::{Forked, Mapped, Named};
 use crate::import::RecordedThread;
 use foldhash::HashMap;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// The kernel's own limit (vm.max_map_count) is 65 530 by default.
@@ -174,6 +174,12 @@ impl Timeline {
     /// Whether a process has that name now.
     pub(super) fn is_called(&self, process: u32, name: &str) -> bool {
         self.names.get(&process).map_or("", |known| &known.name) == name
+    }
+
+    /// How threads are called, in alphabetical order, each name once.
+    pub(super) fn thread_names(&self) -> BTreeSet<&str> {
+        let names = self.names.values().map(|thread| thread.name.as_str());
+        names.filter(|name| !name.is_empty()).collect()
     }
 
     /// The file that a process runs, as far as the layout tells: it lies before its libraries.

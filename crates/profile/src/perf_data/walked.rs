@@ -20,6 +20,10 @@ use crate::{Converter, Ending, RawStack, ThreadState, beside, in_parallel};
 use scaleprof_binary::kernel_symbols::KernelSymbols;
 use scaleprof_binary::symbols::SymbolFile;
 use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
+
+/// Thousands are met, if any; of a hostile recording the others are named when they are asked for.
+const MOST_FRAMES_IN_KERNEL: usize = 1 << 16;
 
 /// What is left of a recording when its bytes are not needed any more.
 pub(super) struct Walked {
@@ -46,6 +50,8 @@ pub(super) struct Walked {
     pub(super) idle: u64,
     /// Whether what was mapped could not be followed to the end.
     pub(super) stale: bool,
+    /// From the first to the last moment, where waits reach further than samples.
+    pub(super) reach: Option<Range<u64>>,
     /// Whether it is known how long threads were away that left their CPUs.
     pub(super) lengths_known: bool,
 }
@@ -122,33 +128,56 @@ impl Walked {
         self
     }
 
-    /// The list of the kernel's functions that names most of what was met, and the frames of its addresses.
+    /// The list of the kernel's functions that names most of what was met, and the frames of its addresses. Another list is only looked for
+    /// where the first one lacks some.
     fn named_in_kernel(
         &self,
         found: Result<KernelSymbols, String>,
         files: &Files,
         machine: &RecordedMachine,
     ) -> (Result<KernelSymbols, String>, KernelFrames) {
-        /// Thousands are met, if any; of a hostile recording the others are named when they are asked for.
-        const MOST_FRAMES: usize = 1 << 16;
-        let in_kernel = || self.found.stacks.iter().map(|stack| &stack.kernel);
-        let mut met: foldhash::HashSet<u64> = in_kernel().flatten().copied().collect();
-        met.extend(self.found.jumps.ends_in_kernel());
-        let kernel = self.recorded_kernel.symbols_for(found, &met, (machine, files));
-        drop(met);
+        let symbols = match found {
+            Ok(symbols) => symbols,
+            Err(why) => return (Err(why), Vec::new()),
+        };
+        let frames = self.frames_in_kernel(&symbols);
+        let jumps = self.found.jumps.ends_in_kernel();
+        let names_all = frames.len() < MOST_FRAMES_IN_KERNEL
+            && frames.iter().all(|(_, frame)| frame.content().function.is_some())
+            && jumps.iter().all(|end| symbols.function(*end).is_some());
+        if names_all {
+            return (Ok(symbols), frames);
+        }
+        let met = self.places_in_kernel().chain(jumps).collect();
+        match self.recorded_kernel.better_than(&symbols, &met, (machine, files)) {
+            Some(other) => {
+                let frames = self.frames_in_kernel(&other);
+                (Ok(other), frames)
+            }
+            None => (Ok(symbols), frames),
+        }
+    }
+
+    /// The places of stacks in the kernel, as the converter asks for them: callers by the byte before the return address.
+    fn places_in_kernel(&self) -> impl Iterator<Item = u64> {
+        let calls = self
+            .found
+            .stacks
+            .iter()
+            .flat_map(|stack| stack.kernel.iter().enumerate());
+        calls.map(|(position, address)| address.wrapping_sub(u64::from(position > 0)))
+    }
+
+    /// The frames of these places, each once; of a hostile recording not of all.
+    fn frames_in_kernel(&self, symbols: &KernelSymbols) -> KernelFrames {
         let mut frames = Vec::new();
-        if let Ok(symbols) = &kernel {
-            let calls = in_kernel().flat_map(|addresses| addresses.iter().enumerate());
-            // As the converter asks for them: callers by the byte before the return address.
-            let places = calls.map(|(position, address)| address.wrapping_sub(u64::from(position > 0)));
-            let mut named = foldhash::HashSet::default();
-            for place in places {
-                if named.len() < MOST_FRAMES && named.insert(place) {
-                    frames.push((place, Hashed::of(kernel_frame(Some(symbols), place))));
-                }
+        let mut named = foldhash::HashSet::default();
+        for place in self.places_in_kernel() {
+            if named.len() < MOST_FRAMES_IN_KERNEL && named.insert(place) {
+                frames.push((place, Hashed::of(kernel_frame(Some(symbols), place))));
             }
         }
-        (kernel, frames)
+        frames
     }
 
     pub(super) fn into_recording(mut self, selection: &Selection<'_>, files: &Files, told: Told) -> Recording {
@@ -157,7 +186,10 @@ impl Walked {
         let weights = self.convert(selection, &mut converter);
         let mut recording = Recording::new(RecordingFormat::PerfData, converter.into_profile(), weights);
         let extent = Extent::of(&self.taken);
-        recording.span = (!self.taken.is_empty()).then_some(extent.first_ns..extent.last_ns);
+        recording.span = (!self.taken.is_empty()).then_some(match &self.reach {
+            Some(reach) => reach.start.min(extent.first_ns)..reach.end.max(extent.last_ns),
+            None => extent.first_ns..extent.last_ns,
+        });
         recording.event = Some(selection.words());
         recording.call_paths = call_paths;
         recording.without_kernel = selection.is_without_kernel();
@@ -249,7 +281,10 @@ impl Walked {
     /// What stacks and names lack.
     fn lacks(&mut self, architecture: Option<&str>) -> Vec<(String, String)> {
         let without_symbols = self.names.without_symbols.iter().map(|(file, why)| {
-            let mend = "copy it here, and give its folder to --symfs";
+            let mend = match file.starts_with('[') {
+                true => "it is a part of the recorded kernel, and perf's cache (~/.debug) has it not",
+                false => "copy it here, and give its folder to --symfs",
+            };
             (format!("functions of {file}"), format!("{why}; {mend}"))
         });
         let mut lacks: Vec<(String, String)> = without_symbols.collect();
@@ -273,16 +308,30 @@ impl Walked {
         let Some((way, bytes)) = selection.call_paths() else {
             return (None, None);
         };
+        let share = |ends_so: &dyn Fn(&RawStack) -> bool| {
+            let ends_so: Vec<bool> = self.found.stacks.iter().map(ends_so).collect();
+            let of_samples = self.found.of_samples.iter();
+            let share = of_samples.filter(|stack| ends_so[**stack as usize]).count() as f64;
+            Some(share / self.found.of_samples.len() as f64).filter(|share| *share > WORTH_TELLING)
+        };
+        if way == CallPaths::FramePointers {
+            // Where no rule tells whether the last address is a thread's first function, nothing is known.
+            let lost = share(&|stack| stack.ending == Ending::NoProgress);
+            let words = lost.map(|lost| {
+                format!(
+                    "{:.0} % of the stacks end before their thread's first function: code without frame pointers hides its callers, or all of them: \
+                     record with --call-graph dwarf,32768",
+                    lost * 100.0
+                )
+            });
+            return (Some(way), words);
+        }
         if !matches!(way, CallPaths::CopiedStacks { .. }) {
             return (Some(way), None);
         }
-        let is_cut = |stack: &RawStack| stack.ending == Ending::UnreadableMemory;
-        let cut: Vec<bool> = self.found.stacks.iter().map(is_cut).collect();
-        let of_samples = self.found.of_samples.iter();
-        let cut = of_samples.filter(|stack| cut[**stack as usize]).count() as f64 / self.found.of_samples.len() as f64;
-        if cut.is_nan() || cut <= WORTH_TELLING {
+        let Some(cut) = share(&|stack| stack.ending == Ending::UnreadableMemory) else {
             return (Some(way), None);
-        }
+        };
         let more = bytes.saturating_mul(2).min(MOST_BYTES);
         let longer = match more > bytes {
             true => format!("record with --call-graph dwarf,{more}"),
@@ -310,6 +359,7 @@ impl Walked {
         ];
         let told = counts.into_iter().filter(|(count, _)| *count > 0);
         let mut warnings: Vec<String> = told.map(|(count, words)| format!("{count} {words}")).collect();
+        warnings.extend(self.recorded_kernel.doubt());
         let used = self.names.files().filter_map(|file| files.get(file));
         let doubtful: Vec<String> = used.filter(|file| file.is_doubtful()).map(CodeFile::name).collect();
         if !doubtful.is_empty() {

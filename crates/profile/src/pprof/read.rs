@@ -323,6 +323,10 @@ impl Reader<'_, '_> {
         };
         let cut = self.stacks.warning();
         let mut recording = Recording::new(RecordingFormat::Pprof, self.stacks.into_profile(), weights);
+        recording.samples_of_unknown_rate = value.counts_samples.then(|| {
+            let samples = recording.profile.samples.iter();
+            samples.map(|sample| sample.weight_ns / NANOSECONDS_A_COUNT).sum()
+        });
         recording.event = Some(value.name.clone());
         recording.threads = self.threads;
         recording.program = self.code.program().map(|(name, build_id)| RecordedProgram {

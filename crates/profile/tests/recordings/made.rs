@@ -176,18 +176,45 @@ fn a_wait_in_raw_data_belongs_to_the_thread_that_waited() {
 
 /// perf writes what it summed up in the kernel when it ends, with no time that could be one.
 #[test]
-fn waits_that_were_summed_up_until_the_end_are_in_its_last_moment() {
+fn waits_that_were_summed_up_until_the_end_are_in_its_last_moment_and_no_longer_than_it() {
     let mut off_cpu = Event::clock(CHAIN);
     off_cpu.config = 10;
     let mut file = Written::new(&[Event::clock(CHAIN), off_cpu]);
     file.name(2, "offcpu-time");
     file.map(7, 0x40_0000, 0x10_0000, "/srv/server");
-    file.sample(&[1, 7 << 32 | 7, 1_000, 1000], &chain(&[USER, 0x40_1000]));
-    file.sample(&[1, 7 << 32 | 7, 9_000, 1000], &chain(&[USER, 0x40_1000]));
-    file.sample(&[2, 7 << 32 | 7, u64::MAX << 32, 5_000_000], &chain(&[USER, 0x40_2000]));
+    file.sample(&[1, 7 << 32 | 7, 12_000, 1000], &chain(&[USER, 0x40_1000]));
+    file.sample(&[1, 7 << 32 | 7, 14_000, 1000], &chain(&[USER, 0x40_1000]));
+    // Two places at which thread 7 waited, and one of thread 8.
+    for (thread, address, length) in [(7_u64, 0x40_2000, 2_000), (7, 0x40_3000, 1_500), (8, 0x40_2000, 3_000)] {
+        file.sample(&[2, thread << 32 | 7, u64::MAX << 32, length], &chain(&[USER, address]));
+    }
     let found = read(&file);
-    assert_eq!(found.span, Some(1_000..9_000));
-    assert!(found.profile.samples.iter().all(|sample| sample.time_ns <= 9_000));
+    assert_eq!(found.span, Some(10_500..14_000));
+    let waits = found
+        .profile
+        .samples
+        .iter()
+        .filter(|sample| sample.state != ThreadState::Cpu);
+    assert_eq!(waits.map(|sample| sample.time_ns).collect::<Vec<u64>>(), [14_000; 3]);
+    let said = "3 of its samples are sums of waits";
+    assert!(
+        found.warnings.iter().any(|warning| warning.starts_with(said)),
+        "{:?}",
+        found.warnings
+    );
+}
+
+/// A wait may have begun before anything ran.
+#[test]
+fn a_wait_that_ended_at_a_known_time_began_as_long_before() {
+    let mut off_cpu = Event::clock(CHAIN);
+    off_cpu.config = 10;
+    let mut file = Written::new(&[Event::clock(CHAIN), off_cpu]);
+    file.name(2, "offcpu-time");
+    file.map(7, 0x40_0000, 0x10_0000, "/srv/server");
+    file.sample(&[1, 7 << 32 | 7, 9_000, 1000], &chain(&[USER, 0x40_1000]));
+    file.sample(&[2, 7 << 32 | 7, 8_500, 7_500], &chain(&[USER, 0x40_2000]));
+    assert_eq!(read(&file).span, Some(1_000..9_000));
 }
 
 /// What a tracepoint says: numbers of some bytes at some places of 60 bytes, with the length in front.

@@ -37,7 +37,8 @@ pub(super) fn innermost_in_state(state: &str, path: &[String], most: usize) -> V
 pub(crate) fn innermost_waiting(path: &[String], most: usize) -> Vec<String> {
     let says_nothing = |name: &&String| name.ends_with(" [k]") || waits_in_library(name);
     let found = shortened(path.iter().rev().skip_while(says_nothing).take(most));
-    match found.is_empty() {
+    // A stack that ends in the library has only what stands for its missing callers outside of it.
+    match found.iter().all(|name| name.starts_with("[incomplete")) {
         true => shortened(path.iter().rev().take(most)),
         false => found,
     }
@@ -148,5 +149,10 @@ mod tests {
         assert_eq!(innermost("lock", &functions, 2), ["lock", "work"]);
         assert_eq!(innermost("cpu", &functions, 2), ["schedule [k]", "do_futex [k]"]);
         assert_eq!(innermost("other", &["a [k]", "b [k]"], 4), ["b [k]", "a [k]"]);
+        let ends_there = ["[incomplete: no_progress]", "__lll_lock_wait"];
+        assert_eq!(
+            innermost("lock", &ends_there, 4),
+            ["__lll_lock_wait", "[incomplete: no_progress]"]
+        );
     }
 }

@@ -6,6 +6,7 @@ use super::layout::{Ink, wrap};
 use super::reasons::by_reason;
 use crate::figures::{number, percent, whole};
 use scaleprof_analysis::condition::waits_at_condition_variable;
+use scaleprof_analysis::numbers::counted;
 use scaleprof_bundle::{StateSeconds, Summary, WatchSummary, WatchedLock, WatchedPath};
 
 /// Call paths that are shown of each state, locks, and lines of background threads.
@@ -68,18 +69,17 @@ fn residue(share: f64) -> String {
 fn who(watch: &WatchSummary) -> String {
     let others = watch.others.threads.unwrap_or(0);
     match watch.connections.threads {
-        Some(connections) => {
-            let others = whole(u64::from(others));
-            format!("{} that served clients, {others} other threads", counted(connections))
-        }
-        None => format!("{}; which of them served clients is not known", counted(others)),
-    }
-}
-
-fn counted(threads: u32) -> String {
-    match threads {
-        1 => "1 thread".to_owned(),
-        _ => format!("{} threads", whole(u64::from(threads))),
+        // Of a program that is no server all threads do its work.
+        Some(connections) if others == 0 => counted(connections, "thread"),
+        Some(connections) => format!(
+            "{} that served clients, {}",
+            counted(connections, "thread"),
+            counted(others, "other thread")
+        ),
+        None => format!(
+            "{}; which of them served clients is not known",
+            counted(others, "thread")
+        ),
     }
 }
 
@@ -130,7 +130,8 @@ fn states(watch: &WatchSummary, ink: &Ink, width: Option<usize>) -> String {
     } else {
         "all threads"
     };
-    for (name, of) in [("connections", &watch.connections), (others, &watch.others)] {
+    let of_others = (watch.others.threads != Some(0)).then_some((others, &watch.others));
+    for (name, of) in [("connections", &watch.connections)].into_iter().chain(of_others) {
         lines.push(Line {
             cells: cells(name.to_owned(), of.threads, &of.seconds_per_second, against(of)),
             stands_out: true,

@@ -124,7 +124,7 @@ fn of_a_short_recording_too_the_throughput_is_what_was_told() {
 #[test]
 fn what_is_no_time_becomes_shares_of_the_whole() {
     let visit = ImportedVisit::of(&known(None), recording(&[0, 1000, 2000], Weights::Counts));
-    let rows = visit.sample_rows(0..visit.samples());
+    let rows = visit.rest.rows(0..visit.rest.len());
     let total: f64 = rows.iter().map(|row| row.weight_ns).sum();
     assert!((total - 2e9).abs() < 1.0, "1 is all of it: {total}");
     assert_eq!(sum(&visit.rows, "server.cpu_user_seconds"), 0.0);

@@ -12,6 +12,8 @@ pub(super) struct ValueType {
     pub name: String,
     /// Nanoseconds that one of it is; none where it is no time.
     pub nanoseconds: Option<f64>,
+    /// Whether it is a number of samples.
+    pub counts_samples: bool,
 }
 
 impl ValueType {
@@ -19,6 +21,7 @@ impl ValueType {
         ValueType {
             place,
             name: name.to_owned(),
+            counts_samples: unit == "count" && ["samples", "sample"].contains(&name),
             nanoseconds: match unit {
                 "nanoseconds" | "nanosecond" | "ns" => Some(1.0),
                 "microseconds" | "microsecond" | "us" => Some(1e3),

@@ -1,6 +1,8 @@
 //! The table of hand-made call frame information: what no server at hand has.
 
+#[path = "../files/mod.rs"]
 mod files;
+mod gaps;
 
 use files::small_elf::{AARCH64, SmallSection, X86_64, small_elf};
 use gimli::write::{
@@ -314,7 +316,7 @@ fn a_programs_start_without_an_entry_is_where_its_stack_ends() {
         0x31, 0xed, 0x49, 0x89, 0xd1, 0x5e, 0x48, 0x89, 0xe2, 0x48, 0x83, 0xe4, 0xf0, 0x50, 0x54,
     ];
     start.extend([0xe8, 0xcf, 0xfe, 0xff, 0xff, 0xf4]);
-    let mut code = vec![0x90; 128];
+    let mut code = vec![0xcc; 128];
     code[16..16 + start.len()].copy_from_slice(&start);
     let entries = || eh_frame(x86_entry(), vec![entry(CODE, 8, vec![]), entry(CODE + 64, 8, vec![])]);
     let mut file = small_elf(X86_64, CODE, &code, &[entries()]);
@@ -386,6 +388,16 @@ proptest! {
     }
 
     #[test]
+    fn any_code_between_two_entries_is_followed_without_harm(code in prop::collection::vec(any::<u8>(), 1..2000)) {
+        let end = CODE + code.len() as u64;
+        let fdes = vec![entry(CODE, 1, vec![]), entry(end - 1, 1, vec![])];
+        let table = compiled(X86_64, &code, eh_frame(x86_entry(), fdes));
+        for offset in 0..code.len() as u64 {
+            prop_assert!([0, 8].contains(&at(&table, offset).cfa_offset));
+        }
+    }
+
+    #[test]
     fn a_file_with_broken_bytes_is_read_without_harm(
         breaks in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..12),
         cut in any::<prop::sample::Index>(),
@@ -425,7 +437,8 @@ proptest! {
                 entry(range.start, (range.end - range.start) as u32, vec![(0, Instruction::CfaOffset(*offset))])
             })
             .collect();
-        let code = vec![0x90; (next - CODE) as usize];
+        // Traps: what has no entry has no rule.
+        let code = vec![0xcc; (next - CODE) as usize];
         let table = compiled(X86_64, &code, eh_frame(x86_entry(), fdes));
         let edges = ranges.iter().flat_map(|(range, _)| [range.start, range.end - 1, range.end]);
         for svma in asked.into_iter().map(|asked| CODE + asked).chain(edges) {
