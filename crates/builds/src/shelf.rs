@@ -150,8 +150,9 @@ impl Shelf {
         flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(|_| Error::Locked {
             folder: self.root.clone(),
         })?;
+        let lock = ShelfLock { file };
         self.sweep()?;
-        Ok(ShelfLock { _file: file })
+        Ok(lock)
     }
 
     fn sweep(&self) -> Result<(), Error> {
@@ -201,7 +202,14 @@ impl Shelf {
 /// Nobody else fetches or removes as long as this lives.
 #[derive(Debug)]
 pub(crate) struct ShelfLock {
-    _file: File,
+    file: File,
+}
+
+impl Drop for ShelfLock {
+    fn drop(&mut self) {
+        // Closing is not enough: a process that is just being started shares the open file until its exec, and with it the lock.
+        let _ = flock(&self.file, FlockOperation::Unlock);
+    }
 }
 
 /// A build that is being made. Dropping it removes what is left of it.
