@@ -144,7 +144,8 @@ pub fn compare_with_runs(a: &Bundle, b: &Bundle, choice: Choice) -> Result<(Comp
             return Err(Refusal::NoSuchRung { wanted, common: known });
         }
     }
-    let mut rungs = rung_changes(per, &common);
+    let imported = [a, b].map(|bundle| bundle.manifest.workload.imported().is_some());
+    let mut rungs = rung_changes(per, imported, &common);
     let ps: Vec<f64> = rungs.iter().filter_map(|rung| rung.throughput_p).collect();
     let mut adjusted = differences::holm(&ps).into_iter();
     for rung in &mut rungs {

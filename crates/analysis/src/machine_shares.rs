@@ -54,3 +54,49 @@ impl MachineShares {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::MachineShares;
+    use crate::totals::{Amount, Total};
+    use std::collections::BTreeMap;
+
+    #[test]
+    fn what_the_server_the_client_and_servers_beside_it_use_is_not_of_other_programs() {
+        let over = Amount {
+            seconds: 10.0,
+            transactions: 1.0,
+        };
+        let seconds = [
+            ("machine.cpu_user_seconds", 12.0),
+            ("machine.cpu_system_seconds", 3.0),
+            ("machine.cpu_irq_seconds", 1.0),
+            ("machine.cpu_idle_seconds", 3.0),
+            ("machine.cpu_steal_seconds", 1.0),
+            ("server.cpu_user_seconds", 4.0),
+            ("server.cpu_system_seconds", 1.0),
+            ("client.cpu_user_seconds", 2.0),
+            ("client.cpu_system_seconds", 1.0),
+            ("beside.cpu_user_seconds", 3.0),
+            ("beside.cpu_system_seconds", 1.0),
+        ];
+        let total = |value| Total {
+            value,
+            over,
+            counted_share: 1.0,
+        };
+        let sums: BTreeMap<String, Total> = seconds
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), total(*value)))
+            .collect();
+        let shares = MachineShares::of(&sums);
+        let near = |share: Option<f64>, expected: f64| share.is_some_and(|share| (share - expected).abs() < 1e-9);
+        assert!(
+            near(shares.other, (16.0 - 5.0 - 3.0 - 4.0) / 20.0),
+            "{:?}",
+            shares.other
+        );
+        assert!(near(shares.busy, 17.0 / 20.0), "{:?}", shares.busy);
+        assert!(near(shares.steal, 1.0 / 20.0), "{:?}", shares.steal);
+    }
+}

@@ -5,7 +5,7 @@ mod planted;
 
 use planted::{Cost, Rung, USUAL, Unrest, run, work};
 use scaleprof_analysis::comparison::{Choice, Comparison, Course, Refusal, Weight, compare};
-use scaleprof_bundle::{Bundle, SettingRow};
+use scaleprof_bundle::{Bundle, IMPORTED, SettingRow};
 
 /// Two rungs with the same costs, but for what is planted at each.
 fn rungs<'a>(work: &'a [(Vec<&'a str>, f64)], planted: [&[Cost<'a>]; 2]) -> Vec<Rung<'a>> {
@@ -443,6 +443,19 @@ fn one_visit_on_a_side_is_told_without_an_interval_and_said_so() {
         (first.path.last().map(String::as_str), first.p, first.change.low),
         (Some("latch"), None, None)
     );
+}
+
+#[test]
+fn of_one_recording_it_is_said_to_import_more_and_not_to_run_more() {
+    let work = work();
+    let mut recorded = run(&rungs(&work, [&[], &[]]), 1, 10, USUAL, 11);
+    let options = &mut recorded.manifest.workload.options;
+    options.push((IMPORTED.to_owned(), "perf.data, cpu-clock".to_owned()));
+    let found = compared(&recorded, &recorded);
+    let notes = found.rungs.iter().flat_map(|rung| &rung.notes);
+    let (more, other): (Vec<&String>, Vec<&String>) = notes.partition(|note| note.contains("import three of each"));
+    assert_eq!(more.len(), 2 * found.rungs.len(), "{more:?} {other:?}");
+    assert!(!other.iter().any(|note| note.contains("--repeats")), "{other:?}");
 }
 
 #[test]

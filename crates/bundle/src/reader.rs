@@ -223,7 +223,7 @@ impl Bundle {
 }
 
 /// Looks at the version first: a newer manifest may well have another shape.
-fn read_manifest(path: &Path) -> Result<Manifest, BundleError> {
+pub(crate) fn read_manifest(path: &Path) -> Result<Manifest, BundleError> {
     #[derive(serde::Deserialize)]
     struct Version {
         schema: u32,

@@ -71,6 +71,43 @@ fn a_run_killed_before_its_first_visit_is_an_empty_bundle() {
 }
 
 #[test]
+fn a_bundle_whose_writer_is_stopped_says_so_unless_it_was_done() {
+    let folder = tempfile::tempdir().unwrap();
+    let writer = sample::write_two_visits(folder.path());
+    let now = "2026-11-27T01:02:03Z".to_owned();
+    for state in [RunState::Running, RunState::Complete, RunState::Failed] {
+        let manifest = Manifest {
+            state,
+            ..sample::manifest()
+        };
+        writer.write_manifest(&manifest).unwrap();
+        tell_interrupted(folder.path(), now.clone()).unwrap();
+        let bundle = Bundle::open(folder.path()).unwrap();
+        let told = match state {
+            RunState::Running => Manifest {
+                state: RunState::Interrupted,
+                ended_at: Some(now.clone()),
+                problem: Some("stopped by the user".to_owned()),
+                ..manifest
+            },
+            _ => manifest,
+        };
+        assert_eq!(bundle.manifest, told);
+        assert!(bundle.unfinished_files.is_empty());
+        let kept = fs::read_dir(folder.path()).unwrap().flatten();
+        assert!(
+            !kept
+                .map(|entry| entry.file_name())
+                .any(|name| name.to_string_lossy().starts_with('.'))
+        );
+    }
+    assert!(
+        tell_interrupted(&folder.path().join("rungs"), now).is_err(),
+        "no bundle"
+    );
+}
+
+#[test]
 fn a_truncated_part_gives_one_clear_error() {
     let folder = tempfile::tempdir().unwrap();
     sample::write_two_visits(folder.path());

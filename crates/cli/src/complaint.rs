@@ -1,5 +1,7 @@
 //! An error in words, each of its causes once.
 
+use crate::legible::legible;
+
 /// The error and its causes. Many errors tell their cause in their own words already: what was said is not said again.
 pub(crate) fn of(error: &anyhow::Error) -> String {
     let mut words = String::new();
@@ -11,7 +13,7 @@ pub(crate) fn of(error: &anyhow::Error) -> String {
             words.push_str(&cause);
         }
     }
-    words
+    legible(&words)
 }
 
 #[cfg(test)]

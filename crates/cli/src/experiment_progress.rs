@@ -1,5 +1,6 @@
 //! Progress of an experiment on the terminal: which round, which variant, time left.
 
+use crate::legible::legible;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use scaleprof_experiment::trials::ExperimentProgress;
 use scaleprof_experiment::{Progress, VisitStart};
@@ -51,7 +52,7 @@ impl TerminalExperiment {
     }
 
     fn say(&self, text: &str) {
-        self.bar.suspend(|| eprintln!("{text}"));
+        self.bar.suspend(|| eprintln!("{}", legible(text)));
     }
 }
 

@@ -35,7 +35,9 @@ pub(crate) fn execute(arguments: &ExportArguments) -> anyhow::Result<ExitCode> {
     let (bundle, _) = &*opened;
     let wanted = arguments.wanted();
     let (bytes, rungs) = written(bundle, arguments, &wanted)?;
-    tell_what_is_left_out(bundle, arguments, &wanted);
+    if is_recording(&arguments.bundle) {
+        tell_what_is_left_out(bundle, &wanted);
+    }
     let path = match &arguments.output {
         Some(path) if path == Path::new(STANDARD_OUTPUT) => {
             output::print(&bytes)?;
@@ -71,10 +73,10 @@ fn opened(arguments: &ExportArguments) -> anyhow::Result<(Bundle, Leftovers)> {
 }
 
 /// Of a recording its maker knows all threads: who sees fewer here must be told why.
-fn tell_what_is_left_out(bundle: &Bundle, arguments: &ExportArguments, wanted: &Wanted) {
+fn tell_what_is_left_out(bundle: &Bundle, wanted: &Wanted) {
     const WORTH_TELLING: f64 = 0.001;
     let left_out = share_of_others(bundle, wanted);
-    if is_recording(&arguments.bundle) && left_out > WORTH_TELLING {
+    if left_out > WORTH_TELLING {
         eprintln!(
             "left out: {:.1} % of the time, of threads that serve no client (--threads all takes them too)",
             left_out * 100.0

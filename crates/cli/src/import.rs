@@ -7,7 +7,8 @@ use crate::show;
 use crate::stop;
 use crate::terminal::TerminalProgress;
 use anyhow::bail;
-use scaleprof_experiment::{ImportRequest, ImportResult, KnownLoad, Sampling, import};
+use scaleprof_experiment::{ImportRequest, ImportResult, KnownLoad, Sampling, import, tell_import_stopped};
+use std::fs::DirEntry;
 use std::io::Write as _;
 use std::mem::ManuallyDrop;
 use std::path::{Path, PathBuf};
@@ -57,10 +58,16 @@ pub(crate) fn execute(arguments: &ImportArguments) -> anyhow::Result<ExitCode> {
 fn tell_if_stopped(output: PathBuf) -> anyhow::Result<()> {
     let is_new = !output.exists();
     stop::end_at_once(move || {
-        // A recording is whole when its row of `rungs` is there; nothing is read of files that are just being written.
-        let holds_a_recording = std::fs::read_dir(output.join("rungs")).is_ok_and(|mut found| found.next().is_some());
+        // A recording is whole when its row of `rungs` is there; nothing is read of tables that are just being written, and these are hidden.
+        let is_whole = |entry: DirEntry| !entry.file_name().as_encoded_bytes().starts_with(b".");
+        let rows = std::fs::read_dir(output.join("rungs"));
+        let holds_a_recording = rows.is_ok_and(|rows| rows.flatten().any(is_whole));
         if is_new && !holds_a_recording {
             let _ = std::fs::remove_dir_all(&output);
+        }
+        if holds_a_recording {
+            // What it holds is readable either way: without it, as of an import that was killed.
+            let _ = tell_import_stopped(&output);
         }
         let words = match holds_a_recording {
             true => format!("{} holds what was imported until then", output.display()),

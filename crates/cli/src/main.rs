@@ -20,6 +20,7 @@ mod export;
 mod export_arguments;
 mod import;
 mod import_arguments;
+mod legible;
 mod load_arguments;
 mod manual;
 mod output;

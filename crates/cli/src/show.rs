@@ -1,5 +1,6 @@
 //! Closing words: the table, the bundle's place, and times.
 
+use crate::legible::legible;
 use anyhow::Context;
 use scaleprof_analysis::unfinished;
 use scaleprof_bundle::{Bundle, Summary};
@@ -11,7 +12,7 @@ use std::path::{Path, PathBuf};
 pub(crate) fn opened(path: &Path) -> anyhow::Result<Bundle> {
     let bundle = Bundle::open(path)?;
     for words in unfinished(&bundle) {
-        eprintln!("warning: {words}");
+        eprintln!("warning: {}", legible(&words));
     }
     Ok(bundle)
 }

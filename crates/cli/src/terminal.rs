@@ -1,5 +1,6 @@
 //! Progress on the terminal: which rung, seconds left, live throughput.
 
+use crate::legible::legible;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use scaleprof_analysis::numbers::counted;
 use scaleprof_experiment::{Progress, VisitDone, VisitStart};
@@ -173,13 +174,13 @@ impl Progress for TerminalProgress {
     }
 
     fn remains(&mut self, text: &str) {
-        self.bar.suspend(|| eprintln!("note: {text}"));
+        self.bar.suspend(|| eprintln!("note: {}", legible(text)));
     }
 
     fn warning(&mut self, text: &str) {
         // The same lack shows in every visit; once is enough.
         if self.said.insert(text.to_owned()) {
-            self.bar.suspend(|| eprintln!("warning: {text}"));
+            self.bar.suspend(|| eprintln!("warning: {}", legible(text)));
         }
     }
 }

@@ -13,6 +13,7 @@ mod imported_visit;
 mod in_memory;
 mod sampling;
 mod stat_counters;
+mod written_visit;
 
 use crate::instructions::keep_code;
 use crate::manifest::timestamp;
@@ -22,13 +23,14 @@ use fair_sample::FairSample;
 pub use import_failure::ImportFailure;
 use imported_code::ImportedCode;
 use imported_manifest::{begin, describe, has_shares_only, unknown_of_machine};
-use imported_visit::{ImportedSamples, ImportedVisit, Known};
+use imported_visit::{ImportedVisit, Known};
 pub use in_memory::import_in_memory;
 pub use sampling::Sampling;
 use sampling::check_time;
 use scaleprof_analysis::summarise;
-use scaleprof_bundle::{Bundle, BundleWriter, Manifest, Missing, RunState, RungRow, Samples, Summary, VisitTables};
-use scaleprof_profile::both;
+use scaleprof_bundle::{
+    Bundle, BundleError, BundleWriter, Manifest, Missing, RunState, Samples, Summary, tell_interrupted,
+};
 use scaleprof_profile::import::{
     CallPaths, Leftovers, ReadOptions, Recording, RecordingFile, Weights, read_recordings, recordings_in,
 };
@@ -38,6 +40,7 @@ use std::iter::Copied;
 use std::path::{Path, PathBuf};
 use std::slice::Iter;
 use std::vec::IntoIter;
+use written_visit::{sum_up_and_write, write};
 
 /// What to say of a recording whose samples do not tell how much time they stand for.
 const NO_TIME: &str =
@@ -132,6 +135,14 @@ pub fn import(request: &ImportRequest, progress: &mut dyn Progress) -> Result<Im
         }
     }
     import.finish(progress)
+}
+
+/// Says in the bundle of an import that it was stopped; for who ends the process while [`import`] works.
+///
+/// # Errors
+/// Those of the file system, and of a bundle that cannot be read.
+pub fn tell_import_stopped(output: &Path) -> Result<(), BundleError> {
+    tell_interrupted(output, timestamp())
 }
 
 /// The recordings and counts, as far as they are known to go together.
@@ -384,42 +395,6 @@ impl Import<'_> {
         result.leftovers.keep(self.code.into_leftovers());
         Ok(result)
     }
-}
-
-fn write(bundle: &BundleWriter, imported: &ImportedVisit) -> Result<(), ImportFailure> {
-    write_visit(bundle, &imported.rung, imported.rows.tables(), &imported.rest)
-}
-
-fn write_visit(
-    bundle: &BundleWriter,
-    rung: &RungRow,
-    tables: VisitTables<'_>,
-    samples: &ImportedSamples,
-) -> Result<(), ImportFailure> {
-    Ok(bundle.write_visit_with(rung, tables, samples.len(), |places| samples.rows(places))?)
-}
-
-/// Both at once, from what is in memory. That the bundle is complete is written last.
-fn sum_up_and_write(
-    bundle: &BundleWriter,
-    manifest: &Manifest,
-    imported: ImportedVisit,
-    samples: Samples,
-) -> Result<ImportResult, ImportFailure> {
-    let rung = imported.rung.clone();
-    let (of_memory, rest) = imported.into_bundle(bundle.path(), manifest, samples);
-    let write_all = || {
-        write_visit(bundle, &rung, of_memory.tables_without_samples(), &rest)?;
-        Ok::<(), ImportFailure>(bundle.write_settings(&[])?)
-    };
-    let (summary, written) = both(|| summarise(&of_memory), write_all);
-    written?;
-    bundle.write_manifest(manifest)?;
-    Ok(ImportResult {
-        bundle: of_memory,
-        summary,
-        leftovers: Leftovers::of(rest),
-    })
 }
 
 /// Before anything is written.

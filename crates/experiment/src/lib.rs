@@ -48,7 +48,9 @@ mod watching;
 pub use company::{Company, MOST_NEIGHBOURS};
 pub use error::RunError;
 pub use hot_code::{CodeFiles, check_hot_code};
-pub use import::{ImportFailure, ImportRequest, ImportResult, KnownLoad, Sampling, import, import_in_memory};
+pub use import::{
+    ImportFailure, ImportRequest, ImportResult, KnownLoad, Sampling, import, import_in_memory, tell_import_stopped,
+};
 pub use instructions::instruction_rows;
 pub use ladder::{LadderError, parse_connections, shuffled_visits};
 pub use options::{LoadOptions, RunOptions, ServerChoice, WorkloadChoice};

@@ -16,10 +16,12 @@ pub use format::RecordingFormat;
 pub use recording_file::{RecordingFile, STANDARD_INPUT};
 
 use crate::Profile;
+use crate::legible::legible;
 use gzip::Unfolded;
 use scaleprof_binary::mapped_file::Bytes;
 use scaleprof_binary::symbols::SymbolSearch;
 use std::any::Any;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Range;
@@ -292,6 +294,32 @@ pub enum ImportError {
 /// # Errors
 /// Nothing can be had of it. What is missing from one that can be read is in [`Recording::lacks`] and [`Recording::warnings`].
 pub fn read_recordings(bytes: impl Bytes, options: &ReadOptions) -> Result<Vec<Recording>, ImportError> {
+    let mut recordings = read_as_it_is(bytes, options)?;
+    recordings.iter_mut().for_each(make_legible);
+    Ok(recordings)
+}
+
+/// The names that it gives, and words that hold them. What names of functions a recording gives itself are so already; those of the
+/// files of its programs are what these say.
+fn make_legible(recording: &mut Recording) {
+    let names = recording.threads.values_mut().map(|thread| &mut thread.name);
+    let names = names.chain(&mut recording.event);
+    let names = names.chain(recording.program.as_mut().map(|program| &mut program.name));
+    let machine = &mut recording.machine;
+    let names = names.chain(
+        [&mut machine.architecture, &mut machine.kernel, &mut machine.cpu_model]
+            .into_iter()
+            .flatten(),
+    );
+    let words = recording.lacks.iter_mut().flat_map(|(figure, why)| [figure, why]);
+    for text in names.chain(words).chain(&mut recording.warnings) {
+        if let Cow::Owned(shown) = legible(text.as_str().into()) {
+            *text = shown;
+        }
+    }
+}
+
+fn read_as_it_is(bytes: impl Bytes, options: &ReadOptions) -> Result<Vec<Recording>, ImportError> {
     if !gzip::is_gzip(&bytes) {
         return read_unfolded(bytes, options);
     }

@@ -17,6 +17,7 @@ mod frame;
 mod function_name;
 mod function_paths;
 pub mod import;
+mod legible;
 mod lines_left_out;
 mod locks;
 mod named_stacks;

@@ -1,5 +1,6 @@
 //! A profile of stacks that come with names, as other tools write them.
 
+use crate::legible::legible;
 use crate::{
     Ending, Frame, FrameId, Lock, LockId, Profile, Sample, StackId, ThreadState, Variable, Wait,
     content_hash::ContentHash,
@@ -38,9 +39,15 @@ pub(crate) struct NamedSample<'a> {
 }
 
 impl NamedStacks {
-    /// The number of a frame.
+    /// The number of a frame, whose names are made legible.
     pub(crate) fn frame(&mut self, frame: Frame) -> FrameId {
-        self.profile.frames.intern(frame)
+        let shown = |name: String| legible(name.into()).into_owned();
+        self.profile.frames.intern(Frame {
+            module: shown(frame.module),
+            function: frame.function.map(shown),
+            file: frame.file.map(shown),
+            ..frame
+        })
     }
 
     /// The stack that has the frame inside of another; that other one itself where there are too many.
@@ -94,10 +101,11 @@ impl NamedStacks {
 
     fn lock(&mut self, name: &str, weight_ns: f64) -> LockId {
         let locks = &mut self.profile.locks;
-        let place = *self.locks.entry(name.to_owned()).or_insert_with(|| {
+        let name = legible(name.into()).into_owned();
+        let place = *self.locks.entry(name.clone()).or_insert_with(|| {
             let variable = Variable {
                 module: UNKNOWN_MODULE.to_owned(),
-                name: name.to_owned(),
+                name,
             };
             let mut hash = ContentHash::new();
             hash.string(&variable.module);

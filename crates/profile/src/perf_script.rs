@@ -54,6 +54,20 @@ pub(crate) fn looks_like_it(text: &str) -> bool {
     first.into_iter().any(|line| HeaderLine::parse(line).is_some())
 }
 
+/// Whether a text has stacks as it prints them, whatever stands above them.
+pub(crate) fn has_stacks(text: &str) -> bool {
+    let is_address = |word: &str| {
+        let mut digits = word.bytes();
+        word.len() >= 4 && digits.all(|byte| byte.is_ascii_hexdigit()) && word.contains(|c: char| c.is_ascii_digit())
+    };
+    let has_address = |line: &&str| line.split_whitespace().next().is_some_and(is_address);
+    let mut frames = text
+        .lines()
+        .filter(|line| line.starts_with([' ', '\t']))
+        .filter(has_address);
+    frames.any(|line| FrameLine::parse(line).is_some())
+}
+
 /// The events with the number of samples of each, in the order in which they appear.
 fn events(text: &str) -> Vec<(String, usize)> {
     let mut events: Vec<(String, usize)> = Vec::new();

@@ -21,9 +21,9 @@ fn pair(rung: &CommonRung, figure: impl Fn(&RungSummary) -> Option<f64>) -> Pair
 }
 
 /// All common rungs, by themselves. A state in which nobody was in any of them is left out, as it only takes room; in which
-/// somebody was in one, it is told of all: nought is not unknown.
-pub(super) fn rung_changes(per: Per, common: &[CommonRung]) -> Vec<RungChange> {
-    let mut rungs: Vec<RungChange> = common.iter().map(|rung| rung_change(per, rung)).collect();
+/// somebody was in one, it is told of all: nought is not unknown. `imported` tells of A and of B whether they are recordings.
+pub(super) fn rung_changes(per: Per, imported: [bool; 2], common: &[CommonRung]) -> Vec<RungChange> {
+    let mut rungs: Vec<RungChange> = common.iter().map(|rung| rung_change(per, imported, rung)).collect();
     let used: BTreeSet<String> = rungs
         .iter()
         .flat_map(|rung| &rung.states)
@@ -37,7 +37,7 @@ pub(super) fn rung_changes(per: Per, common: &[CommonRung]) -> Vec<RungChange> {
 }
 
 /// What changed at one rung, but for its call paths.
-fn rung_change(per: Per, rung: &CommonRung) -> RungChange {
+fn rung_change(per: Per, imported: [bool; 2], rung: &CommonRung) -> RungChange {
     let throughput = |summary: &RungSummary| (per == Per::Transaction).then_some(summary.throughput.value);
     let cpu = |summary: &RungSummary| Some(summary.iron_law.as_ref()?.cpu_seconds_per_txn);
     let ratio_of = |figure: &dyn Fn(&RungSummary) -> Option<f64>| -> Option<Tested> {
@@ -60,7 +60,7 @@ fn rung_change(per: Per, rung: &CommonRung) -> RungChange {
         dilation: 1.0,
         busy: [&rung.a, &rung.b].iter().all(|side| is_busy(&side.together.summary)),
         unexplained: None,
-        notes: notes(per, rung),
+        notes: notes(per, imported, rung),
     }
 }
 
@@ -95,7 +95,7 @@ fn knows_spin(measured: &Measured) -> bool {
     spin(&measured.together.summary).is_some() && all(measured, spin).is_some()
 }
 
-fn notes(per: Per, rung: &CommonRung) -> Vec<String> {
+fn notes(per: Per, imported: [bool; 2], rung: &CommonRung) -> Vec<String> {
     let mut notes = Vec::new();
     let lacking: Vec<&str> = [("A", &rung.a), ("B", &rung.b)]
         .into_iter()
@@ -107,10 +107,13 @@ fn notes(per: Per, rung: &CommonRung) -> Vec<String> {
             "loops that wait are not told apart from work in {side}, so spin is part of cpu in both"
         ));
     }
-    for (side, measured) in [("A", &rung.a), ("B", &rung.b)] {
+    for ((side, measured), imported) in [("A", &rung.a), ("B", &rung.b)].into_iter().zip(imported) {
         let visits = &measured.visits;
         if visits.len() < 2 {
             let what = match per {
+                Per::Transaction if imported => {
+                    "is one recording only, so chance cannot be told from change: import three of each load"
+                }
                 Per::Transaction => "has one visit only, so chance cannot be told from change: use --repeats 3",
                 Per::Second => {
                     "was looked at once only, so chance cannot be told from change: recordings can be imported three or more together"

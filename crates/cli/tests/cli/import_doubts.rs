@@ -3,6 +3,7 @@
 use crate::import::{recorded, script_of};
 use crate::stage::{bundle, fail, place, scaleprof, succeed};
 use scaleprof_bundle::RunState;
+use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -12,6 +13,18 @@ fn import(output: &Path, files: &[&PathBuf], options: &[&str]) -> Command {
     command.args(["import", "--quiet", "--no-code", "--no-report", "--output"]);
     command.arg(output).args(options).args(files);
     command
+}
+
+/// What `diff` tells of two bundles.
+fn compared(a: &Path, b: &Path) -> Value {
+    let (out, _) = succeed(scaleprof().arg("diff").args([a, b]).arg("--json"));
+    serde_json::from_str(&out).expect("JSON")
+}
+
+/// Why it pairs none of their call paths.
+fn why_unpaired(told: &Value) -> &str {
+    assert_eq!(told["paths"], serde_json::json!([]), "{told}");
+    told["unpaired"].as_str().expect("a cause")
 }
 
 #[test]
@@ -26,12 +39,10 @@ fn call_paths_that_were_found_in_two_ways_are_not_held_against_each_other() {
     succeed(&mut import(&b, &[&copies], &[]));
     assert_eq!(bundle(&a).manifest.workload.call_paths(), Some("frame pointers"));
     assert_eq!(bundle(&b).manifest.workload.call_paths(), Some("copied stacks"));
-    let (out, _) = succeed(scaleprof().arg("diff").args([&a, &b]).arg("--json"));
-    let told: serde_json::Value = serde_json::from_str(&out).expect("JSON");
-    assert_eq!(told["paths"], serde_json::json!([]), "{told}");
+    let told = compared(&a, &b);
+    let cause = why_unpaired(&told);
     let kinds = told["rungs"][0]["code_kinds"].as_array().expect("kinds of code");
     assert!(!kinds.is_empty(), "{told}");
-    let cause = told["unpaired"].as_str().expect("a cause");
     assert!(
         cause.contains("frame pointers") && cause.contains("copied stacks"),
         "{cause}"
@@ -49,9 +60,8 @@ fn call_paths_that_were_found_in_two_ways_are_not_held_against_each_other() {
         "{warned}"
     );
     // Alike, nothing is said.
-    let (out, _) = succeed(scaleprof().arg("diff").args([&a, &a]).arg("--json"));
-    let told: serde_json::Value = serde_json::from_str(&out).expect("JSON");
-    assert_eq!(told["unpaired"], serde_json::Value::Null, "{told}");
+    let told = compared(&a, &a);
+    assert_eq!(told["unpaired"], Value::Null, "{told}");
 }
 
 #[test]
@@ -63,14 +73,11 @@ fn recordings_with_and_without_built_in_functions_are_not_held_against_each_othe
     let [with, without] = ["with", "without"].map(|name| place.path().join(name));
     succeed(&mut import(&with, &[&recording], &[]));
     succeed(&mut import(&without, &[&recording], &["--no-inline"]));
-    let (out, _) = succeed(scaleprof().arg("diff").args([&with, &without]).arg("--json"));
-    let told: serde_json::Value = serde_json::from_str(&out).expect("JSON");
-    assert_eq!(told["paths"], serde_json::json!([]), "{told}");
-    let cause = told["unpaired"].as_str().expect("a cause");
+    let told = compared(&with, &without);
+    let cause = why_unpaired(&told);
     assert!(cause.contains("told apart in A and not told apart in B"), "{cause}");
-    let (out, _) = succeed(scaleprof().arg("diff").args([&with, &with]).arg("--json"));
-    let told: serde_json::Value = serde_json::from_str(&out).expect("JSON");
-    assert_eq!(told["unpaired"], serde_json::Value::Null, "{told}");
+    let told = compared(&with, &with);
+    assert_eq!(told["unpaired"], Value::Null, "{told}");
 }
 
 #[test]

@@ -10,7 +10,7 @@ use scaleprof_bundle::{
 };
 use scaleprof_profile::import::{RecordedBranches, RecordedFile, Recording, RecordingFormat, Weights};
 use scaleprof_profile::perf_stat::PerfStat;
-use scaleprof_profile::{Ending, KERNEL, Role, SCALEPROF, Sample, StackId, ThreadState, beside};
+use scaleprof_profile::{Ending, KERNEL, Role, SCALEPROF, Sample, StackId, ThreadState, both};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::path::Path;
@@ -53,16 +53,20 @@ pub(super) struct ImportedSamples {
 
 impl ImportedVisit {
     pub(super) fn of(known: &Known, recording: Recording) -> ImportedVisit {
-        ImportedVisit::made(known, recording, false).0
+        ImportedVisit::made(known, recording, |_, rows| ((), rows())).0
     }
 
     /// The same with its samples as a bundle [in memory](Self::into_bundle) has them: they are made beside the rows.
     pub(super) fn with_samples(known: &Known, recording: Recording) -> (ImportedVisit, Samples) {
-        let (imported, samples) = ImportedVisit::made(known, recording, true);
-        (imported, samples.unwrap_or_default())
+        ImportedVisit::made(known, recording, |samples, rows| both(samples, rows))
     }
 
-    fn made(known: &Known, mut recording: Recording, in_memory: bool) -> (ImportedVisit, Option<Samples>) {
+    /// With what `make` makes of the samples beside the rows.
+    fn made<T>(
+        known: &Known,
+        mut recording: Recording,
+        make: impl FnOnce(&(dyn Fn() -> Samples + Sync), &dyn Fn() -> VisitRows) -> (T, VisitRows),
+    ) -> (ImportedVisit, T) {
         if recording.weights == Weights::Counts {
             share_out(&mut recording);
         }
@@ -79,7 +83,7 @@ impl ImportedVisit {
             counters: counters(known.visit, &recording, (&span, &clock)),
             ..VisitRows::default()
         };
-        let (samples, mut rows) = beside(in_memory.then_some(samples), rows);
+        let (samples, mut rows) = make(&samples, &rows);
         if let Some(load) = known.load {
             rows.seconds = seconds(known, &load, &span);
         }

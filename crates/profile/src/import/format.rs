@@ -57,6 +57,11 @@ impl RecordingFormat {
             _ if is_text(bytes, perf_script::looks_like_it) => Ok(RecordingFormat::PerfScript),
             _ if is_text(bytes, folded::looks_like_it) => Ok(RecordingFormat::Folded),
             _ if !is_text(bytes, |_| true) && pprof::looks_like_it(bytes) => Ok(RecordingFormat::Pprof),
+            _ if is_text(bytes, perf_script::has_stacks) => Err(ImportError::Unsupported {
+                what: "it has stacks as perf script prints them, without lines above them that tell a thread and an event: print it with \
+                       `perf script`, without -F"
+                    .into(),
+            }),
             _ => Err(ImportError::UnknownFormat {
                 found: format!(
                     "it begins with {:?}",
@@ -98,6 +103,8 @@ mod tests {
         assert!(complaint(b"").contains("empty"));
         assert!(complaint(b"2ELIFREP").contains("big-endian"));
         assert!(complaint(b"\x7fELF").contains("begins with"));
+        let bare = complaint(b"\t    55d0 main+0x1 (/usr/sbin/mysqld)\n\t    55d1 start (/usr/sbin/mysqld)\n\n");
+        assert!(bare.contains("`perf script`, without -F"), "{bare}");
     }
 
     #[test]

@@ -202,3 +202,19 @@ fn what_comes_with_work_is_taken_before_faults_and_switches() {
     assert_eq!(found.event.as_deref(), Some("cycles:P"));
     assert_eq!(found.profile.samples.len(), 1);
 }
+
+#[test]
+fn names_that_would_steer_a_terminal_are_replaced() {
+    let hostile = TWO_THREADS
+        .replace("do_command(THD*)", "do\u{1b}[2Jcommand")
+        .replace("connection  ", "conn\u{7}ect  ");
+    // A file that begins so is taken for no text.
+    let text = TWO_THREADS.repeat(10) + &hostile;
+    let recording = crate::import::read_recording(text.as_bytes(), &options(None, None)).expect("readable");
+    assert_eq!(recording.threads[&1241].name, "conn\u{fffd}ect");
+    let shown = paths(&recording);
+    assert!(
+        shown.iter().any(|(path, _)| path.contains("do\u{fffd}[2Jcommand")),
+        "{shown:?}"
+    );
+}
