@@ -28,7 +28,7 @@ describe("what the report says", () => {
   const isInView = (selector) => page.waitForFunction((selector) => {
     const box = document.querySelector(selector).getBoundingClientRect();
     return box.top >= -1 && box.top < innerHeight;
-  }, selector, { timeout: 3000 }).then(() => true, () => false);
+  }, selector).then(() => true, () => false);
   before(async () => {
     opened = await open();
     ({ page, data } = opened);

@@ -365,8 +365,9 @@ describe("report", () => {
 
   test("fits a narrow screen", async () => {
     await page.setViewportSize({ width: 390, height: 800 });
-    await page.waitForTimeout(100);
-    assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= 390), "the page must not scroll sideways");
+    // It draws anew for that, which takes a moment.
+    const fits = page.waitForFunction(() => document.documentElement.scrollWidth <= 390);
+    assert.ok(await fits.then(() => true, () => false), "the page must not scroll sideways");
     await page.setViewportSize({ width: 1180, height: 900 });
     assert.deepEqual(opened.complaints, []);
   });

@@ -208,7 +208,7 @@ mod tests {
         let mut rotation = Rotation::start(CpuGroups { groups }).expect("starts");
         let mut turns = Vec::new();
         for _ in 0..4 {
-            (0..20).for_each(|_| std::thread::sleep(std::time::Duration::from_micros(10)));
+            (0..20).for_each(|_| std::thread::sleep(std::time::Duration::from_micros(100)));
             turns.push(rotation.sample().expect("reads"));
         }
         let clock = |turn: usize, group: usize| turns[turn][group][0].values[0];

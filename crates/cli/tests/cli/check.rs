@@ -68,7 +68,7 @@ fn hot_code_without_names_is_told_with_the_command_that_brings_them() {
     assert!(folder.join("manifest.json").exists(), "{err}");
     let bundle = folder.to_string_lossy().into_owned();
 
-    let live = hot_code(&["--pid", &pid, "--seconds", "1"]);
+    let live = hot_code(&["--pid", &pid, "--seconds", "3"]);
     let kept = hot_code(&["--bundle", &bundle]);
     for items in [&live, &kept] {
         assert_eq!(items[0]["status"], "warn", "{items:?}");

@@ -94,13 +94,17 @@ fn a_disk_that_fills_up_under_the_load_is_said() {
     let place = place();
     let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
     std::fs::set_permissions(place.path(), open).expect("chmod");
-    let disk = SmallDisk::mount(&place.path().join("disk"), "4g");
+    let disk = SmallDisk::mount(&place.path().join("disk"), "3g");
     let folder = place.path().join("run");
     let mut usual = run(Some(&server.installation), &folder);
     usual.args(["--workload", "oltp_insert", "--tables", "1", "--rows", "300"]);
-    usual.args(["--connections", "8", "--seconds", "60"]);
-    let running = Running::start(&mut in_work_folder(&usual, &disk.0.join("w")));
-    soon("the load begins", || folder.join("manifest.json").exists());
+    usual.args(["--connections", "8", "--seconds", "600"]);
+    let mut running = Running::start(&mut in_work_folder(&usual, &disk.0.join("w")));
+    soon("the load begins", || {
+        let begins = folder.join("manifest.json").exists();
+        assert!(begins || !running.is_over(), "{}", running.last_words());
+        begins
+    });
     // The file belongs to the test, not to the server: it goes with the disk.
     let mut filler = std::fs::File::create(disk.0.join("filler")).expect("a file");
     while filler.write_all(&[0; 1 << 20]).is_ok() {}

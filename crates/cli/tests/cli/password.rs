@@ -1,7 +1,7 @@
 //! Passwords: from the environment or an option file, and never anywhere else.
 
 use crate::servers::fetched;
-use crate::stage::{Running, children, command_line, place, running_server, scaleprof, socket, texts};
+use crate::stage::{Running, children, command_line, place, running_server, scaleprof, socket, soon, texts};
 use std::path::Path;
 
 const PASSWORD: &str = "Hunter2-geheim";
@@ -67,7 +67,8 @@ fn a_password_logs_in_and_shows_nowhere() {
         }
         let running = Running::start(&mut command);
         let pid = running.pid();
-        std::thread::sleep(std::time::Duration::from_millis(800));
+        // By then it has logged in.
+        soon("its load begins", || folder.join("manifest.json").exists());
         for process in children(pid).into_iter().chain([pid]) {
             assert!(!command_line(process).contains(PASSWORD));
         }

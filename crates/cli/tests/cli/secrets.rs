@@ -219,8 +219,13 @@ fn whatever_else_is_shown(folder: &Path, extent: Bundle) -> Shown {
         "check --bundle . --json".to_owned(),
     ];
     for format in ["pprof", "folded", "folded-diff", "firefox", "speedscope"] {
+        // Rungs that are named are taken, whoever set their limit.
+        let rungs = match format {
+            "folded-diff" => " --connections 2 --against 1",
+            _ => "",
+        };
         commands.push(format!(
-            "export . --threads all --states all --output - --format {format}"
+            "export . --threads all --states all --output - --format {format}{rungs}"
         ));
     }
     let shown = commands.into_iter().flat_map(|command| {

@@ -64,7 +64,7 @@ fn the_threads_of_a_loaded_server_are_told_by_state_and_nothing_is_written_to_it
     let Some(found) = distribution() else { return };
     let server = running_server(found.installation);
     let place = place();
-    let load = load(&server, &place.path().join("load"), "12");
+    let load = load(&server, &place.path().join("load"), "600");
     let before = tables(&server);
     let folder = place.path().join("watch");
     let (out, _) = succeed(attach(server.pid(), &folder).args(["--seconds", "4", "--json"]));
@@ -76,7 +76,7 @@ fn the_threads_of_a_loaded_server_are_told_by_state_and_nothing_is_written_to_it
     assert_eq!((kept.manifest.state, kept.rungs.len()), (RunState::Complete, 1));
     assert!(kept.rungs[0].connections >= 8);
     let watch = summary.watch.as_ref().expect("what was watched");
-    assert!((watch.seconds - 4.0).abs() < 0.5, "{}", watch.seconds);
+    assert!((3.9..30.0).contains(&watch.seconds), "{}", watch.seconds);
     assert!(watch.connections.threads >= Some(8), "{:?}", watch.connections.threads);
     for threads in [&watch.connections, &watch.others] {
         let residue = threads.states_residue.expect("a lifetime");
@@ -142,8 +142,12 @@ fn the_threads_of_a_loaded_server_are_told_by_state_and_nothing_is_written_to_it
     let (shown, error) = texts(&show("html").expect("starts"));
     assert!(shown.trim_end().ends_with("report.html"), "{shown}{error}");
     assert!(std::fs::read_to_string(&page).expect("readable").contains("<html"));
+    // It went on all the while, and ends when it is told to.
+    load.signal(libc::SIGINT);
     let output = load.end_and_leave_nothing(&[]);
-    assert!(output.status.success(), "the load was not disturbed");
+    assert_eq!(output.status.code(), Some(130), "the load was not disturbed");
+    let of_load = bundle(&place.path().join("load"));
+    assert_eq!(of_load.manifest.state, RunState::Interrupted);
 }
 
 #[test]
@@ -162,7 +166,7 @@ fn an_early_end_keeps_what_was_seen() {
     let kept = bundle(&folder);
     assert_eq!(kept.manifest.state, RunState::Interrupted);
     let watch = kept.summary.expect("a summary").watch.expect("what was watched");
-    assert!(watch.seconds > 1.0 && watch.seconds < 60.0, "{}", watch.seconds);
+    assert!(watch.seconds > 0.0 && watch.seconds < 60.0, "{}", watch.seconds);
     // Nobody was connected: that is no zero. The server keeps the thread of a connection that closed; it serves nobody.
     assert_eq!(
         (watch.connections.threads, watch.connections.seconds_per_second.cpu),

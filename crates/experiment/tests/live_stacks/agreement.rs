@@ -72,30 +72,36 @@ pub fn compare(pid: u32, in_calls: usize, in_user_code: usize) -> Agreement {
     comparison.agreement
 }
 
-/// Walks every sample that the kernel takes of a process for a while.
+/// Walks every sample that the kernel takes of a process for a while, and for as long again until there are enough. On a busy machine
+/// some find no room in the rings, which says nothing of how the others are walked.
 pub fn compare_samples(pid: u32, time: Duration) -> Agreement {
+    const ENOUGH: usize = 200;
+    const MOST_STRETCHES: usize = 20;
     let mut comparison = Comparison::of(pid);
-    let lost = sampled_stacks(pid, SAMPLING, time, |registers, memory| {
-        comparison.agreement.samples += 1;
-        let start = StartRegisters {
-            pc: registers.pc,
-            sp: registers.sp,
-            fp: registers.fp,
-            lr: registers.lr,
-        };
-        // Nothing below the stack pointer is copied. What a rule seeks there is a frame pointer that a function has taken back already, and
-        // has not said so until its next instruction.
-        let mut with_taken_back = |address: u64| match (start.sp.saturating_sub(RED_ZONE)..start.sp).contains(&address)
-        {
-            true => Some(start.fp),
-            false => memory(address),
-        };
-        comparison.walk_over(start, false, &mut with_taken_back);
-    });
-    let mut agreement = comparison.agreement;
-    agreement.lost = lost.expect("the kernel samples");
-    assert!(agreement.samples > 200, "{agreement}");
-    agreement
+    for _ in 0..MOST_STRETCHES {
+        let lost = sampled_stacks(pid, SAMPLING, time, |registers, memory| {
+            comparison.agreement.samples += 1;
+            let start = StartRegisters {
+                pc: registers.pc,
+                sp: registers.sp,
+                fp: registers.fp,
+                lr: registers.lr,
+            };
+            // Nothing below the stack pointer is copied. What a rule seeks there is a frame pointer that a function has taken back already,
+            // and has not said so until its next instruction.
+            let red_zone = start.sp.saturating_sub(RED_ZONE)..start.sp;
+            let mut with_taken_back = |address: u64| match red_zone.contains(&address) {
+                true => Some(start.fp),
+                false => memory(address),
+            };
+            comparison.walk_over(start, false, &mut with_taken_back);
+        });
+        comparison.agreement.lost += lost.expect("the kernel samples");
+        if comparison.agreement.samples > ENOUGH {
+            return comparison.agreement;
+        }
+    }
+    panic!("too few samples: {}", comparison.agreement);
 }
 
 struct Comparison {
@@ -250,7 +256,6 @@ impl Agreement {
         // A copy of a stack ends somewhere, and both walkers with it: a hundredth of MySQL 5.6's are longer.
         let part = if self.samples > 0 { 20 } else { 100 };
         assert!(self.incomplete * part < self.walks, "{self}");
-        assert!(self.lost * 10 < self.samples as u64 + 1, "{self}");
     }
 }
 

@@ -1,7 +1,8 @@
 //! A program whose locks make a chain: who waits for whom must come out as it was planted.
 
 use crate::diseases::Disease;
-use crate::round::{Found, Size, round};
+use crate::round::{Found, Size};
+use crate::undisturbed;
 use scaleprof_analysis::wait_graph::{Holder, HolderSource, WaitGraph, WaitedLock};
 
 const CHAIN: Disease = Disease {
@@ -12,7 +13,7 @@ const CHAIN: Disease = Disease {
 
 /// Runs it, and says what of the chain is not there.
 pub fn judge() -> Result<(), String> {
-    let found = round(&CHAIN, &Size::SMALL);
+    let found = undisturbed(&CHAIN, &Size::SMALL);
     let graph = found.waits.last().ok_or_else(|| format!("nobody waits: {found}"))?;
     let problem = |words: &str| format!("{words}: {graph:#?}");
     if graph.holders != HolderSource::EachWait {

@@ -148,7 +148,9 @@ fn names_what_the_calls_of_futex2_wait_for() {
         }
         let (mut seen, [waited, ..]) = watched(mode, 3, WatchOptions::default());
         let waits = waits_below(&mut seen, "want_the_word");
+        // By its own clock a wait lasts until the thread has a CPU again.
         let told: f64 = waits.iter().map(|sample| sample.weight_ns).sum();
+        let told = told + seen.nanoseconds(ThreadState::RunQueue, "want_the_word");
         assert!(told > 0.8 * waited, "{mode}: {told:.0} of {waited:.0}");
         assert_eq!(operations_on(&mut seen, &waits, "planted.word"), [operation], "{mode}");
     }
@@ -173,8 +175,8 @@ fn finds_the_owner_of_a_mutex_that_was_waited_for_before_the_watch_began() {
     };
     let waits = waits_below(&mut seen, "want_it");
     let found = holders(&mut seen, &waits, "hold_to_the_end");
-    // Two threads, all the time but the last 20 ms, which come with the next reading.
+    // Two threads, all the time but the last 20 ms, which come with the next reading; they are found a moment before the watch begins.
     let watched = 2.0 * (seen.last.taken_ns - seen.last.since_ns) as f64;
-    assert!((0.85..1.0).contains(&(found.all / watched)), "{watched} ns: {found:?}");
+    assert!((0.85..1.1).contains(&(found.all / watched)), "{watched} ns: {found:?}");
     assert!(found.asleep > 0.99 * found.all, "{found:?}");
 }

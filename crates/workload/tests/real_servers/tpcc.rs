@@ -127,7 +127,12 @@ fn eight_connections_leave_all_conditions_true(stage: &Stage, control: &mut Clie
     }
     let new_orders = count("new_order") + count(tpcc::ROLLED_BACK);
     let share = new_orders as f64 / all as f64;
-    assert!((0.40..0.47).contains(&share), "the share of New-Orders is {share}");
+    // Ten of 23; eight decks that are half dealt move it by some transactions, which are much of few.
+    let off = (share - 10.0 / 23.0).abs();
+    assert!(
+        off < 0.035 + 11.0 / all as f64,
+        "the share of New-Orders is {share} of {all}"
+    );
     // Those that ended after the last second entered orders too.
     let entered = number(control, "SELECT SUM(d_next_o_id) FROM district") - before;
     let late = ran.outcome().late_transactions;
