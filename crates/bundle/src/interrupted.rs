@@ -2,23 +2,33 @@
 
 use crate::error::BundleError;
 use crate::reader::read_manifest;
-use crate::writer::{MANIFEST, UNFINISHED};
+use crate::writer::{ENDING, MANIFEST, UNFINISHED};
 use crate::{Manifest, RunState};
 use std::fs;
 use std::path::Path;
+use std::sync::{PoisonError, RwLockWriteGuard};
 
-/// Says in the manifest of the bundle in `folder` that the user stopped it, where it says that it is being written. `ended_at` is now, as
-/// the manifest has times.
-///
-/// For who ends the process at once, beside threads that still write: it has a file of its own until it is renamed, so that the
-/// manifest is whole whichever comes last. A writer that was just done has said so, and keeps that word, unless it says it in the
-/// moment between the look and the rename.
+/// As long as this lives no writer of this process puts anything into a bundle: it is for who ends the process.
+#[derive(Debug)]
+#[must_use = "what is written behind it may say that it goes on"]
+pub struct Halt {
+    _nothing_is_renamed: RwLockWriteGuard<'static, ()>,
+}
+
+/// Says in the manifest of the bundle in `folder` that the user stopped it, where it says that it is being written; a writer that was
+/// done has said so, and keeps that word. `ended_at` is now, as the manifest has times.
 ///
 /// # Errors
 /// Those of the file system, and of a manifest that cannot be read.
-pub fn tell_interrupted(folder: &Path, ended_at: String) -> Result<(), BundleError> {
+pub fn tell_interrupted(folder: &Path, ended_at: String) -> Result<Halt, BundleError> {
+    let halt = Halt {
+        _nothing_is_renamed: ENDING.write().unwrap_or_else(PoisonError::into_inner),
+    };
     let path = folder.join(MANIFEST);
     let manifest = read_manifest(&path)?;
+    if manifest.state != RunState::Running {
+        return Ok(halt);
+    }
     let manifest = Manifest {
         state: RunState::Interrupted,
         ended_at: Some(ended_at),
@@ -30,15 +40,13 @@ pub fn tell_interrupted(folder: &Path, ended_at: String) -> Result<(), BundleErr
         source,
     })?;
     text.push(b'\n');
+    // Another name than that of a writer who waits with his.
     let unfinished = folder.join(format!(".{MANIFEST}.interrupted{UNFINISHED}"));
-    let replaced = || {
-        fs::write(&unfinished, text).map_err(BundleError::io("write", &unfinished))?;
-        match read_manifest(&path)?.state {
-            RunState::Running => fs::rename(&unfinished, &path).map_err(BundleError::io("rename into place", &path)),
-            _ => fs::remove_file(&unfinished).map_err(BundleError::io("remove", &unfinished)),
-        }
-    };
-    replaced().inspect_err(|_| {
-        let _ = fs::remove_file(&unfinished);
-    })
+    fs::write(&unfinished, text)
+        .map_err(BundleError::io("write", &unfinished))
+        .and_then(|()| fs::rename(&unfinished, &path).map_err(BundleError::io("rename into place", &path)))
+        .inspect_err(|_| {
+            let _ = fs::remove_file(&unfinished);
+        })?;
+    Ok(halt)
 }

@@ -49,7 +49,7 @@ pub use coded::Coded;
 pub use data_access_rows::DataAccessRow;
 pub use error::BundleError;
 pub use instruction_rows::InstructionRow;
-pub use interrupted::tell_interrupted;
+pub use interrupted::{Halt, tell_interrupted};
 pub use ledger_summary::*;
 pub use long_run::{Level, LongRun};
 pub use manifest::*;

@@ -18,7 +18,7 @@ use std::io::Write;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError, RwLock};
 
 pub(crate) const MANIFEST: &str = "manifest.json";
 pub(crate) const SUMMARY: &str = "summary.json";
@@ -28,6 +28,9 @@ pub(crate) const INSTRUCTIONS_PART: &str = "instructions.parquet";
 pub(crate) const DATA_ACCESSES_PART: &str = "data_accesses.parquet";
 /// Files that were not finished end in this; engines skip names that begin with a dot.
 pub(crate) const UNFINISHED: &str = ".partial";
+
+/// Read while a file is renamed into place; written by who ends the process, so that nothing is from then on.
+pub(crate) static ENDING: RwLock<()> = RwLock::new(());
 
 /// Writes one bundle. Every file is written under another name, flushed to the disk (but for imports, [`without_flushing`](BundleWriter::without_flushing))
 /// and then renamed, so that a run that is killed at any time leaves a bundle that can be read.
@@ -289,6 +292,7 @@ impl BundleWriter {
                 file.sync_all()
                     .map_err(BundleError::io("flush to the disk", &unfinished))?;
             }
+            let _not_ending = ENDING.read().unwrap_or_else(PoisonError::into_inner);
             fs::rename(&unfinished, &target).map_err(BundleError::io("rename into place", &target))
         })();
         if result.is_err() {

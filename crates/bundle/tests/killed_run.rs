@@ -81,7 +81,7 @@ fn a_bundle_whose_writer_is_stopped_says_so_unless_it_was_done() {
             ..sample::manifest()
         };
         writer.write_manifest(&manifest).unwrap();
-        tell_interrupted(folder.path(), now.clone()).unwrap();
+        drop(tell_interrupted(folder.path(), now.clone()).unwrap());
         let bundle = Bundle::open(folder.path()).unwrap();
         let told = match state {
             RunState::Running => Manifest {

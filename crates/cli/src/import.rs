@@ -66,8 +66,8 @@ fn tell_if_stopped(output: PathBuf) -> anyhow::Result<()> {
             let _ = std::fs::remove_dir_all(&output);
         }
         if holds_a_recording {
-            // What it holds is readable either way: without it, as of an import that was killed.
-            let _ = tell_import_stopped(&output);
+            // Until the process ends nothing more is written. What it holds is readable without this too, as of an import that was killed.
+            std::mem::forget(tell_import_stopped(&output));
         }
         let words = match holds_a_recording {
             true => format!("{} holds what was imported until then", output.display()),

@@ -29,7 +29,7 @@ pub use sampling::Sampling;
 use sampling::check_time;
 use scaleprof_analysis::summarise;
 use scaleprof_bundle::{
-    Bundle, BundleError, BundleWriter, Manifest, Missing, RunState, Samples, Summary, tell_interrupted,
+    Bundle, BundleError, BundleWriter, Halt, Manifest, Missing, RunState, Samples, Summary, tell_interrupted,
 };
 use scaleprof_profile::import::{
     CallPaths, Leftovers, ReadOptions, Recording, RecordingFile, Weights, read_recordings, recordings_in,
@@ -137,11 +137,12 @@ pub fn import(request: &ImportRequest, progress: &mut dyn Progress) -> Result<Im
     import.finish(progress)
 }
 
-/// Says in the bundle of an import that it was stopped; for who ends the process while [`import`] works.
+/// Says in the bundle of an import that it was stopped; for who ends the process while [`import`] works, which writes nothing more as long
+/// as the result lives.
 ///
 /// # Errors
 /// Those of the file system, and of a bundle that cannot be read.
-pub fn tell_import_stopped(output: &Path) -> Result<(), BundleError> {
+pub fn tell_import_stopped(output: &Path) -> Result<Halt, BundleError> {
     tell_interrupted(output, timestamp())
 }
 
