@@ -169,7 +169,7 @@ impl KernelSymbols {
         of_others.chain(self.in_order.last()).max().unwrap_or(0)
     }
 
-    /// Sorts those that are not in order, and leaves of several with one address the one that people use.
+    /// Sorts those that are not in order, and leaves of several with one address the preferred one.
     fn keep_one_of_each_address(&mut self) {
         let mut symbols = std::mem::take(&mut self.symbols);
         symbols.sort_by_key(|symbol| symbol.address);
@@ -192,17 +192,16 @@ impl KernelSymbols {
         first.map_or("", |first| first.valid())
     }
 
-    /// Of several names of one address the one that people use: functions, then global ones, then plain names, then short ones.
-    fn preference(&self, symbol: &Symbol) -> (Reverse<bool>, u8, usize, usize, &str) {
-        let binding = match symbol.kind {
-            b'T' => 0,
-            b'W' | b'w' => 1,
-            _ => 2,
-        };
-        let name = self.name(symbol);
-        let underscores = name.len() - name.trim_start_matches('_').len();
+    /// Of several names of one address the one that perf shows: a function's, and of these the last in the list
+    /// (`symbols__fixup_end` and `choose_best_symbol` of tools/perf/util/symbol.c leave a length to no other; tried with perf 6.1). A mark
+    /// of the linker script that a function stands behind names none: `__schedule` of Linux 5.15 is not `__sched_text_start`.
+    fn preference(&self, symbol: &Symbol) -> (Reverse<bool>, bool, Reverse<u32>) {
         let is_named_function = symbol.is_function() && symbol.is_named;
-        (Reverse(is_named_function), binding, underscores, name.len(), name)
+        (
+            Reverse(is_named_function),
+            is_section_mark(self.name(symbol)),
+            Reverse(symbol.name),
+        )
     }
 
     /// The same kernel after another start, when its own code and data lay `by` further up. Of its symbols only addresses of the upper
@@ -288,7 +287,7 @@ impl KernelSymbols {
         Some((self.name(&symbol), offset, module.map(String::as_str)))
     }
 
-    /// The symbol of the highest address up to this one, of several the one that people use.
+    /// The symbol of the highest address up to this one, of several the preferred one.
     fn holding(&self, address: u64) -> Option<Symbol> {
         let behind = self.symbols.partition_point(|symbol| symbol.address <= address);
         let other = behind.checked_sub(1).and_then(|index| self.symbols.get(index)).copied();
@@ -316,6 +315,12 @@ impl KernelSymbols {
         let found = addresses.into_iter().filter_map(|address| self.holding(address));
         found.filter(|symbol| symbol.is_function() && symbol.is_named).count()
     }
+}
+
+/// Whether a name is a place between sections of code and no function (include/asm-generic/vmlinux.lds.h).
+fn is_section_mark(name: &str) -> bool {
+    matches!(name, "_text" | "_stext" | "_etext" | "_sinittext" | "_einittext")
+        || (name.starts_with("__") && (name.ends_with("_text_start") || name.ends_with("_text_end")))
 }
 
 #[cfg(test)]
