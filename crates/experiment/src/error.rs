@@ -74,6 +74,9 @@ pub enum RunError {
         /// Why.
         source: LoadError,
     },
+    /// The system calls that were asked for to carry the load.
+    #[error(transparent)]
+    Transport(LoadError),
     /// The options.
     #[error(transparent)]
     Options(#[from] OptionsError),
@@ -171,6 +174,7 @@ impl RunError {
                     _ => format!("with {with}: the load failed"),
                 }
             }
+            RunError::Transport(_) => "io_uring was asked for and does not work here".to_owned(),
             RunError::ServerDied { connections, .. } => format!("the server died with {}", in_words(*connections)),
             RunError::StoodStill { connections, .. } => {
                 format!("with {} no statement was answered any more", in_words(*connections))

@@ -11,6 +11,7 @@ use crate::privacy::public_settings;
 use crate::probes::{Probes, Said};
 use crate::progress::{Progress, VisitStart};
 use crate::target::Target;
+use crate::transport::fallback_warning;
 use crate::turns::Seat;
 use crate::visit::{VisitContext, VisitEnd, VisitNumber};
 use scaleprof_analysis::refine::{Seen, next_rungs};
@@ -72,6 +73,7 @@ pub(crate) fn run_at(
     let loaded = options.server.company().loaded_servers() * beside;
     let most = options.most_connections() * loaded;
     raise_open_file_limit(most).map_err(|limit| RunError::OpenFiles { wanted: most, limit })?;
+    let transport = options.load.transport.choose().map_err(RunError::Transport)?;
     let bundle = BundleWriter::create(&options.output)?;
 
     let alone = seat.as_ref().map(|seat| seat.prepare_alone(stop)).transpose();
@@ -90,6 +92,7 @@ pub(crate) fn run_at(
     let variables = ready.target.variables()?;
     let mut manifest = manifest::begin(options, &ready.target, &ready.placement, &variables);
     manifest.ladder.turns = seat.as_ref().map(Seat::turns);
+    ready.warnings.extend(transport.fallback.as_ref().map(fallback_warning));
     for warning in std::mem::take(&mut ready.warnings) {
         progress.warning(&warning);
         manifest.warnings.push(warning);

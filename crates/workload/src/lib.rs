@@ -15,8 +15,8 @@ pub mod schema;
 pub mod tpcc;
 
 pub use client::{
-    Arrivals, LoadClock, LoadError, LoadObserver, LoadOutcome, LoadPlan, LoopKind, SecondRecord, Tally, Transport,
-    drive, raise_open_file_limit,
+    Arrivals, ChosenTransport, LoadClock, LoadError, LoadObserver, LoadOutcome, LoadPlan, LoopKind, SecondRecord,
+    Tally, Transport, UringUnusable, drive, raise_open_file_limit,
 };
 pub use distribution::{Distribution, UnknownDistribution};
 pub use oltp::{OltpOptions, OltpWorkload, OltpWorkloadKind, OptionsError, Protocol, StatementKind};

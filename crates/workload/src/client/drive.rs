@@ -8,7 +8,7 @@ use super::ramp::open_all;
 use super::record::SecondRecord;
 use super::tally::Tally;
 use super::transport::Transport;
-use super::uring;
+use super::uring::{self, UringUnusable};
 use super::worker::{Failure, Message, SECOND_NS, Worker};
 use crate::program::Program;
 use crate::random::ConnectionRng;
@@ -121,6 +121,9 @@ pub enum LoadError {
          half filled: let them be made anew (`run` does with --no-cache, `attach` once the schema scaleprof_load is dropped)"
     )]
     Unexpected(&'static str),
+    /// io_uring was asked for.
+    #[error("io_uring cannot carry the load here ({0}): use --transport epoll")]
+    IoUring(UringUnusable),
     /// A system call failed.
     #[error("{0} failed: {1}")]
     System(&'static str, io::Error),
@@ -153,7 +156,7 @@ pub fn drive(
     stop: &Arc<AtomicBool>,
     observer: &mut dyn LoadObserver,
 ) -> Result<LoadOutcome, LoadError> {
-    let transport = uring::choose(plan.transport)?;
+    let transport = plan.transport.choose()?.transport;
     let began_ns = plan.clock.now_ns();
     let opened = open_with_progress(plan, stop, observer)?;
     let connect_seconds = (plan.clock.now_ns() - began_ns) as f64 / SECOND_NS as f64;

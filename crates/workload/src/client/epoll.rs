@@ -1,9 +1,9 @@
 //! The transport over epoll: a recv and a send for every statement, a wait for every batch of them.
 
 use super::connection::Connection;
+use super::epoll_wait::EpollWait;
 use super::worker::{Failure, Next, SECOND_NS, Worker};
-use rustix::buffer::spare_capacity;
-use rustix::event::{Timespec, epoll};
+use rustix::event::epoll;
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags};
 use scaleprof_wire::Encryption;
@@ -31,6 +31,7 @@ pub(crate) fn run(worker: &mut Worker, end_ns: u64) -> Result<(), Failure> {
         )
         .map_err(system("epoll_ctl"))?;
     }
+    let mut wait = EpollWait::default();
     let mut events = Vec::with_capacity(BATCH);
     let mut buffer = vec![0_u8; RECEIVE_BYTES].into_boxed_slice();
     let mut to_send = Vec::new();
@@ -45,16 +46,8 @@ pub(crate) fn run(worker: &mut Worker, end_ns: u64) -> Result<(), Failure> {
         if worker.is_done(now) || now > end_ns + DRAIN_NS {
             return Ok(());
         }
-        let patience = worker.patience_ns(now);
-        let timeout = Timespec {
-            tv_sec: (patience / SECOND_NS) as i64,
-            tv_nsec: (patience % SECOND_NS) as _,
-        };
-        events.clear();
-        match epoll::wait(&poll, spare_capacity(&mut events), Some(&timeout)) {
-            Ok(_) | Err(Errno::INTR) => {}
-            Err(e) => return Err(system("epoll_wait")(e)),
-        }
+        wait.wait(&poll, &mut events, worker.patience_ns(now))
+            .map_err(system("epoll_wait"))?;
         let ready = worker.now_ns();
         now = ready;
         for event in &events {

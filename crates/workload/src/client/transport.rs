@@ -1,18 +1,49 @@
 //! Which system calls carry the packets.
 
+use super::drive::LoadError;
+use super::uring::{self, UringUnusable};
 use std::fmt;
 use std::str::FromStr;
 
 /// Which system calls carry the packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Transport {
-    /// io_uring where the kernel has all that we need of it (6.1), else epoll.
+    /// io_uring where the kernel does all that we need of it (Linux 6.1 has it, some later ones do not), else epoll.
     #[default]
     Auto,
     /// epoll, recv and send.
     Epoll,
     /// io_uring: one system call for a batch of sends and receives. Encrypted connections fall back to epoll.
     IoUring,
+}
+
+/// What will carry the packets on this machine.
+#[derive(Debug)]
+pub struct ChosenTransport {
+    /// Never [`Transport::Auto`].
+    pub transport: Transport,
+    /// Why it is not io_uring, where `auto` was asked for.
+    pub fallback: Option<UringUnusable>,
+}
+
+impl Transport {
+    /// Decides between the transports: by doing once with io_uring what a load does, not by the kernel's version.
+    ///
+    /// # Errors
+    /// io_uring was asked for and this kernel does not do what we need.
+    pub fn choose(self) -> Result<ChosenTransport, LoadError> {
+        let tried = match self {
+            Transport::Epoll => None,
+            Transport::Auto | Transport::IoUring => Some(uring::try_out()),
+        };
+        let (transport, fallback) = match tried {
+            Some(Ok(())) => (Transport::IoUring, None),
+            Some(Err(unusable)) if self == Transport::IoUring => return Err(LoadError::IoUring(unusable)),
+            Some(Err(unusable)) => (Transport::Epoll, Some(unusable)),
+            None => (Transport::Epoll, None),
+        };
+        Ok(ChosenTransport { transport, fallback })
+    }
 }
 
 impl fmt::Display for Transport {

@@ -4,11 +4,10 @@
 //! all connections. Successful sends report nothing back. So a statement costs no system call of its own: a batch
 //! of them costs one.
 
-use super::drive::LoadError;
 use super::epoll::DRAIN_NS;
-use super::transport::Transport;
 use super::worker::{Failure, Next, SECOND_NS, Worker};
 use io_uring::{IoUring, cqueue, opcode, squeue, types};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use std::io;
 use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicU16, Ordering};
@@ -24,17 +23,42 @@ const ENTRIES: u32 = 1024;
 /// Marks the completion of a send; those of receives carry the connection's number alone.
 const SEND: u64 = 1 << 32;
 
-/// Decides between the transports.
-///
-/// # Errors
-/// io_uring was asked for and the kernel does not have what we need.
-pub(crate) fn choose(wanted: Transport) -> Result<Transport, LoadError> {
-    match wanted {
-        Transport::Epoll => Ok(Transport::Epoll),
-        Transport::IoUring => open_ring()
-            .map(|_| Transport::IoUring)
-            .map_err(|e| LoadError::System("setting up io_uring (kernel 6.1 or newer, sysctl kernel.io_uring_disabled=0; or use --transport epoll)", e)),
-        Transport::Auto => Ok(open_ring().map_or(Transport::Epoll, |_| Transport::IoUring)),
+/// Why io_uring cannot carry the load here.
+#[derive(Debug, thiserror::Error)]
+#[error("{step}: {source}")]
+pub struct UringUnusable {
+    /// What was tried.
+    pub step: &'static str,
+    /// What the kernel answered.
+    pub source: io::Error,
+}
+
+/// Does once, over a pair of sockets, all that a load asks of a ring. A kernel may set up a ring and refuse what it is for: Ubuntu's
+/// 6.8.0-149 registers no receive buffers, whatever it is asked.
+pub(crate) fn try_out() -> Result<(), UringUnusable> {
+    let unusable = |step| move |source| UringUnusable { step, source };
+    let mut ring = open_ring().map_err(unusable("setting up a ring"))?;
+    let buffers = Buffers::new(&ring).map_err(unusable("registering receive buffers"))?;
+    let exchanged = exchange(&mut ring, &buffers).map_err(unusable("sending and receiving"));
+    take_down(&ring, buffers);
+    exchanged
+}
+
+/// Sends a few bytes to ourselves.
+fn exchange(ring: &mut IoUring, buffers: &Buffers) -> io::Result<()> {
+    const BYTES: &[u8] = b"scaleprof";
+    let (near, far) = socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+    ring.submitter().register_files(&[near.as_raw_fd(), far.as_raw_fd()])?;
+    enqueue(ring, arm(0))?;
+    enqueue(ring, send_bytes(1, BYTES))?;
+    wait(ring, SECOND_NS)?;
+    let Some(completion) = ring.completion().next() else {
+        return Err(io::ErrorKind::TimedOut.into());
+    };
+    match (completion.result(), cqueue::buffer_select(completion.flags())) {
+        (error, _) if error < 0 => Err(io::Error::from_raw_os_error(-error)),
+        (length, Some(buffer)) if buffers.received(buffer, length as usize) == BYTES => Ok(()),
+        _ => Err(io::ErrorKind::InvalidData.into()),
     }
 }
 
@@ -121,8 +145,13 @@ pub(crate) fn run(worker: &mut Worker, end_ns: u64) -> Result<(), Failure> {
     let mut ring = open_ring().map_err(system("io_uring_setup"))?;
     let mut buffers = Buffers::new(&ring).map_err(system("registering receive buffers"))?;
     let result = serve(worker, end_ns, &mut ring, &mut buffers);
-    // The kernel takes a closed ring down in its own time. Nothing may be armed any more when the buffers go; should
-    // that not be certain, they stay: a few MiB once, instead of a write into somebody else's memory.
+    take_down(&ring, buffers);
+    result
+}
+
+/// The kernel takes a closed ring down in its own time. Nothing may be armed any more when the buffers go; should that not be
+/// certain, they stay: a few MiB once, instead of a write into somebody else's memory.
+fn take_down(ring: &IoUring, buffers: Buffers) {
     let timeout = types::Timespec::new().sec(5);
     match ring
         .submitter()
@@ -132,7 +161,6 @@ pub(crate) fn run(worker: &mut Worker, end_ns: u64) -> Result<(), Failure> {
         Err(e) if e.raw_os_error() == Some(libc::ENOENT) => {}
         Err(_) => std::mem::forget(buffers),
     }
-    result
 }
 
 fn system(what: &'static str) -> impl FnOnce(io::Error) -> Failure {
@@ -211,8 +239,11 @@ fn arm(index: u32) -> squeue::Entry {
 
 /// The send of a connection's packet, whole: MSG_WAITALL makes the kernel send the rest of a short send too.
 fn send(worker: &Worker, index: u32) -> squeue::Entry {
-    let packet = worker.connections[index as usize].unsent(&worker.program);
-    opcode::Send::new(types::Fixed(index), packet.as_ptr(), packet.len() as u32)
+    send_bytes(index, worker.connections[index as usize].unsent(&worker.program))
+}
+
+fn send_bytes(index: u32, bytes: &[u8]) -> squeue::Entry {
+    opcode::Send::new(types::Fixed(index), bytes.as_ptr(), bytes.len() as u32)
         .flags(libc::MSG_NOSIGNAL | libc::MSG_WAITALL)
         .build()
         .flags(squeue::Flags::SKIP_SUCCESS)
@@ -221,13 +252,17 @@ fn send(worker: &Worker, index: u32) -> squeue::Entry {
 
 /// Queues an entry, entering the ring when it is full.
 fn push(ring: &mut IoUring, entry: squeue::Entry) -> Result<(), Failure> {
+    enqueue(ring, entry).map_err(system("io_uring_enter"))
+}
+
+fn enqueue(ring: &mut IoUring, entry: squeue::Entry) -> io::Result<()> {
     loop {
         // SAFETY: what the entry points to stays as it is until its completion: receive buffers belong to the ring,
         // and a connection's packet is not touched before the reply to it has come.
         if unsafe { ring.submission().push(&entry) }.is_ok() {
             return Ok(());
         }
-        ring.submit().map_err(|e| Failure::System("io_uring_enter", e))?;
+        ring.submit()?;
     }
 }
 
