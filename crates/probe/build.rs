@@ -19,6 +19,8 @@ fn main() {
     ];
     libbpf_cargo::SkeletonBuilder::new()
         .source("bpf/watch.bpf.c")
+        // Kept for the test that walks it as older verifiers do.
+        .obj(out.join("watch.bpf.o"))
         .clang_args(arguments)
         .build_and_generate(out.join("watch.skel.rs"))
         .unwrap_or_else(|error| {

@@ -327,6 +327,9 @@ pub(crate) struct CheckArguments {
     /// Connections that a run shall have
     #[arg(long, value_name = "N", default_value_t = 512)]
     pub(crate) connections: u32,
+    /// Print libbpf's and the verifier's log too, where the kernel refuses the BPF programs
+    #[arg(long, short)]
+    pub(crate) verbose: bool,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,

@@ -7,7 +7,7 @@ use crate::terminal::TerminalProgress;
 use anyhow::Context;
 use scaleprof_builds::server_path;
 use scaleprof_bundle::Bundle;
-use scaleprof_experiment::{CodeFiles, WatchOptions, WatchRequest, check_hot_code, watch};
+use scaleprof_experiment::{CodeFiles, WatchOptions, WatchRequest, check_hot_code, check_transport, watch};
 use scaleprof_probe::{CheckItem, Status};
 use scaleprof_server::Installation;
 use std::io::IsTerminal;
@@ -34,6 +34,7 @@ pub(crate) fn execute(arguments: &CheckArguments) -> anyhow::Result<ExitCode> {
         _ => None,
     };
     let mut items = scaleprof_probe::check(binary, arguments.connections);
+    items.push(check_transport());
     items.extend(hot.map_or_else(Vec::new, |hot| hot(binary)));
     if arguments.json {
         let rows: Vec<_> = items
@@ -41,6 +42,7 @@ pub(crate) fn execute(arguments: &CheckArguments) -> anyhow::Result<ExitCode> {
             .map(|item| {
                 serde_json::json!({
                     "topic": item.topic, "status": word(item.status), "what": item.what, "mend": item.mend,
+                    "log": item.log,
                 })
             })
             .collect();
@@ -65,6 +67,9 @@ pub(crate) fn execute(arguments: &CheckArguments) -> anyhow::Result<ExitCode> {
             say!("{} {:width$}  {}", mark(item.status, colour), item.topic, item.what);
             if let Some(mend) = &item.mend {
                 say!("     {:width$}  -> {mend}", "");
+            }
+            for line in item.log.iter().filter(|_| arguments.verbose) {
+                say!("     {:width$}  | {line}", "");
             }
         }
     }

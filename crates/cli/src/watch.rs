@@ -13,7 +13,7 @@ use scaleprof_experiment::{WatchRequest, WatchResult, watch};
 use std::process::ExitCode;
 
 /// The options that say something to a watch; all others are about a load.
-const OPTIONS: [&str; 9] = [
+const OPTIONS: [&str; 10] = [
     "pid",
     "force",
     "seconds",
@@ -22,6 +22,7 @@ const OPTIONS: [&str; 9] = [
     "json",
     "frequency",
     "wait-stacks",
+    "wait-cost",
     "debuginfod",
 ];
 

@@ -84,14 +84,11 @@ fn unseen(bundle: &Bundle) -> CheckItem {
         || "it was not watched, or for less than a second".to_owned(),
         |one| one.reason.clone(),
     );
-    CheckItem {
-        topic: TOPIC,
-        status: Status::Warn,
-        what: format!("no stack was sampled, so nothing is known of its hot code: {why}"),
-        mend: Some(
-            "watch it while it is at work: scaleprof check --pid PID, or scaleprof run with its probe on".to_owned(),
-        ),
-    }
+    CheckItem::warn(
+        TOPIC,
+        format!("no stack was sampled, so nothing is known of its hot code: {why}"),
+        "watch it while it is at work: scaleprof check --pid PID, or scaleprof run with its probe on",
+    )
 }
 
 fn items(code: &NamedCode, mend: impl Fn(&NamedFile) -> Option<String>) -> Vec<CheckItem> {
@@ -100,6 +97,7 @@ fn items(code: &NamedCode, mend: impl Fn(&NamedFile) -> Option<String>) -> Vec<C
         status,
         what,
         mend,
+        log: Vec::new(),
     };
     let Some(named) = code.named_share() else {
         let what = "it used no CPU time while it was watched, so there is no hot code".to_owned();

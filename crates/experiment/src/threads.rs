@@ -57,7 +57,11 @@ impl ThreadWatch {
     /// Begins to watch. Without the privileges for BPF it falls back on what one may see of one's own process, and tells why.
     pub(crate) fn start(pid: u32, options: WatchOptions) -> Result<(Self, Vec<(String, String)>), ProbeError> {
         let (source, lacks) = match Watch::start(pid, options) {
-            Ok(watch) => (Source::Kernel(watch), lacks_in_container(pid)),
+            Ok(watch) => {
+                let mut lacks = lacks_in_container(pid);
+                lacks.extend(watch.missing().into_iter().map(|missing| (missing.what, missing.why)));
+                (Source::Kernel(watch), lacks)
+            }
             Err(refused) => {
                 let plain = PlainOptions {
                     frequency_hz: options.frequency_hz,
@@ -316,12 +320,8 @@ fn lacks_of(watch: &PlainWatch, refused: &ProbeError) -> Vec<(String, String)> {
         })
         .collect();
     lacks.push((
-        "stacks of waiting threads, locks, wakers".to_owned(),
-        // What libbpf says stands in a line of its own.
-        format!(
-            "the kernel did not take the BPF programs: {}",
-            refused.to_string().trim().replace('\n', "; ")
-        ),
+        "call paths of threads that wait, the locks that they wait for and who wakes them".to_owned(),
+        format!("only BPF programs see a thread as it blocks; {refused}"),
     ));
     lacks
 }

@@ -12,7 +12,7 @@ use scaleprof_bundle::{
     Bundle, BundleError, BundleWriter, CounterRow, Ladder, Manifest, Missing, RunState, RungRow, Server, SettingRow,
     Summary, VisitRows, WATCH, Workload,
 };
-use scaleprof_probe::{MachineFacts, ProbeError, Sample, Sampler, SamplerOptions, WatchOptions};
+use scaleprof_probe::{MachineFacts, ProbeError, Sample, Sampler, SamplerOptions, WatchOptions, how_to_get_privileges};
 use scaleprof_server::CpuSet;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -84,9 +84,7 @@ pub enum WatchError {
         name: String,
     },
     /// The kernel does not let us.
-    #[error(
-        "the threads of process {pid} cannot be watched: {source}; as root it can: sudo scaleprof attach --pid {pid}"
-    )]
+    #[error("the threads of process {pid} cannot be watched: {source}")]
     Refused {
         /// The process.
         pid: u32,
@@ -145,8 +143,9 @@ pub fn watch(
     let mut manifest = begin(request);
     if manifest.server.binary.is_none() {
         for figure in ["server.binary", "server.build_id"] {
-            let reason = "the program of the process is hidden from this user; as root: sudo scaleprof";
-            missing.insert(figure.to_owned(), reason.to_owned());
+            let fix = how_to_get_privileges();
+            let reason = format!("the program of the process is hidden from this user; {fix}");
+            missing.insert(figure.to_owned(), reason);
         }
     }
     for warning in warnings {

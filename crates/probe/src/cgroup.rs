@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use crate::cgroup_paths::{self, OwnName};
 use crate::error::ProbeError;
+use crate::privileges::how_to_get_privileges;
 use crate::process;
 
 /// The server's cgroup; removed on drop.
@@ -41,7 +42,10 @@ impl ServerCgroup {
         let folder = parent.join(name.to_string());
         fs::create_dir(&folder).map_err(|error| ProbeError::Cgroup {
             why: format!("{} cannot be made: {error}", folder.display()),
-            mend: "run as root: sudo scaleprof (in a container: mount the cgroup file system writable)".to_owned(),
+            mend: format!(
+                "{} (in a container: mount the cgroup file system writable)",
+                how_to_get_privileges()
+            ),
         })?;
         let opened = fs::File::open(&folder).and_then(|file| {
             fs::write(folder.join("cgroup.procs"), pid.to_string())?;
@@ -61,7 +65,7 @@ impl ServerCgroup {
                 let _ = fs::remove_dir(&folder);
                 Err(ProbeError::Cgroup {
                     why: format!("process {pid} cannot be moved into {}: {error}", folder.display()),
-                    mend: "run as root: sudo scaleprof".to_owned(),
+                    mend: how_to_get_privileges().to_owned(),
                 })
             }
         }

@@ -5,20 +5,23 @@ use std::time::Duration;
 
 use crate::check_item::CheckItem;
 use crate::check_limits::{self, Wanted};
+use crate::error::ProbeError;
 use crate::machine::{self, MachineFacts};
-use crate::watch::{Watch, WatchOptions};
-use crate::{check_bpf, check_symbols, cpu_counters, cpu_facts, machine_counters};
+use crate::perf_event::{Event, EventGroup, Target};
+use crate::watch::{OLDEST_KERNEL, Watch, WatchOptions};
+use crate::{check_symbols, cpu_counters, cpu_facts, machine_counters};
 
 /// Looks at everything. It takes a good second, in which it measures how much time the hypervisor steals.
 ///
 /// `want_connections` is the largest number of connections of the run that is planned.
 pub fn check(server_binary: Option<&Path>, want_connections: u32) -> Vec<CheckItem> {
     let facts = MachineFacts::read();
+    let programs = Watch::start(std::process::id(), WatchOptions::default());
     let mut items = vec![
-        kernel(facts.kernel_release.as_deref()),
+        kernel(facts.kernel_release.as_deref(), programs.is_ok()),
         paranoid(),
         hardware(&facts),
-        bpf(),
+        bpf(programs),
         types(),
     ];
     if let Some(binary) = server_binary {
@@ -42,19 +45,19 @@ pub fn check(server_binary: Option<&Path>, want_connections: u32) -> Vec<CheckIt
         wanted,
     ));
     items.extend(machine_items(&facts));
-    items.push(io_uring());
     items.push(steal());
     items
 }
 
-fn kernel(release: Option<&str>) -> CheckItem {
+/// A kernel is judged by what loads: vendors carry newer BPF to older numbers (RHEL 9's 5.14).
+fn kernel(release: Option<&str>, programs_load: bool) -> CheckItem {
     const TOPIC: &str = "kernel";
     let release = release.unwrap_or("unknown");
     match cpu_facts::kernel_version(release) {
-        Some(version) if version >= (5, 15) => CheckItem::ok(TOPIC, release),
+        Some(version) if programs_load || version >= OLDEST_KERNEL => CheckItem::ok(TOPIC, release),
         _ => CheckItem::lack(
             TOPIC,
-            format!("Linux {release}: the full probe needs 5.15 or newer"),
+            format!("Linux {release}: the BPF programs need 5.15 or newer"),
             "install a newer kernel and reboot; on Debian 11: apt-get install -t bullseye-backports linux-image-amd64",
         ),
     }
@@ -75,11 +78,15 @@ fn paranoid() -> CheckItem {
             format!("kernel.perf_event_paranoid is {level}: nothing of the whole machine can be counted"),
             "sudo sysctl -w kernel.perf_event_paranoid=-1",
         ),
-        Err(_) => CheckItem::lack(
-            TOPIC,
-            "this kernel has no perf events",
-            "use a kernel with CONFIG_PERF_EVENTS=y",
-        ),
+        // Containers may hide /proc/sys.
+        Err(_) => match EventGroup::open(&[Event::CpuClock], Target::ThisThread, false) {
+            Ok(_) => CheckItem::ok(TOPIC, "events can be opened; kernel.perf_event_paranoid cannot be read"),
+            Err(refusal) => CheckItem::lack(
+                TOPIC,
+                refusal,
+                "use a kernel with CONFIG_PERF_EVENTS=y, outside of a container",
+            ),
+        },
     }
 }
 
@@ -114,31 +121,35 @@ fn hardware(facts: &MachineFacts) -> CheckItem {
     }
 }
 
-fn bpf() -> CheckItem {
-    const TOPIC: &str = "BPF";
-    match check_bpf::try_load() {
-        Ok(()) => watch_item(TOPIC),
-        Err(error) => {
-            let setting =
-                machine::line("/proc/sys/kernel/unprivileged_bpf_disabled").unwrap_or_else(|| "unknown".into());
-            CheckItem::lack(
-                TOPIC,
-                format!("no program can be loaded: {error} (kernel.unprivileged_bpf_disabled is {setting})"),
-                "run as root: sudo scaleprof; or: sudo setcap cap_bpf,cap_perfmon,cap_sys_ptrace+ep \"$(command -v scaleprof)\"",
-            )
-        }
-    }
-}
-
 /// The programs themselves, on this very process: loaded, verified, attached, and taken out again.
-fn watch_item(topic: &'static str) -> CheckItem {
-    match Watch::start(std::process::id(), WatchOptions::default()) {
-        Ok(_) => CheckItem::ok(topic, "the programs that watch threads can be loaded into the kernel"),
-        Err(error) => CheckItem::lack(
-            topic,
-            format!("programs can be loaded, but not those that watch threads: {error}"),
-            "without them a run samples from user space; run scaleprof as root on the host, on Linux 5.15 or later",
-        ),
+fn bpf(tried: Result<Watch, ProbeError>) -> CheckItem {
+    const TOPIC: &str = "BPF";
+    const LOADED: &str = "the programs that watch threads can be loaded into the kernel";
+    match tried.map(|watch| watch.missing()) {
+        Ok(missing) if missing.is_empty() => CheckItem::ok(TOPIC, LOADED),
+        Ok(missing) => {
+            let named: Vec<String> = missing
+                .iter()
+                .map(|missing| format!("{} ({})", missing.what, missing.why))
+                .collect();
+            CheckItem::ok(TOPIC, format!("{LOADED}; not measured: {}", named.join("; ")))
+        }
+        Err(error) => {
+            const WITHOUT: &str = "without them the states of threads come from /proc, and waits have no call paths";
+            let (what, fix, log) = match error {
+                ProbeError::BpfRefused(refusal) => (
+                    format!("{} failed ({}); {WITHOUT}", refusal.doing, refusal.answer),
+                    refusal.explanation,
+                    refusal.log,
+                ),
+                other => (
+                    format!("the programs that watch threads cannot be loaded; {WITHOUT}"),
+                    other.to_string(),
+                    Vec::new(),
+                ),
+            };
+            CheckItem::lack(TOPIC, what, fix).with_log(log)
+        }
     }
 }
 
@@ -150,7 +161,7 @@ fn types() -> CheckItem {
         CheckItem::lack(
             TOPIC,
             "the kernel does not describe its types: portable BPF programs cannot be loaded",
-            "use a kernel with CONFIG_DEBUG_INFO_BTF=y (all of Debian 11+, Ubuntu 20.10+, RHEL 8.2+)",
+            "use a kernel with CONFIG_DEBUG_INFO_BTF=y, as Debian 11, Ubuntu 20.10, RHEL 8.2 and later have",
         )
     }
 }
@@ -242,18 +253,6 @@ fn swap(facts: &MachineFacts) -> CheckItem {
     }
 }
 
-fn io_uring() -> CheckItem {
-    const TOPIC: &str = "io_uring";
-    match check_bpf::try_io_uring() {
-        Ok(()) => CheckItem::ok(TOPIC, "allowed"),
-        Err(error) => CheckItem::warn(
-            TOPIC,
-            format!("not allowed: {error}; server and client use other calls"),
-            "sudo sysctl -w kernel.io_uring_disabled=0 (in a container: also its seccomp profile)",
-        ),
-    }
-}
-
 fn steal() -> CheckItem {
     let read = || machine_counters::parse_proc_stat(&machine::whole("/proc/stat")?);
     let before = read();
@@ -305,10 +304,11 @@ mod tests {
     }
 
     #[test]
-    fn old_kernels_lack_the_full_probe() {
-        assert_eq!(kernel(Some("5.14.0-503.el9")).status, Status::Lack);
-        assert_eq!(kernel(Some("5.15.0-1-amd64")).status, Status::Ok);
-        assert_eq!(kernel(None).status, Status::Lack);
+    fn a_kernel_is_too_old_by_its_number_only_where_the_programs_do_not_load() {
+        assert_eq!(kernel(Some("5.14.0-503.el9"), true).status, Status::Ok);
+        assert_eq!(kernel(Some("5.10.0-32-amd64"), false).status, Status::Lack);
+        assert_eq!(kernel(Some("5.15.0-1-amd64"), false).status, Status::Ok);
+        assert_eq!(kernel(None, false).status, Status::Lack);
     }
 
     #[test]

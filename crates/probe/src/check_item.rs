@@ -22,6 +22,8 @@ pub struct CheckItem {
     pub what: String,
     /// The command that mends it; always there for a lack.
     pub mend: Option<String>,
+    /// What was printed on the way, for whoever looks into it.
+    pub log: Vec<String>,
 }
 
 impl CheckItem {
@@ -31,18 +33,26 @@ impl CheckItem {
             status,
             what: what.into(),
             mend,
+            log: Vec::new(),
         }
     }
 
-    pub(crate) fn ok(topic: &'static str, what: impl Into<String>) -> Self {
+    pub(crate) fn with_log(self, log: Vec<String>) -> Self {
+        Self { log, ..self }
+    }
+
+    /// What is as it should be.
+    pub fn ok(topic: &'static str, what: impl Into<String>) -> Self {
         Self::new(topic, Status::Ok, what, None)
     }
 
-    pub(crate) fn warn(topic: &'static str, what: impl Into<String>, mend: impl Into<String>) -> Self {
+    /// What works, and may disturb figures; with the command that mends it.
+    pub fn warn(topic: &'static str, what: impl Into<String>, mend: impl Into<String>) -> Self {
         Self::new(topic, Status::Warn, what, Some(mend.into()))
     }
 
-    pub(crate) fn lack(topic: &'static str, what: impl Into<String>, mend: impl Into<String>) -> Self {
+    /// What keeps something from being measured or run; with the command that mends it.
+    pub fn lack(topic: &'static str, what: impl Into<String>, mend: impl Into<String>) -> Self {
         Self::new(topic, Status::Lack, what, Some(mend.into()))
     }
 }

@@ -2,6 +2,9 @@
 
 use std::path::PathBuf;
 
+use crate::privileges::how_to_get_privileges;
+use crate::watch::BpfRefusal;
+
 /// A failure to set up or to read a source of figures.
 ///
 /// Only [`Sampler::start`](crate::Sampler::start) returns it to the caller; a source that fails later only takes
@@ -18,7 +21,7 @@ pub enum ProbeError {
         source: std::io::Error,
     },
     /// A file of the kernel could not be read.
-    #[error("{path} cannot be read: {source}; run scaleprof as root: sudo scaleprof", path = path.display())]
+    #[error("{path} cannot be read: {source}; {fix}", path = path.display(), fix = how_to_get_privileges())]
     Read {
         /// The file.
         path: PathBuf,
@@ -44,17 +47,19 @@ pub enum ProbeError {
     },
     /// The taskstats interface of the kernel does not answer.
     #[error(
-        "taskstats (netlink) does not answer: {0}; it needs root and a kernel with CONFIG_TASKSTATS: sudo scaleprof"
+        "taskstats (netlink) does not answer: {0}; it needs CAP_NET_ADMIN and a kernel with CONFIG_TASKSTATS: {fix}",
+        fix = how_to_get_privileges()
     )]
     Taskstats(String),
     /// The kernel did not take the BPF programs.
-    #[error(
-        "{doing} failed: {why}; it needs root (or CAP_BPF, CAP_PERFMON, CAP_SYS_PTRACE) and Linux 5.15: scaleprof check"
-    )]
+    #[error("{0}")]
+    BpfRefused(Box<BpfRefusal>),
+    /// Something around the BPF programs failed.
+    #[error("{doing} failed: {why}")]
     Bpf {
         /// What was tried.
         doing: &'static str,
-        /// What libbpf and the kernel said.
+        /// Why it failed.
         why: String,
     },
 }

@@ -8,7 +8,6 @@
 mod cgroup;
 mod cgroup_paths;
 pub mod check;
-mod check_bpf;
 mod check_item;
 mod check_limits;
 mod check_symbols;
@@ -25,6 +24,7 @@ mod machine;
 mod machine_counters;
 mod perf_event;
 pub mod plain;
+mod privileges;
 mod process;
 mod relax_cost;
 mod rests;
@@ -47,6 +47,7 @@ pub use error::ProbeError;
 pub use figure::{Counter, Missing};
 pub use machine::MachineFacts;
 pub use perf_event::Event;
+pub use privileges::how_to_get_privileges;
 pub use process::{ProcessStat, parse_stat, pid_namespaces, process_cpu_clock};
 pub use relax_cost::relax_nanoseconds;
 pub use rests::MachineRests;
@@ -54,8 +55,8 @@ pub use sample::{Sample, delta, missing};
 pub use sampler::{Sampler, SamplerCost, SamplerOptions};
 pub use scaleprof_binary::{data_access, data_layout, disassembly, readable, spin, symbols};
 pub use watch::{
-    CodeFile, CodeMap, CodePlace, CodeTables, ProcessCode, ProcessNames, RecordedWalk, RecordedWalks, StartRegisters,
-    ThreadTimes, TimerEvent, Watch, WatchCounts, WatchOptions, WatchReading, debuginfod_can_be_asked, mapped_files,
-    symbol_search,
+    BpfRefusal, CodeFile, CodeMap, CodePlace, CodeTables, ProcessCode, ProcessNames, RecordedWalk, RecordedWalks,
+    StartRegisters, ThreadTimes, TimerEvent, Watch, WatchCounts, WatchOptions, WatchReading, debuginfod_can_be_asked,
+    mapped_files, symbol_search,
 };
 pub use write_watch::{ProcessData, WriteCount};

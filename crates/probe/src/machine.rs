@@ -89,7 +89,7 @@ impl MachineFacts {
             swap_used_bytes: swap_bytes
                 .zip(memory("SwapFree"))
                 .map(|(all, free)| all.saturating_sub(free)),
-            kernel_release: line("/proc/sys/kernel/osrelease"),
+            kernel_release: Some(kernel_release()),
             distribution: cpu_facts::os_release(&os_release, "PRETTY_NAME"),
             distribution_id: cpu_facts::os_release(&os_release, "ID"),
             hypervisor: hypervisor(cpuinfo.hypervisor_flag),
@@ -135,6 +135,11 @@ fn hypervisor(flag: bool) -> Option<String> {
         () if clocks.contains("hyperv") => "Hyper-V".to_owned(),
         () => "unknown".to_owned(),
     })
+}
+
+/// The release of the running kernel, as `uname -r` prints it: asked of the kernel, as containers may hide /proc/sys.
+pub(crate) fn kernel_release() -> String {
+    rustix::system::uname().release().to_string_lossy().into_owned()
 }
 
 pub(crate) fn whole(path: &str) -> Option<String> {

@@ -6,6 +6,8 @@
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
+use crate::privileges::how_to_get_privileges;
+
 /// An event that the kernel or the CPU can count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Event {
@@ -304,7 +306,8 @@ pub(crate) fn explain(event: Event, error: &io::Error, paranoid: &str) -> String
     match error.raw_os_error() {
         Some(libc::EACCES | libc::EPERM) => format!(
             "counting {name} is not allowed (kernel.perf_event_paranoid is {paranoid}, or a container's seccomp \
-             profile bars it); run as root, or: sysctl -w kernel.perf_event_paranoid=-1"
+             profile bars it); {}, or: sysctl -w kernel.perf_event_paranoid=-1",
+            how_to_get_privileges()
         ),
         Some(libc::ENOENT | libc::EOPNOTSUPP | libc::ENODEV | libc::ENXIO) if event.is_hardware() => format!(
             "this machine has no hardware counter for {name}: most virtual machines hide them; use a bare-metal host \

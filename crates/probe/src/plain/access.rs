@@ -3,21 +3,50 @@
 use std::os::unix::fs::MetadataExt as _;
 
 use super::lack::Lack;
+use crate::error::ProbeError;
 use crate::perf_event::paranoid;
 
 /// Something that the kernel refused, with what it answered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Refusal {
     /// No events of the process.
-    Events(String),
+    Events(Answer),
     /// No events of so many of its threads.
     SomeThreads(usize, String),
     /// No time in the kernel.
     Kernel,
     /// Not which files it has mapped.
-    Maps(String),
+    Maps(Answer),
     /// Not in which system call a thread is blocked.
     SystemCalls,
+}
+
+/// What the kernel answered. Only EACCES and EPERM are about who asks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Answer {
+    text: String,
+    is_forbidden: bool,
+}
+
+impl From<std::io::Error> for Answer {
+    fn from(error: std::io::Error) -> Self {
+        Self {
+            is_forbidden: error.kind() == std::io::ErrorKind::PermissionDenied,
+            text: error.to_string(),
+        }
+    }
+}
+
+impl From<ProbeError> for Answer {
+    fn from(error: ProbeError) -> Self {
+        match error {
+            ProbeError::Read { source, .. } | ProbeError::NoProcess { source, .. } => source.into(),
+            other => Self {
+                text: other.to_string(),
+                is_forbidden: false,
+            },
+        }
+    }
 }
 
 /// Why a process may keep things to itself.
@@ -31,64 +60,84 @@ enum Owner {
     ClosedByUserChange,
 }
 
-/// Puts refusals into words; what this way never shows comes last.
+/// Puts refusals into words.
 pub(super) fn explain(process: u32, refusals: &[Refusal]) -> Vec<Lack> {
     let owner = owner_of(process);
-    let mut missing: Vec<Lack> = refusals.iter().map(|refusal| explain_one(refusal, &owner)).collect();
-    missing.push(Lack {
-        what: "call paths of threads that wait, the locks that they wait for and who wakes them".to_owned(),
-        why: "only a program inside the kernel sees a thread at the moment at which it blocks, and root alone may load one"
-            .to_owned(),
-        command: Some(AS_ROOT.to_owned()),
-    });
-    missing
+    let is_root = rustix::process::geteuid().is_root();
+    refusals
+        .iter()
+        .map(|refusal| explain_one(refusal, &owner, is_root))
+        .collect()
 }
 
-const AS_ROOT: &str = "sudo scaleprof";
-
-fn explain_one(refusal: &Refusal, owner: &Owner) -> Lack {
-    let (what, why) = match refusal {
-        Refusal::Events(answer) => ("call paths of threads on CPU".to_owned(), answer.clone()),
-        Refusal::SomeThreads(threads, answer) => (format!("call paths of {threads} threads on CPU"), answer.clone()),
-        Refusal::Kernel => ("call paths inside the kernel".to_owned(), String::new()),
-        Refusal::Maps(answer) => ("call paths of threads on CPU".to_owned(), answer.clone()),
-        Refusal::SystemCalls => {
-            let what = "what threads wait for (told from the kernel's function alone)";
-            (what.to_owned(), "its system calls may not be read".to_owned())
-        }
-    };
+fn explain_one(refusal: &Refusal, owner: &Owner, is_root: bool) -> Lack {
     let setting = |setting: &str, value: &str| Some(format!("sudo sysctl -w {setting}={value}"));
-    let (why, command) = match (refusal, owner) {
-        (Refusal::SomeThreads(..), _) => (why, Some("ulimit -n 1048576".to_owned())),
-        (Refusal::Kernel, _) => {
-            let why = format!(
+    let stacks = "call paths of threads on CPU".to_owned();
+    let (what, why, command) = match refusal {
+        Refusal::SomeThreads(threads, answer) => (
+            format!("call paths of {threads} threads on CPU"),
+            answer.clone(),
+            Some("ulimit -n 1048576".to_owned()),
+        ),
+        Refusal::Kernel => (
+            "call paths inside the kernel".to_owned(),
+            format!(
                 "kernel.perf_event_paranoid is {}, which leaves the kernel to root",
                 paranoid()
-            );
-            (why, setting("kernel.perf_event_paranoid", "1"))
+            ),
+            setting("kernel.perf_event_paranoid", "1"),
+        ),
+        Refusal::Events(answer) | Refusal::Maps(answer) if !answer.is_forbidden => (stacks, unexpected(answer), None),
+        Refusal::Events(answer) => {
+            let (why, command) = closed(&answer.text, owner, is_root).unwrap_or_else(|| {
+                let why = format!("{} (kernel.perf_event_paranoid is {})", answer.text, paranoid());
+                (why, setting("kernel.perf_event_paranoid", "2"))
+            });
+            (stacks, why, command)
         }
-        (_, Owner::ClosedByUserChange) => {
-            let why = format!(
-                "{why}: the server was started as root and changed its user (--user), so the kernel shows its inside to \
-                 root alone"
-            );
-            (why, Some(AS_ROOT.to_owned()))
+        Refusal::Maps(answer) => {
+            let (why, command) = closed(&answer.text, owner, is_root).unwrap_or_else(|| (answer.text.clone(), None));
+            (stacks, why, command)
         }
-        (_, Owner::Other(user)) => {
-            let why = format!("{why}: the server belongs to the user {user}");
-            (why, Some(format!("sudo -u {user} scaleprof")))
+        Refusal::SystemCalls => {
+            let what = "what threads wait for (only the kernel's function is known)".to_owned();
+            let answer = "its system calls may not be read";
+            let (why, command) = closed(answer, owner, is_root).unwrap_or_else(|| {
+                let why = format!("{answer}: kernel.yama.ptrace_scope bars it");
+                (why, setting("kernel.yama.ptrace_scope", "0"))
+            });
+            (what, why, command)
         }
-        (Refusal::Events(_), Owner::Us) => {
-            let why = format!("{why} (kernel.perf_event_paranoid is {})", paranoid());
-            (why, setting("kernel.perf_event_paranoid", "2"))
-        }
-        (Refusal::SystemCalls, Owner::Us) => {
-            let why = format!("{why}: kernel.yama.ptrace_scope bars it");
-            (why, setting("kernel.yama.ptrace_scope", "0"))
-        }
-        (Refusal::Maps(_), Owner::Us) => (why, Some(AS_ROOT.to_owned())),
     };
     Lack { what, why, command }
+}
+
+/// The kernel keeps a process closed to us: why, and what opens it. Nothing where it is our own.
+fn closed(answer: &str, owner: &Owner, is_root: bool) -> Option<(String, Option<String>)> {
+    match owner {
+        Owner::Us => None,
+        _ if is_root => Some((
+            format!("{answer}: root has no CAP_SYS_PTRACE and CAP_PERFMON here, as in a container"),
+            None,
+        )),
+        Owner::ClosedByUserChange => Some((
+            format!(
+                "{answer}: the server was started as root and changed its user (--user), so the kernel shows its inside to \
+                 root alone"
+            ),
+            Some("sudo scaleprof".to_owned()),
+        )),
+        Owner::Other(user) => Some((
+            format!("{answer}: the server belongs to the user {user}"),
+            Some(format!("sudo -u {user} scaleprof")),
+        )),
+    }
+}
+
+/// An answer that has nothing to do with who asks.
+fn unexpected(answer: &Answer) -> String {
+    let release = crate::machine::kernel_release();
+    format!("{}; Linux {release} should allow it: please report this", answer.text)
 }
 
 fn owner_of(process: u32) -> Owner {
@@ -167,23 +216,56 @@ mod tests {
         assert!(matches!(whose(1000, 4_000_000, 4_000_000), Owner::Other(name) if name == "#4000000"));
     }
 
+    const EPERM: i32 = 1;
+    const EINVAL: i32 = 22;
+
+    fn answer(code: i32) -> Answer {
+        std::io::Error::from_raw_os_error(code).into()
+    }
+
+    fn owners() -> [Owner; 3] {
+        [Owner::Us, Owner::Other("mysql".to_owned()), Owner::ClosedByUserChange]
+    }
+
     #[test]
-    fn every_refusal_says_what_why_and_how() {
-        let owners = [Owner::Us, Owner::Other("mysql".to_owned()), Owner::ClosedByUserChange];
+    fn every_refusal_says_what_and_why_and_to_users_how() {
         let refusals = [
-            Refusal::Events("Permission denied".to_owned()),
+            Refusal::Events(answer(EPERM)),
             Refusal::SomeThreads(3, "Too many open files".to_owned()),
             Refusal::Kernel,
-            Refusal::Maps("Permission denied".to_owned()),
             Refusal::SystemCalls,
         ];
-        for owner in &owners {
+        for owner in &owners() {
             for refusal in &refusals {
-                let lack = explain_one(refusal, owner);
+                let lack = explain_one(refusal, owner, false);
                 assert!(
                     lack.command.is_some() && !lack.why.is_empty() && !lack.what.is_empty(),
                     "{lack:?}"
                 );
+            }
+        }
+    }
+
+    #[test]
+    fn root_is_not_told_to_become_root_or_another_user() {
+        for owner in &owners() {
+            for refusal in [Refusal::Events(answer(EPERM)), Refusal::Maps(answer(EPERM))] {
+                let lack = explain_one(&refusal, owner, true);
+                let text = format!("{} {}", lack.why, lack.command.unwrap_or_default());
+                assert!(!text.contains("sudo -u") && !text.contains("sudo scaleprof"), "{text}");
+                assert!(!text.contains("root alone") && !text.contains("belongs to"), "{text}");
+            }
+        }
+    }
+
+    /// Linux 5.4 to 5.12 said EINVAL to a flag that they do not know, and the server's user was blamed.
+    #[test]
+    fn nobody_is_blamed_for_what_is_not_about_users() {
+        for owner in &owners() {
+            for is_root in [false, true] {
+                let lack = explain_one(&Refusal::Events(answer(EINVAL)), owner, is_root);
+                assert!(lack.why.contains("report") && lack.command.is_none(), "{lack:?}");
+                assert!(!lack.why.contains("user"), "{lack:?}");
             }
         }
     }

@@ -36,6 +36,7 @@ pub fn sampled_stacks(
         stack_bytes: options.stack_bytes,
         kernel: false,
         switches: false,
+        children: false,
         wake_at: 0,
     };
     access::allow_many_files();

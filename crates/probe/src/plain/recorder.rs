@@ -48,11 +48,13 @@ impl Recorder {
     /// Makes a ring for each CPU and asks whether the kernel's own time may be sampled.
     pub(super) fn start(cpus: &[u32], mut options: EventOptions, any_thread: u32) -> io::Result<Self> {
         let first = *cpus.first().ok_or(io::ErrorKind::NotFound)?;
-        options.kernel = true;
-        if sampling_event::open(any_thread, first, options).is_err() {
-            options.kernel = false;
-            sampling_event::open(any_thread, first, options)?;
-        }
+        options.kernel = allows_kernel(any_thread, first, options).or_else(|error| {
+            if error.raw_os_error() != Some(libc::EINVAL) {
+                return Err(error);
+            }
+            options.children = true;
+            allows_kernel(any_thread, first, options)
+        })?;
         let mut bytes = MOST_RING_BYTES;
         let rings = loop {
             options.wake_at = bytes as u32 / 2;
@@ -179,6 +181,12 @@ impl Recorder {
             });
         }
     }
+}
+
+/// Whether a thread's time in the kernel may be sampled; an error where nothing of it may.
+fn allows_kernel(thread: u32, cpu: u32, options: EventOptions) -> io::Result<bool> {
+    let open = |kernel| sampling_event::open(thread, cpu, EventOptions { kernel, ..options });
+    open(true).map(|_| true).or_else(|_| open(false).map(|_| false))
 }
 
 /// Follows who is on a CPU, from the records of that CPU; gives a stretch of time when it is over.

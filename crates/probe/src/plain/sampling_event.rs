@@ -22,6 +22,8 @@ pub(super) struct EventOptions {
     pub(super) kernel: bool,
     /// Whether each switch of threads is told.
     pub(super) switches: bool,
+    /// Whether child processes inherit the event as threads do: before Linux 5.13 it is both or none.
+    pub(super) children: bool,
     /// Bytes in the ring at which a waiting reader is woken.
     pub(super) wake_at: u32,
 }
@@ -80,7 +82,6 @@ const IOCTL_ID: libc::Ioctl = 0x8008_2407u32 as libc::Ioctl;
 pub(super) fn open(thread: u32, cpu: u32, options: EventOptions) -> io::Result<OwnedFd> {
     let always = DISABLED
         | INHERIT
-        | INHERIT_BY_THREADS
         | EXCLUDE_HYPERVISOR
         | MAPPINGS
         | MAPPINGS_2
@@ -96,7 +97,10 @@ pub(super) fn open(thread: u32, cpu: u32, options: EventOptions) -> io::Result<O
         config: if options.frequency_hz == 0 { DUMMY } else { TASK_CLOCK },
         sample_period: 1_000_000_000u64.checked_div(options.frequency_hz.into()).unwrap_or(0),
         sample_type: SAMPLE_TYPE,
-        flags: always | if options.kernel { 0 } else { EXCLUDE_KERNEL } | if options.switches { SWITCHES } else { 0 },
+        flags: always
+            | if options.kernel { 0 } else { EXCLUDE_KERNEL }
+            | if options.switches { SWITCHES } else { 0 }
+            | if options.children { 0 } else { INHERIT_BY_THREADS },
         wakeup: options.wake_at,
         sample_regs_user: REGISTERS,
         sample_stack_user: options.stack_bytes,

@@ -258,6 +258,7 @@ impl Watched {
             stack_bytes: options.stack_bytes,
             kernel: false,
             switches: options.switches,
+            children: false,
             wake_at: 0,
         };
         let wanted = options.frequency_hz > 0 || options.switches;
@@ -265,7 +266,7 @@ impl Watched {
         let recorder = match recorder.transpose() {
             Ok(recorder) => recorder,
             Err(error) => {
-                refusals.push(Refusal::Events(error.to_string()));
+                refusals.push(Refusal::Events(error.into()));
                 None
             }
         };
@@ -273,7 +274,7 @@ impl Watched {
             (None, _) => None,
             (_, Ok(unwinder)) => Some(unwinder),
             (_, Err(error)) => {
-                refusals.push(Refusal::Maps(error.to_string()));
+                refusals.push(Refusal::Maps(error.into()));
                 None
             }
         };
@@ -389,6 +390,10 @@ impl Watched {
     }
 
     fn take_sample(&mut self, sample: &Sample<'_>) {
+        // A child's, which inherited the events: see EventOptions::children.
+        if sample.at.process != self.process {
+            return;
+        }
         if self.samples.len() == MOST_SAMPLES {
             self.lost += 1;
             return;

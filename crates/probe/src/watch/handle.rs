@@ -5,11 +5,13 @@ use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
 
 use super::code::CodeMap;
+use super::features::KernelFeatures;
 use super::options::WatchOptions;
 use super::programs::TimerEvent;
 use super::reading::WatchReading;
 use super::watcher::{Request, Watcher};
 use crate::error::ProbeError;
+use crate::plain::Lack;
 
 /// A watch over one process. It ends, and leaves nothing in the kernel, when it is dropped.
 #[derive(Debug)]
@@ -17,6 +19,7 @@ pub struct Watch {
     requests: Option<Sender<Request>>,
     thread: Option<JoinHandle<()>>,
     timer_event: TimerEvent,
+    features: KernelFeatures,
     frequency_hz: u32,
 }
 
@@ -24,7 +27,7 @@ impl Watch {
     /// Begins to watch a process.
     ///
     /// # Errors
-    /// [`ProbeError::Bpf`] where the kernel refuses the programs, [`ProbeError::Event`] where there is no timer,
+    /// [`ProbeError::BpfRefused`] where the kernel refuses the programs, [`ProbeError::Event`] where there is no timer,
     /// [`ProbeError::NoProcess`] where the process's memory map cannot be read.
     pub fn start(pid: u32, options: WatchOptions) -> Result<Self, ProbeError> {
         inside_initial_pid_namespace()?;
@@ -36,7 +39,7 @@ impl Watch {
                 let mut place = MaybeUninit::uninit();
                 match Watcher::start(&mut place, pid, options) {
                     Ok(mut watcher) => {
-                        let _ = ready.send(Ok(watcher.programs.timer_event));
+                        let _ = ready.send(Ok((watcher.programs.timer_event, watcher.features)));
                         watcher.serve(&inbox);
                     }
                     Err(error) => {
@@ -48,7 +51,7 @@ impl Watch {
                 doing: "starting a thread",
                 why: error.to_string(),
             })?;
-        let timer_event = match started.recv() {
+        let (timer_event, features) = match started.recv() {
             Ok(result) => result?,
             Err(_) => return Err(gone()),
         };
@@ -56,6 +59,7 @@ impl Watch {
             requests: Some(requests),
             thread: Some(thread),
             timer_event,
+            features,
             frequency_hz: options.frequency_hz,
         })
     }
@@ -91,6 +95,11 @@ impl Watch {
     /// The event that takes stacks of running threads, and how often a second and CPU.
     pub fn timer(&self) -> (TimerEvent, u32) {
         (self.timer_event, self.frequency_hz)
+    }
+
+    /// What cannot be measured since this kernel does not offer it, and which does.
+    pub fn missing(&self) -> Vec<Lack> {
+        self.features.missing()
     }
 
     fn ask<T>(&self, request: impl FnOnce(Sender<T>) -> Request) -> Result<T, ProbeError> {

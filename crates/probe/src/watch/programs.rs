@@ -10,13 +10,13 @@ use libbpf_rs::skel::{OpenSkel as _, SkelBuilder as _};
 use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, MapType, OpenObject};
 
 use super::calls::call_classes;
-use super::complaints::Complaints;
 use super::features::KernelFeatures;
 use super::fights::Fights;
 use super::layout::{
     CodeObject, Control, MAX_MAPPINGS, MAX_OBJECTS, Mapping, NO_OBJECT, PageRows, ROWS_OF_CHUNK, Row, Rule,
     THREADS_OF_GROUP,
 };
+use super::libbpf_log::LibbpfLog;
 use super::shared::Shared;
 use super::skeleton::{WatchSkel, WatchSkelBuilder};
 use super::slots::Slots;
@@ -95,8 +95,8 @@ impl<'obj> Programs<'obj> {
         fit: Fit,
         tables: &CodeTables,
     ) -> Result<Self, ProbeError> {
-        let complaints = Complaints::listen();
-        let failed = |doing| complaints.failed(doing);
+        let log = LibbpfLog::listen();
+        let failed = |doing| log.failed(doing);
         let cpus = online_cpus()?;
         let ring_count = cpus.len().clamp(1, MOST_RINGS);
         let possible = libbpf_rs::num_possible_cpus().unwrap_or(cpus.len());
@@ -204,8 +204,8 @@ impl<'obj> Programs<'obj> {
 
     /// Attaches everything: first the switches, then the threads that are there already, then the timer.
     pub(crate) fn attach(&mut self, fit: Fit) -> Result<(), ProbeError> {
-        let complaints = Complaints::listen();
-        let failed = |doing| complaints.failed(doing);
+        let log = LibbpfLog::listen();
+        let failed = |doing| log.failed(doing);
         let programs = &self.skeleton.progs;
         for (program, doing) in [
             (&programs.on_exit, "watching ends of threads"),

@@ -15,7 +15,7 @@ fn attach(place: &mut MaybeUninit<OpenObject>) -> Result<Programs<'_>, ProbeErro
     let code = ProcessCode::of(watched).map_err(|source| ProbeError::NoProcess { pid: watched, source })?;
     let fit = Fit {
         watched,
-        features: KernelFeatures::ask().map_err(Complaints::listen().failed("reading the kernel's types"))?,
+        features: KernelFeatures::ask().map_err(LibbpfLog::listen().failed("reading the kernel's types"))?,
         most_threads: MOST_THREADS,
         frequency_hz: 99,
         ignore_run_delay: false,

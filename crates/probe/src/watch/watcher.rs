@@ -13,6 +13,7 @@ use super::clock::monotonic_ns;
 use super::code::{CodeMap, ProcessCode};
 use super::features::KernelFeatures;
 use super::layout::{ThreadSlot, counted};
+use super::libbpf_log::LibbpfLog;
 use super::options::WatchOptions;
 use super::pace::Pace;
 use super::programs::{Fit, LONGEST_INTERVAL, Programs};
@@ -49,6 +50,7 @@ pub(super) struct Watcher<'obj> {
     pid: u32,
     code: ProcessCode,
     pub(super) programs: Programs<'obj>,
+    pub(super) features: KernelFeatures,
     threads: Threads,
     sleeps: Sleeps,
     /// Records that rest.
@@ -94,10 +96,9 @@ impl<'obj> Watcher<'obj> {
         options: WatchOptions,
     ) -> Result<Self, ProbeError> {
         let code = ProcessCode::of(pid).map_err(|source| ProbeError::NoProcess { pid, source })?;
-        let mut features = KernelFeatures::ask().map_err(|error| ProbeError::Bpf {
-            doing: "reading the kernel's types",
-            why: format!("{error:#}"),
-        })?;
+        // From before the first question: libbpf prints to the terminal otherwise.
+        let log = LibbpfLog::listen();
+        let mut features = KernelFeatures::ask().map_err(log.failed("reading the kernel's types"))?;
         features.previous_state &= !options.without_previous_state;
         features.contention &= !options.without_contention;
         let cpus = cpus_of(pid);
@@ -120,6 +121,7 @@ impl<'obj> Watcher<'obj> {
             pid,
             code,
             programs,
+            features,
             threads: Threads::default(),
             sleeps: Sleeps::default(),
             resting: Vec::new(),

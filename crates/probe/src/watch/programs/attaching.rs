@@ -3,17 +3,17 @@
 use std::time::Duration;
 
 use super::super::clock::monotonic_ns;
-use super::super::complaints::Complaints;
 use super::super::fights::Fought;
 use super::super::layout::{counted, fights, resting};
+use super::super::libbpf_log::LibbpfLog;
 use super::Programs;
 use crate::error::ProbeError;
 use crate::process::own_thread_clock;
 
 impl Programs<'_> {
     pub(super) fn attach_switches(&mut self) -> Result<(), ProbeError> {
-        let complaints = Complaints::listen();
-        let failed = |doing| complaints.failed(doing);
+        let log = LibbpfLog::listen();
+        let failed = |doing| log.failed(doing);
         let programs = &self.skeleton.progs;
         for (program, doing) in [
             (&programs.on_switch, "watching context switches"),
@@ -29,7 +29,7 @@ impl Programs<'_> {
         if !self.sees_kernel_locks || !self.fight_links.is_empty() {
             return Ok(());
         }
-        let complaints = Complaints::listen();
+        let log = LibbpfLog::listen();
         let began = own_thread_clock();
         self.change(|control| control.fights = fights::GET_READY);
         let programs = &self.skeleton.progs;
@@ -38,9 +38,7 @@ impl Programs<'_> {
         let [Ok(ends), Ok(beginnings)] = attached else {
             let error = attached.into_iter().find_map(Result::err);
             self.detach_fights();
-            return error.map_or(Ok(()), |error| {
-                Err(complaints.failed("watching the kernel's locks")(error))
-            });
+            return error.map_or(Ok(()), |error| Err(log.failed("watching the kernel's locks")(error)));
         };
         self.fight_links = vec![ends, beginnings];
         self.change(|control| {

@@ -1,0 +1,101 @@
+//! What this process may ask of the kernel (capabilities(7)).
+
+/// The user and the effective capabilities.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Privileges {
+    pub(crate) is_root: bool,
+    capabilities: u64,
+}
+
+const CAP_SYS_ADMIN: u64 = 1 << 21;
+const CAP_PERFMON: u64 = 1 << 38;
+const CAP_BPF: u64 = 1 << 39;
+
+impl Privileges {
+    pub(crate) fn of_this_process() -> Self {
+        let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+        Self {
+            is_root: rustix::process::geteuid().is_root(),
+            capabilities: effective_capabilities(&status).unwrap_or(0),
+        }
+    }
+
+    /// Whether the kernel lets us load programs that watch it. Before Linux 5.8 only CAP_SYS_ADMIN did.
+    pub(crate) fn may_load_bpf(self) -> bool {
+        let all = CAP_BPF | CAP_PERFMON;
+        self.capabilities & CAP_SYS_ADMIN != 0 || self.capabilities & all == all
+    }
+
+    /// How to get what is missing. Root is never told to become root: its capabilities were taken, as containers do.
+    pub(crate) fn fix(self) -> &'static str {
+        match self.is_root {
+            true => "run scaleprof on the host, or give the container these capabilities",
+            false => {
+                "sudo scaleprof, or once: sudo setcap cap_bpf,cap_perfmon,cap_sys_ptrace+ep \"$(command -v scaleprof)\""
+            }
+        }
+    }
+}
+
+/// How to get what the kernel gives to root alone; never "become root" to root, whose capabilities a container took.
+pub fn how_to_get_privileges() -> &'static str {
+    match rustix::process::geteuid().is_root() {
+        true => "run scaleprof on the host, or give the container the capability",
+        false => "sudo scaleprof",
+    }
+}
+
+/// `CapEff` in the text of `/proc/PID/status`.
+fn effective_capabilities(status: &str) -> Option<u64> {
+    let mask = status.lines().find_map(|line| line.strip_prefix("CapEff:"))?;
+    u64::from_str_radix(mask.trim(), 16).ok()
+}
+
+#[cfg(test)]
+impl Privileges {
+    pub(crate) fn root() -> Self {
+        Self {
+            is_root: true,
+            capabilities: u64::MAX >> 23,
+        }
+    }
+
+    /// As docker leaves it without --privileged.
+    pub(crate) fn root_in_container() -> Self {
+        Self {
+            is_root: true,
+            capabilities: 0xa804_25fb,
+        }
+    }
+
+    pub(crate) fn user() -> Self {
+        Self {
+            is_root: false,
+            capabilities: 0,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn either_all_of_the_new_capabilities_or_the_old_one_load_programs() {
+        let with = |capabilities| Privileges {
+            is_root: false,
+            capabilities,
+        };
+        assert!(Privileges::root().may_load_bpf());
+        assert!(with(CAP_BPF | CAP_PERFMON).may_load_bpf());
+        assert!(!with(CAP_BPF).may_load_bpf() && !with(CAP_PERFMON).may_load_bpf());
+        assert!(!Privileges::root_in_container().may_load_bpf() && !Privileges::user().may_load_bpf());
+    }
+
+    #[test]
+    fn effective_capabilities_are_those_of_the_fourth_line() {
+        let status = "CapInh:\t0000000000000000\nCapPrm:\t000001ffffffffff\nCapEff:\t00000000a80425fb\n";
+        assert_eq!(effective_capabilities(status), Some(0xa804_25fb));
+        assert_eq!(effective_capabilities("Name:\tx\n"), None);
+    }
+}
