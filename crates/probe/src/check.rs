@@ -9,7 +9,7 @@ use crate::error::ProbeError;
 use crate::machine::{self, MachineFacts};
 use crate::perf_event::{Event, EventGroup, Target};
 use crate::watch::{OLDEST_KERNEL, Watch, WatchOptions};
-use crate::{check_symbols, cpu_counters, cpu_facts, machine_counters};
+use crate::{check_patching, check_symbols, cpu_counters, cpu_facts, machine_counters};
 
 /// Looks at everything. It takes a good second, in which it measures how much time the hypervisor steals.
 ///
@@ -23,6 +23,7 @@ pub fn check(server_binary: Option<&Path>, want_connections: u32) -> Vec<CheckIt
         hardware(&facts),
         bpf(programs),
         types(),
+        check_patching::patching_item(facts.cpu_model.as_deref()),
     ];
     if let Some(binary) = server_binary {
         let symbols = check_symbols::symbol_facts(binary);

@@ -10,6 +10,7 @@ mod cgroup_paths;
 pub mod check;
 mod check_item;
 mod check_limits;
+mod check_patching;
 mod check_symbols;
 mod cost;
 mod cpu_counters;
