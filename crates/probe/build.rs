@@ -8,10 +8,12 @@ fn main() {
     let architecture = env::var("CARGO_CFG_TARGET_ARCH").expect("cargo sets the target");
     println!("cargo:rerun-if-changed=bpf");
 
-    // <asm/types.h> lies in a folder of the host's own; clang for BPF does not look there by itself.
+    // <asm/types.h> lies in a folder of the target's own; clang for BPF does not look there by itself. The second is that of Debian's
+    // packages for cross-building (libc6-dev-arm64-cross).
     let triplet = format!("{architecture}-linux-gnu");
     let arguments = [
         format!("-I/usr/include/{triplet}"),
+        format!("-I/usr/{triplet}/include"),
         "-Wall".to_owned(),
         "-Werror".to_owned(),
         // Instructions that Linux 5.1 and newer know, whatever clang there is.

@@ -40,9 +40,7 @@ static __always_inline void stand_as_found(struct thread_slot *slot, struct task
 		slot->runnable_at = 0;
 	}
 	slot->left_as = slot->state;
-	slot->pc = registers.pc;
-	slot->sp = registers.sp;
-	slot->fp = registers.fp;
+	keep_registers(slot, &registers);
 	slot->from_start = 1;
 	futex = futex_wait_of(&registers);
 	slot->lock = slot->state == STATE_LOCK && !slot->kernel_lock ? futex.address : 0;

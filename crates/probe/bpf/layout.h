@@ -215,8 +215,16 @@ struct thread_slot {
 	__u64 lock;
 	__u32 lock_operation;
 	__u32 kernel_lock_epoch; /* of control.fights_epoch: when `kernel_lock` was last known to be fought for */
+#if defined(__TARGET_ARCH_arm64)
+	__u64 lr; /* a function that calls nobody has its return address in the link register alone */
+	__u64 unused[7]; /* no slot shares a cache line with another */
+#endif
 };
+#if defined(__TARGET_ARCH_arm64)
+_Static_assert(sizeof(struct thread_slot) == 448, "src/watch/layout.rs has another size");
+#else
 _Static_assert(sizeof(struct thread_slot) == 384, "src/watch/layout.rs has another size");
+#endif
 
 /* Which slot a thread has, by its number: index + 1, 0 for none. */
 #define THREADS_OF_GROUP 2

@@ -30,6 +30,9 @@ static __always_inline void send_owner(__u32 thread, __u32 owner, __u64 sleep, _
 	registers.pc = slot->pc;
 	registers.sp = slot->sp;
 	registers.fp = slot->fp;
+#if defined(__TARGET_ARCH_arm64)
+	registers.lr = slot->lr;
+#endif
 	if (slot->state == STATE_CPU || version & 1) {
 		scratch->record.ending = END_NOT_TAKEN;
 		*(volatile __u32 *)&slot->wanted_by = thread;

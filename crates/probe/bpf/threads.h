@@ -49,6 +49,17 @@ static __always_inline void let_go(struct thread_slot *slot)
 	__sync_val_compare_and_swap(&slot->version, version, version + 1);
 }
 
+/* The registers of user space with which a thread left its CPU. */
+static __always_inline void keep_registers(struct thread_slot *slot, const struct registers *registers)
+{
+	slot->pc = registers->pc;
+	slot->sp = registers->sp;
+	slot->fp = registers->fp;
+#if defined(__TARGET_ARCH_arm64)
+	slot->lr = registers->lr;
+#endif
+}
+
 /* Whether this kernel keeps the time that threads spend in run queues (CONFIG_SCHED_INFO). */
 static __always_inline bool scheduler_keeps_queues(struct task_struct *task)
 {
@@ -209,18 +220,29 @@ static __always_inline bool is_socket(struct task_struct *task, __u64 descriptor
 	return file && (BPF_CORE_READ(file, f_inode, i_mode) & 0170000) == 0140000;
 }
 
+/* What a system call waits for; outside of one the number is negative. */
+static __always_inline enum call_class class_of(__s64 call)
+{
+	__u64 index = call;
+
+	if (index >= MAX_CALLS)
+		return CALL_OTHER;
+	/*
+	 * The compiler knows by now that the mask changes nothing, and leaves it out. The number of aarch64 has 32 bits, whose bounds
+	 * the verifier of Linux 6.1 does not carry over to 64: it sees an index without any.
+	 */
+	barrier_var(index);
+	return call_class[index & (MAX_CALLS - 1)];
+}
+
 /* Why a thread leaves its CPU of its own will. */
 static __always_inline __u8 blocked_state(struct thread_slot *slot, struct task_struct *task, const struct registers *registers)
 {
-	__u8 class = CALL_OTHER;
-
 	if (BPF_CORE_READ_BITFIELD(task, in_iowait))
 		return STATE_IO;
 	if (slot->kernel_lock)
 		return STATE_LOCK;
-	if (registers->call >= 0 && registers->call < MAX_CALLS)
-		class = call_class[registers->call & (MAX_CALLS - 1)];
-	switch (class) {
+	switch (class_of(registers->call)) {
 	case CALL_FUTEX:
 		return STATE_LOCK;
 	case CALL_DISK:

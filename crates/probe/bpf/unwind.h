@@ -115,7 +115,7 @@ UNWIND_INLINE void finish(struct walk *walk, __u8 ending)
 	walk->done = 1;
 }
 
-/* Reads the three registers that the kernel saved when it delivered a signal. */
+/* Reads the registers that the kernel saved when it delivered a signal: of aarch64 the link register too, x30 behind x29. */
 UNWIND_INLINE int leave_signal_frame(struct walk *walk, const struct unwind_rule *rule)
 {
 	__u64 sp, fp, pc;
@@ -124,6 +124,10 @@ UNWIND_INLINE int leave_signal_frame(struct walk *walk, const struct unwind_rule
 	    read_word(walk->context, walk->sp + (__s64)rule->fp_offset, &fp) ||
 	    read_word(walk->context, walk->sp + (__s64)rule->ra_offset, &pc))
 		return -1;
+#if defined(UNWIND_AARCH64)
+	if (read_word(walk->context, walk->sp + (__s64)rule->fp_offset + 8, &walk->lr))
+		return -1;
+#endif
 	walk->sp = sp;
 	walk->fp = fp;
 	walk->pc = pc;

@@ -12,7 +12,7 @@
 
 static __always_inline bool is_futex_call(const struct registers *registers)
 {
-	return registers->call < MAX_CALLS && call_class[registers->call & (MAX_CALLS - 1)] == CALL_FUTEX;
+	return class_of(registers->call) == CALL_FUTEX;
 }
 
 /* Who wakes the thread of a slot, of which the current thread and its registers are all that is to be seen. */

@@ -178,9 +178,7 @@ static __always_inline void leave_cpu(void *context, struct task_struct *task, b
 	slot->waker_kind = WAKER_UNKNOWN;
 	slot->waker = 0;
 	slot->from_start = 0;
-	slot->pc = registers.pc;
-	slot->sp = registers.sp;
-	slot->fp = registers.fp;
+	keep_registers(slot, &registers);
 	slot->sampled = settings->enabled && choose(slot, settings);
 	let_go(slot);
 	if (!slot->sampled && !slot->wanted_by)

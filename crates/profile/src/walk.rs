@@ -202,7 +202,7 @@ impl StackWalker {
             RuleKind::Expression => self.step_by_rule(address, registers, &OtherRegisters::default(), read)?,
             RuleKind::Offset => match rule.plain {
                 Some(plain) => *registers = plain.caller(registers, !frame.is_return_address(), read)?,
-                None => self.steps.step(frame, registers, read)?,
+                None => self.step_by_framehop(address, frame, registers, read)?,
             },
             RuleKind::Register => {
                 let here = self.others_here(others, read);
@@ -226,6 +226,26 @@ impl StackWalker {
         }
         let caller = FrameAddress::from_return_address(registers.pc).ok_or(Ending::NoMapping)?;
         Ok((caller, rule.plain))
+    }
+
+    /// On aarch64 framehop takes a frame pointer of zero for the end of the stack. There the function that a thread begins in is yet to
+    /// come, whose rules mark the end.
+    fn step_by_framehop(
+        &mut self,
+        address: u64,
+        frame: FrameAddress,
+        registers: &mut Registers,
+        read: &mut dyn FnMut(u64) -> Option<u64>,
+    ) -> Result<(), Ending> {
+        let before = registers.pc;
+        match self.steps.step(frame, registers, read) {
+            Err(Ending::NoMapping) if self.steps.processor() == Processor::Aarch64 => {
+                self.step_by_rule(address, registers, &OtherRegisters::default(), read)?;
+                // Of a caller the link register is not known, and what stands for it is its own address.
+                (registers.pc != before).then_some(()).ok_or(Ending::NoMapping)
+            }
+            stepped => stepped,
+        }
     }
 
     /// On aarch64 a leaf function keeps its return address in a register and may leave the stack pointer where it is.

@@ -8,7 +8,6 @@ const NET: u8 = 3;
 const SLEEP: u8 = 4;
 const DESCRIPTOR: u8 = 5;
 const POLL: u8 = 6;
-#[cfg(target_arch = "x86_64")]
 const SELECT: u8 = 7;
 
 /// System calls that are younger than the numbers of the C library's crate; the same on all architectures.
@@ -83,11 +82,12 @@ pub(crate) fn call_classes() -> [u8; MAX_CALLS] {
         ],
     );
     class(POLL, &[libc::SYS_ppoll]);
+    class(SELECT, &[libc::SYS_pselect6]);
     #[cfg(target_arch = "x86_64")]
     {
         class(POLL, &[libc::SYS_poll]);
         class(NET, &[libc::SYS_epoll_wait]);
-        class(SELECT, &[libc::SYS_select, libc::SYS_pselect6]);
+        class(SELECT, &[libc::SYS_select]);
         class(DISK, &[libc::SYS_open]);
     }
     table

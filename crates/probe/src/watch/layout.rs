@@ -156,6 +156,20 @@ pub(crate) struct ThreadSlot {
     pub lock: u64,
     pub lock_operation: u32,
     pub kernel_lock_epoch: u32,
+    #[cfg(target_arch = "aarch64")]
+    pub lr: u64,
+    #[cfg(target_arch = "aarch64")]
+    pub unused: [u64; 7],
+}
+
+impl ThreadSlot {
+    /// The register that holds the return address of a function that calls nobody; 0 on processors that have none.
+    pub(crate) fn link_register(&self) -> u64 {
+        #[cfg(target_arch = "aarch64")]
+        return self.lr;
+        #[cfg(not(target_arch = "aarch64"))]
+        0
+    }
 }
 
 /// Head of a record; its addresses follow.
@@ -187,7 +201,7 @@ plain! {
     Row = 4,
     Rule = 16,
     Control = 56,
-    ThreadSlot = 384,
+    ThreadSlot = if cfg!(target_arch = "aarch64") { 448 } else { 384 },
     RecordHead = 64,
 }
 

@@ -101,7 +101,7 @@ impl<'a, Memory: FnMut(u64) -> Option<u64>> Sleepers<'a, Memory> {
             pc: slot.pc,
             sp: slot.sp,
             fp: slot.fp,
-            lr: 0,
+            lr: slot.link_register(),
         };
         let stack = self.code.unwind(start, &mut self.memory);
         // It woke meanwhile: what was read is no stack of one moment.
