@@ -6,7 +6,9 @@ use scaleprof_bundle::{UtcMicros, VisitClock, VisitRows};
 use scaleprof_probe::data_layout::USUAL_DEBUG_BYTES;
 use scaleprof_probe::disassembly::FunctionListing;
 use scaleprof_probe::plain::{PlainOptions, PlainWatch};
-use scaleprof_probe::{ProbeError, ProcessCode, ProcessNames, Watch, WatchOptions, pid_namespaces, symbol_search};
+use scaleprof_probe::{
+    CodeMap, ProbeError, ProcessCode, ProcessNames, Watch, WatchOptions, pid_namespaces, symbol_search,
+};
 use scaleprof_profile::{Converter, Role, ThreadState};
 
 use crate::code_source::{CodeFile, CodeSource, KeepShared};
@@ -40,6 +42,8 @@ enum Source {
     Kernel(Watch),
     /// Without privileges.
     Plain(Box<PlainWatch>),
+    /// Neither any more; where the code lay then.
+    Ended(Option<CodeMap>),
 }
 
 /// Whose load it is.
@@ -114,8 +118,23 @@ impl ThreadWatch {
             Source::Kernel(watch) => watch.resume(),
             Source::Plain(_) => Err(ProbeError::Bpf {
                 doing: "pausing",
-                why: "the server is watched without privileges, which knows no pause; run scaleprof as root".to_owned(),
+                why: "the server is watched without BPF, and only BPF programs can be paused".to_owned(),
             }),
+            Source::Ended(_) => Ok(()),
+        }
+    }
+
+    /// Takes everything out of the server's way. What was read can still be named: that takes seconds in which nothing need be seen.
+    pub(crate) fn end(&mut self) {
+        let map = self.code_map();
+        self.source = Source::Ended(map);
+    }
+
+    fn code_map(&self) -> Option<CodeMap> {
+        match &self.source {
+            Source::Kernel(watch) => watch.code().ok(),
+            Source::Plain(_) => ProcessCode::of(self.pid).ok().map(|code| code.map()),
+            Source::Ended(map) => map.clone(),
         }
     }
 
@@ -137,6 +156,7 @@ impl ThreadWatch {
                 self.throttled += throttled;
                 stretch
             }
+            Source::Ended(_) => Stretch::default(),
         }
     }
 
@@ -269,11 +289,7 @@ impl ThreadWatch {
 
     /// Symbols are looked up after the visit, so that reading them does not disturb it, and while the server lives.
     fn follow_code(&mut self) {
-        let map = match &self.source {
-            Source::Kernel(watch) => watch.code().ok(),
-            Source::Plain(_) => ProcessCode::of(self.pid).ok().map(|code| code.map()),
-        };
-        if map.is_some_and(|map| self.names.follow(map)) {
+        if self.code_map().is_some_and(|map| self.names.follow(map)) {
             self.converter.forget_addresses();
         }
     }

@@ -156,6 +156,7 @@ pub fn watch(
     bundle.write_manifest(&manifest)?;
 
     let mut seen = look(request, &life, (&mut threads, sampler.as_mut()), stop, progress);
+    threads.end();
     progress.stage("naming what was seen");
     let mut rows = VisitRows::default();
     let (counters, lacks) = counter_rows(0, &seen.samples);

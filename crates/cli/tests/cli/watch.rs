@@ -59,6 +59,52 @@ fn threads_are_called_what_the_performance_schema_calls_them() {
     assert!(names.iter().any(|name| name.starts_with("innodb/")), "{names:?}");
 }
 
+/// Files of BPF that a process holds open.
+fn bpf_files(pid: u32) -> usize {
+    let files = std::fs::read_dir(format!("/proc/{pid}/fd"))
+        .into_iter()
+        .flatten()
+        .flatten();
+    let names = files.filter_map(|file| std::fs::read_link(file.path()).ok());
+    names.filter(|name| name.to_string_lossy().contains("bpf")).count()
+}
+
+#[test]
+fn names_are_looked_up_when_nothing_is_in_the_kernel_any_more() {
+    let Some(found) = distribution() else { return };
+    let server = running_server(found.installation);
+    let place = place();
+    let _load = load(&server, &place.path().join("load"), "600");
+    let folder = place.path().join("watch");
+    let mut watching = attach(server.pid(), &folder)
+        .args(["--seconds", "2", "--json"])
+        .stdout(std::process::Stdio::null())
+        .spawn()
+        .expect("started");
+    let (mut was_attached, mut looks_after) = (false, 0);
+    let ended = loop {
+        match bpf_files(watching.id()) {
+            0 if was_attached => looks_after += 1,
+            0 => {}
+            _ => (was_attached, looks_after) = (true, 0),
+        }
+        if let Some(ended) = watching.try_wait().expect("a child") {
+            break ended;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    };
+    assert!(ended.success());
+    if !was_attached {
+        assert!(std::env::var_os("CI").is_none(), "in CI nothing is skipped: no BPF");
+        eprintln!("SKIPPED: no BPF here");
+        return;
+    }
+    assert!(
+        looks_after > 10,
+        "it was detached for {looks_after} looks before it ended"
+    );
+}
+
 #[test]
 fn the_threads_of_a_loaded_server_are_told_by_state_and_nothing_is_written_to_it() {
     let Some(found) = distribution() else { return };
