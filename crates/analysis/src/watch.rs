@@ -92,8 +92,8 @@ pub(crate) fn watched<'a>(bundle: &Bundle, visits: impl Iterator<Item = &'a Visi
     let locks = lock_summaries(&locks, &samples, &lock_rows, &call_paths);
     if !roles_are_told {
         connections.threads = None;
-        let reason = "what the server's threads wait for is hidden from this user, who has no CAP_SYS_PTRACE: all waiting is in other, and \
-                      the threads that serve clients are not known";
+        let reason = "what the server's threads wait for was not seen: all waiting is in other, and the threads that serve clients are not \
+                      known";
         found.missing.push(missing("watch.connections", reason));
     } else if connections.threads == Some(0) {
         let reason = "no thread of the server served a client while it was watched";

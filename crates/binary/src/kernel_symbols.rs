@@ -101,7 +101,7 @@ pub enum KernelSymbolsError {
     },
     /// The kernel hides its addresses from this user.
     #[error(
-        "the kernel hides its addresses (all of /proc/kallsyms are 0): run as root, or `sysctl -w kernel.kptr_restrict=0`"
+        "the kernel hides its addresses (all of /proc/kallsyms are 0): `sudo sysctl -w kernel.kptr_restrict=0`, or run with CAP_SYSLOG"
     )]
     Hidden,
     /// No line is of the form that the kernel writes.

@@ -146,7 +146,7 @@ pub enum SymbolError {
 /// What mends a failure to read a file; nothing where nobody knows.
 fn what_helps(error: &std::io::Error) -> &'static str {
     match error.kind() {
-        std::io::ErrorKind::PermissionDenied => ". Run as root or as the server's user",
+        std::io::ErrorKind::PermissionDenied => ". Its owner or CAP_DAC_READ_SEARCH can read it",
         std::io::ErrorKind::NotFound => ". Is the path right?",
         _ => "",
     }

@@ -69,7 +69,8 @@ pub fn check_hot_code(bundle: &Bundle, files: &CodeFiles) -> Vec<CheckItem> {
     items(&code, |file| {
         if file.module == "[kernel]" {
             return Some(
-                "watch as root, with kernel.kptr_restrict at 0 or 1: else the kernel hides its addresses".to_owned(),
+                "sudo sysctl -w kernel.kptr_restrict=0, or watch with CAP_SYSLOG: else the kernel hides its addresses"
+                    .to_owned(),
             );
         }
         files.find(file).map(|path| command_for_names(&path))

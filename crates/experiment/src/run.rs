@@ -74,6 +74,10 @@ pub(crate) fn run_at(
     let most = options.most_connections() * loaded;
     raise_open_file_limit(most).map_err(|limit| RunError::OpenFiles { wanted: most, limit })?;
     let transport = options.load.transport.choose().map_err(RunError::Transport)?;
+    // Once for all measurements: they are not to differ in it.
+    let mut options = options.clone();
+    options.load.transport = transport.transport;
+    let options = &options;
     let bundle = BundleWriter::create(&options.output)?;
 
     let alone = seat.as_ref().map(|seat| seat.prepare_alone(stop)).transpose();

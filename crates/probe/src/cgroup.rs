@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use crate::cgroup_paths::{self, OwnName};
 use crate::error::ProbeError;
-use crate::privileges::how_to_get_privileges;
+use crate::privileges::remedy;
 use crate::process;
 
 /// The server's cgroup; removed on drop.
@@ -41,11 +41,8 @@ impl ServerCgroup {
         };
         let folder = parent.join(name.to_string());
         fs::create_dir(&folder).map_err(|error| ProbeError::Cgroup {
-            why: format!("{} cannot be made: {error}", folder.display()),
-            mend: format!(
-                "{} (in a container: mount the cgroup file system writable)",
-                how_to_get_privileges()
-            ),
+            why: format!("{} cannot be made: {error}{}", folder.display(), remedy(&error)),
+            mend: "in a container, mount the cgroup file system writable".to_owned(),
         })?;
         let opened = fs::File::open(&folder).and_then(|file| {
             fs::write(folder.join("cgroup.procs"), pid.to_string())?;
@@ -64,8 +61,12 @@ impl ServerCgroup {
             Err(error) => {
                 let _ = fs::remove_dir(&folder);
                 Err(ProbeError::Cgroup {
-                    why: format!("process {pid} cannot be moved into {}: {error}", folder.display()),
-                    mend: how_to_get_privileges().to_owned(),
+                    why: format!(
+                        "process {pid} cannot be moved into {}: {error}{}",
+                        folder.display(),
+                        remedy(&error)
+                    ),
+                    mend: "the server's counts are then those of its threads".to_owned(),
                 })
             }
         }

@@ -103,7 +103,7 @@ fn resource(topic: &'static str, limit: Limit, needed: u64, letter: char) -> Che
         (false, false) => CheckItem::lack(
             topic,
             what,
-            format!("as root: {raise}; for good: /etc/security/limits.conf"),
+            format!("with CAP_SYS_RESOURCE: {raise}; for good: /etc/security/limits.conf"),
         ),
     }
 }

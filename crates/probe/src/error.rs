@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::privileges::how_to_get_privileges;
+use crate::privileges::remedy;
 use crate::watch::BpfRefusal;
 
 /// A failure to set up or to read a source of figures.
@@ -21,7 +21,7 @@ pub enum ProbeError {
         source: std::io::Error,
     },
     /// A file of the kernel could not be read.
-    #[error("{path} cannot be read: {source}; {fix}", path = path.display(), fix = how_to_get_privileges())]
+    #[error("{path} cannot be read: {source}{fix}", path = path.display(), fix = remedy(source))]
     Read {
         /// The file.
         path: PathBuf,
@@ -46,10 +46,7 @@ pub enum ProbeError {
         mend: String,
     },
     /// The taskstats interface of the kernel does not answer.
-    #[error(
-        "taskstats (netlink) does not answer: {0}; it needs CAP_NET_ADMIN and a kernel with CONFIG_TASKSTATS: {fix}",
-        fix = how_to_get_privileges()
-    )]
+    #[error("taskstats (netlink) does not answer: {0}; it needs CAP_NET_ADMIN and a kernel with CONFIG_TASKSTATS")]
     Taskstats(String),
     /// The kernel did not take the BPF programs.
     #[error("{0}")]

@@ -1,5 +1,7 @@
 //! What this process may ask of the kernel (capabilities(7)).
 
+use std::io;
+
 /// The user and the effective capabilities.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Privileges {
@@ -7,6 +9,7 @@ pub(crate) struct Privileges {
     capabilities: u64,
 }
 
+const CAP_SYS_PTRACE: u64 = 1 << 19;
 const CAP_SYS_ADMIN: u64 = 1 << 21;
 const CAP_PERFMON: u64 = 1 << 38;
 const CAP_BPF: u64 = 1 << 39;
@@ -14,10 +17,21 @@ const CAP_BPF: u64 = 1 << 39;
 impl Privileges {
     pub(crate) fn of_this_process() -> Self {
         let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let users = std::fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
+        let capabilities = effective_capabilities(&status).unwrap_or(0);
         Self {
             is_root: rustix::process::geteuid().is_root(),
-            capabilities: effective_capabilities(&status).unwrap_or(0),
+            capabilities: if is_initial_user_namespace(&users) {
+                capabilities
+            } else {
+                0
+            },
         }
+    }
+
+    /// Whether we may look into processes of other users.
+    pub(crate) fn may_look_into_processes(self) -> bool {
+        self.capabilities & CAP_SYS_PTRACE != 0
     }
 
     /// Whether the kernel lets us load programs that watch it. Before Linux 5.8 only CAP_SYS_ADMIN did.
@@ -26,7 +40,7 @@ impl Privileges {
         self.capabilities & CAP_SYS_ADMIN != 0 || self.capabilities & all == all
     }
 
-    /// How to get what is missing. Root is never told to become root: its capabilities were taken, as containers do.
+    /// How to get what is missing. Root is not advised to become root: a container took its capabilities.
     pub(crate) fn fix(self) -> &'static str {
         match self.is_root {
             true => "run scaleprof on the host, or give the container these capabilities",
@@ -37,12 +51,26 @@ impl Privileges {
     }
 }
 
-/// How to get what the kernel gives to root alone; never "become root" to root, whose capabilities a container took.
+/// What helps where the kernel answered so; nothing where privileges are not what is missing.
+pub(crate) fn remedy(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::PermissionDenied => format!("; {}", how_to_get_privileges()),
+        _ => String::new(),
+    }
+}
+
+/// How to get what the kernel gives to root alone. Root is not advised to become root: a container took its capabilities.
 pub fn how_to_get_privileges() -> &'static str {
     match rustix::process::geteuid().is_root() {
         true => "run scaleprof on the host, or give the container the capability",
         false => "sudo scaleprof",
     }
+}
+
+/// Whether the text of `/proc/self/uid_map` is that of the initial user namespace: capabilities in another one load no programs.
+fn is_initial_user_namespace(uid_map: &str) -> bool {
+    let all: Vec<&str> = uid_map.split_ascii_whitespace().collect();
+    all.is_empty() || all == ["0", "0", "4294967295"]
 }
 
 /// `CapEff` in the text of `/proc/PID/status`.
@@ -90,6 +118,20 @@ mod tests {
         assert!(with(CAP_BPF | CAP_PERFMON).may_load_bpf());
         assert!(!with(CAP_BPF).may_load_bpf() && !with(CAP_PERFMON).may_load_bpf());
         assert!(!Privileges::root_in_container().may_load_bpf() && !Privileges::user().may_load_bpf());
+    }
+
+    #[test]
+    fn root_of_a_user_namespace_has_no_capabilities_that_count() {
+        assert!(is_initial_user_namespace("         0          0 4294967295\n"));
+        assert!(!is_initial_user_namespace("         0       1000          1\n"));
+    }
+
+    #[test]
+    fn a_remedy_is_offered_only_for_missing_privileges() {
+        const ENOENT: i32 = 2;
+        const EACCES: i32 = 13;
+        assert_eq!(remedy(&io::Error::from_raw_os_error(ENOENT)), "");
+        assert!(remedy(&io::Error::from_raw_os_error(EACCES)).contains(how_to_get_privileges()));
     }
 
     #[test]

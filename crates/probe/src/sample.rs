@@ -316,7 +316,7 @@ impl Comparison {
         if !(0.5..=1.0 + 2.0 * SWITCHES_AGREE_WITHIN).contains(&share) {
             let reason = format!(
                 "threads that began or ended meanwhile took their counts away: the others tell of {:.0} % of what was done; \
-                 sample before connections are closed, or run as root",
+                 sample before connections are closed",
                 share * 100.0
             );
             return self.lack_all(&FIGURES, &reason);

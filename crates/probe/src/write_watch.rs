@@ -14,6 +14,7 @@ use scaleprof_binary::loads::{bias, segments};
 
 use crate::perf_event::{EventGroup, open_watchpoint, paranoid};
 use crate::plain::{Mapping, parse_maps};
+use crate::privileges::{how_to_get_privileges, remedy};
 
 /// Writes after which it is known that there are many.
 const ENOUGH_WRITES: u64 = 20_000;
@@ -74,7 +75,10 @@ impl ProcessData {
     /// In words: the process cannot be looked at, or it has not loaded that file.
     pub fn of(pid: u32, binary: &Path) -> Result<ProcessData, String> {
         let unreadable = |what: &str, error: io::Error| {
-            format!("cannot read {what}: {error}. Is there a process {pid}? Run as root or as its user")
+            format!(
+                "cannot read {what}: {error}. Is there a process {pid}?{}",
+                remedy(&error)
+            )
         };
         let maps = format!("/proc/{pid}/maps");
         let mappings = parse_maps(&std::fs::read_to_string(&maps).map_err(|error| unreadable(&maps, error))?);
@@ -152,9 +156,10 @@ impl ProcessData {
     fn explain(&self, error: &io::Error) -> String {
         match error.raw_os_error() {
             Some(libc::EACCES | libc::EPERM) => format!(
-                "watching writes is not allowed (kernel.perf_event_paranoid is {}): run as root or as the user of process {}",
+                "watching writes is not allowed (kernel.perf_event_paranoid is {}): process {} belongs to another user; {}",
                 paranoid(),
-                self.pid
+                self.pid,
+                how_to_get_privileges()
             ),
             Some(libc::ENOSPC | libc::EBUSY) => {
                 "all watchpoints of the CPU are taken: end the debugger that holds them".to_owned()

@@ -5,6 +5,7 @@ use std::os::unix::fs::MetadataExt as _;
 use super::lack::Lack;
 use crate::error::ProbeError;
 use crate::perf_event::paranoid;
+use crate::privileges::Privileges;
 
 /// Something that the kernel refused, with what it answered.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,6 +26,7 @@ pub(super) enum Refusal {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Answer {
     text: String,
+    code: Option<i32>,
     is_forbidden: bool,
 }
 
@@ -32,6 +34,7 @@ impl From<std::io::Error> for Answer {
     fn from(error: std::io::Error) -> Self {
         Self {
             is_forbidden: error.kind() == std::io::ErrorKind::PermissionDenied,
+            code: error.raw_os_error(),
             text: error.to_string(),
         }
     }
@@ -43,6 +46,7 @@ impl From<ProbeError> for Answer {
             ProbeError::Read { source, .. } | ProbeError::NoProcess { source, .. } => source.into(),
             other => Self {
                 text: other.to_string(),
+                code: None,
                 is_forbidden: false,
             },
         }
@@ -87,11 +91,16 @@ fn explain_one(refusal: &Refusal, owner: &Owner, is_root: bool) -> Lack {
             ),
             setting("kernel.perf_event_paranoid", "1"),
         ),
-        Refusal::Events(answer) | Refusal::Maps(answer) if !answer.is_forbidden => (stacks, unexpected(answer), None),
+        Refusal::Events(answer) | Refusal::Maps(answer) if !answer.is_forbidden => {
+            let (why, command) = unexpected(answer);
+            (stacks, why, command)
+        }
         Refusal::Events(answer) => {
             let (why, command) = closed(&answer.text, owner, is_root).unwrap_or_else(|| {
                 let why = format!("{} (kernel.perf_event_paranoid is {})", answer.text, paranoid());
-                (why, setting("kernel.perf_event_paranoid", "2"))
+                // With 2 everybody may sample what is theirs: something else forbids it.
+                let bars = paranoid().parse::<i32>().is_ok_and(|level| level > 2);
+                (why, setting("kernel.perf_event_paranoid", "2").filter(|_| bars))
             });
             (stacks, why, command)
         }
@@ -116,10 +125,13 @@ fn explain_one(refusal: &Refusal, owner: &Owner, is_root: bool) -> Lack {
 fn closed(answer: &str, owner: &Owner, is_root: bool) -> Option<(String, Option<String>)> {
     match owner {
         Owner::Us => None,
-        _ if is_root => Some((
-            format!("{answer}: root has no CAP_SYS_PTRACE and CAP_PERFMON here, as in a container"),
-            None,
-        )),
+        _ if is_root => {
+            let why = match Privileges::of_this_process().may_look_into_processes() {
+                true => "a security module, a seccomp profile or lockdown forbids it",
+                false => "root has no CAP_SYS_PTRACE here, as in a container",
+            };
+            Some((format!("{answer}: {why}"), None))
+        }
         Owner::ClosedByUserChange => Some((
             format!(
                 "{answer}: the server was started as root and changed its user (--user), so the kernel shows its inside to \
@@ -135,9 +147,20 @@ fn closed(answer: &str, owner: &Owner, is_root: bool) -> Option<(String, Option<
 }
 
 /// An answer that has nothing to do with who asks.
-fn unexpected(answer: &Answer) -> String {
-    let release = crate::machine::kernel_release();
-    format!("{}; Linux {release} should allow it: please report this", answer.text)
+fn unexpected(answer: &Answer) -> (String, Option<String>) {
+    let text = &answer.text;
+    match answer.code {
+        Some(libc::EMFILE | libc::ENFILE) => (text.clone(), Some("ulimit -n 1048576".to_owned())),
+        Some(libc::ESRCH | libc::ENOENT) => (format!("{text}: the process has ended"), None),
+        Some(libc::ENOSYS) => (format!("{text}: the kernel was built without perf events"), None),
+        _ => {
+            let release = crate::machine::kernel_release();
+            (
+                format!("{text}; Linux {release} should allow it: please report this"),
+                None,
+            )
+        }
+    }
 }
 
 fn owner_of(process: u32) -> Owner {
@@ -237,21 +260,25 @@ mod tests {
         ];
         for owner in &owners() {
             for refusal in &refusals {
-                let lack = explain_one(refusal, owner, false);
-                assert!(
-                    lack.command.is_some() && !lack.why.is_empty() && !lack.what.is_empty(),
-                    "{lack:?}"
-                );
+                let missing = explain_one(refusal, owner, false);
+                assert!(!missing.why.is_empty() && !missing.what.is_empty(), "{missing:?}");
+                // Of one's own server the command depends on this machine's setting.
+                let depends = *owner == Owner::Us && matches!(refusal, Refusal::Events(_));
+                assert!(missing.command.is_some() || depends, "{missing:?}");
             }
         }
     }
 
     #[test]
-    fn root_is_not_told_to_become_root_or_another_user() {
+    fn root_is_not_advised_to_become_root_or_another_user() {
         for owner in &owners() {
-            for refusal in [Refusal::Events(answer(EPERM)), Refusal::Maps(answer(EPERM))] {
-                let lack = explain_one(&refusal, owner, true);
-                let text = format!("{} {}", lack.why, lack.command.unwrap_or_default());
+            for refusal in [
+                Refusal::Events(answer(EPERM)),
+                Refusal::Maps(answer(EPERM)),
+                Refusal::SystemCalls,
+            ] {
+                let missing = explain_one(&refusal, owner, true);
+                let text = format!("{} {}", missing.why, missing.command.unwrap_or_default());
                 assert!(!text.contains("sudo -u") && !text.contains("sudo scaleprof"), "{text}");
                 assert!(!text.contains("root alone") && !text.contains("belongs to"), "{text}");
             }
@@ -263,9 +290,14 @@ mod tests {
     fn nobody_is_blamed_for_what_is_not_about_users() {
         for owner in &owners() {
             for is_root in [false, true] {
-                let lack = explain_one(&Refusal::Events(answer(EINVAL)), owner, is_root);
-                assert!(lack.why.contains("report") && lack.command.is_none(), "{lack:?}");
-                assert!(!lack.why.contains("user"), "{lack:?}");
+                let missing = explain_one(&Refusal::Events(answer(EINVAL)), owner, is_root);
+                assert!(
+                    missing.why.contains("report") && missing.command.is_none(),
+                    "{missing:?}"
+                );
+                assert!(!missing.why.contains("user"), "{missing:?}");
+                let full = explain_one(&Refusal::Events(answer(libc::EMFILE)), owner, is_root);
+                assert!(full.command.is_some_and(|command| command.contains("ulimit")));
             }
         }
     }

@@ -50,7 +50,8 @@ pub fn sampled_stacks(
     while begun.elapsed() < time {
         std::thread::sleep(PAUSE);
         recorder.drain(|told| match told {
-            Told::Record(Record::Sample(sample)) => {
+            // A child's may come too: see EventOptions::children.
+            Told::Record(Record::Sample(sample)) if sample.at.process == pid => {
                 if let Some(registers) = sample.registers {
                     take(registers, &mut |address| sample.read_stack(address));
                 }

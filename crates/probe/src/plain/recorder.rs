@@ -186,7 +186,10 @@ impl Recorder {
 /// Whether a thread's time in the kernel may be sampled; an error where nothing of it may.
 fn allows_kernel(thread: u32, cpu: u32, options: EventOptions) -> io::Result<bool> {
     let open = |kernel| sampling_event::open(thread, cpu, EventOptions { kernel, ..options });
-    open(true).map(|_| true).or_else(|_| open(false).map(|_| false))
+    open(true).map(|_| true).or_else(|error| match error.kind() {
+        io::ErrorKind::PermissionDenied => open(false).map(|_| false),
+        _ => Err(error),
+    })
 }
 
 /// Follows who is on a CPU, from the records of that CPU; gives a stretch of time when it is over.

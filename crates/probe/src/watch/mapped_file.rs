@@ -78,7 +78,8 @@ pub(crate) fn find(
     let Mapped::File { device, inode, .. } = &mapping.what else {
         return Err("it is no file".to_owned());
     };
-    let mut why = "it was removed since the process mapped it; restart the server, or watch it as root".to_owned();
+    let mut why =
+        "it was removed since the process mapped it; restart the server, or watch it with CAP_SYS_ADMIN".to_owned();
     for path in paths {
         match read(path) {
             Ok((facts, bytes)) => {
@@ -89,7 +90,8 @@ pub(crate) fn find(
                 if is_same {
                     return Ok((path.to_path_buf(), bytes));
                 }
-                why = "it was replaced since the process mapped it; restart the server, or watch it as root".to_owned();
+                why = "it was replaced since the process mapped it; restart the server, or watch it with CAP_SYS_ADMIN"
+                    .to_owned();
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => why = format!("it cannot be read: {error}"),

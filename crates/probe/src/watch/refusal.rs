@@ -56,11 +56,16 @@ impl KernelFacts {
         }
     }
 
-    /// Why the kernel refused, the first reason that applies.
+    /// Why the kernel refused, the first reason that applies. `is_forbidden`: it said so before it looked at any program.
     pub(crate) fn explain(&self, is_forbidden: bool) -> String {
         let release = &self.release;
+        let is_old = kernel_version(release).is_some_and(|version| version < OLDEST_KERNEL);
         if !self.privileges.may_load_bpf() {
-            return format!("this needs CAP_BPF and CAP_PERFMON; {}", self.privileges.fix());
+            let also = match is_old {
+                true => format!("; Linux {release} may be too old besides, as the programs need 5.15"),
+                false => String::new(),
+            };
+            return format!("this needs CAP_BPF and CAP_PERFMON; {}{also}", self.privileges.fix());
         }
         if self.lockdown.as_deref() == Some("confidentiality") {
             return "the kernel is locked down against programs that read its memory; boot with lockdown=integrity or \
@@ -68,17 +73,17 @@ impl KernelFacts {
                 .to_owned();
         }
         if !self.has_types {
-            return "the kernel does not describe its types (no /sys/kernel/btf/vmlinux); use a kernel with \
-                    CONFIG_DEBUG_INFO_BTF=y, as Debian 11, Ubuntu 20.10, RHEL 8.2 and later have"
+            return "the kernel does not describe its types (no /sys/kernel/btf/vmlinux); use Linux 5.15 or newer with \
+                    CONFIG_DEBUG_INFO_BTF=y"
                 .to_owned();
+        }
+        if is_old {
+            return format!("Linux {release} does not have what the programs need; use Linux 5.15 or newer");
         }
         if is_forbidden {
             return "a security module or a seccomp profile forbids it although the capabilities are there; \
                     ausearch -m avc, dmesg and the container's profile say which"
                 .to_owned();
-        }
-        if kernel_version(release).is_some_and(|version| version < OLDEST_KERNEL) {
-            return format!("Linux {release} does not have what the programs need; use Linux 5.15 or newer");
         }
         format!(
             "Linux {release} should take them, so this is a fault of scaleprof's; please report it with the output of: \
@@ -97,17 +102,26 @@ impl BpfRefusal {
                 Some(line) => format!("{error}: {line}"),
                 None => error.to_string(),
             },
-            explanation: facts.explain(error.kind() == ErrorKind::PermissionDenied),
+            // The verifier says EACCES too, of what a program does.
+            explanation: facts.explain(error.kind() == ErrorKind::PermissionDenied && !verifier_spoke(&log)),
             log,
         }
     }
+}
+
+/// Whether the kernel looked at a program.
+fn verifier_spoke(log: &[String]) -> bool {
+    log.iter().any(|line| line.starts_with("processed "))
 }
 
 /// The line of a log that gives the reason: the verifier's last one before its statistics, else libbpf's first.
 fn decisive_line(log: &[String]) -> Option<&str> {
     let statistics = log.iter().position(|line| line.starts_with("processed "));
     let of_verifier = statistics.and_then(|at| log[..at].iter().rev().find(|line| !line.is_empty()));
-    let of_libbpf = || log.iter().find_map(|line| line.strip_prefix("libbpf: "));
+    let of_libbpf = || {
+        let lines = log.iter().filter_map(|line| line.strip_prefix("libbpf: "));
+        lines.into_iter().find(|line| !line.contains("Retrying"))
+    };
     of_verifier.map(String::as_str).or_else(of_libbpf)
 }
 
@@ -145,7 +159,22 @@ libbpf: prog 'on_exit': failed to load: -EINVAL";
             decisive_line(&lines(map)),
             Some("map 'rows': failed to create: -EINVAL")
         );
+        // Of Linux 5.4.
+        let retried = "libbpf: Error in bpf_create_map_xattr(rows): -EINVAL. Retrying without BTF.\nlibbpf: map 'rows': failed to create: -EINVAL";
+        assert_eq!(
+            decisive_line(&lines(retried)),
+            Some("map 'rows': failed to create: -EINVAL")
+        );
         assert_eq!(decisive_line(&[]), None);
+    }
+
+    #[test]
+    fn what_the_verifier_forbids_is_no_matter_of_privileges() {
+        let log = "R1 unbounded memory access\nprocessed 12 insns (limit 1000000)";
+        assert!(verifier_spoke(&lines(log)) && !verifier_spoke(&lines("libbpf: failed to load")));
+        // What `new` makes of EACCES with such a log.
+        let explanation = facts("6.1.0-50-amd64", Privileges::root()).explain(false);
+        assert!(explanation.contains("report"), "{explanation}");
     }
 
     #[test]

@@ -78,7 +78,7 @@ mod tests {
             wait.wait(&poll, &mut events, 60 * SECOND_NS).expect("waited");
             let got: Vec<(u64, EventFlags)> = events.iter().map(|event| (event.data.u64(), event.flags)).collect();
             assert_eq!(got, [(7, EventFlags::IN)], "without epoll_pwait2: {without_pwait2}");
-            // Edge-triggered: it was told once.
+            // Edge-triggered: it comes once.
             wait.wait(&poll, &mut events, 0).expect("waited");
             assert!(events.is_empty());
         }

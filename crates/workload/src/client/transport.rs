@@ -32,9 +32,13 @@ impl Transport {
     /// # Errors
     /// io_uring was asked for and this kernel does not do what we need.
     pub fn choose(self) -> Result<ChosenTransport, LoadError> {
+        self.choose_by(uring::try_out)
+    }
+
+    fn choose_by(self, try_out: impl FnOnce() -> Result<(), UringUnusable>) -> Result<ChosenTransport, LoadError> {
         let tried = match self {
             Transport::Epoll => None,
-            Transport::Auto | Transport::IoUring => Some(uring::try_out()),
+            Transport::Auto | Transport::IoUring => Some(try_out()),
         };
         let (transport, fallback) = match tried {
             Some(Ok(())) => (Transport::IoUring, None),
@@ -66,5 +70,42 @@ impl FromStr for Transport {
             "io_uring" => Ok(Transport::IoUring),
             other => Err(format!("there is no transport '{other}': use auto, epoll or io_uring")),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io;
+
+    /// As Ubuntu's 6.8.0-149: it sets a ring up and registers no buffers.
+    fn refuses_buffers() -> Result<(), UringUnusable> {
+        Err(UringUnusable {
+            step: "registering receive buffers",
+            source: io::ErrorKind::InvalidInput.into(),
+        })
+    }
+
+    #[test]
+    fn auto_falls_back_to_epoll_with_the_reason() {
+        let chosen = Transport::Auto.choose_by(refuses_buffers).expect("a way");
+        assert_eq!(chosen.transport, Transport::Epoll);
+        assert!(
+            chosen
+                .fallback
+                .is_some_and(|why| why.step == "registering receive buffers")
+        );
+        let chosen = Transport::Auto.choose_by(|| Ok(())).expect("a way");
+        assert!(chosen.transport == Transport::IoUring && chosen.fallback.is_none());
+    }
+
+    #[test]
+    fn io_uring_that_was_asked_for_is_refused_and_epoll_tries_nothing() {
+        let error = Transport::IoUring.choose_by(refuses_buffers).expect_err("refused");
+        assert!(error.to_string().contains("--transport epoll"), "{error}");
+        let chosen = Transport::Epoll
+            .choose_by(|| unreachable!("nothing is tried"))
+            .expect("epoll");
+        assert!(chosen.transport == Transport::Epoll && chosen.fallback.is_none());
     }
 }
