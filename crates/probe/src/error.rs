@@ -5,6 +5,14 @@ use std::path::PathBuf;
 use crate::privileges::remedy;
 use crate::watch::BpfRefusal;
 
+/// What helps where a process cannot be looked at.
+fn why_not(pid: u32, error: &std::io::Error) -> String {
+    match error.kind() {
+        std::io::ErrorKind::PermissionDenied => remedy(error),
+        _ => format!("; is it running? see: ps -p {pid}"),
+    }
+}
+
 /// A failure to set up or to read a source of figures.
 ///
 /// Only [`Sampler::start`](crate::Sampler::start) returns it to the caller; a source that fails later only takes
@@ -13,7 +21,7 @@ use crate::watch::BpfRefusal;
 #[derive(Debug, thiserror::Error)]
 pub enum ProbeError {
     /// The process whose figures are wanted does not exist.
-    #[error("process {pid} cannot be watched: {source}; is it running? see: ps -p {pid}")]
+    #[error("process {pid} cannot be watched: {source}{}", why_not(*pid, source))]
     NoProcess {
         /// Process id that was given.
         pid: u32,

@@ -139,6 +139,10 @@ fn closed(answer: &str, owner: &Owner, is_root: bool) -> Option<(String, Option<
             ),
             Some("sudo scaleprof".to_owned()),
         )),
+        Owner::Other(user) if user == "root" => Some((
+            format!("{answer}: the server belongs to root"),
+            Some("sudo scaleprof".to_owned()),
+        )),
         Owner::Other(user) => Some((
             format!("{answer}: the server belongs to the user {user}"),
             Some(format!("sudo -u {user} scaleprof")),
