@@ -11,10 +11,9 @@ use std::ops::Range;
 
 use gimli::{BaseAddresses, EndianSlice, LittleEndian, UnwindContext, UnwindSection};
 use object::read::elf::{FileHeader as _, ProgramHeader as _};
-use object::{Endianness, Object as _, ObjectSection as _, elf};
+use object::{Endianness, Object as _, ObjectSection as _, ObjectSymbol as _, elf};
 
 use crate::loads::{self, Segment};
-use crate::unwind::is_vdso;
 use crate::unwind_error::{Architecture, UnwindError};
 
 pub(crate) type Bytes<'data> = EndianSlice<'data, LittleEndian>;
@@ -35,6 +34,16 @@ pub(crate) struct CallFrames<'data> {
 enum Kind {
     Eh,
     Debug,
+}
+
+/// Whether a file is the vDSO of aarch64, which has no call frame information (see `unwind/vdso.rs`).
+pub(crate) fn is_vdso(architecture: Architecture, file: &object::File<'_>) -> bool {
+    const SIGNAL_TRAMPOLINE: &str = "__kernel_rt_sigreturn";
+    let has_trampoline = || {
+        file.dynamic_symbols()
+            .any(|symbol| symbol.name() == Ok(SIGNAL_TRAMPOLINE))
+    };
+    architecture == Architecture::Aarch64 && has_trampoline()
 }
 
 /// Room for more entries is only made once they are there.
@@ -80,9 +89,7 @@ impl<'data> CallFrames<'data> {
             section(".debug_frame").map(|found| (Kind::Debug, found))
         };
         // The vDSO of aarch64 has none: its rules are seen in its code (unwind/vdso.rs).
-        let nothing = || {
-            (architecture == Architecture::Aarch64 && is_vdso(&file)).then_some((Kind::Eh, (0, Cow::Borrowed(&[][..]))))
-        };
+        let nothing = || is_vdso(architecture, &file).then_some((Kind::Eh, (0, Cow::Borrowed(&[][..]))));
         let (kind, (start, data)) = found.or_else(nothing).ok_or(UnwindError::NoCallFrames)?;
         Ok(CallFrames {
             data,

@@ -23,7 +23,6 @@ use crate::call_frames::{CallFrames, Fde, Section};
 pub use crate::unwind_error::{Architecture, UnwindError};
 use gaps::{Beginnings, Gaps};
 use pages::Rows;
-pub(crate) use vdso::is_vdso;
 
 /// From an address on, a rule holds, until the next row of the same page.
 #[repr(C)]

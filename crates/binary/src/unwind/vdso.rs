@@ -7,12 +7,9 @@ use std::ops::Range;
 
 use object::{Object as _, ObjectSymbol as _, SymbolKind};
 
-use super::{Architecture, CfaKind, SavedKind, UnwindRule};
-use crate::call_frames::CallFrames;
+use super::{CfaKind, SavedKind, UnwindRule};
+use crate::call_frames::{CallFrames, is_vdso};
 use crate::loads;
-
-/// In the vDSO of aarch64 and nowhere else.
-const SIGNAL_TRAMPOLINE: &str = "__kernel_rt_sigreturn";
 
 /// The caller's stack begins where ours does, and the return address is in its register.
 const UNTOUCHED: UnwindRule = UnwindRule {
@@ -21,18 +18,12 @@ const UNTOUCHED: UnwindRule = UnwindRule {
     ..UnwindRule::INVALID
 };
 
-/// Whether a file of aarch64 is the vDSO.
-pub(crate) fn is_vdso(file: &object::File<'_>) -> bool {
-    file.dynamic_symbols()
-        .any(|symbol| symbol.name() == Ok(SIGNAL_TRAMPOLINE))
-}
-
 /// The rules of its functions that call nobody, by address; none for any other file.
 pub(super) fn rules(bytes: &[u8], frames: &CallFrames<'_>) -> Vec<(Range<u64>, UnwindRule)> {
     let Ok(file) = object::File::parse(bytes) else {
         return Vec::new();
     };
-    if frames.architecture != Architecture::Aarch64 || !is_vdso(&file) {
+    if !is_vdso(frames.architecture, &file) {
         return Vec::new();
     }
     let functions = file
