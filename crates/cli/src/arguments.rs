@@ -359,7 +359,7 @@ pub(crate) struct SelfbenchArguments {
     pub(crate) repeats: u32,
     /// Which system calls carry the packets: auto, epoll or io_uring
     #[arg(long, value_name = "WHICH", default_value = "auto")]
-    pub(crate) transport: scaleprof_workload::Transport,
+    pub(crate) transport: scaleprof_workload::TransportChoice,
     /// Measure filling tables of this many rows instead, four of them
     #[arg(long, value_name = "ROWS")]
     pub(crate) fill: Option<u32>,
@@ -405,7 +405,7 @@ pub(crate) struct BenchLoadArguments {
     #[arg(long)]
     pub(crate) tell_counts: bool,
     #[arg(long, default_value = "auto")]
-    pub(crate) transport: scaleprof_workload::Transport,
+    pub(crate) transport: scaleprof_workload::TransportChoice,
     #[arg(long, default_value = "uniform")]
     pub(crate) distribution: scaleprof_workload::Distribution,
     #[arg(long, default_value = "binary")]

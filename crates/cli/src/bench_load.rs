@@ -99,7 +99,7 @@ pub(crate) fn execute(arguments: &BenchLoadArguments) -> anyhow::Result<ExitCode
         threads: 1,
         cpus: Vec::new(),
         seed: 1,
-        transport: arguments.transport,
+        transport: arguments.transport.choose()?.transport,
         session_statements: Vec::new(),
         clock: LoadClock::default(),
         tally,

@@ -5,7 +5,7 @@ use clap::Args;
 use scaleprof_experiment::{LoadOptions, WorkloadChoice, parse_connections};
 use scaleprof_workload::tpcc::{self, HomeWarehouse, Mix, Tpcc, TpccOptions};
 use scaleprof_workload::{
-    Arrivals, Distribution, LoopKind, OltpOptions, OltpWorkloadKind, Protocol, Repetition, Transport,
+    Arrivals, Distribution, LoopKind, OltpOptions, OltpWorkloadKind, Protocol, Repetition, TransportChoice,
 };
 use std::path::{Path, PathBuf};
 
@@ -74,7 +74,7 @@ pub(crate) struct LoadArguments {
     pub(crate) threads: Option<u32>,
     /// Which system calls carry the packets: auto, epoll or io_uring (encrypted ones always go over epoll)
     #[arg(long, value_name = "WHICH", default_value = "auto")]
-    pub(crate) transport: Transport,
+    pub(crate) transport: TransportChoice,
 }
 
 #[derive(Debug, Args)]

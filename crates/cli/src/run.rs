@@ -192,7 +192,7 @@ fn is_word(value: &str) -> bool {
     let others = ["poisson", "even", "html", "text", "json", "bug"];
     value.parse::<scaleprof_workload::Distribution>().is_ok()
         || value.parse::<scaleprof_workload::Protocol>().is_ok()
-        || value.parse::<scaleprof_workload::Transport>().is_ok()
+        || value.parse::<scaleprof_workload::TransportChoice>().is_ok()
         || small.parse::<scaleprof_wire::TlsMode>().is_ok()
         || isolation.contains(&small.as_str())
         || others.contains(&small.as_str())

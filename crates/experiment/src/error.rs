@@ -3,7 +3,7 @@
 use scaleprof_bundle::BundleError;
 use scaleprof_workload::schema::SchemaError;
 use scaleprof_workload::tpcc::{TpccOptionsError, Violation};
-use scaleprof_workload::{LoadError, OptionsError, ScriptError};
+use scaleprof_workload::{LoadError, OptionsError, ScriptError, UringUnusable};
 
 /// Why a run ended before its time, or could not begin. What had been measured is in the bundle.
 #[derive(Debug, thiserror::Error)]
@@ -76,7 +76,7 @@ pub enum RunError {
     },
     /// The system calls that were asked for to carry the load.
     #[error(transparent)]
-    Transport(LoadError),
+    Transport(UringUnusable),
     /// The options.
     #[error(transparent)]
     Options(#[from] OptionsError),

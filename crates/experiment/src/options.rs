@@ -5,7 +5,7 @@ use crate::target::Attach;
 use scaleprof_probe::WatchOptions;
 use scaleprof_server::{CpuSet, ServerSettings, Surroundings};
 use scaleprof_workload::tpcc::TpccOptions;
-use scaleprof_workload::{LoopKind, OltpOptions, OltpWorkloadKind, Repetition, Transport};
+use scaleprof_workload::{LoopKind, OltpOptions, OltpWorkloadKind, Repetition, TransportChoice};
 use std::path::PathBuf;
 
 /// A whole run, as a person asks for it.
@@ -98,7 +98,7 @@ pub struct LoadOptions {
     /// Threads of the client; chosen by the CPUs where there is none.
     pub threads: Option<u32>,
     /// Which system calls carry the packets.
-    pub transport: Transport,
+    pub transport: TransportChoice,
     /// Whether the tables are read into memory before the first rung. Without, a server begins as cold as it starts.
     pub reads_tables_first: bool,
 }

@@ -13,7 +13,7 @@ use scaleprof_server::{
 use scaleprof_wire::Client;
 use scaleprof_workload::schema::{self, FillPlan, SCHEMA, SchemaState, Statistics};
 use scaleprof_workload::tpcc::{self, TpccFillPlan, TpccOptions};
-use scaleprof_workload::{OltpWorkloadKind, Script, Transport};
+use scaleprof_workload::{OltpWorkloadKind, Script, Transport, TransportChoice};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -240,8 +240,10 @@ fn attached(
     }
     if let Some(version) = client.encryption() {
         let transport = match load.transport {
-            Transport::Epoll => "",
-            Transport::Auto | Transport::IoUring => ", and they go over epoll, as io_uring cannot carry them",
+            TransportChoice::Only(Transport::Epoll) => "",
+            TransportChoice::Auto | TransportChoice::Only(Transport::IoUring) => {
+                ", and they go over epoll, as io_uring cannot carry them"
+            }
         };
         warnings.push(format!(
             "the connections are encrypted ({version}): what that costs server and client is in all figures{transport}"

@@ -20,7 +20,7 @@ use scaleprof_bundle::{Bundle, BundleWriter, Manifest, Missing, RunState, Summar
 use scaleprof_server::Placement;
 use scaleprof_workload::schema::SCHEMA;
 use scaleprof_workload::tpcc::Tpcc;
-use scaleprof_workload::{OltpWorkload, Program, Script, raise_open_file_limit};
+use scaleprof_workload::{OltpWorkload, Program, Script, TransportChoice, raise_open_file_limit};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -76,7 +76,7 @@ pub(crate) fn run_at(
     let transport = options.load.transport.choose().map_err(RunError::Transport)?;
     // Once for all measurements: they are not to differ in it.
     let mut options = options.clone();
-    options.load.transport = transport.transport;
+    options.load.transport = TransportChoice::Only(transport.transport);
     let options = &options;
     let bundle = BundleWriter::create(&options.output)?;
 
@@ -124,6 +124,7 @@ pub(crate) fn run_at(
             load: &options.load,
             program,
             threads: options.load.threads.unwrap_or_else(|| default_threads(&ready)),
+            transport: transport.transport,
             client_cpus: ready.placement.client.iter().map(|cpu| cpu as usize).collect(),
             length: length(options),
             sample_cost_ns: None,

@@ -1,18 +1,19 @@
 //! Which system calls carry the load, said before a run and by `check`.
 
 use scaleprof_probe::CheckItem;
-use scaleprof_workload::{Transport, UringUnusable};
+use scaleprof_workload::{TransportChoice, UringUnusable};
 use std::io::ErrorKind;
 
 /// What a report says where `auto` fell back to epoll.
 pub(crate) fn fallback_warning(why: &UringUnusable) -> String {
-    format!("the load's client uses epoll, as io_uring does not work here ({why})")
+    let UringUnusable { step, source } = why;
+    format!("the load's client uses epoll, as io_uring does not work here ({step}: {source})")
 }
 
 /// Does once what the load's client does with io_uring.
 pub fn check_transport() -> CheckItem {
     const TOPIC: &str = "io_uring";
-    let fallback = match Transport::Auto.choose() {
+    let fallback = match TransportChoice::Auto.choose() {
         Ok(chosen) => chosen.fallback,
         // `auto` always finds a way.
         Err(error) => return CheckItem::warn(TOPIC, error.to_string(), "use --transport epoll"),

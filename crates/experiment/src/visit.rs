@@ -20,7 +20,7 @@ use scaleprof_probe::Sampler;
 use scaleprof_server::{Sandbox, thread_names};
 use scaleprof_wire::Client;
 use scaleprof_workload::schema::SCHEMA;
-use scaleprof_workload::{LoadClock, LoadError, LoadOutcome, LoadPlan, LoopKind, Program, Tally, drive};
+use scaleprof_workload::{LoadClock, LoadError, LoadOutcome, LoadPlan, LoopKind, Program, Tally, Transport, drive};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -31,6 +31,7 @@ pub(crate) struct VisitContext<'a> {
     pub(crate) load: &'a LoadOptions,
     pub(crate) program: Arc<Program>,
     pub(crate) threads: u32,
+    pub(crate) transport: Transport,
     pub(crate) client_cpus: Vec<usize>,
     pub(crate) length: Length,
     /// CPU time of one sample, nanoseconds, where it was measured and no visit tells of it yet.
@@ -339,7 +340,7 @@ impl VisitContext<'_> {
             cpus: self.client_cpus.clone(),
             // Every visit draws other rows; the same seed repeats the whole run.
             seed: self.load.seed.wrapping_add(u64::from(number.visit) << 32),
-            transport: self.load.transport,
+            transport: self.transport,
             session_statements: self
                 .load
                 .isolation

@@ -2,7 +2,7 @@
 
 use super::{Case, TABLES};
 use anyhow::{Context, bail};
-use scaleprof_workload::Transport;
+use scaleprof_workload::TransportChoice;
 use scaleprof_workload::schema::SCHEMA;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -82,7 +82,12 @@ fn measured(ended: &Ended, transactions: f64, per_second: f64) -> Measured {
 }
 
 /// The arguments of one load by scaleprof.
-pub(super) fn load_command(socket: &Path, case: Case, seconds: u32, transport: Transport) -> anyhow::Result<Command> {
+pub(super) fn load_command(
+    socket: &Path,
+    case: Case,
+    seconds: u32,
+    transport: TransportChoice,
+) -> anyhow::Result<Command> {
     let mut command = ourselves()?;
     command
         .arg("--socket")
@@ -102,7 +107,7 @@ fn ourselves() -> anyhow::Result<Command> {
 }
 
 /// One load by scaleprof.
-pub(super) fn ours(socket: &Path, case: Case, transport: Transport) -> anyhow::Result<Measured> {
+pub(super) fn ours(socket: &Path, case: Case, transport: TransportChoice) -> anyhow::Result<Measured> {
     let mut command = load_command(socket, case, case.seconds, transport)?;
     let ended = run(&mut command)?;
     let json: serde_json::Value = serde_json::from_str(&ended.output).context("reading our own figures")?;

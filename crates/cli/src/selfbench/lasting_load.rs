@@ -3,7 +3,7 @@
 use super::Case;
 use super::child::load_command;
 use anyhow::{Context, bail};
-use scaleprof_workload::Transport;
+use scaleprof_workload::TransportChoice;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -26,7 +26,7 @@ struct Count {
 
 impl LastingLoad {
     /// Starts one of at most `seconds`, and waits until its connections are open.
-    pub(super) fn start(socket: &Path, case: Case, seconds: u32, transport: Transport) -> anyhow::Result<Self> {
+    pub(super) fn start(socket: &Path, case: Case, seconds: u32, transport: TransportChoice) -> anyhow::Result<Self> {
         let mut command = load_command(socket, case, seconds, transport)?;
         command.arg("--tell-counts");
         Self::of(command)

@@ -5,7 +5,7 @@ use super::{Case, median};
 use anyhow::Context;
 use scaleprof_analysis::student::t_quantile_975;
 use scaleprof_experiment::{WatchOptions, Watching};
-use scaleprof_workload::Transport;
+use scaleprof_workload::TransportChoice;
 use serde::Serialize;
 use std::fmt::Write as _;
 use std::path::Path;
@@ -154,7 +154,7 @@ pub(super) fn measure(
     case: Case,
     rounds: u32,
     beside_others: bool,
-    transport: Transport,
+    transport: TransportChoice,
     stop: impl Fn() -> bool,
 ) -> anyhow::Result<Option<WatchingRow>> {
     let folder = tempfile::tempdir().context("making a folder for perf's recordings")?;

@@ -5,7 +5,7 @@ use crate::Company;
 use crate::options::{LoadOptions, WorkloadChoice};
 use scaleprof_bundle::Estimate;
 use scaleprof_server::{ServerSettings, Surroundings};
-use scaleprof_workload::{LoopKind, OltpOptions, OltpWorkloadKind, Transport};
+use scaleprof_workload::{LoopKind, OltpOptions, OltpWorkloadKind, TransportChoice};
 
 fn remedy(setting: &str, value: &str) -> Remedy {
     Remedy {
@@ -58,7 +58,7 @@ fn options() -> RunOptions {
             isolation: None,
             seed: 1,
             threads: None,
-            transport: Transport::Auto,
+            transport: TransportChoice::Auto,
             reads_tables_first: true,
         },
         connections: vec![1, 512],

@@ -10,7 +10,7 @@ use scaleprof_server::{Sandbox, SandboxBuilder, ServerSettings, Settings};
 use scaleprof_wire::Credentials;
 use scaleprof_workload::{
     LoadClock, LoadError, LoadObserver, LoadOutcome, LoadPlan, LoopKind, OltpOptions, OltpWorkload, OltpWorkloadKind,
-    Program, SecondRecord, Tally, Transport, drive, schema,
+    Program, SecondRecord, Tally, TransportChoice, drive, schema,
 };
 
 use crate::servers::{Server, TestFolder, work_folder};
@@ -85,7 +85,7 @@ impl Stage {
             threads: 1,
             cpus: vec![],
             seed: 1,
-            transport: Transport::Auto,
+            transport: TransportChoice::Auto.choose().expect("a way").transport,
             session_statements: vec![],
             clock: LoadClock::default(),
             tally: Tally::default(),

@@ -8,7 +8,7 @@ use super::ramp::open_all;
 use super::record::SecondRecord;
 use super::tally::Tally;
 use super::transport::Transport;
-use super::uring::{self, UringUnusable};
+use super::uring;
 use super::worker::{Failure, Message, SECOND_NS, Worker};
 use crate::program::Program;
 use crate::random::ConnectionRng;
@@ -44,7 +44,7 @@ pub struct LoadPlan {
     pub cpus: Vec<usize>,
     /// Seed of every random choice. Visits of one rung should have different ones.
     pub seed: u64,
-    /// Which system calls carry the packets.
+    /// Which system calls carry the packets, as [`TransportChoice::choose`](super::TransportChoice::choose) says.
     pub transport: Transport,
     /// Statements that every connection runs first, such as SET SESSION TRANSACTION ISOLATION LEVEL.
     pub session_statements: Vec<String>,
@@ -121,9 +121,6 @@ pub enum LoadError {
          half filled: let them be made anew (`run` does with --no-cache, `attach` once the schema scaleprof_load is dropped)"
     )]
     Unexpected(&'static str),
-    /// io_uring was asked for.
-    #[error("io_uring cannot carry the load here ({0}): use --transport epoll")]
-    IoUring(UringUnusable),
     /// A system call failed.
     #[error("{0} failed: {1}")]
     System(&'static str, io::Error),
@@ -156,14 +153,13 @@ pub fn drive(
     stop: &Arc<AtomicBool>,
     observer: &mut dyn LoadObserver,
 ) -> Result<LoadOutcome, LoadError> {
-    let transport = plan.transport.choose()?.transport;
     let began_ns = plan.clock.now_ns();
     let opened = open_with_progress(plan, stop, observer)?;
     let connect_seconds = (plan.clock.now_ns() - began_ns) as f64 / SECOND_NS as f64;
     // io_uring receives into buffers that all connections share, in the clear.
     let transport = match opened.working.iter().any(|connection| connection.encryption.is_some()) {
         true => Transport::Epoll,
-        false => transport,
+        false => plan.transport,
     };
 
     let threads = plan.threads.clamp(1, plan.connections.max(1)) as usize;
@@ -205,7 +201,7 @@ pub fn drive(
                     confine(&cpus);
                     let result = match transport {
                         Transport::IoUring => uring::run(&mut worker, end_ns),
-                        Transport::Epoll | Transport::Auto => epoll::run(&mut worker, end_ns),
+                        Transport::Epoll => epoll::run(&mut worker, end_ns),
                     };
                     // Nobody listens any more when the load was given up.
                     let _ = messages.send(match result {

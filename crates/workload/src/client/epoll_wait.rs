@@ -11,9 +11,11 @@ use rustix::io::Errno;
 use std::os::fd::{AsRawFd as _, OwnedFd};
 
 /// Waits, and knows after the first time how this kernel does it.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct EpollWait {
     without_pwait2: bool,
+    /// Room for events as epoll_wait writes them, kept from one wait to the next.
+    ready: Vec<libc::epoll_event>,
 }
 
 impl EpollWait {
@@ -32,28 +34,28 @@ impl EpollWait {
                 Err(error) => return Err(error),
             }
         }
-        match wait_by_ppoll(poll, events, &timeout) {
+        match self.wait_by_ppoll(poll, events, &timeout) {
             Err(Errno::INTR) => Ok(()),
             result => result,
         }
     }
-}
 
-fn wait_by_ppoll(epoll: &OwnedFd, events: &mut Vec<Event>, timeout: &Timespec) -> Result<(), Errno> {
-    if poll(&mut [PollFd::new(epoll, PollFlags::IN)], Some(timeout))? == 0 {
-        return Ok(());
+    fn wait_by_ppoll(&mut self, epoll: &OwnedFd, events: &mut Vec<Event>, timeout: &Timespec) -> Result<(), Errno> {
+        if poll(&mut [PollFd::new(epoll, PollFlags::IN)], Some(timeout))? == 0 {
+            return Ok(());
+        }
+        let room = events.capacity();
+        self.ready.resize(room, libc::epoll_event { events: 0, u64: 0 });
+        // SAFETY: the kernel writes at most `room` events there.
+        let count = unsafe { libc::epoll_wait(epoll.as_raw_fd(), self.ready.as_mut_ptr(), room as libc::c_int, 0) };
+        let count = usize::try_from(count)
+            .map_err(|_| Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO))?;
+        events.extend(self.ready[..count].iter().map(|event| Event {
+            flags: EventFlags::from_bits_retain(event.events),
+            data: EventData::new_u64(event.u64),
+        }));
+        Ok(())
     }
-    let room = events.capacity();
-    let mut ready = vec![libc::epoll_event { events: 0, u64: 0 }; room];
-    // SAFETY: the kernel writes at most `room` events there.
-    let count = unsafe { libc::epoll_wait(epoll.as_raw_fd(), ready.as_mut_ptr(), room as libc::c_int, 0) };
-    let count = usize::try_from(count)
-        .map_err(|_| Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO))?;
-    events.extend(ready[..count].iter().map(|event| Event {
-        flags: EventFlags::from_bits_retain(event.events),
-        data: EventData::new_u64(event.u64),
-    }));
-    Ok(())
 }
 
 #[cfg(test)]
@@ -72,7 +74,10 @@ mod tests {
     fn the_same_events_come_with_and_without_epoll_pwait2() {
         for without_pwait2 in [false, true] {
             let (poll, _reader, writer) = watched_pipe();
-            let mut wait = EpollWait { without_pwait2 };
+            let mut wait = EpollWait {
+                without_pwait2,
+                ..EpollWait::default()
+            };
             let mut events = Vec::with_capacity(4);
             rustix::io::write(&writer, b"x").expect("written");
             wait.wait(&poll, &mut events, 60 * SECOND_NS).expect("waited");
@@ -90,9 +95,11 @@ mod tests {
             let (poll, _reader, _writer) = watched_pipe();
             let mut events = Vec::with_capacity(4);
             let began = std::time::Instant::now();
-            EpollWait { without_pwait2 }
-                .wait(&poll, &mut events, 1_300_000)
-                .expect("waited");
+            let mut wait = EpollWait {
+                without_pwait2,
+                ..EpollWait::default()
+            };
+            wait.wait(&poll, &mut events, 1_300_000).expect("waited");
             assert!(events.is_empty() && began.elapsed().as_nanos() >= 1_300_000);
         }
     }

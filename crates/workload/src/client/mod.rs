@@ -20,5 +20,5 @@ pub use limits::raise_open_file_limit;
 pub use pacing::{Arrivals, LoopKind};
 pub use record::SecondRecord;
 pub use tally::Tally;
-pub use transport::{ChosenTransport, Transport};
+pub use transport::{ChosenTransport, Transport, TransportChoice};
 pub use uring::UringUnusable;

@@ -35,7 +35,7 @@ fn long_statements_and_large_results_arrive_whole() {
     let load = encrypted(LoadPlan {
         connections: 2,
         seconds: 120,
-        transport: Transport::Auto,
+        transport: Transport::IoUring,
         ..plan(&stage, script(&text, Repetition::Once))
     });
     let ran = run(&load);

@@ -152,7 +152,7 @@ pub fn plan(sandbox: &Sandbox, program: Program) -> LoadPlan {
         threads: 1,
         cpus: vec![],
         seed: 1,
-        transport: Transport::Auto,
+        transport: TransportChoice::Auto.choose().expect("a way").transport,
         session_statements: vec![],
         clock: LoadClock::default(),
         tally: Tally::default(),
@@ -216,34 +216,10 @@ pub fn run_with(plan: &LoadPlan, stop: &Arc<AtomicBool>, at_second: &mut dyn FnM
 
 /// The transports of this kernel.
 pub fn transports() -> Vec<Transport> {
-    struct Nobody;
-    impl LoadObserver for Nobody {
-        fn connected(&mut self, _: u32, _: u32) {}
-        fn begins(&mut self) {}
-        fn second_ended(&mut self, _: u32) {}
-        fn record(&mut self, _: SecondRecord) {}
-    }
-    // Whether there is io_uring is looked at before anything else, so no server is needed.
-    let nowhere = LoadPlan {
-        endpoint: scaleprof_wire::Endpoint::Unix("/nonexistent".into()),
-        credentials: Credentials::user("nobody"),
-        program: Arc::new(script("DO 1", Repetition::Once)),
-        connections: 1,
-        idle_connections: 0,
-        seconds: 1,
-        loop_kind: LoopKind::Closed,
-        threads: 1,
-        cpus: vec![],
-        seed: 1,
-        transport: Transport::IoUring,
-        session_statements: vec![],
-        clock: LoadClock::default(),
-        tally: Tally::default(),
-    };
-    match drive(&nowhere, &Arc::default(), &mut Nobody) {
-        Err(LoadError::Open { .. }) => vec![Transport::Epoll, Transport::IoUring],
-        other => {
-            eprintln!("\n*** SKIPPED io_uring: {other:?}\n");
+    match TransportChoice::Only(Transport::IoUring).choose() {
+        Ok(_) => vec![Transport::Epoll, Transport::IoUring],
+        Err(unusable) => {
+            eprintln!("\n*** SKIPPED io_uring: {unusable}\n");
             vec![Transport::Epoll]
         }
     }

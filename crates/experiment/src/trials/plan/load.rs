@@ -9,7 +9,7 @@ use super::{PlanSource, ReadText};
 use crate::options::{LoadOptions, WorkloadChoice};
 use crate::run::program;
 use scaleprof_workload::tpcc::{self, TpccOptions};
-use scaleprof_workload::{Arrivals, LoopKind, OltpOptions, OltpWorkloadKind, Repetition, Transport};
+use scaleprof_workload::{Arrivals, LoopKind, OltpOptions, OltpWorkloadKind, Repetition, TransportChoice};
 use std::str::FromStr;
 
 /// What every connection runs where the plan does not say.
@@ -187,7 +187,7 @@ pub(super) fn load_options(
         isolation: text.isolation.as_deref().map(isolation).transpose()?,
         seed: text.seed.unwrap_or(1),
         threads: text.threads,
-        transport: word("load.transport", &text.transport)?.unwrap_or(Transport::Auto),
+        transport: word("load.transport", &text.transport)?.unwrap_or(TransportChoice::Auto),
         reads_tables_first: text.read_tables.unwrap_or(true),
     };
     program(&load).map_err(|error| PlanError::key("load", error.to_string(), "correct it"))?;
