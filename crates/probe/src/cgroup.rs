@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use crate::cgroup_paths::{self, OwnName};
 use crate::error::ProbeError;
-use crate::privileges::remedy;
+use crate::privileges::how_to_get_privileges;
 use crate::process;
 
 /// The server's cgroup; removed on drop.
@@ -41,8 +41,8 @@ impl ServerCgroup {
         };
         let folder = parent.join(name.to_string());
         fs::create_dir(&folder).map_err(|error| ProbeError::Cgroup {
-            why: format!("{} cannot be made: {error}{}", folder.display(), remedy(&error)),
-            mend: "in a container, mount the cgroup file system writable".to_owned(),
+            why: format!("{} cannot be made: {error}", folder.display()),
+            fix: what_helps(&error),
         })?;
         let opened = fs::File::open(&folder).and_then(|file| {
             fs::write(folder.join("cgroup.procs"), pid.to_string())?;
@@ -61,12 +61,8 @@ impl ServerCgroup {
             Err(error) => {
                 let _ = fs::remove_dir(&folder);
                 Err(ProbeError::Cgroup {
-                    why: format!(
-                        "process {pid} cannot be moved into {}: {error}{}",
-                        folder.display(),
-                        remedy(&error)
-                    ),
-                    mend: "the server's counts are then those of its threads".to_owned(),
+                    why: format!("process {pid} cannot be moved into {}: {error}", folder.display()),
+                    fix: what_helps(&error),
                 })
             }
         }
@@ -106,11 +102,20 @@ fn move_back(folder: &Path, parent: &Path) {
     }
 }
 
+/// What helps where the kernel refuses a cgroup, or a process in it.
+fn what_helps(error: &std::io::Error) -> String {
+    match error.kind() {
+        std::io::ErrorKind::PermissionDenied => how_to_get_privileges().to_owned(),
+        std::io::ErrorKind::ReadOnlyFilesystem => "in a container, mount the cgroup file system writable".to_owned(),
+        _ => "see cgroup.type and cgroup.max.descendants in the folder above it".to_owned(),
+    }
+}
+
 /// Where the server's cgroup is to be made.
 fn parent_folder(pid: u32) -> Result<PathBuf, ProbeError> {
-    let no = |why: &str, mend: &str| ProbeError::Cgroup {
+    let no = |why: &str, fix: &str| ProbeError::Cgroup {
         why: why.to_owned(),
-        mend: mend.to_owned(),
+        fix: fix.to_owned(),
     };
     let read = |path: String| {
         fs::read_to_string(&path).map_err(|source| ProbeError::Read {

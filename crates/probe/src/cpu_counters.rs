@@ -8,6 +8,7 @@
 //! of such a passage itself is outside of what the events see, some 1 to 3 µs each that the scheduler's clock does count:
 //! divide hardware counts by `hw.task_clock_seconds`, not by `server.cpu_seconds_by_scheduler`.
 
+use crate::error::ProbeError;
 use crate::figure::Missing;
 use crate::hardware::{self, HardwareCounts};
 use crate::perf_event::{Event, EventGroup, RawGroup, Target};
@@ -150,6 +151,21 @@ impl HardwareCounters {
     pub(crate) fn sample(&mut self) -> Result<HardwareCounts, String> {
         self.rotation.sample()
     }
+}
+
+/// The CPUs that are online, from the lowest number to the highest.
+///
+/// # Errors
+/// The kernel's list cannot be read, as where /sys is not mounted, or its form is not known.
+pub(crate) fn online_cpus() -> Result<Vec<u32>, ProbeError> {
+    const ONLINE: &str = "/sys/devices/system/cpu/online";
+    let text = std::fs::read_to_string(ONLINE).map_err(|source| ProbeError::Read {
+        path: ONLINE.into(),
+        source,
+    })?;
+    parse_cpu_list(&text).ok_or(ProbeError::Form {
+        what: ONLINE.to_owned(),
+    })
 }
 
 /// Reads a list of CPUs such as "0-3,5" (Documentation/core-api/cpu_hotplug.rst, format of `online`). A list that is not

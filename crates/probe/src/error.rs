@@ -1,7 +1,8 @@
 //! What can go wrong while a probe is set up: what was tried, why it failed and the command that mends it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use crate::machine::{self, MOUNT_SYS};
 use crate::privileges::remedy;
 use crate::watch::BpfRefusal;
 
@@ -10,6 +11,16 @@ fn why_not(pid: u32, error: &std::io::Error) -> String {
     match error.kind() {
         std::io::ErrorKind::PermissionDenied => remedy(error),
         _ => format!("; is it running? see: ps -p {pid}"),
+    }
+}
+
+/// What helps where a file of the kernel cannot be read.
+fn why_unread(path: &Path, error: &std::io::Error) -> String {
+    match error.kind() {
+        std::io::ErrorKind::NotFound if path.starts_with("/sys") && !machine::has_sys() => {
+            format!("; /sys is not mounted here; {MOUNT_SYS}")
+        }
+        _ => remedy(error),
     }
 }
 
@@ -29,7 +40,7 @@ pub enum ProbeError {
         source: std::io::Error,
     },
     /// A file of the kernel could not be read.
-    #[error("{path} cannot be read: {source}{fix}", path = path.display(), fix = remedy(source))]
+    #[error("{path} cannot be read: {source}{}", why_unread(path, source), path = path.display())]
     Read {
         /// The file.
         path: PathBuf,
@@ -46,12 +57,12 @@ pub enum ProbeError {
     #[error("{0}")]
     Event(String),
     /// No cgroup could be made for the server.
-    #[error("no cgroup for the server: {why}; {mend}")]
+    #[error("no cgroup for the server: {why}; {fix}")]
     Cgroup {
         /// Why not.
         why: String,
-        /// The command that mends it.
-        mend: String,
+        /// What helps.
+        fix: String,
     },
     /// The taskstats interface of the kernel does not answer.
     #[error("taskstats (netlink) does not answer: {0}; it needs CAP_NET_ADMIN and a kernel with CONFIG_TASKSTATS")]

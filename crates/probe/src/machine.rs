@@ -137,6 +137,14 @@ fn hypervisor(flag: bool) -> Option<String> {
     })
 }
 
+/// The command that makes /sys visible.
+pub(crate) const MOUNT_SYS: &str = "mount -t sysfs sysfs /sys";
+
+/// Whether sysfs is where it belongs.
+pub(crate) fn has_sys() -> bool {
+    Path::new("/sys/devices").exists()
+}
+
 /// The release of the running kernel, as `uname -r` prints it: asked of the kernel, as containers may hide /proc/sys.
 pub(crate) fn kernel_release() -> String {
     rustix::system::uname().release().to_string_lossy().into_owned()

@@ -111,12 +111,9 @@ impl Sampler {
         let server = ProcessFiles::open(server_pid)?;
         let client = ProcessFiles::open(options.client_pid.unwrap_or_else(std::process::id))?;
         let client_pid = options.client_pid.filter(|pid| *pid != std::process::id());
-        let online = std::fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
-        let cpus = cpu_counters::parse_cpu_list(&online).ok_or(ProbeError::Form {
-            what: "/sys/devices/system/cpu/online".to_owned(),
-        })?;
+        let cpus = cpu_counters::online_cpus()?;
         let text = |error: ProbeError| error.to_string();
-        let switches = SwitchWatch::start(server_pid, online.trim()).map_err(text);
+        let switches = SwitchWatch::start(server_pid, &cpus).map_err(text);
         let cgroup = if options.leave_cgroup {
             Err("the server was left in its cgroup as asked".to_owned())
         } else {

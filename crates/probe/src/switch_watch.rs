@@ -38,7 +38,7 @@ const ERROR_MESSAGE: u16 = libc::NLMSG_ERROR as u16;
 
 impl SwitchWatch {
     /// Begins to follow `pid` on these CPUs ("0-3").
-    pub(crate) fn start(pid: u32, cpus: &str) -> Result<Self, ProbeError> {
+    pub(crate) fn start(pid: u32, cpus: &[u32]) -> Result<Self, ProbeError> {
         let asking = socket()?;
         let mut buffer = vec![0; 16 << 10];
         send(&asking, &taskstats::ask_for_family())?;
@@ -91,10 +91,11 @@ fn sum_holds_ended_threads(socket: &OwnedFd, family: u16, buffer: &mut [u8]) -> 
 }
 
 impl Listener {
-    fn start(family: u16, cpus: &str, buffer: &mut [u8]) -> Result<Self, ProbeError> {
+    fn start(family: u16, cpus: &[u32], buffer: &mut [u8]) -> Result<Self, ProbeError> {
         let socket = socket()?;
         grow_queue(&socket);
-        send(&socket, &taskstats::ask_to_listen(family, cpus))?;
+        let cpus = cpus.iter().map(u32::to_string).collect::<Vec<_>>().join(",");
+        send(&socket, &taskstats::ask_to_listen(family, &cpus))?;
         // The acknowledgement; what may stand before it are threads that ended in between.
         answer(&socket, buffer, |_| None::<()>).or_else(|error| match error {
             ProbeError::Taskstats(text) if text == NO_ANSWER => Ok(()),
@@ -103,7 +104,7 @@ impl Listener {
         Ok(Self {
             socket,
             family,
-            cpus: cpus.to_owned(),
+            cpus,
             ended: Switches::default(),
             lost: false,
         })
@@ -231,11 +232,11 @@ mod tests {
     /// Both ways to learn of ended threads, on a kernel that lets us: each message comes once and holds the right counts.
     #[test]
     fn a_thread_that_ends_is_heard_of_once() {
-        let cpus = std::fs::read_to_string("/sys/devices/system/cpu/online").expect("readable");
-        let Ok(mut watch) = SwitchWatch::start(std::process::id(), cpus.trim()) else {
+        let cpus = crate::cpu_counters::online_cpus().expect("readable");
+        let Ok(mut watch) = SwitchWatch::start(std::process::id(), &cpus) else {
             return;
         };
-        let Ok(mut listener) = Listener::start(watch.family, cpus.trim(), &mut watch.buffer) else {
+        let Ok(mut listener) = Listener::start(watch.family, &cpus, &mut watch.buffer) else {
             return;
         };
         let sleeper = || {

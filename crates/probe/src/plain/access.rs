@@ -67,14 +67,14 @@ enum Owner {
 /// Puts refusals into words.
 pub(super) fn explain(process: u32, refusals: &[Refusal]) -> Vec<Lack> {
     let owner = owner_of(process);
-    let is_root = rustix::process::geteuid().is_root();
+    let privileges = Privileges::of_this_process();
     refusals
         .iter()
-        .map(|refusal| explain_one(refusal, &owner, is_root))
+        .map(|refusal| explain_one(refusal, &owner, privileges))
         .collect()
 }
 
-fn explain_one(refusal: &Refusal, owner: &Owner, is_root: bool) -> Lack {
+fn explain_one(refusal: &Refusal, owner: &Owner, privileges: Privileges) -> Lack {
     let setting = |setting: &str, value: &str| Some(format!("sudo sysctl -w {setting}={value}"));
     let stacks = "call paths of threads on CPU".to_owned();
     let (what, why, command) = match refusal {
@@ -96,7 +96,7 @@ fn explain_one(refusal: &Refusal, owner: &Owner, is_root: bool) -> Lack {
             (stacks, why, command)
         }
         Refusal::Events(answer) => {
-            let (why, command) = closed(&answer.text, owner, is_root).unwrap_or_else(|| {
+            let (why, command) = closed(&answer.text, owner, privileges).unwrap_or_else(|| {
                 let why = format!("{} (kernel.perf_event_paranoid is {})", answer.text, paranoid());
                 // With 2 everybody may sample what is theirs: something else forbids it.
                 let bars = paranoid().parse::<i32>().is_ok_and(|level| level > 2);
@@ -105,13 +105,13 @@ fn explain_one(refusal: &Refusal, owner: &Owner, is_root: bool) -> Lack {
             (stacks, why, command)
         }
         Refusal::Maps(answer) => {
-            let (why, command) = closed(&answer.text, owner, is_root).unwrap_or_else(|| (answer.text.clone(), None));
+            let (why, command) = closed(&answer.text, owner, privileges).unwrap_or_else(|| (answer.text.clone(), None));
             (stacks, why, command)
         }
         Refusal::SystemCalls => {
             let what = "what threads wait for (only the kernel's function is known)".to_owned();
             let answer = "its system calls may not be read";
-            let (why, command) = closed(answer, owner, is_root).unwrap_or_else(|| {
+            let (why, command) = closed(answer, owner, privileges).unwrap_or_else(|| {
                 let why = format!("{answer}: kernel.yama.ptrace_scope bars it");
                 (why, setting("kernel.yama.ptrace_scope", "0"))
             });
@@ -122,11 +122,11 @@ fn explain_one(refusal: &Refusal, owner: &Owner, is_root: bool) -> Lack {
 }
 
 /// The kernel keeps a process closed to us: why, and what opens it. Nothing where it is our own.
-fn closed(answer: &str, owner: &Owner, is_root: bool) -> Option<(String, Option<String>)> {
+fn closed(answer: &str, owner: &Owner, privileges: Privileges) -> Option<(String, Option<String>)> {
     match owner {
         Owner::Us => None,
-        _ if is_root => {
-            let why = match Privileges::of_this_process().may_look_into_processes() {
+        _ if privileges.is_root => {
+            let why = match privileges.may_look_into_processes() {
                 true => "a security module, a seccomp profile or lockdown forbids it",
                 false => "root has no CAP_SYS_PTRACE here, as in a container",
             };
@@ -264,7 +264,7 @@ mod tests {
         ];
         for owner in &owners() {
             for refusal in &refusals {
-                let missing = explain_one(refusal, owner, false);
+                let missing = explain_one(refusal, owner, Privileges::user());
                 assert!(!missing.why.is_empty() && !missing.what.is_empty(), "{missing:?}");
                 // Of one's own server the command depends on this machine's setting.
                 let depends = *owner == Owner::Us && matches!(refusal, Refusal::Events(_));
@@ -281,7 +281,7 @@ mod tests {
                 Refusal::Maps(answer(EPERM)),
                 Refusal::SystemCalls,
             ] {
-                let missing = explain_one(&refusal, owner, true);
+                let missing = explain_one(&refusal, owner, Privileges::root());
                 let text = format!("{} {}", missing.why, missing.command.unwrap_or_default());
                 assert!(!text.contains("sudo -u") && !text.contains("sudo scaleprof"), "{text}");
                 assert!(!text.contains("root alone") && !text.contains("belongs to"), "{text}");
@@ -293,14 +293,14 @@ mod tests {
     #[test]
     fn nobody_is_blamed_for_what_is_not_about_users() {
         for owner in &owners() {
-            for is_root in [false, true] {
-                let missing = explain_one(&Refusal::Events(answer(EINVAL)), owner, is_root);
+            for privileges in [Privileges::user(), Privileges::root()] {
+                let missing = explain_one(&Refusal::Events(answer(EINVAL)), owner, privileges);
                 assert!(
                     missing.why.contains("report") && missing.command.is_none(),
                     "{missing:?}"
                 );
                 assert!(!missing.why.contains("user"), "{missing:?}");
-                let full = explain_one(&Refusal::Events(answer(libc::EMFILE)), owner, is_root);
+                let full = explain_one(&Refusal::Events(answer(libc::EMFILE)), owner, privileges);
                 assert!(full.command.is_some_and(|command| command.contains("ulimit")));
             }
         }

@@ -21,7 +21,7 @@ use super::shared::Shared;
 use super::skeleton::{WatchSkel, WatchSkelBuilder};
 use super::slots::Slots;
 use super::tables::{CodeTables, Lengths};
-use crate::cpu_counters::parse_cpu_list;
+use crate::cpu_counters::online_cpus;
 use crate::error::ProbeError;
 use crate::perf_event::{self, Event};
 
@@ -396,14 +396,6 @@ fn highest_thread_number() -> u32 {
     let told = std::fs::read_to_string("/proc/sys/kernel/pid_max").ok();
     told.and_then(|text| text.trim().parse().ok())
         .map_or(MOST, |most: u32| most.min(MOST))
-}
-
-fn online_cpus() -> Result<Vec<u32>, ProbeError> {
-    const ONLINE: &str = "/sys/devices/system/cpu/online";
-    let text = std::fs::read_to_string(ONLINE).unwrap_or_default();
-    parse_cpu_list(&text).ok_or(ProbeError::Form {
-        what: ONLINE.to_owned(),
-    })
 }
 
 #[cfg(test)]

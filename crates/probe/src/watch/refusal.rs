@@ -5,8 +5,8 @@ use std::path::Path;
 
 use libbpf_rs::ErrorKind;
 
-use crate::cpu_facts::kernel_version;
-use crate::machine;
+use crate::cpu_facts::{chosen, kernel_version};
+use crate::machine::{self, MOUNT_SYS};
 use crate::privileges::Privileges;
 
 /// The oldest kernel of which all programs load, by trying (docs/kernels.md). Vendors carry the same to older numbers.
@@ -36,6 +36,8 @@ impl fmt::Display for BpfRefusal {
 pub(crate) struct KernelFacts {
     pub(crate) release: String,
     pub(crate) privileges: Privileges,
+    /// Whether /sys, where it describes its types, is there: a container may hide it.
+    pub(crate) has_sys: bool,
     /// Whether it describes its types (BTF).
     pub(crate) has_types: bool,
     /// `none`, `integrity` or `confidentiality`; nothing where the kernel has no lockdown.
@@ -44,15 +46,12 @@ pub(crate) struct KernelFacts {
 
 impl KernelFacts {
     pub(crate) fn of_this_machine() -> Self {
-        let chosen = |text: String| {
-            let word = text.split_ascii_whitespace().find_map(|word| word.strip_prefix('['))?;
-            Some(word.trim_end_matches(']').to_owned())
-        };
         Self {
             release: machine::kernel_release(),
             privileges: Privileges::of_this_process(),
+            has_sys: machine::has_sys(),
             has_types: Path::new("/sys/kernel/btf/vmlinux").exists(),
-            lockdown: machine::line("/sys/kernel/security/lockdown").and_then(chosen),
+            lockdown: machine::line("/sys/kernel/security/lockdown").and_then(|text| chosen(&text).map(str::to_owned)),
         }
     }
 
@@ -71,6 +70,9 @@ impl KernelFacts {
             return "the kernel is locked down against programs that read its memory; boot with lockdown=integrity or \
                     without lockdown"
                 .to_owned();
+        }
+        if !self.has_sys {
+            return format!("the kernel describes its types in /sys, which is not mounted here; {MOUNT_SYS}");
         }
         if !self.has_types {
             return "the kernel does not describe its types (no /sys/kernel/btf/vmlinux); use Linux 5.15 or newer with \
@@ -133,6 +135,7 @@ mod tests {
         KernelFacts {
             release: release.to_owned(),
             privileges,
+            has_sys: true,
             has_types: true,
             lockdown: None,
         }
@@ -213,6 +216,12 @@ libbpf: prog 'on_exit': failed to load: -EINVAL";
             ..root()
         };
         assert!(without_types.explain(false).contains("CONFIG_DEBUG_INFO_BTF"));
+        let hidden = KernelFacts {
+            has_sys: false,
+            has_types: false,
+            ..root()
+        };
+        assert!(hidden.explain(false).contains(MOUNT_SYS));
         assert!(root().explain(true).contains("seccomp"));
         let in_container = facts("6.1.0-50-amd64", Privileges::root_in_container()).explain(true);
         assert!(
