@@ -2,6 +2,12 @@
 
 use std::env;
 use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Older ones do not compile what the programs do atomically.
+const CLANG_NEEDED: u32 = 12;
+/// The newest that is looked for under a name with its number.
+const CLANG_NEWEST: u32 = 40;
 
 fn main() {
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
@@ -43,7 +49,10 @@ fn main() {
 
 fn watch_programs(architecture: &str) -> libbpf_cargo::SkeletonBuilder {
     let mut builder = libbpf_cargo::SkeletonBuilder::new();
-    builder.source("bpf/watch.bpf.c").clang_args(arguments(architecture));
+    builder
+        .source("bpf/watch.bpf.c")
+        .clang(clang())
+        .clang_args(arguments(architecture));
     builder
 }
 
@@ -63,4 +72,31 @@ fn arguments(architecture: &str) -> [String; 5] {
 
 fn refused<T>(error: impl std::fmt::Display) -> T {
     panic!("the BPF programs do not compile: {error:#}\nThey need clang: apt-get install clang libelf-dev zlib1g-dev")
+}
+
+/// `clang`, or where that is too old or missing the newest `clang-N`: old distributions have newer ones beside their own.
+fn clang() -> String {
+    println!("cargo:rerun-if-env-changed=PATH");
+    let names = (CLANG_NEEDED..=CLANG_NEWEST)
+        .rev()
+        .map(|version| format!("clang-{version}"));
+    std::iter::once("clang".to_owned())
+        .chain(names)
+        .find(|name| version_of(name).is_some_and(|version| version >= CLANG_NEEDED))
+        .unwrap_or_else(|| {
+            let have = version_of("clang").map_or("none".to_owned(), |version| version.to_string());
+            panic!("the BPF programs need clang {CLANG_NEEDED} or newer, here is {have}: scripts/install-needs run")
+        })
+}
+
+/// The main number of a clang's version, if it is there.
+fn version_of(clang: &str) -> Option<u32> {
+    let output = Command::new(clang).arg("-dumpversion").output().ok()?;
+    String::from_utf8(output.stdout)
+        .ok()?
+        .split('.')
+        .next()?
+        .trim()
+        .parse()
+        .ok()
 }

@@ -97,4 +97,9 @@ struct bpf_iter__task {
 #define PF_EXITING 0x00000004
 #define PF_KTHREAD 0x00200000
 
+/* include/uapi/linux/bpf.h of Linux 5.8: Ubuntu 20.04 builds with the headers of 5.4. */
+#define BPF_F_MMAPABLE (1U << 10)
+#define BPF_MAP_TYPE_RINGBUF 27
+#define BPF_RB_NO_WAKEUP (1ULL << 0)
+
 #endif
