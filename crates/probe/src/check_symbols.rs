@@ -184,10 +184,12 @@ fn install_command(binary: &Path, distribution: Option<&str>, package: Option<&s
     match (distribution, package) {
         // Debian ships the list of all symbols in the documentation of the package that starts the service; taking it out
         // of the package starts nothing.
-        (Some("debian" | "ubuntu"), Some("mariadb-server-core")) => {
-            "cd \"$(mktemp -d)\" && apt-get download mariadb-server && dpkg-deb -x mariadb-server_*.deb . && \
-             install -D -m 644 usr/share/doc/mariadb-server/mariadbd.sym.gz /usr/share/doc/mariadb-server/mariadbd.sym.gz"
-                .to_owned()
+        (Some("debian" | "ubuntu"), Some(core)) if core.starts_with("mariadb-server-core") => {
+            let server = core.replace("-core", "");
+            format!(
+                "cd \"$(mktemp -d)\" && apt-get download {server} && dpkg-deb -x {server}_*.deb . && \
+                 install -D -m 644 -t /usr/share/doc/{server} usr/share/doc/{server}/*.sym.gz"
+            )
         }
         (Some("debian"), Some(_)) => {
             format!("apt-get install debian-goodies && apt-get install $(find-dbgsym-packages {shown})")
