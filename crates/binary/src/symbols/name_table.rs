@@ -137,7 +137,8 @@ impl NameTable {
         cut_version(std::str::from_utf8(&text[..length]).unwrap_or_default())
     }
 
-    /// Sorts and keeps one name for each start; the size is of the best source that has one.
+    /// Sorts and keeps one name for each start; the size is of the best source that has one. A label within a function names nothing: in
+    /// glibc 2.41 threads wait at one (`__syscall_cancel_arch_end`).
     pub(crate) fn finish(&mut self) {
         let mut entries = std::mem::take(&mut self.entries);
         let underscores = |name: &str| match name.starts_with("_Z") {
@@ -167,6 +168,14 @@ impl NameTable {
                 better.size = worse.size;
             }
             same
+        });
+        let mut function_end = 0;
+        entries.retain(|entry| {
+            if entry.binding == Binding::Label && entry.size == 0 {
+                return entry.start >= function_end;
+            }
+            function_end = function_end.max(entry.start.saturating_add(entry.size));
+            true
         });
         self.entries = entries;
         self.own.shrink_to_fit();
@@ -269,6 +278,19 @@ mod tests {
         let names = [119, 120, 127, 128].map(|address| name(&table, address, 100..200));
         assert_eq!(names, [Some("outer"), Some("inner"), Some("inner"), Some("outer")]);
         assert_eq!(table.find(100, &(100..200)).map(|named| named.holds_until), Some(120));
+    }
+
+    #[test]
+    fn a_label_within_a_function_does_not_name_the_rest_of_it() {
+        let table = table(&[
+            (100, 47, "__syscall_cancel_arch", Symtab, Local),
+            (100, 0, "__syscall_cancel_arch_start", Symtab, Label),
+            (146, 0, "__syscall_cancel_arch_end", Symtab, Label),
+            (147, 0, "of_assembler", Symtab, Label),
+        ]);
+        let names = [100, 145, 146, 147].map(|address| name(&table, address, 100..200));
+        let function = Some("__syscall_cancel_arch");
+        assert_eq!(names, [function, function, function, Some("of_assembler")]);
     }
 
     #[test]
