@@ -284,8 +284,10 @@ fn allocates(function: &str) -> bool {
 /// innermost.
 pub(super) fn syncs_a_file(path: &[String]) -> bool {
     const NAMES: [&str; 5] = ["fsync", "fdatasync", "sync_file_range", "msync", "syncfs"];
+    /// As deep as the C library goes: three functions within them in glibc 2.41.
+    const INNER: usize = 6;
     let user = path.iter().rev().filter(|function| !function.ends_with(" [k]"));
-    user.take(3).any(|function| {
+    user.take(INNER).any(|function| {
         let bare = function.split('@').next().unwrap_or(function);
         NAMES.contains(&bare.trim_start_matches('_').trim_start_matches("libc_"))
     })
@@ -294,6 +296,22 @@ pub(super) fn syncs_a_file(path: &[String]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_file_is_synced_whatever_the_c_library_does_within() {
+        let path = |functions: &[&str]| functions.iter().map(|name| (*name).to_owned()).collect::<Vec<String>>();
+        let glibc_2_41 = [
+            "log_write_up_to",
+            "fdatasync",
+            "libc.so.6!fun_8f3c0",
+            "libc.so.6!fun_8f340",
+            "libc.so.6!fun_9a700",
+            "do_syscall_64 [k]",
+        ];
+        assert!(syncs_a_file(&path(&glibc_2_41)));
+        assert!(syncs_a_file(&path(&["fil_flush", "__libc_fsync", "do_syscall_64 [k]"])));
+        assert!(!syncs_a_file(&path(&["log_write_up_to", "__libc_pwrite64"])));
+    }
 
     fn of(path: &[&str]) -> Option<Kind> {
         let path: Vec<String> = path.iter().map(|function| (*function).to_owned()).collect();

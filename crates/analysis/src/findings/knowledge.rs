@@ -306,7 +306,16 @@ pub(super) fn is_of_the_c_library(function: &str) -> bool {
         "nanosleep",
     ];
     let bare = function.split('@').next().unwrap_or(function);
-    let families = ["__", "pthread_", "lll_", "futex_", "libc.so"];
+    // Before glibc 2.34 its files are called by their version.
+    let families = [
+        "__",
+        "pthread_",
+        "lll_",
+        "futex_",
+        "libc.so",
+        "libc-2.",
+        "libpthread-2.",
+    ];
     families.iter().any(|family| bare.starts_with(family)) || NAMES.contains(&bare)
 }
 
