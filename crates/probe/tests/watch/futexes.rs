@@ -7,7 +7,7 @@ use scaleprof_probe::{ProcessNames, Watch, WatchOptions};
 use scaleprof_profile::{Converter, Namer as _, RawSample, ThreadState};
 
 use crate::known_waits::{Seen, close, watched};
-use crate::program::{Program, can_watch};
+use crate::program::{Program, can_watch, threads_run_side_by_side};
 
 /// What became known of the waits for one lock, thread-nanoseconds.
 #[derive(Debug, Default)]
@@ -124,7 +124,10 @@ fn finds_the_place_of_an_owner_that_runs() {
     let found = holders(&mut seen, &waits, "hold_and_compute");
     assert!(found.held > 0.9 * found.all, "{found:?}");
     // It never sleeps with it, but may have to wait for a CPU. A kernel that does not tell of every switch shows it asleep at times.
-    assert!(found.running > 0.0 && found.asleep < 0.1 * found.held, "{found:?}");
+    assert!(found.asleep < 0.1 * found.held, "{found:?}");
+    if threads_run_side_by_side() {
+        assert!(found.running > 0.0, "{found:?}");
+    }
 }
 
 /// Whether the kernel has a system call: called with nothing it complains of something else than that.

@@ -119,7 +119,19 @@ impl Drop for Program {
     }
 }
 
-/// Whether BPF programs can be loaded here; says so aloud where not, and fails in CI, where nothing may be skipped.
+/// Whether the owner of a lock can run when another thread begins to wait for it. With one CPU it cannot: the waiter has that CPU.
+pub fn threads_run_side_by_side() -> bool {
+    let cpus = std::thread::available_parallelism().expect("known").get();
+    if cpus == 1 {
+        assert!(std::env::var_os("CI").is_none(), "in CI nothing is skipped: one CPU");
+        eprintln!(
+            "SKIPPED: that an owner runs while others wait; with one CPU it is in the run queue when a wait begins"
+        );
+    }
+    cpus > 1
+}
+
+/// Whether the kernel says who waits for its own locks; says so aloud where not, and fails in CI, where nothing may be skipped.
 /// Since Linux 5.19 (`trace_contention_begin`).
 pub fn kernel_tells_of_its_locks() -> bool {
     let functions = std::fs::read_to_string("/proc/kallsyms").unwrap_or_default();
@@ -134,6 +146,7 @@ pub fn kernel_tells_of_its_locks() -> bool {
     tells
 }
 
+/// Whether BPF programs can be loaded here; says so aloud where not, and fails in CI, where nothing may be skipped.
 pub fn can_watch() -> bool {
     match scaleprof_probe::Watch::start(std::process::id(), scaleprof_probe::WatchOptions::default()) {
         Ok(_) => true,
