@@ -113,7 +113,7 @@ pub(crate) fn of_kernel(reading: WatchReading, store: &mut SampleStore) -> Stret
 fn counts(counts: &WatchCounts, not_stored: u64) -> Counts {
     let for_memory = counts.lost_unread + not_stored;
     Counts {
-        stacks: counts.endings.iter().sum(),
+        stacks: counts.walks(),
         complete: counts.endings[Ending::Complete as usize],
         reader_ns: Some(counts.reader_cpu_ns),
         lost: counts.lost_to_full_ring

@@ -60,12 +60,15 @@ struct sched_info {
 	unsigned long long last_queued; /* since when it waits in a run queue; 0 where it does not */
 };
 
+struct mm_struct;
+
 /* include/linux/sched.h */
 struct task_struct {
 	unsigned int __state;
 	struct sched_entity se;
 	struct sched_info sched_info;
 	unsigned int flags;
+	struct mm_struct *mm; /* none once a thread that ends has given it back */
 	int on_cpu;
 	unsigned int in_iowait : 1;
 	unsigned long nvcsw;

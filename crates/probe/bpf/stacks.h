@@ -126,10 +126,15 @@ static __always_inline void read_registers(struct registers *registers, const st
 #endif
 }
 
-/* The registers with which a thread entered the kernel. */
+/*
+ * The registers with which a thread entered the kernel. One that ends gives its memory back (exit_mm() in kernel/exit.c) before the
+ * kernel says that it ends, and may wait for a CPU in between: it has no user stack any more.
+ */
 static __always_inline void user_registers(struct registers *registers, struct task_struct *task)
 {
 	read_registers(registers, (void *)bpf_task_pt_regs((void *)task));
+	if (!task->mm)
+		registers->pc = registers->sp = 0;
 }
 
 static __always_inline struct scratch *scratch_for(enum scratch_use use)

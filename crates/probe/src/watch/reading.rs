@@ -36,9 +36,14 @@ pub struct WatchCounts {
 }
 
 impl WatchCounts {
+    /// Walks: a thread that has no user stack, as where it has given its memory back to end, is walked nowhere.
+    pub fn walks(&self) -> u64 {
+        self.endings.iter().sum::<u64>() - self.endings[Ending::NoUserStack as usize]
+    }
+
     /// Part of all walks that reached the thread's first frame; none before the first walk.
     pub fn complete_share(&self) -> Option<f64> {
-        let all: u64 = self.endings.iter().sum();
+        let all = self.walks();
         (all > 0).then(|| self.endings[Ending::Complete as usize] as f64 / all as f64)
     }
 }

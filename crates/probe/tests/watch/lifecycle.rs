@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use scaleprof_probe::{Watch, WatchOptions};
-use scaleprof_profile::ThreadState;
+use scaleprof_profile::{Ending, ThreadState};
 
 use crate::program::{Program, can_watch};
 
@@ -204,6 +204,28 @@ fn new_and_ended_threads_are_caught() {
     );
     let again = watch.read().expect("readable");
     assert!(again.threads.iter().all(|thread| thread.thread != number), "it is gone");
+}
+
+/// A thread that ends gives its memory back before the kernel says that it ends, and may be met in between.
+#[test]
+fn threads_that_gave_their_memory_back_to_end_are_not_walked() {
+    if !can_watch() {
+        return;
+    }
+    let program = Program::start("short_lived");
+    let options = WatchOptions {
+        frequency_hz: 999,
+        most_cost: 1.0,
+        ..WatchOptions::default()
+    };
+    let mut watch = Watch::start(program.pid(), options).expect("it can be watched");
+    std::thread::sleep(Duration::from_secs(3));
+    let reading = watch.read().expect("readable");
+    assert!(reading.threads.len() > 100, "{} threads", reading.threads.len());
+    let ended = |ending: Ending| reading.counts.endings[ending as usize];
+    assert_eq!(ended(Ending::UnreadableMemory), 0, "{:?}", reading.counts);
+    let all: u64 = reading.counts.endings.iter().sum();
+    assert_eq!(reading.counts.walks(), all - ended(Ending::NoUserStack));
 }
 
 /// Each of them is another program to the verifier: it follows only the branches that the settings leave.

@@ -14,6 +14,7 @@
  * MODE calls: two threads are in a long system call nearly all the time, two nap briefly.
  * MODE without_rows: a thread naps below a function that has no unwind rules, but a frame pointer.
  * MODE many: 2000 threads nap for 200 ms.
+ * MODE short_lived: four threads start others all the time, which end at once.
  * MODE signal: a thread runs; a timer's handler runs on top of it.
  */
 #include <pthread.h>
@@ -241,6 +242,25 @@ static void *sleepy(void *unused)
 	return unused;
 }
 
+static void *short_lived(void *unused)
+{
+	brief_nap();
+	return unused;
+}
+
+static void start(pthread_t *thread, void *(*body)(void *));
+
+static void *starter(void *unused)
+{
+	while (!over) {
+		pthread_t thread;
+
+		start(&thread, short_lived);
+		pthread_join(thread, 0);
+	}
+	return unused;
+}
+
 static volatile unsigned long sink;
 
 OUT_OF_LINE void spin_a_while(unsigned long turns)
@@ -394,6 +414,9 @@ int main(int count, char **arguments)
 	} else if (!strcmp(mode, "many")) {
 		while (started < 2000)
 			start(&threads[started++], sleepy);
+	} else if (!strcmp(mode, "short_lived")) {
+		for (int i = 0; i < 4; i++)
+			start(&threads[started++], starter);
 	} else if (!strcmp(mode, "signal")) {
 		struct itimerval every = {{0, 20000}, {0, 20000}};
 		sigset_t alarm;
