@@ -103,6 +103,9 @@ __noinline int take_user_stack(struct scratch *scratch, const struct registers *
 	return 0;
 }
 
+/* include/uapi/asm-generic/unistd.h */
+#define CALL_RT_SIGRETURN 139
+
 static __always_inline void read_registers(struct registers *registers, const struct pt_regs___kernel *regs)
 {
 #if defined(__TARGET_ARCH_x86)
@@ -123,6 +126,9 @@ static __always_inline void read_registers(struct registers *registers, const st
 	registers->arguments[0] = regs->orig_x0;
 	registers->arguments[1] = regs->regs[1];
 	registers->arguments[2] = regs->regs[2];
+	/* rt_sigreturn is the last instruction of its function: behind it another one may begin, as in the vDSO of Linux 6.12. */
+	if (registers->call == CALL_RT_SIGRETURN)
+		registers->pc -= 4;
 #endif
 }
 
