@@ -351,7 +351,7 @@ mod tests {
         let made = |(frames, stacks): (Vec<FrameRow>, Vec<StackRow>)| -> Bundle {
             Bundle {
                 path: "nowhere".into(),
-                manifest: serde_json::from_str(include_str!("../tests/truths/manifest.json")).unwrap(),
+                manifest: serde_json::from_str(include_str!("../../testing/src/manifest.json")).unwrap(),
                 rungs: vec![],
                 seconds: vec![],
                 counters: vec![],

@@ -3,7 +3,7 @@
 //! kept, and one of each call path.
 
 #[cfg(target_arch = "x86_64")]
-#[path = "../../experiment/tests/live_stacks/stopped_thread.rs"]
+#[path = "../../experiment/tests/integration/live_stacks/stopped_thread.rs"]
 #[allow(dead_code)]
 mod stopped_thread;
 

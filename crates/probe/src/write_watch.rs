@@ -220,8 +220,7 @@ mod tests {
         writer.join().expect("it ends");
         let (Ok(counted), Ok(quiet)) = (counted.clone(), quiet) else {
             let why = counted.expect_err("one of them");
-            assert!(std::env::var_os("CI").is_none(), "in CI nothing is skipped: {why}");
-            return eprintln!("\n*** SKIPPED watchpoints: {why}\n");
+            return testing::skip!("watchpoints: {why}");
         };
         assert!(
             counted.writes > 5 && counted.writes <= after - before,

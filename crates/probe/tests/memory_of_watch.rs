@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use scaleprof_probe::{Watch, WatchOptions};
 
-#[path = "watch/program.rs"]
+#[path = "integration/watch/program.rs"]
 #[expect(dead_code, reason = "the other tests of a watch want more of it")]
 mod program;
 

@@ -2,10 +2,10 @@
 //! SHAPE is usual, vm, open, one, bare, failed, empty, big, dense (more samples than a page keeps) or stacks (100 000 call
 //! paths); or the comparison of two runs: diff, diff-products, diff-bare, diff-apart or diff-once. Prints the closing table too.
 
-#[path = "../tests/fixture/mod.rs"]
+#[path = "../tests/integration/fixture/mod.rs"]
 #[allow(missing_docs)]
 mod fixture;
-#[path = "../tests/two_runs/mod.rs"]
+#[path = "../tests/integration/two_runs/mod.rs"]
 #[allow(missing_docs)]
 mod two_runs;
 

@@ -3,7 +3,7 @@
 //! This test has a main of its own, for the program plays three parts: the test, the victim that runs a server, and
 //! the janitor, which is the victim's executable started again.
 
-mod servers;
+use testing::servers;
 
 use scaleprof_server::*;
 use servers::{TestFolder, distribution, runs, work_folder};

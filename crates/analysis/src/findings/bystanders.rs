@@ -6,7 +6,7 @@ use crate::numbers::percent;
 use crate::path_costs::Pathway;
 
 /// What code beside a fight may have lost, as a part of what the fight itself did: as much was seen of arithmetic in registers,
-/// which nothing but interruptions makes dearer (the planted allocator, crates/experiment/tests/planted: 5 to 12 %).
+/// which nothing but interruptions makes dearer (the planted allocator, crates/experiment/tests/integration/planted: 5 to 12 %).
 const BY_EFFECT: f64 = 0.25;
 /// How many times as long code beside a fight for a cache line may take by its effect: arithmetic beside the planted one took two to two and a half times as long, by few samples.
 const MOST_SLOWED: f64 = 3.0;

@@ -223,7 +223,7 @@ fn a_rung_without_samples_or_transactions_has_no_costs() {
 
 /// Two rungs of 20 s, the instruction twice as dear at the second.
 pub(crate) fn bundle() -> Bundle {
-    let manifest = serde_json::from_str(include_str!("../../tests/truths/manifest.json")).unwrap();
+    let manifest = serde_json::from_str(include_str!("../../../testing/src/manifest.json")).unwrap();
     let mut bundle = Bundle {
         path: "nowhere".into(),
         manifest,

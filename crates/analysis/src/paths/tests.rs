@@ -30,7 +30,7 @@ fn dictionary() -> (Vec<StackRow>, Vec<FrameRow>) {
 
 fn bundle() -> Bundle {
     let (stacks, frames) = dictionary();
-    let manifest = serde_json::from_str(include_str!("../../tests/truths/manifest.json")).unwrap();
+    let manifest = serde_json::from_str(include_str!("../../../testing/src/manifest.json")).unwrap();
     Bundle {
         path: "nowhere".into(),
         manifest,

@@ -15,7 +15,7 @@ struct Made {
 
 impl Made {
     fn new(visits: i32) -> Made {
-        let manifest = serde_json::from_str(include_str!("../../tests/truths/manifest.json")).unwrap();
+        let manifest = serde_json::from_str(include_str!("../../../testing/src/manifest.json")).unwrap();
         let mut bundle = Bundle {
             path: "nowhere".into(),
             manifest,

@@ -133,8 +133,7 @@ fn every_program_passes_the_control_flow_check_of_linux_5_15_to_6_6() {
 fn so_do_those_of_the_other_architecture() {
     if OTHER_OBJECT.is_empty() {
         let why = "no kernel headers of the other architecture: apt-get install linux-libc-dev-arm64-cross, then touch crates/probe/build.rs";
-        assert!(std::env::var("CI").is_err(), "{why}");
-        eprintln!("SKIPPED: {why}");
+        testing::skip!("{why}");
         return;
     }
     assert_ne!(OBJECT, OTHER_OBJECT);

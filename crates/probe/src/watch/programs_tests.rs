@@ -32,8 +32,7 @@ fn attached(place: &mut MaybeUninit<OpenObject>) -> Option<Programs<'_>> {
     match attach(place) {
         Ok(programs) => Some(programs),
         Err(error) => {
-            assert!(std::env::var_os("CI").is_none(), "in CI nothing is skipped: {error}");
-            eprintln!("SKIPPED: {error}");
+            testing::skip!("{error}");
             None
         }
     }

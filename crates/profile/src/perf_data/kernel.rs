@@ -279,8 +279,7 @@ mod tests {
     fn a_kernel_that_nothing_tells_of_is_the_one_that_runs_here_if_it_begins_and_ends_there() {
         let places = place_of("_text").zip(place_of("_etext"));
         let Some((begin, end)) = places else {
-            assert!(std::env::var("CI").is_err(), "the kernel does not tell where it lies");
-            eprintln!("skipped: the kernel tells its addresses to nobody but root");
+            testing::skip!("the kernel tells its addresses to nobody but root");
             return;
         };
         let mut files = Files::nowhere();

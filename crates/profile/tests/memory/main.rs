@@ -2,22 +2,20 @@
 //! counted.
 
 #[allow(dead_code)]
-#[path = "../recordings/broken.rs"]
+#[path = "../integration/recordings/broken.rs"]
 mod broken;
 #[allow(dead_code)]
-#[path = "../recordings/recorded.rs"]
+#[path = "../integration/recordings/recorded.rs"]
 mod recorded;
-#[allow(dead_code)]
-#[path = "../recordings/written.rs"]
-mod written;
+use testing::perf_recording;
 
 use broken::{RECORDINGS, cases, changed, changes, recordings};
+use perf_recording::{Event, Written, chain, field};
 use proptest::test_runner::{Config, TestRunner};
 use scaleprof_profile::import::{ReadOptions, read_recording};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
-use written::{Event, Written, chain, field};
 
 /// Counts what is in use, and the most that ever was.
 struct Counting;

@@ -1,0 +1,256 @@
+//! Bundles whose truth is known.
+
+use scaleprof_bundle::*;
+
+/// What a rung is made of.
+#[derive(Clone, Copy)]
+pub struct Truth {
+    pub connections: i32,
+    pub throughput: f64,
+    pub cpus_used: f64,
+    pub instructions: f64,
+    /// X·R/N.
+    pub little: f64,
+}
+
+pub const FALLS: [Truth; 8] = [
+    truth(1, 1_200.0, 0.6, 2.9e5),
+    truth(4, 5_000.0, 1.3, 2.9e5),
+    truth(16, 13_312.0, 1.92, 2.9e5),
+    truth(32, 13_000.0, 1.92, 2.9e5),
+    truth(64, 11_000.0, 1.94, 3.5e5),
+    truth(128, 9_000.0, 1.94, 4.2e5),
+    truth(256, 7_700.0, 1.94, 4.9e5),
+    truth(512, 6_523.0, 1.96, 5.8e5),
+];
+
+pub const fn truth(connections: i32, throughput: f64, cpus_used: f64, instructions: f64) -> Truth {
+    Truth {
+        connections,
+        throughput,
+        cpus_used,
+        instructions,
+        little: 0.999,
+    }
+}
+
+pub fn manifest() -> Manifest {
+    serde_json::from_str(include_str!("../../../../testing/src/manifest.json")).unwrap()
+}
+
+pub fn empty() -> Bundle {
+    Bundle {
+        path: "nowhere".into(),
+        manifest: manifest(),
+        rungs: vec![],
+        seconds: vec![],
+        counters: vec![],
+        latency: vec![],
+        errors: vec![],
+        states: vec![],
+        samples: Samples::default(),
+        locks: vec![],
+        stacks: vec![],
+        frames: vec![],
+        settings: vec![],
+        summary: None,
+        unfinished_visits: vec![],
+        unfinished_files: vec![],
+        tried: Vec::new(),
+    }
+}
+
+/// Three repeats of 30 s, the first 4 s at half speed, with noise of about 1 %.
+pub fn bundle(truths: &[Truth], hardware: bool) -> Bundle {
+    let mut bundle = empty();
+    for repeat in 0..3 {
+        for truth in truths {
+            let visit = bundle.rungs.len() as i32;
+            add_visit(&mut bundle, visit, repeat, truth, hardware);
+        }
+    }
+    bundle
+}
+
+fn add_visit(bundle: &mut Bundle, visit: i32, repeat: i32, truth: &Truth, hardware: bool) {
+    bundle.rungs.push(RungRow {
+        visit,
+        connections: truth.connections,
+        idle_connections: 0,
+        repeat,
+        offered_rate: None,
+        started_at: UtcMicros(0),
+        connect_seconds: 0.1,
+        outcome: "complete".into(),
+        client_lag_p99_us: Some(1.0),
+        client_threads: 1,
+        client_resident_bytes: None,
+    });
+    for second in 0..30 {
+        let noise = 1.0 + 0.01 * f64::from((second * 7 + visit * 5) % 11 - 5) / 3.2;
+        let rate = truth.throughput * if second < 4 { 0.5 } else { noise };
+        let transactions = rate.round();
+        let service_ns = (1e9 * truth.little * f64::from(truth.connections)) as i64;
+        bundle.seconds.push(SecondRow {
+            visit,
+            second,
+            started_at: UtcMicros(i64::from(second) * 1_000_000),
+            duration_ns: 1_000_000_000,
+            transactions: transactions as i64,
+            queries: transactions as i64,
+            reads: 0,
+            writes: transactions as i64,
+            errors: 0,
+            retries: 0,
+            service_sum_ns: service_ns,
+            response_sum_ns: service_ns,
+            inside_ns: service_ns,
+            p50_ns: None,
+            p95_ns: None,
+            p99_ns: None,
+            max_ns: Some(50_000_000),
+        });
+        let median = service_ns / (transactions as i64).max(1);
+        bundle.latency.push(LatencyRow {
+            visit,
+            second,
+            kind: "service".into(),
+            what: "transaction".into(),
+            value_ns: median,
+            count: transactions as i64,
+        });
+        let cpu = truth.cpus_used * rate / truth.throughput;
+        let mut count = |counter: &str, value: f64| {
+            let counter = counter.to_owned();
+            bundle.counters.push(CounterRow {
+                visit,
+                second: Some(second),
+                counter,
+                value,
+                counted_share: None,
+            });
+        };
+        count("server.cpu_user_seconds", 0.7 * cpu);
+        count("server.cpu_system_seconds", 0.3 * cpu);
+        count("server.cpu_seconds_by_scheduler", 1.002 * cpu);
+        count("server.voluntary_switches", 2.0 * transactions);
+        count("server.involuntary_switches", transactions);
+        count("client.cpu_user_seconds", 0.02);
+        count("client.cpu_system_seconds", 0.03);
+        if hardware {
+            count("hw.instructions", truth.instructions * transactions);
+            count("hw.cycles", 2.0e9 * cpu);
+            count("hw.task_clock_seconds", cpu);
+        }
+    }
+    let total: i64 = bundle
+        .seconds
+        .iter()
+        .filter(|row| row.visit == visit)
+        .map(|row| row.transactions)
+        .sum();
+    bundle.counters.push(CounterRow {
+        visit,
+        second: None,
+        counter: "server.transactions_by_status".into(),
+        value: total as f64,
+        counted_share: None,
+    });
+    bundle.errors.push(ErrorRow {
+        visit,
+        number: 1213,
+        statement: "index_updates".into(),
+        count: 2,
+        retried: true,
+    });
+}
+
+/// Adds to a bundle what the probe would have seen: on CPUs as long as the counters say, waiting for one lock the rest of the
+/// time, and a purge thread. The time on CPUs is two thirds of `work` and one third of `more_work`.
+pub fn watch(bundle: &mut Bundle) {
+    let functions = ["start_thread", "work", "more_work", "lock"];
+    bundle.frames = (0i64..)
+        .zip(functions)
+        .map(|(frame, function)| FrameRow {
+            frame,
+            module: "mysqld".into(),
+            build_id: None,
+            address: frame,
+            function: Some(function.into()),
+            inlined: false,
+            file: None,
+            line: None,
+            name_source: "symtab".into(),
+        })
+        .collect();
+    bundle.stacks = (0..4)
+        .map(|frame| StackRow {
+            stack: frame,
+            parent: (frame > 0).then_some(0),
+            frame,
+            depth: i32::from(frame > 0),
+        })
+        .collect();
+    let seconds: Vec<(i32, i32)> = bundle.seconds.iter().map(|row| (row.visit, row.second)).collect();
+    for (visit, second) in seconds {
+        let connections = f64::from(bundle.rungs[visit as usize].connections);
+        let of_counter = |row: &&CounterRow| {
+            row.visit == visit && row.second == Some(second) && row.counter == "server.cpu_seconds_by_scheduler"
+        };
+        let all_cpu = bundle.counters.iter().find(of_counter).unwrap().value;
+        let cpu = 0.9 * all_cpu.min(connections);
+        let mut state = |role: &str, thread: Option<i64>, of: &str, seconds: f64| {
+            bundle.states.push(StateRow {
+                visit,
+                second: Some(second),
+                role: role.into(),
+                thread,
+                name: thread.map(|_| "purge".into()),
+                state: of.into(),
+                nanoseconds: (seconds * 1e9).round() as i64,
+            });
+        };
+        state("connection", None, "cpu", cpu);
+        state("connection", None, "lock", connections - cpu);
+        state("connection", None, "lifetime", connections);
+        for thread in [None, Some(77)] {
+            state("background", thread, "cpu", all_cpu - cpu);
+        }
+        let mut sample = |of: &str, stack: i64, lock: Option<i64>| {
+            bundle.samples.extend([SampleRow {
+                visit,
+                second,
+                time_us: UtcMicros(0),
+                thread: 1,
+                role: "connection".into(),
+                cpu: 0,
+                state: of.to_owned().into(),
+                stack,
+                ending: "complete".into(),
+                weight_ns: 1e7,
+                lock,
+                waker_kind: None,
+                waker_stack: None,
+                owner_stack: None,
+                owner_state: None,
+            }]);
+        };
+        sample("cpu", 1, None);
+        sample("cpu", 1, None);
+        sample("cpu", 2, None);
+        sample("lock", 3, Some(5));
+    }
+    for rung in &bundle.rungs {
+        bundle.locks.push(LockRow {
+            visit: rung.visit,
+            lock: 5,
+            name: Some("kernel_mutex".into()),
+            module: Some("mysqld".into()),
+            operation: "wait".into(),
+            waits: 30,
+            wait_ns: 3e8,
+            owner_stack: Some(2),
+            owner_samples: 3,
+        });
+    }
+}

@@ -1,0 +1,158 @@
+//! ^C, SIGTERM, SIGKILL and a server that dies: nothing is left running, and what was measured can be read.
+
+use crate::import::recording;
+use crate::stage::{Running, bundle, children, kill, place, run, scaleprof, succeed, texts};
+use libc::{SIGINT, SIGKILL, SIGTERM};
+use scaleprof_bundle::RunState;
+use std::path::Path;
+use testing::servers::distribution;
+use testing::soon;
+
+/// A run whose second visit is under way, and its processes.
+fn under_way(folder: &Path) -> Option<(Running, Vec<u32>)> {
+    let server = distribution()?;
+    let mut running = Running::start(run(Some(&server.installation), folder).args([
+        "--tables",
+        "2",
+        "--rows",
+        "500",
+        "--connections",
+        "1,2,4",
+        "--seconds",
+        "4",
+    ]));
+    running.wait_for_second_visit(folder);
+    let processes = children(running.pid());
+    // The server and the janitor.
+    assert!(processes.len() >= 2, "{processes:?}");
+    Some((running, processes))
+}
+
+/// The bundle holds the first visit, and a report can be made of it.
+fn first_visit_is_readable(folder: &Path, state: RunState) {
+    let kept = bundle(folder);
+    assert_eq!(kept.manifest.state, state);
+    assert_eq!(kept.rungs[0].outcome, "complete");
+    assert!(
+        kept.seconds
+            .iter()
+            .any(|second| second.visit == 0 && second.transactions > 0)
+    );
+    let (out, _) = succeed(scaleprof().arg("report").arg(folder).args(["--format", "text"]));
+    assert!(out.contains("tx/s"), "{out}");
+}
+
+fn stopped_by(signal: i32) {
+    let place = place();
+    let folder = place.path().join("run");
+    let Some((running, processes)) = under_way(&folder) else {
+        return;
+    };
+    running.signal(signal);
+    let output = running.end_and_leave_nothing(&processes);
+    let (_, err) = texts(&output);
+    assert_eq!(output.status.code(), Some(130), "{err}");
+    assert!(err.contains("What was measured until then is in"), "{err}");
+    first_visit_is_readable(&folder, RunState::Interrupted);
+    assert!(folder.join("report.html").exists() && folder.join("summary.json").exists());
+}
+
+#[test]
+fn an_interrupt_ends_the_run_in_order() {
+    stopped_by(SIGINT);
+}
+
+#[test]
+fn sigterm_ends_the_run_in_order() {
+    stopped_by(SIGTERM);
+}
+
+#[test]
+fn a_second_interrupt_ends_it_at_once_and_leaves_nothing() {
+    let place = place();
+    let folder = place.path().join("run");
+    let Some((running, processes)) = under_way(&folder) else {
+        return;
+    };
+    // Two that differ: of two alike the kernel may deliver one.
+    running.signal(SIGINT);
+    running.signal(SIGTERM);
+    let output = running.end_and_leave_nothing(&processes);
+    assert!(matches!(output.status.code(), Some(130 | 143)), "{:?}", output.status);
+    // An orderly end would have said so.
+    assert_eq!(bundle(&folder).manifest.state, RunState::Running);
+    assert_eq!(bundle(&folder).rungs[0].outcome, "complete");
+}
+
+#[test]
+fn sigkill_leaves_no_process_no_folder_and_a_readable_bundle() {
+    let place = place();
+    let folder = place.path().join("run");
+    let Some((running, processes)) = under_way(&folder) else {
+        return;
+    };
+    running.signal(SIGKILL);
+    running.end_and_leave_nothing(&processes);
+    first_visit_is_readable(&folder, RunState::Running);
+}
+
+#[test]
+fn a_server_that_dies_under_the_load_is_reported_with_how_it_died() {
+    let place = place();
+    let folder = place.path().join("run");
+    let Some((running, processes)) = under_way(&folder) else {
+        return;
+    };
+    kill(running.server(), SIGKILL);
+    let output = running.end_and_leave_nothing(&processes);
+    let (_, err) = texts(&output);
+    assert_eq!(output.status.code(), Some(1), "{err}");
+    assert!(
+        err.contains("the server died with") && err.contains("signal 9"),
+        "{err}"
+    );
+    first_visit_is_readable(&folder, RunState::Failed);
+    let kept = bundle(&folder);
+    assert_eq!(kept.rungs.last().map(|row| row.outcome.as_str()), Some("server_died"));
+}
+
+#[test]
+fn an_import_that_is_killed_leaves_what_it_had_written() {
+    import_ended_by(SIGKILL, None, RunState::Running);
+}
+
+#[test]
+fn an_import_that_is_stopped_says_so_in_what_it_had_written() {
+    let said = import_ended_by(SIGINT, Some(130), RunState::Interrupted);
+    assert!(said.is_none_or(|said| said.contains("holds what was imported until then")));
+}
+
+/// An import of many recordings that ends by a signal when one of them is written; what it says on standard error.
+fn import_ended_by(signal: i32, code: Option<i32>, state: RunState) -> Option<String> {
+    const RECORDINGS: usize = 400;
+    let place = place();
+    let recording = recording(place.path())?;
+    let folder = place.path().join("bundle");
+    let mut import = scaleprof();
+    import
+        .args(["import", "--quiet", "--no-report", "--output"])
+        .arg(&folder);
+    import.args((0..RECORDINGS).map(|number| {
+        let link = place.path().join(format!("{number}.data"));
+        std::fs::hard_link(&recording, &link).expect("linked");
+        link
+    }));
+    let running = Running::start(&mut import);
+    soon("a recording is written", || {
+        folder.join("rungs/visit-00000.parquet").exists()
+    });
+    running.signal(signal);
+    let output = running.end();
+    assert_eq!(output.status.code(), code, "{:?}", texts(&output));
+    let kept = bundle(&folder);
+    assert_eq!(kept.manifest.state, state);
+    assert!((1..RECORDINGS).contains(&kept.rungs.len()), "{}", kept.rungs.len());
+    let (out, err) = succeed(scaleprof().arg("report").arg(&folder).args(["--format", "text"]));
+    assert!(out.contains("Heaviest call paths"), "{out}\n{err}");
+    Some(texts(&output).1)
+}

@@ -1,0 +1,4 @@
+//! Runs on real servers, and on programs with one planted disease each.
+
+mod live_stacks;
+mod planted;

@@ -1,0 +1,131 @@
+//! What is planted in each program, and what must be found.
+
+use super::round::Found;
+
+/// How far the share of a finding may be from what the threads measured of themselves. A thread takes the time until it has a
+/// CPU again for waiting, and for spinning what interrupts took; the ledger has them in run queues and elsewhere.
+const CLOSE: f64 = 0.15;
+
+/// One program.
+pub struct Disease {
+    /// Its source is `PROGRAM.c`.
+    pub program: &'static str,
+    /// What must be found; none for a healthy one.
+    pub expected: Option<Expected>,
+    /// How many times as long as on one thread alone a transaction takes at least, in every second of several threads, where the disease
+    /// broke out, by the program's own count: two virtual CPUs that the host has on one core share a cache, and no line moves between
+    /// them.
+    pub dearer: Option<f64>,
+}
+
+/// The one finding that must be there.
+pub struct Expected {
+    pub kind: &'static str,
+    /// What its title and evidence must name.
+    pub names: &'static [&'static str],
+    /// The function that its path must hold.
+    pub function: &'static str,
+    /// The least part of the loss that it must make up.
+    pub least: f64,
+}
+
+/// All of them.
+pub const ALL: [Disease; 7] = [
+    Disease {
+        program: "convoy",
+        expected: Some(Expected {
+            kind: "lock_convoy",
+            names: &["planted_mutex", "change_the_table"],
+            function: "change_the_table",
+            least: 0.5,
+        }),
+        dearer: None,
+    },
+    Disease {
+        program: "false_sharing",
+        expected: Some(Expected {
+            kind: "cache_line_sharing",
+            names: &["look_it_up"],
+            function: "look_it_up",
+            least: 0.2,
+        }),
+        dearer: Some(1.15),
+    },
+    Disease {
+        program: "fsync_under_lock",
+        expected: Some(Expected {
+            kind: "log_stall",
+            names: &["planted_log_mutex", "write_the_log"],
+            function: "write_the_log",
+            least: 0.5,
+        }),
+        dearer: None,
+    },
+    Disease {
+        program: "allocator",
+        expected: Some(Expected {
+            kind: "allocator_contention",
+            names: &["malloc"],
+            function: "build_a_result",
+            least: 0.3,
+        }),
+        dearer: None,
+    },
+    Disease {
+        program: "user_spin",
+        expected: Some(Expected {
+            kind: "spin_waiting",
+            names: &["take_the_spin_lock"],
+            function: "take_the_spin_lock",
+            least: 0.2,
+        }),
+        dearer: None,
+    },
+    Disease {
+        program: "healthy",
+        expected: None,
+        dearer: None,
+    },
+    Disease {
+        program: "healthy_with_sleeps",
+        expected: None,
+        dearer: None,
+    },
+];
+
+impl Disease {
+    /// Whether what was found is what is planted, and nothing else.
+    pub fn judge(&self, found: &Found) -> Result<(), String> {
+        let kinds: Vec<&str> = found.findings.iter().map(|finding| finding.kind.as_str()).collect();
+        let Some(expected) = &self.expected else {
+            return match kinds.is_empty() {
+                true => Ok(()),
+                false => Err(format!("it is healthy and has {kinds:?}")),
+            };
+        };
+        if kinds != [expected.kind] {
+            return Err(format!("{} is planted and {kinds:?} found", expected.kind));
+        }
+        let finding = &found.findings[0];
+        let words = format!("{} {}", finding.title, finding.evidence.join(" "));
+        if let Some(name) = expected.names.iter().find(|name| !words.contains(**name)) {
+            return Err(format!("nothing names {name}"));
+        }
+        if !finding.path.iter().any(|function| function == expected.function) {
+            return Err(format!("its path does not go through {}", expected.function));
+        }
+        if finding.lost_share.value < expected.least {
+            return Err(format!("its share is only {:.2}", finding.lost_share.value));
+        }
+        match found
+            .true_share
+            .filter(|truth| (finding.lost_share.value - truth).abs() > CLOSE)
+        {
+            Some(truth) => Err(format!(
+                "its share is {:.3}, and {truth:.3} by the program's own clock",
+                finding.lost_share.value
+            )),
+            None => Ok(()),
+        }
+    }
+}

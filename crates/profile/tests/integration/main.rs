@@ -1,0 +1,5 @@
+//! Recordings of perf and other profilers, whole and broken.
+
+mod exchange;
+mod hostile_files;
+mod recordings;

@@ -1,0 +1,239 @@
+//! Made-up runs of which every cause of unrest is known: what differs between two of them was planted.
+
+use rand_core::{RngCore, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use scaleprof_bundle::*;
+
+/// What a transaction costs in one path: state, functions (outermost first), microseconds.
+pub type Cost<'a> = (&'a str, &'a [&'a str], f64);
+
+/// One rung: connections, transactions per second, costs.
+pub type Rung<'a> = (u32, f64, Vec<Cost<'a>>);
+
+/// How much figures move without a cause; standard deviations.
+#[derive(Debug, Clone, Copy)]
+pub struct Unrest {
+    /// Of all costs and the throughput together, from visit to visit.
+    pub of_visits: f64,
+    /// Of each path by itself, from visit to visit.
+    pub of_paths: f64,
+    /// Samples of running threads a second, which scatter by their number.
+    pub samples_a_second: f64,
+}
+
+/// What a quiet machine shows.
+pub const USUAL: Unrest = Unrest {
+    of_visits: 0.03,
+    of_paths: 0.02,
+    samples_a_second: 200.0,
+};
+
+struct Dice(Xoshiro256PlusPlus);
+
+impl Dice {
+    fn uniform(&mut self) -> f64 {
+        (self.0.next_u64() >> 11) as f64 / (1u64 << 53) as f64
+    }
+
+    fn normal(&mut self) -> f64 {
+        let radius = (-2.0 * (1.0 - self.uniform()).ln()).sqrt();
+        radius * (2.0 * std::f64::consts::PI * self.uniform()).cos()
+    }
+}
+
+/// A run of these rungs on two CPUs; the seed decides its unrest. Waits are those for locks.
+pub fn run(rungs: &[Rung<'_>], repeats: i32, seconds: i32, unrest: Unrest, seed: u64) -> Bundle {
+    let mut dice = Dice(Xoshiro256PlusPlus::seed_from_u64(seed));
+    let mut bundle = Bundle {
+        path: "nowhere".into(),
+        manifest: serde_json::from_str(include_str!("manifest.json")).expect("a manifest"),
+        rungs: vec![],
+        seconds: vec![],
+        counters: vec![],
+        latency: vec![],
+        errors: vec![],
+        states: vec![],
+        samples: Samples::default(),
+        locks: vec![],
+        stacks: vec![],
+        frames: vec![],
+        settings: vec![],
+        summary: None,
+        unfinished_visits: vec![],
+        unfinished_files: vec![],
+        tried: Vec::new(),
+    };
+    for repeat in 0..repeats {
+        for rung in rungs {
+            let visit = bundle.rungs.len() as i32;
+            bundle.rungs.push(RungRow {
+                visit,
+                connections: rung.0 as i32,
+                idle_connections: 0,
+                repeat,
+                offered_rate: None,
+                started_at: UtcMicros(0),
+                connect_seconds: 0.1,
+                outcome: "complete".into(),
+                client_lag_p99_us: Some(1.0),
+                client_threads: 1,
+                client_resident_bytes: None,
+            });
+            add_visit(&mut bundle, &mut dice, visit, rung, seconds, unrest);
+        }
+    }
+    bundle
+}
+
+fn add_visit(bundle: &mut Bundle, dice: &mut Dice, visit: i32, rung: &Rung<'_>, seconds: i32, unrest: Unrest) {
+    let (connections, rate, costs) = rung;
+    let pace = (unrest.of_visits * dice.normal()).exp();
+    let costs: Vec<(&str, i64, f64)> = costs
+        .iter()
+        .map(|(state, path, micros)| {
+            let own = (unrest.of_paths * dice.normal()).exp();
+            (*state, stack(bundle, path), micros * 1e-6 * pace * own)
+        })
+        .collect();
+    let is_running = |state: &str| ["cpu", "spin"].contains(&state);
+    let of = |wanted: &dyn Fn(&str) -> bool| -> f64 {
+        let costs = costs.iter().filter(|(state, ..)| wanted(state));
+        costs.map(|(_, _, seconds)| seconds).sum()
+    };
+    let (on_cpu, waiting) = (of(&is_running), of(&|state| !is_running(state)));
+    for second in 0..seconds {
+        let transactions = (rate / pace * (1.0 + 0.01 * dice.normal())).round().max(1.0);
+        let inside = i64::from(*connections) * 999_000_000;
+        bundle.seconds.push(SecondRow {
+            visit,
+            second,
+            started_at: UtcMicros(i64::from(second) * 1_000_000),
+            duration_ns: 1_000_000_000,
+            transactions: transactions as i64,
+            queries: transactions as i64,
+            reads: 0,
+            writes: 0,
+            errors: 0,
+            retries: 0,
+            service_sum_ns: inside,
+            response_sum_ns: inside,
+            inside_ns: inside,
+            p50_ns: None,
+            p95_ns: None,
+            p99_ns: None,
+            max_ns: Some(50_000_000),
+        });
+        for (counter, value) in [
+            ("server.cpu_user_seconds", on_cpu * transactions),
+            ("server.cpu_seconds_by_scheduler", on_cpu * transactions),
+        ] {
+            bundle.counters.push(CounterRow {
+                visit,
+                second: Some(second),
+                counter: counter.into(),
+                value,
+                counted_share: None,
+            });
+        }
+        let mut state = |of: &str, seconds: f64| {
+            bundle.states.push(StateRow {
+                visit,
+                second: Some(second),
+                role: "connection".into(),
+                state: of.into(),
+                nanoseconds: (seconds * 1e9).round() as i64,
+                ..StateRow::default()
+            });
+        };
+        let busy = on_cpu * transactions;
+        state("cpu", busy);
+        state("lock", waiting * transactions);
+        state("runq", f64::from(*connections) - busy - waiting * transactions);
+        state("lifetime", f64::from(*connections));
+        for (of, stack, cost) in &costs {
+            // So many samples on average; their number scatters as that of independent ones.
+            let expected = cost / on_cpu * unrest.samples_a_second;
+            let seen = (expected + expected.sqrt() * dice.normal()).max(0.0);
+            if seen > 0.0 {
+                bundle.samples.extend([SampleRow {
+                    visit,
+                    second,
+                    time_us: UtcMicros(0),
+                    thread: 1,
+                    role: "connection".into(),
+                    cpu: 0,
+                    state: of.to_string().into(),
+                    stack: *stack,
+                    ending: "complete".into(),
+                    weight_ns: seen * 1e7,
+                    lock: None,
+                    waker_kind: None,
+                    waker_stack: None,
+                    owner_stack: None,
+                    owner_state: None,
+                }]);
+            }
+        }
+    }
+}
+
+/// The stack of a path, by a number that depends on its functions alone, as in real bundles.
+fn stack(bundle: &mut Bundle, path: &[&str]) -> i64 {
+    let mut parent = None;
+    for (depth, function) in (0..).zip(path) {
+        let frame = number(function.bytes(), 0);
+        if !bundle.frames.iter().any(|row| row.frame == frame) {
+            bundle.frames.push(FrameRow {
+                frame,
+                module: "mysqld".into(),
+                build_id: None,
+                address: frame,
+                function: Some((*function).into()),
+                inlined: false,
+                file: None,
+                line: None,
+                name_source: "symtab".into(),
+            });
+        }
+        let stack = number(frame.to_le_bytes().into_iter(), parent.unwrap_or(1));
+        if !bundle.stacks.iter().any(|row| row.stack == stack) {
+            bundle.stacks.push(StackRow {
+                stack,
+                parent,
+                frame,
+                depth,
+            });
+        }
+        parent = Some(stack);
+    }
+    parent.expect("a path has functions")
+}
+
+/// FNV-1a.
+fn number(bytes: impl Iterator<Item = u8>, seed: i64) -> i64 {
+    let start = 0xcbf2_9ce4_8422_2325 ^ seed as u64;
+    let hash = bytes.fold(start, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    hash as i64
+}
+
+/// Forty paths of a server's usual work, 100 microseconds together, in four branches.
+pub fn work() -> Vec<(Vec<&'static str>, f64)> {
+    const BRANCHES: [&str; 4] = ["parse", "search", "change", "commit"];
+    const LEAVES: [&str; 10] = [
+        "copy", "compare", "allocate", "free", "hash", "latch", "log", "read", "write", "send",
+    ];
+    let mut paths = Vec::new();
+    for (at, branch) in BRANCHES.into_iter().enumerate() {
+        for (place, leaf) in LEAVES.into_iter().enumerate() {
+            let weight = 1.0 + ((at * 7 + place * 3) % 5) as f64;
+            paths.push((vec!["start_thread", "do_command", branch, leaf], weight));
+        }
+    }
+    let all: f64 = paths.iter().map(|(_, weight)| weight).sum();
+    for (_, weight) in &mut paths {
+        *weight *= 100.0 / all;
+    }
+    paths
+}

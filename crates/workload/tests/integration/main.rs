@@ -1,0 +1,3 @@
+//! The load on real servers: what it sends, what it counts, and how it ends.
+
+mod real_servers;

@@ -1,0 +1,226 @@
+//! The servers that tests share, and loads on them.
+
+use scaleprof_server::{Sandbox, SandboxBuilder, ServerSettings, Settings};
+use scaleprof_wire::{Client, Credentials};
+use scaleprof_workload::*;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use testing::servers::{Server, TestFolder, distribution, fetched, work_folder};
+
+/// A running server and the folder that it lives in, dropped in this order.
+pub struct Stage {
+    sandbox: Sandbox,
+    _folder: TestFolder,
+}
+
+impl std::ops::Deref for Stage {
+    type Target = Sandbox;
+    fn deref(&self) -> &Sandbox {
+        &self.sandbox
+    }
+}
+
+impl std::ops::DerefMut for Stage {
+    fn deref_mut(&mut self) -> &mut Sandbox {
+        &mut self.sandbox
+    }
+}
+
+/// Starts a server that a test has for itself.
+pub fn start(server: &Server, connections: u32) -> Stage {
+    let folder = work_folder();
+    let asked = ServerSettings {
+        connections,
+        buffer_pool: Some(128 << 20),
+        redo_log: 96 << 20,
+        ..ServerSettings::default()
+    };
+    let settings = Settings::new(asked).expect("settings");
+    let sandbox = SandboxBuilder::new(server.installation.clone(), settings, folder.clone())
+        .start_fresh()
+        .unwrap_or_else(|e| panic!("{}: {e}", server.name));
+    Stage {
+        sandbox,
+        _folder: folder,
+    }
+}
+
+/// A server that the tests use one after another. It runs as long as one of them uses it or waits for it.
+struct Shared {
+    running: Mutex<Weak<Stage>>,
+    turn: Mutex<()>,
+}
+
+static DISTRIBUTION: Shared = Shared::new();
+static MYSQL_5_6: Shared = Shared::new();
+
+impl Shared {
+    const fn new() -> Self {
+        Shared {
+            running: Mutex::new(Weak::new()),
+            turn: Mutex::new(()),
+        }
+    }
+
+    fn with(&self, server: Option<Server>, test: impl FnOnce(&Stage)) {
+        let Some(server) = server else { return };
+        let stage = {
+            let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+            running.upgrade().unwrap_or_else(|| {
+                let stage = Arc::new(start(&server, 64));
+                *running = Arc::downgrade(&stage);
+                stage
+            })
+        };
+        // The turn is given back before the server is: who waits for it finds it running.
+        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut client = client(&stage);
+        for sql in [
+            "SET GLOBAL general_log = OFF",
+            "SET GLOBAL local_infile = ON",
+            "DROP DATABASE IF EXISTS scaleprof_load",
+            "DROP DATABASE IF EXISTS other",
+            "CREATE DATABASE other",
+        ] {
+            execute(&mut client, sql);
+        }
+        client.quit();
+        test(&stage);
+    }
+}
+
+/// Runs a test on the distribution's server, alone on it.
+pub fn on_the_distribution_server(test: impl FnOnce(&Stage)) {
+    DISTRIBUTION.with(distribution(), test);
+}
+
+/// Runs a test on MySQL 5.6.14, alone on it.
+pub fn on_mysql_5_6(test: impl FnOnce(&Stage)) {
+    MYSQL_5_6.with(fetched("mysql-5.6.14"), test);
+}
+
+pub fn client(sandbox: &Sandbox) -> Client {
+    sandbox.connect().expect("a connection")
+}
+
+pub fn execute(client: &mut Client, sql: &str) {
+    client.execute(sql).unwrap_or_else(|error| panic!("{sql}: {error}"));
+}
+
+pub fn number(client: &mut Client, sql: &str) -> u64 {
+    let value = client.query_value(sql).unwrap_or_else(|error| panic!("{sql}: {error}"));
+    let value = value.unwrap_or_else(|| panic!("{sql}: no value"));
+    value.parse().unwrap_or_else(|_| panic!("{sql}: {value}"))
+}
+
+/// Makes and fills the tables of a workload.
+pub fn prepare(sandbox: &Sandbox, options: &OltpOptions, kind: OltpWorkloadKind) {
+    schema::create(&mut client(sandbox), Some(options), "test").expect("tables");
+    let plan = schema::FillPlan {
+        endpoint: sandbox.endpoint().clone(),
+        credentials: sandbox.credentials(),
+        options: options.clone(),
+        kind,
+        seed: 1,
+        threads: 2,
+        skip_binary_log: true,
+    };
+    schema::fill(&plan, &AtomicBool::new(false), &mut |_| {}).expect("rows");
+}
+
+pub fn oltp(kind: OltpWorkloadKind, options: &OltpOptions) -> Program {
+    Program::Oltp(OltpWorkload::new(kind, options.clone()).expect("a workload"))
+}
+
+pub fn script(text: &str, repetition: Repetition) -> Program {
+    Program::Script(Script::parse(text, repetition).expect("a script"))
+}
+
+/// A plan for one thread, one connection and one second of a closed loop, to be changed as a test needs.
+pub fn plan(sandbox: &Sandbox, program: Program) -> LoadPlan {
+    LoadPlan {
+        endpoint: sandbox.endpoint().clone(),
+        credentials: Credentials::user("root").in_database(match program {
+            Program::Oltp(_) | Program::Tpcc(_) => schema::SCHEMA,
+            Program::Script(_) => "other",
+        }),
+        program: Arc::new(program),
+        connections: 1,
+        idle_connections: 0,
+        seconds: 1,
+        loop_kind: LoopKind::Closed,
+        threads: 1,
+        cpus: vec![],
+        seed: 1,
+        transport: TransportChoice::Auto.choose().expect("a way").transport,
+        session_statements: vec![],
+        clock: LoadClock::default(),
+        tally: Tally::default(),
+    }
+}
+
+/// What a load told while it ran, and how it ended.
+pub struct Ran {
+    pub records: Vec<SecondRecord>,
+    pub result: Result<LoadOutcome, LoadError>,
+}
+
+impl Ran {
+    pub fn outcome(&self) -> &LoadOutcome {
+        self.result.as_ref().unwrap_or_else(|e| panic!("the load failed: {e}"))
+    }
+
+    pub fn sum(&self, of: impl Fn(&SecondRecord) -> u64) -> u64 {
+        self.records.iter().map(of).sum()
+    }
+
+    /// Transactions that ended well, those after the last second too.
+    pub fn transactions(&self) -> u64 {
+        self.sum(|r| r.transactions) + self.outcome().late_transactions
+    }
+}
+
+/// Keeps the records, and calls a function at the end of every second.
+struct Keeper<'a> {
+    records: Vec<SecondRecord>,
+    at_second: &'a mut dyn FnMut(u32),
+}
+
+impl LoadObserver for Keeper<'_> {
+    fn connected(&mut self, _: u32, _: u32) {}
+    fn begins(&mut self) {}
+    fn second_ended(&mut self, second: u32) {
+        (self.at_second)(second);
+    }
+    fn record(&mut self, record: SecondRecord) {
+        assert_eq!(record.second as usize, self.records.len(), "seconds come in order");
+        self.records.push(record);
+    }
+}
+
+pub fn run(plan: &LoadPlan) -> Ran {
+    run_with(plan, &Arc::default(), &mut |_| {})
+}
+
+pub fn run_with(plan: &LoadPlan, stop: &Arc<AtomicBool>, at_second: &mut dyn FnMut(u32)) -> Ran {
+    let mut keeper = Keeper {
+        records: Vec::new(),
+        at_second,
+    };
+    let result = drive(plan, stop, &mut keeper);
+    Ran {
+        records: keeper.records,
+        result,
+    }
+}
+
+/// The transports of this kernel.
+pub fn transports() -> Vec<Transport> {
+    match TransportChoice::Only(Transport::IoUring).choose() {
+        Ok(_) => vec![Transport::Epoll, Transport::IoUring],
+        Err(unusable) => {
+            testing::skip!("io_uring: {unusable}");
+            vec![Transport::Epoll]
+        }
+    }
+}
