@@ -1,5 +1,6 @@
 //! What kind of trouble a call path shows.
 
+use super::knowledge::is_of_the_c_library;
 use crate::condition::waits_at_condition_variable;
 use scaleprof_bundle::ShareOf;
 
@@ -280,17 +281,17 @@ fn allocates(function: &str) -> bool {
     ALLOCATORS.contains(&bare) || FAMILIES.iter().any(|family| function.starts_with(family))
 }
 
-/// Whether a thread waits until the disk has what was written to a file: one of the C library's functions for it is among the
-/// innermost.
+/// Whether a thread waits until the disk has what was written to a file: of its own functions the C library's for that is the innermost,
+/// but for what the C library does within (three functions in glibc 2.41).
 pub(super) fn syncs_a_file(path: &[String]) -> bool {
     const NAMES: [&str; 5] = ["fsync", "fdatasync", "sync_file_range", "msync", "syncfs"];
-    /// As deep as the C library goes: three functions within them in glibc 2.41.
-    const INNER: usize = 6;
-    let user = path.iter().rev().filter(|function| !function.ends_with(" [k]"));
-    user.take(INNER).any(|function| {
+    let syncs = |function: &String| {
         let bare = function.split('@').next().unwrap_or(function);
         NAMES.contains(&bare.trim_start_matches('_').trim_start_matches("libc_"))
-    })
+    };
+    let mut user = path.iter().rev().filter(|function| !function.ends_with(" [k]"));
+    user.find(|function| syncs(function) || !is_of_the_c_library(function))
+        .is_some_and(syncs)
 }
 
 #[cfg(test)]
