@@ -45,12 +45,29 @@ fn main() {
         Some("victim") => return victim(Path::new(&arguments[1]), &arguments[2]),
         _ => {}
     }
+    // What the harness of Rust understands, as runners of tests call it: `--list --format terse [--ignored]`, `NAME --exact`.
+    let has = |option: &str| arguments.iter().any(|argument| argument == option);
+    if has("--ignored") {
+        return;
+    }
+    let values = ["--format", "--color", "--test-threads"];
+    let follows_option = |at: usize| at > 0 && values.contains(&arguments[at - 1].as_str());
+    let filters: Vec<&String> = (0..arguments.len())
+        .filter(|at| !arguments[*at].starts_with('-') && !follows_option(*at))
+        .map(|at| &arguments[at])
+        .collect();
     let wanted = |name: &str| {
-        let filters: Vec<_> = arguments.iter().filter(|argument| !argument.starts_with('-')).collect();
-        filters.is_empty() || filters.iter().any(|filter| name.contains(filter.as_str()))
+        let meets = |filter: &&String| {
+            if has("--exact") {
+                *filter == name
+            } else {
+                name.contains(filter.as_str())
+            }
+        };
+        filters.is_empty() || filters.iter().any(meets)
     };
     for (name, test) in TESTS.into_iter().filter(|(name, _)| wanted(name)) {
-        if arguments.iter().any(|argument| argument == "--list") {
+        if has("--list") {
             println!("{name}: test");
         } else if distribution().is_some() {
             test(); // a panic ends the program with a failure

@@ -20,7 +20,7 @@ impl Worker {
     fn start() -> Self {
         let program = std::env::current_exe().expect("own path");
         let mut child = Command::new(program)
-            .args(["--exact", "worker", "--nocapture", "--ignored"])
+            .args(["--exact", "counts_agree::worker", "--nocapture", "--ignored"])
             .env("SCALEPROF_PROBE_WORKER", "1")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

@@ -105,7 +105,8 @@ fn plugin_is_there(stage: &Stage, file: &str) -> bool {
     let folder = stage.sandbox.variables().expect("variables")["plugin_dir"].clone();
     let there = std::path::Path::new(&folder).join(file).exists();
     if !there {
-        testing::skip!("there is no {file} in {folder}");
+        // Debian has it in the package that also sets up a service, which tests do not install.
+        eprintln!("\n*** there is no {file} in {folder}, so nothing is tried with it\n");
     }
     there
 }

@@ -106,13 +106,20 @@ proptest! {
 fn a_recording_that_is_cut_gives_what_was_before_and_says_so() {
     let Some(whole) = recordings().first() else { return };
     let all = read(whole).expect("whole").profile.samples.len();
-    let half = read(&whole[..whole.len() / 2]).expect("half of it");
-    assert!(!half.profile.samples.is_empty() && half.profile.samples.len() < all);
-    assert!(
-        half.warnings.iter().any(|warning| warning.contains("cut")),
-        "{:?}",
-        half.warnings
-    );
+    // Where in it the samples lie depends on how busy the machine was that recorded it.
+    let kept: Vec<usize> = (1..16)
+        .map(|part| {
+            let cut = read(&whole[..whole.len() * part / 16]).expect("a part of it");
+            assert!(
+                cut.warnings.iter().any(|warning| warning.contains("cut")),
+                "{part} of 16: {:?}",
+                cut.warnings
+            );
+            cut.profile.samples.len()
+        })
+        .collect();
+    assert!(kept.is_sorted(), "{kept:?}");
+    assert!(kept.iter().any(|kept| *kept > 0 && *kept < all), "{kept:?} of {all}");
     let complaint = read(&whole[..60]).expect_err("no more than a header").to_string();
     assert!(complaint.contains("header"), "{complaint}");
 }
