@@ -8,12 +8,12 @@
 
 mod gaps;
 mod jump_tables;
+mod leaf_functions;
 mod left_alone;
 mod pages;
 mod program_start;
 mod rule_of_row;
 mod trampolines;
-mod vdso;
 
 use std::ops::Range;
 
@@ -159,8 +159,8 @@ pub struct UnwindTable {
 impl UnwindTable {
     /// Compiles the table of an ELF file (a server, a library, the vDSO).
     ///
-    /// Where no entry covers the linker's jump tables, the program's start, the code that signal handlers return to and, on x86,
-    /// code that leaves the stack alone until it returns, their rules are known from their bytes. Where entries overlap, the one
+    /// Where no entry covers the linker's jump tables, the program's start, the code that signal handlers return to and code
+    /// that leaves the stack alone until it returns (on aarch64 whole functions), their rules are known from their bytes. Where entries overlap, the one
     /// that starts first wins, and of two that start together the first in the section.
     pub fn from_elf(bytes: &[u8]) -> Result<UnwindTable, UnwindError> {
         let frames = CallFrames::from_elf(bytes)?;

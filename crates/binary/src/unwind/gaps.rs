@@ -8,7 +8,7 @@ use super::jump_tables::JumpTables;
 use super::left_alone::{AS_CALLED, Code};
 use super::pages::Rows;
 use super::trampolines::Trampolines;
-use super::{UnwindRule, program_start, rule_of_row, vdso};
+use super::{UnwindRule, leaf_functions, program_start, rule_of_row};
 use crate::call_frames::{CallFrames, Fde, Section};
 
 /// What is known of a file's gaps between entries.
@@ -16,7 +16,7 @@ pub(super) struct Gaps<'data> {
     trampolines: Trampolines,
     jump_tables: JumpTables,
     start: Option<(Range<u64>, UnwindRule)>,
-    vdso: Vec<(Range<u64>, UnwindRule)>,
+    leaves: Vec<(Range<u64>, UnwindRule)>,
     signal_frame: UnwindRule,
     code: Code<'data>,
 }
@@ -27,7 +27,7 @@ impl<'data> Gaps<'data> {
             trampolines: Trampolines::find(bytes, frames),
             jump_tables: JumpTables::find(bytes, frames.architecture),
             start: program_start::find(bytes, frames),
-            vdso: vdso::rules(bytes, frames),
+            leaves: leaf_functions::rules(bytes, frames, entries),
             signal_frame: rule_of_row::signal_frame(frames.architecture),
             code: Code::of(bytes, frames, entries),
         }
@@ -50,8 +50,9 @@ impl<'data> Gaps<'data> {
         known.extend(trampolines.map(|range| (range, self.signal_frame)));
         known.extend(self.jump_tables.within(gap.clone()));
         known.extend(self.start.clone().filter(|(range, _)| gap.contains(&range.start)));
-        let of_vdso = self.vdso.iter().filter(|(range, _)| gap.contains(&range.start));
-        known.extend(of_vdso.cloned());
+        let first = self.leaves.partition_point(|(range, _)| range.start < gap.start);
+        let leaves = self.leaves.iter().skip(first);
+        known.extend(leaves.take_while(|(range, _)| range.start < gap.end).cloned());
         known.sort_by_key(|(range, _)| range.start);
         for (range, rule) in known {
             self.follow(rows, range.start, entries);

@@ -7,7 +7,7 @@ pub const AARCH64: u16 = 183;
 
 /// A section to put into a file.
 pub struct SmallSection {
-    /// Such as `.eh_frame`.
+    /// Such as `.eh_frame`; behind `.symtab` comes `.strtab`.
     pub name: &'static str,
     /// Its virtual address.
     pub svma: u64,
@@ -36,20 +36,21 @@ pub fn small_elf(machine: u16, code_svma: u64, code: &[u8], sections: &[SmallSec
     headers.push(names_place);
     let headers_place = out.len() as u64;
     for (index, [name, svma, place, size]) in headers.iter().enumerate() {
-        let kind: u32 = if index == 0 {
-            0
-        } else if index == headers.len() - 1 {
-            3
-        } else {
-            1
+        // Null; symbols, whose names are in the next section; names; anything else.
+        let (kind, link) = match index.checked_sub(1).map(|index| sections.get(index)) {
+            None => (0, 0),
+            Some(Some(section)) if section.name == ".symtab" => (2, index as u32 + 1),
+            Some(Some(section)) if section.name != ".strtab" => (1, 0),
+            Some(_) => (3, 0),
         };
         out.extend((*name as u32).to_le_bytes());
-        out.extend(kind.to_le_bytes());
+        out.extend(u32::to_le_bytes(kind));
         out.extend(2_u64.to_le_bytes());
         for value in [svma, place, size] {
             out.extend(value.to_le_bytes());
         }
-        out.extend([0; 8]);
+        out.extend(u32::to_le_bytes(link));
+        out.extend([0; 4]);
         out.extend(1_u64.to_le_bytes());
         out.extend([0; 8]);
     }

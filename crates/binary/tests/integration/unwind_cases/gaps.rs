@@ -108,3 +108,42 @@ fn code_without_an_entry_is_followed_where_it_is_short_and_only_on_x86() {
     let arm = with_gap(AARCH64, &0xd65f_03c0_u32.to_le_bytes(), 64, arm_entry());
     assert_eq!(told(&arm, 64), [false; 3]);
 }
+
+#[test]
+fn an_arm_function_without_an_entry_that_keeps_its_registers_returns_by_the_link_register() {
+    // strb wzr, [x0], #1; ret. sub sp, sp, #16; ret. And again the first, with an entry for its second instruction.
+    let words: [u32; 10] = [
+        0xd65f_03c0,
+        0xd65f_03c0,
+        0x3800_141f,
+        0xd65f_03c0,
+        0xd100_43ff,
+        0xd65f_03c0,
+        0x3800_141f,
+        0xd65f_03c0,
+        0,
+        0xd65f_03c0,
+    ];
+    let code: Vec<u8> = words.into_iter().flat_map(u32::to_le_bytes).collect();
+    let mut symbols = vec![0; 24];
+    for offset in [8_u64, 16, 24] {
+        // A global function of the first section, 8 bytes long, without a name.
+        symbols.extend([0, 0, 0, 0, 0x12, 0, 1, 0]);
+        symbols.extend((CODE + offset).to_le_bytes());
+        symbols.extend(8_u64.to_le_bytes());
+    }
+    let section = |name, data| SmallSection { name, svma: 0, data };
+    let fdes = vec![entry(CODE, 8, vec![]), entry(CODE + 28, 4, vec![])];
+    let sections = [
+        eh_frame(arm_entry(), fdes),
+        section(".symtab", symbols),
+        section(".strtab", vec![0]),
+    ];
+    let table = UnwindTable::from_elf(&small_elf(AARCH64, CODE, &code, &sections)).expect("a table");
+    let leaf = rule(CfaKind::StackPointer, 0, SavedKind::Same, 0, SavedKind::InRegister, 0);
+    let none = UnwindRule::INVALID;
+    assert_eq!(
+        [0, 8, 12, 16, 20, 24, 28, 32, 36].map(|offset| at(&table, offset)),
+        [leaf, leaf, leaf, none, none, none, leaf, none, none]
+    );
+}

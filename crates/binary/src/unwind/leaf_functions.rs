@@ -1,14 +1,14 @@
-//! The vDSO of aarch64, from which the kernel's linker script drops the call frame information (seen in Linux 6.1 and 6.12).
+//! Functions of aarch64 that no entry covers and that leave the stack pointer, the frame pointer and the link register alone.
 //!
-//! Its clocks call nobody and leave the stack pointer, the frame pointer and the link register alone, which their few instructions
-//! show. A function that keeps a frame has a frame pointer in it, which the walk follows by itself.
+//! Written in assembler, or of the vDSO, whose entries are dropped. The walk would follow the frame pointer from there: that is still
+//! the caller's, so the caller would be left out, and what lies above it would be looked for at a wrong stack pointer.
 
 use std::ops::Range;
 
 use object::{Object as _, ObjectSymbol as _, SymbolKind};
 
-use super::{CfaKind, SavedKind, UnwindRule};
-use crate::call_frames::{CallFrames, is_vdso};
+use super::{Architecture, CfaKind, SavedKind, UnwindRule};
+use crate::call_frames::{CallFrames, Fde};
 use crate::loads;
 
 /// The caller's stack begins where ours does, and the return address is in its register.
@@ -18,23 +18,30 @@ const UNTOUCHED: UnwindRule = UnwindRule {
     ..UnwindRule::INVALID
 };
 
-/// The rules of its functions that call nobody, by address; none for any other file.
-pub(super) fn rules(bytes: &[u8], frames: &CallFrames<'_>) -> Vec<(Range<u64>, UnwindRule)> {
+/// Their rules, by address; none where the processor is another one. `entries` by start.
+pub(super) fn rules(bytes: &[u8], frames: &CallFrames<'_>, entries: &[Fde<'_>]) -> Vec<(Range<u64>, UnwindRule)> {
+    if frames.architecture != Architecture::Aarch64 {
+        return Vec::new();
+    }
     let Ok(file) = object::File::parse(bytes) else {
         return Vec::new();
     };
-    if !is_vdso(frames.architecture, &file) {
-        return Vec::new();
-    }
-    let functions = file
+    let has_entry = |range: &Range<u64>| {
+        let behind = entries.partition_point(|entry| entry.initial_address() < range.end);
+        let last = behind.checked_sub(1).and_then(|last| entries.get(last));
+        last.is_some_and(|entry| entry.end_address() > range.start)
+    };
+    let mut rules: Vec<_> = file
         .dynamic_symbols()
-        .filter(|symbol| symbol.kind() == SymbolKind::Text);
-    let mut rules: Vec<_> = functions
+        .chain(file.symbols())
+        .filter(|symbol| symbol.kind() == SymbolKind::Text && symbol.is_definition())
         .map(|symbol| symbol.address()..symbol.address().saturating_add(symbol.size()))
+        .filter(|range| !has_entry(range))
         .filter(|range| code_of(bytes, frames, range).is_some_and(leaves_registers_alone))
         .map(|range| (range, UNTOUCHED))
         .collect();
-    rules.sort_by_key(|(range, _)| range.start);
+    rules.sort_by_key(|(range, _)| (range.start, range.end));
+    rules.dedup();
     rules
 }
 
@@ -105,6 +112,28 @@ mod tests {
             0xd65f_03c0,
         ];
         assert!(alone(&clock));
+    }
+
+    #[test]
+    fn a_loop_that_clears_memory_leaves_the_registers_alone() {
+        // OPENSSL_cleanse of OpenSSL 3.0 (crypto/arm64cpuid.pl), whose library has no entry for it.
+        let cleanse = [
+            0xb400_00e1, // cbz x1
+            0xf100_3c3f, // cmp x1, #0xf
+            0x5400_00c8, // b.hi
+            0xd503_201f, // nop
+            0x3800_141f, // strb wzr, [x0], #1
+            0xf100_0421, // subs x1, x1, #0x1
+            0x54ff_ffc1, // b.ne
+            0xd65f_03c0, // ret
+            0xf240_081f, // tst x0, #0x7
+            0x5400_00e0, // b.eq
+            0x17ff_fffc, // b
+            0xf800_841f, // str xzr, [x0], #8
+            0xf27d_f03f, // tst x1, #0xfffffffffffffff8
+            0xb5ff_fe01, // cbnz x1
+        ];
+        assert!(alone(&cleanse));
     }
 
     #[test]
