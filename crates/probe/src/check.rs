@@ -6,10 +6,10 @@ use std::time::Duration;
 use crate::check_item::{CheckItem, Status};
 use crate::check_limits::{self, Wanted};
 use crate::error::ProbeError;
-use crate::machine::{self, MachineFacts};
+use crate::machine::{self, MOUNT_SYS, MachineFacts};
 use crate::perf_event::{Event, EventGroup, Target};
 use crate::privileges::{Privileges, how_to_get_privileges};
-use crate::watch::{OLDEST_KERNEL, Watch, WatchOptions};
+use crate::watch::{OLDEST_KERNEL, Watch, WatchOptions, how_to_get_types};
 use crate::{check_patching, check_symbols, cpu_counters, cpu_facts, machine_counters};
 
 /// Looks at everything. It takes a good second, in which it measures how much time the hypervisor steals.
@@ -26,7 +26,7 @@ pub fn check(server_binary: Option<&Path>, want_connections: u32) -> Vec<CheckIt
     };
     let mut items = vec![
         kernel(facts.kernel_release.as_deref(), loads),
-        paranoid(),
+        perf_events(),
         hardware(&facts),
         bpf,
         types(),
@@ -86,30 +86,40 @@ fn kernel(release: Option<&str>, loads: Loads) -> CheckItem {
     }
 }
 
-fn paranoid() -> CheckItem {
+/// By trying: a container's seccomp profile may refuse what the setting and the capabilities allow.
+fn perf_events() -> CheckItem {
+    perf_events_by(
+        &crate::perf_event::paranoid(),
+        Privileges::of_this_process(),
+        EventGroup::open(&[Event::CpuClock], Target::ThisThread, false).map(drop),
+    )
+}
+
+fn perf_events_by(setting: &str, privileges: Privileges, tried: Result<(), String>) -> CheckItem {
     const TOPIC: &str = "perf events";
-    let setting = crate::perf_event::paranoid();
-    let root = rustix::process::geteuid().is_root();
-    match setting.parse::<i32>() {
-        Ok(level) if level <= 0 => CheckItem::ok(TOPIC, format!("kernel.perf_event_paranoid is {level}")),
-        Ok(level) if root => CheckItem::ok(
+    let level = setting.parse::<i32>().ok();
+    let told = level.map_or("kernel.perf_event_paranoid cannot be read".to_owned(), |level| {
+        format!("kernel.perf_event_paranoid is {level}")
+    });
+    let is_privileged = privileges.may_count_machine();
+    match (level, tried) {
+        (_, Err(_)) if is_privileged => CheckItem::lack(
             TOPIC,
-            format!("kernel.perf_event_paranoid is {level}, which does not bind root"),
+            "events cannot be opened although the capabilities for it are there",
+            "a security module or a seccomp profile forbids perf_event_open: ausearch -m avc, and the container's profile, say which",
         ),
-        Ok(level) => CheckItem::lack(
+        (Some(level), Ok(())) if level <= 0 => CheckItem::ok(TOPIC, told),
+        (_, Ok(())) if is_privileged => {
+            CheckItem::ok(TOPIC, format!("{told}, which does not bind those with CAP_PERFMON"))
+        }
+        _ => CheckItem::lack(
             TOPIC,
-            format!("kernel.perf_event_paranoid is {level}: nothing of the whole machine can be counted"),
-            "sudo sysctl -w kernel.perf_event_paranoid=-1",
+            format!("{told}: nothing of the whole machine can be counted"),
+            match privileges.is_root {
+                true => privileges.fix(),
+                false => "sudo sysctl -w kernel.perf_event_paranoid=-1",
+            },
         ),
-        // Containers may hide /proc/sys.
-        Err(_) => match EventGroup::open(&[Event::CpuClock], Target::ThisThread, false) {
-            Ok(_) => CheckItem::ok(TOPIC, "events can be opened; kernel.perf_event_paranoid cannot be read"),
-            Err(refusal) => CheckItem::lack(
-                TOPIC,
-                refusal,
-                "use a kernel with CONFIG_PERF_EVENTS=y, outside of a container",
-            ),
-        },
     }
 }
 
@@ -130,9 +140,11 @@ fn hardware(facts: &MachineFacts) -> CheckItem {
             )
         }
         Err(reason) => {
-            let root = rustix::process::geteuid().is_root();
+            let privileges = Privileges::of_this_process();
             let mend = match &facts.hypervisor {
-                _ if !root => "run as root, to see whether there are any: sudo scaleprof check".to_owned(),
+                _ if !privileges.may_count_machine() => {
+                    format!("to see whether there are any: {}", privileges.fix())
+                }
                 Some(name) => format!(
                     "give this machine ({name}) a PMU in its settings (for QEMU: -cpu host,pmu=on), or use bare metal; \
                      until then the iron law uses CPU seconds per transaction"
@@ -179,17 +191,25 @@ fn bpf(tried: Result<Watch, ProbeError>) -> CheckItem {
 fn types() -> CheckItem {
     const TOPIC: &str = "kernel types (BTF)";
     if Path::new("/sys/kernel/btf/vmlinux").exists() {
-        CheckItem::ok(TOPIC, "/sys/kernel/btf/vmlinux is there")
-    } else {
-        CheckItem::lack(
-            TOPIC,
-            "the kernel does not describe its types: portable BPF programs cannot be loaded",
-            "use Linux 5.15 or newer with CONFIG_DEBUG_INFO_BTF=y",
-        )
+        return CheckItem::ok(TOPIC, "/sys/kernel/btf/vmlinux is there");
     }
+    let what = "they cannot be read (no /sys/kernel/btf/vmlinux): portable BPF programs cannot be loaded";
+    CheckItem::lack(
+        TOPIC,
+        what,
+        how_to_get_types(machine::has_sys(), &machine::kernel_release()),
+    )
 }
 
 fn machine_items(facts: &MachineFacts) -> Vec<CheckItem> {
+    if !machine::has_sys() {
+        let hidden = CheckItem::warn(
+            "settings of the machine",
+            "CPU frequency, clock source, huge pages and NUMA nodes are unknown: /sys is not mounted here",
+            MOUNT_SYS,
+        );
+        return vec![hidden, swap(facts)];
+    }
     vec![
         governor(facts.governor.as_deref()),
         clock_source(facts.clock_source.as_deref()),
@@ -315,6 +335,33 @@ fn steal_item(readings: Option<(machine_counters::MachineTimes, machine_counters
 mod tests {
     use super::*;
     use crate::machine_counters::MachineTimes;
+
+    /// As Docker leaves root, a container's profile refuses perf_event_open, and as root with all capabilities a profile may.
+    #[test]
+    fn perf_events_are_ok_only_where_they_can_be_opened() {
+        let refused = || Err("refused".to_owned());
+        let status = |level: &str, privileges, tried| perf_events_by(level, privileges, tried).status;
+        assert_eq!(status("2", Privileges::root(), Ok(())), Status::Ok);
+        assert_eq!(status("2", Privileges::root(), refused()), Status::Lack);
+        assert_eq!(status("-1", Privileges::user(), Ok(())), Status::Ok);
+        assert_eq!(status("2", Privileges::user(), refused()), Status::Lack);
+        assert_eq!(status("", Privileges::root(), Ok(())), Status::Ok);
+        let in_container = perf_events_by("2", Privileges::root_in_container(), refused());
+        assert!(
+            in_container
+                .mend
+                .is_some_and(|fix| !fix.contains("sudo") && fix.contains("container"))
+        );
+        let by_profile = perf_events_by("2", Privileges::root(), refused());
+        assert!(by_profile.mend.is_some_and(|fix| fix.contains("seccomp")));
+    }
+
+    #[test]
+    fn kernels_types_are_missing_for_the_reason_that_holds() {
+        assert!(how_to_get_types(false, "6.18.0").contains(MOUNT_SYS));
+        assert!(!how_to_get_types(true, "6.18.0").contains("use Linux"));
+        assert!(how_to_get_types(true, "5.4.0").contains("use Linux 5.15"));
+    }
 
     #[test]
     fn every_lack_and_every_warning_says_how_to_mend_it() {

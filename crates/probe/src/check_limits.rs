@@ -20,6 +20,26 @@ pub(crate) struct Wanted {
 pub(crate) struct CgroupLimits {
     pub memory_bytes: Option<u64>,
     pub threads: Option<u64>,
+    /// Whether a cgroup file system is mounted, so that limits can be seen.
+    pub can_be_seen: bool,
+}
+
+/// What is known of a limit.
+#[derive(Debug, Clone, Copy)]
+enum CgroupLimit {
+    None,
+    Is(u64),
+    Unknown,
+}
+
+impl CgroupLimits {
+    fn limit(&self, value: Option<u64>) -> CgroupLimit {
+        match value {
+            Some(value) => CgroupLimit::Is(value),
+            None if self.can_be_seen => CgroupLimit::None,
+            None => CgroupLimit::Unknown,
+        }
+    }
 }
 
 /// Files of the server besides its connections (tables, logs) and of the client (counters of each CPU).
@@ -66,13 +86,13 @@ pub(crate) fn limit_items(facts: &MachineFacts, cgroup: &CgroupLimits, wanted: W
         ),
         at_least_or_unlimited(
             "threads of the cgroup (pids.max)",
-            cgroup.threads,
+            cgroup.limit(cgroup.threads),
             threads,
             "TasksMax=infinity",
         ),
         at_least_or_unlimited(
             "memory of the cgroup",
-            cgroup.memory_bytes,
+            cgroup.limit(cgroup.memory_bytes),
             memory,
             "MemoryMax=infinity",
         ),
@@ -118,19 +138,21 @@ fn at_least(topic: &'static str, value: Option<u64>, needed: u64, mend: String) 
     match value {
         Some(value) if value >= needed => CheckItem::ok(topic, format!("{}; {wanted} are wanted", words(value))),
         Some(value) => CheckItem::lack(topic, format!("{}; {wanted} are wanted", words(value)), mend),
-        None => CheckItem::warn(topic, format!("unknown; {wanted} are wanted"), mend),
+        // What would be set might be less than what is there.
+        None => CheckItem::warn(
+            topic,
+            format!("it cannot be read here; {wanted} are wanted"),
+            "look at it on the host",
+        ),
     }
 }
 
-fn at_least_or_unlimited(topic: &'static str, value: Option<u64>, needed: u64, property: &str) -> CheckItem {
-    match value {
-        None => CheckItem::ok(topic, "no limit"),
-        value => at_least(
-            topic,
-            value,
-            needed,
-            format!("systemd-run --scope -p {property} scaleprof (in a container: raise its limit)"),
-        ),
+fn at_least_or_unlimited(topic: &'static str, limit: CgroupLimit, needed: u64, property: &str) -> CheckItem {
+    let raise = format!("systemd-run --scope -p {property} scaleprof (in a container: raise its limit)");
+    match limit {
+        CgroupLimit::None => CheckItem::ok(topic, "no limit"),
+        CgroupLimit::Is(value) => at_least(topic, Some(value), needed, raise),
+        CgroupLimit::Unknown => at_least(topic, None, needed, raise),
     }
 }
 
@@ -148,6 +170,9 @@ pub(crate) fn cgroup_limits() -> CgroupLimits {
     CgroupLimits {
         memory_bytes: narrowest("memory", ["memory.max", "memory.limit_in_bytes"]),
         threads: narrowest("pids", ["pids.max", "pids.max"]),
+        can_be_seen: ["memory", "pids"]
+            .iter()
+            .any(|controller| cgroup_paths::folder_of_controller(&mountinfo, &cgroups, controller).is_some()),
     }
 }
 
@@ -200,10 +225,15 @@ mod tests {
         let small = CgroupLimits {
             memory_bytes: Some(1 << 30),
             threads: Some(512),
+            can_be_seen: true,
         };
         assert_eq!(status(&facts, &small, "pids.max"), Status::Lack);
         assert_eq!(status(&facts, &small, "memory of the cgroup"), Status::Lack);
-        assert_eq!(status(&facts, &CgroupLimits::default(), "pids.max"), Status::Ok);
+        let unlimited = CgroupLimits {
+            can_be_seen: true,
+            ..CgroupLimits::default()
+        };
+        assert_eq!(status(&facts, &unlimited, "pids.max"), Status::Ok);
     }
 
     #[test]
@@ -211,5 +241,22 @@ mod tests {
         assert_eq!(limit_value("max"), None);
         assert_eq!(limit_value("9223372036854771712"), None);
         assert_eq!(limit_value("1048576"), Some(1048576));
+    }
+
+    /// With /sys/fs/cgroup hidden a limit was told to be none, and what could not be read was advised to be set to less than it is.
+    #[test]
+    fn what_cannot_be_read_is_neither_unlimited_nor_advised_to_be_set() {
+        let items = limit_items(&MachineFacts::default(), &CgroupLimits::default(), MANY);
+        for topic in [
+            "pids.max",
+            "memory of the cgroup",
+            "vm.max_map_count",
+            "kernel.threads-max",
+        ] {
+            let item = items.iter().find(|item| item.topic.contains(topic)).expect("looked at");
+            assert_eq!(item.status, Status::Warn, "{item:?}");
+            assert!(item.what.contains("cannot be read"), "{item:?}");
+            assert!(!item.mend.as_deref().unwrap_or_default().contains("sysctl"), "{item:?}");
+        }
     }
 }

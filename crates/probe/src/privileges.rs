@@ -40,12 +40,17 @@ impl Privileges {
         self.capabilities & CAP_SYS_ADMIN != 0 || self.capabilities & all == all
     }
 
+    /// Whether the kernel lets us count and sample the whole machine, whatever kernel.perf_event_paranoid says.
+    pub(crate) fn may_count_machine(self) -> bool {
+        self.capabilities & (CAP_PERFMON | CAP_SYS_ADMIN) != 0
+    }
+
     /// How to get what is missing. Root is not advised to become root: a container took its capabilities.
     pub(crate) fn fix(self) -> &'static str {
         match self.is_root {
             true => "run scaleprof on the host, or give the container these capabilities",
             false => {
-                "sudo scaleprof, or once: sudo setcap cap_bpf,cap_perfmon,cap_sys_ptrace+ep \"$(command -v scaleprof)\""
+                "sudo scaleprof, or once: sudo setcap cap_bpf,cap_perfmon,cap_sys_ptrace,cap_syslog+ep \"$(command -v scaleprof)\""
             }
         }
     }

@@ -48,6 +48,6 @@ pub use programs::TimerEvent;
 pub use reading::{WatchCounts, WatchReading};
 pub use recorded::{RecordedWalk, RecordedWalks};
 pub use refusal::BpfRefusal;
-pub(crate) use refusal::OLDEST_KERNEL;
+pub(crate) use refusal::{OLDEST_KERNEL, how_to_get_types};
 pub use tables::CodeTables;
 pub use threads::ThreadTimes;

@@ -74,7 +74,7 @@ impl Deref for TestFolder {
 pub fn work_folder() -> TestFolder {
     let folder = tempfile::Builder::new()
         .prefix("scaleprof-test-")
-        .tempdir_in("/var/tmp")
+        .tempdir_in(std::env::var_os("SCALEPROF_TEST_FOLDER").unwrap_or_else(|| "/var/tmp".into()))
         .expect("a folder");
     let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
     std::fs::set_permissions(folder.path(), open).expect("chmod");

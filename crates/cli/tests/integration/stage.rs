@@ -1,6 +1,7 @@
 //! What the tests share: the program, a work folder with cached data, and what a run left.
 
 use scaleprof_bundle::Bundle;
+use scaleprof_server::capabilities::Capabilities;
 use scaleprof_server::{Installation, Sandbox, SandboxBuilder, ServerSettings, Settings, WorkFolder};
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -36,6 +37,10 @@ pub fn run(server: Option<&Installation>, output: &Path) -> Command {
     command.arg("--output").arg(output);
     if let Some(server) = server {
         command.arg("--server").arg(&server.binary);
+        // A run's own is 1 GiB, which each copy of prepared data would take again.
+        for (name, value) in Capabilities::of(server.product, server.version).redo_log(96 << 20) {
+            command.args(["--set", &format!("{name}={value}")]);
+        }
     }
     command
 }

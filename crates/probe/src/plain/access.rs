@@ -145,7 +145,11 @@ fn closed(answer: &str, owner: &Owner, privileges: Privileges) -> Option<(String
         )),
         Owner::Other(user) => Some((
             format!("{answer}: the server belongs to the user {user}"),
-            Some(format!("sudo -u {user} scaleprof")),
+            // A number without a name begins with what is a comment to the shell.
+            Some(match user.starts_with('#') {
+                true => format!("sudo -u '{user}' scaleprof"),
+                false => format!("sudo -u {user} scaleprof"),
+            }),
         )),
     }
 }
@@ -156,7 +160,10 @@ fn unexpected(answer: &Answer) -> (String, Option<String>) {
     match answer.code {
         Some(libc::EMFILE | libc::ENFILE) => (text.clone(), Some("ulimit -n 1048576".to_owned())),
         Some(libc::ESRCH | libc::ENOENT) => (format!("{text}: the process has ended"), None),
-        Some(libc::ENOSYS) => (format!("{text}: the kernel was built without perf events"), None),
+        Some(libc::ENOSYS) => (
+            format!("{text}: the kernel has no perf events, or a seccomp profile hides them"),
+            None,
+        ),
         _ => {
             let release = crate::machine::kernel_release();
             (

@@ -71,13 +71,9 @@ impl KernelFacts {
                     without lockdown"
                 .to_owned();
         }
-        if !self.has_sys {
-            return format!("the kernel describes its types in /sys, which is not mounted here; {MOUNT_SYS}");
-        }
         if !self.has_types {
-            return "the kernel does not describe its types (no /sys/kernel/btf/vmlinux); use Linux 5.15 or newer with \
-                    CONFIG_DEBUG_INFO_BTF=y"
-                .to_owned();
+            let how = how_to_get_types(self.has_sys, release);
+            return format!("the kernel's types cannot be read (no /sys/kernel/btf/vmlinux); {how}");
         }
         if is_old {
             return format!("Linux {release} does not have what the programs need; use Linux 5.15 or newer");
@@ -91,6 +87,17 @@ impl KernelFacts {
             "Linux {release} should take them, so this is a fault of scaleprof's; please report it with the output of: \
              scaleprof check --verbose"
         )
+    }
+}
+
+/// What helps where there is no /sys/kernel/btf/vmlinux.
+pub(crate) fn how_to_get_types(has_sys: bool, release: &str) -> String {
+    match kernel_version(release) {
+        _ if !has_sys => format!("/sys is not mounted here: {MOUNT_SYS}"),
+        Some(version) if version >= OLDEST_KERNEL => format!(
+            "this Linux {release} was built without CONFIG_DEBUG_INFO_BTF, or a container hides the file: run scaleprof on the host"
+        ),
+        _ => "use Linux 5.15 or newer with CONFIG_DEBUG_INFO_BTF=y".to_owned(),
     }
 }
 
@@ -122,7 +129,10 @@ fn decisive_line(log: &[String]) -> Option<&str> {
     let of_verifier = statistics.and_then(|at| log[..at].iter().rev().find(|line| !line.is_empty()));
     let of_libbpf = || {
         let lines = log.iter().filter_map(|line| line.strip_prefix("libbpf: "));
-        lines.into_iter().find(|line| !line.contains("Retrying"))
+        // It blames the limit of locked memory, whatever the reason.
+        lines
+            .into_iter()
+            .find(|line| !line.contains("Retrying") && !line.contains("RLIMIT_MEMLOCK"))
     };
     of_verifier.map(String::as_str).or_else(of_libbpf)
 }
@@ -169,6 +179,8 @@ libbpf: prog 'on_exit': failed to load: -EINVAL";
             Some("map 'rows': failed to create: -EINVAL")
         );
         assert_eq!(decisive_line(&[]), None);
+        let limit = "libbpf: Failed to bump RLIMIT_MEMLOCK (err = -EPERM), you might need to do it explicitly!";
+        assert_eq!(decisive_line(&lines(limit)), None);
     }
 
     #[test]
