@@ -101,7 +101,7 @@ fn large_results_and_long_rows_are_read_to_their_end() {
             execute(&mut control, "TRUNCATE TABLE other.marks");
             let load = LoadPlan {
                 connections: 3,
-                seconds: 120,
+                seconds: 60,
                 transport,
                 ..plan(stage, script(text, Repetition::Once))
             };
@@ -125,7 +125,7 @@ fn statements_longer_than_a_packet_arrive_whole() {
         for transport in transports() {
             let load = LoadPlan {
                 connections: 2,
-                seconds: 120,
+                seconds: 60,
                 transport,
                 ..plan(stage, script(&text, Repetition::Once))
             };

@@ -5,6 +5,7 @@ use scaleprof_wire::{Client, Credentials};
 use scaleprof_workload::*;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::{Duration, Instant};
 use testing::servers::{Server, TestFolder, distribution, fetched, work_folder};
 
 /// A running server and the folder that it lives in, dropped in this order.
@@ -163,9 +164,35 @@ pub fn plan(sandbox: &Sandbox, program: Program) -> LoadPlan {
 pub struct Ran {
     pub records: Vec<SecondRecord>,
     pub result: Result<LoadOutcome, LoadError>,
+    /// How long after the beginning each second was told of: later than it was cut, and that later than it was over.
+    told_after: Vec<Duration>,
 }
 
 impl Ran {
+    /// How late at most a second was cut, by this program's own clock.
+    pub fn late(&self, second: usize) -> f64 {
+        self.told_after[second].as_secs_f64() - (second as f64 + 1.0)
+    }
+
+    /// Asserts X·R = N from second `first` on: where connections are in transactions all the time, they spend so many times the time
+    /// between two cuts in them. A cut may be late, by no more than its second was told of late.
+    pub fn assert_all_at_work(&self, first: usize, connections: u32, what: &str) {
+        let inside: u64 = self.records[first..].iter().map(|record| record.inside_ns).sum();
+        let threads = inside as f64 / 1e9 / f64::from(connections);
+        let seconds = (self.records.len() - first) as f64;
+        let from = if first == 0 { 0.0 } else { self.late(first - 1) };
+        let to = self.late(self.records.len() - 1);
+        println!(
+            "{what}: {threads:.4} s inside of transactions a connection in {seconds} s less {from:.4} and {to:.4} more"
+        );
+        // The clocks are the same; a thousandth is for connections whose first statement was sent after the others'.
+        let (least, most) = ((seconds - from) * 0.999, (seconds + to) * 1.0001);
+        assert!(
+            (least..most).contains(&threads),
+            "{what}: {threads} s inside of transactions a connection, which is not {least} to {most}"
+        );
+    }
+
     pub fn outcome(&self) -> &LoadOutcome {
         self.result.as_ref().unwrap_or_else(|e| panic!("the load failed: {e}"))
     }
@@ -183,19 +210,93 @@ impl Ran {
 /// Keeps the records, and calls a function at the end of every second.
 struct Keeper<'a> {
     records: Vec<SecondRecord>,
+    began: Option<Instant>,
+    told_after: Vec<Duration>,
     at_second: &'a mut dyn FnMut(u32),
 }
 
 impl LoadObserver for Keeper<'_> {
     fn connected(&mut self, _: u32, _: u32) {}
-    fn begins(&mut self) {}
+    fn begins(&mut self) {
+        self.began = Some(Instant::now());
+    }
     fn second_ended(&mut self, second: u32) {
         (self.at_second)(second);
     }
     fn record(&mut self, record: SecondRecord) {
         assert_eq!(record.second as usize, self.records.len(), "seconds come in order");
         self.records.push(record);
+        self.told_after.push(self.began.expect("it began").elapsed());
     }
+}
+
+/// Ticks of all CPUs from /proc/stat: all of them, and those in which something ran or the host of a virtual machine took them.
+fn machine_ticks() -> [f64; 2] {
+    let text = std::fs::read_to_string("/proc/stat").expect("the kernel's counts");
+    let line = text.lines().next().expect("a line");
+    let counts: Vec<f64> = line
+        .split_whitespace()
+        .skip(1)
+        .map(|n| n.parse().expect("a count"))
+        .collect();
+    // user, nice, system, idle, iowait, irq, softirq, steal; what guests use is part of user.
+    let all: f64 = counts[..8].iter().sum();
+    [all, all - counts[3] - counts[4]]
+}
+
+/// Ticks that a process has run for.
+fn ticks_of(pid: u32) -> f64 {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).expect("it runs");
+    let mut fields = text.rsplit(") ").next().expect("fields").split(' ').skip(11);
+    let mut ticks = || {
+        fields
+            .next()
+            .and_then(|field| field.parse::<f64>().ok())
+            .expect("ticks")
+    };
+    ticks() + ticks()
+}
+
+/// How often a load is measured that others disturb.
+const MOST_MEASUREMENTS: usize = 3;
+/// From this part of the CPUs on others disturb.
+const DISTURBED: f64 = 0.04;
+/// From so many seconds on the last second was cut late.
+const LATE: f64 = 0.02;
+
+/// Runs a load while nobody but this program and the server uses the CPUs, and no second's end is missed. Both are looked at before what
+/// came of it is.
+///
+/// # Panics
+/// It was disturbed each time, so that nothing is decided.
+pub fn run_undisturbed(stage: &Stage, load: &LoadPlan, what: &str) -> Ran {
+    let look = || {
+        let [all, busy] = machine_ticks();
+        [all, busy - ticks_of(std::process::id()) - ticks_of(stage.pid())]
+    };
+    let mut why = String::new();
+    for number in 1..=MOST_MEASUREMENTS {
+        let before = look();
+        let ran = run(load);
+        let after = look();
+        let others = (after[1] - before[1]) / (after[0] - before[0]);
+        let late = ran.late(ran.records.len() - 1);
+        println!(
+            "{what}: others had {:.1} % of the CPUs, the last cut was {late:.4} s late",
+            others * 100.0
+        );
+        if others <= DISTURBED && late <= LATE {
+            return ran;
+        }
+        why = format!(
+            "others had {:.1} % of the CPUs, the last cut was {late:.3} s late",
+            others * 100.0
+        );
+        if number < MOST_MEASUREMENTS {
+            println!("REPEATED {what} after measurement {number}: {why}");
+        }
+    }
+    panic!("{what}: not decided: disturbed: {why}");
 }
 
 pub fn run(plan: &LoadPlan) -> Ran {
@@ -205,12 +306,15 @@ pub fn run(plan: &LoadPlan) -> Ran {
 pub fn run_with(plan: &LoadPlan, stop: &Arc<AtomicBool>, at_second: &mut dyn FnMut(u32)) -> Ran {
     let mut keeper = Keeper {
         records: Vec::new(),
+        began: None,
+        told_after: Vec::new(),
         at_second,
     };
     let result = drive(plan, stop, &mut keeper);
     Ran {
         records: keeper.records,
         result,
+        told_after: keeper.told_after,
     }
 }
 
