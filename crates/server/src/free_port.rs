@@ -100,6 +100,12 @@ mod tests {
         assert_eq!(numbers.len(), held.len());
         let range = std::fs::read_to_string(OF_CONNECTIONS).expect("of this kernel");
         let aside = aside_of(&range);
-        assert!(aside.is_empty() || numbers.iter().all(|number| aside.contains(number)));
+        if aside.is_empty() {
+            return testing::skip!("ports that the kernel gives to nobody: it gives all, {range}");
+        }
+        assert!(
+            numbers.iter().all(|number| aside.contains(number)),
+            "{numbers:?} {aside:?}"
+        );
     }
 }

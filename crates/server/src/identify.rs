@@ -374,6 +374,9 @@ mod tests {
     #[test]
     fn an_installed_server_is_listed_once_however_many_names_it_has() {
         let installed = Installation::installed();
+        if installed.is_empty() {
+            return testing::no_server("distribution", "none is installed");
+        }
         for (index, server) in installed.iter().enumerate() {
             assert!(
                 installed

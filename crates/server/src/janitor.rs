@@ -245,6 +245,7 @@ pub fn main_loop(orders: OwnedFd) {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use std::os::unix::process::ExitStatusExt;
 
     #[test]
     fn takes_orders_and_forgets_them() {
@@ -273,7 +274,7 @@ mod tests {
     #[test]
     fn spares_a_process_that_got_a_dead_ones_number() {
         let mut child = Command::new("sleep")
-            .arg("600")
+            .arg("60")
             .process_group(0)
             .spawn()
             .expect("a process");
@@ -282,7 +283,8 @@ mod tests {
         std::thread::sleep(Duration::from_millis(50));
         assert!(child.try_wait().expect("its state").is_none());
         kill(child.id(), start);
-        child.wait().expect("its end");
+        let ended = child.wait().expect("its end");
+        assert_eq!(ended.signal(), Some(libc::SIGKILL), "{ended:?}");
     }
 
     #[test]

@@ -389,20 +389,21 @@ mod tests {
     fn a_server_that_waits_for_room_on_the_disk_is_not_waited_for() {
         let folder = tempfile::tempdir().expect("a folder");
         let script = "echo '[ERROR] Disk is full writing (Errcode: 28). Waiting for someone to free space' >&2
-                      exec sleep 600";
+                      exec sleep 60";
         let mut process = ServerProcess::start(&launch(folder.path(), script)).expect("a process");
+        let began = Instant::now();
         let death = process.wait_for_end(Duration::from_secs(60));
+        // Its log is looked at once a second.
+        assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
         assert_eq!(death.reason.map(|(reason, _)| reason), Some(Reason::DiskFull));
     }
 
     #[test]
     fn a_server_that_ignores_the_request_is_killed_with_its_children() {
         let folder = tempfile::tempdir().expect("a folder");
-        let script = "trap '' TERM; sleep 600 & echo $! >&2; wait; wait";
+        let script = "trap '' TERM; sleep 60 & echo $! >&2; wait; wait";
         let mut process = ServerProcess::start(&launch(folder.path(), script)).expect("a process");
-        while process.log_end().is_empty() {
-            std::thread::sleep(Duration::from_millis(5));
-        }
+        testing::soon("it says its child's number", || !process.log_end().is_empty());
         let child: u32 = process.log_end().trim().parse().expect("a process id");
         let death = process.stop(Duration::from_millis(50));
         assert_eq!(death.signal, Some(libc::SIGKILL));
