@@ -1,6 +1,7 @@
 // What the flame graph says by colour and place: growth, the kernel, what is gone, and which way up. REPORT names the file.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
+import { lacking } from "./must.mjs";
 import { open } from "./opened.mjs";
 import { ownTimes, samplesOf, withCallees } from "./samples.mjs";
 
@@ -49,7 +50,7 @@ describe("flame graph's colours", () => {
   after(() => opened?.close());
 
   test("say how much dearer a frame got, and nothing where that may be chance", async (t) => {
-    if (rungs.length < 2) return t.skip("no two rungs with samples");
+    if (rungs.length < 2) return lacking(t, "flame", "no two rungs with samples");
     await go(`#flame:rung=${rungs.at(-1)}&base=${rungs[0]}&states=${all}`);
     const ink = await inks();
     const some = wide(await frames());
@@ -73,13 +74,13 @@ describe("flame graph's colours", () => {
   });
 
   test("mark what the kernel does, and nothing else", async (t) => {
-    if (!samples) return t.skip("no stack was sampled");
+    if (!samples) return lacking(t, "flame", "no stack was sampled");
     await go(`#flame:states=${all}&split=no&search=`);
     const ink = await inks();
     const some = wide(await frames());
     const read = await pixels(some);
     for (const [at, { name }] of some.entries()) assert.equal(alike(read[at].bottom, ink.mark), name.endsWith(" [k]"), name);
-    if (!samples.header.functions.some((name) => name.endsWith(" [k]"))) return t.skip("no function of the kernel");
+    if (!samples.header.functions.some((name) => name.endsWith(" [k]"))) return lacking(t, "flame", "no function of the kernel");
     // Wide enough to be looked at, if need be by zooming to the kernel's part.
     const inKernel = (await frames()).filter(({ name, row }) => row > 0 && name.endsWith(" [k]")).sort((a, b) => b.width - a.width)[0];
     assert.ok(inKernel, "some frame of the kernel is drawn");
@@ -91,7 +92,7 @@ describe("flame graph's colours", () => {
   });
 
   test("flipped, the outermost function stands below, and a click finds the frame that is there", async (t) => {
-    if (!samples) return t.skip("no stack was sampled");
+    if (!samples) return lacking(t, "flame", "no stack was sampled");
     await go("#flame:split=no");
     const before = await frames();
     await page.getByRole("button", { name: "flip" }).click();
@@ -101,7 +102,7 @@ describe("flame graph's colours", () => {
     assert.deepEqual(flipped.map(({ frame, x, width, row }) => [frame, x, width, row]), before.map(({ frame, x, width, row }) => [frame, x, width, row]));
     const rows = await page.evaluate((rowHeight) => document.querySelector("#flame-graph-pane-0 canvas").height / 2 / rowHeight, rowHeight);
     const wanted = wide(flipped).filter(({ row, width }) => row > 1 && width < flipped[0].width * 0.8 && row !== rows - 1 - row).sort((a, b) => b.width - a.width)[0];
-    if (!wanted) return t.skip("one call path only");
+    if (!wanted) return lacking(t, "flame", "one call path only");
     await page.locator("#flame-graph-pane-0 canvas").click({ position: { x: wanted.x + wanted.width / 2, y: (rows - 1 - wanted.row) * rowHeight + 9 } });
     await settled();
     const zoomed = (await frames()).find(({ frame }) => frame === wanted.frame);
@@ -115,7 +116,7 @@ describe("flame graph's colours", () => {
   });
 
   test("frames that are gone are told, each once and with what is within it", async (t) => {
-    if (rungs.length < 2) return t.skip("no two rungs with samples");
+    if (rungs.length < 2) return lacking(t, "flame", "no two rungs with samples");
     const times = ownTimes(samples);
     const of = (connections) => times.find((rung) => rung.connections === connections);
     const amount = (connections) => samples.header.rungs.find((rung) => rung.connections === connections).counted.reduce((sum, [, , one]) => sum + one, 0);
@@ -150,16 +151,17 @@ describe("flame graph's colours", () => {
       if (heaviest.name) assert.equal(plain(await fold.locator("tbody tr").first().locator("th").textContent()), plain(heaviest.name));
     }
     t.diagnostic(`${told} of 2 comparisons have call paths that are gone`);
+    if (told === 0) lacking(t, "gone", "no call path is gone");
   });
 
   test("says how many samples are kept where not all are, and only there", async (t) => {
-    if (!samples) return t.skip("no stack was sampled");
+    if (!samples) return lacking(t, "flame", "no stack was sampled");
     const visits = samples.header.rungs.flatMap((rung) => rung.visits);
     const sum = (of) => visits.flatMap(of).reduce((one, other) => one + other, 0);
     const [kept, taken] = [sum(({ samples: some }) => some), sum(({ all: some }) => some)];
     assert.equal(await page.locator("#thinning").count(), kept < taken ? 1 : 0);
     t.diagnostic(`${kept} of ${taken} samples are kept`);
-    if (kept === taken) return;
+    if (kept === taken) return lacking(t, "thinned", "all samples are kept");
     assert.ok(kept <= 400_000, `${kept}`);
     const said = plain(await page.textContent("#thinning")).replace(/(\d) (?=\d{3}\b)/g, "$1");
     assert.ok(said.includes(`${kept} of ${taken} samples are kept`), said);

@@ -2,6 +2,7 @@
 // names the file; what it must show is read from its data.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
+import { lacking } from "./must.mjs";
 import { charted, open } from "./opened.mjs";
 import { parentsOf, samplesOf } from "./samples.mjs";
 
@@ -38,7 +39,7 @@ describe("what the report says", () => {
 
   test("every finding stands in its order with its share, its place, its evidence and what to try", async (t) => {
     assert.equal(await page.locator("#findings .findings > li").count(), findings.length);
-    if (!findings.length) return t.skip("no finding");
+    if (!findings.length) return lacking(t, "findings", "no finding");
     for (const [at, finding] of findings.entries()) {
       const one = page.locator(`#finding-${at + 1}`);
       assert.equal(plain(await one.locator("h3").textContent()), plain(finding.title));
@@ -69,7 +70,7 @@ describe("what the report says", () => {
   });
 
   test("a finding has an address of its own, which opens it", async (t) => {
-    if (!findings.length) return t.skip("no finding");
+    if (!findings.length) return lacking(t, "findings", "no finding");
     const last = `finding-${findings.length}`;
     await page.locator(`#${last} h3 a`).press("Enter");
     assert.equal(await hash(), `#${last}`);
@@ -82,7 +83,7 @@ describe("what the report says", () => {
   test("a finding leads to its path in the flame graph", async (t) => {
     const samples = samplesOf(await page.textContent("#profile"));
     const at = findings.findIndex(({ path }) => path.length > 1);
-    if (!samples || at < 0) return t.skip("no finding with a path");
+    if (!samples || at < 0) return lacking(t, "findings", "no finding with a path");
     const { path, rungs: [base, shown] } = findings[at];
     const { depth, function: functionOf } = samples.columns;
     const parents = parentsOf(depth);
@@ -120,7 +121,7 @@ describe("what the report says", () => {
     };
     if ((await page.textContent("#code")).trim() === "") {
       assert.equal(await page.locator(".finding-links a[href^='#annotate']").count(), 0);
-      return t.skip("no machine code");
+      return lacking(t, "code", "no machine code");
     }
     for (const [at, finding] of findings.entries()) {
       const wanted = await listed(finding);
@@ -131,7 +132,7 @@ describe("what the report says", () => {
       await settled();
       return assert.ok(plain(await page.textContent("#annotate .code-head h3")).startsWith(plain(wanted)));
     }
-    t.skip("no finding in listed code");
+    lacking(t, "findings", "no finding in listed code");
   });
 
   test("threads that are lost are drawn as long as they are, and every path that loses some is told", async (t) => {
@@ -187,7 +188,11 @@ describe("what the report says", () => {
       }
       const [from, to] = other.connections > peak.connections ? [peak, other] : [other, peak];
       const rows = await cells();
-      const at = (words) => factor(rows.find(([name]) => name.startsWith(words))?.[3] ?? "x1");
+      const at = (words) => {
+        const row = rows.find(([name]) => name.startsWith(words));
+        assert.ok(row, words);
+        return factor(row[3]);
+      };
       const near = (one, wanted, words) => assert.ok(Math.abs(one / wanted - 1) < 0.06, `${words}: ${one} and ${wanted}`);
       const ratio = (of) => of(to) / of(from);
       near(at("CPUs used"), ratio(({ iron_law }) => iron_law.utilisation * iron_law.cpus), "CPUs");

@@ -1,6 +1,7 @@
 // The flame graph and the heat map of a report. REPORT names the file; what they must show is read from its data.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
+import { lacking } from "./must.mjs";
 import { open } from "./opened.mjs";
 import { ownTimes, samplesOf, shareOf } from "./samples.mjs";
 
@@ -45,7 +46,7 @@ describe("flame graph", () => {
 
   test("shows every state as wide as the ledger has it, at each rung", async (t) => {
     const rungs = data.summary.rungs.filter((rung) => rung.ledger);
-    if (!sampled || !rungs.length) return t.skip("no ledger");
+    if (!sampled || !rungs.length) return lacking(t, "flame", "no ledger");
     await go(`#flame:rung=${rungs[0].connections}&base=none&states=${Object.keys(states).join(".")}`);
     for (const rung of rungs.slice(0, 4)) {
       await page.selectOption("#flame-shown", String(rung.connections)).catch(() => null);
@@ -63,7 +64,7 @@ describe("flame graph", () => {
   });
 
   test("frames lie within their callers and are drawn where they are said to be", async (t) => {
-    if (!sampled) return t.skip("no stack was sampled");
+    if (!sampled) return lacking(t, "flame", "no stack was sampled");
     await go("#flame:");
     const found = await frames();
     const rows = new Map();
@@ -85,7 +86,7 @@ describe("flame graph", () => {
   test("times and intervals of whole paths are those of the analysis", async (t) => {
     const rung = data.summary.rungs.findLast((one) => one.paths.length > 0);
     const other = data.summary.rungs.find((one) => one.paths.length > 0);
-    if (!sampled || !rung || rung === other) return t.skip("no two rungs with call paths");
+    if (!sampled || !rung || rung === other) return lacking(t, "flame", "no two rungs with call paths");
     await go(`#flame:rung=${rung.connections}&base=${other.connections}&states=${Object.keys(states).join(".")}`);
     const found = await frames();
     let compared = 0;
@@ -109,7 +110,7 @@ describe("flame graph", () => {
   });
 
   test("a search tells its share of the whole and moves nothing", async (t) => {
-    if (!sampled) return t.skip("no stack was sampled");
+    if (!sampled) return lacking(t, "flame", "no stack was sampled");
     const samples = samplesOf(await page.textContent("#profile"));
     const times = ownTimes(samples);
     const rungs = times.filter((rung) => rung.states.some((state) => state.size > 0));
@@ -138,11 +139,11 @@ describe("flame graph", () => {
   });
 
   test("a click zooms in, the address keeps it, and the way back leads out", async (t) => {
-    if (!sampled) return t.skip("no stack was sampled");
+    if (!sampled) return lacking(t, "flame", "no stack was sampled");
     await go("#flame:split=no&flip=");
     const before = await frames();
     const wanted = before.filter((one) => one.row > 2 && one.width < before[0].width * 0.8).sort((a, b) => b.width - a.width)[0];
-    if (!wanted) return t.skip("one call path only");
+    if (!wanted) return lacking(t, "flame", "one call path only");
     await click(wanted);
     const zoomed = await frames();
     const same = zoomed.find((one) => one.frame === wanted.frame);
@@ -170,7 +171,7 @@ describe("flame graph", () => {
   });
 
   test("works by keyboard and says where it is", async (t) => {
-    if (!sampled) return t.skip("no stack was sampled");
+    if (!sampled) return lacking(t, "flame", "no stack was sampled");
     await go("#flame:");
     const before = await frames();
     await page.locator("#flame-graph-pane-0").focus();
@@ -189,7 +190,7 @@ describe("flame graph", () => {
   });
 
   test("callers and callees of a function have its whole time", async (t) => {
-    if (!sampled) return t.skip("no stack was sampled");
+    if (!sampled) return lacking(t, "flame", "no stack was sampled");
     await go("#flame:split=no");
     const before = await frames();
     const wanted = before.filter((one) => one.row > 4 && one.width > 30).sort((a, b) => a.row - b.row)[0] ?? before.at(-1);
@@ -215,11 +216,11 @@ describe("flame graph", () => {
   });
 
   test("states are switched by their buttons, and the tables follow", async (t) => {
-    if (!sampled) return t.skip("no stack was sampled");
+    if (!sampled) return lacking(t, "flame", "no stack was sampled");
     await go("#flame:");
     const before = (await frames())[0].shown;
     const pressed = page.locator("#flame-graph .flame-state[aria-pressed=true]");
-    if ((await pressed.count()) < 2) return t.skip("one state only");
+    if ((await pressed.count()) < 2) return lacking(t, "flame", "one state only");
     const first = pressed.first();
     const state = await first.getAttribute("data-state");
     const words = states[state];
@@ -235,7 +236,7 @@ describe("flame graph", () => {
   });
 
   test("a stretch of the heat map gives a flame graph of its whole time, and a second one the difference", async (t) => {
-    if (!sampled) return t.skip("no stack was sampled");
+    if (!sampled) return lacking(t, "flame", "no stack was sampled");
     await go("#heatmap:");
     const heat = await page.evaluate(() => { const { threads, rows, where } = window.scaleprofHeatmap(); return { threads, rows, corners: [0, 1, 2, 3].map((part) => where(Math.floor((threads.length - 1) * (0.2 + part * 0.2)))) }; });
     const cells = [0, 1, 2, 3].map((part) => Math.floor((heat.threads.length - 1) * (0.2 + part * 0.2)));

@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { faintTexts } from "./contrast.mjs";
+import { lacking } from "./must.mjs";
 import { open } from "./opened.mjs";
 
 const plain = (text) => text.replace(/[\u202f\u00a0]/g, " ").replace(/\s+/g, " ").trim();
@@ -33,7 +34,7 @@ describe("waits", () => {
   });
 
   test("all waiting is that of the ledger, and each wait counts once", (t) => {
-    if (!waits) return t.skip("nobody waits");
+    if (!waits) return lacking(t, "waits", "nobody waits");
     for (const rung of waits.rungs) {
       near(rung.known.reduce((sum, one) => sum + one, 0), rung.waiting.value, 1e-9, "known, woken and neither");
       const told = rung.locks.reduce((sum, lock) => sum + lock.waiting.value, 0);
@@ -51,7 +52,7 @@ describe("waits", () => {
   });
 
   test("draws a box for everyone and a line between those who wait and are waited for", async (t) => {
-    if (!waits) return t.skip("nobody waits");
+    if (!waits) return lacking(t, "waits", "nobody waits");
     for (const rung of waits.rungs.slice(-2)) {
       await show(rung);
       const expected = rung.locks.flatMap((lock, at) => [`${at}l`, ...lock.waiters.map((_, one) => `${at}w${one}`), ...lock.holders.map((_, one) => `${at}h${one}`),
@@ -75,7 +76,7 @@ describe("waits", () => {
   });
 
   test("says in words what is known and what is not", async (t) => {
-    if (!waits) return t.skip("nobody waits");
+    if (!waits) return lacking(t, "waits", "nobody waits");
     const rung = waits.rungs.at(-1);
     await show(rung);
     const said = plain(await page.textContent("#waits-sum"));
@@ -90,7 +91,7 @@ describe("waits", () => {
   });
 
   test("the arrow keys go from box to box, and a box opens into its call path", async (t) => {
-    if (!waits) return t.skip("nobody waits");
+    if (!waits) return lacking(t, "waits", "nobody waits");
     const rung = waits.rungs.at(-1);
     await show(rung);
     assert.equal(await page.locator("#waits .wait-box[tabindex='0']").count(), 1);
@@ -126,7 +127,7 @@ describe("waits", () => {
   });
 
   test("has its figures in a table, in light and dark and on paper", async (t) => {
-    if (!waits) return t.skip("nobody waits");
+    if (!waits) return lacking(t, "waits", "nobody waits");
     await show(waits.rungs.at(-1));
     const fold = page.locator("#waits details.folded");
     await fold.locator("summary").press("Enter");

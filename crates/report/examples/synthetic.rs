@@ -5,6 +5,7 @@
 #[path = "../tests/integration/fixture/mod.rs"]
 #[allow(missing_docs)]
 mod fixture;
+mod machine_code;
 #[path = "../tests/integration/two_runs/mod.rs"]
 #[allow(missing_docs)]
 mod two_runs;
@@ -28,7 +29,16 @@ fn main() -> ExitCode {
         eprintln!("no shape is called {name}");
         return ExitCode::FAILURE;
     };
-    let (bundle, mut summary) = fixture::make(&shape);
+    let (mut bundle, mut summary) = fixture::make(&shape);
+    // Machine code is read when it is shown, from the bundle's folder.
+    let folder = std::env::temp_dir().join(format!("scaleprof-synthetic-{}", std::process::id()));
+    if shape.figures
+        && !bundle.rungs.is_empty()
+        && let Err(error) = machine_code::add(&mut bundle, &folder)
+    {
+        eprintln!("{error}");
+        return ExitCode::FAILURE;
+    }
     // The samples are made up, what the analysis says of them is not.
     let analysed = scaleprof_analysis::summarise(&bundle);
     for rung in &mut summary.rungs {
@@ -56,7 +66,9 @@ fn main() -> ExitCode {
             flame.functions.len()
         );
     }
-    write(&file, &html::render(&bundle, &summary))
+    let page = html::render(&bundle, &summary);
+    drop(std::fs::remove_dir_all(&folder));
+    write(&file, &page)
 }
 
 /// The page of a comparison; what the terminal shows is printed.
