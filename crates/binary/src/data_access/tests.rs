@@ -168,13 +168,45 @@ fn aarch64_pairs_of_page_and_offset_are_followed() {
     );
 }
 
+/// Bytes, each followed by a load from that place of `DATA` if there is one.
+fn code_with_loads(pieces: &[(Vec<u8>, Option<u64>)]) -> Vec<u8> {
+    let mut code = Vec::new();
+    for (bytes, load) in pieces {
+        code.extend(bytes);
+        if let Some(offset) = load {
+            // mov eax, [rip+..]: six bytes, and the place is counted from behind them.
+            let next = CODE + code.len() as u64 + 6;
+            code.extend([0x8b, 0x05]);
+            code.extend(((DATA.start + offset - next) as u32).to_le_bytes());
+        }
+    }
+    code
+}
+
+#[test]
+fn loads_one_behind_the_other_are_all_found() {
+    let offsets = || (0..40).map(|number| 64 * number);
+    let pieces: Vec<_> = offsets().map(|offset| (Vec::new(), Some(offset))).collect();
+    let expected: Vec<_> = offsets()
+        .map(|offset| (DATA.start + offset, Read, true, false))
+        .collect();
+    assert_eq!(x86(&code_with_loads(&pieces)), expected);
+}
+
 proptest::proptest! {
     #[test]
     fn any_bytes_are_followed_without_panic(
-        bytes in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..600),
+        pieces in proptest::collection::vec(
+            (
+                proptest::collection::vec(proptest::prelude::any::<u8>(), 0..40),
+                proptest::option::of(0..DATA.end - DATA.start),
+            ),
+            0..20,
+        ),
         is_x86: bool,
         is_fixed: bool,
     ) {
+        let bytes = code_with_loads(&pieces);
         let convention = if is_x86 { x86_64::CONVENTION } else { aarch64::CONVENTION };
         for access in found(&convention, &bytes, is_fixed) {
             proptest::prop_assert!(DATA.contains(&access.place));

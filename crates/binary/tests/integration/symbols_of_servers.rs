@@ -168,7 +168,7 @@ fn variables_have_the_names_that_nm_gives_them() {
             continue;
         };
         let file = SymbolFile::open(&binary.path, &SymbolSearch::nowhere()).expect("symbols");
-        let (mut compared, mut missing) = (0, Vec::new());
+        let (mut compared, mut elsewhere, mut missing) = (0, 0, Vec::new());
         let mut names: HashMap<u64, HashSet<&str>> = HashMap::new();
         for line in text.lines() {
             if let [address, _, "b" | "B" | "d" | "D", name] = line.split_whitespace().collect::<Vec<_>>()[..] {
@@ -182,20 +182,22 @@ fn variables_have_the_names_that_nm_gives_them() {
             match file.variable(*address) {
                 Some(found) => {
                     compared += 1;
-                    assert!(
-                        known.contains(found.linkage_name) || found.start != *address,
-                        "{name}: {found:?} for {known:?}"
-                    );
+                    // One that begins elsewhere is a larger one that this one lies in.
+                    match found.start == *address {
+                        true => assert!(known.contains(found.linkage_name), "{name}: {found:?} for {known:?}"),
+                        false => elsewhere += 1,
+                    }
                 }
                 None => missing.push(known),
             }
         }
         println!(
-            "{name}: {compared} variables, {} missing: {:?}",
+            "{name}: {compared} variables, {elsewhere} within others, {} missing: {:?}",
             missing.len(),
             &missing[..missing.len().min(5)]
         );
         assert!(compared > 500, "{name}: only {compared}");
+        assert!(elsewhere * 20 < compared, "{name}: {elsewhere} begin elsewhere");
         // Thread-local ones have no addresses.
         assert!(missing.len() * 20 < compared, "{name}: {missing:?}");
     }
@@ -417,11 +419,8 @@ fn an_index_may_be_used_by_many_threads() {
 /// Names come from files that anyone may have written.
 #[test]
 fn a_library_with_broken_bytes_is_read_without_harm() {
-    let Some(libm) =
-        std::fs::read(binary("libc").map_or_else(PathBuf::new, |libc| libc.path.with_file_name("libm.so.6"))).ok()
-    else {
-        return;
-    };
+    let Some(libc) = binary("libc") else { return };
+    let libm = std::fs::read(libc.path.with_file_name("libm.so.6")).expect("the library beside the C library");
     let mut runner = proptest::test_runner::TestRunner::new(proptest::test_runner::Config::with_cases(60));
     let near_the_start = 0..4096_usize;
     let near_the_end = libm.len() - 4096..libm.len();
