@@ -332,6 +332,24 @@ mod tests {
         }
     }
 
+    proptest! {
+        #[test]
+        fn a_row_is_read_as_it_was_written(row in prop::collection::vec(prop::option::of("[a-z ]{0,250}"), 0..9)) {
+            let mut packet = Vec::new();
+            for value in &row {
+                match value {
+                    Some(text) => {
+                        packet.push(text.len() as u8);
+                        packet.extend(text.as_bytes());
+                    }
+                    None => packet.push(0xfb),
+                }
+            }
+            prop_assert_eq!(text_row(&packet, row.len()), Some(row.clone()));
+            prop_assert_eq!(text_row(&packet, row.len() + 1), None);
+        }
+    }
+
     #[test]
     fn a_row_has_its_values_and_nulls() {
         assert_eq!(
