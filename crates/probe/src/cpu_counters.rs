@@ -199,10 +199,18 @@ mod tests {
 
     #[test]
     fn hardware_counters_count_or_say_why_not() {
-        match probe_hardware() {
-            Ok(usable) => assert_eq!(usable.others.len() + usable.missing.len(), OTHERS.len()),
-            Err(reason) => assert!(!reason.is_empty()),
+        if let Err(reason) = probe_hardware() {
+            // A virtual machine may have none.
+            return assert!(reason.contains("hardware"), "{reason}");
         }
+        let group = EventGroup::open(&[Event::Cycles, Event::Instructions], Target::ThisThread, true);
+        let group = group.expect("they could be opened just now");
+        group.enable().expect("it counts");
+        let until = std::time::Instant::now() + std::time::Duration::from_millis(20);
+        while std::time::Instant::now() < until {}
+        let counted = group.read().expect("it had a counter");
+        // 20 ms are 20 million cycles of the slowest CPU that there is, of which the host may have taken most.
+        assert!(counted.values.iter().all(|count| *count > 1_000_000), "{counted:?}");
     }
 
     /// The turns on real events: software ones, which every machine has.
@@ -214,12 +222,13 @@ mod tests {
             [Event::CpuClock, Event::Migrations],
         ];
         // Without the right to count the kernel's part there is nothing to test.
-        let Ok(groups) = layout
+        let groups = match layout
             .iter()
             .map(|events| Ok(vec![open(events)?]))
             .collect::<Result<Vec<_>, String>>()
-        else {
-            return;
+        {
+            Ok(groups) => groups,
+            Err(error) => return testing::skip!("events of the kernel's part: {error}"),
         };
         let mut rotation = Rotation::start(CpuGroups { groups }).expect("starts");
         let mut turns = Vec::new();

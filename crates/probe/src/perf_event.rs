@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn every_refusal_names_the_event_and_a_way_out() {
+    fn every_refusal_names_the_event() {
         for code in [
             libc::EACCES,
             libc::ENOENT,
@@ -362,6 +362,19 @@ mod tests {
         ] {
             let text = explain(Event::Cycles, &io::Error::from_raw_os_error(code), "2");
             assert!(text.contains("cycles"), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_can_be_helped_names_the_way_out() {
+        for (code, way_out) in [
+            (libc::EACCES, "sysctl -w"),
+            (libc::ENOENT, "bare-metal"),
+            (libc::EMFILE, "ulimit -n"),
+            (libc::EBUSY, "ps -C perf"),
+        ] {
+            let text = explain(Event::Cycles, &io::Error::from_raw_os_error(code), "2");
+            assert!(text.contains(way_out), "{text}");
         }
     }
 

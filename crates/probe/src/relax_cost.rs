@@ -24,6 +24,7 @@ mod tests {
     #[test]
     fn one_turn_takes_some_nanoseconds() {
         let cost = super::relax_nanoseconds();
-        assert!(cost > 0.1 && cost < 10_000.0, "{cost}");
+        // PAUSE and ISB take 1 to 70 ns, by the CPU; the test's build is slower by a call.
+        assert!((0.5..500.0).contains(&cost), "{cost}");
     }
 }

@@ -286,9 +286,9 @@ mod tests {
             let named = counters.iter().filter(|counter| counter.name.starts_with(name));
             named.map(|counter| counter.value).sum::<f64>()
         };
-        // Other tests of this process may burn beside it: so much at the least, and far less than without the rests.
+        // It worked for 0.2 s and burnt 0.5 s in rests. Between them is what a reading takes: a fifth of one rest at the most.
         let client = of("client.cpu_");
-        assert!(client >= 0.199, "{client}");
+        assert!((0.199..0.22).contains(&client), "{client}");
         let machine = of("machine.cpu_");
         let cpus = std::thread::available_parallelism().map_or(1.0, |cpus| cpus.get() as f64);
         let (worked, all) = (worked.as_secs_f64() * cpus, all.as_secs_f64() * cpus);

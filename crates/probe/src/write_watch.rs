@@ -223,7 +223,8 @@ mod tests {
             return testing::skip!("watchpoints: {why}");
         };
         assert!(
-            counted.writes > 5 && counted.writes <= after - before,
+            // Setting it up and taking it down is done in far less than the 300 ms between.
+            2 * counted.writes >= after - before && counted.writes <= after - before,
             "{counted:?} of {}",
             after - before
         );

@@ -172,11 +172,28 @@ fn the_states_of_every_thread_add_up_to_its_life() {
     let Some(mut program) = Program::start() else { return };
     program.breed();
     let mut watch = program.watch(everything());
+    // A reading that waits for a CPU tells of a moment somewhere in it.
+    let now = std::time::Instant::now;
+    let (mut before_last, _, mut after_last) = (now(), watch.read(), now());
     for _ in 0..4 {
-        wait(200);
-        for thread in watch.read().threads {
-            assert_eq!(thread.nanoseconds.iter().sum::<u64>(), thread.lifetime_ns, "{thread:?}");
+        wait(400);
+        let least = after_last.elapsed().as_nanos() as f64;
+        let before = now();
+        let reading = watch.read();
+        let most = before_last.elapsed().as_nanos() as f64;
+        (before_last, after_last) = (before, now());
+        let mut throughout = 0;
+        for thread in &reading.threads {
+            let states = thread.nanoseconds.iter().sum::<u64>();
+            assert_eq!(states, thread.lifetime_ns, "{thread:?}");
+            assert!((states as f64) < 1.1 * most, "{thread:?} in {most} ns");
+            // `breeds` begins others, which are brief: all but these were there from the beginning.
+            if thread.name != "brief" && thread.name != "breeds" {
+                assert!(states as f64 > 0.9 * least, "{thread:?} in {least} ns");
+                throughout += 1;
+            }
         }
+        assert_eq!(throughout, 10, "{:#?}", reading.threads);
     }
 }
 
@@ -206,16 +223,40 @@ fn threads_that_live_throughout_are_seen_for_all_of_the_time() {
 /// out: a stretch in which that happened says nothing, and another is looked at.
 #[test]
 fn time_on_cpu_is_what_the_kernel_says_of_the_whole_process() {
-    const STRETCHES: usize = 3;
+    const MOST_STRETCHES: usize = 3;
+    // Of the CPUs; of the time of a program that keeps one of two busy it is twice as much, and 2 % are asserted.
+    const DISTURBED: f64 = 0.005;
     let Some(mut program) = Program::start() else { return };
     program.breed();
     let mut watch = program.watch(everything());
     wait(100);
-    let mut wrong = Vec::new();
-    while let Err(why) = time_on_cpu_is_that_of_the_process(&mut watch, program.child.id()) {
-        wrong.push(why);
-        assert!(wrong.len() < STRETCHES, "{wrong:#?}");
+    let mut stolen = 0.0;
+    for number in 1..=MOST_STRETCHES {
+        let before = machine_ticks();
+        let verdict = time_on_cpu_is_that_of_the_process(&mut watch, program.child.id());
+        let after = machine_ticks();
+        stolen = (after[1] - before[1]) / (after[0] - before[0]);
+        if stolen <= DISTURBED {
+            return verdict.unwrap_or_else(|why| panic!("{why}"));
+        }
+        if number < MOST_STRETCHES {
+            println!("REPEATED time on CPU after stretch {number}: the host took {stolen:.4} of the CPUs");
+        }
     }
+    panic!("not decided: disturbed: the host took {stolen:.4} of the CPUs");
+}
+
+/// Ticks of all CPUs from /proc/stat: all of them, and those that the host of a virtual machine took.
+fn machine_ticks() -> [f64; 2] {
+    let text = std::fs::read_to_string("/proc/stat").expect("the kernel's counts");
+    let line = text.lines().next().expect("a line");
+    let counts: Vec<f64> = line
+        .split_whitespace()
+        .skip(1)
+        .map(|count| count.parse().expect("a count"))
+        .collect();
+    // user, nice, system, idle, iowait, irq, softirq, steal; what guests use is part of user.
+    [counts[..8].iter().sum(), counts[7]]
 }
 
 fn time_on_cpu_is_that_of_the_process(watch: &mut PlainWatch, pid: u32) -> Result<(), String> {
@@ -383,7 +424,7 @@ fn samples_stand_for_the_time_on_cpu() {
         println!("switches {switches}: samples stand for {ratio:.3} of the CPU time");
         // The clock of perf also runs while the hypervisor has the CPU; a late timer gives one sample, not many. In four
         // bursts a neighbour may have had the CPU.
-        let (least, most) = if switches { (0.6, 1.4) } else { (0.3, 2.5) };
+        let (least, most) = if switches { (0.6, 1.4) } else { (0.5, 1.6) };
         assert!((least..most).contains(&ratio), "{ratio}: {weight} for {spins:?}");
     }
 }
@@ -446,7 +487,7 @@ fn a_thread_that_begins_while_it_is_watched_is_sampled_once() {
         let samples = reading.samples.iter().filter(|sample| sample.thread == began.thread);
         let ratio = samples.map(|sample| sample.weight_ns).sum::<f64>() / began.nanoseconds[0] as f64;
         println!("switches {switches}: samples of a thread that began later stand for {ratio:.3} of its CPU time");
-        assert!((0.3..1.8).contains(&ratio), "{ratio}: {began:?}");
+        assert!((0.6..1.5).contains(&ratio), "{ratio}: {began:?}");
     }
 }
 
@@ -498,6 +539,7 @@ fn a_thread_that_begins_while_its_maker_is_being_followed_is_sampled_once() {
         ));
     }
     println!("{told} of {TRIES} tries told something");
+    assert!(told >= TRIES / 2, "{told} of {TRIES}");
 }
 
 #[test]

@@ -84,9 +84,14 @@ fn finds_holder_and_waker(mode: &str, operation: &str) {
         let stack = sample.waker.as_ref().and_then(|waker| waker.stack.clone());
         stack.is_some_and(|stack| seen.functions(&stack).contains(&"hold_it".to_owned()))
     });
+    // Two want it and each of them wakes the other at times: every second one at least is woken by the holder. Half as many for stacks
+    // that were not taken.
+    let woken_by_holder = woken_by_holder.count();
+    eprintln!("{mode}: {woken_by_holder} of {} were woken by the holder", waits.len());
     assert!(
-        woken_by_holder.count() > 0,
-        "{mode}: who unlocks it is seen as the waker"
+        woken_by_holder >= waits.len() / 4,
+        "{mode}: who unlocks it is seen as the waker of {woken_by_holder} of {}",
+        waits.len()
     );
     assert_eq!(operations_on(&mut seen, &waits, "planted.mutex"), [operation], "{mode}");
 }
@@ -154,7 +159,7 @@ fn names_what_the_calls_of_futex2_wait_for() {
         // By its own clock a wait lasts until the thread has a CPU again.
         let told: f64 = waits.iter().map(|sample| sample.weight_ns).sum();
         let told = told + seen.nanoseconds(ThreadState::RunQueue, "want_the_word");
-        assert!(told > 0.8 * waited, "{mode}: {told:.0} of {waited:.0}");
+        close(told, waited, 0.2);
         assert_eq!(operations_on(&mut seen, &waits, "planted.word"), [operation], "{mode}");
     }
 }

@@ -59,6 +59,15 @@ impl Seen {
         self.weights(state, function).sum()
     }
 
+    /// The standard deviation of what is told of the sleeps below one function, which take so many nanoseconds each. Each was chosen with
+    /// some p and told as its time / p: the variance of the sum is that of the coins, the sum of w (w - its time) over the chosen ones
+    /// (Horvitz and Thompson 1952).
+    pub fn spread_of_coins(&mut self, function: &str, sleep_ns: f64) -> f64 {
+        let weights = self.weights(ThreadState::Sleep, function);
+        let variance: f64 = weights.map(|weight| weight * (weight - sleep_ns).max(0.0)).sum();
+        variance.sqrt()
+    }
+
     /// What the samples in one state below one function stand for, nanoseconds.
     fn weights(&mut self, state: ThreadState, function: &str) -> impl Iterator<Item = f64> + use<> {
         let samples: Vec<RawSample> = self.samples.iter().filter(|s| s.state == state).cloned().collect();
@@ -141,13 +150,7 @@ fn a_thread_with_long_and_short_sleeps_is_charged_for_each_as_long_as_it_lasted(
     };
     let told_long = whole(&mut seen, "long_nap");
     let told_short = whole(&mut seen, "short_nap");
-    // Each of its waits of 40 ms was chosen with some p and told as 40 ms / p: the variance of the sum is that of the coins,
-    // the sum of w (w - 40 ms) over the chosen ones (Horvitz and Thompson 1952).
-    let variance: f64 = seen
-        .weights(ThreadState::Sleep, "long_nap")
-        .map(|weight| weight * (weight - 40e6).max(0.0))
-        .sum();
-    let spread = variance.sqrt();
+    let spread = seen.spread_of_coins("long_nap", 40e6);
     assert!(
         spread < 0.1 * long,
         "{spread:.0} of {long:.0}: too few stacks to tell anything"
@@ -157,10 +160,12 @@ fn a_thread_with_long_and_short_sleeps_is_charged_for_each_as_long_as_it_lasted(
         off < 0.02 * long + 4.0 * spread,
         "{told_long:.0} is {off:.0} from {long:.0}, with a spread of {spread:.0}"
     );
-    // Some 200 short ones in all: their sum is small, and its error as well.
+    // Nearly all of some 200 short ones are chosen: the spread was 2 % of them.
+    let spread = seen.spread_of_coins("short_nap", 0.4e6);
+    eprintln!("short {told_short:.0} of {short:.0}, with a spread of {spread:.0}");
     assert!(
-        (told_short - short).abs() < 0.02 * long,
-        "{told_short:.0} of {short:.0} beside {long:.0}"
+        spread < 0.1 * short && (told_short - short).abs() < 0.1 * short + 4.0 * spread,
+        "{told_short:.0} of {short:.0}, with a spread of {spread:.0}"
     );
     // The others nap thousands of times a second. What was chosen of it stands for all of it.
     let exact: u64 = seen
@@ -176,6 +181,27 @@ fn a_thread_with_long_and_short_sleeps_is_charged_for_each_as_long_as_it_lasted(
     let spread = weights.iter().map(|weight| weight.powi(2)).sum::<f64>().sqrt() / exact as f64;
     assert!(spread < 0.05, "{spread}: too few stacks to tell anything");
     close(weights.iter().sum(), exact as f64, 0.04 + 4.0 * spread);
+}
+
+/// With a budget for all of them every short sleep is chosen, and nothing is left to coins.
+#[test]
+fn short_sleeps_between_long_ones_are_charged_as_long_as_they_lasted() {
+    if !can_watch() {
+        return;
+    }
+    let options = WatchOptions {
+        sleep_stacks_per_second: 1_000_000,
+        most_cost: 1.0,
+        ..WatchOptions::default()
+    };
+    let (mut seen, [_, long, short]) = watched("uneven", 5, options);
+    let mut told_of = |function: &str| {
+        seen.nanoseconds(ThreadState::Sleep, function) + seen.nanoseconds(ThreadState::RunQueue, function)
+    };
+    let (told_long, told_short) = (told_of("long_nap"), told_of("short_nap"));
+    eprintln!("long {told_long:.0} of {long:.0}, short {told_short:.0} of {short:.0}");
+    close(told_long, long, 0.02);
+    close(told_short, short, 0.1);
 }
 
 #[test]

@@ -92,9 +92,12 @@ fn long_waits_are_found_where_they_began_in_a_rest() {
     let (told, told_short) = (told_of("long_nap"), told_of("short_nap"));
     eprintln!("long {told:.0} of {long:.0}, short {told_short:.0} of {short:.0}");
     close(told, long, 0.15);
+    // One of seven is seen, and of those some are chosen.
+    let spread = seen.spread_of_coins("short_nap", 0.4e6);
+    eprintln!("spread of the short ones {spread:.0}");
     assert!(
-        (told_short - short).abs() < 0.02 * long,
-        "{told_short} of {short} beside {long}"
+        told_short > 0.0 && (told_short - short).abs() < 0.1 * short + 4.0 * spread,
+        "{told_short:.0} of {short:.0}, with a spread of {spread:.0}"
     );
 }
 
