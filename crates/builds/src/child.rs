@@ -211,12 +211,21 @@ mod tests {
             progress: &mut Silent,
             stop: &stop,
         };
+        let folder = tempfile::tempdir().expect("a folder");
+        let flag = folder.path().join("heard");
         let mut heard = String::new();
         let mut shell = Command::new("sh");
-        shell.args(["-c", "echo one; sleep 0.3; echo two; echo woe >&2; exit 3"]);
-        let ended = run(&mut shell, "sh", "dash", &mut watcher, |text, _| heard.push_str(text)).expect("it ran");
+        // It goes on once it was heard, or ten seconds later.
+        let script = "echo one; for i in $(seq 1000); do [ -e \"$FLAG\" ] && break; sleep 0.01; done; \
+                      [ -e \"$FLAG\" ] && echo two || echo late; echo woe >&2; exit 3";
+        shell.env("FLAG", &flag).args(["-c", script]);
+        let ended = run(&mut shell, "sh", "dash", &mut watcher, |text, _| {
+            heard.push_str(text);
+            std::fs::write(&flag, "").expect("written");
+        })
+        .expect("it ran");
         assert_eq!((ended.output.as_str(), ended.status.code()), ("one\ntwo\n", Some(3)));
-        assert!(heard.starts_with("one\n"));
+        assert!(heard.starts_with("one\n"), "{heard}");
         assert_eq!(ended.complaint(), "woe");
         let missing = run(
             &mut Command::new("/no/such/program"),

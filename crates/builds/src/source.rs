@@ -255,10 +255,17 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_default_name_is_always_one_folder_in_the_cache(text in "\\PC{1,60}") {
+        fn a_default_name_is_always_one_folder_in_the_cache(
+            text in prop_oneof!["\\PC{1,60}", "([a-zA-Z0-9]|[._+/-]|tar\\.gz){1,40}"],
+        ) {
             if let Ok(source) = text.parse::<Source>() && let Ok(name) = source.default_name() {
                 prop_assert!(!name.contains('/') && !name.starts_with(['.', '-']) && !name.is_empty());
             }
+        }
+
+        #[test]
+        fn a_file_of_plain_letters_has_a_default_name(text in "(/[a-z.]{1,9}){0,3}/[a-zA-Z0-9][a-zA-Z0-9+]{0,20}(\\.tar\\.gz)?") {
+            source(&text).default_name().expect("a name");
         }
 
         #[test]
