@@ -197,12 +197,17 @@ mod tests {
 
     #[test]
     fn intervals_hold_the_planted_parameters_most_of_the_time() {
+        let mut widest: f64 = 0.0;
         let held = (0..60).filter(|seed| {
             let found = fit(&measure(*seed, 3, law(1000.0, 0.05, 1e-4)), *seed).unwrap();
             let kappa = found.kappa;
-            kappa.low.unwrap() <= 1e-4 && 1e-4 <= kappa.high.unwrap()
+            let (low, high) = (kappa.low.unwrap(), kappa.high.unwrap());
+            widest = widest.max(high - low);
+            low <= 1e-4 && 1e-4 <= high
         });
-        assert!(held.count() >= 46);
+        let held = held.count();
+        // 55, where 57 are meant and 1.7 are a standard deviation; the widest is 1.04e-5 wide.
+        assert!((52..=60).contains(&held) && widest < 2e-5, "{held} {widest}");
     }
 
     #[test]
@@ -265,6 +270,8 @@ mod tests {
     #[test]
     fn the_same_seed_gives_the_same_intervals() {
         let visits = measure(5, 2, law(1000.0, 0.05, 1e-4));
-        assert_eq!(fit(&visits, 9), fit(&visits, 9));
+        let one = fit(&visits, 9).unwrap();
+        assert_eq!(one, fit(&visits, 9).unwrap());
+        assert_ne!(one.kappa.low, fit(&visits, 10).unwrap().kappa.low);
     }
 }

@@ -493,7 +493,7 @@ proptest::proptest! {
     /// Any rows are judged, and every judged line holds what it is about.
     #[test]
     fn any_rows_are_judged_without_panic(
-        rows in proptest::collection::vec((0_u64..400, 0_u64..200, proptest::collection::vec((0_usize..8, 0_u8..4), 0..4)), 0..12),
+        rows in proptest::collection::vec((0_u64..400, 0_u64..200, proptest::collection::vec((0_usize..8, 0_u8..4, proptest::bool::ANY), 0..4)), 0..12),
         far: bool,
         bytes in 0_u64..300,
     ) {
@@ -501,9 +501,9 @@ proptest::proptest! {
         let places: Vec<Place> = rows
             .iter()
             .map(|(offset, size, accesses)| {
-                let uses = accesses.iter().map(|(function, what)| {
+                let uses = accesses.iter().map(|(function, what, locked)| {
                     let what = [Read, Write, Update, Passed][usize::from(*what)];
-                    access(*function, what, 0x100)
+                    PlaceAccess { locked: *locked, ..access(*function, what, 0x100) }
                 });
                 place("some_lock.x", base.saturating_add(*offset), *size, uses.collect())
             })

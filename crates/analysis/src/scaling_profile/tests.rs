@@ -123,11 +123,8 @@ fn while_no_cpu_is_free_waiting_for_one_is_no_cause_nor_anything_saturated() {
         (16, 2000.0, 0.99, many),
         (34, 2000.0, 0.99, many),
     ]);
-    assert!(
-        profile.paths.iter().all(|path| path.state == "lock"),
-        "{:?}",
-        profile.paths
-    );
+    let states: Vec<&str> = profile.paths.iter().map(|path| path.state.as_str()).collect();
+    assert_eq!(states, ["lock"], "{:?}", profile.paths);
     assert!(profile.saturated.is_empty());
     let last = profile.rungs.last().expect("rungs");
     assert!(last.lost_threads["runq"].value > 1.0, "it is shown all the same");

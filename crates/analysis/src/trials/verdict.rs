@@ -101,11 +101,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn faster_and_slower_are_never_said_within_the_margin(m in -0.2..0.2f64, half in 0.0..0.2f64, margin in 0.0..0.1f64, p in 0.0..1.0f64) {
+        fn faster_and_slower_are_never_said_within_the_margin(m in -0.2..0.2f64, half in 0.0..0.2f64, margin in 0.0..0.1f64, p in prop_oneof![0.0..0.05f64, 0.0..1.0f64]) {
             let found = verdict(&mean(8, m, half), margin, p, None);
             if matches!(found, Verdict::Faster | Verdict::Slower) {
                 prop_assert!(m.abs() + half > margin && p <= 0.05);
                 prop_assert_eq!(found == Verdict::Faster, m > 0.0);
+            }
+            if m.abs() + half <= margin {
+                prop_assert_eq!(found, Verdict::NoDifference);
             }
         }
     }

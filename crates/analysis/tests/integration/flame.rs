@@ -82,6 +82,7 @@ fn the_warm_up_is_there_and_does_not_count() {
     let mut bundle = bundle(&FALLS, true);
     watch(&mut bundle);
     let flame = flame(&bundle).unwrap();
+    assert_eq!(flame.rungs.len(), FALLS.len());
     for rung in &flame.rungs {
         let (seconds, _) = counted(rung);
         for visit in &rung.visits {
