@@ -113,6 +113,15 @@ mod tests {
         (address.is_multiple_of(8) && word < 64).then_some(word % 7 * 0x101)
     }
 
+    #[test]
+    fn most_rules_of_this_program_have_plain_steps() {
+        let rules = &CODE.1;
+        let text = rules.text();
+        let places = text.clone().step_by((text.end - text.start) as usize / 10_000);
+        let plain = places.filter(|pc| rules.rule_at(Processor::X86_64, *pc).plain.is_some());
+        assert!(plain.count() > 1000);
+    }
+
     proptest! {
         #![proptest_config(ProptestConfig { cases: 20_000, ..ProptestConfig::default() })]
         #[test]
