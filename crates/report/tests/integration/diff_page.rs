@@ -7,6 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 use scaleprof_analysis::comparison::{Choice, Comparison, compare, compare_with_runs};
 use scaleprof_bundle::Bundle;
 use scaleprof_report::diff_page::{Compared, render};
+use scaleprof_report::text::{Style, comparison};
 use serde_json::Value;
 use std::io::Read;
 
@@ -97,17 +98,20 @@ fn it_holds_the_comparison_both_curves_and_the_stacks_of_both() {
 #[test]
 fn it_says_the_same_as_json_and_the_terminal() {
     let [a, b] = two_runs::named("diff").expect("a pair");
-    let (page, found) = page_of(&[a.clone(), b.clone()], ["before", "after"]);
-    assert_eq!(found, compare(&a, &b, Choice::default()).expect("a comparison"));
+    let names = ["before", "after"];
+    let (page, _) = page_of(&[a.clone(), b.clone()], names);
+    let found = compare(&a, &b, Choice::default()).expect("a comparison");
+    let json = serde_json::to_string(&found).expect("JSON");
+    assert!(element(&page, DATA).contains(&json), "the same as --json prints");
     let noscript = page
         .split("<noscript>")
         .nth(1)
         .and_then(|rest| rest.split("</noscript>").next());
     let noscript = noscript.expect("figures for a reader without JavaScript");
-    assert!(
-        noscript.contains("scales worse") && noscript.contains("latch"),
-        "{noscript}"
-    );
+    let told = comparison::table(&found, names, Style::plain());
+    assert!(told.contains("scales worse") && told.contains("latch"), "{told}");
+    let written = told.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+    assert!(noscript.contains(&written), "{noscript}\n{written}");
 }
 
 #[test]
@@ -118,6 +122,7 @@ fn what_is_lacking_has_its_reason() {
     assert_eq!((sampled(0), sampled(1)), (Some(0), Some(5)));
     assert_eq!(found["runs"][0]["missing"][0]["reason"], two_runs::NOT_WATCHED);
     let profile = profile(&bare);
+    assert_eq!(sides(&profile).iter().filter(|(side, _)| side == "b").count(), 5);
     for (rung, (side, connections)) in profile["rungs"].as_array().expect("rungs").iter().zip(sides(&profile)) {
         let visits = rung["visits"].as_array().expect("visits").iter();
         let samples = visits.filter_map(|visit| visit["samples"][0].as_u64()).sum::<u64>();
@@ -126,7 +131,7 @@ fn what_is_lacking_has_its_reason() {
 
     let (products, comparison) = page("diff-products");
     assert_eq!(data(&products)["paired"], false);
-    assert!(comparison.rungs.iter().all(|rung| !rung.code_kinds.is_empty()));
+    assert!(!comparison.rungs.is_empty() && comparison.rungs.iter().all(|rung| !rung.code_kinds.is_empty()));
 }
 
 #[test]

@@ -93,15 +93,18 @@ fn who_waits_for_whom_is_there_and_no_more_than_a_reader_can_take_in() {
     let functions = waits["functions"].as_array().expect("functions").len() as u64;
     let rungs = waits["rungs"].as_array().expect("rungs");
     assert!(rungs.len() > 5, "{} rungs", rungs.len());
+    let mut count = 0;
     for rung in rungs {
         let locks = rung["locks"].as_array().expect("locks");
         assert!((1..=15).contains(&locks.len()));
-        let waiters = locks.iter().filter_map(|lock| lock["waiters"].as_array());
+        let waiters = locks.iter().map(|lock| lock["waiters"].as_array().expect("waiters"));
         for waiter in waiters.flatten() {
+            count += 1;
             let path = waiter["place"]["path"].as_array().expect("a path");
             assert!(!path.is_empty() && path.iter().all(|one| one.as_u64().is_some_and(|one| one < functions)));
         }
     }
+    assert!(count > 0, "nobody waits");
     assert!(
         waits.to_string().len() < 40_000 * rungs.len(),
         "{} bytes",
@@ -116,7 +119,13 @@ fn a_figure_of_data_quality_is_a_number_or_has_its_reason() {
         let data = data(&html::render(&bundle, &summary));
         let rungs = data["quality"].as_array().expect("rungs");
         assert_eq!(rungs.len(), summary.rungs.len(), "{name}");
-        for figure in rungs.iter().filter_map(|rung| rung["figures"].as_array()).flatten() {
+        let figures = || {
+            rungs
+                .iter()
+                .flat_map(|rung| rung["figures"].as_array().expect("figures"))
+        };
+        assert_eq!(figures().count() > 0, name != "empty", "{name}");
+        for figure in figures() {
             assert_ne!(
                 figure["value"].is_null(),
                 figure["reason"].is_null(),

@@ -65,6 +65,7 @@ fn colour_only_when_asked_for() {
             width: None,
         },
     );
+    assert!(coloured.contains("\x1b["), "{coloured}");
     let mut bare = String::new();
     let mut parts = coloured.split('\x1b');
     bare.push_str(parts.next().unwrap_or_default());
