@@ -97,6 +97,12 @@ mod tests {
         assert!(error("").contains("''"));
     }
 
+    /// Each rung once, from below, none without a connection or with too many.
+    fn is_a_ladder(rungs: &[u32]) -> bool {
+        let climbs = rungs.windows(2).all(|two| two[0] < two[1]);
+        !rungs.is_empty() && climbs && rungs.iter().all(|rung| (1..=MOST_CONNECTIONS).contains(rung))
+    }
+
     proptest! {
         #[test]
         fn every_rung_is_visited_once_a_repeat(rungs in prop::collection::btree_set(1_u32..2000, 1..15), repeats in 1_u32..5, seed in any::<u64>()) {
@@ -112,8 +118,24 @@ mod tests {
         #[test]
         fn any_text_is_read_or_refused(text in "[0-9.,= x-]{0,30}") {
             if let Ok(rungs) = parse_connections(&text) {
-                prop_assert!(!rungs.is_empty() && rungs.is_sorted());
+                prop_assert!(is_a_ladder(&rungs), "{rungs:?}");
             }
+        }
+
+        #[test]
+        fn numbers_and_ranges_become_a_ladder_that_holds_their_ends(
+            parts in prop::collection::vec((1..=MOST_CONNECTIONS, 1..=MOST_CONNECTIONS), 1..8)
+        ) {
+            let texts: Vec<String> = parts
+                .iter()
+                .map(|(one, other)| match one.cmp(other) {
+                    std::cmp::Ordering::Less => format!("{one}..{other}"),
+                    _ => format!("{one},{other}"),
+                })
+                .collect();
+            let rungs = parse_connections(&texts.join(",")).expect("numbers and ranges");
+            prop_assert!(is_a_ladder(&rungs), "{rungs:?}");
+            prop_assert!(parts.iter().all(|(one, other)| rungs.contains(one) && rungs.contains(other)));
         }
     }
 }

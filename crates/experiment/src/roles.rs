@@ -222,6 +222,6 @@ mod tests {
     fn a_pool_of_threads_serves_the_load_as_a_whole() {
         let threads = [thread(11, 900, 50), thread(12, 800, 60)];
         let roles = roles(10, 64, &threads);
-        assert!(roles.values().all(|role| *role == Role::Connection));
+        assert_eq!(roles, HashMap::from([(11, Role::Connection), (12, Role::Connection)]));
     }
 }

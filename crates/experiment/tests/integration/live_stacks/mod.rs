@@ -49,7 +49,10 @@ fn stacks_of(server: impl FnOnce() -> Option<Server>) {
     let load = stage.load();
     let watched = Watched::start(stage.pid());
     let watched = watched.map(|watched| watched.for_some_time(Duration::from_secs(2)));
-    let sides = rests::Sides::watch(stage.pid(), Duration::from_secs(6));
+    // Where BPF programs cannot be loaded that was said aloud.
+    let sides = watched
+        .is_some()
+        .then(|| rests::Sides::watch(stage.pid(), Duration::from_secs(6)));
     #[cfg(target_arch = "x86_64")]
     let of_samples = agreement::compare_samples(stage.pid(), Duration::from_secs(3));
     #[cfg(target_arch = "x86_64")]

@@ -80,7 +80,7 @@ impl Stage {
             connections: CONNECTIONS,
             idle_connections: 0,
             // It is stopped when enough was seen.
-            seconds: 120,
+            seconds: 60,
             loop_kind: LoopKind::Closed,
             threads: 1,
             cpus: vec![],

@@ -27,6 +27,8 @@ pub struct Expected {
     pub function: &'static str,
     /// The least part of the loss that it must make up.
     pub least: f64,
+    /// Whether the program's threads tell what they lost by their own clock.
+    pub measures_itself: bool,
 }
 
 /// All of them.
@@ -38,6 +40,7 @@ pub const ALL: [Disease; 7] = [
             names: &["planted_mutex", "change_the_table"],
             function: "change_the_table",
             least: 0.5,
+            measures_itself: true,
         }),
         dearer: None,
     },
@@ -48,6 +51,7 @@ pub const ALL: [Disease; 7] = [
             names: &["look_it_up"],
             function: "look_it_up",
             least: 0.2,
+            measures_itself: false,
         }),
         dearer: Some(1.15),
     },
@@ -58,6 +62,7 @@ pub const ALL: [Disease; 7] = [
             names: &["planted_log_mutex", "write_the_log"],
             function: "write_the_log",
             least: 0.5,
+            measures_itself: true,
         }),
         dearer: None,
     },
@@ -68,6 +73,7 @@ pub const ALL: [Disease; 7] = [
             names: &["malloc"],
             function: "build_a_result",
             least: 0.3,
+            measures_itself: false,
         }),
         dearer: None,
     },
@@ -78,6 +84,7 @@ pub const ALL: [Disease; 7] = [
             names: &["take_the_spin_lock"],
             function: "take_the_spin_lock",
             least: 0.2,
+            measures_itself: true,
         }),
         dearer: None,
     },
@@ -116,6 +123,9 @@ impl Disease {
         }
         if finding.lost_share.value < expected.least {
             return Err(format!("its share is only {:.2}", finding.lost_share.value));
+        }
+        if found.true_share.is_some() != expected.measures_itself {
+            return Err(format!("by the program's own clock it is {:?}", found.true_share));
         }
         match found
             .true_share
