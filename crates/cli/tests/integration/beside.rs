@@ -94,7 +94,8 @@ fn neighbours_bear_the_same_load() {
     let rung = &summary["rungs"][0];
     let neighbour = value(&rung["neighbours"][0]);
     let own = value(&rung["throughput"]);
-    assert!((0.2..5.0).contains(&(neighbour / own)), "{neighbour}/s beside {own}/s");
+    // Two servers of one kind that share the CPUs fairly, for 4 s.
+    assert!((0.67..1.5).contains(&(neighbour / own)), "{neighbour}/s beside {own}/s");
     assert!(
         said.contains("With 1 neighbour under the same load, 2 servers complete"),
         "{said}"

@@ -176,6 +176,7 @@ fn another_build_of_the_same_name_than_the_one_that_ran_is_refused() {
     let (own, other) = (place.path().join("own"), place.path().join("other"));
     bundle_of(&own, "pair.so", &content_hash(&library).expect("a hash"));
     bundle_of(&other, "pair.so", "sha256:0000");
+    const LACKING: &str = "two are needed to see what grows";
     for command in [&["cachelines"][..], &["annotate", "counts", "--binary"]] {
         let with = |bundle: &Path| {
             let mut arguments = scaleprof();
@@ -195,6 +196,11 @@ fn another_build_of_the_same_name_than_the_one_that_ran_is_refused() {
         let output = with(&own).output().expect("it runs");
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(!said.contains("another build"), "{said}");
+        match command[0] {
+            "cachelines" => assert!(!output.status.success() && said.contains(LACKING), "{said}"),
+            // It lists the function without a figure.
+            _ => assert!(output.status.success(), "{said}"),
+        }
     }
 }
 

@@ -6,7 +6,6 @@ use scaleprof_bundle::RunState;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::Duration;
 
 fn import(output: &Path, files: &[&PathBuf], options: &[&str]) -> Command {
     let mut command = scaleprof();
@@ -185,12 +184,7 @@ fn an_import_that_is_stopped_says_what_is_left_of_it() {
         .stderr(Stdio::piped());
     let mut child = command.spawn().expect("it starts");
     // It waits for its input, which does not come.
-    for _ in 0..1000 {
-        if output.exists() {
-            break;
-        }
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    testing::soon("its folder is there", || output.exists());
     let pid = rustix::process::Pid::from_child(&child);
     rustix::process::kill_process(pid, rustix::process::Signal::INT).expect("it runs");
     let input = child.stdin.take();

@@ -70,9 +70,11 @@ fn a_server_is_built_trained_and_built_anew_by_what_the_training_saw() {
     let training = "python3 -c 'import os, socket, subprocess, time\n\
         path = os.environ[\"SERVER\"] + \"/s\"\n\
         server = subprocess.Popen([os.environ[\"SERVER\"] + \"/bin/small_server\", path])\n\
-        while not os.path.exists(path): time.sleep(0.01)\n\
-        time.sleep(0.2)\n\
-        client = socket.socket(socket.AF_UNIX); client.connect(path); lines = client.makefile(\"rw\")\n\
+        client = socket.socket(socket.AF_UNIX)\n\
+        for attempt in range(2000):\n    \
+            try: client.connect(path); break\n    \
+            except OSError: time.sleep(0.01)\n\
+        lines = client.makefile(\"rw\")\n\
         for number in range(1, 20000):\n    lines.write(f\"{number}\\n\"); lines.flush(); lines.readline()\n\
         lines.write(\"end\\n\"); lines.flush(); lines.readline(); server.wait()'";
     let output = pgo(&[

@@ -21,6 +21,7 @@ fn a_ladder_of_tpcc_ends_with_consistent_tables_and_tells_tpmc_and_each_kind_of_
         "{:?}",
         kept.manifest.command
     );
+    assert_eq!(summary.rungs.len(), 2);
     for rung in &summary.rungs {
         let kinds: Vec<&str> = rung.transactions.iter().map(|one| one.transaction.as_str()).collect();
         let five = ["new_order", "payment", "order_status", "delivery", "stock_level"];

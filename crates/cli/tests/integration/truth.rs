@@ -16,9 +16,11 @@ fn alone() -> MutexGuard<'static, ()> {
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Nanoseconds of PAUSE below which a CPU is through InnoDB's delays in no time. On one virtual Xeon it took 4 to 11, and spinning 8 % of
-/// the CPU time, where others take about 40 and spend 40 % of it there.
-const SHORT_PAUSE: f64 = 10.0;
+/// Nanoseconds that PAUSE takes on a usual CPU, which spends 40 % of its CPU time in InnoDB's delays. On one virtual Xeon it took 4 to 11, and
+/// spinning 8 % of the CPU time.
+const USUAL_PAUSE: f64 = 40.0;
+/// `innodb_spin_wait_delay` unless it is set.
+const USUAL_DELAY: f64 = 6.0;
 /// What else a turn of `ut_delay`'s loop takes, nanoseconds, on a slow CPU: it counts, compares and adds in memory. Where PAUSE took 15 it was 2.7.
 const REST_OF_TURN: f64 = 4.0;
 
@@ -29,44 +31,33 @@ fn mysql_5_6_is_told_to_spin_for_its_latches_by_whom_and_what_to_try() {
     let _alone = alone();
     let Some(server) = fetched("mysql-5.6.14") else { return };
     let place = place();
-    let (out, _) = succeed(run(Some(&server.installation), &place.path().join("run")).args([
-        "--workload",
-        "oltp_update_index",
-        "--tables",
-        "4",
-        "--rows",
-        "10000",
-        "--connections",
-        "16,512",
-        "--seconds",
-        "8",
-        "--json",
-    ]));
-    let summary: Summary = serde_json::from_str(&out).expect("JSON");
-    // Where the CPU hardly pauses at PAUSE, spinning takes so little of its time that other things may cost as much, or that nothing is
-    // lost at all: the disease is not there, and nothing can be asked of the order of the findings.
+    // Where the CPU hardly pauses at PAUSE, spinning takes so little of its time that other things may cost as much: there a delay is made
+    // of as many more of them as last as long.
     let pause = scaleprof_probe::relax_nanoseconds();
-    let first = summary.findings.first().filter(|first| first.kind == "spin_waiting");
-    let Some(first) = first else {
-        assert!(pause < SHORT_PAUSE, "PAUSE takes {pause} ns: {:#?}", summary.findings);
-        println!(
-            "PAUSE takes {pause} ns here, so MySQL 5.6.14 does not lose most by spinning: {:#?}",
-            summary.findings
-        );
-        let ledger = summary
-            .rungs
-            .last()
-            .and_then(|rung| rung.ledger.as_ref())
-            .expect("threads were watched");
-        assert!(
-            ledger.seconds_per_txn.spin.is_some_and(|spin| spin > 0.0),
-            "{ledger:#?}"
-        );
-        return;
-    };
+    let delay = (USUAL_DELAY * USUAL_PAUSE / pause).round().max(USUAL_DELAY);
+    println!("PAUSE takes {pause} ns, so the delay is {delay}");
+    let (out, _) = succeed(
+        run(Some(&server.installation), &place.path().join("run"))
+            .args([
+                "--workload",
+                "oltp_update_index",
+                "--tables",
+                "4",
+                "--rows",
+                "10000",
+                "--connections",
+                "16,512",
+                "--seconds",
+                "8",
+                "--json",
+            ])
+            .args(["--set", &format!("innodb_spin_wait_delay={delay}")]),
+    );
+    let summary: Summary = serde_json::from_str(&out).expect("JSON");
+    let first = summary.findings.first().expect("there is a cause");
+    assert_eq!(first.kind, "spin_waiting", "{:#?}", summary.findings);
     assert_eq!(first.path.last().map(String::as_str), Some("ut_delay"));
-    let much = if pause < SHORT_PAUSE { 0.0 } else { 0.05 };
-    assert!(first.lost_share.low.is_some_and(|low| low > much), "{first:#?}");
+    assert!(first.lost_share.low.is_some_and(|low| low > 0.05), "{first:#?}");
     // Which of the two leads differs from run to run.
     let latches = ["mutex_spin_wait", "rw_lock_s_lock_spin", "rw_lock_x_lock_func"];
     let names_a_latch = |line: &String| latches.iter().any(|latch| line.contains(latch));
@@ -82,8 +73,14 @@ fn mysql_5_6_is_told_to_spin_for_its_latches_by_whom_and_what_to_try() {
         );
     }
     // PAUSE was measured, and the settings were read.
-    let round = |line: &String| line.starts_with("one round of a latch that spins is 0 to 250 times PAUSE");
-    assert!(first.evidence.iter().any(round), "{first:#?}");
+    let round = format!(
+        "one round of a latch that spins is 0 to {} times PAUSE",
+        (delay - 1.0) * 50.0
+    );
+    assert!(
+        first.evidence.iter().any(|line| line.starts_with(&round)),
+        "{round}: {first:#?}"
+    );
     let last = summary.rungs.last().expect("two rungs");
     let ledger = last.ledger.as_ref().expect("threads were watched");
     assert!(ledger.seconds_per_txn.spin > ledger.seconds_per_txn.io, "{ledger:#?}");
@@ -120,7 +117,7 @@ fn the_bundle_alone_shows_the_instruction_that_burns_the_time(run: &Path, spin_s
         .sum();
     assert!(in_the_loop > 0.9 * all, "{in_the_loop} of {all}");
     assert!(
-        pause_ns < SHORT_PAUSE || at_pause > pause_ns / (pause_ns + REST_OF_TURN) * all,
+        at_pause > pause_ns / (pause_ns + REST_OF_TURN) * all,
         "{at_pause} of {all}, and PAUSE takes {pause_ns} ns"
     );
     assert!(instructions[pause..=pause + 1].iter().all(|one| one["waits"] == true));
@@ -184,6 +181,8 @@ fn the_bundle_alone_shows_the_instruction_that_burns_the_time(run: &Path, spin_s
         let of_rungs = cost["samples"].as_array().into_iter().flatten();
         of_rungs.filter_map(serde_json::Value::as_u64).sum()
     };
+    let is_there = famous.iter().any(|place| place["name"] == "btr_search_enabled");
+    assert!(is_there, "{famous:#?}");
     let was_seen = famous
         .iter()
         .any(|place| samples(&place["read_cost"]) + samples(&place["write_cost"]) > 0);
@@ -195,8 +194,12 @@ fn the_bundle_alone_shows_the_instruction_that_burns_the_time(run: &Path, spin_s
             .map(|row| row.pair_address)
     };
     assert!(accesses.iter().any(|row| row.instruction.is_some()));
-    assert!(pair("ut_rnd_ulint_counter").is_some() || !was_seen, "{famous:#?}");
-    assert_eq!(pair("ut_rnd_ulint_counter"), pair("btr_search_enabled"));
+    if was_seen {
+        assert!(pair("ut_rnd_ulint_counter").is_some(), "{famous:#?}");
+        assert_eq!(pair("ut_rnd_ulint_counter"), pair("btr_search_enabled"));
+    } else {
+        println!("no sample fell on what touches the two neighbours");
+    }
 
     // Names of the machine that built the server are nobody's business.
     let rows = bundle(run).instructions().expect("readable");
