@@ -114,7 +114,11 @@ fn a_recording_that_is_cut_gives_what_was_before_and_says_so() {
                 // One without any sample is none.
                 Err(complaint) => (complaint.to_string(), 0),
             };
-            assert!(told.contains("cut"), "{part} of 16: {told}");
+            // Behind the samples perf writes what it knows of the machine and the files.
+            assert!(
+                told.contains("cut") || samples == all,
+                "{part} of 16: {samples} of {all}, {told}"
+            );
             samples
         })
         .collect();
