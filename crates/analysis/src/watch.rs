@@ -67,10 +67,6 @@ pub(crate) fn watched<'a>(bundle: &Bundle, visits: impl Iterator<Item = &'a Visi
         ));
         return found;
     }
-    // What a thread waits for may be hidden from us; then all of its waiting is in `other` and no thread can be told.
-    let told = |state: &str| matches!(state, "net" | "lock" | "io" | "sleep");
-    let roles_are_told =
-        !rows.samples.is_empty() || rows.states.iter().any(|row| told(&row.state) && row.nanoseconds > 0);
     let mut connections = threads(&windows, &rows, CONNECTION, true);
     let others = threads(&windows, &rows, BACKGROUND, false);
     let cpu = cpu_seconds(&windows, &rows);
@@ -90,7 +86,7 @@ pub(crate) fn watched<'a>(bundle: &Bundle, visits: impl Iterator<Item = &'a Visi
     number_holders_and_wakers(&locks, &samples, &lock_rows, &mut call_paths);
     let paths = heaviest_of_each(&ByPath::of(&samples), &states, MOST_PATHS, &call_paths);
     let locks = lock_summaries(&locks, &samples, &lock_rows, &call_paths);
-    if !roles_are_told {
+    if !knows_roles(&rows) {
         connections.threads = None;
         let reason = "what the server's threads wait for was not seen: all waiting is in other, and the threads that serve clients are not \
                       known";
@@ -285,6 +281,17 @@ fn warnings(watch: &WatchSummary, not_charged: Option<String>) -> Vec<String> {
     too_large.chain(not_charged).collect()
 }
 
+/// Whether the threads that serve connections could be known from the others. What a thread waits for may be hidden from us; then
+/// all of its waiting is in `other`, but for `io`, which the kernel says of a thread without its system call.
+fn knows_roles(rows: &Watched<'_>) -> bool {
+    let is_of_a_call = |state: &str| matches!(state, "net" | "lock" | "sleep");
+    !rows.samples.is_empty()
+        || rows
+            .states
+            .iter()
+            .any(|row| is_of_a_call(&row.state) && row.nanoseconds > 0)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -333,5 +340,21 @@ mod tests {
         let nobody = threads(&windows, &rows, BACKGROUND, false);
         assert_eq!(nobody.seconds_per_second, StateSeconds::default());
         assert_eq!((nobody.threads, nobody.states_residue), (Some(0), None));
+    }
+    #[test]
+    fn without_the_calls_of_threads_nobody_knows_which_serve_connections() {
+        let knows = |waits_in: &str| {
+            let states = [
+                state(0, BACKGROUND, "cpu", 500_000_000),
+                state(0, BACKGROUND, waits_in, 1_000_000_000),
+                state(0, BACKGROUND, "lifetime", 1_500_000_000),
+            ];
+            knows_roles(&Watched {
+                states: states.iter().collect(),
+                ..Watched::default()
+            })
+        };
+        assert!(knows("net") && knows("lock") && knows("sleep"));
+        assert!(!knows("other") && !knows("io") && !knows("runq"));
     }
 }

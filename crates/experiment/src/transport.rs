@@ -7,7 +7,11 @@ use std::io::ErrorKind;
 /// What a report says where `auto` fell back to epoll.
 pub(crate) fn fallback_warning(why: &UringUnusable) -> String {
     let UringUnusable { step, source } = why;
-    format!("the load's client uses epoll, as io_uring does not work here ({step}: {source})")
+    let how = match source.kind() {
+        ErrorKind::PermissionDenied => format!("; to allow it: {}", fix(why)),
+        _ => String::new(),
+    };
+    format!("the load's client uses epoll, as io_uring does not work here ({step}: {source}){how}")
 }
 
 /// Does once what the load's client does with io_uring.
@@ -23,7 +27,14 @@ pub fn check_transport() -> CheckItem {
             TOPIC,
             "a ring with registered buffers sends and receives; the load's client uses it",
         ),
-        Some(why) => CheckItem::warn(TOPIC, fallback_warning(&why), fix(&why)),
+        Some(why) => {
+            let UringUnusable { step, source } = &why;
+            CheckItem::warn(
+                TOPIC,
+                format!("it does not work here ({step}: {source}): the load's client uses epoll"),
+                fix(&why),
+            )
+        }
     }
 }
 

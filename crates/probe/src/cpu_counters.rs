@@ -153,19 +153,32 @@ impl HardwareCounters {
     }
 }
 
-/// The CPUs that are online, from the lowest number to the highest.
+/// The CPUs that are online, from the lowest number to the highest. Where /sys is not mounted, those of /proc/stat, which has a line
+/// for each CPU that is online (proc(5)).
 ///
 /// # Errors
-/// The kernel's list cannot be read, as where /sys is not mounted, or its form is not known.
+/// Neither can be read, or the form of the kernel's list is not known.
 pub(crate) fn online_cpus() -> Result<Vec<u32>, ProbeError> {
     const ONLINE: &str = "/sys/devices/system/cpu/online";
-    let text = std::fs::read_to_string(ONLINE).map_err(|source| ProbeError::Read {
-        path: ONLINE.into(),
-        source,
-    })?;
-    parse_cpu_list(&text).ok_or(ProbeError::Form {
-        what: ONLINE.to_owned(),
-    })
+    match std::fs::read_to_string(ONLINE) {
+        Ok(text) => parse_cpu_list(&text).ok_or(ProbeError::Form {
+            what: ONLINE.to_owned(),
+        }),
+        Err(source) => std::fs::read_to_string("/proc/stat")
+            .ok()
+            .map(|text| cpus_with_a_line(&text))
+            .filter(|cpus| !cpus.is_empty())
+            .ok_or(ProbeError::Read {
+                path: ONLINE.into(),
+                source,
+            }),
+    }
+}
+
+/// The CPUs that have a line of their own in /proc/stat.
+fn cpus_with_a_line(stat: &str) -> Vec<u32> {
+    let number = |line: &str| line.strip_prefix("cpu")?.split(' ').next()?.parse().ok();
+    stat.lines().filter_map(number).collect()
 }
 
 /// Reads a list of CPUs such as "0-3,5" (Documentation/core-api/cpu_hotplug.rst, format of `online`). A list that is not
@@ -195,6 +208,14 @@ mod tests {
         for bad in ["", "3-1", "0-", "x", "0-4294967295", "1,,x"] {
             assert_eq!(parse_cpu_list(bad), None, "{bad}");
         }
+    }
+
+    #[test]
+    fn the_online_cpus_are_those_with_a_line_of_their_own() {
+        let stat = "cpu  10 0 3 4\ncpu0 5 0 1 2\ncpu3 5 0 2 2\nintr 7 0\nctxt 9\n";
+        assert_eq!(cpus_with_a_line(stat), [0, 3]);
+        let here = std::fs::read_to_string("/proc/stat").expect("/proc is mounted");
+        assert_eq!(cpus_with_a_line(&here), online_cpus().expect("/sys is mounted"));
     }
 
     #[test]

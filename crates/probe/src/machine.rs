@@ -78,7 +78,7 @@ impl MachineFacts {
         let swap_bytes = memory("SwapTotal");
         Self {
             architecture: std::env::consts::ARCH.to_owned(),
-            cpus: count("/sys/devices/system/cpu/online"),
+            cpus: crate::cpu_counters::online_cpus().ok().map(|cpus| cpus.len()),
             cpus_allowed: std::thread::available_parallelism().ok().map(usize::from),
             cores: cpuinfo.cores,
             sockets: cpuinfo.sockets,
