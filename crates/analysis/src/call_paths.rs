@@ -341,36 +341,16 @@ mod tests {
             name_source: "eh_frame".into(),
             ..frame(number, module, Some(&format!("{module}!fun_{number}")))
         };
-        let bundle = |frames: [FrameRow; 2]| {
-            let stacks = frames
+        let bundle = |frames: [FrameRow; 2]| Bundle {
+            stacks: frames
                 .iter()
                 .map(|row| stack(row.frame + 10, None, row.frame))
-                .collect();
-            (frames.to_vec(), stacks)
+                .collect(),
+            frames: frames.into(),
+            ..testing::planted::empty()
         };
-        let made = |(frames, stacks): (Vec<FrameRow>, Vec<StackRow>)| -> Bundle {
-            Bundle {
-                path: "nowhere".into(),
-                manifest: serde_json::from_str(include_str!("../../testing/src/manifest.json")).unwrap(),
-                rungs: vec![],
-                seconds: vec![],
-                counters: vec![],
-                latency: vec![],
-                errors: vec![],
-                states: vec![],
-                samples: Default::default(),
-                locks: vec![],
-                stacks,
-                frames,
-                settings: vec![],
-                summary: None,
-                unfinished_visits: vec![],
-                unfinished_files: vec![],
-                tried: Vec::new(),
-            }
-        };
-        let a = made(bundle([of_build(1, "mysqld", "aa"), of_build(2, "libc.so.6", "cc")]));
-        let b = made(bundle([of_build(3, "mysqld", "bb"), of_build(4, "libc.so.6", "cc")]));
+        let a = bundle([of_build(1, "mysqld", "aa"), of_build(2, "libc.so.6", "cc")]);
+        let b = bundle([of_build(3, "mysqld", "bb"), of_build(4, "libc.so.6", "cc")]);
         let mut paths = CallPaths::of_both(&a, &b);
         let [one, other, same, another] = [11, 13, 12, 14].map(|stack| paths.path(stack));
         assert_eq!(one, other);

@@ -268,3 +268,34 @@ pub(crate) fn machine(facts: &MachineFacts) -> Machine {
         pause_nanoseconds: Some(relax_nanoseconds()).filter(|cost| cost.is_finite()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use scaleprof_workload::{OltpOptions, Repetition, TransportChoice};
+
+    #[test]
+    fn no_text_of_a_script_is_in_the_manifest() {
+        let load = LoadOptions {
+            workload: WorkloadChoice::Script {
+                text: "SELECT secret_column FROM secret_table".to_owned(),
+                setup: Some("DO 'secret_setup'".to_owned()),
+                repetition: Repetition::Loop,
+                with_tables: false,
+            },
+            oltp: OltpOptions::default(),
+            idle_connections: 0,
+            loop_kind: LoopKind::Closed,
+            isolation: None,
+            seed: 1,
+            threads: None,
+            transport: TransportChoice::Auto,
+            reads_tables_first: true,
+        };
+        let written = serde_json::to_string(&workload(&load)).expect("JSON");
+        assert!(
+            written.contains("\"script\"") && !written.contains("secret"),
+            "{written}"
+        );
+    }
+}

@@ -148,3 +148,56 @@ pub(crate) fn rows_of<const N: usize>(visit: i32, second: Option<i32>, counters:
 fn signed(nanoseconds: u64) -> i64 {
     i64::try_from(nanoseconds).unwrap_or(i64::MAX)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn thread(thread: u32, nanoseconds: [u64; 8]) -> ThreadStretch {
+        ThreadStretch {
+            thread,
+            name: String::new(),
+            lifetime_ns: nanoseconds.iter().sum(),
+            nanoseconds,
+            net_seen_ns: 0,
+            switching: None,
+        }
+    }
+
+    #[test]
+    fn a_second_has_the_sums_of_its_threads_by_role_and_they_fill_their_lives() {
+        let stretch = Stretch {
+            threads: vec![
+                thread(1, [10, 0, 20, 30, 40, 50, 60, 70]),
+                thread(2, [1, 0, 2, 3, 4, 5, 6, 7]),
+                thread(9, [100, 0, 0, 900, 0, 0, 0, 0]),
+            ],
+            ..Stretch::default()
+        };
+        let role = |thread: u32| {
+            if thread == 9 {
+                Role::Background
+            } else {
+                Role::Connection
+            }
+        };
+        let rows = second_rows(0, 3, &stretch, &role);
+        let of = |role: &str, state: &str| {
+            let row = rows.iter().find(|row| row.role == role && row.state == state);
+            row.map(|row| row.nanoseconds)
+        };
+        let states = ["cpu", "runq", "lock", "io", "net", "sleep", "other"];
+        assert_eq!(
+            states.map(|state| of("connection", state)),
+            [11, 22, 33, 44, 55, 66, 77].map(Some)
+        );
+        assert_eq!(
+            (of("background", "cpu"), of("background", "lock")),
+            (Some(100), Some(900))
+        );
+        for role in ["connection", "background"] {
+            let all: i64 = states.iter().filter_map(|state| of(role, state)).sum();
+            assert_eq!(Some(all), of(role, LIFETIME), "{role}");
+        }
+    }
+}

@@ -3,11 +3,6 @@
 //! kept, and one of each call path.
 
 #[cfg(target_arch = "x86_64")]
-#[path = "../../experiment/tests/integration/live_stacks/stopped_thread.rs"]
-#[allow(dead_code)]
-mod stopped_thread;
-
-#[cfg(target_arch = "x86_64")]
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     use std::collections::BTreeMap;
     use std::time::Duration;
@@ -16,7 +11,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     use scaleprof_probe::symbols::SymbolSearch;
     use scaleprof_probe::{ProcessCode, ProcessNames, RecordedWalk, RecordedWalks, StartRegisters};
     use scaleprof_profile::Namer as _;
-    use stopped_thread::StoppedThread;
+    use testing::stopped_thread::StoppedThread;
 
     let mut arguments = std::env::args().skip(1);
     let pid: u32 = arguments.next().ok_or("record_stacks PID ROUNDS WHAT")?.parse()?;

@@ -259,5 +259,4 @@ fn drop_misses_above_references(counters: &mut Vec<Counter>, missing: &mut Vec<M
 }
 
 #[cfg(test)]
-#[path = "hardware_tests.rs"]
 mod tests;

@@ -385,5 +385,4 @@ fn page_bytes() -> f64 {
 }
 
 #[cfg(test)]
-#[path = "sample_tests.rs"]
 mod tests;

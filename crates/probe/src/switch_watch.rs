@@ -228,14 +228,8 @@ fn receive(socket: &OwnedFd, buffer: &mut [u8], flags: libc::c_int) -> std::io::
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// Whether this kernel's messages about threads that end say whose they were: those of Linux 5.18 and later do.
-    fn tells_the_process() -> bool {
-        let release = rustix::system::uname();
-        let mut numbers = release.release().to_str().unwrap_or("").split(['.', '-']);
-        let mut number = || numbers.next().and_then(|part| part.parse::<u32>().ok()).unwrap_or(0);
-        (number(), number()) >= (5, 18)
-    }
+    use crate::cpu_facts::kernel_version;
+    use crate::machine::kernel_release;
 
     /// Both ways to learn of ended threads, on a kernel that lets us: each message comes once and holds the right counts.
     #[test]
@@ -249,7 +243,7 @@ mod tests {
             Ok(listener) => listener,
             Err(why) => return testing::skip!("messages about threads that end: {why}"),
         };
-        if !tells_the_process() {
+        if kernel_version(&kernel_release()) < Some((5, 18)) {
             return testing::skip!("Linux before 5.18 does not say whose thread it was that ended");
         }
         let sleeper = || {

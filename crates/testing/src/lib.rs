@@ -7,12 +7,16 @@ pub mod made_up;
 pub mod perf_recording;
 #[cfg(feature = "bundles")]
 pub mod planted;
+mod program;
 mod required;
 #[cfg(feature = "servers")]
 pub mod servers;
 mod signals;
+#[cfg(target_arch = "x86_64")]
+pub mod stopped_thread;
 mod waiting;
 
+pub use program::RunningProgram;
 pub use required::{in_ci, no_server, servers_cache};
 pub use signals::default_signals;
 pub use waiting::{LIMIT, soon};

@@ -41,10 +41,9 @@ impl Dice {
     }
 }
 
-/// A run of these rungs on two CPUs; the seed decides its unrest. Waits are those for locks.
-pub fn run(rungs: &[Rung<'_>], repeats: i32, seconds: i32, unrest: Unrest, seed: u64) -> Bundle {
-    let mut dice = Dice(Xoshiro256PlusPlus::seed_from_u64(seed));
-    let mut bundle = Bundle {
+/// A bundle of a run that has measured nothing yet.
+pub fn empty() -> Bundle {
+    Bundle {
         path: "nowhere".into(),
         manifest: serde_json::from_str(include_str!("manifest.json")).expect("a manifest"),
         rungs: vec![],
@@ -62,7 +61,13 @@ pub fn run(rungs: &[Rung<'_>], repeats: i32, seconds: i32, unrest: Unrest, seed:
         unfinished_visits: vec![],
         unfinished_files: vec![],
         tried: Vec::new(),
-    };
+    }
+}
+
+/// A run of these rungs on two CPUs; the seed decides its unrest. Waits are those for locks.
+pub fn run(rungs: &[Rung<'_>], repeats: i32, seconds: i32, unrest: Unrest, seed: u64) -> Bundle {
+    let mut dice = Dice(Xoshiro256PlusPlus::seed_from_u64(seed));
+    let mut bundle = empty();
     for repeat in 0..repeats {
         for rung in rungs {
             let visit = bundle.rungs.len() as i32;

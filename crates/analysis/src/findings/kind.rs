@@ -298,9 +298,13 @@ pub(super) fn syncs_a_file(path: &[String]) -> bool {
 mod tests {
     use super::*;
 
+    fn owned(path: &[&str]) -> Vec<String> {
+        path.iter().map(|function| (*function).to_owned()).collect()
+    }
+
     #[test]
-    fn a_file_is_synced_whatever_the_c_library_does_within() {
-        let path = |functions: &[&str]| functions.iter().map(|name| (*name).to_owned()).collect::<Vec<String>>();
+    fn a_file_is_synced_however_the_c_library_does_it() {
+        let syncs = |path: &[&str]| syncs_a_file(&owned(path));
         let glibc_2_41 = [
             "log_write_up_to",
             "fdatasync",
@@ -309,14 +313,16 @@ mod tests {
             "libc.so.6!fun_9a700",
             "do_syscall_64 [k]",
         ];
-        assert!(syncs_a_file(&path(&glibc_2_41)));
-        assert!(syncs_a_file(&path(&["fil_flush", "__libc_fsync", "do_syscall_64 [k]"])));
-        assert!(!syncs_a_file(&path(&["log_write_up_to", "__libc_pwrite64"])));
+        assert!(syncs(&glibc_2_41));
+        assert!(syncs(&["log_write_up_to", "fdatasync", "do_syscall_64 [k]"]));
+        assert!(syncs(&["fil_flush", "__libc_fsync", "do_syscall_64 [k]"]));
+        assert!(syncs(&["os_file_fsync", "__libc_fsync", "schedule [k]"]));
+        assert!(!syncs(&["log_write_up_to", "__libc_pwrite64"]));
+        assert!(!syncs(&["fsync", "a", "b", "pwrite64"]));
     }
 
     fn of(path: &[&str]) -> Option<Kind> {
-        let path: Vec<String> = path.iter().map(|function| (*function).to_owned()).collect();
-        Kind::of_cpu_path(Marks::of_path(&path))
+        Kind::of_cpu_path(Marks::of_path(&owned(path)))
     }
 
     #[test]
@@ -356,16 +362,5 @@ mod tests {
             of(&["main", "malloc", "asm_exc_page_fault [k]", "_raw_spin_lock [k]"]),
             Some(Kind::PageFaults)
         );
-    }
-
-    #[test]
-    fn a_sync_is_told_however_the_c_library_calls_it() {
-        let syncs = |path: &[&str]| {
-            let path: Vec<String> = path.iter().map(|function| (*function).to_owned()).collect();
-            syncs_a_file(&path)
-        };
-        assert!(syncs(&["log_write_up_to", "fdatasync", "do_syscall_64 [k]"]));
-        assert!(syncs(&["os_file_fsync", "__libc_fsync", "schedule [k]"]));
-        assert!(!syncs(&["fsync", "a", "b", "pwrite64"]));
     }
 }

@@ -223,25 +223,10 @@ fn a_rung_without_samples_or_transactions_has_no_costs() {
 
 /// Two rungs of 20 s, the instruction twice as dear at the second.
 pub(crate) fn bundle() -> Bundle {
-    let manifest = serde_json::from_str(include_str!("../../../testing/src/manifest.json")).unwrap();
     let mut bundle = Bundle {
-        path: "nowhere".into(),
-        manifest,
-        rungs: vec![],
-        seconds: vec![],
-        counters: vec![],
-        latency: vec![],
-        errors: vec![],
-        states: vec![],
-        samples: Samples::default(),
-        locks: vec![],
         stacks: stacks(),
         frames: frames(),
-        settings: vec![],
-        summary: None,
-        unfinished_visits: vec![],
-        unfinished_files: vec![],
-        tried: Vec::new(),
+        ..testing::planted::empty()
     };
     for (visit, connections) in [(0, 8), (1, 64)] {
         bundle.rungs.push(RungRow {

@@ -30,25 +30,10 @@ fn dictionary() -> (Vec<StackRow>, Vec<FrameRow>) {
 
 fn bundle() -> Bundle {
     let (stacks, frames) = dictionary();
-    let manifest = serde_json::from_str(include_str!("../../../testing/src/manifest.json")).unwrap();
     Bundle {
-        path: "nowhere".into(),
-        manifest,
-        rungs: vec![],
-        seconds: vec![],
-        counters: vec![],
-        latency: vec![],
-        errors: vec![],
-        states: vec![],
-        samples: Samples::default(),
-        locks: vec![],
         stacks,
         frames,
-        settings: vec![],
-        summary: None,
-        unfinished_visits: vec![],
-        unfinished_files: vec![],
-        tried: Vec::new(),
+        ..testing::planted::empty()
     }
 }
 

@@ -2,7 +2,7 @@ use super::*;
 use crate::summarise;
 use proptest::collection::vec;
 use proptest::prelude::*;
-use scaleprof_bundle::{FrameRow, LockRow, RungRow, SampleRow, Samples, SecondRow, StackRow, StateRow, UtcMicros};
+use scaleprof_bundle::{FrameRow, LockRow, RungRow, SampleRow, SecondRow, StackRow, StateRow, UtcMicros};
 use std::collections::HashMap;
 
 const SECONDS: i32 = 10;
@@ -15,26 +15,7 @@ struct Made {
 
 impl Made {
     fn new(visits: i32) -> Made {
-        let manifest = serde_json::from_str(include_str!("../../../testing/src/manifest.json")).unwrap();
-        let mut bundle = Bundle {
-            path: "nowhere".into(),
-            manifest,
-            rungs: vec![],
-            seconds: vec![],
-            counters: vec![],
-            latency: vec![],
-            errors: vec![],
-            states: vec![],
-            samples: Samples::default(),
-            locks: vec![],
-            stacks: vec![],
-            frames: vec![],
-            settings: vec![],
-            summary: None,
-            unfinished_visits: vec![],
-            unfinished_files: vec![],
-            tried: Vec::new(),
-        };
+        let mut bundle = testing::planted::empty();
         for visit in 0..visits {
             bundle.rungs.push(RungRow {
                 visit,

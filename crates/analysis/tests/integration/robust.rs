@@ -12,6 +12,7 @@ use scaleprof_analysis::summarise;
 use scaleprof_analysis::wait_graph::{MOST_CHAINED, MOST_LOCKS, wait_graphs};
 use scaleprof_bundle::*;
 use scaleprof_profile::{Unit, firefox, folded, pprof, speedscope};
+use testing::planted::empty;
 
 fn manifest() -> impl Strategy<Value = Manifest> {
     (any::<u32>(), prop_oneof!["closed", "open"]).prop_map(|(cpu_count, loop_kind)| {
@@ -241,11 +242,7 @@ proptest! {
         manifest in manifest(), rungs in rungs(), seconds in seconds(), counters in counters(),
         states in states(), samples in samples(), (locks, stacks, frames) in dictionaries(),
     ) {
-        let bundle = Bundle {
-            path: "nowhere".into(), manifest, rungs, seconds, counters, latency: vec![], errors: vec![],
-            states, samples, locks, stacks, frames,
-            settings: vec![], summary: None, unfinished_visits: vec![], unfinished_files: vec![], tried: vec![],
-        };
+        let bundle = Bundle { manifest, rungs, seconds, counters, states, samples, locks, stacks, frames, ..empty() };
         let summary = summarise(&bundle);
         let text = serde_json::to_string(&summary).unwrap();
         let read: Result<Summary, _> = serde_json::from_str(&text);

@@ -4,7 +4,8 @@ use crate::truths;
 
 use scaleprof_analysis::summarise;
 use scaleprof_bundle::*;
-use truths::{FALLS, Truth, bundle, empty, truth, watch};
+use testing::planted::empty;
+use truths::{FALLS, Truth, bundle, truth, watch};
 
 #[test]
 fn a_server_that_falls_over_is_found_with_its_reason() {

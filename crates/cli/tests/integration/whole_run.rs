@@ -74,6 +74,14 @@ fn a_short_run_leaves_a_complete_bundle_from_which_all_can_be_shown_again() {
             "the law is off by {residue}: {:?}",
             law.residue_of
         );
+        let ledger = rung.ledger.as_ref().expect("its threads were watched");
+        for residue in [ledger.residue, ledger.states_residue] {
+            assert!(residue.expect("lifetimes are known").abs() < 0.01, "{ledger:#?}");
+        }
+        let round_trip = f64::from(rung.connections) / rung.throughput.value;
+        let of_ledger = ledger.connections_over_throughput.expect("N/X");
+        // The one is a mean of seconds, the other all of them together.
+        assert!((of_ledger / round_trip - 1.0).abs() < 0.02, "{of_ledger} {round_trip}");
     }
     assert_eq!(
         summary.rungs.iter().map(|rung| rung.connections).collect::<Vec<_>>(),

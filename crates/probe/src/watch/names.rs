@@ -287,5 +287,4 @@ fn file_name(path: &Path) -> String {
 }
 
 #[cfg(test)]
-#[path = "names_tests.rs"]
 mod tests;

@@ -399,5 +399,4 @@ fn highest_thread_number() -> u32 {
 }
 
 #[cfg(test)]
-#[path = "programs_tests.rs"]
 mod tests;

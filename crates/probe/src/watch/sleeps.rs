@@ -289,5 +289,4 @@ fn named(thread: u32, samples: impl Iterator<Item = RawSample>) -> impl Iterator
 }
 
 #[cfg(test)]
-#[path = "sleeps_tests.rs"]
 mod tests;

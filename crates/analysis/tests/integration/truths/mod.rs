@@ -1,6 +1,7 @@
 //! Bundles whose truth is known.
 
 use scaleprof_bundle::*;
+use testing::planted::empty;
 
 /// What a rung is made of.
 #[derive(Clone, Copy)]
@@ -31,32 +32,6 @@ pub const fn truth(connections: i32, throughput: f64, cpus_used: f64, instructio
         cpus_used,
         instructions,
         little: 0.999,
-    }
-}
-
-pub fn manifest() -> Manifest {
-    serde_json::from_str(include_str!("../../../../testing/src/manifest.json")).unwrap()
-}
-
-pub fn empty() -> Bundle {
-    Bundle {
-        path: "nowhere".into(),
-        manifest: manifest(),
-        rungs: vec![],
-        seconds: vec![],
-        counters: vec![],
-        latency: vec![],
-        errors: vec![],
-        states: vec![],
-        samples: Samples::default(),
-        locks: vec![],
-        stacks: vec![],
-        frames: vec![],
-        settings: vec![],
-        summary: None,
-        unfinished_visits: vec![],
-        unfinished_files: vec![],
-        tried: Vec::new(),
     }
 }
 

@@ -12,9 +12,9 @@ use scaleprof_probe::plain::{PlainOptions, StackUnwinder, sampled_stacks};
 use scaleprof_probe::symbols::SymbolSearch;
 use scaleprof_probe::{ProcessCode, ProcessNames, StartRegisters};
 use scaleprof_profile::{Ending, RawStack};
+use testing::stopped_thread::StoppedThread;
 
 use super::difference::{Difference, Parting};
-use super::stopped_thread::StoppedThread;
 
 /// Instructions that a running thread is led on.
 const STEPS: usize = 32;

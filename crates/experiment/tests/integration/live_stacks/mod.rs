@@ -8,8 +8,6 @@ mod agreement;
 mod difference;
 mod rests;
 mod stage;
-#[cfg(target_arch = "x86_64")]
-mod stopped_thread;
 mod watched;
 
 use std::sync::{Mutex, PoisonError};

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 use std::fs::File;
-use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::Command;
+
+use testing::RunningProgram;
 
 /// As in stage.h.
 const MOST_WORKERS: usize = 64;
@@ -13,9 +14,7 @@ const STRIDE: usize = 128;
 
 /// A running program; killed when dropped.
 pub struct Program {
-    child: Child,
-    input: ChildStdin,
-    output: BufReader<ChildStdout>,
+    running: RunningProgram,
     counters: File,
 }
 
@@ -42,39 +41,26 @@ impl Program {
             .status();
         assert!(compiled.expect("cc runs").success(), "{name} compiles");
         let counters = folder.join("counters");
-        let mut child = Command::new(&binary)
-            .args([&counters, folder])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("the program starts");
-        let input = child.stdin.take().expect("piped");
-        let mut output = BufReader::new(child.stdout.take().expect("piped"));
-        let mut line = String::new();
-        output.read_line(&mut line).expect("it speaks");
-        assert_eq!(line, "ready\n", "{name}");
         Program {
-            child,
-            input,
-            output,
+            running: RunningProgram::start(Command::new(&binary).args([&counters, folder])),
             counters: File::open(counters).expect("it has made it"),
         }
     }
 
     pub fn pid(&self) -> u32 {
-        self.child.id()
+        self.running.pid()
     }
 
     /// Starts that many workers and gives their thread numbers.
     pub fn workers(&mut self, count: u32) -> BTreeSet<u32> {
-        let answer = self.ask(&format!("start {count}"));
+        let answer = self.running.ask(&format!("start {count}"));
         let numbers = answer.strip_prefix("workers ").expect("its workers");
         numbers.split(' ').map(|word| word.parse().expect("a number")).collect()
     }
 
     /// Ends them, and gives the part of their time that they lost by their own measure; none where they cannot tell.
     pub fn stop(&mut self) -> Option<f64> {
-        let answer = self.ask("stop");
+        let answer = self.running.ask("stop");
         let mut words = answer.strip_prefix("truth ").expect("what they lost").split(' ');
         let mut nanoseconds = || {
             words
@@ -95,20 +81,6 @@ impl Program {
             u64::from_ne_bytes(*count)
         });
         counts.sum()
-    }
-
-    fn ask(&mut self, words: &str) -> String {
-        writeln!(self.input, "{words}").expect("it listens");
-        let mut line = String::new();
-        self.output.read_line(&mut line).expect("it answers");
-        line.trim_end().to_owned()
-    }
-}
-
-impl Drop for Program {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 

@@ -1,14 +1,12 @@
 //! Programs of which is known what their threads do.
 
-use std::io::{BufRead as _, BufReader, Write as _};
-use std::path::PathBuf;
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::Command;
+
+use testing::RunningProgram;
 
 /// A running program; killed when dropped.
 pub struct Program {
-    child: Child,
-    input: ChildStdin,
-    output: BufReader<ChildStdout>,
+    running: RunningProgram,
     folder: tempfile::TempDir,
 }
 
@@ -30,7 +28,7 @@ impl Program {
     fn compiled(mode: &str, options: &[&str]) -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/integration/watch/waits.c");
-        let binary: PathBuf = folder.path().join("waits");
+        let binary = folder.path().join("waits");
         let without_rows = folder.path().join("without_rows.o");
         let compiled = Command::new("cc")
             .args([
@@ -68,57 +66,24 @@ impl Program {
             .arg(&without_rows)
             .status();
         assert!(compiled.expect("cc runs").success(), "the program compiles");
-        let mut child = Command::new(&binary)
-            .arg(mode)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("the program starts");
-        let input = child.stdin.take().expect("piped");
-        let output = BufReader::new(child.stdout.take().expect("piped"));
-        let mut program = Self {
-            child,
-            input,
-            output,
-            folder,
-        };
-        assert_eq!(program.line(), "ready");
-        program
+        let running = RunningProgram::start(Command::new(&binary).arg(mode));
+        Self { running, folder }
     }
 
     pub fn pid(&self) -> u32 {
-        self.child.id()
+        self.running.pid()
     }
 
     /// Sets its own sums to zero.
     pub fn begin(&mut self) {
-        self.tell();
-        assert_eq!(self.line(), "begun");
+        assert_eq!(self.running.ask(""), "begun");
     }
 
     /// Its own sums since [`begin`](Self::begin): nanoseconds waited for the mutex, slept long, slept briefly.
     pub fn end(&mut self) -> [f64; 3] {
-        self.tell();
-        let line = self.line();
+        let line = self.running.ask("");
         let sums: Vec<f64> = line.split(' ').map(|word| word.parse().expect("a number")).collect();
         sums.try_into().expect("three sums")
-    }
-
-    fn tell(&mut self) {
-        self.input.write_all(b"\n").expect("it listens");
-    }
-
-    fn line(&mut self) -> String {
-        let mut line = String::new();
-        self.output.read_line(&mut line).expect("it answers");
-        line.trim_end().to_owned()
-    }
-}
-
-impl Drop for Program {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 
