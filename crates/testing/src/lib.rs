@@ -2,6 +2,7 @@
 //!
 //! Its modules of servers, bundles and archives are features, so that the tests of a crate below those build without them.
 
+mod deep;
 #[cfg(feature = "archives")]
 pub mod made_up;
 pub mod perf_recording;
@@ -16,6 +17,7 @@ mod signals;
 pub mod stopped_thread;
 mod waiting;
 
+pub use deep::{is_deep, trials};
 pub use program::RunningProgram;
 pub use required::{in_ci, no_server, servers_cache};
 pub use signals::default_signals;

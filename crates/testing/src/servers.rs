@@ -2,7 +2,9 @@
 
 use crate::no_server;
 use crate::servers_cache;
-use scaleprof_server::{Installation, ServerSettings, Settings, WorkFolder};
+use scaleprof_server::{
+    Cache, DataKey, Error, Installation, Sandbox, SandboxBuilder, ServerSettings, Settings, WorkFolder,
+};
 use std::ops::Deref;
 use std::path::PathBuf;
 
@@ -82,6 +84,25 @@ pub fn work_folder() -> TestFolder {
         work: WorkFolder::open(&folder.path().join("w")).expect("a work folder"),
         _folder: folder,
     }
+}
+
+/// Starts a server without tables. Where `./test` names a folder for all tests, the first that asks makes the data folder, which takes
+/// seconds, and each starts on a copy of it.
+///
+/// # Errors
+/// As of [`SandboxBuilder::start_fresh`] and [`SandboxBuilder::start_from`].
+pub fn start_empty(installation: &Installation, settings: &Settings, work: &WorkFolder) -> Result<Sandbox, Error> {
+    let builder = |work: &WorkFolder| SandboxBuilder::new(installation.clone(), settings.clone(), work.clone());
+    let Some(folder) = std::env::var_os("SCALEPROF_TEST_FOLDER") else {
+        return builder(work).start_fresh();
+    };
+    let shared = WorkFolder::open(&PathBuf::from(folder).join("empty"))?;
+    let (cache, key) = (Cache::open(&shared)?, DataKey::new(installation, settings, "nothing")?);
+    let data = match cache.get(&key)? {
+        Some(data) => data,
+        None => builder(&shared).start_fresh()?.into_prepared(&cache, &key)?,
+    };
+    builder(work).start_from(&data)
 }
 
 /// The folders of servers that are in a work folder.

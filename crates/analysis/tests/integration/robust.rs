@@ -235,7 +235,7 @@ fn dictionaries() -> impl Strategy<Value = (Vec<LockRow>, Vec<StackRow>, Vec<Fra
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(150))]
+    #![proptest_config(ProptestConfig::with_cases(testing::trials(200) as u32))]
 
     #[test]
     fn any_tables_give_a_summary_that_can_be_written(

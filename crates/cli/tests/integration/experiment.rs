@@ -1,6 +1,8 @@
 //! `experiment`: plans, real servers in turns, what a failure and an interruption leave.
 
-use crate::stage::{Running, bundle, children, fail, kill, place, scaleprof, succeed, texts, work_folder};
+use crate::stage::{
+    Running, bundle, children, fail, kill, place, scaleprof, small_redo_log, succeed, texts, work_folder,
+};
 use libc::{SIGINT, SIGKILL};
 use scaleprof_bundle::{Bundle, RunState, RungSummary};
 use scaleprof_server::Installation;
@@ -47,6 +49,7 @@ fn sized(server: &Installation, output: &Path, connections: &str, seconds: u32) 
     ]);
     command.arg("--work-folder").arg(work_folder());
     command.arg("--server").arg(&server.binary);
+    command.args(small_redo_log(server));
     command.arg("--output").arg(output);
     command
 }

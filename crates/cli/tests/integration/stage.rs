@@ -2,12 +2,13 @@
 
 use scaleprof_bundle::Bundle;
 use scaleprof_server::capabilities::Capabilities;
-use scaleprof_server::{Installation, Sandbox, SandboxBuilder, ServerSettings, Settings, WorkFolder};
+use scaleprof_server::{Installation, Sandbox, ServerSettings, Settings, WorkFolder};
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
+use testing::servers::start_empty;
 use testing::{LIMIT, soon};
 
 /// The program, with nothing of the tester's environment that changes what it says.
@@ -36,13 +37,18 @@ pub fn run(server: Option<&Installation>, output: &Path) -> Command {
     command.arg("--work-folder").arg(work_folder());
     command.arg("--output").arg(output);
     if let Some(server) = server {
-        command.arg("--server").arg(&server.binary);
-        // A run's own is 1 GiB, which each copy of prepared data would take again.
-        for (name, value) in Capabilities::of(server.product, server.version).redo_log(96 << 20) {
-            command.args(["--set", &format!("{name}={value}")]);
-        }
+        command.arg("--server").arg(&server.binary).args(small_redo_log(server));
     }
     command
+}
+
+/// Options for a redo log of 96 MB. A run's own is 1 GiB, which each copy of prepared data would take again.
+pub fn small_redo_log(server: &Installation) -> Vec<String> {
+    let settings = Capabilities::of(server.product, server.version).redo_log(96 << 20);
+    settings
+        .into_iter()
+        .flat_map(|(name, value)| ["--set".to_owned(), format!("{name}={value}")])
+        .collect()
 }
 
 /// One work folder for all tests, so that data are made once; it goes when the tests end. `./test` names one for all programs of tests.
@@ -129,9 +135,7 @@ pub fn running_server_with(installation: Installation, set: Vec<String>) -> Sand
     })
     .expect("settings");
     let work = WorkFolder::open(work_folder()).expect("a work folder");
-    SandboxBuilder::new(installation, settings, work)
-        .start_fresh()
-        .expect("a server")
+    start_empty(&installation, &settings, &work).expect("a server")
 }
 
 /// The socket of a server.

@@ -255,7 +255,10 @@ fn transactions_that_queue_for_one_row_are_told_to_wait_for_rows() {
             .args(["--format", "bug"]),
     );
     assert!(text.contains("1. Transactions queue for rows"), "{text}");
-
+    // A healthy server is looked at by others of `./test` (planted::threads_that_share_nothing_have_no_finding).
+    if !testing::is_deep() {
+        return;
+    }
     let usual = summary("usual", "4", "10000");
     assert!(
         usual.findings.iter().all(|finding| finding.kind != "row_lock_waits"),

@@ -4,7 +4,7 @@ use testing::servers;
 
 use scaleprof_server::*;
 use scaleprof_wire::{Client, Credentials, Endpoint, Error as WireError, Password};
-use servers::{Server, TestFolder, distribution, fetched, work_folder};
+use servers::{Server, TestFolder, distribution, fetched, start_empty, work_folder};
 
 const PASSWORD: &str = "ge'heim \u{e4}\u{20ac} und lang genug für mehr als einen Block von SHA-256, der 64 Bytes hat";
 
@@ -23,9 +23,8 @@ fn start(server: &Server) -> Stage {
         ..ServerSettings::default()
     };
     let settings = Settings::new(asked).expect("settings");
-    let sandbox = SandboxBuilder::new(server.installation.clone(), settings, folder.clone())
-        .start_fresh()
-        .unwrap_or_else(|e| panic!("{}: {e}", server.name));
+    let sandbox =
+        start_empty(&server.installation, &settings, &folder).unwrap_or_else(|e| panic!("{}: {e}", server.name));
     Stage {
         sandbox,
         _folder: folder,

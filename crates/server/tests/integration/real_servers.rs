@@ -3,7 +3,7 @@
 use testing::servers;
 
 use scaleprof_server::*;
-use servers::{Server, distribution, each_server, runs, settings, work_folder};
+use servers::{Server, distribution, each_server, runs, settings, start_empty, work_folder};
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
@@ -14,9 +14,7 @@ fn builder(server: &Server, set: &[&str], work: &WorkFolder) -> SandboxBuilder {
 }
 
 fn start(server: &Server, set: &[&str], work: &WorkFolder) -> Sandbox {
-    builder(server, set, work)
-        .start_fresh()
-        .unwrap_or_else(|e| panic!("{}: {e}", server.name))
+    start_empty(&server.installation, &settings(set), work).unwrap_or_else(|e| panic!("{}: {e}", server.name))
 }
 
 fn value(sandbox: &Sandbox, sql: &str) -> String {
@@ -47,7 +45,9 @@ fn every_server_starts_answers_and_stops() {
     for server in each_server() {
         let work = work_folder();
         let began = Instant::now();
-        let sandbox = start(&server, &[], &work);
+        let sandbox = builder(&server, &[], &work)
+            .start_fresh()
+            .unwrap_or_else(|e| panic!("{}: {e}", server.name));
         let version = value(&sandbox, "select version()");
         println!(
             "{}: {version} after {:.1} s",
@@ -246,8 +246,8 @@ fn listens_on_loopback_only_and_only_when_asked() {
             ..settings(&[]).asked().clone()
         };
         let settings = Settings::new(asked).expect("settings");
-        let builder = SandboxBuilder::new(server.installation.clone(), settings, work.clone());
-        let sandbox = builder.start_fresh().unwrap_or_else(|e| panic!("{}: {e}", server.name));
+        let sandbox =
+            start_empty(&server.installation, &settings, &work).unwrap_or_else(|e| panic!("{}: {e}", server.name));
         let endpoint = sandbox.tcp_endpoint().expect("an address");
         // Without a password nobody gets in but through the socket, whose folder is ours.
         let refused = scaleprof_wire::Client::connect(&endpoint, &sandbox.credentials()).map(drop);
@@ -289,8 +289,12 @@ fn a_users_option_file_wins_over_what_is_pinned_but_cannot_move_the_data() {
                 ..settings(set).asked().clone()
             };
             let settings = Settings::new(asked).expect("settings");
-            let builder = SandboxBuilder::new(server.installation.clone(), settings, work.clone());
-            let sandbox = builder.start_fresh().unwrap_or_else(|error| panic!("{name}: {error}"));
+            // Once as data are made, too.
+            let sandbox = match set.len() {
+                1 => SandboxBuilder::new(server.installation.clone(), settings, work.clone()).start_fresh(),
+                _ => start_empty(&server.installation, &settings, &work),
+            };
+            let sandbox = sandbox.unwrap_or_else(|error| panic!("{name}: {error}"));
             let has = sandbox.variables().expect("variables");
             assert_eq!(has["innodb_flush_log_at_trx_commit"], "1");
             assert_eq!(has["max_connections"], "78");

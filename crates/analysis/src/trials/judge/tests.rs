@@ -5,6 +5,7 @@ use crate::simulated::Normal;
 use proptest::prelude::*;
 use scaleprof_bundle::IronLaw;
 use std::collections::BTreeMap;
+use testing::trials;
 
 const LADDER: [u32; 4] = [1, 16, 64, 256];
 
@@ -131,7 +132,7 @@ fn share(trials: u64, so: impl Fn(u64) -> bool) -> f64 {
 #[test]
 fn equal_servers_seem_different_in_at_most_five_sessions_of_a_hundred() {
     for (variants, rounds) in [(2, 8), (3, 8), (2, 4)] {
-        let found = share(2000, |seed| {
+        let found = share(trials(2000), |seed| {
             shows_a_difference(&judge(&session(seed, variants, rounds, |_, _| 1.0)))
         });
         println!("equal servers seem different in {found} ({variants} variants, {rounds} pairs)");
@@ -142,7 +143,7 @@ fn equal_servers_seem_different_in_at_most_five_sessions_of_a_hundred() {
 #[test]
 fn a_loss_of_five_percent_is_found_in_nine_sessions_of_ten() {
     let slower = |variant: usize, _: u32| if variant == 1 { 0.95 } else { 1.0 };
-    let found = share(1000, |seed| {
+    let found = share(trials(1000), |seed| {
         let judged = judge(&session(seed, 2, 8, slower));
         judged.variants[0].whole.unwrap().verdict == Verdict::Slower
     });
@@ -153,7 +154,7 @@ fn a_loss_of_five_percent_is_found_in_nine_sessions_of_ten() {
 #[test]
 fn a_loss_at_many_connections_only_is_found_there_and_called_worse_scaling() {
     let slower = |variant: usize, connections: u32| if variant == 1 && connections == 256 { 0.92 } else { 1.0 };
-    let found = share(500, |seed| {
+    let found = share(trials(500), |seed| {
         let judged = judge(&session(seed, 2, 8, slower));
         let variant = &judged.variants[0];
         let at = |rung: usize| variant.rungs[rung].throughput.unwrap().verdict;
@@ -166,7 +167,7 @@ fn a_loss_at_many_connections_only_is_found_there_and_called_worse_scaling() {
 fn intervals_hold_the_truth_and_stopping_on_their_width_does_not_spoil_them() {
     let slower = |variant: usize, _: u32| if variant == 1 { 0.97 } else { 1.0 };
     let (mut held, mut held_when_narrow, mut stopped) = (0, 0, 0);
-    let trials = 2000;
+    let trials = trials(2000);
     for seed in 0..trials {
         let whole = session(seed, 2, 20, slower);
         let holds = |session: &Session| {
@@ -201,7 +202,7 @@ fn intervals_hold_the_truth_and_stopping_on_their_width_does_not_spoil_them() {
 
 #[test]
 fn a_session_whose_equal_servers_differ_is_not_relied_on() {
-    let calm = share(1000, |seed| {
+    let calm = share(trials(1000), |seed| {
         let mut session = session(seed, 2, 8, |_, _| 1.0);
         // Without the drift.
         for start in session.sentinels.iter_mut().flat_map(|pair| &mut pair.starts) {
@@ -357,7 +358,7 @@ fn equal_servers_seem_to_scale_otherwise_in_at_most_five_sessions_of_a_hundred()
     // Faster everywhere by a tenth, so that there is a difference to ask about.
     let faster = |variant: usize, _: u32| if variant == 0 { 1.0 } else { 1.1 };
     for variants in [2, 4] {
-        let found = share(2000, |seed| {
+        let found = share(trials(2000), |seed| {
             let judged = judge(&session(seed, variants, 8, faster));
             judged.variants.iter().any(|variant| variant.scales.is_some())
         });

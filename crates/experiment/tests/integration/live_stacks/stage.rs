@@ -6,14 +6,14 @@ use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use scaleprof_server::{Sandbox, SandboxBuilder, ServerSettings, Settings};
+use scaleprof_server::{Sandbox, ServerSettings, Settings};
 use scaleprof_wire::Credentials;
 use scaleprof_workload::{
     LoadClock, LoadError, LoadObserver, LoadOutcome, LoadPlan, LoopKind, OltpOptions, OltpWorkload, OltpWorkloadKind,
     Program, SecondRecord, Tally, TransportChoice, drive, schema,
 };
 
-use testing::servers::{Server, TestFolder, work_folder};
+use testing::servers::{Server, TestFolder, start_empty, work_folder};
 
 /// Connections of the load.
 pub const CONNECTIONS: u32 = 16;
@@ -36,8 +36,7 @@ impl Stage {
             ..ServerSettings::default()
         })
         .expect("settings");
-        let sandbox = SandboxBuilder::new(server.installation.clone(), settings, folder.clone())
-            .start_fresh()
+        let sandbox = start_empty(&server.installation, &settings, &folder)
             .unwrap_or_else(|error| panic!("{}: {error}", server.name));
         let options = OltpOptions {
             tables: 2,

@@ -45,7 +45,7 @@ pub struct Found {
     pub threads_in_lock: Option<f64>,
     rungs: Vec<String>,
     /// How many times as long as on one thread alone a transaction took, in the second of several threads in which that was least.
-    dearer: f64,
+    pub dearer: f64,
     /// The largest part of the CPUs that other programs and the host of a virtual machine took at a rung.
     others: f64,
 }

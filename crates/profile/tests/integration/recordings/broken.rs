@@ -106,5 +106,5 @@ pub fn changed(bytes: &[u8], changes: &[Change]) -> Vec<u8> {
 /// `FUZZ_CASES` of them: a few in every run of the tests, millions by hand.
 pub fn cases() -> u32 {
     let asked = std::env::var("FUZZ_CASES").ok();
-    asked.and_then(|cases| cases.parse().ok()).unwrap_or(300)
+    asked.and_then(|cases| cases.parse().ok()).unwrap_or(100)
 }

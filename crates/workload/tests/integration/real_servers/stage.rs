@@ -1,12 +1,12 @@
 //! The servers that tests share, and loads on them.
 
-use scaleprof_server::{Sandbox, SandboxBuilder, ServerSettings, Settings};
+use scaleprof_server::{Sandbox, ServerSettings, Settings};
 use scaleprof_wire::{Client, Credentials};
 use scaleprof_workload::*;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
-use testing::servers::{Server, TestFolder, distribution, fetched, work_folder};
+use testing::servers::{Server, TestFolder, distribution, fetched, start_empty, work_folder};
 
 /// A running server and the folder that it lives in, dropped in this order.
 pub struct Stage {
@@ -37,9 +37,8 @@ pub fn start(server: &Server, connections: u32) -> Stage {
         ..ServerSettings::default()
     };
     let settings = Settings::new(asked).expect("settings");
-    let sandbox = SandboxBuilder::new(server.installation.clone(), settings, folder.clone())
-        .start_fresh()
-        .unwrap_or_else(|e| panic!("{}: {e}", server.name));
+    let sandbox =
+        start_empty(&server.installation, &settings, &folder).unwrap_or_else(|e| panic!("{}: {e}", server.name));
     Stage {
         sandbox,
         _folder: folder,

@@ -1,6 +1,7 @@
 //! TPC-C on real servers: what the tables hold, what the transactions leave, and that the checks see what is wrong.
 
 use super::stage::*;
+use scaleprof_server::Product;
 use scaleprof_wire::Client;
 use scaleprof_workload::tpcc::{self, Condition, HomeWarehouse, Tpcc, TpccFillPlan, TpccOptions, TransactionKind};
 use scaleprof_workload::*;
@@ -55,7 +56,10 @@ fn everything_holds_on(stage: &Stage) {
     }
     a_lock_that_is_held_too_long_costs_a_retry_of_the_same_transaction(stage, &mut control);
     planned_pauses_are_kept(stage);
-    every_condition_is_able_to_fail(&mut control);
+    // The statements are the same on every server: one is enough for each change.
+    if stage.installation().product == Product::MariaDb || testing::is_deep() {
+        every_condition_is_able_to_fail(&mut control);
+    }
 }
 
 #[test]
