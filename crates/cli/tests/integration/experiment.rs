@@ -20,11 +20,11 @@ fn joined(text: &str) -> String {
 
 /// A small and quick one: what is compared is the test's.
 fn small(server: &Installation, output: &Path) -> Command {
-    sized(server, output, "1,2", 1)
+    sized(server, output, "1,2", 1, 1)
 }
 
-/// One with such rungs, of so many seconds.
-fn sized(server: &Installation, output: &Path, connections: &str, seconds: u32) -> Command {
+/// One with such rungs, of so many seconds, and so many pairs of one variant with itself at each end.
+fn sized(server: &Installation, output: &Path, connections: &str, seconds: u32, sentinels: u32) -> Command {
     let mut command = scaleprof();
     command.args([
         "experiment",
@@ -41,7 +41,7 @@ fn sized(server: &Installation, output: &Path, connections: &str, seconds: u32) 
         "--pairs",
         "2",
         "--sentinels",
-        "1",
+        &sentinels.to_string(),
         "--buffer-pool",
         "64M",
         "--workload",
@@ -265,7 +265,7 @@ fn statements_after_the_start_and_loads_of_their_own_are_what_variants_have() {
         [[variant]]\nname = \"text\"\nagainst = \"ranges\"\nworkload = \"oltp_read_only\"\nprotocol = \"text\"\n";
     std::fs::write(&plan, text).expect("written");
     let folder = place.path().join("e");
-    let (_, err) = succeed(small(&server.installation, &folder).arg(&plan));
+    let (_, err) = succeed(sized(&server.installation, &folder, "1,2", 1, 0).arg(&plan));
     assert!(
         err.contains("wrong takes no part any more: statement 2 of those to be run after the start (sql) failed"),
         "{err}"
@@ -307,7 +307,7 @@ fn servers_side_by_side_take_turns_and_what_is_counted_is_of_their_own_turns() {
     let place = place();
     let folder = place.path().join("e");
     let seconds = 3.0;
-    let mut command = sized(&server.installation, &folder, "8", 3);
+    let mut command = sized(&server.installation, &folder, "8", 3, 0);
     command.args(["--no-watch", "--vary", "innodb_spin_wait_delay=6,7,8"]);
     let (out, _) = succeed(&mut command);
     assert!(joined(&out).contains("side by side in turns of 0.25 s"), "{out}");
@@ -357,7 +357,7 @@ fn servers_side_by_side_take_turns_and_what_is_counted_is_of_their_own_turns() {
     assert!(apart < 2_500_000, "{apart} us");
     // Asked for one after the other they have the machine to themselves.
     let alone = place.path().join("alone");
-    let mut command = small(&server.installation, &alone);
+    let mut command = sized(&server.installation, &alone, "1,2", 1, 0);
     command.args(["--no-watch", "--vary", "innodb_spin_wait_delay=6,7", "--one-by-one"]);
     let (out, _) = succeed(&mut command);
     assert!(!out.contains("side by side"), "{out}");
@@ -370,7 +370,7 @@ fn a_server_that_is_killed_is_started_again_with_those_beside_it() {
     let Some(server) = distribution() else { return };
     let place = place();
     let folder = place.path().join("e");
-    let mut command = sized(&server.installation, &folder, "4", 2);
+    let mut command = sized(&server.installation, &folder, "4", 2, 0);
     command.args(["--no-watch", "--vary", "innodb_spin_wait_delay=6,7"]);
     let running = Running::start(&mut command);
     let begun = |variant: u32| folder.join(format!("starts/round-01-variant-{variant}/manifest.json"));
