@@ -227,7 +227,10 @@ describe("report", () => {
     assert.equal(columns.length, measured.length + 1);
     for (const [at, key] of measured.entries()) {
       assert.deepEqual(columns[at + 1], rungs.map((rung) => rung.latency_ms[key] || null));
-      assert.ok((await drawnPixels(page, "latency-service", at + 1)).every((count) => count === null || count > 4), key);
+      // Of few transactions the slowest of a thousand is the slowest of all: the line that is drawn later covers the other.
+      const covered = (rung) => measured.slice(at + 1).some((later) => rung.latency_ms[later] < 1.1 * rung.latency_ms[key]);
+      assert.ok((await drawnPixels(page, "latency-service", at + 1))
+        .every((count, rung) => count === null || count > 4 || covered(rungs[rung])), key);
     }
     assert.equal((await charted(page, "latency-response")) !== null, rungs.some((rung) => rung.response_ms));
   });

@@ -341,6 +341,7 @@ mod tests {
         assert_eq!(nobody.seconds_per_second, StateSeconds::default());
         assert_eq!((nobody.threads, nobody.states_residue), (Some(0), None));
     }
+
     #[test]
     fn without_the_calls_of_threads_nobody_knows_which_serve_connections() {
         let knows = |waits_in: &str| {

@@ -5,7 +5,7 @@ pub fn is_deep() -> bool {
     std::env::var_os("SCALEPROF_DEEP").is_some()
 }
 
-/// So many trials of a simulation: all where there is time, else a quarter of them.
+/// How many trials of a simulation: all where there is time, else a quarter of them.
 pub fn trials(all: u64) -> u64 {
     if is_deep() { all } else { all / 4 }
 }

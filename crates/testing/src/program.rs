@@ -17,6 +17,7 @@ impl RunningProgram {
     /// It does not start, or its first line is another.
     #[track_caller]
     pub fn start(command: &mut Command) -> RunningProgram {
+        crate::default_signals(command);
         let mut child = command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

@@ -2,9 +2,11 @@
 
 use crate::no_server;
 use crate::servers_cache;
+use rustix::fs::FlockOperation;
 use scaleprof_server::{
     Cache, DataKey, Error, Installation, Sandbox, SandboxBuilder, ServerSettings, Settings, WorkFolder,
 };
+use std::fs::File;
 use std::ops::Deref;
 use std::path::PathBuf;
 
@@ -86,8 +88,8 @@ pub fn work_folder() -> TestFolder {
     }
 }
 
-/// Starts a server without tables. Where `./test` names a folder for all tests, the first that asks makes the data folder, which takes
-/// seconds, and each starts on a copy of it.
+/// Starts a server without tables. Where `./test` names a folder for all tests, the first that asks with such settings makes the data
+/// folder, which takes seconds, and each starts on a copy of it.
 ///
 /// # Errors
 /// As of [`SandboxBuilder::start_fresh`] and [`SandboxBuilder::start_from`].
@@ -96,12 +98,19 @@ pub fn start_empty(installation: &Installation, settings: &Settings, work: &Work
     let Some(folder) = std::env::var_os("SCALEPROF_TEST_FOLDER") else {
         return builder(work).start_fresh();
     };
-    let shared = WorkFolder::open(&PathBuf::from(folder).join("empty"))?;
-    let (cache, key) = (Cache::open(&shared)?, DataKey::new(installation, settings, "nothing")?);
+    let folder = PathBuf::from(folder);
+    // Until it is made the others wait.
+    let lock = File::create(folder.join("empty.lock")).expect("a file of all tests");
+    rustix::fs::flock(&lock, FlockOperation::LockExclusive).expect("a lock");
+    let shared = WorkFolder::open(&folder.join("empty"))?;
+    // A binary log, for one, stands in the data too.
+    let made_with = format!("nothing, {:?}", settings.asked().set);
+    let (cache, key) = (Cache::open(&shared)?, DataKey::new(installation, settings, made_with)?);
     let data = match cache.get(&key)? {
         Some(data) => data,
         None => builder(&shared).start_fresh()?.into_prepared(&cache, &key)?,
     };
+    drop(lock);
     builder(work).start_from(&data)
 }
 

@@ -76,9 +76,9 @@ fn two_runs_of_the_same_server_seldom_differ() {
         (2, 6, wild),
         (5, 6, wild),
     ];
-    // The first and the last are the ends of what is usual.
-    let step = if is_deep() { 1 } else { runs.len() - 1 };
-    for (repeats, seconds, unrest) in runs.into_iter().step_by(step) {
+    // `./test` takes those with the fewest repeats, which tell the least of themselves.
+    let fewest = |(repeats, ..): &(i32, i32, Unrest)| is_deep() || *repeats == 2;
+    for (repeats, seconds, unrest) in runs.into_iter().filter(fewest) {
         let trials = trials(200);
         let (paths, throughput) = false_alarms(repeats, seconds, unrest, trials);
         println!("{repeats} x {seconds} s, {unrest:?}: {paths} {throughput}");
@@ -159,7 +159,7 @@ fn intervals_hold_the_truth_with_two_three_and_five_visits() {
     let trials = trials(200);
     // The widest median half of an interval: twice what is found, 6.0, 4.3 and 3.2 µs.
     let all = [(2, 12e-6), (3, 8.6e-6), (5, 6.4e-6)];
-    for (visits, widest) in if is_deep() { &all[..] } else { &all[1..2] } {
+    for (visits, widest) in if is_deep() { &all[..] } else { &all[..1] } {
         let (visits, widest) = (*visits, *widest);
         let (mut held, mut listed, mut rest_held) = (0u32, 0u32, 0u32);
         let mut halves = Vec::new();

@@ -23,8 +23,8 @@ fn small(server: &Installation, output: &Path) -> Command {
     sized(server, output, "1,2", 1, 1)
 }
 
-/// One with such rungs, of so many seconds, and so many pairs of one variant with itself at each end.
-fn sized(server: &Installation, output: &Path, connections: &str, seconds: u32, sentinels: u32) -> Command {
+/// One with such rungs, seconds a rung, and A/A pairs at each end.
+fn sized(server: &Installation, output: &Path, connections: &str, seconds: u32, a_a_pairs: u32) -> Command {
     let mut command = scaleprof();
     command.args([
         "experiment",
@@ -41,7 +41,7 @@ fn sized(server: &Installation, output: &Path, connections: &str, seconds: u32, 
         "--pairs",
         "2",
         "--sentinels",
-        &sentinels.to_string(),
+        &a_a_pairs.to_string(),
         "--buffer-pool",
         "64M",
         "--workload",

@@ -255,7 +255,7 @@ fn transactions_that_queue_for_one_row_are_told_to_wait_for_rows() {
             .args(["--format", "bug"]),
     );
     assert!(text.contains("1. Transactions queue for rows"), "{text}");
-    // A healthy server is looked at by others of `./test` (planted::threads_that_share_nothing_have_no_finding).
+    // Only `./test --deep truth` looks whether a server without the disease is said to have it.
     if !testing::is_deep() {
         return;
     }

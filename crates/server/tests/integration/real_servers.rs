@@ -289,12 +289,8 @@ fn a_users_option_file_wins_over_what_is_pinned_but_cannot_move_the_data() {
                 ..settings(set).asked().clone()
             };
             let settings = Settings::new(asked).expect("settings");
-            // Once as data are made, too.
-            let sandbox = match set.len() {
-                1 => SandboxBuilder::new(server.installation.clone(), settings, work.clone()).start_fresh(),
-                _ => start_empty(&server.installation, &settings, &work),
-            };
-            let sandbox = sandbox.unwrap_or_else(|error| panic!("{name}: {error}"));
+            let builder = SandboxBuilder::new(server.installation.clone(), settings, work.clone());
+            let sandbox = builder.start_fresh().unwrap_or_else(|error| panic!("{name}: {error}"));
             let has = sandbox.variables().expect("variables");
             assert_eq!(has["innodb_flush_log_at_trx_commit"], "1");
             assert_eq!(has["max_connections"], "78");

@@ -37,14 +37,14 @@ pub enum Least {
     Share(f64),
     /// Half of what a transaction takes longer than on one thread alone, by the program's own count. How long a line takes from one
     /// CPU to the other is the machine's: 18 % were found where transactions took 1.52 times as long, and 20 % were asked for.
-    HalfOfDearer,
+    HalfOfIncrease,
 }
 
 impl Least {
     fn of(&self, found: &Found) -> f64 {
         match self {
             Least::Share(share) => *share,
-            Least::HalfOfDearer => 0.5 * (1.0 - 1.0 / found.dearer),
+            Least::HalfOfIncrease => 0.5 * (1.0 - 1.0 / found.dearer),
         }
     }
 }
@@ -68,7 +68,7 @@ pub const ALL: [Disease; 7] = [
             kind: "cache_line_sharing",
             names: &["look_it_up"],
             function: "look_it_up",
-            least: Least::HalfOfDearer,
+            least: Least::HalfOfIncrease,
             measures_itself: false,
         }),
         dearer: Some(1.15),

@@ -66,7 +66,8 @@ impl Found {
 
 impl fmt::Display for Found {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}, others {:.1} %", self.rungs.join(", "), self.others * 100.0)?;
+        let (rungs, dearer, others) = (self.rungs.join(", "), self.dearer, self.others * 100.0);
+        write!(f, "{rungs}, {dearer:.2} times as long as alone, others {others:.1} %")?;
         for finding in &self.findings {
             let lost = finding.lost_share;
             let share = |share: Option<f64>| share.map_or("?".to_owned(), |share| format!("{:.1}", share * 100.0));

@@ -617,15 +617,17 @@ fn nobody_sees_the_same() {
         testing::skip!("what nobody sees, as it needs root");
         return;
     }
-    // `./test --deep serial` lets nobody do all but this one; `./test` what sees states, and what takes samples.
+    // `./test --deep serial` lets nobody do all but this one; `./test` what sees states, what takes samples, and what is refused.
     let (filters, count): (&[&str], u32) = match testing::is_deep() {
         true => (&["plain_watch::"], 14),
         false => (
             &[
                 "plain_watch::every_thread_is_in_the_state_that_it_is_known_to_be_in",
                 "plain_watch::samples_stand_for_the_time_on_cpu",
+                "plain_watch::to_root_nothing_is_refused_and_users_read_why_something_is",
+                "plain_watch::a_process_that_keeps_itself_closed_is_watched_as_far_as_it_lets",
             ],
-            2,
+            4,
         ),
     };
     let folder = tempfile::tempdir().expect("a folder");
