@@ -172,6 +172,8 @@ pub fn make_or_check_marked(path: &Path) -> Result<(), Error> {
                 let marker = path.join(MARKER);
                 fs::write(&marker, MARKER_TEXT).map_err(Error::system("mark", &marker))
             }
+            // Another scaleprof may have marked it between the two looks.
+            Err(Error::NotOurs { .. }) => check_marked(path),
             other => other,
         },
     }

@@ -31,29 +31,6 @@ impl fmt::Display for BpfRefusal {
     }
 }
 
-/// What a kernel's answer is about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Refused {
-    /// It forbade the call before it looked at any program (EACCES, EPERM).
-    ByPolicy,
-    /// It does not know the call (ENOSYS).
-    NoSuchCall,
-    /// It read the programs, or what they need, and did not take them.
-    Programs,
-}
-
-impl Refused {
-    fn of(kind: ErrorKind, log: &[String]) -> Self {
-        match kind {
-            // The verifier says EACCES too, of what a program does.
-            _ if verifier_spoke(log) => Self::Programs,
-            ErrorKind::PermissionDenied => Self::ByPolicy,
-            ErrorKind::Unsupported => Self::NoSuchCall,
-            _ => Self::Programs,
-        }
-    }
-}
-
 /// What decides whether a kernel takes programs.
 #[derive(Debug, Clone)]
 pub(crate) struct KernelFacts {
@@ -63,6 +40,8 @@ pub(crate) struct KernelFacts {
     pub(crate) has_sys: bool,
     /// Whether it describes its types (BTF).
     pub(crate) has_types: bool,
+    /// Whether it knows the system call at all: a container's filter may answer that it does not.
+    pub(crate) has_call: bool,
     /// `none`, `integrity` or `confidentiality`; nothing where the kernel has no lockdown.
     pub(crate) lockdown: Option<String>,
 }
@@ -74,12 +53,13 @@ impl KernelFacts {
             privileges: Privileges::of_this_process(),
             has_sys: machine::has_sys(),
             has_types: Path::new("/sys/kernel/btf/vmlinux").exists(),
+            has_call: knows_bpf(),
             lockdown: machine::line("/sys/kernel/security/lockdown").and_then(|text| chosen(&text).map(str::to_owned)),
         }
     }
 
-    /// Why the kernel refused, the first reason that applies.
-    pub(crate) fn explain(&self, refused: Refused) -> String {
+    /// Why the kernel refused, the first reason that applies. `is_forbidden`: it said so before it looked at any program.
+    pub(crate) fn explain(&self, is_forbidden: bool) -> String {
         let release = &self.release;
         let is_old = kernel_version(release).is_some_and(|version| version < OLDEST_KERNEL);
         if !self.privileges.may_load_bpf() {
@@ -101,22 +81,30 @@ impl KernelFacts {
         if is_old {
             return format!("Linux {release} does not have what the programs need; use Linux 5.15 or newer");
         }
-        match refused {
-            Refused::ByPolicy => {
-                "a security module or a seccomp profile forbids it although the capabilities are there; \
-                                  ausearch -m avc, dmesg and the container's profile say which"
-                    .to_owned()
-            }
-            Refused::NoSuchCall => format!(
-                "the system call bpf does not exist here although Linux {release} has it: the seccomp profile of a container answers \
-                 so; allow bpf in it, or run scaleprof on the host"
-            ),
-            Refused::Programs => format!(
-                "Linux {release} should take them, so this is a fault of scaleprof's; please report it with the output of: \
-                 scaleprof check --verbose"
-            ),
+        if !self.has_call {
+            return format!(
+                "the system call bpf does not exist here although Linux {release} has it: the seccomp profile of a container answers so; \
+                 allow bpf in it, or run scaleprof on the host"
+            );
         }
+        if is_forbidden {
+            return "a security module or a seccomp profile forbids it although the capabilities are there; \
+                    ausearch -m avc, dmesg and the container's profile say which"
+                .to_owned();
+        }
+        format!(
+            "Linux {release} should take them, so this is a fault of scaleprof's; please report it with the output of: \
+             scaleprof check --verbose"
+        )
     }
+}
+
+/// Asks for a command that no kernel has: one that knows the call says that it is invalid or forbidden.
+fn knows_bpf() -> bool {
+    const NO_COMMAND: libc::c_long = 0xffff;
+    // SAFETY: no memory is given to the kernel.
+    let answer = unsafe { libc::syscall(libc::SYS_bpf, NO_COMMAND, std::ptr::null::<u8>(), 0_usize) };
+    answer != -1 || std::io::Error::last_os_error().raw_os_error() != Some(libc::ENOSYS)
 }
 
 /// What helps where there is no /sys/kernel/btf/vmlinux.
@@ -140,7 +128,8 @@ impl BpfRefusal {
                 Some(line) => format!("{error}: {line}"),
                 None => error.to_string(),
             },
-            explanation: facts.explain(Refused::of(error.kind(), &log)),
+            // The verifier says EACCES too, of what a program does.
+            explanation: facts.explain(error.kind() == ErrorKind::PermissionDenied && !verifier_spoke(&log)),
             log,
         }
     }
@@ -175,6 +164,7 @@ mod tests {
             privileges,
             has_sys: true,
             has_types: true,
+            has_call: true,
             lockdown: None,
         }
     }
@@ -214,18 +204,15 @@ libbpf: prog 'on_exit': failed to load: -EINVAL";
     #[test]
     fn what_the_verifier_forbids_is_no_matter_of_privileges() {
         let log = "R1 unbounded memory access\nprocessed 12 insns (limit 1000000)";
-        assert_eq!(Refused::of(ErrorKind::PermissionDenied, &lines(log)), Refused::Programs);
-        assert_eq!(
-            Refused::of(ErrorKind::PermissionDenied, &lines("libbpf: failed to load")),
-            Refused::ByPolicy
-        );
-        let explanation = facts("6.1.0-50-amd64", Privileges::root()).explain(Refused::Programs);
+        assert!(verifier_spoke(&lines(log)) && !verifier_spoke(&lines("libbpf: failed to load")));
+        // What `new` makes of EACCES with such a log.
+        let explanation = facts("6.1.0-50-amd64", Privileges::root()).explain(false);
         assert!(explanation.contains("report"), "{explanation}");
     }
 
     #[test]
     fn root_on_a_kernel_that_should_do_is_asked_for_a_report_and_not_to_become_root() {
-        let explanation = facts("5.15.0-139-generic", Privileges::root()).explain(Refused::Programs);
+        let explanation = facts("5.15.0-139-generic", Privileges::root()).explain(false);
         assert!(
             explanation.contains("5.15.0-139-generic") && explanation.contains("report"),
             "{explanation}"
@@ -241,44 +228,42 @@ libbpf: prog 'on_exit': failed to load: -EINVAL";
         let root = || facts("6.1.0-50-amd64", Privileges::root());
         assert!(
             facts("5.10.0-32-amd64", Privileges::root())
-                .explain(Refused::Programs)
+                .explain(false)
                 .contains("5.15 or newer")
         );
         assert!(
             facts("5.10.0-32-amd64", Privileges::user())
-                .explain(Refused::ByPolicy)
+                .explain(true)
                 .contains("sudo scaleprof")
         );
         let locked = KernelFacts {
             lockdown: Some("confidentiality".to_owned()),
             ..root()
         };
-        assert!(locked.explain(Refused::ByPolicy).contains("lockdown"));
+        assert!(locked.explain(true).contains("lockdown"));
         let without_types = KernelFacts {
             has_types: false,
             ..root()
         };
-        assert!(
-            without_types
-                .explain(Refused::Programs)
-                .contains("CONFIG_DEBUG_INFO_BTF")
-        );
+        assert!(without_types.explain(false).contains("CONFIG_DEBUG_INFO_BTF"));
         let hidden = KernelFacts {
             has_sys: false,
             has_types: false,
             ..root()
         };
-        assert!(hidden.explain(Refused::Programs).contains(MOUNT_SYS));
-        assert!(root().explain(Refused::ByPolicy).contains("seccomp"));
-        let no_call = libbpf_rs::Error::from_raw_os_error(rustix::io::Errno::NOSYS.raw_os_error());
-        let refused = Refused::of(no_call.kind(), &[]);
-        assert_eq!(refused, Refused::NoSuchCall);
-        let hidden_call = root().explain(refused);
+        assert!(hidden.explain(false).contains(MOUNT_SYS));
+        assert!(root().explain(true).contains("seccomp"));
+        assert!(knows_bpf() && !root().explain(false).contains("seccomp"));
+        let hidden_call = KernelFacts {
+            has_call: false,
+            ..root()
+        };
+        let hidden_call = hidden_call.explain(false);
         assert!(
             hidden_call.contains("seccomp") && !hidden_call.contains("fault"),
             "{hidden_call}"
         );
-        let in_container = facts("6.1.0-50-amd64", Privileges::root_in_container()).explain(Refused::ByPolicy);
+        let in_container = facts("6.1.0-50-amd64", Privileges::root_in_container()).explain(true);
         assert!(
             in_container.contains("container") && !in_container.contains("sudo"),
             "{in_container}"

@@ -50,7 +50,7 @@ fn stacks_of(server: impl FnOnce() -> Option<Server>) {
     // Where BPF programs cannot be loaded that was said aloud.
     let sides = watched
         .is_some()
-        .then(|| rests::Sides::watch(stage.pid(), Duration::from_secs(6)));
+        .then(|| rests::Sides::watch(stage.pid(), Duration::from_secs(10)));
     #[cfg(target_arch = "x86_64")]
     let of_samples = agreement::compare_samples(stage.pid(), Duration::from_secs(3));
     #[cfg(target_arch = "x86_64")]

@@ -9,6 +9,7 @@
 
 mod chain;
 mod diseases;
+mod full_speed;
 mod program;
 mod round;
 

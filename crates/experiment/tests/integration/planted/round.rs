@@ -1,6 +1,7 @@
 //! One round: a program at every rung, its bundle, and what the analysis makes of it.
 
 use super::diseases::Disease;
+use super::full_speed;
 use super::program::Program;
 use scaleprof_analysis::summarise;
 use scaleprof_analysis::wait_graph::{WaitGraph, wait_graphs};
@@ -48,6 +49,8 @@ pub struct Found {
     pub dearer: f64,
     /// The largest part of the CPUs that other programs and the host of a virtual machine took at a rung.
     others: f64,
+    /// The least speed of all CPUs together, as a part of that of one alone, before the first rung and after each.
+    speed: f64,
 }
 
 /// From this part of the CPUs on others disturb.
@@ -59,6 +62,9 @@ impl Found {
         if self.others > DISTURBED {
             return Some("others used the CPUs");
         }
+        if self.speed < full_speed::least() {
+            return Some("the CPUs were slower together than alone");
+        }
         let broke_out = disease.dearer.is_none_or(|least| self.dearer >= least);
         (!broke_out).then_some("in a second of several threads a transaction took no longer than one alone, so that nothing was planted then")
     }
@@ -67,7 +73,11 @@ impl Found {
 impl fmt::Display for Found {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (rungs, dearer, others) = (self.rungs.join(", "), self.dearer, self.others * 100.0);
-        write!(f, "{rungs}, {dearer:.2} times as long as alone, others {others:.1} %")?;
+        write!(
+            f,
+            "{rungs}, {dearer:.2} times as long as alone, others {others:.1} %, CPUs at {:.2} of their speed",
+            self.speed
+        )?;
         for finding in &self.findings {
             let lost = finding.lost_share;
             let share = |share: Option<f64>| share.map_or("?".to_owned(), |share| format!("{:.1}", share * 100.0));
@@ -109,6 +119,7 @@ pub fn round(disease: &Disease, size: &Size) -> Found {
     bundle.write_manifest(&manifest(disease, size)).expect("writable");
     let mut true_share = None;
     let mut visits = Vec::new();
+    let mut speed = full_speed::of_all_cpus();
     for (visit, workers) in (0..).zip(size.rungs) {
         let visit = OwnVisit {
             visit,
@@ -120,6 +131,7 @@ pub fn round(disease: &Disease, size: &Size) -> Found {
         std::thread::sleep(Duration::from_millis(200));
         let (rung, rows) = load.visit(&visit, || program.transactions());
         true_share = program.stop();
+        speed = speed.min(full_speed::of_all_cpus());
         bundle.write_visit(&rung, &rows).expect("writable");
         visits.push((*workers, rows.seconds));
     }
@@ -131,6 +143,7 @@ pub fn round(disease: &Disease, size: &Size) -> Found {
         rungs: summary.rungs.iter().map(of_rung).collect(),
         dearer: dearer(&visits),
         true_share,
+        speed,
         waits: wait_graphs(&bundle),
         threads_in_lock: summary.rungs.last().and_then(threads_in_lock),
         others: summary
