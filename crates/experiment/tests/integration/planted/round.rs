@@ -46,7 +46,7 @@ pub struct Found {
     pub threads_in_lock: Option<f64>,
     rungs: Vec<String>,
     /// How many times as long as on one thread alone a transaction took, in the second of several threads in which that was least.
-    pub dearer: f64,
+    dearer: f64,
     /// The largest part of the CPUs that other programs and the host of a virtual machine took at a rung.
     others: f64,
     /// The least speed of all CPUs together, as a part of that of one alone, before the first rung and after each.

@@ -108,10 +108,7 @@ fn processes_have_their_own_files_at_their_own_places() {
     other.assert_agree(0.02);
     assert_eq!(other.recording.threads.len(), 1);
     let callers = other.ours["only_in_other_program"].children;
-    // The dynamic loader runs before it for a millisecond, which is a sample.
-    let samples = other.recording.profile.samples.len() as f64;
-    let elsewhere = callers.map(|share| (1.0 - share / 100.0) * samples);
-    assert!(elsewhere.is_some_and(|count| count < 2.5), "{callers:?} of {samples}");
+    assert!(callers.is_some_and(|share| share > 99.0), "{callers:?}");
 }
 
 #[test]
