@@ -45,8 +45,8 @@ pub(crate) fn tied(command: &mut Command) -> &mut Command {
             }
             match libc::getppid() == parent {
                 true => Ok(()),
-                // We died before the signal was asked for.
-                false => Err(io::ErrorKind::NotFound.into()),
+                // We died before the signal was asked for, and nobody is left to be told.
+                false => libc::_exit(1),
             }
         })
     }

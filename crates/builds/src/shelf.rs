@@ -6,7 +6,8 @@
 use crate::error::Error;
 use crate::provenance::Provenance;
 use crate::source::checked_name;
-use rustix::fs::{FlockOperation, RenameFlags, flock};
+use rustix::fs::RenameFlags;
+use scaleprof_server::FileLock;
 use std::fs::{self, File};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -138,7 +139,7 @@ impl Shelf {
     }
 
     /// Holds the shelf for itself, and removes what a killed scaleprof left.
-    pub(crate) fn lock(&self) -> Result<ShelfLock, Error> {
+    pub(crate) fn lock(&self) -> Result<FileLock, Error> {
         make_open_folder(&self.root)?;
         let path = self.root.join(LOCK);
         let file = File::options()
@@ -147,10 +148,11 @@ impl Shelf {
             .write(true)
             .open(&path)
             .map_err(Error::system("open", &path))?;
-        flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(|_| Error::Locked {
-            folder: self.root.clone(),
-        })?;
-        let lock = ShelfLock { file };
+        let lock = FileLock::exclusive(file)
+            .map_err(Error::system("lock", &path))?
+            .ok_or_else(|| Error::Locked {
+                folder: self.root.clone(),
+            })?;
         self.sweep()?;
         Ok(lock)
     }
@@ -186,7 +188,7 @@ impl Shelf {
     }
 
     /// A folder in which a build is made.
-    pub(crate) fn stage(&self, _lock: &ShelfLock, name: &str) -> Result<Stage, Error> {
+    pub(crate) fn stage(&self, _lock: &FileLock, name: &str) -> Result<Stage, Error> {
         let path = self.root.join(format!("{STAGE}{name}.{}", std::process::id()));
         make_open_folder(&path)?;
         let stage = Stage {
@@ -196,19 +198,6 @@ impl Shelf {
         };
         make_open_folder(&stage.tree)?;
         Ok(stage)
-    }
-}
-
-/// Nobody else fetches or removes as long as this lives.
-#[derive(Debug)]
-pub(crate) struct ShelfLock {
-    file: File,
-}
-
-impl Drop for ShelfLock {
-    fn drop(&mut self) {
-        // Closing is not enough: a process that is just being started shares the open file until its exec, and with it the lock.
-        let _ = flock(&self.file, FlockOperation::Unlock);
     }
 }
 

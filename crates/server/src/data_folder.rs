@@ -3,11 +3,13 @@
 use crate::capabilities::Capabilities;
 use crate::error::Error;
 use crate::file_copy::{Copied, copy_folder, disk_usage};
+use crate::file_lock::FileLock;
 use crate::identify::{Installation, hexadecimal};
 use crate::settings::Settings;
 use crate::user::ServerUser;
 use crate::work_folder::{
-    FolderLock, MARKER, WorkFolder, check_marked, check_space, make_marked, make_or_check_marked, remove_marked,
+    MARKER, WorkFolder, check_marked, check_space, lock_exclusive, lock_shared, make_marked, make_or_check_marked,
+    remove_marked,
 };
 use rustix::fs::syncfs;
 use serde::{Deserialize, Serialize};
@@ -85,7 +87,7 @@ pub struct Entry {
 pub struct PreparedData {
     folder: PathBuf,
     entry: Entry,
-    _shared_lock: FolderLock,
+    _shared_lock: FileLock,
 }
 
 impl PreparedData {
@@ -143,7 +145,7 @@ impl Cache {
             // A living maker holds the lock from before the first byte on, and takes it as soon as the folder is marked.
             if half_made
                 && !is_young(&folder)
-                && let Ok(Some(_lock)) = FolderLock::exclusive(&folder)
+                && let Ok(Some(_lock)) = lock_exclusive(&folder)
             {
                 remove_marked(&folder)?;
             }
@@ -176,7 +178,7 @@ impl Cache {
             .root
             .join(format!("{MAKING}{}-{}-{serial}", key.name(), std::process::id()));
         make_marked(&making)?;
-        let lock = FolderLock::exclusive(&making)?.ok_or_else(|| Error::Locked { path: making.clone() })?;
+        let lock = lock_exclusive(&making)?.ok_or_else(|| Error::Locked { path: making.clone() })?;
         let made = self.fill(key, stopped, &making);
         let stored = made.and_then(|()| {
             let whole = self.root.join(key.name());
@@ -253,7 +255,7 @@ impl Cache {
             return Ok(());
         }
         check_marked(folder)?;
-        match FolderLock::exclusive(folder)? {
+        match lock_exclusive(folder)? {
             Some(_lock) => {
                 // First of all it must cease to look whole.
                 let _ = fs::remove_file(folder.join(ENTRY));
@@ -276,7 +278,7 @@ impl Cache {
         if check_marked(folder).is_err() {
             return Ok(None);
         }
-        let Ok(Some(lock)) = FolderLock::shared(folder) else {
+        let Ok(Some(lock)) = lock_shared(folder) else {
             return Ok(None); // it is being made or removed
         };
         let text = fs::read(folder.join(ENTRY)).unwrap_or_default();
@@ -415,7 +417,7 @@ mod tests {
         let alive = cache.root.join("making-alive-1-0");
         make_marked(&dead).expect("a folder");
         make_marked(&alive).expect("a folder");
-        let _lock = FolderLock::exclusive(&alive).expect("a lock").expect("free");
+        let _lock = lock_exclusive(&alive).expect("a lock").expect("free");
         let foreign = cache.root.join("making-foreign");
         fs::create_dir(&foreign).expect("a folder");
         let young = cache.root.join("making-young-1-0");

@@ -3,7 +3,7 @@
 //! Nothing without the marker is used or removed, whatever a variable, an option or a symbolic link says.
 
 use crate::error::Error;
-use rustix::fs::{FlockOperation, flock};
+use crate::file_lock::FileLock;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
@@ -66,7 +66,7 @@ impl WorkFolder {
         let name = format!("run-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
         let path = self.root.join(name);
         make_marked(&path)?;
-        let lock = FolderLock::exclusive(&path)?.ok_or_else(|| Error::Locked { path: path.clone() })?;
+        let lock = lock_exclusive(&path)?.ok_or_else(|| Error::Locked { path: path.clone() })?;
         Ok(RunFolder { path, _lock: lock })
     }
 
@@ -84,7 +84,7 @@ impl WorkFolder {
             if owner_is_alive(&path) {
                 continue;
             }
-            if let Ok(Some(_lock)) = FolderLock::exclusive(&path) {
+            if let Ok(Some(_lock)) = lock_exclusive(&path) {
                 remove_marked(&path)?;
             }
         }
@@ -109,7 +109,7 @@ fn owner_is_alive(run: &Path) -> bool {
 #[derive(Debug)]
 pub struct RunFolder {
     path: PathBuf,
-    _lock: FolderLock,
+    _lock: FileLock,
 }
 
 impl RunFolder {
@@ -240,38 +240,20 @@ pub fn remove_marked(path: &Path) -> Result<(), Error> {
     gone(fs::remove_dir(path))
 }
 
-/// A lock on a marked folder, by its marker. The kernel lets go of it when we end, however that comes.
-#[derive(Debug)]
-pub(crate) struct FolderLock(File);
-
-impl FolderLock {
-    /// Locks for ourselves alone. `None` when someone else holds the folder.
-    pub(crate) fn exclusive(folder: &Path) -> Result<Option<FolderLock>, Error> {
-        FolderLock::take(folder, FlockOperation::NonBlockingLockExclusive)
-    }
-
-    /// Locks together with others who only read. `None` when someone holds the folder exclusively.
-    pub(crate) fn shared(folder: &Path) -> Result<Option<FolderLock>, Error> {
-        FolderLock::take(folder, FlockOperation::NonBlockingLockShared)
-    }
-
-    fn take(folder: &Path, operation: FlockOperation) -> Result<Option<FolderLock>, Error> {
-        let marker = folder.join(MARKER);
-        let file = File::open(&marker).map_err(Error::system("open", &marker))?;
-        match flock(&file, operation) {
-            Ok(()) => Ok(Some(FolderLock(file))),
-            Err(rustix::io::Errno::WOULDBLOCK) => Ok(None),
-            Err(errno) => Err(Error::errno("lock", &marker)(errno)),
-        }
-    }
+/// Locks a marked folder by its marker for ourselves alone. `None` when someone else holds it.
+pub(crate) fn lock_exclusive(folder: &Path) -> Result<Option<FileLock>, Error> {
+    lock(folder, FileLock::exclusive_at_once)
 }
 
-impl Drop for FolderLock {
-    fn drop(&mut self) {
-        // Closing is not enough: a process that is just being started shares the open file until its exec, and with
-        // it the lock.
-        let _ = flock(&self.0, FlockOperation::Unlock);
-    }
+/// Locks a marked folder together with others who only read. `None` when someone holds it exclusively.
+pub(crate) fn lock_shared(folder: &Path) -> Result<Option<FileLock>, Error> {
+    lock(folder, FileLock::shared_at_once)
+}
+
+fn lock(folder: &Path, take: fn(File) -> io::Result<Option<FileLock>>) -> Result<Option<FileLock>, Error> {
+    let marker = folder.join(MARKER);
+    let file = File::open(&marker).map_err(Error::system("open", &marker))?;
+    take(file).map_err(Error::system("lock", &marker))
 }
 
 /// Bytes that we may still write to the file system of `path`.

@@ -145,10 +145,12 @@ fn killed_at_any_moment_it_leaves_a_whole_build_or_none() {
     let place = place();
     let web = Web::start();
     web.put_bytes("/mysql-5.7.1.tar.gz", &tar_gz("5.7.1", BALLAST));
+    let said = place.path().join("said");
     let fetch = || {
         let mut fetch = servers(place.path());
         fetch.args(["fetch", "--quiet", &web.url("/mysql-5.7.1.tar.gz")]);
-        fetch.stdout(Stdio::null()).stderr(Stdio::null());
+        let said = std::fs::File::create(&said).expect("made");
+        fetch.stdout(Stdio::null()).stderr(said);
         fetch
     };
     // How long one takes, from begin to end: the last one that came there.
@@ -172,7 +174,8 @@ fn killed_at_any_moment_it_leaves_a_whole_build_or_none() {
         match status.signal() {
             Some(9) => killed += 1,
             _ => {
-                assert!(status.success(), "round {round}: {status}");
+                let said = std::fs::read_to_string(&said).expect("it");
+                assert!(status.success(), "round {round}: {status}: {said}");
                 whole = began.elapsed();
             }
         }

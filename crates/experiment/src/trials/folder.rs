@@ -19,6 +19,7 @@ use crate::run::error_log_beside;
 use scaleprof_analysis::summarise;
 use scaleprof_analysis::trials::{ExperimentState, Outcome, RungFigures, Start};
 use scaleprof_bundle::{Bundle, Manifest, RunState, RungSummary, Summary};
+use scaleprof_server::FileLock;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -61,7 +62,7 @@ pub(crate) struct KeptPlan {
 #[derive(Debug)]
 pub(crate) struct ExperimentFolder {
     path: PathBuf,
-    _lock: File,
+    _lock: FileLock,
 }
 
 impl ExperimentFolder {
@@ -100,8 +101,9 @@ impl ExperimentFolder {
     fn locked(path: &Path) -> Result<Self, ExperimentError> {
         let plan = path.join(PLAN);
         let lock = File::open(&plan).map_err(ExperimentError::disk("open", &plan))?;
-        rustix::fs::flock(&lock, rustix::fs::FlockOperation::NonBlockingLockExclusive)
-            .map_err(|_| ExperimentError::UnderWay { path: path.to_owned() })?;
+        let lock = FileLock::exclusive(lock)
+            .map_err(ExperimentError::disk("lock", &plan))?
+            .ok_or_else(|| ExperimentError::UnderWay { path: path.to_owned() })?;
         Ok(ExperimentFolder {
             path: path.to_owned(),
             _lock: lock,

@@ -2,7 +2,7 @@
 
 use super::{Cache, DataKey, Entry, PreparedData};
 use crate::error::Error;
-use crate::work_folder::{FolderLock, check_space, free_space};
+use crate::work_folder::{check_space, free_space, lock_exclusive};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -54,7 +54,7 @@ impl Cache {
         let mut all: Vec<Unused> = self.list()?.into_iter().map(Unused::of).collect();
         all.sort_by_key(|unused| unused.last_used);
         // Our own locks are gone with the list. Those that others hold keep theirs.
-        all.retain(|unused| matches!(FolderLock::exclusive(&unused.folder), Ok(Some(_))));
+        all.retain(|unused| matches!(lock_exclusive(&unused.folder), Ok(Some(_))));
         let mut to_come: u64 = all.iter().map(|unused| unused.entry.bytes).sum();
         let mut gone = Vec::new();
         for unused in all {
