@@ -1,5 +1,5 @@
-//! What the client costs: two thousand connections, and waiting. Alone in its program, for it looks at the whole
-//! process.
+//! What the client costs: two thousand connections, and waiting. A program of its own, in which each test is a process of its own
+//! (nextest): they look at the whole process.
 
 use testing::servers;
 #[path = "integration/real_servers/stage.rs"]
@@ -70,8 +70,6 @@ fn two_thousand_connections_are_all_at_work_and_cost_little_memory() {
         // Those that have left are still being closed by the server.
         wait_until_closed(&mut control);
     }
-    // Beside the other measurement, not at the same time.
-    waiting_costs_nothing(&stage);
 }
 
 /// A counter of SHOW GLOBAL STATUS.
@@ -98,12 +96,15 @@ fn wait_until_closed(control: &mut scaleprof_wire::Client) {
 }
 
 /// Time is up after one second, the statement under way ends four seconds later: nothing is to be done meanwhile.
-fn waiting_costs_nothing(stage: &Stage) {
-    execute(&mut client(stage), "CREATE DATABASE other");
+#[test]
+fn waiting_for_the_last_statement_costs_nothing() {
+    let Some(server) = servers::distribution() else { return };
+    let stage = start(&server, 8);
+    execute(&mut client(&stage), "CREATE DATABASE other");
     for transport in transports() {
         let load = LoadPlan {
             transport,
-            ..plan(stage, stage::script("DO SLEEP(4)", Repetition::Loop))
+            ..plan(&stage, stage::script("DO SLEEP(4)", Repetition::Loop))
         };
         let before = cpu_seconds();
         let ran = run(&load);

@@ -24,6 +24,8 @@ fn attach_with(folder: &Path, connections: &str, seconds: &str) -> Command {
         "--seconds",
         seconds,
     ]);
+    // What is asked of it takes no strong load.
+    command.args(["--rate", "100"]);
     command.arg("--output").arg(folder);
     command
 }

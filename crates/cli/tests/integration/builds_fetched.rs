@@ -95,6 +95,8 @@ fn debians_packages_become_a_server_that_runs_with_its_own_c_library() {
         "2",
         "--seconds",
         "2",
+        "--rate",
+        "100",
         "--repeats",
         "1",
     ]);

@@ -355,7 +355,12 @@ fn servers_side_by_side_take_turns_and_what_is_counted_is_of_their_own_turns() {
     let began = |bundle: &Bundle| bundle.seconds.first().expect("a second").started_at.0;
     let apart = began(&bundles[0]).abs_diff(began(&bundles[2]));
     assert!(apart < 2_500_000, "{apart} us");
-    // Asked for one after the other they have the machine to themselves.
+}
+
+#[test]
+fn servers_that_are_asked_for_one_after_the_other_take_no_turns() {
+    let Some(server) = distribution() else { return };
+    let place = place();
     let alone = place.path().join("alone");
     let mut command = sized(&server.installation, &alone, "1,2", 1, 0);
     command.args(["--no-watch", "--vary", "innodb_spin_wait_delay=6,7", "--one-by-one"]);

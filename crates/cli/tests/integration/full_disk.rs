@@ -77,6 +77,8 @@ fn a_full_disk_under_the_bundle_is_a_clear_error() {
             "1,2",
             "--seconds",
             "2",
+            "--rate",
+            "100",
         ]),
         1,
     );

@@ -52,6 +52,7 @@ fn a_password_logs_in_and_shows_nowhere() {
             "oltp_point_select",
         ]);
         command.args(["--tables", "1", "--rows", "300", "--connections", "1", "--seconds", "2"]);
+        command.args(["--rate", "100"]);
         command.arg("--output").arg(&folder);
         match from_environment {
             // Over TCP without TLS the password goes out under the server's public key.

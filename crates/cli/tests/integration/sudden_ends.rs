@@ -20,6 +20,8 @@ fn under_way(folder: &Path) -> Option<(Running, Vec<u32>)> {
         "1,2,4",
         "--seconds",
         "4",
+        "--rate",
+        "100",
     ]));
     running.wait_for_second_visit(folder);
     let processes = children(running.pid());

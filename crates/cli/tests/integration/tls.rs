@@ -25,6 +25,7 @@ fn attach(server: &Sandbox, host: &str, folder: &Path) -> Command {
         "--quiet",
     ]);
     command.args(["--tables", "1", "--rows", "300", "--connections", "2", "--seconds", "2"]);
+    command.args(["--rate", "100"]);
     command.args(["--workload", "oltp_point_select", "--user", "lena"]);
     command.arg("--dsn").arg(format!("mysql://{host}:{port}"));
     command.env("SCALEPROF_PASSWORD", PASSWORD);

@@ -30,7 +30,9 @@ fn load(server: &Sandbox, folder: &Path, seconds: &str) -> Running {
         "--quiet",
     ]);
     command.args(["--no-probe", "--tables", "1", "--rows", "500", "--connections", "8"]);
-    command.args(["--seconds", seconds, "--output"]).arg(folder);
+    command
+        .args(["--rate", "200", "--seconds", seconds, "--output"])
+        .arg(folder);
     let running = Running::start(command.arg("--socket").arg(socket(server)));
     let mut client = server.connect().expect("a connection");
     let busy = "SELECT COUNT(*) >= 8 FROM information_schema.processlist WHERE db = 'scaleprof_load'";
@@ -53,7 +55,7 @@ fn threads_are_called_what_the_performance_schema_calls_them() {
     let folder = place.path().join("run");
     let mut command = run(Some(&found.installation), &folder);
     command.args(["--performance-schema", "--tables", "1", "--rows", "500"]);
-    succeed(command.args(["--connections", "2", "--seconds", "3"]));
+    succeed(command.args(["--connections", "2", "--seconds", "3", "--rate", "100"]));
     let kept = bundle(&folder);
     let names: BTreeSet<&str> = kept.states.iter().filter_map(|row| row.name.as_deref()).collect();
     assert!(names.iter().any(|name| name.starts_with("sql/")), "{names:?}");

@@ -476,7 +476,7 @@ fn a_thread_that_begins_while_it_is_watched_is_sampled_once() {
         wait(1500);
         // It burns for as long as the watch goes on, and has the name of the one that is watched from the start.
         program.tell("spin\n");
-        wait(4000);
+        wait(2000);
         let reading = watch.read();
         let began = reading
             .threads
