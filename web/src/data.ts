@@ -70,6 +70,8 @@ export interface Rung {
   client_limited: boolean;
   client_limited_reason: string | null;
   little: number | null;
+  effective_concurrency?: number | null;
+  too_few_at_work?: boolean;
   client_cpus: number | null;
   other_cpu_share: number | null;
   steal_share: number | null;

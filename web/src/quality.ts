@@ -13,7 +13,7 @@ interface Check {
   of: (rung: Rung, visits: Visit[]) => Figure;
   show: (value: number) => string;
   /** Whether the figure is a reason for doubt. */
-  doubtful?: (value: number) => boolean;
+  doubtful?: (value: number, rung: Rung) => boolean;
 }
 
 const worst = (visits: Visit[], of: (visit: Visit) => number | null): number | null => {
@@ -24,6 +24,7 @@ const worst = (visits: Visit[], of: (visit: Visit) => number | null): number | n
 const checks: Check[] = [
   { heading: "offered", unit: "tx/s", of: (_rung, visits) => worst(visits, (visit) => visit.offered_rate), show: number },
   { heading: "Little’s law", unit: "X·R/N", of: (rung) => rung.little, show: (value) => value.toFixed(3), doubtful: (value) => Math.abs(value - 1) > 0.02 },
+  { heading: "at work", unit: "connections", of: (rung) => rung.effective_concurrency, show: number, doubtful: (_value, rung) => rung.too_few_at_work ?? false },
   { heading: "iron law", unit: "residue", of: (rung) => rung.iron_law?.residue, show: signedPercent, doubtful: (value) => Math.abs(value) > 0.02 },
   { heading: "jitter", unit: "between halves", of: (rung) => rung.jitter, show: (value) => percent(value), doubtful: (value) => value > 0.02 },
   { heading: "warm-up", unit: "s, longest", of: (rung) => (rung.warmup_seconds.length ? Math.max(...rung.warmup_seconds) : null), show: count },
@@ -49,7 +50,7 @@ export function quality(report: Report): HTMLElement | null {
       cell: ({ rung, visits }): Cell => {
         const value = check.of(rung, visits);
         if (!isKnown(value)) return { text: "–", mark: "faint" };
-        const doubtful = check.doubtful?.(value) ?? false;
+        const doubtful = check.doubtful?.(value, rung) ?? false;
         return { text: (doubtful ? "! " : "") + check.show(value), mark: doubtful ? "doubtful" : undefined };
       },
     })),

@@ -359,7 +359,6 @@ fn warnings(connections: u32, ledger: &Ledger, not_charged: Option<String>) -> V
             "the CPU time of the server's threads is off by {} from the scheduler's account of the server",
         ),
     ];
-    let waits_for_client = waits_for_client(connections, ledger);
     let not_charged = not_charged.map(|words| format!("at {connections} connections {words}"));
     residues
         .into_iter()
@@ -369,24 +368,7 @@ fn warnings(connections: u32, ledger: &Ledger, not_charged: Option<String>) -> V
             Some(format!("at {connections} connections {}", words.replace("{}", &off)))
         })
         .chain(not_charged)
-        .chain(waits_for_client)
         .collect()
-}
-
-/// More than this part of a connection's time spent on waiting for its client is worth a word.
-const MUCH_OF_THE_TIME: f64 = 0.5;
-
-/// A server that mostly waits for its client is not what sets the pace; where both share their CPUs the client may be late
-/// because the server's threads stand before it in the run queue.
-fn waits_for_client(connections: u32, ledger: &Ledger) -> Option<String> {
-    let share = ledger.seconds_per_txn.net? / ledger.connections_over_throughput?;
-    (share > MUCH_OF_THE_TIME).then(|| {
-        format!(
-            "at {connections} connections the server's threads spent {:.0} % of their time waiting for the client: it, or the \
-             wait for a CPU that it shares with the server, sets the pace there",
-            share * 100.0
-        )
-    })
 }
 
 #[cfg(test)]

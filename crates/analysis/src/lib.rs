@@ -18,6 +18,7 @@ mod course;
 pub mod data_quality;
 pub mod decomposition;
 mod durability;
+mod effective_concurrency;
 pub mod export;
 mod figure;
 mod findings;

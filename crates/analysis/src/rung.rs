@@ -6,6 +6,7 @@ use crate::beside;
 use crate::by_path::ByPath;
 use crate::call_paths::CallPaths;
 use crate::course::Course;
+use crate::effective_concurrency::{effective_concurrency, too_few};
 use crate::guards::{Client, MOST_BY_OTHERS, MOST_STOLEN, client_limit, little};
 use crate::instruction_costs::InstructionCosts;
 use crate::intervals::{Measured, throughput};
@@ -150,6 +151,7 @@ impl<'a> Counted<'a> {
             ..client(&measured, connections, pacing, &sums, latency_ms.p50)
         };
         let limit = client_limit(&client);
+        let effective = effective_concurrency(connections, pacing, threads.ledger.as_ref());
         let problems: Vec<String> = measured
             .iter()
             .filter_map(|m| {
@@ -242,6 +244,8 @@ impl<'a> Counted<'a> {
             client_limited: limit.is_some(),
             client_limited_reason: limit,
             little: client.little,
+            effective_concurrency: effective,
+            too_few_at_work: too_few(connections, effective, client.cpus),
             client_cpus: client.cpus,
             other_cpu_share: machine.other,
             steal_share: machine.steal,

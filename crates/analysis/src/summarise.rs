@@ -4,6 +4,7 @@ use crate::backlog;
 use crate::beside;
 use crate::call_paths::CallPaths;
 use crate::compared::compared;
+use crate::effective_concurrency;
 use crate::findings::{Found, Measured, Profiled, Surroundings, doubts, findings};
 use crate::measured_rungs::results;
 use crate::numbers::{grouped, percent};
@@ -59,6 +60,14 @@ pub fn summarise(bundle: &Bundle) -> Summary {
     let refused: Vec<u32> = refused.iter().map(|result| result.summary.connections).collect();
     let judged: Vec<Judged> = counted.iter().map(|result| judged(result)).collect();
     let mut verdict = verdict(&judged, &refused);
+    let summaries: Vec<&RungSummary> = counted.iter().map(|result| &result.summary).collect();
+    if let (Some(verdict), Some(few)) = (verdict.as_mut(), effective_concurrency::sentence(&summaries)) {
+        verdict.sentence = format!("{} {few}", verdict.sentence);
+        // What the last rung did is not what so many connections do.
+        if summaries.last().is_some_and(|last| last.too_few_at_work) {
+            verdict.scales = None;
+        }
+    }
     if verdict.is_none() && !refused.is_empty() {
         warnings.push(nothing_counts(&refused));
     }

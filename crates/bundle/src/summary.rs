@@ -187,6 +187,13 @@ pub struct RungSummary {
     pub client_limited_reason: Option<String>,
     /// X·R/N: 1 when every connection was always inside a transaction; none in the open loop.
     pub little: Option<f64>,
+    /// Connections that were at work in the server on average: all less those that waited for the load generator (its CPU time, its wait
+    /// for a CPU, the network). None where threads were not watched, and where connections rest of their own accord.
+    #[serde(default)]
+    pub effective_concurrency: Option<f64>,
+    /// Whether so few were that the rung says nothing of so many connections.
+    #[serde(default)]
+    pub too_few_at_work: bool,
     /// CPUs that the client used.
     pub client_cpus: Option<f64>,
     /// Share of the machine's CPU time taken by other programs.

@@ -30,6 +30,8 @@ impl RungResult {
             client_limited: false,
             client_limited_reason: None,
             little: None,
+            effective_concurrency: None,
+            too_few_at_work: false,
             client_cpus: None,
             other_cpu_share: None,
             steal_share: None,

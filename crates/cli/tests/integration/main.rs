@@ -21,6 +21,7 @@ mod once;
 mod output;
 mod password;
 mod pgo;
+mod pressure;
 mod privacy;
 mod refusals;
 mod secrets;

@@ -113,6 +113,10 @@ fn columns(summary: &Summary) -> Vec<Column> {
             cells(&|rung| rung.ledger.as_ref()?.connections_over_throughput.map(micros)),
         ),
     ];
+    if summary.rungs.iter().any(|rung| rung.effective_concurrency.is_some()) {
+        let at_work = cells(&|rung| rung.effective_concurrency.map(number));
+        found.push(column("at work", Some(7), at_work));
+    }
     let states = [
         ("cpu", 9),
         ("spin", 6),

@@ -144,6 +144,8 @@ pub(crate) fn rung(connections: u32, per_second: f64, busy: f64, costs: Costs<'_
         client_limited: false,
         client_limited_reason: None,
         little: None,
+        effective_concurrency: None,
+        too_few_at_work: false,
         client_cpus: None,
         other_cpu_share: None,
         steal_share: None,
