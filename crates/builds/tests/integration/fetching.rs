@@ -319,7 +319,20 @@ fn a_fetch_that_is_stopped_leaves_no_build_and_goes_on_the_next_time() {
     let stop = AtomicBool::new(false);
     let result = std::thread::scope(|scope| {
         scope.spawn(|| {
-            std::thread::sleep(Duration::from_millis(1200));
+            // In the midst: what is needed to go on is kept, and more is to come for two seconds.
+            testing::soon("a part is there", || {
+                let entries = fs::read_dir(shelf.path().join(".downloads"));
+                let paths: Vec<PathBuf> = entries
+                    .into_iter()
+                    .flatten()
+                    .flatten()
+                    .map(|entry| entry.path())
+                    .collect();
+                let is = |path: &&PathBuf, ending: &str| path.to_string_lossy().ends_with(ending);
+                let part = paths.iter().find(|path| is(path, ".part"));
+                let has_bytes = part.is_some_and(|part| part.metadata().is_ok_and(|facts| facts.len() > 0));
+                has_bytes && paths.iter().any(|path| is(&path, ".part.json"))
+            });
             stop.store(true, Ordering::SeqCst);
         });
         let mut heard = made_up::Heard::default();
