@@ -9,6 +9,7 @@ const CHAIN: Disease = Disease {
     program: "chain",
     expected: None,
     dearer: None,
+    mostly_waits: true,
 };
 
 /// Runs it, and says what of the chain is not there.

@@ -62,7 +62,7 @@ impl Found {
         if self.others > DISTURBED {
             return Some("others used the CPUs");
         }
-        if self.speed < full_speed::least() {
+        if !disease.mostly_waits && self.speed < full_speed::least() {
             return Some("the CPUs were slower together than alone");
         }
         let broke_out = disease.dearer.is_none_or(|least| self.dearer >= least);
