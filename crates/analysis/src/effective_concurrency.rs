@@ -43,7 +43,7 @@ pub(crate) fn sentence(rungs: &[&RungSummary]) -> Option<String> {
         [] => String::new(),
         _ => {
             let list: Vec<String> = before.iter().map(|(connections, _)| connections.to_string()).collect();
-            format!(" (and of some at {})", list.join(", "))
+            format!(" (too few were at {} too)", list.join(", "))
         }
     };
     Some(format!(

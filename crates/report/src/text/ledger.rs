@@ -20,8 +20,14 @@ pub(super) fn table(summary: &Summary, ink: &Ink, style: Style, wrap_at: usize) 
     if summary.rungs.iter().all(|rung| rung.ledger.is_none()) {
         return None;
     }
-    let heading = "Where the connections\u{2019} time goes, \u{b5}s per transaction:";
-    let mut out = layout::wrap(heading, wrap_at, "  ") + "\n";
+    let counted = summary.rungs.iter().any(|rung| rung.effective_concurrency.is_some());
+    let at_work = if counted {
+        "; connections at work on average"
+    } else {
+        ""
+    };
+    let heading = format!("Where the connections\u{2019} time goes, \u{b5}s per transaction{at_work}:");
+    let mut out = layout::wrap(&heading, wrap_at, "  ") + "\n";
     let (shown, hidden) = layout::fit(columns(summary), style.width);
     out.push_str(&layout::grid(&shown, &summary.rungs, ink, row_ink));
     if !hidden.is_empty() {

@@ -16,8 +16,8 @@ pub struct Disease {
     /// broke out, by the program's own count: two virtual CPUs that the host has on one core share a cache, and no line moves between
     /// them.
     pub dearer: Option<f64>,
-    /// Whether its threads mostly wait for one another or sleep: CPUs that are slower together than alone change nothing then (convoy at
-    /// 0.79 and 0.84 of their speed was found as at full speed, three times of three).
+    /// Whether its threads mostly wait for one another or sleep: CPUs that are slower together than alone are then no reason not to
+    /// judge (convoy at 0.79 and 0.84 of their speed was found as at full speed, three times of three; of the others it is supposed).
     pub mostly_waits: bool,
 }
 
