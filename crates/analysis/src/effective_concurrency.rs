@@ -3,7 +3,6 @@
 //! In a closed loop a thread of the server that waits for its client waits for the generator: its CPU time, its wait for a CPU, and
 //! the network. By Little's law `net` per transaction times throughput is how many connections do so on average.
 
-use crate::numbers::grouped;
 use crate::pacing::Pacing;
 use scaleprof_bundle::{Ledger, RungSummary};
 
@@ -38,7 +37,12 @@ pub(crate) fn sentence(rungs: &[&RungSummary]) -> Option<String> {
         .filter(|rung| rung.too_few_at_work)
         .filter_map(|rung| Some((rung.connections, rung.effective_concurrency?)))
         .collect();
-    let (last, before) = of_all.split_last()?;
+    said_of(&of_all)
+}
+
+/// Connections and how many of them were at work, in words.
+fn said_of(too_few: &[(u32, f64)]) -> Option<String> {
+    let (last, before) = too_few.split_last()?;
     let others = match before {
         [] => String::new(),
         _ => {
@@ -48,8 +52,7 @@ pub(crate) fn sentence(rungs: &[&RungSummary]) -> Option<String> {
     };
     Some(format!(
         "Of {} connections only {:.0} were at work, the others waited for the load generator{others}: what so many at once would do is not known.",
-        grouped(f64::from(last.0)),
-        last.1,
+        last.0, last.1,
     ))
 }
 
@@ -89,6 +92,19 @@ mod tests {
             assert_eq!(effective_concurrency(512, resting, Some(&ledger)), None);
         }
         assert_eq!(effective_concurrency(512, Pacing::Closed, None), None);
+    }
+
+    #[test]
+    fn the_sentence_is_about_the_last_rung_and_names_the_others() {
+        assert_eq!(said_of(&[]), None);
+        let one = said_of(&[(16, 13.6)]).expect("a rung");
+        assert!(
+            one.starts_with("Of 16 connections only 14 were at work, the others"),
+            "{one}"
+        );
+        let two = said_of(&[(16, 13.6), (512, 51.8)]).expect("rungs");
+        assert!(two.starts_with("Of 512 connections only 52 were"), "{two}");
+        assert!(two.contains("(too few were at 16 too)"), "{two}");
     }
 
     #[test]

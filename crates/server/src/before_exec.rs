@@ -11,6 +11,7 @@ pub(crate) struct BeforeExec {
     open_files: u64,
     cpus: Option<Box<[libc::c_ulong]>>,
     nodes: Option<Box<[libc::c_ulong]>>,
+    nice: Option<i32>,
     user: Option<(libc::uid_t, libc::gid_t)>,
 }
 
@@ -20,6 +21,7 @@ impl BeforeExec {
         open_files: u64,
         cpus: Option<&CpuSet>,
         memory_nodes: Option<&[u32]>,
+        nice: Option<i32>,
         user: Option<&ServerUser>,
     ) -> Self {
         BeforeExec {
@@ -27,6 +29,7 @@ impl BeforeExec {
             open_files,
             cpus: cpus.map(|cpus| mask(cpus.iter())),
             nodes: memory_nodes.map(|nodes| mask(nodes.iter().copied())),
+            nice,
             user: user.map(|user| (user.uid, user.gid)),
         }
     }
@@ -65,6 +68,9 @@ impl BeforeExec {
             }
             if let Some(nodes) = &self.nodes {
                 bind_memory(nodes)?;
+            }
+            if let Some(nice) = self.nice {
+                check(libc::setpriority(libc::PRIO_PROCESS, 0, nice).into())?;
             }
             if let Some((uid, gid)) = self.user {
                 check(libc::setgroups(0, std::ptr::null()).into())?;

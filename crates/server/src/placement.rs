@@ -100,9 +100,16 @@ pub struct Placement {
     pub shared: bool,
     /// The NUMA nodes that the server's memory is bound to; none leaves it to the kernel.
     pub memory_nodes: Option<Vec<u32>>,
+    /// The server's nice value, where it is not the one of this process.
+    #[serde(default)]
+    pub server_nice: Option<i32>,
     /// Why it is so, in a sentence for the report.
     pub reason: String,
 }
+
+/// The nice value with which a server's threads run when no thread of higher priority wants their CPU: the load's have 68 times their
+/// weight. It takes no privilege.
+const LOWEST_PRIORITY: i32 = 19;
 
 /// Fewest CPUs that are divided between server and client.
 const FEWEST_TO_DIVIDE: usize = 4;
@@ -176,8 +183,22 @@ impl Placement {
             memory_nodes: (server_nodes != topology.nodes()).then(|| server_nodes.into_iter().collect()),
             server,
             client,
+            server_nice: None,
             reason,
         })
+    }
+
+    /// The same with a server that leaves shared CPUs to the load whenever the load has something to do, for a process that may not
+    /// give its load priority. Where no CPU is shared there is nothing to leave.
+    pub fn with_server_that_yields(mut self) -> Placement {
+        if self.shared {
+            self.server_nice = Some(LOWEST_PRIORITY);
+            self.reason.push_str(&format!(
+                "; without root or CAP_SYS_NICE the load gets no priority, so the server runs at nice {LOWEST_PRIORITY}, and other \
+                 programs on its CPUs slow it more than usual"
+            ));
+        }
+        self
     }
 }
 
@@ -245,6 +266,15 @@ mod tests {
 
     fn choose(topology: &Topology) -> Placement {
         Placement::choose(topology, &topology.all(), None, None).expect("a placement")
+    }
+
+    #[test]
+    fn a_server_yields_only_on_cpus_that_the_load_uses_too() {
+        let two = choose(&machine(1, 2, 1)).with_server_that_yields();
+        assert_eq!(two.server_nice, Some(LOWEST_PRIORITY));
+        assert!(two.reason.contains("nice 19"), "{}", two.reason);
+        let eight = choose(&machine(1, 8, 1));
+        assert_eq!(eight.clone().with_server_that_yields(), eight);
     }
 
     #[test]

@@ -35,6 +35,8 @@ pub struct Launch {
     pub cpus: Option<CpuSet>,
     /// The NUMA nodes its memory is bound to.
     pub memory_nodes: Option<Vec<u32>>,
+    /// Its nice value, where it is not ours.
+    pub nice: Option<i32>,
     /// What it is started with beside its arguments.
     pub surroundings: Surroundings,
 }
@@ -112,6 +114,7 @@ impl ServerProcess {
             open_files_limit(),
             launch.cpus.as_ref(),
             launch.memory_nodes.as_deref(),
+            launch.nice,
             launch.user.as_ref(),
         );
         // SAFETY: `apply` only makes system calls on memory that was laid out before the fork.
@@ -345,6 +348,7 @@ mod tests {
             user: None,
             cpus: None,
             memory_nodes: None,
+            nice: None,
             surroundings: Surroundings::default(),
         }
     }

@@ -16,7 +16,7 @@ pub mod tpcc;
 
 pub use client::{
     Arrivals, ChosenTransport, LoadClock, LoadError, LoadObserver, LoadOutcome, LoadPlan, LoopKind, SecondRecord,
-    Tally, Transport, TransportChoice, UringUnusable, drive, raise_open_file_limit,
+    Tally, Transport, TransportChoice, UringUnusable, drive, load_threads_can_go_first, raise_open_file_limit,
 };
 pub use distribution::{Distribution, UnknownDistribution};
 pub use oltp::{OltpOptions, OltpWorkload, OltpWorkloadKind, OptionsError, Protocol, StatementKind};

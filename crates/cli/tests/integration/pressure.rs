@@ -1,53 +1,118 @@
-//! Whether it is told how many of the connections were at work: on CPUs that client and server share, and on CPUs of their own.
+//! Whether the load keeps its connections at work on CPUs that it shares with the server, and whether it is said where it does not.
 
 use crate::stage::{place, run, succeed};
 use scaleprof_bundle::{RungSummary, Summary};
 use std::path::Path;
+use std::process::{Child, Command};
 use testing::servers::{Server, distribution};
 
 const CONNECTIONS: u32 = 128;
 
-/// A run with the server on CPU 0, and its last rung.
-fn with_client_on(cpu: &str, server: &Server, folder: &Path) -> (Summary, RungSummary) {
+/// Given to `setpriv`: root without the privilege to raise a priority.
+const WITHOUT_PRIORITY: [&str; 4] = ["--bounding-set", "-sys_nice", "--inh-caps", "-sys_nice"];
+
+/// The same command as a user who may not raise a priority.
+fn without_priority(command: &Command) -> Command {
+    let mut unprivileged = Command::new("setpriv");
+    unprivileged.args(WITHOUT_PRIORITY).arg(command.get_program());
+    unprivileged.args(command.get_args());
+    testing::default_signals(&mut unprivileged);
+    unprivileged
+}
+
+/// A run with the server on CPU 0 and its load on another or the same.
+fn on_cpus(load: &str, connections: &str, server: &Server, folder: &Path) -> Command {
     let mut command = run(Some(&server.installation), folder);
     command.args(["--workload", "oltp_read_write", "--tables", "1", "--rows", "2000"]);
-    command.args(["--cpus-server", "0", "--cpus-client", cpu]);
-    command.args([
-        "--connections",
-        &format!("4,16,{CONNECTIONS}"),
-        "--seconds",
-        "4",
-        "--json",
-    ]);
-    let (out, _) = succeed(&mut command);
+    command.args(["--cpus-server", "0", "--cpus-client", load]);
+    command.args(["--connections", connections, "--seconds", "4", "--json"]);
+    command
+}
+
+/// What is said of a run, and its last rung.
+fn result(command: &mut Command) -> (Summary, RungSummary) {
+    let (out, _) = succeed(command);
     let summary: Summary = serde_json::from_str(&out).expect("JSON");
-    let last = summary.rungs.last().expect("three rungs").clone();
+    let last = summary.rungs.last().expect("a rung").clone();
+    println!("{:?} of {CONNECTIONS} at work", last.effective_concurrency);
     (summary, last)
 }
 
-/// The same server with the same load: a client that has a CPU of its own keeps all connections at work, one that has to wait for the
-/// server's does not, and the verdict says so.
+fn at_work(rung: &RungSummary) -> f64 {
+    rung.effective_concurrency.expect("threads were watched") / f64::from(CONNECTIONS)
+}
+
+/// With the priority of all threads a fifth of them were at work (docs/adr/0025).
 #[test]
-fn connections_that_wait_for_a_client_on_the_servers_cpus_are_told_from_those_at_work() {
+fn all_connections_are_at_work_on_a_cpu_that_server_and_load_share() {
+    let Some(server) = distribution() else { return };
+    let place = place();
+    let connections = CONNECTIONS.to_string();
+
+    let mut command = on_cpus("0", &connections, &server, &place.path().join("first"));
+    let (summary, rung) = result(&mut command);
+    assert!(at_work(&rung) > 0.9 && !rung.too_few_at_work, "{}", at_work(&rung));
+    assert!(summary.warnings.iter().all(|warning| !warning.contains("nice")));
+
+    let command = on_cpus("0", &connections, &server, &place.path().join("yields"));
+    let (summary, rung) = result(&mut without_priority(&command));
+    assert!(at_work(&rung) > 0.9 && !rung.too_few_at_work, "{}", at_work(&rung));
+    assert!(
+        summary
+            .warnings
+            .iter()
+            .any(|warning| warning.contains("the server runs at nice 19")),
+        "{:?}",
+        summary.warnings
+    );
+}
+
+/// Programs that use all of one CPU, killed at the end.
+struct Hogs(Vec<Child>);
+
+impl Hogs {
+    fn on(cpu: &str, count: usize) -> Hogs {
+        let hog = |_| {
+            let mut command = Command::new("taskset");
+            command.args(["--cpu-list", cpu, "sh", "-c", "while :; do :; done"]);
+            testing::default_signals(&mut command);
+            command.spawn().expect("taskset of util-linux")
+        };
+        Hogs((0..count).map(hog).collect())
+    }
+}
+
+impl Drop for Hogs {
+    fn drop(&mut self) {
+        for hog in &mut self.0 {
+            let _ = hog.kill();
+            let _ = hog.wait();
+        }
+    }
+}
+
+/// A load on a CPU of its own keeps all at work; where others leave it a 25th of that CPU it does not, and the verdict says so.
+#[test]
+fn connections_that_wait_for_a_starved_load_are_told_from_those_at_work() {
     let Some(server) = distribution() else { return };
     if std::thread::available_parallelism().map_or(1, usize::from) < 2 {
-        testing::skip!("a client with a CPU of its own: there is one CPU");
+        testing::skip!("a load with a CPU of its own: there is one CPU");
         return;
     }
     let place = place();
-    let at_work =
-        |rung: &RungSummary| rung.effective_concurrency.expect("threads were watched") / f64::from(CONNECTIONS);
+    let connections = format!("4,16,{CONNECTIONS}");
 
-    let (summary, apart) = with_client_on("1", &server, &place.path().join("apart"));
-    println!("apart: {:.3} of them at work", at_work(&apart));
-    assert!(at_work(&apart) > 0.9 && !apart.too_few_at_work, "{}", at_work(&apart));
+    let mut command = on_cpus("1", &connections, &server, &place.path().join("apart"));
+    let (summary, rung) = result(&mut command);
+    assert!(at_work(&rung) > 0.9 && !rung.too_few_at_work, "{}", at_work(&rung));
     let sentence = summary.verdict.expect("a verdict").sentence;
     assert!(!sentence.contains("at work"), "{sentence}");
 
-    // Of 512 a tenth were (docs/adr/0024).
-    let (summary, shared) = with_client_on("0", &server, &place.path().join("shared"));
-    println!("shared: {:.3} of them at work", at_work(&shared));
-    assert!(at_work(&shared) < 0.6 && shared.too_few_at_work, "{}", at_work(&shared));
+    let hogs = Hogs::on("1", 24);
+    let command = on_cpus("1", &connections, &server, &place.path().join("starved"));
+    let (summary, rung) = result(&mut without_priority(&command));
+    drop(hogs);
+    assert!(at_work(&rung) < 0.6 && rung.too_few_at_work, "{}", at_work(&rung));
     let verdict = summary.verdict.expect("a verdict");
     assert!(
         verdict.sentence.contains("Of 128 connections only"),

@@ -4,6 +4,7 @@ use super::clock::LoadClock;
 use super::connection::Phase;
 use super::epoll;
 use super::pacing::{LoopKind, Schedule};
+use super::priority::go_first;
 use super::ramp::open_all;
 use super::record::SecondRecord;
 use super::tally::Tally;
@@ -199,6 +200,7 @@ pub fn drive(
                 .name(format!("load-{number}"))
                 .spawn(move || {
                     confine(&cpus);
+                    go_first();
                     let result = match transport {
                         Transport::IoUring => uring::run(&mut worker, end_ns),
                         Transport::Epoll => epoll::run(&mut worker, end_ns),
