@@ -26,10 +26,7 @@ pub(crate) struct MachineShares {
 }
 
 impl MachineShares {
-    /// Of counters by name and the CPUs of the machine. Where their number is known, time that is neither idle nor stolen is what is left of
-    /// the time that passed: the kernel counts idle time as it passes, and all other time by who runs at a tick, which sees too much or
-    /// too little of what starts with the tick (a load of one millisecond in four may seem none, or all).
-    pub(crate) fn of(sums: &BTreeMap<String, Total>, cpus: Option<u32>) -> MachineShares {
+    pub(crate) fn of(sums: &BTreeMap<String, Total>) -> MachineShares {
         let rate = |what: &str| {
             sums.get(&format!("machine.cpu_{what}_seconds"))
                 .and_then(Total::per_second)
@@ -42,20 +39,13 @@ impl MachineShares {
                 steal: None,
             };
         };
-        let at_rest = idle + optional("iowait") + optional("steal");
-        let (all, busy) = match cpus.map(f64::from) {
-            // Idle time is counted to the end of its tick.
-            Some(cpus) => (cpus, (cpus - at_rest).max(0.0)),
-            None => {
-                let busy = busy + optional("irq");
-                (busy + at_rest, busy)
-            }
-        };
+        let busy = busy + optional("irq");
+        let all = busy + idle + optional("iowait") + optional("steal");
         // Replicas and neighbours that we started, where there are some.
         let beside = cpu_rate(sums, "beside").unwrap_or(0.0);
         let ours = cpu_rate(sums, "server").zip(cpu_rate(sums, "client"));
         MachineShares {
-            busy: (all > 0.0).then(|| (1.0 - (idle + optional("iowait")) / all).max(0.0)),
+            busy: (all > 0.0).then(|| 1.0 - (idle + optional("iowait")) / all),
             // Interrupts are charged to no process, so a little is left even on a quiet machine.
             other: ours
                 .filter(|_| all > 0.0)
@@ -99,7 +89,7 @@ mod tests {
             .iter()
             .map(|(name, value)| ((*name).to_owned(), total(*value)))
             .collect();
-        let shares = MachineShares::of(&sums, None);
+        let shares = MachineShares::of(&sums);
         let near = |share: Option<f64>, expected: f64| share.is_some_and(|share| (share - expected).abs() < 1e-9);
         assert!(
             near(shares.other, (16.0 - 5.0 - 3.0 - 4.0) / 20.0),
@@ -108,10 +98,5 @@ mod tests {
         );
         assert!(near(shares.busy, 17.0 / 20.0), "{:?}", shares.busy);
         assert!(near(shares.steal, 1.0 / 20.0), "{:?}", shares.steal);
-
-        // Of 10 s of 3 CPUs idle and stolen time are 4; 12 s are ours. Ticks saw 16 of the other 26 only.
-        let shares = MachineShares::of(&sums, Some(3));
-        assert!(near(shares.other, (26.0 - 12.0) / 30.0), "{:?}", shares.other);
-        assert!(near(shares.busy, 27.0 / 30.0), "{:?}", shares.busy);
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::call_paths::CallPaths;
 use crate::pacing::Pacing;
-use crate::rung::{self, Cpus, RungResult};
+use crate::rung::{self, RungResult};
 use crate::visit_rows::{VisitRows, by_connections, by_visit};
 use scaleprof_bundle::Bundle;
 use std::collections::BTreeMap;
@@ -18,7 +18,7 @@ pub(crate) fn measured_rungs(bundle: &Bundle, call_paths: &mut CallPaths<'_>) ->
 /// The same, each visit by itself: how they scatter says what a difference between two runs is worth.
 pub(crate) fn measured_visits(bundle: &Bundle, call_paths: &mut CallPaths<'_>) -> BTreeMap<u32, Vec<RungResult>> {
     let pacing = Pacing::of(&bundle.manifest.workload);
-    let cpus = Cpus::of(bundle);
+    let cpus = bundle.manifest.server_cpus().unwrap_or(0);
     let visits = by_visit(bundle);
     let rungs = by_connections(bundle, &visits, &mut Vec::new());
     let single = rungs
@@ -39,7 +39,7 @@ pub(crate) fn results<'a>(
     warnings: &mut Vec<String>,
 ) -> Vec<RungResult> {
     let pacing = Pacing::of(&bundle.manifest.workload);
-    let cpus = Cpus::of(bundle);
+    let cpus = bundle.manifest.server_cpus().unwrap_or(0);
     let visits = rungs.iter().map(|(connections, visits)| (*connections, visits.clone()));
     let found = rung::rungs(cpus, pacing, visits.collect(), call_paths);
     let mut results = Vec::new();

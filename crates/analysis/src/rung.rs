@@ -26,7 +26,7 @@ use crate::unsteady::Unsteady;
 use crate::usl;
 use crate::visit_rows::VisitRows;
 use scaleprof_bundle::{
-    Bundle, Latency, LockRow, Missing, RungSummary, SecondRow, StatementLatency, TransactionLatency, in_parallel,
+    Latency, LockRow, Missing, RungSummary, SecondRow, StatementLatency, TransactionLatency, in_parallel,
 };
 use std::collections::BTreeMap;
 
@@ -96,28 +96,10 @@ fn begun<'a>(connections: u32, pacing: Pacing, visits: &[&'a VisitRows<'a>]) -> 
     Some((counted, sampled))
 }
 
-/// How many CPUs there are.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Cpus {
-    /// That the server may use; 0 where that is not known.
-    server: u32,
-    /// Of the machine.
-    machine: Option<u32>,
-}
-
-impl Cpus {
-    pub(crate) fn of(bundle: &Bundle) -> Cpus {
-        Cpus {
-            server: bundle.manifest.server_cpus().unwrap_or(0),
-            machine: bundle.manifest.machine.cpus,
-        }
-    }
-}
-
 /// Sums up rungs: connections and complete visits of each; none for one in which no second was measured. The samples are gone
 /// through on all CPUs; call paths get their numbers in the order of the rungs, so that sums over paths are always the same.
 pub(crate) fn rungs<'a>(
-    cpus: Cpus,
+    cpus: u32,
     pacing: Pacing,
     visits: Vec<(u32, Vec<&'a VisitRows<'a>>)>,
     call_paths: &mut CallPaths<'_>,
@@ -145,7 +127,7 @@ impl<'a> Counted<'a> {
     }
 
     /// What is known of the rung.
-    fn result(self, cpus: Cpus, samples: &SampledPaths<'_>, call_paths: &CallPaths<'_>) -> RungResult {
+    fn result(self, cpus: u32, samples: &SampledPaths<'_>, call_paths: &CallPaths<'_>) -> RungResult {
         let lock_rows = self.lock_rows();
         let Counted {
             connections,
@@ -157,13 +139,13 @@ impl<'a> Counted<'a> {
             threads,
             locks,
         } = self;
-        let found = iron_law(cpus.server, throughput.value, &sums);
+        let found = iron_law(cpus, throughput.value, &sums);
         let latency_ms = match pacing {
             // N/X: nobody measured how long a transaction takes.
             Pacing::Told => Histogram::of([]).latency_ms(),
             _ => latency(&measured, "service", |row| row.service_sum_ns, |row| row.max_ns),
         };
-        let machine = MachineShares::of(&sums, cpus.machine);
+        let machine = MachineShares::of(&sums);
         let client = Client {
             busy_share: machine.busy,
             ..client(&measured, connections, pacing, &sums, latency_ms.p50)
