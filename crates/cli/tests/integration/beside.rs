@@ -81,6 +81,7 @@ fn what_mariadbs_replicas_replay_is_what_the_client_counts() {
 }
 
 #[test]
+#[ignore = "./test --deep truth"]
 fn what_mysqls_replicas_replay_is_what_the_client_counts() {
     let Some(server) = fetched("mysql-9.7") else { return };
     follows(&server.installation, "semi-synchronous", 1);

@@ -462,8 +462,11 @@ fn without_switches_the_time_of_threads_that_ended_is_known_in_sum() {
 
 #[test]
 fn a_thread_that_begins_while_it_is_watched_is_sampled_once() {
-    let Some(mut program) = Program::start() else { return };
     for switches in [true, false] {
+        // One of its own for each: what began in the first would go on in the second, three threads on two CPUs. Where threads of one program
+        // follow each other on a CPU the timer of samples goes on over them, and of the samples of two seconds a thread may get from half
+        // to twice as many as are its own.
+        let Some(mut program) = Program::start() else { return };
         let options = PlainOptions {
             frequency_hz: 300,
             switches,

@@ -47,20 +47,15 @@ fn assert_consistent(control: &mut Client, when: &str) {
 }
 
 fn everything_holds_on(stage: &Stage) {
-    let mut control = the_conditions_hold_on(stage, &transports());
-    a_lock_that_is_held_too_long_costs_a_retry_of_the_same_transaction(stage, &mut control);
-    planned_pauses_are_kept(stage);
-    every_condition_is_able_to_fail(&mut control);
-}
-
-fn the_conditions_hold_on(stage: &Stage, transports: &[Transport]) -> Client {
     let mut control = prepare(stage);
     assert_consistent(&mut control, "after the load");
     the_population_is_complete(&mut control);
-    for transport in transports {
-        eight_connections_leave_all_conditions_true(stage, &mut control, *transport);
+    for transport in transports() {
+        eight_connections_leave_all_conditions_true(stage, &mut control, transport);
     }
-    control
+    a_lock_that_is_held_too_long_costs_a_retry_of_the_same_transaction(stage, &mut control);
+    planned_pauses_are_kept(stage);
+    every_condition_is_able_to_fail(&mut control);
 }
 
 #[test]
@@ -69,12 +64,9 @@ fn the_conditions_hold_after_the_load_and_after_runs_and_each_can_fail_on_the_di
 }
 
 #[test]
-fn the_conditions_hold_after_the_load_and_after_a_run_on_mysql_5_6() {
-    on_mysql_5_6(|stage| match testing::is_deep() {
-        true => everything_holds_on(stage),
-        // What is left out here is of our own making, or the same on every server.
-        false => drop(the_conditions_hold_on(stage, &[Transport::Epoll])),
-    });
+#[ignore = "./test --deep truth"]
+fn the_conditions_hold_after_the_load_and_after_runs_and_each_can_fail_on_mysql_5_6() {
+    on_mysql_5_6(everything_holds_on);
 }
 
 fn the_population_is_complete(control: &mut Client) {
@@ -107,7 +99,7 @@ fn eight_connections_leave_all_conditions_true(stage: &Stage, control: &mut Clie
     let before = number(control, "SELECT SUM(d_next_o_id) FROM district");
     let load = LoadPlan {
         connections: 8,
-        seconds: 4,
+        seconds: 2,
         threads: 2,
         transport,
         ..plan(
@@ -128,7 +120,7 @@ fn eight_connections_leave_all_conditions_true(stage: &Stage, control: &mut Clie
     let all: u64 = names.iter().map(|name| count(name)).sum();
     assert_eq!(all, ran.sum(|record| record.transactions));
     println!(
-        "{transport}: {all} transactions in 4 s, {} retried",
+        "{transport}: {all} transactions in 2 s, {} retried",
         ran.sum(|r| r.retries)
     );
     for kind in TransactionKind::ALL {
