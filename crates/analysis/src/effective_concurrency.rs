@@ -51,8 +51,8 @@ fn said_of(too_few: &[(u32, f64)]) -> Option<String> {
         }
     };
     Some(format!(
-        "Of {} connections only {:.0} were at work, the others waited for the load generator{others}: what so many at once would do is not known.",
-        last.0, last.1,
+        "Of {} connections only {:.0} were at work, the others waited for the load generator{others}: what {} connections at work would do is not known.",
+        last.0, last.1, last.0,
     ))
 }
 

@@ -58,10 +58,16 @@ pub struct Bundle {
 impl Bundle {
     /// Hash of the server's file, where it has no build-id.
     pub fn server_fingerprint(&self) -> Option<&str> {
-        let row = self
-            .settings
-            .iter()
-            .find(|row| row.name == "scaleprof.server_fingerprint");
+        self.setting("scaleprof.server_fingerprint")
+    }
+
+    /// How the threads of the load were scheduled; none in older bundles.
+    pub fn load_scheduling(&self) -> Option<&str> {
+        self.setting("scaleprof.load_scheduling")
+    }
+
+    fn setting(&self, name: &str) -> Option<&str> {
+        let row = self.settings.iter().find(|row| row.name == name);
         row.map(|row| row.value.as_str())
     }
 

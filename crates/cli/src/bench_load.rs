@@ -6,8 +6,8 @@ use anyhow::Context;
 use scaleprof_wire::{Client, Credentials, Endpoint};
 use scaleprof_workload::schema::{self, FillPlan, SCHEMA};
 use scaleprof_workload::{
-    LoadClock, LoadObserver, LoadPlan, LoopKind, OltpOptions, OltpWorkload, Program, SecondRecord, Tally, drive,
-    raise_open_file_limit,
+    LoadClock, LoadObserver, LoadPlan, LoadScheduling, LoopKind, OltpOptions, OltpWorkload, Program, SecondRecord,
+    Tally, drive, raise_open_file_limit,
 };
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -98,6 +98,7 @@ pub(crate) fn execute(arguments: &BenchLoadArguments) -> anyhow::Result<ExitCode
         loop_kind: LoopKind::Closed,
         threads: 1,
         cpus: Vec::new(),
+        scheduling: LoadScheduling::on_shared_cpus(),
         seed: 1,
         transport: arguments.transport.choose()?.transport,
         session_statements: Vec::new(),

@@ -7,7 +7,7 @@ use scaleprof_probe::{MachineFacts, relax_nanoseconds};
 use scaleprof_server::{CpuSet, Placement};
 use scaleprof_wire::Client;
 use scaleprof_workload::tpcc::{self, HomeWarehouse, Mix, RunConstants, TpccOptions};
-use scaleprof_workload::{Arrivals, LoopKind, load_threads_can_go_first};
+use scaleprof_workload::{Arrivals, LoadScheduling, LoopKind};
 use std::collections::BTreeMap;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
@@ -104,14 +104,18 @@ fn server(
 }
 
 /// Where server and client ran, as settings: what the server itself does not know.
-pub(crate) fn placement_settings(server: &ServerChoice, target: &Target, placement: &Placement) -> Vec<SettingRow> {
+pub(crate) fn placement_settings(
+    server: &ServerChoice,
+    target: &Target,
+    placement: &Placement,
+    scheduling: LoadScheduling,
+) -> Vec<SettingRow> {
     let row = |name: &str, value: String| SettingRow::new(format!("scaleprof.{name}"), value);
-    let priority = if load_threads_can_go_first() { "first" } else { "usual" };
     let mut rows = vec![
         row("client_cpu_list", placement.client.to_string()),
-        row("load_priority", priority.to_owned()),
+        row("load_scheduling", scheduling.name().to_owned()),
     ];
-    rows.extend(placement.server_nice.map(|nice| row("server_nice", nice.to_string())));
+    rows.extend(placement.server_nice().map(|nice| row("server_nice", nice.to_string())));
     if let ServerChoice::Private {
         company, cpus_company, ..
     } = server

@@ -13,7 +13,7 @@ use scaleprof_server::{
 use scaleprof_wire::Client;
 use scaleprof_workload::schema::{self, FillPlan, SCHEMA, SchemaState, Statistics};
 use scaleprof_workload::tpcc::{self, TpccFillPlan, TpccOptions};
-use scaleprof_workload::{OltpWorkloadKind, Script, Transport, TransportChoice, load_threads_can_go_first};
+use scaleprof_workload::{LoadScheduling, OltpWorkloadKind, Script, Transport, TransportChoice};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -81,7 +81,7 @@ pub(crate) fn prepare(options: &RunOptions, stop: &AtomicBool, progress: &mut dy
             shut_down: _,
         } => {
             let mut placement = Placement::on_this_machine(cpus_server.clone(), cpus_client.clone())?;
-            if !load_threads_can_go_first() {
+            if LoadScheduling::on_shared_cpus() != LoadScheduling::First {
                 placement = placement.with_server_that_yields();
             }
             // What is wrong with their CPUs is to be said as what is wrong with the server's.

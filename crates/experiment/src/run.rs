@@ -20,9 +20,7 @@ use scaleprof_bundle::{Bundle, BundleWriter, Manifest, Missing, RunState, Summar
 use scaleprof_server::Placement;
 use scaleprof_workload::schema::SCHEMA;
 use scaleprof_workload::tpcc::Tpcc;
-use scaleprof_workload::{
-    OltpWorkload, Program, Script, TransportChoice, load_threads_can_go_first, raise_open_file_limit,
-};
+use scaleprof_workload::{LoadScheduling, OltpWorkload, Program, Script, TransportChoice, raise_open_file_limit};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -104,21 +102,26 @@ pub(crate) fn run_at(
         manifest.warnings.push(warning);
     }
     if let (Target::Private(_), true) = (&ready.target, ready.placement.shared) {
+        if ready.placement.server_nice().is_some() {
+            progress.warning(&ready.placement.reason);
+        }
         manifest.warnings.push(ready.placement.reason.clone());
-    }
-    if let Some(warning) = load_waits_its_turn(&ready.target, &manifest) {
-        progress.warning(&warning);
-        manifest.warnings.push(warning);
     }
     if let Some(shared) = shares_cpus(&options.server, &ready.placement) {
         progress.warning(&shared);
         manifest.warnings.push(shared);
     }
+    // Somebody else's server has clients of its own, which a load that goes first would hold up.
+    let scheduling = match &ready.target {
+        Target::Private(_) if ready.placement.shared => LoadScheduling::on_shared_cpus(),
+        _ => LoadScheduling::Usual,
+    };
     let mut settings = public_settings(&variables, &ready.target.origins(&variables)?);
     settings.extend(manifest::placement_settings(
         &options.server,
         &ready.target,
         &ready.placement,
+        scheduling,
     ));
     settings.extend(ready.guest_lock.as_ref().map(manifest::encryption_setting));
     bundle.write_settings(&settings)?;
@@ -131,6 +134,7 @@ pub(crate) fn run_at(
             program,
             threads: options.load.threads.unwrap_or_else(|| default_threads(&ready)),
             transport: transport.transport,
+            scheduling,
             client_cpus: ready.placement.client.iter().map(|cpu| cpu as usize).collect(),
             length: length(options),
             sample_cost_ns: None,
@@ -173,17 +177,6 @@ pub(crate) fn run_at(
         }),
         (Err(_), Some(problem)) | (Err(problem), None) => Err(problem),
     }
-}
-
-/// What there is to say where a running server's threads have the same priority as the load's: a private one yields instead.
-fn load_waits_its_turn(target: &Target, manifest: &Manifest) -> Option<String> {
-    let attached = matches!(target, Target::Attached(_));
-    let shared = manifest.server.shares_cpus_with_client == Some(true);
-    (attached && shared && !load_threads_can_go_first()).then(|| {
-        "the load may not have priority on the server's CPUs: many connections may wait for it rather than for the server, which is \
-         measured and said of each rung (as root, or with CAP_SYS_NICE, the load goes first)"
-            .to_owned()
-    })
 }
 
 /// What there is to say where servers beside the one under test take CPU time from it or from the client.

@@ -20,7 +20,9 @@ use scaleprof_probe::Sampler;
 use scaleprof_server::{Sandbox, thread_names};
 use scaleprof_wire::Client;
 use scaleprof_workload::schema::SCHEMA;
-use scaleprof_workload::{LoadClock, LoadError, LoadOutcome, LoadPlan, LoopKind, Program, Tally, Transport, drive};
+use scaleprof_workload::{
+    LoadClock, LoadError, LoadOutcome, LoadPlan, LoadScheduling, LoopKind, Program, Tally, Transport, drive,
+};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -33,6 +35,7 @@ pub(crate) struct VisitContext<'a> {
     pub(crate) threads: u32,
     pub(crate) transport: Transport,
     pub(crate) client_cpus: Vec<usize>,
+    pub(crate) scheduling: LoadScheduling,
     pub(crate) length: Length,
     /// CPU time of one sample, nanoseconds, where it was measured and no visit tells of it yet.
     pub(crate) sample_cost_ns: Option<f64>,
@@ -338,6 +341,7 @@ impl VisitContext<'_> {
             loop_kind: self.load.loop_kind,
             threads: self.threads.min(number.connections),
             cpus: self.client_cpus.clone(),
+            scheduling: self.scheduling,
             // Every visit draws other rows; the same seed repeats the whole run.
             seed: self.load.seed.wrapping_add(u64::from(number.visit) << 32),
             transport: self.transport,

@@ -50,7 +50,7 @@ impl Privileges {
         match self.is_root {
             true => "run scaleprof on the host, or give the container these capabilities",
             false => {
-                "sudo scaleprof, or once: sudo setcap cap_bpf,cap_perfmon,cap_sys_ptrace,cap_syslog+ep \"$(command -v scaleprof)\""
+                "sudo scaleprof, or once: sudo setcap cap_bpf,cap_perfmon,cap_sys_ptrace,cap_syslog,cap_sys_nice+ep \"$(command -v scaleprof)\""
             }
         }
     }

@@ -100,15 +100,14 @@ pub struct Placement {
     pub shared: bool,
     /// The NUMA nodes that the server's memory is bound to; none leaves it to the kernel.
     pub memory_nodes: Option<Vec<u32>>,
-    /// The server's nice value, where it is not the one of this process.
+    /// Whether the server leaves CPUs to the load that both use.
     #[serde(default)]
-    pub server_nice: Option<i32>,
+    pub server_yields: bool,
     /// Why it is so, in a sentence for the report.
     pub reason: String,
 }
 
-/// The nice value with which a server's threads run when no thread of higher priority wants their CPU: the load's have 68 times their
-/// weight. It takes no privilege.
+/// The nice value of a server that yields: a thread of nice 0 has 68 times the weight of its threads (sched(7)). It takes no privilege.
 const LOWEST_PRIORITY: i32 = 19;
 
 /// Fewest CPUs that are divided between server and client.
@@ -183,7 +182,7 @@ impl Placement {
             memory_nodes: (server_nodes != topology.nodes()).then(|| server_nodes.into_iter().collect()),
             server,
             client,
-            server_nice: None,
+            server_yields: false,
             reason,
         })
     }
@@ -191,14 +190,20 @@ impl Placement {
     /// The same with a server that leaves shared CPUs to the load whenever the load has something to do, for a process that may not
     /// give its load priority. Where no CPU is shared there is nothing to leave.
     pub fn with_server_that_yields(mut self) -> Placement {
+        self.server_yields = true;
         if self.shared {
-            self.server_nice = Some(LOWEST_PRIORITY);
             self.reason.push_str(&format!(
                 "; without root or CAP_SYS_NICE the load gets no priority, so the server runs at nice {LOWEST_PRIORITY}, and other \
                  programs on its CPUs slow it more than usual"
             ));
         }
         self
+    }
+
+    /// The server's nice value, where it is not the one of this process: of one that yields, on CPUs that the load uses too.
+    pub fn server_nice(&self) -> Option<i32> {
+        let shared = !self.server.within(&self.client).is_empty();
+        (self.server_yields && shared).then_some(LOWEST_PRIORITY)
     }
 }
 
@@ -270,11 +275,17 @@ mod tests {
 
     #[test]
     fn a_server_yields_only_on_cpus_that_the_load_uses_too() {
-        let two = choose(&machine(1, 2, 1)).with_server_that_yields();
-        assert_eq!(two.server_nice, Some(LOWEST_PRIORITY));
+        let two = choose(&machine(1, 2, 1));
+        assert_eq!(two.server_nice(), None);
+        let two = two.with_server_that_yields();
+        assert_eq!(two.server_nice(), Some(LOWEST_PRIORITY));
         assert!(two.reason.contains("nice 19"), "{}", two.reason);
         let eight = choose(&machine(1, 8, 1));
-        assert_eq!(eight.clone().with_server_that_yields(), eight);
+        let yielding = eight.clone().with_server_that_yields();
+        assert_eq!((yielding.server_nice(), &yielding.reason), (None, &eight.reason));
+        // As a replica or neighbour on CPUs of the load.
+        let server = yielding.client.clone();
+        assert_eq!(Placement { server, ..yielding }.server_nice(), Some(LOWEST_PRIORITY));
     }
 
     #[test]

@@ -15,8 +15,8 @@ pub mod schema;
 pub mod tpcc;
 
 pub use client::{
-    Arrivals, ChosenTransport, LoadClock, LoadError, LoadObserver, LoadOutcome, LoadPlan, LoopKind, SecondRecord,
-    Tally, Transport, TransportChoice, UringUnusable, drive, load_threads_can_go_first, raise_open_file_limit,
+    Arrivals, ChosenTransport, LoadClock, LoadError, LoadObserver, LoadOutcome, LoadPlan, LoadScheduling, LoopKind,
+    SecondRecord, Tally, Transport, TransportChoice, UringUnusable, drive, raise_open_file_limit,
 };
 pub use distribution::{Distribution, UnknownDistribution};
 pub use oltp::{OltpOptions, OltpWorkload, OltpWorkloadKind, OptionsError, Protocol, StatementKind};

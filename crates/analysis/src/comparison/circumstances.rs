@@ -63,6 +63,11 @@ pub(super) fn differences(a: &Bundle, b: &Bundle) -> Vec<Difference> {
         "clock source", Disturbs, machine.clock_source;
         "transparent huge pages", Disturbs, machine.transparent_huge_pages;
     }
+    // Older bundles do not say.
+    if let (Some(a), Some(b)) = (a.load_scheduling(), b.load_scheduling()) {
+        let [a, b] = [a, b].map(|scheduling| Some(scheduling.to_owned()));
+        note("how the threads of the load were scheduled", Disturbs, a, b);
+    }
     let options = |bundle: &Bundle| -> Vec<String> {
         let mut options: Vec<String> = bundle
             .manifest

@@ -1,12 +1,18 @@
 //! Whether the load keeps its connections at work on CPUs that it shares with the server, and whether it is said where it does not.
 
 use crate::stage::{place, run, succeed};
-use scaleprof_bundle::{RungSummary, Summary};
+use scaleprof_bundle::{Bundle, RungSummary, Summary};
 use std::path::Path;
 use std::process::{Child, Command};
 use testing::servers::{Server, distribution};
 
 const CONNECTIONS: u32 = 128;
+
+/// How the threads of a run's load were scheduled.
+fn scheduling(folder: &Path) -> String {
+    let bundle = Bundle::open(folder).expect("a bundle");
+    bundle.load_scheduling().expect("it is said").to_owned()
+}
 
 /// Given to `setpriv`: root without the privilege to raise a priority.
 const WITHOUT_PRIORITY: [&str; 4] = ["--bounding-set", "-sys_nice", "--inh-caps", "-sys_nice"];
@@ -46,18 +52,25 @@ fn at_work(rung: &RungSummary) -> f64 {
 #[test]
 fn all_connections_are_at_work_on_a_cpu_that_server_and_load_share() {
     let Some(server) = distribution() else { return };
+    if !rustix::process::geteuid().is_root() {
+        testing::skip!("a load that goes first: it needs root or CAP_SYS_NICE");
+        return;
+    }
     let place = place();
 
     let connections = format!("4,16,{CONNECTIONS}");
-    let mut command = on_cpus("0", &connections, &server, &place.path().join("first"));
-    let (summary, rung) = result(&mut command);
+    let folder = place.path().join("first");
+    let (summary, rung) = result(&mut on_cpus("0", &connections, &server, &folder));
+    assert_eq!(scheduling(&folder), "batch, nice -20");
     assert!(at_work(&rung) > 0.9 && !rung.too_few_at_work, "{}", at_work(&rung));
     assert!(summary.warnings.iter().all(|warning| !warning.contains("nice")));
     let sentence = summary.verdict.expect("a verdict").sentence;
     assert!(!sentence.contains("at work"), "{sentence}");
 
-    let command = on_cpus("0", &CONNECTIONS.to_string(), &server, &place.path().join("yields"));
+    let folder = place.path().join("yields");
+    let command = on_cpus("0", &CONNECTIONS.to_string(), &server, &folder);
     let (summary, rung) = result(&mut without_priority(&command));
+    assert_eq!(scheduling(&folder), "batch");
     assert!(at_work(&rung) > 0.9 && !rung.too_few_at_work, "{}", at_work(&rung));
     assert!(
         summary
@@ -95,7 +108,7 @@ impl Drop for Hogs {
 
 /// A load to which others leave a 25th of its CPU does not keep all at work, and the verdict says so.
 #[test]
-fn connections_that_wait_for_a_starved_load_are_told_from_those_at_work() {
+fn connections_that_wait_for_a_starved_load_do_not_count_as_at_work() {
     let Some(server) = distribution() else { return };
     if std::thread::available_parallelism().map_or(1, usize::from) < 2 {
         testing::skip!("a load with a CPU of its own: there is one CPU");
@@ -107,6 +120,7 @@ fn connections_that_wait_for_a_starved_load_are_told_from_those_at_work() {
     let command = on_cpus("1", &connections, &server, &place.path().join("starved"));
     let (summary, rung) = result(&mut without_priority(&command));
     drop(hogs);
+    assert_eq!(scheduling(&place.path().join("starved")), "usual", "no CPU is shared");
     assert!(at_work(&rung) < 0.6 && rung.too_few_at_work, "{}", at_work(&rung));
     let verdict = summary.verdict.expect("a verdict");
     assert!(

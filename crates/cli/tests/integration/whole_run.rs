@@ -103,7 +103,7 @@ fn a_short_run_leaves_a_complete_bundle_from_which_all_can_be_shown_again() {
     for name in [
         "scaleprof.server_cpu_list",
         "scaleprof.client_cpu_list",
-        "scaleprof.load_priority",
+        "scaleprof.load_scheduling",
         "innodb_buffer_pool_size",
     ] {
         assert!(names.contains(name), "{name}");

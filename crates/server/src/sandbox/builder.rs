@@ -289,7 +289,7 @@ impl SandboxBuilder {
                 user: self.user.clone(),
                 cpus: placement.map(|placement| placement.server.clone()),
                 memory_nodes: placement.and_then(|placement| placement.memory_nodes.clone()),
-                nice: placement.and_then(|placement| placement.server_nice),
+                nice: placement.and_then(|placement| placement.server_nice()),
                 surroundings: self.surroundings.clone(),
             },
             scratch,

@@ -4,9 +4,9 @@ use super::clock::LoadClock;
 use super::connection::Phase;
 use super::epoll;
 use super::pacing::{LoopKind, Schedule};
-use super::priority::go_first;
 use super::ramp::open_all;
 use super::record::SecondRecord;
+use super::scheduling::LoadScheduling;
 use super::tally::Tally;
 use super::transport::Transport;
 use super::uring;
@@ -43,6 +43,8 @@ pub struct LoadPlan {
     pub threads: u32,
     /// CPUs that they may use; all where empty.
     pub cpus: Vec<usize>,
+    /// How they are scheduled there.
+    pub scheduling: LoadScheduling,
     /// Seed of every random choice. Visits of one rung should have different ones.
     pub seed: u64,
     /// Which system calls carry the packets, as [`TransportChoice::choose`](super::TransportChoice::choose) says.
@@ -195,12 +197,13 @@ pub fn drive(
                 (give_up.clone(), plan.clock.clone(), plan.tally.clone()),
                 messages.clone(),
             );
-            let (messages, cpus) = (messages.clone(), plan.cpus.clone());
+            let (messages, cpus, scheduling) = (messages.clone(), plan.cpus.clone(), plan.scheduling);
             std::thread::Builder::new()
                 .name(format!("load-{number}"))
                 .spawn(move || {
                     confine(&cpus);
-                    go_first();
+                    // Where it is refused the load runs all the same: how many connections were at work is measured.
+                    let _ = scheduling.apply();
                     let result = match transport {
                         Transport::IoUring => uring::run(&mut worker, end_ns),
                         Transport::Epoll => epoll::run(&mut worker, end_ns),

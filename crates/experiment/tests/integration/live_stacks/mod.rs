@@ -1,7 +1,7 @@
 //! The probe on real servers under load: whole stacks, exact times, nothing lost, and the same frames as framehop.
 //!
 //! With CI=true the distribution's server must be there, and BPF programs must be loadable; elsewhere what is missing is skipped and
-//! says so. Other servers have their turn in `./test --deep truth`. Ratios only: nothing depends on how fast the machine is.
+//! says so. Other servers: `./test --deep truth`. Ratios only: nothing depends on how fast the machine is.
 
 #[cfg(target_arch = "x86_64")]
 mod agreement;

@@ -9,8 +9,8 @@ use std::time::Duration;
 use scaleprof_server::{Sandbox, ServerSettings, Settings};
 use scaleprof_wire::Credentials;
 use scaleprof_workload::{
-    LoadClock, LoadError, LoadObserver, LoadOutcome, LoadPlan, LoopKind, OltpOptions, OltpWorkload, OltpWorkloadKind,
-    Program, SecondRecord, Tally, TransportChoice, drive, schema,
+    LoadClock, LoadError, LoadObserver, LoadOutcome, LoadPlan, LoadScheduling, LoopKind, OltpOptions, OltpWorkload,
+    OltpWorkloadKind, Program, SecondRecord, Tally, TransportChoice, drive, schema,
 };
 
 use testing::servers::{Server, TestFolder, start_empty, work_folder};
@@ -83,6 +83,7 @@ impl Stage {
             loop_kind: LoopKind::Closed,
             threads: 1,
             cpus: vec![],
+            scheduling: LoadScheduling::Usual,
             seed: 1,
             transport: TransportChoice::Auto.choose().expect("a way").transport,
             session_statements: vec![],

@@ -151,6 +151,7 @@ pub fn plan(sandbox: &Sandbox, program: Program) -> LoadPlan {
         loop_kind: LoopKind::Closed,
         threads: 1,
         cpus: vec![],
+        scheduling: LoadScheduling::Usual,
         seed: 1,
         transport: TransportChoice::Auto.choose().expect("a way").transport,
         session_statements: vec![],
