@@ -6,7 +6,7 @@ use super::epoll;
 use super::pacing::{LoopKind, Schedule};
 use super::ramp::open_all;
 use super::record::SecondRecord;
-use super::scheduling::LoadScheduling;
+use super::scheduling::{LoadScheduling, ReadsInTime};
 use super::tally::Tally;
 use super::transport::Transport;
 use super::uring;
@@ -223,7 +223,9 @@ pub fn drive(
     drop(messages);
 
     let mut collector = Collector::new(handles.len());
+    let in_time = ReadsInTime::beside(plan.scheduling);
     let result = collector.collect(plan, (start_ns, stop), &inbox, observer);
+    drop(in_time);
     give_up.store(true, Ordering::Relaxed);
     let ran_ns = plan.clock.now_ns() - start_ns;
     // A panic of a worker has been printed by the panic hook; its channel end tells the collector.

@@ -5,7 +5,7 @@
 //! every reply. As a batch thread it interrupts nobody by waking up: it is the next to run when a thread of the server waits or its time
 //! is up, and answers all that has come by then.
 
-use rustix::process::setpriority_process;
+use rustix::process::{getpriority_process, setpriority_process};
 use std::io;
 
 /// The highest priority of a thread without real-time scheduling; a server's threads have 0 (sched(7)). It counts among threads of the same
@@ -60,6 +60,30 @@ impl LoadScheduling {
     }
 }
 
+/// While it lives, the calling thread, which reads counters at the end of each second, goes before the server's threads beside a load that
+/// does: one among hundreds that are ready to run it would read them a tenth of a second late.
+pub(super) struct ReadsInTime {
+    nice_before: Option<i32>,
+}
+
+impl ReadsInTime {
+    pub(super) fn beside(scheduling: LoadScheduling) -> ReadsInTime {
+        let first = scheduling == LoadScheduling::First;
+        let nice_before = first.then(|| getpriority_process(None).ok()).flatten();
+        ReadsInTime {
+            nice_before: nice_before.filter(|_| setpriority_process(None, HIGHEST).is_ok()),
+        }
+    }
+}
+
+impl Drop for ReadsInTime {
+    fn drop(&mut self) {
+        if let Some(nice) = self.nice_before {
+            let _ = setpriority_process(None, nice);
+        }
+    }
+}
+
 /// A batch thread does not preempt others when it wakes up (`SCHED_BATCH`, sched(7)). Nobody needs a privilege for it.
 fn become_batch() -> io::Result<()> {
     let unused = libc::sched_param { sched_priority: 0 };
@@ -73,7 +97,6 @@ fn become_batch() -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rustix::process::getpriority_process;
 
     /// Policy and nice value of the calling thread.
     fn scheduled() -> (i32, i32) {
