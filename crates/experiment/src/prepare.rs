@@ -27,6 +27,9 @@ pub(crate) struct Ready {
     /// The servers beside it.
     pub(crate) beside: Beside,
     pub(crate) placement: Placement,
+    /// How the load's threads are scheduled. Somebody else's server has clients of its own, which a load
+    /// that goes first would hold up.
+    pub(crate) scheduling: LoadScheduling,
     /// How to get the same server on untouched data again; for our own servers only.
     pub(crate) source: Option<Source>,
     /// The connection that holds the lock of the one load on somebody's server.
@@ -81,7 +84,8 @@ pub(crate) fn prepare(options: &RunOptions, stop: &AtomicBool, progress: &mut dy
             shut_down: _,
         } => {
             let mut placement = Placement::on_this_machine(cpus_server.clone(), cpus_client.clone())?;
-            if LoadScheduling::on_shared_cpus() != LoadScheduling::First {
+            let scheduling = LoadScheduling::on_shared_cpus();
+            if scheduling != LoadScheduling::First {
                 placement = placement.with_server_that_yields();
             }
             // What is wrong with their CPUs is to be said as what is wrong with the server's.
@@ -92,6 +96,9 @@ pub(crate) fn prepare(options: &RunOptions, stop: &AtomicBool, progress: &mut dy
             };
             let mut parts = builder(options, path.as_deref(), &settings, work_folder.as_deref(), &placement)?;
             parts.company = (company.clone(), cpus_company.clone());
+            if placement.shared {
+                parts.scheduling = scheduling;
+            }
             parts.builder = parts.builder.surroundings(surroundings.clone());
             private(&options.load, parts, placement, *use_cache, stop, progress)
         }
@@ -105,6 +112,7 @@ pub(crate) fn prepare(options: &RunOptions, stop: &AtomicBool, progress: &mut dy
 struct Parts {
     builder: SandboxBuilder,
     company: (Company, Option<CpuSet>),
+    scheduling: LoadScheduling,
     work: WorkFolder,
     key: DataKey,
 }
@@ -139,6 +147,7 @@ fn builder(
     Ok(Parts {
         builder,
         company: (Company::Alone, None),
+        scheduling: LoadScheduling::Usual,
         work,
         key,
     })
@@ -155,6 +164,7 @@ fn private(
     let Parts {
         builder,
         company: (company, cpus_company),
+        scheduling,
         work,
         key,
     } = parts;
@@ -205,6 +215,7 @@ fn private(
         target,
         beside,
         placement,
+        scheduling,
         source: Some(source),
         guest_lock: None,
     })
@@ -257,6 +268,7 @@ fn attached(
         target,
         beside: Beside::Nobody,
         placement,
+        scheduling: LoadScheduling::Usual,
         source: None,
         guest_lock: Some(client),
     })

@@ -20,7 +20,7 @@ use scaleprof_bundle::{Bundle, BundleWriter, Manifest, Missing, RunState, Summar
 use scaleprof_server::Placement;
 use scaleprof_workload::schema::SCHEMA;
 use scaleprof_workload::tpcc::Tpcc;
-use scaleprof_workload::{LoadScheduling, OltpWorkload, Program, Script, TransportChoice, raise_open_file_limit};
+use scaleprof_workload::{OltpWorkload, Program, Script, TransportChoice, raise_open_file_limit};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -111,17 +111,12 @@ pub(crate) fn run_at(
         progress.warning(&shared);
         manifest.warnings.push(shared);
     }
-    // Somebody else's server has clients of its own, which a load that goes first would hold up.
-    let scheduling = match &ready.target {
-        Target::Private(_) if ready.placement.shared => LoadScheduling::on_shared_cpus(),
-        _ => LoadScheduling::Usual,
-    };
     let mut settings = public_settings(&variables, &ready.target.origins(&variables)?);
     settings.extend(manifest::placement_settings(
         &options.server,
         &ready.target,
         &ready.placement,
-        scheduling,
+        ready.scheduling,
     ));
     settings.extend(ready.guest_lock.as_ref().map(manifest::encryption_setting));
     bundle.write_settings(&settings)?;
@@ -134,7 +129,7 @@ pub(crate) fn run_at(
             program,
             threads: options.load.threads.unwrap_or_else(|| default_threads(&ready)),
             transport: transport.transport,
-            scheduling,
+            scheduling: ready.scheduling,
             client_cpus: ready.placement.client.iter().map(|cpu| cpu as usize).collect(),
             length: length(options),
             sample_cost_ns: None,

@@ -107,7 +107,8 @@ pub struct Placement {
     pub reason: String,
 }
 
-/// The nice value of a server that yields: a thread of nice 0 has 68 times the weight of its threads (sched(7)). It takes no privilege.
+/// The nice value of a server that yields: a thread of nice 0 has 68 times the weight of its threads
+/// (sched(7)). It takes no privilege.
 const LOWEST_PRIORITY: i32 = 19;
 
 /// Fewest CPUs that are divided between server and client.
@@ -187,8 +188,8 @@ impl Placement {
         })
     }
 
-    /// The same with a server that leaves shared CPUs to the load whenever the load has something to do, for a process that may not
-    /// give its load priority. Where no CPU is shared there is nothing to leave.
+    /// The same with a server that leaves shared CPUs to the load whenever the load has something to do,
+    /// for a process that may not give its load priority. Where no CPU is shared there is nothing to leave.
     pub fn with_server_that_yields(mut self) -> Placement {
         self.server_yields = true;
         if self.shared {
@@ -200,7 +201,8 @@ impl Placement {
         self
     }
 
-    /// The server's nice value, where it is not the one of this process: of one that yields, on CPUs that the load uses too.
+    /// The server's nice value, where it is not the one of this process: of one that yields, on CPUs that
+    /// the load uses too.
     pub fn server_nice(&self) -> Option<i32> {
         let shared = !self.server.within(&self.client).is_empty();
         (self.server_yields && shared).then_some(LOWEST_PRIORITY)

@@ -22,9 +22,9 @@ impl StoppedThread {
         stopped.wait().then_some(stopped)
     }
 
-    /// Its registers in user space; those with which it will go on if it is in a system call. Nothing of a thread that has never been
-    /// there, such as a worker of io_uring: the kernel says so by an instruction and a stack pointer of 0 (copy_thread() in
-    /// arch/x86/kernel/process.c).
+    /// Its registers in user space; those with which it will go on if it is in a system call. Nothing of a
+    /// thread that has never been there, such as a worker of io_uring: the kernel says so by an
+    /// instruction and a stack pointer of 0 (copy_thread() in arch/x86/kernel/process.c).
     pub fn registers(&self) -> Option<user_regs_struct> {
         // SAFETY: integers only; all zero is a value of it.
         let mut registers: user_regs_struct = unsafe { std::mem::zeroed() };

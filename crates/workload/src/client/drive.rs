@@ -202,7 +202,7 @@ pub fn drive(
                 .name(format!("load-{number}"))
                 .spawn(move || {
                     confine(&cpus);
-                    // Where it is refused the load runs all the same: how many connections were at work is measured.
+                    // Where it is refused the load runs all the same: how many are at work is measured.
                     let _ = scheduling.apply();
                     let result = match transport {
                         Transport::IoUring => uring::run(&mut worker, end_ns),

@@ -1,15 +1,17 @@
 //! How the kernel schedules load threads on CPUs that they share with the server (docs/adr/0025).
 //!
-//! With the priority of all threads a load thread has one share of a CPU beside dozens of runnable threads of the server: requests leave
-//! only as fast as that share allows, and of many connections few are ever at work. With priority alone it interrupts the server at
-//! every reply. As a batch thread it interrupts nobody by waking up: it is the next to run when a thread of the server waits or its time
-//! is up, and answers all that has come by then.
+//! With the priority of all threads a load thread has one share of a CPU beside dozens of runnable
+//! threads of the server: requests leave only as fast as that share allows, and of many connections
+//! few are ever at work. With priority alone it interrupts the server at every reply. As a batch
+//! thread it interrupts nobody by waking up: it is the next to run when a thread of the server waits
+//! or its time is up, and answers all that has come by then.
 
 use rustix::process::{getpriority_process, setpriority_process};
 use std::io;
 
-/// The highest priority of a thread without real-time scheduling; a server's threads have 0 (sched(7)). It counts among threads of the same
-/// control group and, with autogroups, of the same session, which are those of a private server.
+/// The highest priority of a thread without real-time scheduling; a server's threads have 0
+/// (sched(7)). It counts among threads of the same control group and, with autogroups, of the same
+/// session, which are those of a private server.
 const HIGHEST: i32 = -20;
 
 /// How the kernel schedules load threads.
@@ -24,8 +26,8 @@ pub enum LoadScheduling {
 }
 
 impl LoadScheduling {
-    /// What a load needs that shares its CPUs with a private server: [`First`](Self::First) as root or with CAP_SYS_NICE, else
-    /// [`Batch`](Self::Batch). Tried in a thread that ends.
+    /// What a load needs that shares its CPUs with a private server: [`First`](Self::First) as root
+    /// or with CAP_SYS_NICE, else [`Batch`](Self::Batch). Tried in a thread that ends.
     pub fn on_shared_cpus() -> LoadScheduling {
         let tried = std::thread::Builder::new().spawn(|| LoadScheduling::First.apply());
         match tried.map(std::thread::JoinHandle::join) {
@@ -53,15 +55,16 @@ impl LoadScheduling {
             LoadScheduling::Batch => become_batch(),
             LoadScheduling::First => {
                 become_batch()?;
-                // Zero is the calling thread: in Linux each thread has a nice value of its own (setpriority(2)).
+                // Zero is the calling thread: each has a nice value of its own (setpriority(2)).
                 Ok(setpriority_process(None, HIGHEST)?)
             }
         }
     }
 }
 
-/// While it lives, the calling thread, which reads counters at the end of each second, goes before the server's threads beside a load that
-/// does: one among hundreds that are ready to run it would read them a tenth of a second late.
+/// While it lives, the calling thread goes before the server's threads beside a load that does. It reads
+/// counters at the end of each second: as one among hundreds of threads that are ready to run it reads
+/// them late, and the ledger does not close (docs/adr/0025).
 pub(super) struct ReadsInTime {
     nice_before: Option<i32>,
 }
@@ -84,7 +87,8 @@ impl Drop for ReadsInTime {
     }
 }
 
-/// A batch thread does not preempt others when it wakes up (`SCHED_BATCH`, sched(7)). Nobody needs a privilege for it.
+/// A batch thread does not preempt others when it wakes up (`SCHED_BATCH`, sched(7)). Nobody needs a
+/// privilege for it.
 fn become_batch() -> io::Result<()> {
     let unused = libc::sched_param { sched_priority: 0 };
     // SAFETY: the kernel reads `unused`, which outlives the call; 0 is the calling thread.
@@ -125,6 +129,23 @@ mod tests {
             }
             _ => testing::skip!("a higher priority: it needs root or CAP_SYS_NICE"),
         }
+        assert_eq!(scheduled(), before);
+    }
+
+    #[test]
+    fn who_reads_counters_goes_first_beside_a_load_that_does_and_no_longer() {
+        let before = scheduled();
+        for scheduling in [LoadScheduling::Usual, LoadScheduling::Batch] {
+            let _in_time = ReadsInTime::beside(scheduling);
+            assert_eq!(scheduled(), before);
+        }
+        if LoadScheduling::on_shared_cpus() != LoadScheduling::First {
+            testing::skip!("a higher priority: it needs root or CAP_SYS_NICE");
+            return;
+        }
+        let in_time = ReadsInTime::beside(LoadScheduling::First);
+        assert_eq!(scheduled(), (before.0, HIGHEST));
+        drop(in_time);
         assert_eq!(scheduled(), before);
     }
 }

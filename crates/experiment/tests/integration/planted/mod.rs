@@ -94,8 +94,8 @@ fn a_mutex_held_for_most_of_a_transaction_is_a_convoy_on_it() {
     rounds(disease("convoy"));
 }
 
-/// Where the host of a virtual machine has both of its CPUs on one core, whose threads share a cache, nothing is planted (docs/casebook.md): a
-/// change of ours cannot be judged by it.
+/// Where the host of a virtual machine has both of its CPUs on one core, whose threads share a cache,
+/// nothing is planted (docs/casebook.md): a change of ours cannot be judged by it.
 #[test]
 #[ignore = "./test --deep planted"]
 fn a_setting_beside_a_statistic_is_a_shared_cache_line() {

@@ -473,8 +473,8 @@ fn a_thread_that_begins_while_it_is_watched_is_sampled_once() {
         if !sampling(&watch) {
             return;
         }
-        // Without switches one burst of samples in each second since the watch began stands for all of it: a thread that begins in the middle
-        // of one has one to three bursts in two seconds.
+        // Without switches one burst of samples in each second since the watch began stands for all of it:
+        // a thread that begins in the middle of one has one to three bursts in two seconds.
         wait(1000);
         // It burns for as long as the watch goes on, and has the name of the one that is watched from the start.
         program.tell("spin\n");
