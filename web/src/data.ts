@@ -72,6 +72,7 @@ export interface Rung {
   little: number | null;
   effective_concurrency?: number | null;
   too_few_at_work?: boolean;
+  load_threads?: { count: number; cpu_share: number; run_queue_share: number } | null;
   client_cpus: number | null;
   other_cpu_share: number | null;
   steal_share: number | null;

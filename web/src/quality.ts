@@ -31,6 +31,8 @@ const checks: Check[] = [
   { heading: "steal", unit: "of machine", of: (rung) => rung.steal_share, show: (value) => percent(value), doubtful: (value) => value > 0.02 },
   { heading: "other programs", unit: "of machine", of: (rung) => rung.other_cpu_share, show: (value) => percent(value), doubtful: (value) => value > 0.05 },
   { heading: "client", unit: "CPUs", of: (rung) => rung.client_cpus, show: number },
+  { heading: "load threads", unit: "on a CPU", of: (rung) => rung.load_threads?.cpu_share ?? null, show: (value) => percent(value), doubtful: (value) => value > 0.7 },
+  { heading: "load threads", unit: "waiting for a CPU", of: (rung) => rung.load_threads?.run_queue_share ?? null, show: (value) => percent(value), doubtful: (_value, rung) => rung.too_few_at_work ?? false },
   { heading: "client lag", unit: "µs, p99", of: (_rung, visits) => worst(visits, (visit) => visit.client_lag_p99_us), show: number },
   { heading: "client memory", unit: "resident", of: (_rung, visits) => worst(visits, (visit) => visit.client_resident_bytes), show: bytes },
   { heading: "connecting", unit: "longest", of: (_rung, visits) => worst(visits, (visit) => visit.connect_seconds * 1000), show: milliseconds },

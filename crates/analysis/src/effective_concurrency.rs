@@ -3,8 +3,9 @@
 //! In a closed loop a thread of the server that waits for its client waits for the generator: its CPU time, its wait for a CPU, and
 //! the network. By Little's law `net` per transaction times throughput is how many connections do so on average.
 
+use crate::load_threads::reason;
 use crate::pacing::Pacing;
-use scaleprof_bundle::{Ledger, RungSummary};
+use scaleprof_bundle::{Ledger, LoadThreads, RungSummary};
 
 /// A rung is one of N connections while so large a part of them is at work, or handled by the generator's CPUs.
 const ENOUGH: f64 = 0.9;
@@ -32,16 +33,16 @@ pub(crate) fn too_few(connections: u32, effective: Option<f64>, client_cpus: Opt
 
 /// What to say of rungs at which too few were at work: of the last of them, which is what the run is about.
 pub(crate) fn sentence(rungs: &[&RungSummary]) -> Option<String> {
-    let of_all: Vec<(u32, f64)> = rungs
+    let too_few: Vec<&&RungSummary> = rungs.iter().filter(|rung| rung.too_few_at_work).collect();
+    let of_all: Vec<(u32, f64)> = too_few
         .iter()
-        .filter(|rung| rung.too_few_at_work)
         .filter_map(|rung| Some((rung.connections, rung.effective_concurrency?)))
         .collect();
-    said_of(&of_all)
+    said_of(&of_all, too_few.last()?.load_threads.as_ref())
 }
 
-/// Connections and how many of them were at work, in words.
-fn said_of(too_few: &[(u32, f64)]) -> Option<String> {
+/// Connections and how many of them were at work, in words; what the load's threads did at the last of these rungs.
+fn said_of(too_few: &[(u32, f64)], load_threads: Option<&LoadThreads>) -> Option<String> {
     let (last, before) = too_few.split_last()?;
     let others = match before {
         [] => String::new(),
@@ -51,8 +52,11 @@ fn said_of(too_few: &[(u32, f64)]) -> Option<String> {
         }
     };
     Some(format!(
-        "Of {} connections only {:.0} were at work, the others waited for the load generator{others}: what {} connections at work would do is not known.",
-        last.0, last.1, last.0,
+        "Of {} connections only {:.0} were at work{others}. The others waited for the load generator{}. What {} connections at work would do is not known.",
+        last.0,
+        last.1,
+        reason(load_threads),
+        last.0,
     ))
 }
 
@@ -96,15 +100,24 @@ mod tests {
 
     #[test]
     fn the_sentence_is_about_the_last_rung_and_names_the_others() {
-        assert_eq!(said_of(&[]), None);
-        let one = said_of(&[(16, 13.6)]).expect("a rung");
+        assert_eq!(said_of(&[], None), None);
+        let one = said_of(&[(16, 13.6)], None).expect("a rung");
         assert!(
-            one.starts_with("Of 16 connections only 14 were at work, the others"),
+            one.starts_with("Of 16 connections only 14 were at work. The others waited for the load generator. What"),
             "{one}"
         );
-        let two = said_of(&[(16, 13.6), (512, 51.8)]).expect("rungs");
+        let starved = LoadThreads {
+            count: 1,
+            cpu_share: 0.12,
+            run_queue_share: 0.88,
+        };
+        let two = said_of(&[(16, 13.6), (512, 51.8)], Some(&starved)).expect("rungs");
         assert!(two.starts_with("Of 512 connections only 52 were"), "{two}");
         assert!(two.contains("(too few were at 16 too)"), "{two}");
+        assert!(
+            two.contains("whose one thread waited for a CPU 88 % of the time"),
+            "{two}"
+        );
     }
 
     #[test]

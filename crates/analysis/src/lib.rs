@@ -33,6 +33,7 @@ pub mod intervals;
 pub mod iron_law;
 pub mod latency;
 pub mod ledger;
+mod load_threads;
 mod lock_costs;
 pub mod long_run;
 mod machine_shares;

@@ -13,6 +13,7 @@ use crate::intervals::{Measured, throughput};
 use crate::iron_law::iron_law;
 use crate::latency::Histogram;
 use crate::ledger::{self, Watched, ledger};
+use crate::load_threads::load_threads;
 use crate::lock_costs::LockCosts;
 use crate::long_run::long_run;
 use crate::machine_shares::{MachineShares, cpu_rate};
@@ -246,6 +247,7 @@ impl<'a> Counted<'a> {
             little: client.little,
             effective_concurrency: effective,
             too_few_at_work: too_few(connections, effective, client.cpus),
+            load_threads: load_threads(&sums, client.threads),
             client_cpus: client.cpus,
             other_cpu_share: machine.other,
             steal_share: machine.steal,

@@ -194,6 +194,10 @@ pub struct RungSummary {
     /// Whether so few were that the rung says nothing of so many connections.
     #[serde(default)]
     pub too_few_at_work: bool,
+    /// What the load threads did with their time, which says why connections wait for them. None where the kernel does not tell and in
+    /// bundles from before it was counted.
+    #[serde(default)]
+    pub load_threads: Option<LoadThreads>,
     /// CPUs that the client used.
     pub client_cpus: Option<f64>,
     /// Share of the machine's CPU time taken by other programs.
@@ -235,6 +239,17 @@ pub struct RungSummary {
     /// The locks for which the connections' threads waited longest, the worst first.
     #[serde(default)]
     pub locks: Vec<LockSummary>,
+}
+
+/// What the threads of the load generator did with their time; the rest of it they slept.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct LoadThreads {
+    /// How many there are.
+    pub count: u32,
+    /// Share of their time that they were on a CPU.
+    pub cpu_share: f64,
+    /// Share of their time that they were ready to run and waited for a CPU (`/proc/PID/task/TID/schedstat`).
+    pub run_queue_share: f64,
 }
 
 /// How one replica followed at a rung. Transactions here are those that change something.

@@ -9,7 +9,7 @@ use crate::threads::ThreadWatch;
 use crate::turns::{Player, Seat};
 use scaleprof_bundle::{CounterRow, ErrorRow, LatencyRow, SecondRow, UtcMicros};
 use scaleprof_probe::{Counter, Sample, Sampler, delta, missing};
-use scaleprof_workload::{LoadObserver, Program, SecondRecord};
+use scaleprof_workload::{LoadObserver, Program, SecondRecord, ThreadTimes};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -65,6 +65,8 @@ pub(crate) struct VisitObserver<'a> {
     second_starts: Vec<UtcMicros>,
     /// Transactions due and not begun at the end of every second; in the open loop only.
     backlog: Vec<(i32, u64)>,
+    /// What the load threads did in every second, where the kernel tells.
+    load_threads: Vec<(i32, ThreadTimes)>,
     /// Connections that were given up in the middle of a transaction.
     pub(crate) unfinished: Vec<u32>,
     threads: Option<&'a mut ThreadWatch>,
@@ -111,6 +113,7 @@ impl<'a> VisitObserver<'a> {
             turns,
             second_starts: Vec::new(),
             backlog: Vec::new(),
+            load_threads: Vec::new(),
             unfinished: Vec::new(),
             threads,
             stretches: Vec::new(),
@@ -183,6 +186,23 @@ impl<'a> VisitObserver<'a> {
             counter: "client.backlog_level".to_owned(),
             value: backlog as f64,
             counted_share: None,
+        })
+    }
+
+    /// What the load threads did in every second.
+    pub(crate) fn load_thread_rows(&self) -> impl Iterator<Item = CounterRow> {
+        self.load_threads.iter().flat_map(|&(second, times)| {
+            let counted = [
+                ("client.threads_cpu_seconds", times.cpu_ns),
+                ("client.threads_run_queue_seconds", times.run_queue_ns),
+            ];
+            counted.map(|(counter, ns)| CounterRow {
+                visit: self.visit,
+                second: Some(second),
+                counter: counter.to_owned(),
+                value: ns as f64 / 1e9,
+                counted_share: None,
+            })
         })
     }
 
@@ -357,6 +377,7 @@ impl LoadObserver for VisitObserver<'_> {
             p99_ns: percentile(0.99),
             max_ns: (!record.service.is_empty()).then(|| record.service.max() as i64),
         });
+        me.load_threads.extend(record.load_threads.map(|times| (second, times)));
         me.push_latency(second, "service", "transaction", &record.service);
         if let Some(response) = &record.response {
             me.backlog.push((second, record.backlog));

@@ -128,6 +128,7 @@ impl VisitContext<'_> {
         let (mut counters, mut missing) = observer.counter_rows();
         counters.extend(observer.status_rows());
         counters.extend(observer.backlog_rows());
+        counters.extend(observer.load_thread_rows());
         counters.extend(observer.rows_of_others());
         counters.extend(of_neighbours.rows);
         let by_second: BTreeSet<String> = counters.iter().map(|row| row.counter.clone()).collect();

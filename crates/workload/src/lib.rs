@@ -16,7 +16,7 @@ pub mod tpcc;
 
 pub use client::{
     Arrivals, ChosenTransport, LoadClock, LoadError, LoadObserver, LoadOutcome, LoadPlan, LoadScheduling, LoopKind,
-    SecondRecord, Tally, Transport, TransportChoice, UringUnusable, drive, raise_open_file_limit,
+    SecondRecord, Tally, ThreadTimes, Transport, TransportChoice, UringUnusable, drive, raise_open_file_limit,
 };
 pub use distribution::{Distribution, UnknownDistribution};
 pub use oltp::{OltpOptions, OltpWorkload, OltpWorkloadKind, OptionsError, Protocol, StatementKind};

@@ -32,6 +32,7 @@ impl RungResult {
             little: None,
             effective_concurrency: None,
             too_few_at_work: false,
+            load_threads: None,
             client_cpus: None,
             other_cpu_share: None,
             steal_share: None,

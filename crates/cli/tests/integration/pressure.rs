@@ -5,6 +5,7 @@ use crate::stage::{place, run, succeed};
 use scaleprof_bundle::{Bundle, RungSummary, Summary};
 use std::path::Path;
 use std::process::{Child, Command};
+use std::time::Duration;
 use testing::servers::{Server, distribution};
 
 const CONNECTIONS: u32 = 128;
@@ -125,9 +126,55 @@ fn connections_that_wait_for_a_starved_load_do_not_count_as_at_work() {
     assert!(at_work(&rung) < 0.6 && rung.too_few_at_work, "{}", at_work(&rung));
     let verdict = summary.verdict.expect("a verdict");
     assert!(
-        verdict.sentence.contains("Of 128 connections only"),
+        verdict.sentence.contains("Of 128 connections only") && verdict.sentence.contains("waited for a CPU"),
         "{}",
         verdict.sentence
     );
     assert_eq!(verdict.scales, None, "what so many do is not known");
+}
+
+/// A load that is stopped for 5 of 6 ms, whoever stops it.
+#[test]
+fn a_load_that_pauses_is_refused_and_named() {
+    let Some(server) = distribution() else { return };
+    if std::thread::available_parallelism().map_or(1, usize::from) < 2 {
+        testing::skip!("a load with a CPU of its own: there is one CPU");
+        return;
+    }
+    let place = place();
+    let folder = place.path().join("pauses");
+    let mut command = on_cpus("1", "16", &server, &folder);
+    command
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::null());
+    let mut child = command.spawn().expect("built by cargo");
+    let id = rustix::process::Pid::from_child(&child);
+    while child.try_wait().expect("a child of ours").is_none() {
+        // It may end between the two: it is not waited for yet, so that the number stays its own.
+        let _ = rustix::process::kill_process(id, rustix::process::Signal::STOP);
+        std::thread::sleep(Duration::from_millis(5));
+        let _ = rustix::process::kill_process(id, rustix::process::Signal::CONT);
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let out = std::io::read_to_string(child.stdout.take().expect("piped")).expect("JSON");
+    let summary: Summary = serde_json::from_str(&out).expect("JSON");
+    let rung = &summary.rungs[0];
+    let verdict = summary.verdict.expect("a verdict");
+    let threads = rung.load_threads.expect("the kernel tells");
+    println!(
+        "{threads:?} {:?} {:?}",
+        rung.effective_concurrency, rung.client_limited_reason
+    );
+    println!("{}", verdict.sentence);
+    assert!(
+        rung.too_few_at_work || rung.client_limited,
+        "{:?}",
+        rung.effective_concurrency
+    );
+    assert!(threads.cpu_share + threads.run_queue_share < 0.5, "{threads:?}");
+    assert!(
+        verdict.sentence.contains("neither ran nor waited for a CPU"),
+        "{}",
+        verdict.sentence
+    );
 }

@@ -1,5 +1,6 @@
 //! What happened in one second.
 
+use super::thread_times::ThreadTimes;
 use hdrhistogram::Histogram;
 use std::collections::BTreeMap;
 
@@ -45,6 +46,8 @@ pub struct SecondRecord {
     pub lag: Histogram<u32>,
     /// Transactions that were due and had not begun at the end of the second; in the open loop only.
     pub backlog: u64,
+    /// What the load threads did with this second. None where the kernel does not tell.
+    pub load_threads: Option<ThreadTimes>,
 }
 
 /// Three digits: an error of at most 0.1 %.
@@ -74,6 +77,7 @@ impl SecondRecord {
             kinds: vec![histogram(2); kinds],
             lag: histogram(2),
             backlog: 0,
+            load_threads: None,
         }
     }
 
@@ -102,6 +106,8 @@ impl SecondRecord {
         self.inside_ns += other.inside_ns;
         self.given_up_ns += other.given_up_ns;
         self.backlog += other.backlog;
+        let both = self.load_threads.zip(other.load_threads);
+        self.load_threads = both.map(|(mine, theirs)| mine.plus(theirs));
         add(&mut self.service, &other.service);
         add(&mut self.lag, &other.lag);
         if let (Some(mine), Some(theirs)) = (&mut self.response, &other.response) {

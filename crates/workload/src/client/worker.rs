@@ -7,6 +7,7 @@ use super::connection::{Connection, Phase};
 use super::pacing::{Pauses, Schedule};
 use super::record::SecondRecord;
 use super::tally::Tally;
+use super::thread_times::ThreadClock;
 use crate::program::{Program, Repetition};
 use scaleprof_wire::{Reply, ServerError};
 use std::collections::VecDeque;
@@ -77,6 +78,8 @@ pub(crate) struct Worker {
     /// Connections that rest for a time of their own.
     pauses: Pauses,
     current: SecondRecord,
+    /// Of the thread that called [`Worker::start`].
+    thread_clock: Option<ThreadClock>,
     start_ns: u64,
     end_ns: u64,
     /// Transactions under way.
@@ -107,6 +110,7 @@ impl Worker {
         };
         Worker {
             current: SecondRecord::new(0, schedule.is_some(), timed, program.transaction_names().len()),
+            thread_clock: None,
             pauses: Pauses::default(),
             resting: VecDeque::with_capacity(connections.len()),
             program,
@@ -140,6 +144,7 @@ impl Worker {
     /// Begins: all connections at once in the closed loop, those that are due in the open one, and each after a pause where
     /// they have pauses.
     pub(crate) fn start(&mut self, now_ns: u64, to_send: &mut Vec<u32>) {
+        self.thread_clock = Some(ThreadClock::of_this_thread());
         for index in 0..self.connections.len() as u32 {
             let pause_ns = self.connections[index as usize].pause_ns(&self.program);
             if self.schedule.is_some() {
@@ -215,6 +220,7 @@ impl Worker {
         if self.schedule.is_some() {
             record.backlog = self.backlog(now_ns);
         }
+        record.load_threads = self.thread_clock.as_mut().and_then(ThreadClock::lap);
         // Nobody listens any more when the run was given up: the stop flag ends the loop.
         let _ = self.messages.send(Message::Second(Box::new(record)));
     }

@@ -146,6 +146,7 @@ pub(crate) fn rung(connections: u32, per_second: f64, busy: f64, costs: Costs<'_
         little: None,
         effective_concurrency: None,
         too_few_at_work: false,
+        load_threads: None,
         client_cpus: None,
         other_cpu_share: None,
         steal_share: None,
