@@ -16,6 +16,7 @@ pub mod parallel;
 pub mod readable;
 pub mod spin;
 pub mod symbols;
+pub mod truncated;
 pub mod unwind;
 mod unwind_error;
 mod x86;

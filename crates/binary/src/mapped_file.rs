@@ -1,18 +1,30 @@
 //! Files of machine code as bytes, without reading them whole.
 
+use crate::truncated::Guard;
 use std::fs::File;
 use std::ops::{Deref, Range};
 use std::path::Path;
 use std::sync::Arc;
 
-/// The bytes of a file; those that are looked at are read.
+/// The bytes of a file; those that are looked at are read. Where the file is truncated meanwhile, what is gone reads as zeros.
 #[derive(Debug)]
-pub struct MappedFile(memmap2::Mmap);
+pub struct MappedFile {
+    // Dropped before the mapping, whose addresses may be another's from then on.
+    guard: Guard,
+    bytes: memmap2::Mmap,
+}
+
+impl MappedFile {
+    /// Whether the file was truncated while it was read: what it says from then on is not its content.
+    pub fn is_truncated(&self) -> bool {
+        self.guard.is_truncated()
+    }
+}
 
 impl Deref for MappedFile {
     type Target = [u8];
     fn deref(&self) -> &[u8] {
-        &self.0
+        &self.bytes
     }
 }
 
@@ -36,16 +48,16 @@ impl Bytes for MappedFile {
     fn let_go(&self, part: &[u8]) {
         /// A multiple of every page size that there is.
         const PAGES: usize = 1 << 16;
-        let Some(start) = (part.as_ptr() as usize).checked_sub(self.0.as_ptr() as usize) else {
+        let Some(start) = (part.as_ptr() as usize).checked_sub(self.bytes.as_ptr() as usize) else {
             return;
         };
         let first = start.next_multiple_of(PAGES);
-        let last = (start + part.len()).min(self.0.len()) / PAGES * PAGES;
+        let last = (start + part.len()).min(self.bytes.len()) / PAGES * PAGES;
         if first < last {
             // SAFETY: the mapping is of a file and only read, so its pages come back from there with the same bytes. Where the kernel
             // refuses, they merely stay.
             let _ = unsafe {
-                self.0
+                self.bytes
                     .unchecked_advise_range(memmap2::UncheckedAdvice::DontNeed, first, last - first)
             };
         }
@@ -102,15 +114,18 @@ impl Bytes for &[u8] {}
 /// # Errors
 /// It cannot be opened or mapped.
 pub fn mapped(path: &Path) -> std::io::Result<MappedFile> {
-    mapped_from(&File::open(path)?)
+    mapped_from(&File::open(path)?, path)
 }
 
-/// The same of a file that is open.
+/// The same of a file that is open; `path` is what it is called where it is truncated.
 ///
 /// # Errors
 /// It cannot be mapped.
-pub fn mapped_from(file: &File) -> std::io::Result<MappedFile> {
+pub fn mapped_from(file: &File, path: &Path) -> std::io::Result<MappedFile> {
     // SAFETY: a mapping is only wrong if someone else writes the file meanwhile. Servers, libraries and debug files are
-    // replaced (a new file under the old name), never written in place: the kernel refuses that while they run.
-    unsafe { memmap2::Mmap::map(file) }.map(MappedFile)
+    // replaced (a new file under the old name); whoever writes one in its place changes what we read, which is taken for
+    // hostile wherever it comes from, and `Guard` stands for one that is cut.
+    let bytes = unsafe { memmap2::Mmap::map(file) }?;
+    let guard = Guard::of(bytes.as_ptr(), bytes.len(), path)?;
+    Ok(MappedFile { guard, bytes })
 }

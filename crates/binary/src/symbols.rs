@@ -214,7 +214,15 @@ impl SymbolFile {
         let bytes = Arc::new(bytes);
         let mut gathering = Gathering::of(&name, &bytes, &keeping.part_of(&bytes))?.keeping(keeping);
         gathering.find_more(place, own, extra);
-        Ok(gathering.finish())
+        let symbols = gathering.finish();
+        match bytes.is_truncated() {
+            // Names of zeros are worse than none.
+            true => Err(SymbolError::Read {
+                path: path.to_owned(),
+                error: std::io::Error::other("it was truncated while it was read"),
+            }),
+            false => Ok(symbols),
+        }
     }
 
     /// Reads the symbols of a file that is only in memory, such as the vDSO.

@@ -3,6 +3,8 @@
 use crate::error::Error;
 use crate::progress::Watcher;
 use rustix::process::{Pid, Signal, kill_process_group};
+use scaleprof_guard::{FOR_DOWNLOADS, with_clean_environment};
+use std::ffi::OsStr;
 use std::io::{self, Read};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -32,6 +34,13 @@ impl Ended {
             lines => lines.get(lines.len().saturating_sub(3)..).unwrap_or(lines).join("; "),
         }
     }
+}
+
+/// A program of this machine's, or of a tree that we unpacked, with no more of our environment than it needs.
+pub(crate) fn program(path: impl AsRef<OsStr>) -> Command {
+    let mut command = Command::new(path);
+    with_clean_environment(&mut command, &FOR_DOWNLOADS);
+    command
 }
 
 /// Lets a program end with us, however we end.

@@ -115,7 +115,7 @@ pub(crate) fn fetch(url: &str, to: &Path, watcher: &mut Watcher<'_>) -> Result<(
 }
 
 fn curl() -> Command {
-    let mut curl = Command::new("curl");
+    let mut curl = child::program("curl");
     // Nothing but the web, whatever an answer redirects to.
     curl.args([
         "--silent",

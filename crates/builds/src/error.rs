@@ -60,6 +60,18 @@ pub enum Error {
         path: PathBuf,
     },
 
+    /// The folder of the builds is one that others could change: they would choose what runs.
+    #[error(
+        "{} is not used for servers: {source}. Give it to yourself and take write permission from others (chown, chmod go-w), or name \
+         another folder with SCALEPROF_SERVERS", path.display()
+    )]
+    Exposed {
+        /// The folder.
+        path: PathBuf,
+        /// Who could.
+        source: scaleprof_guard::Exposed,
+    },
+
     /// Another scaleprof fetches or removes.
     #[error("another scaleprof fetches or removes builds in {}. Wait for its end", folder.display())]
     Locked {

@@ -74,7 +74,7 @@ impl ForeignTree<'_> {
 
     /// A program of the tree where it lies now, whoever its loader is.
     pub(crate) fn command(&self, loader: &Path, program: &Path) -> Command {
-        let mut command = Command::new(loader);
+        let mut command = child::program(loader);
         command
             .arg("--library-path")
             .arg(joined(&self.library_folders(self.tree)))

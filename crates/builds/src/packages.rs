@@ -11,7 +11,7 @@ use crate::trim::{is_symbol_list, leaves_out};
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 /// What serves installing and nothing else, and what the packages share with the distribution.
 const NOT_NEEDED: [&str; 9] = [
@@ -207,7 +207,7 @@ fn is_file_of(file: &Path, package: &Package) -> bool {
 
 /// Unpacks one package.
 fn unpack(file: &Path, tree: &mut Tree, keep: archive::Keep<'_>, watcher: &mut Watcher<'_>) -> Result<(), Error> {
-    let mut command = Command::new("dpkg-deb");
+    let mut command = child::program("dpkg-deb");
     command
         .arg("--fsys-tarfile")
         .arg(file)

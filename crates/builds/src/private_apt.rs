@@ -11,7 +11,6 @@ use std::fs::{self, OpenOptions};
 use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 /// A package of a simulated installation.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -111,7 +110,7 @@ impl PrivateApt {
         watcher: &mut Watcher<'_>,
         turn: impl FnMut(&str, &mut Watcher<'_>),
     ) -> Result<Ended, Error> {
-        let mut command = Command::new("apt-get");
+        let mut command = child::program("apt-get");
         command
             .env("APT_CONFIG", &self.configuration)
             .env("LC_ALL", "C.UTF-8")
@@ -214,7 +213,7 @@ struct MachineApt {
 impl MachineApt {
     fn ask(watcher: &mut Watcher<'_>) -> Result<Self, Error> {
         let mut said = |program: &'static str, arguments: &[&str]| {
-            let mut command = Command::new(program);
+            let mut command = child::program(program);
             command.env("LC_ALL", "C.UTF-8").args(arguments);
             child::run(&mut command, program, "apt", watcher, |_, _| {}).map(|ended| ended.output)
         };

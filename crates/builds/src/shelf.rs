@@ -7,6 +7,7 @@ use crate::error::Error;
 use crate::provenance::Provenance;
 use crate::source::checked_name;
 use rustix::fs::RenameFlags;
+use scaleprof_guard::check_owner;
 use scaleprof_server::FileLock;
 use std::fs::{self, File};
 use std::os::unix::fs::PermissionsExt;
@@ -63,11 +64,17 @@ impl Shelf {
     /// The shelf at a path, which need not exist before something is fetched.
     ///
     /// # Errors
-    /// The working directory is gone.
+    /// The working directory is gone; others than we could change what is in the folder.
     pub fn at(root: &Path) -> Result<Self, Error> {
         let root = std::path::absolute(root).map_err(Error::system("resolve", root))?;
         // Packages are told where they are going to lie, once and for all.
         let root = fs::canonicalize(&root).unwrap_or(root);
+        if let Ok(found) = fs::symlink_metadata(&root) {
+            check_owner(&found).map_err(|source| Error::Exposed {
+                path: root.clone(),
+                source,
+            })?;
+        }
         Ok(Shelf { root })
     }
 
@@ -294,18 +301,23 @@ fn remove_all(path: &Path) -> Result<(), Error> {
 }
 
 /// What `--server` means: a path that exists; else the build of this name, where there is one; else the path all the same.
-pub fn server_path(given: &Path) -> PathBuf {
+///
+/// # Errors
+/// Others than we could change the folder of the builds.
+pub fn server_path(given: &Path) -> Result<PathBuf, Error> {
     server_path_in(Path::new(""), given)
 }
 
 /// As [`server_path`], for paths that are relative to a folder.
-pub fn server_path_in(folder: &Path, given: &Path) -> PathBuf {
+///
+/// # Errors
+/// Those of [`server_path`].
+pub fn server_path_in(folder: &Path, given: &Path) -> Result<PathBuf, Error> {
     let path = folder.join(given);
     if given.components().count() != 1 || path.exists() {
-        return path;
+        return Ok(path);
     }
-    let build = given
-        .to_str()
-        .and_then(|name| Shelf::at(&Shelf::default_path()).ok()?.shelved(name));
-    build.map_or(path, |build| build.path)
+    let shelf = Shelf::at(&Shelf::default_path())?;
+    let build = given.to_str().and_then(|name| shelf.shelved(name));
+    Ok(build.map_or(path, |build| build.path))
 }

@@ -22,6 +22,16 @@ pub enum BundleError {
         /// The folder.
         path: PathBuf,
     },
+    /// Somebody else could change what is written there.
+    #[error(
+        "{path} is not used: {source}. Name a folder with --output that does not exist yet, or one of your own that only you write to"
+    )]
+    Exposed {
+        /// The folder.
+        path: PathBuf,
+        /// Who could.
+        source: scaleprof_guard::Exposed,
+    },
     /// The folder is no bundle.
     #[error(
         "{path} is not a scaleprof bundle: it has no manifest.json; name the folder that `scaleprof run`, `watch` or `import` wrote"

@@ -4,7 +4,9 @@ use crate::error::BundleError;
 use crate::reader::read_manifest;
 use crate::writer::{ENDING, MANIFEST, UNFINISHED};
 use crate::{Manifest, RunState};
-use std::fs;
+use scaleprof_guard::{Folder, replace_in};
+use std::ffi::OsStr;
+use std::io::Write;
 use std::path::Path;
 use std::sync::{PoisonError, RwLockWriteGuard};
 
@@ -41,12 +43,10 @@ pub fn tell_interrupted(folder: &Path, ended_at: String) -> Result<Halt, BundleE
     })?;
     text.push(b'\n');
     // Another name than that of a writer who waits with his.
-    let unfinished = folder.join(format!(".{MANIFEST}.interrupted{UNFINISHED}"));
-    fs::write(&unfinished, text)
-        .map_err(BundleError::io("write", &unfinished))
-        .and_then(|()| fs::rename(&unfinished, &path).map_err(BundleError::io("rename into place", &path)))
-        .inspect_err(|_| {
-            let _ = fs::remove_file(&unfinished);
-        })?;
+    let part = format!(".{MANIFEST}.interrupted{UNFINISHED}");
+    let names = (OsStr::new(MANIFEST), OsStr::new(&part));
+    Folder::open_linked(folder)
+        .and_then(|folder| replace_in(&folder, names, |file| file.write_all(&text), || {}))
+        .map_err(BundleError::io("write", &path))?;
     Ok(halt)
 }

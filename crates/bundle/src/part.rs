@@ -18,7 +18,7 @@ use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::{ColumnPath, Type, TypePtr};
 use scaleprof_profile::{in_parallel, in_parallel_with};
 use std::fs::File;
-use std::io::Read as _;
+use std::io::{Read as _, Write};
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
@@ -278,7 +278,7 @@ fn pieces(places: Range<usize>, length: usize) -> impl Iterator<Item = Range<usi
 
 /// Writes `rows` as one Parquet file, and then those to come, so many at a time that they take little memory. A table without rows
 /// keeps its schema, so that a query over all parts still finds it.
-pub(crate) fn write_groups<T: Table>(out: File, rows: &[T], more: &RowsToCome<'_, T>) -> Result<File> {
+pub(crate) fn write_groups<T: Table, W: Write + Send>(out: W, rows: &[T], more: &RowsToCome<'_, T>) -> Result<W> {
     let schema = Type::group_type_builder(T::NAME).with_fields(T::schema()?).build()?;
     let mut properties = WriterProperties::builder();
     if T::NAME == SampleRow::NAME {

@@ -9,12 +9,14 @@ use crate::{
     VisitTables,
 };
 use foldhash::fast::RandomState;
+use scaleprof_guard::{Folder, check_owner, part_of as part_of_file, replace_in};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::borrow::Cow;
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::hash::{BuildHasher as _, Hash};
-use std::io::Write;
+use std::io::{self, Write};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -27,7 +29,7 @@ pub(crate) const SETTINGS_PART: &str = "settings.parquet";
 pub(crate) const INSTRUCTIONS_PART: &str = "instructions.parquet";
 pub(crate) const DATA_ACCESSES_PART: &str = "data_accesses.parquet";
 /// Files that were not finished end in this; engines skip names that begin with a dot.
-pub(crate) const UNFINISHED: &str = ".partial";
+pub(crate) use scaleprof_guard::UNFINISHED;
 
 /// Read while a file is renamed into place; written by who ends the process, so that nothing is from then on.
 pub(crate) static ENDING: RwLock<()> = RwLock::new(());
@@ -36,7 +38,7 @@ pub(crate) static ENDING: RwLock<()> = RwLock::new(());
 /// and then renamed, so that a run that is killed at any time leaves a bundle that can be read.
 #[derive(Debug)]
 pub struct BundleWriter {
-    path: PathBuf,
+    folder: Folder,
     known: Mutex<Known>,
     flushes: bool,
 }
@@ -53,18 +55,24 @@ impl BundleWriter {
     /// A new bundle in `folder`, which is made where it is missing and must be empty where it is not.
     ///
     /// # Errors
-    /// [`BundleError::NotEmpty`] or [`BundleError::AlreadyABundle`] where something is there; nothing is changed then.
+    /// [`BundleError::NotEmpty`] or [`BundleError::AlreadyABundle`] where something is there, [`BundleError::Exposed`] where the folder is
+    /// somebody else's; nothing is changed then.
     pub fn create(folder: impl Into<PathBuf>) -> Result<BundleWriter, BundleError> {
         let path = folder.into();
         fs::create_dir_all(&path).map_err(BundleError::io("create the folder", &path))?;
-        let mut entries = fs::read_dir(&path).map_err(BundleError::io("look into", &path))?;
-        if entries.next().is_some() {
-            return Err(match path.join(MANIFEST).exists() {
+        let folder = Folder::open_linked(&path).map_err(BundleError::io("open", &path))?;
+        let found = folder.metadata().map_err(BundleError::io("look at", &path))?;
+        if let Err(source) = check_owner(&found) {
+            return Err(BundleError::Exposed { path, source });
+        }
+        let names = folder.names().map_err(BundleError::io("look into", &path))?;
+        if !names.is_empty() {
+            return Err(match names.iter().any(|name| name == MANIFEST) {
                 true => BundleError::AlreadyABundle { path },
                 false => BundleError::NotEmpty { path },
             });
         }
-        Ok(BundleWriter::new(path))
+        Ok(BundleWriter::new(folder))
     }
 
     /// The bundle that is already in `folder`, to write its manifest or summary anew.
@@ -74,14 +82,17 @@ impl BundleWriter {
     pub fn reopen(folder: impl Into<PathBuf>) -> Result<BundleWriter, BundleError> {
         let path = folder.into();
         match path.join(MANIFEST).exists() {
-            true => Ok(BundleWriter::new(path)),
+            true => {
+                let folder = Folder::open_linked(&path).map_err(BundleError::io("open", &path))?;
+                Ok(BundleWriter::new(folder))
+            }
             false => Err(BundleError::NotABundle { path }),
         }
     }
 
-    fn new(path: PathBuf) -> BundleWriter {
+    fn new(folder: Folder) -> BundleWriter {
         BundleWriter {
-            path,
+            folder,
             known: Mutex::default(),
             flushes: true,
         }
@@ -96,7 +107,7 @@ impl BundleWriter {
 
     /// The bundle's folder.
     pub fn path(&self) -> &Path {
-        &self.path
+        self.folder.path()
     }
 
     /// Writes `manifest.json`; first when the run begins, again when it ends. Of paths in its words only the last part is
@@ -174,14 +185,14 @@ impl BundleWriter {
         let refuse = |problem: &str| {
             Err(BundleError::Visit {
                 visit,
-                path: self.path.clone(),
+                path: self.path().to_owned(),
                 problem: problem.to_owned(),
             })
         };
         if visit < 0 || !rows.are_all_of(visit) {
             return refuse("its rows carry other numbers");
         }
-        if self.path.join(RungRow::NAME).join(&name).exists() {
+        if self.path().join(RungRow::NAME).join(&name).exists() {
             return refuse("it was written before");
         }
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
@@ -246,22 +257,14 @@ impl BundleWriter {
     }
 
     fn write_rows<T: Table>(&self, name: &str, rows: &[T], more: &RowsToCome<'_, T>) -> Result<(), BundleError> {
-        let folder = self.path.join(T::NAME);
-        if !folder.exists() {
-            fs::create_dir_all(&folder).map_err(BundleError::io("create the folder", &folder))?;
-            self.flush_folder(&self.path)?;
-        }
-        self.replace(&folder, name, |path, file| {
-            write_groups(file, rows, more).map_err(|error| BundleError::Io {
-                action: "write",
-                path: path.to_owned(),
-                source: std::io::Error::other(error),
-            })
+        let folder = self.table_folder(OsStr::new(T::NAME))?;
+        self.replace(&folder, name, |file| {
+            write_groups(file, rows, more).map(drop).map_err(io::Error::other)
         })
     }
 
     fn write_json<T: Serialize + DeserializeOwned>(&self, name: &str, value: &T) -> Result<(), BundleError> {
-        let path = self.path.join(name);
+        let path = self.path().join(name);
         let broken = |source| BundleError::Json {
             path: path.clone(),
             source,
@@ -270,46 +273,51 @@ impl BundleWriter {
         // JSON has no infinity: serde writes null, which would only be noticed when the bundle is read.
         serde_json::from_slice::<T>(&text).map_err(broken)?;
         text.push(b'\n');
-        self.replace(&self.path, name, |path, mut file| {
-            file.write_all(&text).map_err(BundleError::io("write", path))?;
-            Ok(file)
-        })
+        self.replace(&self.folder, name, |file| file.write_all(&text))
+    }
+
+    /// The folder of a table, made where it is missing.
+    fn table_folder(&self, name: &OsStr) -> Result<Folder, BundleError> {
+        let path = self.path().join(name);
+        match self.folder.folder(name) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                let made = self.folder.new_folder(name, 0o777);
+                let made = made.map_err(BundleError::io("create the folder", &path))?;
+                self.flush_folder(&self.folder)?;
+                Ok(made)
+            }
+            opened => opened.map_err(BundleError::io("open", &path)),
+        }
     }
 
     /// Writes `folder/name` so that it is there whole or not at all, also after a power cut if it flushes.
     fn replace(
         &self,
-        folder: &Path,
+        folder: &Folder,
         name: &str,
-        write: impl FnOnce(&Path, File) -> Result<File, BundleError>,
+        write: impl FnOnce(&mut File) -> io::Result<()>,
     ) -> Result<(), BundleError> {
-        let target = folder.join(name);
-        let unfinished = folder.join(format!(".{name}{UNFINISHED}"));
-        let result = (|| {
-            let file = File::create(&unfinished).map_err(BundleError::io("create", &unfinished))?;
-            let file = write(&target, file)?;
-            if self.flushes {
-                file.sync_all()
-                    .map_err(BundleError::io("flush to the disk", &unfinished))?;
+        let name = OsStr::new(name);
+        let flushed = |file: &mut File| {
+            write(file)?;
+            match self.flushes {
+                true => file.sync_all(),
+                false => Ok(()),
             }
-            let _not_ending = ENDING.read().unwrap_or_else(PoisonError::into_inner);
-            fs::rename(&unfinished, &target).map_err(BundleError::io("rename into place", &target))
-        })();
-        if result.is_err() {
-            // A full disk should not keep the half that did not fit; what failed first is what the user must read.
-            let _ = fs::remove_file(&unfinished);
-            return result;
-        }
+        };
+        let not_ending = || ENDING.read().unwrap_or_else(PoisonError::into_inner);
+        replace_in(folder, (name, &part_of_file(name)), flushed, not_ending)
+            .map_err(BundleError::io("write", folder.path().join(name)))?;
         self.flush_folder(folder)
     }
 
-    fn flush_folder(&self, folder: &Path) -> Result<(), BundleError> {
-        if !self.flushes {
-            return Ok(());
+    fn flush_folder(&self, folder: &Folder) -> Result<(), BundleError> {
+        match self.flushes {
+            true => folder
+                .flush()
+                .map_err(BundleError::io("flush to the disk", folder.path())),
+            false => Ok(()),
         }
-        File::open(folder)
-            .and_then(|folder| folder.sync_all())
-            .map_err(BundleError::io("flush to the disk", folder))
     }
 }
 

@@ -18,7 +18,7 @@ use std::process::ExitCode;
 pub(crate) fn execute(arguments: &CheckArguments) -> anyhow::Result<ExitCode> {
     let hot = hot_code(arguments)?;
     let installation = match (&arguments.server, arguments.pid) {
-        (Some(path), _) => Installation::at(&server_path(path)).map(Some)?,
+        (Some(path), _) => Installation::at(&server_path(path)?).map(Some)?,
         // To ask a program for its version is to run it, which is not for us to do with what somebody runs.
         (None, Some(_)) => None,
         // A lack of a server is one of the things that check is there to say.

@@ -97,8 +97,8 @@ struct Account {
 }
 
 fn read_option_file(path: &Path) -> anyhow::Result<Account> {
-    let text =
-        std::fs::read_to_string(path).with_context(|| format!("cannot read the option file {}", path.display()))?;
+    let text = scaleprof_guard::read_trusted(path)
+        .with_context(|| format!("cannot read the option file {}", path.display()))?;
     parse_option_file(&text).with_context(|| format!("in {}", path.display()))
 }
 

@@ -109,7 +109,7 @@ fn written(arguments: &ExperimentArguments) -> anyhow::Result<Written> {
     };
     let plan = &mut written.plan;
     plan.set_for_all(&arguments.set)?;
-    let servers = arguments.server.iter().map(|path| absolute(Some(&server_path(path))));
+    let servers = arguments.server.iter().map(|path| absolute(Some(&server_path(path)?)));
     let servers: Vec<Option<PathBuf>> = servers.collect::<anyhow::Result<_>>()?;
     plan.compare(&arguments.vary, &servers.into_iter().flatten().collect::<Vec<_>>())?;
     if plan.name.is_none() && written.file.is_none() {

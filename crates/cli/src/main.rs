@@ -74,6 +74,14 @@ fn main() -> ExitCode {
         Command::Man { folder } => manual::man_pages(&folder),
         Command::BenchLoad(load) => bench_load::execute(&load),
     };
+    let result = result.and_then(|code| match scaleprof_probe::truncated_files().first() {
+        None => Ok(code),
+        Some(path) => Err(anyhow::anyhow!(
+            "{} was truncated while it was read: what needs it is missing or wrong in the result. Run the command again when nobody \
+             writes that file",
+            path.display()
+        )),
+    });
     match result {
         Ok(code) => code,
         // As for a program that the kernel ends there: nobody is left to complain to.

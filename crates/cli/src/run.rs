@@ -33,7 +33,7 @@ pub(crate) fn execute(arguments: RunArguments) -> anyhow::Result<ExitCode> {
         output: arguments.ladder.output(&arguments.load.workload),
         command: public_command(our_arguments()),
         server: ServerChoice::Private {
-            path: arguments.server.map(|server| server_path(&server)),
+            path: arguments.server.map(|server| server_path(&server)).transpose()?,
             settings: Box::new(ServerSettings {
                 buffer_pool: arguments.buffer_pool,
                 performance_schema: arguments.performance_schema,

@@ -147,7 +147,7 @@ fn bench_watching(
 
 fn start(arguments: &SelfbenchArguments) -> anyhow::Result<Sandbox> {
     let installation = match &arguments.server {
-        Some(path) => Installation::at(&server_path(path))?,
+        Some(path) => Installation::at(&server_path(path)?)?,
         None => Installation::distribution()?,
     };
     let most = arguments.connections.iter().max().copied().unwrap_or(1);

@@ -5,7 +5,8 @@ use anyhow::Context;
 use scaleprof_analysis::unfinished;
 use scaleprof_bundle::{Bundle, Summary};
 use scaleprof_report::{html, json, text};
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write as _};
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 /// A bundle of which more than a summary is wanted; says on standard error what is not finished in it.
@@ -45,16 +46,12 @@ pub(crate) fn write_page(bundle: &Bundle, summary: &Summary, folder: &Path) -> a
 /// Writes a file so that it is never seen half written. What is no file, such as a pipe or `/dev/null`, is written to and not
 /// replaced.
 pub(crate) fn write_whole(path: &Path, content: impl AsRef<[u8]>) -> anyhow::Result<()> {
-    if std::fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir()) {
-        return std::fs::write(path, content).with_context(|| format!("cannot write {}", path.display()));
-    }
-    let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(".part");
-    let part = path.with_file_name(name);
-    std::fs::write(&part, content)
-        .and_then(|()| std::fs::rename(&part, path))
-        .inspect_err(|_| drop(std::fs::remove_file(&part)))
-        .with_context(|| format!("cannot write {}", path.display()))
+    let takes_bytes = |found: std::fs::Metadata| found.file_type().is_fifo() || found.file_type().is_char_device();
+    let written = match std::fs::metadata(path).is_ok_and(takes_bytes) {
+        true => std::fs::write(path, content),
+        false => scaleprof_guard::replace(path, |file| file.write_all(content.as_ref())),
+    };
+    written.with_context(|| format!("cannot write {}", path.display()))
 }
 
 /// summary.json as it is printed.

@@ -28,6 +28,7 @@ pub use in_memory::import_in_memory;
 pub use sampling::Sampling;
 use sampling::check_time;
 use scaleprof_analysis::summarise;
+use scaleprof_binary::truncated::truncated_files;
 use scaleprof_bundle::{
     Bundle, BundleError, BundleWriter, Halt, Manifest, Missing, RunState, Samples, Summary, tell_interrupted,
 };
@@ -357,6 +358,11 @@ impl Import<'_> {
     }
 
     fn finish(mut self, progress: &mut dyn Progress) -> Result<ImportResult, ImportFailure> {
+        if let Some(path) = truncated_files().into_iter().next() {
+            let failure = ImportFailure::Truncated { path };
+            self.give_up(&failure)?;
+            return Err(failure);
+        }
         if self.request.keep_code {
             progress.stage("reading the code of the hot functions");
             self.missing.extend(keep_code(&self.bundle, &mut self.code)?);

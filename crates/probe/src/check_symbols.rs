@@ -1,5 +1,6 @@
 //! Can the functions of the server be named? Looks for its symbols in all places where they may lie.
 
+use scaleprof_guard::with_clean_environment;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -213,7 +214,7 @@ fn install_command(binary: &Path, distribution: Option<&str>, package: Option<&s
 /// The Debian package that holds a file.
 pub(crate) fn package_of(binary: &Path) -> Option<String> {
     let place = std::fs::canonicalize(binary).ok()?;
-    let output = Command::new("dpkg-query")
+    let output = with_clean_environment(&mut Command::new("dpkg-query"), &[])
         .arg("-S")
         .arg(place)
         .output()

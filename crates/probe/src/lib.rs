@@ -54,6 +54,7 @@ pub use relax_cost::relax_nanoseconds;
 pub use rests::MachineRests;
 pub use sample::{Sample, delta, missing};
 pub use sampler::{Sampler, SamplerCost, SamplerOptions};
+pub use scaleprof_binary::truncated::truncated_files;
 pub use scaleprof_binary::{data_access, data_layout, disassembly, readable, spin, symbols};
 pub use watch::{
     BpfRefusal, CodeFile, CodeMap, CodePlace, CodeTables, ProcessCode, ProcessNames, RecordedWalk, RecordedWalks,

@@ -12,10 +12,11 @@ use crate::work_folder::{
     remove_marked,
 };
 use rustix::fs::syncfs;
+use scaleprof_guard::replace;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -220,7 +221,7 @@ impl Cache {
         };
         let file = making.join(ENTRY);
         let text = serde_json::to_vec_pretty(&entry).map_err(|error| Error::system("describe", &file)(error.into()))?;
-        fs::write(&file, text).map_err(Error::system("write", &file))?;
+        replace(&file, |file| file.write_all(&text)).map_err(Error::system("write", &file))?;
         // The name that makes it whole must not reach the disk before the data does.
         let folder = File::open(making).map_err(Error::system("open", making))?;
         syncfs(&folder).map_err(Error::errno("write out", making))

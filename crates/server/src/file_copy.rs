@@ -3,9 +3,11 @@
 use crate::error::Error;
 use crate::user::ServerUser;
 use rustix::fs::{SeekFrom, fallocate, ioctl_ficlone, seek, syncfs};
+use scaleprof_guard::{Folder, Found};
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, fchown};
 use std::path::Path;
 
 /// What a copy took.
@@ -21,14 +23,21 @@ pub struct Copied {
 
 /// Bytes of disk that a folder takes. Holes take none.
 pub fn disk_usage(folder: &Path) -> Result<u64, Error> {
+    usage(&Folder::open(folder).map_err(Error::system("open", folder))?)
+}
+
+fn usage(folder: &Folder) -> Result<u64, Error> {
     let mut bytes = 0;
-    for entry in fs::read_dir(folder).map_err(Error::system("read", folder))? {
-        let entry = entry.map_err(Error::system("read", folder))?;
-        let meta = entry.metadata().map_err(Error::system("look at", entry.path()))?;
-        bytes += if meta.is_dir() {
-            disk_usage(&entry.path())?
-        } else {
-            meta.blocks() * 512
+    for name in names(folder)? {
+        bytes += match found(folder, &name)? {
+            Found::Folder(inner) => usage(&inner)?,
+            Found::File(file) => {
+                let meta = file
+                    .metadata()
+                    .map_err(Error::system("look at", folder.path().join(&name)))?;
+                meta.blocks() * 512
+            }
+            Found::Other => 0,
         };
     }
     Ok(bytes)
@@ -36,62 +45,101 @@ pub fn disk_usage(folder: &Path) -> Result<u64, Error> {
 
 /// Copies a folder of plain files and folders to `to`, which must not exist, for `owner`, and waits until the disk
 /// has it: what is still to be written would otherwise be written during the measurement.
+///
+/// The source may be a folder of the server's user, who could exchange its files while root copies them. So it is
+/// walked by descriptor, no link is followed, and a file of somebody else than its folder is an error.
 pub fn copy_folder(from: &Path, to: &Path, owner: Option<&ServerUser>) -> Result<Copied, Error> {
     let mut copied = Copied::default();
-    copy_level(from, to, owner, &mut copied)?;
-    let folder = File::open(to).map_err(Error::system("open", to))?;
-    syncfs(&folder).map_err(Error::errno("write out the copy", to))?;
-    Ok(copied)
-}
-
-fn copy_level(from: &Path, to: &Path, owner: Option<&ServerUser>, copied: &mut Copied) -> Result<(), Error> {
+    let source = Folder::open(from).map_err(Error::system("open", from))?;
+    let source_owner = source.metadata().map_err(Error::system("look at", from))?.uid();
     fs::DirBuilder::new()
         .mode(0o700)
         .create(to)
         .map_err(Error::system("make the folder", to))?;
-    for entry in fs::read_dir(from).map_err(Error::system("read", from))? {
-        let entry = entry.map_err(Error::system("read", from))?;
-        let (source, target) = (entry.path(), to.join(entry.file_name()));
-        let kind = entry.file_type().map_err(Error::system("look at", &source))?;
-        if kind.is_dir() {
-            copy_level(&source, &target, owner, copied)?;
-        } else if kind.is_file() {
-            copy_file(&source, &target, copied)?;
-            if let Some(owner) = owner {
-                owner.own(&target)?;
+    let target = Folder::open(to).map_err(Error::system("open", to))?;
+    Copy {
+        source_owner,
+        owner,
+        copied: &mut copied,
+    }
+    .level(&source, &target)?;
+    syncfs(&target).map_err(Error::errno("write out the copy", to))?;
+    Ok(copied)
+}
+
+struct Copy<'a> {
+    /// Who owns the source. A file of another user's in it was put there by a hard link.
+    source_owner: u32,
+    owner: Option<&'a ServerUser>,
+    copied: &'a mut Copied,
+}
+
+impl Copy<'_> {
+    fn level(&mut self, from: &Folder, to: &Folder) -> Result<(), Error> {
+        for name in names(from)? {
+            match found(from, &name)? {
+                Found::Folder(inner) => {
+                    let made = to.new_folder(&name, 0o700);
+                    let made = made.map_err(Error::system("make the folder", to.path().join(&name)))?;
+                    self.level(&inner, &made)?;
+                }
+                Found::File(source) => self.file((&source, from), to, &name)?,
+                // Links are not followed: they would lead out of the folder. Sockets are not data.
+                Found::Other => {}
             }
         }
-        // Links are not followed: they would lead out of the folder. Sockets are not data.
+        match self.owner {
+            Some(user) => to.give_to(user.uid, user.gid).map_err(given(to.path())),
+            None => Ok(()),
+        }
     }
-    match owner {
-        Some(owner) => owner.own(to),
-        None => Ok(()),
+
+    fn file(&mut self, (source, from): (&File, &Folder), to: &Folder, name: &OsStr) -> Result<(), Error> {
+        let (from, path) = (from.path().join(name), to.path().join(name));
+        let owner = source.metadata().map_err(Error::system("look at", &from))?.uid();
+        if owner != self.source_owner {
+            return Err(Error::NotOurs {
+                path: from,
+                reason: format!(
+                    "it belongs to user {owner}, and its folder to user {}",
+                    self.source_owner
+                ),
+            });
+        }
+        let target = to.new_file(name, 0o640).map_err(Error::system("make", &path))?;
+        self.copied.files += 1;
+        // The redo log is overwritten in place and flushed at every commit. If its blocks were shared or missing, each
+        // first write would have to allocate one, and the first minute would measure the file system.
+        let written_in_place = is_redo_log(&from);
+        if !written_in_place && ioctl_ficlone(&target, source).is_ok() {
+            self.copied.reflinked += 1;
+        } else {
+            let written = if written_in_place {
+                copy_all(source, &target)
+            } else {
+                copy_data(source, &target)
+            };
+            self.copied.bytes += written.map_err(Error::system("copy to", &path))?;
+        }
+        match self.owner {
+            Some(user) => fchown(&target, Some(user.uid), Some(user.gid)).map_err(given(&path)),
+            None => Ok(()),
+        }
     }
 }
 
-fn copy_file(from: &Path, to: &Path, copied: &mut Copied) -> Result<(), Error> {
-    let source = File::open(from).map_err(Error::system("open", from))?;
-    let target = File::options()
-        .write(true)
-        .create_new(true)
-        .mode(0o640)
-        .open(to)
-        .map_err(Error::system("make", to))?;
-    copied.files += 1;
-    // The redo log is overwritten in place and flushed at every commit. If its blocks were shared or missing, each
-    // first write would have to allocate one, and the first minute would measure the file system.
-    let written_in_place = is_redo_log(from);
-    if !written_in_place && ioctl_ficlone(&target, &source).is_ok() {
-        copied.reflinked += 1;
-        return Ok(());
-    }
-    let written = if written_in_place {
-        copy_all(&source, &target)
-    } else {
-        copy_data(&source, &target)
-    };
-    copied.bytes += written.map_err(Error::system("copy to", to))?;
-    Ok(())
+fn given(path: &Path) -> impl FnOnce(io::Error) -> Error {
+    Error::system("give to the server's user", path)
+}
+
+fn names(folder: &Folder) -> Result<Vec<OsString>, Error> {
+    folder.names().map_err(Error::system("read", folder.path()))
+}
+
+fn found(folder: &Folder, name: &OsStr) -> Result<Found, Error> {
+    folder
+        .find(name)
+        .map_err(Error::system("open", folder.path().join(name)))
 }
 
 /// `ib_logfile0` of all but MySQL 8.0.30 and later, which have `#innodb_redo/#ib_redo7`.
@@ -177,6 +225,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
     use std::os::unix::fs::FileExt;
+    use std::path::PathBuf;
 
     #[test]
     fn does_not_follow_links_out_of_the_folder() {
@@ -186,6 +235,78 @@ mod tests {
         std::os::unix::fs::symlink("/etc/passwd", from.join("link")).expect("a link");
         copy_folder(&from, &folder.path().join("to"), None).expect("a copy");
         assert!(!folder.path().join("to/link").exists());
+    }
+
+    /// The user of a data folder exchanges its files for links to a file of root's, as long as it takes.
+    #[test]
+    fn no_file_outside_is_copied_whatever_is_exchanged_meanwhile() {
+        use rustix::fs::{CWD, RenameFlags, renameat_with};
+        use std::sync::atomic::{AtomicBool, Ordering};
+        let place = tempfile::tempdir().expect("a folder");
+        let at = |name: String| place.path().join(name);
+        fs::write(at("secret".into()), "TOP SECRET").expect("written");
+        fs::create_dir_all(at("secrets".into())).expect("made");
+        fs::write(at("secrets/t.ibd".into()), "TOP SECRET").expect("written");
+        fs::create_dir(at("data".into())).expect("made");
+        let names: Vec<[PathBuf; 2]> = (0..40)
+            .map(|number| ["t", "link"].map(|name| at(format!("data/{name}{number}"))))
+            .collect();
+        for (number, [file, link]) in names.iter().enumerate() {
+            match number % 2 {
+                0 => fs::write(file, "rows").expect("written"),
+                _ => fs::create_dir(file).expect("made"),
+            }
+            let leads_to = at(["secret", "secrets"][number % 2].into());
+            std::os::unix::fs::symlink(leads_to, link).expect("a link");
+        }
+        let stop = AtomicBool::new(false);
+        let leaks = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !stop.load(Ordering::Relaxed) {
+                    for [file, link] in &names {
+                        renameat_with(CWD, file, CWD, link, RenameFlags::EXCHANGE).expect("exchanged");
+                    }
+                }
+            });
+            let mut leaks = 0;
+            for round in 0..300 {
+                let to = at(format!("copy{round}"));
+                // One that became a link between two looks is an error.
+                let _ = copy_folder(&at("data".into()), &to, None);
+                leaks += contents(&to).iter().filter(|text| text.contains("SECRET")).count();
+                let _ = fs::remove_dir_all(to);
+            }
+            stop.store(true, Ordering::Relaxed);
+            leaks
+        });
+        assert_eq!(leaks, 0);
+    }
+
+    /// The texts of all files of a folder and those in it.
+    fn contents(folder: &Path) -> Vec<String> {
+        let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+        entries
+            .flat_map(|entry| match entry.path().is_dir() {
+                true => contents(&entry.path()),
+                false => vec![fs::read_to_string(entry.path()).unwrap_or_default()],
+            })
+            .collect()
+    }
+
+    /// As by a hard link, where the kernel lets anybody make those.
+    #[test]
+    fn a_file_of_another_user_in_the_folder_is_an_error() {
+        if !rustix::process::geteuid().is_root() {
+            testing::skip!("a file of another user: it needs root");
+            return;
+        }
+        let place = tempfile::tempdir().expect("a folder");
+        let from = place.path().join("from");
+        fs::create_dir(&from).expect("made");
+        fs::write(from.join("shadow"), "root's").expect("written");
+        std::os::unix::fs::chown(&from, Some(65534), Some(65534)).expect("root may");
+        let error = copy_folder(&from, &place.path().join("to"), None).expect_err("root's file");
+        assert!(error.to_string().contains("belongs to user 0"), "{error}");
     }
 
     proptest! {

@@ -1,16 +1,18 @@
 //! Which server is this: product, version, build, and where its parts lie.
 
+use crate::confined::{OF_A_SERVER, Unheard, hear};
 use crate::error::Error;
 use crate::product::{Product, Version};
+use crate::user::ServerUser;
 use object::read::elf::{ElfFile32, ElfFile64};
-use object::{Endianness, Object};
+use object::{Endianness, Object, ReadCache};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::fmt;
 use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 /// A server that can be run, and where its parts lie.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -108,24 +110,26 @@ impl Installation {
             reason,
         };
         let resolved = fs::canonicalize(binary).map_err(|source| not_a_server(source.to_string()))?;
-        let output = Command::new(&resolved)
-            // Without it the server would read /etc/my.cnf first, and complain of what stands there.
-            .args(["--no-defaults", "--version"])
-            .stdin(Stdio::null())
-            .output()
-            .map_err(|source| {
-                not_a_server(match source.raw_os_error() {
-                    // The file is there: it is the dynamic loader that is not.
-                    Some(libc::ENOENT) => "its dynamic loader is missing; packages of another distribution have to be \
-                                           made fit for this machine: scaleprof servers fetch does"
-                        .to_owned(),
-                    _ => source.to_string(),
-                })
-            })?;
-        let said = String::from_utf8_lossy(&output.stdout);
-        let (product, version, version_text) = parse_version(&said).ok_or_else(|| {
-            let complaint = String::from_utf8_lossy(&output.stderr);
-            let complaint = complaint.lines().last().or(said.lines().last()).unwrap_or("nothing");
+        if let Some(user) = ServerUser::for_this_process() {
+            user.check_reach(&resolved)?;
+        }
+        let mut command = Command::new(&resolved);
+        // Without it the server would read /etc/my.cnf first, and complain of what stands there.
+        command.args(["--no-defaults", "--version"]);
+        let said = hear(command, OF_A_SERVER).map_err(|unheard| {
+            not_a_server(match &unheard {
+                // The file is there: it is the dynamic loader that is not.
+                Unheard::System(source) if source.raw_os_error() == Some(libc::ENOENT) => {
+                    "its dynamic loader is missing; packages of another distribution have to be made fit for this machine: \
+                     scaleprof servers fetch does"
+                        .to_owned()
+                }
+                _ => unheard.to_string(),
+            })
+        })?;
+        let (product, version, version_text) = parse_version(&said.output).ok_or_else(|| {
+            let last = said.errors.lines().last().or(said.output.lines().last());
+            let complaint = last.unwrap_or("nothing");
             not_a_server(format!("asked for its --version it answered: {complaint}"))
         })?;
 
@@ -276,56 +280,15 @@ fn plugin_folder(basedir: &Path) -> Option<PathBuf> {
     fixed.chain(nested).find(|folder| folder.is_dir())
 }
 
-/// The GNU build-id note. The file is mapped, not read: of 76 MB only some pages are looked at.
+/// The GNU build-id note. Of 76 MB only some pages are read.
 pub fn build_id(binary: &Path) -> Option<String> {
-    let file = fs::File::open(binary).ok()?;
-    let length = usize::try_from(file.metadata().ok()?.len()).ok()?;
-    let mapping = Mapping::of(&file, length)?;
-    let bytes = mapping.bytes();
-    match ElfFile64::<Endianness>::parse(bytes) {
+    let bytes = ReadCache::new(fs::File::open(binary).ok()?);
+    match ElfFile64::<Endianness, _>::parse(&bytes) {
         Ok(elf) => elf.build_id().ok()?.map(hexadecimal),
         Err(_) => {
-            let elf = ElfFile32::<Endianness>::parse(bytes).ok()?;
+            let elf = ElfFile32::<Endianness, _>::parse(&bytes).ok()?;
             elf.build_id().ok()?.map(hexadecimal)
         }
-    }
-}
-
-/// A file mapped for reading.
-struct Mapping {
-    start: *mut std::ffi::c_void,
-    length: usize,
-}
-
-impl Mapping {
-    fn of(file: &fs::File, length: usize) -> Option<Self> {
-        use rustix::mm::{MapFlags, ProtFlags, mmap};
-        // SAFETY: a fresh private mapping at an address of the kernel's choice aliases nothing.
-        let start = unsafe {
-            mmap(
-                std::ptr::null_mut(),
-                length,
-                ProtFlags::READ,
-                MapFlags::PRIVATE,
-                file,
-                0,
-            )
-        }
-        .ok()?;
-        Some(Mapping { start, length })
-    }
-
-    fn bytes(&self) -> &[u8] {
-        // SAFETY: `start` is mapped readable for `length` bytes as long as `self` lives. Installed executables are
-        // replaced, not truncated in place (the kernel refuses writes to one that runs).
-        unsafe { std::slice::from_raw_parts(self.start.cast(), self.length) }
-    }
-}
-
-impl Drop for Mapping {
-    fn drop(&mut self) {
-        // SAFETY: this is the mapping made in `of`, and no slice of it outlives `self`.
-        let _ = unsafe { rustix::mm::munmap(self.start, self.length) };
     }
 }
 

@@ -4,24 +4,28 @@ use crate::capabilities::Initialise;
 use crate::error::Error;
 use crate::error_log::Reason;
 use crate::process::{Launch, ServerProcess};
+use scaleprof_guard::replace;
 use std::fs;
-use std::path::Path;
+use std::io::Write;
 use std::time::Duration;
 
 /// Longest time for it. MySQL 9 needs 5 s here; slow disks and busy machines many times that.
 const LONGEST: Duration = Duration::from_secs(600);
 
 /// Runs the server once so that it makes its system tables. `launch` is how the server is started later: with the
-/// same option file, so that its files have the right sizes at once. `scratch` is a folder of the server's user.
+/// same option file, so that its files have the right sizes at once.
 pub(crate) fn initialise(
     how: &Initialise,
     launch: &Launch,
-    scratch: &Path,
     watch_over: impl FnOnce(u32) -> Result<(), Error>,
 ) -> Result<(), Error> {
     let mut launch = launch.clone();
-    let sql = scratch.join("initialise.sql");
-    let write = |text: &str| fs::write(&sql, text).map_err(Error::system("write", &sql));
+    // In a folder of ours: the server reads it from its standard input.
+    let sql = launch.folder.join("initialise.sql");
+    let write = |text: &str| {
+        let written = replace(&sql, |file| file.write_all(text.as_bytes()));
+        written.map_err(Error::system("write", &sql))
+    };
     match how {
         Initialise::Itself => launch.arguments.push("--initialize-insecure".to_owned()),
         Initialise::Bootstrap { before, scripts, after } => {
@@ -43,9 +47,6 @@ pub(crate) fn initialise(
             launch.arguments.extend(options.map(str::to_owned));
             // MariaDB: another engine may be enforced, but system tables have theirs.
             launch.arguments.push("--loose-enforce-storage-engine=".to_owned());
-            if let Some(user) = &launch.user {
-                user.own(&sql)?;
-            }
             launch.input = Some(sql.clone());
         }
     }

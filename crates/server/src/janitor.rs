@@ -7,6 +7,7 @@
 use crate::error::Error;
 use crate::process::{start_time, state_and_start_time};
 use crate::work_folder::remove_marked;
+use scaleprof_guard::with_clean_environment;
 use std::collections::BTreeMap;
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -38,7 +39,7 @@ impl Janitor {
     pub fn spawn() -> Result<Self, Error> {
         let program = Path::new("/proc/self/exe");
         let mut command = Command::new(program);
-        command
+        with_clean_environment(&mut command, &[])
             .arg0("scaleprof-janitor")
             .arg(ARGUMENT)
             .current_dir("/")

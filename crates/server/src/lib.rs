@@ -21,6 +21,7 @@
 
 mod before_exec;
 pub mod capabilities;
+mod confined;
 pub mod cpu_set;
 pub mod data_folder;
 pub mod death;

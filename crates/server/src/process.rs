@@ -7,6 +7,7 @@ use crate::error::Error;
 use crate::error_log::{self, Reason};
 use crate::surroundings::Surroundings;
 use crate::user::ServerUser;
+use scaleprof_guard::with_clean_environment;
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -92,24 +93,14 @@ impl ServerProcess {
             None => Stdio::null(),
         };
         let mut command = launch.command();
-        command
+        // Root's passwords would stand in the variables of a process of another user's.
+        with_clean_environment(&mut command, &[])
             .current_dir(&launch.folder)
             .process_group(0)
             .stdin(input)
             .stdout(log_for_stdout)
-            .stderr(log);
-        // What would change the server's memory, libraries or time must not come from our environment by accident.
-        for name in [
-            "MYSQL_HOME",
-            "MYSQL_UNIX_PORT",
-            "MYSQL_TCP_PORT",
-            "NOTIFY_SOCKET",
-            "LISTEN_FDS",
-            "LISTEN_PID",
-        ] {
-            command.env_remove(name);
-        }
-        command.envs(&launch.surroundings.environment);
+            .stderr(log)
+            .envs(&launch.surroundings.environment);
         let mut before_exec = BeforeExec::new(
             open_files_limit(),
             launch.cpus.as_ref(),

@@ -20,9 +20,11 @@ use crate::settings::Settings;
 use crate::surroundings::Surroundings;
 use crate::variables;
 use crate::work_folder::{RunFolder, free_space};
+use scaleprof_guard::replace;
 use scaleprof_wire::{Client, Credentials, Endpoint};
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -133,7 +135,7 @@ impl Sandbox {
     pub fn keep_error_log(&self, destination: &Path) -> Result<(), Error> {
         // Read and written, not copied: the log's permissions are those of the server's user.
         let text = fs::read(self.error_log()).map_err(Error::system("read", self.error_log()))?;
-        fs::write(destination, text).map_err(Error::system("write", destination))
+        replace(destination, |file| file.write_all(&text)).map_err(Error::system("write", destination))
     }
 
     /// SHOW GLOBAL VARIABLES.

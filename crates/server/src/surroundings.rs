@@ -10,7 +10,7 @@ pub struct Surroundings {
     /// Words in front of the server's command line, such as `numactl --interleave=all`. The last thing that this command does must
     /// be to become the server (exec), as numactl, taskset, nice, chrt, prlimit and env do.
     pub wrapper: Vec<String>,
-    /// Variables such as `LD_PRELOAD`, beside those of our own environment.
+    /// Variables such as `LD_PRELOAD`, beside those of our own environment that any program needs.
     pub environment: BTreeMap<String, String>,
     /// Statements that one connection runs as soon as the server answers: what no setting can say, such as
     /// `UPDATE performance_schema.setup_instruments ...`.

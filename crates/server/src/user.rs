@@ -73,21 +73,6 @@ impl ServerUser {
             .map_err(Error::system("give to the server's user", path))
     }
 
-    /// Gives a folder with all that is in it to this user.
-    pub fn own_all(&self, folder: &Path) -> Result<(), Error> {
-        self.own(folder)?;
-        for entry in std::fs::read_dir(folder).map_err(Error::system("read", folder))? {
-            let entry = entry.map_err(Error::system("read", folder))?;
-            let is_folder = entry.file_type().map_err(Error::system("read", entry.path()))?.is_dir();
-            if is_folder {
-                self.own_all(&entry.path())?;
-            } else {
-                self.own(&entry.path())?;
-            }
-        }
-        Ok(())
-    }
-
     /// Makes sure that this user can read `path`: each folder above must let it pass. A server in /root would
     /// otherwise fail with a bare "Permission denied" from exec.
     pub fn check_reach(&self, path: &Path) -> Result<(), Error> {

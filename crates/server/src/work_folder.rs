@@ -4,6 +4,7 @@
 
 use crate::error::Error;
 use crate::file_lock::FileLock;
+use scaleprof_guard::check_owner;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
@@ -146,12 +147,16 @@ pub fn make_marked(path: &Path) -> Result<(), Error> {
     fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o755))
         .map_err(Error::system("open to the server's user", path))?;
     let marker = path.join(MARKER);
+    write_marker(&marker)
+}
+
+fn write_marker(marker: &Path) -> Result<(), Error> {
     File::options()
         .write(true)
         .create_new(true)
-        .open(&marker)
+        .open(marker)
         .and_then(|mut file| file.write_all(MARKER_TEXT.as_bytes()))
-        .map_err(Error::system("mark", &marker))
+        .map_err(Error::system("mark", marker))
 }
 
 /// Makes a marked folder, or checks that the one that is there is ours.
@@ -170,7 +175,7 @@ pub fn make_or_check_marked(path: &Path) -> Result<(), Error> {
             // An empty folder holds nothing that could be lost: mark and use it (a mount point, say).
             Err(Error::NotOurs { .. }) if is_empty_and_own(path) => {
                 let marker = path.join(MARKER);
-                fs::write(&marker, MARKER_TEXT).map_err(Error::system("mark", &marker))
+                write_marker(&marker)
             }
             // Another scaleprof may have marked it between the two looks.
             Err(Error::NotOurs { .. }) => check_marked(path),
@@ -180,9 +185,9 @@ pub fn make_or_check_marked(path: &Path) -> Result<(), Error> {
 }
 
 fn is_empty_and_own(path: &Path) -> bool {
-    let own =
-        fs::symlink_metadata(path).is_ok_and(|meta| meta.is_dir() && meta.uid() == rustix::process::geteuid().as_raw());
-    own && fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none())
+    let us = rustix::process::geteuid().as_raw();
+    let own = |meta: fs::Metadata| meta.is_dir() && meta.uid() == us && check_owner(&meta).is_ok();
+    fs::symlink_metadata(path).is_ok_and(own) && fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none())
 }
 
 /// Checks that a folder is ours: a real folder of our user that only we write to, with our marker in it. /var/tmp
@@ -202,8 +207,8 @@ pub fn check_marked(path: &Path) -> Result<(), Error> {
     if meta.uid() != us {
         return not_ours("it belongs to another user");
     }
-    if meta.mode() & 0o022 != 0 {
-        return not_ours("others may write to it");
+    if let Err(exposed) = check_owner(&meta) {
+        return not_ours(&exposed.to_string());
     }
     match fs::symlink_metadata(path.join(MARKER)) {
         Ok(marker) if marker.is_file() && marker.uid() == us => Ok(()),

@@ -2,6 +2,7 @@
 
 use super::{Case, TABLES};
 use anyhow::{Context, bail};
+use scaleprof_guard::with_clean_environment;
 use scaleprof_workload::TransportChoice;
 use scaleprof_workload::schema::SCHEMA;
 use std::path::Path;
@@ -102,6 +103,7 @@ pub(super) fn load_command(
 
 fn ourselves() -> anyhow::Result<Command> {
     let mut command = Command::new(std::env::current_exe().context("cannot find our own executable")?);
+    with_clean_environment(&mut command, &[]);
     command.arg("__load");
     Ok(command)
 }
@@ -134,6 +136,7 @@ pub(super) fn has_sysbench() -> bool {
 
 fn sysbench_command(socket: &Path, schema: &str, rows: u32) -> Command {
     let mut command = Command::new("sysbench");
+    with_clean_environment(&mut command, &[]);
     command
         .arg(format!("--mysql-socket={}", socket.display()))
         .arg("--mysql-user=root")

@@ -18,11 +18,13 @@ mod help;
 mod import;
 mod import_doubts;
 mod once;
+mod other_users;
 mod output;
 mod password;
 mod pgo;
 mod pressure;
 mod privacy;
+
 mod refusals;
 mod secrets;
 mod spinloops;

@@ -16,6 +16,15 @@ pub enum ImportFailure {
         /// Why not.
         source: std::io::Error,
     },
+    /// A file was cut meanwhile: the recording, or one that its stacks need.
+    #[error(
+        "{} was truncated while it was read: what was made of it is wrong. Run the command again when nobody writes that file",
+        path.display()
+    )]
+    Truncated {
+        /// Which one.
+        path: PathBuf,
+    },
     /// Nothing can be had of a file.
     #[error("cannot import {}: {source}", path.display())]
     Import {
@@ -144,6 +153,7 @@ impl ImportFailure {
             | ImportFailure::Seconds { .. }
             | ImportFailure::Stats { .. }
             | ImportFailure::Flat { .. }
+            | ImportFailure::Truncated { .. }
             | ImportFailure::Bundle(_) => self.to_string(),
         }
     }

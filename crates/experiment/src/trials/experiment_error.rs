@@ -26,6 +26,17 @@ pub enum ExperimentError {
         /// Whether an experiment is in it.
         resumable: bool,
     },
+    /// Somebody else could change what is written there.
+    #[error(
+        "{} is not used: {source}. Name a folder with --output that does not exist yet, or one of your own that only you write to",
+        path.display()
+    )]
+    Exposed {
+        /// The folder.
+        path: PathBuf,
+        /// Who could.
+        source: scaleprof_guard::Exposed,
+    },
     /// The folder to go on with holds no experiment.
     #[error("{} holds no experiment: it has no plan.json", path.display())]
     NoExperiment {

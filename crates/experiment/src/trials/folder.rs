@@ -19,6 +19,7 @@ use crate::run::error_log_beside;
 use scaleprof_analysis::summarise;
 use scaleprof_analysis::trials::{ExperimentState, Outcome, RungFigures, Start};
 use scaleprof_bundle::{Bundle, Manifest, RunState, RungSummary, Summary};
+use scaleprof_guard::{Folder, check_owner};
 use scaleprof_server::FileLock;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -69,8 +70,17 @@ impl ExperimentFolder {
     /// A new one, which is made where it is missing and must be empty where it is not.
     pub(crate) fn create(path: &Path, kept: &KeptPlan) -> Result<Self, ExperimentError> {
         fs::create_dir_all(path).map_err(ExperimentError::disk("make the folder", path))?;
-        let mut entries = fs::read_dir(path).map_err(ExperimentError::disk("look into", path))?;
-        if entries.next().is_some() {
+        let folder = Folder::open_linked(path).map_err(ExperimentError::disk("open", path))?;
+        let found = folder.metadata().map_err(ExperimentError::disk("look at", path))?;
+        check_owner(&found).map_err(|source| ExperimentError::Exposed {
+            path: path.to_owned(),
+            source,
+        })?;
+        if !folder
+            .names()
+            .map_err(ExperimentError::disk("look into", path))?
+            .is_empty()
+        {
             return Err(ExperimentError::NotEmpty {
                 path: path.to_owned(),
                 resumable: path.join(PLAN).is_file(),
@@ -252,11 +262,9 @@ fn write_json(path: &Path, value: &impl Serialize) -> Result<(), ExperimentError
     let failed = |doing| ExperimentError::disk(doing, path);
     let mut text = serde_json::to_vec_pretty(value).map_err(|error| failed("write")(error.into()))?;
     text.push(b'\n');
-    let part = path.with_extension("json.part");
-    let written = File::create(&part).and_then(|mut file| {
+    let written = scaleprof_guard::replace(path, |file| {
         file.write_all(&text)?;
-        file.sync_all()?;
-        fs::rename(&part, path)
+        file.sync_all()
     });
     written.map_err(failed("write"))
 }

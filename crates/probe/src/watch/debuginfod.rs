@@ -1,5 +1,6 @@
 //! Debug files from a debuginfod server: only when asked for, through elfutils' own client, which keeps what it fetched.
 
+use scaleprof_guard::{FOR_DOWNLOADS, with_clean_environment};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -33,7 +34,7 @@ pub fn debuginfod_can_be_asked() -> Result<(), String> {
                 .to_owned(),
         );
     }
-    let client = Command::new(CLIENT)
+    let client = client()
         .arg("--version")
         .stdin(Stdio::null())
         .stdout(Stdio::null())
@@ -45,9 +46,15 @@ pub fn debuginfod_can_be_asked() -> Result<(), String> {
     }
 }
 
+fn client() -> Command {
+    let mut command = Command::new(CLIENT);
+    with_clean_environment(&mut command, &FOR_DOWNLOADS);
+    command
+}
+
 /// Fetches the debug file of a build-id (in hexadecimal) into the client's cache. An error says why not.
 pub(crate) fn fetch(build_id: &str) -> Result<PathBuf, String> {
-    let output = Command::new(CLIENT)
+    let output = client()
         .args(["debuginfo", build_id])
         .stdin(Stdio::null())
         .output()

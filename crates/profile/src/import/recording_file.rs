@@ -27,7 +27,7 @@ enum First {
 impl First {
     fn of(path: &Path) -> std::io::Result<First> {
         let file = File::open(path)?;
-        Ok(First::Mapped(mapped_from(&file)?, file))
+        Ok(First::Mapped(mapped_from(&file, path)?, file))
     }
 }
 

@@ -5,7 +5,9 @@
 //! that script and server exchange are those of `wsrep_sst_rsync`.
 
 use crate::error::Error;
+use scaleprof_guard::replace;
 use std::fs::{self, Permissions};
+use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
@@ -49,7 +51,7 @@ esac
 /// Writes the script into a folder, which has to be among those where the server looks for programs.
 pub(super) fn write(folder: &Path) -> Result<(), Error> {
     let path = folder.join(format!("wsrep_sst_{METHOD}"));
-    fs::write(&path, SCRIPT).map_err(Error::system("write", &path))?;
+    replace(&path, |file| file.write_all(SCRIPT.as_bytes())).map_err(Error::system("write", &path))?;
     let allowed = Permissions::from_mode(0o755);
     fs::set_permissions(&path, allowed).map_err(Error::system("make executable", &path))
 }

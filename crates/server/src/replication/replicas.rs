@@ -8,10 +8,12 @@ use crate::data_folder::PreparedData;
 use crate::error::Error;
 use crate::sandbox::{NotYetStarted, Sandbox, SandboxBuilder};
 use crate::work_folder::RunFolder;
+use scaleprof_guard::Folder;
 use scaleprof_wire::Client;
+use std::ffi::OsStr;
 use std::fs;
-use std::io::ErrorKind;
-use std::os::unix::fs::PermissionsExt;
+use std::io::{ErrorKind, Read};
+use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -133,9 +135,14 @@ fn forget_place_in_cluster(data: &Path) -> Result<(), Error> {
         }
     }
     let state = data.join("grastate.dat");
-    let text = fs::read_to_string(&state).map_err(Error::system("read", &state))?;
-    // Written over, so that it stays the server user's.
-    fs::write(&state, text.replace("safe_to_bootstrap: 1", "safe_to_bootstrap: 0"))
+    let folder = Folder::open(data).map_err(Error::system("open", data))?;
+    let opened = folder.file_to_change(OsStr::new("grastate.dat"));
+    let mut file = opened.map_err(Error::system("open", &state))?;
+    let mut text = String::new();
+    file.read_to_string(&mut text).map_err(Error::system("read", &state))?;
+    // Written over, so that it stays the server user's; the new text is as long.
+    let text = text.replace("safe_to_bootstrap: 1", "safe_to_bootstrap: 0");
+    file.write_all_at(text.as_bytes(), 0)
         .map_err(Error::system("write", &state))
 }
 

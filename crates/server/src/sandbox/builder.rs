@@ -173,7 +173,7 @@ impl SandboxBuilder {
         let data = prepared.run.path().join("data");
         make_private(&data, self.user.as_ref())?;
         let mut pid = 0;
-        initialise(&how, &prepared.launch, &prepared.scratch, |started| {
+        initialise(&how, &prepared.launch, |started| {
             pid = started;
             self.janitor.kill_at_end(started)
         })?;
@@ -292,7 +292,6 @@ impl SandboxBuilder {
                 nice: placement.and_then(|placement| placement.server_nice()),
                 surroundings: self.surroundings.clone(),
             },
-            scratch,
             socket,
             port,
             run,
@@ -339,7 +338,6 @@ struct Prepared {
     run: RunFolder,
     capabilities: Capabilities,
     launch: Launch,
-    scratch: PathBuf,
     socket: PathBuf,
     port: Option<u16>,
 }

@@ -71,7 +71,9 @@ pub(super) fn server(
         path: text
             .path
             .as_ref()
-            .map(|path| server_path_in(source.folder, Path::new(path))),
+            .map(|path| server_path_in(source.folder, Path::new(path)))
+            .transpose()
+            .map_err(|error| PlanError::key(key("path"), error.to_string(), "name another folder or server"))?,
         settings: Box::new(settings),
         surroundings,
         cpus_server: cpus("cpus", &text.cpus)?,
