@@ -189,7 +189,9 @@ impl ThreadWatch {
             .names
             .problems()
             .map(|(file, why)| (format!("stacks through {file}"), why.to_owned()));
-        let told = ended.into_iter().chain(without_room).chain(throttled);
+        let kernel = self.names.kernel_problem();
+        let kernel = kernel.map(|why| ("names of the kernel's functions".to_owned(), why.to_owned()));
+        let told = ended.into_iter().chain(without_room).chain(throttled).chain(kernel);
         told.chain(unwalked).collect()
     }
 

@@ -145,10 +145,12 @@ fn parent_folder(pid: u32) -> Result<PathBuf, ProbeError> {
             &format!("wait for it, or: kill {}", name.owner),
         )),
         // A killed scaleprof left a server behind in its cgroup: make ours beside it.
-        Some(_) => folder
-            .parent()
-            .map(Path::to_path_buf)
-            .ok_or_else(|| no("the server's cgroup has no parent", "restart the server")),
+        Some(_) => folder.parent().map(Path::to_path_buf).ok_or_else(|| {
+            no(
+                "the server's cgroup has no parent",
+                "watch it without hardware counters, or move it to another cgroup",
+            )
+        }),
     }
 }
 

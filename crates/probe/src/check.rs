@@ -26,6 +26,7 @@ pub fn check(server_binary: Option<&Path>, want_connections: u32) -> Vec<CheckIt
     };
     let mut items = vec![
         kernel(facts.kernel_release.as_deref(), loads),
+        capabilities(Privileges::of_this_process()),
         perf_events(),
         hardware(&facts),
         bpf,
@@ -84,6 +85,20 @@ fn kernel(release: Option<&str>, loads: Loads) -> CheckItem {
             "install a newer kernel and reboot; on Debian 11: apt-get install -t bullseye-backports linux-image-amd64",
         ),
     }
+}
+
+/// What is missing of what scaleprof uses, and what each lack costs. Whether the kernel then does what a capability allows is tried below.
+fn capabilities(privileges: Privileges) -> CheckItem {
+    const TOPIC: &str = "capabilities";
+    let unavailable = privileges.unavailable();
+    if unavailable.is_empty() {
+        return CheckItem::ok(TOPIC, "all that scaleprof uses are here");
+    }
+    let each: Vec<String> = unavailable
+        .iter()
+        .map(|used| format!("without {} {}", used.name, used.cost))
+        .collect();
+    CheckItem::warn(TOPIC, each.join("; "), privileges.fix())
 }
 
 /// By trying: a container's seccomp profile may refuse what the setting and the capabilities allow.

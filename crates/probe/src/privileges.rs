@@ -56,6 +56,56 @@ impl Privileges {
     }
 }
 
+/// A capability that scaleprof uses, and what it cannot do without.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Used {
+    /// As setcap(8) and capabilities(7) write it.
+    pub(crate) name: &'static str,
+    bit: u32,
+    /// What is missing then, in words that follow "without it".
+    pub(crate) cost: &'static str,
+}
+
+/// All that [`Privileges::fix`] advises.
+pub(crate) const USED: [Used; 5] = [
+    Used {
+        name: "CAP_BPF",
+        bit: 39,
+        cost: "states of threads come from /proc, and waits have no call paths and no holders",
+    },
+    Used {
+        name: "CAP_PERFMON",
+        bit: 38,
+        cost: "states of threads come from /proc, and only processes of one's own are sampled, outside the kernel",
+    },
+    Used {
+        name: "CAP_SYS_PTRACE",
+        bit: 19,
+        cost: "of servers of other users neither program nor file reads and writes are known, and their functions may have no names",
+    },
+    Used {
+        name: "CAP_SYSLOG",
+        bit: 34,
+        cost: "functions of the kernel have no names",
+    },
+    Used {
+        name: "CAP_SYS_NICE",
+        bit: 23,
+        cost: "a load cannot go first on CPUs that it shares, so the private server runs at nice 19",
+    },
+];
+
+impl Privileges {
+    /// Those of [`USED`] that this process has not. CAP_SYS_ADMIN stands for those that were split off from it (capabilities(7)).
+    pub(crate) fn unavailable(self) -> Vec<Used> {
+        let split_off = |used: &Used| matches!(used.name, "CAP_BPF" | "CAP_PERFMON");
+        let has = |used: &Used| {
+            self.capabilities & (1 << used.bit) != 0 || (split_off(used) && self.capabilities & CAP_SYS_ADMIN != 0)
+        };
+        USED.into_iter().filter(|used| !has(used)).collect()
+    }
+}
+
 /// What helps where the kernel answered so; nothing where privileges are not what is missing.
 pub(crate) fn remedy(error: &io::Error) -> String {
     match error.kind() {
@@ -123,6 +173,26 @@ mod tests {
         assert!(with(CAP_BPF | CAP_PERFMON).may_load_bpf());
         assert!(!with(CAP_BPF).may_load_bpf() && !with(CAP_PERFMON).may_load_bpf());
         assert!(!Privileges::root_in_container().may_load_bpf() && !Privileges::user().may_load_bpf());
+    }
+
+    #[test]
+    fn each_capability_that_is_used_is_advised_and_missed_alone() {
+        let advice = Privileges::user().fix();
+        for used in USED {
+            assert!(advice.contains(&used.name.to_ascii_lowercase()), "{}", used.name);
+            let all_but_one = Privileges {
+                is_root: false,
+                capabilities: USED.iter().fold(0, |all, one| all | 1 << one.bit) & !(1 << used.bit),
+            };
+            let missed: Vec<&str> = all_but_one.unavailable().iter().map(|one| one.name).collect();
+            assert_eq!(missed, [used.name]);
+        }
+        let administers = Privileges {
+            is_root: false,
+            capabilities: CAP_SYS_ADMIN,
+        };
+        assert_eq!(administers.unavailable().len(), 3);
+        assert!(Privileges::root().unavailable().len() < 5 && Privileges::user().unavailable().len() == 5);
     }
 
     #[test]

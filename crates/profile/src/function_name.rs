@@ -1,6 +1,6 @@
 //! By which name a function goes, here and in the tools that read what is exported.
 
-use crate::{Frame, SCALEPROF};
+use crate::{Frame, KERNEL, SCALEPROF};
 
 /// What stands behind the names of the kernel's functions.
 pub const KERNEL_SUFFIX: &str = " [k]";
@@ -27,6 +27,8 @@ pub fn function_name(module: &str, function: Option<&str>, address: i64) -> Stri
     match function {
         Some(function) if is_of_kernel(module) => format!("{}{KERNEL_SUFFIX}", without_clone_suffix(function)),
         Some(function) => without_clone_suffix(function).to_owned(),
+        // Of a kernel without names not even the offset in a function is known.
+        None if module == KERNEL && address == 0 => KERNEL.to_owned(),
         None => format!("{module}+{address:#x}"),
     }
 }

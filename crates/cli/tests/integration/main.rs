@@ -24,7 +24,7 @@ mod password;
 mod pgo;
 mod pressure;
 mod privacy;
-
+mod privileges;
 mod refusals;
 mod secrets;
 mod spinloops;

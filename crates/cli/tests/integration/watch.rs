@@ -17,7 +17,7 @@ fn attach(pid: u32, folder: &Path) -> Command {
 }
 
 /// A load of somebody's: eight connections for so many seconds.
-fn load(server: &Sandbox, folder: &Path, seconds: &str) -> Running {
+pub(crate) fn load(server: &Sandbox, folder: &Path, seconds: &str) -> Running {
     let mut command = scaleprof();
     command.args([
         "attach",

@@ -26,5 +26,6 @@ pub use dumps::sampled_stacks;
 pub use lack::Lack;
 pub use memory_map::{Mapping, parse_maps};
 pub use scaleprof_profile::walk::{MOST_FRAMES, Registers};
+pub(crate) use stack_unwinder::NOT_FOUND;
 pub use stack_unwinder::StackUnwinder;
 pub use watch::{PlainOptions, PlainReading, PlainThread, PlainWatch};

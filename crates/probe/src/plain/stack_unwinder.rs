@@ -133,6 +133,10 @@ impl StackUnwinder {
     }
 }
 
+/// Why the file of a mapping cannot be read.
+pub(crate) const NOT_FOUND: &str = "no file of that name is the one that the server has mapped: it was removed or replaced since (an \
+     update), or the server sees other folders than we do. With CAP_SYS_ADMIN, as root has it, scaleprof reads it all the same";
+
 /// Reads the rules of a mapped file, if the file that is there now is the one that was mapped.
 fn read_rules(mapping: &Mapping, source: &Source) -> Result<UnwindRules, String> {
     use std::os::unix::fs::MetadataExt as _;
@@ -141,9 +145,11 @@ fn read_rules(mapping: &Mapping, source: &Source) -> Result<UnwindRules, String>
         let image = vdso::own_image().ok_or("our own process has none")?;
         return UnwindRules::read(image.as_slice());
     }
-    let place = source.root.join(mapping.path.trim_start_matches('/'));
-    let mut why = "the file was removed or replaced since the server started; restart the server".to_owned();
-    for place in source.program.iter().chain([&place]) {
+    let inside = source.root.join(mapping.path.trim_start_matches('/'));
+    // Of a process with another root folder (chroot) the kernel names files as we see them.
+    let seen_by_us = PathBuf::from(&mapping.path);
+    let mut why = NOT_FOUND.to_owned();
+    for place in source.program.iter().chain([&inside, &seen_by_us]) {
         let opened = std::fs::File::open(place).and_then(|file| Ok((file.metadata()?.ino(), file)));
         match opened {
             Ok((inode, file)) if inode == mapping.inode => return UnwindRules::read(&object::ReadCache::new(file)),

@@ -13,6 +13,7 @@ use object::{Endianness, Object as _, ObjectSection as _};
 use scaleprof_binary::loads;
 
 use super::maps::{CodeMapping, Mapped};
+use crate::plain::NOT_FOUND;
 
 /// What tells a mapped file from others.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
@@ -78,8 +79,7 @@ pub(crate) fn find(
     let Mapped::File { device, inode, .. } = &mapping.what else {
         return Err("it is no file".to_owned());
     };
-    let mut why =
-        "it was removed since the process mapped it; restart the server, or watch it with CAP_SYS_ADMIN".to_owned();
+    let mut why = NOT_FOUND.to_owned();
     for path in paths {
         match read(path) {
             Ok((facts, bytes)) => {
@@ -90,8 +90,7 @@ pub(crate) fn find(
                 if is_same {
                     return Ok((path.to_path_buf(), bytes));
                 }
-                why = "it was replaced since the process mapped it; restart the server, or watch it with CAP_SYS_ADMIN"
-                    .to_owned();
+                why = NOT_FOUND.to_owned();
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => why = format!("it cannot be read: {error}"),

@@ -23,6 +23,8 @@ pub struct ProcessNames {
     /// A server that is started again has the same files; one that was replaced meanwhile has another identity.
     symbols: HashMap<(PathBuf, Identity), Option<FileNames>>,
     kernel: Result<KernelSymbols, String>,
+    /// Whether a name of the kernel was asked for and not known.
+    kernel_is_unnamed: bool,
     ask_debuginfod: bool,
 }
 
@@ -69,6 +71,7 @@ impl ProcessNames {
             former: Vec::new(),
             symbols: HashMap::new(),
             kernel: KernelSymbols::of_this_kernel().map_err(|error| error.to_string()),
+            kernel_is_unnamed: false,
             ask_debuginfod: false,
         }
     }
@@ -105,7 +108,11 @@ impl ProcessNames {
     /// Takes our own BPF programs, and the kernel's way to them, from the inner end of a stack: they were called there only
     /// because somebody watches.
     pub fn without_probe(&self, stack: &mut RawStack) {
-        let Ok(kernel) = &self.kernel else { return };
+        let Ok(kernel) = &self.kernel else {
+            // Without names its frames are all alike, and say together what one does: that the thread is in the kernel.
+            stack.kernel.truncate(1);
+            return;
+        };
         let ours = |address: &u64| {
             let name = kernel.function(*address).map(|(name, ..)| name);
             name.is_some_and(|name| WAY_TO_PROBE.iter().any(|begin| name.starts_with(begin)))
@@ -126,9 +133,10 @@ impl ProcessNames {
         files.filter_map(|code| Some((file_name(&code.name), code.problem.as_deref()?)))
     }
 
-    /// Why the kernel's functions have no names, where that is so.
+    /// Why the kernel's functions have no names, where some were asked for.
     pub fn kernel_problem(&self) -> Option<&str> {
-        self.kernel.as_ref().err().map(String::as_str)
+        let why = self.kernel.as_ref().err().filter(|_| self.kernel_is_unnamed);
+        why.map(String::as_str)
     }
 
     /// The functions of a file of the process that hold these addresses (the file's own), taken apart, each once. `module` and
@@ -214,6 +222,7 @@ impl ProcessNames {
 impl Namer for ProcessNames {
     fn frames(&mut self, address: u64, kernel: bool) -> Vec<Frame> {
         if kernel {
+            self.kernel_is_unnamed |= self.kernel.is_err();
             return vec![kernel_frame(self.kernel.as_ref().ok(), address)];
         }
         let Some(place) = self.place(address).cloned() else {
