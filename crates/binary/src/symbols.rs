@@ -26,6 +26,7 @@ use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use thiserror::Error;
 
 use code_regions::CodeRegions;
+pub use demangle::readable_name;
 use demangle::{Demangled, demangle};
 use gather::{Gathering, Keeping};
 use jump_table::Stub;

@@ -8,6 +8,7 @@ mod branches;
 mod call_paths;
 mod format;
 mod gzip;
+mod other_formats;
 mod recording_file;
 
 pub use branches::{BranchCounts, RecordedBranch, RecordedBranches};
@@ -353,12 +354,17 @@ pub fn read_recording(bytes: impl Bytes, options: &ReadOptions) -> Result<Record
 
 fn read_unfolded(bytes: impl Bytes, options: &ReadOptions) -> Result<Vec<Recording>, ImportError> {
     let one = match RecordingFormat::of(&bytes)? {
-        RecordingFormat::Folded => return crate::folded::read(&bytes),
+        RecordingFormat::Folded => return crate::folded::read(without_mark(&bytes)),
         RecordingFormat::PerfData => crate::perf_data::read(bytes, options),
-        RecordingFormat::PerfScript => crate::perf_script::read(&bytes, options),
+        RecordingFormat::PerfScript => crate::perf_script::read(without_mark(&bytes), options),
         RecordingFormat::Pprof => crate::pprof::read(&bytes, options),
     };
     Ok(vec![one?])
+}
+
+/// A text without the mark with which some programs begin one in UTF-8 (`EF BB BF`).
+fn without_mark(bytes: &[u8]) -> &[u8] {
+    bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes)
 }
 
 /// How many recordings there are in a file: two in folded stacks with two columns, else one. What cannot be read is one, too: why it
@@ -367,7 +373,7 @@ pub fn recordings_in(bytes: &[u8]) -> usize {
     let unfolded = gzip::is_gzip(bytes).then(|| gzip::unfold(bytes).ok()).flatten();
     let bytes = unfolded.as_ref().map_or(bytes, |unfolded| &unfolded.bytes);
     match RecordingFormat::of(bytes) {
-        Ok(RecordingFormat::Folded) => crate::folded::columns_of(bytes),
+        Ok(RecordingFormat::Folded) => crate::folded::columns_of(without_mark(bytes)),
         _ => 1,
     }
 }

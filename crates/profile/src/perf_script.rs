@@ -7,10 +7,11 @@ mod header_line;
 use crate::event_name::{are_one_on_different_cores, plain};
 use crate::import::{ALL_PROCESSES, ImportError, ReadOptions, RecordedThread, Recording, RecordingFormat, Weights};
 use crate::lines_left_out::LinesLeftOut;
-use crate::named_stacks::{NamedSample, NamedStacks};
+use crate::named_stacks::{NamedSample, NamedStacks, UNKNOWN_MODULE};
 use crate::{Frame, FrameId, ThreadState};
-use frame_line::FrameLine;
+use frame_line::{FrameLine, function_alone, is_source_of_inlined};
 use header_line::HeaderLine;
+use scaleprof_binary::symbols::readable_name;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// What a sample stands for whose period was not printed: the same for all, so that shares hold.
@@ -123,9 +124,10 @@ fn chosen(events: &[(String, usize)], options: &ReadOptions) -> Result<Vec<Strin
             }),
         };
     }
+    let of_work = WORK.iter().find_map(|work| names().find(|name| plain(name) == *work));
     let taken = names()
         .find(|name| counts_nanoseconds(name))
-        .or_else(|| names().find(|name| comes_with_work(name)))
+        .or(of_work)
         .or_else(|| names().next());
     Ok(taken.map_or_else(Vec::new, |name| with_other_cores(name, None, events)))
 }
@@ -146,9 +148,12 @@ fn leaves_out_the_kernel(event: &str) -> bool {
     modifiers.contains('u') && !modifiers.contains('k')
 }
 
+/// Events that come with work, the nearest to CPU time first.
+const WORK: [&str; 4] = ["cycles", "cpu-cycles", "ref-cycles", "instructions"];
+
 /// Whether its samples say where CPU time goes: faults, switches and other tracepoints do not.
 fn comes_with_work(event: &str) -> bool {
-    ["cycles", "cpu-cycles", "instructions", "ref-cycles"].contains(&plain(event))
+    WORK.contains(&plain(event))
 }
 
 fn counts_nanoseconds(event: &str) -> bool {
@@ -167,6 +172,8 @@ struct Reader<'a> {
     threads: BTreeMap<u32, RecordedThread>,
     /// The sample whose frames are being read.
     open: Option<Open>,
+    /// The function of the line before, of which the next one says whether it is inlined.
+    alone: Option<String>,
     left_out: LinesLeftOut,
     first_ns: Option<u64>,
     last_ns: Option<u64>,
@@ -208,11 +215,32 @@ impl Reader<'_> {
             if let Some((open, frame)) = self.open.as_mut().zip(frame) {
                 open.frames.push(frame);
             }
-        } else if !line.starts_with(char::is_whitespace) {
+        } else if line.starts_with(char::is_whitespace) {
+            self.inlined_function(line);
+        } else {
             self.end_sample();
             self.left_out.add(number);
         }
         // Else a source line, branch or data of a tracepoint: more of the frame or sample above it.
+    }
+
+    /// An inlined function of `-F +srcline` takes two lines: its name, and its place in the source with the word that it is inlined.
+    fn inlined_function(&mut self, line: &str) {
+        let before = self.alone.take();
+        if let Some(function) = before.filter(|_| is_source_of_inlined(line)) {
+            let frame = FrameLine {
+                text: &format!("{function} (inlined)"),
+                function: Some(&function),
+                module: UNKNOWN_MODULE.into(),
+                inlined: true,
+            };
+            let frame = self.frame(&frame);
+            if let Some(open) = &mut self.open {
+                open.frames.push(frame);
+            }
+        } else if self.open.is_some() {
+            self.alone = function_alone(line).map(str::to_owned);
+        }
     }
 
     fn begin(&mut self, header: &HeaderLine<'_>) {
@@ -267,8 +295,8 @@ impl Reader<'_> {
         let number = self.stacks.frame(Frame {
             inlined: line.inlined,
             ..Frame::named(
-                line.module.to_owned(),
-                Some(line.function.map_or_else(unnamed, str::to_owned)),
+                line.module.clone().into_owned(),
+                Some(line.function.map_or_else(unnamed, readable_name)),
             )
         });
         self.frames.insert(line.text.to_owned(), number);
@@ -310,6 +338,8 @@ impl Reader<'_> {
                     .as_ref()
                     .map_or(String::new(), |process| format!(" of process {process}")),
                 why: match self.without_stack {
+                    0 if self.idle > 0 && self.of_others == 0 => "all are of CPUs that had nothing to do".to_owned(),
+                    0 if options.process.is_none() => "none is of a thread".to_owned(),
                     0 => "none is of that process".to_owned(),
                     count => format!(
                         "{count} samples have neither a stack nor an address that can be read: record with -g, and print all fields (`perf script` \

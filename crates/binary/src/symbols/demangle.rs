@@ -14,6 +14,11 @@ pub(crate) struct Demangled {
     pub(crate) full_name: String,
 }
 
+/// A name of a symbol as people write it, without parameter types and long template arguments; what is not mangled stays as it is.
+pub fn readable_name(linkage_name: &str) -> String {
+    demangle(linkage_name).name
+}
+
 /// Demangles a linkage name; what is not mangled stays as it is.
 ///
 /// Compilers add what they made of a function behind a dot (`.cold`, `.part.0`), and linkers `@plt`; both are kept.

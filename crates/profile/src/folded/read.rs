@@ -1,9 +1,11 @@
 //! Reads folded stacks, one column or two.
 
+use crate::function_name::without_clone_suffix;
 use crate::import::{ImportError, Recording, RecordingFormat, Weights};
 use crate::lines_left_out::LinesLeftOut;
 use crate::named_stacks::{NamedSample, NamedStacks, UNKNOWN_MODULE};
 use crate::{Frame, FrameId, KERNEL, ThreadState};
+use scaleprof_binary::symbols::readable_name;
 use std::collections::HashMap;
 
 /// What one count stands for. What counts are is not written in such a file; what this program writes is microseconds.
@@ -24,13 +26,15 @@ const JIT: &str = "[jit]";
 pub fn read(text: &[u8]) -> Result<Vec<Recording>, ImportError> {
     let text = String::from_utf8_lossy(text);
     let columns = columns(&text);
+    let off_cpu = is_off_cpu(&text);
     let mut readers: Vec<Reader> = (0..columns).map(|_| Reader::default()).collect();
     let mut left_out = LinesLeftOut::default();
     for (number, line) in content(&text) {
         match parse(line, columns) {
             Some((path, counts)) => {
                 for (reader, count) in readers.iter_mut().zip(counts) {
-                    reader.add(path, count);
+                    let state = if off_cpu { wait(path) } else { ThreadState::Cpu };
+                    reader.add(path, count, state);
                 }
             }
             None => left_out.add(number),
@@ -119,7 +123,7 @@ struct Reader {
 }
 
 impl Reader {
-    fn add(&mut self, path: &str, count: f64) {
+    fn add(&mut self, path: &str, count: f64, state: ThreadState) {
         if count <= 0.0 {
             return;
         }
@@ -132,7 +136,7 @@ impl Reader {
             time_ns: 0,
             thread: 0,
             cpu: 0,
-            state: ThreadState::Cpu,
+            state,
             weight_ns: count * NANOSECONDS_A_COUNT,
             lock: None,
         };
@@ -152,6 +156,34 @@ impl Reader {
     }
 }
 
+/// Whether stacks were taken as threads left their CPUs, as offcputime of bcc does it: all end in the kernel's functions for that. Those
+/// of threads on a CPU end there too now and then.
+fn is_off_cpu(text: &str) -> bool {
+    const LEAVING: [&str; 4] = ["finish_task_switch", "schedule", "__schedule", "io_schedule"];
+    let leaves = |path: &str| {
+        let innermost = path.rsplit(';').next().unwrap_or_default().trim();
+        LEAVING.contains(&without_clone_suffix(innermost.trim_end_matches("_[k]")))
+    };
+    let mut paths = content(text)
+        .filter_map(|(_, line)| parse(line, 1))
+        .map(|(path, _)| path)
+        .peekable();
+    paths.peek().is_some() && paths.all(leaves)
+}
+
+/// What a thread waits for that left its CPU in this path.
+fn wait(path: &str) -> ThreadState {
+    let passes = |words: &[&str]| {
+        path.split(';')
+            .any(|name| words.iter().any(|word| name.trim().starts_with(word)))
+    };
+    match () {
+        () if passes(&["futex_wait", "do_futex", "__x64_sys_futex"]) => ThreadState::Lock,
+        () if passes(&["io_schedule"]) => ThreadState::Io,
+        () => ThreadState::Other,
+    }
+}
+
 fn frame(name: &str) -> Frame {
     let annotated = [
         ("_[k]", KERNEL, false),
@@ -165,7 +197,7 @@ fn frame(name: &str) -> Frame {
     let (function, module, inlined) = found.unwrap_or((name, UNKNOWN_MODULE, false));
     Frame {
         inlined,
-        ..Frame::named(module.to_owned(), Some(function.to_owned()))
+        ..Frame::named(module.to_owned(), Some(readable_name(function)))
     }
 }
 
@@ -197,6 +229,30 @@ mod tests {
         assert!(found.len() == 1 && found[0].warnings.is_empty());
         let inlined = found[0].profile.frames.iter().filter(|(_, frame)| frame.inlined);
         assert_eq!(inlined.count(), 1);
+    }
+
+    /// bcc's offcputime -f: microseconds that threads were off the CPU.
+    #[test]
+    fn stacks_that_end_where_a_thread_leaves_its_cpu_are_no_cpu_time() {
+        let text = "m;f;-;do_syscall_64;do_futex;futex_wait;schedule;finish_task_switch 70\nm;g;io_schedule;schedule 20\n\
+                    m;h;schedule_[k] 5\nm;finish_task_switch.isra.0 1\n";
+        let found = read(text.as_bytes()).unwrap();
+        let states: Vec<ThreadState> = found[0].profile.samples.iter().map(|sample| sample.state).collect();
+        let expected = [
+            ThreadState::Lock,
+            ThreadState::Io,
+            ThreadState::Other,
+            ThreadState::Other,
+        ];
+        assert_eq!(states, expected);
+        let on_cpu = read(format!("{text}m;work 3\n").as_bytes()).unwrap();
+        assert!(
+            on_cpu[0]
+                .profile
+                .samples
+                .iter()
+                .all(|sample| sample.state == ThreadState::Cpu)
+        );
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Telling formats apart by how a file begins.
 
-use super::ImportError;
+use super::{ImportError, other_formats, without_mark};
 use crate::{folded, perf_script, pprof};
 
 /// A format of recordings.
@@ -45,7 +45,10 @@ impl RecordingFormat {
     /// # Errors
     /// [`ImportError::UnknownFormat`]; [`ImportError::Unsupported`] where it is known and cannot be read.
     pub fn of(bytes: &[u8]) -> Result<RecordingFormat, ImportError> {
-        match bytes {
+        if let Some(what) = other_formats::refusal(bytes) {
+            return Err(ImportError::Unsupported { what: what.to_owned() });
+        }
+        match without_mark(bytes) {
             [b'P', b'E', b'R', b'F', b'I', b'L', b'E', b'2', ..] => Ok(RecordingFormat::PerfData),
             [b'2', b'E', b'L', b'I', b'F', b'R', b'E', b'P', ..] => Err(ImportError::Unsupported {
                 what: "it was recorded on a big-endian machine: scaleprof reads recordings of x86-64 and aarch64"
@@ -54,8 +57,8 @@ impl RecordingFormat {
             [] => Err(ImportError::Broken {
                 what: "the file is empty".into(),
             }),
-            _ if is_text(bytes, perf_script::looks_like_it) => Ok(RecordingFormat::PerfScript),
-            _ if is_text(bytes, folded::looks_like_it) => Ok(RecordingFormat::Folded),
+            bytes if is_text(bytes, perf_script::looks_like_it) => Ok(RecordingFormat::PerfScript),
+            bytes if is_text(bytes, folded::looks_like_it) => Ok(RecordingFormat::Folded),
             _ if !is_text(bytes, |_| true) && pprof::looks_like_it(bytes) => Ok(RecordingFormat::Pprof),
             _ if is_text(bytes, perf_script::has_stacks) => Err(ImportError::Unsupported {
                 what: "it has stacks as perf script prints them, without lines above them that tell a thread and an event: print it with \

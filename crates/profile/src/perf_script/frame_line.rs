@@ -2,16 +2,17 @@
 
 use crate::KERNEL;
 use crate::named_stacks::UNKNOWN_MODULE;
+use std::borrow::Cow;
 
 /// A frame.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct FrameLine<'a> {
     /// All of it but its address: equal ones are one frame.
     pub text: &'a str,
     /// Its function; none where perf did not find one.
     pub function: Option<&'a str>,
     /// File name of the executable or library, without its folder.
-    pub module: &'a str,
+    pub module: Cow<'a, str>,
     /// Whether the compiler built it into the next one.
     pub inlined: bool,
 }
@@ -25,15 +26,41 @@ impl<'a> FrameLine<'a> {
         // perf prints no address where it was not asked for one, and a function's name may look like a number.
         let is_address = first.bytes().all(|byte| byte.is_ascii_hexdigit()) && !rest.trim().is_empty();
         let symbol = if is_address { rest.trim() } else { symbol };
+        // `perf script -F +srcline` prints it below the frame, with what looks like a file behind it.
+        if !is_address && is_place_in_source(symbol) {
+            return None;
+        }
         let symbol = without_offset(symbol);
         let inlined = file == "inlined";
         Some(FrameLine {
             text: &line[symbol.as_ptr() as usize - line.as_ptr() as usize..],
             function: Some(symbol).filter(|symbol| !symbol.is_empty() && *symbol != "[unknown]"),
-            module: if inlined { UNKNOWN_MODULE } else { module(file) },
+            module: if inlined { UNKNOWN_MODULE.into() } else { module(file) },
             inlined,
         })
     }
+}
+
+/// The function of a line that ends behind it, as `-F +srcline` prints that of an inlined function: `  1619d dl_init_cacheinfo+0xb0d`,
+/// which says on the next line that it is inlined.
+pub(super) fn function_alone(line: &str) -> Option<&str> {
+    let (address, symbol) = line.trim().split_once(char::is_whitespace)?;
+    let is_address = address.len() > 3 && address.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let symbol = without_offset(symbol.trim());
+    (is_address && split_file(line.trim()).is_none() && !symbol.is_empty()).then_some(symbol)
+}
+
+/// Whether a line is the place in the source of an inlined function: `  dl-cacheinfo.h:777 (inlined)`.
+pub(super) fn is_source_of_inlined(line: &str) -> bool {
+    line.trim()
+        .strip_suffix("(inlined)")
+        .is_some_and(|rest| is_place_in_source(rest.trim()))
+}
+
+/// `row0sel.cc:4911`, or `:0`. Scopes of C++ have two colons before a name.
+fn is_place_in_source(word: &str) -> bool {
+    let line = word.rsplit_once(':').map(|(_, line)| line);
+    line.is_some_and(|line| !line.is_empty() && line.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 /// What stands before the last brackets, and what stands in them. A file that was removed has brackets of its own.
@@ -64,16 +91,30 @@ fn without_offset(symbol: &str) -> &str {
     }
 }
 
-/// File name of a path; the kernel is `[kernel.kallsyms]`, `[guest.kernel.kallsyms]` or its image.
-fn module(file: &str) -> &str {
+/// File name of a path; the kernel is `[kernel.kallsyms]`, `[guest.kernel.kallsyms]`, its image under any name that distributions give it, or
+/// its memory.
+fn module(file: &str) -> Cow<'_, str> {
     let path = file.strip_suffix(" (deleted)").unwrap_or(file);
-    if path.contains("[kernel.") || path.contains("[guest.kernel.") || path.ends_with("/vmlinux") || path == "vmlinux" {
-        return KERNEL;
+    let name = path.rsplit('/').next().unwrap_or(path);
+    let is_image = ["vmlinux", "vmlinuz"].iter().any(|image| {
+        let rest = name.strip_prefix(image);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['-', '.']))
+    });
+    if path.contains("[kernel.") || path.contains("[guest.kernel.") || is_image || path == "/proc/kcore" {
+        return KERNEL.into();
     }
-    match path.rsplit('/').next().unwrap_or(path) {
-        "" | "[unknown]" => UNKNOWN_MODULE,
-        // A module of the kernel: its own file, or as /proc/modules has it.
-        name => name,
+    // As /proc/kallsyms has modules and programs: `[nvme_core]` of nvme-core.ko.xz, `[bpf]`.
+    if name.starts_with("bpf_prog_") {
+        return "[bpf]".into();
+    }
+    if let Some((of_kernel, "" | ".xz" | ".zst" | ".gz")) = name.split_once(".ko")
+        && !of_kernel.is_empty()
+    {
+        return format!("[{}]", of_kernel.replace('-', "_")).into();
+    }
+    match name {
+        "" | "[unknown]" => UNKNOWN_MODULE.into(),
+        name => name.into(),
     }
 }
 
@@ -115,7 +156,7 @@ mod tests {
         ] {
             let found = FrameLine::parse(line).expect(line);
             assert_eq!(
-                (found.function, found.module, found.inlined),
+                (found.function, &*found.module, found.inlined),
                 (function, module, inlined),
                 "{line}"
             );
@@ -136,6 +177,8 @@ mod tests {
             "",
             "main",
             "storage/latch.h:12",
+            "  row0sel.cc:4911 (discriminator 2)",
+            "  handler.h:3010 (inlined)",
             "f()",
             ")",
             "(",

@@ -32,6 +32,9 @@ pub fn read(bytes: &[u8], options: &ReadOptions) -> Result<Recording, ImportErro
     let tables = Tables::of(bytes)?;
     let types = tables.types()?;
     let value = chosen(&types, tables.default_type(), options.event.as_deref())?;
+    if let (None, Some(what)) = (&options.event, value.other_than_time()) {
+        return Err(ImportError::Unsupported { what });
+    }
     let mut reader = Reader {
         frames_left: bytes.len() + FRAMES_OF_A_SMALL_FILE,
         code: Code::of(&tables)?,
@@ -53,14 +56,32 @@ pub fn read(bytes: &[u8], options: &ReadOptions) -> Result<Recording, ImportErro
     reader.finished(value)
 }
 
-/// Whether bytes look like a profile: what its samples are comes first in all that is written, or the first sample.
+/// Whether bytes are a profile, whatever the order of its fields: all that is there are fields of one, of their kinds, and what its
+/// samples are is among them. One that is cut off is a profile too.
 pub(crate) fn looks_like_it(bytes: &[u8]) -> bool {
-    let first = Fields::of(bytes).next();
-    matches!(
-        first,
-        Some(Ok((field::SAMPLE_TYPE..=field::STRING_TABLE, Value::Bytes(_))))
-    )
+    let mut tells_samples = false;
+    for (fields, entry) in Fields::of(bytes).enumerate() {
+        let Ok((number, value)) = entry else {
+            // Other files have a few such fields by chance.
+            return tells_samples && fields >= FIELDS_OF_A_CUT_PROFILE;
+        };
+        // Numbers may be packed or not (profile.proto); fields that come with later versions are none of ours.
+        let fits = match number {
+            1..=6 | 11 => matches!(value, Value::Bytes(_)),
+            7..=10 | 12 | 14 | 15 => matches!(value, Value::Number(_)),
+            field::COMMENT => true,
+            _ => false,
+        };
+        if !fits {
+            return false;
+        }
+        tells_samples |= number == field::SAMPLE_TYPE;
+    }
+    tells_samples
 }
+
+/// So many fields in a row are no chance.
+const FIELDS_OF_A_CUT_PROFILE: usize = 8;
 
 /// The parts of a profile, not looked into yet.
 pub(super) struct Tables<'a> {

@@ -32,6 +32,21 @@ impl ValueType {
         }
     }
 
+    /// What to say of values of memory or of goroutines, which are no time and no number of samples taken in time.
+    pub(super) fn other_than_time(&self) -> Option<String> {
+        let what = match self.name.as_str() {
+            "alloc_objects" | "alloc_space" | "inuse_objects" | "inuse_space" | "objects" | "space" => "of the heap",
+            "goroutine" | "goroutines" => "of goroutines, running or not",
+            "threadcreate" => "of the creation of threads",
+            _ => return None,
+        };
+        Some(format!(
+            "it is a profile {what} (its values are {}), and scaleprof shows where time goes: take one of CPU time, of mutexes or of blocking. \
+             --event {} shows the shares of these all the same",
+            self.name, self.name
+        ))
+    }
+
     /// What threads do in this time, as far as its name tells: CPU time unless it is called otherwise.
     pub(super) fn state(&self) -> ThreadState {
         let name = self.name.to_lowercase();
