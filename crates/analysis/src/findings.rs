@@ -86,6 +86,11 @@ impl Profiled<'_> {
         busy(self.summary)
     }
 
+    /// CPUs that the threads used that serve the load.
+    fn cpus_used(&self) -> Option<f64> {
+        Some(self.cpu()? * self.summary.throughput.value)
+    }
+
     /// The part of the CPUs that other programs took, where that is more than interrupts.
     fn others(&self) -> Option<f64> {
         others(self.summary)
@@ -205,13 +210,21 @@ fn has_grown(account: ShareOf, base: &Profiled<'_>, last: &Profiled<'_>) -> bool
 }
 
 /// Whether it is what a transaction costs, not idle CPUs, that loses throughput: by the iron law, X = CPUs · use / cost, the
-/// one loses ln(cost / its least), the other -ln(use).
+/// one loses ln(cost / its least), the other -ln(use). Where nobody knows how many CPUs there are, the other loses what use fell by
+/// since: ln(CPUs used before / CPUs used).
 fn dearer_loses_more(base: &Profiled<'_>, last: &Profiled<'_>) -> bool {
     let cost = base.cpu().zip(last.cpu()).map(|(least, cost)| (cost / least).ln());
+    let idle = match last.busy() {
+        Some(busy) => Some(-busy.ln()),
+        None => base
+            .cpus_used()
+            .zip(last.cpus_used())
+            .map(|(before, now)| (before / now).ln()),
+    };
     last.is_busy()
         || cost
-            .zip(last.busy())
-            .is_some_and(|(dearer, busy)| dearer > LEAST_GROWTH.ln_1p() && dearer > -busy.ln())
+            .zip(idle)
+            .is_some_and(|(dearer, idle)| dearer > LEAST_GROWTH.ln_1p() && dearer > idle)
 }
 
 struct Context<'a> {
@@ -271,11 +284,32 @@ impl Context<'_> {
         draft.rungs = (base.summary.connections, last.summary.connections);
         draft.place = self.knowledge.place_in_server(&draft.path).map(str::to_owned);
         let path = draft.path.clone();
-        if let Some((place, function)) = self.knowledge.place(kind, &path) {
-            draft.known = Some(format!("{function}: {} ({})", place.says, place.source));
-            self.tell_place(&mut draft, place, last);
-        }
+        self.tell_place_on(&mut draft, &path, last);
         draft
+    }
+
+    /// What is known of a place on a path, where anything is.
+    fn tell_place_on(&self, draft: &mut Draft, path: &[String], last: &Profiled<'_>) {
+        if let Some((place, function)) = self.knowledge.place(draft.kind, path) {
+            draft.known = Some(format!("{function}: {} ({})", place.says, place.source));
+            self.tell_place(draft, place, last);
+        }
+    }
+
+    /// The same of the heaviest path of which anything is known, where that of a finding says nothing: of the others those that hold
+    /// a good part of it.
+    fn tell_place_on_others(&self, draft: &mut Draft, pathways: &[Pathway], last: &Profiled<'_>) {
+        /// A quarter of what a finding is about.
+        const GOOD_PART: f64 = 0.25;
+        let mut heaviest_first = pathways.to_vec();
+        heaviest_first.sort_by(|a, b| last.costs.seconds(*b).total_cmp(&last.costs.seconds(*a)));
+        let all: f64 = pathways.iter().map(|pathway| last.costs.seconds(*pathway)).sum();
+        for pathway in heaviest_first {
+            if draft.known.is_some() || last.costs.seconds(pathway) < GOOD_PART * all {
+                return;
+            }
+            self.tell_place_on(draft, &self.call_paths.functions(pathway.path), last);
+        }
     }
 
     /// What is known of the place that a finding is about: what it stands for, and what may relieve it.

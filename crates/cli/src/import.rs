@@ -16,6 +16,7 @@ use std::process::ExitCode;
 
 pub(crate) fn execute(arguments: &ImportArguments) -> anyhow::Result<ExitCode> {
     let request = ImportRequest {
+        cpus: arguments.cpus,
         files: arguments.files.clone(),
         loads: loads(arguments)?,
         stats: arguments.stat.clone(),

@@ -40,6 +40,9 @@ pub(crate) struct ImportArguments {
     /// How long recordings took that do not tell it: one number for all, or one for each recording, separated by commas
     #[arg(long, value_name = "S,...", value_delimiter = ',', value_parser = seconds)]
     pub(crate) seconds: Vec<f64>,
+    /// CPUs that the server could use, for recordings that do not tell it: only they say whether CPUs stood idle
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65536))]
+    pub(crate) cpus: Option<u32>,
     /// What perf stat printed beside the recordings (as text, -x or -j), a file for each recording, separated by commas
     #[arg(long, value_name = "FILE,...", value_delimiter = ',')]
     pub(crate) stat: Vec<PathBuf>,

@@ -70,6 +70,8 @@ pub struct ImportRequest {
     pub flat: Vec<PathBuf>,
     /// How samples were taken whose recordings do not tell it.
     pub sampling: Sampling,
+    /// CPUs that the server could use, where the user knows it.
+    pub cpus: Option<u32>,
     /// What the load is called.
     pub name: Option<String>,
     /// How they are read.
@@ -471,6 +473,7 @@ mod tests {
             "mysqld;do_command;row_search;buf_page_get 70\nmysqld;do_command;row_search 20\nmysqld;purge;[unknown] 3\n";
         std::fs::write(&stacks, lines).expect("written");
         let request = |files: Vec<PathBuf>, output: &str| ImportRequest {
+            cpus: None,
             files,
             loads: Vec::new(),
             stats: Vec::new(),

@@ -187,6 +187,8 @@ struct Reader<'a> {
     taken: usize,
     /// Whether the text tells a thread's process anywhere.
     tells_processes: bool,
+    /// One more than the highest number of a CPU that it names, whoever ran there.
+    cpus_named: Option<u32>,
 }
 
 /// A sample with its frames so far, innermost first.
@@ -248,6 +250,7 @@ impl Reader<'_> {
             return;
         }
         self.tells_processes |= header.process.is_some();
+        self.cpus_named = self.cpus_named.max(header.cpu.and_then(|cpu| cpu.checked_add(1)));
         // The idle task of a CPU, which `perf record -a` samples as well.
         if header.thread == 0 && header.process.unwrap_or(0) == 0 {
             self.idle += 1;
@@ -356,6 +359,8 @@ impl Reader<'_> {
         let has_rate = event.is_none_or(|event| counts_nanoseconds(event) || comes_with_work(event));
         recording.samples_of_unknown_rate = (!is_time && has_rate).then_some(self.taken as f64);
         recording.span = self.first_ns.zip(self.last_ns).map(|(first, last)| first..last);
+        // At least so many: threads move over all CPUs that they may use in the seconds of a recording.
+        recording.machine.cpus = self.cpus_named;
         recording.threads = self.threads;
         recording
             .warnings

@@ -59,6 +59,7 @@ impl Context<'_> {
             };
             let path = self.call_paths.functions(worst.path);
             let mut draft = self.draft(kind, path, lost, base, last);
+            self.tell_place_on_others(&mut draft, &pathways, last);
             draft.evidence.push(self.change(base, last, &pathways));
             draft.accounts.pathways.clone_from(&pathways);
             for (caller, share, _) in self.by_waiter(last.costs, &pathways).iter().take(MOST_CALLERS) {

@@ -16,6 +16,7 @@ mod export;
 mod full_disk;
 mod help;
 mod import;
+mod import_accounts;
 mod import_doubts;
 mod once;
 mod other_users;

@@ -52,7 +52,7 @@ pub(super) fn begin(request: &ImportRequest, with_load: bool) -> Manifest {
         },
         machine: Machine {
             cpu_model: unknown(),
-            cpus: None,
+            cpus: request.cpus,
             numa_nodes: None,
             memory_bytes: None,
             kernel: unknown(),
@@ -137,10 +137,14 @@ pub(super) fn describe(
     fill(&mut machine.cpu_model, &told.cpu_model);
     fill(&mut machine.kernel, &told.kernel);
     fill(&mut machine.architecture, &told.architecture);
-    if machine.cpus.is_none() {
+    let takes_cpus = machine.cpus.is_none();
+    if takes_cpus {
         machine.cpus = told.cpus;
     }
     machine.memory_bytes = machine.memory_bytes.or(told.memory_bytes);
+    if let (true, RecordingFormat::PerfScript, Some(cpus)) = (takes_cpus, recording.format, told.cpus) {
+        tell(manifest, "cpus", &format!("at least {cpus}: those that the text names"));
+    }
     let seconds = recording
         .span
         .as_ref()

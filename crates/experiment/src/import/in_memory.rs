@@ -21,6 +21,7 @@ pub fn import_in_memory(
     progress: &mut dyn Progress,
 ) -> Result<(Bundle, Leftovers), ImportFailure> {
     let request = ImportRequest {
+        cpus: None,
         files: vec![file.to_owned()],
         loads: Vec::new(),
         stats: Vec::new(),
