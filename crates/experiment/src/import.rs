@@ -11,6 +11,7 @@ mod imported_code;
 mod imported_manifest;
 mod imported_visit;
 mod in_memory;
+mod plausible_time;
 mod sampling;
 mod stat_counters;
 mod written_visit;
@@ -220,6 +221,8 @@ impl Import<'_> {
         if load.is_some() {
             check_time(&recording, file)?;
         }
+        let implausible = plausible_time::settle(&mut recording);
+        recording.warnings.extend(implausible);
         let is_alone = number == 1 && self.request.files.len() == 1;
         let is_small = is_alone && recording.profile.samples.len() <= MOST_NOT_READ_BACK;
         if !is_small {

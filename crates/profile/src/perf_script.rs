@@ -359,8 +359,9 @@ impl Reader<'_> {
         let has_rate = event.is_none_or(|event| counts_nanoseconds(event) || comes_with_work(event));
         recording.samples_of_unknown_rate = (!is_time && has_rate).then_some(self.taken as f64);
         recording.span = self.first_ns.zip(self.last_ns).map(|(first, last)| first..last);
-        // At least so many: threads move over all CPUs that they may use in the seconds of a recording.
-        recording.machine.cpus = self.cpus_named;
+        // Many threads move over all CPUs that they may use; a few leave some of them out.
+        let many = |cpus: &u32| self.threads.len() >= 2 * *cpus as usize;
+        recording.machine.cpus = self.cpus_named.filter(many);
         recording.threads = self.threads;
         recording
             .warnings

@@ -16,7 +16,7 @@ fn folded(name: &str) -> PathBuf {
         .join(name)
 }
 
-/// The same samples as perf script prints them, on eight CPUs.
+/// The same samples as perf script prints them, of 64 threads on eight CPUs.
 fn script(place: &Path, name: &str) -> PathBuf {
     let text = std::fs::read_to_string(folded(name)).expect("a case");
     let all: u64 = text
@@ -31,11 +31,10 @@ fn script(place: &Path, name: &str) -> PathBuf {
             // Each path spread over the 20 s: 7919 is a prime that divides none of the numbers.
             let nanoseconds = number * 7919 % all * 20_000_000_000 / all;
             let (seconds, rest) = (nanoseconds / 1_000_000_000, nanoseconds % 1_000_000_000);
-            let cpu = number % 8;
+            let (thread, cpu) = (100 + number % 64, number % 8);
             writeln!(
                 script,
-                "mysqld 7/{} [{cpu:03}] {seconds}.{rest:09}: 10101010 cpu-clock:",
-                100 + cpu
+                "mysqld 7/{thread} [{cpu:03}] {seconds}.{rest:09}: 10101010 cpu-clock:"
             )
             .expect("text");
             for frame in path.split(';').rev() {

@@ -18,6 +18,7 @@ mod help;
 mod import;
 mod import_accounts;
 mod import_doubts;
+mod import_times;
 mod once;
 mod other_users;
 mod output;

@@ -200,7 +200,7 @@ impl Span {
             Some(span) if span.end > span.start => (span.start, span.end - span.start),
             _ => {
                 let total: f64 = recording.profile.samples.iter().map(|sample| sample.weight_ns).sum();
-                (0, total as u64)
+                (recording.span.as_ref().map_or(0, |span| span.start), total as u64)
             }
         };
         // A bundle of a day has 86 400 seconds; a clock that jumps must not make a thousand times as many.

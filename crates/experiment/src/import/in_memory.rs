@@ -2,7 +2,7 @@
 
 use super::imported_manifest::{begin, describe, has_shares_only};
 use super::imported_visit::{ImportedVisit, Known};
-use super::{ImportFailure, ImportRequest, NO_TIME, Sampling, bytes_of, check_loads, doubts, read};
+use super::{ImportFailure, ImportRequest, NO_TIME, Sampling, bytes_of, check_loads, doubts, plausible_time, read};
 use crate::observe::now;
 use crate::progress::Progress;
 use scaleprof_bundle::{Bundle, RunState};
@@ -38,7 +38,9 @@ pub fn import_in_memory(
     progress.stage(&format!("reading {}", file.display()));
     let mut manifest = begin(&request, false);
     let read = read(file, bytes, &request)?.into_iter().next();
-    let recording = read.unwrap_or_else(|| unreachable!("a file that can be read holds a recording"));
+    let mut recording = read.unwrap_or_else(|| unreachable!("a file that can be read holds a recording"));
+    let implausible = plausible_time::settle(&mut recording);
+    recording.warnings.extend(implausible);
     for warning in &recording.warnings {
         progress.warning(warning);
     }
