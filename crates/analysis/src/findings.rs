@@ -210,16 +210,17 @@ fn has_grown(account: ShareOf, base: &Profiled<'_>, last: &Profiled<'_>) -> bool
 }
 
 /// Whether it is what a transaction costs, not idle CPUs, that loses throughput: by the iron law, X = CPUs · use / cost, the
-/// one loses ln(cost / its least), the other -ln(use). Where nobody knows how many CPUs there are, the other loses what use fell by
-/// since: ln(CPUs used before / CPUs used).
+/// one loses ln(cost / its least), the other -ln(use). Where nobody knows how many CPUs there are, that can be told only of throughput
+/// that fell: the other loses what use fell by meanwhile, ln(CPUs used before / CPUs used).
 fn dearer_loses_more(base: &Profiled<'_>, last: &Profiled<'_>) -> bool {
     let cost = base.cpu().zip(last.cpu()).map(|(least, cost)| (cost / least).ln());
     let idle = match last.busy() {
         Some(busy) => Some(-busy.ln()),
-        None => base
-            .cpus_used()
-            .zip(last.cpus_used())
-            .map(|(before, now)| (before / now).ln()),
+        None if last.summary.throughput.value <= base.summary.throughput.value => {
+            let used = base.cpus_used().zip(last.cpus_used());
+            used.map(|(before, now)| (before / now).ln())
+        }
+        None => None,
     };
     last.is_busy()
         || cost

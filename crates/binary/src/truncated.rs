@@ -126,10 +126,10 @@ extern "C" fn handler(signal: libc::c_int, info: *mut libc::siginfo_t, _context:
     unsafe {
         let before = *libc::__errno_location();
         let address = (*info).si_addr() as usize;
-        // Bad memory, or a signal that somebody sent, is none of this.
+        // Bad memory, or a signal that somebody sent, is none of this: it ends the process as it would have without us.
         if (*info).si_code != BUS_ADRERR || !zeros_from(address) {
-            // It comes again at once, and ends the process as it would have without us.
             libc::signal(signal, libc::SIG_DFL);
+            libc::raise(signal);
         }
         *libc::__errno_location() = before;
     }
@@ -143,17 +143,15 @@ fn zeros_from(address: usize) -> bool {
     // SAFETY: sysconf is safe in a handler in every C library that there is, though POSIX does not list it.
     let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as usize;
     let first = address / page * page;
-    let slot = SLOTS.iter().find(|slot| {
+    // Its mapping lives, as a thread reads it just now: of its slot nothing changes.
+    let holds = |slot: &'static Slot| {
         let start = slot.start.load(Ordering::Acquire);
-        start != 0 && address.wrapping_sub(start) < slot.length.load(Ordering::Acquire)
-    });
-    let (end, mark) = match slot {
-        Some(slot) => {
-            let end = slot.start.load(Ordering::Acquire) + slot.length.load(Ordering::Acquire);
-            (end.next_multiple_of(page), &slot.truncated)
-        }
-        None => (first + page, &UNKNOWN),
+        let length = slot.length.load(Ordering::Acquire);
+        let is_there =
+            start != 0 && address.wrapping_sub(start) < length && slot.start.load(Ordering::Acquire) == start;
+        is_there.then(|| ((start + length).next_multiple_of(page), &slot.truncated))
     };
+    let (end, mark) = SLOTS.iter().find_map(holds).unwrap_or((first + page, &UNKNOWN));
     mark.store(true, Ordering::Relaxed);
     // SAFETY: the range is of one mapping of a file, which is only read; its pages are gone.
     let mapped = unsafe {

@@ -72,6 +72,10 @@ pub enum Error {
         source: scaleprof_guard::Exposed,
     },
 
+    /// The user that servers run as cannot reach the folder of the builds.
+    #[error("{0}; or name another folder with SCALEPROF_SERVERS")]
+    Unreachable(String),
+
     /// Another scaleprof fetches or removes.
     #[error("another scaleprof fetches or removes builds in {}. Wait for its end", folder.display())]
     Locked {

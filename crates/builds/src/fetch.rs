@@ -8,7 +8,7 @@ use crate::progress::{Progress, Watcher};
 use crate::provenance::Provenance;
 use crate::shelf::{Shelf, Shelved};
 use crate::source::{Source, checked_name};
-use scaleprof_server::Installation;
+use scaleprof_server::{Installation, ServerUser};
 use std::fs;
 use std::sync::atomic::AtomicBool;
 
@@ -88,6 +88,11 @@ pub fn fetch(
         };
     }
     let lock = shelf.lock()?;
+    if let Some(user) = ServerUser::for_this_process() {
+        // Before anything is downloaded that could not be run from there.
+        user.check_reach(shelf.path())
+            .map_err(|error| Error::Unreachable(error.to_string()))?;
+    }
     let stage = shelf.stage(&lock, &name)?;
     if fs::symlink_metadata(&stage.last).is_ok() && shelf.shelved(&name).is_none() {
         return Err(Error::NotOurs {

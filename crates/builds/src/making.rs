@@ -13,7 +13,7 @@ use crate::shelf::{Shelf, Stage};
 use crate::source::{PackageSource, Source, without_account};
 use crate::tree::{AbsoluteLinks, Limits, Tree};
 use crate::trim::leaves_out;
-use scaleprof_server::Installation;
+use scaleprof_server::{Installation, version_said_by};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -201,16 +201,8 @@ impl Place<'_> {
             last: &self.stage.last,
         };
         let loader = foreign.loader(&server)?;
-        let said = foreign
-            .command(&loader, &server)
-            .args(["--no-defaults", "--version"])
-            .output()
-            .map_err(Error::system("start", &server))?;
-        if !String::from_utf8_lossy(&said.stdout).contains("Ver ") {
-            return Err(Error::DoesNotRun {
-                archive: shown,
-                reason: String::from_utf8_lossy(&said.stderr).trim().to_owned(),
-            });
+        if let Err(reason) = version_said_by(foreign.command(&loader, &server)) {
+            return Err(Error::DoesNotRun { archive: shown, reason });
         }
         foreign.patch(&server, &folders.tools.join("usr/bin/patchelf"), watcher)?;
         Ok(Made {

@@ -9,12 +9,12 @@ use crate::{
     VisitTables,
 };
 use foldhash::fast::RandomState;
-use scaleprof_guard::{Folder, check_owner, part_of as part_of_file, replace_in};
+use scaleprof_guard::{Exposed, Folder, part_of as part_of_file, replace_in};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::borrow::Cow;
 use std::ffi::OsStr;
-use std::fs::{self, File};
+use std::fs::File;
 use std::hash::{BuildHasher as _, Hash};
 use std::io::{self, Write};
 use std::ops::Range;
@@ -59,12 +59,13 @@ impl BundleWriter {
     /// somebody else's; nothing is changed then.
     pub fn create(folder: impl Into<PathBuf>) -> Result<BundleWriter, BundleError> {
         let path = folder.into();
-        fs::create_dir_all(&path).map_err(BundleError::io("create the folder", &path))?;
-        let folder = Folder::open_linked(&path).map_err(BundleError::io("open", &path))?;
-        let found = folder.metadata().map_err(BundleError::io("look at", &path))?;
-        if let Err(source) = check_owner(&found) {
-            return Err(BundleError::Exposed { path, source });
-        }
+        let folder = Folder::for_output(&path).map_err(|error| match Exposed::of(&error) {
+            Some(source) => BundleError::Exposed {
+                path: path.clone(),
+                source,
+            },
+            None => BundleError::io("create the folder", &path)(error),
+        })?;
         let names = folder.names().map_err(BundleError::io("look into", &path))?;
         if !names.is_empty() {
             return Err(match names.iter().any(|name| name == MANIFEST) {

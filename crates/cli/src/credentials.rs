@@ -97,7 +97,7 @@ struct Account {
 }
 
 fn read_option_file(path: &Path) -> anyhow::Result<Account> {
-    let text = scaleprof_guard::read_trusted(path)
+    let text = scaleprof_guard::read_option_file(path)
         .with_context(|| format!("cannot read the option file {}", path.display()))?;
     parse_option_file(&text).with_context(|| format!("in {}", path.display()))
 }

@@ -74,14 +74,22 @@ fn main() -> ExitCode {
         Command::Man { folder } => manual::man_pages(&folder),
         Command::BenchLoad(load) => bench_load::execute(&load),
     };
-    let result = result.and_then(|code| match scaleprof_probe::truncated_files().first() {
-        None => Ok(code),
-        Some(path) => Err(anyhow::anyhow!(
-            "{} was truncated while it was read: what needs it is missing or wrong in the result. Run the command again when nobody \
-             writes that file",
-            path.display()
-        )),
-    });
+    let result = match scaleprof_probe::truncated_files().first() {
+        None => result,
+        Some(path) => {
+            let cut = format!(
+                "{} was truncated while it was read, or its disk cannot be read: what needs it is missing or wrong. Run the command again \
+                 when nobody writes that file",
+                path.display()
+            );
+            match result {
+                Ok(_) => Err(anyhow::anyhow!(cut)),
+                // It names the file itself.
+                Err(error) if format!("{error:#}").contains("was truncated") => Err(error),
+                Err(error) => Err(error.context(cut)),
+            }
+        }
+    };
     match result {
         Ok(code) => code,
         // As for a program that the kernel ends there: nobody is left to complain to.

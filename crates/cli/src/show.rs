@@ -6,7 +6,6 @@ use scaleprof_analysis::unfinished;
 use scaleprof_bundle::{Bundle, Summary};
 use scaleprof_report::{html, json, text};
 use std::io::{IsTerminal, Write as _};
-use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 /// A bundle of which more than a summary is wanted; says on standard error what is not finished in it.
@@ -46,8 +45,10 @@ pub(crate) fn write_page(bundle: &Bundle, summary: &Summary, folder: &Path) -> a
 /// Writes a file so that it is never seen half written. What is no file, such as a pipe or `/dev/null`, is written to and not
 /// replaced.
 pub(crate) fn write_whole(path: &Path, content: impl AsRef<[u8]>) -> anyhow::Result<()> {
-    let takes_bytes = |found: std::fs::Metadata| found.file_type().is_fifo() || found.file_type().is_char_device();
-    let written = match std::fs::metadata(path).is_ok_and(takes_bytes) {
+    // What /dev/stdout leads to may be a file; the name is not to be replaced all the same.
+    let is_of_system = path.starts_with("/dev") || path.starts_with("/proc");
+    let takes_bytes = |found: std::fs::Metadata| !found.is_file() && !found.is_dir();
+    let written = match is_of_system || std::fs::metadata(path).is_ok_and(takes_bytes) {
         true => std::fs::write(path, content),
         false => scaleprof_guard::replace(path, |file| file.write_all(content.as_ref())),
     };

@@ -7,28 +7,27 @@
 use std::ffi::OsStr;
 use std::process::Command;
 
-/// What any program may need: where programs are, words and time, memory and libraries.
-const FOR_ALL: [&str; 15] = [
+/// What any program may need: where programs are, words and time, masks of new files, temporary files.
+const FOR_ALL: [&str; 10] = [
     "PATH",
     "LANG",
     "LANGUAGE",
     "TZ",
     "TMPDIR",
     "TERM",
-    "LD_PRELOAD",
-    "LD_LIBRARY_PATH",
+    "UMASK",
+    "UMASK_DIR",
     "GLIBC_TUNABLES",
-    "MALLOC_CONF",
-    "MALLOC_ARENA_MAX",
     "OPENSSL_CONF",
-    "ASAN_OPTIONS",
-    "LSAN_OPTIONS",
-    "UBSAN_OPTIONS",
 ];
+/// The same by how they begin: words, libraries, memory (of glibc, jemalloc, tcmalloc and mimalloc).
+const BEGINNINGS_FOR_ALL: [&str; 6] = ["LC_", "LD_", "MALLOC_", "JEMALLOC_", "TCMALLOC_", "MIMALLOC_"];
+/// And how they end: sanitizers.
+const ENDING_FOR_ALL: &str = "SAN_OPTIONS";
 
 /// What programs that download need besides, as curl, apt and debuginfod-find do: homes for their caches,
 /// proxies and certificates. A proxy's address may hold a password: only for programs that run as we do.
-pub const FOR_DOWNLOADS: [&str; 17] = [
+pub const FOR_DOWNLOADS: [&str; 23] = [
     "HOME",
     "XDG_CACHE_HOME",
     "XDG_CONFIG_HOME",
@@ -45,14 +44,25 @@ pub const FOR_DOWNLOADS: [&str; 17] = [
     "CURL_HOME",
     "DEBUGINFOD_URLS",
     "DEBUGINFOD_CACHE_PATH",
+    "DEBUGINFOD_HEADERS_FILE",
+    "DEBUGINFOD_TIMEOUT",
+    "DEBUGINFOD_MAXTIME",
+    "DEBUGINFOD_MAXSIZE",
+    "DEBUGINFOD_RETRY_LIMIT",
+    "DEBUGINFOD_IMA_CERT_PATH",
     "APT_CONFIG",
 ];
+
+fn is_for_all(name: &str) -> bool {
+    let begins = BEGINNINGS_FOR_ALL.iter().any(|beginning| name.starts_with(beginning));
+    begins || name.ends_with(ENDING_FOR_ALL) || FOR_ALL.contains(&name)
+}
 
 /// Gives a program of our environment what any program may need, and what is named.
 pub fn with_clean_environment<'a>(command: &'a mut Command, named: &[&str]) -> &'a mut Command {
     let passed = |name: &OsStr| {
         let Some(name) = name.to_str() else { return false };
-        name.starts_with("LC_") || FOR_ALL.contains(&name) || named.contains(&name)
+        is_for_all(name) || named.contains(&name)
     };
     command.env_clear();
     command.envs(std::env::vars_os().filter(|(name, _)| passed(name)))
@@ -73,8 +83,10 @@ mod tests {
         assert!(names.contains(&"PATH"), "{names:?}");
         // PWD and _ are the shell's own, and cargo's variables are those of every test.
         assert!(std::env::vars().any(|(name, _)| name.starts_with("CARGO_")));
-        let known = |name: &str| FOR_ALL.contains(&name) || name.starts_with("LC_");
         let own = ["PWD", "OLDPWD", "SHLVL", "_", "HOME"];
-        assert!(names.iter().all(|name| known(name) || own.contains(name)), "{names:?}");
+        assert!(
+            names.iter().all(|name| is_for_all(name) || own.contains(name)),
+            "{names:?}"
+        );
     }
 }

@@ -1,11 +1,13 @@
 //! A folder that is held open, so that its name may change its meaning.
 
+use crate::owner::check_owner;
 use rustix::fs::{AtFlags, Dir, FileType, Gid, Mode, OFlags, Uid, fchown, fstat, mkdirat, openat, statat};
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, Metadata};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 /// A folder that was opened once. What lies in it is found by name alone, and no link is followed.
@@ -48,6 +50,27 @@ impl Folder {
             descriptor: openat(rustix::fs::CWD, path, flags, Mode::empty())?,
             path: path.to_owned(),
         })
+    }
+
+    /// Makes a folder for output with those above it, or opens the one that is there, and checks that nobody else may change what is
+    /// in it. One that was just made is ours, whatever its file system says of it.
+    ///
+    /// # Errors
+    /// What the system says, or who else may (an [`Exposed`](crate::Exposed) inside).
+    pub fn for_output(path: &Path) -> io::Result<Folder> {
+        if let Some(above) = path.parent().filter(|above| !above.as_os_str().is_empty()) {
+            std::fs::create_dir_all(above)?;
+        }
+        // Not for the group to write to, as a umask of 002 would have it.
+        match std::fs::DirBuilder::new().mode(0o755).create(path) {
+            Ok(()) => Folder::open(path),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                let folder = Folder::open_linked(path)?;
+                check_owner(&folder.metadata()?).map_err(io::Error::other)?;
+                Ok(folder)
+            }
+            Err(error) => Err(error),
+        }
     }
 
     /// Where it was when it was opened. For messages.

@@ -15,5 +15,5 @@ mod whole;
 
 pub use environment::{FOR_DOWNLOADS, with_clean_environment};
 pub use folder::{Folder, Found};
-pub use owner::{Exposed, check_owner, read_trusted};
+pub use owner::{Exposed, check_owner, read_option_file};
 pub use whole::{UNFINISHED, part_of, replace, replace_in};

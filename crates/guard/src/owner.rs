@@ -10,19 +10,19 @@ use std::path::Path;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Exposed {
     /// Neither ours nor root's.
-    #[error("it belongs to user {owner}")]
+    #[error("it belongs to user {owner} (chown)")]
     Owner {
         /// The owner's number.
         owner: u32,
     },
     /// Its mode has write permission for all.
-    #[error("all users may write to it (mode {mode:04o})")]
+    #[error("all users may write to it (mode {mode:04o}; chmod o-w)")]
     World {
         /// Its permissions.
         mode: u32,
     },
     /// Its mode has write permission for a group with other members than us.
-    #[error("its group may write to it (mode {mode:04o}, group {group})")]
+    #[error("its group may write to it (mode {mode:04o}, group {group}; chmod g-w)")]
     Group {
         /// Its permissions.
         mode: u32,
@@ -31,36 +31,45 @@ pub enum Exposed {
     },
 }
 
+impl Exposed {
+    /// The one inside of an error of a function of this crate.
+    pub fn of(error: &io::Error) -> Option<Exposed> {
+        error.get_ref()?.downcast_ref().copied()
+    }
+}
+
 /// Who runs this program, and so whose files it may believe.
 #[derive(Debug, Clone, Copy)]
 struct Caller {
     user: u32,
     group: u32,
-    /// Who became root by sudo(8): that user can do all that root can.
-    before_sudo: Option<u32>,
+    /// Who became root by sudo(8), and that user's group: that user can do all that root can.
+    before_sudo: Option<(u32, u32)>,
 }
 
 impl Caller {
     fn this_process() -> Caller {
         let user = geteuid().as_raw();
-        let sudo = std::env::var("SUDO_UID").ok().filter(|_| user == 0);
+        let number = |name| std::env::var(name).ok().filter(|_| user == 0)?.parse::<u32>().ok();
         Caller {
             user,
             group: getegid().as_raw(),
-            before_sudo: sudo.and_then(|text| text.parse().ok()),
+            before_sudo: number("SUDO_UID").zip(number("SUDO_GID")),
         }
     }
 
     fn check(&self, (owner, group, mode): (u32, u32, u32)) -> Result<(), Exposed> {
         let mode = mode & 0o7777;
-        if owner != self.user && owner != 0 && Some(owner) != self.before_sudo {
+        if owner != self.user && owner != 0 && self.before_sudo.is_none_or(|(user, _)| owner != user) {
             return Err(Exposed::Owner { owner });
         }
         if mode & 0o002 != 0 {
             return Err(Exposed::World { mode });
         }
         // An ordinary user's own group has no other member on most systems, whose umask is 002 for that.
-        let own_group = group == 0 || (self.user != 0 && group == self.group) || self.before_sudo == Some(group);
+        let own_group = group == 0
+            || (self.user != 0 && group == self.group)
+            || self.before_sudo.is_some_and(|(_, own)| group == own);
         match mode & 0o020 != 0 && !own_group {
             true => Err(Exposed::Group { mode, group }),
             false => Ok(()),
@@ -76,13 +85,17 @@ pub fn check_owner(of: &Metadata) -> Result<(), Exposed> {
     Caller::this_process().check((of.uid(), of.gid(), of.mode()))
 }
 
-/// Reads a text that we act on, such as an option file. A link is followed; the file that was opened is checked.
+/// Reads an option file. One that all users may write to is refused, as servers pass over it (mysys/my_default.c); whose it is does not
+/// matter there: it is often the service's. A link is followed; the file that was opened is checked.
 ///
 /// # Errors
-/// It cannot be read, is no text, or others could change it (an [`Exposed`] inside).
-pub fn read_trusted(path: &Path) -> io::Result<String> {
+/// It cannot be read, is no text, or all may write to it (an [`Exposed`] inside).
+pub fn read_option_file(path: &Path) -> io::Result<String> {
     let mut file = File::open(path)?;
-    check_owner(&file.metadata()?).map_err(|exposed| io::Error::new(io::ErrorKind::PermissionDenied, exposed))?;
+    let mode = file.metadata()?.mode() & 0o7777;
+    if mode & 0o002 != 0 {
+        return Err(io::Error::new(io::ErrorKind::PermissionDenied, Exposed::World { mode }));
+    }
     let mut text = String::new();
     file.read_to_string(&mut text)?;
     Ok(text)
@@ -124,10 +137,11 @@ mod tests {
     #[test]
     fn who_became_root_by_sudo_is_trusted_and_nobody_else() {
         let by_sudo = Caller {
-            before_sudo: Some(1000),
+            before_sudo: Some((1000, 1001)),
             ..ROOT
         };
-        assert_eq!(by_sudo.check((1000, 1000, 0o664)), Ok(()));
+        assert_eq!(by_sudo.check((1000, 1001, 0o664)), Ok(()));
+        assert!(by_sudo.check((1000, 1000, 0o664)).is_err(), "a group of others");
         assert_eq!(by_sudo.check((1001, 1001, 0o644)), Err(Exposed::Owner { owner: 1001 }));
     }
 
@@ -136,9 +150,9 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("my.cnf");
         std::fs::write(&path, "[mysqld]\n").expect("written");
-        assert_eq!(read_trusted(&path).expect("ours"), "[mysqld]\n");
+        assert_eq!(read_option_file(&path).expect("ours"), "[mysqld]\n");
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o666)).expect("chmod");
-        let refused = read_trusted(&path).expect_err("anybody's").to_string();
-        assert_eq!(refused, "all users may write to it (mode 0666)");
+        let refused = read_option_file(&path).expect_err("anybody's").to_string();
+        assert_eq!(refused, "all users may write to it (mode 0666; chmod o-w)");
     }
 }

@@ -7,6 +7,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::AsFd;
 use std::path::Path;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Writes the file at `path` anew: into a new file beside it, which then takes its name. What was there stays
 /// until then, and for good where `write` fails. Where `path` is a link, the link is replaced.
@@ -16,17 +17,20 @@ use std::path::Path;
 pub fn replace(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
     let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
     let above = path.parent().filter(|above| !above.as_os_str().is_empty());
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    // It need not be readable, as a drop box is not.
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     // The user's own path: links in it are meant.
     let folder = openat(rustix::fs::CWD, above.unwrap_or(Path::new(".")), flags, Mode::empty())?;
     replace_at(folder, (name, &part_of(name)), write, || {})
 }
 
-/// What [`replace`] calls a file while it is written.
+/// What [`replace`] calls a file while it is written: no other writer calls his so.
 pub fn part_of(name: &OsStr) -> OsString {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
     let mut part = OsString::from(".");
     part.push(name);
-    part.push(UNFINISHED);
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    part.push(format!(".{}-{number}{UNFINISHED}", std::process::id()));
     part
 }
 
@@ -92,12 +96,17 @@ mod tests {
         let at = |name: &str| place.path().join(name);
         fs::write(at("victim"), "precious").expect("written");
         symlink(at("victim"), at("out")).expect("a link");
-        symlink(at("victim"), at(".out.partial")).expect("a link");
         put(&at("out"), "ours").expect("written");
         assert_eq!(fs::read_to_string(at("victim")).expect("read"), "precious");
         assert_eq!(fs::read_to_string(at("out")).expect("read"), "ours");
         assert!(!fs::symlink_metadata(at("out")).expect("there").is_symlink());
-        assert!(fs::symlink_metadata(at(".out.partial")).is_err());
+        // Nor where somebody has guessed the name of the part.
+        let folder = Folder::open(place.path()).expect("a folder");
+        symlink(at("victim"), at("part")).expect("a link");
+        let names = (OsStr::new("out"), OsStr::new("part"));
+        replace_in(&folder, names, |file| file.write_all(b"again"), || {}).expect("written");
+        assert_eq!(fs::read_to_string(at("victim")).expect("read"), "precious");
+        assert_eq!(fs::read_to_string(at("out")).expect("read"), "again");
     }
 
     #[test]

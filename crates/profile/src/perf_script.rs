@@ -187,8 +187,8 @@ struct Reader<'a> {
     taken: usize,
     /// Whether the text tells a thread's process anywhere.
     tells_processes: bool,
-    /// One more than the highest number of a CPU that it names, whoever ran there.
-    cpus_named: Option<u32>,
+    /// CPUs on which the samples are that were taken.
+    cpus: HashSet<u32>,
 }
 
 /// A sample with its frames so far, innermost first.
@@ -202,6 +202,8 @@ struct Open {
 
 impl Reader<'_> {
     fn line(&mut self, number: usize, line: &str) {
+        // Only the very next line says of a function that it is inlined.
+        let alone = self.alone.take();
         if line.trim().is_empty() {
             self.end_sample();
         } else if line.starts_with('#') {
@@ -218,7 +220,7 @@ impl Reader<'_> {
                 open.frames.push(frame);
             }
         } else if line.starts_with(char::is_whitespace) {
-            self.inlined_function(line);
+            self.inlined_function(alone, line);
         } else {
             self.end_sample();
             self.left_out.add(number);
@@ -227,8 +229,7 @@ impl Reader<'_> {
     }
 
     /// An inlined function of `-F +srcline` takes two lines: its name, and its place in the source with the word that it is inlined.
-    fn inlined_function(&mut self, line: &str) {
-        let before = self.alone.take();
+    fn inlined_function(&mut self, before: Option<String>, line: &str) {
         if let Some(function) = before.filter(|_| is_source_of_inlined(line)) {
             let frame = FrameLine {
                 text: &format!("{function} (inlined)"),
@@ -250,7 +251,6 @@ impl Reader<'_> {
             return;
         }
         self.tells_processes |= header.process.is_some();
-        self.cpus_named = self.cpus_named.max(header.cpu.and_then(|cpu| cpu.checked_add(1)));
         // The idle task of a CPU, which `perf record -a` samples as well.
         if header.thread == 0 && header.process.unwrap_or(0) == 0 {
             self.idle += 1;
@@ -260,6 +260,7 @@ impl Reader<'_> {
             self.of_others += 1;
             return;
         }
+        self.cpus.extend(header.cpu);
         let thread = self.threads.entry(header.thread).or_default();
         thread.process = header.process.unwrap_or(header.thread);
         if thread.name != header.name {
@@ -360,8 +361,9 @@ impl Reader<'_> {
         recording.samples_of_unknown_rate = (!is_time && has_rate).then_some(self.taken as f64);
         recording.span = self.first_ns.zip(self.last_ns).map(|(first, last)| first..last);
         // Many threads move over all CPUs that they may use; a few leave some of them out.
-        let many = |cpus: &u32| self.threads.len() >= 2 * *cpus as usize;
-        recording.machine.cpus = self.cpus_named.filter(many);
+        let cpus = self.cpus.len();
+        let is_told = cpus > 0 && self.threads.len() >= 2 * cpus;
+        recording.machine.cpus = is_told.then_some(cpus as u32);
         recording.threads = self.threads;
         recording
             .warnings

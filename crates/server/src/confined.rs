@@ -1,15 +1,15 @@
 //! Running a program that nobody vouches for, to hear what it says of itself.
 //!
 //! A server that was named or fetched is asked for its version before anything is known of it, by root on a
-//! database host. So it runs as the user that servers run as, cannot talk to anybody, start programs or write
-//! files, and is ended after some time or output.
+//! database host. So it runs as nobody, without privileges, processes of its own, sockets, signals to others and
+//! bytes in files, and is ended after some time or output.
 
 use crate::user::ServerUser;
-use rustix::process::{Pid, Signal, kill_process_group};
 use scaleprof_guard::with_clean_environment;
 use std::io::{self, Read};
 use std::os::unix::process::CommandExt;
-use std::process::{Child, Command, Stdio};
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
@@ -27,15 +27,37 @@ pub(crate) const OF_A_SERVER: Limits = Limits {
     longest: Duration::from_secs(30),
     most_output: 16 << 10,
 };
-/// The most address space: several times the largest server's.
-const MOST_MEMORY: u64 = 4 << 30;
-
 /// What it said.
 #[derive(Debug)]
 pub(crate) struct Said {
     pub(crate) output: String,
     pub(crate) errors: String,
+    pub(crate) status: ExitStatus,
 }
+
+impl Said {
+    /// Its last words, for an error.
+    pub(crate) fn last_words(&self) -> String {
+        let last = self.errors.lines().last().or(self.output.lines().last());
+        last.map_or_else(|| format!("nothing, and ended with {}", self.status), str::to_owned)
+    }
+}
+
+/// What a server answers that is started by this command and asked for its version.
+///
+/// # Errors
+/// Why it says no version, in words.
+pub fn version_said_by(mut command: Command) -> Result<String, String> {
+    command.args(VERSION);
+    let said = hear(command, OF_A_SERVER).map_err(|unheard| unheard.to_string())?;
+    match said.output.contains("Ver ") {
+        true => Ok(said.output),
+        false => Err(said.last_words()),
+    }
+}
+
+/// Without the first word the server would read /etc/my.cnf, and complain of what stands there.
+pub(crate) const VERSION: [&str; 2] = ["--no-defaults", "--version"];
 
 /// Why it did not say anything.
 #[derive(Debug, thiserror::Error)]
@@ -50,7 +72,7 @@ pub(crate) enum Unheard {
 
 /// Runs a program to its end and returns what it printed.
 pub(crate) fn hear(mut command: Command, limits: Limits) -> Result<Said, Unheard> {
-    let mut confined = Confined::new(limits.longest);
+    let mut confined = Confined::new(limits.longest, asked_as(Path::new(command.get_program())));
     with_clean_environment(&mut command, &[])
         .current_dir("/")
         .process_group(0)
@@ -84,17 +106,29 @@ pub(crate) fn hear(mut command: Command, limits: Limits) -> Result<Said, Unheard
             Err(RecvTimeoutError::Disconnected) => break,
         }
     }
-    while child.0.try_wait()?.is_none() {
+    let status = loop {
+        if let Some(status) = child.0.try_wait()? {
+            break status;
+        }
         if Instant::now() >= deadline {
             return Err(too_long());
         }
         std::thread::sleep(Duration::from_millis(1));
-    }
+    };
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     Ok(Said {
         output: text(&output),
         errors: text(&errors),
+        status,
     })
+}
+
+/// Whom a program is asked as: root's choice is nobody, who has no server that it could harm; the user of servers where nobody cannot
+/// reach it.
+fn asked_as(program: &Path) -> Option<ServerUser> {
+    let user_of_servers = ServerUser::for_this_process()?;
+    let nobody = ServerUser::named("nobody").filter(|nobody| nobody.check_reach(program).is_ok());
+    Some(nobody.unwrap_or(user_of_servers))
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -121,9 +155,11 @@ struct Running(Child);
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // Until it is waited for, the group's number is nobody else's.
-        let _ = kill_process_group(Pid::from_child(&self.0), Signal::KILL);
-        let _ = self.0.wait();
+        // It may have left its group; it can have started nothing.
+        if matches!(self.0.try_wait(), Ok(None)) {
+            let _ = self.0.kill();
+            let _ = self.0.wait();
+        }
     }
 }
 
@@ -132,16 +168,16 @@ struct Confined {
     parent: libc::pid_t,
     cpu_seconds: u64,
     user: Option<(libc::uid_t, libc::gid_t)>,
-    filter: [libc::sock_filter; 9],
+    filter: [libc::sock_filter; FILTER],
 }
 
 impl Confined {
-    fn new(longest: Duration) -> Confined {
+    fn new(longest: Duration, user: Option<ServerUser>) -> Confined {
         Confined {
             cpu_seconds: longest.as_secs() + 1,
             parent: std::process::id() as libc::pid_t,
-            user: ServerUser::for_this_process().map(|user| (user.uid, user.gid)),
-            filter: no_sockets(),
+            user: user.map(|user| (user.uid, user.gid)),
+            filter: filter(),
         }
     }
 
@@ -170,11 +206,12 @@ impl Confined {
             if libc::getppid() != self.parent {
                 return Err(io::Error::from_raw_os_error(libc::ESRCH)); // we died before it was set
             }
+            // Capabilities of an ordinary user's that would pass to it (capabilities(7)); an old kernel has none.
+            let _ = libc::prctl(libc::PR_CAP_AMBIENT, libc::PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
             limit(libc::RLIMIT_NPROC, 0)?;
             limit(libc::RLIMIT_FSIZE, 0)?;
             limit(libc::RLIMIT_CORE, 0)?;
             limit(libc::RLIMIT_NOFILE, 256)?;
-            limit(libc::RLIMIT_AS, MOST_MEMORY)?;
             limit(libc::RLIMIT_CPU, self.cpu_seconds)?;
             check(libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))?;
             let program = libc::sock_fprog {
@@ -190,9 +227,22 @@ impl Confined {
     }
 }
 
-/// A filter of system calls (seccomp(2)) that refuses to make sockets, by itself or by io_uring, and ends what makes calls of
-/// another architecture.
-fn no_sockets() -> [libc::sock_filter; 9] {
+/// Calls that are refused: sockets, by themselves or by io_uring, and what reaches other processes of the same user.
+const REFUSED: [libc::c_long; 10] = [
+    libc::SYS_socket,
+    libc::SYS_io_uring_setup,
+    libc::SYS_kill,
+    libc::SYS_tkill,
+    libc::SYS_tgkill,
+    libc::SYS_pidfd_send_signal,
+    libc::SYS_ptrace,
+    libc::SYS_process_vm_readv,
+    libc::SYS_process_vm_writev,
+    libc::SYS_setpgid,
+];
+
+/// A filter of system calls (seccomp(2)) that refuses these and ends what makes calls of another architecture.
+fn filter() -> [libc::sock_filter; FILTER] {
     const NATIVE: u32 = if cfg!(target_arch = "aarch64") {
         0xc000_00b7 // AUDIT_ARCH_AARCH64
     } else {
@@ -203,19 +253,23 @@ fn no_sockets() -> [libc::sock_filter; 9] {
     let load = |offset: u32| step(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, offset, (0, 0));
     let jump = |how: u32, value: u32, to: (u8, u8)| step(libc::BPF_JMP | how | libc::BPF_K, value, to);
     let give = |what: u32| step(libc::BPF_RET | libc::BPF_K, what, (0, 0));
-    // struct seccomp_data: nr at 0, arch at 4.
-    [
-        load(4),
-        jump(libc::BPF_JEQ, NATIVE, (0, 6)),
-        load(0),
-        jump(libc::BPF_JGE, X32, (4, 0)),
-        jump(libc::BPF_JEQ, libc::SYS_socket as u32, (2, 0)),
-        jump(libc::BPF_JEQ, libc::SYS_io_uring_setup as u32, (1, 0)),
-        give(libc::SECCOMP_RET_ALLOW),
-        give(libc::SECCOMP_RET_ERRNO | libc::EACCES as u32),
-        give(libc::SECCOMP_RET_KILL_PROCESS),
-    ]
+    let refused = REFUSED.len() as u8;
+    let mut filter = [give(libc::SECCOMP_RET_ALLOW); FILTER];
+    // struct seccomp_data: nr at 0, arch at 4. The three ends stand last: allowed, refused, killed.
+    filter[0] = load(4);
+    filter[1] = jump(libc::BPF_JEQ, NATIVE, (0, refused + 4));
+    filter[2] = load(0);
+    filter[3] = jump(libc::BPF_JGE, X32, (refused + 2, 0));
+    for (place, call) in REFUSED.into_iter().enumerate() {
+        let to_refused = refused - place as u8;
+        filter[4 + place] = jump(libc::BPF_JEQ, call as u32, (to_refused, 0));
+    }
+    filter[FILTER - 2] = give(libc::SECCOMP_RET_ERRNO | libc::EACCES as u32);
+    filter[FILTER - 1] = give(libc::SECCOMP_RET_KILL_PROCESS);
+    filter
 }
+
+const FILTER: usize = 4 + REFUSED.len() + 3;
 
 fn step(code: u32, value: u32, (if_true, if_false): (u8, u8)) -> libc::sock_filter {
     libc::sock_filter {
@@ -233,18 +287,22 @@ mod tests {
 
     const SHORT: Limits = Limits {
         longest: Duration::from_secs(2),
-        most_output: 16 << 10,
+        ..OF_A_SERVER
     };
 
     /// What a script of the shell says when it is asked, where root's user for servers can reach it.
     fn said(shell: &str, script: &str) -> Result<Said, Unheard> {
+        said_within(shell, script, OF_A_SERVER)
+    }
+
+    fn said_within(shell: &str, script: &str, limits: Limits) -> Result<Said, Unheard> {
         let folder = tempfile::tempdir().expect("a folder");
         let open = std::fs::Permissions::from_mode(0o755);
         std::fs::set_permissions(folder.path(), open.clone()).expect("chmod");
         let path = folder.path().join("program");
         std::fs::write(&path, format!("#!{shell}\n{script}\n")).expect("written");
         std::fs::set_permissions(&path, open).expect("chmod");
-        hear(Command::new(path), SHORT)
+        hear(Command::new(path), limits)
     }
 
     #[test]
@@ -286,31 +344,50 @@ mod tests {
     }
 
     #[test]
-    fn it_writes_no_file_starts_no_program_and_talks_to_nobody() {
-        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
-        let port = listener.local_addr().expect("bound").port();
-        let file = std::env::temp_dir().join(format!("scaleprof-confined-{port}"));
-        let tries = format!(
-            "echo x 2>/dev/null >{} && echo wrote\n/bin/true && echo started\nexec 3<>/dev/tcp/127.0.0.1/{port} && echo talked\necho end",
-            file.display()
-        );
-        let said = said("/bin/bash", &tries).expect("said");
-        let _ = std::fs::remove_file(file);
+    fn it_writes_nothing_into_files() {
+        let folder = tempfile::tempdir().expect("a folder");
+        std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o777)).expect("chmod");
+        let file = folder.path().join("file");
+        let tries = format!("trap '' XFSZ; echo x >{} && echo wrote; echo end", file.display());
+        let said = said("/bin/sh", &tries).expect("said");
         assert!(
-            !said.output.contains("started") && !said.output.contains("talked"),
+            said.output.contains("end") && !said.output.contains("wrote"),
             "{said:?}"
         );
-        assert!(!said.output.contains("wrote"), "{said:?}");
+        assert!(std::fs::metadata(&file).map_or(0, |file| file.len()) == 0);
+    }
+
+    #[test]
+    fn it_starts_no_program() {
+        let said = said("/bin/sh", "echo begin; /bin/true && echo started").expect("said");
+        assert!(
+            said.output.contains("begin") && !said.output.contains("started"),
+            "{said:?}"
+        );
+    }
+
+    #[test]
+    fn it_talks_to_nobody_and_signals_nobody() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+        let port = listener.local_addr().expect("bound").port();
+        let tries =
+            format!("{{ : ; }} 3<>/dev/tcp/127.0.0.1/{port} && echo talked\nkill -0 $$ && echo signalled\necho end");
+        let said = said("/bin/bash", &tries).expect("said");
+        assert!(said.output.contains("end"), "{said:?}");
+        assert!(
+            !said.output.contains("talked") && !said.output.contains("signalled"),
+            "{said:?}"
+        );
     }
 
     #[test]
     fn it_is_ended_when_it_takes_too_long_or_says_too_much() {
         let began = Instant::now();
-        let endless = said("/bin/sh", "while :; do :; done");
+        let endless = said_within("/bin/sh", "while :; do :; done", SHORT);
         assert!(matches!(endless, Err(Unheard::TooLong(_))), "{endless:?}");
         let talks = said("/bin/sh", "while :; do echo mysqld; done");
         assert!(matches!(talks, Err(Unheard::TooMuch(_))), "{talks:?}");
-        let silent = said("/bin/sh", "exec >&- 2>&-; while :; do :; done");
+        let silent = said_within("/bin/sh", "exec >&- 2>&-; while :; do :; done", SHORT);
         assert!(matches!(silent, Err(Unheard::TooLong(_))), "{silent:?}");
         assert!(began.elapsed() < Duration::from_secs(30));
     }

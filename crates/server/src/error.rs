@@ -176,8 +176,7 @@ pub enum Error {
 
     /// A folder that carries no marker of ours.
     #[error(
-        "{} exists but was not made by scaleprof ({reason}). It is neither used nor removed: name another folder \
-         with --work-folder, or remove it yourself", path.display()
+        "{} is neither used nor removed: {reason}. Name another folder with --work-folder, or put that right", path.display()
     )]
     NotOurs {
         /// The folder.

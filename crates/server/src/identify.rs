@@ -1,6 +1,6 @@
 //! Which server is this: product, version, build, and where its parts lie.
 
-use crate::confined::{OF_A_SERVER, Unheard, hear};
+use crate::confined::{OF_A_SERVER, Unheard, VERSION, hear};
 use crate::error::Error;
 use crate::product::{Product, Version};
 use crate::user::ServerUser;
@@ -114,8 +114,7 @@ impl Installation {
             user.check_reach(&resolved)?;
         }
         let mut command = Command::new(&resolved);
-        // Without it the server would read /etc/my.cnf first, and complain of what stands there.
-        command.args(["--no-defaults", "--version"]);
+        command.args(VERSION);
         let said = hear(command, OF_A_SERVER).map_err(|unheard| {
             not_a_server(match &unheard {
                 // The file is there: it is the dynamic loader that is not.
@@ -128,8 +127,7 @@ impl Installation {
             })
         })?;
         let (product, version, version_text) = parse_version(&said.output).ok_or_else(|| {
-            let last = said.errors.lines().last().or(said.output.lines().last());
-            let complaint = last.unwrap_or("nothing");
+            let complaint = said.last_words();
             not_a_server(format!("asked for its --version it answered: {complaint}"))
         })?;
 

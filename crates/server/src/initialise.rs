@@ -7,6 +7,7 @@ use crate::process::{Launch, ServerProcess};
 use scaleprof_guard::replace;
 use std::fs;
 use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
 /// Longest time for it. MySQL 9 needs 5 s here; slow disks and busy machines many times that.
@@ -23,7 +24,10 @@ pub(crate) fn initialise(
     // In a folder of ours: the server reads it from its standard input.
     let sql = launch.folder.join("initialise.sql");
     let write = |text: &str| {
-        let written = replace(&sql, |file| file.write_all(text.as_bytes()));
+        let written = replace(&sql, |file| {
+            file.set_permissions(fs::Permissions::from_mode(0o600))?;
+            file.write_all(text.as_bytes())
+        });
         written.map_err(Error::system("write", &sql))
     };
     match how {
@@ -31,7 +35,12 @@ pub(crate) fn initialise(
         Initialise::Bootstrap { before, scripts, after } => {
             let mut text = before.clone();
             for script in scripts {
-                let bytes = fs::read(script).map_err(Error::system("read", script))?;
+                // It goes to the server, and so must be something that its user may read: no link to what root alone may.
+                let real = fs::canonicalize(script).map_err(Error::system("resolve", script))?;
+                if let Some(user) = &launch.user {
+                    user.check_reach(&real)?;
+                }
+                let bytes = fs::read(&real).map_err(Error::system("read", &real))?;
                 text.push_str(&String::from_utf8_lossy(&bytes));
                 text.push('\n');
             }

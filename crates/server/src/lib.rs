@@ -52,6 +52,7 @@ pub mod variables;
 pub mod work_folder;
 
 pub use capabilities::{Capabilities, Feature};
+pub use confined::version_said_by;
 pub use cpu_set::CpuSet;
 pub use data_folder::{Cache, DataKey, PreparedData};
 pub use death::Death;

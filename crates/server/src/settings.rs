@@ -15,7 +15,7 @@ use crate::identify::hexadecimal;
 use crate::memory;
 use crate::option_text::{option_names, option_value, with_included};
 use crate::setting::{Origin, Setting, base_name, parse_set, parse_size};
-use scaleprof_guard::read_trusted;
+use scaleprof_guard::read_option_file;
 use sha2::{Digest, Sha256};
 use std::path::PathBuf;
 
@@ -137,7 +137,7 @@ impl Settings {
             .collect::<Result<Vec<_>, _>>()?;
         let defaults_file = match &asked.defaults_file {
             None => None,
-            Some(path) => Some(read_trusted(path).map_err(Error::system("read the option file", path))?),
+            Some(path) => Some(read_option_file(path).map_err(Error::system("read the option file", path))?),
         };
         let buffer_pool = asked.buffer_pool.unwrap_or_else(|| {
             memory::buffer_pool(memory::available() / u64::from(asked.servers.max(1)), asked.dataset)

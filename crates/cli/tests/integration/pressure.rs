@@ -149,6 +149,8 @@ fn a_load_that_pauses_is_refused_and_named() {
         .stderr(std::process::Stdio::null());
     let mut child = command.spawn().expect("built by cargo");
     let id = rustix::process::Pid::from_child(&child);
+    let mut stdout = child.stdout.take().expect("piped");
+    let out = std::thread::spawn(move || std::io::read_to_string(&mut stdout));
     while child.try_wait().expect("a child of ours").is_none() {
         // It may end between the two: it is not waited for yet, so that the number stays its own.
         let _ = rustix::process::kill_process(id, rustix::process::Signal::STOP);
@@ -156,7 +158,7 @@ fn a_load_that_pauses_is_refused_and_named() {
         let _ = rustix::process::kill_process(id, rustix::process::Signal::CONT);
         std::thread::sleep(Duration::from_millis(1));
     }
-    let out = std::io::read_to_string(child.stdout.take().expect("piped")).expect("JSON");
+    let out = out.join().expect("no panic").expect("JSON");
     let summary: Summary = serde_json::from_str(&out).expect("JSON");
     let rung = &summary.rungs[0];
     let verdict = summary.verdict.expect("a verdict");

@@ -78,6 +78,9 @@ pub(super) fn begin(request: &ImportRequest, with_load: bool) -> Manifest {
     }
 }
 
+/// Where the number of CPUs comes from that a text of perf script tells.
+const CPUS_BY_TEXT: &str = "cpus_by_text";
+
 /// Says that the samples do not tell how much time they stand for.
 pub(super) fn has_shares_only(manifest: &mut Manifest) {
     if !manifest.workload.has_shares_only() {
@@ -128,6 +131,7 @@ pub(super) fn describe(
         server.build_id.clone_from(&program.build_id);
     }
     let told = &recording.machine;
+    let by_text = manifest.workload.options.iter().any(|(name, _)| name == CPUS_BY_TEXT);
     let machine = &mut manifest.machine;
     let fill = |place: &mut String, told: &Option<String>| {
         if let Some(told) = told.as_ref().filter(|_| place == UNKNOWN) {
@@ -137,13 +141,21 @@ pub(super) fn describe(
     fill(&mut machine.cpu_model, &told.cpu_model);
     fill(&mut machine.kernel, &told.kernel);
     fill(&mut machine.architecture, &told.architecture);
-    let takes_cpus = machine.cpus.is_none();
+    let is_text = recording.format == RecordingFormat::PerfScript;
+    // A text tells the CPUs that its threads were on: the recording with most of them counts.
+    let counts_more = is_text && by_text && told.cpus > machine.cpus;
+    let takes_cpus = machine.cpus.is_none() || counts_more;
     if takes_cpus {
         machine.cpus = told.cpus;
     }
     machine.memory_bytes = machine.memory_bytes.or(told.memory_bytes);
-    if let (true, RecordingFormat::PerfScript, Some(cpus)) = (takes_cpus, recording.format, told.cpus) {
-        tell(manifest, "cpus", &format!("at least {cpus}: those that the text names"));
+    if let (true, true, Some(cpus)) = (takes_cpus, is_text, told.cpus) {
+        manifest.workload.options.retain(|(name, _)| name != CPUS_BY_TEXT);
+        tell(
+            manifest,
+            CPUS_BY_TEXT,
+            &format!("{cpus}, those that its threads were on"),
+        );
     }
     let seconds = recording
         .span

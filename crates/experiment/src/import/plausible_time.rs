@@ -42,19 +42,20 @@ pub(super) fn settle(recording: &mut Recording) -> Vec<String> {
     };
     let cannot_be = cannot_be.map(|what| {
         format!(
-            "{what}. It is taken to have lasted as long as its busiest thread ran, {}: figures per second are shares",
+            "{what}. How many CPUs it used is not known: per second, it is taken to have lasted {}, as long as its busiest thread ran",
             shown(busiest)
         )
     });
     cannot_be.into_iter().chain(without_jump(recording)).collect()
 }
 
-/// Nanoseconds that the thread was on a CPU that was so longest, by its samples.
+/// Nanoseconds that the thread was on a CPU that was so longest, by its samples: on one CPU, as a text may have one number for all threads of
+/// a process.
 fn busiest_thread(recording: &Recording) -> u64 {
-    let mut threads: HashMap<u32, f64> = HashMap::new();
+    let mut threads: HashMap<(u32, u32), f64> = HashMap::new();
     let samples = recording.profile.samples.iter();
     for sample in samples.filter(|sample| matches!(sample.state, ThreadState::Cpu | ThreadState::Spin)) {
-        *threads.entry(sample.thread).or_default() += sample.weight_ns;
+        *threads.entry((sample.thread, sample.cpu)).or_default() += sample.weight_ns;
     }
     threads.into_values().fold(0.0, f64::max) as u64
 }
@@ -78,7 +79,7 @@ fn without_jump(recording: &mut Recording) -> Option<String> {
         sample.time_ns = span.start;
     }
     Some(format!(
-        "it lasted {} and has {}, of {} none: its clock jumped, or nothing ran. What was in which second is not kept",
+        "it lasted {} and has {}, none of them for {} in between: its clock jumped, or nothing ran. What was in which second is not kept",
         shown(span.end - span.start),
         counted_samples(times.len()),
         shown(gap)

@@ -19,7 +19,7 @@ use crate::run::error_log_beside;
 use scaleprof_analysis::summarise;
 use scaleprof_analysis::trials::{ExperimentState, Outcome, RungFigures, Start};
 use scaleprof_bundle::{Bundle, Manifest, RunState, RungSummary, Summary};
-use scaleprof_guard::{Folder, check_owner};
+use scaleprof_guard::{Exposed, Folder};
 use scaleprof_server::FileLock;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -69,12 +69,12 @@ pub(crate) struct ExperimentFolder {
 impl ExperimentFolder {
     /// A new one, which is made where it is missing and must be empty where it is not.
     pub(crate) fn create(path: &Path, kept: &KeptPlan) -> Result<Self, ExperimentError> {
-        fs::create_dir_all(path).map_err(ExperimentError::disk("make the folder", path))?;
-        let folder = Folder::open_linked(path).map_err(ExperimentError::disk("open", path))?;
-        let found = folder.metadata().map_err(ExperimentError::disk("look at", path))?;
-        check_owner(&found).map_err(|source| ExperimentError::Exposed {
-            path: path.to_owned(),
-            source,
+        let folder = Folder::for_output(path).map_err(|error| match Exposed::of(&error) {
+            Some(source) => ExperimentError::Exposed {
+                path: path.to_owned(),
+                source,
+            },
+            None => ExperimentError::disk("make the folder", path)(error),
         })?;
         if !folder
             .names()

@@ -26,7 +26,7 @@ const JIT: &str = "[jit]";
 pub fn read(text: &[u8]) -> Result<Vec<Recording>, ImportError> {
     let text = String::from_utf8_lossy(text);
     let columns = columns(&text);
-    let off_cpu = is_off_cpu(&text);
+    let off_cpu = is_off_cpu(&text, columns);
     let mut readers: Vec<Reader> = (0..columns).map(|_| Reader::default()).collect();
     let mut left_out = LinesLeftOut::default();
     for (number, line) in content(&text) {
@@ -158,17 +158,21 @@ impl Reader {
 
 /// Whether stacks were taken as threads left their CPUs, as offcputime of bcc does it: all end in the kernel's functions for that. Those
 /// of threads on a CPU end there too now and then.
-fn is_off_cpu(text: &str) -> bool {
+fn is_off_cpu(text: &str, columns: usize) -> bool {
+    /// Of the weight: bcc loses a stack now and then.
+    const NEARLY_ALL: f64 = 0.95;
     const LEAVING: [&str; 4] = ["finish_task_switch", "schedule", "__schedule", "io_schedule"];
     let leaves = |path: &str| {
         let innermost = path.rsplit(';').next().unwrap_or_default().trim();
         LEAVING.contains(&without_clone_suffix(innermost.trim_end_matches("_[k]")))
     };
-    let mut paths = content(text)
-        .filter_map(|(_, line)| parse(line, 1))
-        .map(|(path, _)| path)
-        .peekable();
-    paths.peek().is_some() && paths.all(leaves)
+    let (mut all, mut leaving) = (0.0, 0.0);
+    for (path, counts) in content(text).filter_map(|(_, line)| parse(line, columns)) {
+        let weight: f64 = counts.iter().sum();
+        all += weight;
+        leaving += if leaves(path) { weight } else { 0.0 };
+    }
+    all > 0.0 && leaving >= NEARLY_ALL * all
 }
 
 /// What a thread waits for that left its CPU in this path.
@@ -245,7 +249,16 @@ mod tests {
             ThreadState::Other,
         ];
         assert_eq!(states, expected);
-        let on_cpu = read(format!("{text}m;work 3\n").as_bytes()).unwrap();
+        let with_a_lost_one = format!("{text}m;f;-;[Missed Kernel Stack] 2\n");
+        let off_cpu = read(with_a_lost_one.as_bytes()).unwrap();
+        assert!(
+            off_cpu[0]
+                .profile
+                .samples
+                .iter()
+                .all(|sample| sample.state != ThreadState::Cpu)
+        );
+        let on_cpu = read(format!("{text}m;work 30\n").as_bytes()).unwrap();
         assert!(
             on_cpu[0]
                 .profile

@@ -60,7 +60,9 @@ pub(super) fn is_source_of_inlined(line: &str) -> bool {
 /// `row0sel.cc:4911`, or `:0`. Scopes of C++ have two colons before a name.
 fn is_place_in_source(word: &str) -> bool {
     let line = word.rsplit_once(':').map(|(_, line)| line);
-    line.is_some_and(|line| !line.is_empty() && line.bytes().all(|byte| byte.is_ascii_digit()))
+    // Names of functions of other languages have places behind a space.
+    !word.contains(char::is_whitespace)
+        && line.is_some_and(|line| !line.is_empty() && line.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 /// What stands before the last brackets, and what stands in them. A file that was removed has brackets of its own.

@@ -65,11 +65,11 @@ pub(crate) fn looks_like_it(bytes: &[u8]) -> bool {
             // Other files have a few such fields by chance.
             return tells_samples && fields >= FIELDS_OF_A_CUT_PROFILE;
         };
-        // Numbers may be packed or not (profile.proto); fields that come with later versions are none of ours.
         let fits = match number {
             1..=6 | 11 => matches!(value, Value::Bytes(_)),
             7..=10 | 12 | 14 | 15 => matches!(value, Value::Number(_)),
-            field::COMMENT => true,
+            // Numbers may be packed or not (profile.proto); later versions and others may add fields.
+            field::COMMENT | 16..=1000 => true,
             _ => false,
         };
         if !fits {

@@ -47,6 +47,8 @@ pub struct Found {
     rungs: Vec<String>,
     /// How many times as long as on one thread alone a transaction took, in the second of several threads in which that was least.
     dearer: f64,
+    /// The same of the second in which it was most.
+    slowest: f64,
     /// The largest part of the CPUs that other programs and the host of a virtual machine took at a rung.
     others: f64,
     /// The least speed of all CPUs together, as a part of that of one alone, before the first rung and after each.
@@ -62,7 +64,12 @@ impl Found {
         if self.others > DISTURBED {
             return Some("others used the CPUs");
         }
-        if !disease.mostly_waits && self.speed < full_speed::least() {
+        // Of threads that share nothing the transactions themselves tell, second by second, how fast the CPUs were meanwhile.
+        let is_slow = match disease.expected {
+            None => self.slowest > 1.0 / full_speed::least(),
+            Some(_) => self.speed < full_speed::least(),
+        };
+        if !disease.mostly_waits && is_slow {
             return Some("the CPUs were slower together than alone");
         }
         let broke_out = disease.dearer.is_none_or(|least| self.dearer >= least);
@@ -73,9 +80,10 @@ impl Found {
 impl fmt::Display for Found {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (rungs, dearer, others) = (self.rungs.join(", "), self.dearer, self.others * 100.0);
+        let slowest = self.slowest;
         write!(
             f,
-            "{rungs}, {dearer:.2} times as long as alone, others {others:.1} %, CPUs at {:.2} of their speed",
+            "{rungs}, {dearer:.2} to {slowest:.2} times as long as alone, others {others:.1} %, CPUs at {:.2} of their speed",
             self.speed
         )?;
         for finding in &self.findings {
@@ -139,9 +147,11 @@ pub fn round(disease: &Disease, size: &Size) -> Found {
     let bundle = Bundle::open(bundle.path()).expect("readable");
     let summary = summarise(&bundle);
     keep(&bundle.path, disease.program);
+    let times = times_as_long(&visits);
     Found {
         rungs: summary.rungs.iter().map(of_rung).collect(),
-        dearer: dearer(&visits),
+        dearer: times.iter().copied().fold(f64::INFINITY, f64::min),
+        slowest: times.iter().copied().fold(0.0, f64::max),
         true_share,
         speed,
         waits: wait_graphs(&bundle),
@@ -163,7 +173,7 @@ fn threads_in_lock(rung: &RungSummary) -> Option<f64> {
 
 /// How many times as long on a CPU as on one thread alone a transaction took, where threads that could run kept all CPUs busy: by the
 /// programs' own counts, second by second, since the host of a virtual machine moves its CPUs whenever it likes.
-fn dearer(visits: &[(u32, Vec<SecondRow>)]) -> f64 {
+fn times_as_long(visits: &[(u32, Vec<SecondRow>)]) -> Vec<f64> {
     let cpus = std::thread::available_parallelism().map_or(1, |count| count.get() as u32);
     let [(_, alone), others @ ..] = visits else {
         panic!("no rung")
@@ -178,7 +188,7 @@ fn dearer(visits: &[(u32, Vec<SecondRow>)]) -> f64 {
         let most = alone * f64::from((*workers).min(cpus));
         rates(seconds).into_iter().map(move |rate| most / rate)
     });
-    times.fold(f64::INFINITY, f64::min)
+    times.collect()
 }
 
 /// A rung in short.

@@ -42,7 +42,7 @@ impl ValueType {
         };
         Some(format!(
             "it is a profile {what} (its values are {}), and scaleprof shows where time goes: take one of CPU time, of mutexes or of blocking. \
-             --event {} shows the shares of these all the same",
+             To import its shares nevertheless: --event {}",
             self.name, self.name
         ))
     }
