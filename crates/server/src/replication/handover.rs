@@ -59,6 +59,7 @@ pub(super) fn write(folder: &Path) -> Result<(), Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io::{BufRead, BufReader, Read};
     use std::process::Command;
 
     #[test]
@@ -77,15 +78,20 @@ mod tests {
                 .expect("runs")
         };
         let data = data.to_str().expect("a name");
-        let joiner = run(&["--role", "joiner", "--datadir", data]);
+        let mut joiner = run(&["--role", "joiner", "--datadir", data]);
         let address = format!("127.0.0.1:1/{data}/scaleprof-handed-over");
-        // The joiner removes what an earlier handover left, and so must have begun.
-        std::thread::sleep(std::time::Duration::from_millis(300));
+        // As the server does: a donor is asked for only once the joiner has said that it is ready, for until
+        // then it removes what an earlier handover left.
+        let mut heard = BufReader::new(joiner.stdout.take().expect("piped"));
+        let mut ready = String::new();
+        heard.read_line(&mut ready).expect("a line");
+        assert_eq!(ready, format!("ready {address}\n"));
         let donor = run(&["--role", "donor", "--address", &address, "--gtid", "uuid:7", "--bypass"]);
-        let said = |child: std::process::Child| {
-            String::from_utf8(child.wait_with_output().expect("ends").stdout).expect("text")
-        };
-        assert_eq!(said(donor), "done uuid:7\n");
-        assert_eq!(said(joiner), format!("ready {address}\nuuid:7\n"));
+        let donor = donor.wait_with_output().expect("ends");
+        assert_eq!(String::from_utf8_lossy(&donor.stdout), "done uuid:7\n");
+        let mut position = String::new();
+        heard.read_to_string(&mut position).expect("text");
+        assert_eq!(position, "uuid:7\n");
+        assert!(joiner.wait().expect("ends").success());
     }
 }
