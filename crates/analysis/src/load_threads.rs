@@ -1,4 +1,5 @@
-//! What the threads of the load generator did with their time, and so why connections wait for them.
+//! What the threads of the load generator did with their time, and so why connections wait for
+//! them.
 
 use crate::guards::CLIENT_CPU;
 use crate::numbers::percent;
@@ -6,7 +7,8 @@ use crate::totals::Total;
 use scaleprof_bundle::LoadThreads;
 use std::collections::BTreeMap;
 
-/// From this part of their time on, the wait of load threads for a CPU is what connections wait for.
+/// From this part of their time on, the wait of load threads for a CPU is what connections wait
+/// for.
 const STARVED: f64 = 0.1;
 
 /// The shares of their time of `count` load threads. None where they were not counted.
@@ -20,7 +22,8 @@ pub(crate) fn load_threads(sums: &BTreeMap<String, Total>, count: Option<u32>) -
     })
 }
 
-/// Why connections wait for a load whose threads did this, in words that follow "the load generator".
+/// Why connections wait for a load whose threads did this, in words that follow "the load
+/// generator".
 pub(crate) fn reason(threads: Option<&LoadThreads>) -> String {
     let Some(threads) = threads else { return String::new() };
     let whose = match threads.count {
@@ -73,7 +76,8 @@ mod tests {
         assert_eq!(load_threads(&BTreeMap::new(), Some(2)), None);
     }
 
-    /// A load at the limit of its CPU, one whose CPU others hold (654 ms of 5 s on a CPU, 4 422 ms waiting for it), and one that pauses.
+    /// A load at the limit of its CPU, one whose CPU others hold (654 ms of 5 s on a CPU, 4 422 ms
+    /// waiting for it), and one that pauses.
     #[test]
     fn each_kind_of_slow_load_is_named() {
         let of = |cpu, queue| reason(load_threads(&counted(cpu, queue), Some(1)).as_ref());

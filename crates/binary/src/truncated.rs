@@ -1,16 +1,17 @@
 //! Files that are truncated while they are mapped.
 //!
-//! Whoever may write a file may cut it while we read it: the kernel then answers each look beyond its new end with SIGBUS
-//! (mmap(2)), which ends a process. Here it maps zeros in place of what is gone and marks the file, so that a command ends with
-//! an error that names it instead of a crash, and a watch goes on without that file.
+//! Whoever may write a file may cut it while we read it: the kernel then answers each look beyond
+//! its new end with SIGBUS (mmap(2)), which ends a process. Here it maps zeros in place of what is
+//! gone and marks the file, so that a command ends with an error that names it instead of a crash,
+//! and a watch goes on without that file.
 
 use std::ffi::c_void;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, Once, PoisonError};
 
-/// Mappings at one time. A handler of signals can take no lock, so their number has a limit; the largest servers map some hundred
-/// files.
+/// Mappings at one time. A handler of signals can take no lock, so their number has a limit; the
+/// largest servers map some hundred files.
 const MOST: usize = 8192;
 
 /// A mapping. Its place is free where it starts at 0.
@@ -51,7 +52,8 @@ impl Guard {
         INSTALLED.call_once(install);
         let address = start as usize;
         for (index, slot) in SLOTS.iter().enumerate() {
-            // Its length is written when the place is ours; until then nothing of the mapping is looked at.
+            // Its length is written when the place is ours; until then nothing of the mapping is
+            // looked at.
             if slot
                 .start
                 .compare_exchange(0, address, Ordering::AcqRel, Ordering::Relaxed)
@@ -109,8 +111,8 @@ fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 }
 
 fn install() {
-    // SAFETY: `handler` is one for SA_SIGINFO and only does what signal-safety(7) allows; the action is laid out by the zeros of
-    // `zeroed` and the fields set here.
+    // SAFETY: `handler` is one for SA_SIGINFO and only does what signal-safety(7) allows; the
+    // action is laid out by the zeros of `zeroed` and the fields set here.
     unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
         action.sa_sigaction = handler as *const () as usize;
@@ -122,11 +124,13 @@ fn install() {
 
 /// The kernel could not read the page of a mapping at an address.
 extern "C" fn handler(signal: libc::c_int, info: *mut libc::siginfo_t, _context: *mut c_void) {
-    // SAFETY: the kernel gives a valid siginfo; `errno` and what else is called is safe in a handler (signal-safety(7)).
+    // SAFETY: the kernel gives a valid siginfo; `errno` and what else is called is safe in a
+    // handler (signal-safety(7)).
     unsafe {
         let before = *libc::__errno_location();
         let address = (*info).si_addr() as usize;
-        // Bad memory, or a signal that somebody sent, is none of this: it ends the process as it would have without us.
+        // Bad memory, or a signal that somebody sent, is none of this: it ends the process as it
+        // would have without us.
         if (*info).si_code != BUS_ADRERR || !zeros_from(address) {
             libc::signal(signal, libc::SIG_DFL);
             libc::raise(signal);
@@ -138,9 +142,11 @@ extern "C" fn handler(signal: libc::c_int, info: *mut libc::siginfo_t, _context:
 /// "Nonexistent physical address" (sigaction(2)): the page lies beyond the end of its file.
 const BUS_ADRERR: libc::c_int = 2;
 
-/// Maps zeros from the page of an address to the end of its mapping, and marks the file. Of a mapping that is not known, for its page.
+/// Maps zeros from the page of an address to the end of its mapping, and marks the file. Of a
+/// mapping that is not known, for its page.
 fn zeros_from(address: usize) -> bool {
-    // SAFETY: sysconf is safe in a handler in every C library that there is, though POSIX does not list it.
+    // SAFETY: sysconf is safe in a handler in every C library that there is, though POSIX does not
+    // list it.
     let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as usize;
     let first = address / page * page;
     // Its mapping lives, as a thread reads it just now: of its slot nothing changes.

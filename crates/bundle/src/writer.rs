@@ -9,7 +9,7 @@ use crate::{
     VisitTables,
 };
 use foldhash::fast::RandomState;
-use scaleprof_guard::{Exposed, Folder, part_of as part_of_file, replace_in};
+use scaleprof_guard::{Folder, NoOutput, part_of as part_of_file, replace_in};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::borrow::Cow;
@@ -59,12 +59,12 @@ impl BundleWriter {
     /// somebody else's; nothing is changed then.
     pub fn create(folder: impl Into<PathBuf>) -> Result<BundleWriter, BundleError> {
         let path = folder.into();
-        let folder = Folder::for_output(&path).map_err(|error| match Exposed::of(&error) {
-            Some(source) => BundleError::Exposed {
+        let folder = Folder::for_output(&path).map_err(|error| match error {
+            NoOutput::Exposed(source) => BundleError::Exposed {
                 path: path.clone(),
                 source,
             },
-            None => BundleError::io("create the folder", &path)(error),
+            NoOutput::System(source) => BundleError::io("create the folder", &path)(source),
         })?;
         let names = folder.names().map_err(BundleError::io("look into", &path))?;
         if !names.is_empty() {

@@ -84,8 +84,14 @@ fn main() -> ExitCode {
             );
             match result {
                 Ok(_) => Err(anyhow::anyhow!(cut)),
-                // It names the file itself.
-                Err(error) if format!("{error:#}").contains("was truncated") => Err(error),
+                Err(error)
+                    if matches!(
+                        error.downcast_ref(),
+                        Some(scaleprof_experiment::ImportFailure::Truncated { .. })
+                    ) =>
+                {
+                    Err(error)
+                }
                 Err(error) => Err(error.context(cut)),
             }
         }

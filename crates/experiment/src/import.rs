@@ -221,8 +221,7 @@ impl Import<'_> {
         if load.is_some() {
             check_time(&recording, file)?;
         }
-        let implausible = plausible_time::settle(&mut recording);
-        recording.warnings.extend(implausible);
+        plausible_time::settle(&mut recording);
         let is_alone = number == 1 && self.request.files.len() == 1;
         let is_small = is_alone && recording.profile.samples.len() <= MOST_NOT_READ_BACK;
         if !is_small {

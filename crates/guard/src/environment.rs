@@ -1,13 +1,14 @@
 //! What programs that we start see of our environment.
 //!
-//! Whoever runs as the same user as a program can read its variables (proc_pid_environ(5)), and servers
-//! run as another user than root, whose variables hold passwords and keys to clouds. So a child gets those
-//! on a list, and no others.
+//! Whoever runs as the same user as a program can read its variables (proc_pid_environ(5)), and
+//! servers run as another user than root, whose variables hold passwords and keys to clouds. So a
+//! child gets those on a list, and no others.
 
 use std::ffi::OsStr;
 use std::process::Command;
 
-/// What any program may need: where programs are, words and time, masks of new files, temporary files.
+/// What any program may need: where programs are, words and time, masks of new files, temporary
+/// files.
 const FOR_ALL: [&str; 10] = [
     "PATH",
     "LANG",
@@ -20,13 +21,15 @@ const FOR_ALL: [&str; 10] = [
     "GLIBC_TUNABLES",
     "OPENSSL_CONF",
 ];
-/// The same by how they begin: words, libraries, memory (of glibc, jemalloc, tcmalloc and mimalloc).
+/// The same by how they begin: words, libraries, memory (of glibc, jemalloc, tcmalloc and
+/// mimalloc).
 const BEGINNINGS_FOR_ALL: [&str; 6] = ["LC_", "LD_", "MALLOC_", "JEMALLOC_", "TCMALLOC_", "MIMALLOC_"];
 /// And how they end: sanitizers.
 const ENDING_FOR_ALL: &str = "SAN_OPTIONS";
 
-/// What programs that download need besides, as curl, apt and debuginfod-find do: homes for their caches,
-/// proxies and certificates. A proxy's address may hold a password: only for programs that run as we do.
+/// What programs that download need besides, as curl, apt and debuginfod-find do: homes for their
+/// caches, proxies and certificates. A proxy's address may hold a password: only for programs that
+/// run as we do.
 pub const FOR_DOWNLOADS: [&str; 23] = [
     "HOME",
     "XDG_CACHE_HOME",
@@ -72,7 +75,8 @@ pub fn with_clean_environment<'a>(command: &'a mut Command, named: &[&str]) -> &
 mod tests {
     use super::*;
 
-    /// Run by itself as a child, as the variables of a test's own process are those of all its tests.
+    /// Run by itself as a child, as the variables of a test's own process are those of all its
+    /// tests.
     #[test]
     fn a_child_gets_what_it_needs_and_no_secret() {
         let mut shell = Command::new("sh");

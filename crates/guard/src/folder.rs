@@ -1,6 +1,6 @@
 //! A folder that is held open, so that its name may change its meaning.
 
-use crate::owner::check_owner;
+use crate::owner::{Exposed, check_owner};
 use rustix::fs::{AtFlags, Dir, FileType, Gid, Mode, OFlags, Uid, fchown, fstat, mkdirat, openat, statat};
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, Metadata};
@@ -28,8 +28,20 @@ pub enum Found {
     Other,
 }
 
+/// Why a folder is not taken for output.
+#[derive(Debug, thiserror::Error)]
+pub enum NoOutput {
+    /// Others may change what is in it.
+    #[error(transparent)]
+    Exposed(#[from] Exposed),
+    /// It cannot be made or opened.
+    #[error(transparent)]
+    System(#[from] io::Error),
+}
+
 impl Folder {
-    /// Opens a folder. Links above it are followed, as the user named it so; it must not be one itself.
+    /// Opens a folder. Links above it are followed, as the user named it so; it must not be one
+    /// itself.
     ///
     /// # Errors
     /// `ENOTDIR` (or `ELOOP`) where it is a link; what the system says else.
@@ -52,24 +64,25 @@ impl Folder {
         })
     }
 
-    /// Makes a folder for output with those above it, or opens the one that is there, and checks that nobody else may change what is
-    /// in it. One that was just made is ours, whatever its file system says of it.
+    /// Makes a folder for output with those above it, or opens the one that is there, and checks
+    /// that nobody else may change what is in it. One that was just made is ours, whatever its file
+    /// system says of it.
     ///
     /// # Errors
-    /// What the system says, or who else may (an [`Exposed`](crate::Exposed) inside).
-    pub fn for_output(path: &Path) -> io::Result<Folder> {
+    /// What the system says, or who else may.
+    pub fn for_output(path: &Path) -> Result<Folder, NoOutput> {
         if let Some(above) = path.parent().filter(|above| !above.as_os_str().is_empty()) {
             std::fs::create_dir_all(above)?;
         }
         // Not for the group to write to, as a umask of 002 would have it.
         match std::fs::DirBuilder::new().mode(0o755).create(path) {
-            Ok(()) => Folder::open(path),
+            Ok(()) => Ok(Folder::open(path)?),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                 let folder = Folder::open_linked(path)?;
-                check_owner(&folder.metadata()?).map_err(io::Error::other)?;
+                check_owner(&folder.metadata()?)?;
                 Ok(folder)
             }
-            Err(error) => Err(error),
+            Err(error) => Err(error.into()),
         }
     }
 
@@ -180,7 +193,8 @@ impl Folder {
     /// # Errors
     /// What the system says.
     pub fn give_to(&self, user: u32, group: u32) -> io::Result<()> {
-        give_to(&self.descriptor, user, group)
+        let owner = (Uid::from_raw(user), Gid::from_raw(group));
+        Ok(fchown(&self.descriptor, Some(owner.0), Some(owner.1))?)
     }
 }
 
@@ -194,10 +208,6 @@ const OF_FOLDERS: OFlags = OFlags::RDONLY
     .union(OFlags::DIRECTORY)
     .union(OFlags::NOFOLLOW)
     .union(OFlags::CLOEXEC);
-
-fn give_to(opened: impl AsFd, user: u32, group: u32) -> io::Result<()> {
-    Ok(fchown(opened, Some(Uid::from_raw(user)), Some(Gid::from_raw(group)))?)
-}
 
 #[cfg(test)]
 mod tests {

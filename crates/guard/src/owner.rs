@@ -31,13 +31,6 @@ pub enum Exposed {
     },
 }
 
-impl Exposed {
-    /// The one inside of an error of a function of this crate.
-    pub fn of(error: &io::Error) -> Option<Exposed> {
-        error.get_ref()?.downcast_ref().copied()
-    }
-}
-
 /// Who runs this program, and so whose files it may believe.
 #[derive(Debug, Clone, Copy)]
 struct Caller {
@@ -66,7 +59,8 @@ impl Caller {
         if mode & 0o002 != 0 {
             return Err(Exposed::World { mode });
         }
-        // An ordinary user's own group has no other member on most systems, whose umask is 002 for that.
+        // An ordinary user's own group has no other member on most systems, whose umask is 002 for
+        // that.
         let own_group = group == 0
             || (self.user != 0 && group == self.group)
             || self.before_sudo.is_some_and(|(_, own)| group == own);
@@ -85,8 +79,9 @@ pub fn check_owner(of: &Metadata) -> Result<(), Exposed> {
     Caller::this_process().check((of.uid(), of.gid(), of.mode()))
 }
 
-/// Reads an option file. One that all users may write to is refused, as servers pass over it (mysys/my_default.c); whose it is does not
-/// matter there: it is often the service's. A link is followed; the file that was opened is checked.
+/// Reads an option file. One that all users may write to is refused, as servers pass over it
+/// (mysys/my_default.c); whose it is does not matter there: it is often the service's. A link is
+/// followed; the file that was opened is checked.
 ///
 /// # Errors
 /// It cannot be read, is no text, or all may write to it (an [`Exposed`] inside).

@@ -9,8 +9,9 @@ use std::os::fd::AsFd;
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Writes the file at `path` anew: into a new file beside it, which then takes its name. What was there stays
-/// until then, and for good where `write` fails. Where `path` is a link, the link is replaced.
+/// Writes the file at `path` anew: into a new file beside it, which then takes its name. What was
+/// there stays until then, and for good where `write` fails. Where `path` is a link, the link is
+/// replaced.
 ///
 /// # Errors
 /// Those of the file system and of `write`.
@@ -34,8 +35,9 @@ pub fn part_of(name: &OsStr) -> OsString {
     part
 }
 
-/// As [`replace`], in a folder that is open and with a name for the file while it is written. `before_rename` is
-/// called when all is written; what it returns is dropped when the file has its name.
+/// As [`replace`], in a folder that is open and with a name for the file while it is written.
+/// `before_rename` is called when all is written; what it returns is dropped when the file has its
+/// name.
 ///
 /// # Errors
 /// Those of the file system and of `write`.
@@ -57,7 +59,8 @@ fn replace_at<T>(
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let mode = Mode::from_raw_mode(0o666);
     let made = openat(&folder, part, flags, mode).or_else(|error| match error {
-        // What a killed writer left, or somebody planted. Its name is removed, not what it leads to.
+        // What a killed writer left, or somebody planted. Its name is removed, not what it leads
+        // to.
         rustix::io::Errno::EXIST => {
             unlinkat(&folder, part, AtFlags::empty())?;
             openat(&folder, part, flags, mode)
@@ -70,7 +73,8 @@ fn replace_at<T>(
         Ok(renameat(&folder, part, &folder, name)?)
     });
     if written.is_err() {
-        // A full disk should not keep the half that did not fit; what failed first is what the user must read.
+        // A full disk should not keep the half that did not fit; what failed first is what the user
+        // must read.
         let _ = unlinkat(&folder, part, AtFlags::empty());
     }
     written

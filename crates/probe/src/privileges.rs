@@ -10,6 +10,8 @@ pub(crate) struct Privileges {
 }
 
 const CAP_SYS_PTRACE: u64 = 1 << 19;
+const CAP_SYS_NICE: u64 = 1 << 23;
+const CAP_SYSLOG: u64 = 1 << 34;
 const CAP_SYS_ADMIN: u64 = 1 << 21;
 const CAP_PERFMON: u64 = 1 << 38;
 const CAP_BPF: u64 = 1 << 39;
@@ -61,7 +63,7 @@ impl Privileges {
 pub(crate) struct Used {
     /// As setcap(8) and capabilities(7) write it.
     pub(crate) name: &'static str,
-    bit: u32,
+    mask: u64,
     /// What is missing then, in words that follow "without it".
     pub(crate) cost: &'static str,
 }
@@ -70,27 +72,27 @@ pub(crate) struct Used {
 pub(crate) const USED: [Used; 5] = [
     Used {
         name: "CAP_BPF",
-        bit: 39,
+        mask: CAP_BPF,
         cost: "states of threads come from /proc, and waits have no call paths and no holders",
     },
     Used {
         name: "CAP_PERFMON",
-        bit: 38,
+        mask: CAP_PERFMON,
         cost: "states of threads come from /proc, and only processes of one's own are sampled, outside the kernel",
     },
     Used {
         name: "CAP_SYS_PTRACE",
-        bit: 19,
+        mask: CAP_SYS_PTRACE,
         cost: "of servers of other users neither program nor file reads and writes are known, and their functions may have no names",
     },
     Used {
         name: "CAP_SYSLOG",
-        bit: 34,
+        mask: CAP_SYSLOG,
         cost: "functions of the kernel have no names",
     },
     Used {
         name: "CAP_SYS_NICE",
-        bit: 23,
+        mask: CAP_SYS_NICE,
         cost: "a load cannot go first on CPUs that it shares, so the private server runs at nice 19",
     },
 ];
@@ -98,9 +100,9 @@ pub(crate) const USED: [Used; 5] = [
 impl Privileges {
     /// Those of [`USED`] that this process has not. CAP_SYS_ADMIN stands for those that were split off from it (capabilities(7)).
     pub(crate) fn unavailable(self) -> Vec<Used> {
-        let split_off = |used: &Used| matches!(used.name, "CAP_BPF" | "CAP_PERFMON");
+        let split_off = |used: &Used| used.mask & (CAP_BPF | CAP_PERFMON) != 0;
         let has = |used: &Used| {
-            self.capabilities & (1 << used.bit) != 0 || (split_off(used) && self.capabilities & CAP_SYS_ADMIN != 0)
+            self.capabilities & used.mask != 0 || (split_off(used) && self.capabilities & CAP_SYS_ADMIN != 0)
         };
         USED.into_iter().filter(|used| !has(used)).collect()
     }
@@ -182,7 +184,7 @@ mod tests {
             assert!(advice.contains(&used.name.to_ascii_lowercase()), "{}", used.name);
             let all_but_one = Privileges {
                 is_root: false,
-                capabilities: USED.iter().fold(0, |all, one| all | 1 << one.bit) & !(1 << used.bit),
+                capabilities: USED.iter().fold(0, |all, one| all | one.mask) & !used.mask,
             };
             let missed: Vec<&str> = all_but_one.unavailable().iter().map(|one| one.name).collect();
             assert_eq!(missed, [used.name]);

@@ -1,8 +1,8 @@
 //! Running a program that nobody vouches for, to hear what it says of itself.
 //!
-//! A server that was named or fetched is asked for its version before anything is known of it, by root on a
-//! database host. So it runs as nobody, without privileges, processes of its own, sockets, signals to others and
-//! bytes in files, and is ended after some time or output.
+//! A server that was named or fetched is asked for its version before anything is known of it, by
+//! root on a database host. So it runs as nobody, without privileges, processes of its own,
+//! sockets, signals to others and bytes in files, and is ended after some time or output.
 
 use crate::user::ServerUser;
 use scaleprof_guard::with_clean_environment;
@@ -22,7 +22,8 @@ pub(crate) struct Limits {
     pub(crate) most_output: usize,
 }
 
-/// A server says its version in some hundredths of a second, on an emulated CPU in two, and in a hundred bytes.
+/// A server says its version in some hundredths of a second, on an emulated CPU in two, and in a
+/// hundred bytes.
 pub(crate) const OF_A_SERVER: Limits = Limits {
     longest: Duration::from_secs(30),
     most_output: 16 << 10,
@@ -83,7 +84,8 @@ pub(crate) fn hear(mut command: Command, limits: Limits) -> Result<Said, Unheard
     unsafe { command.pre_exec(move || confined.apply()) };
     let mut child = Running(command.spawn()?);
     let (told, parts) = channel();
-    // Their threads end with the pipes, which nobody holds open when the whole group has been killed.
+    // Their threads end with the pipes, which nobody holds open when the whole group has been
+    // killed.
     read_apart(child.0.stdout.take(), Part::Output, told.clone());
     read_apart(child.0.stderr.take(), Part::Errors, told);
     let deadline = Instant::now() + limits.longest;
@@ -123,8 +125,8 @@ pub(crate) fn hear(mut command: Command, limits: Limits) -> Result<Said, Unheard
     })
 }
 
-/// Whom a program is asked as: root's choice is nobody, who has no server that it could harm; the user of servers where nobody cannot
-/// reach it.
+/// Whom a program is asked as: root's choice is nobody, who has no server that it could harm; the
+/// user of servers where nobody cannot reach it.
 fn asked_as(program: &Path) -> Option<ServerUser> {
     let user_of_servers = ServerUser::for_this_process()?;
     let nobody = ServerUser::named("nobody").filter(|nobody| nobody.check_reach(program).is_ok());
@@ -206,7 +208,8 @@ impl Confined {
             if libc::getppid() != self.parent {
                 return Err(io::Error::from_raw_os_error(libc::ESRCH)); // we died before it was set
             }
-            // Capabilities of an ordinary user's that would pass to it (capabilities(7)); an old kernel has none.
+            // Capabilities of an ordinary user's that would pass to it (capabilities(7)); an old
+            // kernel has none.
             let _ = libc::prctl(libc::PR_CAP_AMBIENT, libc::PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
             limit(libc::RLIMIT_NPROC, 0)?;
             limit(libc::RLIMIT_FSIZE, 0)?;
@@ -227,7 +230,8 @@ impl Confined {
     }
 }
 
-/// Calls that are refused: sockets, by themselves or by io_uring, and what reaches other processes of the same user.
+/// Calls that are refused: sockets, by themselves or by io_uring, and what reaches other processes
+/// of the same user.
 const REFUSED: [libc::c_long; 10] = [
     libc::SYS_socket,
     libc::SYS_io_uring_setup,
@@ -241,7 +245,8 @@ const REFUSED: [libc::c_long; 10] = [
     libc::SYS_setpgid,
 ];
 
-/// A filter of system calls (seccomp(2)) that refuses these and ends what makes calls of another architecture.
+/// A filter of system calls (seccomp(2)) that refuses these and ends what makes calls of another
+/// architecture.
 fn filter() -> [libc::sock_filter; FILTER] {
     const NATIVE: u32 = if cfg!(target_arch = "aarch64") {
         0xc000_00b7 // AUDIT_ARCH_AARCH64
@@ -290,7 +295,8 @@ mod tests {
         ..OF_A_SERVER
     };
 
-    /// What a script of the shell says when it is asked, where root's user for servers can reach it.
+    /// What a script of the shell says when it is asked, where root's user for servers can reach
+    /// it.
     fn said(shell: &str, script: &str) -> Result<Said, Unheard> {
         said_within(shell, script, OF_A_SERVER)
     }

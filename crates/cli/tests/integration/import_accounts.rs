@@ -1,6 +1,8 @@
-//! `import`: what decides between CPU time that grew and CPUs that stood idle, where a recording does not tell how many CPUs there are.
+//! `import`: what decides between CPU time that grew and CPUs that stood idle, where a recording
+//! does not tell how many CPUs there are.
 //!
-//! The stacks are those of a mailing list's report: two thirds of the time in the kernel's lock of a futex, behind InnoDB's mutexes.
+//! The stacks are those of a mailing list's report: two thirds of the time in the kernel's lock of
+//! a futex, behind InnoDB's mutexes.
 
 use crate::stage::{place, scaleprof, succeed};
 use scaleprof_bundle::Summary;
@@ -62,7 +64,8 @@ fn imported(place: &Path, files: [PathBuf; 2], options: &[&str]) -> Summary {
     serde_json::from_str(&succeed(&mut command).0).expect("JSON")
 }
 
-/// The first finding is the kernel's lock, with the server's function behind it and the setting that divides it.
+/// The first finding is the kernel's lock, with the server's function behind it and the setting
+/// that divides it.
 fn names_the_kernel_s_futex_lock(summary: &Summary) {
     let first = summary.findings.first().expect("a finding");
     let text = format!(

@@ -1,4 +1,5 @@
-//! What other users of the machine could put in our way: links, folders, option files and programs of theirs, files that they cut.
+//! What other users of the machine could put in our way: links, folders, option files and programs
+//! of theirs, files that they cut.
 
 use crate::stage::{Running, fail, place, run, scaleprof, succeed, texts};
 use std::fs::{self, Permissions};

@@ -1,4 +1,5 @@
-//! What is said of a server with each privilege that there is: figures that are right or null with a reason, never 0 for unknown.
+//! What is said of a server with each privilege that there is: figures that are right or null with
+//! a reason, never 0 for unknown.
 
 use crate::stage::{bundle, is_root, place, running_server, texts};
 use crate::watch::load;

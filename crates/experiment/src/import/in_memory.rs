@@ -39,8 +39,7 @@ pub fn import_in_memory(
     let mut manifest = begin(&request, false);
     let read = read(file, bytes, &request)?.into_iter().next();
     let mut recording = read.unwrap_or_else(|| unreachable!("a file that can be read holds a recording"));
-    let implausible = plausible_time::settle(&mut recording);
-    recording.warnings.extend(implausible);
+    plausible_time::settle(&mut recording);
     for warning in &recording.warnings {
         progress.warning(warning);
     }

@@ -1,7 +1,8 @@
 //! Times of a recording that cannot be, made to ones that can, with words that say so.
 //!
-//! A thread cannot run longer than a recording lasts, samples at one moment do not tell how long it was, and a clock may jump:
-//! figures per second are of a length that the samples allow, and work and memory go by their number.
+//! A thread cannot run longer than a recording lasts, samples at one moment do not tell how long it
+//! was, and a clock may jump: figures per second are of a length that the samples allow, and work
+//! and memory go by their number.
 
 use scaleprof_analysis::numbers::{counted, grouped};
 use scaleprof_profile::ThreadState;
@@ -10,8 +11,13 @@ use std::collections::HashMap;
 
 const SECOND: u64 = 1_000_000_000;
 
-/// Gives the recording a length that can be. Returns in words what could not be.
-pub(super) fn settle(recording: &mut Recording) -> Vec<String> {
+/// Gives the recording a length that can be. Its warnings say what could not be.
+pub(super) fn settle(recording: &mut Recording) {
+    let warnings = settled(recording);
+    recording.warnings.extend(warnings);
+}
+
+fn settled(recording: &mut Recording) -> Vec<String> {
     // Other formats have no times of samples.
     let tells_times = [RecordingFormat::PerfData, RecordingFormat::PerfScript].contains(&recording.format);
     let Some(span) = recording.span.clone().filter(|_| tells_times) else {
@@ -22,7 +28,8 @@ pub(super) fn settle(recording: &mut Recording) -> Vec<String> {
     }
     let length = span.end - span.start;
     let busiest = busiest_thread(recording);
-    // The first sample of a thread stands for time before it: by that much a recording is longer than from its first sample to its last.
+    // The first sample of a thread stands for time before it: by that much a recording is longer
+    // than from its first sample to its last.
     if busiest > length {
         recording.span = Some(span.start..span.start.saturating_add(busiest));
     }
@@ -49,8 +56,8 @@ pub(super) fn settle(recording: &mut Recording) -> Vec<String> {
     cannot_be.into_iter().chain(without_jump(recording)).collect()
 }
 
-/// Nanoseconds that the thread was on a CPU that was so longest, by its samples: on one CPU, as a text may have one number for all threads of
-/// a process.
+/// Nanoseconds that the thread was on a CPU that was so longest, by its samples: on one CPU, as a
+/// text may have one number for all threads of a process.
 fn busiest_thread(recording: &Recording) -> u64 {
     let mut threads: HashMap<(u32, u32), f64> = HashMap::new();
     let samples = recording.profile.samples.iter();
@@ -60,8 +67,8 @@ fn busiest_thread(recording: &Recording) -> u64 {
     threads.into_values().fold(0.0, f64::max) as u64
 }
 
-/// A recording that is far longer than its samples tell of: they become samples of one moment, so that nothing is made for every second
-/// of it. In words, where that is so.
+/// A recording that is far longer than its samples tell of: they become samples of one moment, so
+/// that nothing is made for every second of it. In words, where that is so.
 fn without_jump(recording: &mut Recording) -> Option<String> {
     /// Of a day with nothing but a sample in ten seconds all is kept.
     const SECONDS_OF_A_SAMPLE: u64 = 10;

@@ -19,7 +19,7 @@ use crate::run::error_log_beside;
 use scaleprof_analysis::summarise;
 use scaleprof_analysis::trials::{ExperimentState, Outcome, RungFigures, Start};
 use scaleprof_bundle::{Bundle, Manifest, RunState, RungSummary, Summary};
-use scaleprof_guard::{Exposed, Folder};
+use scaleprof_guard::{Folder, NoOutput};
 use scaleprof_server::FileLock;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -69,12 +69,12 @@ pub(crate) struct ExperimentFolder {
 impl ExperimentFolder {
     /// A new one, which is made where it is missing and must be empty where it is not.
     pub(crate) fn create(path: &Path, kept: &KeptPlan) -> Result<Self, ExperimentError> {
-        let folder = Folder::for_output(path).map_err(|error| match Exposed::of(&error) {
-            Some(source) => ExperimentError::Exposed {
+        let folder = Folder::for_output(path).map_err(|error| match error {
+            NoOutput::Exposed(source) => ExperimentError::Exposed {
                 path: path.to_owned(),
                 source,
             },
-            None => ExperimentError::disk("make the folder", path)(error),
+            NoOutput::System(source) => ExperimentError::disk("make the folder", path)(source),
         })?;
         if !folder
             .names()

@@ -26,15 +26,13 @@ const JIT: &str = "[jit]";
 pub fn read(text: &[u8]) -> Result<Vec<Recording>, ImportError> {
     let text = String::from_utf8_lossy(text);
     let columns = columns(&text);
-    let off_cpu = is_off_cpu(&text, columns);
     let mut readers: Vec<Reader> = (0..columns).map(|_| Reader::default()).collect();
     let mut left_out = LinesLeftOut::default();
     for (number, line) in content(&text) {
         match parse(line, columns) {
             Some((path, counts)) => {
                 for (reader, count) in readers.iter_mut().zip(counts) {
-                    let state = if off_cpu { wait(path) } else { ThreadState::Cpu };
-                    reader.add(path, count, state);
+                    reader.add(path, count);
                 }
             }
             None => left_out.add(number),
@@ -53,8 +51,17 @@ pub fn read(text: &[u8]) -> Result<Vec<Recording>, ImportError> {
     let warning = left_out.warning();
     let recordings = readers.into_iter().map(|reader| {
         let cut = reader.stacks.warning();
-        let mut recording = Recording::new(RecordingFormat::Folded, reader.stacks.into_profile(), Weights::Counts);
-        recording.samples_of_unknown_rate = Some(reader.counted);
+        let (off_cpu, counted) = (reader.is_off_cpu(), reader.counted);
+        let mut profile = reader.stacks.into_profile();
+        for sample in &mut profile.samples {
+            sample.state = match (off_cpu, sample.state) {
+                (true, ThreadState::Cpu) => ThreadState::Other,
+                (true, waits_for) => waits_for,
+                (false, _) => ThreadState::Cpu,
+            };
+        }
+        let mut recording = Recording::new(RecordingFormat::Folded, profile, Weights::Counts);
+        recording.samples_of_unknown_rate = Some(counted);
         recording.warnings.extend(warning.iter().cloned().chain(cut));
         recording
     });
@@ -120,13 +127,26 @@ struct Reader {
     frames: HashMap<String, FrameId>,
     /// The sum of all numbers.
     counted: f64,
+    /// The same of stacks that end where a thread leaves its CPU.
+    leaving: f64,
 }
 
 impl Reader {
-    fn add(&mut self, path: &str, count: f64, state: ThreadState) {
+    /// Whether stacks were taken as threads left their CPUs, as offcputime of bcc does it: nearly all
+    /// end there. Those of threads on a CPU end there too now and then, and bcc loses a stack.
+    fn is_off_cpu(&self) -> bool {
+        const NEARLY_ALL: f64 = 0.95;
+        self.leaving >= NEARLY_ALL * self.counted
+    }
+
+    fn add(&mut self, path: &str, count: f64) {
         if count <= 0.0 {
             return;
         }
+        let state = match leaves_its_cpu(path) {
+            true => wait(path),
+            false => ThreadState::Cpu,
+        };
         let mut stack = None;
         for name in path.split(';').map(str::trim).filter(|name| !name.is_empty()) {
             let frame = self.frame(name);
@@ -142,6 +162,7 @@ impl Reader {
         };
         if let Some(stack) = stack {
             self.counted += count;
+            self.leaving += if state == ThreadState::Cpu { 0.0 } else { count };
             self.stacks.add(stack, sample);
         }
     }
@@ -156,23 +177,11 @@ impl Reader {
     }
 }
 
-/// Whether stacks were taken as threads left their CPUs, as offcputime of bcc does it: all end in the kernel's functions for that. Those
-/// of threads on a CPU end there too now and then.
-fn is_off_cpu(text: &str, columns: usize) -> bool {
-    /// Of the weight: bcc loses a stack now and then.
-    const NEARLY_ALL: f64 = 0.95;
+/// Whether a stack ends in the kernel's functions in which a thread leaves its CPU.
+fn leaves_its_cpu(path: &str) -> bool {
     const LEAVING: [&str; 4] = ["finish_task_switch", "schedule", "__schedule", "io_schedule"];
-    let leaves = |path: &str| {
-        let innermost = path.rsplit(';').next().unwrap_or_default().trim();
-        LEAVING.contains(&without_clone_suffix(innermost.trim_end_matches("_[k]")))
-    };
-    let (mut all, mut leaving) = (0.0, 0.0);
-    for (path, counts) in content(text).filter_map(|(_, line)| parse(line, columns)) {
-        let weight: f64 = counts.iter().sum();
-        all += weight;
-        leaving += if leaves(path) { weight } else { 0.0 };
-    }
-    all > 0.0 && leaving >= NEARLY_ALL * all
+    let innermost = path.rsplit(';').next().unwrap_or_default().trim();
+    LEAVING.contains(&without_clone_suffix(innermost.trim_end_matches("_[k]")))
 }
 
 /// What a thread waits for that left its CPU in this path.

@@ -1,4 +1,5 @@
-//! What other tools write that is not read here: by name, with the command that gives what can be read.
+//! What other tools write that is not read here: by name, with the command that gives what can be
+//! read.
 
 /// A form that is known and not read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -108,7 +109,8 @@ fn binary(bytes: &[u8]) -> Option<OtherFormat> {
     if let Some((_, format)) = begins {
         return Some(*format);
     }
-    // Words of the processor: 0, the number of words that follow, version 0, the period, 0 (gperftools, docs/cpuprofile-fileformat).
+    // Words of the processor: 0, the number of words that follow, version 0, the period, 0
+    // (gperftools, docs/cpuprofile-fileformat).
     let word = |place: usize| {
         Some(u64::from_le_bytes(
             bytes.get(8 * place..8 * place + 8)?.try_into().ok()?,
@@ -163,7 +165,8 @@ fn text(bytes: &[u8]) -> Option<OtherFormat> {
     most(&is_of_pt_pmp).then_some(OtherFormat::PtPmp)
 }
 
-/// `# Overhead  Command ...`, or a line of the table without its head: ` 66.26%  mysqld  mysqld  [.] f`.
+/// `# Overhead  Command ...`, or a line of the table without its head: ` 66.26%  mysqld  mysqld
+/// [.] f`.
 fn is_of_perf_report(line: &str) -> bool {
     let head = line.strip_prefix('#').map(str::trim_start);
     if head

@@ -17,7 +17,8 @@ pub struct ThreadTimes {
 }
 
 impl ThreadTimes {
-    /// The first two fields of `/proc/PID/task/TID/schedstat` (Documentation/scheduler/sched-stats.rst).
+    /// The first two fields of `/proc/PID/task/TID/schedstat`
+    /// (Documentation/scheduler/sched-stats.rst).
     fn parse(text: &str) -> Option<ThreadTimes> {
         let mut fields = text.split_ascii_whitespace().map(str::parse);
         Some(ThreadTimes {
