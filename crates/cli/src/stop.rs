@@ -70,6 +70,7 @@ fn flag_and_at_once(at_once: impl Fn() + Send + 'static) -> anyhow::Result<Arc<A
                     at_once();
                     std::process::exit(128 + signal);
                 }
+                scaleprof_wire::end_soon();
                 eprintln!("\nstopping (again to stop at once)");
             }
         })

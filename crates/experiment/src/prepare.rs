@@ -281,7 +281,7 @@ pub(crate) fn make_tables(
     stop: &AtomicBool,
     progress: &mut dyn Progress,
 ) -> Result<(), RunError> {
-    let mut client = target.connect()?;
+    let mut client = target.connect_to_work()?;
     let tables = load.with_tables().then_some(&load.oltp);
     schema::create(&mut client, tables, &load.data_description())?;
     if let WorkloadChoice::Tpcc(options) = &load.workload {
@@ -342,7 +342,7 @@ pub(crate) fn check_consistency(
         return Ok(());
     }
     progress.stage("checking TPC-C's twelve consistency conditions");
-    let mut client = target.connect()?;
+    let mut client = target.connect_to_work()?;
     let violations = tpcc::check_consistency(&mut client, SCHEMA, stop)?;
     client.quit();
     match violations.is_empty() {
@@ -370,7 +370,7 @@ pub(crate) fn warm_all(
             Beside::Neighbours(_) => {
                 warm(&server, load, progress)?;
             }
-            Beside::Replicas(_) => read_tables(&mut server.connect()?, load, Statistics::AsTheyAre)?,
+            Beside::Replicas(_) => read_tables(&mut server.connect_to_work()?, load, Statistics::AsTheyAre)?,
         }
     }
     Ok(warnings)
@@ -394,7 +394,7 @@ fn read_tables(client: &mut Client, load: &LoadOptions, statistics: Statistics) 
 
 /// Reads the tables into memory, runs the script's setup, and says what would disturb the measurement.
 fn warm(server: &Access, load: &LoadOptions, progress: &mut dyn Progress) -> Result<Vec<String>, RunError> {
-    let mut client = server.connect()?;
+    let mut client = server.connect_to_work()?;
     let mut warnings = Vec::new();
     let has_tables = load.with_tables() || matches!(load.workload, WorkloadChoice::Tpcc(_));
     if has_tables && load.reads_tables_first {
@@ -431,7 +431,7 @@ fn run_setup(server: &Access, setup: &str) -> Result<(), RunError> {
         credentials: server.credentials.in_database(SCHEMA),
         ..server.clone()
     };
-    let mut client = in_schema.connect()?;
+    let mut client = in_schema.connect_to_work()?;
     for statement in Script::split(setup)? {
         client.execute(statement).map_err(wire("running the script's setup"))?;
     }

@@ -4,7 +4,7 @@ use crate::boundary_watch::{Answer, Boundary, BoundaryWatch};
 use crate::company::Beside;
 use crate::error::RunError;
 use crate::progress::Progress;
-use crate::target::{Access, Target, wire};
+use crate::target::{Access, Target};
 use scaleprof_bundle::CounterRow;
 use scaleprof_server::{Position, Replicas};
 use scaleprof_wire::Client;
@@ -237,10 +237,8 @@ fn asked(replicas: &Replicas) -> Result<Vec<(Position, Client)>, RunError> {
 
 /// A connection to a server that may have stood still.
 fn patient(server: &Access) -> Result<Client, RunError> {
-    let client = server.connect()?;
-    client
-        .set_patience(Some(ANSWERS_WITHIN))
-        .map_err(wire("asking a server of a replication how far it is"))?;
+    let mut client = server.connect()?;
+    client.set_patience(Some(ANSWERS_WITHIN));
     Ok(client)
 }
 

@@ -82,18 +82,15 @@ pub(crate) fn run_at(
 
     let alone = seat.as_ref().map(|seat| seat.prepare_alone(stop)).transpose();
     let prepared = alone.and_then(|_alone| prepare(options, stop, progress));
-    let mut ready = match prepared {
-        Ok(ready) => ready,
+    let prepared = prepared.and_then(|ready| ready.target.variables().map(|variables| (ready, variables)));
+    let (mut ready, variables) = match prepared {
+        Ok(prepared) => prepared,
         Err(error) => {
             // Nothing was measured: an empty bundle would only be in the way. It goes only if it is empty.
             let _ = std::fs::remove_dir(bundle.path());
-            return Err(match stop.load(Ordering::Relaxed) {
-                true => RunError::Stopped,
-                false => error,
-            });
+            return Err(stopped_or(stop, error));
         }
     };
-    let variables = ready.target.variables()?;
     let mut manifest = manifest::begin(options, &ready.target, &ready.placement, &variables);
     manifest.ladder.turns = seat.as_ref().map(Seat::turns);
     ready.warnings.extend(transport.fallback.as_ref().map(fallback_warning));
@@ -146,7 +143,8 @@ pub(crate) fn run_at(
     let problem = climb
         .climb(&mut ready, &mut manifest, progress)
         .and_then(|()| check_consistency(&ready.target, &options.load, "after the run", stop, progress))
-        .err();
+        .err()
+        .map(|error| stopped_or(stop, error));
     manifest.missing = std::mem::take(&mut climb.missing)
         .into_iter()
         .map(|(figure, reason)| Missing { figure, reason })
@@ -171,6 +169,14 @@ pub(crate) fn run_at(
             problem,
         }),
         (Err(_), Some(problem)) | (Err(problem), None) => Err(problem),
+    }
+}
+
+/// What ended a run: an answer that is given up because the user asked for the end is that end.
+fn stopped_or(stop: &AtomicBool, error: RunError) -> RunError {
+    match stop.load(Ordering::Relaxed) {
+        true => RunError::Stopped,
+        false => error,
     }
 }
 
@@ -244,7 +250,7 @@ fn leave(ready: Ready, options: &RunOptions, progress: &mut dyn Progress) {
         Target::Attached(attach) if attach.drop_schema => {
             let target = Target::Attached(attach);
             let dropped = target
-                .connect()
+                .connect_to_work()
                 .and_then(|mut client| Ok(scaleprof_workload::schema::drop_ours(&mut client)?));
             if let Err(error) = dropped {
                 progress.warning(&format!("the load's schema was left behind: {error}"));

@@ -45,6 +45,13 @@ impl Access {
         }
     }
 
+    /// For statements that work through whole tables: each takes as long as it takes.
+    pub(crate) fn connect_to_work(&self) -> Result<Client, RunError> {
+        let mut client = self.connect()?;
+        client.set_patience(None);
+        Ok(client)
+    }
+
     pub(crate) fn connect(&self) -> Result<Client, RunError> {
         // What a server sets for all its sessions is not made for this: ours may be silent for long, and what they change is to stay.
         let own = "SET SESSION autocommit = 1, wait_timeout = 31536000";
@@ -78,6 +85,10 @@ impl Target {
 
     pub(crate) fn connect(&self) -> Result<Client, RunError> {
         self.access().connect()
+    }
+
+    pub(crate) fn connect_to_work(&self) -> Result<Client, RunError> {
+        self.access().connect_to_work()
     }
 
     /// The server's process id, where it runs on this machine.

@@ -34,9 +34,7 @@ pub(crate) struct Killed {
 /// # Errors
 /// The server does not answer, or does not let us.
 pub(crate) fn kill(client: &mut Client, user: &str, connection_ids: &[u32]) -> Result<Killed, RunError> {
-    client
-        .set_patience(Some(PATIENCE))
-        .map_err(wire("ending transactions that outlived their visit"))?;
+    client.set_patience(Some(PATIENCE));
     let ours: BTreeSet<String> = connection_ids.iter().map(ToString::to_string).collect();
     let busy = wait(client, user, &ours, GRACE)?;
     for id in &busy {

@@ -75,7 +75,11 @@ impl Sandbox {
 
     /// A new connection with that account.
     pub fn connect(&self) -> Result<Client, Error> {
-        Client::connect(&self.endpoint, &self.credentials()).map_err(Error::wire("connect to the server under test"))
+        let mut client = Client::connect(&self.endpoint, &self.credentials())
+            .map_err(Error::wire("connect to the server under test"))?;
+        // It is ours: whether it is well is seen from its process.
+        client.set_patience(None);
+        Ok(client)
     }
 
     /// The server's process id.
@@ -275,7 +279,7 @@ impl Sandbox {
                 });
             }
             let answer = Client::connect(&self.endpoint, &self.credentials()).and_then(|mut client| {
-                client.set_patience(Some(LONGEST_ANSWER))?;
+                client.set_patience(Some(LONGEST_ANSWER));
                 client.query("SELECT 1").map(|_| ())
             });
             match answer {

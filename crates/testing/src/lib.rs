@@ -3,6 +3,7 @@
 //! Its modules of servers, bundles and archives are features, so that the tests of a crate below those build without them.
 
 mod deep;
+pub mod hostile_server;
 #[cfg(feature = "archives")]
 pub mod made_up;
 pub mod perf_recording;

@@ -8,7 +8,7 @@ use mysql_common::constants::CapabilityFlags;
 use mysql_common::io::ParseBuf;
 use mysql_common::packets::{AuthPlugin, AuthSwitchRequest, HandshakePacket, HandshakeResponse, SslRequest};
 use mysql_common::proto::{MyDeserialize, MySerialize};
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use scaleprof_guard::survive;
 
 /// What the greeting told us.
 #[derive(Debug, Clone)]
@@ -146,7 +146,7 @@ pub(crate) fn log_in(
     response.serialize(&mut out);
     stream.write_packet(&out)?;
 
-    loop {
+    for _ in 0..MOST_STEPS {
         let packet = stream.read_packet()?;
         match packet.first() {
             Some(0x00) => return Ok((stream, greeting)),
@@ -181,7 +181,11 @@ pub(crate) fn log_in(
             _ => return Err(Error::Protocol("an unknown step of the handshake")),
         }
     }
+    Err(Error::Protocol("a handshake without end"))
 }
+
+/// Steps that a handshake may have after our first answer: a switch, a key, a password and its end are five.
+const MOST_STEPS: usize = 16;
 
 fn refused(endpoint: &Endpoint, who: &Credentials, packet: &[u8], in_the_clear: bool) -> Error {
     let error = Box::new(parse_error(packet));
@@ -266,7 +270,7 @@ impl StepError {
 /// What a library makes of a server's bytes. Some of them make it panic: an empty key, one that is shorter than its padding, digits that
 /// are none. That says something of the server, and is no reason for us to end.
 fn guarded<T>(read: impl FnOnce() -> T) -> Result<T, Error> {
-    catch_unwind(AssertUnwindSafe(read)).map_err(|_| Error::Protocol("a step of the handshake that cannot be read"))
+    survive(read).ok_or(Error::Protocol("a step of the handshake that cannot be read"))
 }
 
 /// Answers one challenge.

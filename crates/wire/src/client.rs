@@ -1,5 +1,6 @@
 //! A blocking client for the statements around a measurement, and the way from it to the load's hot path.
 
+use crate::answer::MOST_BYTES;
 use crate::auth::{Greeting, log_in};
 use crate::packet::PacketStream;
 use crate::reply::{SERVER_MORE_RESULTS_EXISTS, length_encoded, length_encoded_string, parse_error, parse_ok};
@@ -9,9 +10,14 @@ use std::io::Read;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
-/// Longest wait for a step of the handshake: a server that takes thousands of connections at once may be slow, one that
-/// hangs says nothing at all.
+/// Longest handshake: a server that takes thousands of connections at once may be slow, one that hangs says nothing at all.
 const HANDSHAKE: Duration = Duration::from_secs(60);
+/// Longest answer where nothing else is said: an overloaded server, or one that stands still beside another's turn, takes minutes.
+const LONGEST_ANSWER: Duration = Duration::from_secs(300);
+/// Columns that a result may have at most (MySQL's and MariaDB's limit of a table).
+const MOST_COLUMNS: u64 = 4096;
+/// What a value takes in memory beside its bytes.
+const BYTES_PER_VALUE: usize = 64;
 
 const COM_QUIT: u8 = 0x01;
 const COM_QUERY: u8 = 0x03;
@@ -67,10 +73,9 @@ pub struct Session {
 impl Client {
     /// Connects and logs in.
     pub fn connect(endpoint: &Endpoint, who: &Credentials) -> Result<Client, Error> {
-        let stream = PacketStream::connect(endpoint)?;
-        stream.set_patience(Some(HANDSHAKE))?;
-        let (stream, greeting) = log_in(stream, endpoint, who)?;
-        stream.set_patience(None)?;
+        let stream = PacketStream::connect(endpoint, HANDSHAKE)?;
+        let (mut stream, greeting) = log_in(stream, endpoint, who)?;
+        stream.set_patience(Some(LONGEST_ANSWER));
         Ok(Client { stream, greeting })
     }
 
@@ -88,13 +93,10 @@ impl Client {
         self.greeting.connection_id
     }
 
-    /// Bounds how long each answer may take; `None` waits for ever. After an answer that came too late the client is of no
-    /// use any more.
-    ///
-    /// # Errors
-    /// The system refuses it.
-    pub fn set_patience(&self, longest: Option<Duration>) -> Result<(), Error> {
-        self.stream.set_patience(longest)
+    /// Bounds how long each answer may take, from its statement on; `None` waits for ever, as for one that fills a table. Five minutes
+    /// where nothing else is said. After an answer that came too late the client is of no use any more.
+    pub fn set_patience(&mut self, longest: Option<Duration>) {
+        self.stream.set_patience(longest);
     }
 
     /// Version of the encryption, such as `TLSv1.3`; none in the clear.
@@ -244,6 +246,10 @@ impl Client {
 
     fn read_rows(&mut self, head: &[u8]) -> Result<(ResultSet, u16), Error> {
         let (count, _) = length_encoded(head).ok_or(Error::Protocol("a column count that cannot be read"))?;
+        if count > MOST_COLUMNS {
+            return Err(Error::Protocol("a column count that no result has"));
+        }
+        let mut kept = 0;
         let mut set = ResultSet::default();
         for _ in 0..count {
             let definition = self.stream.read_packet()?;
@@ -265,6 +271,10 @@ impl Client {
                     return Ok((set, u16::from_le_bytes([packet[3], packet[4]])));
                 }
                 _ => {
+                    kept += packet.len() + set.columns.len() * BYTES_PER_VALUE;
+                    if kept > MOST_BYTES {
+                        return Err(Error::Protocol("more rows than any answer to this has"));
+                    }
                     let row =
                         text_row(&packet, set.columns.len()).ok_or(Error::Protocol("a row that cannot be read"))?;
                     set.rows.push(row);

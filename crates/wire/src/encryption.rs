@@ -36,8 +36,13 @@ impl Write for Wire<'_> {
 }
 
 impl Encryption {
-    /// Shakes hands on a connected, blocking socket.
-    pub(crate) fn begin(tls: &Tls, endpoint: &Endpoint, socket: &OwnedFd) -> Result<Encryption, Error> {
+    /// Shakes hands on a connected, blocking socket; `wait` is asked when that has blocked for as long as it may.
+    pub(crate) fn begin(
+        tls: &Tls,
+        endpoint: &Endpoint,
+        socket: &OwnedFd,
+        wait: &mut dyn FnMut() -> io::Result<()>,
+    ) -> Result<Encryption, Error> {
         let fail = |reason: String| Error::Tls {
             endpoint: endpoint.clone(),
             reason,
@@ -53,9 +58,9 @@ impl Encryption {
             ))
         };
         while new.0.is_handshaking() {
-            new.flush(socket).map_err(lost)?;
+            new.flush_while(socket, wait).map_err(lost)?;
             if new.0.wants_read() {
-                let received = uninterrupted(|| new.0.read_tls(&mut blocking(socket))).map_err(lost)?;
+                let received = while_it_blocks(wait, || new.0.read_tls(&mut blocking(socket))).map_err(lost)?;
                 if received == 0 {
                     return Err(lost(io::ErrorKind::UnexpectedEof.into()));
                 }
@@ -66,7 +71,7 @@ impl Encryption {
                 }
             }
         }
-        new.flush(socket).map_err(lost)?;
+        new.flush_while(socket, wait).map_err(lost)?;
         Ok(new)
     }
 
@@ -83,12 +88,22 @@ impl Encryption {
     ///
     /// # Errors
     /// The connection broke.
-    pub fn send(&mut self, socket: &OwnedFd, mut bytes: &[u8]) -> io::Result<()> {
+    pub fn send(&mut self, socket: &OwnedFd, bytes: &[u8]) -> io::Result<()> {
+        self.send_while(socket, bytes, &mut || Err(io::ErrorKind::WouldBlock.into()))
+    }
+
+    /// The same on a socket that blocks for a while only; `wait` is asked whether to go on.
+    pub(crate) fn send_while(
+        &mut self,
+        socket: &OwnedFd,
+        mut bytes: &[u8],
+        wait: &mut dyn FnMut() -> io::Result<()>,
+    ) -> io::Result<()> {
         // The library takes a bounded amount at a time.
         while !bytes.is_empty() {
             let taken = self.0.writer().write(bytes)?;
             bytes = &bytes[taken..];
-            self.flush(socket)?;
+            self.flush_while(socket, wait)?;
         }
         Ok(())
     }
@@ -129,8 +144,12 @@ impl Encryption {
     }
 
     fn flush(&mut self, socket: &OwnedFd) -> io::Result<()> {
+        self.flush_while(socket, &mut || Err(io::ErrorKind::WouldBlock.into()))
+    }
+
+    fn flush_while(&mut self, socket: &OwnedFd, wait: &mut dyn FnMut() -> io::Result<()>) -> io::Result<()> {
         while self.0.wants_write() {
-            uninterrupted(|| self.0.write_tls(&mut blocking(socket)))?;
+            while_it_blocks(wait, || self.0.write_tls(&mut blocking(socket)))?;
         }
         Ok(())
     }
@@ -140,6 +159,19 @@ fn blocking(socket: &OwnedFd) -> Wire<'_> {
     Wire {
         socket,
         flags: RecvFlags::empty(),
+    }
+}
+
+/// Makes a call again that a signal interrupted, or that blocked for as long as the socket says while `wait` agrees.
+fn while_it_blocks(
+    wait: &mut dyn FnMut() -> io::Result<()>,
+    mut call: impl FnMut() -> io::Result<usize>,
+) -> io::Result<usize> {
+    loop {
+        match uninterrupted(&mut call) {
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => wait()?,
+            done => return done,
+        }
     }
 }
 

@@ -11,19 +11,24 @@
 //! Source: MySQL internals manual, "Client/Server Protocol"; MariaDB knowledge base, "Clients & Utilities,
 //! Server-client protocol".
 
+mod answer;
 mod auth;
 mod binary_rows;
 mod certificates;
 mod client;
+mod connecting;
 mod encryption;
 mod endpoint;
 mod error;
 mod execute;
+#[cfg(test)]
+mod hostile;
 mod packet;
 mod reply;
 mod scan;
 mod tls;
 
+pub use answer::end_soon;
 pub use binary_rows::{BinaryRow, BinaryRows, Value};
 pub use client::{Client, Outcome, Prepared, ResultSet, Session};
 pub use encryption::Encryption;

@@ -1,11 +1,12 @@
 //! Framing: every packet is a 3-byte length, a sequence number and a payload; one of 2^24-1 bytes is continued.
 
+use crate::answer::Answer;
+use crate::connecting::{block_for, open};
 use crate::{Encryption, Endpoint, Error, Tls};
+use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags};
 use std::io;
-use std::net::TcpStream;
 use std::os::fd::OwnedFd;
-use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 /// Payload length at which a packet is continued in the next.
@@ -24,30 +25,37 @@ impl Carrier {
         socket
     }
 
-    fn send(&mut self, mut bytes: &[u8]) -> io::Result<()> {
+    fn send(&mut self, mut bytes: &[u8], answer: &Answer) -> io::Result<()> {
         let socket = match self {
-            Carrier::Encrypted(socket, encryption) => return encryption.send(socket, bytes),
+            Carrier::Encrypted(socket, encryption) => {
+                return encryption.send_while(socket, bytes, &mut || answer.still_wanted());
+            }
             Carrier::Plain(socket) => socket,
         };
         while !bytes.is_empty() {
             match rustix::net::send(&*socket, bytes, SendFlags::NOSIGNAL) {
                 Ok(sent) => bytes = &bytes[sent..],
-                Err(rustix::io::Errno::INTR) => {}
+                Err(Errno::INTR | Errno::AGAIN) => answer.still_wanted()?,
                 Err(e) => return Err(e.into()),
             }
         }
         Ok(())
     }
 
-    fn receive(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let socket = match self {
-            Carrier::Encrypted(socket, encryption) => return encryption.receive(socket, buffer, true),
-            Carrier::Plain(socket) => socket,
-        };
+    fn receive(&mut self, buffer: &mut [u8], answer: &Answer) -> io::Result<usize> {
         loop {
-            match rustix::net::recv(&*socket, &mut *buffer, RecvFlags::empty()) {
-                Err(rustix::io::Errno::INTR) => {}
-                done => return Ok(done?.1),
+            let received = match self {
+                Carrier::Encrypted(socket, encryption) => encryption.receive(socket, buffer, true),
+                Carrier::Plain(socket) => match rustix::net::recv(&*socket, &mut *buffer, RecvFlags::empty()) {
+                    Ok((_, count)) => Ok(count),
+                    Err(e) => Err(e.into()),
+                },
+            };
+            match received {
+                Err(e) if matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {
+                    answer.still_wanted()?;
+                }
+                done => return done,
             }
         }
     }
@@ -61,35 +69,29 @@ pub(crate) struct PacketStream {
     /// Start of what has not been read yet in `received`.
     position: usize,
     sequence: u8,
+    /// What bounds the answer that is waited for.
+    answer: Answer,
 }
 
 impl PacketStream {
-    pub(crate) fn connect(endpoint: &Endpoint) -> Result<Self, Error> {
-        let fail = |source| Error::Connect {
+    /// Connects; `longest` is how long all that follows may take, until [`PacketStream::set_patience`].
+    pub(crate) fn connect(endpoint: &Endpoint, longest: Duration) -> Result<Self, Error> {
+        let socket = open(endpoint).map_err(|source| Error::Connect {
             endpoint: endpoint.clone(),
             source,
-        };
-        let socket: OwnedFd = match endpoint {
-            Endpoint::Unix(path) => UnixStream::connect(path).map_err(fail)?.into(),
-            Endpoint::Tcp { host, port } => {
-                let stream = connect_tcp(host, *port).map_err(fail)?;
-                stream.set_nodelay(true).map_err(fail)?;
-                stream.into()
-            }
-        };
+        })?;
         Ok(PacketStream {
             carrier: Carrier::Plain(socket),
             received: Vec::with_capacity(16 * 1024),
             position: 0,
             sequence: 0,
+            answer: Answer::within(Some(longest)),
         })
     }
 
-    /// Bounds how long a reply may take; `None` waits for ever.
-    pub(crate) fn set_patience(&self, longest: Option<Duration>) -> Result<(), Error> {
-        use rustix::net::sockopt::{Timeout, set_socket_timeout};
-        set_socket_timeout(self.carrier.socket(), Timeout::Recv, longest)
-            .map_err(|e| Error::lost("setting a time limit for replies")(e.into()))
+    /// Bounds how long an answer may take, this one and those that follow; `None` waits for ever.
+    pub(crate) fn set_patience(&mut self, longest: Option<Duration>) {
+        self.answer = self.answer.longest(longest);
     }
 
     /// Encrypts what follows.
@@ -100,7 +102,7 @@ impl PacketStream {
         }
         let carrier = match self.carrier {
             Carrier::Plain(socket) => {
-                let encryption = Encryption::begin(tls, endpoint, &socket)?;
+                let encryption = Encryption::begin(tls, endpoint, &socket, &mut || self.answer.still_wanted())?;
                 Carrier::Encrypted(socket, encryption)
             }
             encrypted => encrypted,
@@ -121,15 +123,17 @@ impl PacketStream {
         if self.position < self.received.len() {
             return Err(Error::Protocol("bytes that belong to no reply"));
         }
+        block_for(self.carrier.socket(), None).map_err(Error::lost("giving the connection to the load"))?;
         Ok(match self.carrier {
             Carrier::Plain(socket) => (socket, None),
             Carrier::Encrypted(socket, encryption) => (socket, Some(encryption)),
         })
     }
 
-    /// Starts a new command: sequence numbers begin at 0 again.
+    /// Starts a new command: sequence numbers begin at 0 again, and so does the time of its answer.
     pub(crate) fn start_command(&mut self) {
         self.sequence = 0;
+        self.answer = self.answer.next();
     }
 
     /// Sends a payload as one packet, or several where it is too long for one.
@@ -152,7 +156,9 @@ impl PacketStream {
 
     /// Sends bytes that are packets already.
     pub(crate) fn write_raw(&mut self, bytes: &[u8]) -> Result<(), Error> {
-        self.carrier.send(bytes).map_err(Error::lost("sending a statement"))
+        self.carrier
+            .send(bytes, &self.answer)
+            .map_err(Error::lost("sending a statement"))
     }
 
     /// Reads one packet, joined from its parts where it was continued.
@@ -163,6 +169,8 @@ impl PacketStream {
             let header = &self.received[self.position..self.position + 4];
             let length = u32::from_le_bytes([header[0], header[1], header[2], 0]) as usize;
             self.sequence = header[3].wrapping_add(1);
+            let to_come = (4 + length).saturating_sub(self.received.len() - self.position);
+            self.answer.announces(to_come).map_err(Error::lost("reading a reply"))?;
             self.fill(4 + length)?;
             let start = self.position + 4;
             whole.extend_from_slice(&self.received[start..start + length]);
@@ -184,31 +192,17 @@ impl PacketStream {
         }
         while self.received.len() - self.position < wanted {
             let mut chunk = [0_u8; 16 * 1024];
-            match self.carrier.receive(&mut chunk) {
-                Ok(0) => {
-                    let closed = io::Error::new(io::ErrorKind::UnexpectedEof, "the server closed the connection");
-                    return Err(Error::lost("waiting for a reply")(closed));
-                }
-                Ok(n) => self.received.extend_from_slice(&chunk[..n]),
-                Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
-                    let late = io::Error::new(io::ErrorKind::TimedOut, "the server said nothing for too long");
-                    return Err(Error::lost("waiting for a reply")(late));
-                }
-                Err(e) => return Err(Error::lost("waiting for a reply")(e)),
+            let received = self
+                .carrier
+                .receive(&mut chunk, &self.answer)
+                .map_err(Error::lost("waiting for a reply"))?;
+            if received == 0 {
+                let closed = io::Error::new(io::ErrorKind::UnexpectedEof, "the server closed the connection");
+                return Err(Error::lost("waiting for a reply")(closed));
             }
+            self.answer.took(received).map_err(Error::lost("reading a reply"))?;
+            self.received.extend_from_slice(&chunk[..received]);
         }
         Ok(())
     }
-}
-
-fn connect_tcp(host: &str, port: u16) -> io::Result<TcpStream> {
-    use std::net::ToSocketAddrs;
-    let mut last = io::Error::new(io::ErrorKind::NotFound, "the host name has no address");
-    for address in (host, port).to_socket_addrs()? {
-        match TcpStream::connect_timeout(&address, Duration::from_secs(10)) {
-            Ok(stream) => return Ok(stream),
-            Err(e) => last = e,
-        }
-    }
-    Err(last)
 }

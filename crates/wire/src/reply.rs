@@ -43,7 +43,10 @@ pub(crate) fn parse_ok(packet: &[u8]) -> Option<(u64, u16)> {
     Some((affected, u16::from_le_bytes([status[0], status[1]])))
 }
 
-/// Reads an error packet. A short one gives what it has.
+/// Longest message of an error: that of MySQL and MariaDB (MYSQL_ERRMSG_SIZE of mysql_com.h).
+const LONGEST_MESSAGE: usize = 512;
+
+/// Reads an error packet. A short one gives what it has, one that is too long its beginning.
 pub(crate) fn parse_error(packet: &[u8]) -> ServerError {
     let number = packet.get(1..3).map_or(0, |b| u16::from_le_bytes([b[0], b[1]]));
     let rest = packet.get(3..).unwrap_or_default();
@@ -54,6 +57,21 @@ pub(crate) fn parse_error(packet: &[u8]) -> ServerError {
     ServerError {
         number,
         state: String::from_utf8_lossy(state).into_owned(),
-        message: String::from_utf8_lossy(message).into_owned(),
+        message: String::from_utf8_lossy(&message[..message.len().min(LONGEST_MESSAGE)]).into_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_is_no_longer_than_a_servers_can_be() {
+        let packet = [&b"\xff\x15\x04#28000"[..], &[b'A'; 100_000]].concat();
+        let error = parse_error(&packet);
+        assert_eq!(
+            (error.number, error.state.as_str(), error.message.len()),
+            (1045, "28000", 512)
+        );
     }
 }

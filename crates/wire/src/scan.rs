@@ -9,6 +9,9 @@ use crate::ServerError;
 use crate::packet::MAX_PAYLOAD;
 use crate::reply::{SERVER_MORE_RESULTS_EXISTS, SERVER_STATUS_IN_TRANS, length_encoded, parse_error, parse_ok};
 
+/// Longest packet that is looked at as a whole: the head of a reply, its end, or an error. Rows may be longer.
+const LONGEST_SEEN: usize = 64 << 10;
+
 /// How a reply ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reply {
@@ -186,6 +189,9 @@ impl ReplyScanner {
         // A text row may begin with 0xfe only when its first value has 16 MiB or more; 0xff never begins a row.
         let limit = if self.deprecate_eof { MAX_PAYLOAD } else { 9 };
         if bytes[4] == 0xff || (bytes[4] == 0xfe && length < limit) {
+            if length > LONGEST_SEEN {
+                return Err("an end of rows of more than 64 KiB");
+            }
             let Some(packet) = bytes.get(4..4 + length) else {
                 return Ok(Step::More);
             };
@@ -214,6 +220,9 @@ impl ReplyScanner {
     }
 
     fn step_head(&mut self, bytes: &[u8], length: usize) -> Result<Step, &'static str> {
+        if length > LONGEST_SEEN {
+            return Err("a first packet of more than 64 KiB");
+        }
         let Some(packet) = bytes.get(4..4 + length) else {
             return Ok(Step::More);
         };

@@ -15,6 +15,7 @@ mod experiment;
 mod export;
 mod full_disk;
 mod help;
+mod hostile;
 mod import;
 mod import_accounts;
 mod import_doubts;

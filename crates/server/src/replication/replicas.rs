@@ -310,10 +310,8 @@ impl Replicas {
 
 /// A connection to a server that may have stood still.
 fn patient(server: &Sandbox) -> Result<Client, Error> {
-    let client = server.connect()?;
-    client
-        .set_patience(Some(ANSWERS_WITHIN))
-        .map_err(Error::wire("ask a server of a replication how it goes"))?;
+    let mut client = server.connect()?;
+    client.set_patience(Some(ANSWERS_WITHIN));
     Ok(client)
 }
 

@@ -142,10 +142,8 @@ impl Connection {
 
     /// Keeps a piece of a reply that is not complete, where its rows are wanted.
     #[inline]
-    pub(crate) fn keep(&mut self, bytes: &[u8]) {
-        if let Some(terminal) = &mut self.terminal {
-            terminal.keep(bytes);
-        }
+    pub(crate) fn keep(&mut self, bytes: &[u8]) -> Result<(), Unexpected> {
+        self.terminal.as_mut().map_or(Ok(()), |terminal| terminal.keep(bytes))
     }
 
     /// Takes the last piece of a reply with rows.

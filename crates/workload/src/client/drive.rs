@@ -205,8 +205,8 @@ pub fn drive(
                     // Where it is refused the load runs all the same: how many are at work is measured.
                     let _ = scheduling.apply();
                     let result = match transport {
-                        Transport::IoUring => uring::run(&mut worker, end_ns),
-                        Transport::Epoll => epoll::run(&mut worker, end_ns),
+                        Transport::IoUring => uring::run(&mut worker),
+                        Transport::Epoll => epoll::run(&mut worker),
                     };
                     // Nobody listens any more when the load was given up.
                     let _ = messages.send(match result {

@@ -2,7 +2,7 @@
 
 use super::connection::Connection;
 use super::epoll_wait::EpollWait;
-use super::worker::{Failure, Next, SECOND_NS, Worker};
+use super::worker::{Failure, Next, Worker};
 use rustix::event::epoll;
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags};
@@ -14,11 +14,9 @@ use std::os::fd::OwnedFd;
 const RECEIVE_BYTES: usize = 64 * 1024;
 /// Sockets that one wait can report. A small batch keeps the first of them from waiting for the last.
 const BATCH: usize = 64;
-/// How long transactions under way may take after the end before they are given up.
-pub(super) const DRAIN_NS: u64 = 10 * SECOND_NS;
 
 /// Runs a worker to its end.
-pub(crate) fn run(worker: &mut Worker, end_ns: u64) -> Result<(), Failure> {
+pub(crate) fn run(worker: &mut Worker) -> Result<(), Failure> {
     let system = |what| move |e: Errno| Failure::System(what, e.into());
     let poll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(system("epoll_create"))?;
     for (index, connection) in worker.connections.iter().enumerate() {
@@ -43,7 +41,7 @@ pub(crate) fn run(worker: &mut Worker, end_ns: u64) -> Result<(), Failure> {
         for index in to_send.drain(..) {
             send(worker, index)?;
         }
-        if worker.is_done(now) || now > end_ns + DRAIN_NS {
+        if worker.is_done(now) || now > worker.gives_up_at_ns() {
             return Ok(());
         }
         wait.wait(&poll, &mut events, worker.patience_ns(now))
@@ -74,6 +72,8 @@ fn receive(worker: &mut Worker, index: u32, buffer: &mut [u8], ready: u64) -> Re
         };
         let now = worker.now_ns();
         match worker.received(index, &buffer[..count], now)? {
+            // A reply without end does not keep the load from its own.
+            Next::Receive if worker.is_given_up() || now > worker.gives_up_at_ns() => return Ok(now),
             // The rest may be there already, or the end of the connection: one edge can stand for both.
             Next::Receive => {}
             next => {

@@ -99,7 +99,7 @@ fn push<T>(list: &Mutex<Vec<T>>, item: T) {
 fn connect(plan: &LoadPlan) -> Result<Client, Error> {
     let mut client = Client::connect(&plan.endpoint, &plan.credentials)?;
     // A server that stands still while connections are made ready is not waited for without end.
-    client.set_patience(Some(OPENING))?;
+    client.set_patience(Some(OPENING));
     client.execute(STAY_CONNECTED)?;
     let own = plan.session_statements.iter().map(String::as_str);
     for statement in plan.program.session_statements().into_iter().chain(own) {
@@ -108,14 +108,8 @@ fn connect(plan: &LoadPlan) -> Result<Client, Error> {
     Ok(client)
 }
 
-/// Made ready: from here on the load itself says how long an answer may take.
-fn ready(client: Client) -> Result<Session, Error> {
-    client.set_patience(None)?;
-    client.into_session()
-}
-
 fn open_idle(plan: &LoadPlan) -> Result<Session, Error> {
-    ready(connect(plan)?)
+    connect(plan)?.into_session()
 }
 
 fn open_working(plan: &LoadPlan, position: u32) -> Result<Connection, Error> {
@@ -130,7 +124,7 @@ fn open_working(plan: &LoadPlan, position: u32) -> Result<Connection, Error> {
             Err(e) => return Err(e),
         }
     }
-    let session = ready(client)?;
+    let session = client.into_session()?;
     let composer = Composer {
         rng: ConnectionRng::new(plan.seed, u64::from(position)),
         position,

@@ -4,7 +4,6 @@
 //! all connections. Successful sends report nothing back. So a statement costs no system call of its own: a batch
 //! of them costs one.
 
-use super::epoll::DRAIN_NS;
 use super::worker::{Failure, Next, SECOND_NS, Worker};
 use io_uring::{IoUring, cqueue, opcode, squeue, types};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
@@ -145,10 +144,10 @@ impl Drop for Buffers {
 }
 
 /// Runs a worker to its end.
-pub(crate) fn run(worker: &mut Worker, end_ns: u64) -> Result<(), Failure> {
+pub(crate) fn run(worker: &mut Worker) -> Result<(), Failure> {
     let mut ring = open_ring().map_err(system("io_uring_setup"))?;
     let mut buffers = Buffers::new(&ring).map_err(system("registering receive buffers"))?;
-    let result = serve(worker, end_ns, &mut ring, &mut buffers);
+    let result = serve(worker, &mut ring, &mut buffers);
     take_down(&ring, buffers);
     result
 }
@@ -171,7 +170,7 @@ fn system(what: &'static str) -> impl FnOnce(io::Error) -> Failure {
     move |e| Failure::System(what, e)
 }
 
-fn serve(worker: &mut Worker, end_ns: u64, ring: &mut IoUring, buffers: &mut Buffers) -> Result<(), Failure> {
+fn serve(worker: &mut Worker, ring: &mut IoUring, buffers: &mut Buffers) -> Result<(), Failure> {
     let sockets: Vec<_> = worker.connections.iter().map(|c| c.socket.as_raw_fd()).collect();
     ring.submitter()
         .register_files(&sockets)
@@ -190,7 +189,7 @@ fn serve(worker: &mut Worker, end_ns: u64, ring: &mut IoUring, buffers: &mut Buf
         for index in to_send.drain(..) {
             push(ring, send(worker, index))?;
         }
-        if worker.is_done(now) || now > end_ns + DRAIN_NS {
+        if worker.is_done(now) || now > worker.gives_up_at_ns() {
             return Ok(());
         }
         wait(ring, worker.patience_ns(now)).map_err(system("io_uring_enter"))?;

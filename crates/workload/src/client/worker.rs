@@ -65,6 +65,9 @@ pub(crate) enum Next {
 /// (as sysbench's `--mysql-ignore-errors`).
 const RETRIED: [u16; 3] = [1213, 1205, 1020];
 
+/// How long transactions under way may take after the end before they are given up.
+const DRAIN_NS: u64 = 10 * SECOND_NS;
+
 /// Length of a second, nanoseconds.
 pub(crate) const SECOND_NS: u64 = 1_000_000_000;
 
@@ -247,15 +250,25 @@ impl Worker {
         self.start_ns + (u64::from(self.current.second) + 1) * SECOND_NS
     }
 
+    /// When what is still under way is given up at the latest, by the load's clock.
+    pub(crate) fn gives_up_at_ns(&self) -> u64 {
+        self.end_ns + DRAIN_NS
+    }
+
+    /// Whether what is under way is given up too.
+    pub(crate) fn is_given_up(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
     /// Whether no new transaction may begin.
     pub(crate) fn is_over(&self, now_ns: u64) -> bool {
-        now_ns >= self.end_ns || self.stop.load(Ordering::Relaxed)
+        now_ns >= self.end_ns || self.is_given_up()
     }
 
     /// Whether the worker may leave: the run was given up, time is up and nothing is under way, or everything ran
     /// once.
     pub(crate) fn is_done(&self, now_ns: u64) -> bool {
-        self.stop.load(Ordering::Relaxed)
+        self.is_given_up()
             || self.active == 0 && (self.is_over(now_ns) || self.program.repetition() == Repetition::Once)
     }
 
@@ -291,7 +304,7 @@ impl Worker {
         let connection = &mut self.connections[index as usize];
         let (used, reply) = connection.scanner.feed(bytes).map_err(Failure::Protocol)?;
         let Some(reply) = reply else {
-            connection.keep(bytes);
+            connection.keep(bytes).map_err(Failure::Unexpected)?;
             return Ok(Next::Receive);
         };
         if used < bytes.len() || connection.phase == Phase::Resting {

@@ -152,6 +152,8 @@ pub(crate) fn connect_to_fill(
             .execute(&format!("SET SESSION {setting}"))
             .map_err(doing("preparing to fill the tables"))?;
     }
+    // A table takes as long as it takes.
+    client.set_patience(None);
     Ok(client)
 }
 

@@ -134,7 +134,7 @@ fn run(kind: TransactionKind, oldest: Option<i32>, times: usize) -> Vec<(Vec<Sta
                     // In two pieces, as it may come.
                     let bytes = reply(&rows);
                     let (head, tail) = bytes.split_at(bytes.len() / 2);
-                    terminal.keep(head);
+                    terminal.keep(head).expect("it is short");
                     terminal.read(step.kind, tail, true).expect("rows by the book");
                 }
             }

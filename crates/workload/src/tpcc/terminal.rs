@@ -114,6 +114,9 @@ impl Transaction {
     }
 }
 
+/// Longest reply whose rows are read: fifteen order lines, or the few customers of one name.
+const LONGEST_REPLY: usize = 1 << 20;
+
 /// The terminal of one connection.
 #[derive(Debug)]
 pub(crate) struct Terminal {
@@ -183,8 +186,15 @@ impl Terminal {
     }
 
     /// Keeps a piece of a reply that is not complete.
-    pub(crate) fn keep(&mut self, bytes: &[u8]) {
+    ///
+    /// # Errors
+    /// The reply is longer than any that was asked for.
+    pub(crate) fn keep(&mut self, bytes: &[u8]) -> Result<(), Unexpected> {
         self.partial.extend_from_slice(bytes);
+        match self.partial.len() > LONGEST_REPLY {
+            true => Err("more rows than it asked for"),
+            false => Ok(()),
+        }
     }
 
     /// Takes the last piece of a reply with rows; `kind` is the number of its statement.

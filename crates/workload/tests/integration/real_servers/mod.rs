@@ -11,7 +11,7 @@ mod pacing;
 mod parity;
 mod rows;
 mod scripts;
-mod stage;
+pub(crate) mod stage;
 mod sysbench;
 mod tpcc;
 mod transports;

@@ -1,7 +1,7 @@
 //! The servers that tests share, and loads on them.
 
 use scaleprof_server::{Sandbox, ServerSettings, Settings};
-use scaleprof_wire::{Client, Credentials};
+use scaleprof_wire::{Client, Credentials, Endpoint};
 use scaleprof_workload::*;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -138,8 +138,13 @@ pub fn script(text: &str, repetition: Repetition) -> Program {
 
 /// A plan for one thread, one connection and one second of a closed loop, to be changed as a test needs.
 pub fn plan(sandbox: &Sandbox, program: Program) -> LoadPlan {
+    plan_for(sandbox.endpoint().clone(), program)
+}
+
+/// The same for any server.
+pub fn plan_for(endpoint: Endpoint, program: Program) -> LoadPlan {
     LoadPlan {
-        endpoint: sandbox.endpoint().clone(),
+        endpoint,
         credentials: Credentials::user("root").in_database(match program {
             Program::Oltp(_) | Program::Tpcc(_) => schema::SCHEMA,
             Program::Script(_) => "other",
