@@ -14,6 +14,7 @@ use object::read::elf::{FileHeader as _, ProgramHeader as _};
 use object::{Endianness, Object as _, ObjectSection as _, ObjectSymbol as _, elf};
 
 use crate::loads::{self, Segment};
+use crate::section::Room;
 use crate::unwind_error::{Architecture, UnwindError};
 
 pub(crate) type Bytes<'data> = EndianSlice<'data, LittleEndian>;
@@ -79,9 +80,10 @@ impl<'data> CallFrames<'data> {
         if let Some(got) = address(".got") {
             bases = bases.set_got(got);
         }
+        let room = Room::of_file(bytes.len());
         let section = |name| {
             let section = file.section_by_name(name)?;
-            let data = section.uncompressed_data().ok()?;
+            let data = room.content(&section)?.into_cow();
             (!data.is_empty()).then(|| (section.address(), data))
         };
         let found = if let Some(found) = section(".eh_frame").or_else(|| by_program_header(bytes, &segments)) {

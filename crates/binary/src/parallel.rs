@@ -10,6 +10,9 @@ use std::thread;
 /// CPUs that this program may use. The system is asked once: it takes several files to tell.
 static CPUS: LazyLock<usize> = LazyLock::new(|| thread::available_parallelism().map_or(1, NonZero::get));
 
+/// Room that a thread may take for its calls. What it does not take costs nothing; reading debug information may go deep.
+const STACK: usize = 64 << 20;
+
 /// How many CPUs there are for work that is shared out.
 #[must_use]
 pub fn cpus() -> usize {
@@ -73,7 +76,7 @@ pub fn in_parallel_from_to<T: Send, R: Send, S, E: Send>(
         // Where no more threads are allowed, those that there are do all of it.
         let cpu = MakersCpu::here();
         let start = |number| {
-            thread::Builder::new().spawn_scoped(scope, move || {
+            thread::Builder::new().stack_size(STACK).spawn_scoped(scope, move || {
                 cpu.leave();
                 take_turns(number)
             })

@@ -12,6 +12,7 @@ mod gather;
 mod jump_table;
 mod name_table;
 mod name_text;
+mod nesting;
 mod separate_files;
 mod source_frames;
 mod symbol_list;

@@ -146,13 +146,7 @@ impl Place<'_> {
 
     fn unpack(&self, path: &Path, shown: &str, watcher: &mut Watcher<'_>) -> Result<(), Error> {
         watcher.progress.stage("unpacking");
-        let bytes = fs::metadata(path).map_err(Error::system("look at", path))?.len();
-        let mut tree = Tree::new(
-            &self.stage.tree,
-            shown,
-            Limits::of_archive(bytes),
-            AbsoluteLinks::Refused,
-        );
+        let mut tree = Tree::new(&self.stage.tree, shown, Limits::of_builds(), AbsoluteLinks::Refused);
         archive::unpack(path, &mut tree, &|place| !leaves_out(place), watcher)?;
         tree.finish()
     }

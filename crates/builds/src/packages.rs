@@ -137,12 +137,8 @@ pub(crate) fn fetch(
 
     watcher.progress.stage("unpacking the packages");
     let files = debs(&folders.downloads)?;
-    let bytes = files
-        .iter()
-        .map(|file| fs::metadata(file).map_or(0, |facts| facts.len()))
-        .sum();
     let shown = format!("the packages of {} {}", from.distribution.word(), from.suite);
-    let limits = Limits::of_archive(bytes);
+    let limits = Limits::of_builds();
     let mut server = Tree::new(tree, &shown, limits, AbsoluteLinks::OfTheTree);
     let mut tools = Tree::new(&folders.tools, &shown, limits, AbsoluteLinks::OfTheTree);
     for file in &files {

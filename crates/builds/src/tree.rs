@@ -24,13 +24,11 @@ pub(crate) struct Limits {
 }
 
 impl Limits {
-    /// Of an archive of so many bytes. Servers shrink to a third or a tenth, their debug information to an eighth; what shrinks
-    /// to a hundredth is made to fill disks. The largest builds with debug information have 5 GiB and 20 000 files.
-    pub(crate) fn of_archive(bytes: u64) -> Self {
-        const LEAST: u64 = 1 << 30;
-        const MOST: u64 = 16 << 30;
+    /// What no build has: the largest with debug information have 5 GiB and 20 000 files. By how much an archive shrank says nothing:
+    /// files with holes shrink to next to nothing.
+    pub(crate) fn of_builds() -> Self {
         Limits {
-            bytes: bytes.saturating_mul(100).clamp(LEAST, MOST),
+            bytes: 16 << 30,
             entries: 300_000,
         }
     }

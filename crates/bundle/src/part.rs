@@ -16,6 +16,7 @@ use parquet::file::reader::{FileReader, RowGroupReader};
 use parquet::file::serialized_reader::SerializedFileReader;
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::{ColumnPath, Type, TypePtr};
+use scaleprof_guard::survive;
 use scaleprof_profile::{in_parallel, in_parallel_with};
 use std::fs::File;
 use std::io::{Read as _, Write};
@@ -387,6 +388,9 @@ impl Opened {
     }
 }
 
+/// What is wrong where the parquet crate says nothing.
+const CONTRADICTS: &str = "its inner lengths contradict each other";
+
 fn read_groups<T: Send>(
     path: &Path,
     how: Groups,
@@ -403,14 +407,18 @@ fn read_groups<T: Send>(
             }
             return Ok(rows);
         }
-        let open = |_| opened.reader(path);
+        let contradicts = || ParquetError::General(CONTRADICTS.to_owned());
+        let open = |_| survive(|| opened.reader(path)).unwrap_or_else(|| Err(contradicts()));
         let read_one = |reader: &mut Result<Box<dyn FileReader>>, index| -> Result<Vec<T>> {
             let reader = reader
                 .as_ref()
                 .map_err(|error| ParquetError::General(error.to_string()))?;
-            let mut of_group = Vec::new();
-            read_group(reader.get_row_group(index)?.as_ref(), &mut of_group)?;
-            Ok(of_group)
+            let read = || {
+                let mut of_group = Vec::new();
+                read_group(reader.get_row_group(index)?.as_ref(), &mut of_group)?;
+                Ok(of_group)
+            };
+            survive(read).unwrap_or_else(|| Err(contradicts()))
         };
         let (groups, _) = in_parallel_with((0..groups).collect(), open, read_one);
         for of_group in groups {
@@ -419,10 +427,10 @@ fn read_groups<T: Send>(
         Ok(rows)
     };
     // The parquet crate asserts what a damaged footer or page may break; one bad byte must not end the program.
-    let problem = match std::panic::catch_unwind(std::panic::AssertUnwindSafe(read)) {
-        Ok(Ok(rows)) => return Ok(rows),
-        Ok(Err(error)) => error.to_string(),
-        Err(_) => "its inner lengths contradict each other".to_owned(),
+    let problem = match survive(read) {
+        Some(Ok(rows)) => return Ok(rows),
+        Some(Err(error)) => error.to_string(),
+        None => CONTRADICTS.to_owned(),
     };
     Err(BundleError::Part {
         path: path.to_owned(),

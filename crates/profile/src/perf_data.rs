@@ -48,6 +48,7 @@ use kernel::RecordedKernel;
 use letting_go::Behind;
 use passed::Passed;
 use scaleprof_binary::mapped_file::Bytes;
+use scaleprof_binary::unfolded::UnfoldedBytes;
 use selection::Selection;
 use tracepoint_format::TracepointFormats;
 use walked::Told;
@@ -58,7 +59,7 @@ use walked::Told;
 /// # Errors
 /// Nothing can be had of it. A recording that is cut or broken behind its beginning gives what was before, with a warning.
 pub fn read(bytes: impl Bytes, options: &ReadOptions) -> Result<Recording, ImportError> {
-    let mut expanded: Vec<Vec<u8>> = Vec::new();
+    let mut expanded: Vec<UnfoldedBytes> = Vec::new();
     let further = bytes.further();
     let let_go = |part: &[u8]| bytes.let_go(part);
     let behind = Behind::new(&bytes, options.kept_in_memory, &let_go);
@@ -74,10 +75,10 @@ pub fn read(bytes: impl Bytes, options: &ReadOptions) -> Result<Recording, Impor
     };
     container.read_all(beginnings.as_ref())?;
     // What each thread of perf wrote was compressed by itself.
-    expanded.extend(container.expand(bytes.len()));
+    expanded.extend(container.expand());
     for part in &further {
         container.add_records(part);
-        expanded.extend(container.expand(part.len()));
+        expanded.extend(container.expand());
     }
     for records in &expanded {
         container.add_records(records);

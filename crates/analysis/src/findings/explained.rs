@@ -151,10 +151,12 @@ impl Context<'_> {
         let mut parts = Vec::new();
         let known = |share: Option<f64>| share.filter(|share| *share >= WORTH_A_NAME);
         if let Some(share) = known(found.waiting_for_cpu_share) {
-            parts.push(format!(
-                "{} is waiting for a CPU, which is no cause of its own",
-                percent(share)
-            ));
+            // Where other parts shrank, one grows by more than the whole.
+            let how_much = match share > 1.0 {
+                true => "more than all of it".to_owned(),
+                false => percent(share),
+            };
+            parts.push(format!("{how_much} is waiting for a CPU, which is no cause of its own"));
         }
         if let Some(share) = known(found.outside_server_share) {
             parts.push(format!("{} is outside the server", percent(share)));

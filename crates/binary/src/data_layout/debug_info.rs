@@ -1,6 +1,5 @@
 //! Variables and their types from DWARF (version 2 to 5).
 
-use std::borrow::Cow;
 use std::collections::HashMap;
 use std::rc::Rc;
 
@@ -8,11 +7,12 @@ use gimli::{
     AttributeValue, DebugInfoOffset, DebuggingInformationEntry, EndianSlice, LittleEndian, Operation, Unit, UnitOffset,
 };
 use object::read::elf::ElfFile64;
-use object::{Endianness, Object as _, ObjectSection as _};
+use object::{Endianness, Object as _};
 use thiserror::Error;
 
 use crate::mapped_file::Bytes;
 use crate::parallel::in_parallel;
+use crate::section::{Content, Room};
 
 use super::shape::{Member, Shape, ShapeId, Shapes};
 
@@ -71,15 +71,14 @@ pub(super) fn read(bytes: &impl Bytes, shapes: &mut Shapes) -> Outcome {
             return outcome;
         }
     };
-    let load = |section: gimli::SectionId| -> Result<Cow<'_, [u8]>, gimli::Error> {
+    let room = Room::of_file(bytes.len());
+    let load = |section: gimli::SectionId| -> Result<Content<'_>, gimli::Error> {
         // Lists of locations and calls are large once unpacked, and tell nothing of variables at fixed addresses.
         if !WANTED.contains(&section) {
-            return Ok(Cow::default());
+            return Ok(Content::default());
         }
         let found = elf.section_by_name(section.name());
-        Ok(found
-            .and_then(|section| section.uncompressed_data().ok())
-            .unwrap_or_default())
+        Ok(found.and_then(|section| room.content(&section)).unwrap_or_default())
     };
     let Ok(sections) = gimli::DwarfSections::load(load) else {
         return outcome;

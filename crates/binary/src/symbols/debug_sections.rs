@@ -3,18 +3,20 @@
 //! addr2line's own loader keeps its mapping to itself, and every page of it that was looked at counts as memory of ours: of a server with
 //! debug information these are tens of megabytes, most of them only looked at once, for what the file's parts are.
 
-use std::borrow::Cow;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::{Mutex, OnceLock};
 
 use addr2line::{Context, FrameIter, LookupResult};
 use gimli::{AbbreviationsCacheStrategy, Dwarf, EndianSlice, Reader as _, RunTimeEndian, SectionId};
-use object::{Object as _, ObjectSection as _};
+use object::Object as _;
 use self_cell::self_cell;
 
+use super::nesting::Stack;
 use super::unit_index::UnitIndex;
 use crate::mapped_file::{Bytes as _, MappedFile, mapped};
+use crate::section::{Content, Room};
+use crate::unfolded::UnfoldedBytes;
 
 type Slice<'a> = EndianSlice<'a, RunTimeEndian>;
 type OfSlices<'a> = Context<Slice<'a>>;
@@ -38,11 +40,11 @@ struct Units<'a> {
     index: Option<UnitIndex>,
     /// Each once it is needed. What a context read is kept in it, so it is not to be shared.
     units: Vec<OnceLock<Unit<'a>>>,
-    whole: OnceLock<Option<Mutex<OfSlices<'a>>>>,
+    whole: OnceLock<Option<(Mutex<OfSlices<'a>>, Stack)>>,
 }
 
 enum Unit<'a> {
-    Alone(Mutex<OfSlices<'a>>),
+    Alone(Mutex<OfSlices<'a>>, Stack),
     /// It refers to others.
     NotAlone,
     Broken,
@@ -62,7 +64,7 @@ struct Sections {
 
 enum Place {
     InFile(Range<usize>),
-    Expanded(Vec<u8>),
+    Expanded(UnfoldedBytes),
 }
 
 /// A frame as DWARF tells it; the outermost may have no name.
@@ -141,7 +143,7 @@ impl<'a> Units<'a> {
         for place in index.units_at(svma) {
             is_listed |= index.lists_addresses(place);
             match self.units[place].get_or_init(|| self.unit(index, place)) {
-                Unit::Alone(context) => match look_up(context, svma) {
+                Unit::Alone(context, stack) => match look_up(context, *stack, svma) {
                     Ok(frames) if frames.is_empty() => {}
                     Ok(frames) => return Ok(frames),
                     Err(NoAnswer::IsElsewhere) => return Err(IsElsewhere),
@@ -173,7 +175,10 @@ impl<'a> Units<'a> {
             _ => section,
         });
         match Context::from_dwarf(dwarf) {
-            Ok(context) => Unit::Alone(Mutex::new(context)),
+            Ok(context) => Unit::Alone(
+                Mutex::new(context),
+                Stack::for_unit(bytes.len(), index.abbreviations(place, &self.dwarf)),
+            ),
             Err(_) => Unit::Broken,
         }
     }
@@ -186,12 +191,13 @@ impl<'a> Units<'a> {
                 dwarf.load_sup(load).ok()?;
             }
             dwarf.populate_abbreviations_cache(AbbreviationsCacheStrategy::Duplicates);
-            Some(Mutex::new(Context::from_dwarf(dwarf).ok()?))
+            let stack = Stack::for_any_unit(&dwarf);
+            Some((Mutex::new(Context::from_dwarf(dwarf).ok()?), stack))
         };
-        let Some(context) = self.whole.get_or_init(read) else {
+        let Some((context, stack)) = self.whole.get_or_init(read) else {
             return Ok(Vec::new());
         };
-        match look_up(context, svma) {
+        match look_up(context, *stack, svma) {
             Ok(frames) => Ok(frames),
             Err(NoAnswer::IsElsewhere) => Err(IsElsewhere),
             Err(NoAnswer::Broken) => Ok(Vec::new()),
@@ -199,12 +205,13 @@ impl<'a> Units<'a> {
     }
 }
 
-fn look_up(context: &Mutex<OfSlices<'_>>, svma: u64) -> Result<Vec<Frame>, NoAnswer> {
+fn look_up(context: &Mutex<OfSlices<'_>>, stack: Stack, svma: u64) -> Result<Vec<Frame>, NoAnswer> {
     let context = context.lock().map_err(|_| NoAnswer::Broken)?;
-    match context.find_frames(svma) {
+    let found = stack.run(|| match context.find_frames(svma) {
         LookupResult::Output(found) => found.map(frames).map_err(|_| NoAnswer::Broken),
         LookupResult::Load { .. } => Err(NoAnswer::IsElsewhere),
-    }
+    });
+    found.unwrap_or(Err(NoAnswer::Broken))
 }
 
 impl Files {
@@ -216,10 +223,23 @@ impl Files {
     }
 }
 
-/// All of them; an error ends the list: what is before it holds.
+/// Most frames of one address: compilers put some dozens of functions into each other.
+const MOST_FRAMES: usize = 256;
+/// Stands for those that are more.
+const FURTHER: &str = "[further inlined functions]";
+
+/// The frames, but of very many the innermost and the last; an error ends the list: what is before it holds.
 pub(super) fn frames<R: gimli::Reader>(mut found: FrameIter<'_, R>) -> Vec<Frame> {
-    let mut frames = Vec::new();
+    let mut frames: Vec<Frame> = Vec::new();
     while let Ok(Some(frame)) = found.next() {
+        if frames.len() == MOST_FRAMES {
+            frames.truncate(MOST_FRAMES - 2);
+            frames.push(Frame {
+                linkage_name: Some(FURTHER.to_owned()),
+                file: None,
+                line: None,
+            });
+        }
         let name = frame
             .function
             .and_then(|function| Some(function.raw_name().ok()?.into_owned()));
@@ -242,14 +262,14 @@ impl Sections {
             false => RunTimeEndian::Big,
         };
         let begin = file.as_ptr() as usize;
+        let room = Room::of_file(file.len());
         let place = |id: SectionId| {
-            let data = elf.section_by_name(id.name())?.uncompressed_data().ok()?;
-            let place = match data {
-                Cow::Borrowed(bytes) => {
+            let place = match room.content(&elf.section_by_name(id.name())?)? {
+                Content::InFile(bytes) => {
                     let start = (bytes.as_ptr() as usize).checked_sub(begin)?;
                     Place::InFile(start..start + bytes.len())
                 }
-                Cow::Owned(bytes) => Place::Expanded(bytes),
+                Content::Unfolded(bytes) => Place::Expanded(bytes),
             };
             Some((id, place))
         };

@@ -138,6 +138,16 @@ impl UnitIndex {
         self.without_addresses.binary_search(&unit).is_err()
     }
 
+    /// The abbreviations of a unit, and all behind them; empty where there are none.
+    pub(super) fn abbreviations<'a>(&self, unit: usize, dwarf: &Dwarf<Slice<'a>>) -> Slice<'a> {
+        let mut rest = *dwarf.debug_abbrev.reader();
+        let place = self.units.get(unit).map(|unit| unit.abbreviations);
+        match place.map(|place| rest.skip(place)) {
+            Some(Ok(())) => rest,
+            _ => EndianSlice::new(&[], rest.endian()),
+        }
+    }
+
     /// Where a unit is in `.debug_info`, if nothing in it refers to another one; none where it does or cannot be read.
     pub(super) fn alone(&self, unit: usize, dwarf: &Dwarf<Slice<'_>>) -> Option<Range<usize>> {
         let Unit {

@@ -13,6 +13,7 @@ use super::record::{KERNEL_PROCESS, Mapped, Record, Records, kind};
 use super::sample::{Sampled, time_at_end};
 use super::time_order::sort_by_time;
 use crate::import::ImportError;
+use scaleprof_binary::unfolded::UnfoldedBytes;
 use std::collections::HashMap;
 use std::fs::File;
 
@@ -345,12 +346,12 @@ impl<'a> Container<'a> {
     }
 
     /// The records that were compressed since the last time, expanded; none where none were.
-    pub(super) fn expand(&mut self, length: usize) -> Option<Vec<u8>> {
+    pub(super) fn expand(&mut self) -> Option<UnfoldedBytes> {
         let compressed = std::mem::take(&mut self.compressed);
         if compressed.is_empty() {
             return None;
         }
-        let Expanded { bytes, problem } = compressed::expand(&compressed, length);
+        let Expanded { bytes, problem } = compressed::expand(&compressed);
         self.problems.extend(problem);
         Some(bytes)
     }
