@@ -65,7 +65,7 @@ impl<'a> CallPaths<'a> {
         let mut builds: HashMap<&str, HashSet<Option<&str>>> = HashMap::new();
         for row in frames() {
             let build = row.build_id.as_deref();
-            builds.entry(row.module.as_str()).or_default().insert(build);
+            builds.entry(&*row.module).or_default().insert(build);
         }
         let is_one = |builds: &HashSet<Option<&str>>| builds.len() == 1 && !builds.contains(&None);
         CallPaths {
@@ -248,7 +248,7 @@ impl<'a> CallPaths<'a> {
         if let Some(known) = self.known_frames.get(place as usize).copied().flatten() {
             return known;
         }
-        let name = match is_named_by_address(row) && self.rebuilt.contains(row.module.as_str()) {
+        let name = match is_named_by_address(row) && self.rebuilt.contains(&*row.module) {
             true => format!("[unnamed in {}]", row.module),
             false => function_name(&row.module, row.function.as_deref(), row.address),
         };
@@ -270,7 +270,7 @@ impl<'a> CallPaths<'a> {
 
 /// Whether nothing but its address tells the function from others: none has a name, or only its bounds are known.
 fn is_named_by_address(frame: &FrameRow) -> bool {
-    frame.function.is_none() || frame.name_source == "eh_frame"
+    frame.function.is_none() || &*frame.name_source == "eh_frame"
 }
 
 #[cfg(test)]
@@ -283,7 +283,7 @@ mod tests {
             module: module.into(),
             build_id: None,
             address: frame,
-            function: function.map(str::to_owned),
+            function: function.map(Into::into),
             inlined: false,
             file: None,
             line: None,

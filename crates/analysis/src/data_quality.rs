@@ -225,7 +225,7 @@ impl<'a> Names<'a> {
 
     fn is_named(&self, stack: i64) -> bool {
         let frame = self.innermost.get(&stack).and_then(|frame| self.frames.get(frame));
-        frame.is_some_and(|frame| frame.function.is_some() && frame.name_source != "eh_frame")
+        frame.is_some_and(|frame| frame.function.is_some() && &*frame.name_source != "eh_frame")
     }
 }
 
@@ -271,7 +271,7 @@ mod tests {
             module: "mysqld".into(),
             build_id: None,
             address: frame,
-            function: function.map(str::to_owned),
+            function: function.map(Into::into),
             inlined: false,
             file: None,
             line: None,

@@ -143,9 +143,9 @@ fn places(
         let known = heaviest.get(&function).map_or(0.0, |(weight, _)| *weight);
         if let Some(row) = frames.get(&frame).filter(|_| weight > known) {
             let place = Place {
-                module: row.module.clone(),
+                module: row.module.to_string(),
                 address: row.address,
-                file: row.file.clone(),
+                file: row.file.as_deref().map(str::to_owned),
                 line: row.line,
             };
             heaviest.insert(function, (weight, place));

@@ -258,18 +258,18 @@ impl<'a> Standing<'a> {
             in_kernel |= of_kernel;
             !of_kernel
         })?;
-        (frame.module != PLACEHOLDER).then_some(Standing { frame, in_kernel })
+        (&*frame.module != PLACEHOLDER).then_some(Standing { frame, in_kernel })
     }
 
     /// Whether it was imported from what names functions and no addresses.
     fn has_name_alone(&self) -> bool {
-        self.frame.name_source == NAME_ALONE
+        &*self.frame.name_source == NAME_ALONE
     }
 
     fn address(&self) -> CodeAddress {
         CodeAddress {
-            module: self.frame.module.clone(),
-            build_id: self.frame.build_id.clone(),
+            module: self.frame.module.to_string(),
+            build_id: self.frame.build_id.as_deref().map(str::to_owned),
             address: self.frame.address,
         }
     }
@@ -278,10 +278,10 @@ impl<'a> Standing<'a> {
     fn instruction<'f>(&self, frames: impl Iterator<Item = &'f FrameRow>) -> SampledInstruction {
         let mut source = Vec::new();
         let user = frames.skip_while(|frame| is_of_kernel(frame));
-        for frame in user.take_while(|frame| frame.module != PLACEHOLDER) {
+        for frame in user.take_while(|frame| &*frame.module != PLACEHOLDER) {
             source.push(SourcePlace {
-                function: frame.function.clone(),
-                file: frame.file.clone(),
+                function: frame.function.as_deref().map(str::to_owned),
+                file: frame.file.as_deref().map(str::to_owned),
                 line: frame.line,
             });
             if !frame.inlined {
@@ -301,7 +301,7 @@ const PLACEHOLDER: &str = "[scaleprof]";
 
 /// Whether a frame is of the kernel or of one of its modules, such as `[ext4]`; the vDSO runs in user space.
 pub fn is_of_kernel(frame: &FrameRow) -> bool {
-    frame.module.starts_with('[') && frame.module != "[vdso]" && frame.module != PLACEHOLDER
+    frame.module.starts_with('[') && &*frame.module != "[vdso]" && &*frame.module != PLACEHOLDER
 }
 
 #[cfg(test)]

@@ -52,14 +52,14 @@ impl NamedCode {
             found.samples += 1;
             found.seconds += seconds;
             let frame = innermost.get(&row.stack).and_then(|frame| frames.get(frame)).copied();
-            let key = frame.map_or(("", None), |frame| (frame.module.as_str(), frame.build_id.as_deref()));
+            let key = frame.map_or(("", None), |frame| (&*frame.module, frame.build_id.as_deref()));
             let file = files.entry(key).or_insert_with(|| NamedFile {
                 module: key.0.to_owned(),
                 build_id: key.1.map(str::to_owned),
                 ..NamedFile::default()
             });
-            match frame.filter(|frame| frame.function.is_some() && frame.name_source != ONLY_BOUNDS) {
-                Some(frame) => *file.named.entry(frame.name_source.clone()).or_default() += seconds,
+            match frame.filter(|frame| frame.function.is_some() && &*frame.name_source != ONLY_BOUNDS) {
+                Some(frame) => *file.named.entry(frame.name_source.to_string()).or_default() += seconds,
                 None => file.unnamed += seconds,
             }
         }
@@ -94,7 +94,7 @@ mod tests {
             module: module.into(),
             build_id: None,
             address: number,
-            function: function.map(str::to_owned),
+            function: function.map(Into::into),
             inlined: false,
             file: None,
             line: None,

@@ -13,6 +13,7 @@ pub mod loads;
 pub mod makers_cpu;
 pub mod mapped_file;
 pub mod parallel;
+pub mod perf_map;
 pub mod readable;
 mod section;
 pub mod spin;

@@ -12,6 +12,7 @@ use parquet::file::reader::RowGroupReader;
 use parquet::file::writer::{SerializedPageWriter, TrackedWrite};
 use parquet::schema::types::{SchemaDescriptor, Type, TypePtr};
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// A type that a field of a row may have.
@@ -28,7 +29,14 @@ pub(crate) trait Cell: Sized {
     fn store(&self) -> Option<<Self::Physical as DataType>::T>;
     /// The value again.
     fn load(stored: Option<<Self::Physical as DataType>::T>) -> Result<Self>;
+    /// The same, one with those before it where values of this type can be.
+    fn load_shared(stored: Option<<Self::Physical as DataType>::T>, _before: &mut Texts) -> Result<Self> {
+        Self::load(stored)
+    }
 }
+
+/// Texts by where they lie in what was read: rows that name one entry of a dictionary have one.
+type Texts = HashMap<(usize, usize), Arc<str>>;
 
 fn present<T>(stored: Option<T>) -> Result<T> {
     stored.ok_or_else(|| ParquetError::General("a value is missing".into()))
@@ -81,6 +89,36 @@ impl Cell for String {
     }
 }
 
+/// A text that many rows share.
+impl Cell for Arc<str> {
+    type Physical = ByteArrayType;
+    fn logical() -> Option<LogicalType> {
+        String::logical()
+    }
+    fn store(&self) -> Option<ByteArray> {
+        Some(ByteArray::from(&**self))
+    }
+    fn load(stored: Option<ByteArray>) -> Result<Self> {
+        let bytes = present(stored)?;
+        std::str::from_utf8(bytes.data())
+            .map(Arc::from)
+            .map_err(|e| ParquetError::General(e.to_string()))
+    }
+    fn load_shared(stored: Option<ByteArray>, before: &mut Texts) -> Result<Self> {
+        let place = stored
+            .as_ref()
+            .map_or((0, 0), |bytes| (bytes.data().as_ptr() as usize, bytes.len()));
+        match before.get(&place) {
+            Some(known) => Ok(Arc::clone(known)),
+            None => {
+                let text = Self::load(stored)?;
+                before.insert(place, Arc::clone(&text));
+                Ok(text)
+            }
+        }
+    }
+}
+
 impl Cell for Cow<'static, str> {
     type Physical = ByteArrayType;
     fn logical() -> Option<LogicalType> {
@@ -108,6 +146,9 @@ impl<C: Cell> Cell for Option<C> {
     }
     fn load(stored: Option<<C::Physical as DataType>::T>) -> Result<Self> {
         stored.map(|value| C::load(Some(value))).transpose()
+    }
+    fn load_shared(stored: Option<<C::Physical as DataType>::T>, before: &mut Texts) -> Result<Self> {
+        stored.map(|value| C::load_shared(Some(value), before)).transpose()
     }
 }
 
@@ -286,14 +327,15 @@ pub(crate) fn read_column<C: Cell>(group: &dyn RowGroupReader, name: &str) -> Re
         }
         read += records;
     }
-    let mut values = values.into_iter();
+    let mut present = values.iter().cloned();
+    let mut texts = Texts::new();
     let cells: Result<Vec<C>> = if may_miss {
-        levels
+        let stored = levels
             .iter()
-            .map(|level| C::load(if *level == 1 { values.next() } else { None }))
-            .collect()
+            .map(|level| (*level == 1).then(|| present.next()).flatten());
+        stored.map(|stored| C::load_shared(stored, &mut texts)).collect()
     } else {
-        values.map(|value| C::load(Some(value))).collect()
+        present.map(|value| C::load_shared(Some(value), &mut texts)).collect()
     };
     Ok(cells?.into_iter())
 }

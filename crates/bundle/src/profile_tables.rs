@@ -6,6 +6,7 @@
 
 use crate::UtcMicros;
 use std::borrow::Cow;
+use std::sync::Arc;
 
 /// Time that threads of one role spent in one state (table `states`).
 ///
@@ -87,21 +88,21 @@ pub struct FrameRow {
     /// Hash of all the rest.
     pub frame: i64,
     /// File name of the executable or library, without its folder; `[kernel]` for the kernel.
-    pub module: String,
+    pub module: Arc<str>,
     /// Its build-id in hexadecimal.
-    pub build_id: Option<String>,
+    pub build_id: Option<Arc<str>>,
     /// Address in the file; for the kernel the offset from the start of the function.
     pub address: i64,
     /// The function; none where nothing names it.
-    pub function: Option<String>,
+    pub function: Option<Arc<str>>,
     /// Whether the compiler built it into the function outside of it.
     pub inlined: bool,
     /// Source file, as the debug information names it relative to the build folder.
-    pub file: Option<String>,
+    pub file: Option<Arc<str>>,
     /// Line in it.
     pub line: Option<i32>,
     /// Where the name comes from, such as `dwarf`, `symtab`, `eh_frame`, `kallsyms`.
-    pub name_source: String,
+    pub name_source: Arc<str>,
 }
 
 /// One lock in one visit, by the operation with which it was waited for (table `locks`).

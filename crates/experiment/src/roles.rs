@@ -94,7 +94,7 @@ enum Says {
 
 impl Says {
     fn of(frame: &Frame) -> Says {
-        if frame.module == KERNEL {
+        if &*frame.module == KERNEL {
             return Says::Nothing;
         }
         let name = frame.function.as_deref().unwrap_or_default();
@@ -177,14 +177,14 @@ mod tests {
     /// Whether a thread in these functions of the server, outermost first, is at work for a connection.
     fn is_serving(names: &[&str]) -> bool {
         let frame = |name: &str| Frame {
-            module: if name.starts_with("sys_") { KERNEL } else { "mysqld" }.to_owned(),
+            module: if name.starts_with("sys_") { KERNEL } else { "mysqld" }.into(),
             build_id: None,
             address: 0,
-            function: Some(name.to_owned()).filter(|name| !name.is_empty()),
+            function: Some(name.into()).filter(|_| !name.is_empty()),
             inlined: false,
             file: None,
             line: None,
-            name_source: "symtab".to_owned(),
+            name_source: "symtab".into(),
         };
         let (mut stacks, mut frames) = (StackTree::default(), Frames::default());
         let ids: Vec<FrameId> = names.iter().map(|name| frames.intern(frame(name))).collect();

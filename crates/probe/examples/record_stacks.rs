@@ -46,7 +46,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                 let exact = stack.interrupted.contains(&(position as u16));
                 let frames = names.frames(address - u64::from(!exact), false);
                 let function = frames.last().and_then(|frame| frame.function.clone());
-                walk.functions.push(function.unwrap_or_else(|| "?".to_owned()));
+                walk.functions.push(function.as_deref().unwrap_or("?").to_owned());
             }
             // Frames under way, with and without a frame of their own, are call paths of their own.
             let mut path = walk.functions.clone();

@@ -70,8 +70,9 @@ fn print_table(recording: &Recording) {
         profile
             .frames
             .get(*frame)
-            .and_then(|frame| frame.function.clone())
+            .and_then(|frame| frame.function.as_deref())
             .unwrap_or_default()
+            .to_owned()
     };
     let mut own: BTreeMap<String, (f64, f64)> = BTreeMap::new();
     for (stack, weight) in weights {

@@ -379,7 +379,7 @@ impl Converter {
             .find(|frame| frame.function.as_deref().is_some_and(|name| !is_lock_primitive(name)));
         match taker {
             Some(frame) => Variable {
-                module: frame.module.clone(),
+                module: frame.module.to_string(),
                 name: format!("lock taken in {}", frame.function.as_deref().unwrap_or_default()),
             },
             None => Variable {

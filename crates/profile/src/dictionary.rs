@@ -59,14 +59,19 @@ impl<T: Content> Dictionary<T> {
     }
 
     /// The same of one whose hash was made before.
-    pub(crate) fn intern_hashed(&mut self, Hashed { content, hash }: Hashed<T>) -> i64 {
+    pub(crate) fn intern_hashed(&mut self, content: Hashed<T>) -> i64 {
+        self.intern_hashed_as(content, |content| content)
+    }
+
+    /// The same; a new one is kept as `keep` gives it, which is equal to it.
+    pub(crate) fn intern_hashed_as(&mut self, Hashed { content, hash }: Hashed<T>, keep: impl FnOnce(T) -> T) -> i64 {
         let mut number = hash.number() & self.bits;
         let mut count = 0;
         loop {
             match self.places.entry(number) {
                 Entry::Vacant(free) => {
                     free.insert(self.entries.len());
-                    self.entries.push((number, content));
+                    self.entries.push((number, keep(content)));
                     return number;
                 }
                 Entry::Occupied(taken) if self.entries[*taken.get()].1 == content => return number,

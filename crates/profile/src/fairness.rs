@@ -86,10 +86,10 @@ impl Shares {
             let Some(frame) = node.and_then(|node| profile.frames.get(node.frame)) else {
                 continue;
             };
-            let function = frame.function.as_ref().unwrap_or(&frame.module);
+            let function: &str = frame.function.as_ref().unwrap_or(&frame.module);
             let stretch = (sample.time_ns - first) / stretch_ns;
             if !shares.functions.contains_key(function) {
-                shares.functions.insert(function.clone(), HashMap::new());
+                shares.functions.insert(function.to_owned(), HashMap::new());
             }
             if let Some(stretches) = shares.functions.get_mut(function) {
                 *stretches.entry(stretch).or_default() += sample.weight_ns;
@@ -141,9 +141,7 @@ mod tests {
     fn profile(seconds: u64, counts: &[(&str, u64)]) -> Profile {
         let mut profile = Profile::default();
         for (function, count) in counts {
-            let frame = profile
-                .frames
-                .intern(Frame::named("server".to_owned(), Some((*function).to_owned())));
+            let frame = profile.frames.intern(Frame::named("server", Some(*function)));
             let stack = profile.stacks.child(None, frame);
             for sample in 0..seconds * count {
                 profile.samples.push(Sample {

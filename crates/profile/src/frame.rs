@@ -2,6 +2,8 @@
 
 use crate::dictionary::Hashed;
 use crate::{Content, ContentHash, Dictionary};
+use foldhash::HashSet;
+use std::sync::Arc;
 
 /// The module of the kernel.
 pub const KERNEL: &str = "[kernel]";
@@ -11,55 +13,77 @@ pub const SCALEPROF: &str = "[scaleprof]";
 /// Source of the names of frames of which a recording keeps the name and no address.
 pub const NAME_ALONE: &str = "recording";
 
-/// One place in the machine code, with its name.
+/// One place in the machine code, with its name. Its texts are those of many: a function has thousands of places, and its name may be
+/// long.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Frame {
     /// File name of the executable or library, without its folder; [`KERNEL`] for the kernel.
-    pub module: String,
+    pub module: Arc<str>,
     /// Its build-id in hexadecimal.
-    pub build_id: Option<String>,
+    pub build_id: Option<Arc<str>>,
     /// Address in the file, so that it is the same in every process; for the kernel the offset from the start of the
     /// function is enough.
     pub address: i64,
     /// The function; none where nothing names it.
-    pub function: Option<String>,
+    pub function: Option<Arc<str>>,
     /// Whether the compiler built it into the next frame outside of it.
     pub inlined: bool,
     /// Source file, as the debug information names it relative to the build folder.
-    pub file: Option<String>,
+    pub file: Option<Arc<str>>,
     /// Line in it.
     pub line: Option<i32>,
     /// Where the name comes from, such as `dwarf`, `symtab`, `eh_frame`, `kallsyms`.
-    pub name_source: String,
+    pub name_source: Arc<str>,
 }
 
 impl Frame {
     /// A frame of which a recording keeps the name and no address.
     #[must_use]
-    pub fn named(module: String, function: Option<String>) -> Frame {
+    pub fn named(module: impl Into<Arc<str>>, function: Option<impl Into<Arc<str>>>) -> Frame {
         Frame {
-            module,
+            module: module.into(),
             build_id: None,
             address: 0,
-            function,
+            function: function.map(Into::into),
             inlined: false,
             file: None,
             line: None,
-            name_source: NAME_ALONE.to_owned(),
+            name_source: NAME_ALONE.into(),
+        }
+    }
+
+    /// The same with texts that others have too, where they have them.
+    fn with_texts_of(self, texts: &mut HashSet<Arc<str>>) -> Frame {
+        let mut shared = |text: Arc<str>| match texts.get(&text) {
+            Some(known) => Arc::clone(known),
+            None => {
+                texts.insert(Arc::clone(&text));
+                text
+            }
+        };
+        Frame {
+            module: shared(self.module),
+            build_id: self.build_id.map(&mut shared),
+            function: self.function.map(&mut shared),
+            file: self.file.map(&mut shared),
+            name_source: shared(self.name_source),
+            address: self.address,
+            inlined: self.inlined,
+            line: self.line,
         }
     }
 
     /// A frame that stands for something that is not known, such as `[incomplete: no_rule]`.
     pub(crate) fn placeholder(words: String) -> Frame {
         Frame {
-            module: SCALEPROF.to_owned(),
+            module: SCALEPROF.into(),
             build_id: None,
             address: 0,
-            function: Some(words),
+            function: Some(words.into()),
             inlined: false,
             file: None,
             line: None,
-            name_source: "none".to_owned(),
+            name_source: "none".into(),
         }
     }
 }
@@ -91,19 +115,20 @@ impl Content for Frame {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FrameId(pub i64);
 
-/// Frames, each once.
+/// Frames, each once, and their texts, each once.
 #[derive(Debug, Clone, Default)]
-pub struct Frames(Dictionary<Frame>);
+pub struct Frames(Dictionary<Frame>, HashSet<Arc<str>>);
 
 impl Frames {
     /// The number of the frame, which is kept if it is new.
     pub fn intern(&mut self, frame: Frame) -> FrameId {
-        FrameId(self.0.intern(frame))
+        self.intern_hashed(Hashed::of(frame))
     }
 
     /// The same of one whose hash was made before.
     pub(crate) fn intern_hashed(&mut self, frame: Hashed<Frame>) -> FrameId {
-        FrameId(self.0.intern_hashed(frame))
+        let Frames(frames, texts) = self;
+        FrameId(frames.intern_hashed_as(frame, |frame| frame.with_texts_of(texts)))
     }
 
     /// Makes room for so many further frames, so that less is moved. Without the room it grows as needed.
@@ -195,6 +220,19 @@ mod tests {
         }
         assert_eq!(frames.intern(frame), id);
         assert_eq!(frames.iter().len(), 9);
+    }
+
+    #[test]
+    fn frames_of_one_function_share_its_name() {
+        let mut frames = Frames::default();
+        let places = [1, 2].map(|address| {
+            frames.intern(Frame {
+                address,
+                ..Frame::named("mysqld", Some("f".repeat(1000)))
+            })
+        });
+        let names = places.map(|place| frames.get(place).unwrap().function.clone().unwrap());
+        assert!(Arc::ptr_eq(&names[0], &names[1]));
     }
 
     #[test]

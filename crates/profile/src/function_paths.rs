@@ -134,7 +134,7 @@ mod tests {
             let mut stack = None;
             for letter in path {
                 let frame = Frame {
-                    function: Some(char::from(b'a' + letter % 3).to_string()),
+                    function: Some(char::from(b'a' + letter % 3).to_string().into()),
                     address: i64::from(*letter),
                     ..Frame::placeholder(String::new())
                 };

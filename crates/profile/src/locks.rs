@@ -2,6 +2,7 @@
 
 use crate::{Content, ContentHash, Dictionary, FrameId, Lock, LockId, LockWait, StackId, Variable};
 use std::collections::HashMap;
+use std::sync::Arc;
 
 /// What makes a lock the same lock in another process: an address does not.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -15,8 +16,8 @@ pub(crate) enum LockIdentity {
 /// One function of a call path.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct PathPart {
-    pub(crate) module: String,
-    pub(crate) function: Result<String, FrameId>,
+    pub(crate) module: Arc<str>,
+    pub(crate) function: Result<Arc<str>, FrameId>,
 }
 
 impl Content for LockIdentity {

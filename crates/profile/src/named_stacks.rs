@@ -5,7 +5,9 @@ use crate::{
     Ending, Frame, FrameId, Lock, LockId, Profile, Sample, StackId, ThreadState, Variable, Wait,
     content_hash::ContentHash,
 };
+use std::borrow::Cow;
 use std::collections::HashMap;
+use std::sync::Arc;
 
 /// Call paths that are kept, so that a file made for it cannot fill the memory: profiles of years of servers have fewer. What lies
 /// inside of the last is counted where it is cut off.
@@ -41,7 +43,10 @@ pub(crate) struct NamedSample<'a> {
 impl NamedStacks {
     /// The number of a frame, whose names are made legible.
     pub(crate) fn frame(&mut self, frame: Frame) -> FrameId {
-        let shown = |name: String| legible(name.into()).into_owned();
+        let shown = |name: Arc<str>| match legible((&*name).into()) {
+            Cow::Owned(shown) => shown.into(),
+            Cow::Borrowed(_) => Arc::clone(&name),
+        };
         self.profile.frames.intern(Frame {
             module: shown(frame.module),
             function: frame.function.map(shown),

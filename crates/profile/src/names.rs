@@ -1,12 +1,14 @@
 //! Names for places in one file of code, and in the kernel: the same for a process that lives and for a recording.
 
+use crate::legible::{legible, shortened};
 use crate::{Frame, KERNEL, Variable};
 use scaleprof_binary::data_layout::{DataLayout, FileLayout, USUAL_DEBUG_BYTES};
 use scaleprof_binary::kernel_symbols::KernelSymbols;
+use scaleprof_binary::perf_map::PerfMap;
 use scaleprof_binary::spin::SpinLoops;
 use scaleprof_binary::symbols::{NameSource, SymbolFile, end_of_path};
 use std::ops::Range;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 /// What one file of code is called and what is in it.
 pub struct FileNames {
@@ -47,17 +49,17 @@ impl FileNames {
     #[must_use]
     pub fn frames(&self, svma: u64) -> Vec<Frame> {
         let Some(function) = self.file.function(svma) else {
-            return vec![unnamed(self.module.clone(), self.build_id.clone(), svma)];
+            return vec![unnamed(self.module.as_str(), self.build_id.as_deref(), svma)];
         };
         let source = source_name(function.source);
         let frames = self.file.frames(svma);
         let frames = frames.into_iter().map(|frame| Frame {
-            function: Some(frame.name),
+            function: Some(shortened(frame.name.into()).into()),
             inlined: frame.inlined,
-            file: frame.file.as_deref().map(end_of_path),
+            file: frame.file.as_deref().map(|file| end_of_path(file).into()),
             line: frame.line.and_then(|line| i32::try_from(line).ok()),
-            name_source: source.to_owned(),
-            ..unnamed(self.module.clone(), self.build_id.clone(), svma)
+            name_source: source.into(),
+            ..unnamed(self.module.as_str(), self.build_id.as_deref(), svma)
         });
         frames.collect()
     }
@@ -65,11 +67,11 @@ impl FileNames {
     /// The function that the machine runs at an address of the file, without those that were built into it, and without its line.
     #[must_use]
     pub fn function(&self, svma: u64) -> Frame {
-        let unnamed = unnamed(self.module.clone(), self.build_id.clone(), svma);
+        let unnamed = unnamed(self.module.as_str(), self.build_id.as_deref(), svma);
         match self.file.function(svma) {
             Some(function) => Frame {
-                name_source: source_name(function.source).to_owned(),
-                function: Some(function.name),
+                name_source: source_name(function.source).into(),
+                function: Some(shortened(function.name.into()).into()),
                 ..unnamed
             },
             None => unnamed,
@@ -110,11 +112,11 @@ impl FileNames {
 pub fn kernel_frame(symbols: Option<&KernelSymbols>, address: u64) -> Frame {
     match symbols.and_then(|kernel| kernel.function(address)) {
         Some((function, offset, module)) => Frame {
-            function: Some(function.to_owned()),
-            name_source: "kallsyms".to_owned(),
+            function: Some(function.into()),
+            name_source: "kallsyms".into(),
             ..unnamed(kernel_module(module), None, offset)
         },
-        None => unnamed(KERNEL.to_owned(), None, 0),
+        None => unnamed(KERNEL, None, 0),
     }
 }
 
@@ -128,18 +130,36 @@ pub fn kernel_variable(symbols: &KernelSymbols, address: u64) -> Option<Variable
     })
 }
 
+/// The module of code in anonymous memory. What begins with a bracket is the kernel's.
+pub const OWN_MAKING: &str = "(anonymous memory)";
+/// The function of such code that nothing names.
+const NAMELESS: &str = "[code in anonymous memory]";
+
+/// The frame at an address of a process at which there is code that it made or copied there itself: in the next process it lies
+/// elsewhere, so that the place in its function is kept alone.
+#[must_use]
+pub fn of_own_making(names: &PerfMap, address: u64) -> Frame {
+    let found = names.function(address);
+    Frame {
+        address: found.map_or(0, |(_, offset)| offset as i64),
+        function: Some(found.map_or_else(|| NAMELESS.into(), |(name, _)| legible((&**name).into()).into())),
+        name_source: if found.is_some() { "perf_map" } else { "none" }.into(),
+        ..unnamed(OWN_MAKING, None, 0)
+    }
+}
+
 /// A place in a file that nothing names.
 #[must_use]
-pub fn unnamed(module: String, build_id: Option<String>, svma: u64) -> Frame {
+pub fn unnamed(module: impl Into<Arc<str>>, build_id: Option<&str>, svma: u64) -> Frame {
     Frame {
-        module,
-        build_id,
+        module: module.into(),
+        build_id: build_id.map(Into::into),
         address: svma as i64,
         function: None,
         inlined: false,
         file: None,
         line: None,
-        name_source: "none".to_owned(),
+        name_source: "none".into(),
     }
 }
 

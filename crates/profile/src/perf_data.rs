@@ -19,6 +19,7 @@ mod features;
 mod file_search;
 mod files;
 mod futexes;
+mod hardware_trace;
 mod hot_lines;
 mod jumps;
 mod kernel;

@@ -298,10 +298,7 @@ impl Reader<'_> {
         let unnamed = || format!("[unnamed in {}]", line.module);
         let number = self.stacks.frame(Frame {
             inlined: line.inlined,
-            ..Frame::named(
-                line.module.clone().into_owned(),
-                Some(line.function.map_or_else(unnamed, readable_name)),
-            )
+            ..Frame::named(&*line.module, Some(line.function.map_or_else(unnamed, readable_name)))
         });
         self.frames.insert(line.text.to_owned(), number);
         number

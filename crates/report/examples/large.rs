@@ -15,6 +15,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::error::Error;
 use std::hint::black_box;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -252,7 +253,7 @@ impl Variants {
         };
         let number = mixed(frame, variant as i64 * 2 + i64::from(is_renamed));
         if self.known.insert(number) {
-            let name = |name: &String| format!("{name}_{variant}");
+            let name = |name: &Arc<str>| format!("{name}_{variant}").into();
             self.frames.push(FrameRow {
                 frame: number,
                 address: real.address + variant as i64 * 4,

@@ -80,14 +80,14 @@ impl<'a> Stacks<'a> {
         let at = place.and_then(|place| Some((place, self.links.frame(place)?)));
         let Some((place, row)) = at else {
             return self.frames.intern(Frame {
-                module: SCALEPROF.to_owned(),
+                module: SCALEPROF.into(),
                 build_id: None,
                 address: 0,
-                function: Some(LOST.to_owned()),
+                function: Some(LOST.into()),
                 inlined: false,
                 file: None,
                 line: None,
-                name_source: "none".to_owned(),
+                name_source: "none".into(),
             });
         };
         if let Some(known) = self.known_frames.get(place as usize).copied().flatten() {

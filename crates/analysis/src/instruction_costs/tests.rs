@@ -24,7 +24,7 @@ fn frame(frame: i64, module: &str, function: &str, address: i64, inlined: bool) 
         address,
         function: Some(function.into()),
         inlined,
-        file: Some(format!("{function}.cc")),
+        file: Some(format!("{function}.cc").into()),
         line: Some(7),
         name_source: "dwarf".into(),
     }

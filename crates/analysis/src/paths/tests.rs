@@ -19,7 +19,7 @@ fn dictionary() -> (Vec<StackRow>, Vec<FrameRow>) {
         module: "mysqld".into(),
         build_id: None,
         address: n,
-        function: Some((*name).to_owned()),
+        function: Some((*name).into()),
         inlined: false,
         file: None,
         line: None,
@@ -189,7 +189,7 @@ fn no_more_than_twenty_paths_are_kept() {
     bundle.frames = (0..100)
         .map(|n| FrameRow {
             frame: n,
-            function: Some(format!("f{n}")),
+            function: Some(format!("f{n}").into()),
             ..dictionary().1[0].clone()
         })
         .collect();

@@ -76,7 +76,7 @@ impl Made {
                     module: if kernel.is_some() { "[kernel]" } else { "mysqld" }.into(),
                     build_id: None,
                     address: stack,
-                    function: Some(kernel.unwrap_or(function).to_owned()),
+                    function: Some(kernel.unwrap_or(function).into()),
                     inlined: false,
                     file: None,
                     line: None,

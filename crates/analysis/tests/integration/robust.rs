@@ -215,12 +215,12 @@ fn dictionaries() -> impl Strategy<Value = (Vec<LockRow>, Vec<StackRow>, Vec<Fra
             frame,
             depth: 0,
         };
-        let frame = |(frame, function)| FrameRow {
+        let frame = |(frame, function): (i64, Option<String>)| FrameRow {
             frame,
             module: "[kernel]".into(),
             build_id: None,
             address: 0,
-            function,
+            function: function.map(Into::into),
             inlined: false,
             file: None,
             line: None,

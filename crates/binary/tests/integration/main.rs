@@ -1,6 +1,7 @@
 //! Symbols, unwinding, machine code and data of real files, against other tools.
 
 mod data_of_programs;
+mod deep_inlines;
 mod disassembly;
 mod disassembly_aarch64;
 mod files;

@@ -15,7 +15,7 @@ impl Namer for Names {
             module: if kernel { KERNEL } else { "mysqld" }.into(),
             build_id: Some("00ff".into()),
             address: address as i64,
-            function: Some(format!("f{address}")),
+            function: Some(format!("f{address}").into()),
             inlined: false,
             file: Some("sync/sync0sync.cc".into()),
             line: Some(7),
@@ -108,6 +108,6 @@ fn samples_stacks_and_locks_come_back() {
             at = row.parent;
             assert_eq!(row.depth, 3 - functions.len() as i32);
         }
-        assert_eq!((functions[0].as_str(), functions[2].as_str()), ("f900", "f10"));
+        assert_eq!((&*functions[0], &*functions[2]), ("f900", "f10"));
     }
 }

@@ -185,12 +185,12 @@ fn any_frame() -> impl Strategy<Value = FrameRow> {
     (any::<[i64; 2]>(), names, any::<bool>(), option::of(any::<i32>())).prop_map(
         |(numbers, (module, build_id, function, file), inlined, line)| FrameRow {
             frame: numbers[0],
-            module,
-            build_id,
+            module: module.into(),
+            build_id: build_id.map(Into::into),
             address: numbers[1],
-            function,
+            function: function.map(Into::into),
             inlined,
-            file,
+            file: file.map(Into::into),
             line,
             name_source: "dwarf".into(),
         },

@@ -136,8 +136,9 @@ fn recorded_jumps_are_in_the_bundle_and_stand_at_their_instructions() {
     ];
     all.sort_by_key(|row| (row.from_address, row.to_function.clone()));
     assert_eq!(rows, all);
-    let frame = imported.frames.iter().find(|frame| frame.module == "walk");
-    assert_eq!(frame.map(|frame| &frame.build_id), Some(&rows[0].from_build_id));
+    let frame = imported.frames.iter().find(|frame| &*frame.module == "walk");
+    let build_id = frame.map(|frame| frame.build_id.as_deref());
+    assert_eq!(build_id, Some(rows[0].from_build_id.as_deref()));
     let left_out = "100 of its 500 jumps (perf record -b) lead from or to what is no file";
     let warnings = &imported.manifest.warnings;
     assert!(

@@ -464,6 +464,7 @@ fn a_program_of_which_only_perfs_cache_has_a_copy_keeps_its_name() {
         .frames
         .into_iter()
         .filter_map(|frame| frame.function)
+        .map(|name| name.to_string())
         .collect();
     assert!(
         functions.iter().any(|function| function.starts_with("work!fun_")),

@@ -18,7 +18,12 @@ fn row(visit: i32, recorded: &RecordedBranches, branch: &RecordedBranch) -> Bran
             function,
             address,
             ..
-        }) => (module.clone(), build_id.clone(), function.clone(), *address),
+        }) => (
+            module.to_string(),
+            build_id.as_deref().map(str::to_owned),
+            function.as_deref().map(str::to_owned),
+            *address,
+        ),
         None => Default::default(),
     };
     let (from_module, from_build_id, from_function, from_address) = end(branch.from);

@@ -337,14 +337,14 @@ fn cpu_counters(visit: i32, recording: &Recording, (span, clock): (&Span, &Visit
     }
     let profile = &recording.profile;
     // Folded stacks mark functions of the kernel or do not.
-    let marks_kernel = || profile.frames.iter().any(|(_, frame)| frame.module == KERNEL);
+    let marks_kernel = || profile.frames.iter().any(|(_, frame)| &*frame.module == KERNEL);
     if recording.format == RecordingFormat::Folded && !marks_kernel() {
         return Vec::new();
     }
     let is_of_kernel = |stack| {
         let innermost = profile.stacks.get(stack);
         let frame = innermost.and_then(|node| profile.frames.get(node.frame));
-        frame.is_some_and(|frame| frame.module.starts_with('[') && ![VDSO, SCALEPROF].contains(&frame.module.as_str()))
+        frame.is_some_and(|frame| frame.module.starts_with('[') && ![VDSO, SCALEPROF].contains(&&*frame.module))
     };
     let on_cpu = |sample: &&Sample| matches!(sample.state, ThreadState::Cpu | ThreadState::Spin);
     // Another tool may have recorded waits alone.

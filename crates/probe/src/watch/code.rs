@@ -5,10 +5,13 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use scaleprof_binary::loads::{self, Segment};
+use scaleprof_binary::perf_map::{PerfMap, Version};
 use scaleprof_binary::unwind::UnwindTable;
 use scaleprof_profile::RawStack;
+use scaleprof_profile::names::OWN_MAKING;
 
 use super::layout::{Mapping, NO_OBJECT};
 use super::mapped_file::{self, Identity};
@@ -57,6 +60,8 @@ pub struct CodeMap {
     pub places: Vec<CodePlace>,
     /// Where files were mapped before, the last ones last: samples of then still name them, where nothing else lies there now.
     pub former: Vec<CodePlace>,
+    /// Names of the functions in anonymous memory.
+    pub own_making: Arc<PerfMap>,
 }
 
 /// Places that are kept of what is mapped no more: a server that loads and unloads for ever must not fill our memory.
@@ -71,6 +76,22 @@ pub struct ProcessCode {
     places: Vec<CodePlace>,
     former: Vec<CodePlace>,
     tables: CodeTables,
+    /// Names of code in anonymous memory, and of which state of their file; none before some was met.
+    own_making: Option<(Arc<PerfMap>, Option<Version>)>,
+}
+
+impl CodeFile {
+    /// Whether it is no file: code in anonymous memory, which the process made or copied there.
+    pub fn is_of_own_making(&self) -> bool {
+        self.name.as_os_str() == OWN_MAKING
+    }
+}
+
+/// The number of a process in its own namespace.
+fn number_inside(pid: u32) -> Option<u32> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let numbers = status.lines().find_map(|line| line.strip_prefix("NSpid:"))?;
+    numbers.split_whitespace().last()?.parse().ok()
 }
 
 impl ProcessCode {
@@ -87,6 +108,7 @@ impl ProcessCode {
             places: Vec::new(),
             former: Vec::new(),
             tables: CodeTables::default(),
+            own_making: None,
         };
         code.refresh()?;
         Ok(code)
@@ -103,7 +125,12 @@ impl ProcessCode {
         let mut places = Vec::new();
         for mapping in &mappings {
             let Some(file) = self.file_of(mapping) else { continue };
-            if let Some(bias) = loads::bias(mapping.start, mapping.offset, &self.files[file].segments) {
+            let bias = match mapping.what {
+                // No file: its addresses are those of the process.
+                Mapped::Anonymous => Some(0),
+                _ => loads::bias(mapping.start, mapping.offset, &self.files[file].segments),
+            };
+            if let Some(bias) = bias {
                 places.push(CodePlace {
                     start: mapping.start,
                     end: mapping.end,
@@ -113,6 +140,7 @@ impl ProcessCode {
             }
         }
         let changed = places != self.places;
+        let renamed = self.read_names_of_own_making(&places);
         let before = std::mem::replace(&mut self.places, places);
         if changed {
             self.former.retain(|place| !self.places.contains(place));
@@ -130,7 +158,36 @@ impl ProcessCode {
             let mapped = self.places.iter().map(mapped).collect();
             self.tables.set_mappings(mapped);
         }
-        Ok(changed)
+        Ok(changed || renamed)
+    }
+
+    /// Reads the names that the process gives code in anonymous memory, where it has some. True where they changed.
+    fn read_names_of_own_making(&mut self, places: &[CodePlace]) -> bool {
+        let files = &mut self.files;
+        let Some(file) = places
+            .iter()
+            .map(|place| place.file)
+            .find(|file| files[*file].is_of_own_making())
+        else {
+            return false;
+        };
+        let root = PathBuf::from(format!("/proc/{}/root", self.pid));
+        let path = PerfMap::path(&root, number_inside(self.pid).unwrap_or(self.pid));
+        let version = PerfMap::version(&path);
+        if self.own_making.as_ref().is_some_and(|(_, known)| *known == version) {
+            return false;
+        }
+        let owner = std::fs::metadata(format!("/proc/{}", self.pid)).map(|facts| facts.uid());
+        let read = PerfMap::read(&path, &owner.into_iter().collect::<Vec<u32>>());
+        files[file].problem = read.as_ref().err().map(|error| {
+            format!(
+                "it is code in anonymous memory, made by the server itself or copied there: the functions have no names, as {} does not \
+                 give them ({error})",
+                path.display()
+            )
+        });
+        self.own_making = Some((Arc::new(read.map(|(map, _)| map).unwrap_or_default()), version));
+        true
     }
 
     /// The files, in the order in which they were seen.
@@ -149,6 +206,11 @@ impl ProcessCode {
             files: self.files.clone(),
             places: self.places.clone(),
             former: self.former.clone(),
+            own_making: self
+                .own_making
+                .as_ref()
+                .map(|(names, _)| Arc::clone(names))
+                .unwrap_or_default(),
         }
     }
 
@@ -172,11 +234,11 @@ impl ProcessCode {
     }
 
     fn file_of(&mut self, mapping: &CodeMapping) -> Option<usize> {
-        if mapping.what == Mapped::Anonymous {
-            return None;
-        }
         if let Some(file) = self.known.get(&mapping.what) {
             return Some(*file);
+        }
+        if mapping.what == Mapped::Anonymous {
+            return Some(self.add_own_making());
         }
         let (name, look_beside, found) = match &mapping.what {
             Mapped::File { path, .. } => {
@@ -232,6 +294,23 @@ impl ProcessCode {
         self.files.push(file);
         self.known.insert(mapping.what.clone(), index);
         Some(index)
+    }
+
+    /// All code in anonymous memory, as one file without rules: its frames are left by their frame pointers.
+    fn add_own_making(&mut self) -> usize {
+        let index = self.files.len();
+        self.files.push(CodeFile {
+            name: OWN_MAKING.into(),
+            open_as: PathBuf::new(),
+            look_beside: PathBuf::new(),
+            identity: Identity::of(&Mapped::Anonymous, &[]),
+            bytes: None,
+            problem: None,
+            segments: Vec::new(),
+            object: None,
+        });
+        self.known.insert(Mapped::Anonymous, index);
+        index
     }
 
     /// A path of the process as this program sees it.

@@ -2,12 +2,14 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use scaleprof_binary::disassembly::{Disassembler, FunctionListing};
 use scaleprof_binary::kernel_symbols::KernelSymbols;
+use scaleprof_binary::perf_map::PerfMap;
 use scaleprof_binary::spin::SpinLoops;
 use scaleprof_binary::symbols::{SymbolFile, SymbolSearch};
-use scaleprof_profile::names::{FileNames, kernel_frame, kernel_variable, unnamed};
+use scaleprof_profile::names::{FileNames, kernel_frame, kernel_variable, of_own_making, unnamed};
 use scaleprof_profile::{Frame, Namer, RawStack, Variable};
 
 use super::code::{CodeFile, CodeMap, CodePlace};
@@ -20,6 +22,7 @@ pub struct ProcessNames {
     files: Vec<CodeFile>,
     places: Vec<CodePlace>,
     former: Vec<CodePlace>,
+    own_making: Arc<PerfMap>,
     /// A server that is started again has the same files; one that was replaced meanwhile has another identity.
     symbols: HashMap<(PathBuf, Identity), Option<FileNames>>,
     kernel: Result<KernelSymbols, String>,
@@ -69,6 +72,7 @@ impl ProcessNames {
             files: Vec::new(),
             places: Vec::new(),
             former: Vec::new(),
+            own_making: Arc::default(),
             symbols: HashMap::new(),
             kernel: KernelSymbols::of_this_kernel().map_err(|error| error.to_string()),
             kernel_is_unnamed: false,
@@ -92,7 +96,9 @@ impl ProcessNames {
         self.files = map.files;
         self.places = map.places;
         self.former = map.former;
-        moved
+        let renamed = self.own_making != map.own_making;
+        self.own_making = map.own_making;
+        moved || renamed
     }
 
     /// Reads the symbols of all files while the process lives: afterwards its files may be out of reach.
@@ -229,6 +235,9 @@ impl Namer for ProcessNames {
             return Vec::new();
         };
         let svma = address.wrapping_sub(place.bias);
+        if self.files.get(place.file).is_some_and(CodeFile::is_of_own_making) {
+            return vec![of_own_making(&self.own_making, address)];
+        }
         let name = self.files.get(place.file).map(|file| file_name(&file.name));
         let Some(symbols) = self.symbols_of(place.file) else {
             return name.map(|name| unnamed(name, None, svma)).into_iter().collect();

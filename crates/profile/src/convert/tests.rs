@@ -17,7 +17,7 @@ impl Namer for Names {
             module: if kernel { KERNEL } else { "mysqld" }.into(),
             build_id: None,
             address: address as i64,
-            function: Some(name),
+            function: Some(name.into()),
             inlined,
             file: None,
             line: None,

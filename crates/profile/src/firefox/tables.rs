@@ -129,10 +129,12 @@ impl<'a> Tables<'a> {
 
     fn function(&mut self, frame: &Frame) -> usize {
         let file = frame.file.as_ref();
-        let source = file.map(|file| self.strings.number(file.clone()));
+        let source = file.map(|file| self.strings.number(file.to_string()));
         let function = Function {
             name: self.strings.number(frame.function_name()),
-            library: self.libraries.number((frame.module.clone(), frame.build_id.clone())),
+            library: self
+                .libraries
+                .number((frame.module.to_string(), frame.build_id.as_deref().map(str::to_owned))),
             source: source.map(|name| self.sources.number(name)),
         };
         self.functions.number(function)

@@ -4,6 +4,7 @@ use crate::function_name::without_clone_suffix;
 use crate::import::{ImportError, Recording, RecordingFormat, Weights};
 use crate::lines_left_out::LinesLeftOut;
 use crate::named_stacks::{NamedSample, NamedStacks, UNKNOWN_MODULE};
+use crate::names::OWN_MAKING;
 use crate::{Frame, FrameId, KERNEL, ThreadState};
 use scaleprof_binary::symbols::readable_name;
 use std::collections::HashMap;
@@ -12,8 +13,6 @@ use std::collections::HashMap;
 const NANOSECONDS_A_COUNT: f64 = 1000.0;
 /// Lines by which the format is told.
 const FIRST_LINES: usize = 20;
-/// The module of code that a program made while it ran.
-const JIT: &str = "[jit]";
 
 /// Reads folded stacks: one recording, or two where every line has two numbers, as in the difference of two.
 ///
@@ -200,7 +199,7 @@ fn wait(path: &str) -> ThreadState {
 fn frame(name: &str) -> Frame {
     let annotated = [
         ("_[k]", KERNEL, false),
-        ("_[j]", JIT, false),
+        ("_[j]", OWN_MAKING, false),
         ("_[i]", UNKNOWN_MODULE, true),
     ];
     let found = annotated.into_iter().find_map(|(ending, module, inlined)| {
@@ -210,7 +209,7 @@ fn frame(name: &str) -> Frame {
     let (function, module, inlined) = found.unwrap_or((name, UNKNOWN_MODULE, false));
     Frame {
         inlined,
-        ..Frame::named(module.to_owned(), Some(readable_name(function)))
+        ..Frame::named(module, Some(readable_name(function)))
     }
 }
 

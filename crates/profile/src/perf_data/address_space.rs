@@ -69,6 +69,7 @@ mod tests {
                 end: start + 0x2000,
                 bias: start - 0x1000,
                 file: FileId(7),
+                of_own_making: false,
             }],
         };
         let (one, other) = (layout(0x5500_0000_0000), layout(0x7f00_0000_0000));

@@ -8,6 +8,7 @@ use super::beginnings::Beginnings;
 use super::compressed::{self, Expanded};
 use super::cursor::{Cursor, Words, until_zero};
 use super::features::Features;
+use super::hardware_trace::HardwareTrace;
 use super::letting_go::Behind;
 use super::record::{KERNEL_PROCESS, Mapped, Record, Records, kind};
 use super::sample::{Sampled, time_at_end};
@@ -262,6 +263,10 @@ impl<'a> Container<'a> {
                 self.compressed.extend(content);
             }
             kind::EVENT_UPDATE => self.rename_event(record.body()),
+            kind::AUXTRACE_INFO => {
+                let trace = cursor.u32().map(HardwareTrace::of);
+                self.problems.extend(trace.map(HardwareTrace::in_words));
+            }
             kind::BUILD_ID => self.features.add_build_id(record.misc, record.body()),
             kind::HEADER_FEATURE => {
                 if let Some(number) = cursor.u64() {

@@ -3,10 +3,13 @@
 use super::file_search::{Found, Search, build_id_of};
 use super::record::Mapped;
 use super::symbols_ahead::{self, SymbolsAhead};
+use crate::Frame;
 use crate::import::{ReadOptions, RecordedFile};
+use crate::names::{OWN_MAKING, of_own_making};
 use crate::walk::UnwindRules;
 use scaleprof_binary::kernel_symbols::KernelSymbols;
 use scaleprof_binary::loads::{self, Segment};
+use scaleprof_binary::perf_map::PerfMap;
 use scaleprof_binary::symbols::SymbolFile;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -34,6 +37,9 @@ pub(super) struct Files {
     by_name: HashMap<(String, Option<String>), FileId>,
     /// A path may be written in many ways, and each file is kept in memory.
     by_place: HashMap<(PathBuf, String, Option<String>), FileId>,
+    /// Code in anonymous memory by process and first address, and its names by process, or why there are none.
+    by_start: HashMap<(u32, u64), FileId>,
+    own_making: HashMap<u32, Result<Arc<PerfMap>, String>>,
     /// Symbols that are read before anybody asked for them.
     ahead: SymbolsAhead,
 }
@@ -48,6 +54,8 @@ pub(super) struct CodeFile {
     found: Result<Found, String>,
     segments: Vec<Segment>,
     rules: OnceLock<Option<Arc<UnwindRules>>>,
+    /// Of code in anonymous memory the first address in the process, and its names.
+    own_making: Option<(u64, Arc<PerfMap>)>,
 }
 
 impl Files {
@@ -91,10 +99,12 @@ impl Files {
         files
     }
 
-    /// The file of a mapping and by how much it was moved; none where what is mapped is no file.
+    /// The file of a mapping and by how much it was moved; none where what is mapped is neither a file nor code in anonymous memory.
     pub(super) fn place(&mut self, mapped: &Mapped) -> Option<(FileId, u64)> {
-        let is_file = mapped.path == VDSO || (mapped.path.starts_with('/') && !mapped.path.starts_with("//anon"));
-        if !is_file {
+        if mapped.is_anonymous() {
+            return self.of_own_making(mapped);
+        }
+        if mapped.path != VDSO && !mapped.path.starts_with('/') {
             return None;
         }
         let recorded = mapped
@@ -115,6 +125,43 @@ impl Files {
         let bias = loads::bias(mapped.start, mapped.file_offset, segments);
         // Without the file the place in it stands for the address.
         Some((id, bias.unwrap_or(mapped.start.wrapping_sub(mapped.file_offset))))
+    }
+
+    /// Code in anonymous memory: for each process and place one, as the same address is something else in another.
+    fn of_own_making(&mut self, mapped: &Mapped) -> Option<(FileId, u64)> {
+        let key = (mapped.process, mapped.start);
+        if let Some(id) = self.by_start.get(&key) {
+            return Some((*id, mapped.start));
+        }
+        if self.files.len() >= MOST_FILES {
+            return None;
+        }
+        let root = self.places.symfs.as_deref().unwrap_or(Path::new("/"));
+        let names = self.own_making.entry(mapped.process).or_insert_with(|| {
+            let path = PerfMap::path(root, mapped.process);
+            let read = match self.places.nowhere {
+                true => Err("they were not looked for".to_owned()),
+                false => PerfMap::read(&path, &[]).map_err(|error| error.to_string()),
+            };
+            let read = read.map(|(names, _)| Arc::new(names));
+            read.map_err(|error| {
+                format!(
+                    "it is in anonymous memory, and {} does not name it ({error})",
+                    path.display()
+                )
+            })
+        });
+        let id = FileId(self.files.len() as u32);
+        self.files.push(CodeFile {
+            path: OWN_MAKING.to_owned(),
+            build_id: None,
+            found: Err(names.as_ref().err().cloned().unwrap_or_default()),
+            segments: Vec::new(),
+            rules: OnceLock::new(),
+            own_making: Some((mapped.start, names.clone().unwrap_or_default())),
+        });
+        self.by_start.insert(key, id);
+        Some((id, mapped.start))
     }
 
     fn add(&mut self, file: CodeFile) -> FileId {
@@ -194,7 +241,19 @@ impl CodeFile {
             segments,
             found,
             rules: OnceLock::new(),
+            own_making: None,
         }
+    }
+
+    /// Whether it is code in anonymous memory of which names are known.
+    pub(super) fn is_named_by_its_process(&self) -> bool {
+        self.own_making.is_some() && self.problem().is_none()
+    }
+
+    /// Of code in anonymous memory the frame at a place in it.
+    pub(super) fn frame_of_own_making(&self, svma: u64) -> Option<Frame> {
+        let (start, names) = self.own_making.as_ref()?;
+        Some(of_own_making(names, start.wrapping_add(svma)))
     }
 
     /// Its name without the folder.
@@ -210,7 +269,8 @@ impl CodeFile {
 
     /// Why it is not to be had, where that is so.
     pub(super) fn problem(&self) -> Option<&str> {
-        self.found.as_ref().err().map(String::as_str)
+        let problem = self.found.as_ref().err().map(String::as_str);
+        problem.filter(|words| !words.is_empty())
     }
 
     /// Whether nobody knows if it is the file that was recorded.

@@ -244,6 +244,7 @@ mod tests {
             end: start + LENGTH,
             bias: start,
             file: FileId(0),
+            of_own_making: false,
         };
         Layout { places: vec![place] }
     }
@@ -329,6 +330,7 @@ mod tests {
             end: start + length,
             bias: start,
             file: FileId(0),
+            of_own_making: false,
         };
         Layout { places: vec![place] }
     }

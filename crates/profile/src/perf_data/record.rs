@@ -20,6 +20,7 @@ pub(super) mod kind {
     pub(crate) const HEADER_ATTR: u32 = 64;
     pub(crate) const TRACING_DATA: u32 = 66;
     pub(crate) const BUILD_ID: u32 = 67;
+    pub(crate) const AUXTRACE_INFO: u32 = 70;
     pub(crate) const AUXTRACE: u32 = 71;
     pub(crate) const EVENT_UPDATE: u32 = 78;
     pub(crate) const HEADER_FEATURE: u32 = 80;
@@ -216,6 +217,21 @@ pub(super) struct Mapped {
 }
 
 impl Mapped {
+    /// Whether it is code in memory that shows no file, by the names that perf and the kernel give it (is_anon_memory() and
+    /// is_no_dso_memory() of tools/perf/util/map.c). What is shared without a name is of this kind, too.
+    pub(super) fn is_anonymous(&self) -> bool {
+        const NAMES: [&str; 7] = [
+            "//anon",
+            "[anon",
+            "[heap]",
+            "/anon_hugepage",
+            "/dev/zero",
+            "/memfd:",
+            "/SYSV",
+        ];
+        NAMES.iter().any(|name| self.path.starts_with(name))
+    }
+
     /// What a record of the kinds MMAP and MMAP2 tells; none for one of data.
     pub(super) fn of(record: &Record<'_>) -> Option<Mapped> {
         /// MMAP: not code.

@@ -144,7 +144,7 @@ impl Names {
             match opened.waiting.into_inner() {
                 Some(Some(waiting)) => *names.loops.get_or_insert(0) += waiting.loops().len() as u64,
                 _ => {
-                    let file = files.get(file);
+                    let file = files.get(file).filter(|file| !file.is_named_by_its_process());
                     let problem = file.map(|file| {
                         (
                             file.name(),
@@ -304,7 +304,8 @@ fn frames(
             Some(names) => names.frames(svma),
             None => {
                 let file = files.get(id)?;
-                vec![unnamed(file.name(), file.build_id().map(str::to_owned), svma)]
+                let own = file.frame_of_own_making(svma);
+                vec![own.unwrap_or_else(|| unnamed(file.name(), file.build_id(), svma))]
             }
         };
         Some((*address, frames))

@@ -25,6 +25,8 @@ pub(super) struct Place {
     /// Address in the process less address in the file.
     pub(super) bias: u64,
     pub(super) file: FileId,
+    /// Whether it is code in anonymous memory.
+    pub(super) of_own_making: bool,
 }
 
 /// What a process had mapped for a while: places by address, without overlaps.
@@ -104,6 +106,7 @@ impl Timeline {
             end,
             bias,
             file,
+            of_own_making: mapped.is_anonymous(),
         };
         Arc::make_mut(&mut process.places).insert(mapped.start, place);
     }
@@ -185,7 +188,8 @@ impl Timeline {
     /// The file that a process runs, as far as the layout tells: it lies before its libraries.
     pub(super) fn program(&self, process: u32) -> Option<FileId> {
         let process = self.processes.get(&process)?;
-        process.places.values().next().map(|place| place.file)
+        let mut places = process.places.values();
+        places.find(|place| !place.of_own_making).map(|place| place.file)
     }
 
     /// A process and its thread, which perf 6.16 has the other way round in waits that it put out while it recorded. Where neither is

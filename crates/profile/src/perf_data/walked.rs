@@ -15,7 +15,7 @@ use super::weights::{Counted, Scale};
 use crate::convert::KeptSample;
 use crate::dictionary::Hashed;
 use crate::import::{CallPaths, RecordedMachine, RecordedProgram, RecordedThread, Recording, RecordingFormat, Weights};
-use crate::names::kernel_frame;
+use crate::names::{OWN_MAKING, kernel_frame};
 use crate::{Converter, Ending, RawStack, ThreadState, beside, in_parallel};
 use scaleprof_binary::kernel_symbols::KernelSymbols;
 use scaleprof_binary::symbols::SymbolFile;
@@ -281,9 +281,14 @@ impl Walked {
     /// What stacks and names lack.
     fn lacks(&mut self, architecture: Option<&str>) -> Vec<(String, String)> {
         let without_symbols = self.names.without_symbols.iter().map(|(file, why)| {
-            let mend = match file.starts_with('[') {
-                true => "it is a part of the recorded kernel, and perf's cache (~/.debug) has it not",
-                false => "copy it here, and give its folder to --symfs",
+            let mend = match file.as_str() {
+                OWN_MAKING => {
+                    "a program that is run with its option for perf maps writes it; copied here, --symfs leads to it"
+                }
+                file if file.starts_with('[') => {
+                    "it is a part of the recorded kernel, and perf's cache (~/.debug) has it not"
+                }
+                _ => "copy it here, and give its folder to --symfs",
             };
             (format!("functions of {file}"), format!("{why}; {mend}"))
         });

@@ -7,6 +7,7 @@ use crate::{Amount, CostProfile, Frame, FrameId, StackId, Unit};
 use flate2::{Compression, write::GzEncoder};
 use std::collections::HashMap;
 use std::io::Write as _;
+use std::sync::Arc;
 
 /// Addresses of one module, so that those of two are never alike. The first module has its addresses as they are in its file.
 const ROOM_OF_A_MODULE: u64 = 1 << 40;
@@ -31,7 +32,7 @@ pub fn write(profile: &CostProfile) -> std::io::Result<Vec<u8>> {
 struct Writer {
     strings: Strings,
     /// By module and build-id.
-    mappings: HashMap<(String, Option<String>), usize>,
+    mappings: HashMap<(Arc<str>, Option<Arc<str>>), usize>,
     extents: Vec<Mapping>,
     /// By name, name in the symbol table and file.
     functions: HashMap<(String, String, String), u64>,
@@ -88,7 +89,7 @@ impl Writer {
         writer.strings.number("");
         // The first is taken for the program.
         let program = profile.about.program.as_deref();
-        let of_program = |(_, frame): &(FrameId, &Frame)| Some(frame.module.as_str()) == program;
+        let of_program = |(_, frame): &(FrameId, &Frame)| Some(&*frame.module) == program;
         if let Some((_, frame)) = profile.frames.iter().find(of_program) {
             writer.mapping(frame);
         }
@@ -157,8 +158,8 @@ impl Writer {
 
     fn function(&mut self, frame: &Frame) -> u64 {
         let name = frame.function_name();
-        let system_name = frame.function.clone().unwrap_or_else(|| name.clone());
-        let file = frame.file.clone().unwrap_or_default();
+        let system_name = frame.function.as_deref().map_or_else(|| name.clone(), str::to_owned);
+        let file = frame.file.as_deref().unwrap_or_default().to_owned();
         let key = (name, system_name, file);
         if let Some(known) = self.functions.get(&key) {
             return *known;

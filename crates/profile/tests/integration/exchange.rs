@@ -82,14 +82,14 @@ fn frame() -> impl Strategy<Value = Frame> {
     ]);
     let place = (modules, option::weighted(0.9, names), 0..5_i64);
     (place, any::<bool>(), option::of(1..99_i32)).prop_map(|((module, function, address), inlined, line)| Frame {
-        module: module.to_owned(),
-        build_id: (module != KERNEL).then(|| format!("{:x}", module.len())),
+        module: module.into(),
+        build_id: (module != KERNEL).then(|| format!("{:x}", module.len()).into()),
         address,
-        function: function.map(str::to_owned),
+        function: function.map(Into::into),
         inlined,
-        file: line.map(|line| format!("sql/{}.cc", line % 3)),
+        file: line.map(|line| format!("sql/{}.cc", line % 3).into()),
         line,
-        name_source: "dwarf".to_owned(),
+        name_source: "dwarf".into(),
     })
 }
 

@@ -60,7 +60,11 @@ pub fn name(stack: &RawStack, position: usize, names: &mut ProcessNames) -> (Str
     let exact = stack.interrupted.contains(&(position as u16));
     let frames = names.frames(address - u64::from(!exact && *address > 0), false);
     match frames.into_iter().last() {
-        Some(frame) => (frame.module, frame.address, frame.function.unwrap_or_default()),
+        Some(frame) => (
+            frame.module.to_string(),
+            frame.address,
+            frame.function.as_deref().unwrap_or_default().to_owned(),
+        ),
         None => (String::new(), *address as i64, String::new()),
     }
 }

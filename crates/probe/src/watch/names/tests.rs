@@ -57,7 +57,7 @@ fn a_file_that_was_replaced_and_loaded_again_has_its_own_names() {
         let frames = names.frames(loaded.address(function), false);
         let named: Vec<_> = frames
             .iter()
-            .map(|frame| (frame.module.as_str(), frame.function.as_deref()))
+            .map(|frame| (&*frame.module, frame.function.as_deref()))
             .collect();
         assert_eq!(named, [("plugin.so", Some(function))]);
     }

@@ -49,7 +49,8 @@ impl Seen {
             let exact = stack.interrupted.contains(&(position as u16));
             let address = address - u64::from(!exact);
             let frames = self.names.frames(address, false);
-            functions.extend(frames.into_iter().filter_map(|frame| frame.function));
+            let names = frames.into_iter().filter_map(|frame| frame.function);
+            functions.extend(names.map(|name| name.to_string()));
         }
         functions
     }
@@ -280,7 +281,7 @@ fn a_program_that_was_replaced_while_it_runs_keeps_its_rules_and_its_name() {
     let mut functions = std::collections::BTreeSet::new();
     for address in stacks.iter().flat_map(|stack| &stack.user) {
         let frames = seen.names.frames(address - 1, false);
-        let own = frames.into_iter().filter(|frame| frame.module == "waits");
+        let own = frames.into_iter().filter(|frame| &*frame.module == "waits");
         functions.extend(own.filter_map(|frame| frame.function));
     }
     assert!(functions.len() >= 3, "{functions:?}");
@@ -311,5 +312,47 @@ fn walks_go_by_the_frame_pointer_where_no_rule_is_and_say_so() {
             "{functions:?}"
         );
         assert_eq!(stack.ending, Ending::FramePointer);
+    }
+}
+
+/// What a program writes of code that it makes, until this is dropped.
+struct PerfMapOf(u32);
+
+impl Drop for PerfMapOf {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(format!("/tmp/perf-{}.map", self.0));
+    }
+}
+
+#[test]
+fn code_in_anonymous_memory_is_walked_through_and_called_as_its_program_says() {
+    if !can_watch() {
+        return;
+    }
+    for (mode, name, why) in [
+        ("own_making", "made by hand", None),
+        ("copied", "[code in anonymous memory]", Some("in anonymous memory")),
+    ] {
+        let program = Program::start(mode);
+        let _map = PerfMapOf(program.pid());
+        let (mut seen, _) = watched_program(program, 1, WatchOptions::default());
+        let problems: Vec<String> = seen.names.problems().map(|(_, why)| why.to_owned()).collect();
+        assert_eq!(!problems.is_empty(), why.is_some(), "{problems:?}");
+        assert!(
+            problems.iter().all(|problem| problem.contains(why.unwrap_or_default())),
+            "{problems:?}"
+        );
+        let asleep = seen.samples.iter().filter(|sample| sample.state == ThreadState::Sleep);
+        let asleep: Vec<RawStack> = asleep.map(|sample| sample.stack.clone()).collect();
+        assert!(asleep.len() > 50, "{mode}: {} naps", asleep.len());
+        for stack in asleep {
+            let functions = seen.functions(&stack);
+            let expected = ["brief_nap", name, "above_made", "maker"].map(str::to_owned);
+            assert!(
+                functions.windows(expected.len()).any(|some| some == expected),
+                "{mode}: {functions:?}"
+            );
+            assert_eq!(stack.ending, Ending::FramePointer, "{mode}");
+        }
     }
 }

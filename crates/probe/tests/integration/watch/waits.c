@@ -13,6 +13,8 @@
  * MODE write: four threads write large pieces into one file, and wait for the kernel's lock of it.
  * MODE calls: two threads are in a long system call nearly all the time, two nap briefly.
  * MODE without_rows: a thread naps below a function that has no unwind rules, but a frame pointer.
+ * MODE own_making: a thread naps below a function that the program has put into anonymous memory, and of which it has written the name
+ *     to /tmp/perf-PID.map. MODE copied: the same without a name.
  * MODE many: 2000 threads nap for 200 ms.
  * MODE short_lived: four threads start others all the time, which end at once.
  * MODE signal: a thread runs; a timer's handler runs on top of it.
@@ -235,6 +237,48 @@ static void *rowless(void *unused)
 	return unused;
 }
 
+static void (*made)(void (*inside)(void));
+
+/* Puts a function into anonymous memory that calls another and keeps a frame pointer. */
+static void make(int named)
+{
+#ifdef __aarch64__
+	static const unsigned int code[] = {0xa9bf7bfd, 0x910003fd, 0xd63f0000, 0xa8c17bfd, 0xd65f03c0};
+#else
+	static const unsigned char code[] = {0x55, 0x48, 0x89, 0xe5, 0xff, 0xd7, 0x5d, 0xc3};
+#endif
+	char *memory = mmap(0, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char path[64];
+	FILE *map;
+
+	if (memory == MAP_FAILED)
+		exit(3);
+	memcpy(memory + 64, code, sizeof(code));
+	__builtin___clear_cache(memory, memory + 4096);
+	made = (void (*)(void (*)(void)))(memory + 64);
+	if (!named)
+		return;
+	snprintf(path, sizeof(path), "/tmp/perf-%d.map", getpid());
+	map = fopen(path, "w");
+	if (!map)
+		exit(3);
+	fprintf(map, "%lx %lx made by hand\n", (unsigned long)made, (unsigned long)sizeof(code));
+	fclose(map);
+}
+
+OUT_OF_LINE void above_made(void)
+{
+	made(brief_nap);
+	__asm__ volatile("");
+}
+
+static void *maker(void *unused)
+{
+	while (!over)
+		above_made();
+	return unused;
+}
+
 static void *sleepy(void *unused)
 {
 	while (!over)
@@ -411,6 +455,9 @@ int main(int count, char **arguments)
 		}
 	} else if (!strcmp(mode, "without_rows")) {
 		start(&threads[started++], rowless);
+	} else if (!strcmp(mode, "own_making") || !strcmp(mode, "copied")) {
+		make(!strcmp(mode, "own_making"));
+		start(&threads[started++], maker);
 	} else if (!strcmp(mode, "many")) {
 		while (started < 2000)
 			start(&threads[started++], sleepy);

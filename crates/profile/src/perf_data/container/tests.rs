@@ -8,15 +8,21 @@ fn words(of: &[u64]) -> Vec<u8> {
 
 /// A file of these events, each with its number, and of samples.
 fn file_of(events: &[(u64, u64)], samples: &[Vec<u8>]) -> Vec<u8> {
+    let samples: Vec<(u32, &[u8])> = samples.iter().map(|body| (kind::SAMPLE, &**body)).collect();
+    file_of_records(events, &samples)
+}
+
+/// A file of these events, each with its number, and of records.
+fn file_of_records(events: &[(u64, u64)], of_kinds: &[(u32, &[u8])]) -> Vec<u8> {
     const ATTRIBUTE: u64 = 112;
     let ids = HEADER + events.len() as u64 * (ATTRIBUTE + 16);
     let data = ids + events.len() as u64 * 8;
     let mut records = Vec::new();
-    for body in samples {
-        records.extend(kind::SAMPLE.to_le_bytes());
+    for (kind, body) in of_kinds {
+        records.extend(kind.to_le_bytes());
         records.extend([2, 0]);
         records.extend(((body.len() + Header::LENGTH) as u16).to_le_bytes());
-        records.extend(body);
+        records.extend(*body);
     }
     let mut bytes = b"PERFILE2".to_vec();
     bytes.extend(words(&[HEADER, ATTRIBUTE + 16, HEADER, ids - HEADER]));
@@ -59,4 +65,24 @@ fn a_number_that_lies_within_the_copy_of_a_stack_is_read_all_the_same() {
     };
     assert_eq!(told(true), told(false));
     assert_eq!(told(true).0.len(), 2);
+}
+
+#[test]
+fn a_trace_of_the_processor_is_named_with_the_command_that_makes_samples_of_it() {
+    for (number, name) in [
+        (1, "Intel PT"),
+        (3, "CoreSight"),
+        (4, "Arm SPE"),
+        (99, "a tracing unit"),
+    ] {
+        // Its number, and room that perf keeps (perf_record_auxtrace_info).
+        let info = words(&[number, 0, 0]);
+        let bytes = file_of_records(&[(field::IP | field::TID, 5)], &[(kind::AUXTRACE_INFO, &info)]);
+        let found = crate::perf_data::read(bytes.as_slice(), &crate::import::ReadOptions::default());
+        let said = found.expect_err("no samples").to_string();
+        assert!(
+            said.contains(name) && said.contains("perf script --itrace=") && !said.contains("nothing of it ran"),
+            "{said}"
+        );
+    }
 }

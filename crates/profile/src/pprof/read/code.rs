@@ -8,6 +8,7 @@ use crate::protobuf::Fields;
 use crate::{Frame, KERNEL};
 use scaleprof_binary::symbols::end_of_path;
 use std::collections::HashMap;
+use std::sync::Arc;
 
 /// The places of all entries, by their numbers.
 pub(super) struct Code {
@@ -19,8 +20,8 @@ pub(super) struct Code {
 
 #[derive(Clone)]
 struct Mapping {
-    module: String,
-    build_id: Option<String>,
+    module: Arc<str>,
+    build_id: Option<Arc<str>>,
     /// What is taken off an address to get that in the file.
     bias: u64,
 }
@@ -38,8 +39,8 @@ impl Code {
             let build_id = tables.text(build_id)?.into_owned();
             code.first.get_or_insert(id);
             let mapping = Mapping {
-                module: module(&tables.text(name)?),
-                build_id: Some(build_id).filter(|id| !id.is_empty()),
+                module: module(&tables.text(name)?).into(),
+                build_id: Some(build_id).filter(|id| !id.is_empty()).map(Into::into),
                 bias: start.wrapping_sub(offset),
             };
             code.mappings.insert(id, mapping);
@@ -50,8 +51,13 @@ impl Code {
     /// The program: the first module, as pprof has it.
     pub(super) fn program(&self) -> Option<(String, Option<String>)> {
         let mapping = self.mappings.get(&self.first?)?;
-        let is_named = mapping.module != UNKNOWN_MODULE && mapping.module != KERNEL;
-        is_named.then(|| (mapping.module.clone(), mapping.build_id.clone()))
+        let is_named = &*mapping.module != UNKNOWN_MODULE && &*mapping.module != KERNEL;
+        is_named.then(|| {
+            (
+                mapping.module.to_string(),
+                mapping.build_id.as_deref().map(str::to_owned),
+            )
+        })
     }
 
     /// The frames at a location, outermost first: what is built in comes behind. Not more than `most`.
@@ -75,8 +81,8 @@ impl Code {
             build_id: mapping.and_then(|mapping| mapping.build_id.clone()),
             address: address.wrapping_sub(mapping.map_or(0, |mapping| mapping.bias)) as i64,
             ..Frame::named(
-                mapping.map_or_else(|| UNKNOWN_MODULE.to_owned(), |mapping| mapping.module.clone()),
-                None,
+                mapping.map_or_else(|| UNKNOWN_MODULE.into(), |mapping| Arc::clone(&mapping.module)),
+                None::<&str>,
             )
         };
         if lines.is_empty() {
@@ -88,8 +94,8 @@ impl Code {
         let frames = lines.into_iter().enumerate().rev().map(|(place, [function, line])| {
             let (name, file) = self.function(function, &unnamed.module, tables)?;
             Ok(Frame {
-                function: name.filter(|name| *name != of_address),
-                file,
+                function: name.filter(|name| *name != of_address).map(Into::into),
+                file: file.map(Into::into),
                 line: i32::try_from(line).ok().filter(|line| *line > 0),
                 inlined: place < outermost,
                 ..unnamed.clone()

@@ -45,7 +45,7 @@ type Told = (String, i64, String, i64, u64, Option<u64>, Option<u64>);
 fn told(branches: &RecordedBranches) -> Vec<Told> {
     let end = |frame| {
         let frame = branches.frames.get(frame).expect("known");
-        (frame.module.clone(), frame.address)
+        (frame.module.to_string(), frame.address)
     };
     let rows = branches.branches.iter().map(|branch| {
         let ((from, from_address), (to, to_address)) = (end(branch.from), end(branch.to));

@@ -21,7 +21,7 @@ pub fn read(written: &Written) -> Recording {
 pub fn frames(recording: &Recording, sample: &Sample) -> Vec<(String, i64)> {
     let stack = recording.profile.stacks.frames(sample.stack);
     let frames = stack.iter().filter_map(|frame| recording.profile.frames.get(*frame));
-    frames.map(|frame| (frame.module.clone(), frame.address)).collect()
+    frames.map(|frame| (frame.module.to_string(), frame.address)).collect()
 }
 
 pub fn of_program(addresses: &[i64]) -> Vec<(String, i64)> {
@@ -103,7 +103,7 @@ fn of_a_whole_machine_the_database_server_is_taken() {
             .profile
             .frames
             .iter()
-            .all(|(_, frame)| frame.module != "sysbench")
+            .all(|(_, frame)| &*frame.module != "sysbench")
     );
     let said = "4 of its 6 samples are of 2 other processes than the database server 8";
     assert!(
@@ -491,4 +491,54 @@ fn a_process_that_maps_between_all_of_its_samples_is_followed() {
         let innermost = frames(&found, sample).pop();
         assert_eq!(innermost, Some((format!("plugin{}", at % 3), 0x800)), "sample {at}");
     }
+}
+
+#[test]
+fn code_in_anonymous_memory_is_called_as_its_program_says() {
+    let mut file = Written::new(&[Event::clock(CHAIN)]);
+    file.map(7, 0x40_0000, 0x10_0000, "/srv/server");
+    for (process, start) in [(7, 0x7000_0000), (7, 0x7100_0000), (8, 0x7000_0000)] {
+        file.map(process, start, 0x1000, "//anon");
+    }
+    for (time, at) in [(10, 0x7000_0010), (20, 0x7100_0010), (30, 0x7000_0500)] {
+        let addresses = [USER, at, 0x40_1001];
+        file.sample(&[1, 7 << 32 | 7, time, 1000], &chain(&addresses));
+    }
+    let root = tempfile::tempdir().expect("a folder");
+    let options = |root: &std::path::Path| ReadOptions {
+        symfs: Some(root.to_owned()),
+        process: Some("7".to_owned()),
+        ..ReadOptions::default()
+    };
+    let tips = |options: &ReadOptions| {
+        let found = read_recording(&file.bytes[..], options).expect("read");
+        let tip = |sample: &Sample| {
+            let stack = found.profile.stacks.frames(sample.stack);
+            let frame = stack
+                .last()
+                .and_then(|tip| found.profile.frames.get(*tip))
+                .expect("a frame");
+            (
+                frame.module.to_string(),
+                frame.function.clone().map(|name| name.to_string()),
+            )
+        };
+        let tips: Vec<(String, Option<String>)> = found.profile.samples.iter().map(tip).collect();
+        let lacks = found
+            .lacks
+            .iter()
+            .any(|(what, _)| what == "functions of (anonymous memory)");
+        (tips, lacks)
+    };
+    let called = |name: &str| ("(anonymous memory)".to_owned(), Some(name.to_owned()));
+    let nameless = || called("[code in anonymous memory]");
+    assert_eq!(
+        tips(&options(root.path())),
+        (vec![nameless(), nameless(), nameless()], true)
+    );
+    std::fs::create_dir(root.path().join("tmp")).expect("made");
+    let map = "70000000 100 first one\n71000000 100 second\n";
+    std::fs::write(root.path().join("tmp/perf-7.map"), map).expect("written");
+    let named = vec![called("first one"), called("second"), nameless()];
+    assert_eq!(tips(&options(root.path())), (named, false));
 }
