@@ -5,6 +5,8 @@ use scaleprof_bundle::{Bundle, FrameRow, NumberMap, StackRow};
 use scaleprof_profile::function_name;
 use std::collections::{HashMap, HashSet};
 
+/// Frames that a call path may have, as imports keep them; recorders take some hundred.
+const MOST_FRAMES: u32 = 1024;
 /// What stands for a frame that the bundle lacks.
 pub(crate) const LOST: &str = "[not in the bundle]";
 
@@ -19,6 +21,8 @@ pub struct CallPaths<'a> {
     /// Function by the place of the frame.
     known_frames: Vec<Option<usize>>,
     nodes: Vec<Node>,
+    /// How many frames lie outside of each.
+    depths: Vec<u32>,
     node_numbers: NumberMap<Node, PathId>,
     /// Whether each path begins where its threads begin.
     whole: Vec<bool>,
@@ -120,8 +124,15 @@ impl<'a> CallPaths<'a> {
             inner.push((place, link.and_then(|link| link.frame)));
         }
         for (place, frame) in inner.into_iter().rev() {
-            let function = self.function(frame);
-            let path = self.node(Node { parent, function });
+            let outer = parent.filter(|outer| self.depths[outer.place()] + 1 >= MOST_FRAMES);
+            let path = match outer {
+                // What lies deeper is counted there.
+                Some(outer) => outer,
+                None => {
+                    let function = self.function(frame);
+                    self.node(Node { parent, function })
+                }
+            };
             if let Some(known) = self.known.get_mut(place as usize) {
                 *known = Some(path);
             }
@@ -233,6 +244,8 @@ impl<'a> CallPaths<'a> {
                 None => !self.functions[node.function].starts_with("[incomplete"),
             };
             self.whole.push(is_whole);
+            self.depths
+                .push(node.parent.map_or(0, |parent| self.depths[parent.place()] + 1));
             self.nodes.push(node);
             // More paths than that do not fit into memory.
             PathId((self.nodes.len() - 1) as u32)

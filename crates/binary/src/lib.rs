@@ -10,6 +10,7 @@ pub mod data_layout;
 pub mod disassembly;
 pub mod kernel_symbols;
 pub mod loads;
+mod long_names;
 pub mod makers_cpu;
 pub mod mapped_file;
 pub mod parallel;

@@ -32,6 +32,9 @@ impl Segment {
     }
 }
 
+/// Most segments that are looked at; linkers make some ten.
+const MOST_SEGMENTS: usize = 256;
+
 /// The `PT_LOAD` segments of a 64-bit ELF file, in the file's order; empty if the bytes are no such file.
 #[must_use]
 pub fn segments(bytes: &[u8]) -> Vec<Segment> {
@@ -54,6 +57,7 @@ pub fn segments(bytes: &[u8]) -> Vec<Segment> {
             memory_size: header.p_memsz(endian),
             executable: header.p_flags(endian).contains(elf::PF_X),
         })
+        .take(MOST_SEGMENTS)
         .collect()
 }
 

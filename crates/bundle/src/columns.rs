@@ -82,11 +82,19 @@ impl Cell for String {
         Some(ByteArray::from(self.as_str()))
     }
     fn load(stored: Option<ByteArray>) -> Result<Self> {
-        let bytes = present(stored)?;
-        Ok(std::str::from_utf8(bytes.data())
-            .map_err(|e| ParquetError::General(e.to_string()))?
-            .to_owned())
+        text_of(&present(stored)?).map(str::to_owned)
     }
+}
+
+/// Most bytes of a text that are read. Names have 4 KiB at most, values of settings less; rows without number may share a longer one.
+const MOST_TEXT: usize = 8 << 10;
+
+fn text_of(stored: &ByteArray) -> Result<&str> {
+    let text = std::str::from_utf8(stored.data()).map_err(|e| ParquetError::General(e.to_string()))?;
+    let end = (0..=text.len().min(MOST_TEXT))
+        .rev()
+        .find(|end| text.is_char_boundary(*end));
+    Ok(&text[..end.unwrap_or(0)])
 }
 
 /// A text that many rows share.
@@ -99,10 +107,7 @@ impl Cell for Arc<str> {
         Some(ByteArray::from(&**self))
     }
     fn load(stored: Option<ByteArray>) -> Result<Self> {
-        let bytes = present(stored)?;
-        std::str::from_utf8(bytes.data())
-            .map(Arc::from)
-            .map_err(|e| ParquetError::General(e.to_string()))
+        text_of(&present(stored)?).map(Arc::from)
     }
     fn load_shared(stored: Option<ByteArray>, before: &mut Texts) -> Result<Self> {
         let place = stored

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 /// Most bytes of a name. The longest of C++ and Rust without their template arguments have some hundred.
-const LONGEST: usize = 4096;
+pub(crate) const LONGEST: usize = 4096;
 
 /// The name with what would steer the terminal that it is shown on replaced, and of a name that nobody can read its beginning: a
 /// recording may come from anybody.

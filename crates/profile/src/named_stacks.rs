@@ -13,6 +13,9 @@ use std::sync::Arc;
 /// inside of the last is counted where it is cut off.
 const MOST_STACKS: usize = 10_000_000;
 
+/// Frames of a call path that are kept, from the outermost on. Go keeps 128, perf 127; a text may say anything.
+pub(crate) const MOST_FRAMES: u32 = 1024;
+
 /// Stacks and samples that are put together piece by piece.
 #[derive(Debug, Default)]
 pub(crate) struct NamedStacks {
@@ -21,6 +24,7 @@ pub(crate) struct NamedStacks {
     /// Samples without a time by all else that they have: equal ones are one.
     timeless: HashMap<(StackId, ThreadState, u32, Option<LockId>), usize>,
     was_cut: bool,
+    was_too_deep: bool,
 }
 
 /// A sample, but for its stack.
@@ -62,14 +66,24 @@ impl NamedStacks {
                 self.was_cut = true;
                 parent
             }
+            Some(parent) if self.depth(parent) + 1 >= MOST_FRAMES => {
+                self.was_too_deep = true;
+                parent
+            }
             parent => self.profile.stacks.child(parent, frame),
         }
     }
 
     /// What to say where call paths were cut off.
     pub(crate) fn warning(&self) -> Option<String> {
-        let words = format!("it has more than {MOST_STACKS} call paths: the inner parts of the others were left out");
-        self.was_cut.then_some(words)
+        let cut = format!("it has more than {MOST_STACKS} call paths: the inner parts of the others were left out");
+        let deep = format!("it has call paths of more than {MOST_FRAMES} frames: their inner parts were left out");
+        let some = [(self.was_cut, cut), (self.was_too_deep, deep)];
+        let told: Vec<String> = some
+            .into_iter()
+            .filter_map(|(is_so, words)| is_so.then_some(words))
+            .collect();
+        (!told.is_empty()).then(|| told.join("; "))
     }
 
     /// How many frames lie outside of the stack's innermost one.

@@ -138,7 +138,9 @@ impl Family {
                 weight: own,
                 is_tested: own >= LEAST_COST,
             });
-            inner.extend(large.iter().map(|path| self.add(*path, tree)));
+            // Call paths may be as deep as their bundle says.
+            let deeper = |path: &PathId| stacker::maybe_grow(64 << 10, 1 << 20, || self.add(*path, tree));
+            inner.extend(large.iter().map(deeper));
         }
         let pieces = first..self.piece_count;
         if let Some(place) = self.places.get_mut(number) {
@@ -203,7 +205,7 @@ impl Family {
         let inside: Vec<usize> = place
             .inner
             .iter()
-            .flat_map(|inner| self.picked_within(*inner, sure))
+            .flat_map(|inner| stacker::maybe_grow(64 << 10, 1 << 20, || self.picked_within(*inner, sure)))
             .collect();
         let change = |number: usize| sure.get(number).copied().flatten();
         let Some(whole) = change(number) else {

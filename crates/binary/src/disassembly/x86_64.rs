@@ -9,6 +9,7 @@ use iced_x86::{
 };
 
 use super::{Access, AccessKind, Branch, BranchKind, Instruction, OperandNames};
+use crate::long_names::cut;
 
 pub(super) fn decode(bytes: &[u8], address: u64, names: &dyn OperandNames) -> Vec<Instruction> {
     let mut decoder = Decoder::with_ip(64, bytes, address, DecoderOptions::NONE);
@@ -44,6 +45,9 @@ pub(super) fn decode(bytes: &[u8], address: u64, names: &dyn OperandNames) -> Ve
     instructions
 }
 
+/// Most bytes of a name in the text of an instruction.
+const IN_TEXT: usize = 256;
+
 /// The address that an instruction names, and its name.
 type Named = Rc<RefCell<Option<(u64, String)>>>;
 
@@ -54,7 +58,7 @@ impl SymbolResolver for OneName {
     fn symbol(&mut self, _: &Decoded, _: u32, _: Option<u32>, address: u64, _: u32) -> Option<SymbolResult<'_>> {
         let named = self.0.borrow();
         let (of, name) = named.as_ref()?;
-        (*of == address).then(|| SymbolResult::with_string(address, name.clone()))
+        (*of == address).then(|| SymbolResult::with_string(address, cut(name, IN_TEXT).to_owned()))
     }
 }
 

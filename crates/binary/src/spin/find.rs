@@ -1,6 +1,7 @@
 //! From instructions to loops.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::cell::Cell;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
 
 use super::counting::waits_around;
@@ -151,7 +152,7 @@ fn callers(code: &Code<'_>, helpers: &BTreeMap<u64, Option<Relax>>) -> Vec<(u64,
         for (place, helper, relax) in calls {
             // The call of the helper is the only one.
             let around = body.loops_around(place).next().filter(|around| body.calls(around) == 1);
-            let turn = around.cloned().or_else(|| body.turns().through(place));
+            let turn = around.cloned().or_else(|| body.turns().through(place, &body.room));
             if let Some(turn) = turn.filter(|turn| relax.is_some() || body.looks_at_memory(turn)) {
                 found.push((helper, body.spin_loop(&turn, relax, SpinKind::Retry)));
             }
@@ -199,12 +200,31 @@ struct Body {
     steps: Vec<Step>,
     /// The instructions of each loop by rising place, the loop of the fewest first.
     loops: Vec<Vec<usize>>,
+    /// The loops that hold an instruction, by its place, in the order of the loops.
+    around: HashMap<usize, Vec<usize>>,
+    /// Instructions that may still be looked at for ways back to one.
+    room: Cell<usize>,
 }
+
+/// Instructions that are looked at for ways back, in a function: a hundred waits of one with thousands of instructions take a tenth of it.
+const ROOM: usize = 2_000_000;
 
 impl Body {
     fn of(steps: Vec<Step>, function: Range<u64>) -> Body {
         let loops = Turns::of(&steps).loops();
-        Body { function, steps, loops }
+        let mut around: HashMap<usize, Vec<usize>> = HashMap::new();
+        for (number, turn) in loops.iter().enumerate() {
+            for place in turn {
+                around.entry(*place).or_default().push(number);
+            }
+        }
+        Body {
+            function,
+            steps,
+            loops,
+            around,
+            room: Cell::new(ROOM),
+        }
     }
 
     fn turns(&self) -> Turns<'_> {
@@ -223,8 +243,8 @@ impl Body {
 
     /// Loops that hold an instruction, the innermost first.
     fn loops_around(&self, place: usize) -> impl Iterator<Item = &Vec<usize>> {
-        let loops = self.loops.iter();
-        loops.filter(move |turn| turn.binary_search(&place).is_ok())
+        let around = self.around.get(&place).into_iter().flatten();
+        around.filter_map(|number| self.loops.get(*number))
     }
 
     fn steps_of<'a>(&'a self, turn: &'a [usize]) -> impl Iterator<Item = &'a Step> {
@@ -261,7 +281,11 @@ impl Body {
             let mut around = self.loops_around(place);
             let Some(inner) = around.next().filter(|inner| self.calls(inner) == 0) else {
                 // Another way through the same loop may call somebody.
-                if let Some(turn) = self.turns().through(place).filter(|turn| self.looks_at_memory(turn)) {
+                if let Some(turn) = self
+                    .turns()
+                    .through(place, &self.room)
+                    .filter(|turn| self.looks_at_memory(turn))
+                {
                     found.push(self.spin_loop(&turn, Some(relax), SpinKind::Poll));
                     continue;
                 }

@@ -4,6 +4,7 @@
 //! the function's end, and the work that is done once the wait is over in between. So a loop is what compilers call the natural loop of
 //! the branch (Aho, Lam, Sethi and Ullman, "Compilers", 9.6.6): all that can come back to the branch without passing its target.
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::step::{Does, Step};
@@ -76,6 +77,10 @@ impl<'a> Turns<'a> {
 
     /// The same of a loop that is entered at its test, at its end: `jmp test; body: ...; test: ...; jne body`. It begins there.
     fn entered_at_its_test(&self, before: &[Vec<usize>], first: usize, last: usize) -> Option<Vec<usize>> {
+        // Nothing lies in between but what is done in it.
+        if last - first > MOST_INSTRUCTIONS {
+            return None;
+        }
         (first + 1..=last).find_map(|head| {
             let ways_in = before.get(head)?;
             let is_entered = ways_in.iter().any(|from| !(first..=last).contains(from));
@@ -85,11 +90,13 @@ impl<'a> Turns<'a> {
         })
     }
 
-    /// The shortest way from an instruction back to itself without a call of others.
-    pub(super) fn through(&self, place: usize) -> Option<Vec<usize>> {
+    /// The shortest way from an instruction back to itself without a call of others. `room` are the instructions that may still be
+    /// looked at in this function; none where there are too few.
+    pub(super) fn through(&self, place: usize, room: &Cell<usize>) -> Option<Vec<usize>> {
         let mut came_from: BTreeMap<usize, usize> = BTreeMap::new();
         let mut rim = vec![place];
         for _ in 0..MOST_INSTRUCTIONS {
+            room.set(room.get().checked_sub(rim.len())?);
             let mut next_rim = Vec::new();
             for at in std::mem::take(&mut rim) {
                 for next in self.successors(at) {

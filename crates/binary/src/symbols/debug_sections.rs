@@ -14,6 +14,7 @@ use self_cell::self_cell;
 
 use super::nesting::Stack;
 use super::unit_index::UnitIndex;
+use crate::long_names::{LINKAGE, SHOWN, cut};
 use crate::mapped_file::{Bytes as _, MappedFile, mapped};
 use crate::section::{Content, Room};
 use crate::unfolded::UnfoldedBytes;
@@ -223,6 +224,13 @@ impl Files {
     }
 }
 
+/// The end of a path, which names the file and its folder.
+fn end_of(path: &str) -> &str {
+    let start = path.len().saturating_sub(SHOWN);
+    let start = (start..=path.len()).find(|start| path.is_char_boundary(*start));
+    &path[start.unwrap_or(0)..]
+}
+
 /// Most frames of one address: compilers put some dozens of functions into each other.
 const MOST_FRAMES: usize = 256;
 /// Stands for those that are more.
@@ -242,11 +250,14 @@ pub(super) fn frames<R: gimli::Reader>(mut found: FrameIter<'_, R>) -> Vec<Frame
         }
         let name = frame
             .function
-            .and_then(|function| Some(function.raw_name().ok()?.into_owned()));
+            .and_then(|function| Some(cut(&function.raw_name().ok()?, LINKAGE).to_owned()));
         let location = frame.location;
         frames.push(Frame {
             linkage_name: name,
-            file: location.as_ref().and_then(|location| location.file).map(str::to_owned),
+            file: location
+                .as_ref()
+                .and_then(|location| location.file)
+                .map(|file| end_of(file).to_owned()),
             line: location.and_then(|location| location.line).filter(|line| *line > 0),
         });
     }

@@ -1,6 +1,9 @@
 //! C++ (and Rust) names as people write them.
 
 use cpp_demangle::{DemangleOptions, Symbol};
+use std::fmt::Write as _;
+
+use crate::long_names::{BoundedText, LINKAGE, SHOWN, cut, cut_owned};
 
 /// Template arguments longer than this are left out of short names.
 const ARGUMENTS: usize = 24;
@@ -23,6 +26,7 @@ pub fn readable_name(linkage_name: &str) -> String {
 ///
 /// Compilers add what they made of a function behind a dot (`.cold`, `.part.0`), and linkers `@plt`; both are kept.
 pub(crate) fn demangle(linkage_name: &str) -> Demangled {
+    let linkage_name = cut(linkage_name, LINKAGE);
     let (mangled, stub) = match linkage_name.find('@') {
         Some(at) => linkage_name.split_at(at),
         None => (linkage_name, ""),
@@ -33,24 +37,33 @@ pub(crate) fn demangle(linkage_name: &str) -> Demangled {
     });
     names.name.push_str(stub);
     names.full_name.push_str(stub);
-    names
+    Demangled {
+        name: cut_owned(names.name, SHOWN),
+        full_name: cut_owned(names.full_name, SHOWN),
+    }
 }
 
 fn demangled(mangled: &str) -> Option<Demangled> {
     // Rust's older names look like those of C++, with a hash at the end.
     if let Ok(symbol) = rustc_demangle::try_demangle(mangled) {
+        let (mut name, mut full_name) = (BoundedText::default(), BoundedText::default());
+        write!(name, "{symbol:#}").ok()?;
+        write!(full_name, "{symbol}").ok()?;
         return Some(Demangled {
-            name: shortened(&format!("{symbol:#}")),
-            full_name: symbol.to_string(),
+            name: shortened(&name.0),
+            full_name: full_name.0,
         });
     }
     if !mangled.starts_with("_Z") {
         return None;
     }
     let symbol = Symbol::new(mangled).ok()?;
-    let options = DemangleOptions::new().no_params().no_return_type();
-    let name = symbol.demangle_with_options(&options).ok()?;
-    let full_name = symbol.demangle().ok()?;
+    let written = |options: &DemangleOptions| {
+        let mut text = BoundedText::default();
+        symbol.structured_demangle(&mut text, options).ok().map(|()| text.0)
+    };
+    let name = written(&DemangleOptions::new().no_params().no_return_type())?;
+    let full_name = written(&DemangleOptions::new())?;
     Some(Demangled {
         name: compact(&name, &full_name),
         full_name: as_binutils_say(&full_name),
@@ -271,6 +284,31 @@ mod tests {
             names("_ZZ15WalkAccessPathsIPQaaaa16is_EENKUlOSD_SJ_E_clI").0,
             "WalkAccessPaths::{...}"
         );
+    }
+
+    #[test]
+    fn a_few_bytes_that_stand_for_gigabytes_are_no_name() {
+        // Each S_ is all that stands before it, twice (Itanium C++ ABI, 5.1.10).
+        let doubling: String = (0..40)
+            .map(|level| match level {
+                0 => "1aI".to_owned(),
+                1 => "1bI".to_owned(),
+                _ => "1cI".to_owned(),
+            })
+            .collect();
+        let arguments: String = (0..40).map(|_| "S_S_E").collect();
+        for mangled in [
+            format!("_Z1fI{doubling}i{arguments}Evv"),
+            format!("_Z{}", "N1a1bI".repeat(2000)),
+            format!("_RNv{}", "C1a".repeat(3000)),
+        ] {
+            let names = demangle(&mangled);
+            assert!(
+                names.name.len() <= SHOWN && names.full_name.len() <= SHOWN,
+                "{}",
+                mangled.len()
+            );
+        }
     }
 
     #[test]

@@ -10,6 +10,8 @@ use object::{
     Endianness, Object as _, ObjectSection as _, ObjectSymbol as _, ObjectSymbolTable as _, RelocationTarget,
 };
 
+use crate::long_names::{LINKAGE, cut};
+
 /// A stub.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Stub {
@@ -82,7 +84,7 @@ fn slot_names(
             RelocationTarget::Symbol(index) => symbols
                 .as_ref()
                 .and_then(|symbols| symbols.symbol_by_index(index).ok())
-                .and_then(|symbol| Some(symbol.name().ok()?.to_owned())),
+                .and_then(|symbol| Some(cut(symbol.name().ok()?, LINKAGE).to_owned())),
             _ if relocation.flags()
                 == (object::RelocationFlags::Elf {
                     r_type: elf::R_X86_64_IRELATIVE,

@@ -11,6 +11,7 @@ use foldhash::HashSet;
 
 use super::name_text::{NameText, cut_version};
 use super::{DataSymbol, NameSource};
+use crate::long_names::LINKAGE;
 
 /// How many symbols are looked at before an address: some may be labels in a function that ended before it.
 const LOOK_BACK: usize = 64;
@@ -133,6 +134,7 @@ impl NameTable {
 
     fn name(&self, entry: &Entry) -> &str {
         let text = self.text(entry.text).get(entry.name as usize..).unwrap_or_default();
+        let text = text.get(..LINKAGE).unwrap_or(text);
         let length = memchr::memchr(0, text).unwrap_or(text.len());
         cut_version(std::str::from_utf8(&text[..length]).unwrap_or_default())
     }

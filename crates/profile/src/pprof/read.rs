@@ -5,7 +5,8 @@ mod value_type;
 
 use super::field;
 use crate::import::{ImportError, ReadOptions, RecordedProgram, RecordedThread, Recording, RecordingFormat, Weights};
-use crate::named_stacks::{NamedSample, NamedStacks};
+use crate::legible::LONGEST;
+use crate::named_stacks::{MOST_FRAMES, NamedSample, NamedStacks};
 use crate::protobuf::{Fields, Malformed, Value};
 use crate::{FrameId, StackId, ThreadState};
 use code::Code;
@@ -13,8 +14,6 @@ use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 use value_type::{ValueType, chosen};
 
-/// Frames of a stack that are kept; outer ones beyond it are left out. Go keeps 128, perf 127.
-const MOST_FRAMES: u32 = 1024;
 /// A file describes at most as many frames of distinct call paths as it has bytes, and so many besides: each takes a byte at
 /// least, but for functions built into others.
 const FRAMES_OF_A_SMALL_FILE: usize = 10_000;
@@ -135,7 +134,8 @@ impl<'a> Tables<'a> {
         let text = usize::try_from(number).ok().and_then(|number| self.strings.get(number));
         // A file without texts has none for 0 either.
         match text {
-            Some(text) => Ok(String::from_utf8_lossy(text)),
+            // A file may give everything in it one text without end.
+            Some(text) => Ok(String::from_utf8_lossy(text.get(..LONGEST).unwrap_or(text))),
             None if number == 0 => Ok("".into()),
             None => Err(broken(format!("it names text {number} and has {}", self.strings.len()))),
         }
