@@ -314,6 +314,17 @@ mod tests {
     }
 
     #[test]
+    fn a_path_without_end_is_cut_where_recorders_end() {
+        let stacks: Vec<StackRow> = (0..5_000).map(|n| stack(n, (n > 0).then_some(n - 1), n % 7)).collect();
+        let frames: Vec<FrameRow> = (0..7).map(|n| frame(n, "mysqld", Some(&format!("f{n}")))).collect();
+        let mut paths = CallPaths::of_rows(&stacks, &frames);
+        let (deepest, last) = (paths.path(4_999), paths.path(i64::from(MOST_FRAMES) - 1));
+        assert_eq!(deepest, last);
+        assert_eq!(paths.functions(deepest).len(), MOST_FRAMES as usize);
+        assert_ne!(paths.path(100), last);
+    }
+
+    #[test]
     fn addresses_of_one_function_are_one_path() {
         let frames = [
             frame(1, "mysqld", Some("main")),

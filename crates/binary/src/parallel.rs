@@ -83,7 +83,8 @@ pub fn in_parallel_from_to<T: Send, R: Send, S, E: Send>(
         };
         let others: Vec<_> = (1..threads).map_while(|number| start(number).ok()).collect();
         MakersCpu::let_begin();
-        let (mut made, ended) = take_turns(0);
+        // This thread's own is smaller, and taking more for each piece of work would take longer than some of them.
+        let (mut made, ended) = stacker::maybe_grow(STACK, STACK, || take_turns(0));
         let mut all = vec![ended];
         for other in others {
             match other.join() {

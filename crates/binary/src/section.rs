@@ -1,6 +1,6 @@
 //! The content of a section of an ELF file, which may be compressed (SHF_COMPRESSED, and GNU's older `.zdebug`).
 
-use crate::unfolded::{UnfoldedBytes, Unfolding};
+use crate::unfolded::{IN_MEMORY, UnfoldedBytes, Unfolding};
 use flate2::read::ZlibDecoder;
 use object::{CompressionFormat, ObjectSection};
 use ruzstd::decoding::StreamingDecoder;
@@ -75,11 +75,19 @@ impl Room {
         if claimed > left {
             return Err(io::ErrorKind::StorageFull.into());
         }
-        let mut unfolding = Unfolding::default();
-        let length = io::copy(&mut source.take(claimed), &mut unfolding)?;
+        let mut source = source.take(claimed);
+        let (length, unfolded) = if claimed <= IN_MEMORY as u64 {
+            let mut bytes = Vec::with_capacity(claimed as usize);
+            source.read_to_end(&mut bytes)?;
+            (bytes.len() as u64, UnfoldedBytes::InMemory(bytes))
+        } else {
+            let mut unfolding = Unfolding::default();
+            io::copy(&mut source, &mut unfolding)?;
+            (unfolding.length(), unfolding.finish()?)
+        };
         self.0.set(left - length);
         match length == claimed {
-            true => unfolding.finish(),
+            true => Ok(unfolded),
             false => Err(io::ErrorKind::UnexpectedEof.into()),
         }
     }

@@ -10,7 +10,7 @@ use std::ops::Deref;
 use std::path::{Path, PathBuf};
 
 /// Most that is kept in memory.
-const IN_MEMORY: usize = 32 << 20;
+pub(crate) const IN_MEMORY: usize = 32 << 20;
 /// What is left free on the disk.
 const LEFT_FREE: u64 = 1 << 30;
 /// How often that is looked at, bytes.

@@ -370,26 +370,29 @@ pub(crate) fn warm_all(
             Beside::Neighbours(_) => {
                 warm(&server, load, progress)?;
             }
-            Beside::Replicas(_) => read_tables(&mut server.connect_to_work()?, load, Statistics::AsTheyAre)?,
+            Beside::Replicas(_) => {
+                read_tables(&mut server.connect_to_work()?, load, Statistics::AsTheyAre)?;
+            }
         }
     }
     Ok(warnings)
 }
 
 /// Reads the tables into memory, where the load has some of ours and asks for it.
-fn read_tables(client: &mut Client, load: &LoadOptions, statistics: Statistics) -> Result<(), RunError> {
+/// Gives which statistics all of them have now.
+fn read_tables(client: &mut Client, load: &LoadOptions, mut statistics: Statistics) -> Result<Statistics, RunError> {
     if !load.reads_tables_first {
-        return Ok(());
+        return Ok(statistics);
     }
     if load.with_tables() {
         for table in 1..=load.oltp.tables {
-            schema::warm(client, &load.oltp, table, statistics)?;
+            statistics = schema::warm(client, &load.oltp, table, statistics)?;
         }
     }
     if matches!(load.workload, WorkloadChoice::Tpcc(_)) {
-        tpcc::warm(client, statistics)?;
+        statistics = tpcc::warm(client, statistics)?;
     }
-    Ok(())
+    Ok(statistics)
 }
 
 /// Reads the tables into memory, runs the script's setup, and says what would disturb the measurement.
@@ -399,7 +402,12 @@ fn warm(server: &Access, load: &LoadOptions, progress: &mut dyn Progress) -> Res
     let has_tables = load.with_tables() || matches!(load.workload, WorkloadChoice::Tpcc(_));
     if has_tables && load.reads_tables_first {
         progress.stage("reading the tables into memory");
-        read_tables(&mut client, load, Statistics::Anew)?;
+        if read_tables(&mut client, load, Statistics::Anew)? == Statistics::AsTheyAre {
+            warnings.push(
+                "the server is read-only: the statistics of its optimiser for the load's tables are as they were"
+                    .to_owned(),
+            );
+        }
         warnings.extend(too_large(&mut client)?);
     }
     if let WorkloadChoice::Script { setup: Some(setup), .. } = &load.workload {

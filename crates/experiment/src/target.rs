@@ -54,9 +54,15 @@ impl Access {
 
     pub(crate) fn connect(&self) -> Result<Client, RunError> {
         // What a server sets for all its sessions is not made for this: ours may be silent for long, and what they change is to stay.
-        let own = "SET SESSION autocommit = 1, wait_timeout = 31536000";
+        let own = [
+            "SET SESSION autocommit = 1, wait_timeout = 31536000",
+            "SET SESSION TRANSACTION READ WRITE",
+        ];
         Client::connect(&self.endpoint, &self.credentials)
-            .and_then(|mut client| client.execute(own).map(|_| client))
+            .and_then(|mut client| {
+                own.iter().try_for_each(|set| client.execute(set).map(drop))?;
+                Ok(client)
+            })
             .map_err(wire("connecting to the server under test"))
     }
 }

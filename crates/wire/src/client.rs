@@ -128,8 +128,8 @@ impl Client {
             .and_then(|row| row.into_iter().next().flatten()))
     }
 
-    /// Runs `LOAD DATA LOCAL INFILE` and sends what `data` reads as the file.
-    pub fn load_local(&mut self, sql: &str, data: &mut dyn Read) -> Result<Outcome, Error> {
+    /// Runs `LOAD DATA LOCAL INFILE` and sends what `data` reads as the file, in packets of at most `largest` bytes.
+    pub fn load_local(&mut self, sql: &str, data: &mut dyn Read, largest: usize) -> Result<Outcome, Error> {
         self.start(COM_QUERY, sql.as_bytes())?;
         let packet = self.stream.read_packet()?;
         match packet.first() {
@@ -137,7 +137,7 @@ impl Client {
             Some(0xff) => return Err(Error::Server(parse_error(&packet))),
             _ => return Err(Error::Protocol("a reply without a request for the file")),
         }
-        let mut chunk = vec![0_u8; 256 * 1024];
+        let mut chunk = vec![0_u8; largest.clamp(1, 256 * 1024)];
         loop {
             let n = data.read(&mut chunk).map_err(Error::lost("reading the rows to load"))?;
             // An empty packet says that the file is over.

@@ -13,6 +13,7 @@ use broken::{RECORDINGS, cases, changed, changes, recordings};
 use perf_recording::{Event, Written, chain, field};
 use proptest::test_runner::{Config, TestRunner};
 use scaleprof_profile::import::{ReadOptions, read_recording};
+use scaleprof_profile::{About, Amount, Cost, CostProfile, Frame, Role, ThreadState, pprof};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -141,4 +142,59 @@ fn different_jumps_without_end_take_no_memory_without_end() {
         let (taken, bound) = (taken_by(&file.bytes), bound(&file.bytes, 0));
         assert!(taken < bound, "{taken} of {bound} for {} bytes", file.bytes.len());
     }
+}
+
+#[test]
+fn a_name_that_many_places_share_is_kept_once() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut profile = CostProfile {
+        about: About {
+            amount: Amount::Seconds(1.0),
+            ..About::default()
+        },
+        ..CostProfile::default()
+    };
+    let name: std::sync::Arc<str> = "f".repeat(100_000).into();
+    for address in 0..10_000 {
+        let frame = profile.frames.intern(Frame {
+            address,
+            file: Some(name.clone()),
+            ..Frame::named(name.clone(), Some(name.clone()))
+        });
+        profile.costs.push(Cost {
+            stack: profile.stacks.child(None, frame),
+            state: ThreadState::Cpu,
+            role: Role::Connection,
+            thread: None,
+            lock: None,
+            thread_seconds: 0.1,
+            samples: 1,
+        });
+    }
+    let bytes = pprof::write(&profile).expect("written");
+    drop(profile);
+    assert!(bytes.len() < 4_000_000, "{}", bytes.len());
+    let taken = taken_by(&bytes);
+    assert!(taken < ALWAYS + bytes.len() * FOR_A_BYTE, "{taken} for {}", bytes.len());
+}
+
+/// Records of 2 KB without a meaning, a hundred thousand in a few KB (RFC 8878, 3.1.1.2.2).
+#[test]
+fn what_is_compressed_lies_in_no_memory_when_it_is_much() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut frame = vec![0x28, 0xb5, 0x2f, 0xfd, 0x00, 0x58];
+    for _ in 0..2000 {
+        frame.extend([0x02, 0x00, 0x10, 8]);
+    }
+    let words = frame.chunks(8).map(|bytes| {
+        let mut word = [0; 8];
+        word[..bytes.len()].copy_from_slice(bytes);
+        u64::from_le_bytes(word)
+    });
+    const COMPRESSED: u32 = 81;
+    let mut file = Written::new(&[Event::clock(field::TID | field::IDENTIFIER)]);
+    file.record(COMPRESSED, 0, &words.collect::<Vec<u64>>());
+    // 262 MB of records.
+    let taken = taken_by(&file.bytes);
+    assert!(taken < ALWAYS + (32 << 20), "{taken} for {}", file.bytes.len());
 }

@@ -104,7 +104,8 @@ pub enum LoadError {
     },
     /// A statement failed with an error that is not retried.
     #[error(
-        "a statement of the kind '{statement}' failed: {error}. Deadlocks (1213), lock wait timeouts (1205) and changed records (1020) are retried; any other error ends the rung"
+        "a statement of the kind '{statement}' failed: {error}. Deadlocks (1213), lock wait timeouts (1205) and changed records (1020) are retried; any other error ends the rung{}",
+        hint_of_statement(.error.number)
     )]
     Statement {
         /// Kind of the statement.
@@ -132,6 +133,21 @@ pub enum LoadError {
     Stopped,
 }
 
+/// What can be done about a statement that failed, where a setting of the server is behind it.
+fn hint_of_statement(number: u16) -> &'static str {
+    match number {
+        1792 => {
+            ". The server's sessions begin read-only transactions (transaction_read_only, tx_read_only in MariaDB): SET GLOBAL that to 0, or \
+             take a workload that only reads, such as oltp_read_only"
+        }
+        1290 => {
+            ". An option of the server forbids it: SHOW VARIABLES LIKE '%read_only%' says which; SET GLOBAL it to 0, or take a workload that only \
+             reads, such as oltp_read_only"
+        }
+        _ => "",
+    }
+}
+
 /// What can be done about a connection that was refused.
 fn hint(error: &Error) -> &'static str {
     match error.number() {
@@ -141,7 +157,9 @@ fn hint(error: &Error) -> &'static str {
         }
         Some(1461) => ". Raise max_prepared_stmt_count of the server",
         Some(1049 | 1146) => ". The load's tables are not there: they were not prepared or have been dropped",
-        _ => "",
+        // A statement that writes is refused when it is prepared.
+        Some(number) => hint_of_statement(number),
+        None => "",
     }
 }
 

@@ -11,6 +11,10 @@ use std::time::Duration;
 
 /// Connections that are being opened at the same time.
 const AT_ONCE: u32 = 8;
+/// "You have an error in your SQL syntax".
+const SYNTAX: u16 = 1064;
+/// How sysbench begins a transaction.
+const BEGIN: &str = "BEGIN";
 /// "This command is not supported in the prepared statement protocol yet".
 const NOT_PREPARABLE: u16 = 1295;
 
@@ -112,6 +116,13 @@ fn open_idle(plan: &LoadPlan) -> Result<Session, Error> {
     connect(plan)?.into_session()
 }
 
+/// With `sql_mode = ORACLE` BEGIN begins a block of statements; what begins a transaction goes by another name.
+fn prepare_begin_of_oracle(client: &mut Client) -> Result<u32, Error> {
+    let prepared = client.prepare_all(["START TRANSACTION"])?.into_iter().next();
+    let none = Err(Error::Protocol("no answer to PREPARE"));
+    Ok(prepared.unwrap_or(none)?.id)
+}
+
 fn open_working(plan: &LoadPlan, position: u32) -> Result<Connection, Error> {
     let mut client = connect(plan)?;
     let texts = plan.program.prepared_sql();
@@ -121,6 +132,9 @@ fn open_working(plan: &LoadPlan, position: u32) -> Result<Connection, Error> {
             Ok(statement) => statement_ids.push(statement.id),
             // BEGIN on MySQL: it goes as text, as sysbench sends it then.
             Err(e) if e.number() == Some(NOT_PREPARABLE) => statement_ids.push(0),
+            Err(e) if e.number() == Some(SYNTAX) && texts[statement_ids.len()] == BEGIN => {
+                statement_ids.push(prepare_begin_of_oracle(&mut client)?);
+            }
             Err(e) => return Err(e),
         }
     }

@@ -72,9 +72,10 @@ impl<'a> Bulk<'a> {
     ) -> Result<(), SchemaError> {
         let Into { table, columns } = into;
         let sql = format!("LOAD DATA LOCAL INFILE 'rows' INTO TABLE {table} CHARACTER SET latin1 ({columns})");
+        let largest = self.packet(client)?;
         while !self.local_refused.load(Ordering::Relaxed) {
             let mut reader = RowReader::new(source(), self);
-            match client.load_local(&sql, &mut reader) {
+            match client.load_local(&sql, &mut reader, largest) {
                 Ok(_) => return Ok(()),
                 Err(_) if self.is_stopped() => return Err(SchemaError::Stopped),
                 Err(e) if is_one_of(&e, &RETRIED) => {
@@ -93,10 +94,12 @@ impl<'a> Bulk<'a> {
     fn insert(&self, client: &mut Client, into: Into<'_>, source: &mut dyn RowSource) -> Result<(), SchemaError> {
         let Into { table, columns } = into;
         let head = format!("INSERT INTO {table} ({columns}) VALUES ");
+        // The last row may be as long as a packet's rest.
+        let most = INSERT_BYTES.min(self.packet(client)?);
         loop {
             let mut sql = head.clone().into_bytes();
             let mut made = 0;
-            while sql.len() < INSERT_BYTES && source.push(RowFormat::Values, &mut sql) {
+            while sql.len() < most && source.push(RowFormat::Values, &mut sql) {
                 sql.push(b',');
                 made += 1;
             }
@@ -117,6 +120,14 @@ impl<'a> Bulk<'a> {
             }
             self.rows.fetch_add(made, Ordering::Relaxed);
         }
+    }
+
+    /// Half of the longest packet that the server takes: one that is as long is refused.
+    fn packet(&self, client: &mut Client) -> Result<usize, SchemaError> {
+        let said = client
+            .query_value("SELECT @@max_allowed_packet")
+            .map_err(doing("asking for the longest packet"))?;
+        Ok(said.and_then(|text| text.parse().ok()).unwrap_or(usize::MAX) / 2)
     }
 
     fn is_stopped(&self) -> bool {

@@ -143,6 +143,7 @@ pub(crate) fn connect_to_fill(
     // What a server sets for all its sessions is not made for this: rows would not be committed, and NULL not be read as such.
     let own = [
         "autocommit = 1",
+        "TRANSACTION READ WRITE",
         "sql_mode = ''",
         "unique_checks = 0",
         "foreign_key_checks = 0",

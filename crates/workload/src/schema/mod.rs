@@ -15,4 +15,4 @@ pub(crate) use rows::push_number;
 pub use tables::{
     SCHEMA, SchemaError, SchemaState, Statistics, create, data_bytes, drop_ours, mark_used_up, state, warm,
 };
-pub(crate) use tables::{doing, mark_filled};
+pub(crate) use tables::{analyse, doing, mark_filled};

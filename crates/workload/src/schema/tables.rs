@@ -34,6 +34,11 @@ fn hint(error: &Error) -> &'static str {
         Some(1044 | 1142 | 1227) => {
             ". The account needs these rights on the schema: GRANT ALL ON scaleprof_load.* TO the account"
         }
+        Some(1290) => {
+            ". The load makes tables of its own, and an option of the server forbids that: SHOW VARIABLES LIKE '%read_only%' says which; SET GLOBAL it \
+             to 0 until they are filled"
+        }
+        Some(1153) => ". Raise the server's max_allowed_packet: SET GLOBAL max_allowed_packet = 1048576",
         Some(1114 | 1021) => ". Free space on the server's disk, or use fewer --rows, --tables or --warehouses",
         _ => "",
     }
@@ -169,20 +174,27 @@ pub enum Statistics {
 
 /// Reads every page of the tables and indexes once, so that the first rung finds them in memory as the others do.
 ///
+/// Gives which statistics they have now: a server that is read-only keeps those that were there.
+///
 /// # Errors
 /// A statement fails.
-pub fn warm(client: &mut Client, options: &OltpOptions, table: u32, statistics: Statistics) -> Result<(), SchemaError> {
+pub fn warm(
+    client: &mut Client,
+    options: &OltpOptions,
+    table: u32,
+    statistics: Statistics,
+) -> Result<Statistics, SchemaError> {
     let name = format!("{SCHEMA}.sbtest{table}");
     let rows = if options.secondary {
         String::new()
     } else {
         "FORCE INDEX (PRIMARY)".into()
     };
-    let mut statements = Vec::new();
-    if statistics == Statistics::Anew {
-        statements.push(format!("ANALYZE TABLE {name}"));
-    }
-    statements.push(format!("SELECT COUNT(*), AVG(LENGTH(c)) FROM {name} {rows}"));
+    let statistics = match statistics {
+        Statistics::Anew => analyse(client, &name)?,
+        Statistics::AsTheyAre => Statistics::AsTheyAre,
+    };
+    let mut statements = vec![format!("SELECT COUNT(*), AVG(LENGTH(c)) FROM {name} {rows}")];
     if options.create_secondary {
         statements.push(format!(
             "SELECT COUNT(*) FROM {name} FORCE INDEX (k_{table}) WHERE k >= 0"
@@ -193,7 +205,19 @@ pub fn warm(client: &mut Client, options: &OltpOptions, table: u32, statistics: 
             .execute(&statement)
             .map_err(doing(format!("reading table {table} into memory")))?;
     }
-    Ok(())
+    Ok(statistics)
+}
+
+/// "The server is running with the --read-only option so it cannot execute this statement".
+const OPTION_PREVENTS: u16 = 1290;
+
+/// Makes the statistics of a table anew, where the server lets us.
+pub(crate) fn analyse(client: &mut Client, table: &str) -> Result<Statistics, SchemaError> {
+    match client.execute(&format!("ANALYZE TABLE {table}")) {
+        Ok(_) => Ok(Statistics::Anew),
+        Err(e) if e.number() == Some(OPTION_PREVENTS) => Ok(Statistics::AsTheyAre),
+        Err(e) => Err(doing(format!("making the statistics of {table} anew"))(e)),
+    }
 }
 
 /// Size of the tables with their indexes as the server estimates it, bytes.

@@ -5,7 +5,7 @@
 //! 1.3.1), so InnoDB numbers its rows from a counter that all tables share; for clusters it can be given one.
 
 use super::TpccOptions;
-use crate::schema::{SCHEMA, SchemaError, Statistics, doing};
+use crate::schema::{SCHEMA, SchemaError, Statistics, analyse, doing};
 use scaleprof_wire::Client;
 
 /// A table: its name, its columns, its primary key.
@@ -119,7 +119,7 @@ pub fn create_indexes(client: &mut Client) -> Result<(), SchemaError> {
 ///
 /// # Errors
 /// A statement fails.
-pub fn warm(client: &mut Client, statistics: Statistics) -> Result<(), SchemaError> {
+pub fn warm(client: &mut Client, mut statistics: Statistics) -> Result<Statistics, SchemaError> {
     let tables = TABLES.map(|(name, _, key)| {
         let index = if key.is_empty() { "" } else { "FORCE INDEX (PRIMARY)" };
         (name, format!("SELECT COUNT(*) FROM {SCHEMA}.{name} {index}"))
@@ -129,12 +129,15 @@ pub fn warm(client: &mut Client, statistics: Statistics) -> Result<(), SchemaErr
         let read = format!("SELECT COUNT(*) FROM {SCHEMA}.{table} FORCE INDEX ({index}) WHERE {first} >= 0");
         (table, read)
     });
-    let analyse = TABLES.map(|(name, ..)| (name, format!("ANALYZE TABLE {SCHEMA}.{name}")));
-    let analyse = analyse.into_iter().filter(|_| statistics == Statistics::Anew);
-    for (name, sql) in analyse.chain(tables).chain(indexes) {
+    for (name, ..) in TABLES {
+        if statistics == Statistics::Anew {
+            statistics = analyse(client, &format!("{SCHEMA}.{name}"))?;
+        }
+    }
+    for (name, sql) in tables.into_iter().chain(indexes) {
         client
             .execute(&sql)
             .map_err(doing(format!("reading the table {name} into memory")))?;
     }
-    Ok(())
+    Ok(statistics)
 }

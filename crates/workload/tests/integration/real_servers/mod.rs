@@ -11,6 +11,7 @@ mod pacing;
 mod parity;
 mod rows;
 mod scripts;
+mod settings;
 pub(crate) mod stage;
 mod sysbench;
 mod tpcc;
