@@ -15,7 +15,7 @@ use std::ops::Range;
 use object::read::elf::{ElfFile64, SectionHeader as _};
 use object::{Endianness, Object as _, ObjectSection as _, ObjectSymbol as _, SymbolKind, elf};
 
-use crate::long_names::{LINKAGE, cut};
+use crate::long_names::{VARIABLE, cut};
 use crate::mapped_file::Bytes;
 use crate::symbols::{DataSymbol, NameSource, SymbolError};
 pub use debug_info::DebugInfoError;
@@ -117,7 +117,7 @@ impl DataLayout {
                     continue;
                 }
                 let linkage_name = symbol.name().unwrap_or_default();
-                let linkage_name = cut(linkage_name.split('@').next().unwrap_or_default(), LINKAGE);
+                let linkage_name = cut(linkage_name.split('@').next().unwrap_or_default(), VARIABLE);
                 let kind = layout.kind_at(symbol.address(), is_thread_local);
                 if let Some(kind) = kind.filter(|_| !linkage_name.is_empty()) {
                     found.push(DataVariable {
@@ -144,7 +144,7 @@ impl DataLayout {
             if let Some(kind) = self.kind_at(symbol.start, false) {
                 found.push(DataVariable {
                     name: String::new(),
-                    linkage_name: cut(symbol.linkage_name, LINKAGE).to_owned(),
+                    linkage_name: cut(symbol.linkage_name, VARIABLE).to_owned(),
                     address: symbol.start,
                     size: symbol.size,
                     size_is_known: symbol.size > 0,

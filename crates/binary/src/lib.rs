@@ -7,6 +7,7 @@
 mod call_frames;
 pub mod data_access;
 pub mod data_layout;
+mod deep_stack;
 pub mod disassembly;
 pub mod kernel_symbols;
 pub mod loads;

@@ -3,8 +3,10 @@
 
 use std::fmt;
 
-/// Most bytes of a name as linkers know it: those of C++ and Rust spell out all types.
-pub(crate) const LINKAGE: usize = 4096;
+/// Most bytes of a function's name as linkers know it: those of C++ and Rust spell out all types.
+pub(crate) const LINKAGE: usize = 16 << 10;
+/// The same of a variable's.
+pub(crate) const VARIABLE: usize = 4096;
 /// Most bytes of a name that is shown, of a function, a variable, a member or a file.
 pub(crate) const SHOWN: usize = 1024;
 

@@ -1,5 +1,6 @@
 //! The same work on many things at once.
 
+use crate::deep_stack::{NoRoom, with_stack};
 use crate::makers_cpu::MakersCpu;
 use std::mem::MaybeUninit;
 use std::num::NonZero;
@@ -84,7 +85,12 @@ pub fn in_parallel_from_to<T: Send, R: Send, S, E: Send>(
         let others: Vec<_> = (1..threads).map_while(|number| start(number).ok()).collect();
         MakersCpu::let_begin();
         // This thread's own is smaller, and taking more for each piece of work would take longer than some of them.
-        let (mut made, ended) = stacker::maybe_grow(STACK, STACK, || take_turns(0));
+        let (mut made, ended) = match stacker::remaining_stack() {
+            Some(left) if left < STACK / 2 => {
+                with_stack(STACK, || take_turns(0)).unwrap_or_else(|NoRoom| take_turns(0))
+            }
+            _ => take_turns(0),
+        };
         let mut all = vec![ended];
         for other in others {
             match other.join() {

@@ -13,6 +13,22 @@ use std::time::SystemTime;
 /// Most bytes that are read of one; a program that compiles for weeks has some megabytes.
 const MOST_BYTES: u64 = 64 << 20;
 
+/// Whether a mapping shows memory of the process and no file, by the name that the kernel or perf gives it (is_anon_memory() and
+/// is_no_dso_memory() of tools/perf/util/map.c). Memory that is shared under no name, or under one of memfd_create(2), is of this kind.
+#[must_use]
+pub fn is_anonymous(name: &str) -> bool {
+    const NAMES: [&str; 7] = [
+        "//anon",
+        "[anon",
+        "[heap]",
+        "/anon_hugepage",
+        "/dev/zero",
+        "/memfd:",
+        "/SYSV",
+    ];
+    NAMES.iter().any(|start| name.starts_with(start))
+}
+
 /// The functions of a program's own making, by address in its memory.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PerfMap {
@@ -28,6 +44,11 @@ pub struct Version {
 }
 
 impl PerfMap {
+    /// One that names nothing.
+    pub const NONE: PerfMap = PerfMap {
+        functions: BTreeMap::new(),
+    };
+
     /// Where a process writes it, in a root folder.
     #[must_use]
     pub fn path(root: &Path, process: u32) -> PathBuf {
@@ -73,7 +94,8 @@ impl PerfMap {
     #[must_use]
     pub fn parse(text: &str) -> PerfMap {
         let mut map = PerfMap::default();
-        for line in text.lines() {
+        let written = text.rfind('\n').map_or("", |end| &text[..end]);
+        for line in written.lines() {
             let mut fields = line.trim_start().splitn(3, ' ');
             let mut number = || {
                 let field = fields.next()?;
@@ -130,7 +152,7 @@ mod tests {
     #[test]
     fn names_with_blanks_are_read_and_other_lines_passed_over() {
         let map = PerfMap::parse(
-            "7f00 100 LazyCompile:~add /srv/a.js:1\n0x8000 0x10 stub\nnonsense\n9000 0 empty\n9000 10\nffffffffffffffff 2 f\n8010 1",
+            "7f00 100 LazyCompile:~add /srv/a.js:1\n0x8000 0x10 stub\nnonsense\n9000 0 empty\n9000 10\nffffffffffffffff 2 f\n8010 1 hal",
         );
         let at = |address| map.function(address).map(|(name, offset)| (&**name, offset));
         assert_eq!(at(0x7f10), Some(("LazyCompile:~add /srv/a.js:1", 0x10)));
@@ -146,7 +168,7 @@ mod tests {
                 .enumerate()
                 .map(|(number, (start, size))| format!("{start:x} {size:x} f{number}"))
                 .collect();
-            let map = PerfMap::parse(&text.join("\n"));
+            let map = PerfMap::parse(&(text.join("\n") + "\n"));
             for address in 0..100 {
                 let last = lines.iter().rposition(|(start, size)| (*start..start + size).contains(&address));
                 let found = map.function(address).map(|(name, _)| name.to_string());

@@ -11,8 +11,10 @@ use std::path::{Path, PathBuf};
 
 /// Most that is kept in memory.
 pub(crate) const IN_MEMORY: usize = 32 << 20;
-/// What is left free on the disk.
+/// What is left free on the disk, at least: a server may keep its data there.
 const LEFT_FREE: u64 = 1 << 30;
+/// And at least this part of what was free: one in so many.
+const LEFT_PART: u64 = 2;
 /// How often that is looked at, bytes.
 const LOOKS_EVERY: u64 = 64 << 20;
 
@@ -52,6 +54,8 @@ pub struct Unfolding {
     file: Option<File>,
     length: u64,
     looked_at: u64,
+    /// What has to stay free, once that was looked at.
+    leave: Option<u64>,
 }
 
 impl Default for Unfolding {
@@ -68,6 +72,7 @@ impl Unfolding {
             file: None,
             length: 0,
             looked_at: 0,
+            leave: None,
         }
     }
 
@@ -100,13 +105,17 @@ impl Unfolding {
         if self.length - self.looked_at >= LOOKS_EVERY || self.looked_at == 0 {
             self.looked_at = self.length.max(1);
             let disk = rustix::fs::fstatvfs(&file)?;
-            if disk.f_bavail.saturating_mul(disk.f_frsize) < LEFT_FREE {
+            let free = disk.f_bavail.saturating_mul(disk.f_frsize);
+            let leave = *self.leave.get_or_insert(LEFT_FREE.max(free / LEFT_PART));
+            if free < leave {
                 return Err(io::Error::new(
                     io::ErrorKind::StorageFull,
                     format!(
-                        "it unfolds into more than {} MB, and {} has less than 1 GB left; the variable TMPDIR names another folder",
+                        "it unfolds into more than {} MB, and {} has {} MB free, of which {} stay so; the variable TMPDIR names another folder",
                         self.length / 1_000_000,
-                        folder.display()
+                        folder.display(),
+                        free / 1_000_000,
+                        leave / 1_000_000
                     ),
                 ));
             }

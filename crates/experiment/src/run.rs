@@ -88,7 +88,10 @@ pub(crate) fn run_at(
         Err(error) => {
             // Nothing was measured: an empty bundle would only be in the way. It goes only if it is empty.
             let _ = std::fs::remove_dir(bundle.path());
-            return Err(stopped_or(stop, error));
+            return Err(match stop.load(Ordering::Relaxed) {
+                true => RunError::Stopped,
+                false => error,
+            });
         }
     };
     let mut manifest = manifest::begin(options, &ready.target, &ready.placement, &variables);
@@ -144,7 +147,10 @@ pub(crate) fn run_at(
         .climb(&mut ready, &mut manifest, progress)
         .and_then(|()| check_consistency(&ready.target, &options.load, "after the run", stop, progress))
         .err()
-        .map(|error| stopped_or(stop, error));
+        .map(|error| match scaleprof_wire::was_stopped(&error) {
+            true => RunError::Stopped,
+            false => error,
+        });
     manifest.missing = std::mem::take(&mut climb.missing)
         .into_iter()
         .map(|(figure, reason)| Missing { figure, reason })
@@ -169,14 +175,6 @@ pub(crate) fn run_at(
             problem,
         }),
         (Err(_), Some(problem)) | (Err(problem), None) => Err(problem),
-    }
-}
-
-/// What ended a run: an answer that is given up because the user asked for the end is that end.
-fn stopped_or(stop: &AtomicBool, error: RunError) -> RunError {
-    match stop.load(Ordering::Relaxed) {
-        true => RunError::Stopped,
-        false => error,
     }
 }
 
@@ -253,7 +251,10 @@ fn leave(ready: Ready, options: &RunOptions, progress: &mut dyn Progress) {
                 .connect_to_work()
                 .and_then(|mut client| Ok(scaleprof_workload::schema::drop_ours(&mut client)?));
             if let Err(error) = dropped {
-                progress.warning(&format!("the load's schema was left behind: {error}"));
+                progress.warning(&match scaleprof_wire::was_stopped(&error) {
+                    true => format!("the server may still be dropping the load's schema {SCHEMA}: {error}"),
+                    false => format!("the load's schema was left behind: {error}"),
+                });
             }
         }
         Target::Attached(_) => progress.remains(&format!(

@@ -133,7 +133,7 @@ impl ThreadWatch {
     fn code_map(&self) -> Option<CodeMap> {
         match &self.source {
             Source::Kernel(watch) => watch.code().ok(),
-            Source::Plain(_) => ProcessCode::of(self.pid).ok().map(|code| code.map()),
+            Source::Plain(_) => ProcessCode::of(self.pid).ok().map(|mut code| code.map()),
             Source::Ended(map) => map.clone(),
         }
     }

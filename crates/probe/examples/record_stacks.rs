@@ -17,7 +17,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let pid: u32 = arguments.next().ok_or("record_stacks PID ROUNDS WHAT")?.parse()?;
     let rounds: u32 = arguments.next().ok_or("how many rounds?")?.parse()?;
     let what = arguments.next().ok_or("what is it?")?;
-    let code = ProcessCode::of(pid)?;
+    let mut code = ProcessCode::of(pid)?;
     let mut names = ProcessNames::new(SymbolSearch::default());
     names.follow(code.map());
     let mut memory = code.memory()?;

@@ -13,15 +13,33 @@ pub(crate) const MOST_BYTES: usize = 64 << 20;
 /// Time that an answer under way has left once the end was asked for: enough for one that is nearly there.
 const STILL_UNDER_WAY: Duration = Duration::from_secs(1);
 /// Time that each statement has that is sent after it, such as one that removes what was made.
-const CLEANING_UP: Duration = Duration::from_secs(10);
+const CLEANING_UP: Duration = Duration::from_secs(30);
 
 /// When the end was asked for.
 static END_ASKED_FOR: OnceLock<Instant> = OnceLock::new();
 
 /// The user asked this process to end: answers that are waited for are given up a second later, and statements that are sent from now
-/// on get ten seconds each. For good, as the end of a process is.
+/// on get half a minute each. For good, as the end of a process is.
 pub fn end_soon() {
     let _ = END_ASKED_FOR.set(Instant::now());
+}
+
+/// Why an answer was given up.
+#[derive(Debug, thiserror::Error)]
+#[error("stopped before the server answered")]
+struct EndAskedFor;
+
+/// Whether an answer that was given up since the user asked for the end is behind an error.
+pub fn was_stopped(error: &(dyn std::error::Error + 'static)) -> bool {
+    let mut behind = Some(error);
+    while let Some(error) = behind {
+        let inner = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
+        if inner.is_some_and(|inner| inner.is::<EndAskedFor>()) {
+            return true;
+        }
+        behind = error.source();
+    }
+    false
 }
 
 /// The bounds of one answer.
@@ -67,7 +85,7 @@ impl Answer {
             false => self.began + CLEANING_UP,
         });
         if end.is_some_and(|end| now >= end) {
-            return Err(io::Error::other("stopped before the server answered"));
+            return Err(io::Error::other(EndAskedFor));
         }
         match self.longest {
             Some(longest) if now.duration_since(self.began) >= longest => Err(io::Error::new(
@@ -148,9 +166,19 @@ mod tests {
             ..under_way
         };
         assert_eq!(
-            [6.0, 15.9, 16.0].map(|seconds| at(&later, seconds)),
+            [6.0, 35.9, 36.0].map(|seconds| at(&later, seconds)),
             [true, true, false]
         );
+    }
+
+    #[test]
+    fn an_end_that_was_asked_for_is_told_from_other_errors() {
+        let under_way = Answer::within(None);
+        let given_up = under_way.still_wanted_at(under_way.began + Duration::from_secs(1), Some(under_way.began));
+        let lost = crate::Error::lost("waiting")(given_up.unwrap_err());
+        assert!(was_stopped(&lost));
+        let late = Answer::within(Some(Duration::ZERO)).still_wanted().unwrap_err();
+        assert!(!was_stopped(&crate::Error::lost("waiting")(late)));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! From an endpoint to a connected socket.
 
 use crate::Endpoint;
-use crate::answer::{Answer, TICK};
+use crate::answer::{Answer, TICK, was_stopped};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::sockopt::{Timeout, set_socket_timeout, set_tcp_nodelay, socket_error};
@@ -15,10 +15,11 @@ use std::time::Duration;
 /// Longest wait for one address.
 const ADDRESS: Duration = Duration::from_secs(10);
 
-/// Connects. The socket blocks for no longer than a tick at a time.
-pub(crate) fn open(endpoint: &Endpoint) -> io::Result<OwnedFd> {
+/// Connects. The socket blocks for no longer than a tick at a time. A server on this machine whose queue is full may be slow for
+/// `longest`.
+pub(crate) fn open(endpoint: &Endpoint, longest: Duration) -> io::Result<OwnedFd> {
     let socket = match endpoint {
-        Endpoint::Unix(path) => unix(path)?,
+        Endpoint::Unix(path) => unix(path, longest)?,
         Endpoint::Tcp { host, port } => tcp(host, *port)?,
     };
     block_for(&socket, Some(TICK))?;
@@ -31,11 +32,11 @@ pub(crate) fn block_for(socket: &OwnedFd, longest: Option<Duration>) -> io::Resu
     Ok(set_socket_timeout(socket, Timeout::Send, longest)?)
 }
 
-fn unix(path: &Path) -> io::Result<OwnedFd> {
+fn unix(path: &Path, longest: Duration) -> io::Result<OwnedFd> {
     let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
     block_for(&socket, Some(TICK))?;
     let address = SocketAddrUnix::new(path)?;
-    let wait = Answer::within(Some(ADDRESS));
+    let wait = Answer::within(Some(longest));
     loop {
         match connect(&socket, &address) {
             // Others wait to be accepted before us.
@@ -50,6 +51,7 @@ fn tcp(host: &str, port: u16) -> io::Result<OwnedFd> {
     for address in (host, port).to_socket_addrs()? {
         match to_address(address) {
             Ok(socket) => return Ok(socket),
+            Err(e) if was_stopped(&e) => return Err(e),
             Err(e) => last = e,
         }
     }

@@ -64,6 +64,8 @@ impl Encryption {
                 if received == 0 {
                     return Err(lost(io::ErrorKind::UnexpectedEof.into()));
                 }
+                // A byte now and then does not block.
+                wait().map_err(lost)?;
                 if let Err(e) = new.0.process_new_packets() {
                     // The server is told why, if it still listens.
                     let _ = new.flush(socket);
@@ -89,7 +91,7 @@ impl Encryption {
     /// # Errors
     /// The connection broke.
     pub fn send(&mut self, socket: &OwnedFd, bytes: &[u8]) -> io::Result<()> {
-        self.send_while(socket, bytes, &mut || Err(io::ErrorKind::WouldBlock.into()))
+        self.send_while(socket, bytes, &mut || Ok(()))
     }
 
     /// The same on a socket that blocks for a while only; `wait` is asked whether to go on.
@@ -108,16 +110,12 @@ impl Encryption {
         Ok(())
     }
 
-    /// Receives and decrypts what is there, as recv does: 0 is the end of the connection. With `wait` it waits for
-    /// something to come.
+    /// Receives and decrypts what is there, as recv does without waiting: 0 is the end of the connection.
     ///
     /// # Errors
-    /// `WouldBlock` where nothing is there, or nothing came within the socket's time limit; or the connection broke.
-    pub fn receive(&mut self, socket: &OwnedFd, buffer: &mut [u8], wait: bool) -> io::Result<usize> {
-        let flags = match wait {
-            true => RecvFlags::empty(),
-            false => RecvFlags::DONTWAIT,
-        };
+    /// `WouldBlock` where nothing is there; or the connection broke.
+    pub fn receive(&mut self, socket: &OwnedFd, buffer: &mut [u8]) -> io::Result<usize> {
+        let flags = RecvFlags::DONTWAIT;
         loop {
             match self.0.reader().read(buffer) {
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}
@@ -134,6 +132,29 @@ impl Encryption {
         }
     }
 
+    /// Waits for something to come, on a socket that blocks for a while only; `wait` is asked whether to go on.
+    pub(crate) fn receive_while(
+        &mut self,
+        socket: &OwnedFd,
+        buffer: &mut [u8],
+        wait: &mut dyn FnMut() -> io::Result<()>,
+    ) -> io::Result<usize> {
+        loop {
+            match self.0.reader().read(buffer) {
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}
+                done => return done,
+            }
+            if while_it_blocks(wait, || self.0.read_tls(&mut blocking(socket)))? == 0 {
+                return Ok(0);
+            }
+            self.0
+                .process_new_packets()
+                .map_err(|e| io::Error::new(io::ErrorKind::InvalidData, e))?;
+            self.flush_while(socket, wait)?;
+            wait()?;
+        }
+    }
+
     /// Says that nothing more will come.
     ///
     /// # Errors
@@ -144,12 +165,13 @@ impl Encryption {
     }
 
     fn flush(&mut self, socket: &OwnedFd) -> io::Result<()> {
-        self.flush_while(socket, &mut || Err(io::ErrorKind::WouldBlock.into()))
+        self.flush_while(socket, &mut || Ok(()))
     }
 
     fn flush_while(&mut self, socket: &OwnedFd, wait: &mut dyn FnMut() -> io::Result<()>) -> io::Result<()> {
         while self.0.wants_write() {
             while_it_blocks(wait, || self.0.write_tls(&mut blocking(socket)))?;
+            wait()?;
         }
         Ok(())
     }

@@ -28,7 +28,7 @@ mod reply;
 mod scan;
 mod tls;
 
-pub use answer::end_soon;
+pub use answer::{end_soon, was_stopped};
 pub use binary_rows::{BinaryRow, BinaryRows, Value};
 pub use client::{Client, Outcome, Prepared, ResultSet, Session};
 pub use encryption::Encryption;

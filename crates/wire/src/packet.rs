@@ -34,7 +34,12 @@ impl Carrier {
         };
         while !bytes.is_empty() {
             match rustix::net::send(&*socket, bytes, SendFlags::NOSIGNAL) {
-                Ok(sent) => bytes = &bytes[sent..],
+                Ok(sent) if sent == bytes.len() => return Ok(()),
+                // A server that takes a byte now and then does not block.
+                Ok(sent) => {
+                    bytes = &bytes[sent..];
+                    answer.still_wanted()?;
+                }
                 Err(Errno::INTR | Errno::AGAIN) => answer.still_wanted()?,
                 Err(e) => return Err(e.into()),
             }
@@ -43,19 +48,17 @@ impl Carrier {
     }
 
     fn receive(&mut self, buffer: &mut [u8], answer: &Answer) -> io::Result<usize> {
+        let socket = match self {
+            Carrier::Encrypted(socket, encryption) => {
+                return encryption.receive_while(socket, buffer, &mut || answer.still_wanted());
+            }
+            Carrier::Plain(socket) => socket,
+        };
         loop {
-            let received = match self {
-                Carrier::Encrypted(socket, encryption) => encryption.receive(socket, buffer, true),
-                Carrier::Plain(socket) => match rustix::net::recv(&*socket, &mut *buffer, RecvFlags::empty()) {
-                    Ok((_, count)) => Ok(count),
-                    Err(e) => Err(e.into()),
-                },
-            };
-            match received {
-                Err(e) if matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {
-                    answer.still_wanted()?;
-                }
-                done => return done,
+            match rustix::net::recv(&*socket, &mut *buffer, RecvFlags::empty()) {
+                Ok((_, count)) => return Ok(count),
+                Err(Errno::INTR | Errno::AGAIN) => answer.still_wanted()?,
+                Err(e) => return Err(e.into()),
             }
         }
     }
@@ -76,7 +79,7 @@ pub(crate) struct PacketStream {
 impl PacketStream {
     /// Connects; `longest` is how long all that follows may take, until [`PacketStream::set_patience`].
     pub(crate) fn connect(endpoint: &Endpoint, longest: Duration) -> Result<Self, Error> {
-        let socket = open(endpoint).map_err(|source| Error::Connect {
+        let socket = open(endpoint, longest).map_err(|source| Error::Connect {
             endpoint: endpoint.clone(),
             source,
         })?;

@@ -138,7 +138,7 @@ impl Family {
                 weight: own,
                 is_tested: own >= LEAST_COST,
             });
-            // Call paths may be as deep as their bundle says.
+            // A call path of a thousand frames takes more than a thread's stack may have left.
             let deeper = |path: &PathId| stacker::maybe_grow(64 << 10, 1 << 20, || self.add(*path, tree));
             inner.extend(large.iter().map(deeper));
         }

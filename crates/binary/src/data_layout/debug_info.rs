@@ -10,7 +10,7 @@ use object::read::elf::ElfFile64;
 use object::{Endianness, Object as _};
 use thiserror::Error;
 
-use crate::long_names::{SHOWN, cut};
+use crate::long_names::{VARIABLE, cut};
 use crate::mapped_file::Bytes;
 use crate::parallel::in_parallel;
 use crate::section::{Content, Room};
@@ -301,7 +301,7 @@ impl<'data> Reader<'_, 'data> {
 
     fn text(&self, unit: &Unit<Slice<'data>>, value: AttributeValue<Slice<'data>>) -> Option<String> {
         let text = self.dwarf.attr_string(unit, value).ok()?;
-        Some(cut(&text.to_string_lossy(), SHOWN).to_owned())
+        Some(cut(&text.to_string_lossy(), VARIABLE).to_owned())
     }
 
     /// The unit that holds a place of the section, and where in it.

@@ -136,7 +136,14 @@ impl NameTable {
         let text = self.text(entry.text).get(entry.name as usize..).unwrap_or_default();
         let text = text.get(..LINKAGE).unwrap_or(text);
         let length = memchr::memchr(0, text).unwrap_or(text.len());
-        cut_version(std::str::from_utf8(&text[..length]).unwrap_or_default())
+        let written = &text[..length];
+        let whole = match std::str::from_utf8(written) {
+            Ok(name) => name,
+            // Cut within a character.
+            Err(error) if length == LINKAGE => std::str::from_utf8(&written[..error.valid_up_to()]).unwrap_or_default(),
+            Err(_) => "",
+        };
+        cut_version(whole)
     }
 
     /// Sorts and keeps one name for each start; the size is of the best source that has one. A label within a function names nothing: in

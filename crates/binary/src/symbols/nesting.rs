@@ -6,6 +6,8 @@
 use gimli::{DwForm, DwTag, Dwarf, EndianSlice, Reader as _, RunTimeEndian, Section as _};
 use std::collections::HashSet;
 
+use crate::deep_stack::{NoRoom, with_stack};
+
 type Slice<'a> = EndianSlice<'a, RunTimeEndian>;
 
 /// Bytes of stack that a level takes at most. Measured: 350, and 1 400 without optimisation.
@@ -13,7 +15,7 @@ const LEVEL_BYTES: usize = if cfg!(debug_assertions) { 2048 } else { 512 };
 /// For what else is called.
 const BESIDES: usize = 256 << 10;
 /// Of a unit that would take more nothing is told. A server's largest takes 100 MiB at this reckoning.
-const MOST: usize = 1 << 30;
+const MOST: usize = if cfg!(debug_assertions) { 1 << 30 } else { 256 << 20 };
 
 /// How much stack a unit of debug information may take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,7 +59,7 @@ impl Stack {
         let wanted = self.0.saturating_add(BESIDES);
         match wanted > MOST {
             true => Err(TooDeep),
-            false => Ok(stacker::maybe_grow(wanted, wanted, work)),
+            false => with_stack(wanted, work).map_err(|NoRoom| TooDeep),
         }
     }
 }

@@ -13,7 +13,7 @@ use scaleprof_binary::unwind::UnwindTable;
 use scaleprof_profile::RawStack;
 use scaleprof_profile::names::OWN_MAKING;
 
-use super::layout::{Mapping, NO_OBJECT};
+use super::layout::{MAX_MAPPINGS, Mapping, NO_OBJECT};
 use super::mapped_file::{self, Identity};
 use super::maps::{CodeMapping, Mapped, parse_maps};
 use super::native::{self, StartRegisters};
@@ -87,11 +87,14 @@ impl CodeFile {
     }
 }
 
-/// The number of a process in its own namespace.
-fn number_inside(pid: u32) -> Option<u32> {
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-    let numbers = status.lines().find_map(|line| line.strip_prefix("NSpid:"))?;
-    numbers.split_whitespace().last()?.parse().ok()
+/// A number in the text of `/proc/PID/status`.
+fn field_of(
+    status: &str,
+    name: &str,
+    which: impl FnOnce(std::str::SplitWhitespace<'_>) -> Option<&str>,
+) -> Option<u32> {
+    let line = status.lines().find_map(|line| line.strip_prefix(name))?;
+    which(line.split_whitespace())?.parse().ok()
 }
 
 impl ProcessCode {
@@ -130,21 +133,35 @@ impl ProcessCode {
                 Mapped::Anonymous => Some(0),
                 _ => loads::bias(mapping.start, mapping.offset, &self.files[file].segments),
             };
-            if let Some(bias) = bias {
-                places.push(CodePlace {
-                    start: mapping.start,
-                    end: mapping.end,
-                    bias,
-                    file,
-                });
+            let Some(bias) = bias else { continue };
+            let place = CodePlace {
+                start: mapping.start,
+                end: mapping.end,
+                bias,
+                file,
+            };
+            match places.last_mut() {
+                // Pieces that were made one after the other.
+                Some(CodePlace {
+                    end,
+                    bias: 0,
+                    file: before,
+                    ..
+                }) if *end == place.start && *before == file && bias == 0 => {
+                    *end = place.end;
+                }
+                _ => places.push(place),
             }
         }
         let changed = places != self.places;
-        let renamed = self.read_names_of_own_making(&places);
         let before = std::mem::replace(&mut self.places, places);
         if changed {
             self.former.retain(|place| !self.places.contains(place));
-            let gone = before.into_iter().filter(|place| !self.places.contains(place));
+            // Anonymous memory is called the same wherever it lies.
+            let files = before
+                .into_iter()
+                .filter(|place| !self.files[place.file].is_of_own_making());
+            let gone = files.filter(|place| !self.places.contains(place));
             self.former.extend(gone);
             let too_many = self.former.len().saturating_sub(MOST_FORMER);
             self.former.drain(..too_many);
@@ -155,30 +172,39 @@ impl ProcessCode {
                 object: self.files[place.file].object.unwrap_or(NO_OBJECT),
                 reserved: 0,
             };
-            let mapped = self.places.iter().map(mapped).collect();
+            let own_making = |place: &&CodePlace| self.files[place.file].is_of_own_making();
+            // A program that compiles for days has thousands of pieces. Those that find no room must not be the libraries'.
+            let room = MAX_MAPPINGS.saturating_sub(self.places.iter().filter(|place| !own_making(place)).count());
+            let (made, files): (Vec<&CodePlace>, Vec<&CodePlace>) = self.places.iter().partition(own_making);
+            let kept = files.into_iter().chain(made.into_iter().take(room));
+            let mapped = kept.map(mapped).collect();
             self.tables.set_mappings(mapped);
         }
-        Ok(changed || renamed)
+        Ok(changed)
     }
 
-    /// Reads the names that the process gives code in anonymous memory, where it has some. True where they changed.
-    fn read_names_of_own_making(&mut self, places: &[CodePlace]) -> bool {
-        let files = &mut self.files;
-        let Some(file) = places
-            .iter()
-            .map(|place| place.file)
-            .find(|file| files[*file].is_of_own_making())
-        else {
-            return false;
+    /// Whether it has code in anonymous memory.
+    pub(crate) fn has_own_making(&self) -> bool {
+        self.known.contains_key(&Mapped::Anonymous)
+    }
+
+    /// Reads the names that the process gives code in anonymous memory, where it has some and they are others by now.
+    fn read_names_of_own_making(&mut self) {
+        let Some(file) = self.known.get(&Mapped::Anonymous).copied() else {
+            return;
         };
         let root = PathBuf::from(format!("/proc/{}/root", self.pid));
-        let path = PerfMap::path(&root, number_inside(self.pid).unwrap_or(self.pid));
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid)).unwrap_or_default();
+        // Its number in its own namespace, and its effective user: /proc/PID itself may be root's.
+        let number = field_of(&status, "NSpid:", |mut numbers| numbers.next_back()).unwrap_or(self.pid);
+        let owner = field_of(&status, "Uid:", |mut users| users.nth(1));
+        let path = PerfMap::path(&root, number);
         let version = PerfMap::version(&path);
         if self.own_making.as_ref().is_some_and(|(_, known)| *known == version) {
-            return false;
+            return;
         }
-        let owner = std::fs::metadata(format!("/proc/{}", self.pid)).map(|facts| facts.uid());
-        let read = PerfMap::read(&path, &owner.into_iter().collect::<Vec<u32>>());
+        let read = PerfMap::read(&path, owner.as_slice());
+        let files = &mut self.files;
         files[file].problem = read.as_ref().err().map(|error| {
             format!(
                 "it is code in anonymous memory, made by the server itself or copied there: the functions have no names, as {} does not \
@@ -187,7 +213,6 @@ impl ProcessCode {
             )
         });
         self.own_making = Some((Arc::new(read.map(|(map, _)| map).unwrap_or_default()), version));
-        true
     }
 
     /// The files, in the order in which they were seen.
@@ -201,7 +226,8 @@ impl ProcessCode {
     }
 
     /// The files and where they lie, apart from the tables.
-    pub fn map(&self) -> CodeMap {
+    pub fn map(&mut self) -> CodeMap {
+        self.read_names_of_own_making();
         CodeMap {
             files: self.files.clone(),
             places: self.places.clone(),

@@ -1,5 +1,6 @@
 //! The executable files that a process has mapped (`/proc/PID/maps`, man 5 proc_pid_maps).
 
+use scaleprof_binary::perf_map::is_anonymous;
 use std::path::PathBuf;
 
 /// One mapping that holds code.
@@ -69,7 +70,7 @@ fn parse_line(line: &str) -> Option<CodeMapping> {
         "[vdso]" => Mapped::Vdso,
         // An address of the kernel's half: a relic whose code cannot be read.
         "[vsyscall]" => return None,
-        path if path.starts_with('/') => Mapped::File {
+        path if path.starts_with('/') && !is_anonymous(path) => Mapped::File {
             path: PathBuf::from(path.strip_suffix(" (deleted)").unwrap_or(path)),
             device: device.to_owned(),
             inode,
@@ -94,6 +95,7 @@ mod tests {
 55d0c0100000-55d0c0aa0000 r-xp 00100000 fe:00 123                        /usr/sbin/mariadbd
 7f0000000000-7f0000001000 r-xp 00001000 fe:00 77  /opt/my sql/lib/plugin (1).so (deleted)
 7f0000002000-7f0000003000 rwxp 00000000 00:00 0 \n\
+7f0000004000-7f0000005000 r-xp 00000000 00:01 99                         /memfd:code (deleted)
 7ffd00000000-7ffd00002000 r-xp 00000000 00:00 0                          [vdso]
 ffffffffff600000-ffffffffff601000 --xp 00000000 00:00 0                  [vsyscall]
 ";
@@ -101,7 +103,7 @@ ffffffffff600000-ffffffffff601000 --xp 00000000 00:00 0                  [vsysca
     #[test]
     fn only_code_is_taken_with_names_that_hold_blanks() {
         let found = parse_maps(MAPS);
-        assert_eq!(found.len(), 4);
+        assert_eq!(found.len(), 5);
         assert_eq!(
             found[0],
             CodeMapping {
@@ -118,8 +120,8 @@ ffffffffff600000-ffffffffff601000 --xp 00000000 00:00 0                  [vsysca
         assert!(
             matches!(&found[1].what, Mapped::File { path, .. } if path.as_os_str() == "/opt/my sql/lib/plugin (1).so")
         );
-        assert_eq!(found[2].what, Mapped::Anonymous);
-        assert_eq!(found[3].what, Mapped::Vdso);
+        assert_eq!([&found[2].what, &found[3].what], [&Mapped::Anonymous; 2]);
+        assert_eq!(found[4].what, Mapped::Vdso);
     }
 
     proptest! {

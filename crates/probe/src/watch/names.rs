@@ -23,6 +23,8 @@ pub struct ProcessNames {
     places: Vec<CodePlace>,
     former: Vec<CodePlace>,
     own_making: Arc<PerfMap>,
+    /// Whether a name of code in anonymous memory was asked for and not known: some lies there in most processes.
+    own_making_is_unnamed: bool,
     /// A server that is started again has the same files; one that was replaced meanwhile has another identity.
     symbols: HashMap<(PathBuf, Identity), Option<FileNames>>,
     kernel: Result<KernelSymbols, String>,
@@ -73,6 +75,7 @@ impl ProcessNames {
             places: Vec::new(),
             former: Vec::new(),
             own_making: Arc::default(),
+            own_making_is_unnamed: false,
             symbols: HashMap::new(),
             kernel: KernelSymbols::of_this_kernel().map_err(|error| error.to_string()),
             kernel_is_unnamed: false,
@@ -96,7 +99,7 @@ impl ProcessNames {
         self.files = map.files;
         self.places = map.places;
         self.former = map.former;
-        let renamed = self.own_making != map.own_making;
+        let renamed = !Arc::ptr_eq(&self.own_making, &map.own_making);
         self.own_making = map.own_making;
         moved || renamed
     }
@@ -135,7 +138,8 @@ impl ProcessNames {
 
     /// Files through which stacks cannot be walked, by name, with the reason.
     pub fn problems(&self) -> impl Iterator<Item = (String, &str)> {
-        let files = self.files.iter();
+        let told = |code: &&CodeFile| self.own_making_is_unnamed || !code.is_of_own_making();
+        let files = self.files.iter().filter(told);
         files.filter_map(|code| Some((file_name(&code.name), code.problem.as_deref()?)))
     }
 
@@ -236,6 +240,7 @@ impl Namer for ProcessNames {
         };
         let svma = address.wrapping_sub(place.bias);
         if self.files.get(place.file).is_some_and(CodeFile::is_of_own_making) {
+            self.own_making_is_unnamed |= self.own_making.function(address).is_none();
             return vec![of_own_making(&self.own_making, address)];
         }
         let name = self.files.get(place.file).map(|file| file_name(&file.name));

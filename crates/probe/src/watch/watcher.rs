@@ -426,12 +426,10 @@ impl<'obj> Watcher<'obj> {
             self.programs
                 .set_interval((interval * factor).clamp(least, LONGEST_INTERVAL as f64) as u64);
         }
-        // Some of them found their way out by their frame pointers.
-        let unmapped = [Ending::NoMapping, Ending::FramePointer];
-        let unmapped: u64 = unmapped
-            .map(|ending| self.programs.ending_count(ending as u32))
-            .iter()
-            .sum();
+        // Some of them found their way out by their frame pointers; from code in anonymous memory all do.
+        let guessed = (!self.code.has_own_making()).then_some(Ending::FramePointer);
+        let unmapped = [Some(Ending::NoMapping), guessed].into_iter().flatten();
+        let unmapped: u64 = unmapped.map(|ending| self.programs.ending_count(ending as u32)).sum();
         if unmapped > self.tuned.unmapped {
             let _ = self.refresh_code();
         }

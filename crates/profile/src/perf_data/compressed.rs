@@ -79,8 +79,9 @@ impl Records {
         }
     }
 
-    /// Goes through the records of a part.
-    fn pass(&mut self, mut bytes: &[u8]) -> io::Result<()> {
+    /// Goes through the records of a part; gives how many of its bytes are some.
+    fn pass(&mut self, part: &[u8]) -> usize {
+        let mut bytes = part;
         while !bytes.is_empty() {
             let passed = self.to_come.min(bytes.len());
             self.to_come -= passed;
@@ -90,20 +91,28 @@ impl Records {
             bytes = rest;
             if let [_, _, _, _, _, _, low, high] = self.header[..] {
                 let length = usize::from(u16::from_le_bytes([low, high]));
-                self.to_come = length.checked_sub(HEADER).ok_or_else(|| {
-                    io::Error::new(io::ErrorKind::InvalidData, "what comes out are no records of perf")
-                })?;
+                let Some(to_come) = length.checked_sub(HEADER) else {
+                    return (part.len() - bytes.len()).saturating_sub(HEADER);
+                };
+                self.to_come = to_come;
                 self.header.clear();
             }
         }
-        Ok(())
+        part.len()
     }
 }
 
 impl Write for Records {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.pass(bytes)?;
-        self.unfolding.write(bytes)
+        let good = self.pass(bytes);
+        self.unfolding.write_all(&bytes[..good])?;
+        match good == bytes.len() {
+            true => Ok(good),
+            false => Err(io::Error::new(
+                io::ErrorKind::InvalidData,
+                "what comes out are no records of perf",
+            )),
+        }
     }
 
     fn flush(&mut self) -> io::Result<()> {

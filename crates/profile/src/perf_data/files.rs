@@ -39,7 +39,7 @@ pub(super) struct Files {
     by_place: HashMap<(PathBuf, String, Option<String>), FileId>,
     /// Code in anonymous memory by process and first address, and its names by process, or why there are none.
     by_start: HashMap<(u32, u64), FileId>,
-    own_making: HashMap<u32, Result<Arc<PerfMap>, String>>,
+    own_making: HashMap<u32, Arc<OwnMaking>>,
     /// Symbols that are read before anybody asked for them.
     ahead: SymbolsAhead,
 }
@@ -55,7 +55,39 @@ pub(super) struct CodeFile {
     segments: Vec<Segment>,
     rules: OnceLock<Option<Arc<UnwindRules>>>,
     /// Of code in anonymous memory the first address in the process, and its names.
-    own_making: Option<(u64, Arc<PerfMap>)>,
+    own_making: Option<(u64, Arc<OwnMaking>)>,
+}
+
+/// The names of a process's code in anonymous memory, read when the first is asked for: of most processes of a machine none is.
+#[derive(Debug)]
+struct OwnMaking {
+    /// None where nothing is looked for.
+    path: Option<PathBuf>,
+    read: OnceLock<Result<PerfMap, String>>,
+}
+
+impl OwnMaking {
+    fn at(path: Option<PathBuf>) -> OwnMaking {
+        OwnMaking {
+            path,
+            read: OnceLock::new(),
+        }
+    }
+
+    /// The names, or why there are none.
+    fn names(&self) -> Result<&PerfMap, &str> {
+        let read = || {
+            let path = self.path.as_ref().ok_or("it was not looked for")?;
+            let read = PerfMap::read(path, &[]);
+            read.map(|(names, _)| names).map_err(|error| {
+                format!(
+                    "it is in anonymous memory, and {} does not name it ({error})",
+                    path.display()
+                )
+            })
+        };
+        self.read.get_or_init(read).as_ref().map_err(String::as_str)
+    }
 }
 
 impl Files {
@@ -137,28 +169,17 @@ impl Files {
             return None;
         }
         let root = self.places.symfs.as_deref().unwrap_or(Path::new("/"));
-        let names = self.own_making.entry(mapped.process).or_insert_with(|| {
-            let path = PerfMap::path(root, mapped.process);
-            let read = match self.places.nowhere {
-                true => Err("they were not looked for".to_owned()),
-                false => PerfMap::read(&path, &[]).map_err(|error| error.to_string()),
-            };
-            let read = read.map(|(names, _)| Arc::new(names));
-            read.map_err(|error| {
-                format!(
-                    "it is in anonymous memory, and {} does not name it ({error})",
-                    path.display()
-                )
-            })
-        });
+        let path = (!self.places.nowhere).then(|| PerfMap::path(root, mapped.process));
+        let names = self.own_making.entry(mapped.process);
+        let names = names.or_insert_with(|| Arc::new(OwnMaking::at(path)));
         let id = FileId(self.files.len() as u32);
         self.files.push(CodeFile {
             path: OWN_MAKING.to_owned(),
             build_id: None,
-            found: Err(names.as_ref().err().cloned().unwrap_or_default()),
+            found: Err("it is no file".to_owned()),
             segments: Vec::new(),
             rules: OnceLock::new(),
-            own_making: Some((mapped.start, names.clone().unwrap_or_default())),
+            own_making: Some((mapped.start, Arc::clone(names))),
         });
         self.by_start.insert(key, id);
         Some((id, mapped.start))
@@ -247,12 +268,13 @@ impl CodeFile {
 
     /// Whether it is code in anonymous memory of which names are known.
     pub(super) fn is_named_by_its_process(&self) -> bool {
-        self.own_making.is_some() && self.problem().is_none()
+        self.own_making.as_ref().is_some_and(|(_, own)| own.names().is_ok())
     }
 
     /// Of code in anonymous memory the frame at a place in it.
     pub(super) fn frame_of_own_making(&self, svma: u64) -> Option<Frame> {
-        let (start, names) = self.own_making.as_ref()?;
+        let (start, own) = self.own_making.as_ref()?;
+        let names = own.names().unwrap_or(const { &PerfMap::NONE });
         Some(of_own_making(names, start.wrapping_add(svma)))
     }
 
@@ -269,8 +291,10 @@ impl CodeFile {
 
     /// Why it is not to be had, where that is so.
     pub(super) fn problem(&self) -> Option<&str> {
-        let problem = self.found.as_ref().err().map(String::as_str);
-        problem.filter(|words| !words.is_empty())
+        match &self.own_making {
+            Some((_, own)) => own.names().err(),
+            None => self.found.as_ref().err().map(String::as_str),
+        }
     }
 
     /// Whether nobody knows if it is the file that was recorded.

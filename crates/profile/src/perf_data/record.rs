@@ -3,6 +3,7 @@
 use super::cursor::{Cursor, Words, until_zero};
 use super::features::hexadecimal;
 use scaleprof_binary::mapped_file::prefetch;
+use scaleprof_binary::perf_map::is_anonymous;
 
 /// What a record is.
 pub(super) mod kind {
@@ -217,19 +218,9 @@ pub(super) struct Mapped {
 }
 
 impl Mapped {
-    /// Whether it is code in memory that shows no file, by the names that perf and the kernel give it (is_anon_memory() and
-    /// is_no_dso_memory() of tools/perf/util/map.c). What is shared without a name is of this kind, too.
+    /// Whether it is code in memory that shows no file.
     pub(super) fn is_anonymous(&self) -> bool {
-        const NAMES: [&str; 7] = [
-            "//anon",
-            "[anon",
-            "[heap]",
-            "/anon_hugepage",
-            "/dev/zero",
-            "/memfd:",
-            "/SYSV",
-        ];
-        NAMES.iter().any(|name| self.path.starts_with(name))
+        is_anonymous(&self.path)
     }
 
     /// What a record of the kinds MMAP and MMAP2 tells; none for one of data.

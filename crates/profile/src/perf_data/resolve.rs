@@ -137,7 +137,9 @@ impl Names {
             files: opened.keys().copied().collect(),
             ..Names::default()
         };
-        for (file, opened) in opened {
+        // Of code in anonymous memory each process has its own reason: the first one's is told.
+        let in_order: BTreeMap<FileId, Opened> = opened.into_iter().collect();
+        for (file, opened) in in_order {
             if !inlines {
                 names.kept_open.extend(opened.names.into_inner().flatten());
             }
@@ -151,7 +153,9 @@ impl Names {
                             file.problem().unwrap_or("its symbols cannot be read").to_owned(),
                         )
                     });
-                    names.without_symbols.extend(problem);
+                    if let Some((name, why)) = problem {
+                        names.without_symbols.entry(name).or_insert(why);
+                    }
                 }
             }
         }

@@ -2,6 +2,8 @@
 
 use crate::KERNEL;
 use crate::named_stacks::UNKNOWN_MODULE;
+use crate::names::OWN_MAKING;
+use scaleprof_binary::perf_map::is_anonymous;
 use std::borrow::Cow;
 
 /// A frame.
@@ -105,6 +107,11 @@ fn module(file: &str) -> Cow<'_, str> {
     if path.contains("[kernel.") || path.contains("[guest.kernel.") || is_image || path == "/proc/kcore" {
         return KERNEL.into();
     }
+    // Code that the program made itself, as perf calls it with and without the file that names it.
+    let is_named = name.starts_with("perf-") && name.ends_with(".map");
+    if is_named || is_anonymous(path) || path.starts_with("[JIT]") {
+        return OWN_MAKING.into();
+    }
     // As /proc/kallsyms has modules and programs: `[nvme_core]` of nvme-core.ko.xz, `[bpf]`.
     if name.starts_with("bpf_prog_") {
         return "[bpf]".into();
@@ -148,6 +155,8 @@ mod tests {
             ),
             ("\t   add+0x2 (/opt/x)", Some("add"), "x", false),
             ("\t   add (/opt/x)", Some("add"), "x", false),
+            ("\t   7f00 made+0x2 (/tmp/perf-77.map)", Some("made"), OWN_MAKING, false),
+            ("\t   7f00 [unknown] (//anon)", None, OWN_MAKING, false),
             ("\t   55d0 [unknown] ([unknown])", None, UNKNOWN_MODULE, false),
             (
                 "\t   ext4_sync_file+0x1 ([ext4])",

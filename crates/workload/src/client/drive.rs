@@ -137,12 +137,12 @@ pub enum LoadError {
 fn hint_of_statement(number: u16) -> &'static str {
     match number {
         1792 => {
-            ". The server's sessions begin read-only transactions (transaction_read_only, tx_read_only in MariaDB): SET GLOBAL that to 0, or \
-             take a workload that only reads, such as oltp_read_only"
+            ". The server's sessions begin read-only transactions (transaction_read_only, tx_read_only in MariaDB): take a workload that only \
+             reads, such as oltp_read_only, or, if it is no replica, SET GLOBAL that to 0"
         }
         1290 => {
-            ". An option of the server forbids it: SHOW VARIABLES LIKE '%read_only%' says which; SET GLOBAL it to 0, or take a workload that only \
-             reads, such as oltp_read_only"
+            ". The message names the option of the server that forbids it. On a replica (read_only, super_read_only) take a workload that only \
+             reads, such as oltp_read_only, or measure on its source"
         }
         _ => "",
     }

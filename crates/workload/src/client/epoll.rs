@@ -108,7 +108,7 @@ fn send(worker: &mut Worker, index: u32) -> Result<(), Failure> {
 
 /// A recv of what is encrypted. Errors that a socket does not have end the load.
 fn decrypt(encryption: &mut Encryption, socket: &OwnedFd, buffer: &mut [u8]) -> Result<Result<usize, Errno>, Failure> {
-    match encryption.receive(socket, buffer, false) {
+    match encryption.receive(socket, buffer) {
         Ok(count) => Ok(Ok(count)),
         Err(e) if e.kind() == io::ErrorKind::WouldBlock => Ok(Err(Errno::AGAIN)),
         Err(e) => Err(Failure::Lost(e)),

@@ -35,8 +35,8 @@ fn hint(error: &Error) -> &'static str {
             ". The account needs these rights on the schema: GRANT ALL ON scaleprof_load.* TO the account"
         }
         Some(1290) => {
-            ". The load makes tables of its own, and an option of the server forbids that: SHOW VARIABLES LIKE '%read_only%' says which; SET GLOBAL it \
-             to 0 until they are filled"
+            ". The load makes tables of its own, and the message names the option of the server that forbids that. A replica (read_only, \
+             super_read_only) gets them from its source: make them there, by a run without --drop-schema"
         }
         Some(1153) => ". Raise the server's max_allowed_packet: SET GLOBAL max_allowed_packet = 1048576",
         Some(1114 | 1021) => ". Free space on the server's disk, or use fewer --rows, --tables or --warehouses",

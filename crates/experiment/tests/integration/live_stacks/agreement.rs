@@ -117,7 +117,7 @@ type Memory = Box<dyn FnMut(u64) -> Option<u64>>;
 
 impl Comparison {
     fn of(pid: u32) -> Self {
-        let ours = ProcessCode::of(pid).expect("its code");
+        let mut ours = ProcessCode::of(pid).expect("its code");
         let memory = ours.memory().expect("its memory");
         let mut names = ProcessNames::new(SymbolSearch::default());
         names.follow(ours.map());
