@@ -89,7 +89,9 @@ pub(crate) fn lock_summaries(
             waiting: waiting.map_or(Vec::new(), |path| call_paths.functions(path)),
             holder: holder.map_or(Vec::new(), |(path, _)| call_paths.functions(path)),
             holder_samples: holder.map_or(0, |(_, samples)| samples.unsigned_abs()),
-            waits_of_all: of_lock().map(|row| row.waits.max(0).unsigned_abs()).sum(),
+            waits_of_all: of_lock()
+                .map(|row| row.waits.max(0).unsigned_abs())
+                .fold(0, u64::saturating_add),
             waker: waker.map_or(Vec::new(), |path| call_paths.functions(path)),
             waker_samples: woken.iter().filter(|(path, _)| Some(*path) == waker).count() as u64,
         }
