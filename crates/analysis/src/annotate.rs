@@ -18,7 +18,8 @@ use catalogue::is_seen;
 use growth::{Sight, growth};
 use scaleprof_bundle::{Estimate, InstructionRow};
 use serde::Serialize;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
 
 pub use catalogue::{FunctionCost, catalogue};
 pub use every_rung::{EveryRung, FunctionAtRungs, InstructionAtRungs, every_rung};
@@ -74,7 +75,7 @@ pub struct AnnotatedInstruction {
     /// Line in it.
     pub line: Option<i32>,
     /// Functions that the compiler built in here, outermost first.
-    pub inlined: Vec<String>,
+    pub inlined: Vec<Arc<str>>,
     /// `jump`, `conditional`, `call` or `return`.
     pub branch: Option<String>,
     /// Where it goes.
@@ -154,6 +155,8 @@ pub fn annotate(
         Some((base, last)) => (base.as_ref(), Some(last)),
         None => (None, None),
     };
+    // Thousands of instructions may come from the same functions.
+    let mut chains: HashMap<&str, Vec<Arc<str>>> = HashMap::new();
     let instructions = own.iter().map(|row| {
         let cost = |rung: Option<&AtRung<'_>>| rung?.cost(row);
         let (before, after) = (cost(base), cost(last));
@@ -168,12 +171,12 @@ pub fn annotate(
             text: row.text.clone(),
             file: row.file.clone(),
             line: row.line,
-            inlined: row
-                .inlined
-                .iter()
-                .flat_map(|chain| chain.split(" > "))
-                .map(str::to_owned)
-                .collect(),
+            inlined: row.inlined.as_deref().map_or_else(Vec::new, |chain| {
+                let known = chains.entry(chain);
+                known
+                    .or_insert_with(|| chain.split(" > ").map(Arc::from).collect())
+                    .clone()
+            }),
             branch: row.branch.clone(),
             target: row.target,
             is_branch_target: targets.contains(&row.address),

@@ -2,11 +2,9 @@
 
 use crate::stack_links::{Outwards, StackLinks};
 use scaleprof_bundle::{Bundle, FrameRow, NumberMap, StackRow};
-use scaleprof_profile::function_name;
+use scaleprof_profile::{MOST_NAMED_FRAMES, function_name};
 use std::collections::{HashMap, HashSet};
 
-/// Frames that a call path may have, as imports keep them; recorders take some hundred.
-const MOST_FRAMES: u32 = 1024;
 /// What stands for a frame that the bundle lacks.
 pub(crate) const LOST: &str = "[not in the bundle]";
 
@@ -124,7 +122,7 @@ impl<'a> CallPaths<'a> {
             inner.push((place, link.and_then(|link| link.frame)));
         }
         for (place, frame) in inner.into_iter().rev() {
-            let outer = parent.filter(|outer| self.depths[outer.place()] + 1 >= MOST_FRAMES);
+            let outer = parent.filter(|outer| self.depths[outer.place()] + 1 >= MOST_NAMED_FRAMES);
             let path = match outer {
                 // What lies deeper is counted there.
                 Some(outer) => outer,
@@ -318,9 +316,9 @@ mod tests {
         let stacks: Vec<StackRow> = (0..5_000).map(|n| stack(n, (n > 0).then_some(n - 1), n % 7)).collect();
         let frames: Vec<FrameRow> = (0..7).map(|n| frame(n, "mysqld", Some(&format!("f{n}")))).collect();
         let mut paths = CallPaths::of_rows(&stacks, &frames);
-        let (deepest, last) = (paths.path(4_999), paths.path(i64::from(MOST_FRAMES) - 1));
+        let (deepest, last) = (paths.path(4_999), paths.path(i64::from(MOST_NAMED_FRAMES) - 1));
         assert_eq!(deepest, last);
-        assert_eq!(paths.functions(deepest).len(), MOST_FRAMES as usize);
+        assert_eq!(paths.functions(deepest).len(), MOST_NAMED_FRAMES as usize);
         assert_ne!(paths.path(100), last);
     }
 

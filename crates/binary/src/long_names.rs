@@ -30,7 +30,7 @@ pub(crate) fn cut_owned(mut name: String, most: usize) -> String {
 #[derive(Debug, Default)]
 pub(crate) struct BoundedText(pub(crate) String);
 
-/// The longest text that names of real programs stand for before their arguments are left out is a tenth of it.
+/// Most bytes of what a mangled name stands for, before arguments are left out.
 const TEXT: usize = 32 << 10;
 
 impl fmt::Write for BoundedText {

@@ -48,7 +48,7 @@ impl<'a> Content<'a> {
 pub(crate) struct Room(Cell<u64>);
 
 impl Room {
-    /// Of a file of so many bytes. Debug information shrinks to a third or a quarter, names alone to a tenth.
+    /// Of a file of so many bytes, which linkers and `objcopy --compress-debug-sections` shrink by far less than twenty times.
     pub(crate) fn of_file(bytes: usize) -> Room {
         const BESIDES: u64 = 64 << 20;
         Room(Cell::new((bytes as u64).saturating_mul(20).saturating_add(BESIDES)))

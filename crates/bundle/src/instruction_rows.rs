@@ -1,6 +1,8 @@
 //! The rows of the table that keeps the machine code of the functions that took most CPU time, so that it can be read where the
 //! server's binary is not.
 
+use std::sync::Arc;
+
 /// One instruction (table `instructions`).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct InstructionRow {
@@ -23,7 +25,7 @@ pub struct InstructionRow {
     /// Line in it.
     pub line: Option<i32>,
     /// Functions that the compiler built in here, outermost first with ` > ` between; none for the function's own code.
-    pub inlined: Option<String>,
+    pub inlined: Option<Arc<str>>,
     /// `jump`, `conditional`, `call` or `return`; none where it goes on to the next.
     pub branch: Option<String>,
     /// Where it goes, in the file's addresses; none where only its running tells.

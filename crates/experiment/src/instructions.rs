@@ -5,7 +5,8 @@ use crate::data_accesses::keep_data_accesses;
 use scaleprof_analysis::hot_code::{HotCode, hot_code};
 use scaleprof_bundle::{Bundle, BundleError, BundleWriter, InstructionRow, both};
 use scaleprof_probe::disassembly::{AccessKind, BranchKind, FunctionListing};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
 
 /// Functions with a smaller part of the run's samples on CPUs are not kept.
 const LEAST_SHARE: f64 = 0.005;
@@ -16,6 +17,7 @@ const MOST_INSTRUCTIONS: usize = 20_000;
 
 /// The rows of a function's instructions. `module` and `build_id` as in the table `frames`.
 pub fn instruction_rows(module: &str, build_id: Option<&str>, listing: &FunctionListing) -> Vec<InstructionRow> {
+    let mut chains: HashMap<&[Arc<str>], Arc<str>> = HashMap::new();
     let rows = listing.instructions.iter().map(|listed| {
         let instruction = &listed.instruction;
         let access = instruction.access;
@@ -29,7 +31,10 @@ pub fn instruction_rows(module: &str, build_id: Option<&str>, listing: &Function
             text: instruction.text.clone(),
             file: listed.file.clone(),
             line: listed.line.and_then(|line| i32::try_from(line).ok()),
-            inlined: (!listed.inlined.is_empty()).then(|| listed.inlined.join(" > ")),
+            inlined: (!listed.inlined.is_empty()).then(|| {
+                let chain = chains.entry(&listed.inlined);
+                Arc::clone(chain.or_insert_with(|| chain_of(&listed.inlined).into()))
+            }),
             branch: instruction
                 .branch
                 .map(|branch| BranchKind::name(branch.kind).to_owned()),
@@ -47,6 +52,25 @@ pub fn instruction_rows(module: &str, build_id: Option<&str>, listing: &Function
         }
     });
     rows.collect()
+}
+
+/// Functions that were built into each other, outermost first; those of them that find room.
+fn chain_of(functions: &[Arc<str>]) -> String {
+    /// Bytes of a chain: compilers make some hundred.
+    const MOST: usize = 4096;
+    const INSIDE: &str = " > ";
+    let mut chain = String::new();
+    for function in functions {
+        if chain.len() + INSIDE.len() + function.len() > MOST {
+            chain.push_str(" > ...");
+            break;
+        }
+        if !chain.is_empty() {
+            chain.push_str(INSIDE);
+        }
+        chain.push_str(function);
+    }
+    chain
 }
 
 /// Writes the tables `instructions` and `data_accesses` of a run whose visits are written, while its server's code can be read. Gives what was
@@ -171,6 +195,17 @@ impl LeftOut {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_chain_of_built_in_functions_is_cut_between_them() {
+        let chain = |names: &[&str]| chain_of(&names.iter().map(|name| Arc::from(*name)).collect::<Vec<_>>());
+        assert_eq!(chain(&["look", "peek"]), "look > peek");
+        let long = "x".repeat(2000);
+        assert_eq!(
+            chain(&["look", &long, &long, &long]),
+            format!("look > {long} > {long} > ...")
+        );
+    }
 
     #[test]
     fn what_was_left_out_is_said_and_nothing_where_nothing_was() {

@@ -71,6 +71,7 @@ struct task_struct {
 	struct mm_struct *mm; /* none once a thread that ends has given it back */
 	int on_cpu;
 	unsigned int in_iowait : 1;
+	unsigned int frozen : 1; /* its cgroup is frozen (version 2, Linux 5.2) */
 	unsigned long nvcsw;
 	unsigned long nivcsw;
 	int pid;
@@ -94,6 +95,8 @@ struct bpf_iter__task {
 
 /* include/linux/sched.h */
 #define TASK_RUNNING 0
+#define TASK_STOPPED 0x4 /* by SIGSTOP */
+#define TASK_TRACED 0x8 /* by a debugger */
 #define TASK_WAKING 0x200
 /* include/trace/events/lock.h: the lock is waited for without leaving the CPU */
 #define LCB_F_SPIN 1

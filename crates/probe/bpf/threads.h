@@ -235,9 +235,19 @@ static __always_inline enum call_class class_of(__s64 call)
 	return call_class[index & (MAX_CALLS - 1)];
 }
 
-/* Why a thread leaves its CPU of its own will. */
+/* Whether somebody else keeps a thread from running, whatever system call it was in then. */
+static __always_inline bool is_stopped(struct task_struct *task)
+{
+	if (task->__state & (TASK_STOPPED | TASK_TRACED))
+		return 1;
+	return bpf_core_field_exists(task->frozen) && BPF_CORE_READ_BITFIELD(task, frozen);
+}
+
+/* Why a thread leaves its CPU other than preempted. */
 static __always_inline __u8 blocked_state(struct thread_slot *slot, struct task_struct *task, const struct registers *registers)
 {
+	if (is_stopped(task))
+		return STATE_OTHER;
 	if (BPF_CORE_READ_BITFIELD(task, in_iowait))
 		return STATE_IO;
 	if (slot->kernel_lock)

@@ -45,6 +45,7 @@ pub use dictionary::{Content, Dictionary};
 pub use frame::{Frame, FrameId, Frames, FramesAsTheyCame, KERNEL, NAME_ALONE, SCALEPROF};
 pub use function_name::{KERNEL_SUFFIX, function_name, without_clone_suffix};
 pub use locks::FUTEX2_WAITV;
+pub use named_stacks::MOST_NAMED_FRAMES;
 pub use scaleprof_binary::parallel::{beside, both, in_parallel, in_parallel_from_to, in_parallel_with};
 
 pub use profile::{Lock, LockId, Profile, Sample, Variable, Wait};

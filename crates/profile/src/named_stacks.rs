@@ -14,7 +14,7 @@ use std::sync::Arc;
 const MOST_STACKS: usize = 10_000_000;
 
 /// Frames of a call path that are kept, from the outermost on. Go keeps 128, perf 127; a text may say anything.
-pub(crate) const MOST_FRAMES: u32 = 1024;
+pub const MOST_NAMED_FRAMES: u32 = 1024;
 
 /// Stacks and samples that are put together piece by piece.
 #[derive(Debug, Default)]
@@ -66,7 +66,7 @@ impl NamedStacks {
                 self.was_cut = true;
                 parent
             }
-            Some(parent) if self.depth(parent) + 1 >= MOST_FRAMES => {
+            Some(parent) if self.depth(parent) + 1 >= MOST_NAMED_FRAMES => {
                 self.was_too_deep = true;
                 parent
             }
@@ -77,7 +77,8 @@ impl NamedStacks {
     /// What to say where call paths were cut off.
     pub(crate) fn warning(&self) -> Option<String> {
         let cut = format!("it has more than {MOST_STACKS} call paths: the inner parts of the others were left out");
-        let deep = format!("it has call paths of more than {MOST_FRAMES} frames: their inner parts were left out");
+        let deep =
+            format!("it has call paths of more than {MOST_NAMED_FRAMES} frames: their inner parts were left out");
         let some = [(self.was_cut, cut), (self.was_too_deep, deep)];
         let told: Vec<String> = some
             .into_iter()

@@ -118,7 +118,7 @@ fn targets_of_branches_are_marked_and_those_of_calls_are_not() {
         .map(|one| one.address)
         .collect();
     assert_eq!(targets, [0x2010]);
-    assert_eq!(found.instructions[1].inlined, ["look", "peek"]);
+    assert_eq!(found.instructions[1].inlined, ["look".into(), "peek".into()]);
     assert!(found.notes.is_empty() && found.compared.is_none() && found.growth.is_none());
 }
 

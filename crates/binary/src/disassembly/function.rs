@@ -1,7 +1,8 @@
 //! A function taken apart, with what its source and its loops say of every instruction.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::ops::Range;
+use std::sync::Arc;
 
 use object::{Architecture, Object as _};
 
@@ -25,7 +26,7 @@ pub struct ListedInstruction {
     /// The line in it, from 1.
     pub line: Option<u32>,
     /// Functions that the compiler built in here, outermost first; empty for the function's own code.
-    pub inlined: Vec<String>,
+    pub inlined: Vec<Arc<str>>,
     /// Whether it is part of a loop that waits for another thread.
     pub waits: bool,
 }
@@ -113,7 +114,11 @@ impl<'file> Disassembler<'file> {
         let range = function.start..function.start.checked_add(function.size)?;
         let code = self.code(&range)?;
         let instructions = disassemble(self.architecture, code, range.start, self)?;
-        let instructions = instructions.into_iter().map(|instruction| self.listed(instruction));
+        // Thousands of instructions may come from the same functions.
+        let mut names = HashSet::new();
+        let instructions = instructions
+            .into_iter()
+            .map(|instruction| self.listed(instruction, &mut names));
         Some(FunctionListing {
             function: function.name,
             instructions: instructions.collect(),
@@ -121,7 +126,15 @@ impl<'file> Disassembler<'file> {
         })
     }
 
-    fn listed(&self, instruction: Instruction) -> ListedInstruction {
+    fn listed(&self, instruction: Instruction, names: &mut HashSet<Arc<str>>) -> ListedInstruction {
+        let mut shared = |name: &str| match names.get(name) {
+            Some(known) => Arc::clone(known),
+            None => {
+                let new = Arc::from(name);
+                names.insert(Arc::clone(&new));
+                new
+            }
+        };
         let frames = self.symbols.frames(instruction.address);
         let innermost = frames.first();
         ListedInstruction {
@@ -131,7 +144,7 @@ impl<'file> Disassembler<'file> {
                 .iter()
                 .rev()
                 .filter(|frame| frame.inlined)
-                .map(|frame| frame.name.clone())
+                .map(|frame| shared(&frame.name))
                 .collect(),
             waits: self.waiting.contains(instruction.address),
             instruction,

@@ -206,7 +206,7 @@ struct Body {
     room: Cell<usize>,
 }
 
-/// Instructions that are looked at for ways back, in a function: a hundred waits of one with thousands of instructions take a tenth of it.
+/// Instructions that are looked at for ways back, in a function: enough for a hundred waits in one of twenty thousand instructions.
 const ROOM: usize = 2_000_000;
 
 impl Body {

@@ -195,7 +195,7 @@ fn a_compiled_loop_has_its_lines_its_inlined_function_its_variables_and_its_wait
         assert!(count.instruction.text.contains("[counter]"), "{count:?}");
         assert_eq!(
             (count.inlined.as_slice(), count.line),
-            (&["count_one".to_owned()][..], Some(3))
+            (&["count_one".into()][..], Some(3))
         );
         let file = count.file.as_deref().expect("debug information");
         assert!(file.ends_with("hot.c") && file.matches('/').count() <= 1, "{file}");

@@ -221,7 +221,7 @@ fn any_instruction() -> impl Strategy<Value = InstructionRow> {
             text,
             file,
             line,
-            inlined,
+            inlined: inlined.map(Into::into),
             branch,
             target,
             waits,

@@ -95,8 +95,15 @@ fn neighbours_bear_the_same_load() {
     let rung = &summary["rungs"][0];
     let neighbour = value(&rung["neighbours"][0]);
     let own = value(&rung["throughput"]);
-    // Two servers of one kind that share the CPUs fairly, for 4 s.
-    assert!((0.67..1.5).contains(&(neighbour / own)), "{neighbour}/s beside {own}/s");
+    let spent = |of: &str| -> f64 {
+        let modes = ["user", "system"].map(|mode| &rung["per_txn"][format!("{of}.cpu_{mode}_seconds")]);
+        modes.into_iter().map(|mode| mode.as_f64().expect("counted")).sum()
+    };
+    // How much of the CPUs each gets is the scheduler's affair: on CI one server had 2.4 times the transactions of
+    // the other. What a transaction costs is not: two servers of one kind under one load, 0.86 to 1.08 in 20 runs of which 9 were beside a
+    // program that took a CPU.
+    let ratio = spent("beside") * own / neighbour / spent("server");
+    assert!((0.75..1.33).contains(&ratio), "{ratio}: {neighbour}/s beside {own}/s");
     assert!(
         said.contains("With 1 neighbour under the same load, 2 servers complete"),
         "{said}"

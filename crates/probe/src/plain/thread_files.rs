@@ -95,14 +95,11 @@ impl ThreadFiles {
     }
 
     fn look_without_system_call(&mut self) -> Option<Look> {
-        let text = std::fs::read(format!("/proc/{}/task/{}/stat", self.process, self.thread)).ok()?;
-        // The name before it may hold anything, brackets too.
-        let end_of_name = text.iter().rposition(|byte| *byte == b')')?;
-        match text.get(end_of_name + 2)? {
+        match state_letter(self.process, self.thread)? {
             b'R' => Some(Look::Running),
             b'Z' | b'X' => None,
             letter => Some(Look::Blocked(match state_of_kernel_function(&self.kernel_function()) {
-                ThreadState::Other if *letter == b'D' => ThreadState::Io,
+                ThreadState::Other if letter == b'D' => ThreadState::Io,
                 state => state,
             })),
         }
@@ -139,6 +136,29 @@ impl WaitFacts for ThreadFiles {
     }
 
     fn kernel_function(&mut self) -> String {
-        std::fs::read_to_string(format!("/proc/{}/task/{}/wchan", self.process, self.thread)).unwrap_or_default()
+        kernel_function(self.process, self.thread)
     }
+}
+
+/// The letter that `/proc/PID/task/TID/stat` has for what a thread does; none where it has ended.
+fn state_letter(process: u32, thread: u32) -> Option<u8> {
+    let text = std::fs::read(format!("/proc/{process}/task/{thread}/stat")).ok()?;
+    // The name before it may hold anything, brackets too.
+    let end_of_name = text.iter().rposition(|byte| *byte == b')')?;
+    text.get(end_of_name + 2).copied()
+}
+
+/// The kernel function that blocks a thread; empty where it may not be seen.
+fn kernel_function(process: u32, thread: u32) -> String {
+    std::fs::read_to_string(format!("/proc/{process}/task/{thread}/wchan")).unwrap_or_default()
+}
+
+/// Whether somebody keeps a whole process from running, whatever its threads waited for: SIGSTOP, a debugger, a frozen cgroup. All threads
+/// are stopped together, so that the first one says it.
+pub(super) fn is_stopped(process: u32) -> bool {
+    let function = kernel_function(process, process);
+    matches!(state_letter(process, process), Some(b'T' | b't'))
+        || ["do_freezer_trap", "get_signal", "__refrigerator"]
+            .iter()
+            .any(|name| function.starts_with(name))
 }

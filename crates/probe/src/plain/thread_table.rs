@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use scaleprof_profile::ThreadState;
+
 use super::account::{Account, Looks};
 use super::record::Record;
 use super::recorder::Told;
-use super::thread_files::{Look, ThreadFiles};
+use super::thread_files::{Look, ThreadFiles, is_stopped};
 use super::watch::PlainThread;
 
 /// The threads of one process.
@@ -206,6 +208,7 @@ impl ThreadTable {
     /// began before the thread that made them was followed, or just then, or the record was lost.
     pub(super) fn round(&mut self) -> Vec<u32> {
         let listed = list(self.process).unwrap_or_default();
+        let stopped = is_stopped(self.process);
         for number in listed {
             let found_ns = now_ns();
             if !self.threads.contains_key(&number) {
@@ -217,7 +220,7 @@ impl ThreadTable {
                 }
             }
             if let Some(thread) = self.threads.get_mut(&number) {
-                thread.look(self.process, number, self.drains);
+                thread.look((self.process, number), stopped, self.drains);
                 if let Some(files) = &thread.files {
                     self.sees_system_calls &= files.sees_system_calls();
                 }
@@ -328,7 +331,8 @@ impl Thread {
         time_ns.abs_diff(self.account.since_ns()) < MOMENT_NS
     }
 
-    fn look(&mut self, process: u32, number: u32, drains: u64) {
+    /// `stopped`: somebody keeps the whole process from running.
+    fn look(&mut self, (process, number): (u32, u32), stopped: bool, drains: u64) {
         if self.end.is_some() {
             return;
         }
@@ -347,7 +351,7 @@ impl Thread {
                 self.account.advance(time_ns, scheduled);
                 self.switched_ns = 0;
                 if let Some(Look::Blocked(state)) = look {
-                    self.account.look(state);
+                    self.account.look(if stopped { ThreadState::Other } else { state });
                 }
             }
             (None, _) => {

@@ -4,4 +4,5 @@ mod counts_agree;
 mod plain_mariadbd;
 mod plain_stacks;
 mod plain_watch;
+mod stopped;
 mod watch;

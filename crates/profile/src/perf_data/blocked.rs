@@ -40,7 +40,11 @@ const WAITS: [(&str, ThreadState); 30] = [
 ];
 
 /// The same of the kernel (names as of Linux 5.4 to 6.18); of those that a stack holds the innermost one says it.
-const WAITS_IN_KERNEL: [(&str, ThreadState); 23] = [
+const WAITS_IN_KERNEL: [(&str, ThreadState); 26] = [
+    // Stopped by somebody, whatever it waited for before.
+    ("do_signal_stop", ThreadState::Other),
+    ("ptrace_stop", ThreadState::Other),
+    ("get_signal", ThreadState::Other),
     ("futex_", ThreadState::Lock),
     ("do_futex", ThreadState::Lock),
     ("io_schedule", ThreadState::Io),

@@ -55,8 +55,11 @@ impl SwitchFormat {
         const ASLEEP: u64 = 0xff;
         /// EXIT_DEAD and EXIT_ZOMBIE.
         const DEAD: u64 = 0x30;
+        /// TASK_STOPPED and TASK_TRACED.
+        const STOPPED: u64 = 0xc;
         let leaves = match number(raw, &self.state)? {
             state if state & DEAD != 0 => Leaves::ForGood,
+            state if state & STOPPED != 0 => Leaves::Stopped,
             state if state & ASLEEP == 0 => Leaves::Runnable,
             _ => Leaves::Asleep,
         };
@@ -71,6 +74,8 @@ enum Leaves {
     Runnable,
     /// It waits for something.
     Asleep,
+    /// Somebody keeps it from running: SIGSTOP, a debugger.
+    Stopped,
     /// It has ended.
     ForGood,
 }
@@ -122,7 +127,8 @@ impl Away {
 }
 
 impl Switches {
-    /// A thread leaves its CPU; `sample` is the place of its own sample, none for the idle task. Gives its state where it could go on.
+    /// A thread leaves its CPU; `sample` is the place of its own sample, none for the idle task. Gives its state where that does not
+    /// depend on the stack: where it could go on, or somebody stopped it.
     pub(super) fn leave(
         &mut self,
         thread: u32,
@@ -145,7 +151,11 @@ impl Switches {
             }
             None => self.idle_left = true,
         }
-        (leaves == Leaves::Runnable).then_some(ThreadState::RunQueue)
+        match leaves {
+            Leaves::Runnable => Some(ThreadState::RunQueue),
+            Leaves::Stopped => Some(ThreadState::Other),
+            Leaves::Asleep | Leaves::ForGood => None,
+        }
     }
 
     /// Another thread gets the CPU that one leaves. Gives the wait that ends.
@@ -176,7 +186,7 @@ impl Switches {
         let woken = raw.get(self.format.woken.clone());
         let woken = woken.and_then(|field| Cursor::new(field).u32());
         if let Some(away) = woken.and_then(|woken| self.away.get_mut(&woken))
-            && away.leaves == Leaves::Asleep
+            && away.leaves != Leaves::Runnable
         {
             away.woken_ns.get_or_insert(time_ns.max(away.since_ns));
         }
@@ -301,6 +311,18 @@ mod tests {
             None,
             "it is back already"
         );
+    }
+
+    #[test]
+    fn a_thread_that_was_stopped_waits_for_nothing_of_its_own() {
+        let mut switches = Switches::default();
+        let format = switches.format.clone();
+        for (thread, state) in [(7, 4), (8, 8)] {
+            let left = switches.leave(thread, Some(0), 100, &says(&format, state, 0));
+            assert_eq!(left, Some(ThreadState::Other));
+        }
+        switches.wake(150, &wakes(&format, 7));
+        assert_eq!(switches.runs(7, 160), Some(ended(0, 50, Some((150, 10)))));
     }
 
     #[test]

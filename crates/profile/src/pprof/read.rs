@@ -6,7 +6,7 @@ mod value_type;
 use super::field;
 use crate::import::{ImportError, ReadOptions, RecordedProgram, RecordedThread, Recording, RecordingFormat, Weights};
 use crate::legible::LONGEST;
-use crate::named_stacks::{MOST_FRAMES, NamedSample, NamedStacks};
+use crate::named_stacks::{MOST_NAMED_FRAMES, NamedSample, NamedStacks};
 use crate::protobuf::{Fields, Malformed, Value};
 use crate::{FrameId, StackId, ThreadState};
 use code::Code;
@@ -256,7 +256,7 @@ impl Reader<'_, '_> {
     fn stack(&mut self, locations: &[u64]) -> Result<Option<StackId>, ImportError> {
         let mut stack = None;
         for location in locations {
-            if stack.is_some_and(|stack| self.stacks.depth(stack) >= MOST_FRAMES) {
+            if stack.is_some_and(|stack| self.stacks.depth(stack) >= MOST_NAMED_FRAMES) {
                 self.too_deep += 1;
                 break;
             }
@@ -284,7 +284,7 @@ impl Reader<'_, '_> {
         if let Some(known) = self.frames.get(&location) {
             return Ok(Rc::clone(known));
         }
-        let frames = self.code.frames(location, self.tables, MOST_FRAMES)?;
+        let frames = self.code.frames(location, self.tables, MOST_NAMED_FRAMES)?;
         let frames: Rc<[FrameId]> = frames.into_iter().map(|frame| self.stacks.frame(frame)).collect();
         self.frames.insert(location, Rc::clone(&frames));
         Ok(frames)

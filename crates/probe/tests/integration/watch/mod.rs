@@ -4,5 +4,5 @@
 mod futexes;
 mod known_waits;
 mod lifecycle;
-mod program;
+pub mod program;
 mod rests;

@@ -124,7 +124,7 @@ fn deep_recursion_is_cut_and_told() {
         profile
             .stacks
             .depth(profile.samples[0].stack)
-            .is_some_and(|depth| depth <= MOST_FRAMES)
+            .is_some_and(|depth| depth <= MOST_NAMED_FRAMES)
     );
     assert!(found.warnings[0].contains("1024"), "{:?}", found.warnings);
 }
