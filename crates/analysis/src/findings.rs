@@ -22,6 +22,7 @@ mod code_kinds;
 pub(crate) mod cover;
 mod dilation;
 mod explained;
+mod failed_transactions;
 mod finding;
 mod idle;
 mod kind;
@@ -42,6 +43,7 @@ use crate::path_costs::{PathCosts, Pathway};
 use advice::Scene;
 pub(crate) use code_kinds::{CODE_KINDS, code_kinds};
 pub(crate) use dilation::{dilation, dilation_of};
+use failed_transactions::failed_transactions;
 use finding::Draft;
 use kind::Kind;
 use knowledge::{Knowledge, Place};
@@ -170,7 +172,7 @@ pub(crate) fn findings(rungs: &[Profiled<'_>], surroundings: &Surroundings<'_>, 
         Some((_, base)) => context.waits(base, last),
         None => Vec::new(),
     };
-    drafts.extend(context.failed_transactions(last));
+    drafts.extend(failed_transactions(last));
     drafts.retain(Draft::is_worth_a_word);
     if !drafts.iter().any(|draft| draft.kind == Kind::SpinWaiting) {
         drafts.extend(context.spinning_anywhere(rungs));
@@ -256,27 +258,6 @@ impl Context<'_> {
             micros(before),
             base.summary.connections
         )
-    }
-
-    /// Transactions that end as deadlocks or time-outs and are done again.
-    fn failed_transactions(&self, last: &Profiled<'_>) -> Option<Draft> {
-        // ER_LOCK_WAIT_TIMEOUT and ER_LOCK_DEADLOCK of both products; ER_CHECKREAD, with which MariaDB's snapshot isolation tells of
-        // a row that somebody else changed.
-        let failed: u64 = ["1205", "1213", "1020"]
-            .iter()
-            .filter_map(|number| last.summary.errors.get(*number))
-            .sum();
-        let done = last.transactions;
-        let share = failed as f64 / (failed as f64 + done);
-        (failed > 0 && share.is_finite()).then(|| {
-            let mut draft = Draft::new(Kind::Retries, Vec::new(), counted(share));
-            draft.rungs = (last.summary.connections, last.summary.connections);
-            draft.evidence.push(format!(
-                "{failed} transactions ended with a deadlock, a lock wait time-out or a changed row at {} connections",
-                last.summary.connections
-            ));
-            draft
-        })
     }
 
     /// A finding with what is known about its place.

@@ -84,7 +84,7 @@ pub fn ledger(connections: u32, windows: &[Window], sums: &BTreeMap<String, Tota
         states_residue: time.lifetime.and_then(|lifetime| compare(time.states.sum(), lifetime)),
         cpu_residue: cpu.and_then(|cpu| compare(cpu.charged(), cpu.by_scheduler)),
         cpu_not_their_own: cpu.and_then(CpuSeconds::not_their_own_share),
-        background: background(windows, &watched.states),
+        background: background(windows, watched),
         complete_stacks_share: total("probe.stacks_complete")
             .zip(total("probe.stacks"))
             .and_then(|(complete, all)| Some(complete / all).filter(|v| v.is_finite()))
@@ -296,7 +296,7 @@ pub(crate) fn not_charged(cpu: Option<CpuSeconds>, sums: &BTreeMap<String, Total
 }
 
 /// The threads that serve no connection, by name; where they were not told apart, all together.
-pub(crate) fn background(windows: &[Window], states: &[&StateRow]) -> Vec<BackgroundThreads> {
+pub(crate) fn background(windows: &[Window], Watched { states, counters, .. }: &Watched<'_>) -> Vec<BackgroundThreads> {
     let all = || states.iter().copied().filter(|row| row.role == BACKGROUND);
     let mut by_name: BTreeMap<&str, Vec<&StateRow>> = BTreeMap::new();
     for row in all().filter(|row| row.thread.is_some()) {
@@ -316,7 +316,10 @@ pub(crate) fn background(windows: &[Window], states: &[&StateRow]) -> Vec<Backgr
             for row in &rows {
                 threads.entry(row.visit).or_default().extend(row.thread);
             }
-            let most = threads.values().map(BTreeSet::len).max()?;
+            let counter = format!("threads.background.{name}");
+            let counted = counters.iter().filter(|row| row.counter == counter);
+            let counted = counted.map(|row| row.value as usize);
+            let most = threads.values().map(BTreeSet::len).chain(counted).max()?;
             let mut time = ThreadTime::of(windows, rows)?;
             time.over.seconds = watched;
             Some(BackgroundThreads {

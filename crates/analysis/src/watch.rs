@@ -116,7 +116,7 @@ pub(crate) fn watched<'a>(bundle: &Bundle, visits: impl Iterator<Item = &'a Visi
     let scheduler = sums.get("server.cpu_seconds_by_scheduler");
     let summary = WatchSummary {
         seconds,
-        background: background(&windows, &rows.states),
+        background: background(&windows, &rows),
         cpus_by_states: Some(on_cpu(&connections) + on_cpu(&others))
             .filter(|cpus| tells_time && (*cpus > 0.0 || !is_recording)),
         cpus_by_scheduler: scheduler.and_then(|total| total.per_second()),
@@ -215,7 +215,14 @@ fn windows(rows: &Watched<'_>) -> Vec<Window> {
 
 fn threads(windows: &[Window], rows: &Watched<'_>, role: &str, with_spin: bool) -> WatchedThreads {
     let of_role = || rows.states.iter().copied().filter(|row| row.role == role);
+    // The kernel gives the number of a thread that has ended to another. Where nobody counted them, numbers must do.
+    let counted = rows
+        .counters
+        .iter()
+        .filter(|row| row.counter.strip_prefix("threads.") == Some(role));
+    let counted = counted.map(|row| row.value as u64).reduce(|sum, count| sum + count);
     let seen: BTreeSet<i64> = of_role().filter_map(|row| row.thread).collect();
+    let seen = counted.unwrap_or(seen.len() as u64);
     let time = ThreadTime::of(windows, of_role().filter(|row| row.thread.is_none()));
     let time = time.map(|mut time| {
         if with_spin {
@@ -226,7 +233,7 @@ fn threads(windows: &[Window], rows: &Watched<'_>, role: &str, with_spin: bool) 
         time
     });
     WatchedThreads {
-        threads: Some(u32::try_from(seen.len()).unwrap_or(u32::MAX)),
+        threads: Some(u32::try_from(seen).unwrap_or(u32::MAX)),
         seconds_per_second: time.as_ref().map(ThreadTime::per_second).unwrap_or_default(),
         lifetime_per_second: time.as_ref().and_then(|time| Some(time.lifetime? / time.over.seconds)),
         states_residue: time.as_ref().and_then(|time| off_by(time.states.sum(), time.lifetime?)),
@@ -317,6 +324,31 @@ mod tests {
             value,
             counted_share: None,
         }
+    }
+
+    #[test]
+    fn threads_that_had_one_number_one_after_another_are_counted() {
+        let of_thread = |thread: i64| StateRow {
+            thread: Some(thread),
+            second: None,
+            ..state(0, BACKGROUND, "lifetime", 5)
+        };
+        let states = [of_thread(7), of_thread(8)];
+        let count = CounterRow {
+            second: None,
+            counter: "threads.background".to_owned(),
+            ..second(0, 30.0)
+        };
+        let counters = [second(0, 1.0), count];
+        let told = |counters: &[CounterRow]| {
+            let rows = Watched {
+                states: states.iter().collect(),
+                samples: Vec::new(),
+                counters: counters.iter().collect(),
+            };
+            threads(&windows(&rows), &rows, BACKGROUND, false).threads
+        };
+        assert_eq!((told(&counters), told(&counters[..1])), (Some(30), Some(2)));
     }
 
     #[test]

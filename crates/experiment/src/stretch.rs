@@ -1,6 +1,6 @@
 //! What was seen of the server's threads between two readings, whoever saw it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use scaleprof_probe::plain::PlainWatch;
 use scaleprof_probe::{WatchCounts, WatchReading};
@@ -31,6 +31,7 @@ pub(crate) struct ThreadStretch {
     pub(crate) net_seen_ns: u64,
     /// What only the kernel's programs count.
     pub(crate) switching: Option<Switching>,
+    pub(crate) ended: bool,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -97,6 +98,7 @@ pub(crate) fn of_kernel(reading: WatchReading, store: &mut SampleStore) -> Stret
                 lifetime_ns: thread.lifetime_ns,
                 nanoseconds: thread.nanoseconds,
                 net_seen_ns: thread.net_seen_ns,
+                ended: thread.ended,
                 switching: Some(Switching {
                     voluntary: thread.switches,
                     preempted: thread.preemptions,
@@ -162,13 +164,25 @@ pub(crate) fn of_plain(watch: &mut PlainWatch, store: &mut SampleStore) -> (Stre
                 nanoseconds: thread.nanoseconds,
                 net_seen_ns: thread.nanoseconds[ThreadState::Net as usize],
                 switching: None,
+                ended: thread.ended,
             })
             .collect(),
     };
     (stretch, reading.throttled)
 }
 
-/// Every thread over all seconds.
+/// How many threads of each number there were: the kernel gives the number of one that has ended to another.
+pub(crate) fn lives(seconds: &[Stretch]) -> HashMap<u32, u64> {
+    let mut lives: HashMap<u32, (u64, bool)> = HashMap::new();
+    for thread in seconds.iter().flat_map(|stretch| &stretch.threads) {
+        let (count, lives_on) = lives.entry(thread.thread).or_default();
+        *count += u64::from(!*lives_on);
+        *lives_on = !thread.ended;
+    }
+    lives.into_iter().map(|(thread, (count, _))| (thread, count)).collect()
+}
+
+/// Every thread over all seconds. Threads of one number are one.
 pub(crate) fn whole_visit(seconds: &[Stretch]) -> BTreeMap<u32, ThreadStretch> {
     let mut whole: BTreeMap<u32, ThreadStretch> = BTreeMap::new();
     for thread in seconds.iter().flat_map(|stretch| &stretch.threads) {
@@ -179,6 +193,7 @@ pub(crate) fn whole_visit(seconds: &[Stretch]) -> BTreeMap<u32, ThreadStretch> {
             nanoseconds: [0; 8],
             net_seen_ns: 0,
             switching: None,
+            ended: false,
         });
         // A thread may get its name only after its start.
         sum.name.clone_from(&thread.name);
@@ -189,4 +204,34 @@ pub(crate) fn whole_visit(seconds: &[Stretch]) -> BTreeMap<u32, ThreadStretch> {
         }
     }
     whole
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_that_is_given_again_is_another_threads() {
+        let second = |threads: &[(u32, bool)]| Stretch {
+            threads: threads
+                .iter()
+                .map(|(thread, ended)| ThreadStretch {
+                    thread: *thread,
+                    name: String::new(),
+                    lifetime_ns: 1,
+                    nanoseconds: [0; 8],
+                    net_seen_ns: 0,
+                    switching: None,
+                    ended: *ended,
+                })
+                .collect(),
+            ..Stretch::default()
+        };
+        let seconds = [
+            second(&[(7, false), (8, true), (8, true)]),
+            second(&[(7, false), (8, false)]),
+            second(&[(7, true), (8, true)]),
+        ];
+        assert_eq!(lives(&seconds), HashMap::from([(7, 1), (8, 3)]));
+    }
 }

@@ -1,6 +1,6 @@
 //! What a visit's tables say of the server's threads.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use scaleprof_bundle::{CounterRow, StateRow};
 use scaleprof_profile::{Role, ThreadState};
@@ -109,6 +109,39 @@ pub(crate) fn lost_rows(visit: i32, before: LostBy, after: LostBy) -> Vec<Counte
     )
 }
 
+/// How many threads of each role there were, and of each name where the kernel gave the number of one to another.
+pub(crate) fn life_rows(
+    visit: i32,
+    lives: &HashMap<u32, u64>,
+    whole: &BTreeMap<u32, ThreadStretch>,
+    role: &impl Fn(u32) -> Role,
+) -> Vec<CounterRow> {
+    let count = |of: Role| {
+        let lives = lives.iter().filter(|(thread, _)| role(**thread) == of);
+        lives.map(|(_, count)| *count).sum::<u64>() as f64
+    };
+    let mut rows = rows_of(
+        visit,
+        None,
+        [
+            ("threads.connection", count(Role::Connection)),
+            ("threads.background", count(Role::Background)),
+        ],
+    );
+    // Threads and numbers of each name.
+    let mut names: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
+    for (thread, stretch) in whole.iter().filter(|(thread, _)| role(**thread) == Role::Background) {
+        let (all, numbers) = names.entry(&stretch.name).or_default();
+        *all += lives.get(thread).copied().unwrap_or(1);
+        *numbers += 1;
+    }
+    for (name, (all, _)) in names.into_iter().filter(|(_, (all, numbers))| all > numbers) {
+        let counter = format!("threads.background.{name}");
+        rows.extend(rows_of(visit, None, [(counter.as_str(), all as f64)]));
+    }
+    rows
+}
+
 /// How the server's threads got and lost their CPUs; nothing where that was not counted.
 pub(crate) fn switching_rows(visit: i32, second: i32, threads: &[ThreadStretch]) -> Vec<CounterRow> {
     let counted: Vec<Switching> = threads.iter().filter_map(|thread| thread.switching).collect();
@@ -161,6 +194,7 @@ mod tests {
             nanoseconds,
             net_seen_ns: 0,
             switching: None,
+            ended: false,
         }
     }
 

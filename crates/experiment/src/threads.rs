@@ -15,8 +15,10 @@ use crate::code_source::{CodeFile, CodeSource, KeepShared};
 use crate::roles::{ThreadUse, handlers, roles, roles_of_any_load};
 use crate::sample_store::SampleStore;
 use crate::shared_data::SharedData;
-use crate::stretch::{Stretch, of_kernel, of_plain, whole_visit};
-use crate::thread_rows::{counter_rows, lost_rows, rows_of, second_rows, seen_rows, switching_rows, thread_rows};
+use crate::stretch::{Stretch, lives, of_kernel, of_plain, whole_visit};
+use crate::thread_rows::{
+    counter_rows, life_rows, lost_rows, rows_of, second_rows, seen_rows, switching_rows, thread_rows,
+};
 use scaleprof_analysis::cache_lines::Kept;
 
 /// Watches one server.
@@ -250,6 +252,7 @@ impl ThreadWatch {
         for (second, stretch) in seconds.iter().enumerate() {
             rows.states.extend(second_rows(visit, second as i32, stretch, &role));
         }
+        rows.counters.extend(life_rows(visit, &lives(seconds), &whole, &role));
         let name_of_all = std::fs::read_to_string(format!("/proc/{}/comm", self.pid))
             .ok()
             .map(|name| name.trim_end().to_owned());

@@ -166,7 +166,7 @@ struct thread_slot {
 	__u8 sampled; /* the sleep under way was chosen */
 	__u8 waker_kind;
 	__u16 cpu; /* where it last ran */
-	__u8 ended;
+	__u8 ended; /* enum ended */
 	__u8 from_start; /* asleep since before the programs were there, or were there again */
 	__u64 left_at; /* when it last left its CPU */
 	__u64 entered_at; /* when it last got one */
@@ -226,8 +226,18 @@ _Static_assert(sizeof(struct thread_slot) == 448, "src/watch/layout.rs has anoth
 _Static_assert(sizeof(struct thread_slot) == 384, "src/watch/layout.rs has another size");
 #endif
 
+/* How far a thread has come to its end. */
+enum ended {
+	LIVES = 0,
+	ENDS = 1, /* it has told that it ends, and runs for some microseconds more; `ran` holds what was charged to it */
+	ENDS_UNSEEN = 2, /* the same of one that was behind: part of `unseen` may be time on a CPU */
+	ENDED = 3,
+};
+
 /* Which slot a thread has, by its number: index + 1, 0 for none. */
 #define THREADS_OF_GROUP 2
+/* Beside the number: the thread ends. No slot has such an index, so that who looks for the slot of a thread finds none. */
+#define SLOT_OF_ENDING 0x80000000u
 struct slot_numbers {
 	__u32 slot[THREADS_OF_GROUP];
 };

@@ -76,7 +76,7 @@ static __always_inline bool run_delay(struct task_struct *task, __u64 *nanosecon
 
 static __always_inline struct thread_slot *new_slot(struct task_struct *task, __u64 now, __u8 state)
 {
-	__u32 thread = task->pid, index = 0, taken;
+	__u32 thread = task->pid, index = 0, before, taken;
 	__u32 *place = place_of(thread);
 	struct control *settings = control();
 	struct thread_slot *slot;
@@ -136,9 +136,12 @@ static __always_inline struct thread_slot *new_slot(struct task_struct *task, __
 	bpf_probe_read_kernel_str(slot->name, sizeof(slot->name), &task->comm);
 	slot->thread = thread;
 	let_go(slot);
-	/* It may have been found and have switched at the same moment. */
-	taken = __sync_val_compare_and_swap(place, 0, index + 1);
-	if (taken) {
+	/* It may have been found and have switched at the same moment; and its number may be that of a thread that was not heard of to go. */
+	before = *(volatile __u32 *)place;
+	if (!(before & SLOT_OF_ENDING))
+		before = 0;
+	taken = __sync_val_compare_and_swap(place, before, index + 1);
+	if (taken != before) {
 		slot->thread = 0;
 		bpf_map_push_elem(&free_slots, &index, 0);
 		return slot_at(taken - 1);
@@ -204,7 +207,7 @@ static __always_inline void close_interval(struct thread_slot *slot, struct task
 	average = &slot->off_average[slot->left_as & (STATES - 1)];
 	*average += (rest > 0xffffffff ? 0xffffffff : (__u32)rest) / 8 - *average / 8;
 	slot->left_at = now;
-	slot->ran = ran;
+	slot->ran = account_is_closed ? ran : slot->ran + charged;
 	slot->queued = total;
 }
 

@@ -131,7 +131,7 @@ impl Context<'_> {
         // A path that is named short of where it waits is told by the heaviest one in it.
         let waits = heaviest(after, pathways).map(|worst| self.call_paths.functions(worst.path));
         if waits.is_some_and(|path| waits_at_condition_variable(&path)) {
-            name_condition_variable(&mut draft, None);
+            self.name_condition_variable(&mut draft, None);
         }
         draft
     }
@@ -187,7 +187,7 @@ impl Context<'_> {
                 draft.subject.as_deref().or(draft.place.as_deref()).unwrap_or("a lock")
             ));
         } else if is_condition {
-            name_condition_variable(&mut draft, lock.name.as_deref());
+            self.name_condition_variable(&mut draft, lock.name.as_deref());
         }
         if let Some(place) = place {
             draft.evidence.push(format!("threads wait for it in {place}"));
@@ -204,6 +204,30 @@ impl Context<'_> {
         }
         draft
     }
+
+    /// A condition variable is not called a lock, except where it is known that somebody holds what it stands for.
+    fn name_condition_variable(&self, draft: &mut Draft, name: Option<&str>) {
+        let is_held = self
+            .knowledge
+            .place(draft.kind, &draft.path)
+            .filter(|(place, _)| place.held)
+            .map(|(place, _)| place.what.clone());
+        if let Some(what) = is_held {
+            draft.title = Some(format!("Threads wait for {what}"));
+            return;
+        }
+        let place = draft.place.as_deref().unwrap_or("the server");
+        if draft.kind == Kind::LockConvoy {
+            let known = draft.subject.as_deref().filter(|subject| Some(*subject) != name);
+            let what = known.map_or_else(|| format!("in {place}"), |subject| format!("of {subject}"));
+            let named = name.map_or(String::new(), |name| format!(" {name}"));
+            draft.title = Some(format!("Threads wait at a condition variable{named}, {what}"));
+        }
+        draft.evidence.push(
+            "it is a condition variable: they wait until another thread wakes them, not for what somebody holds"
+                .to_owned(),
+        );
+    }
 }
 
 /// Two rungs, with the waits that are looked at.
@@ -215,18 +239,4 @@ struct Compared<'a> {
     last: &'a Profiled<'a>,
     /// What they are a part of, seconds per transaction.
     all: f64,
-}
-
-/// A condition variable is not called a lock.
-fn name_condition_variable(draft: &mut Draft, name: Option<&str>) {
-    let place = draft.place.as_deref().unwrap_or("the server");
-    if draft.kind == Kind::LockConvoy {
-        let known = draft.subject.as_deref().filter(|subject| Some(*subject) != name);
-        let what = known.map_or_else(|| format!("in {place}"), |subject| format!("of {subject}"));
-        let named = name.map_or(String::new(), |name| format!(" {name}"));
-        draft.title = Some(format!("Threads wait at a condition variable{named}, {what}"));
-    }
-    draft.evidence.push(
-        "it is a condition variable: they wait until another thread wakes them, not for what somebody holds".to_owned(),
-    );
 }

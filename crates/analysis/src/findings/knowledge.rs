@@ -4,9 +4,10 @@ use super::advice::Advice;
 use super::kind::Kind;
 use serde::Deserialize;
 
-const FILES: [&str; 3] = [
+const FILES: [&str; 4] = [
     include_str!("../../knowledge/innodb.toml"),
     include_str!("../../knowledge/latches.toml"),
+    include_str!("../../knowledge/metadata_locks.toml"),
     include_str!("../../knowledge/row_locks.toml"),
 ];
 
@@ -120,6 +121,9 @@ pub(super) struct Place {
     /// Whether these come behind what may help whatever is set: they ease the pain where the cause is the application's.
     #[serde(default)]
     pub settings_last: bool,
+    /// Whether somebody holds it, though who wants it sleeps at a condition variable.
+    #[serde(default)]
+    pub held: bool,
     /// Where that is documented.
     pub source: String,
 }

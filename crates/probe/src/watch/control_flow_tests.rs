@@ -147,6 +147,7 @@ fn every_program_passes(object: &[u8]) {
         "on_new",
         "on_waking",
         "on_exit",
+        "on_free",
         "on_contention",
         "on_sample",
         "find_threads",

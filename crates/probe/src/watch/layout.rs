@@ -215,6 +215,9 @@ pub(crate) mod fights {
     pub(crate) const GET_READY: u32 = 2;
 }
 
+/// The last of `enum ended` of `bpf/layout.h`: nothing more of the thread is to come.
+pub(crate) const ENDED: u8 = 3;
+
 /// `enum resting` of `bpf/layout.h`.
 pub(crate) mod resting {
     pub(crate) const WATCHES: u32 = 0;

@@ -208,6 +208,7 @@ impl<'obj> Programs<'obj> {
         let failed = |doing| log.failed(doing);
         let programs = &self.skeleton.progs;
         for (program, doing) in [
+            (&programs.on_free, "watching ends of threads"),
             (&programs.on_exit, "watching ends of threads"),
             (&programs.on_new, "watching new threads"),
         ] {
@@ -344,6 +345,7 @@ impl<'obj> Programs<'obj> {
             &programs.on_waking,
             &programs.on_new,
             &programs.on_exit,
+            &programs.on_free,
         ];
         on_every_switch.into_iter().map(|program| misses(program.as_fd())).sum()
     }

@@ -108,6 +108,27 @@ pub(crate) struct SeenTimes {
     pub(crate) seen_switches: u64,
 }
 
+impl SeenTimes {
+    /// Adds what another thread did.
+    pub(crate) fn add(&mut self, other: &SeenTimes) {
+        let times = &other.times;
+        let sums = &mut self.times;
+        for (sum, one) in sums.nanoseconds.iter_mut().zip(times.nanoseconds) {
+            *sum += one;
+        }
+        sums.lifetime_ns += times.lifetime_ns;
+        sums.switches += times.switches;
+        sums.preemptions += times.preemptions;
+        sums.migrations += times.migrations;
+        sums.not_its_own_ns += times.not_its_own_ns;
+        sums.net_waits += times.net_waits;
+        sums.fault_waits += times.fault_waits;
+        self.unseen += other.unseen;
+        self.unseen_ran += other.unseen_ran;
+        self.seen_switches += other.seen_switches;
+    }
+}
+
 /// States of a thread that is blocked.
 const BLOCKED: [ThreadState; 5] = [
     ThreadState::Lock,

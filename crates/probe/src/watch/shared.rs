@@ -60,6 +60,13 @@ impl<T: Plain> Shared<T> {
         (index < self.length).then(|| unsafe { self.start.as_ptr().add(index).cast::<u32>().read_volatile() })
     }
 
+    /// The byte at a place of an element.
+    pub(crate) fn byte(&self, index: usize, offset: usize) -> Option<u8> {
+        // SAFETY: inside of the mapping.
+        (index < self.length && offset < size_of::<T>())
+            .then(|| unsafe { self.start.as_ptr().add(index).cast::<u8>().add(offset).read_volatile() })
+    }
+
     /// Writes the word at a place of an element, and nothing of what stands around it; nothing happens past the end.
     pub(crate) fn set_word(&self, index: usize, offset: usize, value: u32) {
         if index < self.length && offset.is_multiple_of(size_of::<u32>()) && offset + size_of::<u32>() <= size_of::<T>()

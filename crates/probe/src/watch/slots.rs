@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::time::Duration;
 
-use super::layout::ThreadSlot;
+use super::layout::{ENDED, ThreadSlot};
 use super::shared::Shared;
 
 /// All slots. Free ones are given away in rising order, and again once their threads have ended: so those that ever had a thread
@@ -24,18 +24,29 @@ impl Slots {
 
     /// The slots that threads have at this moment, each as nobody wrote it meanwhile.
     pub(crate) fn used(&self) -> impl Iterator<Item = (usize, ThreadSlot)> + '_ {
+        self.indexes()
+            .filter_map(|index| Some((index, self.get(index)?)))
+            .filter(|(_, slot)| slot.thread != 0)
+    }
+
+    /// Those of threads of which nothing more is to come. Looking for them costs far less than reading all.
+    pub(crate) fn ended(&self) -> impl Iterator<Item = (usize, ThreadSlot)> + '_ {
+        let ended = std::mem::offset_of!(ThreadSlot, ended);
+        self.indexes()
+            .filter(move |index| self.table.byte(*index, ended) == Some(ENDED))
+            .filter_map(|index| Some((index, self.get(index)?)))
+    }
+
+    fn indexes(&self) -> impl Iterator<Item = usize> + '_ {
         // `thread` is the first word of a slot. One that is being given away at this moment may not have it yet.
         const BEING_GIVEN: usize = 64;
-        let is_used = |index: usize| self.table.first_word(index).is_some_and(|thread| thread != 0);
+        let is_used = move |index: usize| self.table.first_word(index).is_some_and(|thread| thread != 0);
         let mut end = self.ever_used.get();
         while let Some(next) = (end..end + BEING_GIVEN).rev().find(|index| is_used(*index)) {
             end = next + 1;
         }
         self.ever_used.set(end);
-        (0..end)
-            .filter(move |index| is_used(*index))
-            .filter_map(|index| Some((index, self.get(index)?)))
-            .filter(|(_, slot)| slot.thread != 0)
+        (0..end).filter(move |index| is_used(*index))
     }
 
     /// A copy of a slot that nobody wrote meanwhile; after many tries the last one, which is off by one interval at most.

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use scaleprof_profile::ThreadState;
 
-use super::layout::ThreadSlot;
+use super::layout::{ENDED, ThreadSlot};
 use super::rest::{Rest, SeenTimes, conclude};
 use super::slots::Slots;
 
@@ -47,7 +47,12 @@ pub(crate) struct Threads {
     /// With the time at which each was read.
     last: HashMap<usize, (ThreadSlot, u64)>,
     names: HashMap<(usize, u64), String>,
+    /// What those did that ended since the last reading, and whose slots others have.
+    ended: Vec<SeenTimes>,
 }
+
+/// Threads that are kept one by one until the next reading.
+const MOST_ENDED: usize = 50_000;
 
 impl Threads {
     /// Reads all slots. Gives what every thread did since the last time, and the slots whose threads have ended, which are
@@ -59,34 +64,77 @@ impl Threads {
         clock: impl Fn() -> u64,
         name_of: impl Fn(u32) -> Option<String>,
     ) -> (Vec<ThreadTimes>, Vec<usize>) {
-        let (mut times, mut ended) = (Vec::new(), Vec::new());
+        let (mut times, mut ended) = (std::mem::take(&mut self.ended), Vec::new());
         for (index, slot) in slots.used() {
             // Each thread by its own time: reading them all takes a while, more where this thread has to wait for a CPU.
             let now = rest.told_until(&slot, clock()).max(slot.left_at).max(slot.entered_at);
-            let before = self
-                .last
-                .get(&index)
-                .filter(|(last, _)| (last.thread, last.started) == (slot.thread, slot.started));
-            let from = before.map_or(slot.started, |(_, read_at)| *read_at);
-            let key = (index, slot.started);
-            if slot.ended != 0 {
-                self.names.remove(&key);
+            let seen = self.tell(index, &slot, (rest, now), &name_of);
+            if seen.times.ended {
                 ended.push(index);
-            } else if let std::collections::hash_map::Entry::Vacant(place) = self.names.entry(key)
-                && let Some(name) = name_of(slot.thread)
-            {
-                place.insert(name);
             }
-            let name = self.names.get(&key).cloned().unwrap_or_else(|| slot_name(&slot));
-            let after = at(&slot, now, rest);
-            times.push(difference(before.map(|(last, _)| last), &after, name, from, now));
-            self.last.insert(index, (after, now));
-        }
-        for index in &ended {
-            self.last.remove(index);
+            times.push(seen);
         }
         (conclude(times), ended)
     }
+
+    /// Takes what those threads did that have ended by now, for the next reading: a server that begins and ends thousands a second has
+    /// no more slots than others. Gives their slots, which are free for others once they were emptied.
+    pub(crate) fn take_ended(&mut self, slots: &Slots, rest: Rest, now: u64) -> Vec<usize> {
+        let mut ended = Vec::new();
+        for (index, slot) in slots.ended() {
+            let seen = self.tell(index, &slot, (rest, now), &|_| None);
+            ended.push(index);
+            let is_full = self.ended.len() >= MOST_ENDED;
+            match self.ended.last_mut().filter(|_| is_full) {
+                // Nobody reads: what they did together is right still.
+                Some(last) => last.add(&seen),
+                None => self.ended.push(seen),
+            }
+        }
+        ended
+    }
+
+    /// What a thread did since it was last told, up to `now`.
+    fn tell(
+        &mut self,
+        index: usize,
+        slot: &ThreadSlot,
+        (rest, now): (Rest, u64),
+        name_of: &impl Fn(u32) -> Option<String>,
+    ) -> SeenTimes {
+        let before = self
+            .last
+            .get(&index)
+            .filter(|(last, _)| (last.thread, last.started) == (slot.thread, slot.started));
+        let from = before.map_or(slot.started, |(last, read_at)| match last.ended {
+            0 => *read_at,
+            _ => last.ended_at,
+        });
+        let key = (index, slot.started);
+        if slot.ended != 0 {
+            self.names.remove(&key);
+        } else if let std::collections::hash_map::Entry::Vacant(place) = self.names.entry(key)
+            && let Some(name) = name_of(slot.thread)
+        {
+            place.insert(name);
+        }
+        let name = self.names.get(&key).cloned().unwrap_or_else(|| slot_name(slot));
+        let after = at(slot, now, rest);
+        let mut seen = difference(before.map(|(last, _)| last), &after, name, from, now);
+        seen.times.ended = is_over(slot, now);
+        match seen.times.ended {
+            true => self.last.remove(&index),
+            false => self.last.insert(index, (after, now)),
+        };
+        seen
+    }
+}
+
+/// Whether nothing more of a thread is to come. Of one that has told its end the kernel says moments later what it ran on to it; of one
+/// that its parent does not ask for, such as the first thread of a process, never.
+fn is_over(slot: &ThreadSlot, now: u64) -> bool {
+    const PATIENCE_NS: u64 = 1_000_000_000;
+    slot.ended == ENDED || (slot.ended != 0 && now > slot.ended_at + PATIENCE_NS)
 }
 
 /// The slot as if its thread had left its CPU, or had gone on waiting, at `now`: what came after `left_at` is in the sums. The
@@ -272,6 +320,18 @@ mod tests {
         );
         let times = between(Some(&asleep), &running(asleep, 200), 150, 230);
         assert_eq!(times.nanoseconds, [30, 0, 50, 0, 0, 0, 0, 0]);
+    }
+
+    #[test]
+    fn what_a_thread_ran_on_to_its_end_is_told_once() {
+        let mut ends = slot(ThreadState::Cpu, 250, [150, 0, 0, 0, 0, 0, 0, 0]);
+        (ends.ended, ends.ended_at) = (1, 250);
+        assert!(!is_over(&ends, 1_000_000_250) && is_over(&ends, 1_000_000_251));
+        let mut gone = slot(ThreadState::Cpu, 257, [157, 0, 0, 0, 0, 0, 0, 0]);
+        (gone.ended, gone.ended_at) = (ENDED, 257);
+        assert!(is_over(&gone, 258));
+        let times = between(Some(&ends), &gone, ends.ended_at, 300);
+        assert_eq!((times.lifetime_ns, times.nanoseconds[0]), (7, 7));
     }
 
     #[test]

@@ -205,6 +205,7 @@ impl<'obj> Watcher<'obj> {
                 Err(RecvTimeoutError::Timeout) => {
                     empty(self);
                     self.settle(monotonic_ns().saturating_sub(REST_NS));
+                    self.take_ended();
                     self.take_turns();
                 }
                 Err(RecvTimeoutError::Disconnected) => return,
@@ -261,12 +262,23 @@ impl<'obj> Watcher<'obj> {
     fn read_threads(&mut self, name_of: impl Fn(u32) -> Option<String>) -> Vec<ThreadTimes> {
         let rest = Rest::of(&self.programs.control());
         let (threads, ended) = self.threads.read(&self.programs.slots, rest, monotonic_ns, name_of);
-        for slot in ended {
+        self.free(ended);
+        threads
+    }
+
+    /// Gives the slots of threads that have ended to others, between two readings.
+    fn take_ended(&mut self) {
+        let rest = Rest::of(&self.programs.control());
+        let ended = self.threads.take_ended(&self.programs.slots, rest, monotonic_ns());
+        self.free(ended);
+    }
+
+    fn free(&mut self, slots: Vec<usize>) {
+        for slot in slots {
             let last = self.programs.slots.get(slot);
             self.switches_of_ended += last.map_or(0, |slot| slot.seen_switches);
             self.programs.free_slot(slot);
         }
-        threads
     }
 
     /// Tells the waits that are still under way, up to a moment; no further than where the programs went to rest. Up to when it was.

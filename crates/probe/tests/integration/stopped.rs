@@ -1,12 +1,12 @@
 //! Programs that somebody keeps from running: their threads wait for nothing of their own, whatever system call they were in.
 
-use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use scaleprof_probe::plain::{PlainOptions, PlainWatch};
 use scaleprof_probe::{Watch, WatchOptions};
 use scaleprof_profile::ThreadState;
 
+use crate::own_cgroup::OwnCgroup;
 use crate::watch::program::{Program, can_watch};
 
 /// How a program is stopped.
@@ -32,51 +32,14 @@ fn send(process: u32, signal: i32) {
     assert_eq!(unsafe { libc::kill(process as i32, signal) }, 0);
 }
 
-/// A cgroup (version 2) of its own, as `docker pause` freezes one.
-struct Frozen(PathBuf);
-
-impl Frozen {
-    /// None, aloud, where no such cgroup can be made.
-    fn of(process: u32) -> Option<Frozen> {
-        let roots = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"];
-        let root = roots
-            .map(Path::new)
-            .into_iter()
-            .find(|root| root.join("cgroup.procs").exists());
-        let made = root.map(|root| root.join(format!("scaleprof-test-{process}")));
-        let made = made.filter(|folder| std::fs::create_dir(folder).is_ok());
-        let Some(folder) = made else {
-            testing::skip!("no cgroup of version 2 can be made");
-            return None;
-        };
-        std::fs::write(folder.join("cgroup.procs"), process.to_string()).expect("it moves there");
-        Some(Frozen(folder))
-    }
-
-    fn freeze(&self, frozen: bool) {
-        std::fs::write(self.0.join("cgroup.freeze"), if frozen { "1" } else { "0" }).expect("writable");
-    }
-}
-
-impl Stop for Frozen {
+/// As `docker pause` does it.
+impl Stop for OwnCgroup {
     fn stop(&self) {
         self.freeze(true);
     }
 
     fn go_on(&self) {
         self.freeze(false);
-    }
-}
-
-impl Drop for Frozen {
-    fn drop(&mut self) {
-        self.freeze(false);
-        let processes = std::fs::read_to_string(self.0.join("cgroup.procs")).unwrap_or_default();
-        for process in processes.lines() {
-            // Only an empty one can be removed. It may have ended meanwhile.
-            let _ = std::fs::write(self.0.join("../cgroup.procs"), process);
-        }
-        let _ = std::fs::remove_dir(&self.0);
     }
 }
 
@@ -150,7 +113,7 @@ fn threads_of_a_stopped_program_wait_for_nothing_of_their_own() {
 #[test]
 fn nor_do_those_of_a_frozen_cgroup() {
     let program = Program::start("hung");
-    let Some(frozen) = Frozen::of(program.pid()) else {
+    let Some(frozen) = OwnCgroup::of(program.pid()) else {
         return;
     };
     watched_plainly(&program, &frozen);

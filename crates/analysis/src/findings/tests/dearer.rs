@@ -106,8 +106,21 @@ fn transactions_that_fail_for_one_another_are_told_with_their_part() {
         )
     };
     // A made-up rung did a million.
-    for number in ["1205", "1213", "1020"] {
+    for (number, title) in [
+        ("1205", "Transactions fail with lock wait time-outs"),
+        ("1213", "Transactions fail with deadlocks"),
+        (
+            "1020",
+            "Transactions fail at rows that others changed since they were read",
+        ),
+    ] {
         let found = with_errors(number, 250_000);
+        assert_eq!(found[0].title, title);
+        let names_the_setting = found[0]
+            .tries
+            .iter()
+            .any(|tried| tried.starts_with("innodb_snapshot_isolation=OFF"));
+        assert_eq!(names_the_setting, number == "1020");
         assert_eq!((found.len(), found[0].kind.as_str()), (1, "retries"), "{found:?}");
         let share = found[0].lost_share.value;
         assert!((share - 0.2).abs() < 0.01, "{share}");

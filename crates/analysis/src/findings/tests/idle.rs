@@ -75,6 +75,18 @@ fn a_condition_variable_is_not_called_a_lock() {
         "{answer:?}"
     );
     assert!(answer.evidence.join("\n").contains("condition variable"), "{answer:?}");
+    // Somebody holds what this one stands for.
+    for product in ["MySQL", "MariaDB"] {
+        let held = of(product, "MDL_wait::timed_wait");
+        assert_eq!(held.title, "Threads wait for a metadata lock");
+        let said = held.evidence.join("\n");
+        assert!(!said.contains("condition variable"), "{said}");
+        let tries = held.tries.join("\n");
+        assert!(
+            tries.contains("performance_schema.metadata_locks") && tries.contains("METADATA_LOCK_INFO"),
+            "{tries}"
+        );
+    }
 }
 
 /// All of a rung's locks have a holder that was there.

@@ -5,6 +5,8 @@ use std::time::Duration;
 use scaleprof_probe::{Watch, WatchOptions};
 use scaleprof_profile::{Ending, ThreadState};
 
+use crate::own_cgroup::OwnCgroup;
+
 use super::program::{Program, can_watch};
 
 #[test]
@@ -35,25 +37,55 @@ fn time_on_the_cpu_is_what_proc_says() {
         return;
     }
     let program = Program::start("signal");
-    let mut watch = Watch::start(program.pid(), WatchOptions::default()).expect("it can be watched");
     let clock = || {
         scaleprof_probe::process_cpu_clock(program.pid())
             .expect("readable")
             .as_nanos() as f64
     };
+    time_on_the_cpu_is_as_counted(&program, WatchOptions::default(), clock);
+}
+
+/// Thousands that live for some microseconds each, a good part of them after they have told their end.
+#[test]
+fn time_on_the_cpu_of_threads_that_live_for_a_moment_is_what_their_cgroup_says() {
+    if !can_watch() {
+        return;
+    }
+    let program = Program::start("short_lived");
+    let Some(cgroup) = OwnCgroup::of(program.pid()) else {
+        return;
+    };
+    for most_cost in [1.0, WatchOptions::default().most_cost] {
+        let options = WatchOptions {
+            most_cost,
+            ..WatchOptions::default()
+        };
+        time_on_the_cpu_is_as_counted(&program, options, || cgroup.cpu_ns());
+    }
+}
+
+fn time_on_the_cpu_is_as_counted(program: &Program, options: WatchOptions, counted: impl Fn() -> f64) {
+    let mut watch = Watch::start(program.pid(), options).expect("it can be watched");
     // This thread may have to wait for a CPU between any two of these.
-    let before = clock();
-    watch.read().expect("readable");
-    let begin = clock();
+    let before = counted();
+    let lost = watch.read().expect("readable").counts.lost_without_slot;
+    let begin = counted();
     std::thread::sleep(Duration::from_secs(3));
-    let end = clock();
+    let end = counted();
     let reading = watch.read().expect("readable");
-    let after = clock();
+    let after = counted();
+    // The kernel's list of free slots may be held by another CPU at that moment.
+    let lost = reading.counts.lost_without_slot - lost;
+    assert!(
+        lost * 1000 <= reading.threads.len() as u64,
+        "{lost} of {} threads",
+        reading.threads.len()
+    );
     let by_watch: u64 = reading.threads.iter().map(charged).sum();
     let (least, most) = (end - begin, after - before);
     assert!(
         (least * 0.99..most * 1.01).contains(&(by_watch as f64)),
-        "watch {by_watch}, /proc {least:.0} to {most:.0}"
+        "{options:?}: watch {by_watch}, counted {least:.0} to {most:.0}"
     );
 }
 
