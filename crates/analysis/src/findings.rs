@@ -43,7 +43,6 @@ use crate::path_costs::{PathCosts, Pathway};
 use advice::Scene;
 pub(crate) use code_kinds::{CODE_KINDS, code_kinds};
 pub(crate) use dilation::{dilation, dilation_of};
-use failed_transactions::failed_transactions;
 use finding::Draft;
 use kind::Kind;
 use knowledge::{Knowledge, Place};
@@ -172,7 +171,7 @@ pub(crate) fn findings(rungs: &[Profiled<'_>], surroundings: &Surroundings<'_>, 
         Some((_, base)) => context.waits(base, last),
         None => Vec::new(),
     };
-    drafts.extend(failed_transactions(last));
+    drafts.extend(context.failed_transactions(last));
     drafts.retain(Draft::is_worth_a_word);
     if !drafts.iter().any(|draft| draft.kind == Kind::SpinWaiting) {
         drafts.extend(context.spinning_anywhere(rungs));

@@ -316,8 +316,10 @@ pub(crate) fn background(windows: &[Window], Watched { states, counters, .. }: &
             for row in &rows {
                 threads.entry(row.visit).or_default().extend(row.thread);
             }
-            let counter = format!("threads.background.{name}");
-            let counted = counters.iter().filter(|row| row.counter == counter);
+            let counter = format!("threads.background.{name}_level");
+            let counted = counters
+                .iter()
+                .filter(|row| row.counter == counter && row.value.is_finite());
             let counted = counted.map(|row| row.value as usize);
             let most = threads.values().map(BTreeSet::len).chain(counted).max()?;
             let mut time = ThreadTime::of(windows, rows)?;

@@ -219,8 +219,10 @@ fn threads(windows: &[Window], rows: &Watched<'_>, role: &str, with_spin: bool) 
     let counted = rows
         .counters
         .iter()
-        .filter(|row| row.counter.strip_prefix("threads.") == Some(role));
-    let counted = counted.map(|row| row.value as u64).reduce(|sum, count| sum + count);
+        .filter(|row| row.counter == format!("threads.{role}_level") && row.value.is_finite());
+    let counted = counted
+        .map(|row| row.value as u64)
+        .reduce(|sum, count| sum.saturating_add(count));
     let seen: BTreeSet<i64> = of_role().filter_map(|row| row.thread).collect();
     let seen = counted.unwrap_or(seen.len() as u64);
     let time = ThreadTime::of(windows, of_role().filter(|row| row.thread.is_none()));
@@ -336,7 +338,7 @@ mod tests {
         let states = [of_thread(7), of_thread(8)];
         let count = CounterRow {
             second: None,
-            counter: "threads.background".to_owned(),
+            counter: "threads.background_level".to_owned(),
             ..second(0, 30.0)
         };
         let counters = [second(0, 1.0), count];

@@ -32,6 +32,8 @@ pub(crate) struct ThreadStretch {
     /// What only the kernel's programs count.
     pub(crate) switching: Option<Switching>,
     pub(crate) ended: bool,
+    /// Its end was told before, and this is what it ran on.
+    pub(crate) after_end: bool,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -99,6 +101,7 @@ pub(crate) fn of_kernel(reading: WatchReading, store: &mut SampleStore) -> Stret
                 nanoseconds: thread.nanoseconds,
                 net_seen_ns: thread.net_seen_ns,
                 ended: thread.ended,
+                after_end: thread.after_end,
                 switching: Some(Switching {
                     voluntary: thread.switches,
                     preempted: thread.preemptions,
@@ -165,6 +168,7 @@ pub(crate) fn of_plain(watch: &mut PlainWatch, store: &mut SampleStore) -> (Stre
                 net_seen_ns: thread.nanoseconds[ThreadState::Net as usize],
                 switching: None,
                 ended: thread.ended,
+                after_end: false,
             })
             .collect(),
     };
@@ -176,7 +180,7 @@ pub(crate) fn lives(seconds: &[Stretch]) -> HashMap<u32, u64> {
     let mut lives: HashMap<u32, (u64, bool)> = HashMap::new();
     for thread in seconds.iter().flat_map(|stretch| &stretch.threads) {
         let (count, lives_on) = lives.entry(thread.thread).or_default();
-        *count += u64::from(!*lives_on);
+        *count += u64::from(!*lives_on && !thread.after_end);
         *lives_on = !thread.ended;
     }
     lives.into_iter().map(|(thread, (count, _))| (thread, count)).collect()
@@ -194,6 +198,7 @@ pub(crate) fn whole_visit(seconds: &[Stretch]) -> BTreeMap<u32, ThreadStretch> {
             net_seen_ns: 0,
             switching: None,
             ended: false,
+            after_end: false,
         });
         // A thread may get its name only after its start.
         sum.name.clone_from(&thread.name);
@@ -212,26 +217,39 @@ mod tests {
 
     #[test]
     fn a_number_that_is_given_again_is_another_threads() {
-        let second = |threads: &[(u32, bool)]| Stretch {
-            threads: threads
-                .iter()
-                .map(|(thread, ended)| ThreadStretch {
-                    thread: *thread,
-                    name: String::new(),
-                    lifetime_ns: 1,
-                    nanoseconds: [0; 8],
-                    net_seen_ns: 0,
-                    switching: None,
-                    ended: *ended,
-                })
-                .collect(),
+        let thread = |thread: u32, ended: bool, after_end: bool| ThreadStretch {
+            thread,
+            name: String::new(),
+            lifetime_ns: 1,
+            nanoseconds: [0; 8],
+            net_seen_ns: 0,
+            switching: None,
+            ended,
+            after_end,
+        };
+        let second = |threads: Vec<ThreadStretch>| Stretch {
+            threads,
             ..Stretch::default()
         };
         let seconds = [
-            second(&[(7, false), (8, true), (8, true)]),
-            second(&[(7, false), (8, false)]),
-            second(&[(7, true), (8, true)]),
+            // The end of 9 was told before the first of these.
+            second(vec![
+                thread(7, false, false),
+                thread(8, true, false),
+                thread(8, true, false),
+                thread(9, true, true),
+            ]),
+            second(vec![
+                thread(7, false, false),
+                thread(8, false, false),
+                thread(9, false, false),
+            ]),
+            second(vec![
+                thread(7, true, false),
+                thread(8, true, true),
+                thread(9, true, false),
+            ]),
         ];
-        assert_eq!(lives(&seconds), HashMap::from([(7, 1), (8, 3)]));
+        assert_eq!(lives(&seconds), HashMap::from([(7, 1), (8, 3), (9, 1)]));
     }
 }

@@ -113,7 +113,7 @@ pub(crate) fn lost_rows(visit: i32, before: LostBy, after: LostBy) -> Vec<Counte
 pub(crate) fn life_rows(
     visit: i32,
     lives: &HashMap<u32, u64>,
-    whole: &BTreeMap<u32, ThreadStretch>,
+    names: &BTreeMap<u32, &str>,
     role: &impl Fn(u32) -> Role,
 ) -> Vec<CounterRow> {
     let count = |of: Role| {
@@ -124,19 +124,19 @@ pub(crate) fn life_rows(
         visit,
         None,
         [
-            ("threads.connection", count(Role::Connection)),
-            ("threads.background", count(Role::Background)),
+            ("threads.connection_level", count(Role::Connection)),
+            ("threads.background_level", count(Role::Background)),
         ],
     );
     // Threads and numbers of each name.
-    let mut names: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
-    for (thread, stretch) in whole.iter().filter(|(thread, _)| role(**thread) == Role::Background) {
-        let (all, numbers) = names.entry(&stretch.name).or_default();
-        *all += lives.get(thread).copied().unwrap_or(1);
+    let mut by_name: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
+    for (thread, name) in names.iter().filter(|(thread, _)| role(**thread) == Role::Background) {
+        let (all, numbers) = by_name.entry(name).or_default();
+        *all += lives.get(thread).copied().unwrap_or_default();
         *numbers += 1;
     }
-    for (name, (all, _)) in names.into_iter().filter(|(_, (all, numbers))| all > numbers) {
-        let counter = format!("threads.background.{name}");
+    for (name, (all, _)) in by_name.into_iter().filter(|(_, (all, numbers))| all > numbers) {
+        let counter = format!("threads.background.{name}_level");
         rows.extend(rows_of(visit, None, [(counter.as_str(), all as f64)]));
     }
     rows
@@ -195,7 +195,33 @@ mod tests {
             net_seen_ns: 0,
             switching: None,
             ended: false,
+            after_end: false,
         }
+    }
+
+    #[test]
+    fn threads_are_counted_by_role_and_where_numbers_came_again_by_name() {
+        let lives = HashMap::from([(7, 3), (8, 1), (9, 2)]);
+        let names = BTreeMap::from([(7, "io"), (8, "io"), (9, "served")]);
+        let role = |thread: u32| {
+            if thread == 9 {
+                Role::Connection
+            } else {
+                Role::Background
+            }
+        };
+        let rows = life_rows(0, &lives, &names, &role);
+        let told: Vec<(&str, f64)> = rows.iter().map(|row| (row.counter.as_str(), row.value)).collect();
+        assert_eq!(
+            told,
+            [
+                ("threads.connection_level", 2.0),
+                ("threads.background_level", 4.0),
+                ("threads.background.io_level", 4.0)
+            ]
+        );
+        let once = HashMap::from([(7, 1), (8, 1)]);
+        assert_eq!(life_rows(0, &once, &names, &role).len(), 2, "numbers tell it");
     }
 
     #[test]

@@ -15,7 +15,7 @@ use crate::code_source::{CodeFile, CodeSource, KeepShared};
 use crate::roles::{ThreadUse, handlers, roles, roles_of_any_load};
 use crate::sample_store::SampleStore;
 use crate::shared_data::SharedData;
-use crate::stretch::{Stretch, lives, of_kernel, of_plain, whole_visit};
+use crate::stretch::{Stretch, ThreadStretch, lives, of_kernel, of_plain, whole_visit};
 use crate::thread_rows::{
     counter_rows, life_rows, lost_rows, rows_of, second_rows, seen_rows, switching_rows, thread_rows,
 };
@@ -252,18 +252,22 @@ impl ThreadWatch {
         for (second, stretch) in seconds.iter().enumerate() {
             rows.states.extend(second_rows(visit, second as i32, stretch, &role));
         }
-        rows.counters.extend(life_rows(visit, &lives(seconds), &whole, &role));
         let name_of_all = std::fs::read_to_string(format!("/proc/{}/comm", self.pid))
             .ok()
             .map(|name| name.trim_end().to_owned());
-        for (thread, stretch) in &whole {
-            let role = role(*thread);
+        let name = |(thread, stretch): (&u32, &'_ ThreadStretch)| -> String {
             // A server that names its threads to the kernel does so more exactly.
-            let has_no_name = role == Role::Background && Some(&stretch.name) == name_of_all.as_ref();
+            let has_no_name = role(*thread) == Role::Background && Some(&stretch.name) == name_of_all.as_ref();
             let called = self.called.get(thread).filter(|_| has_no_name);
-            let name = called.unwrap_or(&stretch.name);
-            rows.states.extend(thread_rows(visit, (*thread, name), stretch, role));
+            called.unwrap_or(&stretch.name).clone()
+        };
+        let names: BTreeMap<u32, String> = whole.iter().map(|of| (*of.0, name(of))).collect();
+        for (thread, stretch) in &whole {
+            rows.states
+                .extend(thread_rows(visit, (*thread, &names[thread]), stretch, role(*thread)));
         }
+        let names = names.iter().map(|(thread, name)| (*thread, name.as_str())).collect();
+        rows.counters.extend(life_rows(visit, &lives(seconds), &names, &role));
         let samples = profile.samples.len() as u64;
         let first = rows.samples.len();
         rows.add_profile(visit, profile, &clock, role);

@@ -71,7 +71,7 @@ struct task_struct {
 	struct mm_struct *mm; /* none once a thread that ends has given it back */
 	int on_cpu;
 	unsigned int in_iowait : 1;
-	unsigned int frozen : 1; /* its cgroup is frozen (version 2, Linux 5.2) */
+	unsigned int frozen : 1; /* stands still for its cgroup (version 2, Linux 5.2), which may be frozen */
 	unsigned long nvcsw;
 	unsigned long nivcsw;
 	int pid;
@@ -95,8 +95,9 @@ struct bpf_iter__task {
 
 /* include/linux/sched.h */
 #define TASK_RUNNING 0
-#define TASK_STOPPED 0x4 /* by SIGSTOP */
-#define TASK_TRACED 0x8 /* by a debugger */
+/* __TASK_STOPPED (SIGSTOP) and __TASK_TRACED (a debugger) */
+#define TASK_STOPPED 0x4
+#define TASK_TRACED 0x8
 #define TASK_WAKING 0x200
 /* include/trace/events/lock.h: the lock is waited for without leaving the CPU */
 #define LCB_F_SPIN 1

@@ -229,9 +229,9 @@ _Static_assert(sizeof(struct thread_slot) == 384, "src/watch/layout.rs has anoth
 /* How far a thread has come to its end. */
 enum ended {
 	LIVES = 0,
-	ENDS = 1, /* it has told that it ends, and runs for some microseconds more; `ran` holds what was charged to it */
+	ENDS = 1, /* it has told its end, and runs on to it: see on_free(). `ran` holds what it was charged with */
 	ENDS_UNSEEN = 2, /* the same of one that was behind: part of `unseen` may be time on a CPU */
-	ENDED = 3,
+	ENDED = 3, /* nothing more is to come */
 };
 
 /* Which slot a thread has, by its number: index + 1, 0 for none. */

@@ -165,7 +165,7 @@ static __always_inline void leave_cpu(void *context, struct task_struct *task, b
 			slot->kernel_lock = 0;
 		state = blocked_state(slot, task, &registers);
 		/* Counted here, where switches are: what is counted in a stint stands for so many of those that nobody saw. */
-		if (registers.call < 0)
+		if (registers.call < 0 && !is_stopped(task))
 			slot->fault_waits++;
 		if (state == STATE_NET)
 			slot->net_waits++;
@@ -355,8 +355,9 @@ int BPF_PROG(on_exit, struct task_struct *task)
 }
 
 /*
- * A thread that had told its end is gone: what it ran in between, giving back what it had, only the scheduler knows. That is some
- * microseconds, and a sixth of the time of one that lives for a moment.
+ * A thread that had told its end is gone, a grace period of RCU ago: what it ran on the CPU in between only the scheduler knows. That
+ * is some microseconds mostly, and a good part of the time of a thread that lives for a moment; the last one of a process may give back
+ * all its memory there. What it waited for in between is nowhere.
  */
 SEC("tp_btf/sched_process_free")
 int BPF_PROG(on_free, struct task_struct *task)
@@ -364,7 +365,6 @@ int BPF_PROG(on_free, struct task_struct *task)
 	__u32 thread = task->pid, number, *place;
 	__u64 ran, rest, seen = 0;
 	struct thread_slot *slot;
-	__u8 ended;
 
 	if ((__u32)task->tgid != watched)
 		return 0;
@@ -375,29 +375,30 @@ int BPF_PROG(on_free, struct task_struct *task)
 	if (!(number & SLOT_OF_ENDING) || __sync_val_compare_and_swap(place, number, 0) != number)
 		return 0;
 	slot = slot_at((number & ~SLOT_OF_ENDING) - 1);
-	if (!slot || slot->thread != thread)
+	/* Its reader may have lost patience and given the slot to another: who holds it knows. */
+	if (!slot || !hold(slot))
 		return 0;
-	ended = *(volatile __u8 *)&slot->ended;
-	if (ended != ENDS && ended != ENDS_UNSEEN)
-		return 0;
-	ran = task->se.sum_exec_runtime;
-	/* By our marks it had a CPU for longer than the scheduler charges it with. */
-	if (slot->ran > ran)
-		slot->not_its_own += slot->ran - ran;
-	if (ran > slot->ran && hold(slot)) {
-		rest = ran - slot->ran;
-		if (ended == ENDS_UNSEEN) {
-			seen = slot->unseen < rest ? slot->unseen : rest;
-			slot->unseen -= seen;
-			slot->unseen_ran += rest;
+	if (slot->thread == thread && (slot->ended == ENDS || slot->ended == ENDS_UNSEEN)) {
+		ran = task->se.sum_exec_runtime;
+		if (ran > slot->ran) {
+			rest = ran - slot->ran;
+			if (slot->ended == ENDS_UNSEEN) {
+				/* The scheduler's account was up to a tick behind when it told its end: what is more was taken for a wait. */
+				seen = slot->unseen < rest ? slot->unseen : rest;
+				slot->unseen -= seen;
+				slot->unseen_ran += rest;
+			}
+			slot->nanoseconds[STATE_CPU] += rest;
+			slot->ended_at += rest - seen;
+			slot->left_at = slot->ended_at;
+		} else {
+			/* By our marks it had a CPU for longer than the scheduler charges it with. */
+			slot->not_its_own += slot->ran - ran;
 		}
-		slot->nanoseconds[STATE_CPU] += rest;
-		slot->ended_at += rest - seen;
-		slot->left_at = slot->ended_at;
 		slot->ran = ran;
-		let_go(slot);
+		*(volatile __u8 *)&slot->ended = ENDED;
 	}
-	*(volatile __u8 *)&slot->ended = ENDED;
+	let_go(slot);
 	return 0;
 }
 

@@ -2,7 +2,7 @@
 
 use super::finding::Draft;
 use super::kind::Kind;
-use super::{Profiled, counted};
+use super::{Context, Profiled, counted};
 
 /// Why a transaction fails for another.
 struct Reason {
@@ -34,41 +34,37 @@ const REASONS: [Reason; 3] = [
     },
 ];
 const CHANGED_ROW: &str = "1020";
-const SNAPSHOT_ISOLATION: &str = "innodb_snapshot_isolation";
 
-/// The finding for them at a rung; none where none failed so.
-pub(super) fn failed_transactions(last: &Profiled<'_>) -> Option<Draft> {
-    let counts = REASONS
-        .iter()
-        .filter_map(|reason| Some((reason, *last.summary.errors.get(reason.number)?)));
-    let counts: Vec<(&Reason, u64)> = counts.filter(|(_, count)| *count > 0).collect();
-    let failed: u64 = counts.iter().map(|(_, count)| count).sum();
-    let share = failed as f64 / (failed as f64 + last.transactions);
-    if failed == 0 || !share.is_finite() {
-        return None;
-    }
-    let mut draft = Draft::new(Kind::Retries, Vec::new(), counted(share));
-    draft.rungs = (last.summary.connections, last.summary.connections);
-    let each: Vec<String> = counts
-        .iter()
-        .map(|(reason, count)| format!("{count} {}", reason.words))
-        .collect();
-    draft.evidence.push(format!(
-        "{failed} transactions failed at {} connections: {}",
-        last.summary.connections,
-        each.join(", ")
-    ));
-    let most = counts.iter().find(|(_, count)| 2 * count > failed);
-    draft.title = most.map(|(reason, _)| reason.title.to_owned());
-    if most.is_some_and(|(reason, _)| reason.number == CHANGED_ROW) {
-        draft.known = Some(format!(
-            "{SNAPSHOT_ISOLATION}: with it a transaction fails where it changes a row that another changed after its snapshot (MariaDB; ON \
-             by default since 11.6.2)"
+impl Context<'_> {
+    /// The finding for them at a rung; none where none failed so.
+    pub(super) fn failed_transactions(&self, last: &Profiled<'_>) -> Option<Draft> {
+        let counts = REASONS
+            .iter()
+            .filter_map(|reason| Some((reason, *last.summary.errors.get(reason.number)?)));
+        let counts: Vec<(&Reason, u64)> = counts.filter(|(_, count)| *count > 0).collect();
+        let failed = counts.iter().fold(0, |sum: u64, (_, count)| sum.saturating_add(*count));
+        let share = failed as f64 / (failed as f64 + last.transactions);
+        if failed == 0 || !share.is_finite() {
+            return None;
+        }
+        let mut draft = Draft::new(Kind::Retries, Vec::new(), counted(share));
+        draft.rungs = (last.summary.connections, last.summary.connections);
+        let each: Vec<String> = counts
+            .iter()
+            .map(|(reason, count)| format!("{count} {}", reason.words))
+            .collect();
+        draft.evidence.push(format!(
+            "{failed} transactions failed at {} connections: {}",
+            last.summary.connections,
+            each.join(", ")
         ));
-        draft.tries.push(format!(
-            "{SNAPSHOT_ISOLATION}=OFF, as before MariaDB 11.6.2, where the application can bear it"
-        ));
-        draft.knobs.push(SNAPSHOT_ISOLATION.to_owned());
+        let most = counts.iter().find(|(_, count)| *count > failed / 2);
+        draft.title = most.map(|(reason, _)| reason.title.to_owned());
+        let changed = most.filter(|(reason, _)| reason.number == CHANGED_ROW);
+        if let Some(place) = changed.and_then(|_| self.knowledge.place_of(Kind::Retries)) {
+            draft.known = Some(format!("{} ({})", place.says, place.source));
+            self.tell_place(&mut draft, place, last);
+        }
+        Some(draft)
     }
-    Some(draft)
 }

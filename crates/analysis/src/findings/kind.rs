@@ -78,7 +78,7 @@ impl Kind {
             Kind::LogStall => format!("Threads wait until the log is on disk, in {what}"),
             Kind::DiskBound => format!("Threads wait for the disk, in {what}"),
             Kind::Blocked => format!("Threads are blocked, in {what}"),
-            Kind::Retries => "Transactions fail for one another and are begun again".to_owned(),
+            Kind::Retries => "Transactions fail because of other transactions and are retried".to_owned(),
             Kind::CacheLineSharing => {
                 format!("One instruction of {what} waits for a cache line that other threads write")
             }

@@ -4,7 +4,8 @@ use super::advice::Advice;
 use super::kind::Kind;
 use serde::Deserialize;
 
-const FILES: [&str; 4] = [
+const FILES: [&str; 5] = [
+    include_str!("../../knowledge/changed_rows.toml"),
     include_str!("../../knowledge/innodb.toml"),
     include_str!("../../knowledge/latches.toml"),
     include_str!("../../knowledge/metadata_locks.toml"),
@@ -323,11 +324,16 @@ pub(super) fn is_of_the_c_library(function: &str) -> bool {
     families.iter().any(|family| bare.starts_with(family)) || NAMES.contains(&bare)
 }
 
-/// Whether a function is called so, whatever its arguments and its class are.
+/// Whether a function is called so, whatever its arguments and its class are: `name` is one part of its name, or several that follow each
+/// other (`ReadView::open`).
 fn is_named(function: &str, name: &str) -> bool {
     let named = function.replace("(anonymous namespace)::", "");
     let bare = named.split(['(', '<']).next().unwrap_or(&named);
-    bare.split("::").any(|part| part == name)
+    let ends = |rest: &str| rest.is_empty() || rest.starts_with("::");
+    let mut begins = bare
+        .match_indices(name)
+        .map(|(at, _)| (&bare[..at], &bare[at + name.len()..]));
+    begins.any(|(before, after)| ends(after) && (before.is_empty() || before.ends_with("::")))
 }
 
 /// The leading numbers of a version such as `10.11.19-MariaDB`.
@@ -352,6 +358,9 @@ mod tests {
                     !place.source.is_empty() && !place.functions.is_empty() && !place.kinds.is_empty(),
                     "{place:?}"
                 );
+                for name in &place.functions {
+                    assert!(is_named(&format!("{name}(THD*, bool)"), name), "{name} names nothing");
+                }
             }
             for round in &file.spin_round {
                 let pauses = round.pauses.is_some() != round.pauses_setting.is_some();
@@ -364,6 +373,29 @@ mod tests {
                     !row_lock.waits_in.is_empty() && !row_lock.latches.is_empty() && !row_lock.work.is_empty();
                 assert!(says_all && !row_lock.source.is_empty(), "{row_lock:?}");
             }
+        }
+    }
+
+    #[test]
+    fn a_name_is_whole_parts_of_a_functions_name() {
+        for (function, name, named) in [
+            (
+                "MDL_wait::timed_wait(MDL_context_owner*, timespec*)",
+                "MDL_wait::timed_wait",
+                true,
+            ),
+            (
+                "MDL_wait::timed_wait(MDL_context_owner*, timespec*)",
+                "timed_wait",
+                true,
+            ),
+            ("My_MDL_wait::timed_wait", "MDL_wait::timed_wait", false),
+            ("MDL_wait::timed_wait_more", "MDL_wait::timed_wait", false),
+            ("ssux_lock_impl<true>::rd_wait", "ssux_lock_impl", true),
+            ("(anonymous namespace)::lock_wait", "lock_wait", true),
+            ("lock_wait_suspend_thread", "lock_wait", false),
+        ] {
+            assert_eq!(is_named(function, name), named, "{function}");
         }
     }
 

@@ -153,12 +153,36 @@ fn kernel_function(process: u32, thread: u32) -> String {
     std::fs::read_to_string(format!("/proc/{process}/task/{thread}/wchan")).unwrap_or_default()
 }
 
-/// Whether somebody keeps a whole process from running, whatever its threads waited for: SIGSTOP, a debugger, a frozen cgroup. All threads
-/// are stopped together, so that the first one says it.
-pub(super) fn is_stopped(process: u32) -> bool {
-    let function = kernel_function(process, process);
-    matches!(state_letter(process, process), Some(b'T' | b't'))
-        || ["do_freezer_trap", "get_signal", "__refrigerator"]
-            .iter()
-            .any(|name| function.starts_with(name))
+/// Which threads of a process somebody keeps from running, whatever they waited for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stopped {
+    /// None that the first thread tells of.
+    None,
+    /// All: SIGSTOP and a frozen cgroup stop them together.
+    All,
+    /// Some: a debugger holds the first one, and perhaps others.
+    Some,
+}
+
+impl Stopped {
+    /// As the first thread has it.
+    pub(super) fn of(process: u32) -> Stopped {
+        let function = kernel_function(process, process);
+        let frozen = ["do_freezer_trap", "get_signal", "__refrigerator"];
+        match state_letter(process, process) {
+            Some(b't') => Stopped::Some,
+            Some(b'T') => Stopped::All,
+            _ if frozen.iter().any(|name| function.starts_with(name)) => Stopped::All,
+            _ => Stopped::None,
+        }
+    }
+
+    /// Whether one of its threads is.
+    pub(super) fn holds(self, process: u32, thread: u32) -> bool {
+        match self {
+            Stopped::None => false,
+            Stopped::All => true,
+            Stopped::Some => matches!(state_letter(process, thread), Some(b't' | b'T')),
+        }
+    }
 }

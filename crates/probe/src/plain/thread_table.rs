@@ -7,7 +7,7 @@ use scaleprof_profile::ThreadState;
 use super::account::{Account, Looks};
 use super::record::Record;
 use super::recorder::Told;
-use super::thread_files::{Look, ThreadFiles, is_stopped};
+use super::thread_files::{Look, Stopped, ThreadFiles};
 use super::watch::PlainThread;
 
 /// The threads of one process.
@@ -208,7 +208,7 @@ impl ThreadTable {
     /// began before the thread that made them was followed, or just then, or the record was lost.
     pub(super) fn round(&mut self) -> Vec<u32> {
         let listed = list(self.process).unwrap_or_default();
-        let stopped = is_stopped(self.process);
+        let stopped = Stopped::of(self.process);
         for number in listed {
             let found_ns = now_ns();
             if !self.threads.contains_key(&number) {
@@ -331,8 +331,7 @@ impl Thread {
         time_ns.abs_diff(self.account.since_ns()) < MOMENT_NS
     }
 
-    /// `stopped`: somebody keeps the whole process from running.
-    fn look(&mut self, (process, number): (u32, u32), stopped: bool, drains: u64) {
+    fn look(&mut self, (process, number): (u32, u32), stopped: Stopped, drains: u64) {
         if self.end.is_some() {
             return;
         }
@@ -351,6 +350,7 @@ impl Thread {
                 self.account.advance(time_ns, scheduled);
                 self.switched_ns = 0;
                 if let Some(Look::Blocked(state)) = look {
+                    let stopped = stopped.holds(process, number);
                     self.account.look(if stopped { ThreadState::Other } else { state });
                 }
             }

@@ -217,6 +217,7 @@ mod tests {
             concluded_ns: 0,
             net_seen_ns: 0,
             ended: false,
+            after_end: false,
         }
     }
 

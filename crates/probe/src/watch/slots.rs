@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::time::Duration;
 
-use super::layout::{ENDED, ThreadSlot};
+use super::layout::ThreadSlot;
 use super::shared::Shared;
 
 /// All slots. Free ones are given away in rising order, and again once their threads have ended: so those that ever had a thread
@@ -29,11 +29,11 @@ impl Slots {
             .filter(|(_, slot)| slot.thread != 0)
     }
 
-    /// Those of threads of which nothing more is to come. Looking for them costs far less than reading all.
-    pub(crate) fn ended(&self) -> impl Iterator<Item = (usize, ThreadSlot)> + '_ {
+    /// Those of threads that have told their end. Looking for them costs far less than reading all.
+    pub(crate) fn ending(&self) -> impl Iterator<Item = (usize, ThreadSlot)> + '_ {
         let ended = std::mem::offset_of!(ThreadSlot, ended);
         self.indexes()
-            .filter(move |index| self.table.byte(*index, ended) == Some(ENDED))
+            .filter(move |index| self.table.byte(*index, ended) != Some(0))
             .filter_map(|index| Some((index, self.get(index)?)))
     }
 

@@ -39,6 +39,8 @@ pub struct ThreadTimes {
     pub net_seen_ns: u64,
     /// Whether it has ended.
     pub ended: bool,
+    /// Whether this is only what it ran on after its end was told in the reading before.
+    pub after_end: bool,
 }
 
 /// The slots as they were when they were last read.
@@ -77,16 +79,16 @@ impl Threads {
         (conclude(times), ended)
     }
 
-    /// Takes what those threads did that have ended by now, for the next reading: a server that begins and ends thousands a second has
-    /// no more slots than others. Gives their slots, which are free for others once they were emptied.
+    /// Takes what those threads did that have ended by now, for the next reading: a server that begins and ends thousands a second needs
+    /// few slots then. Gives their slots, which are free for others once they were emptied.
     pub(crate) fn take_ended(&mut self, slots: &Slots, rest: Rest, now: u64) -> Vec<usize> {
         let mut ended = Vec::new();
-        for (index, slot) in slots.ended() {
+        for (index, slot) in slots.ending().filter(|(_, slot)| is_over(slot, now)) {
             let seen = self.tell(index, &slot, (rest, now), &|_| None);
             ended.push(index);
             let is_full = self.ended.len() >= MOST_ENDED;
             match self.ended.last_mut().filter(|_| is_full) {
-                // Nobody reads: what they did together is right still.
+                // Nobody has read for long: of the rest only the sum is kept.
                 Some(last) => last.add(&seen),
                 None => self.ended.push(seen),
             }
@@ -122,6 +124,7 @@ impl Threads {
         let after = at(slot, now, rest);
         let mut seen = difference(before.map(|(last, _)| last), &after, name, from, now);
         seen.times.ended = is_over(slot, now);
+        seen.times.after_end = before.is_some_and(|(last, _)| last.ended != 0);
         match seen.times.ended {
             true => self.last.remove(&index),
             false => self.last.insert(index, (after, now)),
@@ -130,8 +133,8 @@ impl Threads {
     }
 }
 
-/// Whether nothing more of a thread is to come. Of one that has told its end the kernel says moments later what it ran on to it; of one
-/// that its parent does not ask for, such as the first thread of a process, never.
+/// Whether nothing more of a thread is to come. What it ran on after it had told its end comes a grace period of RCU later, which is some
+/// tens of milliseconds mostly, and from one that its parent does not ask for, such as the first thread of a process, never.
 fn is_over(slot: &ThreadSlot, now: u64) -> bool {
     const PATIENCE_NS: u64 = 1_000_000_000;
     slot.ended == ENDED || (slot.ended != 0 && now > slot.ended_at + PATIENCE_NS)
@@ -207,12 +210,17 @@ fn difference(before: Option<&ThreadSlot>, after: &ThreadSlot, name: String, fro
         switches: voluntary(after).saturating_sub(voluntary(old)),
         preemptions: after.preemptions.saturating_sub(old.preemptions),
         migrations: after.migrations.saturating_sub(old.migrations),
-        not_its_own_ns: after.not_its_own.saturating_sub(old.not_its_own),
+        // What comes after the end may be a correction alone: the time on a CPU that it is a part of was in the reading before.
+        not_its_own_ns: after
+            .not_its_own
+            .saturating_sub(old.not_its_own)
+            .min(nanoseconds[ThreadState::Cpu as usize]),
         net_waits: after.net_waits.saturating_sub(old.net_waits),
         fault_waits: after.fault_waits.saturating_sub(old.fault_waits),
         concluded_ns: 0,
         net_seen_ns: 0,
         ended: after.ended != 0,
+        after_end: false,
     };
     SeenTimes {
         unseen: grown[UNSEEN],
@@ -324,14 +332,45 @@ mod tests {
 
     #[test]
     fn what_a_thread_ran_on_to_its_end_is_told_once() {
+        let mut threads = Threads::default();
+        let mut tell = |slot: &ThreadSlot, now: u64| {
+            let times = threads.tell(3, slot, (Rest::default(), now), &|_| None).times;
+            let states: u64 = times.nanoseconds.iter().sum();
+            assert_eq!(states, times.lifetime_ns, "{times:?}");
+            (times.nanoseconds[0], times.not_its_own_ns, times.ended, times.after_end)
+        };
+        let lives = slot(ThreadState::Cpu, 200, [100, 0, 0, 0, 0, 0, 0, 0]);
+        assert_eq!(tell(&lives, 200), (100, 0, false, false));
+        let mut ends = slot(ThreadState::Cpu, 250, [150, 0, 0, 0, 0, 0, 0, 0]);
+        (ends.ended, ends.ended_at) = (1, 250);
+        assert_eq!(tell(&ends, 300), (50, 0, false, false));
+        let mut gone = slot(ThreadState::Cpu, 257, [157, 0, 0, 0, 0, 0, 0, 0]);
+        (gone.ended, gone.ended_at, gone.not_its_own) = (ENDED, 257, 9);
+        assert_eq!(tell(&gone, 400), (7, 7, true, true));
+        // Another has its slot.
+        let other = ThreadSlot { thread: 8, ..lives };
+        assert_eq!(tell(&other, 200).0, 100);
+    }
+
+    #[test]
+    fn who_tells_its_end_and_is_never_gone_has_ended_after_a_second() {
         let mut ends = slot(ThreadState::Cpu, 250, [150, 0, 0, 0, 0, 0, 0, 0]);
         (ends.ended, ends.ended_at) = (1, 250);
         assert!(!is_over(&ends, 1_000_000_250) && is_over(&ends, 1_000_000_251));
-        let mut gone = slot(ThreadState::Cpu, 257, [157, 0, 0, 0, 0, 0, 0, 0]);
-        (gone.ended, gone.ended_at) = (ENDED, 257);
-        assert!(is_over(&gone, 258));
-        let times = between(Some(&ends), &gone, ends.ended_at, 300);
-        assert_eq!((times.lifetime_ns, times.nanoseconds[0]), (7, 7));
+        ends.ended = ENDED;
+        assert!(is_over(&ends, 250));
+    }
+
+    #[test]
+    fn of_many_that_ended_while_nobody_read_the_sum_is_kept() {
+        let ended = |nanoseconds: [u64; 8]| {
+            let slot = slot(ThreadState::Cpu, 250, nanoseconds);
+            difference(None, &slot, String::new(), 100, 250)
+        };
+        let mut sum = ended([100, 0, 20, 0, 0, 30, 0, 0]);
+        sum.add(&ended([1, 0, 2, 0, 0, 3, 0, 147]));
+        assert_eq!(sum.times.nanoseconds, [101, 0, 22, 0, 0, 33, 0, 147]);
+        assert_eq!(sum.times.lifetime_ns, 300);
     }
 
     #[test]

@@ -379,6 +379,8 @@ impl<'obj> Watcher<'obj> {
         let Some(paused) = self.paused.take() else {
             return Ok(());
         };
+        // Threads went on beginning and ending: those that live need the slots.
+        self.take_ended();
         let ticking = self.programs.switch_timers(true);
         let length = monotonic_ns().saturating_sub(paused.since);
         let with_fights = self.programs.resume_fights(paused.saw_fights, length);

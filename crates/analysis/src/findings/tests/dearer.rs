@@ -1,6 +1,7 @@
 //! Transactions that cost more CPU time.
 
 use super::made_up::*;
+use crate::findings::*;
 
 #[test]
 fn a_spinlock_of_the_kernel_is_named_with_the_function_above_it() {
@@ -116,11 +117,6 @@ fn transactions_that_fail_for_one_another_are_told_with_their_part() {
     ] {
         let found = with_errors(number, 250_000);
         assert_eq!(found[0].title, title);
-        let names_the_setting = found[0]
-            .tries
-            .iter()
-            .any(|tried| tried.starts_with("innodb_snapshot_isolation=OFF"));
-        assert_eq!(names_the_setting, number == "1020");
         assert_eq!((found.len(), found[0].kind.as_str()), (1, "retries"), "{found:?}");
         let share = found[0].lost_share.value;
         assert!((share - 0.2).abs() < 0.01, "{share}");
@@ -130,6 +126,38 @@ fn transactions_that_fail_for_one_another_are_told_with_their_part() {
         "one in ten thousand is not worth a word"
     );
     assert!(with_errors("1062", 250_000).is_empty(), "duplicate keys are no fight");
+}
+
+#[test]
+fn rows_that_others_changed_are_told_with_the_setting_behind_it_where_it_is_on() {
+    const SAME: Costs<'_> = &[("cpu", PARSE, 40.0), ("cpu", READ, 60.0)];
+    let told = |product: &str, setting: Option<&str>| {
+        let change = |connections, summary: &mut RungSummary| {
+            if connections == 64 {
+                summary.errors.insert("1020".to_owned(), 250_000);
+            }
+        };
+        let rungs = [(8, 19_000.0, 1.0, SAME), (64, 18_800.0, 1.0, SAME)];
+        let found = made_up(&rungs, change, |profiled, call_paths| {
+            let mut manifest = manifest();
+            manifest.server.product = product.into();
+            let setting = setting.map(|value| SettingRow::new("innodb_snapshot_isolation", value));
+            let surroundings = Surroundings {
+                manifest: &manifest,
+                settings: setting.as_slice(),
+            };
+            findings(profiled, &surroundings, call_paths).findings
+        });
+        let tries = found[0].tries.join("; ");
+        (
+            found[0].evidence.join("; ").contains("innodb_snapshot_isolation"),
+            tries.contains("innodb_snapshot_isolation = OFF"),
+        )
+    };
+    assert_eq!(told("MariaDB", Some("ON")), (true, true));
+    assert_eq!(told("MariaDB", Some("OFF")), (true, false));
+    assert_eq!(told("MariaDB", None), (true, false));
+    assert_eq!(told("MySQL", None), (false, false));
 }
 
 #[test]
