@@ -187,6 +187,10 @@ pub(crate) struct RunArguments {
     /// Make the tables anew and do not keep them for the next run
     #[arg(long, help_heading = "Server")]
     pub(crate) no_cache: bool,
+    /// Prepared tables that are kept for later runs, all together at most; what was not used for longest goes first
+    #[arg(long, value_name = "SIZE", value_parser = crate::size::parse, default_value = "10G", conflicts_with = "no_cache",
+        help_heading = "Server")]
+    pub(crate) cache_size: u64,
     /// Shut the server down at the end instead of killing it, for a build that writes something when it ends, such as a profile
     #[arg(long, help_heading = "Server")]
     pub(crate) shut_down: bool,
@@ -380,6 +384,9 @@ pub(crate) struct CacheArguments {
     /// Remove all of them
     #[arg(long)]
     pub(crate) remove: bool,
+    /// Remove what was not used for longest until no more than this is left
+    #[arg(long, value_name = "SIZE", value_parser = crate::size::parse, conflicts_with = "remove")]
+    pub(crate) cache_size: Option<u64>,
     /// Folder of the server's files [default: as for run]
     #[arg(long, value_name = "DIR")]
     pub(crate) work_folder: Option<PathBuf>,

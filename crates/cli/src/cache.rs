@@ -2,7 +2,7 @@
 
 use crate::arguments::CacheArguments;
 use crate::output::say;
-use scaleprof_server::{Cache, WorkFolder};
+use scaleprof_server::{CACHE_SIZE, Cache, WorkFolder};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -17,10 +17,16 @@ pub(crate) fn execute(arguments: &CacheArguments) -> anyhow::Result<ExitCode> {
         say!("removed {count} prepared data folders");
         return Ok(ExitCode::SUCCESS);
     }
+    if let Some(most) = arguments.cache_size {
+        let gone = cache.keep_to(most)?;
+        say!("removed {} prepared data folders", gone.len());
+    }
     let list = cache.list()?;
     if list.is_empty() {
         say!("no prepared data folders in {}", folder.display());
+        return Ok(ExitCode::SUCCESS);
     }
+    let bytes: u64 = list.iter().map(|prepared| prepared.entry().bytes).sum();
     for prepared in list {
         let entry = prepared.entry();
         say!(
@@ -30,6 +36,11 @@ pub(crate) fn execute(arguments: &CacheArguments) -> anyhow::Result<ExitCode> {
             entry.key.workload
         );
     }
+    say!(
+        "{:>7} MiB  in all; a run keeps {} GiB at most (--cache-size) and removes what was not used for longest",
+        bytes >> 20,
+        CACHE_SIZE >> 30
+    );
     Ok(ExitCode::SUCCESS)
 }
 

@@ -47,7 +47,7 @@ pub(crate) fn execute(arguments: RunArguments) -> anyhow::Result<ExitCode> {
             company,
             cpus_company: arguments.company.cpus_company,
             work_folder: arguments.work_folder,
-            use_cache: !arguments.no_cache,
+            cache_size: (!arguments.no_cache).then_some(arguments.cache_size),
             shut_down: arguments.shut_down,
         },
     };

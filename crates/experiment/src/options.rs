@@ -61,8 +61,8 @@ pub enum ServerChoice {
         cpus_company: Option<CpuSet>,
         /// Where its files go; the usual place where there is none.
         work_folder: Option<PathBuf>,
-        /// Whether a prepared data folder may be used and kept.
-        use_cache: bool,
+        /// Whether a prepared data folder may be used and kept, and how many bytes of such folders; what was not used for longest goes.
+        cache_size: Option<u64>,
         /// Whether it is shut down at the end; it is killed otherwise, as nothing of it is kept.
         shut_down: bool,
     },

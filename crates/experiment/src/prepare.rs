@@ -80,7 +80,7 @@ pub(crate) fn prepare(options: &RunOptions, stop: &AtomicBool, progress: &mut dy
             company,
             cpus_company,
             work_folder,
-            use_cache,
+            cache_size,
             shut_down: _,
         } => {
             let mut placement = Placement::on_this_machine(cpus_server.clone(), cpus_client.clone())?;
@@ -100,7 +100,7 @@ pub(crate) fn prepare(options: &RunOptions, stop: &AtomicBool, progress: &mut dy
                 parts.scheduling = scheduling;
             }
             parts.builder = parts.builder.surroundings(surroundings.clone());
-            private(&options.load, parts, placement, *use_cache, stop, progress)
+            private(&options.load, parts, placement, *cache_size, stop, progress)
         }
         ServerChoice::Attached(attach) => {
             let most = options.connections.iter().max().copied().unwrap_or(1);
@@ -157,7 +157,7 @@ fn private(
     load: &LoadOptions,
     parts: Parts,
     placement: Placement,
-    use_cache: bool,
+    cache_size: Option<u64>,
     stop: &AtomicBool,
     progress: &mut dyn Progress,
 ) -> Result<Ready, RunError> {
@@ -169,7 +169,7 @@ fn private(
         key,
     } = parts;
     let cache = Cache::open(&work)?;
-    if !use_cache {
+    if cache_size.is_none() {
         cache.remove(&key)?;
     }
     let prepared = match cache.get(&key)? {
@@ -187,6 +187,9 @@ fn private(
             sandbox.into_prepared(&cache, &key)?
         }
     };
+    if let Some(most) = cache_size {
+        cache.keep_to(most)?;
+    }
     // Copying the data and starting a server on them cannot be broken off.
     if stop.load(Ordering::Relaxed) {
         return Err(RunError::Stopped);

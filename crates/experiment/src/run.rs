@@ -262,7 +262,7 @@ fn leave(ready: Ready, options: &RunOptions, progress: &mut dyn Progress) {
              run, and so does DROP DATABASE {SCHEMA}"
         )),
     }
-    if let ServerChoice::Private { use_cache: false, .. } = &options.server
+    if let ServerChoice::Private { cache_size: None, .. } = &options.server
         && let Some(source) = ready.source
         && let Err(error) = source.forget()
     {

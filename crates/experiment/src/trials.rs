@@ -36,6 +36,7 @@ pub use step::Step;
 pub use work::{Pace, Work};
 
 use crate::error::RunError;
+use crate::options::ServerChoice;
 use conduct::{Conducted, conduct};
 use folder::{ExperimentFolder, KeptPlan};
 use laboratory::RealLaboratory;
@@ -46,7 +47,8 @@ use scaleprof_analysis::comparison::{Choice, Comparison, compare};
 use scaleprof_analysis::trials::{ExperimentState, Outcome};
 use scaleprof_bundle::Bundle;
 use scaleprof_server::memory::available;
-use std::collections::BTreeMap;
+use scaleprof_server::{CACHE_SIZE, Cache, WorkFolder};
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -197,6 +199,9 @@ impl Experiment {
         let said = end.as_ref().err().map(RunError::for_bundle);
         let outcome = self.concluded(&conducted, &laboratory.facts, state, said);
         folder.write_outcome(&outcome)?;
+        if state == ExperimentState::Complete {
+            keep_usual_cache(plan);
+        }
         let watched = conducted.watched.iter();
         Ok(ExperimentResult {
             outcome,
@@ -280,6 +285,21 @@ fn known_out(plan: &Plan, folder: &ExperimentFolder) -> BTreeMap<usize, String> 
 fn watched(a: &Path, b: &Path) -> Result<Comparison, String> {
     let open = |folder: &Path| Bundle::open(folder).map_err(|error| error.to_string());
     compare(&open(a)?, &open(b)?, Choice::default()).map_err(|refusal| refusal.to_string())
+}
+
+/// Removes prepared data beyond what a run keeps: while an experiment went on, all that its variants need was kept. Where that cannot be
+/// done the next run does it.
+fn keep_usual_cache(plan: &Plan) {
+    let mut folders = BTreeSet::new();
+    for variant in &plan.variants {
+        if let ServerChoice::Private { work_folder, .. } = &variant.server {
+            folders.insert(work_folder.clone().unwrap_or_else(WorkFolder::default_path));
+        }
+    }
+    for folder in folders {
+        let cache = WorkFolder::open(&folder).and_then(|work| Cache::open(&work));
+        let _ = cache.and_then(|cache| cache.keep_to(CACHE_SIZE));
+    }
 }
 
 #[cfg(test)]

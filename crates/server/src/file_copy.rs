@@ -2,7 +2,7 @@
 
 use crate::error::Error;
 use crate::user::ServerUser;
-use rustix::fs::{SeekFrom, fallocate, ioctl_ficlone, seek, syncfs};
+use rustix::fs::{FallocateFlags, SeekFrom, fallocate, ioctl_ficlone, seek, syncfs};
 use scaleprof_guard::{Folder, Found};
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
@@ -27,20 +27,92 @@ pub fn disk_usage(folder: &Path) -> Result<u64, Error> {
 }
 
 fn usage(folder: &Folder) -> Result<u64, Error> {
+    sum(folder, &|_, meta| meta.blocks() * 512)
+}
+
+/// Bytes of disk that a copy of a folder takes ([`copy_folder`]): a redo log has no holes in it.
+pub(crate) fn copy_size(folder: &Path) -> Result<u64, Error> {
+    let open = Folder::open(folder).map_err(Error::system("open", folder))?;
+    sum(&open, &|path, meta| {
+        let usage = meta.blocks() * 512;
+        if is_redo_log(path) {
+            usage.max(meta.len())
+        } else {
+            usage
+        }
+    })
+}
+
+fn sum(folder: &Folder, of: &dyn Fn(&Path, &fs::Metadata) -> u64) -> Result<u64, Error> {
     let mut bytes = 0;
     for name in names(folder)? {
         bytes += match found(folder, &name)? {
-            Found::Folder(inner) => usage(&inner)?,
+            Found::Folder(inner) => sum(&inner, of)?,
             Found::File(file) => {
-                let meta = file
-                    .metadata()
-                    .map_err(Error::system("look at", folder.path().join(&name)))?;
-                meta.blocks() * 512
+                let path = folder.path().join(&name);
+                let meta = file.metadata().map_err(Error::system("look at", &path))?;
+                of(&path, &meta)
             }
             Found::Other => 0,
         };
     }
     Ok(bytes)
+}
+
+/// Gives back the disk's blocks of redo logs that hold nothing but zeros: a server makes its log of a gigabyte at once, and a few rows fill
+/// little of it. What is read from the files stays the same. In vain on file systems without holes.
+pub(crate) fn dig_holes(folder: &Path) -> Result<(), Error> {
+    let open = Folder::open(folder).map_err(Error::system("open", folder))?;
+    dig_in(&open)
+}
+
+fn dig_in(folder: &Folder) -> Result<(), Error> {
+    for name in names(folder)? {
+        let path = folder.path().join(&name);
+        match found(folder, &name)? {
+            Found::Folder(inner) => dig_in(&inner)?,
+            Found::File(_) if is_redo_log(&path) => {
+                let file = folder.file_to_change(&name).map_err(Error::system("open", &path))?;
+                dig(&file).map_err(Error::system("look through", &path))?;
+            }
+            Found::File(_) | Found::Other => {}
+        }
+    }
+    Ok(())
+}
+
+/// Gives back what is zero in a file, by pieces of which blocks of file systems are parts.
+fn dig(file: &File) -> io::Result<()> {
+    use std::os::unix::fs::FileExt;
+    const PIECE: u64 = 64 << 10;
+    let length = file.metadata()?.len();
+    let mut buffer = vec![0; PIECE as usize];
+    // All from here to what is looked at is zero.
+    let mut zero_from = 0;
+    let mut at = 0;
+    while at < length {
+        // Room that was only asked for is no data, and takes the disk's blocks all the same.
+        at = match seek(file, SeekFrom::Data(at)) {
+            Ok(data) => data / PIECE * PIECE,
+            Err(rustix::io::Errno::NXIO) => break,
+            Err(_) => at,
+        };
+        let read = file.read_at(&mut buffer, at)?;
+        if buffer[..read].iter().any(|byte| *byte != 0) {
+            punch(file, zero_from, at);
+            zero_from = at + PIECE;
+        }
+        at += PIECE;
+    }
+    punch(file, zero_from, length);
+    Ok(())
+}
+
+fn punch(file: &File, from: u64, to: u64) {
+    let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+    if from < to {
+        let _ = fallocate(file, flags, from, to - from);
+    }
 }
 
 /// Copies a folder of plain files and folders to `to`, which must not exist, for `owner`, and waits until the disk
@@ -152,7 +224,7 @@ fn copy_all(mut source: &File, mut target: &File) -> io::Result<u64> {
     let length = source.metadata()?.len();
     if length > 0 {
         // One extent, as the server itself would have made it. Not every file system can.
-        let _ = fallocate(target, rustix::fs::FallocateFlags::empty(), 0, length);
+        let _ = fallocate(target, FallocateFlags::empty(), 0, length);
     }
     let mut buffer = vec![0; 1 << 20];
     let mut written = 0;
@@ -310,6 +382,34 @@ mod tests {
         std::os::unix::fs::chown(&from, Some(65534), Some(65534)).expect("root may");
         let error = copy_folder(&from, &place.path().join("to"), None).expect_err("root's file");
         assert!(error.to_string().contains("belongs to user 0"), "{error}");
+    }
+
+    #[test]
+    fn a_redo_log_that_was_never_filled_takes_no_room_and_its_copy_all_of_it() {
+        const LENGTH: u64 = 8 << 20;
+        let place = tempfile::tempdir().expect("a folder");
+        let from = place.path().join("from");
+        fs::create_dir_all(from.join("#innodb_redo")).expect("made");
+        for name in ["ib_logfile0", "#innodb_redo/#ib_redo7"] {
+            let file = File::create(from.join(name)).expect("a file");
+            fallocate(&file, FallocateFlags::empty(), 0, LENGTH).expect("room");
+            file.write_all_at(&[7; 5000], 1 << 20).expect("written");
+            file.write_all_at(&vec![0; 1 << 20], 4 << 20)
+                .expect("zeros are written");
+            file.sync_all().expect("written out");
+        }
+        let table = File::create(from.join("t.ibd")).expect("a file");
+        table.write_all_at(&vec![0; 1 << 20], 0).expect("written");
+        let before = fs::read(from.join("ib_logfile0")).expect("read");
+        dig_holes(&from).expect("dug");
+        let usage = disk_usage(&from).expect("known");
+        assert!((1 << 20..3 << 20).contains(&usage), "{usage}: the table is no redo log");
+        assert!(fs::read(from.join("ib_logfile0")).expect("read") == before);
+        assert!(copy_size(&from).expect("known") >= 2 * LENGTH);
+        let to = place.path().join("to");
+        copy_folder(&from, &to, None).expect("copied");
+        assert!(fs::read(to.join("ib_logfile0")).expect("read") == before);
+        assert!(disk_usage(&to).expect("known") >= 2 * LENGTH);
     }
 
     proptest! {

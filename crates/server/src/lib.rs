@@ -54,7 +54,7 @@ pub mod work_folder;
 pub use capabilities::{Capabilities, Feature};
 pub use confined::version_said_by;
 pub use cpu_set::CpuSet;
-pub use data_folder::{Cache, DataKey, PreparedData};
+pub use data_folder::{CACHE_SIZE, Cache, DataKey, PreparedData};
 pub use death::Death;
 pub use error::Error;
 pub use error_log::Reason;

@@ -47,7 +47,7 @@ fn options() -> RunOptions {
             company: Company::Alone,
             cpus_company: None,
             work_folder: None,
-            use_cache: true,
+            cache_size: Some(u64::MAX),
             shut_down: false,
         },
         load: LoadOptions {

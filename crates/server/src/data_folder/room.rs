@@ -49,6 +49,21 @@ impl Cache {
         })
     }
 
+    /// Bytes on disk of all entries.
+    pub fn size(&self) -> Result<u64, Error> {
+        Ok(self.list()?.iter().map(|prepared| prepared.entry.bytes).sum())
+    }
+
+    /// Removes what was not used for longest and nobody uses now until no more than `most` bytes are left. Returns the keys of what went.
+    pub fn keep_to(&self, most: u64) -> Result<Vec<DataKey>, Error> {
+        self.remove_until(|_| {
+            Ok(match self.size()? <= most {
+                true => Room::Enough,
+                false => Room::TooLittle,
+            })
+        })
+    }
+
     /// Removes entries as long as there is too little room; `room` is told how many bytes more may go.
     fn remove_until(&self, mut room: impl FnMut(u64) -> Result<Room, Error>) -> Result<Vec<DataKey>, Error> {
         let mut all: Vec<Unused> = self.list()?.into_iter().map(Unused::of).collect();
@@ -118,6 +133,28 @@ mod tests {
         assert!(!earlier.exists() && cache.get(&key("a")).expect("a look").is_some());
         let gone = cache.remove_until(|_| Ok(Room::TooLittle)).expect("what can go went");
         assert_eq!(gone, [key("b"), key("a")]);
+        assert!(in_use.data().exists());
+    }
+
+    #[test]
+    fn no_more_is_kept_than_was_asked_for_and_what_is_in_use_stays() {
+        let (folder, cache, _data) = cache();
+        let mut bytes = 0;
+        for (hours, name) in [(9, "a"), (8, "b"), (7, "c")] {
+            let data = folder.path().join("work").join(name);
+            fs::create_dir(&data).expect("a folder");
+            fs::write(data.join("t.ibd"), vec![7; 100_000]).expect("rows");
+            bytes = cache.store(&key(name), &data).expect("stored").entry.bytes;
+            let entry = cache.root.join(key(name).name()).join(ENTRY);
+            let then = SystemTime::now() - std::time::Duration::from_secs(hours * 3600);
+            let file = File::options().write(true).open(entry).expect("its entry");
+            file.set_modified(then).expect("a time");
+        }
+        assert_eq!(cache.size().expect("known"), 3 * bytes);
+        assert_eq!(cache.keep_to(3 * bytes).expect("room"), []);
+        assert_eq!(cache.keep_to(3 * bytes - 1).expect("room"), [key("a")]);
+        let in_use = cache.get(&key("c")).expect("a look").expect("stored");
+        assert_eq!(cache.keep_to(0).expect("room"), [key("b")]);
         assert!(in_use.data().exists());
     }
 

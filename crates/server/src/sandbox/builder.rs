@@ -185,7 +185,11 @@ impl SandboxBuilder {
     pub fn start_from(self, data: &PreparedData) -> Result<Sandbox, Error> {
         let prepared = self.prepare()?;
         let own = prepared.run.path().join("data");
-        self.make_room(prepared.run.path(), data.entry().bytes, "a copy of the prepared data")?;
+        self.make_room(
+            prepared.run.path(),
+            data.entry().bytes_of_copy(),
+            "a copy of the prepared data",
+        )?;
         data.fresh_copy(&own, self.user.as_ref())?;
         if self.settings.loads_hot_pages() {
             bring_back_hot_pages(&own)?;

@@ -81,7 +81,8 @@ pub(super) fn server(
         company: company(text, key)?,
         cpus_company: cpus("cpus_company", &text.cpus_company)?,
         work_folder: source.work_folder.map(Path::to_path_buf),
-        use_cache: true,
+        // What its variants need is kept to its end.
+        cache_size: Some(u64::MAX),
         shut_down: false,
     })
 }

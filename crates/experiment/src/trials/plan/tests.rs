@@ -73,8 +73,8 @@ fn servers_with_other_numbers_of_threads_to_stop_or_without_kept_data_do_not_tak
     let found = turns::hindered_by_kind(&plan_of(&in_file).unwrap().variants).unwrap_or_default();
     assert!(found.contains("differ in thread_handling"), "{found}");
     let mut plan = plan_of("[[variant]]\n[[variant]]\n").unwrap();
-    if let ServerChoice::Private { use_cache, .. } = &mut plan.variants[1].server {
-        *use_cache = false;
+    if let ServerChoice::Private { cache_size, .. } = &mut plan.variants[1].server {
+        *cache_size = None;
     }
     plan.fit_to_memory(64 << 30);
     let why = plan.one_by_one.unwrap_or_default();

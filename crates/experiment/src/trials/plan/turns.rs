@@ -34,7 +34,7 @@ pub(super) fn hindered_by_kind(variants: &[Variant]) -> Option<String> {
     let keeps_no_data = || {
         with(
             "keeps no prepared data, and servers at the same time are started on the same",
-            &|variant| matches!(variant.server, ServerChoice::Private { use_cache: false, .. }),
+            &|variant| matches!(variant.server, ServerChoice::Private { cache_size: None, .. }),
         )
     };
     let other_threads = |setting: &str, have_others: bool| {

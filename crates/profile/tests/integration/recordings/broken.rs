@@ -2,45 +2,68 @@
 
 use super::recorded::{Recorded, compiled};
 use proptest::prelude::*;
+use std::fs::{self, File};
+use std::path::PathBuf;
 use std::sync::OnceLock;
 
 /// How many of them there are.
 pub const RECORDINGS: usize = 5;
 
 /// Real recordings, of some 10 KiB to 1 MiB: frame pointers, copied stacks, compressed, from a pipe, of several processes; and switches
-/// of the whole machine with calls of futex.
+/// of the whole machine with calls of futex. Where `./test` names a folder for all tests, the first that asks makes them.
 pub fn recordings() -> &'static [Vec<u8>] {
-    static RECORDINGS: OnceLock<Vec<Vec<u8>>> = OnceLock::new();
-    RECORDINGS.get_or_init(|| {
-        let clock = ["-e", "cpu-clock:u", "-F", "199"];
-        let kinds: [&[&str]; 4] = [
-            &["-g"],
-            &["--call-graph", "dwarf,1024"],
-            &["-g", "-z"],
-            &["-g", "-e", "page-faults", "-o", "-"],
-        ];
-        let Some(program) = compiled("work.c", &["-O2", "-g"]) else {
-            return Vec::new();
+    static MADE: OnceLock<Vec<Vec<u8>>> = OnceLock::new();
+    MADE.get_or_init(|| {
+        let Some(folder) = std::env::var_os("SCALEPROF_TEST_FOLDER").map(PathBuf::from) else {
+            return record();
         };
-        let other = program.copied("other_program");
-        let recorded = kinds.iter().filter_map(|kind| {
-            let options = [&clock[..], kind].concat();
-            Some(Recorded::of(&program, &["children", &other], &options)?.file().to_vec())
-        });
-        let mut recorded: Vec<Vec<u8>> = recorded.collect();
-        let events = [
-            "sched:sched_switch",
-            "sched:sched_wakeup",
-            "syscalls:sys_enter_futex",
-            "syscalls:sys_exit_futex",
-        ];
-        let of_waits = compiled("convoy.c", &["-O1", "-g", "-pthread"]).and_then(|program| {
-            let (recorded, _) = Recorded::of_whole_machine(&program, &events)?;
-            Some(recorded.file().to_vec())
-        });
-        recorded.extend(of_waits);
-        recorded
+        // Until they are made the others wait.
+        let lock = File::create(folder.join("recordings.lock")).expect("a file of all tests");
+        rustix::fs::flock(&lock, rustix::fs::FlockOperation::LockExclusive).expect("a lock");
+        let kept = |number: usize| folder.join(format!("recording-{number}"));
+        let known: Vec<Vec<u8>> = (0..RECORDINGS)
+            .map_while(|number| fs::read(kept(number)).ok())
+            .collect();
+        if known.len() == RECORDINGS {
+            return known;
+        }
+        let made = record();
+        for (number, bytes) in made.iter().enumerate() {
+            fs::write(kept(number), bytes).expect("written");
+        }
+        made
     })
+}
+
+fn record() -> Vec<Vec<u8>> {
+    let clock = ["-e", "cpu-clock:u", "-F", "199"];
+    let kinds: [&[&str]; 4] = [
+        &["-g"],
+        &["--call-graph", "dwarf,1024"],
+        &["-g", "-z"],
+        &["-g", "-e", "page-faults", "-o", "-"],
+    ];
+    let Some(program) = compiled("work.c", &["-O2", "-g"]) else {
+        return Vec::new();
+    };
+    let other = program.copied("other_program");
+    let recorded = kinds.iter().filter_map(|kind| {
+        let options = [&clock[..], kind].concat();
+        Some(Recorded::of(&program, &["children", &other], &options)?.file().to_vec())
+    });
+    let mut recorded: Vec<Vec<u8>> = recorded.collect();
+    let events = [
+        "sched:sched_switch",
+        "sched:sched_wakeup",
+        "syscalls:sys_enter_futex",
+        "syscalls:sys_exit_futex",
+    ];
+    let of_waits = compiled("convoy.c", &["-O1", "-g", "-pthread"]).and_then(|program| {
+        let (recorded, _) = Recorded::of_whole_machine(&program, &events)?;
+        Some(recorded.file().to_vec())
+    });
+    recorded.extend(of_waits);
+    recorded
 }
 
 /// A change of some bytes: where, as a part of the file, and what to.
