@@ -36,8 +36,16 @@ pub struct Found {
     pub warnings: Vec<String>,
 }
 
-/// The ledger of the rung with `connections` over the measured windows of its visits; `sums` are the totals of its counters.
-pub fn ledger(connections: u32, windows: &[Window], sums: &BTreeMap<String, Total>, watched: &Watched<'_>) -> Found {
+/// The ledger of the rung with `connections` over the measured windows of its visits; `sums` are the totals of its counters. Of a script
+/// that every connection runs once the threads were watched from before the first began until after the last had finished, which may be
+/// a good part more: `runs_once` says to hold their states against that time.
+pub fn ledger(
+    connections: u32,
+    windows: &[Window],
+    sums: &BTreeMap<String, Total>,
+    watched: &Watched<'_>,
+    runs_once: bool,
+) -> Found {
     let of_role = |role: &'static str| {
         let rows = watched.states.iter().copied();
         rows.filter(move |row| row.role == role && row.thread.is_none())
@@ -70,8 +78,9 @@ pub fn ledger(connections: u32, windows: &[Window], sums: &BTreeMap<String, Tota
         });
     }
     let compare = |a: f64, b: f64| Some(a / b - 1.0).filter(|residue| residue.is_finite());
-    let connection_seconds = f64::from(connections) * time.over.seconds;
     let total = |name: &str| sums.get(name).map(|total| total.value);
+    let watched_for = total("probe.switch_seconds").filter(|_| runs_once);
+    let connection_seconds = f64::from(connections) * watched_for.unwrap_or(time.over.seconds);
     let whole = |value: f64| (value.is_finite() && value >= 0.0).then_some(value as u64);
     let cpu = cpu_seconds(windows, watched);
     let ledger = Ledger {

@@ -81,7 +81,7 @@ fn begun<'a>(connections: u32, pacing: Pacing, visits: &[&'a VisitRows<'a>]) -> 
     let windows: Vec<Window> = measured.iter().map(|m| m.window.clone()).collect();
     let sums = totals(&windows, measured.iter().flat_map(|m| m.rows.counters.iter().copied()));
     let watched = watched(&measured);
-    let threads = ledger(connections, &windows, &sums, &watched);
+    let threads = ledger(connections, &windows, &sums, &watched, pacing == Pacing::Once);
     let per_transaction = threads.ledger.as_ref().map(|ledger| &ledger.seconds_per_txn);
     let sampled = Sampled::of(&windows, &watched, per_transaction);
     let counted = Counted {
@@ -241,6 +241,10 @@ impl<'a> Counted<'a> {
             steady: problems.is_empty(),
             unsteady_reason: (!problems.is_empty()).then(|| problems.join("; ")),
             jitter: measured.iter().filter_map(|m| m.steadiness.jitter).reduce(f64::max),
+            finished_seconds: (pacing == Pacing::Once && !windows.is_empty()).then(|| {
+                let seconds: f64 = windows.iter().map(|window| window.whole.seconds).sum();
+                seconds / windows.len() as f64
+            }),
             warmup_seconds: measured.iter().map(|m| m.steadiness.warmup as u32).collect(),
             client_limited: limit.is_some(),
             client_limited_reason: limit,
@@ -299,7 +303,7 @@ pub(crate) fn sampled<'a>(connections: u32, pacing: Pacing, visits: &[&'a VisitR
     let measured: Vec<Measurement> = visits.iter().filter_map(|rows| measure(rows, pacing)).collect();
     let windows: Vec<Window> = measured.iter().map(|m| m.window.clone()).collect();
     let watched = watched(&measured);
-    let threads = ledger(connections, &windows, &BTreeMap::new(), &watched);
+    let threads = ledger(connections, &windows, &BTreeMap::new(), &watched, false);
     let per_transaction = threads.ledger.as_ref().map(|ledger| &ledger.seconds_per_txn);
     (!measured.is_empty()).then(|| Sampled::of(&windows, &watched, per_transaction))
 }

@@ -179,6 +179,9 @@ pub struct RungSummary {
     pub unsteady_reason: Option<String>,
     /// Largest relative difference between the two halves of a measured window (TPC-C's jitter).
     pub jitter: Option<f64>,
+    /// Seconds from the first transaction to the end of the last, where every connection runs its script once; the mean of the visits.
+    #[serde(default)]
+    pub finished_seconds: Option<f64>,
     /// Seconds cut as warm-up, a figure a visit.
     pub warmup_seconds: Vec<u32>,
     /// Whether the client, not the server, set the limit.

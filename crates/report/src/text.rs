@@ -85,6 +85,7 @@ pub fn table(summary: &Summary, style: Style) -> String {
         out.push('\n');
     }
     notes.extend(statements::tpmc(summary));
+    notes.extend(statements::finished(summary));
     notes.extend(long_run::lines(&summary.rungs));
     if let Some(ledger) = ledger::table(summary, &ink, style, wrap_at) {
         out.push_str(&ledger);

@@ -78,7 +78,7 @@ fn found(connections: u32, states: &[StateRow], samples: &[SampleRow], counters:
         counters: counters.iter().collect(),
     };
     let windows = [window()];
-    ledger(connections, &windows, &totals(&windows, counters), &watched)
+    ledger(connections, &windows, &totals(&windows, counters), &watched, false)
 }
 
 /// Four connections: 1 s on CPU, 3 s blocked in every second.
@@ -91,6 +91,51 @@ fn four_connections() -> Vec<StateRow> {
         .collect()
 }
 
+/// Its threads are watched for a second more than the load took.
+#[test]
+fn the_states_of_a_script_that_runs_once_are_held_against_the_time_that_was_watched() {
+    let mut states = four_connections();
+    states.push(state(Some(4), "connection", "net", 4.0));
+    states.push(state(Some(4), "connection", "lifetime", 4.0));
+    let counters = [counter(None, "probe.switch_seconds", 6.0)];
+    let watched = Watched {
+        states: states.iter().collect(),
+        samples: Vec::new(),
+        counters: counters.iter().collect(),
+    };
+    let windows = [Window {
+        seconds: (0..5)
+            .map(|second| {
+                (
+                    second,
+                    Amount {
+                        seconds: 1.0,
+                        transactions: 100.0,
+                    },
+                )
+            })
+            .collect(),
+        ..window()
+    }];
+    let sums = totals(&windows, &counters);
+    let told = |runs_once| {
+        let ledger = ledger(4, &windows, &sums, &watched, runs_once).ledger.expect("watched");
+        (
+            ledger.residue.expect("whole"),
+            ledger.connections_over_throughput.expect("N/X"),
+        )
+    };
+    let ((residue, per_txn), (usual, usual_per_txn)) = (told(true), told(false));
+    assert!(
+        residue.abs() < 1e-9 && (per_txn - 24.0 / 500.0).abs() < 1e-9,
+        "{residue}"
+    );
+    assert!(
+        (usual - 0.2).abs() < 1e-9 && (usual_per_txn - 20.0 / 500.0).abs() < 1e-9,
+        "{usual}"
+    );
+}
+
 #[test]
 fn a_simulated_closed_loop_closes_exactly_at_every_rung() {
     let mut lock_waits = Vec::new();
@@ -100,7 +145,7 @@ fn a_simulated_closed_loop_closes_exactly_at_every_rung() {
             states: run.states.iter().collect(),
             ..Watched::default()
         };
-        let found = ledger(connections, &[run.window(2)], &BTreeMap::new(), &watched);
+        let found = ledger(connections, &[run.window(2)], &BTreeMap::new(), &watched, false);
         let ledger = found.ledger.unwrap();
         assert!(
             ledger.residue.unwrap().abs() < 1e-9,
@@ -328,7 +373,7 @@ fn no_transaction_leaves_times_out_and_keeps_the_residue() {
         states: states.iter().collect(),
         ..Watched::default()
     };
-    let ledger = ledger(4, &[window], &BTreeMap::new(), &watched).ledger.unwrap();
+    let ledger = ledger(4, &[window], &BTreeMap::new(), &watched, false).ledger.unwrap();
     assert_eq!(
         (ledger.seconds_per_txn.cpu, ledger.connections_over_throughput),
         (None, None)

@@ -26,6 +26,7 @@ impl RungResult {
             steady: true,
             unsteady_reason: None,
             jitter: None,
+            finished_seconds: None,
             warmup_seconds: Vec::new(),
             client_limited: false,
             client_limited_reason: None,

@@ -40,6 +40,10 @@ fn a_script_that_runs_once_is_measured_over_the_time_it_took_however_long() {
         );
         assert!(first.latency_ms.p50 >= Some(1190.0) && second.latency_ms.p50 < Some(1000.0));
     }
+    assert!(
+        out.contains("All clients had finished after, by connections: "),
+        "{out}"
+    );
     for visit in 0..2 {
         let lengths: Vec<i64> = kept
             .seconds
@@ -52,6 +56,41 @@ fn a_script_that_runs_once_is_measured_over_the_time_it_took_however_long() {
             whole.iter().all(|ns| *ns == 1_000_000_000) && *last < 1_000_000_000,
             "{lengths:?}"
         );
+    }
+}
+
+/// Threads are watched from before the first transaction until after the last, which is a good part more where these take milliseconds.
+#[test]
+fn the_time_of_a_script_that_takes_a_moment_is_in_the_ledger_whole() {
+    let Some(server) = distribution() else { return };
+    let place = place();
+    let script = place.path().join("quick.sql");
+    std::fs::write(&script, "SELECT SLEEP(0.02);\nDO 1;\n").expect("written");
+    let folder = place.path().join("run");
+    succeed(
+        run(Some(&server.installation), &folder)
+            .arg("--workload")
+            .arg(&script)
+            .args(["--once", "--connections", "4,32"]),
+    );
+    let kept = bundle(&folder);
+    let summary = kept.summary.expect("a summary");
+    assert_eq!(summary.rungs.len(), 2);
+    for rung in &summary.rungs {
+        let finished = rung.finished_seconds.expect("they finished");
+        let by_throughput = f64::from(rung.connections) / rung.throughput.value;
+        assert!((0.02..1.0).contains(&finished), "{finished} s");
+        assert!(
+            (finished / by_throughput - 1.0).abs() < 1e-6,
+            "{finished} s, {by_throughput} s"
+        );
+        if let Some(ledger) = rung.ledger.as_ref().filter(|ledger| ledger.waits_seen_share.is_some()) {
+            let residue = ledger.residue.expect("all of it was watched");
+            assert!(residue.abs() < 0.02, "{residue} at {}", rung.connections);
+            assert!(ledger.connections_over_throughput >= Some(finished), "{ledger:?}");
+        } else {
+            testing::skip!("the ledger: it needs BPF");
+        }
     }
 }
 

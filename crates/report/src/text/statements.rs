@@ -56,6 +56,21 @@ pub(super) fn tpmc(summary: &Summary) -> Option<String> {
     ))
 }
 
+/// When all clients had finished, at each rung; none where they run until time is up.
+pub(super) fn finished(summary: &Summary) -> Option<String> {
+    let of_rungs = summary.rungs.iter().filter_map(|rung| {
+        let seconds = figures::number(rung.finished_seconds?);
+        Some(format!("{seconds} s at {}", rung.connections))
+    });
+    let of_rungs: Vec<String> = of_rungs.collect();
+    (!of_rungs.is_empty()).then(|| {
+        format!(
+            "All clients had finished after, by connections: {}.",
+            of_rungs.join(", ")
+        )
+    })
+}
+
 type Line<'a> = (&'a str, u64, &'a Latency);
 
 fn lines<'a>(what: &str, summary: &'a Summary, of: impl Fn(&'a RungSummary) -> Vec<Line<'a>>) -> Option<String> {

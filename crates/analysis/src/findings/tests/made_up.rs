@@ -140,6 +140,7 @@ pub(crate) fn rung(connections: u32, per_second: f64, busy: f64, costs: Costs<'_
         steady: true,
         unsteady_reason: None,
         jitter: None,
+        finished_seconds: None,
         warmup_seconds: Vec::new(),
         client_limited: false,
         client_limited_reason: None,
