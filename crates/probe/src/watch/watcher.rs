@@ -173,12 +173,16 @@ impl<'obj> Watcher<'obj> {
             }
         }
         let Ok(ring) = builder.build() else { return };
+        // Gives up to when all records are there. The clock is read first: one ring is read after another, and where this thread loses its CPU
+        // in between, the next may hold the end of a wait whose beginning came into the one before meanwhile.
         let empty = |watcher: &mut Self| {
+            let whole_until = monotonic_ns().saturating_sub(REST_NS);
             let _ = ring.consume_raw();
             for inbox in &inboxes {
                 watcher.resting.append(&mut inbox.borrow_mut());
             }
             watcher.unreadable = *unreadable.borrow();
+            whole_until
         };
         loop {
             let wait = match self.paused {
@@ -187,8 +191,8 @@ impl<'obj> Watcher<'obj> {
             };
             match inbox.recv_timeout(wait) {
                 Ok(Request::Read(answer)) => {
-                    empty(self);
-                    let _ = answer.send(self.reading());
+                    let whole_until = empty(self);
+                    let _ = answer.send(self.reading(whole_until));
                 }
                 Ok(Request::Code(answer)) => {
                     let _ = self.refresh_code();
@@ -203,8 +207,8 @@ impl<'obj> Watcher<'obj> {
                     continue;
                 }
                 Err(RecvTimeoutError::Timeout) => {
-                    empty(self);
-                    self.settle(monotonic_ns().saturating_sub(REST_NS));
+                    let whole_until = empty(self);
+                    self.settle(whole_until);
                     self.take_ended();
                     self.take_turns();
                 }
@@ -231,11 +235,12 @@ impl<'obj> Watcher<'obj> {
         self.samples.truncate(room);
     }
 
-    fn reading(&mut self) -> WatchReading {
+    /// All records up to `whole_until` were read.
+    fn reading(&mut self, whole_until: u64) -> WatchReading {
         let now = monotonic_ns();
         // What is not marked stands as blocked until its thread runs, and is set right then.
         let _ = self.programs.run_over_threads();
-        let told_until = self.tell_until(now.saturating_sub(REST_NS));
+        let told_until = self.tell_until(whole_until);
         let pid = self.pid;
         let threads = self.read_threads(|thread| {
             std::fs::read_to_string(format!("/proc/{pid}/task/{thread}/comm"))
