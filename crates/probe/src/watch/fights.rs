@@ -19,6 +19,9 @@ const NANOSECONDS_A_FIGHT: f64 = 700.0;
 const FEW_SLEEPS: f64 = 5.0;
 /// Of that rate so much is believed of the next stint, whatever was seen in it: a stint is short, and one without any proves little.
 const BELIEVED: f64 = 0.8;
+/// What interrupts take of each other CPU while programs are attached, as a part of what it takes of our thread: 1.8 of 3.2 ms where it
+/// was measured, with two CPUs (docs/adr/0022-attach-or-flag.md).
+const OF_EACH_OTHER_CPU: f64 = 0.56;
 /// They come back after so long at the latest: a rung holds some stints with them.
 const LONGEST_AWAY: Duration = Duration::from_secs(5);
 
@@ -36,6 +39,8 @@ pub(crate) struct Fought {
 pub(crate) struct Fights {
     /// What seeing them may cost, in seconds of CPU time a second.
     budget: f64,
+    /// The machine's CPUs besides the one that attaches.
+    other_cpus: f64,
     /// What attaching the programs took last time of our thread's time on CPU; detaching them takes as much.
     attaching: Duration,
     /// When fights were last counted, and how many there had been.
@@ -48,10 +53,11 @@ pub(crate) struct Fights {
 }
 
 impl Fights {
-    /// `budget`: what seeing them may cost, in seconds of CPU time a second.
-    pub(crate) fn new(budget: f64) -> Self {
+    /// `budget`: what seeing them may cost, in seconds of CPU time a second. `cpus`: those of the machine, each of which is interrupted.
+    pub(crate) fn new(budget: f64, cpus: usize) -> Self {
         Self {
             budget: budget.max(1e-9),
+            other_cpus: cpus.saturating_sub(1) as f64,
             attaching: Duration::ZERO,
             counted_at: 0,
             counted: Fought::default(),
@@ -78,7 +84,7 @@ impl Fights {
         }
         let a_second = |count: u64, before: u64| count.saturating_sub(before) as f64 / seconds;
         let cost = a_second(counted.all, before.all) * NANOSECONDS_A_FIGHT / 1e9;
-        let coming_back = 2.0 * self.attaching.as_secs_f64();
+        let coming_back = self.coming_back();
         self.asleep = a_second(counted.asleep, before.asleep).max(BELIEVED * self.asleep);
         if self.asleep > FEW_SLEEPS {
             self.due = now;
@@ -92,6 +98,11 @@ impl Fights {
         let away = Duration::from_secs_f64((visit / self.budget).min(LONGEST_AWAY.as_secs_f64()));
         self.due = now + away.as_nanos() as u64;
         false
+    }
+
+    /// Seconds of CPU time, of all CPUs, that it takes to attach the programs and to detach them.
+    fn coming_back(&self) -> f64 {
+        2.0 * self.attaching.as_secs_f64() * (1.0 + OF_EACH_OTHER_CPU * self.other_cpus)
     }
 
     /// Whether the programs, which are away, are to come back for the stint that begins.
@@ -116,7 +127,7 @@ mod tests {
 
     /// One that has seen so many fights in a second.
     fn after_a_second(all: u64, asleep: u64) -> (Fights, bool) {
-        let mut fights = Fights::new(BUDGET);
+        let mut fights = Fights::new(BUDGET, 1);
         fights.attached(Duration::from_millis(3), Fought { all: 1000, asleep: 7 }, SECOND);
         let counted = Fought {
             all: 1000 + all,
@@ -183,6 +194,33 @@ mod tests {
             asleep: 15,
         };
         assert!(fights.stay(counted, 3 * SECOND, Duration::ZERO));
+    }
+
+    #[test]
+    fn the_more_cpus_are_interrupted_the_longer_the_programs_stay_away() {
+        let away = |cpus: usize| {
+            let mut fights = Fights::new(BUDGET, cpus);
+            fights.attached(Duration::from_millis(1), Fought::default(), SECOND);
+            let many = Fought { all: 3000, asleep: 0 };
+            assert!(!fights.stay(many, 2 * SECOND, REST));
+            (fights.due - 2 * SECOND) as f64 / 1e9
+        };
+        // 2.1 ms of a second, and to come back 2 ms, 3.12 ms and 6.48 ms.
+        assert!((away(1) - 2.05).abs() < 0.01, "{}", away(1));
+        assert!((away(2) - 2.61).abs() < 0.01, "{}", away(2));
+        assert!((away(5) - 4.29).abs() < 0.01, "{}", away(5));
+        // Where threads sleep for them, they stay rather than come back.
+        let stays = |cpus: usize| {
+            let mut fights = Fights::new(BUDGET, cpus);
+            fights.attached(Duration::from_millis(3), Fought::default(), SECOND);
+            let many = Fought {
+                all: 40_000,
+                asleep: 2000,
+            };
+            fights.stay(many, 2 * SECOND, REST)
+        };
+        // 14 ms in the rest; to come back 9.4 and 16.1 ms.
+        assert!(!stays(2) && stays(4));
     }
 
     #[test]

@@ -173,7 +173,7 @@ impl<'obj> Programs<'obj> {
         let mut programs = Self {
             switch_links: Vec::new(),
             fight_links: Vec::new(),
-            fights: Fights::new(fit.fights_budget),
+            fights: Fights::new(fit.fights_budget, cpus.len()),
             sees_kernel_locks: fit.features.contention,
             links: Vec::new(),
             timers: Vec::new(),
