@@ -13,7 +13,7 @@ use object::Object as _;
 use self_cell::self_cell;
 
 use super::nesting::Stack;
-use super::unit_index::UnitIndex;
+use super::unit_index::{MOST_UNITS, UnitIndex};
 use crate::long_names::{LINKAGE, SHOWN, cut};
 use crate::mapped_file::{Bytes as _, MappedFile, mapped};
 use crate::section::{Content, Room};
@@ -141,7 +141,11 @@ impl<'a> Units<'a> {
             return self.of_whole(svma);
         };
         let mut is_listed = false;
-        for place in index.units_at(svma) {
+        for (asked, place) in index.units_at(svma).enumerate() {
+            // No compiler lists an address so often, and to read all of them for each address would never end.
+            if asked + 1 == MOST_UNITS {
+                return Ok(Vec::new());
+            }
             is_listed |= index.lists_addresses(place);
             match self.units[place].get_or_init(|| self.unit(index, place)) {
                 Unit::Alone(context, stack) => match look_up(context, *stack, svma) {

@@ -42,6 +42,11 @@ struct Unit {
 /// Units without addresses that are worth asking one by one whenever no other knows an address.
 const MOST_WITHOUT_ADDRESSES: usize = 256;
 
+/// Units that are asked about one address. Functions that several units have (COMDAT) are listed by the one that was kept, or by each.
+pub(super) const MOST_UNITS: usize = 512;
+/// Ranges that are looked through for one address: in files without overlaps it is one.
+const MOST_RANGES: usize = 4096;
+
 impl UnitIndex {
     /// None where units may be about the code of others, or so many tell no addresses that all have to be read.
     pub(super) fn of(dwarf: &Dwarf<Slice<'_>>) -> Option<UnitIndex> {
@@ -121,16 +126,17 @@ impl UnitIndex {
         self.units.len()
     }
 
-    /// The units that may be about an address, in the order in which they are asked.
+    /// The units that may be about an address, in the order in which they are asked; of more than [`MOST_UNITS`] the first.
     pub(super) fn units_at(&self, svma: u64) -> impl Iterator<Item = usize> {
         let behind = self.ranges.partition_point(|range| range.end <= svma);
         let reaching = self.ranges[behind..]
             .iter()
-            .take_while(move |range| range.least_start <= svma);
+            .take_while(move |range| range.least_start <= svma)
+            .take(MOST_RANGES);
         let holding = reaching
             .filter(move |range| range.start <= svma)
             .map(|range| range.unit);
-        holding.chain(self.without_addresses.iter().copied())
+        holding.chain(self.without_addresses.iter().copied()).take(MOST_UNITS)
     }
 
     /// Whether it tells addresses.
@@ -253,6 +259,21 @@ mod tests {
         }
         let whole = with_origin(&[0x13]);
         assert!(stands_alone(slice(&whole[..whole.len() - 1])).is_err(), "cut");
+    }
+
+    #[test]
+    fn of_units_without_number_that_list_an_address_the_first_are_asked() {
+        let mut ranges = Vec::new();
+        for unit in 0..10_000 {
+            add(&mut ranges, gimli::Range { begin: 0, end: 100 }, unit);
+        }
+        put_in_order(&mut ranges);
+        let index = UnitIndex {
+            ranges,
+            units: Vec::new(),
+            without_addresses: vec![10_000],
+        };
+        assert!(index.units_at(50).eq(0..MOST_UNITS));
     }
 
     proptest! {
