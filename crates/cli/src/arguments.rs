@@ -315,6 +315,8 @@ pub(crate) struct DiffArguments {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Exit status: 0 where nothing is marked `lack`; 1 where something is, hardware counters too, which many virtual machines do not have.")]
 pub(crate) struct CheckArguments {
     /// Server to look at: a BASEDIR, a binary or the name of a build [default: the distribution's server]
     #[arg(long, value_name = "BASEDIR|BINARY|NAME")]
@@ -367,10 +369,10 @@ pub(crate) struct SelfbenchArguments {
     /// Measure filling tables of this many rows instead, four of them
     #[arg(long, value_name = "ROWS")]
     pub(crate) fill: Option<u32>,
-    /// Measure what watching the server's threads costs instead, beside perf and bpftrace
+    /// Measure what watching the server's threads costs instead, with BPF and without, beside perf and bpftrace
     #[arg(long, conflicts_with = "fill")]
     pub(crate) watching: bool,
-    /// With --watching: leave perf and bpftrace out, for more turns in the same time. A turn of scaleprof, and one of nobody as a
+    /// With --watching: leave all but scaleprof with BPF out, for more turns in the same time. A turn of it, and one of nobody as a
     /// control, takes five seconds whatever --seconds says
     #[arg(long, requires = "watching")]
     pub(crate) alone: bool,

@@ -157,6 +157,7 @@ pub fn watch(
 
     let mut seen = look(request, &life, (&mut threads, sampler.as_mut()), stop, progress);
     threads.end();
+    give_way();
     progress.stage("naming what was seen");
     let mut rows = VisitRows::default();
     let (counters, lacks) = counter_rows(0, &seen.samples);
@@ -193,6 +194,13 @@ pub fn watch(
         summary,
         problem: manifest.problem.filter(|_| manifest.state == RunState::Failed),
     })
+}
+
+/// From here on this thread, and those that it starts, run when nobody else wants a CPU: what is left to do can wait, and the server's
+/// users cannot. A thread has a nice value of its own (setpriority(2)), and needs no privilege to raise it.
+fn give_way() {
+    const LOWEST: i32 = 19;
+    let _ = rustix::process::setpriority_process(None, LOWEST);
 }
 
 fn is_of_client(figure: &str) -> bool {

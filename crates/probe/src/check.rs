@@ -82,7 +82,8 @@ fn kernel(release: Option<&str>, loads: Loads) -> CheckItem {
         _ => CheckItem::lack(
             TOPIC,
             format!("Linux {release}: the BPF programs need 5.15 or newer"),
-            "install a newer kernel and reboot; on Debian 11: apt-get install -t bullseye-backports linux-image-amd64",
+            "install a newer kernel and reboot; on Debian 11: apt-get install -t bullseye-backports linux-image-amd64; \
+             on Ubuntu 20.04: apt-get install linux-generic-hwe-20.04",
         ),
     }
 }

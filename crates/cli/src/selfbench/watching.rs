@@ -24,6 +24,8 @@ const STRETCHES: usize = 16;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Watcher {
     Scaleprof,
+    /// As on a kernel that takes no BPF programs: states from /proc, stacks from perf events.
+    ScaleprofWithoutBpf,
     PerfFramePointers,
     PerfDwarf,
     BpftraceOffCpu,
@@ -32,9 +34,10 @@ enum Watcher {
 }
 
 impl Watcher {
-    const ALL: [Watcher; 5] = [
+    const ALL: [Watcher; 6] = [
         Watcher::Scaleprof,
         Watcher::Nobody,
+        Watcher::ScaleprofWithoutBpf,
         Watcher::PerfFramePointers,
         Watcher::PerfDwarf,
         Watcher::BpftraceOffCpu,
@@ -43,6 +46,7 @@ impl Watcher {
     fn name(self) -> &'static str {
         match self {
             Watcher::Scaleprof => "scaleprof, everything on",
+            Watcher::ScaleprofWithoutBpf => "scaleprof without BPF",
             Watcher::PerfFramePointers => "perf record -F 99 -g",
             Watcher::PerfDwarf => "perf record -F 99 --call-graph dwarf",
             Watcher::BpftraceOffCpu => "bpftrace, off-CPU stacks",
@@ -58,6 +62,7 @@ impl Watcher {
     fn is_here(self) -> bool {
         let program = match self {
             Watcher::Scaleprof | Watcher::Nobody => return true,
+            Watcher::ScaleprofWithoutBpf => "unshare",
             Watcher::PerfFramePointers | Watcher::PerfDwarf => "perf",
             Watcher::BpftraceOffCpu => "bpftrace",
         };
@@ -78,11 +83,23 @@ impl Watcher {
         };
         match self {
             Watcher::Scaleprof | Watcher::Nobody => None,
+            Watcher::ScaleprofWithoutBpf => Some(without_bpf(pid, folder)),
             Watcher::PerfFramePointers => Some(perf(&["-g"])),
             Watcher::PerfDwarf => Some(perf(&["--call-graph", "dwarf"])),
             Watcher::BpftraceOffCpu => Some(bpftrace(pid)),
         }
     }
+}
+
+/// `attach --pid` of our own where the kernel's types are hidden, without which no BPF program loads.
+fn without_bpf(pid: u32, folder: &Path) -> Command {
+    const HIDE_AND_WATCH: &str = r#"mount -t tmpfs tmpfs /sys/kernel/btf || exit
+        exec "$0" attach --quiet --force --seconds 3600 --pid "$1" --output "$(mktemp -d "$2/watch.XXXXXX")""#;
+    let mut command = Command::new("unshare");
+    command.args(["-m", "sh", "-c", HIDE_AND_WATCH]);
+    command.arg(std::env::current_exe().unwrap_or_else(|_| "scaleprof".into()));
+    command.arg(pid.to_string()).arg(folder);
+    command
 }
 
 /// What bcc's offcputime does, in bpftrace: a user and a kernel stack at each switch from one of the server's threads. Its
