@@ -2,6 +2,7 @@
 //!
 //! Its modules of servers, bundles and archives are features, so that the tests of a crate below those build without them.
 
+pub mod counted_memory;
 mod deep;
 pub mod hostile_server;
 #[cfg(feature = "archives")]

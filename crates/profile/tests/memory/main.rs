@@ -7,6 +7,7 @@ mod broken;
 #[allow(dead_code)]
 #[path = "../integration/recordings/recorded.rs"]
 mod recorded;
+use testing::counted_memory::{Counting, most_taken_by};
 use testing::perf_recording;
 
 use broken::{RECORDINGS, cases, changed, changes, recordings};
@@ -14,31 +15,7 @@ use perf_recording::{Event, Written, chain, field};
 use proptest::test_runner::{Config, TestRunner};
 use scaleprof_profile::import::{ReadOptions, read_recording};
 use scaleprof_profile::{About, Amount, Cost, CostProfile, Frame, Role, ThreadState, pprof};
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
-
-/// Counts what is in use, and the most that ever was.
-struct Counting;
-
-static IN_USE: AtomicUsize = AtomicUsize::new(0);
-static MOST: AtomicUsize = AtomicUsize::new(0);
-
-// SAFETY: the system's own, which only is counted.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        let in_use = IN_USE.fetch_add(layout.size(), Ordering::Relaxed) + layout.size();
-        MOST.fetch_max(in_use, Ordering::Relaxed);
-        // SAFETY: as the caller promises.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
-        IN_USE.fetch_sub(layout.size(), Ordering::Relaxed);
-        // SAFETY: as the caller promises.
-        unsafe { System.dealloc(place, layout) }
-    }
-}
 
 #[global_allocator]
 static COUNTING: Counting = Counting;
@@ -52,10 +29,7 @@ fn taken_by(bytes: &[u8]) -> usize {
         symfs: Some("/nonexistent".into()),
         ..ReadOptions::default()
     };
-    let before = IN_USE.load(Ordering::Relaxed);
-    MOST.store(before, Ordering::Relaxed);
-    let _ = read_recording(bytes, &options);
-    MOST.load(Ordering::Relaxed) - before
+    most_taken_by(|| drop(read_recording(bytes, &options)))
 }
 
 /// What any recording may take: tables, and the list of this kernel's functions, which a kernel makes for whoever asks.
