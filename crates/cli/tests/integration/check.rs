@@ -24,10 +24,10 @@ impl Drop for Stripped {
 }
 
 /// Whether this kernel lets us watch; said where it does not.
-fn can_watch() -> bool {
+pub(crate) fn can_watch() -> bool {
     let tried = scaleprof_probe::Watch::start(std::process::id(), scaleprof_probe::WatchOptions::default());
     if let Err(error) = &tried {
-        testing::skip!("check --pid: {error}");
+        testing::skip!("a watch: {error}");
     }
     tried.is_ok()
 }

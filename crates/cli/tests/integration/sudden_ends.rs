@@ -1,10 +1,14 @@
 //! ^C, SIGTERM, SIGKILL and a server that dies: nothing is left running, and what was measured can be read.
 
+use crate::check::can_watch;
 use crate::import::recording;
 use crate::stage::{Running, bundle, children, kill, place, run, scaleprof, succeed, texts};
+use libbpf_rs::query::{LinkInfoIter, ProgInfoIter};
 use libc::{SIGINT, SIGKILL, SIGTERM};
 use scaleprof_bundle::RunState;
+use std::collections::BTreeSet;
 use std::path::Path;
+use std::process::Command;
 use testing::servers::distribution;
 use testing::soon;
 
@@ -157,4 +161,69 @@ fn import_ended_by(signal: i32, code: Option<i32>, state: RunState) -> Option<St
     let (out, err) = succeed(scaleprof().arg("report").arg(&folder).args(["--format", "text"]));
     assert!(out.contains("Heaviest call paths"), "{out}\n{err}");
     Some(texts(&output).1)
+}
+
+/// The numbers that the kernel writes after a word into /proc/PID/fdinfo, of all files that a process holds open.
+fn numbers_of_files(pid: u32, word: &str) -> BTreeSet<u32> {
+    let files = std::fs::read_dir(format!("/proc/{pid}/fdinfo")).into_iter().flatten();
+    let texts = files
+        .flatten()
+        .filter_map(|file| std::fs::read_to_string(file.path()).ok());
+    let numbers = texts.filter_map(|text| {
+        let line = text.lines().find_map(|line| line.strip_prefix(word))?;
+        line.trim().parse().ok()
+    });
+    numbers.collect()
+}
+
+#[test]
+fn sigkill_of_a_watch_leaves_no_program_in_the_kernel() {
+    if !can_watch() {
+        return;
+    }
+    let place = place();
+    let mut watched = Command::new("sleep").arg("600").spawn().expect("it starts");
+    let pid = watched.id().to_string();
+    let output = place.path().join("watch");
+    let mut command = scaleprof();
+    command.args([
+        "attach",
+        "--force",
+        "--quiet",
+        "--seconds",
+        "600",
+        "--pid",
+        &pid,
+        "--output",
+    ]);
+    let running = Running::start(command.arg(&output));
+    let mut its_own = (BTreeSet::new(), BTreeSet::new());
+    soon("programs are attached", || {
+        its_own = (
+            numbers_of_files(running.pid(), "prog_id:"),
+            numbers_of_files(running.pid(), "link_id:"),
+        );
+        // Ends and beginnings of threads, switches and wake-ups.
+        its_own.1.len() >= 5
+    });
+    let (programs, links) = its_own;
+    let left = || {
+        let programs = ProgInfoIter::default()
+            .filter(|program| programs.contains(&program.id))
+            .count();
+        let links = LinkInfoIter::default().filter(|link| links.contains(&link.id)).count();
+        (programs, links)
+    };
+    // Those at the kernel's locks come and go.
+    let (listed, attached) = left();
+    assert!(
+        listed == programs.len() && attached >= 5,
+        "{listed} of {programs:?}, {attached} of {links:?}"
+    );
+    running.signal(SIGKILL);
+    running.end_and_leave_nothing(&[]);
+    // The kernel frees them a moment after the last file is closed.
+    soon("the kernel has dropped what the watch had there", || left() == (0, 0));
+    watched.kill().expect("it is ours");
+    watched.wait().expect("it ends");
 }
