@@ -98,6 +98,8 @@ fn flow(word: u32, address: u64) -> Flow {
             reads: registers(&[field(5)]),
             writes: registers(&[field(0)]),
             counts: true,
+            // SUB, and its constant, which is not shifted.
+            takes_one: word & 0x4000_0000 != 0 && (word >> 10) & 0x1fff == 1,
             ..flow
         },
         _ if word & 0x1f20_0000 == 0x0b00_0000 => Flow {

@@ -5,9 +5,11 @@
 //! (Bachmann, Wang and Zima, "Chains of Recurrences", 1994; GCC and LLVM call the analysis scalar evolution). The next version of the
 //! compiler, or other options, may leave the loop out, and who waited for it then hammers at what he waits for. `ut_delay` of MySQL is
 //! such a loop wherever `UT_RELAX_CPU` is empty (MDEV-8684). Only loops in one piece are looked for. Ordinary code counts so too, so
-//! what is found counts only where a loop around it, or one that calls its function, looks at memory (see `find.rs`).
+//! what is found counts only where a loop around it, or one that calls its function, looks at memory (see `find.rs`), or where nothing
+//! but time comes of it.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 
 use super::flow::Flow;
 
@@ -25,6 +27,38 @@ pub(super) fn only_counts(flows: &[Flow], start: u64) -> bool {
         && !last.is_out_of_question
         && before.iter().all(|flow| flow.counts && flow.branch.is_none())
         && before.iter().any(|flow| !flow.writes.is_empty())
+}
+
+/// Whether nothing comes of such a loop but time: one register is counted down by ones to a constant, so that what it holds at the end is
+/// known without counting. Compilers that optimise keep that where they must not look into it (a barrier, `volatile`), as MariaDB has it on
+/// aarch64 in place of PAUSE. The loop may be left at its beginning instead: `cbz; sub; b`. Loops that count up are not told: GCC leaves some
+/// of which it took all else out (`add rax, 1; cmp rax, 256; jne` in the row events of MySQL 5.6).
+pub(super) fn only_passes_time(flows: &[Flow], range: &Range<u64>) -> bool {
+    let Some((last, before)) = flows.split_last() else {
+        return false;
+    };
+    let leaves = |flow: &Flow| flow.goes_on && flow.branch.is_some_and(|target| !range.contains(&target));
+    let (ways_out, others): (Vec<&Flow>, Vec<&Flow>) = before.iter().partition(|flow| flow.branch.is_some());
+    let is_left = match last.goes_on {
+        true => ways_out.is_empty(),
+        false => ways_out.len() == 1 && ways_out.iter().all(|flow| leaves(flow)),
+    };
+    let mut counters = others.iter().filter(|flow| !flow.writes.is_empty());
+    let counter = counters
+        .next()
+        .filter(|flow| flow.takes_one && flow.writes == flow.reads);
+    let asks_for_it = |flow: &Flow| counter.is_some_and(|counter| is_within(&flow.reads, &counter.writes));
+    flows.len() <= MOST_INSTRUCTIONS
+        && last.branch == Some(range.start)
+        && is_left
+        && counter.is_some()
+        && counters.next().is_none()
+        && others.iter().all(|flow| flow.counts)
+        && flows.iter().all(|flow| !flow.is_out_of_question && asks_for_it(flow))
+}
+
+fn is_within(some: &[u16], all: &[u16]) -> bool {
+    some.iter().all(|register| all.contains(register))
 }
 
 /// Whether a loop around a delay waits: it looks at memory, stores nothing, and what it carries from one turn to the next only
@@ -69,6 +103,47 @@ mod tests {
     fn additions_and_a_branch_back_only_count() {
         assert!(only_counts(&[adds(1), back()], 0));
         assert!(only_counts(&[adds(1), adds(2), back()], 0));
+    }
+
+    #[test]
+    fn of_counting_one_register_down_by_ones_nothing_comes_but_time() {
+        let one = Flow {
+            takes_one: true,
+            ..adds(1)
+        };
+        let asks = |reads: &[u16]| Flow {
+            reads: reads.to_vec(),
+            counts: true,
+            goes_on: true,
+            ..Flow::default()
+        };
+        let passes_time = |flows: &[Flow]| only_passes_time(flows, &(0..flows.len() as u64 * 4));
+        assert!(passes_time(&[one.clone(), back()]));
+        assert!(passes_time(&[one.clone(), asks(&[1]), back()]));
+        assert!(!passes_time(&[one.clone(), asks(&[1, 5]), back()]), "not to a constant");
+        // `cbz w1, out; sub w1, w1, #1; b`.
+        let out = |to: u64| Flow {
+            branch: Some(to),
+            ..asks(&[1])
+        };
+        let for_ever = Flow {
+            goes_on: false,
+            ..back()
+        };
+        assert!(passes_time(&[out(100), one.clone(), for_ever.clone()]));
+        assert!(
+            !passes_time(&[out(4), one.clone(), for_ever.clone()]),
+            "it is never left"
+        );
+        assert!(!passes_time(&[one.clone(), for_ever.clone()]));
+        // A remainder; a quotient beside it; what is asked is another register.
+        assert!(!passes_time(&[adds(1), back()]));
+        assert!(!passes_time(&[one.clone(), adds(2), back()]));
+        let other = Flow {
+            reads: vec![9],
+            ..back()
+        };
+        assert!(!passes_time(&[one, other]));
     }
 
     #[test]

@@ -77,18 +77,23 @@ pub(super) fn unrelaxed(code: &Code<'_>) -> Vec<SpinLoop> {
                 continue;
             };
             match likely {
-                Unrelaxed::Poll(_) if body.looks_at_memory(&around) => {
+                Unrelaxed::Poll(_) if body.looks_at_memory(&around) && body.is_a_loop_of_its_own(&around) => {
                     found.push(body.spin_loop(&around, None, SpinKind::Poll));
                 }
                 Unrelaxed::Poll(_) => {}
-                // Ordinary code counts too: it is a delay where somebody looks at memory around it.
-                Unrelaxed::Count(_) => {
+                // Ordinary code counts too: it is a delay where somebody looks at memory around it, or where nothing comes of it.
+                Unrelaxed::Count(_) | Unrelaxed::Delay(_) => {
                     let delay = body.spin_loop(&around, None, SpinKind::Delay);
                     let first = around.first().copied().unwrap_or_default();
                     let mut outer = body.loops_around(first).filter(|outer| **outer != around);
                     if outer.any(|outer| body.looks_at_memory(outer) && code.waits_around(body, outer)) {
                         found.push(delay);
-                    } else if body.steps.len() <= MOST_OF_HELPER && !body.steps.iter().any(Step::calls) {
+                        continue;
+                    }
+                    if matches!(likely, Unrelaxed::Delay(_)) {
+                        found.push(delay.clone());
+                    }
+                    if body.steps.len() <= MOST_OF_HELPER && !body.steps.iter().any(Step::calls) {
                         helpers.insert(function.start, delay);
                     }
                 }
@@ -257,6 +262,31 @@ impl Body {
 
     fn looks_at_memory(&self, turn: &[usize]) -> bool {
         self.steps_of(turn).any(looks)
+    }
+
+    /// Whether a loop in one piece is one, and no way of another through its beginning: nobody enters it behind its first instruction,
+    /// where its first turn is then not as the others; and if it can be left at several places, a loop around it begins elsewhere. Else
+    /// it is what `continue` makes of `while (a) { if (!b) continue; ... }`.
+    fn is_a_loop_of_its_own(&self, turn: &[usize]) -> bool {
+        let (Some(first), Some(last)) = (turn.first(), turn.last()) else {
+            return false;
+        };
+        let within = |place: &usize| (first..=last).contains(&place);
+        let before = self.turns().predecessors();
+        let comes_from = |place: usize| before.get(place).into_iter().flatten();
+        let is_entered_inside = turn[1..]
+            .iter()
+            .any(|place| comes_from(*place).any(|from| !within(from)));
+        let ways_out = self
+            .steps_of(turn)
+            .filter(|step| matches!(step.does, Does::Branch(to) if self.steps.get(*first).is_some_and(|first| first.address != to)))
+            .count();
+        let begins_a_larger_one = self.loops.iter().any(|outer| {
+            let holds = outer.len() > turn.len() && turn.iter().all(|place| outer.binary_search(place).is_ok());
+            holds && (*first == 0 || comes_from(*first).any(|from| outer.binary_search(from).is_err()))
+        });
+        let continues = ways_out > 1 && begins_a_larger_one;
+        !is_entered_inside && !continues
     }
 
     /// The addresses of a loop, in as many parts as it is laid in.

@@ -10,6 +10,8 @@ pub(super) struct Flow {
     pub loads: bool,
     /// Only adds to registers, or compares them (see `counting.rs`).
     pub counts: bool,
+    /// Takes one from a register.
+    pub takes_one: bool,
     /// Where it may branch to.
     pub branch: Option<u64>,
     /// Whether the next instruction may run after it.

@@ -201,9 +201,18 @@ fn counting_between_two_looks_is_a_delay_which_may_be_left_out() {
         assert_eq!(found.loops()[0].faults, [SpinFault::NoRelax, SpinFault::OnlyCounts]);
         assert!(!found.contains(delay.start));
     }
-    // The same without a look around it: dec ecx; jne; ret. subs w1, w1, #1; b.ne; ret.
+    // Without a look around it nothing comes of it either: dec ecx; jne; ret. subs w1, w1, #1; b.ne; ret.
     let arm = words(&[0x7100_0421, 0x54ff_ffe1, 0xd65f_03c0]);
-    for (code, is_x86) in [(&[0xff, 0xc9, 0x75, 0xfc, 0xc3][..], true), (&arm, false)] {
+    for (code, is_x86, end) in [
+        (&[0xff, 0xc9, 0x75, 0xfc, 0xc3][..], true, 0x1004),
+        (&arm, false, 0x1008),
+    ] {
+        let found = spin_loops(code, &[(0x1000, 0x1000 + code.len() as u64)], is_x86);
+        assert_eq!(told(&found), [(0x1000..end, SpinKind::Delay, None)]);
+    }
+    // Where something else is counted there is a sum: inc eax; dec ecx; jne; ret. add w0, w0, #1; subs w1, w1, #1; b.ne; ret.
+    let arm = words(&[0x1100_0400, 0x7100_0421, 0x54ff_ffc1, 0xd65f_03c0]);
+    for (code, is_x86) in [(&[0xff, 0xc0, 0xff, 0xc9, 0x75, 0xfa, 0xc3][..], true), (&arm, false)] {
         let found = spin_loops(code, &[(0x1000, 0x1000 + code.len() as u64)], is_x86);
         assert!(found.loops().is_empty(), "{code:x?}: {found:?}");
     }
@@ -271,4 +280,44 @@ proptest::proptest! {
             proptest::prop_assert!(found.start() < found.end() && found.function.contains(&found.start()));
         }
     }
+}
+
+/// As in MariaDB 10.11 of Debian for arm64: trylock_short, srw_mutex_impl::wait_and_lock and log_t::append_prepare_wait.
+#[test]
+fn delays_of_aarch64_without_an_instruction_that_says_so_are_found() {
+    const RET: u32 = 0xd65f_03c0;
+    let delays: [&[u32]; 3] = [
+        // subs w0, w0, #1; b.ne
+        &[0x7100_0400, 0x54ff_ffe1],
+        // sub w1, w1, #1; cmn w1, #1; b.ne
+        &[0x5100_0421, 0x3100_043f, 0x54ff_ffc1],
+        // cbz w1, behind it; sub w1, w1, #1; b
+        &[0x3400_0061, 0x5100_0421, 0x17ff_fffe],
+    ];
+    for delay in delays {
+        // Calls before it: it is no helper.
+        let code = words(&[&[0x9400_0100, 0x5280_1900], delay, &[RET]].concat());
+        let found = spin_loops(&code, &[(0x1000, 0x1000 + code.len() as u64)], false);
+        let range = 0x1008..0x1008 + 4 * delay.len() as u64;
+        assert_eq!(told(&found), [(range, SpinKind::Delay, None)], "{delay:x?}");
+    }
+    // By tens, which leaves a remainder: sub w0, w0, #10; cmp w0, #9; b.hi
+    let code = words(&[0x9400_0100, 0x5280_1900, 0x5100_2800, 0x7100_241f, 0x54ff_ffc8, RET]);
+    assert!(spin_loops(&code, &[(0x1000, 0x1018)], false).loops().is_empty());
+}
+
+/// As in Rows_log_event of MariaDB 10.11 for arm64: `mov x0, x25; cmp x0, x25; b.cs; ldrb w1, [x0]; cbnz w1`, entered at `cmp`.
+#[test]
+fn a_loop_whose_first_turn_is_not_as_the_others_does_not_wait() {
+    let code = words(&[
+        0x1400_0002,
+        0xaa19_03e0,
+        0xeb19_001f,
+        0x5400_0082,
+        0x3940_0001,
+        0x35ff_ff81,
+        0xd65f_03c0,
+        0xd65f_03c0,
+    ]);
+    assert!(spin_loops(&code, &[(0x1000, 0x1020)], false).loops().is_empty());
 }

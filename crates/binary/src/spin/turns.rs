@@ -121,7 +121,8 @@ impl<'a> Turns<'a> {
         None
     }
 
-    fn predecessors(&self) -> Vec<Vec<usize>> {
+    /// By place, those that may run before.
+    pub(super) fn predecessors(&self) -> Vec<Vec<usize>> {
         let mut before = vec![Vec::new(); self.steps.len()];
         for place in 0..self.steps.len() {
             for next in self.successors(place) {

@@ -9,7 +9,7 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use super::counting::only_counts;
+use super::counting::{only_counts, only_passes_time};
 use super::flow::Flow;
 
 /// Most bytes of such a loop; the short branches of x86-64 reach back that far.
@@ -24,12 +24,14 @@ pub(super) enum Unrelaxed {
     Poll(Range<u64>),
     /// Only counts, so that a compiler may leave it out.
     Count(Range<u64>),
+    /// Only counts, and nothing but time comes of it.
+    Delay(Range<u64>),
 }
 
 impl Unrelaxed {
     /// Its addresses.
     pub(super) fn range(&self) -> &Range<u64> {
-        let (Unrelaxed::Poll(range) | Unrelaxed::Count(range)) = self;
+        let (Unrelaxed::Poll(range) | Unrelaxed::Count(range) | Unrelaxed::Delay(range)) = self;
         range
     }
 
@@ -37,6 +39,9 @@ impl Unrelaxed {
     pub(super) fn of(flows: &[Flow], range: Range<u64>) -> Option<Self> {
         if waits(flows, range.start, range.end) {
             return Some(Unrelaxed::Poll(range));
+        }
+        if only_passes_time(flows, &range) {
+            return Some(Unrelaxed::Delay(range));
         }
         only_counts(flows, range.start).then_some(Unrelaxed::Count(range))
     }
@@ -61,23 +66,31 @@ pub(super) fn waits(flows: &[Flow], start: u64, end: u64) -> bool {
         && looks_before_it_decides(flows)
 }
 
-/// Whether what the last branches decide by comes from memory that the loop reads: else it goes on for ever or not at all.
+/// Whether all that branches decide by comes from memory that the loop reads: else it goes on for ever or not at all, or asks what does not
+/// change, which a compiler takes out of a loop that only waits.
 fn looks_before_it_decides(flows: &[Flow]) -> bool {
     let mut seen: BTreeSet<u16> = BTreeSet::new();
     let mut last_saw = false;
-    for flow in flows
-        .iter()
-        .filter(|flow| flow.branch.is_none() || !flow.reads.is_empty())
-    {
-        last_saw = flow.loads || flow.reads.iter().any(|register| seen.contains(register));
+    for flow in flows {
+        let saw = flow.loads || flow.reads.iter().any(|register| seen.contains(register));
+        match flow.branch {
+            // Those that ask no register decide by what was done last.
+            Some(_) => {
+                let decides = if flow.reads.is_empty() { last_saw } else { saw };
+                if flow.goes_on && !decides {
+                    return false;
+                }
+            }
+            None => last_saw = saw,
+        }
         for register in &flow.writes {
-            match last_saw {
+            match saw {
                 true => seen.insert(*register),
                 false => seen.remove(register),
             };
         }
     }
-    last_saw
+    flows.iter().any(|flow| flow.branch.is_some() && flow.goes_on)
 }
 
 /// Whether a register that the loop changes is read before it is set: its value came from the turn before.
@@ -155,6 +168,20 @@ mod tests {
         assert!(!waits(&[flow(&[1], &[2], true), skips, back()], 0, 8));
         let blind = [flow(&[1], &[2], true), flow(&[3], &[4], false), back()];
         assert!(!waits(&blind, 0, 8));
+        // Asks beside it what does not change.
+        let out = Flow {
+            branch: Some(100),
+            ..flow(&[], &[], false)
+        };
+        let asks_too = [
+            flow(&[3], &[], false),
+            out,
+            flow(&[1], &[2], true),
+            flow(&[2], &[], false),
+            back(),
+        ];
+        assert!(!waits(&asks_too, 0, 8));
+        assert!(waits(&asks_too[2..], 0, 8));
         let stores = Flow {
             is_out_of_question: true,
             ..flow(&[1], &[], true)

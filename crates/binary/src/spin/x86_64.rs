@@ -82,6 +82,7 @@ fn flow(instruction: &Instruction, information: &mut InstructionInfoFactory) -> 
             || matches!(does, Does::Locked | Does::Relax(_) | Does::Call(_))
             || !(is_branch || instruction.flow_control() == FlowControl::Next),
         counts: counts(instruction),
+        takes_one: takes_one(instruction),
         ..Flow::default()
     };
     let used = information.info(instruction);
@@ -122,6 +123,21 @@ fn counts(instruction: &Instruction) -> bool {
             (index == Register::None || instruction.memory_index_scale() == 1) && base != index
         }
         Mnemonic::Nop => true,
+        _ => false,
+    }
+}
+
+/// DEC, SUB of 1, ADD and LEA of -1.
+fn takes_one(instruction: &Instruction) -> bool {
+    let has_constant =
+        instruction.op_count() > 1 && !matches!(instruction.op_kind(1), OpKind::Register | OpKind::Memory);
+    match instruction.mnemonic() {
+        Mnemonic::Dec => true,
+        Mnemonic::Sub if has_constant => instruction.immediate(1) == 1,
+        Mnemonic::Add if has_constant => instruction.immediate(1) as i64 == -1,
+        Mnemonic::Lea => {
+            instruction.memory_index() == Register::None && instruction.memory_displacement64() as i64 == -1
+        }
         _ => false,
     }
 }

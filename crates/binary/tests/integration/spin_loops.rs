@@ -38,6 +38,19 @@ void counts_down_and_looks(volatile int *word)
 {
 	do { for (int i = 0; i < 100; i++) RELAX(); } while (*word);
 }
+struct entry { struct entry *next; long value; };
+struct queue { struct entry *first; long entries; };
+void takes_from_a_queue(struct queue *queue, void (*done)(long))
+{
+	while (queue->entries) {
+		struct entry *entry = queue->first;
+		if (!entry) continue;
+		queue->first = entry->next;
+		queue->entries--;
+		done(entry->value);
+	}
+}
+void works_when_told(volatile int *told, void (*work)(void)) { for (;;) { while (!*told); work(); } }
 unsigned long adds(const unsigned long *from, int count)
 {
 	unsigned long sum = 0;
@@ -91,13 +104,13 @@ fn finds_the_loops_that_a_compiler_makes_at_every_level() {
             is_there("counts_down_and_looks", SpinKind::Poll),
             "{optimisation}: {found:?}"
         );
-        for busy in ["adds", "length", "last", "add_one"] {
+        for busy in ["adds", "length", "last", "add_one", "takes_from_a_queue"] {
             assert!(
                 !found.iter().any(|(name, ..)| name == busy),
                 "{optimisation}: {found:?}"
             );
         }
-        for silent in ["only_looks", "looks_through_a_pointer"] {
+        for silent in ["only_looks", "looks_through_a_pointer", "works_when_told"] {
             let is_told = found.iter().any(|(name, kind, faults)| {
                 name == silent && *kind == SpinKind::Poll && *faults == [SpinFault::NoRelax]
             });
@@ -134,6 +147,24 @@ void backs_off(volatile int *word, int turns) { while (*word) for (int i = 0; i 
 __attribute__((noinline)) unsigned long years(unsigned long days) { unsigned long n = 0; while (days >= 366) { days -= 366; n++; } return n; }
 unsigned long all_years(unsigned long to) { unsigned long sum = 0; for (unsigned long i = 0; i < to; i++) sum ^= years(i); return sum; }
 "#;
+
+/// MY_RELAX_CPU() of MariaDB on aarch64: no instruction, but the compiler must not leave the loop out. A remainder counts one register too.
+const BARRIER_ALONE: &str = r#"
+void passes_time(unsigned turns) { while (turns--) __asm__ volatile("" ::: "memory"); }
+void tries(int (*try)(void)) { for (int i = 0; i < 100; i++) { if (!try()) return; for (unsigned j = 200; j--;) __asm__ volatile("" ::: "memory"); } }
+unsigned remainder_of(unsigned of) { while (of >= 10) { of -= 10; __asm__ volatile("" ::: "memory"); } return of; }
+"#;
+
+#[test]
+fn a_loop_of_which_nothing_comes_but_time_is_a_delay_whoever_looks_around_it() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for optimisation in ["-O1", "-O2", "-Os"] {
+        let found = found(BARRIER_ALONE, optimisation, folder.path());
+        let told: Vec<(&str, SpinKind)> = found.iter().map(|(name, kind, _)| (name.as_str(), *kind)).collect();
+        let expected = [("passes_time", SpinKind::Delay), ("tries", SpinKind::Delay)];
+        assert_eq!(told, expected, "{optimisation}");
+    }
+}
 
 /// The compiler itself proves the point: what it keeps of `backs_off` at -O1, it leaves out at -O2.
 #[test]
