@@ -196,6 +196,12 @@ pub fn in_one_word<'a>(product: &str, path: &'a [String]) -> Option<&'a str> {
     Knowledge::of(product).takers(path, 1).first().copied()
 }
 
+/// What a thread of such a server waits for that sleeps at a condition variable in this call path, where it is known to be something that
+/// somebody holds, such as `a metadata lock`.
+pub fn held_behind_condition(product: &str, path: &[String]) -> Option<String> {
+    Knowledge::of(product).held_behind_condition(path)
+}
+
 /// The waits of every rung, by rising connections; one entry for a watch. Rungs without a thread that waits for a lock are
 /// left out.
 pub fn wait_graphs(bundle: &Bundle) -> Vec<WaitGraph> {

@@ -207,12 +207,7 @@ impl Context<'_> {
 
     /// A condition variable is not called a lock, except where it is known that somebody holds what it stands for.
     fn name_condition_variable(&self, draft: &mut Draft, name: Option<&str>) {
-        let is_held = self
-            .knowledge
-            .place(draft.kind, &draft.path)
-            .filter(|(place, _)| place.held)
-            .map(|(place, _)| place.what.clone());
-        if let Some(what) = is_held {
+        if let Some(what) = self.knowledge.held_behind_condition(&draft.path) {
             draft.title = Some(format!("Threads wait for {what}"));
             return;
         }

@@ -181,6 +181,12 @@ impl Knowledge {
         })
     }
 
+    /// What somebody holds there, though who wants it sleeps at a condition variable.
+    pub(crate) fn held_behind_condition(&self, path: &[String]) -> Option<String> {
+        let (place, _) = self.place(Kind::LockConvoy, path)?;
+        place.held.then(|| place.what.clone())
+    }
+
     /// What is known of a kind of finding wherever it is, of the first place that is about it.
     pub(super) fn place_of(&self, kind: Kind) -> Option<&Place> {
         let mut places = self.places.iter();

@@ -7,7 +7,7 @@ use super::layout::{self, Ink, RowInk};
 use crate::figures::{number, percent};
 use scaleprof_analysis::condition::waits_at_condition_variable;
 use scaleprof_analysis::numbers::counted;
-use scaleprof_analysis::wait_graph::in_one_word;
+use scaleprof_analysis::wait_graph::{held_behind_condition, in_one_word};
 use scaleprof_bundle::{CallPath, RungSummary, Summary};
 
 /// Call paths that are shown of the last rung.
@@ -162,12 +162,14 @@ fn locks(rung: &RungSummary, product: &str) -> Option<String> {
         .iter()
         .map(|lock| {
             let is_condition = waits_at_condition_variable(&lock.waiting);
-            let name = match (&lock.name, place(&lock.waiting)) {
-                (Some(name), _) if is_condition => format!("the condition variable {name}"),
-                (Some(name), _) => name.clone(),
-                (None, Some(function)) if is_condition => format!("a condition variable, in {function}"),
-                (None, Some(function)) => format!("one on the heap, in {function}"),
-                (None, None) => "one on the heap".to_owned(),
+            let held = held_behind_condition(product, &lock.waiting).filter(|_| is_condition);
+            let name = match (held, &lock.name, place(&lock.waiting)) {
+                (Some(what), _, _) => what,
+                (None, Some(name), _) if is_condition => format!("the condition variable {name}"),
+                (None, Some(name), _) => name.clone(),
+                (None, None, Some(function)) if is_condition => format!("a condition variable, in {function}"),
+                (None, None, Some(function)) => format!("one on the heap, in {function}"),
+                (None, None, None) => "one on the heap".to_owned(),
             };
             let other = match (place(&lock.holder), place(&lock.waker)) {
                 (Some(holder), _) if !is_condition => format!(", held in {holder}"),

@@ -7,6 +7,7 @@ use super::reasons::by_reason;
 use crate::figures::{number, percent, whole};
 use scaleprof_analysis::condition::waits_at_condition_variable;
 use scaleprof_analysis::numbers::counted;
+use scaleprof_analysis::wait_graph::held_behind_condition;
 use scaleprof_bundle::{StateSeconds, Summary, WatchSummary, WatchedLock, WatchedPath};
 
 /// Call paths that are shown of each state, locks, and lines of background threads.
@@ -46,7 +47,7 @@ pub(super) fn table(summary: &Summary, ink: &Ink, style: Style) -> String {
         out.push_str(&wrap(&trust(watch), wrap_at, "  "));
         out.push('\n');
         out.push_str(&paths(&watch.paths, style.width, wrap_at));
-        out.push_str(&locks(&watch.locks, style.width));
+        out.push_str(&locks(&watch.locks, &summary.server.product, style.width));
         out.push('\n');
     }
     for missing in reasons(summary) {
@@ -242,7 +243,7 @@ fn paths(paths: &[WatchedPath], width: Option<usize>, wrap_at: usize) -> String 
     out
 }
 
-fn locks(locks: &[WatchedLock], width: Option<usize>) -> String {
+fn locks(locks: &[WatchedLock], product: &str, width: Option<usize>) -> String {
     if locks.is_empty() {
         return String::new();
     }
@@ -251,14 +252,16 @@ fn locks(locks: &[WatchedLock], width: Option<usize>) -> String {
         let is_condition = waits_at_condition_variable(&lock.waiting);
         let name = lock.name.as_deref().unwrap_or("(on the heap)");
         let waiting = innermost_waiting(&lock.waiting, 2).join(" < ");
-        let holder = match lock.holder.is_empty() {
-            _ if is_condition && lock.waker.is_empty() => "a condition variable".to_owned(),
-            _ if is_condition => format!(
-                "a condition variable, woken in {}",
-                innermost_waiting(&lock.waker, 2).join(" < ")
-            ),
-            true => "holder not seen".to_owned(),
-            false => format!("held in {}", innermost_waiting(&lock.holder, 2).join(" < ")),
+        let woken = match lock.waker.is_empty() {
+            true => String::new(),
+            false => format!(", woken in {}", innermost_waiting(&lock.waker, 2).join(" < ")),
+        };
+        let held = held_behind_condition(product, &lock.waiting).filter(|_| is_condition);
+        let holder = match (held, lock.holder.is_empty()) {
+            (Some(what), _) => format!("{what}{woken}"),
+            (None, _) if is_condition => format!("a condition variable{woken}"),
+            (None, true) => "holder not seen".to_owned(),
+            (None, false) => format!("held in {}", innermost_waiting(&lock.holder, 2).join(" < ")),
         };
         let line = format!(
             "  {:>8}  {name}, waited for in {waiting}, {holder}",

@@ -4,6 +4,7 @@
 use crate::fixture;
 
 use fixture::{Shape, make};
+use scaleprof_bundle::Summary;
 use scaleprof_report::text::{Style, table};
 
 fn printed(shape: &str, style: Style) -> String {
@@ -91,4 +92,29 @@ fn a_lock_without_a_known_holder_says_who_woke_those_that_waited() {
         "{table}"
     );
     assert!(words.contains(", woken in log_flush_do_unlocks)"), "{table}");
+}
+
+#[test]
+fn who_waits_for_a_metadata_lock_does_not_merely_wait_at_a_condition_variable() {
+    let (_, mut summary) = make(&Shape::usual());
+    let lock = &mut summary.rungs.last_mut().expect("a rung").locks[1];
+    let waiting = |place: &str| {
+        [place, "pthread_cond_timedwait", "futex_wait [k]"]
+            .map(str::to_owned)
+            .into()
+    };
+    lock.waiting = waiting("MDL_wait::timed_wait");
+    lock.waker = ["MDL_wait::set_status", "futex_wake [k]"].map(str::to_owned).into();
+    let words = |summary: &Summary| {
+        let table = table(summary, Style::plain());
+        table.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let said = words(&summary);
+    assert!(
+        said.contains("; a metadata lock (") && said.contains(", woken in MDL_wait::set_status)"),
+        "{said}"
+    );
+    summary.rungs.last_mut().expect("a rung").locks[1].waiting = waiting("wait_for_work");
+    let said = words(&summary);
+    assert!(said.contains("; a condition variable, in wait_for_work ("), "{said}");
 }
