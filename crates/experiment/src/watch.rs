@@ -104,7 +104,7 @@ pub enum WatchError {
     Bundle(#[from] BundleError),
 }
 
-/// Watches a server for a while and keeps what was seen. `stop` ends it early.
+/// Watches a server for a while and keeps what was seen. `stop` ends it early. The calling thread has a lower priority afterwards (nice 5).
 ///
 /// # Errors
 /// It is no server, cannot be watched, or the bundle cannot be written.
@@ -196,11 +196,14 @@ pub fn watch(
     })
 }
 
-/// From here on this thread, and those that it starts, run when nobody else wants a CPU: what is left to do can wait, and the server's
-/// users cannot. A thread has a nice value of its own (setpriority(2)), and needs no privilege to raise it.
+/// From here on this thread, and those that it starts, get a third of a server thread's share where both want a CPU (sched(7); in cgroups
+/// of their own the groups share it alike, and this changes nothing). No less: of a server with fifty threads for each CPU nothing
+/// would be left in which to come to an end. A thread has a nice value of its own (setpriority(2)), and needs no privilege to raise it.
 fn give_way() {
-    const LOWEST: i32 = 19;
-    let _ = rustix::process::setpriority_process(None, LOWEST);
+    const NICE: i32 = 5;
+    if rustix::process::getpriority_process(None).is_ok_and(|nice| nice < NICE) {
+        let _ = rustix::process::setpriority_process(None, NICE);
+    }
 }
 
 fn is_of_client(figure: &str) -> bool {

@@ -4,17 +4,19 @@ use scaleprof_analysis::summarise;
 use scaleprof_bundle::Bundle;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::{LazyLock, Mutex, PoisonError};
 use tempfile::TempDir;
 
-/// A small bundle on a disk in memory, whose tables are put in the place of each other.
+/// A copy of a small bundle.
 struct Stage {
     folder: TempDir,
     /// Relative to the folder, in their order.
     tables: Vec<PathBuf>,
 }
 
-static STAGE: LazyLock<Mutex<Stage>> = LazyLock::new(|| Mutex::new(Stage::set()));
+thread_local! {
+    // Unlike a static it is dropped when its thread ends, and its folder with it.
+    static STAGE: Stage = Stage::set();
+}
 
 impl Stage {
     fn set() -> Stage {
@@ -49,17 +51,17 @@ fn copy(whole: &Path, part: &Path, to: &Path, tables: &mut Vec<PathBuf>) {
 /// The first byte says which table the rest is.
 pub(crate) fn attempt(bytes: &[u8]) {
     let [which, content @ ..] = bytes else { return };
-    let stage = STAGE.lock().unwrap_or_else(PoisonError::into_inner);
-    let table = &stage.tables[usize::from(*which) % stage.tables.len()];
-    let place = stage.folder.path().join(table);
-    let good = fs::read(&place).expect("it is there");
-    fs::write(&place, content).expect("written");
-    let opened = Bundle::open(stage.folder.path());
-    if let Ok(bundle) = &opened {
-        let _ = summarise(bundle);
-        let _ = bundle.instructions();
-        let _ = bundle.branches();
-        let _ = bundle.data_accesses();
-    }
-    fs::write(&place, good).expect("written");
+    STAGE.with(|stage| {
+        let table = &stage.tables[usize::from(*which) % stage.tables.len()];
+        let place = stage.folder.path().join(table);
+        let good = fs::read(&place).expect("it is there");
+        fs::write(&place, content).expect("written");
+        if let Ok(bundle) = Bundle::open(stage.folder.path()) {
+            let _ = summarise(&bundle);
+            let _ = bundle.instructions();
+            let _ = bundle.branches();
+            let _ = bundle.data_accesses();
+        }
+        fs::write(&place, good).expect("written");
+    });
 }

@@ -2,7 +2,7 @@
 
 use scaleprof_wire::ReplyScanner;
 
-/// Scans it in one piece, and in pieces as the first bytes say: the replies must be the same.
+/// Scans it in one piece, and in pieces as long as its own bytes say: the replies must be the same.
 pub(crate) fn attempt(bytes: &[u8]) {
     let [settings, lengths @ ..] = bytes else { return };
     let deprecate_eof = settings & 1 == 1;

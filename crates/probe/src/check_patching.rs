@@ -25,7 +25,10 @@ fn item(cpu_model: Option<&str>, isolated: Option<String>) -> CheckItem {
             format!("a watch of a busy server interrupts the isolated CPUs {cpus} too, 50 to 500 times a second"),
             "attach once instead of again and again: scaleprof attach --pid PID --wait-cost 100",
         ),
-        None => CheckItem::ok(TOPIC, "no CPU is isolated from the interrupts of a watch"),
+        None => CheckItem::ok(
+            TOPIC,
+            "no isolated CPUs (isolcpus, nohz_full), which a watch would interrupt too",
+        ),
     }
 }
 

@@ -83,7 +83,10 @@ pub(super) fn unrelaxed(code: &Code<'_>) -> Vec<SpinLoop> {
                 Unrelaxed::Poll(_) => {}
                 // Ordinary code counts too: it is a delay where somebody looks at memory around it, or where nothing comes of it.
                 Unrelaxed::Count(_) | Unrelaxed::Delay(_) => {
-                    let delay = body.spin_loop(&around, None, SpinKind::Delay);
+                    let mut delay = body.spin_loop(&around, None, SpinKind::Delay);
+                    if matches!(likely, Unrelaxed::Count(_)) {
+                        delay.faults.push(SpinFault::OnlyCounts);
+                    }
                     let first = around.first().copied().unwrap_or_default();
                     let mut outer = body.loops_around(first).filter(|outer| **outer != around);
                     if outer.any(|outer| body.looks_at_memory(outer) && code.waits_around(body, outer)) {
@@ -203,6 +206,8 @@ impl<'a> Code<'a> {
 struct Body {
     function: Range<u64>,
     steps: Vec<Step>,
+    /// The places of those that may run before an instruction, by its place.
+    before: Vec<Vec<usize>>,
     /// The instructions of each loop by rising place, the loop of the fewest first.
     loops: Vec<Vec<usize>>,
     /// The loops that hold an instruction, by its place, in the order of the loops.
@@ -223,9 +228,11 @@ impl Body {
                 around.entry(*place).or_default().push(number);
             }
         }
+        let before = Turns::of(&steps).predecessors();
         Body {
             function,
             steps,
+            before,
             loops,
             around,
             room: Cell::new(ROOM),
@@ -271,21 +278,18 @@ impl Body {
         let (Some(first), Some(last)) = (turn.first(), turn.last()) else {
             return false;
         };
-        let within = |place: &usize| (first..=last).contains(&place);
-        let before = self.turns().predecessors();
-        let comes_from = |place: usize| before.get(place).into_iter().flatten();
-        let is_entered_inside = turn[1..]
-            .iter()
-            .any(|place| comes_from(*place).any(|from| !within(from)));
-        let ways_out = self
-            .steps_of(turn)
-            .filter(|step| matches!(step.does, Does::Branch(to) if self.steps.get(*first).is_some_and(|first| first.address != to)))
-            .count();
-        let begins_a_larger_one = self.loops.iter().any(|outer| {
+        let comes_from = |place: usize| self.before.get(place).into_iter().flatten();
+        let is_outside = |from: &usize| !(first..=last).contains(&from);
+        let is_entered_inside = turn[1..].iter().any(|place| comes_from(*place).any(is_outside));
+        let beginning = self.steps.get(*first).map(|step| step.address);
+        let leaves = |step: &&Step| matches!(step.does, Does::Branch(to) if Some(to) != beginning);
+        let ends_by_leaving = self.steps.get(*last).is_some_and(|step| step.goes_on);
+        let ways_out = self.steps_of(turn).filter(leaves).count() + usize::from(ends_by_leaving);
+        let begins = |outer: &Vec<usize>| {
             let holds = outer.len() > turn.len() && turn.iter().all(|place| outer.binary_search(place).is_ok());
             holds && (*first == 0 || comes_from(*first).any(|from| outer.binary_search(from).is_err()))
-        });
-        let continues = ways_out > 1 && begins_a_larger_one;
+        };
+        let continues = ways_out > 1 && self.loops_around(*first).any(begins);
         !is_entered_inside && !continues
     }
 
@@ -354,9 +358,6 @@ impl Body {
         }
         if relax.is_none() {
             faults.push(SpinFault::NoRelax);
-            if kind == SpinKind::Delay {
-                faults.push(SpinFault::OnlyCounts);
-            }
         }
         SpinLoop {
             parts: self.parts(turn),

@@ -181,7 +181,7 @@ fn a_loop_that_only_looks_is_likely_to_wait() {
 }
 
 #[test]
-fn counting_between_two_looks_is_a_delay_which_may_be_left_out() {
+fn counting_between_two_looks_is_a_delay_and_may_be_left_out_where_more_than_time_comes_of_it() {
     // 1000: mov ecx, 100; 1005: dec ecx; jne 1005; 1009: cmp dword [rdi], 0; jne 1000; ret
     let x86 = [
         0xb9, 100, 0, 0, 0, 0xff, 0xc9, 0x75, 0xfc, 0x83, 0x3f, 0x00, 0x75, 0xf2, 0xc3,
@@ -198,8 +198,24 @@ fn counting_between_two_looks_is_a_delay_which_may_be_left_out() {
     for (code, is_x86, delay) in [(&x86[..], true, 0x1005..0x1009), (&arm, false, 0x1004..0x100c)] {
         let found = spin_loops(code, &[(0x1000, 0x1000 + code.len() as u64)], is_x86);
         assert_eq!(told(&found), [(delay.clone(), SpinKind::Delay, None)]);
-        assert_eq!(found.loops()[0].faults, [SpinFault::NoRelax, SpinFault::OnlyCounts]);
+        assert_eq!(found.loops()[0].faults, [SpinFault::NoRelax]);
         assert!(!found.contains(delay.start));
+    }
+    // By twos, to a constant: sub ecx, 2. subs w1, w1, #2.
+    let x86 = [
+        0xb9, 100, 0, 0, 0, 0x83, 0xe9, 2, 0x75, 0xfb, 0x83, 0x3f, 0x00, 0x75, 0xf1, 0xc3,
+    ];
+    let arm = words(&[
+        0x5280_0c81,
+        0x7100_0821,
+        0x54ff_ffe1,
+        0xb940_0002,
+        0x35ff_ff82,
+        0xd65f_03c0,
+    ]);
+    for (code, is_x86) in [(&x86[..], true), (&arm, false)] {
+        let found = spin_loops(code, &[(0x1000, 0x1000 + code.len() as u64)], is_x86);
+        assert_eq!(found.loops()[0].faults, [SpinFault::NoRelax, SpinFault::OnlyCounts]);
     }
     // Without a look around it nothing comes of it either: dec ecx; jne; ret. subs w1, w1, #1; b.ne; ret.
     let arm = words(&[0x7100_0421, 0x54ff_ffe1, 0xd65f_03c0]);
@@ -320,4 +336,34 @@ fn a_loop_whose_first_turn_is_not_as_the_others_does_not_wait() {
         0xd65f_03c0,
     ]);
     assert!(spin_loops(&code, &[(0x1000, 0x1020)], false).loops().is_empty());
+}
+
+/// `while (queue->entries) { if (!queue->first) continue; ... }`, which goes on at its beginning, and the same loop by itself.
+#[test]
+fn what_continue_makes_of_a_larger_loop_does_not_wait() {
+    // 1000: ldr x1, [x0, #8]; cbz x1, 1020; ldr x2, [x0]; cbz x2, 1000; 1010: str x3, [x0]; b 1000; ...; 1020: ret
+    let larger = words(&[
+        0xf940_0401,
+        0xb400_00e1,
+        0xf940_0002,
+        0xb4ff_ffa2,
+        0xf900_0003,
+        0x17ff_fffb,
+        0xd503_201f,
+        0xd503_201f,
+        0xd65f_03c0,
+    ]);
+    assert!(spin_loops(&larger, &[(0x1000, 0x1024)], false).loops().is_empty());
+    // Behind it the function ends.
+    let alone = words(&[
+        0xf940_0401,
+        0xb400_00e1,
+        0xf940_0002,
+        0xb4ff_ffa2,
+        0xf900_0003,
+        0xd65f_03c0,
+    ]);
+    let alone = [alone, words(&[0xd503_201f, 0xd503_201f, 0xd65f_03c0])].concat();
+    let found = spin_loops(&alone, &[(0x1000, 0x1024)], false);
+    assert_eq!(told(&found), [(0x1000..0x1010, SpinKind::Poll, None)]);
 }

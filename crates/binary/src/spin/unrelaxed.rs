@@ -67,7 +67,7 @@ pub(super) fn waits(flows: &[Flow], start: u64, end: u64) -> bool {
 }
 
 /// Whether all that branches decide by comes from memory that the loop reads: else it goes on for ever or not at all, or asks what does not
-/// change, which a compiler takes out of a loop that only waits.
+/// change, which compilers mostly take out of a loop that only waits.
 fn looks_before_it_decides(flows: &[Flow]) -> bool {
     let mut seen: BTreeSet<u16> = BTreeSet::new();
     let mut last_saw = false;
@@ -90,7 +90,7 @@ fn looks_before_it_decides(flows: &[Flow]) -> bool {
             };
         }
     }
-    flows.iter().any(|flow| flow.branch.is_some() && flow.goes_on)
+    true
 }
 
 /// Whether a register that the loop changes is read before it is set: its value came from the turn before.

@@ -141,11 +141,9 @@ impl<'a> Units<'a> {
             return self.of_whole(svma);
         };
         let mut is_listed = false;
-        for (asked, place) in index.units_at(svma).enumerate() {
-            // No compiler lists an address so often, and to read all of them for each address would never end.
-            if asked + 1 == MOST_UNITS {
-                return Ok(Vec::new());
-            }
+        let mut asked = 0;
+        for place in index.units_at(svma) {
+            asked += 1;
             is_listed |= index.lists_addresses(place);
             match self.units[place].get_or_init(|| self.unit(index, place)) {
                 Unit::Alone(context, stack) => match look_up(context, *stack, svma) {
@@ -157,6 +155,10 @@ impl<'a> Units<'a> {
                 Unit::NotAlone => return self.of_whole(svma),
                 Unit::Broken => {}
             }
+        }
+        // To read all units for each address would never end.
+        if asked == MOST_UNITS {
+            return Ok(Vec::new());
         }
         // A unit in several sections does not tell all of its addresses itself in DWARF 2.
         match is_listed {

@@ -42,9 +42,10 @@ struct Unit {
 /// Units without addresses that are worth asking one by one whenever no other knows an address.
 const MOST_WITHOUT_ADDRESSES: usize = 256;
 
-/// Units that are asked about one address. Functions that several units have (COMDAT) are listed by the one that was kept, or by each.
+/// Units that are asked about one address, those without addresses among them. Compilers list an address once, or in each unit that has its
+/// function (COMDAT).
 pub(super) const MOST_UNITS: usize = 512;
-/// Ranges that are looked through for one address: in files without overlaps it is one.
+/// Ranges that are looked through for one address: in files without overlaps it is one. A unit behind more of them is not found.
 const MOST_RANGES: usize = 4096;
 
 impl UnitIndex {

@@ -2,7 +2,7 @@
 
 use super::lasting_load::LastingLoad;
 use super::{Case, median};
-use anyhow::Context;
+use anyhow::{Context, bail};
 use scaleprof_analysis::student::t_quantile_975;
 use scaleprof_experiment::{WatchOptions, Watching};
 use scaleprof_workload::TransportChoice;
@@ -180,7 +180,7 @@ pub(super) fn measure(
         .filter(|watcher| beside_others || watcher.is_ours());
     let (present, absent): (Vec<Watcher>, Vec<Watcher>) = wanted.partition(|watcher| watcher.is_here());
     for absent in absent {
-        eprintln!("{} is not installed and left out", absent.name());
+        eprintln!("{} cannot be had here and is left out", absent.name());
     }
     let others = present.iter().copied().filter(|watcher| *watcher != Watcher::Scaleprof);
     let order: Vec<Watcher> = others.flat_map(|other| [Watcher::Scaleprof, other]).collect();
@@ -225,8 +225,12 @@ pub(super) fn measure(
                 Some(command) => {
                     let seconds = Duration::from_secs(u64::from(case.seconds));
                     let before = load.rate_for(seconds)?;
-                    let running = Running::start(command).with_context(|| format!("starting {}", watcher.name()))?;
+                    let mut running =
+                        Running::start(command).with_context(|| format!("starting {}", watcher.name()))?;
                     let watched = load.rate_for(seconds)?;
+                    if let Some(ended) = running.0.try_wait()? {
+                        bail!("{} was not there to be measured: {ended}", watcher.name());
+                    }
                     drop(running);
                     let after = load.rate_for(seconds)?;
                     (watched, (before + after) / 2.0)

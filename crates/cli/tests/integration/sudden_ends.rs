@@ -8,7 +8,7 @@ use libc::{SIGINT, SIGKILL, SIGTERM};
 use scaleprof_bundle::RunState;
 use std::collections::BTreeSet;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Child, Command};
 use testing::servers::distribution;
 use testing::soon;
 
@@ -176,14 +176,24 @@ fn numbers_of_files(pid: u32, word: &str) -> BTreeSet<u32> {
     numbers.collect()
 }
 
+/// Killed when it is dropped.
+struct Killed(Child);
+
+impl Drop for Killed {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 #[test]
 fn sigkill_of_a_watch_leaves_no_program_in_the_kernel() {
     if !can_watch() {
         return;
     }
     let place = place();
-    let mut watched = Command::new("sleep").arg("600").spawn().expect("it starts");
-    let pid = watched.id().to_string();
+    let watched = Killed(Command::new("sleep").arg("600").spawn().expect("it starts"));
+    let pid = watched.0.id().to_string();
     let output = place.path().join("watch");
     let mut command = scaleprof();
     command.args([
@@ -224,6 +234,4 @@ fn sigkill_of_a_watch_leaves_no_program_in_the_kernel() {
     running.end_and_leave_nothing(&[]);
     // The kernel frees them a moment after the last file is closed.
     soon("the kernel has dropped what the watch had there", || left() == (0, 0));
-    watched.kill().expect("it is ours");
-    watched.wait().expect("it ends");
 }

@@ -80,7 +80,7 @@ fn nice(pid: u32) -> Option<i32> {
 }
 
 #[test]
-fn names_are_looked_up_when_nothing_is_in_the_kernel_any_more_and_when_no_server_wants_the_cpu() {
+fn names_are_looked_up_when_nothing_is_in_the_kernel_any_more_and_at_a_lower_priority() {
     let Some(found) = distribution() else { return };
     let server = running_server(found.installation);
     let place = place();
@@ -92,6 +92,7 @@ fn names_are_looked_up_when_nothing_is_in_the_kernel_any_more_and_when_no_server
         .spawn()
         .expect("started");
     let (mut was_attached, mut looks_after) = (false, 0);
+    let ours = nice(std::process::id());
     let mut looks_that_give_way = 0;
     let began = std::time::Instant::now();
     let ended = loop {
@@ -99,16 +100,18 @@ fn names_are_looked_up_when_nothing_is_in_the_kernel_any_more_and_when_no_server
             let _ = watching.kill();
             panic!("a watch of 2 s is not over after {:?}", testing::LIMIT);
         }
+        // First, as it may give way once the last of these files is closed.
+        let gives_way = nice(watching.id()) > ours;
         match bpf_files(watching.id()) {
             0 if was_attached => looks_after += 1,
             0 => {}
             _ => (was_attached, looks_after) = (true, 0),
         }
-        match nice(watching.id()) {
-            Some(19) if looks_after > 0 => looks_that_give_way += 1,
-            Some(19) => panic!("it gives way while it watches"),
-            _ => {}
-        }
+        assert!(
+            !gives_way || !was_attached || looks_after > 0,
+            "it gives way while it watches"
+        );
+        looks_that_give_way += u32::from(gives_way);
         if let Some(ended) = watching.try_wait().expect("a child") {
             break ended;
         }
@@ -120,7 +123,7 @@ fn names_are_looked_up_when_nothing_is_in_the_kernel_any_more_and_when_no_server
         return;
     }
     assert!(
-        looks_that_give_way > 10,
+        looks_that_give_way > 10 || ours >= Some(5),
         "it was detached for {looks_after} looks before it ended, and gave way in {looks_that_give_way} of them"
     );
 }

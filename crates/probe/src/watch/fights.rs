@@ -20,7 +20,8 @@ const FEW_SLEEPS: f64 = 5.0;
 /// Of that rate so much is believed of the next stint, whatever was seen in it: a stint is short, and one without any proves little.
 const BELIEVED: f64 = 0.8;
 /// What interrupts take of each other CPU while programs are attached, as a part of what it takes of our thread: 1.8 of 3.2 ms where it
-/// was measured, with two CPUs (docs/adr/0022-attach-or-flag.md).
+/// was measured, with two CPUs (docs/adr/0022-attach-or-flag.md). With very many the budget would have them away for longer than
+/// [`LONGEST_AWAY`], and is exceeded.
 const OF_EACH_OTHER_CPU: f64 = 0.56;
 /// They come back after so long at the latest: a rung holds some stints with them.
 const LONGEST_AWAY: Duration = Duration::from_secs(5);
