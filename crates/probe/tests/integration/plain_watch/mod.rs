@@ -220,49 +220,33 @@ fn threads_that_live_throughout_are_seen_for_all_of_the_time() {
 }
 
 /// From switch to switch a thread holds its CPU also while the host takes that from this machine, which the process's clock leaves
-/// out: a stretch in which that happened says nothing, and another is looked at.
+/// out: by so much the watch may tell more.
 #[test]
 fn time_on_cpu_is_what_the_kernel_says_of_the_whole_process() {
-    const MOST_STRETCHES: usize = 3;
-    // Of the CPUs; of the time of a program that keeps one of two busy it is twice as much, and 2 % are asserted.
-    const DISTURBED: f64 = 0.005;
     let Some(mut program) = Program::start() else { return };
     program.breed();
     let mut watch = program.watch(everything());
     wait(100);
-    let mut stolen = 0.0;
-    for number in 1..=MOST_STRETCHES {
-        let before = machine_ticks();
-        let verdict = time_on_cpu_is_that_of_the_process(&mut watch, program.child.id());
-        let after = machine_ticks();
-        stolen = (after[1] - before[1]) / (after[0] - before[0]);
-        if stolen <= DISTURBED {
-            return verdict.unwrap_or_else(|why| panic!("{why}"));
-        }
-        if number < MOST_STRETCHES {
-            println!("REPEATED time on CPU after stretch {number}: the host took {stolen:.4} of the CPUs");
-        }
-    }
-    panic!("not decided: disturbed: the host took {stolen:.4} of the CPUs");
+    time_on_cpu_is_that_of_the_process(&mut watch, program.child.id());
 }
 
-/// Ticks of all CPUs from /proc/stat: all of them, and those that the host of a virtual machine took.
-fn machine_ticks() -> [f64; 2] {
+/// Nanoseconds that the host of a virtual machine took from all CPUs since it was booted (proc_stat(5): user, nice, system, idle,
+/// iowait, irq, softirq, steal).
+fn stolen_ns() -> f64 {
     let text = std::fs::read_to_string("/proc/stat").expect("the kernel's counts");
-    let line = text.lines().next().expect("a line");
-    let counts: Vec<f64> = line
+    let ticks: f64 = text
         .split_whitespace()
-        .skip(1)
-        .map(|count| count.parse().expect("a count"))
-        .collect();
-    // user, nice, system, idle, iowait, irq, softirq, steal; what guests use is part of user.
-    [counts[..8].iter().sum(), counts[7]]
+        .nth(8)
+        .and_then(|ticks| ticks.parse().ok())
+        .expect("a count");
+    ticks * 1e9 / rustix::param::clock_ticks_per_second() as f64
 }
 
-fn time_on_cpu_is_that_of_the_process(watch: &mut PlainWatch, pid: u32) -> Result<(), String> {
+fn time_on_cpu_is_that_of_the_process(watch: &mut PlainWatch, pid: u32) {
     let clock = || scaleprof_probe::process_cpu_clock(pid).expect("it lives").as_nanos() as f64;
     // A reading looks at the threads while they run on, and on a busy machine it waits for a CPU itself: the moment of which it
     // tells lies somewhere between two looks at the clock.
+    let stolen_before = stolen_ns();
     let before_first = clock();
     watch.read();
     let after_first = clock();
@@ -270,6 +254,7 @@ fn time_on_cpu_is_that_of_the_process(watch: &mut PlainWatch, pid: u32) -> Resul
     let before_second = clock();
     let reading = watch.read();
     let after_second = clock();
+    let stolen = stolen_ns() - stolen_before;
     let (least_theirs, most_theirs) = (before_second - after_first, after_second - before_first);
     let ours: u64 = reading
         .threads
@@ -277,10 +262,11 @@ fn time_on_cpu_is_that_of_the_process(watch: &mut PlainWatch, pid: u32) -> Resul
         .map(|thread| thread.nanoseconds[ThreadState::Cpu as usize])
         .sum();
     let told = format!(
-        "CPU time {:.4} s, {:.4} to {:.4} s by the kernel, of which {:.4} s in no thread; {} records lost",
+        "CPU time {:.4} s, {:.4} to {:.4} s by the kernel, {:.4} s taken by the host, of which {:.4} s in no thread; {} records lost",
         ours as f64 * 1e-9,
         least_theirs * 1e-9,
         most_theirs * 1e-9,
+        stolen * 1e-9,
         reading.unseen_cpu_ns as f64 * 1e-9,
         reading.lost,
     );
@@ -289,15 +275,18 @@ fn time_on_cpu_is_that_of_the_process(watch: &mut PlainWatch, pid: u32) -> Resul
     let all = ours as f64 + reading.unseen_cpu_ns as f64;
     let ours = ours as f64;
     let sees_all = sampling(watch) && reading.lost == 0;
-    let holds = ours < 1.03 * most_theirs
-        && (0.97 * least_theirs..1.03 * most_theirs).contains(&all)
-        && (!sees_all || (0.98 * least_theirs..1.02 * most_theirs).contains(&ours));
-    if !holds {
-        return Err(told);
-    }
+    assert!(ours < 1.03 * most_theirs + stolen, "{told}");
+    assert!(
+        (0.97 * least_theirs..1.03 * most_theirs + stolen).contains(&all),
+        "{told}"
+    );
     if !sees_all {
-        return Ok(());
+        return;
     }
+    assert!(
+        (0.98 * least_theirs..1.02 * most_theirs + stolen).contains(&ours),
+        "{told}"
+    );
     // Each brief thread runs for 4 ms by its own clock; the first and the last may be cut.
     let ended = reading.threads.iter().filter(|thread| thread.ended);
     let times: Vec<u64> = ended
@@ -305,7 +294,6 @@ fn time_on_cpu_is_that_of_the_process(watch: &mut PlainWatch, pid: u32) -> Resul
         .collect();
     let short = times.iter().filter(|time| **time < 3_900_000).count();
     assert!(times.len() > 20 && short <= 2, "{short} of {times:?}");
-    Ok(())
 }
 
 /// Whether the kernel lets us have events at all (kernel.perf_event_paranoid may be 3).
