@@ -10,6 +10,7 @@ const CHAIN: Disease = Disease {
     expected: None,
     dearer: None,
     mostly_waits: true,
+    writes: false,
 };
 
 /// Runs it, and says what of the chain is not there.

@@ -61,7 +61,7 @@ const DISTURBED: f64 = 0.06;
 impl Found {
     /// Why the round says nothing, if it does not: others took the CPUs, or the disease did not break out.
     pub fn is_void(&self, disease: &Disease) -> Option<&'static str> {
-        if self.others > DISTURBED {
+        if self.others > DISTURBED && !disease.writes {
             return Some("others used the CPUs");
         }
         // Of threads that share nothing the transactions themselves tell, second by second, how fast the CPUs were meanwhile.
