@@ -31,7 +31,7 @@ pub(super) fn only_counts(flows: &[Flow], start: u64) -> bool {
 
 /// Whether nothing comes of such a loop but time: one register is counted down by ones to a constant, so that what it holds at the end is
 /// known without counting. Compilers that optimise keep that where they must not look into it (a barrier, `volatile`), as MariaDB has it on
-/// aarch64 in place of PAUSE. The loop may be left before its end instead: `cbz; sub; b`. Loops that count up are not told: GCC leaves some
+/// aarch64 in place of PAUSE. The loop may be left before its end instead: `cbz; sub; b`. Loops that count up are not recognised: GCC leaves some
 /// of which it took all else out (`add rax, 1; cmp rax, 256; jne` in the row events of MySQL 5.6).
 pub(super) fn only_passes_time(flows: &[Flow], range: &Range<u64>) -> bool {
     let Some((last, before)) = flows.split_last() else {

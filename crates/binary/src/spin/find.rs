@@ -221,14 +221,15 @@ const ROOM: usize = 2_000_000;
 
 impl Body {
     fn of(steps: Vec<Step>, function: Range<u64>) -> Body {
-        let loops = Turns::of(&steps).loops();
+        let turns = Turns::of(&steps);
+        let before = turns.predecessors();
+        let loops = turns.loops(&before);
         let mut around: HashMap<usize, Vec<usize>> = HashMap::new();
         for (number, turn) in loops.iter().enumerate() {
             for place in turn {
                 around.entry(*place).or_default().push(number);
             }
         }
-        let before = Turns::of(&steps).predecessors();
         Body {
             function,
             steps,

@@ -21,7 +21,7 @@ fn words(words: &[u32]) -> Vec<u8> {
     words.iter().flat_map(|word| word.to_le_bytes()).collect()
 }
 
-fn told(found: &SpinLoops) -> Vec<(Range<u64>, SpinKind, Option<Relax>)> {
+fn kinds_of(found: &SpinLoops) -> Vec<(Range<u64>, SpinKind, Option<Relax>)> {
     let loops = found.loops().iter();
     loops
         .map(|found| (found.start()..found.end(), found.kind, found.relax))
@@ -33,7 +33,7 @@ fn a_loop_that_looks_and_pauses_is_a_poll() {
     // mov eax, [rdi]; test eax, eax; je end; pause; jmp start; end: ret
     let code = [0x8b, 0x07, 0x85, 0xc0, 0x74, 0x04, 0xf3, 0x90, 0xeb, 0xf6, 0xc3];
     let found = spin_loops(&code, &[(0x1000, 0x100b)], true);
-    assert_eq!(told(&found), [(0x1000..0x100a, SpinKind::Poll, Some(Relax::Pause))]);
+    assert_eq!(kinds_of(&found), [(0x1000..0x100a, SpinKind::Poll, Some(Relax::Pause))]);
     assert!(found.contains(0x1000) && found.contains(0x1009) && !found.contains(0x100a) && !found.contains(0xfff));
     assert!(found.loops()[0].faults.is_empty());
 }
@@ -60,7 +60,7 @@ fn of_few_functions_the_same_loops_are_found_as_among_all() {
         (0x1210, 0x1400),
     ];
     let (of_few, of_all) = (spin_loops(&code, &few, true), spin_loops(&code, &all, true));
-    assert_eq!(told(&of_few), told(&of_all));
+    assert_eq!(kinds_of(&of_few), kinds_of(&of_all));
     assert_eq!(of_few.loops().len(), 2);
 }
 
@@ -74,7 +74,7 @@ fn a_loop_that_only_counts_is_a_delay_and_its_callers_loop_a_retry() {
     code.extend([0x83, 0x3b, 0x00, 0x75, 0xf1, 0x5b, 0xc3]);
     let found = spin_loops(&code, &[(0x1000, 0x1007), (0x1010, 0x1025)], true);
     assert_eq!(
-        told(&found),
+        kinds_of(&found),
         [
             (0x1000..0x1006, SpinKind::Delay, Some(Relax::Pause)),
             (0x1014..0x1023, SpinKind::Retry, Some(Relax::Pause))
@@ -145,7 +145,7 @@ fn loops_of_aarch64_are_found_by_isb_yield_and_wfe() {
         // start: ldr w1, [x0]; cbz w1, end; relax; b start; end: ret
         let code = words(&[0xb940_0001, 0x3400_0061, relax, 0x17ff_fffd, 0xd65f_03c0]);
         let found = spin_loops(&code, &[(0x1000, 0x1014)], false);
-        assert_eq!(told(&found), [(0x1000..0x1010, SpinKind::Poll, Some(name))]);
+        assert_eq!(kinds_of(&found), [(0x1000..0x1010, SpinKind::Poll, Some(name))]);
     }
     // start: swp w2, w1, [x0]; dmb ish; yield; cbnz w1, start
     let code = words(&[0xb822_8001, 0xd503_3bbf, 0xd503_203f, 0x35ff_ffa1]);
@@ -161,13 +161,13 @@ fn a_loop_that_only_looks_is_likely_to_wait() {
     // start: mov eax, [rdi]; test eax, eax; je start; ret
     let bare = [0x8b, 0x07, 0x85, 0xc0, 0x74, 0xfa, 0xc3];
     let found = spin_loops(&bare, &[(0x1000, 0x1007)], true);
-    assert_eq!(told(&found), [(0x1000..0x1006, SpinKind::Poll, None)]);
+    assert_eq!(kinds_of(&found), [(0x1000..0x1006, SpinKind::Poll, None)]);
     assert_eq!(found.loops()[0].faults, [SpinFault::NoRelax]);
     assert!(!found.contains(0x1000), "a thread that is seen there may not wait");
     // start: cmp dword [rip + 0x100], 0; jne start; ret
     let global = [0x83, 0x3d, 0, 1, 0, 0, 0, 0x75, 0xf7, 0xc3];
     let found = spin_loops(&global, &[(0x1000, 0x100a)], true);
-    assert_eq!(told(&found), [(0x1000..0x1009, SpinKind::Poll, None)]);
+    assert_eq!(kinds_of(&found), [(0x1000..0x1009, SpinKind::Poll, None)]);
     // start: ldr w1, [x0]; cbz w1, start; ret. And: start: ldar w1, [x0]; cmp w1, #1; b.ne start; ret
     for code in [
         &[0xb940_0001, 0x34ff_ffe1, 0xd65f_03c0][..],
@@ -176,7 +176,7 @@ fn a_loop_that_only_looks_is_likely_to_wait() {
         let bytes = words(code);
         let found = spin_loops(&bytes, &[(0x1000, 0x1000 + bytes.len() as u64)], false);
         let end = 0x1000 + bytes.len() as u64 - 4;
-        assert_eq!(told(&found), [(0x1000..end, SpinKind::Poll, None)]);
+        assert_eq!(kinds_of(&found), [(0x1000..end, SpinKind::Poll, None)]);
     }
 }
 
@@ -197,7 +197,7 @@ fn counting_between_two_looks_is_a_delay_and_may_be_left_out_where_more_than_tim
     ]);
     for (code, is_x86, delay) in [(&x86[..], true, 0x1005..0x1009), (&arm, false, 0x1004..0x100c)] {
         let found = spin_loops(code, &[(0x1000, 0x1000 + code.len() as u64)], is_x86);
-        assert_eq!(told(&found), [(delay.clone(), SpinKind::Delay, None)]);
+        assert_eq!(kinds_of(&found), [(delay.clone(), SpinKind::Delay, None)]);
         assert_eq!(found.loops()[0].faults, [SpinFault::NoRelax]);
         assert!(!found.contains(delay.start));
     }
@@ -224,7 +224,7 @@ fn counting_between_two_looks_is_a_delay_and_may_be_left_out_where_more_than_tim
         (&arm, false, 0x1008),
     ] {
         let found = spin_loops(code, &[(0x1000, 0x1000 + code.len() as u64)], is_x86);
-        assert_eq!(told(&found), [(0x1000..end, SpinKind::Delay, None)]);
+        assert_eq!(kinds_of(&found), [(0x1000..end, SpinKind::Delay, None)]);
     }
     // Where something else is counted there is a sum: inc eax; dec ecx; jne; ret. add w0, w0, #1; subs w1, w1, #1; b.ne; ret.
     let arm = words(&[0x1100_0400, 0x7100_0421, 0x54ff_ffc1, 0xd65f_03c0]);
@@ -315,7 +315,7 @@ fn delays_of_aarch64_without_an_instruction_that_says_so_are_found() {
         let code = words(&[&[0x9400_0100, 0x5280_1900], delay, &[RET]].concat());
         let found = spin_loops(&code, &[(0x1000, 0x1000 + code.len() as u64)], false);
         let range = 0x1008..0x1008 + 4 * delay.len() as u64;
-        assert_eq!(told(&found), [(range, SpinKind::Delay, None)], "{delay:x?}");
+        assert_eq!(kinds_of(&found), [(range, SpinKind::Delay, None)], "{delay:x?}");
     }
     // By tens, which leaves a remainder: sub w0, w0, #10; cmp w0, #9; b.hi
     let code = words(&[0x9400_0100, 0x5280_1900, 0x5100_2800, 0x7100_241f, 0x54ff_ffc8, RET]);
@@ -365,5 +365,5 @@ fn what_continue_makes_of_a_larger_loop_does_not_wait() {
     ]);
     let alone = [alone, words(&[0xd503_201f, 0xd503_201f, 0xd65f_03c0])].concat();
     let found = spin_loops(&alone, &[(0x1000, 0x1024)], false);
-    assert_eq!(told(&found), [(0x1000..0x1010, SpinKind::Poll, None)]);
+    assert_eq!(kinds_of(&found), [(0x1000..0x1010, SpinKind::Poll, None)]);
 }

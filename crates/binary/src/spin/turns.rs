@@ -22,8 +22,8 @@ impl<'a> Turns<'a> {
         Self { steps }
     }
 
-    /// The places of each loop's instructions by rising place, the loop of the fewest first.
-    pub(super) fn loops(&self) -> Vec<Vec<usize>> {
+    /// The places of each loop's instructions by rising place, the loop of the fewest first; from the [predecessors](Self::predecessors).
+    pub(super) fn loops(&self, before: &[Vec<usize>]) -> Vec<Vec<usize>> {
         let backward = self
             .steps
             .iter()
@@ -32,14 +32,9 @@ impl<'a> Turns<'a> {
                 Does::Branch(target) if target <= step.address => Some((self.place_of(target)?, last)),
                 _ => None,
             });
-        let backward: Vec<(usize, usize)> = backward.collect();
-        if backward.is_empty() {
-            return Vec::new();
-        }
-        let before = self.predecessors();
-        let natural = backward.into_iter().filter_map(|(first, last)| {
-            self.natural(&before, first, last)
-                .or_else(|| self.entered_at_its_test(&before, first, last))
+        let natural = backward.filter_map(|(first, last)| {
+            self.natural(before, first, last)
+                .or_else(|| self.entered_at_its_test(before, first, last))
         });
         let mut loops: Vec<Vec<usize>> = natural.collect();
         loops.sort_by(|a, b| (a.len(), a).cmp(&(b.len(), b)));
@@ -169,6 +164,11 @@ mod tests {
         step(at, Does::Branch(to * 4), goes_on)
     }
 
+    fn loops_of(steps: &[Step]) -> Vec<Vec<usize>> {
+        let turns = Turns::of(steps);
+        turns.loops(&turns.predecessors())
+    }
+
     #[test]
     fn work_between_a_test_and_its_wait_is_no_part_of_the_loop() {
         // 0 entry; 1 head: load; 2 jump to the wait; 3 and 4 work, return; 5 pause; 6 back to 1.
@@ -181,7 +181,7 @@ mod tests {
             step(5, Does::Other, true),
             branch(6, 1, false),
         ];
-        assert_eq!(Turns::of(&steps).loops(), [vec![1, 2, 5, 6]]);
+        assert_eq!(loops_of(&steps), [vec![1, 2, 5, 6]]);
     }
 
     #[test]
@@ -194,7 +194,7 @@ mod tests {
             branch(4, 1, true),
             step(5, Does::Other, false),
         ];
-        assert_eq!(Turns::of(&steps).loops(), [vec![2, 3], vec![1, 2, 3, 4]]);
+        assert_eq!(loops_of(&steps), [vec![2, 3], vec![1, 2, 3, 4]]);
     }
 
     #[test]
@@ -209,7 +209,7 @@ mod tests {
             branch(5, 2, true),
             step(6, Does::Other, false),
         ];
-        assert_eq!(Turns::of(&steps).loops(), [vec![2, 3, 4, 5]]);
+        assert_eq!(loops_of(&steps), [vec![2, 3, 4, 5]]);
     }
 
     #[test]
@@ -222,6 +222,6 @@ mod tests {
             branch(3, 1, true),
             step(4, Does::Other, false),
         ];
-        assert!(Turns::of(&steps).loops().is_empty());
+        assert!(loops_of(&steps).is_empty());
     }
 }

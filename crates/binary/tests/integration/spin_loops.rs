@@ -50,7 +50,7 @@ void takes_from_a_queue(struct queue *queue, void (*done)(long))
 		done(entry->value);
 	}
 }
-void works_when_told(volatile int *told, void (*work)(void)) { for (;;) { while (!*told); work(); } }
+void works_when_asked(volatile int *asked, void (*work)(void)) { for (;;) { while (!*asked); work(); } }
 unsigned long adds(const unsigned long *from, int count)
 {
 	unsigned long sum = 0;
@@ -110,7 +110,7 @@ fn finds_the_loops_that_a_compiler_makes_at_every_level() {
                 "{optimisation}: {found:?}"
             );
         }
-        for silent in ["only_looks", "looks_through_a_pointer", "works_when_told"] {
+        for silent in ["only_looks", "looks_through_a_pointer", "works_when_asked"] {
             let is_told = found.iter().any(|(name, kind, faults)| {
                 name == silent && *kind == SpinKind::Poll && *faults == [SpinFault::NoRelax]
             });
