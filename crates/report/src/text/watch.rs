@@ -292,3 +292,61 @@ fn reasons(summary: &Summary) -> Vec<String> {
         .map(|(reason, figures)| format!("Not known: {} ({reason})", figures.join(", ")))
         .collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use scaleprof_bundle::Estimate;
+
+    fn lock(waiting: &[&str], waker: &[&str], holder: &[&str]) -> WatchedLock {
+        let path = |functions: &[&str]| functions.iter().map(|function| (*function).to_owned()).collect();
+        WatchedLock {
+            name: None,
+            module: None,
+            seconds_per_second: Estimate {
+                value: 0.5,
+                low: None,
+                high: None,
+            },
+            samples: 10,
+            waiting: path(waiting),
+            holder: path(holder),
+            holder_samples: 0,
+            waker: path(waker),
+        }
+    }
+
+    #[test]
+    fn a_lock_behind_a_condition_variable_is_named_and_any_other_says_who_woke_or_held() {
+        let sleeps = |place| [place, "pthread_cond_timedwait", "futex_wait [k]"];
+        let shown = locks(
+            &[
+                lock(
+                    &sleeps("MDL_wait::timed_wait"),
+                    &["MDL_wait::set_status", "futex_wake [k]"],
+                    &[],
+                ),
+                lock(&sleeps("wait_for_work"), &["give_work", "futex_wake [k]"], &[]),
+                lock(
+                    &["insert", "pthread_mutex_lock", "futex_wait [k]"],
+                    &[],
+                    &["purge", "fsync"],
+                ),
+                lock(&["insert", "pthread_mutex_lock", "futex_wait [k]"], &[], &[]),
+            ],
+            "MariaDB",
+            None,
+        );
+        let ends = [
+            ", a metadata lock, woken in MDL_wait::set_status",
+            ", a condition variable, woken in give_work",
+            ", held in fsync < purge",
+            ", holder not seen",
+        ];
+        let lines = shown.lines().skip(2).zip(ends);
+        for (line, end) in lines.clone() {
+            assert!(line.ends_with(end), "{shown}");
+        }
+        assert_eq!(lines.count(), ends.len(), "{shown}");
+    }
+}
