@@ -20,7 +20,7 @@ pub mod stopped_thread;
 mod waiting;
 
 pub use deep::{is_deep, trials};
-pub use program::RunningProgram;
+pub use program::{Killed, RunningProgram};
 pub use required::{in_ci, no_server, servers_cache};
 pub use signals::default_signals;
 pub use waiting::{LIMIT, soon};

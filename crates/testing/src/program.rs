@@ -3,6 +3,33 @@
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
+/// A process that is killed when this is dropped.
+pub struct Killed(pub Child);
+
+impl Killed {
+    /// Starts it, with the dispositions of signals that programs begin with.
+    ///
+    /// # Panics
+    /// It does not start.
+    #[track_caller]
+    pub fn start(command: &mut Command) -> Killed {
+        crate::default_signals(command);
+        Killed(command.spawn().expect("the program starts"))
+    }
+
+    /// Its process id.
+    pub fn pid(&self) -> u32 {
+        self.0.id()
+    }
+}
+
+impl Drop for Killed {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 /// A program that answers each line of its input with a line of output. It is killed when dropped.
 pub struct RunningProgram {
     child: Child,

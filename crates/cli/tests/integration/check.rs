@@ -2,25 +2,12 @@
 
 use crate::stage::{Running, place, scaleprof, texts};
 use libc::{SIGINT, SIGTERM};
-use std::process::{Child, Command, Stdio};
-use testing::soon;
+use std::process::{Command, Stdio};
+use testing::{Killed, soon};
 
 /// A stripped program of the distribution that computes in its own code until it is ended.
-struct Stripped(Child);
-
-impl Stripped {
-    fn start() -> Stripped {
-        let mut command = Command::new("cksum");
-        command.arg("/dev/zero").stdout(Stdio::null());
-        Stripped(command.spawn().expect("coreutils"))
-    }
-}
-
-impl Drop for Stripped {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
+fn stripped() -> Killed {
+    Killed::start(Command::new("cksum").arg("/dev/zero").stdout(Stdio::null()))
 }
 
 /// Whether this kernel lets us watch; said where it does not.
@@ -49,8 +36,8 @@ fn hot_code_without_names_is_told_with_the_command_that_brings_them() {
     if !can_watch() {
         return;
     }
-    let program = Stripped::start();
-    let pid = program.0.id().to_string();
+    let program = stripped();
+    let pid = program.pid().to_string();
     let place = place();
     let folder = place.path().join("watch");
     let mut attach = scaleprof();
@@ -93,10 +80,10 @@ fn ended_at_once_it_leaves_no_temporary_folder() {
     if !can_watch() {
         return;
     }
-    let program = Stripped::start();
+    let program = stripped();
     let place = place();
     let mut command = scaleprof();
-    command.args(["check", "--seconds", "60", "--pid", &program.0.id().to_string()]);
+    command.args(["check", "--seconds", "60", "--pid", &program.pid().to_string()]);
     let running = Running::start(command.env("TMPDIR", place.path()));
     let folders = || std::fs::read_dir(place.path()).expect("it is there").flatten();
     soon("something is kept", || {

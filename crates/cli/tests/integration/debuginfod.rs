@@ -3,20 +3,10 @@
 use std::io::{BufRead as _, BufReader};
 use std::net::TcpListener;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
 use crate::stage::{bundle, fail, place, scaleprof, succeed};
-use testing::soon;
-
-/// Ends its process when it goes.
-struct Ending(Child);
-
-impl Drop for Ending {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
+use testing::{Killed, soon};
 
 fn run(program: &str, arguments: &[&str], folder: &Path) {
     let status = Command::new(program).args(arguments).current_dir(folder).status();
@@ -31,7 +21,7 @@ int main(void) { puts("ready"); fflush(stdout); for (;;) only_debuginfod_knows_m
 "#;
 
 /// A stripped program that runs, and a folder with what was stripped off it.
-fn stripped(folder: &Path) -> Ending {
+fn stripped(folder: &Path) -> Killed {
     std::fs::write(folder.join("busy.c"), PROGRAM).expect("written");
     std::fs::create_dir(folder.join("debug")).expect("made");
     run("cc", &["-O1", "-g", "-Wl,--build-id", "-o", "busy", "busy.c"], folder);
@@ -42,7 +32,7 @@ fn stripped(folder: &Path) -> Ending {
         .spawn()
         .expect("it starts");
     let output = child.stdout.take().expect("piped");
-    let child = Ending(child);
+    let child = Killed(child);
     let mut line = String::new();
     BufReader::new(output).read_line(&mut line).expect("it speaks");
     assert_eq!(line, "ready\n");
@@ -68,15 +58,13 @@ fn debuginfod_names_a_stripped_program_when_asked_and_only_then() {
         .and_then(|listener| listener.local_addr())
         .expect("a free port")
         .port();
-    let _server = Ending(
+    let _server = Killed::start(
         Command::new("debuginfod")
             .args(["-p", &port.to_string(), "-d", ":memory:", "-t", "1", "-F", "debug"])
             .current_dir(folder)
             .env("HOME", folder)
             .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .expect("it starts"),
+            .stderr(Stdio::null()),
     );
     let address = format!(
         "http://127.0.0.1:{port}/buildid/{}/debuginfo",
@@ -91,7 +79,7 @@ fn debuginfod_names_a_stripped_program_when_asked_and_only_then() {
         let mut command = scaleprof();
         command
             .args(["attach", "--quiet", "--force", "--seconds", "2", "--pid"])
-            .arg(program.0.id().to_string())
+            .arg(program.pid().to_string())
             .arg("--output")
             .arg(folder.join(output))
             .args(more)

@@ -8,9 +8,9 @@ use libc::{SIGINT, SIGKILL, SIGTERM};
 use scaleprof_bundle::RunState;
 use std::collections::BTreeSet;
 use std::path::Path;
-use std::process::{Child, Command};
+use std::process::Command;
 use testing::servers::distribution;
-use testing::soon;
+use testing::{Killed, soon};
 
 /// A run whose second visit is under way, and its processes.
 fn under_way(folder: &Path) -> Option<(Running, Vec<u32>)> {
@@ -176,24 +176,14 @@ fn numbers_of_files(pid: u32, word: &str) -> BTreeSet<u32> {
     numbers.collect()
 }
 
-/// Killed when it is dropped.
-struct Killed(Child);
-
-impl Drop for Killed {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
 #[test]
 fn sigkill_of_a_watch_leaves_no_program_in_the_kernel() {
     if !can_watch() {
         return;
     }
     let place = place();
-    let watched = Killed(Command::new("sleep").arg("600").spawn().expect("it starts"));
-    let pid = watched.0.id().to_string();
+    let watched = Killed::start(Command::new("sleep").arg("600"));
+    let pid = watched.pid().to_string();
     let output = place.path().join("watch");
     let mut command = scaleprof();
     command.args([

@@ -1,34 +1,33 @@
 use super::*;
 use std::os::unix::process::CommandExt;
-use std::process::{Child, Command};
+use std::process::Command;
 use std::time::Instant;
 
 /// A turn.
 const TURN_NS: u64 = 250_000_000;
 
-/// A process that does nothing but work, for a server. It is killed when this is dropped.
-struct Busy(Child);
+/// A process that does nothing but work, for a server.
+struct Busy(testing::Killed);
 
 impl Busy {
     fn start() -> Busy {
-        let child = Command::new("sh")
-            .args(["-c", "while :; do :; done"])
-            .process_group(0)
-            .spawn();
-        Busy(child.expect("a shell"))
+        let mut shell = Command::new("sh");
+        Busy(testing::Killed::start(
+            shell.args(["-c", "while :; do :; done"]).process_group(0),
+        ))
     }
 
     fn player(&self) -> Player {
         Player {
-            server: Pauser::of(self.0.id()).expect("a number"),
+            server: Pauser::of(self.0.pid()).expect("a number"),
             rests: Some(Arc::new(MachineRests::new(None))),
         }
     }
 
     /// Seconds that it has been on a CPU, and that it has waited for one, which on a busy machine is what it does (proc(5), schedstat).
     fn ready(&self) -> [f64; 2] {
-        let clock = scaleprof_probe::process_cpu_clock(self.0.id()).expect("it runs");
-        let text = std::fs::read_to_string(format!("/proc/{}/schedstat", self.0.id())).expect("it runs");
+        let clock = scaleprof_probe::process_cpu_clock(self.0.pid()).expect("it runs");
+        let text = std::fs::read_to_string(format!("/proc/{}/schedstat", self.0.pid())).expect("it runs");
         let queued = text
             .split_whitespace()
             .nth(1)
@@ -37,15 +36,8 @@ impl Busy {
     }
 
     fn stands(&self) -> bool {
-        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.0.id())).expect("it runs");
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.0.pid())).expect("it runs");
         stat.rsplit(')').next().expect("fields").trim_start().starts_with('T')
-    }
-}
-
-impl Drop for Busy {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
     }
 }
 
@@ -174,7 +166,7 @@ fn who_is_asked_to_stop_waits_for_no_turn_and_leaves_nobody_standing() {
 fn a_server_that_does_not_stand_still_when_it_is_to_rest_is_told() {
     let (still, mut dead) = (Busy::start(), Busy::start());
     // It is not waited for, so that its number stays its own; and it never stands.
-    dead.0.kill().expect("killed");
+    dead.0.0.kill().expect("killed");
     let (turns, seats) = Turns::new(2, TURN_NS);
     let never = AtomicBool::new(false);
     let players = [still.player(), dead.player()];
