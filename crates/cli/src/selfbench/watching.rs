@@ -12,9 +12,6 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-/// A watcher attaches to hundreds of threads, compiles its script, or finds out how often it may look: beginning is not counted,
-/// of nobody.
-const TO_BEGIN: Duration = Duration::from_secs(2);
 /// How long ours is on, or off, at a time: the machine changes less in a quarter of a second than in more (docs/adr/0020).
 const STRETCH: Duration = Duration::from_millis(250);
 /// Stretches of a turn of ours: four seconds.
@@ -57,6 +54,16 @@ impl Watcher {
     /// Whether it can be had in the midst of a load, for a moment at a time.
     fn is_ours(self) -> bool {
         matches!(self, Watcher::Scaleprof | Watcher::Nobody)
+    }
+
+    /// A watcher attaches to hundreds of threads, compiles its script, or finds out how often it may look: beginning is not counted,
+    /// of nobody.
+    fn begins_in(self) -> Duration {
+        Duration::from_secs(match self {
+            // It first tries BPF, and then reads how to unwind all code of the server, half a second of CPU time beside a load.
+            Watcher::ScaleprofWithoutBpf => 8,
+            _ => 2,
+        })
     }
 
     fn is_here(self) -> bool {
@@ -121,10 +128,10 @@ fn bpftrace(pid: u32) -> Command {
 struct Running(Child);
 
 impl Running {
-    fn start(mut command: Command) -> std::io::Result<Self> {
+    fn start(mut command: Command, begins_in: Duration) -> std::io::Result<Self> {
         let quiet = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let running = Running(quiet.spawn()?);
-        std::thread::sleep(TO_BEGIN);
+        std::thread::sleep(begins_in);
         Ok(running)
     }
 }
@@ -184,8 +191,8 @@ pub(super) fn measure(
     }
     let others = present.iter().copied().filter(|watcher| *watcher != Watcher::Scaleprof);
     let order: Vec<Watcher> = others.flat_map(|other| [Watcher::Scaleprof, other]).collect();
-    // A watcher's seconds, those before and after, and up to eight to begin and end in; or four and the rest of one.
-    let a_turn = (3 * case.seconds + 8).max(5);
+    // A watcher's seconds, those before and after, and up to fourteen to begin and end in; or four and the rest of one.
+    let a_turn = (3 * case.seconds + 14).max(5);
     let longest = a_turn * order.len() as u32 * rounds + 30;
     let mut load = LastingLoad::start(socket, case, longest, transport)?;
     let ours = Watching::start(pid, WatchOptions::default())?;
@@ -225,8 +232,8 @@ pub(super) fn measure(
                 Some(command) => {
                     let seconds = Duration::from_secs(u64::from(case.seconds));
                     let before = load.rate_for(seconds)?;
-                    let mut running =
-                        Running::start(command).with_context(|| format!("starting {}", watcher.name()))?;
+                    let mut running = Running::start(command, watcher.begins_in())
+                        .with_context(|| format!("starting {}", watcher.name()))?;
                     let watched = load.rate_for(seconds)?;
                     if let Some(ended) = running.0.try_wait()? {
                         bail!("{} was not there to be measured: {ended}", watcher.name());
