@@ -69,11 +69,24 @@ pub(crate) fn by_function(folded: &[u8]) -> BTreeMap<String, (f64, f64)> {
     sums
 }
 
-/// Go's own reader, with which most of what reads these files is built; none where Go is not installed. In CI that is a failure.
+/// Go's own reader, with which most of what reads these files is built: that of the distribution's packages where it is installed, as newer
+/// versions of Go compile theirs first.
+fn go_tool_pprof() -> Command {
+    let installed = std::fs::read_dir("/usr/lib/go/pkg/tool").into_iter().flatten();
+    let mut ready = installed.flatten().map(|architecture| architecture.path().join("pprof"));
+    ready.find(|pprof| pprof.exists()).map_or_else(
+        || {
+            let mut command = Command::new("go");
+            command.args(["tool", "pprof"]);
+            command
+        },
+        Command::new,
+    )
+}
+
+/// What it prints; none where Go is not installed. In CI that is a failure.
 fn pprof(arguments: &[&str], files: &[&Path]) -> Option<String> {
-    let mut command = Command::new("go");
-    command.args(["tool", "pprof"]).args(arguments).args(files);
-    match command.output() {
+    match go_tool_pprof().args(arguments).args(files).output() {
         Ok(output) => {
             let (out, err) = texts(&output);
             assert!(output.status.success(), "{out}\n{err}");
