@@ -22,7 +22,8 @@ impl<'a> Turns<'a> {
         Self { steps }
     }
 
-    /// The places of each loop's instructions by rising place, the loop of the fewest first; from the [predecessors](Self::predecessors).
+    /// The places of each loop's instructions by rising place, the loop of the fewest first; from the
+    /// [predecessors](Self::predecessors).
     pub(super) fn loops(&self, before: &[Vec<usize>]) -> Vec<Vec<usize>> {
         let backward = self
             .steps

@@ -56,11 +56,12 @@ impl Watcher {
         matches!(self, Watcher::Scaleprof | Watcher::Nobody)
     }
 
-    /// A watcher attaches to hundreds of threads, compiles its script, or finds out how often it may look: beginning is not counted,
-    /// of nobody.
+    /// A watcher attaches to hundreds of threads, compiles its script, or finds out how often it may
+    /// look: beginning is not counted, of nobody.
     fn begins_in(self) -> Duration {
         Duration::from_secs(match self {
-            // It first tries BPF, and then reads how to unwind all code of the server, half a second of CPU time beside a load.
+            // It first tries BPF, and then reads how to unwind all code of the server, which takes half a
+            // second of CPU time.
             Watcher::ScaleprofWithoutBpf => 8,
             _ => 2,
         })
@@ -191,7 +192,8 @@ pub(super) fn measure(
     }
     let others = present.iter().copied().filter(|watcher| *watcher != Watcher::Scaleprof);
     let order: Vec<Watcher> = others.flat_map(|other| [Watcher::Scaleprof, other]).collect();
-    // A watcher's seconds, those before and after, and up to fourteen to begin and end in; or four and the rest of one.
+    // A watcher's seconds, those before and after, and up to fourteen to begin and end in; or four and
+    // the rest of one.
     let a_turn = (3 * case.seconds + 14).max(5);
     let longest = a_turn * order.len() as u32 * rounds + 30;
     let mut load = LastingLoad::start(socket, case, longest, transport)?;

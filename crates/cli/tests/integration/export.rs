@@ -69,11 +69,13 @@ pub(crate) fn by_function(folded: &[u8]) -> BTreeMap<String, (f64, f64)> {
     sums
 }
 
-/// Go's own reader, with which most of what reads these files is built: that of the distribution's packages where it is installed, as newer
-/// versions of Go compile theirs first.
+/// Go's own reader, with which most of what reads these files is built: that of the distribution's
+/// packages where it is installed, as newer versions of Go compile theirs first.
 fn go_tool_pprof() -> Command {
     let installed = std::fs::read_dir("/usr/lib/go/pkg/tool").into_iter().flatten();
-    let mut ready = installed.flatten().map(|architecture| architecture.path().join("pprof"));
+    let mut ready = installed
+        .flatten()
+        .map(|architecture| architecture.path().join("pprof"));
     ready.find(|pprof| pprof.exists()).map_or_else(
         || {
             let mut command = Command::new("go");

@@ -1,5 +1,6 @@
-//! Each parser bears what is kept of its kind, and a number of changes of that. What panics or takes too much memory is written to a
-//! file, by whose name it can be tried again: `FUZZ_INPUT=FILE FUZZ_TARGET=NAME cargo test -p fuzz`.
+//! Each parser bears what is kept of its kind, and a number of changes of that. What panics or takes
+//! too much memory is written to a file, by whose name it can be tried again:
+//! `FUZZ_INPUT=FILE FUZZ_TARGET=NAME cargo test -p fuzz`.
 
 mod changes;
 

@@ -295,9 +295,10 @@ static void *short_lived(void *unused)
 static void start(pthread_t *thread, void *(*body)(void *));
 
 /*
- * Four of these want half of a CPU, however slow it is: they rest for seven times as long as each thread took, and start some thousands a
- * second. In a machine that counts its time in instructions (scripts/kernels --tests) four that never rested took four fifths of the one
- * CPU, and whoever watched could not give back the slots of threads that had ended as quickly as others began.
+ * Four of these want half of a CPU, however slow it is: they rest for seven times as long as each
+ * thread took, and start some thousands a second. In a machine that counts its time in instructions
+ * (scripts/kernels --tests) four that never rested took four fifths of the one CPU, and whoever
+ * watched could not give back the slots of threads that had ended as quickly as others began.
  */
 static void *starter(void *unused)
 {
