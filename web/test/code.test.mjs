@@ -4,7 +4,7 @@ import { after, before, describe, test } from "node:test";
 import { inflateRawSync } from "node:zlib";
 import { faintTexts } from "./contrast.mjs";
 import { lacking } from "./must.mjs";
-import { open } from "./opened.mjs";
+import { open, openAnew } from "./opened.mjs";
 
 const plain = (text) => text.replace(/[\u202f\u00a0]/g, " ").replace(/\s+/g, " ").trim();
 
@@ -16,9 +16,7 @@ let sampled;
 const settled = () => page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
 /** The report opened anew at that part of its address. */
 const go = async (hash) => {
-  await page.goto(page.url().split("#")[0] + "#");
-  await page.goto(page.url().split("#")[0] + hash);
-  await page.reload();
+  await openAnew(page, hash);
   await page.waitForSelector("#annotate .code-grid");
   await settled();
 };

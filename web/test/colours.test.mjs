@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { lacking } from "./must.mjs";
-import { open } from "./opened.mjs";
+import { drawnFrames, open, openAnew } from "./opened.mjs";
 import { ownTimes, samplesOf, withCallees } from "./samples.mjs";
 
 const plain = (text) => text.replace(/[\u202f\u00a0]/g, " ").replace(/\s+/g, " ").trim();
@@ -14,12 +14,10 @@ describe("flame graph's colours", () => {
   let page;
   let samples;
   let rungs;
-  const frames = () => page.evaluate(() => window.scaleprofFlames["flame-graph"]()[0]);
+  const frames = () => drawnFrames(page);
   const settled = () => page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
   const go = async (hash) => {
-    await page.goto(page.url().split("#")[0] + "#");
-    await page.goto(page.url().split("#")[0] + hash);
-    await page.reload();
+    await openAnew(page, hash);
     await page.waitForFunction(() => window.scaleprofFlames?.["flame-graph"]?.()[0]?.length > 0);
     await settled();
   };

@@ -4,7 +4,7 @@ import { readFile } from "node:fs/promises";
 import { after, before, describe, test } from "node:test";
 import { faintTexts } from "./contrast.mjs";
 import { lacking } from "./must.mjs";
-import { charted, drawnPixels, open, report } from "./opened.mjs";
+import { charted, drawnFrames, drawnPixels, open, openAnew, report } from "./opened.mjs";
 
 const plain = (text) => text.replace(/[\u202f\u00a0]/g, " ").replaceAll("×", "x").replace(/\s+/g, " ").trim();
 const near = (one, other, within, words) => assert.ok(Math.abs(one - other) <= within * Math.max(Math.abs(one), Math.abs(other)), `${words}: ${one} and ${other}`);
@@ -18,14 +18,13 @@ describe("comparison", () => {
   let found;
   let sampled;
   let keys;
-  const frames = () => page.evaluate(() => window.scaleprofFlames["flame-graph"]()[0]);
+  const frames = () => drawnFrames(page);
   const drawn = () => page.waitForFunction(() => window.scaleprofFlames?.["flame-graph"]?.()[0]?.length > 0);
   const settled = () => page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
   const chosen = () => page.evaluate(() => ["flame-shown", "flame-base"].map((id) => document.getElementById(id)?.value ?? null));
   /** The page opened anew at that part of its address. */
   const go = async (hash) => {
-    await page.goto(page.url().split("#")[0] + hash);
-    await page.reload();
+    await openAnew(page, hash);
     await page.waitForSelector("#verdict");
     if (sampled) await drawn();
     await settled();

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { lacking } from "./must.mjs";
-import { charted, open } from "./opened.mjs";
+import { charted, drawnFrames, open, openAnew } from "./opened.mjs";
 import { parentsOf, samplesOf } from "./samples.mjs";
 
 const plain = (text) => text.replace(/[\u202f\u00a0]/g, " ").replaceAll("×", "x").replace(/\s+/g, " ").trim();
@@ -17,9 +17,7 @@ describe("what the report says", () => {
   const settled = () => page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
   const hash = () => page.evaluate(() => location.hash);
   const go = async (to) => {
-    await page.goto(page.url().split("#")[0] + "#");
-    await page.goto(page.url().split("#")[0] + to);
-    await page.reload();
+    await openAnew(page, to);
     await page.waitForSelector("#verdict");
     if ((await page.textContent("#profile")).trim()) await page.waitForFunction(() => window.scaleprofFlames?.["flame-graph"]?.()[0]?.length > 0);
     await settled();
@@ -102,7 +100,7 @@ describe("what the report says", () => {
     await settled();
     assert.equal(await page.locator("#flame-shown").inputValue(), String(shown));
     if (base !== shown) assert.equal(await page.locator("#flame-base").inputValue(), String(base));
-    const frames = await page.evaluate(() => window.scaleprofFlames["flame-graph"]()[0]);
+    const frames = await drawnFrames(page);
     const whole = frames.find(({ row }) => row === 0);
     for (const [row, name] of path.slice(0, Math.min(there, path.length - 1)).entries()) {
       const frame = frames.find((one) => one.row === row + 1);

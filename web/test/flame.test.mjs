@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { lacking } from "./must.mjs";
-import { open } from "./opened.mjs";
+import { drawnFrames, open, openAnew } from "./opened.mjs";
 import { ownTimes, samplesOf, shareOf } from "./samples.mjs";
 
 const plain = (text) => text.replace(/[\u202f\u00a0]/g, " ").replace(/\s+/g, " ").trim();
@@ -14,7 +14,7 @@ describe("flame graph", () => {
   let page;
   let data;
   let sampled;
-  const frames = (name = "flame-graph", pane = 0) => page.evaluate(([name, pane]) => window.scaleprofFlames[name]()[pane], [name, pane]);
+  const frames = (name = "flame-graph", pane = 0) => drawnFrames(page, name, pane);
   const drawn = () => page.waitForFunction(() => window.scaleprofFlames?.["flame-graph"]?.()[0]?.length > 0);
   const settled = () => page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
   const click = async (frame, options = {}) => {
@@ -25,9 +25,7 @@ describe("flame graph", () => {
   };
   /** The report opened anew at that part of its address. */
   const go = async (hash) => {
-    await page.goto(page.url().split("#")[0] + "#");
-    await page.goto(page.url().split("#")[0] + hash);
-    await page.reload();
+    await openAnew(page, hash);
     await drawn();
     await settled();
   };
@@ -159,8 +157,7 @@ describe("flame graph", () => {
     await page.goBack();
     await settled();
     assert.deepEqual(await frames(), zoomed);
-    await page.goto(page.url().split("#")[0] + "#");
-    await page.reload();
+    await openAnew(page);
     await drawn();
     const first = await frames();
     await page.selectOption("#flame-graph-view", "callers");

@@ -7,7 +7,7 @@ import { pathToFileURL } from "node:url";
 import { after, before, describe, test } from "node:test";
 import { faintTexts } from "./contrast.mjs";
 import { lacking } from "./must.mjs";
-import { charted, drawnPixels, open, report } from "./opened.mjs";
+import { charted, drawnPixels, open, openAnew, report } from "./opened.mjs";
 
 const plain = (text) => text.replace(/[\u202f\u00a0]/g, " ").replaceAll("×", "x").replace(/\s+/g, " ").trim();
 
@@ -24,10 +24,8 @@ describe("report", () => {
   after(() => opened?.close());
 
   /** As at first, not where the reader was. */
-  const openAnew = async () => {
-    const url = page.url().split("#")[0];
-    await page.goto("about:blank");
-    await page.goto(url);
+  const asAtFirst = async () => {
+    await openAnew(page);
     await page.waitForSelector("#verdict");
   };
 
@@ -296,27 +294,8 @@ describe("report", () => {
     assert.equal(await page.locator("#settings tbody tr").count(), data.settings.length);
   });
 
-  test("every link of the first line leads to its part, however much above it was not laid out yet", async () => {
-    const hrefs = await page.$$eval(".top nav a", (links) => links.map((one) => one.getAttribute("href")));
-    assert.ok(hrefs.length >= 5, hrefs.join(", "));
-    for (const link of hrefs) {
-      await openAnew();
-      await page.click(`.top nav a[href="${link}"]`);
-      const isThere = () => page.evaluate((link) => {
-        const { top } = document.querySelector(link).getBoundingClientRect();
-        const isAtTheEnd = scrollY + innerHeight > document.documentElement.scrollHeight - 2;
-        return Math.abs(top - 54) < 12 || (isAtTheEnd && top > 0 && top < innerHeight);
-      }, link);
-      for (let still = 0, tries = 0; still < 5; tries++) {
-        assert.ok(tries < 100, `${link} is not reached`);
-        still = (await isThere()) ? still + 1 : 0;
-        await page.waitForTimeout(40);
-      }
-    }
-  });
-
   test("the keyboard reaches everything and shows where it is", async () => {
-    await openAnew();
+    await asAtFirst();
     await page.keyboard.press("Tab");
     assert.equal(await page.evaluate(() => document.activeElement.className), "skip");
     const seen = new Set();
@@ -346,7 +325,7 @@ describe("report", () => {
 
   test("prints what was never on the screen", async (t) => {
     if (!rungs.some((rung) => rung.latency_ms.p50 > 0)) return t.skip("no latency");
-    await openAnew();
+    await asAtFirst();
     assert.equal(await charted(page, "latency-service"), null);
     await page.pdf({ preferCSSPageSize: true });
     assert.notEqual(await charted(page, "latency-service"), null);

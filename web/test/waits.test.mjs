@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { faintTexts } from "./contrast.mjs";
 import { lacking } from "./must.mjs";
-import { open } from "./opened.mjs";
+import { open, openAnew } from "./opened.mjs";
 
 const plain = (text) => text.replace(/[\u202f\u00a0]/g, " ").replace(/\s+/g, " ").trim();
 const near = (one, other, within, words) => assert.ok(Math.abs(one - other) <= within * Math.max(Math.abs(one), Math.abs(other), 1e-9), `${words}: ${one} and ${other}`);
@@ -113,8 +113,7 @@ describe("waits", () => {
     assert.match(hash, /^#waits:.*open=0w0/);
     await page.keyboard.press("Escape");
     assert.equal(await details.isVisible(), false);
-    await page.goto(page.url().split("#")[0] + hash);
-    await page.reload();
+    await openAnew(page, hash);
     await page.waitForSelector("#wait-0w0-details:not([hidden])");
     const link = details.locator("a");
     if (await link.count()) {
