@@ -99,7 +99,7 @@ fn attach(server: &Sandbox, place: &Path, script: &Path) -> Command {
     std::fs::write(&setup, "DO 'geheim_setup';").expect("written");
     let mut command = scaleprof();
     command.args(["attach", "--yes", "--repeats", "1", "--no-refine"]);
-    command.args(["--connections", "1,2", "--seconds", "2"]);
+    command.args(["--connections", "1,2", "--seconds", "2", "--rate", "200"]);
     command.arg("--defaults-file").arg(options);
     command.arg("--workload").arg(script).arg("--setup").arg(setup);
     command.arg("--socket").arg(socket(server));

@@ -16,7 +16,7 @@ fn attach(pid: u32, folder: &Path) -> Command {
     command
 }
 
-/// A load of somebody's: eight connections for so many seconds.
+/// A load of somebody's: eight connections for so many seconds. It takes a twentieth of a CPU, for as long as its test runs.
 pub(crate) fn load(server: &Sandbox, folder: &Path, seconds: &str) -> Running {
     let mut command = scaleprof();
     command.args([
@@ -30,9 +30,8 @@ pub(crate) fn load(server: &Sandbox, folder: &Path, seconds: &str) -> Running {
         "--quiet",
     ]);
     command.args(["--no-probe", "--tables", "1", "--rows", "500", "--connections", "8"]);
-    command
-        .args(["--rate", "200", "--seconds", seconds, "--output"])
-        .arg(folder);
+    command.args(["--workload", "oltp_point_select", "--rate", "500"]);
+    command.args(["--seconds", seconds, "--output"]).arg(folder);
     let running = Running::start(command.arg("--socket").arg(socket(server)));
     let mut client = server.connect().expect("a connection");
     let busy = "SELECT COUNT(*) >= 8 FROM information_schema.processlist WHERE db = 'scaleprof_load'";

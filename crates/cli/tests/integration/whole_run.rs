@@ -23,7 +23,7 @@ fn rungs_are_added_around_the_peak_and_told() {
         "--rows",
         "500",
     ]);
-    command.args(["--connections", "1,4", "--seconds", "2", "--server"]);
+    command.args(["--connections", "1,4", "--seconds", "1", "--server"]);
     command.arg(&server.installation.binary);
     command
         .arg("--work-folder")

@@ -227,7 +227,7 @@ fn every_condition_is_able_to_fail(control: &mut Client) {
         assert!(found.places >= 1);
         println!("{found}");
         execute(control, "ROLLBACK");
-        assert_eq!(condition.check(control).expect("an answer"), None, "after ROLLBACK");
     }
     execute(control, "COMMIT");
+    assert_consistent(control, "after all is rolled back");
 }
