@@ -21,13 +21,10 @@ struct Holders {
     running: f64,
 }
 
+/// Waits for futexes. The calls that wait for one take locks of the kernel, and may have to wait for those for a moment.
 fn waits_below(seen: &mut Seen, function: &str) -> Vec<RawSample> {
-    let waits: Vec<RawSample> = seen
-        .samples
-        .iter()
-        .filter(|sample| sample.lock.is_some())
-        .cloned()
-        .collect();
+    let is_of_a_futex = |sample: &&RawSample| sample.lock.as_ref().is_some_and(|lock| !lock.kernel);
+    let waits: Vec<RawSample> = seen.samples.iter().filter(is_of_a_futex).cloned().collect();
     let is_below = |sample: &RawSample| seen.functions(&sample.stack).iter().any(|name| name == function);
     waits.into_iter().filter(is_below).collect()
 }
@@ -36,7 +33,9 @@ fn holders(seen: &mut Seen, waits: &[RawSample], function: &str) -> Holders {
     let mut found = Holders::default();
     for sample in waits {
         let lock = sample.lock.as_ref().expect("a wait for a lock");
-        let name = seen.names.variable(lock.address).expect("a global variable");
+        let Some(name) = seen.names.variable(lock.address) else {
+            panic!("no variable is at {lock:x?}, below {:?}", seen.functions(&sample.stack));
+        };
         assert_eq!((name.module.as_str(), name.name.as_str()), ("waits", "planted.mutex"));
         found.all += sample.weight_ns;
         let Some(owner) = &lock.owner_stack else { continue };
@@ -75,6 +74,10 @@ fn finds_holder_and_waker(mode: &str, operation: &str) {
 
     let waits = waits_below(&mut seen, "want_it");
     let found = holders(&mut seen, &waits, "hold_it");
+    assert!(
+        found.all > 0.95 * blocked && found.all < 1.001 * blocked,
+        "{mode}: {found:?} of {blocked} ns blocked"
+    );
     // A waiter may hold it for a moment too.
     assert!(found.held > 0.9 * found.all, "{mode}: {found:?}");
     // It has just taken the mutex at times, and has not gone to sleep yet.
