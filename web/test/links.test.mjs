@@ -1,4 +1,5 @@
-// The links of the first line. Each is tried from the beginning, a second and a half, so that one page of a run is enough. REPORT names it.
+// The links of the first line. Each is tried from the beginning, a second and a half, so that one
+// page of a run is enough. REPORT names it.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { open, openAnew } from "./opened.mjs";

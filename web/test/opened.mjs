@@ -58,7 +58,8 @@ export async function drawnFrames(page, name = "flame-graph", pane = 0) {
 
 /** Opens the report once more at that part of its address, with nothing left of what a reader did. */
 export async function openAnew(page, hash = "") {
-  // From another page it is one load. From the report itself a changed hash is first followed there, which draws all anew.
+  // From another page it is one load. From the report itself a changed hash is first followed
+  // there, which draws all anew.
   await page.goto("about:blank");
   await page.goto(pathToFileURL(report).href + hash);
 }

@@ -16,7 +16,8 @@ fn attach(pid: u32, folder: &Path) -> Command {
     command
 }
 
-/// A load of somebody's: eight connections for so many seconds. It takes a twentieth of a CPU, for as long as its test runs.
+/// A load of somebody's: eight connections for that number of seconds. Of point selects, as it
+/// runs for as long as its test does.
 pub(crate) fn load(server: &Sandbox, folder: &Path, seconds: &str) -> Running {
     let mut command = scaleprof();
     command.args([

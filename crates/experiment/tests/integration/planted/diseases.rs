@@ -16,10 +16,12 @@ pub struct Disease {
     /// broke out, by the program's own count: two virtual CPUs that the host has on one core share a cache, and no line moves between
     /// them.
     pub dearer: Option<f64>,
-    /// Whether its threads mostly wait for one another, by spinning too, or sleep: CPUs that are slower together than alone are then no
-    /// reason not to judge. Found as at full speed: `convoy` at 0.79 and 0.84 of their speed, three times of three; `allocator` at 0.66 to
-    /// 0.79, three of three, with 81 to 84 % of the time lost to its one arena; `user_spin` at 0.66 to 0.94, 13 of 13, with 74 to 82 % of
-    /// the time lost and within 9 % of its own clock. Of the two others it is supposed.
+    /// Whether its threads mostly wait for one another, by spinning too, or sleep: CPUs that are
+    /// slower together than alone are then no reason not to judge. Found as at full speed: `convoy`
+    /// at 0.79 and 0.84 of their speed, three times of three; `allocator` at 0.66 to 0.79, three of
+    /// three, with 81 to 84 % of the time lost to its one arena; `user_spin` at 0.66 to 0.94, 13 of
+    /// 13, with 74 to 82 % of the time lost, at most 9 points from its own clock. Of the two others
+    /// it is supposed.
     pub mostly_waits: bool,
     /// Whether it mostly waits for the disk. What the kernel's threads and the host of a virtual machine do for its writes is others' CPU
     /// time by the account, and its own doing: kblockd had 4 to 5 % of two virtual CPUs, and the host took 16 to 23 % of them while it

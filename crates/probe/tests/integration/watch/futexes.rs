@@ -21,7 +21,8 @@ struct Holders {
     running: f64,
 }
 
-/// Waits for futexes. The calls that wait for one take locks of the kernel, and may have to wait for those for a moment.
+/// Waits for futexes. The calls that wait for one take locks of the kernel, and may have to wait
+/// for those for a moment.
 fn waits_below(seen: &mut Seen, function: &str) -> Vec<RawSample> {
     let is_of_a_futex = |sample: &&RawSample| sample.lock.as_ref().is_some_and(|lock| !lock.kernel);
     let waits: Vec<RawSample> = seen.samples.iter().filter(is_of_a_futex).cloned().collect();
