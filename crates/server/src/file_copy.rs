@@ -85,6 +85,7 @@ fn dig_in(folder: &Folder) -> Result<(), Error> {
 fn dig(file: &File) -> io::Result<()> {
     use std::os::unix::fs::FileExt;
     const PIECE: u64 = 64 << 10;
+    const ZEROS: &[u8] = &[0; PIECE as usize];
     let length = file.metadata()?.len();
     let mut buffer = vec![0; PIECE as usize];
     // All from here to what is looked at is zero.
@@ -98,7 +99,7 @@ fn dig(file: &File) -> io::Result<()> {
             Err(_) => at,
         };
         let read = file.read_at(&mut buffer, at)?;
-        if buffer[..read].iter().any(|byte| *byte != 0) {
+        if buffer[..read] != ZEROS[..read] {
             punch(file, zero_from, at);
             zero_from = at + PIECE;
         }

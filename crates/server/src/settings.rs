@@ -9,7 +9,7 @@
 
 mod plugins;
 
-use crate::capabilities::Capabilities;
+use crate::capabilities::{Capabilities, Feature};
 use crate::error::Error;
 use crate::identify::hexadecimal;
 use crate::memory;
@@ -196,6 +196,25 @@ impl Settings {
             .unwrap_or(self.buffer_pool)
     }
 
+    /// Bytes of the redo log that a server of these capabilities makes of them.
+    pub fn redo_log(&self, capabilities: &Capabilities) -> u64 {
+        /// The larger of the two defaults: MariaDB's, 48 MiB in MySQL.
+        const DEFAULT_FILE: u64 = 96 << 20;
+        let settings = self.told(capabilities);
+        let bytes = |name: &str| {
+            let last = settings.iter().rfind(|setting| base_name(&setting.name) == name);
+            last.and_then(|setting| parse_size(setting.value.as_deref()?))
+        };
+        if let Some(capacity) = bytes("innodb_redo_log_capacity") {
+            return capacity;
+        }
+        let files = match capabilities.has(Feature::RedoLogCapacity) || capabilities.has(Feature::LogFilesInGroup) {
+            true => bytes("innodb_log_files_in_group").unwrap_or(2),
+            false => 1,
+        };
+        files.saturating_mul(bytes("innodb_log_file_size").unwrap_or(DEFAULT_FILE))
+    }
+
     /// Whether the user wants a server to read the pages at its start that another one had in memory at its end.
     pub fn loads_hot_pages(&self) -> bool {
         let last = self
@@ -283,7 +302,7 @@ impl Settings {
             .collect();
         let logs = |setting: &Setting| base_name(&setting.name) == "log_bin";
         let wanted = self.user.iter().any(logs) || self.of_place.iter().any(logs);
-        if capabilities.has(crate::capabilities::Feature::BinlogByDefault) && !wanted {
+        if capabilities.has(Feature::BinlogByDefault) && !wanted {
             pinned.push(Setting {
                 name: "skip_log_bin".to_owned(),
                 value: None,
@@ -398,6 +417,30 @@ mod tests {
             value(&settings, NEWEST.0, NEWEST.1, "innodb_log_file_size").as_deref(),
             Some("64M")
         );
+    }
+
+    #[test]
+    fn the_redo_log_is_as_large_as_the_servers_rule_makes_it_of_what_the_user_sets() {
+        const OLD: (Product, Version) = (Product::MySql, Version::new(5, 6, 14));
+        let mebibytes = |(product, version), set: &[&str]| {
+            let settings = settings(set).expect("settings");
+            settings.redo_log(&Capabilities::of(product, version)) >> 20
+        };
+        for server in [MARIADB, OLD, NEWEST] {
+            assert_eq!(mebibytes(server, &[]), 1024, "ours");
+        }
+        let size = ["innodb_log_file_size=96M"];
+        assert_eq!(mebibytes(MARIADB, &size), 96);
+        assert_eq!(mebibytes(OLD, &size), 192);
+        assert_eq!(mebibytes(NEWEST, &size), 192);
+        let both = ["innodb-log-file-size=2G", "innodb_log_files_in_group=4"];
+        assert_eq!(
+            mebibytes(MARIADB, &both),
+            2 << 10,
+            "the number of files means nothing since 10.5"
+        );
+        assert_eq!(mebibytes(OLD, &both), 8 << 10);
+        assert_eq!(mebibytes(NEWEST, &["innodb_redo_log_capacity=3G"]), 3 << 10);
     }
 
     #[test]

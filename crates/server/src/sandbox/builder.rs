@@ -168,7 +168,7 @@ impl SandboxBuilder {
                 reason,
             })?;
         // System tables, and redo and undo logs at their first size.
-        let needed = self.settings.asked().redo_log + (512 << 20);
+        let needed = self.settings.redo_log(&prepared.capabilities).saturating_add(512 << 20);
         self.make_room(prepared.run.path(), needed, "an empty data folder with its redo log")?;
         let data = prepared.run.path().join("data");
         make_private(&data, self.user.as_ref())?;
