@@ -22,13 +22,13 @@ export function errors({ errors: rows, manifest, summary }: Report): HTMLElement
   }
   const sums = new Map<string, (typeof rows)[number]>();
   for (const row of rows) {
-    const key = [row.connections, row.number, row.statement, row.retried].join();
+    const key = [row.connections, row.error_code, row.statement, row.retried].join();
     sums.set(key, { ...row, count: row.count + (sums.get(key)?.count ?? 0) });
   }
-  const sorted = [...sums.values()].sort((a, b) => a.connections - b.connections || a.number - b.number);
+  const sorted = [...sums.values()].sort((a, b) => a.connections - b.connections || a.error_code - b.error_code);
   return section("errors", "Errors", table("Errors by rung, number and statement", [
     { heading: "connections", cell: (row) => count(row.connections) },
-    { heading: "error", words: true, cell: (row) => `${row.number}${names[row.number] ? ` ${names[row.number]}` : ""}` },
+    { heading: "error", words: true, cell: (row) => `${row.error_code}${names[row.error_code] ? ` ${names[row.error_code]}` : ""}` },
     { heading: "statement", words: true, cell: (row) => row.statement },
     { heading: "times", cell: (row) => count(row.count) },
     { heading: "then", words: true, cell: (row) => (row.retried ? "transaction begun again" : "not retried") },

@@ -23,7 +23,7 @@ export function annotate(report: Report): HTMLElement | null {
   const reason = [...report.manifest.missing, ...report.summary.missing].find(({ figure }) => figure === "instructions")?.reason;
   return section(id, title, h("p", { class: "lead" }, reason
     ? `Not in this bundle: ${reason}.`
-    : "Not in this bundle: an earlier version wrote it, or the run was killed before its end. A new run keeps the machine code; scaleprof annotate FUNCTION --bundle DIR --binary FILE reads it from the server’s own file."));
+    : "Not in this bundle: the run was killed before its end. A new run keeps the machine code; scaleprof annotate FUNCTION --bundle DIR --binary FILE reads it from the server’s own file."));
 }
 
 function view(of: Code): Node[] {
@@ -45,7 +45,7 @@ function view(of: Code): Node[] {
   let at: number | null = null;
 
   const usual = () => {
-    shown.value = String(of.shown);
+    shown.value = String(of.rung);
     base.value = of.base === null ? "" : String(of.base);
   };
   const rungs = () => ({ shown: Number(shown.value), base: base.value === "" || base.value === shown.value ? null : Number(base.value) });
@@ -126,9 +126,9 @@ function view(of: Code): Node[] {
 
   const per = of.per === "transaction" ? "a transaction" : "a second of the watch";
   return [
-    h("p", { class: "lead" }, `CPU time ${per} takes at every instruction of the functions whose machine code the bundle keeps: ${percent(of.covered)} of all ${place(of, of.shown)}. `,
+    h("p", { class: "lead" }, `CPU time ${per} takes at every instruction of the functions whose machine code the bundle keeps: ${percent(of.covered)} of all ${place(of, of.rung)}. `,
       "A time stands at the instruction that was next to run when a thread was looked at: mostly the one before it took the time, so read each as “here or just above”. Functions of the kernel have no listing: time in it stands at the instruction from which the server went there.",
-      of.left_out > 0 ? ` ${counted(of.left_out, "function")} that cost less did not fit into this page; scaleprof annotate shows them.` : ""),
+      of.omitted > 0 ? ` ${counted(of.omitted, "function")} that cost less did not fit into this page; scaleprof annotate shows them.` : ""),
     h("div", { class: "flame-bar" },
       ...(hasRungs ? [h("label", { for: shown.id }, "Time at"), shown, h("label", { for: base.id }, "compared with"), base, swap] : []),
       h("span", { class: "flame-find nowrap" }, h("label", { for: field.id }, "Search "), field)),

@@ -13,7 +13,7 @@ export type Row = [
   costs: InstructionCost[],
 ];
 
-export interface Region { left_out: number; rows: Row[] }
+export interface Region { omitted: number; rows: Row[] }
 
 export interface CodeFunction {
   name: string;
@@ -30,15 +30,15 @@ export interface Code {
   /** Connections (null for a watch) and all CPU time of a transaction. */
   rungs: [number | null, number][];
   base: number | null;
-  shown: number;
+  rung: number;
   covered: number;
-  left_out: number;
+  omitted: number;
   functions: CodeFunction[];
-  words: string[];
+  strings: string[];
 }
 
 /** Marks of a row. */
-export const marks = { waits: 1, target: 2, locked: 4, reads: 8, writes: 16, branches: 32 } as const;
+export const marks = { spin: 1, target: 2, locked: 4, reads: 8, writes: 16, branches: 32 } as const;
 
 /** Unpacked once for all who show it; null where the page holds none. */
 let unpacked: Promise<Code> | null = null;
@@ -49,5 +49,5 @@ export function code(): Promise<Code> | null {
 
 /** A word by its number; 0 is none. */
 export function word(of: Code, number: number): string {
-  return of.words[number - 1] ?? "";
+  return of.strings[number - 1] ?? "";
 }

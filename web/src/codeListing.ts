@@ -32,9 +32,9 @@ export function listing(of: Code, one: CodeFunction, base: number | null, shown:
   const body = h("tbody", {});
   let before = "";
   for (const region of one.regions) {
-    if (region.left_out > 0) {
+    if (region.omitted > 0) {
       before = "";
-      body.append(h("tr", { class: "code-gap" }, h("td", { colspan: columns }, `… ${counted(region.left_out, "instruction")} away from which no thread was seen`)));
+      body.append(h("tr", { class: "code-gap" }, h("td", { colspan: columns }, `… ${counted(region.omitted, "instruction")} away from which no thread was seen`)));
     }
     for (const row of region.rows) {
       const source = sourceOf(of, row);
@@ -43,16 +43,16 @@ export function listing(of: Code, one: CodeFunction, base: number | null, shown:
       body.append(elements.at(-1)!);
     }
   }
-  const told = rows.length + one.regions.reduce((sum, region) => sum + region.left_out, 0);
+  const told = rows.length + one.regions.reduce((sum, region) => sum + region.omitted, 0);
   if (told < one.instructions) body.append(h("tr", { class: "code-gap" }, h("td", { colspan: columns }, `… ${counted(one.instructions - told, "instruction")} more`)));
 
   function line(row: Row, place: number, source: string): HTMLTableRowElement {
     const share = shareOf(row);
     const [then, now] = [ofRow(row, base), ofRow(row, shown)];
     const target = has(row, marks.branches) && row[6] !== null && addresses.has(row[6]) ? row[6] : null;
-    const signs = `${has(row, marks.waits) ? "~" : ""}${has(row, marks.target) ? "›" : ""}`;
+    const signs = `${has(row, marks.spin) ? "~" : ""}${has(row, marks.target) ? "›" : ""}`;
     return h("tr", {
-      id: `code-${row[0].toString(16)}`, "data-place": place, class: [has(row, marks.waits) ? "waits" : "", share >= hottest ? "hottest" : share >= hot ? "hot" : ""].join(" ").trim() || null,
+      id: `code-${row[0].toString(16)}`, "data-place": place, class: [has(row, marks.spin) ? "waits" : "", share >= hottest ? "hottest" : share >= hot ? "hot" : ""].join(" ").trim() || null,
       click: () => stand(place, false),
     },
     base === null ? null : heat(then.value, largest, unit, "before"),
@@ -147,6 +147,6 @@ function sourceOf(of: Code, row: Row): string {
 }
 
 function signsTitle(row: Row): string | null {
-  const words = [has(row, marks.waits) ? "in a loop that waits for another thread" : "", has(row, marks.target) ? "a branch goes here" : ""].filter(Boolean);
+  const words = [has(row, marks.spin) ? "in a loop that waits for another thread" : "", has(row, marks.target) ? "a branch goes here" : ""].filter(Boolean);
   return words.join("; ") || null;
 }

@@ -17,8 +17,8 @@ export interface IronLaw {
   cycles_per_instruction: number | null;
   cpu_seconds_per_txn: number;
   system_share: number | null;
-  residue: number | null;
-  residue_of: string | null;
+  residual: number | null;
+  residual_sources: string | null;
 }
 
 /** Seconds in each state of a thread; null where it could not be told from another. */
@@ -32,15 +32,15 @@ export interface Background { name: string; threads: number | null; seconds_per_
 export interface Ledger {
   seconds_per_txn: StateSeconds;
   connections_over_throughput: number | null;
-  residue: number | null;
-  states_residue: number | null;
-  cpu_residue: number | null;
+  residual: number | null;
+  states_residual: number | null;
+  cpu_residual: number | null;
   background: Background[];
-  cpu_not_their_own?: number | null;
+  uncharged_cpu_share: number | null;
   complete_stacks_share: number | null;
   samples: number | null;
   samples_lost: number | null;
-  waits_seen_share?: number | null;
+  observed_waits_share: number | null;
 }
 
 export interface CallPath { state: string; path: string[]; seconds_per_txn: Estimate; samples: number }
@@ -50,7 +50,7 @@ export interface Lock {
   module: string | null;
   seconds_per_txn: Estimate;
   samples: number;
-  waiting: string[];
+  waiter: string[];
   holder: string[];
   holder_samples: number;
 }
@@ -65,16 +65,16 @@ export interface Rung {
   steady: boolean;
   unsteady_reason: string | null;
   jitter: number | null;
-  long_run?: LongRun | null;
+  long_run: LongRun | null;
   warmup_seconds: number[];
   client_limited: boolean;
   client_limited_reason: string | null;
-  little: number | null;
-  effective_concurrency?: number | null;
-  too_few_at_work?: boolean;
-  load_threads?: { count: number; cpu_share: number; run_queue_share: number } | null;
+  littles_law_ratio: number | null;
+  effective_concurrency: number | null;
+  too_few_at_work: boolean;
+  load_threads: { count: number; cpu_share: number; run_queue_share: number } | null;
   client_cpus: number | null;
-  other_cpu_share: number | null;
+  noise_cpu_share: number | null;
   steal_share: number | null;
   busy_share: number | null;
   iron_law: IronLaw | null;
@@ -94,11 +94,11 @@ export interface Decomposition {
   instructions: number | null;
   cycles_per_instruction: number | null;
   cpu_seconds: number;
-  residue: number;
+  residual: number;
 }
 
 export interface Verdict {
-  scales: boolean | null;
+  class: "scales" | "declines" | "falls_over" | "inconclusive";
   peak_connections: number;
   peak_throughput: Estimate;
   peak_band: [number, number];
@@ -116,16 +116,16 @@ export interface Finding {
   title: string;
   lost_share: Estimate;
   /** What that is a part of: cpu_time, connection_time, transactions, rungs, throughput. */
-  share_of?: string | null;
+  share_of: string;
   rungs: [number, number];
   path: string[];
   evidence: string[];
   try: string[];
-  tried: Tried[];
+  remedy_results: RemedyResult[];
 }
 
 /** A setting that a finding advises, tried: servers with it over servers without. */
-export interface Tried {
+export interface RemedyResult {
   setting: string;
   value: string;
   connections: number;
@@ -133,7 +133,7 @@ export interface Tried {
   pairs: number;
   verdict: string | null;
   margin: number | null;
-  doubt: string | null;
+  caveat: string | null;
 }
 
 /** Threads of a server that was only watched; all times are thread-seconds per second. */
@@ -141,10 +141,10 @@ export interface WatchedThreads {
   threads: number | null;
   seconds_per_second: StateSeconds;
   lifetime_per_second: number | null;
-  states_residue: number | null;
+  states_residual: number | null;
 }
 
-export interface WatchedLock { name: string | null; module: string | null; seconds_per_second: Estimate; samples: number; waiting: string[]; holder: string[]; holder_samples: number }
+export interface WatchedLock { name: string | null; module: string | null; seconds_per_second: Estimate; samples: number; waiter: string[]; holder: string[]; holder_samples: number }
 
 export interface Watch {
   seconds: number;
@@ -153,19 +153,19 @@ export interface Watch {
   background: Background[];
   cpus_by_states: number | null;
   cpus_by_scheduler: number | null;
-  cpu_residue: number | null;
-  cpu_not_their_own?: number | null;
+  cpu_residual: number | null;
+  uncharged_cpu_share: number | null;
   complete_stacks_share: number | null;
   samples: number | null;
   samples_lost: number | null;
-  waits_seen_share?: number | null;
+  observed_waits_share: number | null;
   locks: WatchedLock[];
 }
 
 export interface Missing { figure: string; reason: string }
 
 /** The scaling profile: see docs/summary.md. */
-export interface LostThreads { connections: number; effective_threads: number; cpus_busy: boolean; lost_threads: Record<string, Estimate>; residue: number }
+export interface LostThreads { connections: number; effective_threads: number; cpus_busy: boolean; lost_threads: Record<string, Estimate>; residual: number }
 export interface LostPath { state: string; path: string[]; lost_threads: Estimate[]; shape: string | null }
 export interface SaturatedPath { path: string[]; active_threads: number[]; cap: number }
 export interface ScalingProfile { base_connections: number; rungs: LostThreads[]; paths: LostPath[]; saturated: SaturatedPath[] }
@@ -174,23 +174,23 @@ export interface Summary {
   rungs: Rung[];
   verdict: Verdict | null;
   usl: Usl | null;
-  usl_refused: string | null;
-  /** What a crash may lose of what was committed; older summaries lack it. */
-  durability?: string | null;
-  /** Why no causes were looked for; older summaries lack it. */
-  findings_refused?: string | null;
-  /** How fast its replicas can follow; older summaries lack it. */
-  replay?: { sentence: string }[];
-  /** What it and its neighbours came to; older summaries lack it. */
-  together?: string | null;
+  usl_unavailable: string | null;
+  /** What a crash may lose of what was committed. */
+  durability: string | null;
+  /** Why no causes were looked for. */
+  findings_unavailable: string | null;
+  /** How fast its replicas can follow. */
+  replay_rates: { sentence: string }[];
+  /** What it and its neighbours came to. */
+  combined_throughput: string | null;
   /** Only of a server that was watched without a load of ours. */
   watch: Watch | null;
   scaling: ScalingProfile | null;
   findings: Finding[];
   /** What the findings explain of what a transaction takes more, an entry an account; see docs/summary.md. */
-  explained?: { account: string; sentence: string }[];
+  explained: { account: string; sentence: string }[];
   /** Which rungs are compared with which, and why. */
-  compared?: string | null;
+  base_rungs: string | null;
   missing: Missing[];
   warnings: string[];
 }
@@ -220,7 +220,7 @@ export interface Manifest {
   warnings: string[];
 }
 
-/** Columns of the per-second table of one visit: rates per second, latencies in milliseconds. */
+/** Columns of the per-second table of one measurement: rates per second, latencies in milliseconds. */
 export interface Seconds {
   second: number[];
   transactions: number[];
@@ -233,8 +233,8 @@ export interface Seconds {
   max_ms: (number | null)[];
 }
 
-export interface Visit {
-  visit: number;
+export interface Measurement {
+  measurement: number;
   connections: number;
   idle_connections: number;
   repeat: number;
@@ -249,9 +249,9 @@ export interface Visit {
   counters: Record<string, (number | null)[]>;
 }
 
-export interface ErrorCount { connections: number; repeat: number; number: number; statement: string; count: number; retried: boolean }
+export interface ErrorCount { connections: number; repeat: number; error_code: number; statement: string; count: number; retried: boolean }
 
-export interface Statement { connections: number; what: string; count: number; p50: number; p95: number; p99: number; max: number }
+export interface Statement { connections: number; operation: "transaction" | "statement"; label: string; count: number; p50: number; p95: number; p99: number; max: number }
 
 export interface QualityFigure { name: string; value: number | null; reason: string | null }
 
@@ -261,9 +261,9 @@ export interface RungQuality { connections: number | null; figures: QualityFigur
 export interface Report {
   manifest: Manifest;
   summary: Summary;
-  unfinished_visits: number[];
-  visits: Visit[];
-  counters_left_out: string[];
+  partial_measurements: number[];
+  measurements: Measurement[];
+  omitted_counters: string[];
   errors: ErrorCount[];
   settings: [string, string][];
   statements: Statement[];

@@ -94,7 +94,7 @@ function partsOf(change: Decomposition, from: Rung, to: Rung): Part[] {
       log: change.cpu_seconds, inverse: true, figures: law((one) => `${number(one.cpu_seconds_per_txn * 1e6)}\u202fµs`),
     });
   }
-  parts.push({ name: "Residue", lost: "not explained", gave: "something not explained", log: change.throughput - parts.reduce((sum, part) => sum + part.log, 0), figures: "" });
+  parts.push({ name: "Residual", lost: "not explained", gave: "something not explained", log: change.throughput - parts.reduce((sum, part) => sum + part.log, 0), figures: "" });
   return parts;
 }
 

@@ -6,8 +6,8 @@ import { h, section, type Child } from "./element.ts";
 import { counted } from "./format.ts";
 import { table } from "./table.ts";
 
-const weights: Record<Difference["weight"], string> = {
-  wanted: "", disturbs: "part of what changed may be due to it", forbids: "a transaction is not the same in both",
+const effects: Record<Difference["effect"], string> = {
+  intended: "", confounds: "part of what changed may be due to it", incomparable: "a transaction is not the same in both",
 };
 
 /** The section. */
@@ -20,7 +20,7 @@ export function circumstances(diff: Diff): HTMLElement {
       { heading: "what", words: true, cell: (one) => one.what },
       { heading: "A", words: true, cell: (one) => value(one.a) },
       { heading: "B", words: true, cell: (one) => value(one.b) },
-      { heading: "", words: true, cell: (one) => ({ text: one.weight === "forbids" && isWatched(diff) ? "the load is not the same in both" : weights[one.weight], mark: one.weight === "wanted" ? "faint" : "doubtful" }) },
+      { heading: "", words: true, cell: (one) => ({ text: one.effect === "incomparable" && isWatched(diff) ? "the load is not the same in both" : effects[one.effect], mark: one.effect === "intended" ? "faint" : "doubtful" }) },
     ], differences) : h("p", {}, "Server, machine and load are the same in both, as far as is known."),
     h("h3", {}, "Settings"),
     both.length > 0 ? h("div", { class: "settings-changed" }, settingsTable("Settings with two values", both))

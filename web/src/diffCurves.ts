@@ -20,7 +20,7 @@ export function curves(diff: Diff): HTMLElement {
   const ratio = ratioChart(diff);
   const all = runs.flatMap((run) => run.rungs);
   return section("throughput", "Throughput against connections",
-    figure("Transactions per second; bars are 95\u202f% intervals, specks beside them the single visits", bothCurves(diff), () => asTable(diff),
+    figure("Transactions per second; bars are 95\u202f% intervals, specks beside them the single measurements", bothCurves(diff), () => asTable(diff),
       h("p", { class: "key" },
         h("span", {}, `┄ ${called(diff, 0)}`), h("span", {}, `━ ${called(diff, 1)}`),
         all.some((rung) => !rung.steady) ? h("span", {}, "△ not steady") : null,
@@ -34,7 +34,7 @@ function bothCurves({ runs }: Diff): Chart {
   const at = [...new Set(runs.flatMap((run) => run.rungs.map((rung) => rung.connections)))].sort((a, b) => a - b);
   const values = runs.map((run) => at.map((connections) => run.rungs.find((rung) => rung.connections === connections)?.throughput.value ?? null));
   const [least, greatest] = [at[0] ?? 1, at.at(-1) ?? 1];
-  const top = Math.max(...runs.flatMap((run) => run.rungs.flatMap((rung) => [rung.throughput.high ?? rung.throughput.value, ...rung.visits])));
+  const top = Math.max(...runs.flatMap((run) => run.rungs.flatMap((rung) => [rung.throughput.high ?? rung.throughput.value, ...rung.measurements])));
   const said = (place: number) => runs.map((run, side) => {
     const rung = run.rungs.find((one) => one.connections === at[place]);
     return `${"AB"[side]} ${rung ? `${number(rung.throughput.value)}/s (${interval(rung.throughput, number)})` : "not measured"}`;
@@ -53,7 +53,7 @@ function bothCurves({ runs }: Diff): Chart {
           runs.forEach((run, side) => {
             const colour = inks[side]!(ink);
             const beside = side === 0 ? 1 / 1.045 : 1.045;
-            points(run.rungs.flatMap((rung) => rung.visits.map((value) => [rung.connections * beside, value, "speck"] as [number, number, Shape])), colour, ink.paper)(u);
+            points(run.rungs.flatMap((rung) => rung.measurements.map((value) => [rung.connections * beside, value, "speck"] as [number, number, Shape])), colour, ink.paper)(u);
             intervals(run.rungs.flatMap(({ connections, throughput: { low, high } }) =>
               isKnown(low) && isKnown(high) ? [[connections, low, high] as [number, number, number]] : []), colour)(u);
             points(run.rungs.map((rung) => [rung.connections, rung.throughput.value, shapeOf(rung, side)]), colour, ink.paper)(u);
@@ -113,7 +113,7 @@ function asTable({ runs }: Diff): HTMLElement {
     { heading: "run", words: true, cell: ({ side }) => side },
     { heading: "throughput", unit: "tx/s", cell: ({ rung }) => number(rung.throughput.value) },
     { heading: "95\u202f% interval", unit: "tx/s", cell: ({ rung }) => interval(rung.throughput, number) },
-    { heading: "visits", cell: ({ rung }) => count(rung.visits.length) },
+    { heading: "measurements", cell: ({ rung }) => count(rung.measurements.length) },
     { heading: "remarks", words: true, cell: ({ rung }) => ({ text: [rung.steady ? "" : "not steady", rung.client_limited ? "client-limited" : ""].filter(Boolean).join(", "), mark: "doubtful" }) },
   ], rows);
 }

@@ -7,20 +7,20 @@ import { number } from "./format.ts";
 export interface Both { a: number | null; b: number | null }
 
 /** Something that is not the same in both, and how much it spoils the comparison. */
-export interface Difference { what: string; a: string | null; b: string | null; weight: "wanted" | "disturbs" | "forbids" }
+export interface Difference { what: string; a: string | null; b: string | null; effect: "intended" | "confounds" | "incomparable" }
 
 export interface SettingChange { name: string; a: string | null; b: string | null }
 
 export interface StateChange { state: string; seconds_per_txn: Both; change: Estimate }
 
 /** What of the change of a rung is told, seconds per transaction. */
-export interface Unexplained { whole: number; alike: number; listed: number; left: Estimate }
+export interface Unexplained { total: number; uniform: number; listed: number; not_listed: Estimate }
 
 /** One rung in both runs. */
 export interface RungChange {
   connections: number;
-  /** Visits in A and in B. */
-  visits: [number, number];
+  /** Measurements in A and in B. */
+  measurements: [number, number];
   throughput: Both;
   throughput_ratio: Estimate | null;
   throughput_p: number | null;
@@ -29,7 +29,7 @@ export interface RungChange {
   p95_ms: Both;
   states: StateChange[];
   code_kinds: { kind: string; seconds_per_txn: Both }[];
-  dilation: number;
+  uniform_slowdown: number;
   busy: boolean;
   /** Whether stacks were sampled in A, and in B: call paths are compared where they were in both. */
   stacks: [boolean, boolean];
@@ -69,7 +69,7 @@ export interface Comparison {
 }
 
 /** A rung of one run by itself. */
-export interface OneRung { connections: number; throughput: Estimate; visits: number[]; steady: boolean; client_limited: boolean }
+export interface OneRung { connections: number; throughput: Estimate; measurements: number[]; steady: boolean; client_limited: boolean }
 
 export interface Run {
   name: string;

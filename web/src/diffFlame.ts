@@ -45,8 +45,8 @@ function graph(profile: Profile, diff: Diff): Node[] {
   const pair = flamePair(profile, choices, diff.paired ? choices : [], first, usualStates(busy), (now) => {
     const same = isSameRung(now) ? rungOf(now.shown) : undefined;
     picker.mark(same?.connections ?? null);
-    alike.textContent = same && Math.abs(same.dilation - 1) > 0.02
-      ? `All functions alike take ${same.dilation.toFixed(2)} times as long in B${watched ? "" : ` at ${counted(same.connections, "connection")}`}. The list of call paths leaves that out, these colours hold it.` : "";
+    alike.textContent = same && Math.abs(same.uniform_slowdown - 1) > 0.02
+      ? `All functions alike take ${same.uniform_slowdown.toFixed(2)} times as long in B${watched ? "" : ` at ${counted(same.connections, "connection")}`}. The list of call paths leaves that out, these colours hold it.` : "";
     alike.hidden = alike.textContent === "";
   });
   const { per } = diff.comparison;

@@ -54,9 +54,9 @@ function keyFigures(diff: Diff): Child {
   return h("dl", { class: "keys" },
     before && after ? entry("Peak", `${number(before.throughput.value)} → ${number(after.throughput.value)}/s`, `at ${count(before.connections)} and at ${counted(after.connections, "connection")}`) : null,
     most?.throughput_ratio ? entry("Throughput changed most", times(most.throughput_ratio.value),
-      `at ${counted(most.connections, "connection")}; ${isKnown(most.throughput_ratio.low) ? `95\u202f% interval ${interval(most.throughput_ratio, times)}` : "too few visits for an interval"}${hasChanged(most) ? "" : most.throughput_p === null ? "; not tested" : "; within chance"}`) : null,
+      `at ${counted(most.connections, "connection")}; ${isKnown(most.throughput_ratio.low) ? `95\u202f% interval ${interval(most.throughput_ratio, times)}` : "too few measurements for an interval"}${hasChanged(most) ? "" : most.throughput_p === null ? "; not tested" : "; within chance"}`) : null,
     entry("Rungs that changed", rungs.some((rung) => rung.throughput_p !== null) ? `${changed.length} of ${rungs.length}` : "not known",
-      rungs.some((rung) => rung.throughput_p !== null) ? "throughput, beyond chance over all of them together" : "fewer than two visits on a side"),
+      rungs.some((rung) => rung.throughput_p !== null) ? "throughput, beyond chance over all of them together" : "fewer than two measurements on a side"),
     last?.cpu_ratio ? entry("CPU per transaction", times(last.cpu_ratio.value), `at ${counted(last.connections, "connection")}; ${isKnown(last.cpu_ratio.low) ? interval(last.cpu_ratio, times) : "no interval"}`) : null,
     pathsThatChanged);
 }

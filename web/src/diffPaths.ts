@@ -72,21 +72,21 @@ function whyNoPaths(diff: Diff): HTMLElement | null {
 
 function ofRung(diff: Diff, rung: RungChange): Node[] {
   const { comparison, connections: asked } = diff;
-  const [visits, unless] = isWatched(diff) ? ["recordings", ""] : ["visits", ` at ${counted(rung.connections, "connection")}`];
+  const [measurements, unless] = isWatched(diff) ? ["recordings", ""] : ["measurements", ` at ${counted(rung.connections, "connection")}`];
   const here = comparison.paths.filter((path) => path.connections === rung.connections);
   const nodes: Node[] = [];
   if (here.length === 0) {
     const unseen = rung.stacks.flatMap((sampled, side) => (sampled ? [] : [`${"AB"[side]}`]));
     const why = unseen.length > 0 ? `No stack was sampled${unless} in ${unseen.join(" and in ")}, so no call path can be compared.`
       : asked !== null && asked !== rung.connections ? `The page was made for ${counted(asked, "connection")} only (--connections ${asked}).`
-      : Math.min(...rung.visits) < 2 ? `No call path changed its cost by much${unless}; there are too few ${visits} to tell small changes from chance.`
+      : Math.min(...rung.measurements) < 2 ? `No call path changed its cost by much${unless}; there are too few ${measurements} to tell small changes from chance.`
       : `No call path changed its cost beyond chance${unless}.`;
     return [h("p", { class: "lead" }, why)];
   }
   nodes.push(h("p", { class: "notes" }, here.some((path) => path.p !== null) ? `The cost of these changed beyond chance${unless}; what one counts no other does.`
-    : `The largest changes${unless}; there are too few ${visits} to tell them from chance.`));
-  if (Math.abs(rung.dilation - 1) > 0.02) {
-    nodes.push(h("p", { class: "notes" }, `All functions alike take ${rung.dilation.toFixed(2)} times as long in B; that is taken out of what follows.`));
+    : `The largest changes${unless}; there are too few ${measurements} to tell them from chance.`));
+  if (Math.abs(rung.uniform_slowdown - 1) > 0.02) {
+    nodes.push(h("p", { class: "notes" }, `All functions alike take ${rung.uniform_slowdown.toFixed(2)} times as long in B; that is taken out of what follows.`));
   }
   const entries = here.map((path, place) => entry(diff, path, rung, place));
   nodes.push(h("ol", { class: "findings changes" }, entries.slice(0, most)));

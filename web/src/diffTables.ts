@@ -19,7 +19,7 @@ export function figures(diff: Diff): HTMLElement | null {
   return section("figures", "Figures of every rung that both have",
     table("Throughput, CPU time and latency of both runs at every rung that both have", [
       { heading: "connections", cell: (rung) => count(rung.connections) },
-      { heading: "visits", unit: "A, B", cell: (rung) => rung.visits.join(", ") },
+      { heading: "measurements", unit: "A, B", cell: (rung) => rung.measurements.join(", ") },
       { heading: "A", unit: "tx/s", cell: (rung) => number(rung.throughput.a) },
       { heading: "B", unit: "tx/s", cell: (rung) => number(rung.throughput.b) },
       { heading: "B over A", unit: "95\u202f% interval", cell: (rung) => ratio(rung.throughput_ratio) },
@@ -30,7 +30,7 @@ export function figures(diff: Diff): HTMLElement | null {
       { heading: "p95, B", unit: "ms", cell: (rung) => number(rung.p95_ms.b) },
       { heading: "", words: true, cell: (rung) => (hasChanged(rung) ? { text: "changed", mark: "doubtful" } : "") },
     ], rungs),
-    h("p", { class: "notes" }, "A rung is marked where its throughput changed beyond chance, at 5\u202f% over all rungs together (Holm’s rule). The intervals come from how the visits scatter."),
+    h("p", { class: "notes" }, "A rung is marked where its throughput changed beyond chance, at 5\u202f% over all rungs together (Holm’s rule). The intervals come from how the measurements scatter."),
     notes.length > 0 ? h("ul", { class: "notes" }, notes) : null);
 }
 
@@ -66,10 +66,10 @@ export function told(diff: Diff): HTMLElement | null {
     h("p", { class: "lead" }, `The whole change of a ${per}’s time from A to B${isWatched(diff) ? "" : " (of its CPU time where the CPUs are busy)"}, in three parts: what all functions share alike, the call paths that are listed, and the rest, which changed too little or too unsurely.`),
     table(`What of the change is told${isWatched(diff) ? "" : " at every rung"}, microseconds per ${per}`, [
       ...(isWatched(diff) ? [] : [{ heading: "connections", cell: ([rung]: [RungChange, unknown]) => count(rung.connections) }]),
-      { heading: "in all", unit, cell: ([, one]) => signedMicros(one.whole) },
-      { heading: "all functions alike", unit, cell: ([, one]) => signedMicros(one.alike) },
+      { heading: "in all", unit, cell: ([, one]) => signedMicros(one.total) },
+      { heading: "all functions alike", unit, cell: ([, one]) => signedMicros(one.uniform) },
       { heading: "paths listed", unit, cell: ([, one]) => signedMicros(one.listed) },
-      { heading: "not told", unit, cell: ([, one]) => signedMicros(one.left.value) },
-      { heading: "95\u202f% interval", unit, cell: ([, { left: { low, high } }]) => (isKnown(low) && isKnown(high) ? `${signedMicros(low)} to ${signedMicros(high)}` : unknown) },
+      { heading: "not told", unit, cell: ([, one]) => signedMicros(one.not_listed.value) },
+      { heading: "95\u202f% interval", unit, cell: ([, { not_listed: { low, high } }]) => (isKnown(low) && isKnown(high) ? `${signedMicros(low)} to ${signedMicros(high)}` : unknown) },
     ], known));
 }

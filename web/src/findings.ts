@@ -1,6 +1,6 @@
 /** Why throughput is lost: the ranked findings, each with its evidence and what to try. */
 
-import type { Finding, Report, Tried } from "./data.ts";
+import type { Finding, Report, RemedyResult } from "./data.ts";
 import { h, section } from "./element.ts";
 import { findingLinks } from "./findingLinks.ts";
 import { count, isKnown, percent } from "./format.ts";
@@ -16,14 +16,14 @@ export function findings({ summary }: Report): HTMLElement | null {
   if (summary.findings.length === 0 && summary.rungs.length === 0) return null;
   const found = summary.findings.length
     ? h("ol", { class: "findings" }, summary.findings.map(entry))
-    : summary.findings_refused ? h("p", { class: "lead" }, `Not looked for: ${summary.findings_refused}.`)
+    : summary.findings_unavailable ? h("p", { class: "lead" }, `Not looked for: ${summary.findings_unavailable}.`)
     : h("p", { class: "lead" }, "Nothing was found that makes a transaction dearer at the last rung beyond chance.");
   addEventListener("popstate", follow);
   // On paper nothing can be opened.
   addEventListener("beforeprint", () => document.querySelectorAll<HTMLDetailsElement>("#findings details.evidence").forEach((one) => { one.open = true; }));
   queueMicrotask(follow);
   return section("findings", "Findings",
-    summary.compared ? h("p", { class: "notes", id: "compared" }, summary.compared) : null,
+    summary.base_rungs ? h("p", { class: "notes", id: "compared" }, summary.base_rungs) : null,
     found,
     summary.explained?.length ? h("div", { id: "unexplained" }, h("h3", {}, "What they explain, and what has no finding"), summary.explained.map((account) => h("p", { class: "notes" }, account.sentence))) : null);
 }
@@ -47,7 +47,7 @@ function entry(finding: Finding, place: number): HTMLElement {
     h("h3", {}, h("a", { href: `#${address}` }, finding.title)),
     h("p", { class: "share" }, h("strong", {}, percent(value)), `${between} of ${wholes[finding.share_of ?? ""] ?? "what a transaction costs"} at ${count(to)} connections`,
       from === to ? "" : `, compared with ${count(from)}`),
-    finding.tried.length ? h("div", { class: "try" }, h("strong", {}, "Tried"), h("ul", {}, finding.tried.map((tried) => h("li", {}, words(tried))))) : null,
+    finding.remedy_results.length ? h("div", { class: "try" }, h("strong", {}, "Tried"), h("ul", {}, finding.remedy_results.map((tried) => h("li", {}, words(tried))))) : null,
     h("details", { class: "evidence" }, h("summary", {}, finding.try.length ? "Where, evidence, and what to try" : "Where, and evidence"),
       findingLinks(finding),
       finding.path.length ? h("p", { class: "path" }, finding.path.flatMap((name, place) => [place ? " › " : "", h("code", {}, name)])) : null,
@@ -55,7 +55,7 @@ function entry(finding: Finding, place: number): HTMLElement {
       finding.try.length ? h("div", { class: "try" }, h("strong", {}, "Try"), h("ul", {}, finding.try.map((line) => h("li", {}, line)))) : null));
 }
 
-function words({ setting, value, connections, throughput, pairs, verdict, margin, doubt }: Tried): string {
+function words({ setting, value, connections, throughput, pairs, verdict, margin, caveat: doubt }: RemedyResult): string {
   const remedy = `${setting} = ${value}`;
   if (throughput === null) return `${remedy}: not measured, because ${doubt ?? "no pair of starts was measured whole"}`;
   const word = verdict === "faster" || verdict === "slower" ? verdict

@@ -34,7 +34,7 @@ export function flame(report: Report): HTMLElement | null {
 
 /** The rungs with samples. */
 export function sampledRungs(profile: Profile): ProfiledRung[] {
-  return profile.rungs.filter((rung) => rung.visits.some(({ starts }) => starts.at(-1)! > starts[0]!));
+  return profile.rungs.filter((rung) => rung.measurements.some(({ starts }) => starts.at(-1)! > starts[0]!));
 }
 
 function graph(profile: Profile, report: Report): Node[] {
@@ -71,7 +71,7 @@ export function areBusy({ summary: { rungs, scaling } }: Report, connections: nu
   const told = scaling?.rungs.find((one) => one.connections === connections);
   if (told) return told.cpus_busy;
   const rung = rungs.find((one) => one.connections === connections);
-  const others = rung?.other_cpu_share ?? 0;
+  const others = rung?.noise_cpu_share ?? 0;
   return Math.max((rung?.busy_share ?? 0) - (others > othersShare ? others : 0), rung?.iron_law?.utilisation ?? 0) >= busyShare;
 }
 

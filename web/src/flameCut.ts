@@ -1,6 +1,6 @@
 /** What of the samples is shown: those of a rung, or of a stretch of its time. */
 
-import type { Profile, ProfiledRung, ProfiledVisit } from "./flameData.ts";
+import type { Profile, ProfiledRung, ProfiledMeasurement } from "./flameData.ts";
 
 /** Times of the call paths, state by state. */
 export interface Cut {
@@ -24,41 +24,41 @@ type EachSample = (state: number, found: (node: number, time: number) => void) =
 export function cutOfRung(profile: Profile, rung: ProfiledRung, name: string): Cut {
   const amount = rung.amounts.reduce((sum, one) => sum + one, 0);
   const { node, cell, weight } = profile.samples;
-  const counted = rung.visits.map((visit) => ({ visit, counts: cellsThatCount(profile, visit) }));
+  const counted = rung.measurements.map((measurement) => ({ measurement, counts: cellsThatCount(profile, measurement) }));
   return made(profile, name, rung, (state, found) => {
     const thinned = rung.thinned[state];
     if (thinned) {
       thinned.sums.node.forEach((path, place) => found(path, thinned.sums.weight[place]! / amount));
       return;
     }
-    for (const { visit, counts } of counted) {
-      const end = visit.starts[state + 1]!;
-      for (let at = visit.starts[state]!; at < end; at++) if (counts[cell[at]!] === 1) found(node[at]!, weight[at]! / amount);
+    for (const { measurement, counts } of counted) {
+      const end = measurement.starts[state + 1]!;
+      for (let at = measurement.starts[state]!; at < end; at++) if (counts[cell[at]!] === 1) found(node[at]!, weight[at]! / amount);
     }
   });
 }
 
 /**
- * The cells from `first` to `last` of a rung, counted through its visits one after the other, over the time that they are
- * long: threads on average. Where not every sample is kept, those that are share out the exact time of each visit's part.
+ * The cells from `first` to `last` of a rung, counted through its measurements one after the other, over the time that they are
+ * long: threads on average. Where not every sample is kept, those that are share out the exact time of each measurement's part.
  */
 export function cutOfRange(profile: Profile, rung: ProfiledRung, name: string, first: number, last: number): Cut {
   const { node, cell, weight } = profile.samples;
   const amount = (last - first + 1) * profile.cellSeconds;
   return made(profile, name, null, (state, found) => {
     let before = 0;
-    for (const visit of rung.visits) {
-      const [from, to] = [Math.max(0, first - before), Math.min(visit.seconds * profile.cellsPerSecond - 1, last - before)];
-      before += visit.seconds * profile.cellsPerSecond;
+    for (const measurement of rung.measurements) {
+      const [from, to] = [Math.max(0, first - before), Math.min(measurement.seconds * profile.cellsPerSecond - 1, last - before)];
+      before += measurement.seconds * profile.cellsPerSecond;
       if (from > to) continue;
       const chosen: number[] = [];
       let kept = 0;
-      for (let at = visit.starts[state]!; at < visit.starts[state + 1]!; at++) {
+      for (let at = measurement.starts[state]!; at < measurement.starts[state + 1]!; at++) {
         if (cell[at]! < from || cell[at]! > to) continue;
         chosen.push(at);
         kept += weight[at]!;
       }
-      const all = visit.cells[state]?.weight.subarray(from, to + 1).reduce((sum, one) => sum + one, 0);
+      const all = measurement.cells[state]?.weight.subarray(from, to + 1).reduce((sum, one) => sum + one, 0);
       const scale = all === undefined || kept === 0 ? 1 : all / kept;
       for (const at of chosen) found(node[at]!, weight[at]! * scale / amount);
     }
@@ -85,10 +85,10 @@ function made(profile: Profile, name: string, rung: ProfiledRung | null, each: E
   return { name, own, byState, rung };
 }
 
-/** Whether a cell of a visit lies in a second that counts. */
-function cellsThatCount(profile: Profile, visit: ProfiledVisit): Uint8Array {
-  const counts = new Uint8Array(visit.seconds * profile.cellsPerSecond);
-  visit.countedAt.forEach((place, second) => {
+/** Whether a cell of a measurement lies in a second that counts. */
+function cellsThatCount(profile: Profile, measurement: ProfiledMeasurement): Uint8Array {
+  const counts = new Uint8Array(measurement.seconds * profile.cellsPerSecond);
+  measurement.countedAt.forEach((place, second) => {
     if (place >= 0) counts.fill(1, second * profile.cellsPerSecond, (second + 1) * profile.cellsPerSecond);
   });
   return counts;

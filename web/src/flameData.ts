@@ -1,7 +1,7 @@
 /** The samples behind the flame graph and the heat map, as crates/report/src/html/profile.rs packs them. */
 
 import { inflated } from "./packed.ts";
-import type { Stretch } from "./visitSpread.ts";
+import type { Stretch } from "./measurementSpread.ts";
 
 /** A call tree: every call path before those within it, siblings in the order in which they are drawn. */
 export interface CallTree {
@@ -14,10 +14,10 @@ export interface CallTree {
   end: Int32Array;
 }
 
-/** The samples that are kept, visit by visit, in each by state and call path. */
+/** The samples that are kept, measurement by measurement, in each by state and call path. */
 export interface Samples { node: Uint32Array; cell: Uint32Array; weight: Float32Array }
 
-/** Threads' time and samples in each cell of a visit. */
+/** Threads' time and samples in each cell of a measurement. */
 export interface Cells { weight: Float32Array; count: Uint32Array }
 
 /** A state of a rung of which not every sample is kept: what is exact is told beside the samples. */
@@ -28,11 +28,11 @@ export interface Thinned {
   seconds: { node: Uint32Array; place: Uint32Array; weight: Float32Array };
 }
 
-export interface ProfiledVisit {
-  visit: number;
+export interface ProfiledMeasurement {
+  measurement: number;
   repeat: number;
   seconds: number;
-  /** Place of the visit's first sample, and of the first one of each state and the end. */
+  /** Place of the measurement's first sample, and of the first one of each state and the end. */
   starts: number[];
   /** Samples of each state that were taken. */
   all: number[];
@@ -49,9 +49,9 @@ export interface ProfiledRung {
   connections: number | null;
   /** Transactions, or seconds of a watch, in each second that counts. */
   amounts: Float64Array;
-  /** Which of these are of the same visit. */
+  /** Which of these are of the same measurement. */
   stretches: Stretch[];
-  visits: ProfiledVisit[];
+  measurements: ProfiledMeasurement[];
   /** By state; null where all samples are kept. */
   thinned: (Thinned | null)[];
 }
@@ -80,7 +80,7 @@ interface Header {
     side?: "a" | "b";
     connections: number | null;
     counted: [number, number, number][];
-    visits: { visit: number; repeat: number; seconds: number; samples: number[]; all: number[] }[];
+    measurements: { measurement: number; repeat: number; seconds: number; samples: number[]; all: number[] }[];
     thinned: { state: number; sums: number; seconds: number }[];
   }[];
   columns: { name: string; count: number; bytes: number }[];
@@ -111,19 +111,19 @@ function decode(bytes: Uint8Array): Profile {
   const rungs: ProfiledRung[] = [];
   let start = 0;
   for (const rung of header.rungs) {
-    const visits = rung.visits.map((visit): ProfiledVisit => {
+    const measurements = rung.measurements.map((measurement): ProfiledMeasurement => {
       const starts = [start];
-      for (const count of visit.samples) starts.push((start += count));
-      const countedAt = new Int32Array(visit.seconds).fill(-1);
+      for (const count of measurement.samples) starts.push((start += count));
+      const countedAt = new Int32Array(measurement.seconds).fill(-1);
       rung.counted.forEach(([number, second], place) => {
-        if (number === visit.visit && second < visit.seconds) countedAt[second] = place;
+        if (number === measurement.measurement && second < measurement.seconds) countedAt[second] = place;
       });
-      return { visit: visit.visit, repeat: visit.repeat, seconds: visit.seconds, starts, all: visit.all, cells: header.states.map(() => null), countedAt };
+      return { measurement: measurement.measurement, repeat: measurement.repeat, seconds: measurement.seconds, starts, all: measurement.all, cells: header.states.map(() => null), countedAt };
     });
     const states: (Thinned | null)[] = header.states.map(() => null);
-    for (const one of rung.thinned) states[one.state] = thinned(one, visits);
+    for (const one of rung.thinned) states[one.state] = thinned(one, measurements);
     rungs.push({
-      side: rung.side ?? null, connections: rung.connections, visits, stretches: stretches(rung.counted.map(([visit]) => visit)),
+      side: rung.side ?? null, connections: rung.connections, measurements, stretches: stretches(rung.counted.map(([measurement]) => measurement)),
       amounts: Float64Array.from(rung.counted, ([, , amount]) => amount), thinned: states,
     });
   }
@@ -148,15 +148,15 @@ function joined(bytes: Uint8Array, count: number, width: number): Uint32Array {
 }
 
 /** Cuts the columns of thinned states, which stand one after the other. */
-function thinnedFrom(column: (name: string) => Uint32Array, cellsPerSecond: number): (one: Header["rungs"][number]["thinned"][number], visits: ProfiledVisit[]) => Thinned {
+function thinnedFrom(column: (name: string) => Uint32Array, cellsPerSecond: number): (one: Header["rungs"][number]["thinned"][number], measurements: ProfiledMeasurement[]) => Thinned {
   const [sumNode, sumWeight] = [column("sum_node"), floats(column("sum_weight"))];
   const [secondNode, secondPlace, secondWeight] = [column("second_node"), column("second_place"), floats(column("second_weight"))];
   const [cellWeight, cellCount] = [floats(column("cell_weight")), column("cell_count")];
   let [sum, second, cell] = [0, 0, 0];
-  return (one, visits) => {
-    for (const visit of visits) {
-      const end = cell + visit.seconds * cellsPerSecond;
-      visit.cells[one.state] = { weight: cellWeight.subarray(cell, end), count: cellCount.subarray(cell, end) };
+  return (one, measurements) => {
+    for (const measurement of measurements) {
+      const end = cell + measurement.seconds * cellsPerSecond;
+      measurement.cells[one.state] = { weight: cellWeight.subarray(cell, end), count: cellCount.subarray(cell, end) };
       cell = end;
     }
     const [sums, seconds] = [sum + one.sums, second + one.seconds];
@@ -183,9 +183,9 @@ function callTree(depth: Uint32Array, functions: Uint32Array): CallTree {
   return { count, functionOf: Int32Array.from(functions), parent, end };
 }
 
-/** Steps within a state of a visit into places. */
+/** Steps within a state of a measurement into places. */
 function absolute(steps: Uint32Array, rungs: ProfiledRung[]): Uint32Array {
-  for (const { starts } of rungs.flatMap((rung) => rung.visits)) {
+  for (const { starts } of rungs.flatMap((rung) => rung.measurements)) {
     for (let state = 0; state + 1 < starts.length; state++) added(steps.subarray(starts[state], starts[state + 1]));
   }
   return steps;
@@ -199,10 +199,10 @@ function added(steps: Uint32Array): Uint32Array {
 
 /** Samples of some rungs: those that are kept, and all that were taken. */
 export function samplesOf(rungs: ProfiledRung[]): { kept: number; all: number } {
-  const visits = rungs.flatMap((rung) => rung.visits);
+  const measurements = rungs.flatMap((rung) => rung.measurements);
   return {
-    kept: visits.reduce((sum, { starts }) => sum + starts.at(-1)! - starts[0]!, 0),
-    all: visits.reduce((sum, { all }) => sum + all.reduce((one, other) => one + other, 0), 0),
+    kept: measurements.reduce((sum, { starts }) => sum + starts.at(-1)! - starts[0]!, 0),
+    all: measurements.reduce((sum, { all }) => sum + all.reduce((one, other) => one + other, 0), 0),
   };
 }
 
@@ -212,12 +212,12 @@ function floats(values: Uint32Array): Float32Array {
   return new Float32Array(values.buffer, values.byteOffset, values.length);
 }
 
-/** Those of a visit stand together. */
-function stretches(visits: number[]): Stretch[] {
+/** Those of a measurement stand together. */
+function stretches(measurements: number[]): Stretch[] {
   const found: Stretch[] = [];
-  visits.forEach((visit, place) => {
+  measurements.forEach((measurement, place) => {
     const last = found.at(-1);
-    if (last && visits[place - 1] === visit) last.end = place + 1;
+    if (last && measurements[place - 1] === measurement) last.end = place + 1;
     else found.push({ start: place, end: place + 1 });
   });
   return found;

@@ -4,7 +4,7 @@ import type { Cut } from "./flameCut.ts";
 import type { Profile } from "./flameData.ts";
 import type { Layout } from "./flameLayout.ts";
 import { stateLabel, type FrameTree } from "./flameTree.ts";
-import { halfInterval } from "./visitSpread.ts";
+import { halfInterval } from "./measurementSpread.ts";
 
 /** Which frames of a tree a call path is part of. */
 export type Membership =
@@ -39,12 +39,12 @@ function each(profile: Profile, cut: Cut, states: (number | null)[], chosen: (pa
     const { seconds } = thinned;
     for (let at = 0; at < seconds.node.length; at++) chosen(part, seconds.node[at]!, seconds.place[at]!, seconds.weight[at]!);
   });
-  for (const visit of cut.rung?.visits ?? []) {
+  for (const measurement of cut.rung?.measurements ?? []) {
     for (let state = 0; state < profile.states.length; state++) {
       const part = partOf(state);
       if (part < 0 || cut.rung?.thinned[state]) continue;
-      for (let at = visit.starts[state]!; at < visit.starts[state + 1]!; at++) {
-        const block = visit.countedAt[Math.floor(cell[at]! / profile.cellsPerSecond)] ?? -1;
+      for (let at = measurement.starts[state]!; at < measurement.starts[state + 1]!; at++) {
+        const block = measurement.countedAt[Math.floor(cell[at]! / profile.cellsPerSecond)] ?? -1;
         if (block >= 0) chosen(part, node[at]!, block, weight[at]!);
       }
     }

@@ -50,7 +50,7 @@ Object.assign(window, { scaleprofFlames: flames });
 
 /** `usualStates` are shown until the reader chooses others; `changed` is called when the reader chose something else; `step` where the way back should lead to what was before. */
 export function flameView(profile: Profile, name: string, usualStates: (present: string[]) => string[], changed: (step: boolean) => void): FlameView {
-  const present = profile.states.filter((_, state) => profile.rungs.some(({ visits }) => visits.some(({ starts }) => starts[state + 1]! > starts[state]!)));
+  const present = profile.states.filter((_, state) => profile.rungs.some(({ measurements }) => measurements.some(({ starts }) => starts[state + 1]! > starts[state]!)));
   const usual = () => new Set(usualStates(present));
   const choice = atFirst(usual());
   let shown: Cut | null = null;

@@ -30,7 +30,7 @@ function map(profile: Profile): Node[] {
   const rungs = sampledRungs(profile);
   const last = rungs.at(-1);
   if (!last) return [];
-  const present = profile.states.filter((_, state) => rungs.some(({ visits }) => visits.some(({ starts }) => starts[state + 1]! > starts[state]!)));
+  const present = profile.states.filter((_, state) => rungs.some(({ measurements }) => measurements.some(({ starts }) => starts[state + 1]! > starts[state]!)));
   const usual = () => new Set(present.some(isOnCpu) ? present.filter(isOnCpu) : present);
   let [rung, states, grid] = [last, usual(), gridOf(profile, last, usual())];
   let shown: Range | null = null;
@@ -152,7 +152,7 @@ function thinning(profile: Profile): HTMLElement | null {
 /** Where a cell stands: repeat 1, second 3, 420 to 440 ms. */
 function place(profile: Profile, { columns, rows }: Grid, cell: number): { repeat: number; milliseconds: number } {
   const column = columns[Math.floor(cell / rows)];
-  return { repeat: (column?.visit.repeat ?? 0) + 1, milliseconds: (column?.second ?? 0) * 1000 + (cell % rows) * profile.cellSeconds * 1000 };
+  return { repeat: (column?.measurement.repeat ?? 0) + 1, milliseconds: (column?.second ?? 0) * 1000 + (cell % rows) * profile.cellSeconds * 1000 };
 }
 
 function describe(profile: Profile, grid: Grid, cell: number): string {

@@ -46,11 +46,11 @@ export function heatCanvas(name: string, label: string, events: MapEvents): Heat
   let pending: Range | null = null;
 
   const columns = () => picture?.grid.columns ?? [];
-  /** Where a column begins: the visits stand apart. */
+  /** Where a column begins: the measurements stand apart. */
   const x = (column: number) => left + column * cellWidth + gapsBefore(column);
   const gapsBefore = (column: number) => {
     let gaps = 0;
-    for (let at = 1; at <= column && at < columns().length; at++) if (columns()[at]!.visit !== columns()[at - 1]!.visit) gaps += gap;
+    for (let at = 1; at <= column && at < columns().length; at++) if (columns()[at]!.measurement !== columns()[at - 1]!.measurement) gaps += gap;
     return gaps;
   };
   const redraw = () => {
@@ -176,7 +176,7 @@ function paint(
   context.textBaseline = "middle";
   for (const share of [0, 0.25, 0.5, 0.75, 1]) context.fillText(`${share * 1000}`, left - 6, top + tall - share * tall);
   context.fillText("ms", left - 6, top - 9);
-  grid.columns.forEach(({ visit, second, counts }, column) => {
+  grid.columns.forEach(({ measurement, second, counts }, column) => {
     const at = x(column);
     for (let row = 0; row < grid.rows; row++) {
       const threads = grid.threads[column * grid.rows + row]!;
@@ -192,7 +192,7 @@ function paint(
     }
     context.fillStyle = ink.muted;
     context.textAlign = "left";
-    if (column === 0 || grid.columns[column - 1]!.visit !== visit) context.fillText(`repeat ${visit.repeat + 1}${counts ? "" : ", pale: not counted"}`, at, top - 9);
+    if (column === 0 || grid.columns[column - 1]!.measurement !== measurement) context.fillText(`repeat ${measurement.repeat + 1}${counts ? "" : ", pale: not counted"}`, at, top - 9);
     const every = [1, 2, 5, 10, 20, 30, 60].find((step) => step * cellWidth >= 18) ?? 120;
     if (second % every === 0) context.fillText(String(second), at, top + tall + 9);
   });

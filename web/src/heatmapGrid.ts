@@ -1,9 +1,9 @@
-/** The time of a rung in cells of 20 ms. Cells are counted through the visits of the rung, one after the other. */
+/** The time of a rung in cells of 20 ms. Cells are counted through the measurements of the rung, one after the other. */
 
-import type { Profile, ProfiledRung, ProfiledVisit } from "./flameData.ts";
+import type { Profile, ProfiledRung, ProfiledMeasurement } from "./flameData.ts";
 
-/** A column of the map: one second of a visit. */
-export interface Column { visit: ProfiledVisit; second: number; counts: boolean }
+/** A column of the map: one second of a measurement. */
+export interface Column { measurement: ProfiledMeasurement; second: number; counts: boolean }
 
 export interface Grid {
   columns: Column[];
@@ -21,21 +21,21 @@ export interface Range { first: number; last: number }
 
 export function gridOf(profile: Profile, rung: ProfiledRung, states: Set<string>): Grid {
   const rows = profile.cellsPerSecond;
-  const columns = rung.visits.flatMap((visit) => Array.from({ length: visit.seconds }, (_, second) => ({ visit, second, counts: visit.countedAt[second]! >= 0 })));
+  const columns = rung.measurements.flatMap((measurement) => Array.from({ length: measurement.seconds }, (_, second) => ({ measurement, second, counts: measurement.countedAt[second]! >= 0 })));
   const threads = new Float64Array(columns.length * rows);
   const samples = new Uint32Array(columns.length * rows);
   const kept = new Uint32Array(columns.length * rows);
   const { cell, weight } = profile.samples;
   let start = 0;
-  for (const visit of rung.visits) {
+  for (const measurement of rung.measurements) {
     profile.states.forEach((state, at) => {
       if (!states.has(state)) return;
-      const all = visit.cells[at];
+      const all = measurement.cells[at];
       for (let place = 0; place < (all?.weight.length ?? 0); place++) {
         threads[start + place]! += all!.weight[place]! / profile.cellSeconds;
         samples[start + place]! += all!.count[place]!;
       }
-      for (let sample = visit.starts[at]!; sample < visit.starts[at + 1]!; sample++) {
+      for (let sample = measurement.starts[at]!; sample < measurement.starts[at + 1]!; sample++) {
         const place = start + cell[sample]!;
         kept[place]! += 1;
         if (all) continue;
@@ -43,7 +43,7 @@ export function gridOf(profile: Profile, rung: ProfiledRung, states: Set<string>
         samples[place]! += 1;
       }
     });
-    start += visit.seconds * rows;
+    start += measurement.seconds * rows;
   }
   return { columns, rows, threads, samples, kept };
 }

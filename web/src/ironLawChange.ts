@@ -24,7 +24,7 @@ export function changeBetween(from: Rung, to: Rung): Decomposition | null {
   return {
     from: from.connections, to: to.connections, throughput, utilisation,
     clock: known ? clock : null, instructions: known ? -instructions : null, cycles_per_instruction: known ? -cycles : null,
-    cpu_seconds: -cpu, residue: throughput - utilisation + cpu,
+    cpu_seconds: -cpu, residual: throughput - utilisation + cpu,
   };
 }
 

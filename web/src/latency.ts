@@ -70,11 +70,11 @@ function percentiles(
 
 function statements(rows: Statement[]): HTMLElement | null {
   if (rows.length === 0) return null;
-  const kinds = rows.some((row) => row.what.startsWith("transaction"));
+  const kinds = rows.some((row) => row.operation === "transaction");
   const [heading, title] = kinds ? ["Each kind of transaction", "Service time of each kind of transaction"] : ["Each statement of the script", "Service time of each statement"];
   return h("div", {}, h("h3", {}, heading), table(title, [
     { heading: "connections", cell: (row) => count(row.connections) },
-    { heading: kinds ? "transaction" : "statement", words: true, cell: (row) => row.what.replace(/^transaction \d+ \((.*)\)$/, "$1") },
+    { heading: kinds ? "transaction" : "statement", words: true, cell: (row) => row.label },
     { heading: "answered", cell: (row) => count(row.count) },
     { heading: "p50", unit: "ms", cell: (row) => number(row.p50) },
     { heading: "p95", unit: "ms", cell: (row) => number(row.p95) },

@@ -13,7 +13,7 @@ export const states: [keyof StateSeconds, string][] = [
   ["io", "waiting for a disk"], ["net", "waiting for the client"], ["sleep", "asleep"], ["other", "blocked otherwise"],
 ];
 
-/** A residue beyond this is not to be relied on. */
+/** A residual beyond this is not to be relied on. */
 const tolerance = 0.02;
 
 type WithLedger = Rung & { ledger: Ledger };
@@ -35,7 +35,7 @@ export function ledger(report: Report): HTMLElement | null {
     h("p", { class: "key", "aria-hidden": "true" }, used.map(([state, name]) => h("span", {}, swatch(state), ` ${name}`))),
     bars(measured, used),
     folded("Figures as a table", () => figures(measured, used)),
-    h("ul", { class: "notes" }, residues(measured)),
+    h("ul", { class: "notes" }, residuals(measured)),
     heaviest(report, verdict?.peak_connections ?? null),
     background(measured));
 }
@@ -44,7 +44,7 @@ function swatch(state: string): SVGElement {
   return s("svg", { viewBox: "0 0 10 10", width: 10, height: 10, class: "bar swatch" }, s("rect", { width: 10, height: 10, class: `state-${state}` }));
 }
 
-/** One bar a rung: the shares of N/X; a line where it is whole, which a residue falls short of or goes beyond. */
+/** One bar a rung: the shares of N/X; a line where it is whole, which a residual falls short of or goes beyond. */
 function bars(rungs: WithLedger[], used: typeof states): HTMLElement {
   const width = 560;
   const whole = width / 1.05;
@@ -64,7 +64,7 @@ function bars(rungs: WithLedger[], used: typeof states): HTMLElement {
     { heading: "connections", cell: (rung) => count(rung.connections) },
     { heading: "N/X", unit: "µs/tx", cell: (rung) => micros(rung.ledger.connections_over_throughput) },
     { heading: "share of N/X by state", unit: "the line is all of it", words: true, cell: bar },
-    { heading: "residue", cell: (rung) => residue(rung.ledger.residue) },
+    { heading: "residual", cell: (rung) => residual(rung.ledger.residual) },
   ], rungs);
 }
 
@@ -73,9 +73,9 @@ function figures(rungs: WithLedger[], used: typeof states): HTMLElement {
     { heading: "connections", cell: (rung) => count(rung.connections) },
     { heading: "N/X", unit: "µs/tx", cell: (rung) => micros(rung.ledger.connections_over_throughput) },
     ...used.map(([state, name]): Column<WithLedger> => ({ heading: name, unit: "µs/tx", cell: (rung) => micros(rung.ledger.seconds_per_txn[state]) })),
-    { heading: "residue", cell: (rung) => residue(rung.ledger.residue) },
-    { heading: "of lifetime", unit: "residue", cell: (rung) => residue(rung.ledger.states_residue) },
-    { heading: "of CPU time", unit: "residue", cell: (rung) => residue(rung.ledger.cpu_residue) },
+    { heading: "residual", cell: (rung) => residual(rung.ledger.residual) },
+    { heading: "of lifetime", unit: "residual", cell: (rung) => residual(rung.ledger.states_residual) },
+    { heading: "of CPU time", unit: "residual", cell: (rung) => residual(rung.ledger.cpu_residual) },
     { heading: "whole stacks", cell: (rung) => percent(rung.ledger.complete_stacks_share) },
     { heading: "samples", cell: (rung) => count(rung.ledger.samples) },
     { heading: "lost", cell: (rung) => count(rung.ledger.samples_lost) },
@@ -87,21 +87,21 @@ export function micros(seconds: number | null | undefined): string {
   return isKnown(seconds) ? number(seconds * 1e6) : unknown;
 }
 
-function residue(value: number | null): Cell {
+function residual(value: number | null): Cell {
   return { text: signedPercent(value), mark: isKnown(value) && Math.abs(value) > tolerance ? "doubtful" : undefined };
 }
 
-/** What the three residues compare, and the worst of each. */
-function residues(rungs: WithLedger[]): HTMLElement[] {
-  const kinds: [keyof Ledger & `${string}residue`, string][] = [
-    ["residue", "the states against N/X by the client’s count"],
-    ["states_residue", "the states against the time that the threads lived"],
-    ["cpu_residue", "CPU time of all threads against the scheduler’s account of the server"],
+/** What the three residuals compare, and the worst of each. */
+function residuals(rungs: WithLedger[]): HTMLElement[] {
+  const kinds: [keyof Ledger & `${string}residual`, string][] = [
+    ["residual", "the states against N/X by the client’s count"],
+    ["states_residual", "the states against the time that the threads lived"],
+    ["cpu_residual", "CPU time of all threads against the scheduler’s account of the server"],
   ];
   return kinds.flatMap(([key, words]) => {
     const worst = rungs.reduce<WithLedger | null>((most, rung) =>
       (isKnown(rung.ledger[key]) && Math.abs(rung.ledger[key]) >= Math.abs(most?.ledger[key] ?? 0) ? rung : most), null);
-    return worst === null ? [] : [h("li", {}, `Residue of ${words}: at worst ${signedPercent(worst.ledger[key])}, at ${count(worst.connections)} connections.`)];
+    return worst === null ? [] : [h("li", {}, `Residual of ${words}: at worst ${signedPercent(worst.ledger[key])}, at ${count(worst.connections)} connections.`)];
   });
 }
 

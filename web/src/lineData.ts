@@ -2,8 +2,8 @@
 
 import { packedJson } from "./packed.ts";
 
-export type LineKind = "false_sharing" | "lock_beside_data" | "written_together" | "true_sharing" | "predicted";
-export type PlaceRole = "read_mostly" | "written" | "lock" | "handed_on" | "quiet";
+export type LineKind = "false_sharing" | "lock_shares_line" | "independent_writers" | "true_sharing" | "longer_lines_only";
+export type PlaceRole = "read_mostly" | "written" | "lock" | "address_passed" | "unused";
 
 export interface LinePlace {
   name: string;
@@ -13,8 +13,8 @@ export interface LinePlace {
   role: PlaceRole;
   readers: number;
   writers: number;
-  passed_by: number;
-  rarely_written_by: number;
+  address_passed_by: number;
+  rare_writers: number;
 }
 
 export interface LineToucher {
@@ -22,7 +22,7 @@ export interface LineToucher {
   function: string;
   writes: boolean;
   locked: boolean;
-  waits: boolean;
+  in_spin_loop: boolean;
   instructions: number;
   address: number | null;
   costs: number[];
@@ -39,7 +39,7 @@ export interface Line {
   sentence: string;
   advice: string[];
   evidence: [holds: boolean | null, words: string][];
-  places: LinePlace[];
+  variables: LinePlace[];
   /** Time of a transaction and half of its 95 % interval, by rung. */
   costs: ([number, number | null] | null)[];
   samples: number;
@@ -63,7 +63,7 @@ export interface Lines {
   per: "transaction" | "second";
   /** Connections (null for a watch) and all CPU time of a transaction. */
   rungs: [number | null, number][];
-  left_out: number;
+  omitted: number;
   lines: Line[];
   waiting: WaitingInstruction[];
 }

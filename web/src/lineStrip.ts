@@ -5,7 +5,7 @@ import type { Line, LinePlace } from "./lineData.ts";
 
 /** What a role is called. */
 export const roleNames: Record<LinePlace["role"], string> = {
-  read_mostly: "only or mostly read", written: "written", lock: "a lock", handed_on: "address handed on", quiet: "not touched while the server runs",
+  read_mostly: "only or mostly read", written: "written", lock: "a lock", address_passed: "address handed on", unused: "not touched while the server runs",
 };
 
 /** Pixels of a row. */
@@ -15,9 +15,9 @@ const row = 24;
 export interface Part { place: LinePlace; number: number; from: number; to: number; row: number }
 
 /** Where each place stands: its bytes within the line, and a row in which it covers nothing else. */
-export function parts({ places, bytes }: Pick<Line, "places" | "bytes">): Part[] {
+export function parts({ variables, bytes }: Pick<Line, "variables" | "bytes">): Part[] {
   const ends: number[] = [];
-  return places
+  return variables
     .map((place, number) => ({ place, number, from: Math.max(0, place.offset), to: Math.min(bytes, place.offset + Math.max(1, place.size)) }))
     .filter(({ from, to }) => to > from)
     .sort((a, b) => a.from - b.from || b.to - a.to)

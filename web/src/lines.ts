@@ -16,8 +16,8 @@ const id = "cache-lines";
 const title = "Cache lines of the hot code";
 
 const kinds: Record<LineKind, string> = {
-  false_sharing: "false sharing", lock_beside_data: "a lock beside data", written_together: "written together", true_sharing: "true sharing",
-  predicted: "predicted for lines of 128 bytes",
+  false_sharing: "false sharing", lock_shares_line: "a lock beside data", independent_writers: "written together", true_sharing: "true sharing",
+  longer_lines_only: "predicted for lines of 128 bytes",
 };
 
 /** The section; says so where the bundle did not keep who touches what. */
@@ -28,7 +28,7 @@ export function cacheLines(report: Report): HTMLElement | null {
     return filledFrom(section(id, title), ready, (of) => view(of, missing));
   }
   if (!document.getElementById("profile")?.textContent?.trim()) return null;
-  return section(id, title, h("p", { class: "lead" }, "Not in this bundle: an earlier version wrote it, or the run was killed before its end, so which code touches which variable is not known. A new run keeps it; scaleprof cachelines BINARY --bundle DIR reads it from the server’s own file."));
+  return section(id, title, h("p", { class: "lead" }, "Not in this bundle: the run was killed before its end, so which code touches which variable is not known. A new run keeps it; scaleprof cachelines BINARY --bundle DIR reads it from the server’s own file."));
 }
 
 function view(of: Lines, missing: string | null): Node[] {
@@ -39,7 +39,7 @@ function view(of: Lines, missing: string | null): Node[] {
   }
   const per = of.per === "transaction" ? "a transaction" : "a second of the watch";
   const waiting = of.waiting.length > 0 ? waitingTable(of) : [];
-  const predicted = of.lines.filter(({ kind }) => kind === "predicted").length;
+  const predicted = of.lines.filter(({ kind }) => kind === "longer_lines_only").length;
   const entries = of.lines.map((line) => entry(of, line));
   const show = () => {
     const wanted = parseInt(linkOf(id)?.get("line") ?? "", 16);
@@ -55,7 +55,7 @@ function view(of: Lines, missing: string | null): Node[] {
     h("p", { class: "lead" }, "A CPU that writes a variable takes its whole line of 64 bytes from all other CPUs; whoever reads a neighbour waits for it. ",
       `These are the lines of the server’s own variables in which that may happen and at whose instructions threads were seen: those that surely got dearer first${predicted > 0 ? ", and last what would meet where lines are 128 bytes long, or where a CPU fetches them in pairs" : ""}. `,
       `A line’s cost is CPU time ${per} at the instructions that touch it and at the ones behind them, at which the timer sees a thread that waited; what else those take is in it. Memory on the heap is not told. Being neighbours is a possibility only: read the evidence.`,
-      of.left_out > 0 ? ` ${counted(of.left_out, "line")} that cost less did not fit into this page.` : ""),
+      of.omitted > 0 ? ` ${counted(of.omitted, "line")} that cost less did not fit into this page.` : ""),
     ...(lack ? [lack] : []),
     h("div", { class: "lines" }, entries),
     ...waiting,
@@ -86,7 +86,7 @@ function waitingTable(of: Lines): HTMLElement[] {
 function entry(of: Lines, line: Line): HTMLDetailsElement {
   const unit = unitFor(of, Math.max(0, ...line.costs.map((cost) => cost?.[0] ?? 0)));
   const details = h("details", { class: "cache-line", "data-address": line.address.toString(16), "data-kind": line.kind },
-    h("summary", {}, h("span", { class: `line-kind kind-${line.costs_something ? line.kind : "predicted"}` }, line.costs_something || line.kind === "predicted" ? kinds[line.kind] : `possible: ${kinds[line.kind]}`), " ", h("b", {}, h("code", {}, line.address.toString(16))),
+    h("summary", {}, h("span", { class: `line-kind kind-${line.costs_something ? line.kind : "longer_lines_only"}` }, line.costs_something || line.kind === "longer_lines_only" ? kinds[line.kind] : `possible: ${kinds[line.kind]}`), " ", h("b", {}, h("code", {}, line.address.toString(16))),
       h("span", { class: "faint" }, `  ${line.module}`), h("span", { class: "line-cost" }, costOf(of, line, unit))));
   let filled = false;
   details.addEventListener("toggle", () => {
@@ -138,7 +138,7 @@ function inside(of: Lines, line: Line, unit: CostUnit): Node[] {
 }
 
 function key(line: Line): HTMLElement {
-  const roles = [...new Set(line.places.map(({ role }) => role))];
+  const roles = [...new Set(line.variables.map(({ role }) => role))];
   return h("p", { class: "key" }, roles.map((role) => h("span", {}, h("span", { class: `line-swatch role-${role}` }), ` ${roleNames[role]}`)));
 }
 
@@ -168,8 +168,8 @@ function touched(of: Lines, line: Line, unit: CostUnit, rows: HTMLElement[]): HT
   const at = (rung: number) => rungName(of, rung).replace(/ connections?$/, "");
   const names = line.touchers.map((toucher) => h("span", { class: "code-name" }, toucher.function));
   const columns: (Column<LineToucher> | null)[] = [
-    { heading: "does", words: true, cell: ({ writes, locked, waits }) => ({ text: `${writes ? "writes" : "reads"}${locked ? ", locked" : ""}${waits ? ", in a waiting loop" : ""}`, mark: writes ? "doubtful" : undefined }) },
-    { heading: "what", words: true, cell: ({ place }) => h("code", {}, line.places[place]?.name ?? "") },
+    { heading: "does", words: true, cell: ({ writes, locked, in_spin_loop: spins }) => ({ text: `${writes ? "writes" : "reads"}${locked ? ", locked" : ""}${spins ? ", in a spin loop" : ""}`, mark: writes ? "doubtful" : undefined }) },
+    { heading: "what", words: true, cell: ({ place }) => h("code", {}, line.variables[place]?.name ?? "") },
     { heading: "function", words: true, cell: (_, place) => names[place] },
     { heading: "instruc\u00adtions", cell: ({ instructions }) => count(instructions) },
     last > first ? { heading: `at ${at(first)}`, unit: unit.name, cell: ({ costs }) => unit.show(costs[first] ?? 0) } : null,
@@ -192,7 +192,7 @@ function touched(of: Lines, line: Line, unit: CostUnit, rows: HTMLElement[]): HT
 
 /** All that lies in the line, folded away. */
 function places(line: Line): HTMLElement {
-  return h("details", { class: "folded" }, h("summary", {}, `All that lies in it: ${counted(line.places.length, "place")}`),
+  return h("details", { class: "folded" }, h("summary", {}, `All that lies in it: ${counted(line.variables.length, "place")}`),
     table("What lies in the line", [
       { heading: "at", cell: ({ offset }) => signed(offset) },
       { heading: "bytes", cell: ({ size }) => count(size) },
@@ -200,7 +200,7 @@ function places(line: Line): HTMLElement {
       { heading: "is", words: true, cell: ({ role }) => roleNames[role] },
       { heading: "readers", unit: "functions", cell: ({ readers }) => count(readers) },
       { heading: "writers", unit: "functions", cell: ({ writers }) => count(writers) },
-      { heading: "hand it on", unit: "functions", cell: ({ passed_by }) => count(passed_by) },
-      { heading: "write it rarely", unit: "at start, stop, setting", cell: ({ rarely_written_by }) => count(rarely_written_by) },
-    ], line.places));
+      { heading: "hand it on", unit: "functions", cell: ({ address_passed_by }) => count(address_passed_by) },
+      { heading: "write it rarely", unit: "at start, stop, setting", cell: ({ rare_writers }) => count(rare_writers) },
+    ], line.variables));
 }

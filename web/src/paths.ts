@@ -66,13 +66,13 @@ function paths(rung: Rung, cpusBusy: boolean): HTMLElement[] {
 }
 
 function locks(rung: Rung): HTMLElement {
-  const words = new Map(apart(rung.locks.map(({ waiting: functions }) => ({ functions, blocked: true }))).map((few, at) => [rung.locks[at]!, few]));
+  const words = new Map(apart(rung.locks.map(({ waiter: functions }) => ({ functions, blocked: true }))).map((few, at) => [rung.locks[at]!, few]));
   return table(`Locks that were waited for longest at ${counted(rung.connections, "connection")}`, [
     { heading: "lock", words: true, cell: (lock) => lock.name ?? { text: "(on the heap)", mark: "faint" } },
     { heading: "waits", unit: "µs/tx", cell: (lock) => micros(lock.seconds_per_txn.value) },
     { heading: "±", unit: "95\u202f%", cell: (lock) => half(lock.seconds_per_txn) },
     { heading: "samples", cell: (lock) => count(lock.samples) },
-    { heading: "waits most in", words: true, cell: (lock) => unfolding(lock.waiting, words.get(lock) ?? "") },
+    { heading: "waits most in", words: true, cell: (lock) => unfolding(lock.waiter, words.get(lock) ?? "") },
     { heading: "holder, where off its CPU", words: true, cell: holder },
   ], rung.locks);
 }

@@ -23,7 +23,7 @@ const isLarge = (value: number) => Math.abs(value) > tolerance;
 function given(name: string): Check["of"] {
   return ({ quality }) => {
     const found = quality?.figures.find((figure) => figure.name === name);
-    return found?.value ?? found?.reason ?? "this rung has no complete visit";
+    return found?.value ?? found?.reason ?? "this rung has no complete measurement";
   };
 }
 
@@ -40,10 +40,10 @@ function ofLedger(run: (rung: Rung) => Figure, watch: (report: Report) => Figure
 const noAccount = "the scheduler’s account of the server could not be read over the same seconds";
 
 const checks: Check[] = [
-  { heading: "ledger", unit: "residue", show: signedPercent, doubtful: isLarge, of: ofLedger((rung) => rung.ledger?.residue, () => null, "no load of ours: nobody counted transactions") },
-  { heading: "of lifetime", unit: "residue", show: signedPercent, doubtful: isLarge, of: ofLedger((rung) => rung.ledger?.states_residue, ({ summary }) => summary.watch?.connections.states_residue, "how long the threads lived was not measured") },
-  { heading: "of CPU time", unit: "residue", show: signedPercent, doubtful: isLarge, of: ofLedger((rung) => rung.ledger?.cpu_residue, ({ summary }) => summary.watch?.cpu_residue, noAccount) },
-  { heading: "not its own", unit: "of CPU time", show: (value) => percent(value), doubtful: (value) => value > tolerance, of: ofLedger((rung) => rung.ledger?.cpu_not_their_own, ({ summary }) => summary.watch?.cpu_not_their_own, noAccount) },
+  { heading: "ledger", unit: "residual", show: signedPercent, doubtful: isLarge, of: ofLedger((rung) => rung.ledger?.residual, () => null, "no load of ours: nobody counted transactions") },
+  { heading: "of lifetime", unit: "residual", show: signedPercent, doubtful: isLarge, of: ofLedger((rung) => rung.ledger?.states_residual, ({ summary }) => summary.watch?.connections.states_residual, "how long the threads lived was not measured") },
+  { heading: "of CPU time", unit: "residual", show: signedPercent, doubtful: isLarge, of: ofLedger((rung) => rung.ledger?.cpu_residual, ({ summary }) => summary.watch?.cpu_residual, noAccount) },
+  { heading: "not its own", unit: "of CPU time", show: (value) => percent(value), doubtful: (value) => value > tolerance, of: ofLedger((rung) => rung.ledger?.uncharged_cpu_share, ({ summary }) => summary.watch?.uncharged_cpu_share, noAccount) },
   { heading: "samples", unit: "on a CPU", show: count, of: given("samples_on_cpu") },
   { heading: "samples", unit: "waiting", show: count, of: given("samples_waiting") },
   { heading: "ring full", unit: "stacks lost", show: count, doubtful: (value) => value > 0, of: given("lost_to_full_ring") },
@@ -52,7 +52,7 @@ const checks: Check[] = [
   { heading: "lost", unit: "in all", show: count, of: given("samples_lost") },
   { heading: "whole stacks", unit: "of walks", show: (value) => percent(value), doubtful: (value) => value < 0.99, of: given("complete_stacks_share") },
   { heading: "without name", unit: "of CPU time", show: (value) => percent(value), doubtful: (value) => value > 0.1, of: given("unnamed_share") },
-  { heading: "waits seen", unit: "of the time", show: (value) => percent(value), of: given("waits_seen_share") },
+  { heading: "waits seen", unit: "of the time", show: (value) => percent(value), of: given("observed_waits_share") },
   { heading: "the probe", unit: "CPUs", show: number, of: given("reader_cpus") },
 ];
 
@@ -77,8 +77,8 @@ export function probeQuality(report: Report): HTMLElement | null {
   ];
   const shown = columns.length > 1;
   return h("div", { id: "probe-quality" }, h("h3", {}, "What was seen of the server’s threads"),
-    shown ? h("p", { class: "lead" }, "The ledger’s residue compares the states of the threads with N/X, that of lifetime with the time that they lived, that of CPU time with the scheduler’s account. ",
-      "Time that was not the threads’ own went to interrupts or to the host of a virtual machine. Samples and losses are of whole visits and of all threads; a record without a match is the end of a wait whose beginning was not seen. ",
+    shown ? h("p", { class: "lead" }, "The ledger’s residual compares the states of the threads with N/X, that of lifetime with the time that they lived, that of CPU time with the scheduler’s account. ",
+      "Time that was not the threads’ own went to interrupts or to the host of a virtual machine. Samples and losses are of whole measurements and of all threads; a record without a match is the end of a wait whose beginning was not seen. ",
       "Where threads switch so often that seeing it all would cost too much, what they wait for is seen for part of the time and concluded for the rest; time on CPU and in run queues is exact always. ",
       "The probe is the thread that reads what the kernel’s programs send; what these take themselves is in the server’s own CPU time.") : null,
     shown ? table("What was seen of the server’s threads at every rung", columns, rows) : null,

@@ -4,7 +4,7 @@ import type uPlot from "uplot";
 import { amountAxis, fromZero, pointer } from "./axes.ts";
 import { chart, folded, type Chart, type Plot } from "./chart.ts";
 import { counterBySecond, groupOf } from "./counterNames.ts";
-import type { Report, Seconds, Visit } from "./data.ts";
+import type { Report, Seconds, Measurement } from "./data.ts";
 import { h, section } from "./element.ts";
 import { linkOf, writeLink } from "./flameLink.ts";
 import { amount, count, counted, isKnown, milliseconds, number } from "./format.ts";
@@ -17,23 +17,23 @@ import { windowMean } from "./window.ts";
 
 type Values = (number | null)[];
 
-/** A visit laid on the common axis: its second 0 stands at `start`. */
-interface Strip { visit: Visit; start: number; end: number }
+/** A measurement laid on the common axis: its second 0 stands at `start`. */
+interface Strip { measurement: Measurement; start: number; end: number }
 
 const gap = 3;
 
 /** The section: a picker, throughput and latency by the second, and two counters of the reader's choice. */
 export function series(report: Report): HTMLElement | null {
-  const rungs = [...new Set(report.visits.map((visit) => visit.connections))].sort((a, b) => a - b);
+  const rungs = [...new Set(report.measurements.map((measurement) => measurement.connections))].sort((a, b) => a - b);
   const peak = report.summary.verdict?.peak_connections;
   const first = rungs.find((rung) => rung === peak) ?? rungs[0];
   if (first === undefined) return null;
   let strips: Strip[] = [];
   const heading = h("p", { class: "lead", id: "series-heading", "aria-live": "polite" });
   const rates = secondsChart("seconds-throughput", "Transactions per second", () => strips, (seconds) => seconds.transactions, amount, (u, ink) => {
-    for (const { visit, start, end } of strips) {
-      const mean = windowMean(visit);
-      if (isKnown(mean) && visit.warmup_seconds !== null) path([[start + visit.warmup_seconds, mean], [end, mean]], ink.vermilion, [], 1.25)(u);
+    for (const { measurement, start, end } of strips) {
+      const mean = windowMean(measurement);
+      if (isKnown(mean) && measurement.warmup_seconds !== null) path([[start + measurement.warmup_seconds, mean], [end, mean]], ink.vermilion, [], 1.25)(u);
     }
   });
   const tails = secondsChart("seconds-p99", "99th percentile of the service time", () => strips, (seconds) => seconds.p99_ms, milliseconds);
@@ -42,7 +42,7 @@ export function series(report: Report): HTMLElement | null {
   const counters = counterCharts(report, () => strips, () => link(false));
   const show = (connections: number) => {
     chosen = connections;
-    strips = lay(report.visits.filter((visit) => visit.connections === connections));
+    strips = lay(report.measurements.filter((measurement) => measurement.connections === connections));
     heading.textContent = describe(connections, strips, report);
     for (const one of [rates, tails, ...counters.charts]) one.redraw();
     for (const fold of element.querySelectorAll<HTMLDetailsElement>("details.seconds")) {
@@ -63,7 +63,7 @@ export function series(report: Report): HTMLElement | null {
       plain("Transactions per second; shaded is what counts, the line its mean", rates),
       plain("99th percentile of the service time in each second", tails),
       counters.elements),
-    report.counters_left_out.length ? h("p", { class: "notes" }, `To keep the page small, the seconds of ${counted(report.counters_left_out.length, "counter")} are in the bundle only.`) : null,
+    report.omitted_counters.length ? h("p", { class: "notes" }, `To keep the page small, the seconds of ${counted(report.omitted_counters.length, "counter")} are in the bundle only.`) : null,
     fold);
   /** What the address says; rungs and counters that are not there leave what was there at first. */
   const restore = () => {
@@ -86,11 +86,11 @@ function plain(title: string, body: Chart): HTMLElement {
   return h("figure", {}, h("figcaption", {}, title), body.element);
 }
 
-function lay(visits: Visit[]): Strip[] {
+function lay(measurements: Measurement[]): Strip[] {
   let start = 0;
-  return [...visits].sort((a, b) => a.repeat - b.repeat).map((visit) => {
-    const end = start + (visit.seconds.second.at(-1) ?? 0);
-    const strip = { visit, start, end };
+  return [...measurements].sort((a, b) => a.repeat - b.repeat).map((measurement) => {
+    const end = start + (measurement.seconds.second.at(-1) ?? 0);
+    const strip = { measurement, start, end };
     start = end + gap;
     return strip;
   });
@@ -98,9 +98,9 @@ function lay(visits: Visit[]): Strip[] {
 
 function describe(connections: number, strips: Strip[], { summary }: Report): string {
   const rung = summary.rungs.find((one) => one.connections === connections);
-  const repeats = strips.map(({ visit }) => {
-    const cut = visit.warmup_seconds === null ? "not counted" : `${visit.warmup_seconds}\u202fs of warm-up cut`;
-    return `Repeat ${visit.repeat + 1} (visit ${visit.visit + 1}${visit.outcome === "complete" ? "" : `, ${visit.outcome.replaceAll("_", " ")}`}): ${cut}`;
+  const repeats = strips.map(({ measurement }) => {
+    const cut = measurement.warmup_seconds === null ? "not counted" : `${measurement.warmup_seconds}\u202fs of warm-up cut`;
+    return `Repeat ${measurement.repeat + 1} (measurement ${measurement.measurement + 1}${measurement.outcome === "complete" ? "" : `, ${measurement.outcome.replaceAll("_", " ")}`}): ${cut}`;
   });
   const steadiness = rung ? (rung.steady ? "steady" : `not steady${rung.unsteady_reason ? `: ${rung.unsteady_reason}` : ""}`) : "not in the summary";
   return `${counted(connections, "connection")}: ${rung ? `${number(rung.throughput.value)}/s, ` : ""}${steadiness}. ${repeats.join(". ")}.`;
@@ -108,17 +108,17 @@ function describe(connections: number, strips: Strip[], { summary }: Report): st
 
 /** A chart over the strips. A null between two keeps the line from crossing the gap. */
 function secondsChart(
-  name: string, title: string, strips: () => Strip[], values: (seconds: Seconds, visit: Visit) => Values,
+  name: string, title: string, strips: () => Strip[], values: (seconds: Seconds, measurement: Measurement) => Values,
   show: (value: number) => string, extra?: (u: uPlot, ink: Ink) => void,
 ): Chart {
   return chart(name, `Line chart: ${title} for each second of the chosen rung; the table below holds the figures.`, 190, (ink): Plot | null => {
     const laid = strips();
     const xs: number[] = [];
     const ys: Values = [];
-    for (const { visit, start, end } of laid) {
-      visit.seconds.second.forEach((second, at) => {
+    for (const { measurement, start, end } of laid) {
+      measurement.seconds.second.forEach((second, at) => {
         xs.push(start + second);
-        ys.push(values(visit.seconds, visit)[at] ?? null);
+        ys.push(values(measurement.seconds, measurement)[at] ?? null);
       });
       xs.push(end + gap / 2);
       ys.push(null);
@@ -136,18 +136,18 @@ function secondsChart(
         series: [{}, { stroke: ink.blue, width: 1.5, points: { show: known.length < 3, size: 5 }, spanGaps: false }],
         hooks: {
           drawClear: [(u) => {
-            for (const { visit, start, end } of laid) if (visit.warmup_seconds !== null) shade(start + visit.warmup_seconds - 0.5, end + 0.5, ink.shade)(u);
+            for (const { measurement, start, end } of laid) if (measurement.warmup_seconds !== null) shade(start + measurement.warmup_seconds - 0.5, end + 0.5, ink.shade)(u);
           }],
           draw: [(u) => {
             extra?.(u, ink);
-            if (laid.length > 1) for (const { visit, start, end } of laid) banner(start, end, `repeat ${visit.repeat + 1}`, ink.muted)(u);
+            if (laid.length > 1) for (const { measurement, start, end } of laid) banner(start, end, `repeat ${measurement.repeat + 1}`, ink.muted)(u);
           }],
         },
       },
       readout: (index) => {
         const strip = laid.find(({ start, end }) => (xs[index] ?? -1) >= start && (xs[index] ?? -1) <= end);
         const value = ys[index];
-        return strip && isKnown(value) ? `repeat ${strip.visit.repeat + 1}, second ${(xs[index] ?? 0) - strip.start}: ${show(value)}` : "";
+        return strip && isKnown(value) ? `repeat ${strip.measurement.repeat + 1}, second ${(xs[index] ?? 0) - strip.start}: ${show(value)}` : "";
       },
     };
   });
@@ -172,7 +172,7 @@ interface CounterCharts {
 
 /** `changed` is called when the reader chose another counter. */
 function counterCharts(report: Report, strips: () => Strip[], changed: () => void): CounterCharts {
-  const names = [...new Set(report.visits.flatMap((visit) => Object.keys(visit.counters)))].sort((a, b) => groupOf(a).localeCompare(groupOf(b)) || a.localeCompare(b));
+  const names = [...new Set(report.measurements.flatMap((measurement) => Object.keys(measurement.counters)))].sort((a, b) => groupOf(a).localeCompare(groupOf(b)) || a.localeCompare(b));
   const preferred = [/^server\.cpu_user/, /^server\.voluntary_switches/];
   const charts: Chart[] = [];
   const usual = names.length === 0 ? [] : preferred.map((wanted, place) => names.find((name) => wanted.test(name)) ?? names[Math.min(place, names.length - 1)] ?? "");
@@ -186,7 +186,7 @@ function counterCharts(report: Report, strips: () => Strip[], changed: () => voi
     charts[place]!.redraw(`Line chart: ${title}, ${unit}, for each second of the chosen rung.`);
   };
   const elements = usual.map((first, place) => {
-    const drawn = secondsChart(`seconds-counter-${place + 1}`, "the chosen counter", strips, (_seconds, visit) => visit.counters[chosen[place]!] ?? [], (value) => counterBySecond(chosen[place]!).show(value));
+    const drawn = secondsChart(`seconds-counter-${place + 1}`, "the chosen counter", strips, (_seconds, measurement) => measurement.counters[chosen[place]!] ?? [], (value) => counterBySecond(chosen[place]!).show(value));
     const unit = h("span", {}, counterBySecond(first).unit);
     const options = [...new Set(names.map(groupOf))].map((group) => h("optgroup", { label: group },
       names.filter((name) => groupOf(name) === group).map((name) => h("option", { value: name, selected: name === first }, `${group}: ${counterBySecond(name).title}`))));
@@ -208,15 +208,15 @@ function counterCharts(report: Report, strips: () => Strip[], changed: () => voi
 }
 
 function secondsTable(strips: Strip[]): HTMLElement {
-  const rows = strips.flatMap(({ visit }) => visit.seconds.second.map((second, at) => ({ visit, second, at })));
-  const ms = (key: "p50_ms" | "p95_ms" | "p99_ms" | "max_ms") => (row: (typeof rows)[number]) => number(row.visit.seconds[key][row.at]);
+  const rows = strips.flatMap(({ measurement }) => measurement.seconds.second.map((second, at) => ({ measurement, second, at })));
+  const ms = (key: "p50_ms" | "p95_ms" | "p99_ms" | "max_ms") => (row: (typeof rows)[number]) => number(row.measurement.seconds[key][row.at]);
   return table("Seconds of the chosen rung", [
-    { heading: "repeat", cell: (row) => count(row.visit.repeat + 1) },
+    { heading: "repeat", cell: (row) => count(row.measurement.repeat + 1) },
     { heading: "second", cell: (row) => count(row.second) },
-    { heading: "counts", words: true, cell: (row) => (row.visit.warmup_seconds !== null && row.second >= row.visit.warmup_seconds ? "yes" : "no") },
-    { heading: "transactions", unit: "per s", cell: (row) => number(row.visit.seconds.transactions[row.at]) },
-    { heading: "queries", unit: "per s", cell: (row) => number(row.visit.seconds.queries[row.at]) },
-    { heading: "errors", unit: "per s", cell: (row) => number(row.visit.seconds.errors[row.at]) },
+    { heading: "counts", words: true, cell: (row) => (row.measurement.warmup_seconds !== null && row.second >= row.measurement.warmup_seconds ? "yes" : "no") },
+    { heading: "transactions", unit: "per s", cell: (row) => number(row.measurement.seconds.transactions[row.at]) },
+    { heading: "queries", unit: "per s", cell: (row) => number(row.measurement.seconds.queries[row.at]) },
+    { heading: "errors", unit: "per s", cell: (row) => number(row.measurement.seconds.errors[row.at]) },
     { heading: "p50", unit: "ms", cell: ms("p50_ms") },
     { heading: "p95", unit: "ms", cell: ms("p95_ms") },
     { heading: "p99", unit: "ms", cell: ms("p99_ms") },

@@ -13,14 +13,14 @@ import { windowMean } from "./window.ts";
 
 /** The chart with the peak band, the fall-over and the rungs that are not to be relied on. */
 export function throughput(report: Report): HTMLElement | null {
-  const { rungs, verdict, usl, usl_refused } = report.summary;
+  const { rungs, verdict, usl, usl_unavailable } = report.summary;
   if (rungs.length === 0) return null;
   const at = rungs.map((rung) => rung.connections);
   const [least, greatest] = [at[0] ?? 1, at.at(-1) ?? 1];
   const values = rungs.map((rung) => rung.throughput.value);
-  const repeats = report.visits.flatMap((visit) => {
-    const mean = windowMean(visit);
-    return isKnown(mean) ? [[visit.connections * 1.045, mean, "speck"] as [number, number, Shape]] : [];
+  const repeats = report.measurements.flatMap((measurement) => {
+    const mean = windowMean(measurement);
+    return isKnown(mean) ? [[measurement.connections * 1.045, mean, "speck"] as [number, number, Shape]] : [];
   });
   const top = Math.max(...rungs.map((rung) => rung.throughput.high ?? rung.throughput.value), ...repeats.map(([, value]) => value));
   const first = (values[0] ?? 0) / least;
@@ -67,7 +67,7 @@ export function throughput(report: Report): HTMLElement | null {
         rungs.some((rung) => rung.client_limited) ? h("span", {}, "□ limited by the client") : null,
         rungs.length > 1 ? h("span", {}, "┈ linear scaling from the first rung") : null,
         usl ? h("span", {}, `╌ Universal Scalability Law, worst residual ${percent(usl.worst_residual)}`) : null,
-        !usl && usl_refused ? h("span", {}, `The Universal Scalability Law is not drawn: ${usl_refused}.`) : null,
+        !usl && usl_unavailable ? h("span", {}, `The Universal Scalability Law is not drawn: ${usl_unavailable}.`) : null,
         h("span", { class: "screen" }, "Click a rung to see its seconds below."))));
 }
 

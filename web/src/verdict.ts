@@ -14,7 +14,7 @@ export function verdict(report: Report): HTMLElement {
   return h("header", { class: "verdict" },
     incomplete(report),
     h("h1", { id: "verdict" }, thousands(sentence)),
-    [...(summary.replay ?? []).map((one) => one.sentence), summary.together ?? ""].map((said) =>
+    [...(summary.replay_rates ?? []).map((one) => one.sentence), summary.combined_throughput ?? ""].map((said) =>
       said && h("p", { class: "beside" }, thousands(said))),
     h("p", { class: "subject" }, subject(report)),
     keyFigures(report),
@@ -52,7 +52,7 @@ export function warnings(report: Report): string[] {
   return [...new Set([...report.manifest.warnings, ...report.summary.warnings])];
 }
 
-function incomplete({ manifest, summary, unfinished_visits }: Report): Child {
+function incomplete({ manifest, summary, partial_measurements }: Report): Child {
   if (manifest.state === "complete") return null;
   const words = {
     running: "This run had not ended when the report was made",
@@ -60,7 +60,7 @@ function incomplete({ manifest, summary, unfinished_visits }: Report): Child {
     failed: "This run failed",
   }[manifest.state];
   const asked = new Set([...manifest.ladder.connections, ...manifest.ladder.refined]).size;
-  const lost = unfinished_visits.length ? ` ${counted(unfinished_visits.length, "visit was", "visits were")} cut short and left out.` : "";
+  const lost = partial_measurements.length ? ` ${counted(partial_measurements.length, "measurement was", "measurements were")} cut short and left out.` : "";
   return h("div", { class: "incomplete", role: "alert" }, h("strong", {}, words), manifest.problem ? `: ${manifest.problem}.` : ".",
     ` It shows ${summary.rungs.length} of ${counted(asked, "rung")}.${lost}`);
 }

@@ -29,25 +29,25 @@ export interface WaitedLock extends LockName {
   waiting: Estimate;
   on_cpu: number;
   samples: number;
-  known: Known;
+  attribution: Known;
   waiters: Waiter[];
-  waiters_left_out: Rest;
+  omitted_waiters: Rest;
   holders: Holder[];
-  holders_left_out: Rest;
+  omitted_holders: Rest;
   wakers: Waker[];
-  wakers_left_out: Rest;
+  omitted_wakers: Rest;
 }
 
 export interface WaitRung {
   /** Null for a watch. */
   connections: number | null;
-  visits: number;
+  measurements: number;
   seconds: number;
   waiting: Estimate;
-  known: Known;
-  holders_by: "each_wait" | "most_frequent_place" | "nobody";
+  attribution: Known;
+  holders_by: "per_wait" | "most_frequent_path" | "unknown";
   locks: WaitedLock[];
-  left_out: Rest;
+  omitted: Rest;
 }
 
 export interface Waits { functions: string[]; rungs: WaitRung[] }

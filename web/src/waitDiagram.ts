@@ -89,7 +89,7 @@ export function waitDiagram(rung: WaitRung, functions: string[], link: (opened: 
         waker.place ? { title: where, path: names(waker.place.path), states: "" } : null,
         h("span", { class: "wait-tag" }, "woken by"), lead(where), small(`${threads(waker.threads)} waiting, ${share(waker.threads)} · ${sampleWords(waker.samples)}`), small(via(waker.place))));
     });
-    const neither = lock.known[2];
+    const neither = lock.attribution[2];
     if (neither >= leastShare * all && neither > 0) {
       const id = `${at}n`;
       lines.push({ from: id, to: `${at}l`, weight: weight(neither), kind: "neither" });
@@ -98,13 +98,13 @@ export function waitDiagram(rung: WaitRung, functions: string[], link: (opened: 
     }
     const rest = (left: Rest, one: string, several: string) => (left.count ? h("p", { class: "wait-rest" }, restWords(left, one, several)) : null);
     const fighting = lock.on_cpu > 0 ? `, and ${threads(lock.on_cpu)} on a CPU` : "";
-    const middle = box(`${at}l`, "lock", at, "lock", `lock ${at + 1}: ${name}, ${kindWords(lock)}: ${about(lock.waiting)} wait for it${fighting}; ${knownWords(lock.known)}`, null,
+    const middle = box(`${at}l`, "lock", at, "lock", `lock ${at + 1}: ${name}, ${kindWords(lock)}: ${about(lock.waiting)} wait for it${fighting}; ${knownWords(lock.attribution)}`, null,
       h("span", { class: "wait-lead" }, h("span", { class: "wait-number" }, `${at + 1}`), " ", name), small(kindWords(lock)),
-      h("span", { class: "wait-figure" }, number(all)), small(`${about(lock.waiting).replace(/^[^ ]+ /, "")} wait${fighting}`), small(knownWords(lock.known)));
+      h("span", { class: "wait-figure" }, number(all)), small(`${about(lock.waiting).replace(/^[^ ]+ /, "")} wait${fighting}`), small(knownWords(lock.attribution)));
     return h("div", { class: "wait-row", "data-lock": at },
-      h("div", { class: "wait-column" }, waiters, rest(lock.waiters_left_out, "call path", "call paths")),
+      h("div", { class: "wait-column" }, waiters, rest(lock.omitted_waiters, "call path", "call paths")),
       h("div", { class: "wait-column" }, middle),
-      h("div", { class: "wait-column" }, others, rest(lock.holders_left_out, "holder", "holders"), rest(lock.wakers_left_out, "waker", "wakers"), neither > 0 && neither < leastShare * all ? h("p", { class: "wait-rest" }, `neither holder nor waker seen: ${threads(neither)}`) : null));
+      h("div", { class: "wait-column" }, others, rest(lock.omitted_holders, "holder", "holders"), rest(lock.omitted_wakers, "waker", "wakers"), neither > 0 && neither < leastShare * all ? h("p", { class: "wait-rest" }, `neither holder nor waker seen: ${threads(neither)}`) : null));
   };
 
   const rows = rung.locks.map(row);

@@ -39,7 +39,7 @@ const doing: Record<string, string> = {
 export function holderWords({ state, place }: Holder, by: WaitRung["holders_by"]): string {
   if (state !== null) return doing[state] ?? state;
   if (place === null) return "where it was could not be read";
-  return by === "each_wait" ? "what it did is not known" : "what it did was not kept";
+  return by === "per_wait" ? "what it did is not known" : "what it did was not kept";
 }
 
 /** What ended waits. */

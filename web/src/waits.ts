@@ -60,15 +60,15 @@ export function waits({ waits: found, summary }: Report): HTMLElement | null {
     rungs.length > 1 ? h("p", { class: "search" }, h("label", { for: select.id }, "Rung "), select) : null, body);
 }
 
-function sum({ waiting, known: [holder, waker, neither], connections, seconds, visits }: WaitRung, named: string): string {
+function sum({ waiting, attribution: [holder, waker, neither], connections, seconds, measurements }: WaitRung, named: string): string {
   const all = waiting.value;
   const ofAll = connections ? `, ${percent(all / connections)} of them` : "";
-  return `${about(waiting)[0]!.toUpperCase()}${about(waiting).slice(1)} wait for a lock on average ${named}${ofAll} (${number(seconds)} s of ${counted(visits, "visit")}${isKnown(waiting.high) ? ", 95 % interval" : ", too few for an interval"}). `
+  return `${about(waiting)[0]!.toUpperCase()}${about(waiting).slice(1)} wait for a lock on average ${named}${ofAll} (${number(seconds)} s of ${counted(measurements, "measurement")}${isKnown(waiting.high) ? ", 95 % interval" : ", too few for an interval"}). `
     + `Of their waiting the holder was seen for ${part(holder, all)}, only a waker for ${part(waker, all)}, neither for ${part(neither, all)}.`;
 }
 
 /** The same as a bar. */
-function bar({ known: [holder, waker, neither] }: WaitRung): HTMLElement {
+function bar({ attribution: [holder, waker, neither] }: WaitRung): HTMLElement {
   const all = holder + waker + neither;
   const piece = (kind: string, value: number, words: string) => (value > 0
     ? h("span", { class: `wait-part ${kind}`, "data-share": value / all, title: `${words}: ${threads(value)}` }, value / all > 0.09 ? words : "") : null);
@@ -89,10 +89,10 @@ function flameLink({ connections }: WaitRung, { title, path, states }: Opened): 
 
 function notes(rung: WaitRung): HTMLElement {
   const lines = [
-    rung.left_out.count ? `Left out: ${counted(rung.left_out.count, "lock")} with fewer waiting threads, ${threads(rung.left_out.threads)} in all.` : "",
-    rung.known[2] > 0 ? "Neither holder nor waker: the wait had not ended when its second did, its end was lost, or a recording does not tell who ended it." : "",
-    rung.holders_by === "most_frequent_place" ? "This bundle keeps of each lock only the place where its holder was most often, by the number of waits of whole visits, and not what it did; a holder that ran has no place." : "",
-    rung.holders_by === "nobody" ? "No holder of any lock was seen." : "",
+    rung.omitted.count ? `Left out: ${counted(rung.omitted.count, "lock")} with fewer waiting threads, ${threads(rung.omitted.threads)} in all.` : "",
+    rung.attribution[2] > 0 ? "Neither holder nor waker: the wait had not ended when its second did, its end was lost, or a recording does not tell who ended it." : "",
+    rung.holders_by === "most_frequent_path" ? "This bundle keeps of each lock only the place where its holder was most often, by the number of waits of whole measurements, and not what it did; a holder that ran has no place." : "",
+    rung.holders_by === "unknown" ? "No holder of any lock was seen." : "",
     rung.locks.some((lock) => lock.holders.some((holder) => holder.waits_for.length)) ? "⤺ A holder that waits itself: for which lock is known from all waits at the same place in the code." : "",
     "A lock on the heap has no name: it is told apart by the call path that waits for it, so one such lock may stand here more than once.",
   ].filter(Boolean);
@@ -100,7 +100,7 @@ function notes(rung: WaitRung): HTMLElement {
 }
 
 function figures(rung: WaitRung, functions: string[]): HTMLElement {
-  const share = (lock: WaitedLock, at: 0 | 1 | 2) => part(lock.known[at], lock.waiting.value);
+  const share = (lock: WaitedLock, at: 0 | 1 | 2) => part(lock.attribution[at], lock.waiting.value);
   return table("Locks with the threads that wait for them", [
     { heading: "lock", words: true, cell: (lock) => lockWords(lock, functions) },
     { heading: "kind", words: true, cell: (lock) => kindWords(lock) },

@@ -29,7 +29,7 @@ export function watch({ manifest: { workload }, summary: { watch: found } }: Rep
       ...used.map(([state, name]): Column<Row> => ({ heading: name, unit: "threads", cell: (row) => number(row.times[state]) })),
     ], rows),
     h("ul", { class: "notes" },
-      h("li", {}, `The server used ${isKnown(found.cpus_by_states) ? number(found.cpus_by_states) : "an unknown number of"} CPUs by the states of its threads and ${isKnown(found.cpus_by_scheduler) ? `${number(found.cpus_by_scheduler)} by the scheduler’s account (residue ${signedPercent(found.cpu_residue)})` : "an unknown number by the scheduler’s account"}.`),
+      h("li", {}, `The server used ${isKnown(found.cpus_by_states) ? number(found.cpus_by_states) : "an unknown number of"} CPUs by the states of its threads and ${isKnown(found.cpus_by_scheduler) ? `${number(found.cpus_by_scheduler)} by the scheduler’s account (residual ${signedPercent(found.cpu_residual)})` : "an unknown number by the scheduler’s account"}.`),
       h("li", {}, `${count(found.samples)} samples, ${count(found.samples_lost)} lost; ${isKnown(found.complete_stacks_share) ? `${percent(found.complete_stacks_share)} of the stacks reach the thread’s first function` : "how far the stacks reach is not known"}.`)),
     found.locks.length ? [h("h3", {}, "Locks that were waited for longest"), locks(found.locks)] : null);
 }

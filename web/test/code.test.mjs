@@ -36,7 +36,7 @@ after(() => opened?.close());
 
 describe("machine code", () => {
   const cost = (one, rung) => one.costs[rung][0];
-  const growths = () => code.functions.map((one) => (code.base === null ? cost(one, code.shown) : cost(one, code.shown) - cost(one, code.base)));
+  const growths = () => code.functions.map((one) => (code.base === null ? cost(one, code.rung) : cost(one, code.rung) - cost(one, code.base)));
   const rows = (one) => one.regions.flatMap((region) => region.rows);
   const selected = () => page.$eval("#annotate tr[aria-selected]", (row) => row.id.replace("code-", "")).catch(() => null);
   const heading = () => page.textContent("#annotate .code-head h3");
@@ -66,13 +66,13 @@ describe("machine code", () => {
     })));
     assert.deepEqual(shown.map((line) => parseInt(line.address, 16)), rows(one).map((row) => row[0]));
     const at = (row, rung) => row[8].find((cost) => cost[0] === rung)?.[1] ?? 0;
-    const most = Math.max(...rows(one).flatMap((row) => [at(row, code.shown), code.base === null ? 0 : at(row, code.base)]));
+    const most = Math.max(...rows(one).flatMap((row) => [at(row, code.rung), code.base === null ? 0 : at(row, code.base)]));
     rows(one).forEach((row, place) => {
       assert.ok(shown[place].text.startsWith(row[1]), row[1]);
       assert.equal(shown[place].waits, (row[5] & 1) !== 0);
-      if (most > 0) assert.ok(Math.abs(shown[place].now - (100 * at(row, code.shown)) / most) < 0.11, `${shown[place].now} of ${at(row, code.shown)}`);
+      if (most > 0) assert.ok(Math.abs(shown[place].now - (100 * at(row, code.rung)) / most) < 0.11, `${shown[place].now} of ${at(row, code.rung)}`);
     });
-    const words = code.words;
+    const words = code.strings;
     const first = rows(one).find((row) => row[2] > 0);
     if (first) assert.ok(shown.some((line) => line.source.includes(words[first[2] - 1])));
     const left = one.instructions - rows(one).length;
@@ -125,7 +125,7 @@ describe("machine code", () => {
   test("is searched by name, of what was built in too", async (t) => {
     if (!code) return lacking(t, "code", "no machine code");
     const wanted = code.functions.at(-1).name;
-    const namesOf = (one) => [one.name, ...rows(one).map((row) => (row[4] > 0 ? code.words[row[4] - 1] : ""))];
+    const namesOf = (one) => [one.name, ...rows(one).map((row) => (row[4] > 0 ? code.strings[row[4] - 1] : ""))];
     const matches = (one, words) => namesOf(one).some((name) => name.toLowerCase().includes(words.toLowerCase()));
     await page.fill("#annotate-search", wanted.toUpperCase());
     const names = await page.locator("#annotate .code-list .code-name").allTextContents();
@@ -139,8 +139,8 @@ describe("machine code", () => {
     await page.fill("#annotate-search", "");
     const inside = code.functions.flatMap((one) => rows(one)).find((row) => row[4] > 0);
     if (!inside) return;
-    await page.fill("#annotate-search", code.words[inside[4] - 1]);
-    const holders = code.functions.filter((one) => matches(one, code.words[inside[4] - 1]));
+    await page.fill("#annotate-search", code.strings[inside[4] - 1]);
+    const holders = code.functions.filter((one) => matches(one, code.strings[inside[4] - 1]));
     assert.equal(await page.locator("#annotate .code-list .code-name").count(), holders.length);
     await page.fill("#annotate-search", "");
   });
@@ -183,9 +183,9 @@ describe("cache lines", () => {
         place: Number(part.dataset.place), left: part.offsetLeft, right: part.offsetLeft + part.offsetWidth, top: part.offsetTop, whole: part.parentElement.clientWidth,
       })));
       const covers = ({ offset, size }) => Math.min(line.bytes, offset + Math.max(1, size)) > Math.max(0, offset);
-      assert.equal(drawn.length, line.places.filter(covers).length);
+      assert.equal(drawn.length, line.variables.filter(covers).length);
       for (const part of drawn) {
-        const place = line.places[part.place];
+        const place = line.variables[part.place];
         const [from, to] = [Math.max(0, place.offset), Math.min(line.bytes, place.offset + Math.max(1, place.size))];
         assert.ok(Math.abs(part.left - (from / line.bytes) * part.whole) <= 1 && Math.abs(part.right - (to / line.bytes) * part.whole) <= 2, place.name);
         for (const other of drawn) {

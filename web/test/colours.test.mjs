@@ -43,7 +43,7 @@ describe("flame graph's colours", () => {
     opened = await open();
     ({ page } = opened);
     samples = samplesOf(await page.textContent("#profile"));
-    rungs = samples?.header.rungs.filter((rung) => rung.visits.some(({ all }) => all.some((count) => count > 0))).map(({ connections }) => connections) ?? [];
+    rungs = samples?.header.rungs.filter((rung) => rung.measurements.some(({ all }) => all.some((count) => count > 0))).map(({ connections }) => connections) ?? [];
   });
   after(() => opened?.close());
 
@@ -154,8 +154,8 @@ describe("flame graph's colours", () => {
 
   test("says how many samples are kept where not all are, and only there", async (t) => {
     if (!samples) return lacking(t, "flame", "no stack was sampled");
-    const visits = samples.header.rungs.flatMap((rung) => rung.visits);
-    const sum = (of) => visits.flatMap(of).reduce((one, other) => one + other, 0);
+    const measurements = samples.header.rungs.flatMap((rung) => rung.measurements);
+    const sum = (of) => measurements.flatMap(of).reduce((one, other) => one + other, 0);
     const [kept, taken] = [sum(({ samples: some }) => some), sum(({ all: some }) => some)];
     assert.equal(await page.locator("#thinning").count(), kept < taken ? 1 : 0);
     t.diagnostic(`${kept} of ${taken} samples are kept`);

@@ -219,7 +219,7 @@ describe("what the report says", () => {
   });
 
   test("the address keeps the rung and the counters whose seconds are shown", async (t) => {
-    const rungs = [...new Set(data.visits.map(({ connections }) => connections))].sort((a, b) => a - b);
+    const rungs = [...new Set(data.measurements.map(({ connections }) => connections))].sort((a, b) => a - b);
     if (rungs.length < 2 || data.summary.watch) return t.skip("no two rungs of a load of ours");
     await go("#");
     await page.focus(".rungs [aria-checked=true]");

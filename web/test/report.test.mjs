@@ -160,14 +160,14 @@ describe("report", () => {
     })));
     assert.equal(drawn.length, measured.length);
     for (const [at, { whole, parts }] of drawn.entries()) {
-      const { seconds_per_txn: times, connections_over_throughput: all, residue } = measured[at].ledger;
+      const { seconds_per_txn: times, connections_over_throughput: all, residual } = measured[at].ledger;
       let end = 0;
       for (const [state, x, width] of parts) {
         assert.ok(Math.abs(x - end) < 1e-6, `${state} begins where the one before it ends`);
         assert.ok(Math.abs(width / whole - (times[state] ?? 0) / all) < 1e-9, state);
         end = x + width;
       }
-      assert.ok(Math.abs(end / whole - 1 - residue) < 1e-6, `the bar of ${measured[at].connections} ends at its residue`);
+      assert.ok(Math.abs(end / whole - 1 - residual) < 1e-6, `the bar of ${measured[at].connections} ends at its residual`);
     }
     const fold = page.locator("#ledger > details.folded");
     await fold.locator("summary").press("Enter");
@@ -178,7 +178,7 @@ describe("report", () => {
   });
 
   test("says of each finding what its share is a part of, and what no finding explains", async (t) => {
-    const { findings, explained, compared } = data.summary;
+    const { findings, explained, base_rungs: compared } = data.summary;
     if (!findings.length) return lacking(t, "findings", "no finding");
     const entries = page.locator("#findings ol.findings > li");
     assert.equal(await entries.count(), findings.length);
@@ -234,11 +234,11 @@ describe("report", () => {
   });
 
   test("the arrow keys go from rung to rung and the seconds follow", async (t) => {
-    const choices = [...new Set(data.visits.map((visit) => visit.connections))].sort((a, b) => a - b);
+    const choices = [...new Set(data.measurements.map((measurement) => measurement.connections))].sort((a, b) => a - b);
     if (!choices.length || data.summary.watch) return t.skip("no seconds of a load of ours");
     const shown = async () => (await charted(page, "seconds-throughput"))?.[1].filter((value) => value !== null);
-    const wanted = (connections) => data.visits.filter((visit) => visit.connections === connections)
-      .sort((a, b) => a.repeat - b.repeat).flatMap((visit) => visit.seconds.transactions);
+    const wanted = (connections) => data.measurements.filter((measurement) => measurement.connections === connections)
+      .sort((a, b) => a.repeat - b.repeat).flatMap((measurement) => measurement.seconds.transactions);
     const chosen = () => page.evaluate(() => Number(document.querySelector(".rungs [aria-checked=true]").dataset.rung));
     await page.focus(".rungs [aria-checked=true]");
     await page.keyboard.press("Home");
@@ -259,11 +259,11 @@ describe("report", () => {
     if (!(await select.count())) return t.skip("no counters");
     const names = await select.locator("option").evaluateAll((options) => options.map((option) => option.value));
     const rung = await page.evaluate(() => Number(document.querySelector(".rungs [aria-checked=true]").dataset.rung));
-    const visits = data.visits.filter((visit) => visit.connections === rung).sort((a, b) => a.repeat - b.repeat);
-    const name = names.findLast((one) => visits.some((visit) => visit.counters[one])) ?? names[0];
+    const measurements = data.measurements.filter((measurement) => measurement.connections === rung).sort((a, b) => a.repeat - b.repeat);
+    const name = names.findLast((one) => measurements.some((measurement) => measurement.counters[one])) ?? names[0];
     await select.selectOption(name);
     const shown = (await charted(page, "seconds-counter-1"))[1].filter((value) => value !== null);
-    assert.deepEqual(shown, visits.flatMap((visit) => visit.counters[name] ?? []).filter((value) => value !== null));
+    assert.deepEqual(shown, measurements.flatMap((measurement) => measurement.counters[name] ?? []).filter((value) => value !== null));
   });
 
   test("every chart says in words what it shows and has its figures in a table", async () => {
@@ -308,7 +308,7 @@ describe("report", () => {
       seen.add(at[0]);
       assert.ok(at[1], `${at[0]} shows no focus`);
     }
-    for (const wanted of ["theme", ...(data.visits.length && !data.summary.watch ? ["radio"] : []), ...(data.settings.length ? ["settings-search"] : [])]) assert.ok(seen.has(wanted), wanted);
+    for (const wanted of ["theme", ...(data.measurements.length && !data.summary.watch ? ["radio"] : []), ...(data.settings.length ? ["settings-search"] : [])]) assert.ok(seen.has(wanted), wanted);
   });
 
   test("light and dark have contrast, and the curves change with them", async () => {

@@ -30,7 +30,7 @@ export function ownTimes({ header, columns }) {
   const cellsPerSecond = 1e6 / header.cell_us;
   let [sample, sum] = [0, 0];
   return header.rungs.map((rung) => {
-    const counted = new Set(rung.counted.map(([visit, second]) => `${visit}.${second}`));
+    const counted = new Set(rung.counted.map(([measurement, second]) => `${measurement}.${second}`));
     const states = header.states.map(() => new Map());
     const add = (state, node, weight) => states[state].set(node, (states[state].get(node) ?? 0) + weight);
     for (const { state, sums } of rung.thinned) {
@@ -38,11 +38,11 @@ export function ownTimes({ header, columns }) {
       for (let place = 0; place < sums; place++, sum++) add(state, node = (node + columns.sum_node[sum]) % 2 ** 32, float(columns.sum_weight[sum]));
     }
     const thinned = new Set(rung.thinned.map(({ state }) => state));
-    for (const visit of rung.visits) visit.samples.forEach((count, state) => {
+    for (const measurement of rung.measurements) measurement.samples.forEach((count, state) => {
       let node = 0;
       for (let place = 0; place < count; place++, sample++) {
         node = (node + columns.node[sample]) % 2 ** 32;
-        if (!thinned.has(state) && counted.has(`${visit.visit}.${Math.floor(columns.cell[sample] / cellsPerSecond)}`)) add(state, node, float(columns.weight[sample]));
+        if (!thinned.has(state) && counted.has(`${measurement.measurement}.${Math.floor(columns.cell[sample] / cellsPerSecond)}`)) add(state, node, float(columns.weight[sample]));
       }
     });
     return { connections: rung.connections, states };

@@ -36,13 +36,13 @@ describe("waits", () => {
   test("all waiting is that of the ledger, and each wait counts once", (t) => {
     if (!waits) return lacking(t, "waits", "nobody waits");
     for (const rung of waits.rungs) {
-      near(rung.known.reduce((sum, one) => sum + one, 0), rung.waiting.value, 1e-9, "known, woken and neither");
+      near(rung.attribution.reduce((sum, one) => sum + one, 0), rung.waiting.value, 1e-9, "known, woken and neither");
       const told = rung.locks.reduce((sum, lock) => sum + lock.waiting.value, 0);
-      assert.ok(told + rung.left_out.threads >= rung.waiting.value * (1 - 1e-9));
+      assert.ok(told + rung.omitted.threads >= rung.waiting.value * (1 - 1e-9));
       for (const lock of rung.locks) {
-        near(lock.known.reduce((sum, one) => sum + one, 0), lock.waiting.value, 1e-6, "a lock's");
-        near(lock.holders.reduce((sum, one) => sum + one.threads, 0) + lock.holders_left_out.threads, lock.known[0], 1e-6, "holders");
-        near(lock.wakers.reduce((sum, one) => sum + one.threads, 0) + lock.wakers_left_out.threads, lock.known[1], 1e-6, "wakers");
+        near(lock.attribution.reduce((sum, one) => sum + one, 0), lock.waiting.value, 1e-6, "a lock's");
+        near(lock.holders.reduce((sum, one) => sum + one.threads, 0) + lock.omitted_holders.threads, lock.attribution[0], 1e-6, "holders");
+        near(lock.wakers.reduce((sum, one) => sum + one.threads, 0) + lock.omitted_wakers.threads, lock.attribution[1], 1e-6, "wakers");
       }
       const summary = data.summary.rungs.find((one) => one.connections === rung.connections);
       const exact = summary?.ledger?.seconds_per_txn.lock;
@@ -56,7 +56,7 @@ describe("waits", () => {
     for (const rung of waits.rungs.slice(-2)) {
       await show(rung);
       const expected = rung.locks.flatMap((lock, at) => [`${at}l`, ...lock.waiters.map((_, one) => `${at}w${one}`), ...lock.holders.map((_, one) => `${at}h${one}`),
-        ...lock.wakers.map((_, one) => `${at}k${one}`), ...(lock.known[2] > 0 && lock.known[2] >= 0.02 * lock.waiting.value ? [`${at}n`] : [])]);
+        ...lock.wakers.map((_, one) => `${at}k${one}`), ...(lock.attribution[2] > 0 && lock.attribution[2] >= 0.02 * lock.waiting.value ? [`${at}n`] : [])]);
       const boxes = await page.$$eval("#waits .wait-box", (all) => all.map((one) => one.dataset.box));
       assert.deepEqual([...boxes].sort(), [...expected].sort());
       const lines = await page.$$eval("#waits .wait-edge", (all) => all.map((one) => {
@@ -81,12 +81,12 @@ describe("waits", () => {
     await show(rung);
     const said = plain(await page.textContent("#waits-sum"));
     assert.match(said, /wait for a lock on average/);
-    const share = rung.known[2] / rung.waiting.value;
+    const share = rung.attribution[2] / rung.waiting.value;
     assert.ok(said.endsWith(`neither for ${share > 0 && share < 0.005 ? "< 1" : (share * 100).toFixed(0)} %.`), said);
     const worst = plain(await box("0l").getAttribute("aria-label"));
     if (rung.locks[0].name) assert.ok(worst.includes(rung.locks[0].name), worst);
     const text = plain(await page.textContent("#waits"));
-    if (rung.left_out.count) assert.ok(text.includes(`Left out: ${rung.left_out.count} lock`), "what was left out");
+    if (rung.omitted.count) assert.ok(text.includes(`Left out: ${rung.omitted.count} lock`), "what was left out");
     for (const tag of await page.$$eval("#waits .woken .wait-tag", (all) => all.map((one) => one.textContent))) assert.equal(tag, "woken by", "a waker is no holder");
   });
 

@@ -83,7 +83,7 @@ pub struct AnnotatedInstruction {
     /// Whether a branch of the function goes here.
     pub is_branch_target: bool,
     /// Whether it is part of a loop that waits for another thread.
-    pub waits: bool,
+    pub in_spin_loop: bool,
     /// What it does with memory: `read`, `write`, `update`.
     pub access: Option<String>,
     /// The address of that memory, where the instruction names it.
@@ -99,7 +99,7 @@ pub struct AnnotatedInstruction {
     /// How much dearer it got, seconds per transaction; none with one rung only, or where no thread was seen at either.
     pub growth: Option<Estimate>,
     /// How often it jumped at the rung that is looked at; none where no jump of it was recorded.
-    pub jumps: Option<Jumps>,
+    pub branch_stats: Option<Jumps>,
 }
 
 /// A function's machine code with its costs.
@@ -123,7 +123,7 @@ pub struct Annotation {
     pub instructions: Vec<AnnotatedInstruction>,
     /// CPU seconds per transaction, at the rung that is looked at, at addresses of the function at which no instruction begins;
     /// more than 0 only where the machine code is another one than that which ran.
-    pub beside_seconds_per_txn: f64,
+    pub unmatched_seconds_per_txn: f64,
     /// What to know when reading it.
     pub notes: Vec<String>,
 }
@@ -180,7 +180,7 @@ pub fn annotate(
             branch: row.branch.clone(),
             target: row.target,
             is_branch_target: targets.contains(&row.address),
-            waits: row.waits,
+            in_spin_loop: row.in_spin_loop,
             access: row.access.clone(),
             data_address: row.data_address,
             data_size: row.data_size,
@@ -188,7 +188,7 @@ pub fn annotate(
             growth: grown(),
             base: before,
             compared: after,
-            jumps: None,
+            branch_stats: None,
         }
     });
     let instructions: Vec<AnnotatedInstruction> = instructions.collect();
@@ -226,7 +226,7 @@ pub fn annotate(
         base,
         compared: last,
         instructions,
-        beside_seconds_per_txn: beside,
+        unmatched_seconds_per_txn: beside,
         notes,
     })
 }

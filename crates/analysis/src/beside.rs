@@ -1,9 +1,9 @@
 //! Servers beside the one under test: how its replicas follow, and what its neighbours do.
 
 use crate::intervals;
+use crate::measurement_rows::MeasurementRows;
 use crate::numbers::{counted, grouped, percent};
 use crate::totals::Window;
-use crate::visit_rows::VisitRows;
 use scaleprof_bundle::{CounterRow, Estimate, ReplaySpeed, ReplicaSummary, RungSummary};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,15 +18,15 @@ const HELD_BACK_SHARE: f64 = 0.01;
 /// Transactions from which a replica is so far behind that the time it takes to make them up says something.
 const FAR_BEHIND: f64 = 1000.0;
 
-/// One visit's counters of other servers, by name: those of the measured seconds.
-pub(crate) struct Visit<'a> {
+/// One measurement's counters of other servers, by name: those of the measured seconds.
+pub(crate) struct Measurement<'a> {
     by_second: BTreeMap<&'a str, BTreeMap<i32, f64>>,
     whole: BTreeMap<&'a str, f64>,
 }
 
-impl<'a> Visit<'a> {
-    pub(crate) fn of(rows: &VisitRows<'a>, window: &Window) -> Self {
-        let mut visit = Visit {
+impl<'a> Measurement<'a> {
+    pub(crate) fn of(rows: &MeasurementRows<'a>, window: &Window) -> Self {
+        let mut measurement = Measurement {
             by_second: BTreeMap::new(),
             whole: BTreeMap::new(),
         };
@@ -38,10 +38,10 @@ impl<'a> Visit<'a> {
         for row in rows.counters.iter().filter(others) {
             match row.second {
                 None => {
-                    visit.whole.insert(&row.counter, row.value);
+                    measurement.whole.insert(&row.counter, row.value);
                 }
                 Some(second) if window.seconds.contains_key(&second) => {
-                    visit
+                    measurement
                         .by_second
                         .entry(&row.counter)
                         .or_default()
@@ -50,7 +50,7 @@ impl<'a> Visit<'a> {
                 Some(_) => {}
             }
         }
-        visit
+        measurement
     }
 
     fn seconds(&self, name: &str) -> Vec<f64> {
@@ -71,8 +71,8 @@ impl<'a> Visit<'a> {
 }
 
 /// Numbers from 1 of those servers of a kind for which there is such a counter.
-fn numbers(visits: &[Visit<'_>], kind: &str, what: &str) -> BTreeSet<u32> {
-    let names = visits.iter().flat_map(|visit| visit.by_second.keys());
+fn numbers(measurements: &[Measurement<'_>], kind: &str, what: &str) -> BTreeSet<u32> {
+    let names = measurements.iter().flat_map(|measurement| measurement.by_second.keys());
     let number = |name: &str| {
         name.strip_prefix(kind)?
             .strip_prefix('.')?
@@ -85,33 +85,38 @@ fn numbers(visits: &[Visit<'_>], kind: &str, what: &str) -> BTreeSet<u32> {
 }
 
 /// How the replicas followed at a rung.
-pub(crate) fn replicas(visits: &[Visit<'_>]) -> Vec<ReplicaSummary> {
-    let all = numbers(visits, "replica", "replayed").into_iter();
-    all.filter_map(|number| replica(visits, number)).collect()
+pub(crate) fn replicas(measurements: &[Measurement<'_>]) -> Vec<ReplicaSummary> {
+    let all = numbers(measurements, "replica", "replayed_transactions").into_iter();
+    all.filter_map(|number| replica(measurements, number)).collect()
 }
 
-fn replica(visits: &[Visit<'_>], number: u32) -> Option<ReplicaSummary> {
+fn replica(measurements: &[Measurement<'_>], number: u32) -> Option<ReplicaSummary> {
     let name = |what: &str| format!("replica.{number}.{what}");
-    let (replayed, committed) = (name("replayed"), "source.committed");
-    let mean = |of: &dyn Fn(&Visit<'_>) -> Vec<f64>| intervals::throughput(&visits.iter().map(of).collect::<Vec<_>>());
-    let replayed_per_second = mean(&|visit| visit.seconds(&replayed))?.estimate();
-    let committed_per_second = mean(&|visit| visit.seconds(committed))?.estimate();
-    let lag_growth_per_second = mean(&|visit| visit.differences(&replayed, committed))?.signed_estimate();
+    let (replayed, committed) = (name("replayed_transactions"), "source.committed_transactions");
+    let mean = |of: &dyn Fn(&Measurement<'_>) -> Vec<f64>| {
+        intervals::throughput(&measurements.iter().map(of).collect::<Vec<_>>())
+    };
+    let replayed_per_second = mean(&|measurement| measurement.seconds(&replayed))?.estimate();
+    let committed_per_second = mean(&|measurement| measurement.seconds(committed))?.estimate();
+    let lag_growth_per_second = mean(&|measurement| measurement.differences(&replayed, committed))?.signed_estimate();
     let level = name("lag_level");
-    let at_end = |visit: &Visit<'_>| visit.by_second.get(level.as_str())?.values().last().copied();
-    let lag_transactions = visits.iter().filter_map(at_end).reduce(f64::max);
-    let catch_up = |visit: &Visit<'_>| {
-        let of = |what: &str| visit.whole.get(name(what).as_str()).copied();
+    let at_end = |measurement: &Measurement<'_>| measurement.by_second.get(level.as_str())?.values().last().copied();
+    let lag_transactions = measurements.iter().filter_map(at_end).reduce(f64::max);
+    let catch_up = |measurement: &Measurement<'_>| {
+        let of = |what: &str| measurement.whole.get(name(what).as_str()).copied();
         let (transactions, seconds) = (of("catch_up_transactions")?, of("catch_up_seconds")?);
         (transactions >= FAR_BEHIND && seconds > 0.0).then_some((transactions, seconds))
     };
-    let caught_up = visits.iter().filter_map(catch_up);
+    let caught_up = measurements.iter().filter_map(catch_up);
     let (transactions, seconds) = caught_up.fold((0.0, 0.0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
     let rate = committed_per_second.value;
-    let paused: Vec<f64> = visits.iter().flat_map(|visit| visit.seconds(HELD_BACK)).collect();
+    let paused: Vec<f64> = measurements
+        .iter()
+        .flat_map(|measurement| measurement.seconds(HELD_BACK))
+        .collect();
     Some(ReplicaSummary {
         replica: number,
-        held_back_share: (!paused.is_empty()).then(|| paused.iter().sum::<f64>() / 1e9 / paused.len() as f64),
+        flow_control_share: (!paused.is_empty()).then(|| paused.iter().sum::<f64>() / 1e9 / paused.len() as f64),
         committed_per_second,
         replayed_per_second,
         lag_growth_per_second,
@@ -141,12 +146,15 @@ fn keeps_up(lag_growth: Estimate, rate: f64, lag: Option<f64>) -> Option<bool> {
 }
 
 /// Transactions per second of each neighbour.
-pub(crate) fn neighbours(visits: &[Visit<'_>]) -> Vec<Estimate> {
-    let all = numbers(visits, "neighbour", "transactions").into_iter();
+pub(crate) fn neighbours(measurements: &[Measurement<'_>]) -> Vec<Estimate> {
+    let all = numbers(measurements, "neighbour", "transactions").into_iter();
     let estimates = all.filter_map(|number| {
         let name = format!("neighbour.{number}.transactions");
-        let visits: Vec<Vec<f64>> = visits.iter().map(|visit| visit.seconds(&name)).collect();
-        intervals::throughput(&visits).map(|measured| measured.estimate())
+        let measurements: Vec<Vec<f64>> = measurements
+            .iter()
+            .map(|measurement| measurement.seconds(&name))
+            .collect();
+        intervals::throughput(&measurements).map(|measured| measured.estimate())
     });
     estimates.collect()
 }
@@ -183,7 +191,7 @@ fn replay_speed(rungs: &[RungSummary], number: u32) -> Option<ReplaySpeed> {
     let behind = of.iter().find(|(_, replica)| replica.keeps_up == Some(false));
     // A rung at which nobody could answer in time is likely the one at which it is worst.
     let unknown = of.len() < rungs.len() || of.iter().any(|(_, replica)| replica.keeps_up.is_none());
-    let held_back = fastest.held_back_share.is_some_and(|share| share > HELD_BACK_SHARE);
+    let held_back = fastest.flow_control_share.is_some_and(|share| share > HELD_BACK_SHARE);
     let balanced = rate(fastest.replayed_per_second);
     let sentence = match behind {
         Some((from, replica)) => {
@@ -214,7 +222,7 @@ fn replay_speed(rungs: &[RungSummary], number: u32) -> Option<ReplaySpeed> {
         None if held_back => format!(
             "Replica {number} keeps up because commits are held back for it, {} of the time at {}: its balanced replay speed is \
              about {balanced}.",
-            percent(fastest.held_back_share.unwrap_or_default()),
+            percent(fastest.flow_control_share.unwrap_or_default()),
             counted(connections, "connection")
         ),
         None if unknown => format!(
@@ -230,8 +238,8 @@ fn replay_speed(rungs: &[RungSummary], number: u32) -> Option<ReplaySpeed> {
     };
     Some(ReplaySpeed {
         replica: number,
-        balanced_per_second: fastest.replayed_per_second,
-        at_least: match (behind, followed) {
+        sustained_per_second: fastest.replayed_per_second,
+        is_lower_bound: match (behind, followed) {
             (None, _) if unknown && !held_back => None,
             (None, _) => Some(!held_back),
             (Some(_), Some(_)) => Some(true),
@@ -273,7 +281,7 @@ pub(crate) fn together(rungs: &[RungSummary]) -> Option<String> {
 mod tests {
     use super::*;
 
-    fn visit(committed: &[f64], replayed: &[f64], whole: &[(&'static str, f64)]) -> Visit<'static> {
+    fn measurement(committed: &[f64], replayed: &[f64], whole: &[(&'static str, f64)]) -> Measurement<'static> {
         let seconds = |values: &[f64]| (0..).zip(values.iter().copied()).collect::<BTreeMap<i32, f64>>();
         let mut lag = 0.0;
         let levels = committed.iter().zip(replayed).map(|(a, b)| {
@@ -281,10 +289,10 @@ mod tests {
             lag
         });
         let levels: Vec<f64> = levels.collect();
-        Visit {
+        Measurement {
             by_second: [
-                ("source.committed", seconds(committed)),
-                ("replica.1.replayed", seconds(replayed)),
+                ("source.committed_transactions", seconds(committed)),
+                ("replica.1.replayed_transactions", seconds(replayed)),
                 ("replica.1.lag_level", seconds(&levels)),
             ]
             .into(),
@@ -303,7 +311,7 @@ mod tests {
             ("replica.1.catch_up_transactions", 8000.0),
             ("replica.1.catch_up_seconds", 4.0),
         ];
-        let found = replicas(&[visit(&around(1000.0), &around(600.0), &catch_up)]);
+        let found = replicas(&[measurement(&around(1000.0), &around(600.0), &catch_up)]);
         let replica = &found[0];
         assert_eq!((found.len(), replica.keeps_up), (1, Some(false)));
         assert!(
@@ -319,7 +327,7 @@ mod tests {
     fn what_may_be_chance_is_neither_keeping_up_nor_falling_behind() {
         // Blocks of five seconds that scatter around 60 a second.
         let replayed: Vec<f64> = [965.0, 940.0, 915.0].iter().flat_map(|rate| [*rate; 5]).collect();
-        let found = replicas(&[visit(&[1000.0; 15], &replayed, &[])]);
+        let found = replicas(&[measurement(&[1000.0; 15], &replayed, &[])]);
         assert!(
             found[0].lag_growth_per_second.low.is_some_and(|low| low < 0.0),
             "{:?}",
@@ -330,44 +338,45 @@ mod tests {
 
     #[test]
     fn replicas_keep_their_numbers_where_one_does_not_answer() {
-        let mut second = visit(&around(1000.0), &around(1000.0), &[]);
-        let replayed = second.by_second.remove("replica.1.replayed").unwrap();
-        second.by_second.insert("replica.2.replayed", replayed);
+        let mut second = measurement(&around(1000.0), &around(1000.0), &[]);
+        let replayed = second.by_second.remove("replica.1.replayed_transactions").unwrap();
+        second.by_second.insert("replica.2.replayed_transactions", replayed);
         let found = replicas(&[second]);
         assert_eq!(found.iter().map(|replica| replica.replica).collect::<Vec<_>>(), [2]);
     }
 
     #[test]
     fn commits_that_are_held_back_for_a_replica_are_its_limit() {
-        let mut held = visit(&around(1000.0), &around(1000.0), &[]);
+        let mut held = measurement(&around(1000.0), &around(1000.0), &[]);
         let paused = (0..20).map(|second| (second, 0.3e9)).collect();
         held.by_second.insert(HELD_BACK, paused);
         let found = replicas(&[held]);
         assert_eq!(
             (
                 found[0].keeps_up,
-                found[0].held_back_share.map(|share| (share * 10.0).round())
+                found[0].flow_control_share.map(|share| (share * 10.0).round())
             ),
             (Some(true), Some(3.0))
         );
     }
 
-    fn rung(connections: u32, visit: Visit<'_>) -> RungSummary {
+    fn rung(connections: u32, measurement: Measurement<'_>) -> RungSummary {
         RungSummary {
-            replicas: replicas(&[visit]),
+            replicas: replicas(&[measurement]),
             ..crate::findings::tests::made_up::rung(connections, 1000.0, 0.5, &[])
         }
     }
 
     #[test]
     fn the_balanced_speed_is_what_was_followed_and_not_what_was_replayed_while_it_fell_behind() {
-        let at =
-            |connections, committed, replayed| rung(connections, visit(&around(committed), &around(replayed), &[]));
+        let at = |connections, committed, replayed| {
+            rung(connections, measurement(&around(committed), &around(replayed), &[]))
+        };
         let rungs = [at(1, 400.0, 400.0), at(4, 900.0, 900.0), at(16, 2000.0, 1200.0)];
         let found = &replay_speeds(&rungs)[0];
-        assert!((found.balanced_per_second.value - 900.0).abs() < 20.0, "{found:?}");
+        assert!((found.sustained_per_second.value - 900.0).abs() < 20.0, "{found:?}");
         assert_eq!(
-            (found.connections, found.falls_behind_at, found.at_least),
+            (found.connections, found.falls_behind_at, found.is_lower_bound),
             (4, Some(16), Some(true))
         );
         assert!(
@@ -376,7 +385,7 @@ mod tests {
         );
         let only_behind = &replay_speeds(&rungs[2..])[0];
         assert_eq!(
-            (only_behind.falls_behind_at, only_behind.at_least),
+            (only_behind.falls_behind_at, only_behind.is_lower_bound),
             (Some(16), Some(false))
         );
         assert!(
@@ -384,20 +393,23 @@ mod tests {
             "{only_behind:?}"
         );
         let everywhere = &replay_speeds(&rungs[..2])[0];
-        assert_eq!((everywhere.falls_behind_at, everywhere.at_least), (None, Some(true)));
+        assert_eq!(
+            (everywhere.falls_behind_at, everywhere.is_lower_bound),
+            (None, Some(true))
+        );
     }
 
     #[test]
     fn one_that_is_a_little_behind_all_the_time_keeps_up() {
-        let level = visit(
+        let level = measurement(
             &around(1000.0),
             &around(1000.0),
             &[("replica.1.catch_up_transactions", 12.0)],
         );
         let found = replicas(&[level]);
         assert_eq!((found[0].keeps_up, found[0].catch_up_per_second), (Some(true), None));
-        assert!(replicas(&[visit(&[], &[], &[])]).is_empty(), "nothing was read");
-        let short = |rate| replicas(&[visit(&around(1000.0)[..3], &around(rate)[..3], &[])])[0].keeps_up;
+        assert!(replicas(&[measurement(&[], &[], &[])]).is_empty(), "nothing was read");
+        let short = |rate| replicas(&[measurement(&around(1000.0)[..3], &around(rate)[..3], &[])])[0].keeps_up;
         assert_eq!([600.0, 950.0, 1000.0].map(short), [Some(false), None, Some(true)]);
     }
 }

@@ -1,46 +1,51 @@
 //! How sure a time per transaction is.
 
+use crate::measurement_spread::{Blocks, OfMeasurement, standard_error};
 use crate::standard_error::StandardError;
 use crate::student::t_quantile_975;
-use crate::visit_spread::{Blocks, OfVisit, standard_error};
 use scaleprof_bundle::Estimate;
 use std::ops::Range;
 
 /// Fewest seconds from which a spread is taken.
 pub(crate) const FEWEST: usize = 5;
 
-/// The transactions of the measured seconds of a rung, visit after visit: what thread-seconds are divided by.
+/// The transactions of the measured seconds of a rung, measurement after measurement: what
+/// thread-seconds are divided by.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Transactions {
     of_seconds: Vec<f64>,
-    visits: Vec<Range<usize>>,
+    measurements: Vec<Range<usize>>,
     all: f64,
 }
 
 impl Transactions {
-    /// Of each measured second with its visit; those of a visit stand together.
+    /// Of each measured second with its measurement; those of a measurement stand together.
     pub(crate) fn of(seconds: impl IntoIterator<Item = (i32, f64)>) -> Transactions {
         let mut transactions = Transactions::default();
         let mut last = None;
-        for (visit, count) in seconds {
+        for (measurement, count) in seconds {
             let at = transactions.of_seconds.len();
-            match transactions.visits.last_mut().filter(|_| last == Some(visit)) {
+            match transactions
+                .measurements
+                .last_mut()
+                .filter(|_| last == Some(measurement))
+            {
                 Some(seconds) => seconds.end = at + 1,
-                None => transactions.visits.push(at..at + 1),
+                None => transactions.measurements.push(at..at + 1),
             }
-            last = Some(visit);
+            last = Some(measurement);
             transactions.of_seconds.push(count);
             transactions.all += count;
         }
         transactions
     }
 
-    /// The same seconds of the same visits with something else counted in each.
+    /// The same seconds of the same measurements with something else counted in each.
     pub(crate) fn with_amounts(&self, of_seconds: Vec<f64>) -> Transactions {
         Transactions {
             all: of_seconds.iter().sum(),
             of_seconds,
-            visits: self.visits.clone(),
+            measurements: self.measurements.clone(),
         }
     }
 
@@ -54,12 +59,14 @@ impl Transactions {
         self.all
     }
 
-    /// Time per transaction of thread-seconds, given by the place of the second, with a 95 % interval: the ratio estimator (Cochran
-    /// 1977, section 6.4). The samples of one second are not independent of one another, so their number says little about the
-    /// error; it comes from how blocks of seconds scatter within the visits, and how the visits do ([`standard_error`]). No lower
-    /// limit is below 0.
+    /// Time per transaction of thread-seconds, given by the place of the second, with a 95 %
+    /// interval: the ratio estimator (Cochran 1977, section 6.4). The samples of one second are not
+    /// independent of one another, so their number says little about the error; it comes from how
+    /// blocks of seconds scatter within the measurements, and how the measurements do
+    /// ([`standard_error`]). No lower limit is below 0.
     ///
-    /// None without transactions; no limits with fewer than five seconds, or where one of two visits has fewer than three.
+    /// None without transactions; no limits with fewer than five seconds, or where one of two
+    /// measurements has fewer than three.
     pub(crate) fn ratio(&self, parts: impl IntoIterator<Item = (u32, f64)>) -> Option<Estimate> {
         let mut amounts = vec![0.0; self.of_seconds.len()];
         for (second, seconds) in parts {
@@ -79,35 +86,35 @@ impl Transactions {
     }
 
     fn error(&self, amounts: &[f64]) -> Option<StandardError> {
-        let of_visit = |seconds: &Range<usize>| {
+        let of_measurement = |seconds: &Range<usize>| {
             let (amounts, counts) = (amounts.get(seconds.clone())?, self.of_seconds.get(seconds.clone())?);
             let transactions: f64 = counts.iter().sum();
             let figure = amounts.iter().sum::<f64>() / transactions;
             let a_second = transactions / counts.len() as f64;
-            let residues = amounts.iter().zip(counts);
+            let residuals = amounts.iter().zip(counts);
             // What a second has beyond its part, as if each second had as many transactions.
-            let residues = residues.map(|(amount, count)| (amount - figure * count) / a_second);
-            (transactions > 0.0).then(|| OfVisit {
+            let residuals = residuals.map(|(amount, count)| (amount - figure * count) / a_second);
+            (transactions > 0.0).then(|| OfMeasurement {
                 weight: transactions / self.all,
                 figure,
-                seconds: residues.collect(),
+                seconds: residuals.collect(),
             })
         };
-        let visits: Vec<OfVisit> = self.visits.iter().filter_map(of_visit).collect();
-        let seconds: usize = visits.iter().map(|visit| visit.seconds.len()).sum();
-        (seconds >= FEWEST).then(|| standard_error(&visits, Blocks::OfSeconds))?
+        let measurements: Vec<OfMeasurement> = self.measurements.iter().filter_map(of_measurement).collect();
+        let seconds: usize = measurements.iter().map(|measurement| measurement.seconds.len()).sum();
+        (seconds >= FEWEST).then(|| standard_error(&measurements, Blocks::OfSeconds))?
     }
 }
 
-/// The variance of Σ amounts / Σ transactions over the seconds of one visit by how they scatter; none with fewer than five
-/// seconds or without transactions.
+/// The variance of Σ amounts / Σ transactions over the seconds of one measurement by how they
+/// scatter; none with fewer than five seconds or without transactions.
 pub(crate) fn variance_of_seconds(amounts: &[f64], transactions: &[f64]) -> Option<f64> {
     let all: f64 = transactions.iter().sum();
     let value = Some(amounts.iter().sum::<f64>() / all).filter(|value| value.is_finite())?;
     let count = transactions.len() as f64;
     (transactions.len() >= FEWEST).then(|| {
-        let residues = amounts.iter().zip(transactions).map(|(a, k)| a - value * k);
-        residues.map(|residue| residue.powi(2)).sum::<f64>() / (count - 1.0) / count / (all / count).powi(2)
+        let residuals = amounts.iter().zip(transactions).map(|(a, k)| a - value * k);
+        residuals.map(|residual| residual.powi(2)).sum::<f64>() / (count - 1.0) / count / (all / count).powi(2)
     })
 }
 
@@ -117,10 +124,11 @@ mod tests {
     use crate::simulated::Normal;
 
     /// The interval of a path that is as long as `amounts` says in each second.
-    fn ratio(visits: &[&[(f64, f64)]]) -> Option<Estimate> {
-        let of_visits = visits.iter().zip(0..);
-        let seconds = of_visits.flat_map(|(seconds, visit)| seconds.iter().map(move |(_, count)| (visit, *count)));
-        let amounts = visits
+    fn ratio(measurements: &[&[(f64, f64)]]) -> Option<Estimate> {
+        let of_measurements = measurements.iter().zip(0..);
+        let seconds = of_measurements
+            .flat_map(|(seconds, measurement)| seconds.iter().map(move |(_, count)| (measurement, *count)));
+        let amounts = measurements
             .iter()
             .flat_map(|seconds| seconds.iter().map(|(amount, _)| *amount));
         let parts: Vec<(u32, f64)> = (0..).zip(amounts).collect();
@@ -148,23 +156,25 @@ mod tests {
         assert!((0.92..=0.99).contains(&share), "{share}");
     }
 
-    /// Seconds of some visits whose truth is 20 ms a transaction.
+    /// Seconds of some measurements whose truth is 20 ms a transaction.
     #[derive(Clone, Copy)]
     struct Planted {
-        visits: u64,
+        measurements: u64,
         seconds: usize,
         /// Autocorrelation of the seconds, at lag 1.
         lag: f64,
-        /// Relative standard deviation of a visit from the others, beside the 5 % of a second from the next.
+        /// Relative standard deviation of a measurement from the others, beside the 5 % of a second
+        /// from the next.
         between: f64,
     }
 
     impl Planted {
-        /// Half the width that an interval would have, as a part of the truth, if all that is planted were known. Where visits do not
-        /// differ, those that are found are 1.1 to 1.75 times as wide.
+        /// Half the width that an interval would have, as a part of the truth, if all that is
+        /// planted were known. Where measurements do not differ, those that are found are 1.1 to
+        /// 1.75 times as wide.
         fn ideal(self) -> f64 {
-            let of_visit = 0.05_f64.powi(2) * (1.0 + self.lag) / (1.0 - self.lag) / self.seconds as f64;
-            1.96 * ((self.between.powi(2) + of_visit) / self.visits as f64).sqrt()
+            let of_measurement = 0.05_f64.powi(2) * (1.0 + self.lag) / (1.0 - self.lag) / self.seconds as f64;
+            1.96 * ((self.between.powi(2) + of_measurement) / self.measurements as f64).sqrt()
         }
     }
 
@@ -174,7 +184,7 @@ mod tests {
         let mut halves = Vec::new();
         let held = (0..trials).filter(|trial| {
             let mut noise = Normal::new(trial * 977 + 13);
-            let visits: Vec<Vec<(f64, f64)>> = (0..planted.visits)
+            let measurements: Vec<Vec<(f64, f64)>> = (0..planted.measurements)
                 .map(|_| {
                     let level = 0.02 * (1.0 + planted.between * noise.draw());
                     let mut state = noise.draw();
@@ -187,8 +197,8 @@ mod tests {
                     (0..planted.seconds).map(second).collect()
                 })
                 .collect();
-            let visits: Vec<&[(f64, f64)]> = visits.iter().map(Vec::as_slice).collect();
-            let found = ratio(&visits).unwrap();
+            let measurements: Vec<&[(f64, f64)]> = measurements.iter().map(Vec::as_slice).collect();
+            let found = ratio(&measurements).unwrap();
             halves.push((found.high.unwrap() - found.value) / 0.02);
             found.low.unwrap() <= 0.02 && 0.02 <= found.high.unwrap()
         });
@@ -199,7 +209,7 @@ mod tests {
 
     #[test]
     fn intervals_hold_the_truth_though_neighbouring_seconds_are_alike() {
-        for (visits, seconds, lag) in [
+        for (measurements, seconds, lag) in [
             (1, 10, 0.0),
             (1, 30, 0.3),
             (1, 60, 0.6),
@@ -209,7 +219,7 @@ mod tests {
             (5, 20, 0.5),
         ] {
             let planted = Planted {
-                visits,
+                measurements,
                 seconds,
                 lag,
                 between: 0.0,
@@ -218,20 +228,21 @@ mod tests {
             let ideal = planted.ideal();
             assert!(
                 (0.92..1.0).contains(&share) && half < 2.0 * ideal,
-                "{visits} x {seconds} s at lag {lag}: {share}, {half} of {ideal}"
+                "{measurements} x {seconds} s at lag {lag}: {share}, {half} of {ideal}"
             );
         }
     }
 
     #[test]
-    fn intervals_hold_the_truth_though_visits_differ() {
-        // Where nothing but the visits tells how they differ, Student's t of one, two and four degrees of freedom makes the median half
-        // width 4.4, 1.8 and 1.3 times the ideal one; that the seconds of visits are alike makes it 1.75 at most.
-        for (visits, least, widest) in [(2, 0.88, 4.4), (3, 0.91, 2.5), (5, 0.92, 2.0)] {
+    fn intervals_hold_the_truth_though_measurements_differ() {
+        // Where nothing but the measurements tells how they differ, Student's t of one, two and
+        // four degrees of freedom makes the median half width 4.4, 1.8 and 1.3 times the ideal one;
+        // that the seconds of measurements are alike makes it 1.75 at most.
+        for (measurements, least, widest) in [(2, 0.88, 4.4), (3, 0.91, 2.5), (5, 0.92, 2.0)] {
             for between in [0.01, 0.03, 0.1] {
                 for (seconds, lag) in [(8, 0.0), (20, 0.4), (60, 0.4)] {
                     let planted = Planted {
-                        visits,
+                        measurements,
                         seconds,
                         lag,
                         between,
@@ -240,7 +251,7 @@ mod tests {
                     let ideal = planted.ideal();
                     assert!(
                         (least..1.0).contains(&share) && half < widest * ideal,
-                        "{visits} x {seconds} s that differ by {between}: {share}, {half} of {ideal}"
+                        "{measurements} x {seconds} s that differ by {between}: {share}, {half} of {ideal}"
                     );
                 }
             }
@@ -249,9 +260,9 @@ mod tests {
 
     /// Student's t of one degree of freedom would make everything unsure.
     #[test]
-    fn two_visits_that_agree_are_nearly_as_sure_as_one_of_twice_the_length() {
-        let planted = |visits, seconds| Planted {
-            visits,
+    fn two_measurements_that_agree_are_nearly_as_sure_as_one_of_twice_the_length() {
+        let planted = |measurements, seconds| Planted {
+            measurements,
             seconds,
             lag: 0.0,
             between: 0.0,
@@ -260,26 +271,26 @@ mod tests {
         assert!(two < 1.5 * one, "{two} {one}");
     }
 
-    /// Two visits of a real run, whose connections took 42.3 and 51.9 µs of CPU a transaction, which seconds alone put at 46.5
-    /// with ±6.6 %.
+    /// Two measurements of a real run, whose connections took 42.3 and 51.9 µs of CPU a
+    /// transaction, which seconds alone put at 46.5 with ±6.6 %.
     #[test]
-    fn two_visits_that_differ_by_more_than_their_seconds_do_widen_the_interval() {
-        let visit = |micros: f64| -> Vec<(f64, f64)> {
+    fn two_measurements_that_differ_by_more_than_their_seconds_do_widen_the_interval() {
+        let measurement = |micros: f64| -> Vec<(f64, f64)> {
             let second = |second: i32| {
                 let unrest = 1.0 + 0.05 * f64::from((second * 7) % 5 - 2);
                 (micros * unrest * 3.0, 3.0)
             };
             (0..10).map(second).collect()
         };
-        let found = ratio(&[&visit(42.3), &visit(51.9)]).unwrap();
+        let found = ratio(&[&measurement(42.3), &measurement(51.9)]).unwrap();
         assert!((found.value - 47.1).abs() < 0.1, "{found:?}");
         assert!(found.low.unwrap() < 42.3 && found.high.unwrap() > 51.9, "{found:?}");
     }
 
-    /// A real run: 208 µs of spinning a transaction with ±70 %, as visits differed by so much in what a transaction cost; it was about
-    /// two thirds of that cost in each.
+    /// A real run: 208 µs of spinning a transaction with ±70 %, as measurements differed by so much
+    /// in what a transaction cost; it was about two thirds of that cost in each.
     #[test]
-    fn a_part_is_surer_than_what_it_is_a_part_of_where_visits_differ_in_both_alike() {
+    fn a_part_is_surer_than_what_it_is_a_part_of_where_measurements_differ_in_both_alike() {
         let seconds: Vec<(i32, f64)> = (0..20).map(|second| (second / 10, 100.0)).collect();
         let transactions = Transactions::of(seconds);
         let whole = |second: u32| if second < 10 { 1.0 } else { 2.0 };

@@ -281,7 +281,7 @@ impl<'a> CallPaths<'a> {
 
 /// Whether nothing but its address tells the function from others: none has a name, or only its bounds are known.
 fn is_named_by_address(frame: &FrameRow) -> bool {
-    frame.function.is_none() || &*frame.name_source == "eh_frame"
+    frame.function.is_none() || &*frame.symbol_source == "eh_frame"
 }
 
 #[cfg(test)]
@@ -298,7 +298,7 @@ mod tests {
             inlined: false,
             file: None,
             line: None,
-            name_source: "symtab".into(),
+            symbol_source: "symtab".into(),
         }
     }
 
@@ -360,7 +360,7 @@ mod tests {
     fn places_that_only_an_address_names_are_merged_where_the_build_differs() {
         let of_build = |number: i64, module: &str, build: &str| FrameRow {
             build_id: Some(build.into()),
-            name_source: "eh_frame".into(),
+            symbol_source: "eh_frame".into(),
             ..frame(number, module, Some(&format!("{module}!fun_{number}")))
         };
         let bundle = |frames: [FrameRow; 2]| Bundle {

@@ -1,15 +1,15 @@
 //! What changed between two runs, per transaction.
 //!
-//! The unit is the visit: a rung that was repeated three times has three figures on each side, and how they scatter says what
-//! a difference is worth. What one start of a server does to all of its visits cannot be seen in two runs, and is said so.
+//! The unit is the measurement: a rung that was repeated three times has three figures on each side, and how they scatter says what
+//! a difference is worth. What one start of a server does to all of its measurements cannot be seen in two runs, and is said so.
 //!
-//! - Throughput and CPU per transaction: ratios, with Student's t on the logarithms of the visits' figures.
+//! - Throughput and CPU per transaction: ratios, with Student's t on the logarithms of the measurements' figures.
 //! - States of the thread ledger and call paths: differences of thread-seconds per transaction, Δ = τ_B − τ_A.
 //! - At the other end of the ladder stands the base rung. Where Δ is larger at a rung than at the base, beyond chance, the path
 //!   *scales worse*; where it is there as well, it is *slower everywhere* (difference in differences, analysis.md 1.3).
 //!
-//! The figures themselves are those of the two runs' own reports, over all visits of a rung together: so the states of a side add up
-//! to its N/X, and what is called 41 µs here is so there. Only what a difference is worth comes from the visits.
+//! The figures themselves are those of the two runs' own reports, over all measurements of a rung together: so the states of a side add up
+//! to its N/X, and what is called 41 µs here is so there. Only what a difference is worth comes from the measurements.
 //!
 //! Of servers that were only watched a second takes the place of a transaction, and there is one rung.
 //!
@@ -34,17 +34,17 @@ mod unrest;
 
 pub use one_run::{OneRun, OneRung};
 pub use outcome::{
-    CodeKindChange, Comparison, Course, Difference, Pair, PathChange, RungChange, SettingChange, StateChange,
-    Unexplained, Weight,
+    CodeKindChange, Comparison, ConditionEffect, Course, Difference, Pair, PathChange, RungChange, SettingChange,
+    StateChange, Unexplained,
 };
 pub use refusal::Refusal;
 
 use crate::call_paths::CallPaths;
 use crate::findings::{CODE_KINDS, code_kinds};
-use crate::measured_rungs::{measured_rungs, measured_visits};
+use crate::measured_rungs::{measured_measurements, measured_rungs};
+use crate::measurement_rows::{MeasurementRows, by_measurement};
 use crate::per::Per;
 use crate::rung::RungResult;
-use crate::visit_rows::{VisitRows, by_visit};
 use crate::watch;
 use path_changes::path_changes;
 use rung_changes::rung_changes;
@@ -74,33 +74,33 @@ struct CommonRung {
 
 /// What a run measured at a rung.
 struct Measured {
-    /// All visits together, as its own report has it.
+    /// All measurements together, as its own report has it.
     together: RungResult,
-    /// Each visit analysed by itself.
-    visits: Vec<RungResult>,
+    /// Each measurement analysed by itself.
+    measurements: Vec<RungResult>,
 }
 
 /// What a run measured, by rung. A server that was only watched has one.
 fn measured<'a>(bundle: &'a Bundle, call_paths: &mut CallPaths<'a>) -> BTreeMap<u32, Measured> {
     if Per::of(bundle) == Per::Second {
-        let visits = by_visit(bundle);
-        let all: Vec<&VisitRows<'_>> = visits.values().collect();
+        let measurements = by_measurement(bundle);
+        let all: Vec<&MeasurementRows<'_>> = measurements.values().collect();
         let measured = watch::as_rung(&all, call_paths).map(|together| Measured {
             together,
-            visits: all
+            measurements: all
                 .iter()
-                .filter_map(|visit| watch::as_rung(&[*visit], call_paths))
+                .filter_map(|measurement| watch::as_rung(&[*measurement], call_paths))
                 .collect(),
         });
         return measured.into_iter().map(|measured| (1, measured)).collect();
     }
-    let mut visits = measured_visits(bundle, call_paths);
+    let mut measurements = measured_measurements(bundle, call_paths);
     let rungs = measured_rungs(bundle, call_paths).into_iter();
     rungs
         .filter_map(|together| {
             let connections = together.summary.connections;
-            let visits = visits.remove(&connections)?;
-            Some((connections, Measured { together, visits }))
+            let measurements = measurements.remove(&connections)?;
+            Some((connections, Measured { together, measurements }))
         })
         .collect()
 }
@@ -123,12 +123,12 @@ pub fn compare_with_runs(a: &Bundle, b: &Bundle, choice: Choice) -> Result<(Comp
         return Err(Refusal::OneWatched);
     }
     if per == Per::Second && (choice.connections.is_some() || choice.base_rung.is_some()) {
-        return Err(Refusal::NoRungs);
+        return Err(Refusal::NoMeasurements);
     }
     let differences = circumstances::differences(a, b);
     let forbidding: Vec<Difference> = differences
         .iter()
-        .filter(|one| one.weight == Weight::Forbids)
+        .filter(|one| one.effect == ConditionEffect::Incomparable)
         .cloned()
         .collect();
     if !forbidding.is_empty() && !choice.force {
@@ -171,7 +171,7 @@ pub fn compare_with_runs(a: &Bundle, b: &Bundle, choice: Choice) -> Result<(Comp
     let same_run = same_run::hint(a, b);
     let warnings = circumstances::warnings(a, b, &differences, &rungs);
     let found = Comparison {
-        schema: 2,
+        schema: 3,
         per,
         sentence: same_run.unwrap_or_else(|| {
             sentence::of(

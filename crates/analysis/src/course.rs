@@ -1,13 +1,13 @@
-//! How throughput went in one visit.
+//! How throughput went in one measurement.
 
 use crate::unsteady::{SHORTEST, Unsteady};
 use crate::warmup::{mean, warmup_seconds};
 
-/// How throughput went in one visit.
+/// How throughput went in one measurement.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Course {
     /// Its place in the order of the run.
-    pub visit: i32,
+    pub measurement: i32,
     /// Mean of the measured window, transactions per second.
     pub mean: f64,
     /// By which part it rose while it was measured, where its head is one of warming up.
@@ -18,7 +18,7 @@ pub(crate) struct Course {
 
 impl Course {
     /// `rates`: of each second after the `warmup` seconds that were cut off.
-    pub(crate) fn of(visit: i32, warmup: usize, rates: &[f64], problem: Option<&Unsteady>) -> Course {
+    pub(crate) fn of(measurement: i32, warmup: usize, rates: &[f64], problem: Option<&Unsteady>) -> Course {
         let unsettled = warmup == 0 && rates.len() >= SHORTEST && warmup_seconds(rates).is_none();
         let third = rates.len() / 3;
         let rise = || mean(&rates[rates.len() - third..]) / mean(&rates[..third]) - 1.0;
@@ -31,7 +31,7 @@ impl Course {
             _ => unsettled.then(rise).filter(|rise| rise.is_finite() && *rise > 0.0),
         };
         Course {
-            visit,
+            measurement,
             mean: mean(rates),
             warming,
             moved: moved.filter(|_| warming.is_none()),

@@ -1,10 +1,11 @@
-//! How much of what the server's threads did was seen, rung by rung: stacks that were lost and why, stacks that are whole, code
-//! that nothing names, and what the watching itself cost.
+//! How much of what the server's threads did was seen, rung by rung: stacks that were lost and why,
+//! stacks that are whole, code that nothing names, and what the watching itself cost.
 //!
-//! The figures are of whole visits, the warm-up included, as the probe counts them. A figure that was not measured has its reason.
+//! The figures are of whole measurements, the warm-up included, as the probe counts them. A figure
+//! that was not measured has its reason.
 
 use crate::ledger::CONNECTION;
-use crate::visit_rows::{VisitRows, by_visit, complete_by_connections};
+use crate::measurement_rows::{MeasurementRows, by_measurement, complete_by_connections};
 use scaleprof_bundle::{Bundle, FrameRow, NumberMap, SampleBlock, StackRow, WATCH};
 use std::collections::BTreeMap;
 
@@ -27,7 +28,7 @@ pub type Figure = Result<f64, String>;
 /// - `complete_stacks_share`: the part of the walks through a stack that reached the thread's first frame.
 /// - `unnamed_share`: the part of the connections' sampled CPU time in functions that nothing but an address names.
 /// - `reader_cpus`: CPUs that the thread used which reads what the kernel's programs send.
-/// - `waits_seen_share`: the part of the time in which it was seen what threads wait for.
+/// - `observed_waits_share`: the part of the time in which it was seen what threads wait for.
 pub const FIGURES: [&str; 10] = [
     "samples_on_cpu",
     "samples_waiting",
@@ -38,7 +39,7 @@ pub const FIGURES: [&str; 10] = [
     "complete_stacks_share",
     "unnamed_share",
     "reader_cpus",
-    "waits_seen_share",
+    "observed_waits_share",
 ];
 
 const NOT_WATCHED: &str = "the server's threads were not watched in this run";
@@ -47,29 +48,30 @@ const LOSSES_NOT_TOLD: &str = "the recording does not tell what was lost, or onl
 const NO_STACK: &str = "no stack was sampled";
 const NOT_TOLD: &str = "the stacks were walked by another program, which does not say how far it came";
 const NO_CPU_SAMPLE: &str = "no thread that serves the load was sampled on a CPU";
-const NO_READER: &str = "only a watch by BPF programs has a reader, and earlier versions did not keep its CPU time";
+const NO_READER: &str = "only a watch by BPF programs has a reader";
 
-const NO_RESTS: &str = "only a watch by BPF programs sees waits, and earlier versions saw them all the time";
+const NO_RESTS: &str = "only a watch by BPF programs sees waits";
 
-/// The figures of every rung that has complete visits, by rising connections; one entry for a watch.
+/// The figures of every rung that has complete measurements, by rising connections; one entry for a
+/// watch.
 pub fn data_quality(bundle: &Bundle) -> Vec<DataQuality> {
-    let visits = by_visit(bundle);
+    let measurements = by_measurement(bundle);
     let names = Names::of(&bundle.stacks, &bundle.frames);
     if bundle.manifest.workload.name == WATCH {
-        let all: Vec<&VisitRows> = visits.values().collect();
-        return Vec::from([of_visits(None, &all, &names)]);
+        let all: Vec<&MeasurementRows> = measurements.values().collect();
+        return Vec::from([of_measurements(None, &all, &names)]);
     }
-    complete_by_connections(bundle, &visits)
+    complete_by_connections(bundle, &measurements)
         .iter()
-        .filter(|(_, visits)| !visits.is_empty())
-        .map(|(connections, visits)| of_visits(Some(*connections), visits, &names))
+        .filter(|(_, measurements)| !measurements.is_empty())
+        .map(|(connections, measurements)| of_measurements(Some(*connections), measurements, &names))
         .collect()
 }
 
-fn of_visits(connections: Option<u32>, visits: &[&VisitRows<'_>], names: &Names<'_>) -> DataQuality {
-    let samples = Counted::of(visits.iter().flat_map(|rows| rows.samples.iter().copied()), names);
-    let watched = visits.iter().any(|rows| !rows.states.is_empty());
-    let counters = Counters::of(visits);
+fn of_measurements(connections: Option<u32>, measurements: &[&MeasurementRows<'_>], names: &Names<'_>) -> DataQuality {
+    let samples = Counted::of(measurements.iter().flat_map(|rows| rows.samples.iter().copied()), names);
+    let watched = measurements.iter().any(|rows| !rows.states.is_empty());
+    let counters = Counters::of(measurements);
     let or_not_watched = |reason: &str| if watched { reason } else { NOT_WATCHED }.to_owned();
     let counted = |name: &str, reason: &str| counters.sum(name).ok_or_else(|| or_not_watched(reason));
     let sampled = |on_cpu: bool| match watched {
@@ -99,7 +101,7 @@ fn of_visits(connections: Option<u32>, visits: &[&VisitRows<'_>], names: &Names<
                 })
             }),
             "unnamed_share" => samples.unnamed_share().ok_or_else(|| or_not_watched(NO_CPU_SAMPLE)),
-            "waits_seen_share" => counted("probe.switch_seconds_seen", NO_RESTS).and_then(|seen| {
+            "observed_waits_share" => counted("probe.observed_seconds", NO_RESTS).and_then(|seen| {
                 let all = counted("probe.switch_seconds", NO_RESTS)?;
                 Ok(seen / all)
             }),
@@ -122,7 +124,7 @@ fn of_visits(connections: Option<u32>, visits: &[&VisitRows<'_>], names: &Names<
     }
 }
 
-/// What the samples of some visits say.
+/// What the samples of some measurements say.
 #[derive(Default)]
 struct Counted {
     all: u64,
@@ -180,20 +182,20 @@ impl Counted {
     }
 }
 
-/// Counters of whole visits, and how long these were.
+/// Counters of whole measurements, and how long these were.
 struct Counters<'a> {
     sums: BTreeMap<&'a str, f64>,
     seconds: f64,
 }
 
 impl<'a> Counters<'a> {
-    fn of(visits: &[&VisitRows<'a>]) -> Counters<'a> {
-        let rows = || visits.iter().flat_map(|rows| rows.counters.iter().copied());
+    fn of(measurements: &[&MeasurementRows<'a>]) -> Counters<'a> {
+        let rows = || measurements.iter().flat_map(|rows| rows.counters.iter().copied());
         let mut sums: BTreeMap<&str, f64> = BTreeMap::new();
         for row in rows().filter(|row| row.second.is_none() && row.value.is_finite()) {
             *sums.entry(row.counter.as_str()).or_default() += row.value;
         }
-        let measured = visits.iter().flat_map(|rows| rows.seconds.iter());
+        let measured = measurements.iter().flat_map(|rows| rows.seconds.iter());
         let measured: f64 = measured.map(|row| row.duration_ns.max(0) as f64 / 1e9).sum();
         let watched = rows().filter(|row| row.counter == "probe.watched_seconds" && row.value.is_finite());
         let watched: f64 = watched.map(|row| row.value).sum();
@@ -225,7 +227,7 @@ impl<'a> Names<'a> {
 
     fn is_named(&self, stack: i64) -> bool {
         let frame = self.innermost.get(&stack).and_then(|frame| self.frames.get(frame));
-        frame.is_some_and(|frame| frame.function.is_some() && &*frame.name_source != "eh_frame")
+        frame.is_some_and(|frame| frame.function.is_some() && &*frame.symbol_source != "eh_frame")
     }
 }
 
@@ -236,7 +238,7 @@ mod tests {
 
     fn sample(role: &str, state: &str, stack: i64, weight_ns: f64) -> SampleRow {
         SampleRow {
-            visit: 0,
+            measurement: 0,
             second: 0,
             time_us: UtcMicros(0),
             thread: 1,
@@ -244,29 +246,29 @@ mod tests {
             cpu: 0,
             state: state.to_owned().into(),
             stack,
-            ending: if stack == 9 { "no_rule" } else { "complete" }.into(),
+            unwind_status: if stack == 9 { "no_rule" } else { "complete" }.into(),
             weight_ns,
             lock: None,
             waker_kind: None,
             waker_stack: None,
-            owner_stack: None,
-            owner_state: None,
+            holder_stack: None,
+            holder_state: None,
         }
     }
 
     fn counter(second: Option<i32>, counter: &str, value: f64) -> CounterRow {
         CounterRow {
-            visit: 0,
+            measurement: 0,
             second,
             counter: counter.into(),
             value,
-            counted_share: None,
+            running_share: None,
         }
     }
 
     /// Stack n ends in frame n: 1 has a name, 2 has none, 3 has only bounds.
     fn dictionary() -> (Vec<StackRow>, Vec<FrameRow>) {
-        let frame = |frame, function: Option<&str>, name_source: &str| FrameRow {
+        let frame = |frame, function: Option<&str>, symbol_source: &str| FrameRow {
             frame,
             module: "mysqld".into(),
             build_id: None,
@@ -275,7 +277,7 @@ mod tests {
             inlined: false,
             file: None,
             line: None,
-            name_source: name_source.into(),
+            symbol_source: symbol_source.into(),
         };
         let stacks = (1..4).map(|stack| StackRow {
             stack,
@@ -294,18 +296,18 @@ mod tests {
     fn figures(states: &[StateRow], samples: &[SampleRow], counters: &[CounterRow]) -> BTreeMap<&'static str, Figure> {
         let (stacks, frames) = dictionary();
         let samples: Samples = samples.iter().cloned().collect();
-        let rows = VisitRows {
+        let rows = MeasurementRows {
             states: states.iter().collect(),
             samples: samples.blocks().iter().collect(),
             counters: counters.iter().collect(),
-            ..VisitRows::default()
+            ..MeasurementRows::default()
         };
-        let found = of_visits(None, &[&rows], &Names::of(&stacks, &frames));
+        let found = of_measurements(None, &[&rows], &Names::of(&stacks, &frames));
         found.figures.into_iter().collect()
     }
 
     #[test]
-    fn figures_are_sums_over_the_visits_and_shares_of_time() {
+    fn figures_are_sums_over_the_measurements_and_shares_of_time() {
         let samples = [
             sample(CONNECTION, "cpu", 1, 6e6),
             sample(CONNECTION, "spin", 2, 1e6),
@@ -328,7 +330,7 @@ mod tests {
         assert_eq!(found["complete_stacks_share"], Ok(0.8));
         assert_eq!(found["unnamed_share"], Ok(0.4));
         assert_eq!(found["reader_cpus"], Ok(0.2));
-        // An earlier version summed it up.
+        // A watch without BPF programs has only the sum.
         assert_eq!(found["unmatched"], Err(ONLY_SUM.to_owned()));
     }
 

@@ -13,9 +13,9 @@ pub struct Side<'a> {
     pub law: &'a IronLaw,
 }
 
-/// ln X(to) - ln X(from) by its parts. Utilisation, CPU seconds and residue add up to the whole; clock, instructions and
-/// cycles per instruction add up to CPU seconds (they are given only where both rungs have hardware counters). None where
-/// a factor is not above 0.
+/// ln X(to) - ln X(from) by its parts. Utilisation, CPU seconds and residual add up to the whole;
+/// clock, instructions and cycles per instruction add up to CPU seconds (they are given only where
+/// both rungs have hardware counters). None where a factor is not above 0.
 pub fn decompose(from: Side<'_>, to: Side<'_>) -> Option<Decomposition> {
     let change = |a: f64, b: f64| Some((b / a).ln()).filter(|v| a > 0.0 && b > 0.0 && v.is_finite());
     let optional = |a: Option<f64>, b: Option<f64>| a.zip(b).and_then(|(a, b)| change(a, b));
@@ -35,7 +35,7 @@ pub fn decompose(from: Side<'_>, to: Side<'_>) -> Option<Decomposition> {
         instructions: parts.map(|((_, instructions), _)| -instructions),
         cycles_per_instruction: parts.map(|(_, cycles)| -cycles),
         cpu_seconds,
-        residue: throughput - utilisation - cpu_seconds,
+        residual: throughput - utilisation - cpu_seconds,
     })
 }
 
@@ -53,8 +53,8 @@ mod tests {
             cycles_per_instruction: Some(k),
             cpu_seconds_per_txn: i * k / f,
             system_share: None,
-            residue: None,
-            residue_of: None,
+            residual: None,
+            residual_sources: None,
         }
     }
 
@@ -72,7 +72,7 @@ mod tests {
             let d = decompose(side(&la, 1, xa), side(&lb, 2, xb)).unwrap();
             let parts = d.clock.unwrap() + d.instructions.unwrap() + d.cycles_per_instruction.unwrap();
             prop_assert!((parts - d.cpu_seconds).abs() < 1e-9);
-            prop_assert!((d.residue - (b.4 / a.4).ln()).abs() < 1e-9);
+            prop_assert!((d.residual - (b.4 / a.4).ln()).abs() < 1e-9);
             prop_assert!((d.throughput - (xb / xa).ln()).abs() < 1e-12);
         }
     }
@@ -95,6 +95,6 @@ mod tests {
         );
         let d = d.unwrap();
         assert_eq!((d.clock, d.instructions), (None, None));
-        assert!((d.residue - 0.5f64.ln()).abs() < 1e-12);
+        assert!((d.residual - 0.5f64.ln()).abs() < 1e-12);
     }
 }

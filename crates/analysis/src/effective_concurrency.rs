@@ -72,15 +72,15 @@ mod tests {
                 ..StateSeconds::default()
             },
             connections_over_throughput: Some(all),
-            residue: None,
-            states_residue: None,
-            cpu_residue: None,
-            cpu_not_their_own: None,
+            residual: None,
+            states_residual: None,
+            cpu_residual: None,
+            uncharged_cpu_share: None,
             background: Vec::new(),
             complete_stacks_share: None,
             samples: None,
             samples_lost: None,
-            waits_seen_share: None,
+            observed_waits_share: None,
         }
     }
 

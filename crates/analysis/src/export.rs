@@ -10,11 +10,11 @@ mod thread_lines;
 
 pub use choice::{Compared, choose};
 
+use crate::measurement_rows::{MeasurementRows, by_measurement, complete_by_connections};
 use crate::pacing::Pacing;
 use crate::per::Per;
 use crate::rung;
 use crate::sampled::Sampled;
-use crate::visit_rows::{VisitRows, by_visit, complete_by_connections};
 use crate::watch;
 use rung_samples::RungSamples;
 use scaleprof_bundle::{Bundle, in_parallel};
@@ -56,14 +56,14 @@ pub struct RungCosts {
 
 /// The rungs that have samples of what is wanted, by rising connections; one for a watch.
 pub fn rung_costs(bundle: &Bundle, wanted: &Wanted) -> Vec<RungCosts> {
-    let visits = by_visit(bundle);
-    let found = in_parallel(rungs(bundle, &visits, wanted), |(connections, visits)| {
-        let sampled = sampled(bundle, connections, &visits)?;
+    let measurements = by_measurement(bundle);
+    let found = in_parallel(rungs(bundle, &measurements, wanted), |(connections, measurements)| {
+        let sampled = sampled(bundle, connections, &measurements)?;
         let mut samples = RungSamples::new(bundle, wanted);
-        for rows in &visits {
+        for rows in &measurements {
             samples.add(rows, &sampled);
         }
-        let profile = samples.profile(about(bundle, connections, &visits, &sampled));
+        let profile = samples.profile(about(bundle, connections, &measurements, &sampled));
         (!profile.costs.is_empty()).then_some(RungCosts { connections, profile })
     });
     found.into_iter().flatten().collect()
@@ -88,36 +88,37 @@ pub fn share_of_others(bundle: &Bundle, wanted: &Wanted) -> f64 {
     if all > 0.0 { others / all } else { 0.0 }
 }
 
-/// The first wanted visit of a rung, thread by thread, from where it was warm on; none where it has no samples.
+/// The first wanted measurement of a rung, thread by thread, from where it was warm on; none where
+/// it has no samples.
 pub fn timeline(bundle: &Bundle, connections: Option<u32>, wanted: &Wanted) -> Option<Timeline> {
-    let visits = by_visit(bundle);
-    let mut rungs = rungs(bundle, &visits, wanted).into_iter();
-    let (_, mut visits) = rungs.find(|(of, _)| *of == connections)?;
-    visits.truncate(1);
-    let sampled = sampled(bundle, connections, &visits)?;
+    let measurements = by_measurement(bundle);
+    let mut rungs = rungs(bundle, &measurements, wanted).into_iter();
+    let (_, mut measurements) = rungs.find(|(of, _)| *of == connections)?;
+    measurements.truncate(1);
+    let sampled = sampled(bundle, connections, &measurements)?;
     let mut lines = ThreadLines::new(bundle, wanted);
-    for rows in &visits {
+    for rows in &measurements {
         lines.add(rows, &sampled);
     }
-    let timeline = lines.timeline(about(bundle, connections, &visits, &sampled));
+    let timeline = lines.timeline(about(bundle, connections, &measurements, &sampled));
     (!timeline.threads.is_empty()).then_some(timeline)
 }
 
-/// The wanted visits of every rung.
+/// The wanted measurements of every rung.
 fn rungs<'a>(
     bundle: &Bundle,
-    visits: &'a BTreeMap<i32, VisitRows<'a>>,
+    measurements: &'a BTreeMap<i32, MeasurementRows<'a>>,
     wanted: &Wanted,
-) -> Vec<(Option<u32>, Vec<&'a VisitRows<'a>>)> {
-    let mut rungs: Vec<(Option<u32>, Vec<&VisitRows<'_>>)> = match Per::of(bundle) {
-        Per::Second => vec![(None, visits.values().collect())],
-        Per::Transaction => complete_by_connections(bundle, visits)
+) -> Vec<(Option<u32>, Vec<&'a MeasurementRows<'a>>)> {
+    let mut rungs: Vec<(Option<u32>, Vec<&MeasurementRows<'_>>)> = match Per::of(bundle) {
+        Per::Second => vec![(None, measurements.values().collect())],
+        Per::Transaction => complete_by_connections(bundle, measurements)
             .into_iter()
-            .map(|(connections, visits)| (Some(connections), visits))
+            .map(|(connections, measurements)| (Some(connections), measurements))
             .collect(),
     };
-    for (_, visits) in &mut rungs {
-        visits.retain(|rows| {
+    for (_, measurements) in &mut rungs {
+        measurements.retain(|rows| {
             let repeat = rows.rung.and_then(|rung| u32::try_from(rung.repeat).ok());
             wanted.repeat.is_none_or(|wanted| repeat == Some(wanted))
         });
@@ -125,16 +126,25 @@ fn rungs<'a>(
     rungs
 }
 
-fn sampled<'a>(bundle: &Bundle, connections: Option<u32>, visits: &[&'a VisitRows<'a>]) -> Option<Sampled<'a>> {
+fn sampled<'a>(
+    bundle: &Bundle,
+    connections: Option<u32>,
+    measurements: &[&'a MeasurementRows<'a>],
+) -> Option<Sampled<'a>> {
     match connections {
-        None => watch::sampled(visits),
-        Some(connections) => rung::sampled(connections, Pacing::of(&bundle.manifest.workload), visits),
+        None => watch::sampled(measurements),
+        Some(connections) => rung::sampled(connections, Pacing::of(&bundle.manifest.workload), measurements),
     }
 }
 
-fn about(bundle: &Bundle, connections: Option<u32>, visits: &[&VisitRows<'_>], sampled: &Sampled<'_>) -> About {
+fn about(
+    bundle: &Bundle,
+    connections: Option<u32>,
+    measurements: &[&MeasurementRows<'_>],
+    sampled: &Sampled<'_>,
+) -> About {
     let amount: f64 = sampled.seconds.transactions.all();
-    let starts = visits.iter().filter_map(|rows| Some(rows.rung?.started_at.0));
+    let starts = measurements.iter().filter_map(|rows| Some(rows.rung?.started_at.0));
     About {
         title: title(bundle, connections),
         short_title: short_title(connections),

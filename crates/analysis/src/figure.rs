@@ -41,12 +41,12 @@ impl Figure for Estimate {
 }
 
 /// How much dearer these paths got, seconds a transaction.
-pub(crate) fn growth(base: &PathCosts, last: &PathCosts, pathways: &[Pathway], dilation: f64) -> Estimate {
-    grown(base.estimate(pathways), last.estimate(pathways), dilation)
+pub(crate) fn growth(base: &PathCosts, last: &PathCosts, pathways: &[Pathway], uniform_slowdown: f64) -> Estimate {
+    grown(base.estimate(pathways), last.estimate(pathways), uniform_slowdown)
 }
 
 /// The difference of what was and what is, seconds a transaction; what was not measured is nothing.
-pub(crate) fn grown(before: Option<Estimate>, after: Option<Estimate>, dilation: f64) -> Estimate {
+pub(crate) fn grown(before: Option<Estimate>, after: Option<Estimate>, uniform_slowdown: f64) -> Estimate {
     let nothing = Estimate {
         value: 0.0,
         low: Some(0.0),
@@ -54,7 +54,7 @@ pub(crate) fn grown(before: Option<Estimate>, after: Option<Estimate>, dilation:
     };
     after
         .unwrap_or(nothing)
-        .less(before.map(|before| before.times(dilation)))
+        .less(before.map(|before| before.times(uniform_slowdown)))
 }
 
 /// The path with the most of the cost.

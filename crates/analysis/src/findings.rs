@@ -5,7 +5,7 @@
 //!
 //! - Dearer transactions ([`busy`]): waiting loses nothing, since somebody else runs meanwhile. The paths whose CPU time per
 //!   transaction grew are to blame. Loops that wait for another thread are waste wherever they are ([`spinning`]). What got
-//!   dearer everywhere alike (caches, SMT, the clock) is taken out and said once ([`dilation`]); what got dearer at one
+//!   dearer everywhere alike (caches, SMT, the clock) is taken out and said once ([`uniform_slowdown`]); what got dearer at one
 //!   instruction alone waits for a cache line ([`shared_line`]).
 //! - Idle CPUs ([`idle`]): then a wait idles them, and the waits whose time per transaction grew are to blame.
 //!
@@ -20,7 +20,6 @@ mod busy;
 mod bystanders;
 mod code_kinds;
 pub(crate) mod cover;
-mod dilation;
 mod explained;
 mod failed_transactions;
 mod finding;
@@ -33,6 +32,7 @@ mod row_locks;
 mod shared_line;
 mod spin_round;
 mod spinning;
+mod uniform_slowdown;
 
 use crate::base_rung::cheapest;
 use crate::call_paths::CallPaths;
@@ -42,13 +42,13 @@ use crate::machine_shares::BUSY;
 use crate::path_costs::{PathCosts, Pathway};
 use advice::Scene;
 pub(crate) use code_kinds::{CODE_KINDS, code_kinds};
-pub(crate) use dilation::{dilation, dilation_of};
 use finding::Draft;
 use kind::Kind;
 use knowledge::{Knowledge, Place};
 use row_locks::RowLocks;
 use scaleprof_bundle::{Estimate, Explained, Finding, Manifest, Remedy, RungSummary, SettingRow, ShareOf};
 use std::collections::{BTreeMap, HashMap};
+pub(crate) use uniform_slowdown::{uniform_slowdown, uniform_slowdown_of};
 
 pub(crate) use shared_line::{SharedLine, shared_lines};
 
@@ -71,7 +71,7 @@ pub(crate) struct Profiled<'a> {
     pub costs: &'a PathCosts,
     pub locks: &'a LockCosts,
     pub instructions: &'a InstructionCosts,
-    /// Transactions of its whole visits, as its errors are.
+    /// Transactions of its whole measurements, as its errors are.
     pub transactions: f64,
 }
 
@@ -118,7 +118,7 @@ fn busy(summary: &RungSummary) -> Option<f64> {
 }
 
 fn others(summary: &RungSummary) -> Option<f64> {
-    summary.other_cpu_share.filter(|share| *share > OTHERS)
+    summary.noise_cpu_share.filter(|share| *share > OTHERS)
 }
 
 /// Whether the CPUs are busy at a rung, so that whoever waits loses nothing by it.

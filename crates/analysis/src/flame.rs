@@ -1,21 +1,22 @@
-//! What the flame graph and the heat map of a report show: every sample of the threads that serve the load, with the
-//! thread-seconds that it stands for.
+//! What the flame graph and the heat map of a report show: every sample of the threads that serve
+//! the load, with the thread-seconds that it stands for.
 //!
-//! The weights are those of the ledger: the samples of a state are scaled to the exact time in that state over the seconds
-//! that count, so that the frames of a rung add up to its ledger. The samples of other seconds (the warm-up) come along with
-//! the same scale, for a heat map that shows a whole visit; a sum per transaction leaves them out.
+//! The weights are those of the ledger: the samples of a state are scaled to the exact time in that
+//! state over the seconds that count, so that the frames of a rung add up to its ledger. The
+//! samples of other seconds (the warm-up) come along with the same scale, for a heat map that shows
+//! a whole measurement; a sum per transaction leaves them out.
 
 mod tree;
 
 use crate::call_paths::{CallPaths, PathId};
 use crate::ledger::CONNECTION;
+use crate::measurement_rows::{MeasurementRows, by_measurement, complete_by_connections};
 use crate::pacing::Pacing;
 use crate::per::Per;
 use crate::rung;
 use crate::sampled::Sampled;
-use crate::visit_rows::{VisitRows, by_visit, complete_by_connections};
 use crate::watch;
-use scaleprof_bundle::{Bundle, RungRow, SampleBlock, in_parallel};
+use scaleprof_bundle::{Bundle, MeasurementRow, SampleBlock, in_parallel};
 use serde::Serialize;
 use tree::Order;
 
@@ -24,7 +25,7 @@ pub const STATES: [&str; 8] = crate::states::STATES;
 /// Length of a heat map's cell: 50 to a second, FlameScope's default.
 pub const CELL_MICROSECONDS: i64 = 20_000;
 const CELLS_PER_SECOND: i64 = 1_000_000 / CELL_MICROSECONDS;
-/// Seconds of a visit past which nothing is shown, over a day: only a damaged table has more.
+/// Seconds of a measurement past which nothing is shown, over a day: only a damaged table has more.
 const MOST_SECONDS: i64 = 100_000;
 
 /// Which of two bundles that are shown over one tree.
@@ -61,7 +62,7 @@ pub struct Node {
     pub function: u32,
 }
 
-/// The visits of a rung.
+/// The measurements of a rung.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rung {
     /// The bundle that it is of, where two are shown.
@@ -70,26 +71,26 @@ pub struct Rung {
     pub connections: Option<u32>,
     /// The seconds that count.
     pub counted: Vec<Second>,
-    /// Its complete visits in the order in which they ran.
-    pub visits: Vec<Visit>,
+    /// Its complete measurements in the order in which they ran.
+    pub measurements: Vec<Measurement>,
 }
 
 /// A second that counts.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Second {
-    /// The visit.
-    pub visit: i32,
+    /// The measurement.
+    pub measurement: i32,
     /// The second of it.
     pub second: i32,
     /// What it is divided by: transactions, or seconds of a watch.
     pub amount: f64,
 }
 
-/// The samples of one visit.
+/// The samples of one measurement.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Visit {
+pub struct Measurement {
     /// Its number.
-    pub visit: i32,
+    pub measurement: i32,
     /// Which repeat of the rung it was, from 0.
     pub repeat: i32,
     /// How many seconds it has.
@@ -105,7 +106,7 @@ pub struct Sample {
     pub state: usize,
     /// Place of its call path in [`Flame::nodes`].
     pub node: u32,
-    /// When, in [`CELL_MICROSECONDS`] since the visit began. A wait stands where it began.
+    /// When, in [`CELL_MICROSECONDS`] since the measurement began. A wait stands where it began.
     pub cell: u32,
     /// Thread-seconds that it stands for.
     pub thread_seconds: f64,
@@ -113,7 +114,7 @@ pub struct Sample {
 
 /// The samples of a bundle; none where no stack of a thread that serves the load was sampled.
 ///
-/// What is past 100 000 s of a visit, or past 2^32 call paths, is left out.
+/// What is past 100 000 s of a measurement, or past 2^32 call paths, is left out.
 pub fn flame(bundle: &Bundle) -> Option<Flame> {
     let mut call_paths = CallPaths::of(bundle);
     let rungs = raw_rungs(bundle, None, &mut call_paths);
@@ -137,10 +138,10 @@ pub fn flame_of_both(a: &Bundle, b: &Bundle) -> Option<Flame> {
 
 /// The rungs of a bundle that were sampled.
 fn raw_rungs(bundle: &Bundle, side: Option<Side>, call_paths: &mut CallPaths<'_>) -> Vec<Raw> {
-    let visits = by_visit(bundle);
+    let measurements = by_measurement(bundle);
     match Per::of(bundle) {
         Per::Second => {
-            let all: Vec<&VisitRows> = visits.values().collect();
+            let all: Vec<&MeasurementRows> = measurements.values().collect();
             let sampled = watch::sampled(&all).into_iter();
             sampled
                 .map(|sampled| Raw::of(side, None, &all, &sampled, call_paths))
@@ -148,15 +149,15 @@ fn raw_rungs(bundle: &Bundle, side: Option<Side>, call_paths: &mut CallPaths<'_>
         }
         Per::Transaction => {
             let pacing = Pacing::of(&bundle.manifest.workload);
-            let rungs = complete_by_connections(bundle, &visits);
-            let sampled = in_parallel(rungs.iter().collect(), |(connections, visits)| {
-                rung::sampled(*connections, pacing, visits)
+            let rungs = complete_by_connections(bundle, &measurements);
+            let sampled = in_parallel(rungs.iter().collect(), |(connections, measurements)| {
+                rung::sampled(*connections, pacing, measurements)
             });
             let raw = rungs
                 .iter()
                 .zip(sampled)
-                .filter_map(|((connections, visits), sampled)| {
-                    Some(Raw::of(side, Some(*connections), visits, &sampled?, call_paths))
+                .filter_map(|((connections, measurements), sampled)| {
+                    Some(Raw::of(side, Some(*connections), measurements, &sampled?, call_paths))
                 });
             raw.collect()
         }
@@ -165,10 +166,12 @@ fn raw_rungs(bundle: &Bundle, side: Option<Side>, call_paths: &mut CallPaths<'_>
 
 /// The rungs with the places of their paths in the order of the graph; none where there is no sample.
 fn in_order(per: Per, rungs: Vec<Raw>, call_paths: &CallPaths<'_>) -> Option<Flame> {
-    if rungs
-        .iter()
-        .all(|rung| rung.rung.visits.iter().all(|visit| visit.samples.is_empty()))
-    {
+    if rungs.iter().all(|rung| {
+        rung.rung
+            .measurements
+            .iter()
+            .all(|measurement| measurement.samples.is_empty())
+    }) {
         return None;
     }
     let mut own_time = vec![0.0; call_paths.ids().len()];
@@ -188,7 +191,7 @@ fn in_order(per: Per, rungs: Vec<Raw>, call_paths: &CallPaths<'_>) -> Option<Fla
 /// A rung whose samples name their call paths by the numbers of [`CallPaths`].
 struct Raw {
     rung: Rung,
-    /// Beside the samples of each visit.
+    /// Beside the samples of each measurement.
     paths: Vec<Vec<PathId>>,
 }
 
@@ -196,40 +199,44 @@ impl Raw {
     fn of(
         side: Option<Side>,
         connections: Option<u32>,
-        visits: &[&VisitRows<'_>],
+        measurements: &[&MeasurementRows<'_>],
         sampled: &Sampled<'_>,
         call_paths: &mut CallPaths<'_>,
     ) -> Raw {
         let counted: Vec<Second> = sampled
             .seconds
             .iter()
-            .map(|((visit, second), amount)| Second { visit, second, amount })
+            .map(|((measurement, second), amount)| Second {
+                measurement,
+                second,
+                amount,
+            })
             .collect();
         let mut rung = Rung {
             side,
             connections,
             counted,
-            visits: Vec::new(),
+            measurements: Vec::new(),
         };
         let mut paths = Vec::new();
-        for rows in visits {
+        for rows in measurements {
             let Some(row) = rows.rung else { continue };
             let most = rows.samples.iter().map(|block| block.len()).sum();
             let mut samples = Vec::with_capacity(most);
-            let mut of_visit = Vec::with_capacity(most);
+            let mut of_measurement = Vec::with_capacity(most);
             for block in &rows.samples {
-                add_block(block, row, sampled, call_paths, &mut samples, &mut of_visit);
+                add_block(block, row, sampled, call_paths, &mut samples, &mut of_measurement);
             }
             let last = samples.iter().map(|sample| i64::from(sample.cell) / CELLS_PER_SECOND);
             let last = last.chain(rows.seconds.iter().map(|second| i64::from(second.second)));
             let last = last.filter(|second| (0..MOST_SECONDS).contains(second));
-            rung.visits.push(Visit {
-                visit: row.visit,
+            rung.measurements.push(Measurement {
+                measurement: row.measurement,
                 repeat: row.repeat,
                 seconds: last.max().map_or(0, |last| u32::try_from(last + 1).unwrap_or(0)),
                 samples,
             });
-            paths.push(of_visit);
+            paths.push(of_measurement);
         }
         Raw { rung, paths }
     }
@@ -238,8 +245,8 @@ impl Raw {
     fn weigh(&self, own_time: &mut [f64]) {
         let all: f64 = self.rung.counted.iter().map(|second| second.amount).sum();
         let net = STATES.iter().position(|state| *state == "net");
-        for (visit, paths) in self.rung.visits.iter().zip(&self.paths) {
-            for (sample, path) in visit.samples.iter().zip(paths) {
+        for (measurement, paths) in self.rung.measurements.iter().zip(&self.paths) {
+            for (sample, path) in measurement.samples.iter().zip(paths) {
                 // Idle threads, which the graph leaves out at first, would decide the order else.
                 let weight = if Some(sample.state) == net || all <= 0.0 {
                     0.0
@@ -253,11 +260,11 @@ impl Raw {
 
     /// The rung with the places of its paths.
     fn placed(mut self, order: &Order) -> Rung {
-        for (visit, paths) in self.rung.visits.iter_mut().zip(&self.paths) {
-            for (sample, path) in visit.samples.iter_mut().zip(paths) {
+        for (measurement, paths) in self.rung.measurements.iter_mut().zip(&self.paths) {
+            for (sample, path) in measurement.samples.iter_mut().zip(paths) {
                 sample.node = order.place(*path);
             }
-            visit
+            measurement
                 .samples
                 .sort_by_key(|sample| (sample.state, sample.node, sample.cell));
         }
@@ -266,10 +273,10 @@ impl Raw {
 }
 
 /// Adds the samples of threads that serve the load, their nodes still unknown, with their paths; without those of before the
-/// visit's first second.
+/// measurement's first second.
 fn add_block(
     block: &SampleBlock,
-    rung: &RungRow,
+    rung: &MeasurementRow,
     sampled: &Sampled<'_>,
     call_paths: &mut CallPaths<'_>,
     samples: &mut Vec<Sample>,

@@ -99,17 +99,17 @@ fn places(
     call_paths: &CallPaths<'_>,
     wanted: &HashSet<&str>,
 ) -> HashMap<String, Place> {
-    let visits: HashSet<i32> = bundle
-        .rungs
+    let measurements: HashSet<i32> = bundle
+        .measurements
         .iter()
         .filter(|rung| u32::try_from(rung.connections) == Ok(connections))
-        .map(|rung| rung.visit)
+        .map(|rung| rung.measurement)
         .collect();
     let innermost: NumberMap<i64, i64> = bundle.stacks.iter().map(|row| (row.stack, row.frame)).collect();
     let frames: NumberMap<i64, &FrameRow> = bundle.frames.iter().map(|row| (row.frame, row)).collect();
     let mut weights: BTreeMap<(String, i64), f64> = BTreeMap::new();
     let blocks = bundle.samples.blocks().iter();
-    for block in blocks.filter(|block| visits.contains(&block.visit())) {
+    for block in blocks.filter(|block| measurements.contains(&block.measurement())) {
         let serves: Vec<bool> = block.roles().values().iter().map(|role| role == CONNECTION).collect();
         let runs = |state: &String| ["cpu", "spin"].contains(&state.as_str());
         let runs: Vec<bool> = block.states().values().iter().map(runs).collect();

@@ -210,8 +210,8 @@ impl InstructionCosts {
         }
     }
 
-    /// Seconds per transaction of some instructions together, with a 95 % interval from the spread over the measured seconds and visits;
-    /// none where there were no transactions.
+    /// Seconds per transaction of some instructions together, with a 95 % interval from the spread
+    /// over the measured seconds and measurements; none where there were no transactions.
     pub fn estimate(&self, instructions: impl IntoIterator<Item = InstructionId>, spent: &[Spent]) -> Option<Estimate> {
         let of_kinds = |instruction: InstructionId| spent.iter().map(move |spent| place(instruction, *spent));
         let places = instructions.into_iter().flat_map(of_kinds);
@@ -263,7 +263,7 @@ impl<'a> Standing<'a> {
 
     /// Whether it was imported from what names functions and no addresses.
     fn has_name_alone(&self) -> bool {
-        &*self.frame.name_source == NAME_ALONE
+        &*self.frame.symbol_source == NAME_ALONE
     }
 
     fn address(&self) -> CodeAddress {

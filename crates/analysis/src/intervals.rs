@@ -1,8 +1,8 @@
 //! How sure a throughput is.
 
+use crate::measurement_spread::{Blocks, OfMeasurement, standard_error};
 pub use crate::standard_error::StandardError;
 use crate::student::t_quantile_975;
-use crate::visit_spread::{Blocks, OfVisit, standard_error};
 use crate::warmup::mean;
 use scaleprof_bundle::Estimate;
 
@@ -37,25 +37,28 @@ impl Measured {
     }
 }
 
-/// The throughput of a rung from the measured windows of its visits, each a figure a second.
+/// The throughput of a rung from the measured windows of its measurements, each a figure a second.
 ///
-/// Its error is that of [`standard_error`]: from blocks of at least 5 s within the visits, at most 12 of each, and from how the
-/// visits differ, which holds everything that a repeat changes (Kalibera and Jones 2013). Every visit weighs the same. None for
-/// no visits.
-pub fn throughput(visits: &[Vec<f64>]) -> Option<Measured> {
-    let visits: Vec<&Vec<f64>> = visits.iter().filter(|rates| !rates.is_empty()).collect();
-    let weight = 1.0 / visits.len() as f64;
-    let visits: Vec<OfVisit> = visits
+/// Its error is that of [`standard_error`]: from blocks of at least 5 s within the measurements, at
+/// most 12 of each, and from how the measurements differ, which holds everything that a repeat
+/// changes (Kalibera and Jones 2013). Every measurement weighs the same. None for no measurements.
+pub fn throughput(measurements: &[Vec<f64>]) -> Option<Measured> {
+    let measurements: Vec<&Vec<f64>> = measurements.iter().filter(|rates| !rates.is_empty()).collect();
+    let weight = 1.0 / measurements.len() as f64;
+    let measurements: Vec<OfMeasurement> = measurements
         .into_iter()
-        .map(|rates| OfVisit {
+        .map(|rates| OfMeasurement {
             weight,
             figure: mean(rates),
             seconds: rates.clone(),
         })
         .collect();
-    (!visits.is_empty()).then(|| Measured {
-        value: visits.iter().map(|visit| visit.weight * visit.figure).sum(),
-        error: standard_error(&visits, Blocks::OfFiveSeconds),
+    (!measurements.is_empty()).then(|| Measured {
+        value: measurements
+            .iter()
+            .map(|measurement| measurement.weight * measurement.figure)
+            .sum(),
+        error: standard_error(&measurements, Blocks::OfFiveSeconds),
     })
 }
 
@@ -87,16 +90,16 @@ mod tests {
     use crate::simulated::{Noise, Normal, noisy};
 
     /// Share of simulated rungs whose interval holds the true 1000, and the median of their half widths as a part of it; `between` is
-    /// the relative spread of the visits.
-    fn coverage(visits: u64, seconds: usize, lag: f64, between: f64) -> (f64, f64) {
+    /// the relative spread of the measurements.
+    fn coverage(measurements: u64, seconds: usize, lag: f64, between: f64) -> (f64, f64) {
         let trials = 2000;
         let mut halves = Vec::new();
         let held = (0..trials).filter(|trial| {
             let mut shift = Normal::new(trial + 77_000);
-            let series: Vec<Vec<f64>> = (0..visits)
-                .map(|visit| {
+            let series: Vec<Vec<f64>> = (0..measurements)
+                .map(|measurement| {
                     let level = 1000.0 * (1.0 + between * shift.draw());
-                    noisy(trial * 31 + visit, seconds, level, Noise { sd: 0.03, lag })
+                    noisy(trial * 31 + measurement, seconds, level, Noise { sd: 0.03, lag })
                 })
                 .collect();
             let found = throughput(&series).unwrap().estimate();
@@ -114,40 +117,40 @@ mod tests {
 
     /// Half the width that an interval would have if the spread of 3 % and the autocorrelation of its seconds were known. Those that
     /// are found are 1.05 to 1.8 times as wide.
-    fn ideal(visits: u64, seconds: usize, lag: f64) -> f64 {
-        let independent = (visits as usize * seconds) as f64 * (1.0 - lag) / (1.0 + lag);
+    fn ideal(measurements: u64, seconds: usize, lag: f64) -> f64 {
+        let independent = (measurements as usize * seconds) as f64 * (1.0 - lag) / (1.0 + lag);
         1.96 * 0.03 / independent.sqrt()
     }
 
     #[test]
     fn intervals_of_independent_seconds_hold_the_truth() {
-        for (visits, seconds) in [(1, 30), (1, 60), (2, 30), (3, 20), (5, 20)] {
-            let (share, half) = coverage(visits, seconds, 0.0, 0.0);
-            let ideal = ideal(visits, seconds, 0.0);
+        for (measurements, seconds) in [(1, 30), (1, 60), (2, 30), (3, 20), (5, 20)] {
+            let (share, half) = coverage(measurements, seconds, 0.0, 0.0);
+            let ideal = ideal(measurements, seconds, 0.0);
             assert!(
                 (0.925..1.0).contains(&share) && half < 2.0 * ideal,
-                "{visits} x {seconds} s: {share}, {half} of {ideal}"
+                "{measurements} x {seconds} s: {share}, {half} of {ideal}"
             );
         }
     }
 
     #[test]
     fn intervals_of_autocorrelated_seconds_hold_the_truth() {
-        for (visits, seconds, lag) in [(1, 60, 0.5), (1, 120, 0.8), (1, 300, 0.9), (2, 60, 0.5), (3, 60, 0.9)] {
-            let (share, half) = coverage(visits, seconds, lag, 0.0);
-            let ideal = ideal(visits, seconds, lag);
+        for (measurements, seconds, lag) in [(1, 60, 0.5), (1, 120, 0.8), (1, 300, 0.9), (2, 60, 0.5), (3, 60, 0.9)] {
+            let (share, half) = coverage(measurements, seconds, lag, 0.0);
+            let ideal = ideal(measurements, seconds, lag);
             assert!(
                 (0.92..1.0).contains(&share) && half < 2.0 * ideal,
-                "{visits} x {seconds} s at lag {lag}: {share}, {half} of {ideal}"
+                "{measurements} x {seconds} s at lag {lag}: {share}, {half} of {ideal}"
             );
         }
     }
 
     #[test]
     fn intervals_of_repeats_that_differ_hold_the_truth() {
-        for visits in [3, 4, 8] {
-            let (share, _) = coverage(visits, 30, 0.3, 0.02);
-            assert!((0.925..=0.99).contains(&share), "{visits}: {share}");
+        for measurements in [3, 4, 8] {
+            let (share, _) = coverage(measurements, 30, 0.3, 0.02);
+            assert!((0.925..=0.99).contains(&share), "{measurements}: {share}");
         }
     }
 
@@ -172,10 +175,10 @@ mod tests {
         let held = (0..2000)
             .filter(|trial| {
                 let rung = |offset: u64, level| {
-                    let visits: Vec<_> = (0..3)
+                    let measurements: Vec<_> = (0..3)
                         .map(|v| noisy(trial * 17 + v + offset, 20, level, Noise { sd: 0.05, lag: 0.2 }))
                         .collect();
-                    throughput(&visits).unwrap()
+                    throughput(&measurements).unwrap()
                 };
                 let found = ratio(&rung(0, 500.0), &rung(900_000, 1000.0)).unwrap();
                 halves.push((found.high.unwrap() / found.value).ln());

@@ -12,16 +12,17 @@ pub struct Found {
     /// Figures of it that are missing, each with its reason.
     pub missing: Vec<Missing>,
     /// The share of the time in which the hardware counters really counted, where it is below 1.
-    pub counted_share: Option<f64>,
+    pub running_share: Option<f64>,
 }
 
-/// Fits the parts together for a rung with `throughput` transactions per second, by the client's count, of a server that may
-/// use `cpus` CPUs.
+/// Fits the parts together for a rung with `throughput` transactions per second, by the client's
+/// count, of a server that may use `cpus` CPUs.
 ///
-/// The law would hold by construction if all its parts came from one place. So per-transaction figures use the server's own
-/// count of transactions, U the scheduler's account of its CPU time, f the hardware counters' own clock, and X is the
-/// client's count: the residue is what these four disagree by. Figures that have no second source fall back on the first,
-/// and `residue_of` names those that were really compared.
+/// The law would hold by construction if all its parts came from one place. So per-transaction
+/// figures use the server's own count of transactions, U the scheduler's account of its CPU time, f
+/// the hardware counters' own clock, and X is the client's count: the residual is what these four
+/// disagree by. Figures that have no second source fall back on the first, and `residual_sources`
+/// names those that were really compared.
 pub fn iron_law(cpus: u32, throughput: f64, totals: &BTreeMap<String, Total>) -> Found {
     let mut missing = Vec::new();
     let mut lack = |figure: &str, reason: &str| {
@@ -47,7 +48,7 @@ pub fn iron_law(cpus: u32, throughput: f64, totals: &BTreeMap<String, Total>) ->
         return Found {
             law: None,
             missing,
-            counted_share: None,
+            running_share: None,
         };
     };
     let instructions = per_transaction("hw.instructions");
@@ -72,7 +73,7 @@ pub fn iron_law(cpus: u32, throughput: f64, totals: &BTreeMap<String, Total>) ->
         return Found {
             law: None,
             missing,
-            counted_share: None,
+            running_share: None,
         };
     };
     if instructions.is_none() || cycles.is_none() {
@@ -84,7 +85,8 @@ pub fn iron_law(cpus: u32, throughput: f64, totals: &BTreeMap<String, Total>) ->
     }
     let both = instructions.zip(cycles).filter(|(i, c)| *i >= 1.0 && *c >= 1.0);
     let cpu_seconds_per_txn = busy / count;
-    // Through transactions, so that a figure of the whole visit is not spread over a warm-up that did less.
+    // Through transactions, so that a figure of the whole measurement is not spread over a warm-up
+    // that did less.
     let used_per_txn = if scheduler.is_some() {
         scheduler_per_txn
     } else {
@@ -105,16 +107,16 @@ pub fn iron_law(cpus: u32, throughput: f64, totals: &BTreeMap<String, Total>) ->
     }
     if sources.is_empty() {
         lack(
-            "residue",
+            "residual",
             "there is only one source for the transactions and for the CPU time, so nothing can be compared",
         );
     }
     // The right side over X: U holds X as a factor, so what is left is CPU time over CPU time.
-    let residue = used_per_txn
+    let residual = used_per_txn
         .filter(|_| !sources.is_empty())
         .map(|used| used / cpu_seconds_per_txn - 1.0);
-    let share = |name: &str| totals.get(name).map_or(1.0, |total| total.counted_share);
-    let counted_share = share("hw.instructions").min(share("hw.cycles"));
+    let share = |name: &str| totals.get(name).map_or(1.0, |total| total.running_share);
+    let running_share = share("hw.instructions").min(share("hw.cycles"));
     let law = IronLaw {
         cpus: f64::from(cpus),
         utilisation,
@@ -126,13 +128,13 @@ pub fn iron_law(cpus: u32, throughput: f64, totals: &BTreeMap<String, Total>) ->
             .zip(process)
             .map(|((_, system), all)| system / all)
             .filter(|v| (0.0..=1.0).contains(v)),
-        residue,
-        residue_of: residue.map(|_| sources.join("; ")),
+        residual,
+        residual_sources: residual.map(|_| sources.join("; ")),
     };
     Found {
         law: Some(law),
         missing,
-        counted_share: (both.is_some() && counted_share < 0.999).then_some(counted_share),
+        running_share: (both.is_some() && running_share < 0.999).then_some(running_share),
     }
 }
 
@@ -155,7 +157,7 @@ mod tests {
                     Total {
                         value: *value,
                         over,
-                        counted_share: 1.0,
+                        running_share: 1.0,
                     },
                 )
             })
@@ -173,7 +175,7 @@ mod tests {
     ];
 
     #[test]
-    fn every_factor_and_an_independent_residue() {
+    fn every_factor_and_an_independent_residual() {
         let found = iron_law(2, 2000.0, &rung(&ALL));
         let law = found.law.unwrap();
         assert!((law.utilisation - 0.804).abs() < 1e-12);
@@ -184,10 +186,10 @@ mod tests {
         // 2000/s by the client; the right side is C·U·f / (I·K) in full.
         let right = law.cpus * law.utilisation * law.clock_hz.unwrap()
             / (law.instructions_per_txn.unwrap() * law.cycles_per_instruction.unwrap());
-        assert!((law.residue.unwrap() - (right / 2000.0 - 1.0)).abs() < 1e-12);
-        assert!((law.residue.unwrap() - (1.005 * 1.005 - 1.0)).abs() < 1e-9);
-        assert!(law.residue_of.unwrap().contains("scheduler"));
-        assert!(found.missing.is_empty() && found.counted_share.is_none());
+        assert!((law.residual.unwrap() - (right / 2000.0 - 1.0)).abs() < 1e-12);
+        assert!((law.residual.unwrap() - (1.005 * 1.005 - 1.0)).abs() < 1e-9);
+        assert!(law.residual_sources.unwrap().contains("scheduler"));
+        assert!(found.missing.is_empty() && found.running_share.is_none());
     }
 
     #[test]
@@ -197,7 +199,7 @@ mod tests {
         let law = found.law.unwrap();
         assert_eq!((law.clock_hz, law.instructions_per_txn), (None, None));
         assert!((law.cpu_seconds_per_txn - 16.0 / 20_100.0).abs() < 1e-12);
-        assert!(law.residue.is_some());
+        assert!(law.residual.is_some());
         assert!(
             found
                 .missing
@@ -207,10 +209,10 @@ mod tests {
     }
 
     #[test]
-    fn one_source_alone_has_no_residue() {
+    fn one_source_alone_has_no_residual() {
         let found = iron_law(2, 2000.0, &rung(&ALL[..2]));
-        assert_eq!(found.law.unwrap().residue, None);
-        assert!(found.missing.iter().any(|m| m.figure == "iron_law.residue"));
+        assert_eq!(found.law.unwrap().residual, None);
+        assert!(found.missing.iter().any(|m| m.figure == "iron_law.residual"));
     }
 
     #[test]
@@ -222,7 +224,7 @@ mod tests {
     #[test]
     fn multiplexed_counters_are_marked() {
         let mut totals = rung(&ALL);
-        totals.get_mut("hw.cycles").unwrap().counted_share = 0.5;
-        assert_eq!(iron_law(2, 2000.0, &totals).counted_share, Some(0.5));
+        totals.get_mut("hw.cycles").unwrap().running_share = 0.5;
+        assert_eq!(iron_law(2, 2000.0, &totals).running_share, Some(0.5));
     }
 }

@@ -3,6 +3,12 @@
 use scaleprof_bundle::{Latency, LatencyRow};
 use std::collections::BTreeMap;
 
+/// What a statement of a script is called: `statement 2 (SELECT)`.
+pub fn statement_label(number: i32, verb: Option<&str>) -> String {
+    let in_brackets = verb.map_or_else(String::new, |verb| format!(" ({verb})"));
+    format!("statement {number}{in_brackets}")
+}
+
 /// Buckets of one latency, by their highest value in nanoseconds.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Histogram {

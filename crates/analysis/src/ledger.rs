@@ -11,10 +11,10 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The role of threads that serve the load's connections.
 pub(crate) const CONNECTION: &str = "connection";
 pub(crate) const BACKGROUND: &str = "background";
-/// Residues beyond this are warned about.
+/// Residuals beyond this are warned about.
 pub(crate) const TOLERANCE: f64 = 0.02;
 
-/// What the probe wrote of the visits of one rung.
+/// What the probe wrote of the measurements of one rung.
 #[derive(Debug, Clone, Default)]
 pub struct Watched<'a> {
     /// Rows of `states`.
@@ -32,13 +32,14 @@ pub struct Found {
     pub ledger: Option<Ledger>,
     /// What is missing in it, each with its reason.
     pub missing: Vec<Missing>,
-    /// Residues that are too large, in words.
+    /// Residuals that are too large, in words.
     pub warnings: Vec<String>,
 }
 
-/// The ledger of the rung with `connections` over the measured windows of its visits; `sums` are the totals of its counters. Of a script
-/// that every connection runs once the threads were watched from before the first began until after the last had finished, which may be
-/// a good part more: `runs_once` says to hold their states against that time.
+/// The ledger of the rung with `connections` over the measured windows of its measurements; `sums`
+/// are the totals of its counters. Of a script that every connection runs once the threads were
+/// watched from before the first began until after the last had finished, which may be a good part
+/// more: `runs_once` says to hold their states against that time.
 pub fn ledger(
     connections: u32,
     windows: &[Window],
@@ -70,14 +71,14 @@ pub fn ledger(
     }
     if time.lifetime.is_none() {
         missing.push(Missing {
-            figure: "ledger.residue".into(),
+            figure: "ledger.residual".into(),
             reason:
                 "only samples tell where time went, so the states need not add up to N/X; `scaleprof run` and `attach` \
                      account for all of it"
                     .into(),
         });
     }
-    let compare = |a: f64, b: f64| Some(a / b - 1.0).filter(|residue| residue.is_finite());
+    let compare = |a: f64, b: f64| Some(a / b - 1.0).filter(|residual| residual.is_finite());
     let total = |name: &str| sums.get(name).map(|total| total.value);
     let watched_for = total("probe.switch_seconds").filter(|_| runs_once);
     let connection_seconds = f64::from(connections) * watched_for.unwrap_or(time.over.seconds);
@@ -87,12 +88,12 @@ pub fn ledger(
         seconds_per_txn: time.per_transaction(),
         connections_over_throughput: Some(connection_seconds / time.over.transactions).filter(|v| v.is_finite()),
         // Where how long threads lived is not known, nor is the time in all states.
-        residue: time
+        residual: time
             .lifetime
             .and_then(|_| compare(time.states.sum(), connection_seconds)),
-        states_residue: time.lifetime.and_then(|lifetime| compare(time.states.sum(), lifetime)),
-        cpu_residue: cpu.and_then(|cpu| compare(cpu.charged(), cpu.by_scheduler)),
-        cpu_not_their_own: cpu.and_then(CpuSeconds::not_their_own_share),
+        states_residual: time.lifetime.and_then(|lifetime| compare(time.states.sum(), lifetime)),
+        cpu_residual: cpu.and_then(|cpu| compare(cpu.charged(), cpu.by_scheduler)),
+        uncharged_cpu_share: cpu.and_then(CpuSeconds::not_their_own_share),
         background: background(windows, watched),
         complete_stacks_share: total("probe.stacks_complete")
             .zip(total("probe.stacks"))
@@ -100,7 +101,7 @@ pub fn ledger(
             .or_else(|| complete_share(windows, &watched.samples)),
         samples: total("probe.samples").and_then(whole),
         samples_lost: total("probe.samples_lost").and_then(whole),
-        waits_seen_share: total("probe.switch_seconds_seen")
+        observed_waits_share: total("probe.observed_seconds")
             .zip(total("probe.switch_seconds"))
             .and_then(|(seen, all)| Some(seen / all).filter(|v| v.is_finite())),
     };
@@ -112,8 +113,9 @@ pub fn ledger(
     }
 }
 
-/// How many loops that wait for another thread were found in the machine code that a visit ran.
-const WAITING_LOOPS: &str = "probe.waiting_loops";
+/// How many loops that wait for another thread were found in the machine code that a measurement
+/// ran.
+const WAITING_LOOPS: &str = "probe.spin_loops";
 
 /// Why the time in loops that wait for another thread is not known.
 pub(crate) fn why_no_spin(counters: &[&CounterRow]) -> &'static str {
@@ -126,8 +128,9 @@ pub(crate) fn why_no_spin(counters: &[&CounterRow]) -> &'static str {
     }
 }
 
-/// Whether a sample in a loop that waits would have been told as one. Where no loop was found, the code may not have been
-/// readable or is for another architecture; every visit must have found some, or its part could not be told.
+/// Whether a sample in a loop that waits would have been told as one. Where no loop was found, the
+/// code may not have been readable or is for another architecture; every measurement must have
+/// found some, or its part could not be told.
 fn knows_loops(counters: &[&CounterRow]) -> bool {
     let mut found = counters.iter().filter(|row| row.counter == WAITING_LOOPS).peekable();
     found.peek().is_some() && found.all(|row| row.value > 0.0)
@@ -216,23 +219,23 @@ impl CpuSeconds {
     }
 }
 
-/// The measured seconds that both accounts have, else the visits that both have.
+/// The measured seconds that both accounts have, else the measurements that both have.
 pub(crate) fn cpu_seconds(windows: &[Window], watched: &Watched<'_>) -> Option<CpuSeconds> {
     type Time = (i32, Option<i32>);
     let mut by_states: BTreeMap<Time, f64> = BTreeMap::new();
     for row in watched.states.iter().filter(|row| row.thread.is_none()) {
         let on_cpu = matches!(row.state.as_str(), "cpu" | "spin");
         let nanoseconds = if on_cpu { row.nanoseconds.max(0) } else { 0 };
-        *by_states.entry((row.visit, row.second)).or_default() += nanoseconds as f64 / 1e9;
+        *by_states.entry((row.measurement, row.second)).or_default() += nanoseconds as f64 / 1e9;
     }
     let counter = |name: &str| -> BTreeMap<Time, f64> {
         let rows = watched.counters.iter();
         rows.filter(|row| row.counter == name && row.value.is_finite())
-            .map(|row| ((row.visit, row.second), row.value))
+            .map(|row| ((row.measurement, row.second), row.value))
             .collect()
     };
     let by_scheduler = counter("server.cpu_seconds_by_scheduler");
-    let not_their_own = counter("threads.cpu_seconds_not_their_own");
+    let not_their_own = counter("threads.cpu_seconds_uncharged");
     let at = |times: &[Time], scheduler: Time| {
         let sum = |of: &BTreeMap<Time, f64>| times.iter().filter_map(|time| of.get(time)).sum();
         Some(CpuSeconds {
@@ -249,24 +252,25 @@ pub(crate) fn cpu_seconds(windows: &[Window], watched: &Watched<'_>) -> Option<C
     };
     let mut seconds = windows
         .iter()
-        .flat_map(|window| window.seconds.keys().map(|second| (window.visit, Some(*second))));
+        .flat_map(|window| window.seconds.keys().map(|second| (window.measurement, Some(*second))));
     if let Some(found) = common(&mut seconds) {
         return Some(found);
     }
-    let mut visits = windows.iter().map(|window| (window.visit, None));
-    if let Some(found) = common(&mut visits) {
+    let mut measurements = windows.iter().map(|window| (window.measurement, None));
+    if let Some(found) = common(&mut measurements) {
         return Some(found);
     }
-    // The scheduler's account may be known for the visit only and the states by second: all of the visit's seconds then.
+    // The scheduler's account may be known for the measurement only and the states by second: all
+    // of the measurement's seconds then.
     windows
         .iter()
         .filter_map(|window| {
             let seconds: Vec<Time> = by_states
-                .range((window.visit, Some(i32::MIN))..=(window.visit, Some(i32::MAX)))
+                .range((window.measurement, Some(i32::MIN))..=(window.measurement, Some(i32::MAX)))
                 .map(|(time, _)| *time)
                 .collect();
             let all_there = seconds.len() as f64 > window.whole.seconds - 0.5;
-            all_there.then(|| at(&seconds, (window.visit, None)))?
+            all_there.then(|| at(&seconds, (window.measurement, None)))?
         })
         .reduce(CpuSeconds::plus)
 }
@@ -314,16 +318,18 @@ pub(crate) fn background(windows: &[Window], Watched { states, counters, .. }: &
             .or_default()
             .push(row);
     }
-    // A thread that was not there in a visit was not busy in it.
-    let visits: BTreeSet<i32> = all().map(|row| row.visit).collect();
-    let of_visits = windows.iter().filter(|window| visits.contains(&window.visit));
-    let watched: f64 = of_visits.map(|window| window.whole.seconds).sum();
+    // A thread that was not there in a measurement was not busy in it.
+    let measurements: BTreeSet<i32> = all().map(|row| row.measurement).collect();
+    let of_measurements = windows
+        .iter()
+        .filter(|window| measurements.contains(&window.measurement));
+    let watched: f64 = of_measurements.map(|window| window.whole.seconds).sum();
     let mut found: Vec<BackgroundThreads> = by_name
         .into_iter()
         .filter_map(|(name, rows)| {
             let mut threads: BTreeMap<i32, BTreeSet<i64>> = BTreeMap::new();
             for row in &rows {
-                threads.entry(row.visit).or_default().extend(row.thread);
+                threads.entry(row.measurement).or_default().extend(row.thread);
             }
             let counter = format!("threads.background.{name}_level");
             let counted = counters
@@ -358,27 +364,27 @@ pub(crate) fn background(windows: &[Window], Watched { states, counters, .. }: &
 }
 
 fn warnings(connections: u32, ledger: &Ledger, not_charged: Option<String>) -> Vec<String> {
-    let residues = [
+    let residuals = [
         (
-            ledger.residue,
+            ledger.residual,
             "the thread ledger is off by {}: the states of the threads that serve the load do not add up to connections over \
              throughput",
         ),
         (
-            ledger.states_residue,
+            ledger.states_residual,
             "the states of the threads that serve the load are off by {} from the time that these threads lived",
         ),
         (
-            ledger.cpu_residue,
+            ledger.cpu_residual,
             "the CPU time of the server's threads is off by {} from the scheduler's account of the server",
         ),
     ];
     let not_charged = not_charged.map(|words| format!("at {connections} connections {words}"));
-    residues
+    residuals
         .into_iter()
-        .filter_map(|(residue, words)| {
-            let residue = residue.filter(|residue| residue.abs() > TOLERANCE)?;
-            let off = format!("{:+.1} %", residue * 100.0);
+        .filter_map(|(residual, words)| {
+            let residual = residual.filter(|residual| residual.abs() > TOLERANCE)?;
+            let off = format!("{:+.1} %", residual * 100.0);
             Some(format!("at {connections} connections {}", words.replace("{}", &off)))
         })
         .chain(not_charged)

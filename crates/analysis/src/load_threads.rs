@@ -58,7 +58,7 @@ mod tests {
         let total = |value| Total {
             value,
             over,
-            counted_share: 1.0,
+            running_share: 1.0,
         };
         [
             ("client.threads_cpu_seconds", cpu),

@@ -1,11 +1,12 @@
-//! Whether throughput holds over hours: jitter, trend and levels of one long visit.
+//! Whether throughput holds over hours: jitter, trend and levels of one long measurement.
 
 use crate::changepoints::{noise_variance, segment_starts};
 use crate::student::t_quantile_975;
 use crate::warmup::mean;
 use scaleprof_bundle::{Estimate, Level, LongRun};
 
-/// From so many seconds on a visit is looked at as a long run: of less a change by the hour would be a guess.
+/// From so many seconds on a measurement is looked at as a long run: of less a change by the hour
+/// would be a guess.
 pub const SHORTEST: usize = 300;
 /// The window of TPC-C's rule on jitter.
 const TWO_HOURS: usize = 7200;
@@ -58,13 +59,13 @@ fn change_per_hour(rates: &[f64], level: f64) -> Estimate {
         .map(|(at, batch)| (at as f64 - middle) * (batch - average))
         .sum();
     let slope = product / spread;
-    let residues: Vec<f64> = batches
+    let residuals: Vec<f64> = batches
         .iter()
         .enumerate()
         .map(|(at, batch)| batch - average - slope * (at as f64 - middle))
         .collect();
-    let squares: f64 = residues.iter().map(|residue| residue * residue).sum();
-    let neighbours: f64 = residues.windows(2).map(|pair| pair[0] * pair[1]).sum();
+    let squares: f64 = residuals.iter().map(|residual| residual * residual).sum();
+    let neighbours: f64 = residuals.windows(2).map(|pair| pair[0] * pair[1]).sum();
     let r = (neighbours / squares.max(f64::MIN_POSITIVE)).clamp(0.0, 0.8);
     let error = (squares / (n - 2.0) / spread * (1.0 + r) / (1.0 - r)).sqrt();
     let per_hour = 3600.0 / length as f64 / level;
@@ -202,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn a_short_visit_is_no_long_run() {
+    fn a_short_measurement_is_no_long_run() {
         assert_eq!(long_run(&vec![100.0; SHORTEST - 1]), None);
         assert_eq!(long_run(&vec![0.0; SHORTEST]), None);
     }

@@ -42,7 +42,7 @@ impl MachineShares {
         let busy = busy + optional("irq");
         let all = busy + idle + optional("iowait") + optional("steal");
         // Replicas and neighbours that we started, where there are some.
-        let beside = cpu_rate(sums, "beside").unwrap_or(0.0);
+        let beside = cpu_rate(sums, "topology").unwrap_or(0.0);
         let ours = cpu_rate(sums, "server").zip(cpu_rate(sums, "client"));
         MachineShares {
             busy: (all > 0.0).then(|| 1.0 - (idle + optional("iowait")) / all),
@@ -77,13 +77,13 @@ mod tests {
             ("server.cpu_system_seconds", 1.0),
             ("client.cpu_user_seconds", 2.0),
             ("client.cpu_system_seconds", 1.0),
-            ("beside.cpu_user_seconds", 3.0),
-            ("beside.cpu_system_seconds", 1.0),
+            ("topology.cpu_user_seconds", 3.0),
+            ("topology.cpu_system_seconds", 1.0),
         ];
         let total = |value| Total {
             value,
             over,
-            counted_share: 1.0,
+            running_share: 1.0,
         };
         let sums: BTreeMap<String, Total> = seconds
             .iter()

@@ -2,10 +2,10 @@
 
 use scaleprof_bundle::{SampleRow, UtcMicros};
 
-/// A sample of a connection's thread in the first visit.
+/// A sample of a connection's thread in the first measurement.
 pub(crate) fn sample(second: i32, state: &str, stack: i64, milliseconds: f64) -> SampleRow {
     SampleRow {
-        visit: 0,
+        measurement: 0,
         second,
         time_us: UtcMicros(0),
         thread: 1,
@@ -13,12 +13,12 @@ pub(crate) fn sample(second: i32, state: &str, stack: i64, milliseconds: f64) ->
         cpu: 0,
         state: state.to_owned().into(),
         stack,
-        ending: "complete".into(),
+        unwind_status: "complete".into(),
         weight_ns: milliseconds * 1e6,
         lock: None,
         waker_kind: None,
         waker_stack: None,
-        owner_stack: None,
-        owner_state: None,
+        holder_stack: None,
+        holder_state: None,
     }
 }

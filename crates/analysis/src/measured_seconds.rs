@@ -1,11 +1,12 @@
-//! The measured seconds of a rung's visits, numbered, so that a million samples find theirs at once.
+//! The measured seconds of a rung's measurements, numbered, so that a million samples find theirs
+//! at once.
 
 use crate::block_ratio::Transactions;
 use crate::totals::{Amount, Window};
 use scaleprof_bundle::SampleBlock;
 use std::collections::BTreeMap;
 
-/// The measured seconds in the order of the visits and seconds.
+/// The measured seconds in the order of the measurements and seconds.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct MeasuredSeconds {
     places: BTreeMap<(i32, i32), u32>,
@@ -21,33 +22,37 @@ impl MeasuredSeconds {
             .iter()
             .flat_map(|window| {
                 let seconds = window.seconds.iter();
-                seconds.map(|(second, amount)| ((window.visit, *second), *amount))
+                seconds.map(|(second, amount)| ((window.measurement, *second), *amount))
             })
             .collect();
         MeasuredSeconds {
             places: amounts.keys().copied().zip(0..).collect(),
-            transactions: Transactions::of(amounts.iter().map(|((visit, _), amount)| (*visit, amount.transactions))),
+            transactions: Transactions::of(
+                amounts
+                    .iter()
+                    .map(|((measurement, _), amount)| (*measurement, amount.transactions)),
+            ),
             lengths: amounts.values().map(|amount| amount.seconds).collect(),
         }
     }
 
-    /// Each second by visit and number, with its transactions.
+    /// Each second by measurement and number, with its transactions.
     pub(crate) fn iter(&self) -> impl Iterator<Item = ((i32, i32), f64)> {
         let transactions = self.transactions.of_seconds().iter().copied();
         self.places.keys().copied().zip(transactions)
     }
 
-    /// The visits that have some, in their order.
-    pub(crate) fn visits(&self) -> impl Iterator<Item = i32> {
-        let mut visits: Vec<i32> = self.places.keys().map(|(visit, _)| *visit).collect();
-        visits.dedup();
-        visits.into_iter()
+    /// The measurements that have some, in their order.
+    pub(crate) fn measurements(&self) -> impl Iterator<Item = i32> {
+        let mut measurements: Vec<i32> = self.places.keys().map(|(measurement, _)| *measurement).collect();
+        measurements.dedup();
+        measurements.into_iter()
     }
 
     /// The place of the second that each code of a block's seconds stands for; none where it was not measured.
     pub(crate) fn places(&self, block: &SampleBlock) -> Vec<Option<u32>> {
         let seconds = block.seconds().values().iter();
-        let places = seconds.map(|second| self.places.get(&(block.visit(), *second)).copied());
+        let places = seconds.map(|second| self.places.get(&(block.measurement(), *second)).copied());
         places.collect()
     }
 }

@@ -4,7 +4,7 @@ use scaleprof_bundle::{FrameRow, SampleRow, StackRow};
 use std::borrow::Borrow;
 use std::collections::{BTreeMap, HashMap};
 
-/// What names nothing but where a function begins and ends, in [`FrameRow::name_source`].
+/// What names nothing but where a function begins and ends, in [`FrameRow::symbol_source`].
 const ONLY_BOUNDS: &str = "eh_frame";
 
 /// CPU time that was sampled, and in how much of it the function had a name.
@@ -25,7 +25,8 @@ pub struct NamedFile {
     pub module: String,
     /// Its build-id in hexadecimal.
     pub build_id: Option<String>,
-    /// CPU seconds in functions with a name, by where the names come from, as [`FrameRow::name_source`] has it.
+    /// CPU seconds in functions with a name, by where the names come from, as
+    /// [`FrameRow::symbol_source`] has it.
     pub named: BTreeMap<String, f64>,
     /// CPU seconds in functions that nothing but an address names.
     pub unnamed: f64,
@@ -58,8 +59,8 @@ impl NamedCode {
                 build_id: key.1.map(str::to_owned),
                 ..NamedFile::default()
             });
-            match frame.filter(|frame| frame.function.is_some() && &*frame.name_source != ONLY_BOUNDS) {
-                Some(frame) => *file.named.entry(frame.name_source.to_string()).or_default() += seconds,
+            match frame.filter(|frame| frame.function.is_some() && &*frame.symbol_source != ONLY_BOUNDS) {
+                Some(frame) => *file.named.entry(frame.symbol_source.to_string()).or_default() += seconds,
                 None => file.unnamed += seconds,
             }
         }
@@ -88,7 +89,7 @@ mod tests {
     use super::*;
     use crate::made_up_sample::sample;
 
-    fn frame(number: i64, module: &str, function: Option<&str>, name_source: &str) -> FrameRow {
+    fn frame(number: i64, module: &str, function: Option<&str>, symbol_source: &str) -> FrameRow {
         FrameRow {
             frame: number,
             module: module.into(),
@@ -98,7 +99,7 @@ mod tests {
             inlined: false,
             file: None,
             line: None,
-            name_source: name_source.into(),
+            symbol_source: symbol_source.into(),
         }
     }
 

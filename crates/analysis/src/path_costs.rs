@@ -164,7 +164,7 @@ impl PathCosts {
     }
 
     /// What part of the CPU time is spent in loops that wait, with its interval; none without CPU time. Its error is that of the part:
-    /// visits in which a transaction cost more, waiting and working alike, agree.
+    /// measurements in which a transaction cost more, waiting and working alike, agree.
     pub(crate) fn spinning_share(&self) -> Option<Estimate> {
         let mut on_cpu = vec![0.0; self.transactions.of_seconds().len()];
         let places = ["cpu", "spin"].into_iter().flat_map(|state| self.of_state(state).1);

@@ -38,7 +38,8 @@ fn told(heavy: Heavy<'_>, call_paths: &CallPaths<'_>) -> CallPath {
     }
 }
 
-/// Numbers the call paths of those that held these locks or ended waits for them; `rows` are those of the same visits.
+/// Numbers the call paths of those that held these locks or ended waits for them; `rows` are those
+/// of the same measurements.
 pub(crate) fn number_holders_and_wakers(
     locks: &[WaitedFor],
     samples: &SampledPaths<'_>,
@@ -47,7 +48,7 @@ pub(crate) fn number_holders_and_wakers(
 ) {
     for lock in locks {
         let of_lock = rows.iter().filter(|row| row.lock == lock.lock);
-        for stack in of_lock.filter_map(|row| row.owner_stack) {
+        for stack in of_lock.filter_map(|row| row.holder_stack) {
             call_paths.path(stack);
         }
         for (stack, _) in woken(lock, samples) {
@@ -70,10 +71,10 @@ pub(crate) fn lock_summaries(
         let waiting = heaviest(waits.map(|row| (samples.path(&row), row.seconds)));
         let mut holders: BTreeMap<PathId, i64> = BTreeMap::new();
         for row in of_lock() {
-            if let Some(path) = row.owner_stack.and_then(|stack| call_paths.known(stack)) {
+            if let Some(path) = row.holder_stack.and_then(|stack| call_paths.known(stack)) {
                 let seen = holders.entry(path).or_default();
                 // Only a damaged table has so many.
-                *seen = seen.saturating_add(row.owner_samples.max(0));
+                *seen = seen.saturating_add(row.holder_samples.max(0));
             }
         }
         let holder = holders.into_iter().max_by_key(|(_, samples)| *samples);
@@ -86,10 +87,10 @@ pub(crate) fn lock_summaries(
             module: named.and_then(|row| row.module.clone()),
             seconds_per_txn: lock.seconds_per_txn,
             samples: lock.samples,
-            waiting: waiting.map_or(Vec::new(), |path| call_paths.functions(path)),
+            waiter: waiting.map_or(Vec::new(), |path| call_paths.functions(path)),
             holder: holder.map_or(Vec::new(), |(path, _)| call_paths.functions(path)),
             holder_samples: holder.map_or(0, |(_, samples)| samples.unsigned_abs()),
-            waits_of_all: of_lock()
+            total_waits: of_lock()
                 .map(|row| row.waits.max(0).unsigned_abs())
                 .fold(0, u64::saturating_add),
             waker: waker.map_or(Vec::new(), |path| call_paths.functions(path)),
@@ -99,10 +100,11 @@ pub(crate) fn lock_summaries(
     locks.iter().map(summary).collect()
 }
 
-/// Where the siblings were that ended the waits for a lock whose holder is not known, with the thread-seconds of these.
+/// Where the threads of the server were that ended the waits for a lock whose holder is not known,
+/// with the thread-seconds of these.
 fn woken(lock: &WaitedFor, samples: &SampledPaths<'_>) -> impl Iterator<Item = (i64, f64)> {
     let waits = samples.sampled.waits_for(lock.number);
-    let of_nobody = waits.filter(|wait| wait.owner_state.is_none());
+    let of_nobody = waits.filter(|wait| wait.holder_state.is_none());
     of_nobody.filter_map(|wait| Some((wait.waker_stack?, wait.row.seconds)))
 }
 

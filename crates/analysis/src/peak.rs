@@ -11,23 +11,25 @@ pub struct Rung {
     pub connections: u32,
     /// Transactions per second.
     pub throughput: Measured,
-    /// Those of its slowest and of its fastest visit; none with one visit.
-    pub visits: Option<(f64, f64)>,
+    /// Those of its slowest and of its fastest measurement; none with one measurement.
+    pub measurements: Option<(f64, f64)>,
 }
 
 impl Rung {
-    /// Whether its visits do not tell it from another: the fastest of its own was as fast as the other's slowest.
+    /// Whether its measurements do not tell it from another: the fastest of its own was as fast as
+    /// the other's slowest.
     fn overlaps(&self, other: &Rung) -> bool {
-        self.visits
-            .zip(other.visits)
+        self.measurements
+            .zip(other.measurements)
             .is_some_and(|((_, fastest), (slowest, _))| fastest >= slowest)
     }
 }
 
 /// Part of the peak that still counts as the peak.
 pub const BAND: f64 = 0.95;
-/// Part of the peak below which a rung counts as fallen over where it has one visit or no interval: two visits of each that do not overlap come by
-/// chance once in six times, and visits of one rung were seen to differ by a fifth.
+/// Part of the peak below which a rung counts as fallen over where it has one measurement or no
+/// interval: two measurements of each that do not overlap come by chance once in six times, and
+/// measurements of one rung were seen to differ by a fifth.
 const BAND_WITHOUT_INTERVAL: f64 = 0.75;
 
 /// What a ladder shows.
@@ -68,8 +70,8 @@ pub fn peak(rungs: &[Rung]) -> Option<Peak> {
             high: None,
         }),
     };
-    // The interval of a single visit knows nothing of how visits differ.
-    let repeated = |rung: &Rung| rung.visits.is_some();
+    // The interval of a single measurement knows nothing of how measurements differ.
+    let repeated = |rung: &Rung| rung.measurements.is_some();
     let fallen = |rung: &&Rung| match ratio(&rung.throughput, &best.throughput) {
         None => true,
         Some(Estimate { high: Some(high), .. }) if repeated(rung) && repeated(best) => high < BAND,
@@ -150,7 +152,7 @@ pub(crate) mod tests {
                 value: *value,
                 error: error(*value),
             },
-            visits: None,
+            measurements: None,
         };
         points.iter().map(rung).collect()
     }
@@ -213,15 +215,15 @@ pub(crate) mod tests {
         };
         assert_eq!(bare(&[(1, 10.), (2, 20.), (4, 18.)]).falls_over_at, None);
         let far = bare(&[(1, 10.), (2, 20.), (4, 9.)]);
-        // Two visits each: 14 and 26 at the peak, 14 and 14 at the end.
+        // Two measurements each: 14 and 26 at the peak, 14 and 14 at the end.
         let mut rungs = ladder(&[(1, 10.), (2, 20.), (4, 14.)]);
         rungs.iter_mut().for_each(|rung| rung.throughput.error = None);
         assert_eq!(peak(&rungs).unwrap().falls_over_at, Some(4));
-        (rungs[1].visits, rungs[2].visits) = (Some((14., 26.)), Some((14., 14.)));
+        (rungs[1].measurements, rungs[2].measurements) = (Some((14., 26.)), Some((14., 14.)));
         assert_eq!(
             peak(&rungs).unwrap().falls_over_at,
             None,
-            "one visit at the peak was no faster"
+            "one measurement at the peak was no faster"
         );
         assert_eq!((far.falls_over_at, far.retention.unwrap().low), (Some(4), None));
     }

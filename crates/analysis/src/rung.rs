@@ -1,4 +1,4 @@
-//! All visits of one rung together.
+//! All measurements of one rung together.
 
 mod per_second;
 
@@ -11,12 +11,13 @@ use crate::guards::{Client, MOST_BY_OTHERS, MOST_STOLEN, client_limit, little};
 use crate::instruction_costs::InstructionCosts;
 use crate::intervals::{Measured, throughput};
 use crate::iron_law::iron_law;
-use crate::latency::Histogram;
+use crate::latency::{Histogram, statement_label};
 use crate::ledger::{self, Watched, ledger};
 use crate::load_threads::load_threads;
 use crate::lock_costs::LockCosts;
 use crate::long_run::long_run;
 use crate::machine_shares::{MachineShares, cpu_rate};
+use crate::measurement_rows::MeasurementRows;
 use crate::pacing::Pacing;
 use crate::path_costs::PathCosts;
 use crate::paths::{MOST_LOCKS, heaviest_paths, lock_summaries, number_holders_and_wakers};
@@ -25,9 +26,9 @@ use crate::steadiness::{Steadiness, judge};
 use crate::totals::{Amount, Total, Window, totals};
 use crate::unsteady::Unsteady;
 use crate::usl;
-use crate::visit_rows::VisitRows;
 use scaleprof_bundle::{
-    Latency, LockRow, Missing, RungSummary, SecondRow, StatementLatency, TransactionLatency, in_parallel,
+    Latency, LockRow, Missing, RungSummary, STATEMENT, SecondRow, StatementLatency, TRANSACTION, TransactionLatency,
+    in_parallel,
 };
 use std::collections::BTreeMap;
 
@@ -35,8 +36,8 @@ use std::collections::BTreeMap;
 pub(crate) struct RungResult {
     pub summary: RungSummary,
     pub throughput: Measured,
-    /// Throughput of each visit.
-    pub visits: Vec<usl::Visit>,
+    /// Throughput of each measurement.
+    pub measurements: Vec<usl::Measurement>,
     pub missing: Vec<Missing>,
     pub warnings: Vec<String>,
     /// What its call paths cost.
@@ -45,23 +46,23 @@ pub(crate) struct RungResult {
     pub lock_costs: LockCosts,
     /// What its instructions cost.
     pub instructions: InstructionCosts,
-    /// How throughput went in each visit.
+    /// How throughput went in each measurement.
     pub courses: Vec<Course>,
     /// Whether nobody can tell if it settled, and nothing says that it did not.
     pub too_short_to_settle: bool,
-    /// Transactions of the whole visits, warm-up included.
+    /// Transactions of the whole measurements, warm-up included.
     pub transactions: f64,
 }
 
 struct Measurement<'a> {
-    rows: &'a VisitRows<'a>,
+    rows: &'a MeasurementRows<'a>,
     steadiness: Steadiness,
     rates: Vec<f64>,
     window: Window,
     measured: Vec<&'a SecondRow>,
 }
 
-/// What a rung's visits say before their call paths are looked at.
+/// What a rung's measurements say before their call paths are looked at.
 struct Counted<'a> {
     connections: u32,
     pacing: Pacing,
@@ -74,9 +75,14 @@ struct Counted<'a> {
     locks: Vec<WaitedFor>,
 }
 
-/// Goes through the complete visits of the rung with `connections`; none where no second was measured.
-fn begun<'a>(connections: u32, pacing: Pacing, visits: &[&'a VisitRows<'a>]) -> Option<(Counted<'a>, Sampled<'a>)> {
-    let measured: Vec<Measurement> = visits.iter().filter_map(|rows| measure(rows, pacing)).collect();
+/// Goes through the complete measurements of the rung with `connections`; none where no second was
+/// measured.
+fn begun<'a>(
+    connections: u32,
+    pacing: Pacing,
+    measurements: &[&'a MeasurementRows<'a>],
+) -> Option<(Counted<'a>, Sampled<'a>)> {
+    let measured: Vec<Measurement> = measurements.iter().filter_map(|rows| measure(rows, pacing)).collect();
     let throughput = throughput(&measured.iter().map(|m| m.rates.clone()).collect::<Vec<_>>())?;
     let windows: Vec<Window> = measured.iter().map(|m| m.window.clone()).collect();
     let sums = totals(&windows, measured.iter().flat_map(|m| m.rows.counters.iter().copied()));
@@ -97,15 +103,18 @@ fn begun<'a>(connections: u32, pacing: Pacing, visits: &[&'a VisitRows<'a>]) -> 
     Some((counted, sampled))
 }
 
-/// Sums up rungs: connections and complete visits of each; none for one in which no second was measured. The samples are gone
-/// through on all CPUs; call paths get their numbers in the order of the rungs, so that sums over paths are always the same.
+/// Sums up rungs: connections and complete measurements of each; none for one in which no second
+/// was measured. The samples are gone through on all CPUs; call paths get their numbers in the
+/// order of the rungs, so that sums over paths are always the same.
 pub(crate) fn rungs<'a>(
     cpus: u32,
     pacing: Pacing,
-    visits: Vec<(u32, Vec<&'a VisitRows<'a>>)>,
+    measurements: Vec<(u32, Vec<&'a MeasurementRows<'a>>)>,
     call_paths: &mut CallPaths<'_>,
 ) -> Vec<Option<RungResult>> {
-    let begun = in_parallel(visits, |(connections, visits)| begun(connections, pacing, &visits));
+    let begun = in_parallel(measurements, |(connections, measurements)| {
+        begun(connections, pacing, &measurements)
+    });
     let numbered = begun.into_iter().map(|rung| {
         let (counted, sampled) = rung?;
         let samples = sampled.on(call_paths);
@@ -121,10 +130,10 @@ pub(crate) fn rungs<'a>(
 }
 
 impl<'a> Counted<'a> {
-    /// The rows of `locks` of the visits that count.
+    /// The rows of `locks` of the measurements that count.
     fn lock_rows(&self) -> Vec<&'a LockRow> {
-        let visits = self.measured.iter();
-        visits.flat_map(|m| m.rows.locks.iter().copied()).collect()
+        let measurements = self.measured.iter();
+        measurements.flat_map(|m| m.rows.locks.iter().copied()).collect()
     }
 
     /// What is known of the rung.
@@ -159,7 +168,7 @@ impl<'a> Counted<'a> {
                 m.steadiness
                     .problem
                     .as_ref()
-                    .map(|p| format!("visit {}: {p}", m.window.visit))
+                    .map(|p| format!("measurement {}: {p}", m.window.measurement))
             })
             .collect();
         let too_short_to_settle = !problems.is_empty()
@@ -169,7 +178,7 @@ impl<'a> Counted<'a> {
                 .all(|problem| matches!(problem, Unsteady::TooShort { .. }));
         let mut errors = BTreeMap::new();
         for row in measured.iter().flat_map(|m| &m.rows.errors) {
-            *errors.entry(row.number.to_string()).or_insert(0) += u64::try_from(row.count).unwrap_or(0);
+            *errors.entry(row.error_code.to_string()).or_insert(0) += u64::try_from(row.count).unwrap_or(0);
         }
         let per_txn: BTreeMap<String, f64> = sums
             .iter()
@@ -179,21 +188,21 @@ impl<'a> Counted<'a> {
             .get("server.voluntary_switches")
             .zip(per_txn.get("server.involuntary_switches"));
         let mut warnings = Vec::new();
-        if let Some(share) = found.counted_share {
+        if let Some(share) = found.running_share {
             warnings.push(format!(
                 "at {connections} connections the hardware counters counted {:.0} % of the time and were scaled up",
                 share * 100.0
             ));
         }
-        if let Some(residue) = found
+        if let Some(residual) = found
             .law
             .as_ref()
-            .and_then(|law| law.residue)
+            .and_then(|law| law.residual)
             .filter(|r| r.abs() > 0.02)
         {
             warnings.push(format!(
                 "at {connections} connections the iron law is off by {:+.1} %: its sources disagree by more than 2 %",
-                residue * 100.0
+                residual * 100.0
             ));
         }
         if let Some(steal) = machine.steal.filter(|share| *share > MOST_STOLEN) {
@@ -225,11 +234,13 @@ impl<'a> Counted<'a> {
                 reason: "no stack of the threads that serve the load was sampled".into(),
             });
         }
-        // Of several visits the one that held its throughput least.
-        let long_runs = measured.iter().filter_map(|visit| long_run(&visit.rates));
+        // Of several measurements the one that held its throughput least.
+        let long_runs = measured.iter().filter_map(|measurement| long_run(&measurement.rates));
         let least_even = long_runs.max_by(|a, b| a.jitter.total_cmp(&b.jitter));
-        let visits_beside: Vec<beside::Visit<'_>> =
-            measured.iter().map(|m| beside::Visit::of(m.rows, &m.window)).collect();
+        let measurements_beside: Vec<beside::Measurement<'_>> = measured
+            .iter()
+            .map(|m| beside::Measurement::of(m.rows, &m.window))
+            .collect();
         let summary = RungSummary {
             connections,
             repeat_count: u32::try_from(measured.len()).unwrap_or(u32::MAX),
@@ -248,12 +259,12 @@ impl<'a> Counted<'a> {
             warmup_seconds: measured.iter().map(|m| m.steadiness.warmup as u32).collect(),
             client_limited: limit.is_some(),
             client_limited_reason: limit,
-            little: client.little,
+            littles_law_ratio: client.little,
             effective_concurrency: effective,
             too_few_at_work: too_few(connections, effective, client.cpus),
             load_threads: load_threads(&sums, client.threads),
             client_cpus: client.cpus,
-            other_cpu_share: machine.other,
+            noise_cpu_share: machine.other,
             steal_share: machine.steal,
             busy_share: machine.busy,
             iron_law: found.law,
@@ -266,26 +277,31 @@ impl<'a> Counted<'a> {
             transactions: transactions(&measured),
             long_run: least_even,
             tpcc: None,
-            replicas: beside::replicas(&visits_beside),
-            neighbours: beside::neighbours(&visits_beside),
+            replicas: beside::replicas(&measurements_beside),
+            neighbours: beside::neighbours(&measurements_beside),
             ledger: threads.ledger,
             paths,
             locks,
         };
-        let visit = |m: &Measurement| usl::Visit {
+        let measurement = |m: &Measurement| usl::Measurement {
             connections,
             throughput: crate::warmup::mean(&m.rates),
         };
-        let visits = measured.iter().map(visit).collect();
+        let measurements = measured.iter().map(measurement).collect();
         let course = |m: &Measurement| {
             let steadiness = &m.steadiness;
-            Course::of(m.window.visit, steadiness.warmup, &m.rates, steadiness.problem.as_ref())
+            Course::of(
+                m.window.measurement,
+                steadiness.warmup,
+                &m.rates,
+                steadiness.problem.as_ref(),
+            )
         };
         let courses = measured.iter().map(course).collect();
         RungResult {
             summary,
             throughput,
-            visits,
+            measurements,
             missing,
             warnings,
             costs,
@@ -299,8 +315,12 @@ impl<'a> Counted<'a> {
 }
 
 /// The samples of the rung's connections, scaled to its ledger; none where no second was measured.
-pub(crate) fn sampled<'a>(connections: u32, pacing: Pacing, visits: &[&'a VisitRows<'a>]) -> Option<Sampled<'a>> {
-    let measured: Vec<Measurement> = visits.iter().filter_map(|rows| measure(rows, pacing)).collect();
+pub(crate) fn sampled<'a>(
+    connections: u32,
+    pacing: Pacing,
+    measurements: &[&'a MeasurementRows<'a>],
+) -> Option<Sampled<'a>> {
+    let measured: Vec<Measurement> = measurements.iter().filter_map(|rows| measure(rows, pacing)).collect();
     let windows: Vec<Window> = measured.iter().map(|m| m.window.clone()).collect();
     let watched = watched(&measured);
     let threads = ledger(connections, &windows, &BTreeMap::new(), &watched, false);
@@ -317,7 +337,7 @@ fn watched<'a>(measured: &[Measurement<'a>]) -> Watched<'a> {
     }
 }
 
-fn measure<'a>(rows: &'a VisitRows<'a>, pacing: Pacing) -> Option<Measurement<'a>> {
+fn measure<'a>(rows: &'a MeasurementRows<'a>, pacing: Pacing) -> Option<Measurement<'a>> {
     let mut seconds: Vec<&SecondRow> = rows.seconds.iter().copied().filter(|row| row.duration_ns > 0).collect();
     seconds.sort_by_key(|row| row.second);
     let amount = |row: &SecondRow| Amount {
@@ -347,7 +367,7 @@ fn measure<'a>(rows: &'a VisitRows<'a>, pacing: Pacing) -> Option<Measurement<'a
             transactions: sum.transactions + amount(row).transactions,
         });
     let window = Window {
-        visit: rows.rung?.visit,
+        measurement: rows.rung?.measurement,
         seconds: measured.iter().map(|row| (row.second, amount(row))).collect(),
         whole,
     };
@@ -371,10 +391,10 @@ fn whole_rate(amounts: impl Iterator<Item = Amount>) -> Option<f64> {
 
 /// Each statement's latency, in the order of the script.
 fn statements(measured: &[Measurement<'_>]) -> Vec<StatementLatency> {
-    let statements = numbered(measured, "statement ").into_iter();
+    let statements = numbered(measured, STATEMENT).into_iter();
     statements
-        .map(|((_, statement), histogram)| StatementLatency {
-            statement: statement.to_owned(),
+        .map(|((number, verb), histogram)| StatementLatency {
+            statement: statement_label(number, verb),
             count: histogram.count(),
             latency_ms: histogram.latency_ms(),
         })
@@ -383,32 +403,24 @@ fn statements(measured: &[Measurement<'_>]) -> Vec<StatementLatency> {
 
 /// The latency of each kind of transaction, in the workload's order of them.
 fn transactions(measured: &[Measurement<'_>]) -> Vec<TransactionLatency> {
-    let transactions = numbered(measured, "transaction ").into_iter();
+    let transactions = numbered(measured, TRANSACTION).into_iter();
     transactions
-        .map(|((_, what), histogram)| TransactionLatency {
-            // `transaction 1 (new_order)`.
-            transaction: what
-                .split_once(" (")
-                .and_then(|(_, name)| name.strip_suffix(')'))
-                .unwrap_or(what)
-                .to_owned(),
+        .map(|((number, name), histogram)| TransactionLatency {
+            transaction: name.map_or_else(|| number.to_string(), str::to_owned),
             count: histogram.count(),
             latency_ms: histogram.latency_ms(),
         })
         .collect()
 }
 
-/// The service times of all that is called `word` and a number, by the number.
-fn numbered<'a>(measured: &[Measurement<'a>], word: &str) -> BTreeMap<(u64, &'a str), Histogram> {
-    let mut histograms: BTreeMap<(u64, &str), Histogram> = BTreeMap::new();
+/// The service times of an operation of which there are several, by number and name.
+fn numbered<'a>(measured: &[Measurement<'a>], operation: &str) -> BTreeMap<(i32, Option<&'a str>), Histogram> {
+    let mut histograms: BTreeMap<(i32, Option<&str>), Histogram> = BTreeMap::new();
     for m in measured {
-        for row in m.rows.latency.iter().filter(|row| row.kind == "service") {
-            let number = row.what.strip_prefix(word).map(|rest| {
-                let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
-                digits.parse().unwrap_or(u64::MAX)
-            });
-            if let Some(number) = number.filter(|_| m.window.seconds.contains_key(&row.second)) {
-                let histogram = histograms.entry((number, &row.what)).or_default();
+        let rows = m.rows.latency.iter();
+        for row in rows.filter(|row| row.kind == "service" && row.operation == operation) {
+            if let Some(number) = row.number.filter(|_| m.window.seconds.contains_key(&row.second)) {
+                let histogram = histograms.entry((number, row.name.as_deref())).or_default();
                 histogram.add(row.value_ns, row.count);
             }
         }
@@ -423,12 +435,11 @@ fn latency(
     sum_ns: fn(&SecondRow) -> i64,
     max_ns: fn(&SecondRow) -> Option<i64>,
 ) -> Latency {
-    let rows =
-        measured.iter().flat_map(|m| {
-            m.rows.latency.iter().copied().filter(|row| {
-                row.kind == kind && row.what == "transaction" && m.window.seconds.contains_key(&row.second)
-            })
-        });
+    let rows = measured.iter().flat_map(|m| {
+        m.rows.latency.iter().copied().filter(|row| {
+            row.kind == kind && row.is_of_all_transactions() && m.window.seconds.contains_key(&row.second)
+        })
+    });
     let mut latency = Histogram::of(rows).latency_ms();
     let seconds = || measured.iter().flat_map(|m| m.measured.iter().copied());
     let transactions: f64 = seconds().map(|row| row.transactions as f64).sum();
@@ -451,9 +462,9 @@ fn client(
     median_ms: Option<f64>,
 ) -> Client {
     let rows = || measured.iter().flat_map(|m| m.measured.iter());
-    let inside: f64 = rows().map(|row| row.inside_ns as f64 / 1e9).sum();
+    let inside: f64 = rows().map(|row| row.in_transaction_ns as f64 / 1e9).sum();
     let seconds: f64 = rows().map(|row| row.duration_ns as f64 / 1e9).sum();
-    let visits = || measured.iter().filter_map(|m| m.rows.rung);
+    let measurements = || measured.iter().filter_map(|m| m.rows.rung);
     Client {
         // A connection that has run its one transaction rests: X·R/N says nothing then.
         little: if pacing == Pacing::Closed {
@@ -462,11 +473,11 @@ fn client(
             None
         },
         cpus: cpu_rate(sums, "client"),
-        threads: visits()
+        threads: measurements()
             .filter_map(|row| u32::try_from(row.client_threads).ok())
             .filter(|n| *n > 0)
             .min(),
-        lag_p99_ms: visits()
+        lag_p99_ms: measurements()
             .filter_map(|row| row.client_lag_p99_us)
             .reduce(f64::max)
             .map(|us| us / 1e3),

@@ -3,8 +3,8 @@
 use crate::call_paths::CallPaths;
 use crate::instruction_costs::InstructionCosts;
 use crate::measured_rungs::measured_rungs;
+use crate::measurement_rows::{MeasurementRows, by_measurement};
 use crate::per::Per;
-use crate::visit_rows::{VisitRows, by_visit};
 use crate::watch;
 use scaleprof_bundle::Bundle;
 
@@ -29,14 +29,14 @@ impl RungInstructions {
     }
 }
 
-/// The costs of the instructions at every rung that has a complete visit, by rising connections. A bundle without samples has
-/// rungs without instructions. A server that was only watched has one rung, in which a second stands where a transaction does
-/// elsewhere.
+/// The costs of the instructions at every rung that has a complete measurement, by rising
+/// connections. A bundle without samples has rungs without instructions. A server that was only
+/// watched has one rung, in which a second stands where a transaction does elsewhere.
 pub fn by_rung(bundle: &Bundle) -> Vec<RungInstructions> {
     let mut call_paths = CallPaths::of(bundle);
     if Per::of(bundle) == Per::Second {
-        let visits = by_visit(bundle);
-        let all: Vec<&VisitRows<'_>> = visits.values().collect();
+        let measurements = by_measurement(bundle);
+        let all: Vec<&MeasurementRows<'_>> = measurements.values().collect();
         let watched = watch::sampled(&all).map(|sampled| RungInstructions {
             connections: None,
             client_limited: false,

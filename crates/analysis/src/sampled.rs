@@ -66,8 +66,8 @@ pub(crate) struct Wait<'a> {
     /// The rest as in the table `samples`.
     pub waker_kind: Option<&'a str>,
     pub waker_stack: Option<i64>,
-    pub owner_stack: Option<i64>,
-    pub owner_state: Option<&'a str>,
+    pub holder_stack: Option<i64>,
+    pub holder_state: Option<&'a str>,
 }
 
 /// The state of a thread that waits for a lock off its CPU.
@@ -278,8 +278,8 @@ impl<'a> Sampled<'a> {
             lock: wait.lock.map(|lock| self.locks[lock as usize]),
             waker_kind: name(block.waker_kinds()),
             waker_stack: number(block.waker_stacks()),
-            owner_stack: number(block.owner_stacks()),
-            owner_state: name(block.owner_states()),
+            holder_stack: number(block.holder_stacks()),
+            holder_state: name(block.holder_states()),
         }
     }
 

@@ -8,7 +8,7 @@ use crate::base_rung::cheapest;
 use crate::call_paths::CallPaths;
 use crate::figure::{Figure as _, grown};
 use crate::findings::cover::{Covered, cover};
-use crate::findings::{Profiled, dilation};
+use crate::findings::{Profiled, uniform_slowdown};
 use crate::growth_shape::shape;
 use crate::path_costs::{PathCosts, Pathway};
 use crate::saturation::{Loaded, saturated};
@@ -26,7 +26,10 @@ pub(crate) fn scaling_profile(rungs: &[Profiled<'_>], call_paths: &CallPaths<'_>
     if rungs.len() < 2 {
         return None;
     }
-    let dilations: Vec<Option<f64>> = rungs.iter().map(|rung| dilation(base.costs, rung.costs)).collect();
+    let uniform_slowdowns: Vec<Option<f64>> = rungs
+        .iter()
+        .map(|rung| uniform_slowdown(base.costs, rung.costs))
+        .collect();
     let loaded: Vec<Loaded<'_>> = rungs
         .iter()
         .map(|rung| Loaded {
@@ -40,10 +43,10 @@ pub(crate) fn scaling_profile(rungs: &[Profiled<'_>], call_paths: &CallPaths<'_>
         base_connections: base.connections,
         rungs: rungs
             .iter()
-            .zip(&dilations)
-            .map(|(rung, dilation)| rung.lost(base, *dilation))
+            .zip(&uniform_slowdowns)
+            .map(|(rung, uniform_slowdown)| rung.lost(base, *uniform_slowdown))
             .collect(),
-        paths: lost_paths(&rungs, &dilations, base, last, call_paths),
+        paths: lost_paths(&rungs, &uniform_slowdowns, base, last, call_paths),
         saturated: saturated(&loaded, call_paths),
     })
 }
@@ -85,7 +88,7 @@ impl<'a> Rung<'a> {
         self.throughput / f64::from(self.connections)
     }
 
-    fn lost(&self, base: &Rung<'_>, dilation: Option<f64>) -> LostThreads {
+    fn lost(&self, base: &Rung<'_>, uniform_slowdown: Option<f64>) -> LostThreads {
         let effective = self.throughput / base.efficiency();
         let (here, there) = with_the_same_states(self.states, base.states);
         let lost_threads: std::collections::BTreeMap<String, Estimate> = here
@@ -116,17 +119,17 @@ impl<'a> Rung<'a> {
             connections: self.connections,
             effective_threads: effective,
             cpus_busy: self.is_busy,
-            dilation,
-            residue: (f64::from(self.connections) - effective - explained) / f64::from(self.connections),
+            uniform_slowdown,
+            residual: (f64::from(self.connections) - effective - explained) / f64::from(self.connections),
             lost_threads,
         }
     }
 }
 
-/// `dilations` of all rungs.
+/// `uniform_slowdowns` of all rungs.
 fn lost_paths(
     rungs: &[Rung<'_>],
-    dilations: &[Option<f64>],
+    uniform_slowdowns: &[Option<f64>],
     base: &Rung<'_>,
     last: &Rung<'_>,
     call_paths: &CallPaths<'_>,
@@ -142,7 +145,7 @@ fn lost_paths(
         pathways.retain(|pathway| call_paths.is_whole(pathway.path));
         // What takes longer everywhere alike is no path's fault.
         let longer = |rung: usize| match state {
-            "cpu" => dilations.get(rung).copied().flatten().unwrap_or(1.0),
+            "cpu" => uniform_slowdowns.get(rung).copied().flatten().unwrap_or(1.0),
             _ => 1.0,
         };
         let longer_at_last = longer(rungs.len().saturating_sub(1));

@@ -26,7 +26,7 @@ impl Run {
             transactions: transactions as f64,
         };
         Window {
-            visit: 0,
+            measurement: 0,
             seconds: (warmup..self.transactions.len())
                 .map(|second| (second as i32, amount(self.transactions[second])))
                 .collect(),
@@ -164,6 +164,9 @@ pub fn closed_loop(connections: u32, cpus: usize, seconds: u64) -> Run {
         .iter()
         .map(|((second, state), ns)| row(*second, state, *ns))
         .collect();
-    states.extend((0..seconds).map(|second| row(second as i32, "lifetime", u64::from(connections) * 1_000_000_000)));
+    states.extend((0..seconds).map(|second| StateRow {
+        lifetime_ns: Some(i64::from(connections) * 1_000_000_000),
+        ..row(second as i32, "cpu", 0)
+    }));
     Run { states, transactions }
 }

@@ -58,7 +58,7 @@ pub fn judge(rates: &[f64]) -> Steadiness {
         .or_else(|| coarse.in_seconds(swing(&coarse.means).or_else(|| level_change(&coarse))))
         .or_else(|| trend(window))
         .or_else(|| (jitter >= MATERIAL || settled.is_none()).then_some(Unsteady::Jitter { jitter }))
-        .map(|problem| from_the_visits_start(problem, warmup));
+        .map(|problem| from_the_measurements_start(problem, warmup));
     Steadiness {
         warmup,
         jitter: Some(jitter),
@@ -98,7 +98,7 @@ impl Coarse {
     }
 }
 
-fn from_the_visits_start(problem: Unsteady, warmup: usize) -> Unsteady {
+fn from_the_measurements_start(problem: Unsteady, warmup: usize) -> Unsteady {
     match problem {
         Unsteady::Step { second, change } => Unsteady::Step {
             second: second + warmup,

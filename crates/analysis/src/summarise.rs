@@ -7,6 +7,7 @@ use crate::compared::compared;
 use crate::effective_concurrency;
 use crate::findings::{Found, Measured, Profiled, Surroundings, doubts, findings};
 use crate::measured_rungs::results;
+use crate::measurement_rows::{by_connections, by_measurement};
 use crate::numbers::{grouped, percent};
 use crate::pacing::Pacing;
 use crate::rung::RungResult;
@@ -14,14 +15,14 @@ use crate::scaling_profile::scaling_profile;
 use crate::tpcc;
 use crate::usl;
 use crate::verdict::{Judged, nothing_counts, verdict};
-use crate::visit_rows::{by_connections, by_visit};
 use crate::watch::watched;
-use scaleprof_bundle::{Bundle, Missing, RunState, RungSummary, SCHEMA, Summary, Verdict, WATCH};
+use scaleprof_bundle::{Bundle, LadderVerdict, Missing, RunState, RungSummary, SCHEMA, Summary, Verdict, WATCH};
 
 /// All that a bundle says. The same bundle gives the same summary, on any machine.
 ///
-/// Only visits that ended as `complete` count; the others are warned about, and a rung without any is left out. A rung that
-/// did not settle counts and is marked; one in which the client set the limit is listed and takes no part in the verdict.
+/// Only measurements that ended as `complete` count; the others are warned about, and a rung
+/// without any is left out. A rung that did not settle counts and is marked; one in which the
+/// client set the limit is listed and takes no part in the verdict.
 pub fn summarise(bundle: &Bundle) -> Summary {
     let manifest = &bundle.manifest;
     if manifest.workload.name == WATCH {
@@ -29,8 +30,8 @@ pub fn summarise(bundle: &Bundle) -> Summary {
     }
     let closed = Pacing::of(&manifest.workload) != Pacing::Open;
     let mut warnings = manifest.warnings.clone();
-    let visits = by_visit(bundle);
-    let rungs = by_connections(bundle, &visits, &mut warnings);
+    let measurements = by_measurement(bundle);
+    let rungs = by_connections(bundle, &measurements, &mut warnings);
     warnings.extend(unfinished(bundle));
     let mut call_paths = CallPaths::of(bundle);
     let mut results = results(bundle, &rungs, &mut call_paths, &mut warnings);
@@ -44,7 +45,10 @@ pub fn summarise(bundle: &Bundle) -> Summary {
         .partition(|result| result.too_short_to_settle);
     for (which, what) in [
         (unsettled, "throughput did not settle"),
-        (too_short, "visits are too short to tell whether throughput settled"),
+        (
+            too_short,
+            "measurements are too short to tell whether throughput settled",
+        ),
     ] {
         if !which.is_empty() {
             let connections: Vec<String> = which.iter().map(|r| r.summary.connections.to_string()).collect();
@@ -65,7 +69,7 @@ pub fn summarise(bundle: &Bundle) -> Summary {
         verdict.sentence = format!("{} {few}", verdict.sentence);
         // What the last rung did is not what so many connections do.
         if summaries.last().is_some_and(|last| last.too_few_at_work) {
-            verdict.scales = None;
+            verdict.class = LadderVerdict::Inconclusive;
         }
     }
     if verdict.is_none() && !refused.is_empty() {
@@ -78,17 +82,17 @@ pub fn summarise(bundle: &Bundle) -> Summary {
         });
     }
     let law = if closed {
-        let visits: Vec<usl::Visit> = counted
+        let measurements: Vec<usl::Measurement> = counted
             .iter()
-            .flat_map(|result| result.visits.iter().copied())
+            .flat_map(|result| result.measurements.iter().copied())
             .collect();
-        usl::fit(&visits, manifest.workload.seed)
+        usl::fit(&measurements, manifest.workload.seed)
     } else {
         Err("the Universal Scalability Law is about the closed loop; this was an open one".to_owned())
     };
     if let (false, Some(verdict)) = (closed, verdict.as_mut()) {
         verdict.sentence = open_loop(bundle, verdict);
-        verdict.scales = None;
+        verdict.class = LadderVerdict::Inconclusive;
     }
     let missing = missing(&manifest.missing, &results);
     let mut profiled: Vec<Profiled<'_>> = counted
@@ -114,23 +118,23 @@ pub fn summarise(bundle: &Bundle) -> Summary {
         mut findings,
         explained,
     } = findings(&profiled, &surroundings, &call_paths);
-    let findings_refused = not_looked_for(closed, profiled.len()).map(str::to_owned);
+    let findings_unavailable = not_looked_for(closed, profiled.len()).map(str::to_owned);
     let scaling = scaling_profile(&profiled, &call_paths);
     let compared = compared(verdict.as_ref(), &explained, scaling.as_ref());
     let measured: Vec<Measured<'_>> = results
         .iter()
         .map(|result| Measured {
             summary: &result.summary,
-            visits: &result.courses,
+            measurements: &result.courses,
         })
         .collect();
     findings.extend(doubts(&measured));
     for finding in &mut findings {
-        let tried = bundle.tried.iter();
+        let tried = bundle.remedy_results.iter();
         let of_it = tried.filter(|tried| finding.remedies.contains(&tried.remedy));
-        finding.tried = of_it.cloned().collect();
+        finding.remedy_results = of_it.cloned().collect();
     }
-    let (usl, usl_refused) = match law {
+    let (usl, usl_unavailable) = match law {
         Ok(law) => (Some(law), None),
         Err(reason) => (None, Some(reason)),
     };
@@ -144,16 +148,16 @@ pub fn summarise(bundle: &Bundle) -> Summary {
         rungs,
         verdict,
         usl,
-        usl_refused,
+        usl_unavailable,
         watch: None,
-        replay,
-        together,
+        replay_rates: replay,
+        combined_throughput: together,
         scaling,
         findings,
         explained,
-        compared,
+        base_rungs: compared,
         durability: crate::durability::relaxed(&bundle.settings),
-        findings_refused,
+        findings_unavailable,
         missing,
         warnings,
     }
@@ -176,8 +180,8 @@ fn not_looked_for(closed: bool, profiled: usize) -> Option<&'static str> {
 /// Without a load of ours there is nothing per transaction and nothing to judge: what the threads did is all there is.
 fn of_a_watch(bundle: &Bundle) -> Summary {
     let manifest = &bundle.manifest;
-    let visits = by_visit(bundle);
-    let found = watched(bundle, visits.values());
+    let measurements = by_measurement(bundle);
+    let found = watched(bundle, measurements.values());
     let mut missing = manifest.missing.clone();
     missing.extend(found.missing);
     let mut warnings = manifest.warnings.clone();
@@ -191,16 +195,16 @@ fn of_a_watch(bundle: &Bundle) -> Summary {
         rungs: Vec::new(),
         verdict: None,
         usl: None,
-        usl_refused: Some(crate::watch::no_load(&bundle.manifest.workload).to_owned()),
+        usl_unavailable: Some(crate::watch::no_load(&bundle.manifest.workload).to_owned()),
         watch: found.watch,
-        replay: Vec::new(),
-        together: None,
+        replay_rates: Vec::new(),
+        combined_throughput: None,
         scaling: None,
         findings: Vec::new(),
         explained: Vec::new(),
-        compared: None,
+        base_rungs: None,
         durability: None,
-        findings_refused: Some(crate::watch::no_load(&bundle.manifest.workload).to_owned()),
+        findings_unavailable: Some(crate::watch::no_load(&bundle.manifest.workload).to_owned()),
         missing,
         warnings,
     }
@@ -210,7 +214,7 @@ fn judged(result: &RungResult) -> Judged {
     let rung = crate::peak::Rung {
         connections: result.summary.connections,
         throughput: result.throughput,
-        visits: slowest_and_fastest(result),
+        measurements: slowest_and_fastest(result),
     };
     Judged {
         rung,
@@ -219,11 +223,13 @@ fn judged(result: &RungResult) -> Judged {
     }
 }
 
-/// Throughput of the slowest and of the fastest visit, where there are several.
+/// Throughput of the slowest and of the fastest measurement, where there are several.
 fn slowest_and_fastest(result: &RungResult) -> Option<(f64, f64)> {
-    let of_visits = || result.visits.iter().map(|visit| visit.throughput);
-    let pair = of_visits().reduce(f64::min).zip(of_visits().reduce(f64::max));
-    pair.filter(|_| result.visits.len() > 1)
+    let of_measurements = || result.measurements.iter().map(|measurement| measurement.throughput);
+    let pair = of_measurements()
+        .reduce(f64::min)
+        .zip(of_measurements().reduce(f64::max));
+    pair.filter(|_| result.measurements.len() > 1)
 }
 
 /// What to say of a bundle that is not all that was wanted.
@@ -240,8 +246,8 @@ pub fn unfinished(bundle: &Bundle) -> Vec<String> {
         }),
     };
     warnings.extend(state);
-    for visit in &bundle.unfinished_visits {
-        warnings.push(format!("visit {visit} was not finished and is not counted"));
+    for measurement in &bundle.partial_measurements {
+        warnings.push(format!("measurement {measurement} was not finished and is not counted"));
     }
     warnings
 }

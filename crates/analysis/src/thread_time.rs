@@ -4,9 +4,6 @@ use crate::totals::{Amount, Window};
 use scaleprof_bundle::{StateRow, StateSeconds};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The name under which the time that threads were alive stands among the states.
-const LIFETIME: &str = "lifetime";
-
 /// Time of some threads.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct ThreadTime {
@@ -15,22 +12,23 @@ pub(crate) struct ThreadTime {
     pub states: StateSeconds,
     /// Seconds in which they were alive; none where that was not measured.
     pub lifetime: Option<f64>,
-    /// The time and the transactions of the seconds, or visits, that have rows.
+    /// The time and the transactions of the seconds, or measurements, that have rows.
     pub over: Amount,
 }
 
 impl ThreadTime {
     /// What `rows` sum up to. Those by second count in the measured seconds; only where there are none do those of the whole
-    /// visit count, over all of it. None without rows.
+    /// measurement count, over all of it. None without rows.
     pub(crate) fn of<'a>(windows: &[Window], rows: impl IntoIterator<Item = &'a StateRow>) -> Option<ThreadTime> {
-        let by_visit: BTreeMap<i32, &Window> = windows.iter().map(|window| (window.visit, window)).collect();
-        let (mut in_seconds, mut in_visits) = (Sum::default(), Sum::default());
+        let by_measurement: BTreeMap<i32, &Window> =
+            windows.iter().map(|window| (window.measurement, window)).collect();
+        let (mut in_seconds, mut in_measurements) = (Sum::default(), Sum::default());
         for row in rows {
-            let Some(window) = by_visit.get(&row.visit) else {
+            let Some(window) = by_measurement.get(&row.measurement) else {
                 continue;
             };
             match row.second {
-                None => in_visits.add(row, &window.whole),
+                None => in_measurements.add(row, &window.whole),
                 Some(second) => {
                     if let Some(amount) = window.seconds.get(&second) {
                         in_seconds.add(row, amount);
@@ -38,7 +36,7 @@ impl ThreadTime {
                 }
             }
         }
-        in_seconds.finish().or_else(|| in_visits.finish())
+        in_seconds.finish().or_else(|| in_measurements.finish())
     }
 
     /// Seconds per transaction in each state; none in all of them without transactions.
@@ -70,16 +68,15 @@ struct Sum {
 
 impl Sum {
     fn add(&mut self, row: &StateRow, amount: &Amount) {
-        let seconds = row.nanoseconds.max(0) as f64 / 1e9;
-        let place = match row.state.as_str() {
-            LIFETIME => &mut self.time.lifetime,
-            state => match self.time.states.named_mut(state) {
-                Some(place) => place,
-                None => return,
-            },
+        let seconds = |nanoseconds: i64| nanoseconds.max(0) as f64 / 1e9;
+        let Some(state) = self.time.states.named_mut(&row.state) else {
+            return;
         };
-        *place = Some(place.unwrap_or(0.0) + seconds);
-        if self.covered.insert((row.visit, row.second)) {
+        *state = Some(state.unwrap_or(0.0) + seconds(row.nanoseconds));
+        if let Some(lifetime) = row.lifetime_ns {
+            self.time.lifetime = Some(self.time.lifetime.unwrap_or(0.0) + seconds(lifetime));
+        }
+        if self.covered.insert((row.measurement, row.second)) {
             self.time.over.seconds += amount.seconds;
             self.time.over.transactions += amount.transactions;
         }

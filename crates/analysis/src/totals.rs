@@ -1,16 +1,17 @@
-//! Counters of a rung, summed over the measured windows of its visits, each with what it must be divided by.
+//! Counters of a rung, summed over the measured windows of its measurements, each with what it must
+//! be divided by.
 
 use scaleprof_bundle::CounterRow;
 use std::collections::BTreeMap;
 
-/// The measured part of one visit.
+/// The measured part of one measurement.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Window {
-    /// The visit.
-    pub visit: i32,
+    /// The measurement.
+    pub measurement: i32,
     /// Seconds that count, each with its duration in seconds and its transactions.
     pub seconds: BTreeMap<i32, Amount>,
-    /// The whole visit, the warm-up included: what a counter without a second spans.
+    /// The whole measurement, the warm-up included: what a counter without a second spans.
     pub whole: Amount,
 }
 
@@ -28,10 +29,10 @@ pub struct Amount {
 pub struct Total {
     /// The sum.
     pub value: f64,
-    /// The time and the transactions of the seconds, or visits, that have a figure.
+    /// The time and the transactions of the seconds, or measurements, that have a figure.
     pub over: Amount,
     /// The least share of the time in which the kernel really counted.
-    pub counted_share: f64,
+    pub running_share: f64,
 }
 
 impl Total {
@@ -46,37 +47,38 @@ impl Total {
     }
 }
 
-/// No counter moves by as much in one visit; what claims to was misread.
+/// No counter moves by as much in one measurement; what claims to was misread.
 const LARGEST: f64 = 1e18;
 
-/// Sums the counters of the windows by name. Levels (`_level`) and figures that cannot be true are left out. A counter that
-/// has figures by second is summed over the measured seconds; one that has only a figure of the whole visit over that.
+/// Sums the counters of the windows by name. Levels (`_level`) and figures that cannot be true are
+/// left out. A counter that has figures by second is summed over the measured seconds; one that has
+/// only a figure of the whole measurement over that.
 pub fn totals<'a>(windows: &[Window], rows: impl IntoIterator<Item = &'a CounterRow>) -> BTreeMap<String, Total> {
-    let by_visit: BTreeMap<i32, &Window> = windows.iter().map(|window| (window.visit, window)).collect();
+    let by_measurement: BTreeMap<i32, &Window> = windows.iter().map(|window| (window.measurement, window)).collect();
     let mut by_second: BTreeMap<String, Total> = BTreeMap::new();
-    let mut by_visit_only: BTreeMap<String, Total> = BTreeMap::new();
+    let mut by_measurement_only: BTreeMap<String, Total> = BTreeMap::new();
     for row in rows {
-        let Some(window) = by_visit.get(&row.visit) else {
+        let Some(window) = by_measurement.get(&row.measurement) else {
             continue;
         };
         if row.counter.ends_with("_level") || !row.value.is_finite() || row.value.abs() > LARGEST {
             continue;
         }
         let (into, over) = match row.second {
-            None => (&mut by_visit_only, Some(&window.whole)),
+            None => (&mut by_measurement_only, Some(&window.whole)),
             Some(second) => (&mut by_second, window.seconds.get(&second)),
         };
         let Some(over) = over else { continue };
         let total = into.entry(row.counter.clone()).or_insert(Total {
-            counted_share: 1.0,
+            running_share: 1.0,
             ..Total::default()
         });
         total.value += row.value;
         total.over.seconds += over.seconds;
         total.over.transactions += over.transactions;
-        total.counted_share = total.counted_share.min(row.counted_share.unwrap_or(1.0));
+        total.running_share = total.running_share.min(row.running_share.unwrap_or(1.0));
     }
-    for (name, total) in by_visit_only {
+    for (name, total) in by_measurement_only {
         by_second.entry(name).or_insert(total);
     }
     by_second
@@ -88,11 +90,11 @@ mod tests {
 
     fn row(second: Option<i32>, counter: &str, value: f64) -> CounterRow {
         CounterRow {
-            visit: 0,
+            measurement: 0,
             second,
             counter: counter.into(),
             value,
-            counted_share: None,
+            running_share: None,
         }
     }
 
@@ -102,7 +104,7 @@ mod tests {
             transactions: 100.0,
         };
         Window {
-            visit: 0,
+            measurement: 0,
             seconds: (2..5).map(|second| (second, one)).collect(),
             whole: Amount {
                 seconds: 5.0,
@@ -122,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn a_figure_of_the_whole_visit_is_divided_by_the_whole_visit() {
+    fn a_figure_of_the_whole_measurement_is_divided_by_the_whole_measurement() {
         let rows = [
             row(None, "a", 350.0),
             row(Some(2), "x_level", 1.0),
@@ -135,7 +137,7 @@ mod tests {
     #[test]
     fn the_least_counted_share_is_kept() {
         let mut rows = [row(Some(2), "a", 1.0), row(Some(3), "a", 1.0)];
-        rows[1].counted_share = Some(0.5);
-        assert_eq!(totals(&[window()], &rows)["a"].counted_share, 0.5);
+        rows[1].running_share = Some(0.5);
+        assert_eq!(totals(&[window()], &rows)["a"].running_share, 0.5);
     }
 }

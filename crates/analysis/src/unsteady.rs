@@ -5,7 +5,7 @@ use std::fmt;
 /// Shortest series of which anything is said, seconds.
 pub const SHORTEST: usize = 10;
 
-/// Why a series is not steady. Seconds count from the start of the visit.
+/// Why a series is not steady. Seconds count from the start of the measurement.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Unsteady {
     /// Too short to tell.

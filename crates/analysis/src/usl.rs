@@ -7,9 +7,9 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use scaleprof_bundle::{Estimate, Usl};
 use std::collections::BTreeMap;
 
-/// Throughput of one visit.
+/// Throughput of one measurement.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Visit {
+pub struct Measurement {
     /// Connections.
     pub connections: u32,
     /// Transactions per second.
@@ -22,7 +22,7 @@ pub const FEWEST_RUNGS: usize = 6;
 pub const WORST_RESIDUAL: f64 = 0.10;
 const DRAWS: usize = 400;
 
-/// Fits the law to ln X by weighted least squares, with 95 % intervals from a case bootstrap by visit (resampling visits,
+/// Fits the law to ln X by weighted least squares, with 95 % intervals from a case bootstrap by measurement (resampling measurements,
 /// not seconds, which are not independent). The same `seed` gives the same intervals.
 ///
 /// `peak_connections` is given only where κ is surely above 0 (its interval excludes a κ that would change throughput at
@@ -31,14 +31,14 @@ const DRAWS: usize = 400;
 /// # Errors
 /// Why the law is not shown, in words: fewer than six rungs, or a worst relative residual above 10 %. A plateau, a cliff
 /// and a power law are refused that way (load.md section 6).
-pub fn fit(visits: &[Visit], seed: u64) -> Result<Usl, String> {
-    let visits: Vec<Visit> = visits
+pub fn fit(measurements: &[Measurement], seed: u64) -> Result<Usl, String> {
+    let measurements: Vec<Measurement> = measurements
         .iter()
         .copied()
         .filter(|v| v.throughput > 0.0 && v.connections > 0)
         .collect();
-    let weights = weights(&visits);
-    let points = points(&visits, &weights);
+    let weights = weights(&measurements);
+    let points = points(&measurements, &weights);
     if points.len() < FEWEST_RUNGS {
         return Err(format!(
             "the Universal Scalability Law needs {FEWEST_RUNGS} rungs, {} were measured",
@@ -60,7 +60,7 @@ pub fn fit(visits: &[Visit], seed: u64) -> Result<Usl, String> {
         ));
     }
     let last = points.iter().map(|p| p.connections).fold(0.0, f64::max);
-    let draws = bootstrap(&visits, &weights, curve, seed);
+    let draws = bootstrap(&measurements, &weights, curve, seed);
     let interval = |value: f64, of: &dyn Fn(&Curve) -> f64| {
         let mut values: Vec<f64> = draws.iter().map(of).collect();
         values.sort_by(f64::total_cmp);
@@ -95,11 +95,12 @@ pub fn fit(visits: &[Visit], seed: u64) -> Result<Usl, String> {
     })
 }
 
-/// What a visit of each rung counts for: the inverse of its variance where every rung has three visits.
+/// What a measurement of each rung counts for: the inverse of its variance where every rung has
+/// three measurements.
 ///
 /// A variance from three values may be tiny by chance, so each is averaged with that of all rungs.
-fn weights(visits: &[Visit]) -> BTreeMap<u32, f64> {
-    let rungs = logarithms(visits);
+fn weights(measurements: &[Measurement]) -> BTreeMap<u32, f64> {
+    let rungs = logarithms(measurements);
     let variance = |logs: &[f64]| {
         let centre = mean(logs);
         logs.iter().map(|x| (x - centre).powi(2)).sum::<f64>() / (logs.len() as f64 - 1.0)
@@ -119,9 +120,10 @@ fn weights(visits: &[Visit]) -> BTreeMap<u32, f64> {
         .collect()
 }
 
-/// One point a rung: the mean of ln X, weighted by how many visits it has and what each counts for.
-fn points(visits: &[Visit], weights: &BTreeMap<u32, f64>) -> Vec<Point> {
-    logarithms(visits)
+/// One point a rung: the mean of ln X, weighted by how many measurements it has and what each
+/// counts for.
+fn points(measurements: &[Measurement], weights: &BTreeMap<u32, f64>) -> Vec<Point> {
+    logarithms(measurements)
         .iter()
         .map(|(connections, logs)| Point {
             connections: f64::from(*connections),
@@ -131,22 +133,26 @@ fn points(visits: &[Visit], weights: &BTreeMap<u32, f64>) -> Vec<Point> {
         .collect()
 }
 
-/// ln X of the visits of every rung.
-fn logarithms(visits: &[Visit]) -> BTreeMap<u32, Vec<f64>> {
+/// ln X of the measurements of every rung.
+fn logarithms(measurements: &[Measurement]) -> BTreeMap<u32, Vec<f64>> {
     let mut rungs: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
-    for visit in visits {
-        rungs.entry(visit.connections).or_default().push(visit.throughput.ln());
+    for measurement in measurements {
+        rungs
+            .entry(measurement.connections)
+            .or_default()
+            .push(measurement.throughput.ln());
     }
     rungs
 }
 
-/// Fits of visits drawn anew. They weigh rungs as the fit itself does: with weights of their own they would be of another estimator.
-fn bootstrap(visits: &[Visit], weights: &BTreeMap<u32, f64>, start: Curve, seed: u64) -> Vec<Curve> {
+/// Fits of measurements drawn anew. They weigh rungs as the fit itself does: with weights of their
+/// own they would be of another estimator.
+fn bootstrap(measurements: &[Measurement], weights: &BTreeMap<u32, f64>, start: Curve, seed: u64) -> Vec<Curve> {
     let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
     let mut curves = Vec::with_capacity(DRAWS);
     for _ in 0..DRAWS {
-        let draw: Vec<Visit> = (0..visits.len())
-            .map(|_| visits[((u128::from(random.next_u64()) * visits.len() as u128) >> 64) as usize])
+        let draw: Vec<Measurement> = (0..measurements.len())
+            .map(|_| measurements[((u128::from(random.next_u64()) * measurements.len() as u128) >> 64) as usize])
             .collect();
         let points = points(&draw, weights);
         // Three parameters need more than three rungs.
@@ -164,12 +170,12 @@ mod tests {
 
     const LADDER: [u32; 10] = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512];
 
-    fn measure(seed: u64, repeats: usize, curve: impl Fn(f64) -> f64) -> Vec<Visit> {
+    fn measure(seed: u64, repeats: usize, curve: impl Fn(f64) -> f64) -> Vec<Measurement> {
         let mut normal = Normal::new(seed);
         LADDER
             .iter()
             .flat_map(|n| (0..repeats).map(|_| *n).collect::<Vec<_>>())
-            .map(|n| Visit {
+            .map(|n| Measurement {
                 connections: n,
                 throughput: curve(f64::from(n)) * (1.0 + 0.01 * normal.draw()),
             })
@@ -241,12 +247,12 @@ mod tests {
                 8000.0 * (n / 8.0).powf(-0.25)
             }
         };
-        for (name, visits) in [
+        for (name, measurements) in [
             ("plateau", measure(1, 3, plateau)),
             ("cliff", measure(2, 3, cliff)),
             ("power law", measure(3, 3, power)),
         ] {
-            let reason = fit(&visits, 1).unwrap_err();
+            let reason = fit(&measurements, 1).unwrap_err();
             assert!(
                 reason.starts_with("the Universal Scalability Law does not describe this curve"),
                 "{name}: {reason}"
@@ -256,12 +262,12 @@ mod tests {
 
     #[test]
     fn too_few_rungs_are_refused() {
-        let visits: Vec<Visit> = measure(1, 3, law(1.0, 0.1, 0.01))
+        let measurements: Vec<Measurement> = measure(1, 3, law(1.0, 0.1, 0.01))
             .into_iter()
             .filter(|v| v.connections <= 16)
             .collect();
         assert_eq!(
-            fit(&visits, 1).unwrap_err(),
+            fit(&measurements, 1).unwrap_err(),
             "the Universal Scalability Law needs 6 rungs, 5 were measured"
         );
         assert!(fit(&[], 1).is_err());
@@ -269,9 +275,9 @@ mod tests {
 
     #[test]
     fn the_same_seed_gives_the_same_intervals() {
-        let visits = measure(5, 2, law(1000.0, 0.05, 1e-4));
-        let one = fit(&visits, 9).unwrap();
-        assert_eq!(one, fit(&visits, 9).unwrap());
-        assert_ne!(one.kappa.low, fit(&visits, 10).unwrap().kappa.low);
+        let measurements = measure(5, 2, law(1000.0, 0.05, 1e-4));
+        let one = fit(&measurements, 9).unwrap();
+        assert_eq!(one, fit(&measurements, 9).unwrap());
+        assert_ne!(one.kappa.low, fit(&measurements, 10).unwrap().kappa.low);
     }
 }

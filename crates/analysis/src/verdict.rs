@@ -4,7 +4,7 @@ use crate::decomposition::{Side, decompose};
 use crate::intervals::ratio;
 use crate::numbers::{counted, factor, grouped, percent};
 use crate::peak::{BAND, Rung, peak};
-use scaleprof_bundle::{Decomposition, IronLaw, Verdict};
+use scaleprof_bundle::{Decomposition, IronLaw, LadderVerdict, Verdict};
 
 /// Rungs below which nothing is said about scaling.
 pub const FEWEST_RUNGS: usize = 3;
@@ -32,11 +32,12 @@ pub fn verdict(judged: &[Judged], refused: &[u32]) -> Option<Verdict> {
         .then(|| decomposed(best, last))
         .flatten();
     let mut verdict = Verdict {
-        scales: match found.falls_over_at {
-            _ if judged.len() < FEWEST_RUNGS => None,
-            Some(_) => Some(false),
+        class: match found.falls_over_at {
+            _ if judged.len() < FEWEST_RUNGS => LadderVerdict::Inconclusive,
+            Some(_) => LadderVerdict::FallsOver,
+            None if found.retention.is_none_or(|kept| kept.value >= BAND) => LadderVerdict::Scales,
             // What may be a fall, and is not surely one, is no answer either way.
-            None => found.retention.is_none_or(|kept| kept.value >= BAND).then_some(true),
+            None => LadderVerdict::Inconclusive,
         },
         peak_connections: best.rung.connections,
         peak_throughput: best.rung.throughput.estimate(),

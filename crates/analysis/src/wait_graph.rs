@@ -14,13 +14,12 @@ mod waits;
 
 use crate::call_paths::CallPaths;
 use crate::findings::knowledge::Knowledge;
+use crate::measurement_rows::{MeasurementRows, by_measurement, complete_by_connections};
 use crate::pacing::Pacing;
 use crate::rung;
 use crate::sampled::Sampled;
-use crate::visit_rows::{VisitRows, by_visit, complete_by_connections};
 use crate::watch;
 use chains::Chains;
-use owners::Owners;
 use scaleprof_bundle::{Bundle, Estimate, WATCH, in_parallel};
 use shown::Labels;
 use waits::Waits;
@@ -39,32 +38,29 @@ pub const LEAST_SHARE: f64 = 0.02;
 pub struct WaitGraph {
     /// Connections; none for a watch.
     pub connections: Option<u32>,
-    /// Visits that count.
-    pub visits: usize,
-    /// Seconds that count, of all visits.
+    /// Measurements that count.
+    pub measurements: usize,
+    /// Seconds that count, of all measurements.
     pub seconds: f64,
     /// Threads that wait for a lock: the ledger's `lock` over the same seconds.
     pub waiting: Estimate,
     /// What is known of the other side of it.
-    pub known: Known,
+    pub attribution: Known,
     /// How holders are known.
     pub holders: HolderSource,
     /// The locks with most waiting threads, the worst first, and behind them those that only a chain leads to.
     pub locks: Vec<WaitedLock>,
     /// Locks that are not among them.
-    pub left_out: LeftOut,
+    pub omitted: LeftOut,
 }
 
 /// How the bundle knows who held a lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HolderSource {
     /// Wait by wait, with what the holder was doing.
-    EachWait,
-    /// Of each lock only the place where its holder was most often, and at how many waits of a visit (bundles of earlier
-    /// versions). Shares are of waits then, not of their time, and what a holder was doing is not known.
-    MostFrequentPlace,
+    PerWait,
     /// No owner of any lock was seen.
-    Nobody,
+    Unknown,
 }
 
 /// Waiting threads by what is known of the other side.
@@ -99,19 +95,19 @@ pub struct WaitedLock {
     /// Sampled waits.
     pub samples: u64,
     /// What is known of the other side of `waiting`.
-    pub known: Known,
+    pub attribution: Known,
     /// Who waits, the most first.
     pub waiters: Vec<Waiters>,
     /// Waiters that are not told.
-    pub waiters_left_out: LeftOut,
+    pub omitted_waiters: LeftOut,
     /// Where its holder was when waits began, the most first.
     pub holders: Vec<Holder>,
     /// Holders that are not told.
-    pub holders_left_out: LeftOut,
+    pub omitted_holders: LeftOut,
     /// Who ended the waits of which no holder is known.
     pub wakers: Vec<Waker>,
     /// Wakers that are not told.
-    pub wakers_left_out: LeftOut,
+    pub omitted_wakers: LeftOut,
 }
 
 /// What a lock is.
@@ -180,9 +176,9 @@ pub struct WaitsFor {
 /// What ended waits.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Waker {
-    /// `sibling`, `other_process`, `kernel`, as in the table `samples`.
+    /// `same_process`, `other_process`, `kernel`, as in the table `samples`.
     pub kind: String,
-    /// Where a sibling was.
+    /// Where that thread of the server was.
     pub place: Option<Place>,
     /// Threads whose wait it ended.
     pub threads: f64,
@@ -205,43 +201,42 @@ pub fn held_behind_condition(product: &str, path: &[String]) -> Option<String> {
 /// The waits of every rung, by rising connections; one entry for a watch. Rungs without a thread that waits for a lock are
 /// left out.
 pub fn wait_graphs(bundle: &Bundle) -> Vec<WaitGraph> {
-    let visits = by_visit(bundle);
+    let measurements = by_measurement(bundle);
     let mut call_paths = CallPaths::of(bundle);
     let knowledge = Knowledge::of(&bundle.manifest.server.product);
     if bundle.manifest.workload.name == WATCH {
-        let all: Vec<&VisitRows> = visits.values().collect();
+        let all: Vec<&MeasurementRows> = measurements.values().collect();
         let found = watch::sampled(&all).and_then(|sampled| graph(None, &all, &sampled, &mut call_paths, &knowledge));
         return found.into_iter().collect();
     }
     let pacing = Pacing::of(&bundle.manifest.workload);
-    let rungs = complete_by_connections(bundle, &visits);
-    let sampled = in_parallel(rungs.iter().collect(), |(connections, visits)| {
-        rung::sampled(*connections, pacing, visits)
+    let rungs = complete_by_connections(bundle, &measurements);
+    let sampled = in_parallel(rungs.iter().collect(), |(connections, measurements)| {
+        rung::sampled(*connections, pacing, measurements)
     });
     let graphs = rungs
         .iter()
         .zip(sampled)
-        .filter_map(|((connections, visits), sampled)| {
-            graph(Some(*connections), visits, &sampled?, &mut call_paths, &knowledge)
+        .filter_map(|((connections, measurements), sampled)| {
+            graph(Some(*connections), measurements, &sampled?, &mut call_paths, &knowledge)
         });
     graphs.collect()
 }
 
 fn graph(
     connections: Option<u32>,
-    visits: &[&VisitRows<'_>],
+    measurements: &[&MeasurementRows<'_>],
     sampled: &Sampled<'_>,
     call_paths: &mut CallPaths<'_>,
     knowledge: &Knowledge,
 ) -> Option<WaitGraph> {
-    let owners = Owners::of(visits, call_paths);
-    let waits = Waits::of(sampled, &owners, call_paths);
-    let chains = Chains::of(visits, call_paths);
-    let labels = Labels::of(visits, knowledge);
+    let waits = Waits::of(sampled, call_paths);
+    let chains = Chains::of(measurements, call_paths);
+    let labels = Labels::of(measurements, knowledge);
     waits.graph(
         connections,
-        sampled.seconds.visits().count(),
-        owners.source(),
+        sampled.seconds.measurements().count(),
+        owners::source(measurements),
         &chains,
         &labels,
         call_paths,

@@ -2,7 +2,7 @@
 //! `cache_line_sharing`, by the same test.
 
 use crate::annotate::choose;
-use crate::findings::{LEAST, SharedLine, dilation_of, shared_lines};
+use crate::findings::{LEAST, SharedLine, shared_lines, uniform_slowdown_of};
 use crate::instruction_costs::{CodeAddress, InstructionCosts, Spent};
 use crate::rung_instructions::RungInstructions;
 use std::collections::{BTreeMap, HashMap};
@@ -34,7 +34,7 @@ pub fn waiting_instructions(rungs: &[RungInstructions]) -> Vec<WaitingInstructio
     let found = shared_lines(
         &base.costs,
         &last.costs,
-        dilation(&base.costs, &last.costs),
+        uniform_slowdown(&base.costs, &last.costs),
         LEAST * cost,
     );
     found.into_iter().map(WaitingInstruction::of).collect()
@@ -54,7 +54,7 @@ impl WaitingInstruction {
 }
 
 /// What got dearer everywhere, at least 1.
-fn dilation(base: &InstructionCosts, last: &InstructionCosts) -> f64 {
+fn uniform_slowdown(base: &InstructionCosts, last: &InstructionCosts) -> f64 {
     let mut numbers: HashMap<String, usize> = HashMap::new();
     let mut by_function = |costs: &InstructionCosts| {
         let mut sums: BTreeMap<usize, f64> = BTreeMap::new();
@@ -69,7 +69,7 @@ fn dilation(base: &InstructionCosts, last: &InstructionCosts) -> f64 {
         sums
     };
     let (before, after) = (by_function(base), by_function(last));
-    dilation_of(&before, &after).map_or(1.0, |middle| middle.max(1.0))
+    uniform_slowdown_of(&before, &after).map_or(1.0, |middle| middle.max(1.0))
 }
 
 #[cfg(test)]

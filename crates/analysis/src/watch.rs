@@ -6,13 +6,13 @@ use crate::ledger::{
     BACKGROUND, CONNECTION, CpuSeconds, TOLERANCE, Watched, background, complete_share, cpu_seconds, not_charged,
     split_off_spin, why_no_spin,
 };
+use crate::measurement_rows::MeasurementRows;
 use crate::path_costs::PathCosts;
 use crate::paths::{MOST_LOCKS, heaviest_of_each, lock_summaries, number_holders_and_wakers};
 use crate::rung::RungResult;
 use crate::sampled::Sampled;
 use crate::thread_time::ThreadTime;
 use crate::totals::{Amount, Window, totals};
-use crate::visit_rows::VisitRows;
 use scaleprof_bundle::{
     Bundle, CallPath, Ledger, LockRow, LockSummary, Missing, StateSeconds, WatchSummary, WatchedLock, WatchedPath,
     WatchedThreads, Workload,
@@ -45,8 +45,8 @@ pub(crate) struct Found {
 }
 
 /// Sums up all that was watched.
-pub(crate) fn watched<'a>(bundle: &Bundle, visits: impl Iterator<Item = &'a VisitRows<'a>>) -> Found {
-    let visits: Vec<&VisitRows> = visits.collect();
+pub(crate) fn watched<'a>(bundle: &Bundle, measurements: impl Iterator<Item = &'a MeasurementRows<'a>>) -> Found {
+    let measurements: Vec<&MeasurementRows> = measurements.collect();
     let missing = |figure: &str, reason: &str| Missing {
         figure: figure.into(),
         reason: reason.into(),
@@ -57,7 +57,7 @@ pub(crate) fn watched<'a>(bundle: &Bundle, visits: impl Iterator<Item = &'a Visi
             .into(),
         ..Found::default()
     };
-    let rows = rows_of(&visits);
+    let rows = rows_of(&measurements);
     let windows = windows(&rows);
     let seconds: f64 = windows.iter().map(|window| window.whole.seconds).sum();
     if seconds <= 0.0 || rows.states.is_empty() {
@@ -80,7 +80,10 @@ pub(crate) fn watched<'a>(bundle: &Bundle, visits: impl Iterator<Item = &'a Visi
         .map(|(state, _)| *state)
         .collect();
     let mut call_paths = CallPaths::of(bundle);
-    let lock_rows: Vec<&LockRow> = visits.iter().flat_map(|rows| rows.locks.iter().copied()).collect();
+    let lock_rows: Vec<&LockRow> = measurements
+        .iter()
+        .flat_map(|rows| rows.locks.iter().copied())
+        .collect();
     let locks = sampled.heaviest_locks(MOST_LOCKS);
     let samples = sampled.on(&mut call_paths);
     number_holders_and_wakers(&locks, &samples, &lock_rows, &mut call_paths);
@@ -104,7 +107,7 @@ pub(crate) fn watched<'a>(bundle: &Bundle, visits: impl Iterator<Item = &'a Visi
     }
     if cpu.is_none() {
         let reason = "the scheduler's account of the server could not be read over the same seconds";
-        found.missing.push(missing("watch.cpu_residue", reason));
+        found.missing.push(missing("watch.cpu_residual", reason));
     }
     let on_cpu = |of: &WatchedThreads| {
         let StateSeconds { cpu, spin, .. } = of.seconds_per_second;
@@ -120,15 +123,15 @@ pub(crate) fn watched<'a>(bundle: &Bundle, visits: impl Iterator<Item = &'a Visi
         cpus_by_states: Some(on_cpu(&connections) + on_cpu(&others))
             .filter(|cpus| tells_time && (*cpus > 0.0 || !is_recording)),
         cpus_by_scheduler: scheduler.and_then(|total| total.per_second()),
-        cpu_residue: cpu.and_then(|cpu| off_by(cpu.charged(), cpu.by_scheduler)),
-        cpu_not_their_own: cpu.and_then(CpuSeconds::not_their_own_share),
+        cpu_residual: cpu.and_then(|cpu| off_by(cpu.charged(), cpu.by_scheduler)),
+        uncharged_cpu_share: cpu.and_then(CpuSeconds::not_their_own_share),
         complete_stacks_share: total("probe.stacks_complete")
             .zip(total("probe.stacks"))
             .and_then(|(complete, all)| Some(complete / all).filter(|share| share.is_finite()))
             .or_else(|| complete_share(&windows, &rows.samples)),
         samples: count("probe.samples"),
         samples_lost: count("probe.samples_lost"),
-        waits_seen_share: total("probe.switch_seconds_seen")
+        observed_waits_share: total("probe.observed_seconds")
             .zip(total("probe.switch_seconds"))
             .and_then(|(seen, all)| Some(seen / all).filter(|v| v.is_finite())),
         paths: paths.into_iter().map(path_per_second).collect(),
@@ -142,17 +145,17 @@ pub(crate) fn watched<'a>(bundle: &Bundle, visits: impl Iterator<Item = &'a Visi
 }
 
 /// The samples of the threads that serve clients, scaled to the exact time in their states; none where no second was watched.
-pub(crate) fn sampled<'a>(visits: &[&'a VisitRows<'a>]) -> Option<Sampled<'a>> {
-    let rows = rows_of(visits);
+pub(crate) fn sampled<'a>(measurements: &[&'a MeasurementRows<'a>]) -> Option<Sampled<'a>> {
+    let rows = rows_of(measurements);
     let windows = windows(&rows);
     let connections = threads(&windows, &rows, CONNECTION, true);
     (!windows.is_empty()).then(|| Sampled::of(&windows, &rows, Some(&connections.seconds_per_second)))
 }
 
-/// Visits as a rung of one connection that runs a transaction a second, for comparing: a second stands where a transaction does
-/// elsewhere. None where no second was watched.
-pub(crate) fn as_rung(visits: &[&VisitRows<'_>], call_paths: &mut CallPaths<'_>) -> Option<RungResult> {
-    let rows = rows_of(visits);
+/// Measurements as a rung of one connection that runs a transaction a second, for comparing: a
+/// second stands where a transaction does elsewhere. None where no second was watched.
+pub(crate) fn as_rung(measurements: &[&MeasurementRows<'_>], call_paths: &mut CallPaths<'_>) -> Option<RungResult> {
+    let rows = rows_of(measurements);
     let windows = windows(&rows);
     if windows.is_empty() {
         return None;
@@ -163,15 +166,15 @@ pub(crate) fn as_rung(visits: &[&VisitRows<'_>], call_paths: &mut CallPaths<'_>)
     let ledger = Ledger {
         seconds_per_txn: connections.seconds_per_second,
         connections_over_throughput: Some(connections.seconds_per_second.sum()),
-        residue: None,
-        states_residue: connections.states_residue,
-        cpu_residue: None,
-        cpu_not_their_own: None,
+        residual: None,
+        states_residual: connections.states_residual,
+        cpu_residual: None,
+        uncharged_cpu_share: None,
         background: Vec::new(),
         complete_stacks_share: complete_share(&windows, &rows.samples),
         samples: None,
         samples_lost: None,
-        waits_seen_share: None,
+        observed_waits_share: None,
     };
     Some(RungResult::per_second(
         ledger,
@@ -179,11 +182,20 @@ pub(crate) fn as_rung(visits: &[&VisitRows<'_>], call_paths: &mut CallPaths<'_>)
     ))
 }
 
-fn rows_of<'a>(visits: &[&'a VisitRows<'a>]) -> Watched<'a> {
+fn rows_of<'a>(measurements: &[&'a MeasurementRows<'a>]) -> Watched<'a> {
     Watched {
-        states: visits.iter().flat_map(|rows| rows.states.iter().copied()).collect(),
-        samples: visits.iter().flat_map(|rows| rows.samples.iter().copied()).collect(),
-        counters: visits.iter().flat_map(|rows| rows.counters.iter().copied()).collect(),
+        states: measurements
+            .iter()
+            .flat_map(|rows| rows.states.iter().copied())
+            .collect(),
+        samples: measurements
+            .iter()
+            .flat_map(|rows| rows.samples.iter().copied())
+            .collect(),
+        counters: measurements
+            .iter()
+            .flat_map(|rows| rows.counters.iter().copied())
+            .collect(),
     }
 }
 
@@ -201,8 +213,8 @@ fn windows(rows: &Watched<'_>) -> Vec<Window> {
             seconds: row.value,
             transactions: row.value,
         };
-        let window = windows.entry(row.visit).or_insert_with(|| Window {
-            visit: row.visit,
+        let window = windows.entry(row.measurement).or_insert_with(|| Window {
+            measurement: row.measurement,
             seconds: BTreeMap::new(),
             whole: Amount::default(),
         });
@@ -238,12 +250,12 @@ fn threads(windows: &[Window], rows: &Watched<'_>, role: &str, with_spin: bool) 
         threads: Some(u32::try_from(seen).unwrap_or(u32::MAX)),
         seconds_per_second: time.as_ref().map(ThreadTime::per_second).unwrap_or_default(),
         lifetime_per_second: time.as_ref().and_then(|time| Some(time.lifetime? / time.over.seconds)),
-        states_residue: time.as_ref().and_then(|time| off_by(time.states.sum(), time.lifetime?)),
+        states_residual: time.as_ref().and_then(|time| off_by(time.states.sum(), time.lifetime?)),
     }
 }
 
 fn off_by(a: f64, b: f64) -> Option<f64> {
-    Some(a / b - 1.0).filter(|residue| residue.is_finite())
+    Some(a / b - 1.0).filter(|residual| residual.is_finite())
 }
 
 fn path_per_second(path: CallPath) -> WatchedPath {
@@ -261,7 +273,7 @@ fn lock_per_second(lock: LockSummary) -> WatchedLock {
         module: lock.module,
         seconds_per_second: lock.seconds_per_txn,
         samples: lock.samples,
-        waiting: lock.waiting,
+        waiter: lock.waiter,
         holder: lock.holder,
         holder_samples: lock.holder_samples,
         waker: lock.waker,
@@ -269,23 +281,23 @@ fn lock_per_second(lock: LockSummary) -> WatchedLock {
 }
 
 fn warnings(watch: &WatchSummary, not_charged: Option<String>) -> Vec<String> {
-    let residues = [
+    let residuals = [
         (
-            watch.connections.states_residue,
+            watch.connections.states_residual,
             "the states of the threads that serve clients are off by {} from the time that these threads lived",
         ),
         (
-            watch.others.states_residue,
+            watch.others.states_residual,
             "the states of the other threads are off by {} from the time that these threads lived",
         ),
         (
-            watch.cpu_residue,
+            watch.cpu_residual,
             "the CPU time of the server's threads is off by {} from the scheduler's account of the server",
         ),
     ];
-    let too_large = residues.into_iter().filter_map(|(residue, words)| {
-        let residue = residue.filter(|residue| residue.abs() > TOLERANCE)?;
-        Some(words.replace("{}", &format!("{:+.1} %", residue * 100.0)))
+    let too_large = residuals.into_iter().filter_map(|(residual, words)| {
+        let residual = residual.filter(|residual| residual.abs() > TOLERANCE)?;
+        Some(words.replace("{}", &format!("{:+.1} %", residual * 100.0)))
     });
     too_large.chain(not_charged).collect()
 }
@@ -308,23 +320,31 @@ mod tests {
 
     fn state(second: i32, role: &str, state: &str, nanoseconds: i64) -> StateRow {
         StateRow {
-            visit: 0,
+            measurement: 0,
             second: Some(second),
             role: role.into(),
             thread: None,
             name: None,
             state: state.into(),
             nanoseconds,
+            lifetime_ns: None,
+        }
+    }
+
+    fn alive(second: i32, role: &str, on_cpu: i64, lifetime: i64) -> StateRow {
+        StateRow {
+            lifetime_ns: Some(lifetime),
+            ..state(second, role, "cpu", on_cpu)
         }
     }
 
     fn second(second: i32, value: f64) -> CounterRow {
         CounterRow {
-            visit: 0,
+            measurement: 0,
             second: Some(second),
             counter: WATCHED_SECONDS.into(),
             value,
-            counted_share: None,
+            running_share: None,
         }
     }
 
@@ -333,7 +353,7 @@ mod tests {
         let of_thread = |thread: i64| StateRow {
             thread: Some(thread),
             second: None,
-            ..state(0, BACKGROUND, "lifetime", 5)
+            ..alive(0, BACKGROUND, 0, 5)
         };
         let states = [of_thread(7), of_thread(8)];
         let count = CounterRow {
@@ -356,9 +376,8 @@ mod tests {
     #[test]
     fn times_are_per_second_that_was_watched_also_where_nobody_was_there() {
         let states = [
-            state(0, CONNECTION, "cpu", 500_000_000),
+            alive(0, CONNECTION, 500_000_000, 1_500_000_000),
             state(0, CONNECTION, "net", 1_000_000_000),
-            state(0, CONNECTION, "lifetime", 1_500_000_000),
         ];
         let counters = [second(0, 1.0), second(1, 0.5)];
         let rows = Watched {
@@ -370,19 +389,18 @@ mod tests {
         let found = threads(&windows, &rows, CONNECTION, true);
         assert_eq!(found.seconds_per_second.cpu, Some(0.5 / 1.5));
         assert_eq!(found.lifetime_per_second, Some(1.0));
-        assert_eq!(found.states_residue, Some(0.0));
+        assert_eq!(found.states_residual, Some(0.0));
         let nobody = threads(&windows, &rows, BACKGROUND, false);
         assert_eq!(nobody.seconds_per_second, StateSeconds::default());
-        assert_eq!((nobody.threads, nobody.states_residue), (Some(0), None));
+        assert_eq!((nobody.threads, nobody.states_residual), (Some(0), None));
     }
 
     #[test]
     fn without_the_calls_of_threads_nobody_knows_which_serve_connections() {
         let knows = |waits_in: &str| {
             let states = [
-                state(0, BACKGROUND, "cpu", 500_000_000),
+                alive(0, BACKGROUND, 500_000_000, 1_500_000_000),
                 state(0, BACKGROUND, waits_in, 1_000_000_000),
-                state(0, BACKGROUND, "lifetime", 1_500_000_000),
             ];
             knows_roles(&Watched {
                 states: states.iter().collect(),

@@ -56,7 +56,7 @@ impl AccessKind {
             AccessKind::Read => "read",
             AccessKind::Write => "write",
             AccessKind::Update => "update",
-            AccessKind::Passed => "passed",
+            AccessKind::Passed => "passed_to_call",
         }
     }
 }

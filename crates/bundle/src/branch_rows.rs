@@ -1,10 +1,10 @@
 //! The rows of the table that keeps the jumps which the processor remembered whenever a sample was taken.
 
-/// A jump from one place of the code to another in one visit (table `branches`).
+/// A jump from one place of the code to another in one measurement (table `branches`).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct BranchRow {
-    /// The visit.
-    pub visit: i32,
+    /// The measurement.
+    pub measurement: i32,
     /// File name of the executable or library with the instruction that jumps, as in `frames`.
     pub from_module: String,
     /// Its build-id in hexadecimal.
@@ -24,11 +24,11 @@ pub struct BranchRow {
     /// How often it was taken, of the jumps that were recorded.
     pub taken: i64,
     /// How often of these the processor told whether it had predicted it.
-    pub prediction_known: i64,
+    pub with_prediction: i64,
     /// How often of these it had not; none where it is known of none.
     pub mispredicted: Option<i64>,
     /// How often the processor told the cycles since the jump before it.
-    pub cycles_known: i64,
+    pub with_cycles: i64,
     /// The sum of these cycles; none where they are known of none.
     pub cycles: Option<i64>,
 }

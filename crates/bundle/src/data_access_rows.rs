@@ -11,35 +11,36 @@ pub struct DataAccessRow {
     pub build_id: Option<String>,
     /// Where the two lines of 64 bytes begin, a multiple of 128, that this row is kept for. A variable over several of them has its
     /// rows for each.
-    pub pair_address: i64,
+    pub line_pair_address: i64,
     /// The variable with its member or element, such as `srv_stats.n_rows_read[2]`: names of the binary only.
-    pub place: String,
+    pub variable: String,
     /// Where it begins, in the file's addresses.
-    pub place_address: i64,
+    pub variable_address: i64,
     /// Bytes of it.
-    pub place_size: i64,
+    pub variable_size: i64,
     /// Whether it is a lock, or a part of one.
     pub is_lock: bool,
     /// The function that touches it.
     pub function: Option<String>,
     /// Calls of that function in the code.
-    pub calls: Option<i32>,
+    pub call_sites: Option<i32>,
     /// Whether it does so only while the server starts or stops, or a setting is changed, or once to give a first value.
-    pub seldom: bool,
+    pub rarely_run: bool,
     /// The instruction that does, in the file's addresses.
     pub instruction: Option<i64>,
     /// Where the sampling timer sees a thread that waited for it: the instruction behind it,
-    pub seen_at: Option<i64>,
+    pub sampled_at: Option<i64>,
     /// and where that one is a branch, the instruction behind the branch.
-    pub seen_behind: Option<i64>,
-    /// `read`, `write`, `update` (both as one instruction), or `passed` where only the address is handed on.
+    pub sampled_after: Option<i64>,
+    /// `read`, `write`, `update` (both as one instruction), or `passed_to_call` where only the
+    /// address is handed on.
     pub access: Option<String>,
     /// Whether it takes the cache line for itself meanwhile.
     pub locked: bool,
     /// Whether it lies within a loop of its function.
     pub in_loop: bool,
     /// Whether it lies within a loop that waits for another thread.
-    pub waits: bool,
+    pub in_spin_loop: bool,
     /// The function that the address is handed to, where that is known.
     pub callee: Option<String>,
 }

@@ -40,10 +40,9 @@ pub enum BundleError {
         /// The folder.
         path: PathBuf,
     },
-    /// The bundle was written by a version that knows more.
+    /// The bundle was written by an earlier version, or a later one.
     #[error(
-        "{path} has schema version {found} and this scaleprof reads version {known}: use the scaleprof that wrote it, or a \
-         newer one"
+        "{path} has schema {found}; this scaleprof reads {known}. Run the scaleprof that wrote it, or measure again."
     )]
     Schema {
         /// The manifest.
@@ -75,7 +74,7 @@ pub enum BundleError {
     },
     /// A Parquet file that is cut short, damaged or of another shape.
     #[error(
-        "{path} is damaged: {problem}; copy the bundle again from where it was measured, or remove that visit's part from \
+        "{path} is damaged: {problem}; copy the bundle again from where it was measured, or remove that measurement's part from \
          every table to read the rest"
     )]
     Part {
@@ -84,22 +83,22 @@ pub enum BundleError {
         /// What is wrong with it.
         problem: String,
     },
-    /// A run that ended as planned, without the table that says what its visits were.
+    /// A run that ended as planned, without the table that says what its measurements were.
     #[error(
-        "{path} lacks its table `rungs`, which says what each of its {visits} visits was: copy the whole bundle again from \
-         where it was measured"
+        "{path} is not complete: the table `measurements`, which says what each of its {measurements} measurements was, is missing. Copy the \
+         whole bundle again from where it was measured"
     )]
-    NoRungs {
+    NoMeasurements {
         /// The bundle.
         path: PathBuf,
-        /// Visits of which other tables have rows.
-        visits: usize,
+        /// Measurements of which other tables have rows.
+        measurements: usize,
     },
     /// A mistake of the caller.
-    #[error("visit {visit} was not written to {path}: {problem}")]
-    Visit {
-        /// The visit.
-        visit: i32,
+    #[error("measurement {measurement} was not written to {path}: {problem}")]
+    Measurement {
+        /// The measurement.
+        measurement: i32,
         /// The bundle.
         path: PathBuf,
         /// What is wrong with it.

@@ -31,7 +31,7 @@ pub struct InstructionRow {
     /// Where it goes, in the file's addresses; none where only its running tells.
     pub target: Option<i64>,
     /// Whether it is part of a loop that waits for another thread.
-    pub waits: bool,
+    pub in_spin_loop: bool,
     /// What it does with the memory that is its operand: `read`, `write` or `update` (both as one instruction).
     pub access: Option<String>,
     /// The address in the file of that memory, where the instruction names it.

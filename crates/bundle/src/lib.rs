@@ -1,17 +1,17 @@
 //! How a run is kept: one folder with a manifest, Parquet tables and a summary.
 //!
 //! ```text
-//! BUNDLE/manifest.json                what was run, on what, in what state it ended
-//! BUNDLE/rungs/visit-00000.parquet    one part a visit: a killed run keeps what it had
-//! BUNDLE/seconds/visit-00000.parquet
+//! BUNDLE/manifest.json                           what was run, on what, in what state it ended
+//! BUNDLE/measurements/measurement-00000.parquet  one part a measurement: a killed run keeps what it had
+//! BUNDLE/seconds/measurement-00000.parquet
 //! BUNDLE/counters/…  latency/…  errors/…  states/…  samples/…  locks/…
-//! BUNDLE/stacks/visit-00000.parquet   what earlier visits did not know yet
+//! BUNDLE/stacks/measurement-00000.parquet        what earlier measurements did not know yet
 //! BUNDLE/frames/…
-//! BUNDLE/branches/visit-00000.parquet jumps that the processor remembered; only of recordings that have them
-//! BUNDLE/settings/settings.parquet    the server's settings
-//! BUNDLE/instructions/instructions.parquet   machine code of the hot functions
-//! BUNDLE/data_accesses/data_accesses.parquet   who touches the cache lines of hot instructions
-//! BUNDLE/summary.json                 the stable face for scripts
+//! BUNDLE/branches/measurement-00000.parquet      branches that the processor recorded
+//! BUNDLE/settings/settings.parquet               the server's settings
+//! BUNDLE/instructions/instructions.parquet       machine code of the hot functions
+//! BUNDLE/data_accesses/data_accesses.parquet     which code accesses the cache lines of hot instructions
+//! BUNDLE/summary.json                            the stable face for scripts
 //! BUNDLE/report.html
 //! ```
 //!
@@ -28,6 +28,7 @@ mod interrupted;
 mod ledger_summary;
 mod long_run;
 mod manifest;
+mod measurement_rows;
 mod number_map;
 mod pages;
 mod part;
@@ -40,7 +41,6 @@ mod samples;
 mod scaling_summary;
 mod summary;
 mod tables;
-mod visit_rows;
 mod watch_summary;
 mod writer;
 
@@ -53,20 +53,20 @@ pub use interrupted::{Halt, tell_interrupted};
 pub use ledger_summary::*;
 pub use long_run::{Level, LongRun};
 pub use manifest::*;
+pub use measurement_rows::{MeasurementRows, MeasurementTables};
 pub use number_map::{NumberHasher, NumberMap};
-pub use profile_rows::{VisitClock, sample_rows};
+pub use profile_rows::{MeasurementClock, sample_rows};
 pub use profile_tables::*;
 pub use public_text::without_folders;
 pub use reader::Bundle;
-pub use remedy::{Remedy, Tried};
+pub use remedy::{Remedy, RemedyResult};
 pub use samples::{SampleBlock, Samples};
 pub use scaleprof_profile::{both, in_parallel};
 pub use scaling_summary::{LostPath, LostThreads, SaturatedPath, ScalingProfile};
 pub use summary::*;
 pub use tables::*;
-pub use visit_rows::{VisitRows, VisitTables};
 pub use watch_summary::*;
 pub use writer::BundleWriter;
 
 /// Version of the bundle's layout and of `summary.json` that this crate writes and reads.
-pub const SCHEMA: u32 = 1;
+pub const SCHEMA: u32 = 2;

@@ -1,9 +1,10 @@
-//! How throughput went over a long visit.
+//! How throughput went over a long measurement.
 
 use crate::Estimate;
 use serde::{Deserialize, Serialize};
 
-/// The course of a long visit of a rung, of several the one that held its throughput least; the warm-up not included.
+/// The course of a long measurement of a rung, of several the one that held its throughput least;
+/// the warm-up not included.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LongRun {
     /// Measured seconds.

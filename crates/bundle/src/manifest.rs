@@ -1,12 +1,12 @@
 //! What was run, on what, and how it ended.
 
 use crate::public_text::without_folders;
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 
 /// `manifest.json`: everything that is needed to repeat the run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Manifest {
-    /// Version of the bundle's layout; 1.
+    /// Version of the bundle's layout: [`SCHEMA`](crate::SCHEMA).
     pub schema: u32,
     /// Version of scaleprof that wrote it.
     pub scaleprof: String,
@@ -175,26 +175,16 @@ impl Workload {
     }
 }
 
-/// Bundles of earlier versions have 0 for what is not known.
-fn unless_zero<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default + PartialEq>(
-    from: D,
-) -> Result<Option<T>, D::Error> {
-    Ok(Option::<T>::deserialize(from)?.filter(|value| *value != T::default()))
-}
-
 /// The machine.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Machine {
     /// CPU model as the kernel prints it.
     pub cpu_model: String,
     /// CPUs online; none where that is not known, as of a recording that does not tell it.
-    #[serde(default, deserialize_with = "unless_zero")]
     pub cpus: Option<u32>,
     /// NUMA nodes; none where that is not known.
-    #[serde(default, deserialize_with = "unless_zero")]
     pub numa_nodes: Option<u32>,
     /// Memory, bytes; none where that is not known.
-    #[serde(default, deserialize_with = "unless_zero")]
     pub memory_bytes: Option<u64>,
     /// Release of the kernel.
     pub kernel: String,
@@ -211,8 +201,6 @@ pub struct Machine {
     /// Setting of transparent huge pages.
     pub transparent_huge_pages: Option<String>,
     /// What one PAUSE (ISB on aarch64) took when the run began, nanoseconds: the unit in which servers measure how long they spin.
-    /// None in older bundles.
-    #[serde(default)]
     pub pause_nanoseconds: Option<f64>,
 }
 
@@ -223,25 +211,26 @@ pub struct Ladder {
     pub connections: Vec<u32>,
     /// Rungs that refinement added.
     pub refined: Vec<u32>,
-    /// Seconds a visit.
+    /// Seconds a measurement.
     pub seconds: u32,
-    /// Visits a rung.
+    /// Measurements a rung.
     pub repeats: u32,
     /// Connections that idle beside the working ones.
     pub idle_connections: u32,
     /// Transactions per second that are offered; none in the closed loop.
     pub rate: Option<f64>,
-    /// With whom it took turns on the machine; none where it had it to itself.
+    /// With whom it was interleaved on the machine; none where it had it to itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub turns: Option<TurnsFacts>,
+    pub interleaving: Option<Interleaving>,
 }
 
-/// Runs that took turns: the server of each was stopped while it was another's. Seconds are those of its own turns.
+/// Interleaved runs: the server of each was paused during the slices of the others. Seconds are
+/// those of its own slices.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct TurnsFacts {
+pub struct Interleaving {
     /// How many they were.
     pub runs: u32,
-    /// Length of a turn, seconds.
+    /// Length of a slice, seconds.
     pub seconds: f64,
 }
 

@@ -4,8 +4,8 @@ use crate::columns::{ColumnBytes, EncodedColumn, Encoder, OpenColumns, column_ty
 use crate::error::BundleError;
 use crate::pages::{read_coded, read_values};
 use crate::{
-    BranchRow, Coded, CounterRow, DataAccessRow, ErrorRow, FrameRow, InstructionRow, LatencyRow, LockRow, RungRow,
-    SampleBlock, SampleRow, Samples, SecondRow, SettingRow, StackRow, StateRow,
+    BranchRow, Coded, CounterRow, DataAccessRow, ErrorRow, FrameRow, InstructionRow, LatencyRow, LockRow,
+    MeasurementRow, SampleBlock, SampleRow, Samples, SecondRow, SettingRow, StackRow, StateRow,
 };
 use bytes::Bytes;
 use parquet::basic::Compression;
@@ -72,9 +72,9 @@ macro_rules! table {
 }
 
 table!(
-    RungRow,
-    "rungs",
-    visit,
+    MeasurementRow,
+    "measurements",
+    measurement,
     connections,
     idle_connections,
     repeat,
@@ -89,7 +89,7 @@ table!(
 table!(
     SecondRow,
     "seconds",
-    visit,
+    measurement,
     second,
     started_at,
     duration_ns,
@@ -101,31 +101,51 @@ table!(
     retries,
     service_sum_ns,
     response_sum_ns,
-    inside_ns,
+    in_transaction_ns,
     p50_ns,
     p95_ns,
     p99_ns,
     max_ns,
 );
-table!(CounterRow, "counters", visit, second, counter, value, counted_share);
-table!(LatencyRow, "latency", visit, second, kind, what, value_ns, count);
-table!(ErrorRow, "errors", visit, number, statement, count, retried);
+table!(
+    CounterRow,
+    "counters",
+    measurement,
+    second,
+    counter,
+    value,
+    running_share
+);
+table!(
+    LatencyRow,
+    "latency",
+    measurement,
+    second,
+    kind,
+    operation,
+    number,
+    name,
+    value_ns,
+    count,
+);
+table!(ErrorRow, "errors", measurement, error_code, statement, count, retried);
 table!(SettingRow, "settings", name, value, default_value, set_by);
 table!(
     StateRow,
     "states",
-    visit,
+    measurement,
     second,
     role,
     thread,
     name,
     state,
-    nanoseconds
+    nanoseconds,
+    lifetime_ns,
 );
 table!(
     SampleRow,
     "samples",
-    visit,
+    measurement,
     second,
     time_us,
     thread,
@@ -133,13 +153,13 @@ table!(
     cpu,
     state,
     stack,
-    ending,
+    unwind_status,
     weight_ns,
     lock,
     waker_kind,
     waker_stack,
-    owner_stack,
-    owner_state,
+    holder_stack,
+    holder_state,
 );
 table!(StackRow, "stacks", stack, parent, frame, depth);
 table!(
@@ -153,25 +173,25 @@ table!(
     inlined,
     file,
     line,
-    name_source,
+    symbol_source,
 );
 table!(
     LockRow,
     "locks",
-    visit,
+    measurement,
     lock,
     name,
     module,
     operation,
     waits,
     wait_ns,
-    owner_stack,
-    owner_samples,
+    holder_stack,
+    holder_samples,
 );
 table!(
     BranchRow,
     "branches",
-    visit,
+    measurement,
     from_module,
     from_build_id,
     from_function,
@@ -181,9 +201,9 @@ table!(
     to_function,
     to_address,
     taken,
-    prediction_known,
+    with_prediction,
     mispredicted,
-    cycles_known,
+    with_cycles,
     cycles,
 );
 table!(
@@ -201,7 +221,7 @@ table!(
     inlined,
     branch,
     target,
-    waits,
+    in_spin_loop,
     access,
     data_address,
     data_size,
@@ -213,21 +233,21 @@ table!(
     "data_accesses",
     module,
     build_id,
-    pair_address,
-    place,
-    place_address,
-    place_size,
+    line_pair_address,
+    variable,
+    variable_address,
+    variable_size,
     is_lock,
     function,
-    calls,
-    seldom,
+    call_sites,
+    rarely_run,
     instruction,
-    seen_at,
-    seen_behind,
+    sampled_at,
+    sampled_after,
     access,
     locked,
     in_loop,
-    waits,
+    in_spin_loop,
     callee,
 );
 
@@ -284,7 +304,7 @@ pub(crate) fn write_groups<T: Table, W: Write + Send>(out: W, rows: &[T], more: 
     let mut properties = WriterProperties::builder();
     if T::NAME == SampleRow::NAME {
         // Of millions of samples nobody looks for one by the least and the largest of these words, and finding them takes comparing all.
-        for word in ["role", "state", "ending", "waker_kind", "owner_state"] {
+        for word in ["role", "state", "unwind_status", "waker_kind", "holder_state"] {
             properties = properties.set_column_statistics_enabled(ColumnPath::from(word), EnabledStatistics::None);
         }
         // Hardly two times are equal: a dictionary of them costs time and room.
@@ -438,7 +458,7 @@ fn read_groups<T: Send>(
     })
 }
 
-/// The samples of a row group, one block a visit.
+/// The samples of a row group, one block a measurement.
 fn read_sample_group(group: &dyn RowGroupReader, into: &mut Vec<SampleBlock>) -> Result<()> {
     macro_rules! read {
         ($how:ident, $field:ident) => {{
@@ -449,9 +469,9 @@ fn read_sample_group(group: &dyn RowGroupReader, into: &mut Vec<SampleBlock>) ->
             $how(group, stringify!($field))?
         }};
     }
-    let visits: Coded<i32> = read!(read_coded, visit);
+    let measurements: Coded<i32> = read!(read_coded, measurement);
     let block = SampleBlock {
-        visit: visits.get(0).copied().unwrap_or_default(),
+        measurement: measurements.get(0).copied().unwrap_or_default(),
         second: read!(read_coded, second),
         time_us: read!(read_values, time_us),
         thread: read!(read_coded, thread),
@@ -459,22 +479,22 @@ fn read_sample_group(group: &dyn RowGroupReader, into: &mut Vec<SampleBlock>) ->
         cpu: read!(read_coded, cpu),
         state: read!(read_coded, state),
         stack: read!(read_coded, stack),
-        ending: read!(read_coded, ending),
+        unwind_status: read!(read_coded, unwind_status),
         weight_ns: read!(read_values, weight_ns),
         lock: read!(read_coded, lock),
         waker_kind: read!(read_coded, waker_kind),
         waker_stack: read!(read_coded, waker_stack),
-        owner_stack: read!(read_coded, owner_stack),
-        owner_state: read!(read_coded, owner_state),
+        holder_stack: read!(read_coded, holder_stack),
+        holder_state: read!(read_coded, holder_state),
     };
-    let is_of_one = || visits.codes().windows(2).all(|pair| pair[0] == pair[1]);
+    let is_of_one = || measurements.codes().windows(2).all(|pair| pair[0] == pair[1]);
     match is_of_one() {
         true => into.push(block),
-        // Another program laid the visits into one part.
+        // Another program laid the measurements into one part.
         false => {
-            let rows = block.rows().zip(visits.codes()).filter_map(|(row, code)| {
-                let visit = *visits.values().get(*code as usize)?;
-                Some(SampleRow { visit, ..row })
+            let rows = block.rows().zip(measurements.codes()).filter_map(|(row, code)| {
+                let measurement = *measurements.values().get(*code as usize)?;
+                Some(SampleRow { measurement, ..row })
             });
             into.extend(Samples::from_iter(rows).into_blocks());
         }

@@ -1,20 +1,20 @@
-//! From a profile to the rows of one visit.
+//! From a profile to the rows of one measurement.
 
-use crate::{FrameRow, LockRow, SampleRow, StackRow, StateRow, UtcMicros, VisitRows};
-use scaleprof_profile::{Frames, Profile, Role, Sample, StackTree, ThreadState, ThreadTimes};
+use crate::{FrameRow, LockRow, MeasurementRows, SampleRow, StackRow, UtcMicros};
+use scaleprof_profile::{Frames, Profile, Role, Sample, StackTree};
 use std::borrow::Cow;
 
-/// When a visit began, by the clock of the samples and by that of the bundle.
+/// When a measurement began, by the clock of the samples and by that of the bundle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct VisitClock {
+pub struct MeasurementClock {
     /// Start of second 0, nanoseconds of CLOCK_MONOTONIC.
     pub monotonic_ns: u64,
     /// The same moment in UTC.
     pub utc: UtcMicros,
 }
 
-impl VisitClock {
-    /// The second of the visit at a time of CLOCK_MONOTONIC; negative before the visit.
+impl MeasurementClock {
+    /// The second of the measurement at a time of CLOCK_MONOTONIC; negative before the measurement.
     pub fn second(&self, monotonic_ns: u64) -> i32 {
         let second = self.since_start_ns(monotonic_ns).div_euclid(1_000_000_000);
         i32::try_from(second).unwrap_or(if second < 0 { i32::MIN } else { i32::MAX })
@@ -32,68 +32,53 @@ impl VisitClock {
     }
 }
 
-impl VisitRows {
-    /// Adds the time in each state as rows of `visit`, of a second or of all of it: of one thread by its number and name, or of
-    /// all threads of the role together. A state without time has no row; the lifetime always has one.
-    pub fn add_times(
+impl MeasurementRows {
+    /// Adds the samples, locks, stacks and frames of a profile as rows of `measurement`. `role`
+    /// tells whom a thread serves.
+    pub fn add_profile(
         &mut self,
-        visit: i32,
-        second: Option<i32>,
-        role: Role,
-        thread: Option<(u32, &str)>,
-        times: &ThreadTimes,
+        measurement: i32,
+        mut profile: Profile,
+        clock: &MeasurementClock,
+        role: impl Fn(u32) -> Role,
     ) {
-        let states = ThreadState::ALL.map(|state| (state.name(), times[state]));
-        let named = states.into_iter().filter(|(_, nanoseconds)| *nanoseconds > 0);
-        let rows = named.chain([("lifetime", times.lifetime)]);
-        self.states.extend(rows.map(|(state, nanoseconds)| StateRow {
-            visit,
-            second,
-            role: role.name().to_owned(),
-            thread: thread.map(|(number, _)| i64::from(number)),
-            name: thread.map(|(_, name)| name.to_owned()),
-            state: state.to_owned(),
-            nanoseconds: i64::try_from(nanoseconds).unwrap_or(i64::MAX),
-        }));
-    }
-
-    /// Adds the samples, locks, stacks and frames of a profile as rows of `visit`. `role` tells whom a thread serves.
-    pub fn add_profile(&mut self, visit: i32, mut profile: Profile, clock: &VisitClock, role: impl Fn(u32) -> Role) {
-        self.samples.extend(sample_rows(visit, &profile.samples, clock, role));
-        self.take_profile_without_samples(visit, &mut profile);
+        self.samples
+            .extend(sample_rows(measurement, &profile.samples, clock, role));
+        self.take_profile_without_samples(measurement, &mut profile);
     }
 
     /// Adds the locks, stacks and frames of a profile alone: its samples go to
-    /// [`write_visit_with`](crate::BundleWriter::write_visit_with). Its frames are taken, as they are many words.
-    pub fn take_profile_without_samples(&mut self, visit: i32, profile: &mut Profile) {
+    /// [`write_measurement_with`](crate::BundleWriter::write_measurement_with). Its frames are
+    /// taken, as they are many words.
+    pub fn take_profile_without_samples(&mut self, measurement: i32, profile: &mut Profile) {
         let count = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
         self.locks.extend(profile.locks.iter().map(|lock| LockRow {
-            visit,
+            measurement,
             lock: lock.id.0,
             name: lock.variable.as_ref().map(|variable| variable.name.clone()),
             module: lock.variable.as_ref().map(|variable| variable.module.clone()),
             operation: lock.operation.clone(),
             waits: count(lock.waits),
             wait_ns: lock.wait_ns,
-            owner_stack: lock.owner_stack.map(|stack| stack.0),
-            owner_samples: count(lock.owner_samples),
+            holder_stack: lock.holder_stack.map(|stack| stack.0),
+            holder_samples: count(lock.holder_samples),
         }));
         self.stacks.extend(stack_rows(&profile.stacks));
         self.frames.extend(frame_rows(std::mem::take(&mut profile.frames)));
     }
 }
 
-/// Samples of a profile as rows of `visit`. `role` tells whom a thread serves.
+/// Samples of a profile as rows of `measurement`. `role` tells whom a thread serves.
 pub fn sample_rows(
-    visit: i32,
+    measurement: i32,
     samples: &[Sample],
-    clock: &VisitClock,
+    clock: &MeasurementClock,
     role: impl Fn(u32) -> Role,
 ) -> impl Iterator<Item = SampleRow> {
     samples.iter().map(move |sample| {
         let wait = sample.wait.as_deref().cloned().unwrap_or_default();
         SampleRow {
-            visit,
+            measurement,
             second: clock.second(sample.time_ns),
             time_us: clock.utc(sample.time_ns),
             thread: i64::from(sample.thread),
@@ -101,13 +86,13 @@ pub fn sample_rows(
             cpu: i32::try_from(sample.cpu).unwrap_or(i32::MAX),
             state: Cow::Borrowed(sample.state.name()),
             stack: sample.stack.0,
-            ending: Cow::Borrowed(sample.ending.name()),
+            unwind_status: Cow::Borrowed(sample.ending.name()),
             weight_ns: sample.weight_ns,
             lock: wait.lock.map(|lock| lock.0),
             waker_kind: wait.waker_kind.map(Cow::Borrowed),
             waker_stack: wait.waker_stack.map(|stack| stack.0),
-            owner_stack: wait.owner_stack.map(|stack| stack.0),
-            owner_state: wait.owner_state.map(|state| Cow::Borrowed(state.name())),
+            holder_stack: wait.holder_stack.map(|stack| stack.0),
+            holder_state: wait.holder_state.map(|state| Cow::Borrowed(state.name())),
         }
     })
 }
@@ -134,7 +119,7 @@ fn frame_rows(frames: Frames) -> impl Iterator<Item = FrameRow> {
         inlined: frame.inlined,
         file: frame.file,
         line: frame.line,
-        name_source: frame.name_source,
+        symbol_source: frame.symbol_source,
     })
 }
 
@@ -143,31 +128,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn states_without_time_have_no_row() {
-        let mut times = ThreadTimes {
-            lifetime: 9,
-            ..ThreadTimes::default()
-        };
-        times[ThreadState::RunQueue] = 8;
-        let mut rows = VisitRows::default();
-        rows.add_times(3, None, Role::Background, Some((7, "purge")), &times);
-        rows.add_times(3, Some(1), Role::Connection, None, &ThreadTimes::default());
-        let found: Vec<_> = rows
-            .states
-            .iter()
-            .map(|row| (row.state.as_str(), row.nanoseconds))
-            .collect();
-        assert_eq!(found, [("runq", 8), ("lifetime", 9), ("lifetime", 0)]);
-        assert_eq!(
-            (rows.states[0].thread, rows.states[0].name.as_deref()),
-            (Some(7), Some("purge"))
-        );
-        assert_eq!((rows.states[2].thread, rows.states[2].second), (None, Some(1)));
-    }
-
-    #[test]
-    fn times_before_the_visit_are_in_negative_seconds() {
-        let clock = VisitClock {
+    fn times_before_the_measurement_are_in_negative_seconds() {
+        let clock = MeasurementClock {
             monotonic_ns: 5_000_000_000,
             utc: UtcMicros(1_000),
         };

@@ -14,9 +14,9 @@ use std::sync::Arc;
 /// added to them.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct StateRow {
-    /// The visit.
-    pub visit: i32,
-    /// The second; none for a figure of the whole visit.
+    /// The measurement.
+    pub measurement: i32,
+    /// The second; none for a figure of the whole measurement.
     pub second: Option<i32>,
     /// `connection` (serves a connection of the load), `control` (serves another connection), `background`.
     pub role: String,
@@ -24,19 +24,22 @@ pub struct StateRow {
     pub thread: Option<i64>,
     /// The thread's name; only where there is a thread.
     pub name: Option<String>,
-    /// `cpu`, `spin`, `runq`, `lock`, `io`, `net`, `sleep`, `other`; or `lifetime`, the time in which such threads were alive,
-    /// which is measured apart from the states.
+    /// `cpu`, `spin`, `runq`, `lock`, `io`, `net`, `sleep`, `other`.
     pub state: String,
     /// Thread-nanoseconds.
     pub nanoseconds: i64,
+    /// Thread-nanoseconds in which these threads were alive, measured apart from the states. It
+    /// stands in the row of state `cpu` alone, which is always there, so that its sum and that of
+    /// `nanoseconds` cover the same threads and seconds; none where it was not measured.
+    pub lifetime_ns: Option<i64>,
 }
 
 /// One thread at one moment, and the time that it stands for (table `samples`). Its few words are mostly known when this is compiled: a
 /// copy of each for every one of millions of rows takes longer than writing them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SampleRow {
-    /// The visit.
-    pub visit: i32,
+    /// The measurement.
+    pub measurement: i32,
     /// The second in which it was taken; for a blocked thread, in which it blocked.
     pub second: i32,
     /// When.
@@ -52,21 +55,21 @@ pub struct SampleRow {
     /// Its call path: a row of `stacks`.
     pub stack: i64,
     /// How the walk through its stack ended: `complete`, or why it did not reach the thread's first frame.
-    pub ending: Cow<'static, str>,
+    pub unwind_status: Cow<'static, str>,
     /// Thread-nanoseconds that it stands for. Sums over samples are unbiased.
     pub weight_ns: f64,
     /// The lock that it waited for: a row of `locks`. Only in state `lock`.
     pub lock: Option<i64>,
-    /// What ended its wait: `sibling` (a thread of the server), `other_process`, `kernel`.
+    /// What ended its wait: `same_process` (a thread of the server), `other_process`, `kernel`.
     pub waker_kind: Option<Cow<'static, str>>,
-    /// Where the sibling was.
+    /// Where that thread of the server was.
     pub waker_stack: Option<i64>,
     /// Where the thread that held the lock was when the wait began; of one that ran, where it was when it was seen next and held it
     /// still.
-    pub owner_stack: Option<i64>,
-    /// What that thread was doing there, as in `state`; none where it is not known who held the lock, and in bundles of earlier
-    /// versions.
-    pub owner_state: Option<Cow<'static, str>>,
+    pub holder_stack: Option<i64>,
+    /// What that thread was doing there, as in `state`; none where it is not known who held the
+    /// lock.
+    pub holder_state: Option<Cow<'static, str>>,
 }
 
 /// One node of the tree of call paths (table `stacks`).
@@ -102,14 +105,14 @@ pub struct FrameRow {
     /// Line in it.
     pub line: Option<i32>,
     /// Where the name comes from, such as `dwarf`, `symtab`, `eh_frame`, `kallsyms`.
-    pub name_source: Arc<str>,
+    pub symbol_source: Arc<str>,
 }
 
-/// One lock in one visit, by the operation with which it was waited for (table `locks`).
+/// One lock in one measurement, by the operation with which it was waited for (table `locks`).
 #[derive(Debug, Clone, PartialEq)]
 pub struct LockRow {
-    /// The visit.
-    pub visit: i32,
+    /// The measurement.
+    pub measurement: i32,
     /// Hash of module and name, or of the call path that waits where it has no name.
     pub lock: i64,
     /// The variable that holds it, with the offset in it, such as `log_sys+64`; none for one on the heap or on a stack.
@@ -123,7 +126,7 @@ pub struct LockRow {
     /// Thread-nanoseconds that they stand for.
     pub wait_ns: f64,
     /// Where the thread that held the lock was most often when a wait began, as far as it was seen.
-    pub owner_stack: Option<i64>,
+    pub holder_stack: Option<i64>,
     /// Sampled waits in which it was there.
-    pub owner_samples: i64,
+    pub holder_samples: i64,
 }

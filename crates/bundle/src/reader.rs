@@ -3,11 +3,11 @@
 use crate::error::BundleError;
 use crate::number_map::NumberMap;
 use crate::part::{Groups, Table, read_part, read_samples};
-use crate::writer::{MANIFEST, SUMMARY, TRIED, UNFINISHED};
+use crate::writer::{MANIFEST, REMEDY_RESULTS, SUMMARY, UNFINISHED};
 use crate::{
-    BranchRow, CounterRow, DataAccessRow, ErrorRow, FrameRow, InstructionRow, LatencyRow, LockRow, Manifest, RunState,
-    RungRow, SCHEMA, SampleBlock, SampleRow, Samples, SecondRow, SettingRow, StackRow, StateRow, Summary, Tried,
-    VisitRows,
+    BranchRow, CounterRow, DataAccessRow, ErrorRow, FrameRow, InstructionRow, LatencyRow, LockRow, Manifest,
+    MeasurementRow, MeasurementRows, RemedyResult, RunState, SCHEMA, SampleBlock, SampleRow, Samples, SecondRow,
+    SettingRow, StackRow, StateRow, Summary,
 };
 use crate::{both, in_parallel};
 use serde::de::DeserializeOwned;
@@ -16,15 +16,15 @@ use std::collections::hash_map::Entry;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// A bundle in memory. Rows stand in the order of the visits.
+/// A bundle in memory. Rows stand in the order of the measurements.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Bundle {
     /// Its folder.
     pub path: PathBuf,
     /// What was run.
     pub manifest: Manifest,
-    /// One row a finished visit.
-    pub rungs: Vec<RungRow>,
+    /// One row a finished measurement.
+    pub measurements: Vec<MeasurementRow>,
     /// Their seconds.
     pub seconds: Vec<SecondRow>,
     /// Their counters.
@@ -48,9 +48,9 @@ pub struct Bundle {
     /// The summary that was kept; none before the run's end.
     pub summary: Option<Summary>,
     /// What the remedies of the run's findings came to; empty where none was tried.
-    pub tried: Vec<Tried>,
-    /// Visits that a killed run began to write and did not finish; their rows are left out.
-    pub unfinished_visits: Vec<i32>,
+    pub remedy_results: Vec<RemedyResult>,
+    /// Measurements that a killed run began to write and did not finish; their rows are left out.
+    pub partial_measurements: Vec<i32>,
     /// Files that were being written when the run was killed, by their path in the bundle.
     pub unfinished_files: Vec<String>,
 }
@@ -61,7 +61,7 @@ impl Bundle {
         self.setting("scaleprof.server_fingerprint")
     }
 
-    /// How the threads of the load were scheduled; none in older bundles.
+    /// How the threads of the load were scheduled; none where there was no load of ours.
     pub fn load_scheduling(&self) -> Option<&str> {
         self.setting("scaleprof.load_scheduling")
     }
@@ -74,7 +74,7 @@ impl Bundle {
     /// Reads all of a bundle.
     ///
     /// # Errors
-    /// [`BundleError::NotABundle`], [`BundleError::Schema`], [`BundleError::NoRungs`], and for the first file that cannot be read
+    /// [`BundleError::NotABundle`], [`BundleError::Schema`], [`BundleError::NoMeasurements`], and for the first file that cannot be read
     /// [`BundleError::Part`], [`BundleError::Json`] or [`BundleError::Io`]. Files that a killed run left unfinished are no
     /// error.
     pub fn open(folder: impl Into<PathBuf>) -> Result<Bundle, BundleError> {
@@ -90,52 +90,61 @@ impl Bundle {
             };
         }
         let (rungs, seconds, counters, latency, errors, states, samples, locks, stacks, frames, settings) = parts!(
-            RungRow, SecondRow, CounterRow, LatencyRow, ErrorRow, StateRow, SampleRow, LockRow, StackRow, FrameRow,
+            MeasurementRow,
+            SecondRow,
+            CounterRow,
+            LatencyRow,
+            ErrorRow,
+            StateRow,
+            SampleRow,
+            LockRow,
+            StackRow,
+            FrameRow,
             SettingRow
         );
         // Read apart by who wants them; what a killed run left of them is told with the rest.
         parts!(BranchRow, InstructionRow, DataAccessRow);
-        let rungs: Vec<RungRow> = read_table(&rungs)?;
-        let finished: BTreeSet<i32> = rungs.iter().map(|row| row.visit).collect();
+        let rungs: Vec<MeasurementRow> = read_table(&rungs)?;
+        let finished: BTreeSet<i32> = rungs.iter().map(|row| row.measurement).collect();
         let mut unfinished = BTreeSet::new();
-        let mut keep = |visit: i32| {
-            let kept = finished.contains(&visit);
+        let mut keep = |measurement: i32| {
+            let kept = finished.contains(&measurement);
             if !kept {
-                unfinished.insert(visit);
+                unfinished.insert(measurement);
             }
             kept
         };
         let mut seconds: Vec<SecondRow> = read_table(&seconds)?;
-        seconds.retain(|row| keep(row.visit));
+        seconds.retain(|row| keep(row.measurement));
         let mut counters: Vec<CounterRow> = read_table(&counters)?;
-        counters.retain(|row| keep(row.visit));
+        counters.retain(|row| keep(row.measurement));
         let mut latency: Vec<LatencyRow> = read_table(&latency)?;
-        latency.retain(|row| keep(row.visit));
+        latency.retain(|row| keep(row.measurement));
         let mut errors: Vec<ErrorRow> = read_table(&errors)?;
-        errors.retain(|row| keep(row.visit));
+        errors.retain(|row| keep(row.measurement));
         let mut states: Vec<StateRow> = read_table(&states)?;
-        states.retain(|row| keep(row.visit));
+        states.retain(|row| keep(row.measurement));
         // The call paths take as long to read as the samples.
         let (dictionaries, samples) = both(|| dictionaries(&path, &stacks, &frames), || read_all_samples(samples));
         let mut samples = samples?;
-        samples.retain_visits(&mut keep);
+        samples.retain_measurements(&mut keep);
         let mut locks: Vec<LockRow> = read_table(&locks)?;
-        locks.retain(|row| keep(row.visit));
+        locks.retain(|row| keep(row.measurement));
         let (stacks, frames) = dictionaries?;
         let settings = read_table(&settings)?;
         let summary = read_json_where_it_is(&path.join(SUMMARY))?;
-        let tried = read_json_where_it_is(&path.join(TRIED))?.unwrap_or_default();
+        let tried = read_json_where_it_is(&path.join(REMEDY_RESULTS))?.unwrap_or_default();
         if finished.is_empty() && !unfinished.is_empty() && manifest.state == RunState::Complete {
-            return Err(BundleError::NoRungs {
+            return Err(BundleError::NoMeasurements {
                 path,
-                visits: unfinished.len(),
+                measurements: unfinished.len(),
             });
         }
-        let unfinished_visits = unfinished.into_iter().collect();
+        let partial_measurements = unfinished.into_iter().collect();
         Ok(Bundle {
             path,
             manifest,
-            rungs,
+            measurements: rungs,
             seconds,
             counters,
             latency,
@@ -147,8 +156,8 @@ impl Bundle {
             frames,
             settings,
             summary,
-            tried,
-            unfinished_visits,
+            remedy_results: tried,
+            partial_measurements,
             unfinished_files,
         })
     }
@@ -156,7 +165,7 @@ impl Bundle {
     /// Whether files of that name are what a bundle is made of; beside them may lie what can be made of it again.
     #[must_use]
     pub fn has_file_called(name: &str) -> bool {
-        name.ends_with(".parquet") || [MANIFEST, SUMMARY, TRIED].contains(&name)
+        name.ends_with(".parquet") || [MANIFEST, SUMMARY, REMEDY_RESULTS].contains(&name)
     }
 
     /// Whether a folder is that of a bundle, readable or not.
@@ -165,15 +174,22 @@ impl Bundle {
         path.join(MANIFEST).exists()
     }
 
-    /// What [`open`](Self::open) gives of a bundle to which this visit alone was written, with this manifest and no settings: for
-    /// who just wrote it and would read it back. Its samples come apart from the rows of the other tables.
+    /// What [`open`](Self::open) gives of a bundle to which this measurement alone was written,
+    /// with this manifest and no settings: for who just wrote it and would read it back. Its
+    /// samples come apart from the rows of the other tables.
     #[must_use]
-    pub fn of_one_visit(path: &Path, manifest: &Manifest, rung: RungRow, rows: VisitRows, samples: Samples) -> Bundle {
+    pub fn of_one_measurement(
+        path: &Path,
+        manifest: &Manifest,
+        rung: MeasurementRow,
+        rows: MeasurementRows,
+        samples: Samples,
+    ) -> Bundle {
         debug_assert!(rows.samples.is_empty(), "they come apart");
         Bundle {
             path: path.to_owned(),
             manifest: manifest.without_folders(),
-            rungs: vec![rung],
+            measurements: vec![rung],
             seconds: rows.seconds,
             counters: rows.counters,
             latency: rows.latency,
@@ -185,14 +201,14 @@ impl Bundle {
             frames: rows.frames,
             settings: Vec::new(),
             summary: None,
-            tried: Vec::new(),
-            unfinished_visits: Vec::new(),
+            remedy_results: Vec::new(),
+            partial_measurements: Vec::new(),
             unfinished_files: Vec::new(),
         }
     }
 
     /// Reads the machine code of the functions that took most CPU time, by function and address. It is read apart because only
-    /// few readers want it. Empty for a bundle of a version that did not keep it, or of a run that was killed.
+    /// few readers want it. Empty for a bundle of a run that was killed.
     ///
     /// # Errors
     /// [`BundleError::Part`] and [`BundleError::Io`].
@@ -200,7 +216,7 @@ impl Bundle {
         read_table(&parts_of::<InstructionRow>(&self.path, &mut Vec::new())?)
     }
 
-    /// Reads the jumps that the processor remembered, of finished visits; none for a bundle that has no such table, because they were
+    /// Reads the jumps that the processor remembered, of finished measurements; none for a bundle that has no such table, because they were
     /// not recorded.
     ///
     /// # Errors
@@ -210,13 +226,13 @@ impl Bundle {
             return Ok(None);
         }
         let mut rows: Vec<BranchRow> = read_table(&parts_of::<BranchRow>(&self.path, &mut Vec::new())?)?;
-        let finished: BTreeSet<i32> = self.rungs.iter().map(|rung| rung.visit).collect();
-        rows.retain(|row| finished.contains(&row.visit));
+        let finished: BTreeSet<i32> = self.measurements.iter().map(|rung| rung.measurement).collect();
+        rows.retain(|row| finished.contains(&row.measurement));
         Ok(Some(rows))
     }
 
-    /// Reads who touches the variables in the cache lines of hot instructions; none for a bundle that has no such table, because
-    /// an earlier version wrote it or the run was killed.
+    /// Reads who touches the variables in the cache lines of hot instructions; none for a bundle of a run that was
+    /// killed.
     ///
     /// # Errors
     /// [`BundleError::Part`] and [`BundleError::Io`].

@@ -20,7 +20,7 @@ impl std::fmt::Display for Remedy {
 
 /// A remedy that was tried (`run --try`): servers with it and servers without in turns.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Tried {
+pub struct RemedyResult {
     /// What was tried.
     #[serde(flatten)]
     pub remedy: Remedy,
@@ -35,5 +35,5 @@ pub struct Tried {
     /// An interval that lies wholly within this share to either side counts as no difference.
     pub margin: Option<f64>,
     /// Why it could not be measured, or why the figure is not to be relied on.
-    pub doubt: Option<String>,
+    pub caveat: Option<String>,
 }

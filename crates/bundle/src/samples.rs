@@ -1,6 +1,6 @@
 //! The samples of a bundle, column by column: there may be tens of millions of them.
 
-use crate::{Coded, SampleRow, UtcMicros, VisitClock};
+use crate::{Coded, MeasurementClock, SampleRow, UtcMicros};
 use scaleprof_profile::{Role, Sample, Wait};
 use std::borrow::Cow;
 use std::hash::Hash;
@@ -11,10 +11,11 @@ pub struct Samples {
     blocks: Vec<SampleBlock>,
 }
 
-/// Samples of one visit that stand one behind the other: a column for each field of [`SampleRow`], all of one length.
+/// Samples of one measurement that stand one behind the other: a column for each field of
+/// [`SampleRow`], all of one length.
 #[derive(Debug, Clone, Default)]
 pub struct SampleBlock {
-    pub(crate) visit: i32,
+    pub(crate) measurement: i32,
     pub(crate) second: Coded<i32>,
     pub(crate) time_us: Vec<UtcMicros>,
     pub(crate) thread: Coded<i64>,
@@ -22,13 +23,13 @@ pub struct SampleBlock {
     pub(crate) cpu: Coded<i32>,
     pub(crate) state: Coded<String>,
     pub(crate) stack: Coded<i64>,
-    pub(crate) ending: Coded<String>,
+    pub(crate) unwind_status: Coded<String>,
     pub(crate) weight_ns: Vec<f64>,
     pub(crate) lock: Coded<Option<i64>>,
     pub(crate) waker_kind: Coded<Option<String>>,
     pub(crate) waker_stack: Coded<Option<i64>>,
-    pub(crate) owner_stack: Coded<Option<i64>>,
-    pub(crate) owner_state: Coded<Option<String>>,
+    pub(crate) holder_stack: Coded<Option<i64>>,
+    pub(crate) holder_state: Coded<Option<String>>,
 }
 
 impl Samples {
@@ -43,7 +44,7 @@ impl Samples {
         self.blocks
     }
 
-    /// The rows as stretches of one visit each; a visit may have several.
+    /// The rows as stretches of one measurement each; a measurement may have several.
     pub fn blocks(&self) -> &[SampleBlock] {
         &self.blocks
     }
@@ -63,10 +64,16 @@ impl Samples {
         self.blocks.iter().flat_map(SampleBlock::rows)
     }
 
-    /// Samples of a profile as those of `visit`, as [`sample_rows`](crate::sample_rows) makes rows of them. `role` tells whom a thread serves.
-    pub fn of_profile(visit: i32, samples: &[Sample], clock: &VisitClock, role: impl Fn(u32) -> Role) -> Samples {
+    /// Samples of a profile as those of `measurement`, as [`sample_rows`](crate::sample_rows) makes
+    /// rows of them. `role` tells whom a thread serves.
+    pub fn of_profile(
+        measurement: i32,
+        samples: &[Sample],
+        clock: &MeasurementClock,
+        role: impl Fn(u32) -> Role,
+    ) -> Samples {
         Samples::of_blocks(vec![SampleBlock {
-            visit,
+            measurement,
             second: numbers(samples, |sample| clock.second(sample.time_ns)),
             time_us: samples.iter().map(|sample| clock.utc(sample.time_ns)).collect(),
             thread: numbers(samples, |sample| i64::from(sample.thread)),
@@ -74,26 +81,26 @@ impl Samples {
             cpu: numbers(samples, |sample| i32::try_from(sample.cpu).unwrap_or(i32::MAX)),
             state: words(samples, |sample| sample.state.name()),
             stack: numbers(samples, |sample| sample.stack.0),
-            ending: words(samples, |sample| sample.ending.name()),
+            unwind_status: words(samples, |sample| sample.ending.name()),
             weight_ns: samples.iter().map(|sample| sample.weight_ns).collect(),
             lock: numbers_of_waits(samples, |wait| Some(wait.lock?.0)),
             waker_kind: words_of_waits(samples, |wait| wait.waker_kind),
             waker_stack: numbers_of_waits(samples, |wait| Some(wait.waker_stack?.0)),
-            owner_stack: numbers_of_waits(samples, |wait| Some(wait.owner_stack?.0)),
-            owner_state: words_of_waits(samples, |wait| Some(wait.owner_state?.name())),
+            holder_stack: numbers_of_waits(samples, |wait| Some(wait.holder_stack?.0)),
+            holder_state: words_of_waits(samples, |wait| Some(wait.holder_state?.name())),
         }])
     }
 
-    /// Leaves out the visits that are not wanted.
-    pub fn retain_visits(&mut self, mut is_wanted: impl FnMut(i32) -> bool) {
-        self.blocks.retain(|block| is_wanted(block.visit));
+    /// Leaves out the measurements that are not wanted.
+    pub fn retain_measurements(&mut self, mut is_wanted: impl FnMut(i32) -> bool) {
+        self.blocks.retain(|block| is_wanted(block.measurement));
     }
 }
 
 impl SampleBlock {
-    /// The visit.
-    pub fn visit(&self) -> i32 {
-        self.visit
+    /// The measurement.
+    pub fn measurement(&self) -> i32 {
+        self.measurement
     }
 
     /// How many rows there are.
@@ -143,7 +150,7 @@ impl SampleBlock {
 
     /// [`SampleRow::ending`].
     pub fn endings(&self) -> &Coded<String> {
-        &self.ending
+        &self.unwind_status
     }
 
     /// [`SampleRow::weight_ns`].
@@ -166,14 +173,14 @@ impl SampleBlock {
         &self.waker_stack
     }
 
-    /// [`SampleRow::owner_stack`].
-    pub fn owner_stacks(&self) -> &Coded<Option<i64>> {
-        &self.owner_stack
+    /// [`SampleRow::holder_stack`].
+    pub fn holder_stacks(&self) -> &Coded<Option<i64>> {
+        &self.holder_stack
     }
 
-    /// [`SampleRow::owner_state`].
-    pub fn owner_states(&self) -> &Coded<Option<String>> {
-        &self.owner_state
+    /// [`SampleRow::holder_state`].
+    pub fn holder_states(&self) -> &Coded<Option<String>> {
+        &self.holder_state
     }
 
     /// The rows, put together from their columns.
@@ -184,7 +191,7 @@ impl SampleBlock {
     /// One row by its place in the block; none past the last.
     pub fn row(&self, row: usize) -> Option<SampleRow> {
         Some(SampleRow {
-            visit: self.visit,
+            measurement: self.measurement,
             second: *self.second.get(row)?,
             time_us: *self.time_us.get(row)?,
             thread: *self.thread.get(row)?,
@@ -192,20 +199,20 @@ impl SampleBlock {
             cpu: *self.cpu.get(row)?,
             state: self.state.get(row)?.clone().into(),
             stack: *self.stack.get(row)?,
-            ending: self.ending.get(row)?.clone().into(),
+            unwind_status: self.unwind_status.get(row)?.clone().into(),
             weight_ns: *self.weight_ns.get(row)?,
             lock: *self.lock.get(row)?,
             waker_kind: self.waker_kind.get(row)?.clone().map(Cow::Owned),
             waker_stack: *self.waker_stack.get(row)?,
-            owner_stack: *self.owner_stack.get(row)?,
-            owner_state: self.owner_state.get(row)?.clone().map(Cow::Owned),
+            holder_stack: *self.holder_stack.get(row)?,
+            holder_state: self.holder_state.get(row)?.clone().map(Cow::Owned),
         })
     }
 
-    /// Rows of one visit.
-    fn of(visit: i32, rows: &[SampleRow]) -> SampleBlock {
+    /// Rows of one measurement.
+    fn of(measurement: i32, rows: &[SampleRow]) -> SampleBlock {
         SampleBlock {
-            visit,
+            measurement,
             second: numbers(rows, |row| row.second),
             time_us: rows.iter().map(|row| row.time_us).collect(),
             thread: numbers(rows, |row| row.thread),
@@ -213,13 +220,13 @@ impl SampleBlock {
             cpu: numbers(rows, |row| row.cpu),
             state: words(rows, |row| &row.state),
             stack: numbers(rows, |row| row.stack),
-            ending: words(rows, |row| &row.ending),
+            unwind_status: words(rows, |row| &row.unwind_status),
             weight_ns: rows.iter().map(|row| row.weight_ns).collect(),
             lock: numbers(rows, |row| row.lock),
             waker_kind: words_or_none(rows, |row| &row.waker_kind),
             waker_stack: numbers(rows, |row| row.waker_stack),
-            owner_stack: numbers(rows, |row| row.owner_stack),
-            owner_state: words_or_none(rows, |row| &row.owner_state),
+            holder_stack: numbers(rows, |row| row.holder_stack),
+            holder_state: words_or_none(rows, |row| &row.holder_state),
         }
     }
 }
@@ -250,9 +257,9 @@ fn numbers_of_waits(samples: &[Sample], number: impl Fn(&Wait) -> Option<i64>) -
 impl Extend<SampleRow> for Samples {
     fn extend<I: IntoIterator<Item = SampleRow>>(&mut self, rows: I) {
         let rows: Vec<SampleRow> = rows.into_iter().collect();
-        let of_one_visit = rows.chunk_by(|a, b| a.visit == b.visit);
+        let of_one_measurement = rows.chunk_by(|a, b| a.measurement == b.measurement);
         self.blocks
-            .extend(of_one_visit.filter_map(|rows| Some(SampleBlock::of(rows.first()?.visit, rows))));
+            .extend(of_one_measurement.filter_map(|rows| Some(SampleBlock::of(rows.first()?.measurement, rows))));
     }
 }
 
@@ -283,8 +290,8 @@ mod tests {
             lock: Some(LockId(7)),
             waker_kind: Some("thread"),
             waker_stack: Some(StackId(-3)),
-            owner_stack: Some(StackId(4)),
-            owner_state: Some(ThreadState::Io),
+            holder_stack: Some(StackId(4)),
+            holder_state: Some(ThreadState::Io),
         };
         let sample = |number: u64, wait: Option<Wait>| Sample {
             time_ns: number * 400_000_000,
@@ -298,12 +305,12 @@ mod tests {
         };
         let without_lock = Wait {
             lock: None,
-            owner_state: None,
+            holder_state: None,
             ..wait.clone()
         };
         let waits = [None, Some(wait), Some(without_lock), None, None];
         let samples: Vec<Sample> = (0..).zip(waits).map(|(number, wait)| sample(number, wait)).collect();
-        let clock = VisitClock {
+        let clock = MeasurementClock {
             monotonic_ns: 100_000_000,
             utc: UtcMicros(1_700_000_000_000_000),
         };

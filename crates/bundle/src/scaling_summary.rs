@@ -34,10 +34,10 @@ pub struct LostThreads {
     pub lost_threads: BTreeMap<String, Estimate>,
     /// How many times longer the same work took in all functions alike (caches, SMT, the clock) than at the base rung, at least 1;
     /// none where that cannot be told. It is taken out of the losses of call paths on a CPU.
-    #[serde(default)]
-    pub dilation: Option<f64>,
-    /// Threads that neither of them explains over N: the ledger's residue here, less the one of the base rung.
-    pub residue: f64,
+    pub uniform_slowdown: Option<f64>,
+    /// Threads that neither of them explains over N: the ledger's residual here, less the one of
+    /// the base rung.
+    pub residual: f64,
 }
 
 /// A call path in one state.

@@ -2,7 +2,7 @@
 //!
 //! A figure that could not be measured is null, and `missing` says why.
 
-use crate::{CallPath, Ledger, LockSummary, Missing, Remedy, ScalingProfile, Tried, WatchSummary};
+use crate::{CallPath, Ledger, LockSummary, Missing, Remedy, RemedyResult, ScalingProfile, WatchSummary};
 use serde::{Deserialize, Serialize};
 
 /// A figure with its 95 % interval.
@@ -19,7 +19,7 @@ pub struct Estimate {
 /// The whole summary.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
-    /// Version of this layout; 1.
+    /// Version of this layout: [`SCHEMA`](crate::SCHEMA).
     pub schema: u32,
     /// As in the manifest.
     pub server: crate::Server,
@@ -34,35 +34,26 @@ pub struct Summary {
     /// The Universal Scalability Law, only where it fits.
     pub usl: Option<Usl>,
     /// Why the law is not shown, where it is not.
-    pub usl_refused: Option<String>,
+    pub usl_unavailable: Option<String>,
     /// What a running server's threads did under a load that is not ours (`attach --pid`); none for a run. There are no rungs
     /// then and no verdict.
-    #[serde(default)]
     pub watch: Option<WatchSummary>,
     /// How fast its replicas can follow; empty where none do.
-    #[serde(default)]
-    pub replay: Vec<ReplaySpeed>,
+    pub replay_rates: Vec<ReplaySpeed>,
     /// What the server and its neighbours came to together, in a sentence; none where there are none.
-    #[serde(default)]
-    pub together: Option<String>,
+    pub combined_throughput: Option<String>,
     /// Where the threads go that are added and gain nothing; none where fewer than two rungs were watched.
-    #[serde(default)]
     pub scaling: Option<ScalingProfile>,
     /// Why throughput is lost, the gravest first; empty where nothing beyond chance was found.
-    #[serde(default)]
     pub findings: Vec<Finding>,
     /// How much of what is lost they explain, an entry an account; empty where a transaction takes no more than elsewhere.
-    #[serde(default)]
     pub explained: Vec<Explained>,
     /// Which rungs are compared with which in this summary, and why; none with fewer than two that count.
-    #[serde(default)]
-    pub compared: Option<String>,
+    pub base_rungs: Option<String>,
     /// What a commit is not worth, where a crash may lose what was committed, with the settings that make it so.
-    #[serde(default)]
     pub durability: Option<String>,
     /// Why no causes were looked for; none where they were. A finding may be there all the same: some need no comparison.
-    #[serde(default)]
-    pub findings_refused: Option<String>,
+    pub findings_unavailable: Option<String>,
     /// Figures that could not be measured.
     pub missing: Vec<Missing>,
     /// Warnings of the run and of the analysis.
@@ -87,9 +78,8 @@ pub struct Finding {
     /// The part of what a transaction costs at the last rung that it makes up: of its CPU time while the CPUs are busy, of the
     /// connections' time while they idle.
     pub lost_share: Estimate,
-    /// What `lost_share` is a part of; none in older summaries.
-    #[serde(default)]
-    pub share_of: Option<ShareOf>,
+    /// What `lost_share` is a part of.
+    pub share_of: ShareOf,
     /// The rungs that were compared, in connections.
     pub rungs: [u32; 2],
     /// Functions, outermost first; those of the kernel end in ` [k]`. The heaviest path where it has several.
@@ -98,13 +88,11 @@ pub struct Finding {
     pub evidence: Vec<String>,
     /// What may help.
     #[serde(rename = "try")]
-    pub tries: Vec<String>,
+    pub suggestions: Vec<String>,
     /// Those of them that are settings, as data.
-    #[serde(default)]
     pub remedies: Vec<Remedy>,
     /// What the settings came to where they were tried (`run --try`); empty where they were not.
-    #[serde(default)]
-    pub tried: Vec<Tried>,
+    pub remedy_results: Vec<RemedyResult>,
 }
 
 /// A whole that the share of a finding is a part of.
@@ -158,12 +146,12 @@ pub struct UnexplainedPath {
     pub share: f64,
 }
 
-/// One rung: all its visits together.
+/// One rung: all its measurements together.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RungSummary {
     /// Connections that run transactions.
     pub connections: u32,
-    /// Visits that count.
+    /// Measurements that count.
     pub repeat_count: u32,
     /// Transactions per second.
     pub throughput: Estimate,
@@ -173,38 +161,35 @@ pub struct RungSummary {
     pub response_ms: Option<Latency>,
     /// Errors by number.
     pub errors: std::collections::BTreeMap<String, u64>,
-    /// Whether throughput settled in every visit.
+    /// Whether throughput settled in every measurement.
     pub steady: bool,
     /// Why not, where not.
     pub unsteady_reason: Option<String>,
     /// Largest relative difference between the two halves of a measured window (TPC-C's jitter).
     pub jitter: Option<f64>,
-    /// Seconds from the first transaction to the end of the last, where every connection runs its script once; the mean of the visits.
-    #[serde(default)]
+    /// Seconds from the first transaction to the end of the last, where every connection runs its
+    /// script once; the mean of the measurements.
     pub finished_seconds: Option<f64>,
-    /// Seconds cut as warm-up, a figure a visit.
+    /// Seconds cut as warm-up, a figure a measurement.
     pub warmup_seconds: Vec<u32>,
     /// Whether the client, not the server, set the limit.
     pub client_limited: bool,
     /// Why, where so.
     pub client_limited_reason: Option<String>,
     /// X·R/N: 1 when every connection was always inside a transaction; none in the open loop.
-    pub little: Option<f64>,
+    pub littles_law_ratio: Option<f64>,
     /// Connections that were at work in the server on average: all less those that waited for the load generator (its CPU time, its wait
     /// for a CPU, the network). None where threads were not watched, and where connections rest of their own accord.
-    #[serde(default)]
     pub effective_concurrency: Option<f64>,
     /// Whether so few were that the rung says nothing of so many connections.
-    #[serde(default)]
     pub too_few_at_work: bool,
-    /// What the load threads did with their time, which says why connections wait for them. None where the kernel does not tell and in
-    /// bundles from before it was counted.
-    #[serde(default)]
+    /// What the load threads did with their time, which says why connections wait for them. None
+    /// where the kernel does not tell.
     pub load_threads: Option<LoadThreads>,
     /// CPUs that the client used.
     pub client_cpus: Option<f64>,
     /// Share of the machine's CPU time taken by other programs.
-    pub other_cpu_share: Option<f64>,
+    pub noise_cpu_share: Option<f64>,
     /// Share of the machine's CPU time stolen by the hypervisor.
     pub steal_share: Option<f64>,
     /// Share of the machine's CPU time in which no CPU was idle, whoever used it.
@@ -216,31 +201,23 @@ pub struct RungSummary {
     /// Other counters per transaction, by counter name.
     pub per_txn: std::collections::BTreeMap<String, f64>,
     /// Service time of each statement of a script, in its order; empty for other workloads.
-    #[serde(default)]
     pub statements: Vec<StatementLatency>,
     /// Service time of each kind of transaction, where the workload has several; empty for others.
-    #[serde(default)]
     pub transactions: Vec<TransactionLatency>,
-    /// How throughput went over a long visit, of several the least even; none where all took less than five minutes.
-    #[serde(default)]
+    /// How throughput went over a long measurement, of several the least even; none where all took
+    /// less than five minutes.
     pub long_run: Option<crate::LongRun>,
     /// TPC-C's own figures; none for other workloads.
-    #[serde(default)]
     pub tpcc: Option<TpccFigures>,
     /// What its replicas did, by their numbers; empty where none follow it.
-    #[serde(default)]
     pub replicas: Vec<ReplicaSummary>,
     /// Transactions per second of the servers beside it that bore the same load, by their numbers; empty where there are none.
-    #[serde(default)]
     pub neighbours: Vec<Estimate>,
     /// The thread ledger; none where the server's threads were not watched.
-    #[serde(default)]
     pub ledger: Option<Ledger>,
     /// The heaviest call paths of the connections' threads, the heaviest first.
-    #[serde(default)]
     pub paths: Vec<CallPath>,
     /// The locks for which the connections' threads waited longest, the worst first.
-    #[serde(default)]
     pub locks: Vec<LockSummary>,
 }
 
@@ -268,13 +245,13 @@ pub struct ReplicaSummary {
     pub lag_growth_per_second: Estimate,
     /// Whether it keeps up; none where the rung is too short to tell.
     pub keeps_up: Option<bool>,
-    /// Transactions that it was behind at the end; of several visits the most.
+    /// Transactions that it was behind at the end; of several measurements the most.
     pub lag_transactions: Option<f64>,
     /// In how many seconds the source commits as many.
     pub lag_seconds: Option<f64>,
     /// Part of the time in which the cluster held its commits back for the slowest of its nodes (Galera's flow control); none where it
     /// is not told.
-    pub held_back_share: Option<f64>,
+    pub flow_control_share: Option<f64>,
     /// Transactions that it replayed in a second when the load had ended, until it had caught up; none where it was not far behind.
     pub catch_up_per_second: Option<f64>,
 }
@@ -285,9 +262,9 @@ pub struct ReplaySpeed {
     /// Its number, from 1.
     pub replica: u32,
     /// The balanced replay speed, the highest rate at which it does not fall behind, transactions per second: the highest that was met.
-    pub balanced_per_second: Estimate,
+    pub sustained_per_second: Estimate,
     /// Whether that is a lower bound: it kept up there, and nothing was held back for it. None where it cannot be told whether it keeps up.
-    pub at_least: Option<bool>,
+    pub is_lower_bound: Option<bool>,
     /// The rung at which that was met.
     pub connections: u32,
     /// The first rung at which it falls behind.
@@ -361,16 +338,16 @@ pub struct IronLaw {
     /// Of the server's CPU time, the part in the kernel.
     pub system_share: Option<f64>,
     /// Right side over the measured throughput, less 1.
-    pub residue: Option<f64>,
-    /// Which independent measurements the residue compares, in words.
-    pub residue_of: Option<String>,
+    pub residual: Option<f64>,
+    /// Which independent measurements the residual compares, in words.
+    pub residual_sources: Option<String>,
 }
 
 /// What the run comes to.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Verdict {
-    /// False when throughput falls over; none where too few rungs were measured to tell, and in the open loop.
-    pub scales: Option<bool>,
+    /// The answer in one word.
+    pub class: LadderVerdict,
     /// Rung of the best throughput.
     pub peak_connections: u32,
     /// Its throughput.
@@ -387,6 +364,21 @@ pub struct Verdict {
     pub decomposition: Option<Decomposition>,
     /// One sentence for a person.
     pub sentence: String,
+}
+
+/// How throughput goes as connections are added.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LadderVerdict {
+    /// It rises to its peak and holds at least 95 % of it.
+    Scales,
+    /// It surely loses some of its peak, too little to call it a fall. No run has this verdict yet.
+    Declines,
+    /// A rung past the peak surely loses more than 5 %.
+    FallsOver,
+    /// Fewer than three rungs count, the load is an open loop, too few connections were at work at
+    /// the last rung, or that is below 95 % of the peak and a fall is not sure.
+    Inconclusive,
 }
 
 /// ln X(to) - ln X(from) by the factors of the iron law.
@@ -409,7 +401,7 @@ pub struct Decomposition {
     /// Part of CPU seconds per transaction: the three above together.
     pub cpu_seconds: f64,
     /// What is left over.
-    pub residue: f64,
+    pub residual: f64,
 }
 
 /// X(N) = γN / (1 + σ(N-1) + κN(N-1)).

@@ -1,17 +1,18 @@
 //! The rows of a bundle's tables.
 //!
-//! A *visit* is one measurement of one rung: a rung that is repeated three times has three visits. Visits are
-//! numbered in the order in which they ran, so the number is also the clock of the run.
+//! A *measurement* is one repeat of one rung: a rung that is repeated three times has three
+//! measurements. Measurements are numbered in the order in which they ran, so the number is also
+//! the clock of the run.
 
 /// Microseconds since 1970-01-01 UTC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct UtcMicros(pub i64);
 
-/// One visit of a rung (table `rungs`).
+/// One measurement (table `measurements`).
 #[derive(Debug, Clone, PartialEq)]
-pub struct RungRow {
+pub struct MeasurementRow {
     /// Position in the run's order, from 0.
-    pub visit: i32,
+    pub measurement: i32,
     /// Connections that run transactions.
     pub connections: i32,
     /// Connections that are open and do nothing.
@@ -30,16 +31,17 @@ pub struct RungRow {
     pub client_lag_p99_us: Option<f64>,
     /// Threads of the client.
     pub client_threads: i32,
-    /// Resident memory of the client at the end of the visit, bytes.
+    /// Resident memory of the client at the end of the measurement, bytes.
     pub client_resident_bytes: Option<i64>,
 }
 
-/// One second of one visit (table `seconds`). Warm-up seconds are kept too; the analysis cuts them.
+/// One second of one measurement (table `seconds`). Warm-up seconds are kept too; the analysis cuts
+/// them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SecondRow {
-    /// The visit.
-    pub visit: i32,
-    /// Second of the visit, from 0.
+    /// The measurement.
+    pub measurement: i32,
+    /// Second of the measurement, from 0.
     pub second: i32,
     /// When it began.
     pub started_at: UtcMicros,
@@ -63,7 +65,7 @@ pub struct SecondRow {
     pub response_sum_ns: i64,
     /// Time that connections spent inside transactions in it, nanoseconds, whether or not these ended in it. Over the length
     /// of the second times the connections it is X·R/N.
-    pub inside_ns: i64,
+    pub in_transaction_ns: i64,
     /// Percentiles of the service time in it, nanoseconds; none where no transaction ended.
     pub p50_ns: Option<i64>,
     /// 95th percentile.
@@ -74,47 +76,65 @@ pub struct SecondRow {
     pub max_ns: Option<i64>,
 }
 
-/// One counter in one second of one visit (table `counters`): the change in that second, or the level for the
-/// names that end in `_level`. docs/bundle.md lists the names and units.
+/// One counter in one second of one measurement (table `counters`): the change in that second, or
+/// the level for the names that end in `_level`. docs/bundle.md lists the names and units.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CounterRow {
-    /// The visit.
-    pub visit: i32,
-    /// The second; none for a figure of the whole visit.
+    /// The measurement.
+    pub measurement: i32,
+    /// The second; none for a figure of the whole measurement.
     pub second: Option<i32>,
     /// Its name, such as `server.cpu_user_seconds`, `hw.instructions`, `status.Com_commit`.
     pub counter: String,
     /// Its value in the unit that the name says.
     pub value: f64,
     /// Share of the time in which it was really counted, where the kernel multiplexed; 1 or none otherwise.
-    pub counted_share: Option<f64>,
+    pub running_share: Option<f64>,
 }
 
 /// One bucket of a latency histogram (table `latency`).
 #[derive(Debug, Clone, PartialEq)]
 pub struct LatencyRow {
-    /// The visit.
-    pub visit: i32,
+    /// The measurement.
+    pub measurement: i32,
     /// The second.
     pub second: i32,
     /// `service` or `response`.
     pub kind: String,
-    /// `transaction`, or `statement N` for the Nth statement of a script, from 1, or `transaction N (NAME)` for the Nth kind of
-    /// transaction where a workload has several.
-    pub what: String,
+    /// `transaction` or `statement`.
+    pub operation: String,
+    /// Which statement of a script, or which kind of transaction where a workload has several, from
+    /// 1; none for all transactions together.
+    pub number: Option<i32>,
+    /// The name of the kind, such as `new_order`, or the verb of the statement, such as `SELECT`;
+    /// none where there is none, and for a verb that is not well known.
+    pub name: Option<String>,
     /// The highest value of the bucket, nanoseconds.
     pub value_ns: i64,
     /// How many fell into it.
     pub count: i64,
 }
 
-/// Errors of one kind in one visit (table `errors`).
+impl LatencyRow {
+    /// Whether it counts transactions of all kinds.
+    #[must_use]
+    pub fn is_of_all_transactions(&self) -> bool {
+        self.operation == TRANSACTION && self.number.is_none()
+    }
+}
+
+/// [`LatencyRow::operation`] of transactions.
+pub const TRANSACTION: &str = "transaction";
+/// [`LatencyRow::operation`] of statements.
+pub const STATEMENT: &str = "statement";
+
+/// Errors of one kind in one measurement (table `errors`).
 #[derive(Debug, Clone, PartialEq)]
 pub struct ErrorRow {
-    /// The visit.
-    pub visit: i32,
+    /// The measurement.
+    pub measurement: i32,
     /// The server's error number.
-    pub number: i32,
+    pub error_code: i32,
     /// The kind of statement that met it, such as `index_updates` or `statement 3`; never its text.
     pub statement: String,
     /// How often.

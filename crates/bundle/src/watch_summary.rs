@@ -20,10 +20,10 @@ pub struct WatchSummary {
     pub cpus_by_scheduler: Option<f64>,
     /// CPU time by the states, without what was not their own, over that by the scheduler's account, less 1, over the
     /// seconds that have both.
-    pub cpu_residue: Option<f64>,
+    pub cpu_residual: Option<f64>,
     /// Part of the CPU time by the states that the scheduler charges to no thread, such as that of interrupts and what the host of a
     /// virtual machine took; a warning says how much these two explain.
-    pub cpu_not_their_own: Option<f64>,
+    pub uncharged_cpu_share: Option<f64>,
     /// Part of the walks through a thread's stack that reached its first frame.
     pub complete_stacks_share: Option<f64>,
     /// Samples of threads that were taken.
@@ -32,8 +32,7 @@ pub struct WatchSummary {
     pub samples_lost: Option<u64>,
     /// Part of the time in which it was seen what threads wait for. Where switches come too often, it is concluded for the rest
     /// of the time; time on CPU and in run queues is exact all the same.
-    #[serde(default)]
-    pub waits_seen_share: Option<f64>,
+    pub observed_waits_share: Option<f64>,
     /// The heaviest call paths of every state of the threads that serve clients; by state, the heaviest first.
     pub paths: Vec<WatchedPath>,
     /// The locks for which these threads waited longest, the worst first.
@@ -50,7 +49,7 @@ pub struct WatchedThreads {
     /// Thread-seconds per second in which they were alive, measured apart from the states: threads on average.
     pub lifetime_per_second: Option<f64>,
     /// Sum of the states over the lifetime, less 1.
-    pub states_residue: Option<f64>,
+    pub states_residual: Option<f64>,
 }
 
 /// One call path in one state.
@@ -78,12 +77,11 @@ pub struct WatchedLock {
     /// Sampled waits behind it.
     pub samples: u64,
     /// The call path that waited longest, outermost first.
-    pub waiting: Vec<String>,
+    pub waiter: Vec<String>,
     /// Where the holder was most often when a wait began; empty where that was not seen.
     pub holder: Vec<String>,
     /// Sampled waits in which it was there.
     pub holder_samples: u64,
     /// Where the thread was most often that ended a wait; empty where that was not seen.
-    #[serde(default)]
     pub waker: Vec<String>,
 }

@@ -5,8 +5,8 @@ use crate::in_parallel;
 use crate::number_map::NumberMap;
 use crate::part::{RowsToCome, Table, write_groups};
 use crate::{
-    BranchRow, DataAccessRow, InstructionRow, Manifest, RungRow, SampleRow, SettingRow, Summary, Tried, VisitRows,
-    VisitTables,
+    BranchRow, DataAccessRow, InstructionRow, Manifest, MeasurementRow, MeasurementRows, MeasurementTables,
+    RemedyResult, SampleRow, SettingRow, Summary,
 };
 use foldhash::fast::RandomState;
 use scaleprof_guard::{Folder, NoOutput, part_of as part_of_file, replace_in};
@@ -24,7 +24,7 @@ use std::sync::{Mutex, PoisonError, RwLock};
 
 pub(crate) const MANIFEST: &str = "manifest.json";
 pub(crate) const SUMMARY: &str = "summary.json";
-pub(crate) const TRIED: &str = "tried.json";
+pub(crate) const REMEDY_RESULTS: &str = "remedies.json";
 pub(crate) const SETTINGS_PART: &str = "settings.parquet";
 pub(crate) const INSTRUCTIONS_PART: &str = "instructions.parquet";
 pub(crate) const DATA_ACCESSES_PART: &str = "data_accesses.parquet";
@@ -128,12 +128,12 @@ impl BundleWriter {
         self.write_json(SUMMARY, summary)
     }
 
-    /// Writes `tried.json`: what the remedies of a run came to.
+    /// Writes `remedies.json`: what the remedies of a run came to.
     ///
     /// # Errors
     /// Those of the file system, and [`BundleError::Json`] for a figure that is not finite.
-    pub fn write_tried(&self, tried: &[Tried]) -> Result<(), BundleError> {
-        self.write_json(TRIED, &tried.to_vec())
+    pub fn write_remedy_results(&self, tried: &[RemedyResult]) -> Result<(), BundleError> {
+        self.write_json(REMEDY_RESULTS, &tried.to_vec())
     }
 
     /// Writes the server's settings.
@@ -160,40 +160,40 @@ impl BundleWriter {
         self.write_table(DATA_ACCESSES_PART, accesses)
     }
 
-    /// Writes all that is known of one visit: one part a table, that of `rungs` last, because a visit counts only when it
-    /// is there. Of stacks and frames only those are written that no earlier visit of this writer had.
+    /// Writes all that is known of one measurement: one part a table, that of `measurements` last, because a measurement counts only when it
+    /// is there. Of stacks and frames only those are written that no earlier measurement of this writer had.
     ///
     /// # Errors
-    /// Those of the file system; [`BundleError::Visit`] when rows name another visit or it was written before.
-    pub fn write_visit(&self, rung: &RungRow, rows: &VisitRows) -> Result<(), BundleError> {
-        self.write_visit_with(rung, rows.tables(), 0, |_| Vec::new())
+    /// Those of the file system; [`BundleError::Measurement`] when rows name another measurement or it was written before.
+    pub fn write_measurement(&self, rung: &MeasurementRow, rows: &MeasurementRows) -> Result<(), BundleError> {
+        self.write_measurement_with(rung, rows.tables(), 0, |_| Vec::new())
     }
 
     /// The same with `count` further samples, of which `make` makes those at some places when they are written, on any thread, so that
     /// they are never held all at once: an imported recording may have millions.
     ///
     /// # Errors
-    /// Those of [`write_visit`](Self::write_visit).
-    pub fn write_visit_with(
+    /// Those of [`write_measurement`](Self::write_measurement).
+    pub fn write_measurement_with(
         &self,
-        rung: &RungRow,
-        rows: VisitTables<'_>,
+        rung: &MeasurementRow,
+        rows: MeasurementTables<'_>,
         count: usize,
         make: impl Fn(Range<usize>) -> Vec<SampleRow> + Sync,
     ) -> Result<(), BundleError> {
-        let visit = rung.visit;
-        let name = part_of(visit);
+        let measurement = rung.measurement;
+        let name = part_of(measurement);
         let refuse = |problem: &str| {
-            Err(BundleError::Visit {
-                visit,
+            Err(BundleError::Measurement {
+                measurement,
                 path: self.path().to_owned(),
                 problem: problem.to_owned(),
             })
         };
-        if visit < 0 || !rows.are_all_of(visit) {
+        if measurement < 0 || !rows.are_all_of(measurement) {
             return refuse("its rows carry other numbers");
         }
-        if self.path().join(RungRow::NAME).join(&name).exists() {
+        if self.path().join(MeasurementRow::NAME).join(&name).exists() {
             return refuse("it was written before");
         }
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
@@ -207,11 +207,12 @@ impl BundleWriter {
                 ));
             }
         };
-        // Rows of another visit are the caller's mistake; what was written of them is left out by readers, as this one has no rung.
+        // Rows of another measurement are the caller's mistake; what was written of them is left
+        // out by readers, as this one has no rung.
         let foreign = AtomicBool::new(false);
         let make = |places: Range<usize>| {
             let rows = make(places);
-            foreign.fetch_or(rows.iter().any(|row| row.visit != visit), Ordering::Relaxed);
+            foreign.fetch_or(rows.iter().any(|row| row.measurement != measurement), Ordering::Relaxed);
             rows
         };
         let samples = RowsToCome { count, make: &make };
@@ -239,18 +240,18 @@ impl BundleWriter {
         Ok(())
     }
 
-    /// Writes the jumps of a visit that is written after it: `count` rows, of which `make` makes those at some places when they are
-    /// written, as [`write_visit_with`](Self::write_visit_with) does.
+    /// Writes the jumps of a measurement that is written after it: `count` rows, of which `make` makes those at some places when they are
+    /// written, as [`write_measurement_with`](Self::write_measurement_with) does.
     ///
     /// # Errors
     /// Those of the file system.
     pub fn write_branches(
         &self,
-        visit: i32,
+        measurement: i32,
         count: usize,
         make: impl Fn(Range<usize>) -> Vec<BranchRow> + Sync,
     ) -> Result<(), BundleError> {
-        self.write_rows(&part_of(visit), &[], &RowsToCome { count, make: &make })
+        self.write_rows(&part_of(measurement), &[], &RowsToCome { count, make: &make })
     }
 
     fn write_table<T: Table>(&self, name: &str, rows: &[T]) -> Result<(), BundleError> {
@@ -322,9 +323,9 @@ impl BundleWriter {
     }
 }
 
-/// The name of a visit's part of a table.
-fn part_of(visit: i32) -> String {
-    format!("visit-{visit:05}.parquet")
+/// The name of a measurement's part of a table.
+fn part_of(measurement: i32) -> String {
+    format!("measurement-{measurement:05}.parquet")
 }
 
 /// The rows whose number is not known yet, each number once, with the hashes of them; as an error, a number that stands for two
@@ -346,7 +347,7 @@ fn only_new<'rows, T: Clone + Hash>(
         }
         is_new.push(before.is_none());
     }
-    // Those of a first visit are all new, and there are many.
+    // Those of a first measurement are all new, and there are many.
     let new = match is_new.contains(&false) {
         false => Cow::Borrowed(rows),
         true => {

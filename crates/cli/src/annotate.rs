@@ -61,7 +61,7 @@ pub(crate) fn execute(arguments: &AnnotateArguments) -> anyhow::Result<ExitCode>
             }
             .map_err(|problem| kernel_function(&bundle, &functions, function).unwrap_or(problem))?;
             if let Some(branches) = bundle.branches()? {
-                found.add_jumps(&bundle.rungs, &branches);
+                found.add_jumps(&bundle.measurements, &branches);
             }
             found
         }

@@ -41,7 +41,7 @@ pub(crate) enum Command {
     Export(ExportArguments),
     /// Make a bundle of recordings of perf, of folded stacks or pprof: flame graph, hot instructions, and with what is known of the load a scaling profile
     Import(ImportArguments),
-    /// Say what this machine and server allow, and the command that mends each lack
+    /// Say what this machine and server allow, and the command that fixes what is missing
     Check(CheckArguments),
     /// List the loops of a binary that wait for another thread, and what they should not do
     #[command(name = "spinloops")]
@@ -278,7 +278,7 @@ pub(crate) enum ReportFormat {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-A rung is compared where both runs have it. Each visit of a rung is one figure, and how the visits scatter says what a \
+A rung is compared where both runs have it. Each measurement of a rung is one figure, and how the measurements scatter says what a \
 difference is worth: measure every rung at least twice (--repeats 3) on both sides. Of the call paths only those are listed \
 whose change is beyond chance, by Holm's rule at 5 % over all of them; what one counts no other does. What all \
 functions take longer alike, as on a slower machine, is said once and taken out.
@@ -316,7 +316,7 @@ pub(crate) struct DiffArguments {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Exit status: 0 where nothing is marked `lack`; 1 where something is, hardware counters too, which many virtual machines do not have.")]
+Exit status: 0 where nothing is marked `missing`; 1 where something is, hardware counters too, which many virtual machines do not have.")]
 pub(crate) struct CheckArguments {
     /// Server to look at: a BASEDIR, a binary or the name of a build [default: the distribution's server]
     #[arg(long, value_name = "BASEDIR|BINARY|NAME")]

@@ -20,7 +20,7 @@ struct Sums {
     transactions: u64,
     queries: u64,
     service_ns: u64,
-    inside_ns: u64,
+    in_transaction_ns: u64,
     errors: u64,
     seconds: u32,
     service: Option<SecondRecord>,
@@ -39,7 +39,7 @@ impl LoadObserver for Sums {
         self.transactions += record.transactions;
         self.queries += record.queries;
         self.service_ns += record.service_sum_ns;
-        self.inside_ns += record.inside_ns;
+        self.in_transaction_ns += record.in_transaction_ns;
         self.errors += record.error_count();
         self.seconds += 1;
         match &mut self.service {
@@ -125,7 +125,7 @@ pub(crate) fn execute(arguments: &BenchLoadArguments) -> anyhow::Result<ExitCode
             "errors": sums.errors,
             "transactions_per_second": sums.transactions as f64 / seconds,
             "latency_us": {"mean": mean_ns / 1e3, "p50": quantile(0.5), "p95": quantile(0.95), "min": quantile(0.0)},
-            "little": sums.inside_ns as f64 / 1e9 / seconds / f64::from(arguments.connections),
+            "littles_law_ratio": sums.in_transaction_ns as f64 / 1e9 / seconds / f64::from(arguments.connections),
             "connect_seconds": outcome.connect_seconds,
             "transport": outcome.transport.to_string(),
         })

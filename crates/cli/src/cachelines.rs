@@ -158,7 +158,9 @@ pub(crate) fn execute(arguments: &CacheLinesArguments) -> anyhow::Result<ExitCod
 fn count_writes(line: &mut JudgedLine, process: &ProcessData, longest: Duration) -> anyhow::Result<()> {
     let mut counted = Vec::new();
     for number in line.worth_counting() {
-        let Some(place) = line.places.get(number) else { continue };
+        let Some(place) = line.variables.get(number) else {
+            continue;
+        };
         let address = line.address.wrapping_add_signed(place.offset);
         let count = process
             .count_writes(address, place.size, longest)

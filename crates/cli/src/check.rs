@@ -41,7 +41,7 @@ pub(crate) fn execute(arguments: &CheckArguments) -> anyhow::Result<ExitCode> {
             .iter()
             .map(|item| {
                 serde_json::json!({
-                    "topic": item.topic, "status": word(item.status), "what": item.what, "mend": item.mend,
+                    "topic": item.topic, "status": word(item.status), "found": item.message, "fix": item.fix,
                     "log": item.log,
                 })
             })
@@ -64,17 +64,17 @@ pub(crate) fn execute(arguments: &CheckArguments) -> anyhow::Result<ExitCode> {
         }
         let width = items.iter().map(|item| item.topic.len()).max().unwrap_or(0);
         for item in &items {
-            say!("{} {:width$}  {}", mark(item.status, colour), item.topic, item.what);
-            if let Some(mend) = &item.mend {
-                say!("     {:width$}  -> {mend}", "");
+            say!("{} {:width$}  {}", mark(item.status, colour), item.topic, item.message);
+            if let Some(fix) = &item.fix {
+                say!("        {:width$}  -> {fix}", "");
             }
             for line in item.log.iter().filter(|_| arguments.verbose) {
-                say!("     {:width$}  | {line}", "");
+                say!("        {:width$}  | {line}", "");
             }
         }
     }
-    let lacks = items.iter().any(|item| item.status == Status::Lack);
-    Ok(ExitCode::from(u8::from(lacks)))
+    let is_missing = items.iter().any(|item| item.status == Status::Missing);
+    Ok(ExitCode::from(u8::from(is_missing)))
 }
 
 /// What the code has of names that a running server or a bundle spends its time in; none where neither was named. It still wants the
@@ -126,19 +126,20 @@ fn program_of(pid: u32) -> std::io::Result<PathBuf> {
 fn word(status: Status) -> &'static str {
     match status {
         Status::Ok => "ok",
-        Status::Warn => "warn",
-        Status::Lack => "lack",
+        Status::Warn => "warning",
+        Status::Missing => "missing",
     }
 }
 
 fn mark(status: Status, colour: bool) -> String {
-    let (word, code) = match status {
-        Status::Ok => ("ok  ", 32),
-        Status::Warn => ("warn", 33),
-        Status::Lack => ("lack", 31),
+    let code = match status {
+        Status::Ok => 32,
+        Status::Warn => 33,
+        Status::Missing => 31,
     };
+    let word = format!("{:7}", word(status));
     match colour {
         true => format!("\x1b[{code}m{word}\x1b[0m"),
-        false => word.to_owned(),
+        false => word,
     }
 }

@@ -3,7 +3,7 @@
 use crate::legible::legible;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use scaleprof_experiment::trials::ExperimentProgress;
-use scaleprof_experiment::{Progress, VisitStart};
+use scaleprof_experiment::{MeasurementStart, Progress};
 use scaleprof_workload::schema::FillProgress;
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
@@ -93,7 +93,7 @@ impl Progress for TerminalExperiment {
         ));
     }
 
-    fn visit_begins(&mut self, start: VisitStart) {
+    fn measurement_begins(&mut self, start: MeasurementStart) {
         self.show(&format!("{} connections", start.connections));
     }
 

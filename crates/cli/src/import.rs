@@ -59,9 +59,10 @@ pub(crate) fn execute(arguments: &ImportArguments) -> anyhow::Result<ExitCode> {
 fn tell_if_stopped(output: PathBuf) -> anyhow::Result<()> {
     let is_new = !output.exists();
     stop::end_at_once(move || {
-        // A recording is whole when its row of `rungs` is there; nothing is read of tables that are just being written, and these are hidden.
+        // A recording is whole when its row of `measurements` is there; nothing is read of tables
+        // that are just being written, and these are hidden.
         let is_whole = |entry: DirEntry| !entry.file_name().as_encoded_bytes().starts_with(b".");
-        let rows = std::fs::read_dir(output.join("rungs"));
+        let rows = std::fs::read_dir(output.join("measurements"));
         let holds_a_recording = rows.is_ok_and(|rows| rows.flatten().any(is_whole));
         if is_new && !holds_a_recording {
             let _ = std::fs::remove_dir_all(&output);

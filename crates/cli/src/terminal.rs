@@ -3,7 +3,7 @@
 use crate::legible::legible;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use scaleprof_analysis::numbers::counted;
-use scaleprof_experiment::{Progress, VisitDone, VisitStart};
+use scaleprof_experiment::{MeasurementDone, MeasurementStart, Progress};
 use scaleprof_workload::schema::FillProgress;
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 /// Progress on standard error; nothing where that is no terminal, or quiet was asked for, but warnings.
 pub(crate) struct TerminalProgress {
     bar: ProgressBar,
-    visit: Option<VisitStart>,
-    /// Seconds of all visits that were planned so far, and those that are done.
+    measurement: Option<MeasurementStart>,
+    /// Seconds of all measurements that were planned so far, and those that are done.
     planned_seconds: u64,
     done_seconds: u64,
     measuring_since: Option<Instant>,
@@ -20,7 +20,8 @@ pub(crate) struct TerminalProgress {
     said: HashSet<String>,
 }
 
-/// Opening and closing connections takes about so long for each visit, in tenths of its length; measured as it goes.
+/// Opening and closing connections takes about so long for each measurement, in tenths of its
+/// length; measured as it goes.
 const OVERHEAD_AT_FIRST: f64 = 1.05;
 
 impl TerminalProgress {
@@ -33,7 +34,7 @@ impl TerminalProgress {
         bar.set_style(spinner());
         TerminalProgress {
             bar,
-            visit: None,
+            measurement: None,
             planned_seconds: 0,
             done_seconds: 0,
             measuring_since: None,
@@ -61,18 +62,20 @@ impl TerminalProgress {
     }
 
     fn show_left(&self) {
-        let known = self.visit.is_some_and(|visit| visit.seconds.is_some());
+        let known = self
+            .measurement
+            .is_some_and(|measurement| measurement.seconds.is_some());
         self.bar.set_prefix(if known { self.left() } else { String::new() });
     }
 
-    fn show_visit(&self, rest: &str) {
-        if let Some(visit) = &self.visit {
+    fn show_measurement(&self, rest: &str) {
+        if let Some(measurement) = &self.measurement {
             self.bar.set_message(format!(
-                "{}, repeat {} (visit {} of {})  {rest}",
-                counted(visit.connections, "connection"),
-                visit.repeat + 1,
-                visit.visit + 1,
-                visit.of
+                "{}, repeat {} (measurement {} of {})  {rest}",
+                counted(measurement.connections, "connection"),
+                measurement.repeat + 1,
+                measurement.measurement + 1,
+                measurement.of
             ));
         }
     }
@@ -112,41 +115,48 @@ impl Progress for TerminalProgress {
         }
     }
 
-    fn visit_begins(&mut self, start: VisitStart) {
+    fn measurement_begins(&mut self, start: MeasurementStart) {
         if self.measuring_since.is_none() {
             self.measuring_since = Some(Instant::now());
         }
-        // A script that runs once takes as long as it takes: then the visits are what is counted.
+        // A script that runs once takes as long as it takes: then the measurements are what is
+        // counted.
         let seconds = u64::from(start.seconds.unwrap_or(1));
         self.planned_seconds = u64::from(start.of) * seconds;
-        self.done_seconds = u64::from(start.visit) * seconds;
-        self.visit = Some(start);
+        self.done_seconds = u64::from(start.measurement) * seconds;
+        self.measurement = Some(start);
         self.bar.set_style(style("{spinner} [{bar:24}] {prefix}  {msg}"));
         self.bar.set_length(self.planned_seconds);
         self.bar.set_position(self.done_seconds);
         self.show_left();
         self.bar.disable_steady_tick();
-        self.show_visit("");
+        self.show_measurement("");
     }
 
     fn connecting(&mut self, open: u32, wanted: u32) {
         if open == wanted || open.is_multiple_of(16) {
-            self.show_visit(&format!("opening connections: {open} of {wanted}"));
+            self.show_measurement(&format!("opening connections: {open} of {wanted}"));
         }
     }
 
     fn second(&mut self, _second: u32, transactions: u64, p99_ns: u64) {
-        if self.visit.is_some_and(|visit| visit.seconds.is_some()) {
+        if self
+            .measurement
+            .is_some_and(|measurement| measurement.seconds.is_some())
+        {
             self.done_seconds += 1;
             self.bar.set_position(self.done_seconds);
         }
         self.show_left();
         // The last second of a script that runs once is no whole one: a count is true of it, a rate is not.
-        let unit = match self.visit.is_some_and(|visit| visit.seconds.is_none()) {
+        let unit = match self
+            .measurement
+            .is_some_and(|measurement| measurement.seconds.is_none())
+        {
             true => "transactions ended",
             false => "tx/s",
         };
-        self.show_visit(&format!("{transactions} {unit}, p99 {:.1} ms", p99_ns as f64 / 1e6));
+        self.show_measurement(&format!("{transactions} {unit}, p99 {:.1} ms", p99_ns as f64 / 1e6));
     }
 
     fn watched(&mut self, second: u32, of: u32, threads: usize) {
@@ -160,7 +170,7 @@ impl Progress for TerminalProgress {
         ));
     }
 
-    fn visit_done(&mut self, done: VisitDone) {
+    fn measurement_done(&mut self, done: MeasurementDone) {
         self.last_throughput = Some(done.throughput);
     }
 
@@ -178,7 +188,7 @@ impl Progress for TerminalProgress {
     }
 
     fn warning(&mut self, text: &str) {
-        // The same lack shows in every visit; once is enough.
+        // The same lack shows in every measurement; once is enough.
         if self.said.insert(text.to_owned()) {
             self.bar.suspend(|| eprintln!("warning: {}", legible(text)));
         }

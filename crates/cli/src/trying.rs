@@ -5,7 +5,7 @@ use crate::output::say;
 use crate::show;
 use anyhow::bail;
 use scaleprof_analysis::summarise;
-use scaleprof_bundle::{BundleWriter, Summary, Tried};
+use scaleprof_bundle::{BundleWriter, RemedyResult, Summary};
 use scaleprof_experiment::trying::{folder_beside, remedies, try_remedies};
 use scaleprof_experiment::{RunError, RunOptions, RunResult};
 use scaleprof_report::experiment_page;
@@ -71,10 +71,10 @@ pub(crate) fn after(
 }
 
 /// Keeps what was tried in the bundle, and tells it anew.
-fn keep(result: &mut RunResult, tried: &[Tried]) -> anyhow::Result<()> {
+fn keep(result: &mut RunResult, tried: &[RemedyResult]) -> anyhow::Result<()> {
     let writer = BundleWriter::reopen(&result.bundle.path)?;
-    writer.write_tried(tried)?;
-    result.bundle.tried = tried.to_vec();
+    writer.write_remedy_results(tried)?;
+    result.bundle.remedy_results = tried.to_vec();
     result.summary = summarise(&result.bundle);
     result.bundle.summary = Some(result.summary.clone());
     writer.write_summary(&result.summary)?;
@@ -83,7 +83,11 @@ fn keep(result: &mut RunResult, tried: &[Tried]) -> anyhow::Result<()> {
 
 /// Where the starts of the trials are.
 pub(crate) fn say_where(options: &RunOptions, summary: &Summary) -> anyhow::Result<()> {
-    if summary.findings.iter().any(|finding| !finding.tried.is_empty()) {
+    if summary
+        .findings
+        .iter()
+        .any(|finding| !finding.remedy_results.is_empty())
+    {
         say!(
             "Tried: {}",
             folder_beside(&options.output).join("report.html").display()

@@ -36,8 +36,9 @@ impl BesideCpu {
         self.readings.push(sum.map(seconds));
     }
 
-    /// What was used in every second, as rows of the visit; none where there is no such server.
-    pub(crate) fn rows(&self, visit: i32) -> Vec<CounterRow> {
+    /// What was used in every second, as rows of the measurement; none where there is no such
+    /// server.
+    pub(crate) fn rows(&self, measurement: i32) -> Vec<CounterRow> {
         if self.pids.is_empty() {
             return Vec::new();
         }
@@ -49,11 +50,11 @@ impl BesideCpu {
                     .into_iter()
                     .zip(0..)
                     .map(move |(what, at): (&str, usize)| CounterRow {
-                        visit,
+                        measurement,
                         second: Some(second),
-                        counter: format!("beside.cpu_{what}_seconds"),
+                        counter: format!("topology.cpu_{what}_seconds"),
                         value: after[at] - before[at],
-                        counted_share: None,
+                        running_share: None,
                     })
             })
             .collect()

@@ -7,7 +7,7 @@ use std::io;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
-/// The end of a second; 0 is the start of the visit.
+/// The end of a second; 0 is the start of the measurement.
 pub(crate) type Boundary = u32;
 
 /// What a server answered.

@@ -13,7 +13,7 @@ const LEAST_SHARE: f64 = 0.05;
 /// No more rows than these are kept of a file; a pair of lines is kept whole or not at all.
 const MOST_ROWS: usize = 20_000;
 
-/// Writes the table `data_accesses` of a run whose visits are written, while its server's code can be read. `hot` are all functions in which
+/// Writes the table `data_accesses` of a run whose measurements are written, while its server's code can be read. `hot` are all functions in which
 /// threads were seen. Gives what was left out, in words.
 ///
 /// # Errors

@@ -142,14 +142,14 @@ pub(crate) fn in_words(connections: u32) -> String {
 const HOPELESS: [u16; 9] = [1064, 1146, 1054, 1049, 1305, 1142, 1044, 1143, 1136];
 
 impl RunError {
-    /// Whether the next visit would meet it too.
+    /// Whether the next measurement would meet it too.
     pub(crate) fn is_final(&self) -> bool {
         match self {
             RunError::Load {
                 source: LoadError::Statement { error, .. },
                 ..
             } => HOPELESS.contains(&error.number),
-            // A neighbour that is gone is gone from every visit behind it.
+            // A neighbour that is gone is gone from every measurement behind it.
             RunError::Neighbour { source, .. } => matches!(source, LoadError::Lost(_)),
             RunError::Load { .. } | RunError::StoodStill { .. } => false,
             _ => true,

@@ -96,8 +96,8 @@ fn items(code: &NamedCode, mend: impl Fn(&NamedFile) -> Option<String>) -> Vec<C
     let item = |status, what, mend| CheckItem {
         topic: TOPIC,
         status,
-        what,
-        mend,
+        message: what,
+        fix: mend,
         log: Vec::new(),
     };
     let Some(named) = code.named_share() else {
@@ -224,11 +224,15 @@ mod tests {
         );
         assert_eq!(found.len(), 1, "{found:?}");
         assert_eq!(found[0].status, Status::Ok);
-        assert!(found[0].what.starts_with("99.9 % of the CPU time"), "{}", found[0].what);
         assert!(
-            found[0].what.contains("mysqld 89.9 % (symbol table)"),
+            found[0].message.starts_with("99.9 % of the CPU time"),
             "{}",
-            found[0].what
+            found[0].message
+        );
+        assert!(
+            found[0].message.contains("mysqld 89.9 % (symbol table)"),
+            "{}",
+            found[0].message
         );
     }
 
@@ -242,14 +246,14 @@ mod tests {
             panic!("{found:?}")
         };
         assert_eq!((all.status, libc.status), (Status::Warn, Status::Warn));
-        assert!(libc.what.starts_with("libc.so.6: 10.0 %"), "{}", libc.what);
-        assert_eq!(libc.mend.as_deref(), Some("apt-get install libc6-dbg"));
+        assert!(libc.message.starts_with("libc.so.6: 10.0 %"), "{}", libc.message);
+        assert_eq!(libc.fix.as_deref(), Some("apt-get install libc6-dbg"));
     }
 
     #[test]
     fn an_idle_server_has_no_hot_code() {
         let found = items(&code(Vec::new()), |_| None);
         assert_eq!((found.len(), found[0].status), (1, Status::Warn));
-        assert!(found[0].mend.is_some());
+        assert!(found[0].fix.is_some());
     }
 }

@@ -1,7 +1,8 @@
 //! Recordings that other tools made become a bundle.
 //!
-//! A recording is a visit: with the connections and the throughput that the user knows of it, of a rung of a ladder that was
-//! climbed by hand; without them, of a watch, whose figures are per second. What a recording does not tell stays unknown.
+//! A recording is a measurement: with the connections and the throughput that the user knows of it,
+//! of a rung of a ladder that was climbed by hand; without them, of a watch, whose figures are per
+//! second. What a recording does not tell stays unknown.
 
 mod doubts;
 mod fair_sample;
@@ -9,12 +10,12 @@ mod import_failure;
 mod imported_branches;
 mod imported_code;
 mod imported_manifest;
-mod imported_visit;
+mod imported_measurement;
 mod in_memory;
 mod plausible_time;
 mod sampling;
 mod stat_counters;
-mod written_visit;
+mod written_measurement;
 
 use crate::instructions::keep_code;
 use crate::manifest::timestamp;
@@ -24,7 +25,7 @@ use fair_sample::FairSample;
 pub use import_failure::ImportFailure;
 use imported_code::ImportedCode;
 use imported_manifest::{begin, describe, has_shares_only, unknown_of_machine};
-use imported_visit::{ImportedVisit, Known};
+use imported_measurement::{ImportedMeasurement, Known};
 pub use in_memory::import_in_memory;
 pub use sampling::Sampling;
 use sampling::check_time;
@@ -42,7 +43,7 @@ use std::iter::Copied;
 use std::path::{Path, PathBuf};
 use std::slice::Iter;
 use std::vec::IntoIter;
-use written_visit::{sum_up_and_write, write};
+use written_measurement::{sum_up_and_write, write};
 
 /// What to say of a recording whose samples do not tell how much time they stand for.
 const NO_TIME: &str =
@@ -59,7 +60,7 @@ const MOST_NOT_READ_BACK: usize = 1 << 16;
 /// What to import.
 #[derive(Debug, Clone)]
 pub struct ImportRequest {
-    /// The recordings; in their order they are the visits of the bundle.
+    /// The recordings; in their order they are the measurements of the bundle.
     pub files: Vec<PathBuf>,
     /// What is known of the load that they were made under, one for each recording in their order, or none at all. Folded stacks
     /// with two columns are two recordings.
@@ -128,7 +129,7 @@ pub fn import(request: &ImportRequest, progress: &mut dyn Progress) -> Result<Im
         repeats: BTreeMap::new(),
         loads: request.loads.iter().copied(),
         stats: stats.into_iter(),
-        visit: 0,
+        measurement: 0,
         call_paths: None,
         waiting: None,
     };
@@ -183,11 +184,11 @@ struct Import<'a> {
     loads: Copied<Iter<'a, KnownLoad>>,
     stats: IntoIter<PerfStat>,
     /// Recordings so far.
-    visit: i32,
+    measurement: i32,
     /// How call paths were taken in the first recording that tells it, and its number.
     call_paths: Option<(CallPaths, i32)>,
     /// The only one so far, where it is small, with its samples: it is written when it is clear whether another one follows.
-    waiting: Option<(ImportedVisit, Samples)>,
+    waiting: Option<(ImportedMeasurement, Samples)>,
 }
 
 impl Import<'_> {
@@ -204,7 +205,7 @@ impl Import<'_> {
         Ok(())
     }
 
-    /// A recording becomes a visit.
+    /// A recording becomes a measurement.
     fn take(
         &mut self,
         mut recording: Recording,
@@ -212,8 +213,8 @@ impl Import<'_> {
         progress: &mut dyn Progress,
     ) -> Result<(), ImportFailure> {
         self.write_waiting()?;
-        let number = self.visit + 1;
-        let place = self.visit.unsigned_abs() as usize;
+        let number = self.measurement + 1;
+        let place = self.measurement.unsigned_abs() as usize;
         for words in self.request.sampling.complete(&mut recording, place, file)? {
             self.warn(format!("recording {number}: {words}"), progress);
         }
@@ -250,7 +251,7 @@ impl Import<'_> {
         }
         let repeat = self.repeats.entry(load.map_or(0, |load| load.connections)).or_default();
         let known = Known {
-            visit: self.visit,
+            measurement: self.measurement,
             repeat: *repeat,
             load,
             stat,
@@ -259,16 +260,16 @@ impl Import<'_> {
         *repeat += 1;
         let ladder = &mut self.manifest.ladder;
         ladder.repeats = ladder.repeats.max(repeat.unsigned_abs());
-        self.visit += 1;
+        self.measurement += 1;
         let mut doubtful = self.doubts(&recording, number, load);
         // Code is looked for in what was written.
         let waits = is_small && !self.request.keep_code;
         let (imported, samples) = match waits {
             true => {
-                let (imported, samples) = ImportedVisit::with_samples(&known, recording);
+                let (imported, samples) = ImportedMeasurement::with_samples(&known, recording);
                 (imported, Some(samples))
             }
-            false => (ImportedVisit::of(&known, recording), None),
+            false => (ImportedMeasurement::of(&known, recording), None),
         };
         doubtful.extend(load.and_then(|load| doubts::many_clients(imported.rest.clients(), load)));
         for words in doubtful {
@@ -278,8 +279,8 @@ impl Import<'_> {
         self.bundle.write_manifest(&self.manifest)?;
         if let Some(recorded) = imported.rest.branches() {
             let all = &recorded.branches;
-            self.bundle.write_branches(known.visit, all.len(), |places| {
-                imported_branches::rows(known.visit, recorded, all.get(places).unwrap_or_default())
+            self.bundle.write_branches(known.measurement, all.len(), |places| {
+                imported_branches::rows(known.measurement, recorded, all.get(places).unwrap_or_default())
             })?;
         }
         self.code.files.extend(imported.rest.files().iter().cloned());
@@ -328,7 +329,7 @@ impl Import<'_> {
         number: i32,
         progress: &mut dyn Progress,
     ) -> Result<(), ImportFailure> {
-        let Some(flat) = self.request.flat.get(self.visit as usize) else {
+        let Some(flat) = self.request.flat.get(self.measurement as usize) else {
             return Ok(());
         };
         progress.stage(&format!("comparing with {}", flat.display()));
@@ -351,13 +352,13 @@ impl Import<'_> {
 
     /// Keeps what was imported, if anything was.
     fn give_up(mut self, failure: &ImportFailure) -> Result<(), ImportFailure> {
-        if self.visit == 0 {
+        if self.measurement == 0 {
             // Only where it is empty.
             let _ = std::fs::remove_dir(self.bundle.path());
             return Ok(());
         }
         self.manifest.state = RunState::Failed;
-        self.manifest.problem = Some(failure.without_path(self.visit + 1));
+        self.manifest.problem = Some(failure.without_path(self.measurement + 1));
         Ok(self.bundle.write_manifest(&self.manifest)?)
     }
 

@@ -42,7 +42,7 @@ pub fn instruction_rows(module: &str, build_id: Option<&str>, listing: &Function
                 .branch
                 .and_then(|branch| branch.target)
                 .map(|target| target as i64),
-            waits: listed.waits,
+            in_spin_loop: listed.waits,
             access: access.map(|access| AccessKind::name(access.kind).to_owned()),
             data_address: access.and_then(|access| access.address).map(|address| address as i64),
             data_size: access
@@ -73,7 +73,7 @@ fn chain_of(functions: &[Arc<str>]) -> String {
     chain
 }
 
-/// Writes the tables `instructions` and `data_accesses` of a run whose visits are written, while its server's code can be read. Gives what was
+/// Writes the tables `instructions` and `data_accesses` of a run whose measurements are written, while its server's code can be read. Gives what was
 /// left out: the table, and in words.
 ///
 /// # Errors

@@ -59,10 +59,10 @@ pub fn parse_connections(text: &str) -> Result<Vec<u32>, LadderError> {
     Ok(rungs)
 }
 
-/// The visits of a ladder as (connections, repeat): every repeat climbs all rungs in an order of its own, so that
-/// what drifts over time does not look like an effect of the connections.
-pub fn shuffled_visits(rungs: &[u32], repeats: u32, seed: u64) -> Vec<(u32, u32)> {
-    let mut visits = Vec::new();
+/// The measurements of a ladder as (connections, repeat): every repeat climbs all rungs in an order
+/// of its own, so that what drifts over time does not look like an effect of the connections.
+pub fn shuffled_measurements(rungs: &[u32], repeats: u32, seed: u64) -> Vec<(u32, u32)> {
+    let mut measurements = Vec::new();
     for repeat in 0..repeats {
         let mut order = rungs.to_vec();
         let mut rng = ConnectionRng::new(seed, u64::from(repeat));
@@ -70,9 +70,9 @@ pub fn shuffled_visits(rungs: &[u32], repeats: u32, seed: u64) -> Vec<(u32, u32)
         for i in (1..order.len()).rev() {
             order.swap(i, rng.uniform(0, i as u32) as usize);
         }
-        visits.extend(order.into_iter().map(|connections| (connections, repeat)));
+        measurements.extend(order.into_iter().map(|connections| (connections, repeat)));
     }
-    visits
+    measurements
 }
 
 #[cfg(test)]
@@ -107,9 +107,9 @@ mod tests {
         #[test]
         fn every_rung_is_visited_once_a_repeat(rungs in prop::collection::btree_set(1_u32..2000, 1..15), repeats in 1_u32..5, seed in any::<u64>()) {
             let rungs: Vec<u32> = rungs.into_iter().collect();
-            let visits = shuffled_visits(&rungs, repeats, seed);
+            let measurements = shuffled_measurements(&rungs, repeats, seed);
             for repeat in 0..repeats {
-                let mut seen: Vec<u32> = visits.iter().filter(|v| v.1 == repeat).map(|v| v.0).collect();
+                let mut seen: Vec<u32> = measurements.iter().filter(|v| v.1 == repeat).map(|v| v.0).collect();
                 seen.sort_unstable();
                 prop_assert_eq!(&seen, &rungs);
             }

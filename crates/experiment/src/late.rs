@@ -27,15 +27,16 @@ impl Late {
     }
 }
 
-/// A warning where the server stood still when time was up: half of what was under way then took longer than what is under way at any
-/// moment does but for one in a hundred, and the response times know nothing of it. Who takes long is under way for long, so the visit's own
-/// service times are weighed by themselves.
+/// A warning where the server stood still when time was up: half of what was under way then took
+/// longer than what is under way at any moment does but for one in a hundred, and the response
+/// times know nothing of it. Who takes long is under way for long, so the measurement's own service
+/// times are weighed by themselves.
 pub(crate) fn stalled_at_the_end(latency: &[LatencyRow], late: Late, at: &str) -> Option<String> {
     let mut counted = 0;
     let mut by_time: BTreeMap<i64, f64> = BTreeMap::new();
     for row in latency
         .iter()
-        .filter(|row| row.kind == "service" && row.what == "transaction")
+        .filter(|row| row.kind == "service" && row.is_of_all_transactions())
     {
         counted += row.count;
         *by_time.entry(row.value_ns).or_default() += row.count as f64 * row.value_ns as f64;
@@ -51,7 +52,7 @@ pub(crate) fn stalled_at_the_end(latency: &[LatencyRow], late: Late, at: &str) -
     (matter && late.median_ns > usual).then(|| {
         let milliseconds = |nanoseconds: u64| nanoseconds as f64 / 1e6;
         format!(
-            "{at} the server stood still when a visit\u{2019}s time was up: of {} transactions that were under way then half took over {:.0} ms, \
+            "{at} the server stood still when a measurement\u{2019}s time was up: of {} transactions that were under way then half took over {:.0} ms, \
              where before one in a hundred of those under way took over {:.1} ms; they are not in the response times, which look better \
              than they were",
             late.transactions,
@@ -64,15 +65,18 @@ pub(crate) fn stalled_at_the_end(latency: &[LatencyRow], late: Late, at: &str) -
 #[cfg(test)]
 mod tests {
     use super::*;
+    use scaleprof_bundle::TRANSACTION;
 
     fn told(latency: &[(i64, i64)], transactions: u64, median_ms: u64) -> Option<String> {
         let rows: Vec<LatencyRow> = latency
             .iter()
             .map(|(ms, count)| LatencyRow {
-                visit: 0,
+                measurement: 0,
                 second: 3,
                 kind: "service".to_owned(),
-                what: "transaction".to_owned(),
+                operation: TRANSACTION.to_owned(),
+                number: None,
+                name: None,
                 value_ns: ms * 1_000_000,
                 count: *count,
             })

@@ -16,6 +16,7 @@ mod instructions;
 mod ladder;
 mod late;
 mod manifest;
+mod measurement;
 mod neighbour_load;
 mod observe;
 mod options;
@@ -42,7 +43,6 @@ pub mod trials;
 pub mod trying;
 mod turns;
 mod unfinished;
-mod visit;
 mod watch;
 mod watching;
 
@@ -53,11 +53,11 @@ pub use import::{
     ImportFailure, ImportRequest, ImportResult, KnownLoad, Sampling, import, import_in_memory, tell_import_stopped,
 };
 pub use instructions::instruction_rows;
-pub use ladder::{LadderError, parse_connections, shuffled_visits};
+pub use ladder::{LadderError, parse_connections, shuffled_measurements};
 pub use options::{LoadOptions, RunOptions, ServerChoice, WorkloadChoice};
-pub use own_load::{OwnLoad, OwnVisit};
+pub use own_load::{OwnLoad, OwnMeasurement};
 pub use privacy::names_something;
-pub use progress::{Progress, VisitDone, VisitStart};
+pub use progress::{MeasurementDone, MeasurementStart, Progress};
 pub use run::{RunResult, run};
 pub use scaleprof_probe::{WatchOptions, debuginfod_can_be_asked};
 pub use shared_data::{SharedData, SharedDataError};

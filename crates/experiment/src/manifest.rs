@@ -40,7 +40,7 @@ pub(crate) fn begin(
                 LoopKind::Closed => None,
                 LoopKind::Open { rate, .. } => Some(rate),
             },
-            turns: None,
+            interleaving: None,
         },
         missing: Vec::new(),
         warnings: Vec::new(),
@@ -121,9 +121,9 @@ pub(crate) fn placement_settings(
     } = server
         && let Some(words) = company.words()
     {
-        rows.push(row("servers_beside", words));
+        rows.push(row("topology", words));
         let cpus = cpus_company.as_ref().unwrap_or(&placement.server);
-        rows.push(row("servers_beside_cpu_list", cpus.to_string()));
+        rows.push(row("topology_cpu_list", cpus.to_string()));
     }
     if let Target::Private(sandbox) = target {
         rows.push(row("server_cpu_list", placement.server.to_string()));

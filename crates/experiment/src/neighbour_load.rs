@@ -36,7 +36,7 @@ struct Done {
 /// What is left of loads that were ended.
 #[derive(Debug, Default)]
 pub(crate) struct Ended {
-    /// What each did in every second, as rows of the visit: `neighbour.N.transactions`.
+    /// What each did in every second, as rows of the measurement: `neighbour.N.transactions`.
     pub(crate) rows: Vec<CounterRow>,
     /// Of each, connections that were given up in the middle of a transaction.
     pub(crate) unfinished: Vec<Vec<u32>>,
@@ -94,18 +94,18 @@ impl NeighbourLoads {
     ///
     /// # Errors
     /// The first one that ended before.
-    pub(crate) fn finish(mut self, visit: i32, began: Option<Instant>, seconds: u32) -> Result<Ended, Failure> {
+    pub(crate) fn finish(mut self, measurement: i32, began: Option<Instant>, seconds: u32) -> Result<Ended, Failure> {
         let all = self.end_all()?;
         let mut ended = Ended::default();
         for (number, done) in (1..).zip(all) {
             ended.unfinished.push(done.unfinished);
             let figures = began.map_or_else(Vec::new, |began| by_second(&done.seconds, began, seconds));
             ended.rows.extend(figures.into_iter().map(|(second, value)| CounterRow {
-                visit,
+                measurement,
                 second: i32::try_from(second).ok(),
                 counter: format!("neighbour.{number}.transactions"),
                 value,
-                counted_share: None,
+                running_share: None,
             }));
         }
         Ok(ended)
@@ -188,7 +188,7 @@ impl LoadObserver for Counting {
 
     fn begins(&mut self) {
         self.began = Some(Instant::now());
-        // Nobody listens any more when the visit was given up meanwhile.
+        // Nobody listens any more when the measurement was given up meanwhile.
         let _ = self.begun.send(());
     }
 

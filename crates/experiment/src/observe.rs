@@ -1,4 +1,4 @@
-//! Listening to a load: what a visit's tables are made of.
+//! Listening to a load: what a measurement's tables are made of.
 
 use crate::beside_cpu::BesideCpu;
 use crate::progress::Progress;
@@ -7,14 +7,14 @@ use crate::status_watch::StatusWatch;
 use crate::stretch::Stretch;
 use crate::threads::ThreadWatch;
 use crate::turns::{Player, Seat};
-use scaleprof_bundle::{CounterRow, ErrorRow, LatencyRow, SecondRow, UtcMicros};
+use scaleprof_bundle::{CounterRow, ErrorRow, LatencyRow, STATEMENT, SecondRow, TRANSACTION, UtcMicros};
 use scaleprof_probe::{Counter, Sample, Sampler, delta, missing};
 use scaleprof_workload::{LoadObserver, Program, SecondRecord, ThreadTimes};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// How long a visit is to be and how much of nothing it may hold.
+/// How long a measurement is to be and how much of nothing it may hold.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Length {
     /// Seconds; for a program that runs once, the most it may take.
@@ -36,9 +36,9 @@ pub(crate) struct Asked<'a> {
     pub(crate) turns: Option<(Seat, Player)>,
 }
 
-/// Collects one visit.
-pub(crate) struct VisitObserver<'a> {
-    visit: i32,
+/// Collects one measurement.
+pub(crate) struct MeasurementObserver<'a> {
+    measurement: i32,
     progress: &'a mut dyn Progress,
     sampler: Option<&'a mut Sampler>,
     samples: Vec<Sample>,
@@ -51,6 +51,7 @@ pub(crate) struct VisitObserver<'a> {
     /// Asks the load to stop when the server stands still.
     give_up: &'a AtomicBool,
     statement_names: Vec<String>,
+    statement_verbs: Vec<Option<&'static str>>,
     transaction_names: Vec<String>,
     began: Option<Instant>,
     /// Starts and ends of seconds that were sampled.
@@ -74,9 +75,9 @@ pub(crate) struct VisitObserver<'a> {
     pub(crate) stretches: Vec<Stretch>,
 }
 
-impl<'a> VisitObserver<'a> {
+impl<'a> MeasurementObserver<'a> {
     pub(crate) fn new(
-        (visit, length): (i32, Length),
+        (measurement, length): (i32, Length),
         program: &Program,
         progress: &'a mut dyn Progress,
         asked: Asked<'a>,
@@ -90,8 +91,8 @@ impl<'a> VisitObserver<'a> {
             beside,
             turns,
         } = asked;
-        VisitObserver {
-            visit,
+        MeasurementObserver {
+            measurement,
             progress,
             sampler,
             samples: Vec::new(),
@@ -103,6 +104,7 @@ impl<'a> VisitObserver<'a> {
             idle_seconds: 0,
             give_up,
             statement_names: program.statement_names().to_vec(),
+            statement_verbs: program.statement_verbs().to_vec(),
             transaction_names: program.transaction_names().to_vec(),
             began: None,
             boundaries_seen: 0,
@@ -135,8 +137,8 @@ impl<'a> VisitObserver<'a> {
         self.errors
             .iter()
             .map(|(&(number, statement), &count)| ErrorRow {
-                visit: self.visit,
-                number: i32::from(number),
+                measurement: self.measurement,
+                error_code: i32::from(number),
                 statement: self
                     .statement_names
                     .get(usize::from(statement))
@@ -150,21 +152,21 @@ impl<'a> VisitObserver<'a> {
 
     /// The counters of every second, and what could not be counted.
     pub(crate) fn counter_rows(&self) -> (Vec<CounterRow>, Vec<(String, String)>) {
-        counter_rows(self.visit, &self.samples)
+        counter_rows(self.measurement, &self.samples)
     }
 
     /// The changes of the server's status in every second that could be read in time.
     pub(crate) fn status_rows(&mut self) -> Vec<CounterRow> {
         self.status
             .take()
-            .map_or_else(Vec::new, |watch| watch.finish(self.visit))
+            .map_or_else(Vec::new, |watch| watch.finish(self.measurement))
     }
 
     /// How far the servers beside this one were in every second, and what CPU time they took.
     pub(crate) fn rows_of_others(&mut self) -> Vec<CounterRow> {
         let watch = self.replicas.take();
-        let mut rows = watch.map_or_else(Vec::new, |watch| watch.finish(self.visit));
-        rows.extend(self.beside.rows(self.visit));
+        let mut rows = watch.map_or_else(Vec::new, |watch| watch.finish(self.measurement));
+        rows.extend(self.beside.rows(self.measurement));
         rows
     }
 
@@ -181,11 +183,11 @@ impl<'a> VisitObserver<'a> {
     /// What an open loop offered and the server had not begun, at the end of every second.
     pub(crate) fn backlog_rows(&self) -> impl Iterator<Item = CounterRow> {
         self.backlog.iter().map(|&(second, backlog)| CounterRow {
-            visit: self.visit,
+            measurement: self.measurement,
             second: Some(second),
             counter: "client.backlog_level".to_owned(),
             value: backlog as f64,
-            counted_share: None,
+            running_share: None,
         })
     }
 
@@ -197,11 +199,11 @@ impl<'a> VisitObserver<'a> {
                 ("client.threads_run_queue_seconds", times.run_queue_ns),
             ];
             counted.map(|(counter, ns)| CounterRow {
-                visit: self.visit,
+                measurement: self.measurement,
                 second: Some(second),
                 counter: counter.to_owned(),
                 value: ns as f64 / 1e9,
-                counted_share: None,
+                running_share: None,
             })
         })
     }
@@ -252,19 +254,27 @@ impl<'a> VisitObserver<'a> {
     fn sample(&mut self, at_end: bool) {
         if let Some(sampler) = &mut self.sampler {
             self.samples.push(match at_end {
-                true => sampler.sample_at_end_of_visit(),
+                true => sampler.sample_at_end_of_measurement(),
                 false => sampler.sample(),
             });
         }
     }
 
-    fn push_latency(&mut self, second: i32, kind: &str, what: &str, histogram: &hdrhistogram::Histogram<u32>) {
+    fn push_latency(
+        &mut self,
+        second: i32,
+        kind: &str,
+        (operation, number, name): Operation<'_>,
+        histogram: &hdrhistogram::Histogram<u32>,
+    ) {
         for bucket in histogram.iter_recorded() {
             self.latency.push(LatencyRow {
-                visit: self.visit,
+                measurement: self.measurement,
                 second,
                 kind: kind.to_owned(),
-                what: what.to_owned(),
+                operation: operation.to_owned(),
+                number,
+                name: name.map(str::to_owned),
                 value_ns: bucket.value_iterated_to() as i64,
                 count: bucket.count_since_last_iteration() as i64,
             });
@@ -272,30 +282,34 @@ impl<'a> VisitObserver<'a> {
     }
 }
 
+/// Of what a latency is: operation, number and name of [`LatencyRow`].
+type Operation<'a> = (&'static str, Option<i32>, Option<&'a str>);
+const ALL_TRANSACTIONS: Operation<'static> = (TRANSACTION, None, None);
+
 /// The counters of every second between two samples, and what could not be counted.
-pub(crate) fn counter_rows(visit: i32, samples: &[Sample]) -> (Vec<CounterRow>, Vec<(String, String)>) {
+pub(crate) fn counter_rows(measurement: i32, samples: &[Sample]) -> (Vec<CounterRow>, Vec<(String, String)>) {
     let mut rows = Vec::new();
     let mut lacks = BTreeMap::new();
     for (second, pair) in samples.windows(2).enumerate() {
         for Counter {
             name,
             value,
-            counted_share,
+            running_share,
         } in delta(&pair[0], &pair[1])
         {
             rows.push(CounterRow {
-                visit,
+                measurement,
                 second: Some(second as i32),
                 counter: name.to_owned(),
                 value,
-                counted_share,
+                running_share,
             });
         }
         for lack in missing(&pair[0], &pair[1]) {
             lacks.insert(lack.figure.to_owned(), lack.reason);
         }
     }
-    // What only the ends of a visit can tell.
+    // What only the ends of a measurement can tell.
     if let (Some(first), Some(last)) = (samples.first(), samples.last())
         && samples.len() > 1
     {
@@ -303,16 +317,16 @@ pub(crate) fn counter_rows(visit: i32, samples: &[Sample]) -> (Vec<CounterRow>, 
         for Counter {
             name,
             value,
-            counted_share,
+            running_share,
         } in delta(first, last)
         {
             if !seen.contains(name) {
                 rows.push(CounterRow {
-                    visit,
+                    measurement,
                     second: None,
                     counter: name.to_owned(),
                     value,
-                    counted_share,
+                    running_share,
                 });
                 lacks.remove(name);
             }
@@ -321,7 +335,7 @@ pub(crate) fn counter_rows(visit: i32, samples: &[Sample]) -> (Vec<CounterRow>, 
     (rows, lacks.into_iter().collect())
 }
 
-impl LoadObserver for VisitObserver<'_> {
+impl LoadObserver for MeasurementObserver<'_> {
     fn left_unfinished(&mut self, connection_ids: &[u32]) {
         self.unfinished.extend(connection_ids);
     }
@@ -332,7 +346,7 @@ impl LoadObserver for VisitObserver<'_> {
 
     fn begins(&mut self) {
         if let Some((seat, player)) = &self.turns {
-            seat.ready(self.visit as u32, player.clone(), self.give_up);
+            seat.ready(self.measurement as u32, player.clone(), self.give_up);
         }
         self.boundary(0, true);
         self.boundaries_seen = 1;
@@ -359,7 +373,7 @@ impl LoadObserver for VisitObserver<'_> {
         let percentile = |q| (!record.service.is_empty()).then(|| record.service.value_at_quantile(q) as i64);
         let count = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
         me.seconds.push(SecondRow {
-            visit: me.visit,
+            measurement: me.measurement,
             second,
             started_at: started_at.unwrap_or(UtcMicros(me.started_at.0 + i64::from(second) * 1_000_000)),
             duration_ns,
@@ -371,25 +385,30 @@ impl LoadObserver for VisitObserver<'_> {
             retries: count(record.retries),
             service_sum_ns: count(record.service_sum_ns),
             response_sum_ns: count(record.response_sum_ns),
-            inside_ns: count(record.inside_ns),
+            in_transaction_ns: count(record.in_transaction_ns),
             p50_ns: percentile(0.5),
             p95_ns: percentile(0.95),
             p99_ns: percentile(0.99),
             max_ns: (!record.service.is_empty()).then(|| record.service.max() as i64),
         });
         me.load_threads.extend(record.load_threads.map(|times| (second, times)));
-        me.push_latency(second, "service", "transaction", &record.service);
+        me.push_latency(second, "service", ALL_TRANSACTIONS, &record.service);
         if let Some(response) = &record.response {
             me.backlog.push((second, record.backlog));
-            me.push_latency(second, "response", "transaction", response);
+            me.push_latency(second, "response", ALL_TRANSACTIONS, response);
         }
-        for (i, histogram) in record.statements.iter().enumerate() {
-            let what = me.statement_names.get(i).cloned().unwrap_or_default();
-            me.push_latency(second, "service", &what, histogram);
+        for (number, histogram) in (1..).zip(&record.statements) {
+            let verb = me.statement_verbs.get(number as usize - 1).copied().flatten();
+            me.push_latency(second, "service", (STATEMENT, Some(number), verb), histogram);
         }
-        for (i, histogram) in record.kinds.iter().enumerate() {
-            let name = me.transaction_names.get(i).map_or("", String::as_str);
-            me.push_latency(second, "service", &format!("transaction {} ({name})", i + 1), histogram);
+        for (number, histogram) in (1..).zip(&record.kinds) {
+            let name = me.transaction_names.get(number as usize - 1).cloned();
+            me.push_latency(
+                second,
+                "service",
+                (TRANSACTION, Some(number), name.as_deref()),
+                histogram,
+            );
         }
         for (key, count) in &record.errors {
             *me.errors.entry(*key).or_default() += count;

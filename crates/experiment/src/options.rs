@@ -19,11 +19,11 @@ pub struct RunOptions {
     pub connections: Vec<u32>,
     /// Whether to add rungs around the peak and the fall-over.
     pub refine: bool,
-    /// Visits a rung.
+    /// Measurements a rung.
     pub repeats: u32,
-    /// Seed of the order of the visits.
+    /// Seed of the order of the measurements.
     pub order_seed: u64,
-    /// Seconds a visit.
+    /// Seconds a measurement.
     pub seconds: u32,
     /// How the server's threads are watched; not at all where there is none.
     pub watch: Option<WatchOptions>,
@@ -148,7 +148,7 @@ impl LoadOptions {
         ladder.iter().max().copied().unwrap_or(1) + self.idle_connections
     }
 
-    /// Whether a visit ends when every connection has run its script once.
+    /// Whether a measurement ends when every connection has run its script once.
     pub(crate) fn runs_once(&self) -> bool {
         matches!(
             self.workload,

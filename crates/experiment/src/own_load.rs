@@ -3,7 +3,7 @@
 use crate::observe::{counter_rows, now};
 use crate::stretch::Stretch;
 use crate::threads::{Load, ThreadWatch};
-use scaleprof_bundle::{RungRow, SecondRow, UtcMicros, VisitRows};
+use scaleprof_bundle::{MeasurementRow, MeasurementRows, SecondRow, UtcMicros};
 use scaleprof_probe::{ProbeError, Sample, Sampler, SamplerOptions, WatchOptions};
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -16,11 +16,11 @@ pub struct OwnLoad {
     sampler: Sampler,
 }
 
-/// One visit of a rung of such a program.
+/// One measurement of a rung of such a program.
 #[derive(Debug, Clone)]
-pub struct OwnVisit {
+pub struct OwnMeasurement {
     /// Its number in the bundle.
-    pub visit: i32,
+    pub measurement: i32,
     /// Which repeat of its rung it is.
     pub repeat: i32,
     /// The threads that do transactions, by their numbers.
@@ -44,22 +44,26 @@ impl OwnLoad {
         Ok(OwnLoad { threads, sampler })
     }
 
-    /// Watches for the time of one visit. `transactions` tells how many its threads have done since it began, all together; it is asked
-    /// at the start and at the end of every second.
-    pub fn visit(&mut self, visit: &OwnVisit, mut transactions: impl FnMut() -> u64) -> (RungRow, VisitRows) {
+    /// Watches for the time of one measurement. `transactions` tells how many its threads have done
+    /// since it began, all together; it is asked at the start and at the end of every second.
+    pub fn measurement(
+        &mut self,
+        measurement: &OwnMeasurement,
+        mut transactions: impl FnMut() -> u64,
+    ) -> (MeasurementRow, MeasurementRows) {
         let began = Instant::now();
-        let mut boundaries = vec![self.boundary(visit.seconds == 0, &mut transactions)];
+        let mut boundaries = vec![self.boundary(measurement.seconds == 0, &mut transactions)];
         let started_at = now();
-        for second in 1..=visit.seconds {
+        for second in 1..=measurement.seconds {
             let until = began + Duration::from_secs(u64::from(second));
             std::thread::sleep(until.saturating_duration_since(Instant::now()));
-            boundaries.push(self.boundary(second == visit.seconds, &mut transactions));
+            boundaries.push(self.boundary(second == measurement.seconds, &mut transactions));
         }
-        let connections = visit.workers.len();
-        let mut rows = VisitRows::default();
+        let connections = measurement.workers.len();
+        let mut rows = MeasurementRows::default();
         for (second, pair) in (0..).zip(boundaries.windows(2)) {
             rows.seconds.push(second_row(
-                (visit.visit, second),
+                (measurement.measurement, second),
                 started_at,
                 &pair[0],
                 &pair[1],
@@ -70,19 +74,19 @@ impl OwnLoad {
             .into_iter()
             .map(|boundary| (boundary.sample, boundary.stretch))
             .unzip();
-        rows.counters = counter_rows(visit.visit, &samples).0;
+        rows.counters = counter_rows(measurement.measurement, &samples).0;
         self.threads.add_rows(
-            visit.visit,
+            measurement.measurement,
             started_at,
-            Load::Of(&visit.workers),
+            Load::Of(&measurement.workers),
             &mut stretches,
             &mut rows,
         );
-        let rung = RungRow {
-            visit: visit.visit,
+        let rung = MeasurementRow {
+            measurement: measurement.measurement,
             connections: i32::try_from(connections).unwrap_or(i32::MAX),
             idle_connections: 0,
-            repeat: visit.repeat,
+            repeat: measurement.repeat,
             offered_rate: None,
             started_at,
             connect_seconds: 0.0,
@@ -96,7 +100,7 @@ impl OwnLoad {
 
     fn boundary(&mut self, at_end: bool, transactions: &mut impl FnMut() -> u64) -> Boundary {
         let sample = match at_end {
-            true => self.sampler.sample_at_end_of_visit(),
+            true => self.sampler.sample_at_end_of_measurement(),
             false => self.sampler.sample(),
         };
         let stretch = self.threads.read();
@@ -120,7 +124,7 @@ struct Boundary {
 /// A second of threads that are always inside of a transaction. How long one took they do not tell; on average it is the time of
 /// all of them over the transactions that ended.
 fn second_row(
-    (visit, second): (i32, i32),
+    (measurement, second): (i32, i32),
     started_at: UtcMicros,
     begin: &Boundary,
     end: &Boundary,
@@ -129,9 +133,9 @@ fn second_row(
     let signed = |n: u128| i64::try_from(n).unwrap_or(i64::MAX);
     let duration_ns = signed(end.at.duration_since(begin.at).as_nanos());
     let transactions = signed(u128::from(end.transactions.saturating_sub(begin.transactions)));
-    let inside_ns = duration_ns.saturating_mul(i64::try_from(connections).unwrap_or(i64::MAX));
+    let in_transaction_ns = duration_ns.saturating_mul(i64::try_from(connections).unwrap_or(i64::MAX));
     SecondRow {
-        visit,
+        measurement,
         second,
         started_at: UtcMicros(started_at.0 + i64::from(second) * 1_000_000),
         duration_ns,
@@ -141,9 +145,9 @@ fn second_row(
         writes: 0,
         errors: 0,
         retries: 0,
-        service_sum_ns: inside_ns,
-        response_sum_ns: inside_ns,
-        inside_ns,
+        service_sum_ns: in_transaction_ns,
+        response_sum_ns: in_transaction_ns,
+        in_transaction_ns,
         p50_ns: None,
         p95_ns: None,
         p99_ns: None,

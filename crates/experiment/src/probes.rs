@@ -58,7 +58,7 @@ impl Probes {
         (probes, cost)
     }
 
-    /// Both, for a visit.
+    /// Both, for a measurement.
     pub(crate) fn both(&mut self) -> (Option<&mut Sampler>, Option<&mut ThreadWatch>) {
         (self.sampler.as_mut(), self.threads.as_mut())
     }

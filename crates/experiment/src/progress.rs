@@ -2,12 +2,12 @@
 
 use scaleprof_workload::schema::FillProgress;
 
-/// A visit that is about to begin.
+/// A measurement that is about to begin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct VisitStart {
+pub struct MeasurementStart {
     /// Its number, from 0.
-    pub visit: u32,
-    /// Visits in all, as far as is known now.
+    pub measurement: u32,
+    /// Measurements in all, as far as is known now.
     pub of: u32,
     /// Connections of the rung.
     pub connections: u32,
@@ -17,12 +17,12 @@ pub struct VisitStart {
     pub seconds: Option<u32>,
 }
 
-/// A visit that is over.
+/// A measurement that is over.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct VisitDone {
+pub struct MeasurementDone {
     /// Connections of the rung.
     pub connections: u32,
-    /// Transactions per second over the whole visit, warm-up included.
+    /// Transactions per second over the whole measurement, warm-up included.
     pub throughput: f64,
 }
 
@@ -33,8 +33,8 @@ pub trait Progress {
     fn stage(&mut self, what: &str) {}
     /// The tables are being filled.
     fn filling(&mut self, progress: FillProgress) {}
-    /// A visit begins.
-    fn visit_begins(&mut self, start: VisitStart) {}
+    /// A measurement begins.
+    fn measurement_begins(&mut self, start: MeasurementStart) {}
     /// Its connections are being opened.
     fn connecting(&mut self, open: u32, wanted: u32) {}
     /// A second of it is over, with so many transactions and such a 99th percentile (nanoseconds).
@@ -42,7 +42,7 @@ pub trait Progress {
     /// A second of watching a server is over, of so many; it has so many threads.
     fn watched(&mut self, second: u32, of: u32, threads: usize) {}
     /// It is over.
-    fn visit_done(&mut self, done: VisitDone) {}
+    fn measurement_done(&mut self, done: MeasurementDone) {}
     /// Rungs were added around the peak and the fall-over.
     fn refined(&mut self, rungs: &[u32]) {}
     /// Something that the reader of the figures should know.

@@ -63,9 +63,9 @@ impl ReplicaWatch {
         }
     }
 
-    /// What every second came to, as rows of the visit: `source.committed`, and for each replica `replica.N.replayed` and
-    /// `replica.N.lag_level`.
-    pub(crate) fn finish(self, visit: i32) -> Vec<CounterRow> {
+    /// What every second came to, as rows of the measurement: `source.committed_transactions`, and
+    /// for each replica `replica.N.replayed_transactions` and `replica.N.lag_level`.
+    pub(crate) fn finish(self, measurement: i32) -> Vec<CounterRow> {
         let source = self.source.finish(LAST);
         let replicas: Vec<_> = self.replicas.into_iter().map(|replica| replica.finish(LAST)).collect();
         let mut figures: Vec<(Boundary, String, f64)> = Vec::new();
@@ -76,17 +76,17 @@ impl ReplicaWatch {
                     .map(|(second, value)| (second, name.to_owned(), value)),
             );
         };
-        add("source.committed", rates(&source));
+        add("source.committed_transactions", rates(&source));
         for (number, replica) in (1..).zip(&replicas) {
-            add(&format!("replica.{number}.replayed"), rates(replica));
+            add(&format!("replica.{number}.replayed_transactions"), rates(replica));
             add(&format!("replica.{number}.lag_level"), lags(&source, replica));
         }
         let row = |(second, counter, value)| CounterRow {
-            visit,
+            measurement,
             second: i32::try_from(second).ok(),
             counter,
             value,
-            counted_share: None,
+            running_share: None,
         };
         figures.into_iter().map(row).collect()
     }
@@ -148,7 +148,7 @@ fn lags(source: &BTreeMap<Boundary, Reading>, replica: &BTreeMap<Boundary, Readi
     .collect()
 }
 
-/// What replicas were behind at the end of a visit, and how long they took to make it up.
+/// What replicas were behind at the end of a measurement, and how long they took to make it up.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct CatchUp {
     /// Of which replica, from 1.
@@ -160,21 +160,21 @@ pub(crate) struct CatchUp {
 }
 
 impl CatchUp {
-    /// As rows of the visit.
-    pub(crate) fn rows(&self, visit: i32) -> impl Iterator<Item = CounterRow> {
+    /// As rows of the measurement.
+    pub(crate) fn rows(&self, measurement: i32) -> impl Iterator<Item = CounterRow> {
         let of = |what: &str, value: f64| CounterRow {
-            visit,
+            measurement,
             second: None,
             counter: format!("replica.{}.catch_up_{what}", self.replica),
             value,
-            counted_share: None,
+            running_share: None,
         };
         let seconds = self.seconds.map(|seconds| of("seconds", seconds));
         [of("transactions", self.behind)].into_iter().chain(seconds)
     }
 }
 
-/// Waits until the replicas have what the source has, for as long as `longest` at most: a visit must not begin with the rest of another.
+/// Waits until the replicas have what the source has, for as long as `longest` at most: a measurement must not begin with the rest of another.
 ///
 /// # Errors
 /// A replica that died or does not follow any more.
@@ -248,7 +248,7 @@ pub(crate) fn still_behind(replicas: &[CatchUp], with: &str, stop: &AtomicBool) 
     let named: Vec<String> = behind.map(|replica| replica.replica.to_string()).collect();
     (!named.is_empty() && !stop.load(Ordering::Relaxed)).then(|| {
         format!(
-            "replica {} was still behind long after the end of a visit with {with}: a visit after it begins with that",
+            "replica {} was still behind long after the end of a measurement with {with}: the next measurement begins with that",
             named.join(" and ")
         )
     })

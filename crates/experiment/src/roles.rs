@@ -8,7 +8,7 @@ use crate::sample_pieces::in_pieces;
 
 use scaleprof_profile::{Frame, FrameId, Frames, KERNEL, Profile, Role, Sample, StackId, StackTree};
 
-/// What a thread did in a visit, as far as it tells whom it serves.
+/// What a thread did in a measurement, as far as it tells whom it serves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ThreadUse {
     pub thread: u32,
@@ -17,7 +17,7 @@ pub(crate) struct ThreadUse {
     pub net_ns: u64,
 }
 
-/// The role of every thread of the process `pid` in a visit with `connections`.
+/// The role of every thread of the process `pid` in a measurement with `connections`.
 ///
 /// A thread that waits for a socket serves a connection; the first thread of a server only waits for new ones. The load's
 /// connections are the busiest of these: our own ask the server once a second, idle ones never. With a thread pool there are
@@ -184,7 +184,7 @@ mod tests {
             inlined: false,
             file: None,
             line: None,
-            name_source: "symtab".into(),
+            symbol_source: "symtab".into(),
         };
         let (mut stacks, mut frames) = (StackTree::default(), Frames::default());
         let ids: Vec<FrameId> = names.iter().map(|name| frames.intern(frame(name))).collect();

@@ -2,18 +2,18 @@
 
 use crate::error::{RunError, in_words};
 use crate::instructions::keep_code;
-use crate::ladder::shuffled_visits;
+use crate::ladder::shuffled_measurements;
 use crate::manifest;
+use crate::measurement::{MeasurementContext, MeasurementEnd, MeasurementNumber};
 use crate::observe::Length;
 use crate::options::{LoadOptions, RunOptions, ServerChoice, WorkloadChoice};
 use crate::prepare::{Ready, check_consistency, make_tables, prepare, warm_all};
 use crate::privacy::public_settings;
 use crate::probes::{Probes, Said};
-use crate::progress::{Progress, VisitStart};
+use crate::progress::{MeasurementStart, Progress};
 use crate::target::Target;
 use crate::transport::fallback_warning;
 use crate::turns::Seat;
-use crate::visit::{VisitContext, VisitEnd, VisitNumber};
 use scaleprof_analysis::refine::{Seen, next_rungs};
 use scaleprof_analysis::summarise;
 use scaleprof_bundle::{Bundle, BundleWriter, Manifest, Missing, RunState, Summary};
@@ -36,9 +36,9 @@ const STANDSTILL_OF_A_SCRIPT_SECONDS: u32 = 600;
 const LONGEST_PAUSE_SECONDS: f64 = 138.0;
 /// The most that a script which runs once may take.
 const LONGEST_ONCE_SECONDS: u32 = 86_400;
-/// Visits in a row that may fail before the run is given up.
+/// Measurements in a row that may fail before the run is given up.
 const FAILURES_IN_A_ROW: u32 = 3;
-/// Reads of pages from disk per visit from which the data count as not in memory.
+/// Reads of pages from disk per measurement from which the data count as not in memory.
 const DISK_READS: f64 = 1000.0;
 
 /// What a run left.
@@ -95,7 +95,7 @@ pub(crate) fn run_at(
         }
     };
     let mut manifest = manifest::begin(options, &ready.target, &ready.placement, &variables);
-    manifest.ladder.turns = seat.as_ref().map(Seat::turns);
+    manifest.ladder.interleaving = seat.as_ref().map(Seat::turns);
     ready.warnings.extend(transport.fallback.as_ref().map(fallback_warning));
     for warning in std::mem::take(&mut ready.warnings) {
         progress.warning(&warning);
@@ -124,7 +124,7 @@ pub(crate) fn run_at(
 
     let mut climb = Climb {
         options,
-        context: VisitContext {
+        context: MeasurementContext {
             load: &options.load,
             program,
             threads: options.load.threads.unwrap_or_else(|| default_threads(&ready)),
@@ -139,7 +139,7 @@ pub(crate) fn run_at(
         },
         throughput: BTreeMap::new(),
         missing: BTreeMap::new(),
-        next_visit: 0,
+        next_measurement: 0,
         failures: 0,
         last_failure: None,
     };
@@ -300,14 +300,14 @@ fn default_threads(ready: &Ready) -> u32 {
     (ready.placement.client.len() as u32 / 8).clamp(1, 4)
 }
 
-/// Going through the visits.
+/// Going through the measurements.
 struct Climb<'a> {
     options: &'a RunOptions,
-    context: VisitContext<'a>,
-    /// Throughput of every visit, by connections.
+    context: MeasurementContext<'a>,
+    /// Throughput of every measurement, by connections.
     throughput: BTreeMap<u32, Vec<f64>>,
     missing: BTreeMap<String, String>,
-    next_visit: u32,
+    next_measurement: u32,
     failures: u32,
     last_failure: Option<RunError>,
 }
@@ -320,7 +320,7 @@ impl Climb<'_> {
         progress: &mut dyn Progress,
     ) -> Result<(), RunError> {
         let mut probes = self.probes(&ready.target, manifest, progress);
-        let end = self.all_visits(ready, manifest, &mut probes, progress);
+        let end = self.all_measurements(ready, manifest, &mut probes, progress);
         // Also of a run that ended early: what was measured until then shall be readable elsewhere.
         if let Some(threads) = probes.threads().filter(|_| !self.throughput.is_empty()) {
             progress.stage("keeping the machine code of the hot functions");
@@ -335,15 +335,15 @@ impl Climb<'_> {
         end
     }
 
-    fn all_visits(
+    fn all_measurements(
         &mut self,
         ready: &mut Ready,
         manifest: &mut Manifest,
         probes: &mut Probes,
         progress: &mut dyn Progress,
     ) -> Result<(), RunError> {
-        let planned = shuffled_visits(&self.options.connections, self.options.repeats, self.options.order_seed);
-        self.visits(&planned, ready, manifest, probes, progress)?;
+        let planned = shuffled_measurements(&self.options.connections, self.options.repeats, self.options.order_seed);
+        self.measurements(&planned, ready, manifest, probes, progress)?;
         let mut budget = if self.options.refine { REFINEMENTS } else { 0 };
         while budget > 0 {
             let rungs = next_rungs(&self.seen(), budget);
@@ -354,9 +354,9 @@ impl Climb<'_> {
             progress.refined(&rungs);
             manifest.ladder.refined.extend(&rungs);
             self.context.bundle.write_manifest(manifest)?;
-            let seed = self.options.order_seed ^ u64::from(self.next_visit);
-            let more = shuffled_visits(&rungs, self.options.repeats, seed);
-            self.visits(&more, ready, manifest, probes, progress)?;
+            let seed = self.options.order_seed ^ u64::from(self.next_measurement);
+            let more = shuffled_measurements(&rungs, self.options.repeats, seed);
+            self.measurements(&more, ready, manifest, probes, progress)?;
         }
         // A run of which nothing is left to show has failed.
         match self.last_failure.take() {
@@ -368,14 +368,14 @@ impl Climb<'_> {
     fn seen(&self) -> Vec<Seen> {
         self.throughput
             .iter()
-            .map(|(&connections, visits)| Seen {
+            .map(|(&connections, measurements)| Seen {
                 connections,
-                throughput: visits.iter().sum::<f64>() / visits.len() as f64,
+                throughput: measurements.iter().sum::<f64>() / measurements.len() as f64,
             })
             .collect()
     }
 
-    fn visits(
+    fn measurements(
         &mut self,
         planned: &[(u32, u32)],
         ready: &mut Ready,
@@ -383,27 +383,27 @@ impl Climb<'_> {
         probes: &mut Probes,
         progress: &mut dyn Progress,
     ) -> Result<(), RunError> {
-        let of = self.next_visit + planned.len() as u32;
+        let of = self.next_measurement + planned.len() as u32;
         for &(connections, repeat) in planned {
             if self.context.stop.load(Ordering::Relaxed) {
                 return Err(RunError::Stopped);
             }
-            if self.context.load.needs_fresh_data() && self.next_visit > 0 {
+            if self.context.load.needs_fresh_data() && self.next_measurement > 0 {
                 self.refresh(ready, manifest, probes, progress)?;
             }
-            let number = VisitNumber {
-                visit: self.next_visit,
+            let number = MeasurementNumber {
+                measurement: self.next_measurement,
                 connections,
                 repeat,
             };
-            progress.visit_begins(VisitStart {
-                visit: number.visit,
+            progress.measurement_begins(MeasurementStart {
+                measurement: number.measurement,
                 of,
                 connections,
                 repeat,
                 seconds: (!self.options.load.runs_once()).then_some(self.options.seconds),
             });
-            self.next_visit += 1;
+            self.next_measurement += 1;
             let servers = (&mut ready.target, &mut ready.beside);
             let end = self.context.run(servers, probes.both(), number, progress)?;
             self.judge(end, connections, manifest, progress)?;
@@ -411,10 +411,10 @@ impl Climb<'_> {
         Ok(())
     }
 
-    /// What follows from how a visit ended.
+    /// What follows from how a measurement ended.
     fn judge(
         &mut self,
-        end: VisitEnd,
+        end: MeasurementEnd,
         connections: u32,
         manifest: &mut Manifest,
         progress: &mut dyn Progress,
@@ -422,7 +422,7 @@ impl Climb<'_> {
         self.missing.extend(end.missing);
         if let Some(reads) = end.disk_page_reads.filter(|&reads| reads > DISK_READS) {
             let warning = format!(
-                "{reads:.0} pages were read from disk in a visit with {}: the data were not all in memory",
+                "{reads:.0} pages were read from disk in a measurement with {}: the data were not all in memory",
                 in_words(connections)
             );
             progress.warning(&warning);
@@ -487,7 +487,7 @@ impl Climb<'_> {
 
     fn probes(&mut self, target: &Target, manifest: &mut Manifest, progress: &mut dyn Progress) -> Probes {
         let mut said = Said::default();
-        let measure_cost = self.next_visit == 0;
+        let measure_cost = self.next_measurement == 0;
         let (probes, cost) = Probes::start(
             target,
             self.options.watch,

@@ -1,7 +1,8 @@
-//! Samples as they are kept while a visit goes on: each stack once.
+//! Samples as they are kept while a measurement goes on: each stack once.
 //!
-//! Names are given after the visit, so that it is not disturbed; until then all samples stay. A server's threads are at few places
-//! most of the time. A watch may go on for days: past a bound no more are kept, and those are counted.
+//! Names are given after the measurement, so that it is not disturbed; until then all samples stay.
+//! A server's threads are at few places most of the time. A watch may go on for days: past a bound
+//! no more are kept, and those are counted.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -44,7 +45,7 @@ pub(crate) struct StoredSample {
 struct StoredWait {
     /// Without the owner's stack, which is the next field.
     lock: Option<LockWait>,
-    owner_stack: Option<Arc<RawStack>>,
+    holder_stack: Option<Arc<RawStack>>,
     waker: Option<(WakerKind, Option<Arc<RawStack>>)>,
 }
 
@@ -99,11 +100,11 @@ impl SampleStore {
         let stack = self.shared(sample.stack);
         let (mut lock, waker) = (sample.lock, sample.waker);
         let has_wait = lock.is_some() || waker.is_some();
-        let owner_stack = lock.as_mut().and_then(|lock| lock.owner_stack.take());
+        let holder_stack = lock.as_mut().and_then(|lock| lock.holder_stack.take());
         let wait = has_wait.then(|| {
             Box::new(StoredWait {
                 lock,
-                owner_stack: owner_stack.map(|stack| self.shared(stack)),
+                holder_stack: holder_stack.map(|stack| self.shared(stack)),
                 waker: waker.map(|waker| (waker.kind, waker.stack.map(|stack| self.shared(stack)))),
             })
         });
@@ -135,8 +136,8 @@ impl StoredSample {
         let own = |stack: &Arc<RawStack>| RawStack::clone(stack);
         let wait = self.wait.as_ref();
         let lock = wait.and_then(|wait| {
-            let owner_stack = wait.owner_stack.as_ref().map(own);
-            wait.lock.clone().map(|lock| LockWait { owner_stack, ..lock })
+            let holder_stack = wait.holder_stack.as_ref().map(own);
+            wait.lock.clone().map(|lock| LockWait { holder_stack, ..lock })
         });
         let waker = wait.and_then(|wait| wait.waker.as_ref());
         RawSample {
@@ -188,12 +189,12 @@ mod tests {
                 kernel: false,
                 operation: 9,
                 owner: Some(8),
-                owner_stack: Some(stack(&[1, 2])),
-                owner_state: Some(ThreadState::Io),
+                holder_stack: Some(stack(&[1, 2])),
+                holder_state: Some(ThreadState::Io),
                 goes_on: true,
             }),
             waker: Some(Waker {
-                kind: WakerKind::Sibling(8),
+                kind: WakerKind::SameProcess(8),
                 stack: Some(stack(&[5])),
             }),
             ..sample(3, &[3, 4])

@@ -133,7 +133,7 @@ impl SharedData {
     pub fn untouched(&self, line: &JudgedLine) -> Vec<String> {
         let end = line.address.saturating_add(line.bytes);
         let pieces = self.lying_in(line.address..end).into_iter();
-        let judged: HashSet<&str> = line.places.iter().map(|place| place.name.as_str()).collect();
+        let judged: HashSet<&str> = line.variables.iter().map(|place| place.name.as_str()).collect();
         let is_told = |name: &str| {
             judged
                 .iter()
@@ -242,7 +242,7 @@ fn places(layout: &DataLayout, touched: Vec<TouchedPlace>, symbols: &SymbolFile,
 fn row(function: usize, access: &Access, symbols: &SymbolFile, waiting: &SpinLoops) -> PlaceAccess {
     PlaceAccess {
         function,
-        what: match access.kind {
+        kind: match access.kind {
             AccessKind::Read => PlaceUse::Read,
             AccessKind::Write => PlaceUse::Write,
             AccessKind::Update => PlaceUse::Update,
@@ -250,10 +250,10 @@ fn row(function: usize, access: &Access, symbols: &SymbolFile, waiting: &SpinLoo
         },
         locked: access.locked,
         in_loop: access.in_loop,
-        waits: waiting.contains(access.instruction),
-        is_known_seldom: false,
+        in_spin_loop: waiting.contains(access.instruction),
+        is_rarely_run: false,
         instruction: access.instruction,
-        seen_at: access.seen_at,
+        sampled_at: access.seen_at,
         callee: access
             .callee
             .and_then(|callee| symbols.function(callee))

@@ -2,7 +2,7 @@
 
 use crate::error::RunError;
 use crate::options::RunOptions;
-use crate::progress::{Progress, VisitDone, VisitStart};
+use crate::progress::{MeasurementDone, MeasurementStart, Progress};
 use crate::run::{RunResult, run_at};
 use crate::turns::{Turns, turn_ns};
 use scaleprof_workload::schema::FillProgress;
@@ -120,8 +120,8 @@ impl Progress for Relay {
         self.words(move |progress| progress.filling(filled));
     }
 
-    fn visit_begins(&mut self, start: VisitStart) {
-        self.figures(move |progress| progress.visit_begins(start));
+    fn measurement_begins(&mut self, start: MeasurementStart) {
+        self.figures(move |progress| progress.measurement_begins(start));
     }
 
     fn connecting(&mut self, open: u32, wanted: u32) {
@@ -136,8 +136,8 @@ impl Progress for Relay {
         self.figures(move |progress| progress.watched(second, of, threads));
     }
 
-    fn visit_done(&mut self, done: VisitDone) {
-        self.figures(move |progress| progress.visit_done(done));
+    fn measurement_done(&mut self, done: MeasurementDone) {
+        self.figures(move |progress| progress.measurement_done(done));
     }
 
     fn refined(&mut self, rungs: &[u32]) {

@@ -31,16 +31,16 @@ impl StatusWatch {
         self.0.tick(boundary);
     }
 
-    /// The changes of every second that has a reading at both ends, as rows of the visit.
-    pub(crate) fn finish(self, visit: i32) -> Vec<CounterRow> {
+    /// The changes of every second that has a reading at both ends, as rows of the measurement.
+    pub(crate) fn finish(self, measurement: i32) -> Vec<CounterRow> {
         changes(&self.0.finish(LAST))
             .into_iter()
             .map(|(second, name, value)| CounterRow {
-                visit,
+                measurement,
                 second: i32::try_from(second).ok(),
                 counter: format!("status.{name}"),
                 value,
-                counted_share: None,
+                running_share: None,
             })
             .collect()
     }

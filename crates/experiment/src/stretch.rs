@@ -187,7 +187,7 @@ pub(crate) fn lives(seconds: &[Stretch]) -> HashMap<u32, u64> {
 }
 
 /// Every thread over all seconds. Threads of one number are one.
-pub(crate) fn whole_visit(seconds: &[Stretch]) -> BTreeMap<u32, ThreadStretch> {
+pub(crate) fn whole_measurement(seconds: &[Stretch]) -> BTreeMap<u32, ThreadStretch> {
     let mut whole: BTreeMap<u32, ThreadStretch> = BTreeMap::new();
     for thread in seconds.iter().flat_map(|stretch| &stretch.threads) {
         let sum = whole.entry(thread.thread).or_insert_with(|| ThreadStretch {

@@ -1,4 +1,4 @@
-//! What a visit's tables say of the server's threads.
+//! What a measurement's tables say of the server's threads.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -7,32 +7,38 @@ use scaleprof_profile::{Role, ThreadState};
 
 use crate::stretch::{Counts, LostBy, Stretch, SwitchTime, Switching, ThreadStretch};
 
-const LIFETIME: &str = "lifetime";
-
 /// The states that a collector tells; spinning is found later, in the stacks.
 fn told_states() -> impl Iterator<Item = ThreadState> {
     ThreadState::ALL.into_iter().filter(|state| *state != ThreadState::Spin)
 }
 
-pub(crate) fn second_rows(visit: i32, second: i32, stretch: &Stretch, role: &impl Fn(u32) -> Role) -> Vec<StateRow> {
-    let mut sums: HashMap<(&'static str, &'static str), u64> = HashMap::new();
+pub(crate) fn second_rows(
+    measurement: i32,
+    second: i32,
+    stretch: &Stretch,
+    role: &impl Fn(u32) -> Role,
+) -> Vec<StateRow> {
+    let mut sums: HashMap<(&'static str, ThreadState), u64> = HashMap::new();
+    let mut lifetimes: HashMap<&'static str, u64> = HashMap::new();
     for thread in &stretch.threads {
         let role = role(thread.thread).name();
-        *sums.entry((role, LIFETIME)).or_default() += thread.lifetime_ns;
+        *lifetimes.entry(role).or_default() += thread.lifetime_ns;
         for state in told_states() {
-            *sums.entry((role, state.name())).or_default() += thread.nanoseconds[state as usize];
+            *sums.entry((role, state)).or_default() += thread.nanoseconds[state as usize];
         }
     }
+    let lifetime = |role: &str| lifetimes.get(role).copied().map(signed);
     let mut rows: Vec<StateRow> = sums
         .into_iter()
         .map(|((role, state), nanoseconds)| StateRow {
-            visit,
+            measurement,
             second: Some(second),
             role: role.to_owned(),
             thread: None,
             name: None,
-            state: state.to_owned(),
+            state: state.name().to_owned(),
             nanoseconds: signed(nanoseconds),
+            lifetime_ns: lifetime(role).filter(|_| state == ThreadState::Cpu),
         })
         .collect();
     rows.sort_by(|a, b| (&a.role, &a.state).cmp(&(&b.role, &b.state)));
@@ -40,30 +46,30 @@ pub(crate) fn second_rows(visit: i32, second: i32, stretch: &Stretch, role: &imp
 }
 
 pub(crate) fn thread_rows(
-    visit: i32,
+    measurement: i32,
     (thread, name): (u32, &str),
     stretch: &ThreadStretch,
     role: Role,
 ) -> Vec<StateRow> {
-    let states = told_states().map(|state| (state.name(), stretch.nanoseconds[state as usize]));
+    let states = told_states().map(|state| (state, stretch.nanoseconds[state as usize]));
     states
-        .chain([(LIFETIME, stretch.lifetime_ns)])
-        .filter(|(_, nanoseconds)| *nanoseconds > 0)
+        .filter(|(state, nanoseconds)| *nanoseconds > 0 || (*state == ThreadState::Cpu && stretch.lifetime_ns > 0))
         .map(|(state, nanoseconds)| StateRow {
-            visit,
+            measurement,
             second: None,
             role: role.name().to_owned(),
             thread: Some(i64::from(thread)),
             name: Some(name.to_owned()),
-            state: state.to_owned(),
+            state: state.name().to_owned(),
             nanoseconds: signed(nanoseconds),
+            lifetime_ns: (state == ThreadState::Cpu).then(|| signed(stretch.lifetime_ns)),
         })
         .collect()
 }
 
-pub(crate) fn counter_rows(visit: i32, samples: u64, before: Counts, after: Counts) -> Vec<CounterRow> {
+pub(crate) fn counter_rows(measurement: i32, samples: u64, before: Counts, after: Counts) -> Vec<CounterRow> {
     rows_of(
-        visit,
+        measurement,
         None,
         [
             ("probe.samples", samples as f64),
@@ -78,26 +84,26 @@ pub(crate) fn counter_rows(visit: i32, samples: u64, before: Counts, after: Coun
 }
 
 /// For how long switches were seen; nothing where there was nobody to see them.
-pub(crate) fn seen_rows(visit: i32, seconds: &[Stretch]) -> Vec<CounterRow> {
+pub(crate) fn seen_rows(measurement: i32, seconds: &[Stretch]) -> Vec<CounterRow> {
     let times: Vec<SwitchTime> = seconds.iter().filter_map(|stretch| stretch.switches_seen).collect();
     if times.is_empty() {
         return Vec::new();
     }
     let sum = |of: fn(&SwitchTime) -> u64| times.iter().map(of).sum::<u64>() as f64 / 1e9;
     rows_of(
-        visit,
+        measurement,
         None,
         [
             ("probe.switch_seconds", sum(|time| time.all_ns)),
-            ("probe.switch_seconds_seen", sum(|time| time.seen_ns)),
+            ("probe.observed_seconds", sum(|time| time.seen_ns)),
         ],
     )
 }
 
-pub(crate) fn lost_rows(visit: i32, before: LostBy, after: LostBy) -> Vec<CounterRow> {
+pub(crate) fn lost_rows(measurement: i32, before: LostBy, after: LostBy) -> Vec<CounterRow> {
     let lost = |of: fn(&LostBy) -> u64| of(&after).saturating_sub(of(&before)) as f64;
     rows_of(
-        visit,
+        measurement,
         None,
         [
             ("probe.lost_to_full_ring", lost(|by| by.full_ring)),
@@ -111,7 +117,7 @@ pub(crate) fn lost_rows(visit: i32, before: LostBy, after: LostBy) -> Vec<Counte
 
 /// How many threads of each role there were, and of each name where the kernel gave the number of one to another.
 pub(crate) fn life_rows(
-    visit: i32,
+    measurement: i32,
     lives: &HashMap<u32, u64>,
     names: &BTreeMap<u32, &str>,
     role: &impl Fn(u32) -> Role,
@@ -121,7 +127,7 @@ pub(crate) fn life_rows(
         lives.map(|(_, count)| *count).sum::<u64>() as f64
     };
     let mut rows = rows_of(
-        visit,
+        measurement,
         None,
         [
             ("threads.connection_level", count(Role::Connection)),
@@ -137,20 +143,20 @@ pub(crate) fn life_rows(
     }
     for (name, (all, _)) in by_name.into_iter().filter(|(_, (all, numbers))| all > numbers) {
         let counter = format!("threads.background.{name}_level");
-        rows.extend(rows_of(visit, None, [(counter.as_str(), all as f64)]));
+        rows.extend(rows_of(measurement, None, [(counter.as_str(), all as f64)]));
     }
     rows
 }
 
 /// How the server's threads got and lost their CPUs; nothing where that was not counted.
-pub(crate) fn switching_rows(visit: i32, second: i32, threads: &[ThreadStretch]) -> Vec<CounterRow> {
+pub(crate) fn switching_rows(measurement: i32, second: i32, threads: &[ThreadStretch]) -> Vec<CounterRow> {
     let counted: Vec<Switching> = threads.iter().filter_map(|thread| thread.switching).collect();
     if counted.is_empty() {
         return Vec::new();
     }
     let sum = |of: fn(&Switching) -> u64| counted.iter().map(of).sum::<u64>() as f64;
     rows_of(
-        visit,
+        measurement,
         Some(second),
         [
             ("threads.voluntary_switches", sum(|thread| thread.voluntary)),
@@ -158,22 +164,26 @@ pub(crate) fn switching_rows(visit: i32, second: i32, threads: &[ThreadStretch])
             ("threads.migrations", sum(|thread| thread.migrations)),
             ("threads.page_fault_waits", sum(|thread| thread.fault_waits)),
             (
-                "threads.cpu_seconds_not_their_own",
+                "threads.cpu_seconds_uncharged",
                 sum(|thread| thread.not_its_own_ns) * 1e-9,
             ),
         ],
     )
 }
 
-pub(crate) fn rows_of<const N: usize>(visit: i32, second: Option<i32>, counters: [(&str, f64); N]) -> Vec<CounterRow> {
+pub(crate) fn rows_of<const N: usize>(
+    measurement: i32,
+    second: Option<i32>,
+    counters: [(&str, f64); N],
+) -> Vec<CounterRow> {
     counters
         .into_iter()
         .map(|(counter, value)| CounterRow {
-            visit,
+            measurement,
             second,
             counter: counter.to_owned(),
             value,
-            counted_share: None,
+            running_share: None,
         })
         .collect()
 }
@@ -257,7 +267,21 @@ mod tests {
         );
         for role in ["connection", "background"] {
             let all: i64 = states.iter().filter_map(|state| of(role, state)).sum();
-            assert_eq!(Some(all), of(role, LIFETIME), "{role}");
+            let of_role = rows.iter().filter(|row| row.role == role);
+            let lifetimes = of_role.filter_map(|row| Some((row.state.as_str(), row.lifetime_ns?)));
+            assert_eq!(lifetimes.collect::<Vec<_>>(), [("cpu", all)], "{role}");
         }
+    }
+
+    #[test]
+    fn a_thread_has_its_lifetime_beside_its_cpu_time_also_where_it_had_none_and_no_row_without_a_life() {
+        let rows = |stretch: &ThreadStretch| {
+            let rows = thread_rows(0, (7, "purge"), stretch, Role::Background);
+            let of_row = |row: StateRow| (row.state, row.nanoseconds, row.lifetime_ns);
+            rows.into_iter().map(of_row).collect::<Vec<_>>()
+        };
+        let expected = [("cpu".to_owned(), 0, Some(50)), ("io".to_owned(), 50, None)];
+        assert_eq!(rows(&thread(7, [0, 0, 0, 0, 50, 0, 0, 0])), expected);
+        assert_eq!(rows(&thread(7, [0; 8])), []);
     }
 }

@@ -1,8 +1,8 @@
-//! Watching the server's threads through the visits of a run.
+//! Watching the server's threads through the measurements of a run.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use scaleprof_bundle::{UtcMicros, VisitClock, VisitRows};
+use scaleprof_bundle::{MeasurementClock, MeasurementRows, UtcMicros};
 use scaleprof_probe::data_layout::USUAL_DEBUG_BYTES;
 use scaleprof_probe::disassembly::FunctionListing;
 use scaleprof_probe::plain::{PlainOptions, PlainWatch};
@@ -15,7 +15,7 @@ use crate::code_source::{CodeFile, CodeSource, KeepShared};
 use crate::roles::{ThreadUse, handlers, roles, roles_of_any_load};
 use crate::sample_store::SampleStore;
 use crate::shared_data::SharedData;
-use crate::stretch::{Stretch, ThreadStretch, lives, of_kernel, of_plain, whole_visit};
+use crate::stretch::{Stretch, ThreadStretch, lives, of_kernel, of_plain, whole_measurement};
 use crate::thread_rows::{
     counter_rows, life_rows, lost_rows, rows_of, second_rows, seen_rows, switching_rows, thread_rows,
 };
@@ -197,15 +197,15 @@ impl ThreadWatch {
         told.chain(unwalked).collect()
     }
 
-    /// Adds what the stretches of a visit under that load say to its rows. The first reading was the visit's start; each of
-    /// the others ended a second.
+    /// Adds what the stretches of a measurement under that load say to its rows. The first reading
+    /// was the measurement's start; each of the others ended a second.
     pub(crate) fn add_rows(
         &mut self,
-        visit: i32,
+        measurement: i32,
         started_at: UtcMicros,
         load: Load<'_>,
         stretches: &mut [Stretch],
-        rows: &mut VisitRows,
+        rows: &mut MeasurementRows,
     ) {
         // What these stretches hold stays theirs.
         self.store.clear();
@@ -216,11 +216,11 @@ impl ThreadWatch {
         let Some((start, seconds)) = parts else {
             return;
         };
-        let clock = VisitClock {
+        let clock = MeasurementClock {
             monotonic_ns: start.taken_ns,
             utc: started_at,
         };
-        let whole = whole_visit(seconds);
+        let whole = whole_measurement(seconds);
         let uses: Vec<ThreadUse> = whole
             .iter()
             .map(|(thread, stretch)| ThreadUse {
@@ -250,7 +250,8 @@ impl ThreadWatch {
         };
         let role = |thread: u32| roles.get(&thread).copied().unwrap_or(Role::Background);
         for (second, stretch) in seconds.iter().enumerate() {
-            rows.states.extend(second_rows(visit, second as i32, stretch, &role));
+            rows.states
+                .extend(second_rows(measurement, second as i32, stretch, &role));
         }
         let name_of_all = std::fs::read_to_string(format!("/proc/{}/comm", self.pid))
             .ok()
@@ -263,40 +264,47 @@ impl ThreadWatch {
         };
         let names: BTreeMap<u32, String> = whole.iter().map(|of| (*of.0, name(of))).collect();
         for (thread, stretch) in &whole {
-            rows.states
-                .extend(thread_rows(visit, (*thread, &names[thread]), stretch, role(*thread)));
+            rows.states.extend(thread_rows(
+                measurement,
+                (*thread, &names[thread]),
+                stretch,
+                role(*thread),
+            ));
         }
         let names = names.iter().map(|(thread, name)| (*thread, name.as_str())).collect();
-        rows.counters.extend(life_rows(visit, &lives(seconds), &names, &role));
+        rows.counters
+            .extend(life_rows(measurement, &lives(seconds), &names, &role));
         let samples = profile.samples.len() as u64;
         let first = rows.samples.len();
-        rows.add_profile(visit, profile, &clock, role);
+        rows.add_profile(measurement, profile, &clock, role);
         for (row, second) in rows.samples.iter_mut().skip(first).zip(came_in) {
             row.second = second;
         }
         let last = seconds.last().map_or(start.counts, |last| last.counts);
-        rows.counters.extend(counter_rows(visit, samples, start.counts, last));
+        rows.counters
+            .extend(counter_rows(measurement, samples, start.counts, last));
         if let Some((after, before)) = last.lost_by.zip(start.counts.lost_by) {
-            rows.counters.extend(lost_rows(visit, before, after));
+            rows.counters.extend(lost_rows(measurement, before, after));
         }
-        rows.counters.extend(seen_rows(visit, seconds));
+        rows.counters.extend(seen_rows(measurement, seconds));
         let reader = last.reader_ns.zip(start.counts.reader_ns);
         if let Some((after, before)) = reader {
             let spent = after.saturating_sub(before) as f64;
             rows.counters
-                .extend(rows_of(visit, None, [("probe.cpu_nanoseconds", spent)]));
+                .extend(rows_of(measurement, None, [("probe.cpu_nanoseconds", spent)]));
         }
         // A reader must know that these were looked for: no sample in one is a zero then.
-        let loops = self.names.waiting_loops() as f64;
+        let loops = self.names.spin_loops() as f64;
         rows.counters
-            .extend(rows_of(visit, None, [("probe.waiting_loops", loops)]));
+            .extend(rows_of(measurement, None, [("probe.spin_loops", loops)]));
         for (second, stretch) in seconds.iter().enumerate() {
             rows.counters
-                .extend(switching_rows(visit, second as i32, &stretch.threads));
+                .extend(switching_rows(measurement, second as i32, &stretch.threads));
         }
     }
 
-    /// Symbols are looked up after the visit, so that reading them does not disturb it, and while the server lives.
+    /// Symbols are looked up after the measurement, so that reading them does not disturb it, and
+    /// while the server lives.
     fn follow_code(&mut self) {
         if self.code_map().is_some_and(|map| self.names.follow(map)) {
             self.converter.forget_addresses();

@@ -6,7 +6,7 @@ use crate::error::RunError;
 use crate::options::{RunOptions, ServerChoice};
 use crate::trials::{Design, Experiment, ExperimentError, ExperimentProgress, Plan, Variant};
 use scaleprof_analysis::trials::{ComparisonTold, FEWEST_PAIRS, Outcome, Verdict};
-use scaleprof_bundle::{Finding, Remedy, Tried, without_folders};
+use scaleprof_bundle::{Finding, Remedy, RemedyResult, without_folders};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -22,7 +22,7 @@ const MARGIN: f64 = 0.01;
 #[derive(Debug)]
 pub struct Trials {
     /// Of every remedy.
-    pub tried: Vec<Tried>,
+    pub tried: Vec<RemedyResult>,
     /// The whole experiment; `experiment.json` in its folder holds the same.
     pub outcome: Outcome,
 }
@@ -124,12 +124,15 @@ fn plan(options: &RunOptions, remedies: &[Remedy], connections: u32) -> Plan {
     }
 }
 
-fn tried(remedy: Remedy, connections: u32, outcome: &Outcome, problem: Option<&str>) -> Tried {
+fn tried(remedy: Remedy, connections: u32, outcome: &Outcome, problem: Option<&str>) -> RemedyResult {
     let name = remedy.to_string();
     let comparison = outcome.comparisons.iter().find(|told| told.variant == name);
-    let whole = comparison.and_then(|told: &ComparisonTold| told.whole.as_ref());
+    let whole = comparison.and_then(|told: &ComparisonTold| told.overall.as_ref());
     let out = outcome.variants.iter().find(|told| told.name == name);
-    let why_not = || out.and_then(|told| told.out.clone()).or(problem.map(str::to_owned));
+    let why_not = || {
+        out.and_then(|told| told.dropped_reason.clone())
+            .or(problem.map(str::to_owned))
+    };
     let few = whole.filter(|whole| whole.pairs < FEWEST_PAIRS).map(|whole| {
         format!(
             "only {} of {FEWEST_PAIRS} pairs of starts: this is indicative",
@@ -140,9 +143,9 @@ fn tried(remedy: Remedy, connections: u32, outcome: &Outcome, problem: Option<&s
     let doubts: Vec<String> = [problem.map(str::to_owned), few]
         .into_iter()
         .flatten()
-        .chain(outcome.session.doubts.iter().cloned())
+        .chain(outcome.session.caveats.iter().cloned())
         .collect();
-    Tried {
+    RemedyResult {
         remedy,
         connections,
         throughput: whole.map(|whole| whole.ratio),
@@ -157,7 +160,7 @@ fn tried(remedy: Remedy, connections: u32, outcome: &Outcome, problem: Option<&s
             .to_owned()
         }),
         margin: whole.map(|whole| whole.margin),
-        doubt: match whole {
+        caveat: match whole {
             None => why_not().or_else(nothing_to_say).map(|why| without_folders(&why)),
             Some(_) => (!doubts.is_empty()).then(|| doubts.join("; ")),
         },

@@ -1,19 +1,22 @@
 //! Runs side by side that take turns on the machine.
 //!
-//! The speed of a machine changes from second to second and from minute to minute, and a virtual one's by several percent. Two servers
-//! that are measured one after the other differ by that; two that take turns of a quarter of a second, or somewhat more where there are
-//! many threads to stop, meet the same machine. Whoever's turn it is not is stopped: its server's processes by a signal ([`Pauser`]), its
-//! load by a clock that stands ([`LoadClock`]), and what the machine counts in the meantime is not counted ([`MachineRests`]).
+//! The speed of a machine changes from second to second and from minute to minute, and a virtual
+//! one's by several percent. Two servers that are measured one after the other differ by that; two
+//! that take turns of a quarter of a second, or somewhat more where there are many threads to stop,
+//! meet the same machine. Whoever's turn it is not is stopped: its server's processes by a signal
+//! ([`Pauser`]), its load by a clock that stands ([`LoadClock`]), and what the machine counts in
+//! the meantime is not counted ([`MachineRests`]).
 //!
-//! Every run has a [`Seat`] and does all else at its own pace: starting its server, opening connections, writing its tables. Turns are
-//! taken from when all have opened the connections of a visit until the last of them has ended it.
+//! Every run has a [`Seat`] and does all else at its own pace: starting its server, opening
+//! connections, writing its tables. Turns are taken from when all have opened the connections of a
+//! measurement until the last of them has ended it.
 
 mod order;
 
 use crate::error::RunError;
 use order::{order, turn_end_ns};
 pub(crate) use order::{turn_ns, turn_seconds};
-use scaleprof_bundle::TurnsFacts;
+use scaleprof_bundle::Interleaving;
 use scaleprof_probe::MachineRests;
 use scaleprof_server::Pauser;
 use scaleprof_workload::LoadClock;
@@ -40,7 +43,7 @@ pub(crate) struct Turns {
 struct Place {
     phase: Phase,
     clock: LoadClock,
-    /// What was learnt when the run was ready for its visit.
+    /// What was learnt when the run was ready for its measurement.
     player: Option<Player>,
     /// What its clock showed then.
     began_ns: u64,
@@ -53,13 +56,13 @@ struct Place {
 enum Phase {
     /// At something that is not measured.
     Away,
-    /// Stopped, with all connections open, before this visit.
-    Ready { visit: u32 },
+    /// Stopped, with all connections open, before this measurement.
+    Ready { measurement: u32 },
     /// It is its turn.
     Playing,
     /// Stopped, as it is another's turn.
     Resting,
-    /// Its visit is over; it waits for the others.
+    /// Its measurement is over; it waits for the others.
     Done,
     /// It takes no part any more.
     Left,
@@ -110,8 +113,8 @@ impl Turns {
 
     /// Gives the runs their turns until all have left.
     pub(crate) fn conduct(&self) {
-        while let Some((visit, seats)) = self.gather() {
-            let order = order(&seats, visit);
+        while let Some((measurement, seats)) = self.gather() {
+            let order = order(&seats, measurement);
             let mut cycle = 0;
             loop {
                 let playing = self.of_phase(&order, |phase| matches!(phase, Phase::Ready { .. } | Phase::Resting));
@@ -129,8 +132,8 @@ impl Turns {
         }
     }
 
-    /// Waits until all that are still there are ready, and gives those whose visit is the first; none when all have left. Whoever is done
-    /// before anybody plays was asked to stop.
+    /// Waits until all that are still there are ready, and gives those whose measurement is the
+    /// first; none when all have left. Whoever is done before anybody plays was asked to stop.
     fn gather(&self) -> Option<(u32, Vec<usize>)> {
         let mut places = self.places();
         loop {
@@ -141,21 +144,22 @@ impl Turns {
             if places.iter().all(|place| place.phase == Phase::Left) {
                 return None;
             }
-            let visit = |place: &Place| match place.phase {
-                Phase::Ready { visit } => Some(visit),
+            let measurement = |place: &Place| match place.phase {
+                Phase::Ready { measurement } => Some(measurement),
                 _ => None,
             };
             let waited_for = places.iter().filter(|place| place.phase == Phase::Away);
-            if let (0, Some(first)) = (waited_for.count(), places.iter().filter_map(visit).min()) {
+            if let (0, Some(first)) = (waited_for.count(), places.iter().filter_map(measurement).min()) {
                 let all = places.iter().enumerate();
-                let of_it = all.filter(|(_, place)| visit(place) == Some(first));
+                let of_it = all.filter(|(_, place)| measurement(place) == Some(first));
                 return Some((first, of_it.map(|(at, _)| at).collect()));
             }
             places = self.wait(places, LOOK);
         }
     }
 
-    /// One run's turn: until its clock shows so much more than when its visit began, or its visit ends.
+    /// One run's turn: until its clock shows so much more than when its measurement began, or its
+    /// measurement ends.
     fn turn(&self, seat: usize, until_ns: Option<u64>) {
         let mut places = self.places();
         let place = &mut places[seat];
@@ -186,7 +190,7 @@ impl Turns {
         self.places()[seat].rests(stands);
     }
 
-    /// The visit is over for all: they go on as they like.
+    /// The measurement is over for all: they go on as they like.
     fn release(&self, seats: &[usize]) {
         let mut places = self.places();
         for &seat in seats {
@@ -215,7 +219,8 @@ impl Turns {
 }
 
 impl Place {
-    /// Lets it go on, if it waits for that; gives the time by its clock at which its visit began.
+    /// Lets it go on, if it waits for that; gives the time by its clock at which its measurement
+    /// began.
     fn begin_turn(&mut self) -> Option<(u64, Player)> {
         let waits = matches!(self.phase, Phase::Ready { .. } | Phase::Resting);
         let player = self.player.clone().filter(|_| waits)?;
@@ -224,7 +229,7 @@ impl Place {
         Some((self.began_ns, player))
     }
 
-    /// Lets it go on as it likes, where it took part in a visit.
+    /// Lets it go on as it likes, where it took part in a measurement.
     fn release(&mut self) {
         if self.phase == Phase::Done {
             self.phase = Phase::Away;
@@ -271,8 +276,8 @@ impl Seat {
     }
 
     /// What a bundle says of it.
-    pub(crate) fn turns(&self) -> TurnsFacts {
-        TurnsFacts {
+    pub(crate) fn turns(&self) -> Interleaving {
+        Interleaving {
             runs: self.table(),
             seconds: self.turns.turn_ns as f64 / 1e9,
         }
@@ -307,8 +312,9 @@ impl Seat {
         self.turns.places()[self.number].clock.clone()
     }
 
-    /// The connections of a visit are open: stops the server and waits for the first turn, or for `stop`.
-    pub(crate) fn ready(&self, visit: u32, player: Player, stop: &AtomicBool) {
+    /// The connections of a measurement are open: stops the server and waits for the first turn, or
+    /// for `stop`.
+    pub(crate) fn ready(&self, measurement: u32, player: Player, stop: &AtomicBool) {
         let mut places = self.turns.places();
         let place = &mut places[self.number];
         place.player = Some(player.clone());
@@ -316,14 +322,15 @@ impl Seat {
         place.began_ns = place.clock.now_ns();
         let stands = player.wait_until_it_stands();
         place.rests(stands);
-        place.phase = Phase::Ready { visit };
+        place.phase = Phase::Ready { measurement };
         self.turns.changed.notify_all();
         while matches!(places[self.number].phase, Phase::Ready { .. }) && !stop.load(Ordering::Relaxed) {
             places = self.turns.wait(places, LOOK);
         }
     }
 
-    /// The load of the visit is over, or it could not be begun: waits until it is over for all. The server goes on then.
+    /// The load of the measurement is over, or it could not be begun: waits until it is over for
+    /// all. The server goes on then.
     pub(crate) fn done(&self) {
         let mut places = self.turns.places();
         if places[self.number].player.is_none() {

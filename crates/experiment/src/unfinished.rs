@@ -1,4 +1,5 @@
-//! Transactions that outlive their visit: ended, so that the next visit has the server to itself.
+//! Transactions that outlive their measurement: ended, so that the next measurement has the server
+//! to itself.
 
 use crate::error::RunError;
 use crate::target::wire;
@@ -41,7 +42,7 @@ pub(crate) fn kill(client: &mut Client, user: &str, connection_ids: &[u32]) -> R
         match client.execute(&format!("KILL {id}")) {
             Ok(_) => {}
             Err(e) if e.number() == Some(UNKNOWN_THREAD) => {}
-            Err(e) => return Err(wire("ending a transaction that outlived its visit")(e)),
+            Err(e) => return Err(wire("ending a transaction that outlived its measurement")(e)),
         }
     }
     let left = match busy.is_empty() {
@@ -67,7 +68,7 @@ fn wait(client: &mut Client, user: &str, ours: &BTreeSet<String>, longest: Durat
 fn under_way(client: &mut Client, user: &str, ours: &BTreeSet<String>) -> Result<Vec<String>, RunError> {
     let list = client
         .query("SHOW PROCESSLIST")
-        .map_err(wire("looking for transactions that outlived their visit"))?;
+        .map_err(wire("looking for transactions that outlived their measurement"))?;
     let column = |name: &str| list.columns.iter().position(|column| column.eq_ignore_ascii_case(name));
     let (Some(id), Some(account), Some(database)) = (column("Id"), column("User"), column("db")) else {
         return Ok(Vec::new());

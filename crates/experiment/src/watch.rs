@@ -9,8 +9,8 @@ use crate::target::{cpus_of, is_server, name_of};
 use crate::threads::{Load, ThreadWatch};
 use scaleprof_analysis::summarise;
 use scaleprof_bundle::{
-    Bundle, BundleError, BundleWriter, CounterRow, Ladder, Manifest, Missing, RunState, RungRow, Server, SettingRow,
-    Summary, VisitRows, WATCH, Workload,
+    Bundle, BundleError, BundleWriter, CounterRow, Ladder, Manifest, MeasurementRow, MeasurementRows, Missing,
+    RunState, Server, SettingRow, Summary, WATCH, Workload,
 };
 use scaleprof_probe::{MachineFacts, ProbeError, Sample, Sampler, SamplerOptions, WatchOptions, how_to_get_privileges};
 use scaleprof_server::CpuSet;
@@ -159,7 +159,7 @@ pub fn watch(
     threads.end();
     give_way();
     progress.stage("naming what was seen");
-    let mut rows = VisitRows::default();
+    let mut rows = MeasurementRows::default();
     let (counters, lacks) = counter_rows(0, &seen.samples);
     // There is no client of ours: what this process used is not the client's.
     rows.counters
@@ -167,7 +167,7 @@ pub fn watch(
     missing.extend(lacks.into_iter().filter(|(figure, _)| !is_of_client(figure)));
     rows.counters.extend(watched_seconds(&seen.stretches));
     threads.add_rows(0, seen.started_at, Load::Anybodys, &mut seen.stretches, &mut rows);
-    bundle.write_visit(&rung(&seen, &rows), &rows)?;
+    bundle.write_measurement(&rung(&seen, &rows), &rows)?;
     missing.extend(keep_code(&bundle, &mut threads)?);
     missing.extend(threads.problems());
 
@@ -243,7 +243,7 @@ fn look(
     let mut boundary = |seen: &mut Seen, at_end: bool| {
         if let Some(sampler) = &mut sampler {
             seen.samples.push(match at_end {
-                true => sampler.sample_at_end_of_visit(),
+                true => sampler.sample_at_end_of_measurement(),
                 false => sampler.sample(),
             });
         }
@@ -358,24 +358,24 @@ fn watched_seconds(stretches: &[Stretch]) -> Vec<CounterRow> {
     let lengths = stretches.windows(2).enumerate();
     lengths
         .map(|(second, pair)| CounterRow {
-            visit: 0,
+            measurement: 0,
             second: Some(second as i32),
             counter: "probe.watched_seconds".to_owned(),
             value: pair[1].taken_ns.saturating_sub(pair[0].taken_ns) as f64 / 1e9,
-            counted_share: None,
+            running_share: None,
         })
         .collect()
 }
 
-/// The one visit of a watch. It counts whenever it ended: what was seen until then is whole.
-fn rung(seen: &Seen, rows: &VisitRows) -> RungRow {
+/// The one measurement of a watch. It counts whenever it ended: what was seen until then is whole.
+fn rung(seen: &Seen, rows: &MeasurementRows) -> MeasurementRow {
     let of_connections = rows.states.iter().filter(|row| row.role == "connection");
     let told = |state: &str| matches!(state, "net" | "lock" | "io" | "sleep");
     let roles_are_told =
         !rows.samples.is_empty() || rows.states.iter().any(|row| told(&row.state) && row.nanoseconds > 0);
     let connections: BTreeSet<i64> = of_connections.filter_map(|row| row.thread).collect();
-    RungRow {
-        visit: 0,
+    MeasurementRow {
+        measurement: 0,
         connections: match roles_are_told {
             true => i32::try_from(connections.len()).unwrap_or(i32::MAX),
             false => UNKNOWN,
@@ -439,7 +439,7 @@ fn begin(request: &WatchRequest) -> Manifest {
             repeats: 1,
             idle_connections: 0,
             rate: None,
-            turns: None,
+            interleaving: None,
         },
         missing: Vec::new(),
         warnings: Vec::new(),

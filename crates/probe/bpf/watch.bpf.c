@@ -25,8 +25,8 @@
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
 
-#include "found.h"
-#include "owners.h"
+#include "thread_iterator.h"
+#include "holders.h"
 #include "wakers.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

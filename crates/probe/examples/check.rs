@@ -6,8 +6,8 @@ fn main() {
     let binary = std::env::args_os().nth(1).map(PathBuf::from);
     println!("{:#?}", scaleprof_probe::MachineFacts::read());
     for item in scaleprof_probe::check(binary.as_deref(), 2000) {
-        println!("{:?}\t{}\t{}", item.status, item.topic, item.what);
-        if let Some(mend) = item.mend {
+        println!("{:?}\t{}\t{}", item.status, item.topic, item.message);
+        if let Some(mend) = item.fix {
             println!("\t\t-> {mend}");
         }
     }

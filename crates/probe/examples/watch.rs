@@ -19,14 +19,14 @@ fn main() -> Result<(), Box<dyn Error>> {
             ..SamplerOptions::default()
         },
     )?;
-    let first = sampler.sample_at_end_of_visit();
+    let first = sampler.sample_at_end_of_measurement();
     for _ in 0..seconds {
         std::thread::sleep(Duration::from_secs(1));
         sampler.sample();
     }
-    let last = sampler.sample_at_end_of_visit();
+    let last = sampler.sample_at_end_of_measurement();
     for counter in delta(&first, &last) {
-        println!("{:34} {:18.3} {:?}", counter.name, counter.value, counter.counted_share);
+        println!("{:34} {:18.3} {:?}", counter.name, counter.value, counter.running_share);
     }
     for missing in missing(&first, &last) {
         println!("{:34} missing: {}", missing.figure, missing.reason);

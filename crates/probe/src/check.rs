@@ -1,4 +1,4 @@
-//! What this machine and this server allow, and the command that mends each lack.
+//! What this machine and this server allow, and the command that fixes what is missing.
 
 use std::path::Path;
 use std::time::Duration;
@@ -79,7 +79,7 @@ fn kernel(release: Option<&str>, loads: Loads) -> CheckItem {
             format!("Linux {release} is older than 5.15; whether it takes the BPF programs shows only with privileges"),
             how_to_get_privileges(),
         ),
-        _ => CheckItem::lack(
+        _ => CheckItem::missing(
             TOPIC,
             format!("Linux {release}: the BPF programs need 5.15 or newer"),
             "install a newer kernel and reboot; on Debian 11: apt-get install -t bullseye-backports linux-image-amd64; \
@@ -88,7 +88,8 @@ fn kernel(release: Option<&str>, loads: Loads) -> CheckItem {
     }
 }
 
-/// What is missing of what scaleprof uses, and what each lack costs. Whether the kernel then does what a capability allows is tried below.
+/// What is missing of what scaleprof uses, and what is lost without it. Whether the kernel then
+/// does what a capability allows is tried below.
 fn capabilities(privileges: Privileges) -> CheckItem {
     const TOPIC: &str = "capabilities";
     let unavailable = privileges.unavailable();
@@ -119,7 +120,7 @@ fn perf_events_by(setting: &str, privileges: Privileges, tried: Result<(), Strin
     });
     let is_privileged = privileges.may_count_machine();
     match (level, tried) {
-        (_, Err(_)) if is_privileged => CheckItem::lack(
+        (_, Err(_)) if is_privileged => CheckItem::missing(
             TOPIC,
             "events cannot be opened although the capabilities for it are there",
             "a security module or a seccomp profile forbids perf_event_open: ausearch -m avc, and the container's profile, say which",
@@ -128,7 +129,7 @@ fn perf_events_by(setting: &str, privileges: Privileges, tried: Result<(), Strin
         (_, Ok(())) if is_privileged => {
             CheckItem::ok(TOPIC, format!("{told}, which does not bind those with CAP_PERFMON"))
         }
-        _ => CheckItem::lack(
+        _ => CheckItem::missing(
             TOPIC,
             format!("{told}: nothing of the whole machine can be counted"),
             match privileges.is_root {
@@ -157,7 +158,7 @@ fn hardware(facts: &MachineFacts) -> CheckItem {
         }
         Err(reason) => {
             let privileges = Privileges::of_this_process();
-            let mend = match &facts.hypervisor {
+            let fix = match &facts.hypervisor {
                 _ if !privileges.may_count_machine() => {
                     format!("to see whether there are any: {}", privileges.fix())
                 }
@@ -167,7 +168,7 @@ fn hardware(facts: &MachineFacts) -> CheckItem {
                 ),
                 None => "sudo sysctl -w kernel.perf_event_paranoid=-1, then: perf stat -e cycles true".to_owned(),
             };
-            CheckItem::lack(TOPIC, reason, mend)
+            CheckItem::missing(TOPIC, reason, fix)
         }
     }
 }
@@ -199,7 +200,7 @@ fn bpf(tried: Result<Watch, ProbeError>) -> CheckItem {
                     Vec::new(),
                 ),
             };
-            CheckItem::lack(TOPIC, what, fix).with_log(log)
+            CheckItem::missing(TOPIC, what, fix).with_log(log)
         }
     }
 }
@@ -210,7 +211,7 @@ fn types() -> CheckItem {
         return CheckItem::ok(TOPIC, "/sys/kernel/btf/vmlinux is there");
     }
     let what = "they cannot be read (no /sys/kernel/btf/vmlinux): portable BPF programs cannot be loaded";
-    CheckItem::lack(
+    CheckItem::missing(
         TOPIC,
         what,
         how_to_get_types(machine::has_sys(), &machine::kernel_release()),
@@ -358,18 +359,18 @@ mod tests {
         let refused = || Err("refused".to_owned());
         let status = |level: &str, privileges, tried| perf_events_by(level, privileges, tried).status;
         assert_eq!(status("2", Privileges::root(), Ok(())), Status::Ok);
-        assert_eq!(status("2", Privileges::root(), refused()), Status::Lack);
+        assert_eq!(status("2", Privileges::root(), refused()), Status::Missing);
         assert_eq!(status("-1", Privileges::user(), Ok(())), Status::Ok);
-        assert_eq!(status("2", Privileges::user(), refused()), Status::Lack);
+        assert_eq!(status("2", Privileges::user(), refused()), Status::Missing);
         assert_eq!(status("", Privileges::root(), Ok(())), Status::Ok);
         let in_container = perf_events_by("2", Privileges::root_in_container(), refused());
         assert!(
             in_container
-                .mend
+                .fix
                 .is_some_and(|fix| !fix.contains("sudo") && fix.contains("container"))
         );
         let by_profile = perf_events_by("2", Privileges::root(), refused());
-        assert!(by_profile.mend.is_some_and(|fix| fix.contains("seccomp")));
+        assert!(by_profile.fix.is_some_and(|fix| fix.contains("seccomp")));
     }
 
     #[test]
@@ -380,11 +381,11 @@ mod tests {
     }
 
     #[test]
-    fn every_lack_and_every_warning_says_how_to_mend_it() {
+    fn what_is_missing_and_every_warning_says_how_to_fix_it() {
         let server = std::env::current_exe().expect("a path");
         for item in check(Some(&server), 100_000_000) {
-            assert!(!item.what.is_empty(), "{}", item.topic);
-            assert_eq!(item.mend.is_none(), item.status == Status::Ok, "{item:?}");
+            assert!(!item.message.is_empty(), "{}", item.topic);
+            assert_eq!(item.fix.is_none(), item.status == Status::Ok, "{item:?}");
         }
     }
 
@@ -392,9 +393,9 @@ mod tests {
     fn a_kernel_is_too_old_by_its_number_only_where_the_programs_do_not_load() {
         assert_eq!(kernel(Some("5.14.0-503.el9"), Loads::Yes).status, Status::Ok);
         assert_eq!(kernel(Some("5.14.0-503.el9"), Loads::Unknown).status, Status::Warn);
-        assert_eq!(kernel(Some("5.10.0-32-amd64"), Loads::No).status, Status::Lack);
+        assert_eq!(kernel(Some("5.10.0-32-amd64"), Loads::No).status, Status::Missing);
         assert_eq!(kernel(Some("5.15.0-1-amd64"), Loads::No).status, Status::Ok);
-        assert_eq!(kernel(None, Loads::No).status, Status::Lack);
+        assert_eq!(kernel(None, Loads::No).status, Status::Missing);
     }
 
     #[test]
@@ -415,7 +416,7 @@ mod tests {
         };
         assert_eq!(steal_item(Some((zero, quiet))).status, Status::Ok);
         assert_eq!(steal_item(Some((zero, stolen))).status, Status::Warn);
-        assert!(steal_item(Some((zero, stolen))).what.starts_with("10.0 %"));
+        assert!(steal_item(Some((zero, stolen))).message.starts_with("10.0 %"));
     }
 
     #[test]

@@ -8,7 +8,7 @@ pub enum Status {
     /// Works, but figures may be disturbed or incomplete.
     Warn,
     /// Something cannot be measured or run.
-    Lack,
+    Missing,
 }
 
 /// One thing that was looked at.
@@ -19,20 +19,20 @@ pub struct CheckItem {
     /// How good it is.
     pub status: Status,
     /// What was found.
-    pub what: String,
-    /// The command that mends it; always there for a lack.
-    pub mend: Option<String>,
+    pub message: String,
+    /// The command that fixes it; always there for what is missing.
+    pub fix: Option<String>,
     /// What was printed on the way, for whoever looks into it.
     pub log: Vec<String>,
 }
 
 impl CheckItem {
-    pub(crate) fn new(topic: &'static str, status: Status, what: impl Into<String>, mend: Option<String>) -> Self {
+    pub(crate) fn new(topic: &'static str, status: Status, message: impl Into<String>, fix: Option<String>) -> Self {
         Self {
             topic,
             status,
-            what: what.into(),
-            mend,
+            message: message.into(),
+            fix,
             log: Vec::new(),
         }
     }
@@ -42,17 +42,17 @@ impl CheckItem {
     }
 
     /// What is as it should be.
-    pub fn ok(topic: &'static str, what: impl Into<String>) -> Self {
-        Self::new(topic, Status::Ok, what, None)
+    pub fn ok(topic: &'static str, message: impl Into<String>) -> Self {
+        Self::new(topic, Status::Ok, message, None)
     }
 
-    /// What works, and may disturb figures; with the command that mends it.
-    pub fn warn(topic: &'static str, what: impl Into<String>, mend: impl Into<String>) -> Self {
-        Self::new(topic, Status::Warn, what, Some(mend.into()))
+    /// What works, and may disturb figures; with the command that fixes it.
+    pub fn warn(topic: &'static str, message: impl Into<String>, fix: impl Into<String>) -> Self {
+        Self::new(topic, Status::Warn, message, Some(fix.into()))
     }
 
-    /// What keeps something from being measured or run; with the command that mends it.
-    pub fn lack(topic: &'static str, what: impl Into<String>, mend: impl Into<String>) -> Self {
-        Self::new(topic, Status::Lack, what, Some(mend.into()))
+    /// What keeps something from being measured or run; with the command that fixes it.
+    pub fn missing(topic: &'static str, message: impl Into<String>, fix: impl Into<String>) -> Self {
+        Self::new(topic, Status::Missing, message, Some(fix.into()))
     }
 }

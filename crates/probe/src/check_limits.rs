@@ -120,7 +120,7 @@ fn resource(topic: &'static str, limit: Limit, needed: u64, letter: char) -> Che
     match (enough(limit.soft), enough(limit.hard)) {
         (true, _) => CheckItem::ok(topic, what),
         (false, true) => CheckItem::warn(topic, what, raise),
-        (false, false) => CheckItem::lack(
+        (false, false) => CheckItem::missing(
             topic,
             what,
             format!("with CAP_SYS_RESOURCE: {raise}; for good: /etc/security/limits.conf"),
@@ -128,7 +128,7 @@ fn resource(topic: &'static str, limit: Limit, needed: u64, letter: char) -> Che
     }
 }
 
-fn at_least(topic: &'static str, value: Option<u64>, needed: u64, mend: String) -> CheckItem {
+fn at_least(topic: &'static str, value: Option<u64>, needed: u64, fix: String) -> CheckItem {
     // Memory is read in MiB; everything else is counted.
     let words = |n: u64| match topic.contains("memory") {
         true => format!("{} MiB", n >> 20),
@@ -137,7 +137,7 @@ fn at_least(topic: &'static str, value: Option<u64>, needed: u64, mend: String) 
     let wanted = words(needed);
     match value {
         Some(value) if value >= needed => CheckItem::ok(topic, format!("{}; {wanted} are wanted", words(value))),
-        Some(value) => CheckItem::lack(topic, format!("{}; {wanted} are wanted", words(value)), mend),
+        Some(value) => CheckItem::missing(topic, format!("{}; {wanted} are wanted", words(value)), fix),
         // What would be set might be less than what is there.
         None => CheckItem::warn(
             topic,
@@ -215,7 +215,7 @@ mod tests {
         };
         let none = CgroupLimits::default();
         assert_eq!(status(&facts(Some(1024), Some(1 << 20)), &none, "NOFILE"), Status::Warn);
-        assert_eq!(status(&facts(Some(1024), Some(2048)), &none, "NOFILE"), Status::Lack);
+        assert_eq!(status(&facts(Some(1024), Some(2048)), &none, "NOFILE"), Status::Missing);
         assert_eq!(status(&facts(None, None), &none, "NOFILE"), Status::Ok);
     }
 
@@ -227,8 +227,8 @@ mod tests {
             threads: Some(512),
             can_be_seen: true,
         };
-        assert_eq!(status(&facts, &small, "pids.max"), Status::Lack);
-        assert_eq!(status(&facts, &small, "memory of the cgroup"), Status::Lack);
+        assert_eq!(status(&facts, &small, "pids.max"), Status::Missing);
+        assert_eq!(status(&facts, &small, "memory of the cgroup"), Status::Missing);
         let unlimited = CgroupLimits {
             can_be_seen: true,
             ..CgroupLimits::default()
@@ -255,8 +255,8 @@ mod tests {
         ] {
             let item = items.iter().find(|item| item.topic.contains(topic)).expect("looked at");
             assert_eq!(item.status, Status::Warn, "{item:?}");
-            assert!(item.what.contains("cannot be read"), "{item:?}");
-            assert!(!item.mend.as_deref().unwrap_or_default().contains("sysctl"), "{item:?}");
+            assert!(item.message.contains("cannot be read"), "{item:?}");
+            assert!(!item.fix.as_deref().unwrap_or_default().contains("sysctl"), "{item:?}");
         }
     }
 }

@@ -44,7 +44,7 @@ mod tests {
         assert_eq!(item(None, Some("(null)".to_owned())).status, Status::Ok);
         let isolated = item(Some("AMD EPYC"), Some("2-3".to_owned()));
         assert!(
-            isolated.status == Status::Warn && isolated.what.contains("2-3"),
+            isolated.status == Status::Warn && isolated.message.contains("2-3"),
             "{isolated:?}"
         );
         assert_eq!(item(Some("QEMU TCG CPU version 2.5+"), None).status, Status::Warn);

@@ -98,11 +98,11 @@ fn symbol_list(binary: &Path) -> Option<PathBuf> {
 }
 
 /// How much of the server's code has names; below [`ENOUGH`] its call paths have holes.
-pub(crate) fn coverage_item(binary: &Path, mend: Option<String>) -> CheckItem {
+pub(crate) fn coverage_item(binary: &Path, fix: Option<String>) -> CheckItem {
     const TOPIC: &str = "names of the server's code";
     let file = match SymbolFile::open(binary, &symbol_search()) {
         Ok(file) => file,
-        Err(error) => return CheckItem::new(TOPIC, Status::Warn, error.to_string(), mend),
+        Err(error) => return CheckItem::new(TOPIC, Status::Warn, error.to_string(), fix),
     };
     let coverage = file.coverage();
     let named = 1.0 - coverage.function_bounds;
@@ -116,7 +116,7 @@ pub(crate) fn coverage_item(binary: &Path, mend: Option<String>) -> CheckItem {
     );
     match named >= ENOUGH {
         true => CheckItem::new(TOPIC, Status::Ok, what, None),
-        false => CheckItem::new(TOPIC, Status::Warn, what, mend),
+        false => CheckItem::new(TOPIC, Status::Warn, what, fix),
     }
 }
 
@@ -132,8 +132,8 @@ pub(crate) fn symbol_items(
     let facts = match facts {
         Ok(facts) => facts,
         Err(why) => {
-            let mend = format!("file -L {}", binary.display());
-            return vec![CheckItem::new("symbols of the server", Status::Lack, why, Some(mend))];
+            let fix = format!("file -L {}", binary.display());
+            return vec![CheckItem::new("symbols of the server", Status::Missing, why, Some(fix))];
         }
     };
     let shown = facts.build_id.as_deref();
@@ -158,7 +158,7 @@ pub(crate) fn symbol_items(
         Some(what) => CheckItem::new("symbols of the server", Status::Ok, what, None),
         None => CheckItem::new(
             "symbols of the server",
-            Status::Lack,
+            Status::Missing,
             format!(
                 "the binary is stripped: its {} dynamic symbols name only the functions it exports",
                 facts.dynamic_symbols
@@ -166,8 +166,8 @@ pub(crate) fn symbol_items(
             Some(install_command(binary, distribution, package, shown)),
         ),
     };
-    let mend = install_command(binary, distribution, package, shown);
-    vec![identity, symbols, coverage_item(binary, Some(mend))]
+    let fix = install_command(binary, distribution, package, shown);
+    vec![identity, symbols, coverage_item(binary, Some(fix))]
 }
 
 /// The command that brings the names of a file's functions on this machine.
@@ -247,9 +247,9 @@ mod tests {
             dynamic_symbols: 21_000,
             ..SymbolFacts::default()
         });
-        assert_eq!(item.status, Status::Lack);
-        assert!(item.what.contains("21000"), "{}", item.what);
-        assert!(item.mend.is_some_and(|mend| mend.contains("apt-get")));
+        assert_eq!(item.status, Status::Missing);
+        assert!(item.message.contains("21000"), "{}", item.message);
+        assert!(item.fix.is_some_and(|fix| fix.contains("apt-get")));
     }
 
     #[test]
@@ -282,7 +282,7 @@ mod tests {
         let file = tempfile::NamedTempFile::new().expect("a file");
         std::fs::write(file.path(), "#!/bin/sh\n").expect("written");
         let items = symbol_items(file.path(), &symbol_facts(file.path()), None, None);
-        assert_eq!(items[0].status, Status::Lack);
-        assert!(items[0].what.contains("not an ELF file"), "{}", items[0].what);
+        assert_eq!(items[0].status, Status::Missing);
+        assert!(items[0].message.contains("not an ELF file"), "{}", items[0].message);
     }
 }

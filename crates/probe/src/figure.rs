@@ -8,7 +8,7 @@ pub struct Counter {
     /// The value, already scaled up where only a share was counted and the share is known exactly.
     pub value: f64,
     /// Which share of what happened was really counted (1 = all). `None` for sources that always count all.
-    pub counted_share: Option<f64>,
+    pub running_share: Option<f64>,
 }
 
 /// A figure that could not be measured.

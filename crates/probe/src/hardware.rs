@@ -108,9 +108,10 @@ impl GroupDelta {
 
 /// Figures of the time between two readings, and those that had to be dropped with the reason.
 ///
-/// `task_clock_seconds` is the CPU time of the same processes in the same time from a software clock, where known; it
-/// exposes a counter of cycles that runs wild. `counted_share` of a figure is the share of that time in which its counter
-/// really counted (1 = all of it; less means that the value is scaled up).
+/// `task_clock_seconds` is the CPU time of the same processes in the same time from a software
+/// clock, where known; it exposes a counter of cycles that runs wild. `running_share` of a figure
+/// is the share of that time in which its counter really counted (1 = all of it; less means that
+/// the value is scaled up).
 pub fn hardware_figures(
     layout: &[Vec<Event>],
     before: &HardwareCounts,
@@ -169,7 +170,7 @@ pub fn hardware_figures(
             None => counters.push(Counter {
                 name: figure(event),
                 value: value * fill,
-                counted_share: share(running),
+                running_share: share(running),
             }),
             Some(reason) => missing.push(Missing {
                 figure: figure(event),
@@ -189,7 +190,7 @@ pub fn hardware_figures(
                 None => counters.push(Counter {
                     name: figure(*event),
                     value: raw * cycles * fill / group.cycles(),
-                    counted_share: share(group.running as f64),
+                    running_share: share(group.running as f64),
                 }),
                 Some(reason) => missing.push(Missing {
                     figure: figure(*event),

@@ -110,7 +110,7 @@ impl Comparison {
         self.counters.push(Counter {
             name,
             value,
-            counted_share: None,
+            running_share: None,
         });
     }
 
@@ -324,12 +324,12 @@ impl Comparison {
         let scale = exact
             .filter(|share| *share < 1.0 - SWITCHES_AGREE_WITHIN)
             .map_or(1.0, |share| 1.0 / share);
-        let counted_share = (total.is_some() || share_of_cpu.is_some()).then_some(share.min(1.0));
+        let running_share = (total.is_some() || share_of_cpu.is_some()).then_some(share.min(1.0));
         for (name, value) in FIGURES.into_iter().zip([counted.voluntary, counted.involuntary]) {
             self.counters.push(Counter {
                 name,
                 value: value as f64 * scale,
-                counted_share,
+                running_share,
             });
         }
     }

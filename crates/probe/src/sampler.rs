@@ -8,7 +8,7 @@
 //! | `server.cpu_seconds_by_scheduler` | process CPU clock (ns) | counted | 0.08 ms |
 //! | bytes from and to disk | `/proc/PID/io` | counted | 0.08 ms |
 //! | voluntary, involuntary switches | taskstats: sum of the threads, message for each that ends | counted | 0.18 ms |
-//! | the same without root | `/proc/PID/task/*/status`, at the ends of a visit only | **lost**, and said | 45 ms |
+//! | the same without root | `/proc/PID/task/*/status`, at the ends of a measurement only | **lost**, and said | 45 ms |
 //! | all switches, migrations, CPU clock | perf software events per CPU, filtered by a cgroup of our own, where there are hardware counters | counted | a read per CPU |
 //! | hardware counters | the same with hardware events, four at once, groups by turns | counted | a read per CPU |
 //!
@@ -151,9 +151,10 @@ impl Sampler {
         self.take(false)
     }
 
-    /// Like [`sample`](Self::sample), for the two ends of a visit: where taskstats is not to be had, it walks all
-    /// threads for their context switches (20 µs a thread). Take the closing one before connections are closed.
-    pub fn sample_at_end_of_visit(&mut self) -> Sample {
+    /// Like [`sample`](Self::sample), for the two ends of a measurement: where taskstats is not to
+    /// be had, it walks all threads for their context switches (20 µs a thread). Take the closing
+    /// one before connections are closed.
+    pub fn sample_at_end_of_measurement(&mut self) -> Sample {
         self.take(true)
     }
 
@@ -293,7 +294,7 @@ impl Sampler {
         match &mut self.switches {
             Ok(watch) => watch.read().map(SwitchCounts::Whole),
             Err(_) if walk_threads => thread_walk::walk(self.server_pid).map(SwitchCounts::ByThread),
-            Err(reason) => Err(format!("read at the ends of a visit only, as {reason}")),
+            Err(reason) => Err(format!("read at the ends of a measurement only, as {reason}")),
         }
     }
 

@@ -1,8 +1,10 @@
-//! Context switches thread by thread from `/proc/PID/task/*/status`: the way that needs no privilege.
+//! Context switches thread by thread from `/proc/PID/task/*/status`: the way that needs no
+//! privilege.
 //!
-//! It costs about 20 µs a thread (40 to 47 ms at 2000 threads), so it is done at the ends of a visit only, and a thread that
-//! ends in between takes its counts away: take the closing sample before connections are closed. How much was lost shows in
-//! CPU time, which the process keeps for ended threads and the threads give one by one (`schedstat`).
+//! It costs about 20 µs a thread (40 to 47 ms at 2000 threads), so it is done at the ends of a
+//! measurement only, and a thread that ends in between takes its counts away: take the closing
+//! sample before connections are closed. How much was lost shows in CPU time, which the process
+//! keeps for ended threads and the threads give one by one (`schedstat`).
 
 use std::collections::BTreeMap;
 use std::io::Read as _;

@@ -35,8 +35,9 @@ pub trait Namer {
 
 /// Makes a [`Profile`] of [`RawSample`]s of one process.
 ///
-/// Names are looked up once an address, so a converter belongs to one process of the server. Its dictionaries live on after
-/// [`take`](Converter::take): visits that share a converter share the numbers of frames, stacks and locks.
+/// Names are looked up once an address, so a converter belongs to one process of the server. Its
+/// dictionaries live on after [`take`](Converter::take): measurements that share a converter share
+/// the numbers of frames, stacks and locks.
 #[derive(Debug, Clone, Default)]
 pub struct Converter {
     frames: Frames,
@@ -192,8 +193,8 @@ impl Converter {
             .lock
             .as_ref()
             .map(|wait| self.lock(wait, raw.weight_ns, (user, stack), namer));
-        let owner_state = raw.lock.as_ref().and_then(|wait| wait.owner_state);
-        let (lock, owner_stack) = lock.unzip();
+        let holder_state = raw.lock.as_ref().and_then(|wait| wait.holder_state);
+        let (lock, holder_stack) = lock.unzip();
         let waker_stack = raw.waker.as_ref().and_then(|waker| waker.stack.as_ref());
         let waker_stack = waker_stack.map(|stack| self.stack(stack, namer).1);
         let state = self.state(raw, namer);
@@ -209,8 +210,8 @@ impl Converter {
                 lock,
                 waker_kind: raw.waker.as_ref().map(|waker| waker.kind.name()),
                 waker_stack,
-                owner_stack: owner_stack.flatten(),
-                owner_state,
+                holder_stack: holder_stack.flatten(),
+                holder_state,
             }
             .known(),
         });
@@ -360,7 +361,7 @@ impl Converter {
             .or_insert_with(|| namer.variable(wait.address))
             .clone();
         // One that ran, and was not seen before it gave the lock away, has no place.
-        let seen = wait.owner_stack.as_ref().filter(|stack| !is_unseen(stack));
+        let seen = wait.holder_stack.as_ref().filter(|stack| !is_unseen(stack));
         let owner = seen.map(|stack| self.stack(stack, namer).1);
         let identity = match variable {
             Some(variable) => LockIdentity::Variable(variable),

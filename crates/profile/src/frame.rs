@@ -33,7 +33,7 @@ pub struct Frame {
     /// Line in it.
     pub line: Option<i32>,
     /// Where the name comes from, such as `dwarf`, `symtab`, `eh_frame`, `kallsyms`.
-    pub name_source: Arc<str>,
+    pub symbol_source: Arc<str>,
 }
 
 impl Frame {
@@ -48,7 +48,7 @@ impl Frame {
             inlined: false,
             file: None,
             line: None,
-            name_source: NAME_ALONE.into(),
+            symbol_source: NAME_ALONE.into(),
         }
     }
 
@@ -66,7 +66,7 @@ impl Frame {
             build_id: self.build_id.map(&mut shared),
             function: self.function.map(&mut shared),
             file: self.file.map(&mut shared),
-            name_source: shared(self.name_source),
+            symbol_source: shared(self.symbol_source),
             address: self.address,
             inlined: self.inlined,
             line: self.line,
@@ -83,7 +83,7 @@ impl Frame {
             inlined: false,
             file: None,
             line: None,
-            name_source: "none".into(),
+            symbol_source: "none".into(),
         }
     }
 }
@@ -98,7 +98,7 @@ impl Content for Frame {
             inlined,
             file,
             line,
-            name_source,
+            symbol_source,
         } = self;
         hash.string(module);
         hash.optional(build_id.as_deref(), ContentHash::string);
@@ -107,7 +107,7 @@ impl Content for Frame {
         hash.boolean(*inlined);
         hash.optional(file.as_deref(), ContentHash::string);
         hash.optional(*line, |hash, line| hash.integer(i64::from(line)));
-        hash.string(name_source);
+        hash.string(symbol_source);
     }
 }
 
@@ -209,7 +209,7 @@ mod tests {
                 ..frame.clone()
             },
             Frame {
-                name_source: "dwarf".into(),
+                symbol_source: "dwarf".into(),
                 ..frame.clone()
             },
         ];

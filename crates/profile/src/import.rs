@@ -62,7 +62,7 @@ pub struct Recording {
     /// Samples that the recorder lost, as far as it counted them.
     pub samples_lost: Option<u64>,
     /// Whether code was searched for loops that wait, so that no time in them is a zero.
-    pub waiting_loops: Option<u64>,
+    pub spin_loops: Option<u64>,
     /// What is not in it: a figure or a part, and why.
     pub lacks: Vec<(String, String)>,
     /// What the reader of its figures should know.
@@ -90,7 +90,7 @@ impl Recording {
             files: Vec::new(),
             machine: RecordedMachine::default(),
             samples_lost: None,
-            waiting_loops: None,
+            spin_loops: None,
             lacks: Vec::new(),
             warnings: Vec::new(),
             leftovers: Leftovers::default(),

@@ -113,8 +113,8 @@ impl Locks {
                     operation: operation.name(),
                     waits: sum.waits,
                     wait_ns: sum.wait_ns,
-                    owner_stack: most.map(|(stack, _)| *stack),
-                    owner_samples: most.map_or(0, |(_, count)| *count),
+                    holder_stack: most.map(|(stack, _)| *stack),
+                    holder_samples: most.map_or(0, |(_, count)| *count),
                 }
             })
             .collect()

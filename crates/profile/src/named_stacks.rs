@@ -136,8 +136,8 @@ impl NamedStacks {
                 operation: "unknown".to_owned(),
                 waits: 0,
                 wait_ns: 0.0,
-                owner_stack: None,
-                owner_samples: 0,
+                holder_stack: None,
+                holder_samples: 0,
             });
             locks.len() - 1
         });

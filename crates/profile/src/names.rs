@@ -58,7 +58,7 @@ impl FileNames {
             inlined: frame.inlined,
             file: frame.file.as_deref().map(|file| end_of_path(file).into()),
             line: frame.line.and_then(|line| i32::try_from(line).ok()),
-            name_source: source.into(),
+            symbol_source: source.into(),
             ..unnamed(self.module.as_str(), self.build_id.as_deref(), svma)
         });
         frames.collect()
@@ -70,7 +70,7 @@ impl FileNames {
         let unnamed = unnamed(self.module.as_str(), self.build_id.as_deref(), svma);
         match self.file.function(svma) {
             Some(function) => Frame {
-                name_source: source_name(function.source).into(),
+                symbol_source: source_name(function.source).into(),
                 function: Some(shortened(function.name.into()).into()),
                 ..unnamed
             },
@@ -113,7 +113,7 @@ pub fn kernel_frame(symbols: Option<&KernelSymbols>, address: u64) -> Frame {
     match symbols.and_then(|kernel| kernel.function(address)) {
         Some((function, offset, module)) => Frame {
             function: Some(function.into()),
-            name_source: "kallsyms".into(),
+            symbol_source: "kallsyms".into(),
             ..unnamed(kernel_module(module), None, offset)
         },
         None => unnamed(KERNEL, None, 0),
@@ -143,7 +143,7 @@ pub fn of_own_making(names: &PerfMap, address: u64) -> Frame {
     Frame {
         address: found.map_or(0, |(_, offset)| offset as i64),
         function: Some(found.map_or_else(|| NAMELESS.into(), |(name, _)| legible((&**name).into()).into())),
-        name_source: if found.is_some() { "perf_map" } else { "none" }.into(),
+        symbol_source: if found.is_some() { "perf_map" } else { "none" }.into(),
         ..unnamed(OWN_MAKING, None, 0)
     }
 }
@@ -159,7 +159,7 @@ pub fn unnamed(module: impl Into<Arc<str>>, build_id: Option<&str>, svma: u64) -
         inlined: false,
         file: None,
         line: None,
-        name_source: "none".into(),
+        symbol_source: "none".into(),
     }
 }
 

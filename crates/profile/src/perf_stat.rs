@@ -24,7 +24,7 @@ pub struct Counted {
     pub value: Option<f64>,
     /// The part of the time in which it was really counted, 0 to 1: there may be more events than counters. perf has scaled the
     /// count up already.
-    pub counted_share: f64,
+    pub running_share: f64,
 }
 
 /// Why a text is none of them.
@@ -49,7 +49,7 @@ struct Line {
     event: String,
     value: Option<f64>,
     unit: String,
-    counted_share: f64,
+    running_share: f64,
 }
 
 impl PerfStat {
@@ -109,12 +109,12 @@ impl PerfStat {
         let value = line.value.map(|value| value * in_seconds);
         let counted = Counted {
             value,
-            counted_share: line.counted_share,
+            running_share: line.running_share,
         };
         match self.counts.get_mut(&line.event) {
             Some(sum) => {
                 sum.value = sum.value.zip(value).map(|(sum, more)| sum + more);
-                sum.counted_share = sum.counted_share.min(counted.counted_share);
+                sum.running_share = sum.running_share.min(counted.running_share);
             }
             None => {
                 self.counts.insert(line.event, counted);
@@ -148,7 +148,7 @@ fn of_json(line: &str) -> Option<Line> {
         event: line.event.filter(|event| !event.is_empty())?,
         value: line.counter_value?.parse().ok().filter(|value: &f64| value.is_finite()),
         unit: line.unit,
-        counted_share: share(line.pcnt_running),
+        running_share: share(line.pcnt_running),
     })
 }
 
@@ -185,7 +185,7 @@ fn separated(line: &str) -> Result<Option<Line>, ()> {
             event: fields[first + 2].to_owned(),
             value: fields[first].parse().ok().filter(|value: &f64| value.is_finite()),
             unit: fields[first + 1].to_owned(),
-            counted_share: share(fields.get(after + 1).and_then(|field| field.parse().ok())),
+            running_share: share(fields.get(after + 1).and_then(|field| field.parse().ok())),
         }));
     }
     Ok(None)
@@ -235,7 +235,7 @@ fn of_text(line: &str) -> Option<Line> {
         event: event.to_owned(),
         value,
         unit: unit.to_owned(),
-        counted_share: share(counted),
+        running_share: share(counted),
     })
 }
 

@@ -56,9 +56,9 @@ pub struct Wait {
     pub waker_stack: Option<StackId>,
     /// Where the thread that held the lock was when the wait began; of one that ran, where it was when it was seen next and held it
     /// still.
-    pub owner_stack: Option<StackId>,
+    pub holder_stack: Option<StackId>,
     /// What that thread was doing there; none where it is not known who held the lock.
-    pub owner_state: Option<ThreadState>,
+    pub holder_state: Option<ThreadState>,
 }
 
 impl Wait {
@@ -95,7 +95,7 @@ pub struct Lock {
     /// Thread-nanoseconds that they stand for.
     pub wait_ns: f64,
     /// Where the holder was most often when a wait began, as far as it was off its CPU.
-    pub owner_stack: Option<StackId>,
+    pub holder_stack: Option<StackId>,
     /// Sampled waits in which it was there.
-    pub owner_samples: u64,
+    pub holder_samples: u64,
 }

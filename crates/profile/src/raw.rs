@@ -189,9 +189,9 @@ pub struct LockWait {
     pub owner: Option<u32>,
     /// Where that thread was then. One that ran cannot be looked at from outside: where it was when it was seen next and held the
     /// lock still; not taken where it gave it away before.
-    pub owner_stack: Option<RawStack>,
+    pub holder_stack: Option<RawStack>,
     /// What it was doing there; none where it was not looked at.
-    pub owner_state: Option<ThreadState>,
+    pub holder_state: Option<ThreadState>,
     /// Whether this is the rest of a wait of which a part was told before.
     pub goes_on: bool,
 }
@@ -209,7 +209,7 @@ pub struct Waker {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum WakerKind {
     /// A thread of the same process.
-    Sibling(u32),
+    SameProcess(u32),
     /// A thread of another process: for a socket, the client.
     OtherProcess(u32),
     /// An interrupt or a kernel thread: a timer, a disk, a network card.
@@ -220,7 +220,7 @@ impl WakerKind {
     /// Its name in tables.
     pub fn name(self) -> &'static str {
         match self {
-            WakerKind::Sibling(_) => "sibling",
+            WakerKind::SameProcess(_) => "same_process",
             WakerKind::OtherProcess(_) => "other_process",
             WakerKind::Kernel => "kernel",
         }

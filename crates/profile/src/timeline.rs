@@ -2,7 +2,7 @@
 
 use crate::{About, Frames, Role, StackId, StackTree, ThreadState};
 
-/// The samples of one visit by thread.
+/// The samples of one measurement by thread.
 #[derive(Debug, Clone, Default)]
 pub struct Timeline {
     /// What was measured.
@@ -33,7 +33,8 @@ pub struct ThreadLine {
 /// One sample.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Moment {
-    /// When, nanoseconds since the visit began; of a wait, when it began. Before the visit it is negative.
+    /// When, nanoseconds since the measurement began; of a wait, when it began. Before the
+    /// measurement it is negative.
     pub at_ns: i64,
     /// What the thread was doing.
     pub state: ThreadState,

@@ -1,15 +1,18 @@
-//! How long a large run takes to be read, analysed and shown:
-//! `cargo run --release -p scaleprof-report --example large -- BUNDLE [REPEATS] [PAGES] [FILE]`; the page is made in the first
-//! PAGES of the repeats only (3 where nothing is said), and written to FILE where one is named.
+//! How long a large run takes to be read, analysed and shown: `cargo run --release -p
+//! scaleprof-report --example large -- BUNDLE [REPEATS] [PAGES] [FILE]`; the page is made in the
+//! first PAGES of the repeats only (3 where nothing is said), and written to FILE where one is
+//! named.
 //!
-//! `large --make FROM TO [RUNGS] [SAMPLES] [STACKS]` writes such a bundle first: 10 rungs of 1 000 000 samples each, of 100 000
-//! different stacks altogether, where nothing else is said. Its rungs are visits of the real bundle FROM in turn. Every sample
-//! stands in it several times, each time a little later and in another variant of its stack: half of the variants were
-//! interrupted at another instruction, the other half came by a caller of another name. Few variants are frequent and most are
-//! rare, as with real stacks. All other tables are those of the real visits.
+//! `large --make FROM TO [RUNGS] [SAMPLES] [STACKS]` writes such a bundle first: 10 rungs of 1 000
+//! 000 samples each, of 100 000 different stacks altogether, where nothing else is said. Its rungs
+//! are measurements of the real bundle FROM in turn. Every sample stands in it several times, each
+//! time a little later and in another variant of its stack: half of the variants were interrupted
+//! at another instruction, the other half came by a caller of another name. Few variants are
+//! frequent and most are rare, as with real stacks. All other tables are those of the real
+//! measurements.
 
 use scaleprof_analysis::{flame::flame, summarise};
-use scaleprof_bundle::{Bundle, BundleWriter, FrameRow, SampleRow, StackRow, UtcMicros, VisitRows};
+use scaleprof_bundle::{Bundle, BundleWriter, FrameRow, MeasurementRows, SampleRow, StackRow, UtcMicros};
 use scaleprof_report::html;
 use std::collections::{BTreeSet, HashMap};
 use std::error::Error;
@@ -120,49 +123,53 @@ fn make(from: &Path, to: &Path, size: &Size) -> Result<(), Box<dyn Error>> {
     writer.write_instructions(&small.instructions()?)?;
     let mut variants = Variants::of(&small, size.stacks);
     let mut dice = Dice(1);
-    for (place, from) in small.rungs.iter().cycle().take(size.rungs).enumerate() {
-        let visit = i32::try_from(place)?;
-        let rung = scaleprof_bundle::RungRow {
-            visit,
+    for (place, from) in small.measurements.iter().cycle().take(size.rungs).enumerate() {
+        let measurement = i32::try_from(place)?;
+        let rung = scaleprof_bundle::MeasurementRow {
+            measurement,
             connections: 1 << place,
             repeat: 0,
             ..from.clone()
         };
-        let of_visit: Vec<SampleRow> = small.samples.rows().filter(|row| row.visit == from.visit).collect();
-        let times = size.samples.div_ceil(of_visit.len().max(1));
+        let of_measurement: Vec<SampleRow> = small
+            .samples
+            .rows()
+            .filter(|row| row.measurement == from.measurement)
+            .collect();
+        let times = size.samples.div_ceil(of_measurement.len().max(1));
         let mut samples: Vec<SampleRow> = Vec::new();
-        for row in of_visit.iter().flat_map(|row| (0..times).map(move |_| row)) {
+        for row in of_measurement.iter().flat_map(|row| (0..times).map(move |_| row)) {
             let within = row.time_us.0 + (dice.share() * 1e6) as i64;
             let scatter = if row.state == "cpu" { 1.0 } else { 0.5 + dice.share() };
             samples.push(SampleRow {
-                visit,
+                measurement,
                 time_us: UtcMicros(within),
                 stack: variants.stack(row.stack, dice.share()),
                 weight_ns: row.weight_ns / times as f64 * scatter,
                 waker_stack: row.waker_stack.map(|stack| variants.stack(stack, 0.0)),
-                owner_stack: row.owner_stack.map(|stack| variants.stack(stack, 0.0)),
+                holder_stack: row.holder_stack.map(|stack| variants.stack(stack, 0.0)),
                 ..row.clone()
             });
         }
         samples.truncate(size.samples);
         samples.sort_by_key(|row| (row.second, row.time_us));
-        let mut rows = VisitRows {
+        let mut rows = MeasurementRows {
             samples,
             stacks: variants.stacks.clone(),
             frames: variants.frames.clone(),
-            ..VisitRows::default()
+            ..MeasurementRows::default()
         };
         macro_rules! copy {
             ($($table:ident),*) => {
-                $(for row in small.$table.iter().filter(|row| row.visit == from.visit) {
+                $(for row in small.$table.iter().filter(|row| row.measurement == from.measurement) {
                     let mut row = row.clone();
-                    row.visit = visit;
+                    row.measurement = measurement;
                     rows.$table.push(row);
                 })*
             };
         }
         copy!(seconds, counters, latency, errors, states, locks);
-        writer.write_visit(&rung, &rows)?;
+        writer.write_measurement(&rung, &rows)?;
     }
     let seen: BTreeSet<i64> = variants.made.values().copied().collect();
     println!("{} variants of {} stacks", seen.len(), variants.originals);

@@ -33,7 +33,7 @@ fn main() -> ExitCode {
     // Machine code is read when it is shown, from the bundle's folder.
     let folder = std::env::temp_dir().join(format!("scaleprof-synthetic-{}", std::process::id()));
     if shape.figures
-        && !bundle.rungs.is_empty()
+        && !bundle.measurements.is_empty()
         && let Err(error) = machine_code::add(&mut bundle, &folder)
     {
         eprintln!("{error}");
@@ -54,8 +54,8 @@ fn main() -> ExitCode {
             flame
                 .rungs
                 .iter()
-                .flat_map(|rung| &rung.visits)
-                .flat_map(|visit| &visit.samples)
+                .flat_map(|rung| &rung.measurements)
+                .flat_map(|measurement| &measurement.samples)
         };
         let distinct: std::collections::HashSet<u32> = samples().map(|sample| sample.node).collect();
         println!(

@@ -95,7 +95,11 @@ pub fn render(compared: &Compared<'_>) -> String {
 
 fn sampled(flame: &Flame, side: Side) -> Vec<u32> {
     let rungs = flame.rungs.iter().filter(|rung| rung.side == Some(side));
-    let seen = rungs.filter(|rung| rung.visits.iter().any(|visit| !visit.samples.is_empty()));
+    let seen = rungs.filter(|rung| {
+        rung.measurements
+            .iter()
+            .any(|measurement| !measurement.samples.is_empty())
+    });
     // Of a server that was only watched there is one, which stands for one connection in the comparison.
     seen.map(|rung| rung.connections.unwrap_or(1)).collect()
 }

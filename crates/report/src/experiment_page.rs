@@ -26,14 +26,14 @@ pub fn render(outcome: &Outcome) -> String {
             for_markup(&comparison.sentence)
         ));
     }
-    for doubt in &outcome.session.doubts {
+    for doubt in &outcome.session.caveats {
         let words = for_markup(doubt);
         body.push_str(&format!(
             "<p class=\"doubt\">This session is not to be relied on: {words}.</p>\n"
         ));
     }
     for variant in &outcome.variants {
-        if let Some(why) = &variant.out {
+        if let Some(why) = &variant.dropped_reason {
             let words = for_markup(&format!("{} takes no part: {why}", variant.name));
             body.push_str(&format!("<p class=\"doubt\">{words}</p>\n"));
         }

@@ -63,12 +63,11 @@ pub(crate) fn percent(share: f64) -> String {
 /// What the share of a finding is a part of, for the end of `12 % of`.
 pub(crate) fn whole_of(finding: &Finding) -> &'static str {
     match finding.share_of {
-        Some(ShareOf::ConnectionTime) => "the connections\u{2019} time",
-        Some(ShareOf::Transactions) => "the transactions",
-        Some(ShareOf::Rungs) => "the rungs",
-        Some(ShareOf::Throughput) => "the throughput",
-        Some(ShareOf::CpuTime) => "a transaction\u{2019}s CPU time",
-        None => "a transaction\u{2019}s cost",
+        ShareOf::ConnectionTime => "the connections\u{2019} time",
+        ShareOf::Transactions => "the transactions",
+        ShareOf::Rungs => "the rungs",
+        ShareOf::Throughput => "the throughput",
+        ShareOf::CpuTime => "a transaction\u{2019}s CPU time",
     }
 }
 

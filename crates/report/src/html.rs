@@ -6,12 +6,12 @@
 
 mod code;
 mod lines;
+mod measurements;
 mod packed;
 mod page;
 mod profile;
 mod quality;
 mod statements;
-mod visits;
 mod waits;
 
 pub(crate) use profile::packed as packed_profile;

@@ -129,8 +129,8 @@ pub fn table(summary: &Summary, style: Style) -> String {
 
 /// What there is to say of the servers beside the one that was measured.
 fn of_others(summary: &Summary) -> impl Iterator<Item = &str> {
-    let replicas = summary.replay.iter().map(|speed| speed.sentence.as_str());
-    replicas.chain(summary.together.as_deref())
+    let replicas = summary.replay_rates.iter().map(|speed| speed.sentence.as_str());
+    replicas.chain(summary.combined_throughput.as_deref())
 }
 
 /// What could not be watched at all, those with one reason together. Of figures without a column only what has words for a name is

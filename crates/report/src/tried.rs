@@ -1,15 +1,18 @@
 //! A remedy that was tried, in words.
 
 use crate::figures::percent;
-use scaleprof_bundle::{Estimate, Tried};
+use scaleprof_bundle::{Estimate, RemedyResult};
 
 /// Such as `innodb_sync_spin_loops = 5: faster, +12.0 % (+4.0 % to +21.0 %) at 512 connections`.
-pub(crate) fn words(tried: &Tried) -> String {
-    let Tried {
+pub(crate) fn words(tried: &RemedyResult) -> String {
+    let RemedyResult {
         remedy, connections, ..
     } = tried;
     let Some(throughput) = tried.throughput else {
-        let why = tried.doubt.as_deref().unwrap_or("no pair of starts was measured whole");
+        let why = tried
+            .caveat
+            .as_deref()
+            .unwrap_or("no pair of starts was measured whole");
         return format!("{remedy}: not measured, because {why}");
     };
     let verdict = match (tried.verdict.as_deref(), tried.margin) {
@@ -19,7 +22,7 @@ pub(crate) fn words(tried: &Tried) -> String {
         _ => "cannot be told".to_owned(),
     };
     let doubt = tried
-        .doubt
+        .caveat
         .as_ref()
         .map_or(String::new(), |doubt| format!("; not to be relied on: {doubt}"));
     let pairs = tried.pairs;
@@ -45,8 +48,8 @@ mod tests {
     use super::*;
     use scaleprof_bundle::Remedy;
 
-    fn tried(verdict: Option<&str>) -> Tried {
-        Tried {
+    fn tried(verdict: Option<&str>) -> RemedyResult {
+        RemedyResult {
             remedy: Remedy {
                 setting: "a".to_owned(),
                 value: "5".to_owned(),
@@ -60,7 +63,7 @@ mod tests {
             pairs: 6,
             verdict: verdict.map(str::to_owned),
             margin: Some(0.02),
-            doubt: None,
+            caveat: None,
         }
     }
 
@@ -73,8 +76,8 @@ mod tests {
         );
         assert!(of("no_difference").contains("no difference beyond 2.0 %"));
         assert!(of("inconclusive").contains("cannot be told"));
-        let doubtful = Tried {
-            doubt: Some("it drifted".to_owned()),
+        let doubtful = RemedyResult {
+            caveat: Some("it drifted".to_owned()),
             ..tried(Some("faster"))
         };
         assert!(words(&doubtful).ends_with("; not to be relied on: it drifted"));
@@ -82,8 +85,8 @@ mod tests {
 
     #[test]
     fn what_was_not_measured_says_why() {
-        let refused = Tried {
-            doubt: Some("the server refused it".to_owned()),
+        let refused = RemedyResult {
+            caveat: Some("the server refused it".to_owned()),
             ..tried(None)
         };
         assert_eq!(words(&refused), "a = 5: not measured, because the server refused it");

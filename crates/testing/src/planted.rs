@@ -13,9 +13,9 @@ pub type Rung<'a> = (u32, f64, Vec<Cost<'a>>);
 /// How much figures move without a cause; standard deviations.
 #[derive(Debug, Clone, Copy)]
 pub struct Unrest {
-    /// Of all costs and the throughput together, from visit to visit.
-    pub of_visits: f64,
-    /// Of each path by itself, from visit to visit.
+    /// Of all costs and the throughput together, from measurement to measurement.
+    pub of_measurements: f64,
+    /// Of each path by itself, from measurement to measurement.
     pub of_paths: f64,
     /// Samples of running threads a second, which scatter by their number.
     pub samples_a_second: f64,
@@ -23,7 +23,7 @@ pub struct Unrest {
 
 /// What a quiet machine shows.
 pub const USUAL: Unrest = Unrest {
-    of_visits: 0.03,
+    of_measurements: 0.03,
     of_paths: 0.02,
     samples_a_second: 200.0,
 };
@@ -46,7 +46,7 @@ pub fn empty() -> Bundle {
     Bundle {
         path: "nowhere".into(),
         manifest: serde_json::from_str(include_str!("manifest.json")).expect("a manifest"),
-        rungs: vec![],
+        measurements: vec![],
         seconds: vec![],
         counters: vec![],
         latency: vec![],
@@ -58,9 +58,9 @@ pub fn empty() -> Bundle {
         frames: vec![],
         settings: vec![],
         summary: None,
-        unfinished_visits: vec![],
+        partial_measurements: vec![],
         unfinished_files: vec![],
-        tried: Vec::new(),
+        remedy_results: Vec::new(),
     }
 }
 
@@ -70,9 +70,9 @@ pub fn run(rungs: &[Rung<'_>], repeats: i32, seconds: i32, unrest: Unrest, seed:
     let mut bundle = empty();
     for repeat in 0..repeats {
         for rung in rungs {
-            let visit = bundle.rungs.len() as i32;
-            bundle.rungs.push(RungRow {
-                visit,
+            let measurement = bundle.measurements.len() as i32;
+            bundle.measurements.push(MeasurementRow {
+                measurement,
                 connections: rung.0 as i32,
                 idle_connections: 0,
                 repeat,
@@ -84,15 +84,22 @@ pub fn run(rungs: &[Rung<'_>], repeats: i32, seconds: i32, unrest: Unrest, seed:
                 client_threads: 1,
                 client_resident_bytes: None,
             });
-            add_visit(&mut bundle, &mut dice, visit, rung, seconds, unrest);
+            add_measurement(&mut bundle, &mut dice, measurement, rung, seconds, unrest);
         }
     }
     bundle
 }
 
-fn add_visit(bundle: &mut Bundle, dice: &mut Dice, visit: i32, rung: &Rung<'_>, seconds: i32, unrest: Unrest) {
+fn add_measurement(
+    bundle: &mut Bundle,
+    dice: &mut Dice,
+    measurement: i32,
+    rung: &Rung<'_>,
+    seconds: i32,
+    unrest: Unrest,
+) {
     let (connections, rate, costs) = rung;
-    let pace = (unrest.of_visits * dice.normal()).exp();
+    let pace = (unrest.of_measurements * dice.normal()).exp();
     let costs: Vec<(&str, i64, f64)> = costs
         .iter()
         .map(|(state, path, micros)| {
@@ -110,7 +117,7 @@ fn add_visit(bundle: &mut Bundle, dice: &mut Dice, visit: i32, rung: &Rung<'_>, 
         let transactions = (rate / pace * (1.0 + 0.01 * dice.normal())).round().max(1.0);
         let inside = i64::from(*connections) * 999_000_000;
         bundle.seconds.push(SecondRow {
-            visit,
+            measurement,
             second,
             started_at: UtcMicros(i64::from(second) * 1_000_000),
             duration_ns: 1_000_000_000,
@@ -122,7 +129,7 @@ fn add_visit(bundle: &mut Bundle, dice: &mut Dice, visit: i32, rung: &Rung<'_>, 
             retries: 0,
             service_sum_ns: inside,
             response_sum_ns: inside,
-            inside_ns: inside,
+            in_transaction_ns: inside,
             p50_ns: None,
             p95_ns: None,
             p99_ns: None,
@@ -133,20 +140,21 @@ fn add_visit(bundle: &mut Bundle, dice: &mut Dice, visit: i32, rung: &Rung<'_>, 
             ("server.cpu_seconds_by_scheduler", on_cpu * transactions),
         ] {
             bundle.counters.push(CounterRow {
-                visit,
+                measurement,
                 second: Some(second),
                 counter: counter.into(),
                 value,
-                counted_share: None,
+                running_share: None,
             });
         }
         let mut state = |of: &str, seconds: f64| {
             bundle.states.push(StateRow {
-                visit,
+                measurement,
                 second: Some(second),
                 role: "connection".into(),
                 state: of.into(),
                 nanoseconds: (seconds * 1e9).round() as i64,
+                lifetime_ns: (of == "cpu").then_some(i64::from(*connections) * 1_000_000_000),
                 ..StateRow::default()
             });
         };
@@ -154,14 +162,13 @@ fn add_visit(bundle: &mut Bundle, dice: &mut Dice, visit: i32, rung: &Rung<'_>, 
         state("cpu", busy);
         state("lock", waiting * transactions);
         state("runq", f64::from(*connections) - busy - waiting * transactions);
-        state("lifetime", f64::from(*connections));
         for (of, stack, cost) in &costs {
             // So many samples on average; their number scatters as that of independent ones.
             let expected = cost / on_cpu * unrest.samples_a_second;
             let seen = (expected + expected.sqrt() * dice.normal()).max(0.0);
             if seen > 0.0 {
                 bundle.samples.extend([SampleRow {
-                    visit,
+                    measurement,
                     second,
                     time_us: UtcMicros(0),
                     thread: 1,
@@ -169,13 +176,13 @@ fn add_visit(bundle: &mut Bundle, dice: &mut Dice, visit: i32, rung: &Rung<'_>, 
                     cpu: 0,
                     state: of.to_string().into(),
                     stack: *stack,
-                    ending: "complete".into(),
+                    unwind_status: "complete".into(),
                     weight_ns: seen * 1e7,
                     lock: None,
                     waker_kind: None,
                     waker_stack: None,
-                    owner_stack: None,
-                    owner_state: None,
+                    holder_stack: None,
+                    holder_state: None,
                 }]);
             }
         }
@@ -197,7 +204,7 @@ fn stack(bundle: &mut Bundle, path: &[&str]) -> i64 {
                 inlined: false,
                 file: None,
                 line: None,
-                name_source: "symtab".into(),
+                symbol_source: "symtab".into(),
             });
         }
         let stack = number(frame.to_le_bytes().into_iter(), parent.unwrap_or(1));

@@ -69,6 +69,15 @@ impl Program {
         }
     }
 
+    /// The verb of each statement of a script, as far as it is well known; empty for other
+    /// workloads.
+    pub fn statement_verbs(&self) -> &[Option<&'static str>] {
+        match self {
+            Program::Script(script) => script.statement_verbs(),
+            Program::Oltp(_) | Program::Tpcc(_) => &[],
+        }
+    }
+
     /// Names of the kinds of transactions, where latency is kept for each; empty where there is only one kind.
     pub fn transaction_names(&self) -> &[String] {
         match self {

@@ -9,6 +9,7 @@ pub struct Script {
     packets: Vec<u8>,
     steps: Vec<Step>,
     names: Vec<String>,
+    verbs: Vec<Option<&'static str>>,
     repetition: Repetition,
 }
 
@@ -49,19 +50,24 @@ impl Script {
             n if n > MAX_STATEMENTS => return Err(ScriptError::TooMany(n)),
             _ => {}
         }
-        let (mut packets, mut steps, mut names) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut packets, mut steps) = (Vec::new(), Vec::new());
+        let (mut names, mut verbs) = (Vec::new(), Vec::new());
         for (i, statement) in statements.iter().enumerate() {
             packets.extend(query_packet(statement.as_bytes()));
             steps.push(Step {
                 end: packets.len() as u32,
                 kind: i as u16,
             });
-            names.push(format!("statement {}{}", i + 1, verb(statement)));
+            let verb = verb(statement);
+            let in_brackets = verb.map_or_else(String::new, |verb| format!(" ({verb})"));
+            names.push(format!("statement {}{in_brackets}", i + 1));
+            verbs.push(verb);
         }
         Ok(Script {
             packets,
             steps,
             names,
+            verbs,
             repetition,
         })
     }
@@ -83,13 +89,18 @@ impl Script {
         &self.names
     }
 
+    /// The verb of each statement.
+    pub(crate) fn statement_verbs(&self) -> &[Option<&'static str>] {
+        &self.verbs
+    }
+
     pub(crate) fn repetition(&self) -> Repetition {
         self.repetition
     }
 }
 
-/// The statement's verb in brackets, where it is a well-known one: anything else might be private.
-fn verb(statement: &str) -> String {
+/// The statement's verb, where it is a well-known one: anything else might be private.
+fn verb(statement: &str) -> Option<&'static str> {
     const KNOWN: [&str; 17] = [
         "SELECT", "INSERT", "UPDATE", "DELETE", "REPLACE", "BEGIN", "START", "COMMIT", "ROLLBACK", "CREATE", "DROP",
         "ALTER", "TRUNCATE", "CALL", "SET", "DO", "WITH",
@@ -99,11 +110,7 @@ fn verb(statement: &str) -> String {
         .take_while(char::is_ascii_alphabetic)
         .collect::<String>()
         .to_ascii_uppercase();
-    if KNOWN.contains(&word.as_str()) {
-        format!(" ({word})")
-    } else {
-        String::new()
-    }
+    KNOWN.into_iter().find(|known| *known == word)
 }
 
 /// Splits at the delimiter, outside quotes and comments. Comments stay in the statements (they may be hints), but

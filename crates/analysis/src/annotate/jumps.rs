@@ -1,7 +1,7 @@
 //! How often the jumps of a function were taken and mispredicted, where the processor remembered them.
 
 use super::Annotation;
-use scaleprof_bundle::{BranchRow, RungRow};
+use scaleprof_bundle::{BranchRow, MeasurementRow};
 use serde::Serialize;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -16,11 +16,11 @@ pub struct Jumps {
     /// How often it was taken, of the jumps that were recorded.
     pub taken: i64,
     /// How often of these the processor told whether it had predicted it.
-    pub prediction_known: i64,
+    pub with_prediction: i64,
     /// How often of these it had not; none where it is known of none.
     pub mispredicted: Option<i64>,
     /// How often the processor told the cycles since the jump before it.
-    pub cycles_known: i64,
+    pub with_cycles: i64,
     /// The sum of these cycles; none where they are known of none.
     pub cycles: Option<i64>,
     /// Where it led, most often first: several where the address is in a register or in memory.
@@ -45,7 +45,7 @@ pub struct JumpTarget {
 impl Jumps {
     /// The part of its jumps that was mispredicted, of those of which that is known: 0 to 1.
     pub fn mispredicted_share(&self) -> Option<f64> {
-        Some(self.mispredicted? as f64 / self.prediction_known as f64)
+        Some(self.mispredicted? as f64 / self.with_prediction as f64)
     }
 }
 
@@ -61,9 +61,9 @@ impl<'rows> Adding<'rows> {
     fn add(&mut self, row: &'rows BranchRow) {
         let jumps = &mut self.jumps;
         jumps.taken = jumps.taken.saturating_add(row.taken);
-        jumps.prediction_known = jumps.prediction_known.saturating_add(row.prediction_known);
+        jumps.with_prediction = jumps.with_prediction.saturating_add(row.with_prediction);
         jumps.mispredicted = sum(jumps.mispredicted, row.mispredicted);
-        jumps.cycles_known = jumps.cycles_known.saturating_add(row.cycles_known);
+        jumps.with_cycles = jumps.with_cycles.saturating_add(row.with_cycles);
         jumps.cycles = sum(jumps.cycles, row.cycles);
         let next = jumps.targets.len();
         let place = *self
@@ -103,27 +103,34 @@ fn sum(one: Option<i64>, other: Option<i64>) -> Option<i64> {
 }
 
 impl Annotation {
-    /// Adds how often its jumps were taken in the visits of the rung that is looked at: `rungs` and `rows` are those of the bundle.
-    pub fn add_jumps(&mut self, rungs: &[RungRow], rows: &[BranchRow]) {
+    /// Adds how often its jumps were taken in the measurements of the rung that is looked at:
+    /// `rungs` and `rows` are those of the bundle.
+    pub fn add_jumps(&mut self, rungs: &[MeasurementRow], rows: &[BranchRow]) {
         let Some(connections) = self.compared.as_ref().map(|rung| rung.connections) else {
             return;
         };
-        let is_of_rung = |rung: &&RungRow| {
+        let is_of_rung = |rung: &&MeasurementRow| {
             let wanted = connections.and_then(|connections| i32::try_from(connections).ok());
             rung.outcome == "complete" && wanted.is_none_or(|wanted| rung.connections == wanted)
         };
-        let visits: BTreeSet<i32> = rungs.iter().filter(is_of_rung).map(|rung| rung.visit).collect();
+        let measurements: BTreeSet<i32> = rungs.iter().filter(is_of_rung).map(|rung| rung.measurement).collect();
         let is_own = |row: &&BranchRow| {
-            row.from_module == self.module && row.from_build_id == self.build_id && visits.contains(&row.visit)
+            row.from_module == self.module
+                && row.from_build_id == self.build_id
+                && measurements.contains(&row.measurement)
         };
         let mut jumps: BTreeMap<i64, Adding<'_>> = BTreeMap::new();
         for row in rows.iter().filter(is_own) {
             jumps.entry(row.from_address).or_default().add(row);
         }
         for instruction in &mut self.instructions {
-            instruction.jumps = jumps.remove(&instruction.address).map(Adding::into_jumps);
+            instruction.branch_stats = jumps.remove(&instruction.address).map(Adding::into_jumps);
         }
-        if self.instructions.iter().any(|instruction| instruction.jumps.is_some()) {
+        if self
+            .instructions
+            .iter()
+            .any(|instruction| instruction.branch_stats.is_some())
+        {
             self.notes.push(RECORDED.to_owned());
         }
     }

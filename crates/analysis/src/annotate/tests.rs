@@ -45,7 +45,7 @@ fn rungs() -> Vec<RungInstructions> {
     let mut bundle = bundle();
     let more: Vec<SampleRow> = (0..20)
         .map(|second| SampleRow {
-            visit: 1,
+            measurement: 1,
             ..sample(second, "cpu", 8, 20.0)
         })
         .collect();
@@ -122,32 +122,32 @@ fn targets_of_branches_are_marked_and_those_of_calls_are_not() {
     assert!(found.notes.is_empty() && found.compared.is_none() && found.growth.is_none());
 }
 
-/// A jump of `walk`, of the first visit at 64 connections.
+/// A jump of `walk`, of the first measurement at 64 connections.
 fn jump(from: i64, to: i64, taken: i64, mispredicted: Option<i64>) -> BranchRow {
     BranchRow {
-        visit: 1,
+        measurement: 1,
         from_module: "mysqld".into(),
         from_build_id: Some("ab12".into()),
         from_address: from,
         to_module: "mysqld".into(),
         to_address: to,
         taken,
-        prediction_known: mispredicted.map_or(0, |_| taken),
+        with_prediction: mispredicted.map_or(0, |_| taken),
         mispredicted,
         ..BranchRow::default()
     }
 }
 
 #[test]
-fn jumps_are_those_of_the_instruction_in_the_visits_of_the_rung_that_is_looked_at() {
+fn jumps_are_those_of_the_instruction_in_the_measurements_of_the_rung_that_is_looked_at() {
     let bundle = bundle();
     let rungs = rungs();
     let compared = choose(&rungs, None, None).unwrap();
     let rows = rows();
     let functions = catalogue(&compared, &rows);
     let mut found = annotate(&functions[0], &rows, Some(&compared)).unwrap();
-    let of_other_visit = BranchRow {
-        visit: 0,
+    let of_other_measurement = BranchRow {
+        measurement: 0,
         ..jump(0x2018, 0x2010, 1000, None)
     };
     let of_other_build = BranchRow {
@@ -156,23 +156,23 @@ fn jumps_are_those_of_the_instruction_in_the_visits_of_the_rung_that_is_looked_a
     };
     let jumps = [
         jump(0x2018, 0x2010, 30, Some(3)),
-        of_other_visit,
+        of_other_measurement,
         of_other_build,
         jump(0x201a, 0x2000, 1, None),
         jump(0x201a, 0x3000, 5, Some(0)),
         jump(0x201a, 0x2000, 2, None),
         jump(0x3000, 0x2000, 9, None),
     ];
-    found.add_jumps(&bundle.rungs, &jumps);
+    found.add_jumps(&bundle.measurements, &jumps);
     let jumping = found
         .instructions
         .iter()
-        .filter_map(|one| Some((one.address, one.jumps.as_ref()?)));
+        .filter_map(|one| Some((one.address, one.branch_stats.as_ref()?)));
     let taken: Vec<(i64, i64, Option<f64>)> = jumping
         .map(|(address, jumps)| (address, jumps.taken, jumps.mispredicted_share()))
         .collect();
     assert_eq!(taken, [(0x2018, 30, Some(0.1)), (0x201a, 8, Some(0.0))]);
-    let targets = &found.instructions[3].jumps.as_ref().unwrap().targets;
+    let targets = &found.instructions[3].branch_stats.as_ref().unwrap().targets;
     let targets: Vec<(i64, i64, Option<i64>)> = targets
         .iter()
         .map(|one| (one.address, one.taken, one.mispredicted))
@@ -181,7 +181,7 @@ fn jumps_are_those_of_the_instruction_in_the_visits_of_the_rung_that_is_looked_a
     assert!(found.notes.last().is_some_and(|note| note.contains("in proportion")));
 
     let mut unmeasured = annotate(&functions[0], &rows, None).unwrap();
-    unmeasured.add_jumps(&bundle.rungs, &jumps);
+    unmeasured.add_jumps(&bundle.measurements, &jumps);
     assert!(unmeasured.notes.is_empty(), "no rung is looked at");
 }
 
@@ -197,12 +197,16 @@ fn counts_of_jumps_that_are_too_large_to_add_end_at_the_largest_number() {
     let largest = jump(0x2018, 0x2010, i64::MAX, Some(i64::MAX));
     let least = jump(0x2018, 0x2000, i64::MIN, None);
     let jumps = [largest.clone(), largest.clone(), least, largest];
-    found.add_jumps(&bundle.rungs, &jumps);
-    let jumping = found.instructions.iter().find_map(|one| one.jumps.as_ref()).unwrap();
+    found.add_jumps(&bundle.measurements, &jumps);
+    let jumping = found
+        .instructions
+        .iter()
+        .find_map(|one| one.branch_stats.as_ref())
+        .unwrap();
     let targets: Vec<(i64, i64)> = jumping.targets.iter().map(|one| (one.address, one.taken)).collect();
     assert_eq!(targets, [(0x2010, i64::MAX), (0x2000, i64::MIN)]);
     assert_eq!(
-        (jumping.taken, jumping.prediction_known, jumping.mispredicted),
+        (jumping.taken, jumping.with_prediction, jumping.mispredicted),
         (i64::MAX - 1, i64::MAX, Some(i64::MAX))
     );
 }
@@ -216,7 +220,7 @@ fn samples_beside_the_instructions_are_told() {
     let functions = catalogue(&compared, &rows);
     let found = annotate(&functions[0], &rows, Some(&compared)).unwrap();
     assert!(
-        close(found.beside_seconds_per_txn, 2e-4) && found.notes.len() == 3,
+        close(found.unmatched_seconds_per_txn, 2e-4) && found.notes.len() == 3,
         "{found:?}"
     );
 }

@@ -21,7 +21,7 @@ pub struct PairElsewhere {
 
 /// Looks up the pairs of a judged line in another build. `find` gives address and size of a place there by its name.
 pub fn pairs_elsewhere(line: &JudgedLine, find: impl Fn(&str) -> Option<(u64, u64)>) -> Vec<PairElsewhere> {
-    let of = |roles: &'static [PlaceRole]| line.places.iter().filter(move |place| roles.contains(&place.role));
+    let of = |roles: &'static [PlaceRole]| line.variables.iter().filter(move |place| roles.contains(&place.role));
     let mut read: Vec<_> = of(&[PlaceRole::ReadMostly]).collect();
     let mut written: Vec<_> = of(&[PlaceRole::Written, PlaceRole::Lock]).collect();
     read.sort_by(|a, b| b.read_weight.total_cmp(&a.read_weight));

@@ -15,7 +15,7 @@ impl JudgedLine {
     pub fn worth_counting(&self) -> Vec<usize> {
         let most = |roles: &[PlaceRole], weight: fn(&JudgedPlace) -> f64, most: usize| {
             let of_role = self
-                .places
+                .variables
                 .iter()
                 .enumerate()
                 .filter(|(_, place)| roles.contains(&place.role));
@@ -36,14 +36,14 @@ impl JudgedLine {
     /// Puts counted writes, each with the number of its place, into the places and into the evidence.
     pub fn add_counted_writes(&mut self, counted: &[(usize, CountedWrites)]) {
         for (number, writes) in counted {
-            if let Some(place) = self.places.get_mut(*number) {
-                place.counted_writes = Some(*writes);
+            if let Some(place) = self.variables.get_mut(*number) {
+                place.write_rate = Some(*writes);
             }
         }
         let known = self
-            .places
+            .variables
             .iter()
-            .filter_map(|place| Some((place, place.counted_writes?)));
+            .filter_map(|place| Some((place, place.write_rate?)));
         let mut known: Vec<(&JudgedPlace, CountedWrites)> = known.collect();
         known.sort_by(|a, b| b.1.rate().total_cmp(&a.1.rate()));
         if known.is_empty() {
@@ -56,7 +56,11 @@ impl JudgedLine {
             holds: Some(known.iter().any(|(_, writes)| is_hot(writes))),
             words: format!("counted by watchpoints: {}", told.join("; ")),
         };
-        for known in self.ladder.iter_mut().filter(|known| known.step == Evidence::HotStore) {
+        for known in self
+            .evidence
+            .iter_mut()
+            .filter(|known| known.step == Evidence::HotStore)
+        {
             known.clone_from(&step);
         }
     }

@@ -45,19 +45,19 @@ pub struct PlaceAccess {
     /// Its function: a place in the list of functions that comes along.
     pub function: usize,
     /// What it does.
-    pub what: PlaceUse,
+    pub kind: PlaceUse,
     /// Whether it takes the line for itself meanwhile.
     pub locked: bool,
     /// Whether it lies within a loop.
     pub in_loop: bool,
     /// Whether it lies within a loop that waits for another thread.
-    pub waits: bool,
+    pub in_spin_loop: bool,
     /// Whether more of the program than these places says that it happens only at the start, the stop or once.
-    pub is_known_seldom: bool,
+    pub is_rarely_run: bool,
     /// Where it is in the file.
     pub instruction: u64,
     /// Where the sampling timer sees a thread that waited for it: one instruction later, mostly.
-    pub seen_at: [u64; 2],
+    pub sampled_at: [u64; 2],
     /// The function that gets the address, where that is what it does and it is known.
     pub callee: Option<String>,
 }

@@ -16,10 +16,11 @@ const FEWEST_WRITERS: usize = 3;
 /// A place over more lines than these is an array, in which only the lines at its ends have neighbours.
 const MOST_LINES: u64 = 4;
 
-/// Judges every line of `bytes` bytes in which somebody may take it from somebody else, the gravest first. Lines in which
-/// nothing of the kind is seen are left out.
+/// Judges every line of `bytes` bytes in which somebody may take it from somebody else, the gravest
+/// first. Lines in which nothing of the kind is seen are left out.
 ///
-/// With `bytes` over 64, what is apart at 64 bytes is [predicted](LineKind::Predicted) for machines with longer lines.
+/// With `bytes` over 64, what is apart at 64 bytes is [predicted](LineKind::LongerLinesOnly) for
+/// machines with longer lines.
 pub fn judge(
     places: &[Place],
     functions: &[CodeFunction],
@@ -62,7 +63,7 @@ pub(super) fn order(a: &JudgedLine, b: &JudgedLine) -> Ordering {
         .total_cmp(&a.sure_growth())
         .then(b.hot_share().total_cmp(&a.hot_share()))
         .then(b.is_sampled().cmp(&a.is_sampled()))
-        .then(b.weight.total_cmp(&a.weight))
+        .then(b.rank.total_cmp(&a.rank))
         .then(a.address.cmp(&b.address))
 }
 
@@ -71,7 +72,7 @@ fn line(address: u64, bytes: u64, inside: &[&Touched<'_>], costs: Option<&Measur
     let (kind, weight) = kind(&apart)?;
     let kind =
         match bytes > USUAL_LINE && !meet_in_usual_line(&apart, kind, address..=address.saturating_add(bytes - 1)) {
-            true => LineKind::Predicted,
+            true => LineKind::LongerLinesOnly,
             false => kind,
         };
     let mut places: Vec<_> = inside.iter().map(|touched| touched.judged(address, costs)).collect();
@@ -80,13 +81,13 @@ fn line(address: u64, bytes: u64, inside: &[&Touched<'_>], costs: Option<&Measur
         address,
         bytes,
         kind,
-        weight,
-        places,
-        ladder: Vec::new(),
+        rank: weight,
+        variables: places,
+        evidence: Vec::new(),
         sentence: String::new(),
         advice: Vec::new(),
     };
-    judged.ladder = words::ladder(&judged, costs);
+    judged.evidence = words::ladder(&judged, costs);
     judged.sentence = words::sentence(&judged);
     judged.advice = words::advice(&judged);
     Some(judged)
@@ -140,11 +141,11 @@ fn kind(inside: &[&Touched<'_>]) -> Option<(LineKind, f64)> {
         return Some((LineKind::FalseSharing, both(read, written + locked)));
     }
     if locked > 0.0 && read + written > 0.0 {
-        return Some((LineKind::LockBesideData, both(locked, read + written)));
+        return Some((LineKind::LockSharesLine, both(locked, read + written)));
     }
     let apart = written_apart(of(PlaceRole::Written));
     if let Some((one, other)) = apart {
-        return Some((LineKind::WrittenTogether, both(one, other)));
+        return Some((LineKind::IndependentWriters, both(one, other)));
     }
     is_written_by_many.then(|| (LineKind::TrueSharing, (1.0 + written).ln()))
 }

@@ -11,13 +11,13 @@ pub enum LineKind {
     /// Something that is only read lies beside something that is written.
     FalseSharing,
     /// A lock lies beside other things.
-    LockBesideData,
+    LockSharesLine,
     /// Several things that are written for different reasons.
-    WrittenTogether,
+    IndependentWriters,
     /// One thing that many functions write.
     TrueSharing,
     /// Apart on this machine, together where lines are longer.
-    Predicted,
+    LongerLinesOnly,
 }
 
 /// What a place is to the others in its line.
@@ -31,9 +31,9 @@ pub enum PlaceRole {
     /// A mutex, latch or the like.
     Lock,
     /// Only its address is handed on: what is done with it does not show.
-    HandedOn,
+    AddressPassed,
     /// Only the start or the end of the server touches it, or nobody that is known.
-    Quiet,
+    Unused,
 }
 
 /// A function that touches a place.
@@ -149,15 +149,15 @@ pub struct JudgedPlace {
     /// Whether some of them do it by locked instructions.
     pub locked: bool,
     /// Functions of the running server that hand its address on.
-    pub passed_by: u32,
+    pub address_passed_by: u32,
     /// Functions that write it while the server starts, stops or a setting changes.
-    pub rarely_written_by: u32,
+    pub rare_writers: u32,
     /// What its reading instructions cost; none without a bundle.
     pub read_cost: Option<PlaceCost>,
     /// What its writing instructions cost.
     pub write_cost: Option<PlaceCost>,
     /// How often it was written; none where that was not counted.
-    pub counted_writes: Option<CountedWrites>,
+    pub write_rate: Option<CountedWrites>,
 }
 
 /// A step of the evidence, the weakest first.
@@ -173,7 +173,7 @@ pub enum Evidence {
     /// The writing instructions run often.
     HotStore,
     /// The hardware saw the line go from CPU to CPU.
-    SeenByHardware,
+    HardwareSample,
 }
 
 /// One step, and whether it was taken.
@@ -197,11 +197,11 @@ pub struct JudgedLine {
     /// What is wrong.
     pub kind: LineKind,
     /// What lines are ranked by without a bundle: how much code reads and writes. Only for comparing lines of one binary.
-    pub weight: f64,
+    pub rank: f64,
     /// What is in it, by address.
-    pub places: Vec<JudgedPlace>,
+    pub variables: Vec<JudgedPlace>,
     /// Weakest evidence first.
-    pub ladder: Vec<LadderStep>,
+    pub evidence: Vec<LadderStep>,
     /// In one sentence.
     pub sentence: String,
     /// What to do.
@@ -210,7 +210,10 @@ pub struct JudgedLine {
 
 impl JudgedLine {
     fn costs(&self) -> impl Iterator<Item = PlaceCost> {
-        let costs = self.places.iter().flat_map(|place| [place.read_cost, place.write_cost]);
+        let costs = self
+            .variables
+            .iter()
+            .flat_map(|place| [place.read_cost, place.write_cost]);
         costs.flatten()
     }
 

@@ -43,7 +43,7 @@ pub fn rows_to_keep(
     let judged: BTreeSet<u64> = lines
         .iter()
         .flatten()
-        .filter(|line| line.bytes == LINE || line.kind == LineKind::Predicted)
+        .filter(|line| line.bytes == LINE || line.kind == LineKind::LongerLinesOnly)
         .map(|line| line.address / PAIR)
         .collect();
     for place in places {
@@ -57,7 +57,7 @@ pub fn rows_to_keep(
             .iter()
             .flat_map(|place| place.accesses.iter().filter(|access| program.runs(place, access)));
         let addresses: BTreeSet<u64> = running
-            .flat_map(|access| [access.instruction, access.seen_at[0], access.seen_at[1]])
+            .flat_map(|access| [access.instruction, access.sampled_at[0], access.sampled_at[1]])
             .collect();
         addresses.iter().filter_map(|address| seen.get(address)).sum()
     };
@@ -88,7 +88,7 @@ pub fn rows_to_keep(
             continue;
         }
         for row in &mut rows {
-            row.pair_address = start as i64;
+            row.line_pair_address = start as i64;
         }
         kept.rows.append(&mut rows);
     }
@@ -97,9 +97,9 @@ pub fn rows_to_keep(
 
 fn untouched_row((place, address, size): Untouched) -> DataAccessRow {
     DataAccessRow {
-        place,
-        place_address: address as i64,
-        place_size: i64::try_from(size).unwrap_or(i64::MAX),
+        variable: place,
+        variable_address: address as i64,
+        variable_size: i64::try_from(size).unwrap_or(i64::MAX),
         ..DataAccessRow::default()
     }
 }
@@ -110,18 +110,18 @@ fn rows_of(place: &Place, functions: &[CodeFunction], program: &Program<'_>) -> 
         let seldom = !program.runs(place, access);
         let function = functions.get(access.function)?;
         // Who only reads while the server starts says nothing of a line.
-        (!seldom || writes(access.what)).then(|| DataAccessRow {
+        (!seldom || writes(access.kind)).then(|| DataAccessRow {
             is_lock,
             function: Some(function.name.clone()),
-            calls: i32::try_from(function.calls).ok(),
-            seldom,
+            call_sites: i32::try_from(function.calls).ok(),
+            rarely_run: seldom,
             instruction: Some(access.instruction as i64),
-            seen_at: Some(access.seen_at[0] as i64),
-            seen_behind: Some(access.seen_at[1] as i64),
-            access: Some(name_of(access.what).to_owned()),
+            sampled_at: Some(access.sampled_at[0] as i64),
+            sampled_after: Some(access.sampled_at[1] as i64),
+            access: Some(name_of(access.kind).to_owned()),
             locked: access.locked,
             in_loop: access.in_loop,
-            waits: access.waits,
+            in_spin_loop: access.in_spin_loop,
             callee: access.callee.clone(),
             ..untouched_row((place.name.clone(), place.address, place.size))
         })
@@ -142,37 +142,39 @@ pub(super) fn facts_of(rows: &[&DataAccessRow]) -> (Vec<Place>, Vec<CodeFunction
     let mut functions = Vec::new();
     let mut places: BTreeMap<(i64, &str), Place> = BTreeMap::new();
     for row in rows {
-        let place = places.entry((row.place_address, &row.place)).or_insert_with(|| Place {
-            name: row.place.clone(),
-            address: row.place_address as u64,
-            size: u64::try_from(row.place_size).unwrap_or(0),
-            is_known_lock: row.is_lock,
-            accesses: Vec::new(),
-        });
+        let place = places
+            .entry((row.variable_address, &row.variable))
+            .or_insert_with(|| Place {
+                name: row.variable.clone(),
+                address: row.variable_address as u64,
+                size: u64::try_from(row.variable_size).unwrap_or(0),
+                is_known_lock: row.is_lock,
+                accesses: Vec::new(),
+            });
         let (Some(function), Some(instruction)) = (&row.function, row.instruction) else {
             continue;
         };
         let Some(what) = row.access.as_deref().and_then(use_of) else {
             continue;
         };
-        let number = *numbers.entry((function, row.calls)).or_insert_with(|| {
+        let number = *numbers.entry((function, row.call_sites)).or_insert_with(|| {
             functions.push(CodeFunction {
                 name: function.clone(),
                 is_start_or_stop: false,
-                calls: row.calls.and_then(|calls| u32::try_from(calls).ok()).unwrap_or(0),
+                calls: row.call_sites.and_then(|calls| u32::try_from(calls).ok()).unwrap_or(0),
             });
             functions.len() - 1
         });
-        let seen_at = row.seen_at.unwrap_or(instruction);
+        let seen_at = row.sampled_at.unwrap_or(instruction);
         place.accesses.push(PlaceAccess {
             function: number,
-            what,
+            kind: what,
             locked: row.locked,
             in_loop: row.in_loop,
-            waits: row.waits,
-            is_known_seldom: row.seldom,
+            in_spin_loop: row.in_spin_loop,
+            is_rarely_run: row.rarely_run,
             instruction: instruction as u64,
-            seen_at: [seen_at as u64, row.seen_behind.unwrap_or(seen_at) as u64],
+            sampled_at: [seen_at as u64, row.sampled_after.unwrap_or(seen_at) as u64],
             callee: row.callee.clone(),
         });
     }
@@ -184,7 +186,7 @@ fn name_of(what: PlaceUse) -> &'static str {
         PlaceUse::Read => "read",
         PlaceUse::Write => "write",
         PlaceUse::Update => "update",
-        PlaceUse::Passed => "passed",
+        PlaceUse::Passed => "passed_to_call",
     }
 }
 
@@ -193,7 +195,7 @@ fn use_of(name: &str) -> Option<PlaceUse> {
         "read" => Some(PlaceUse::Read),
         "write" => Some(PlaceUse::Write),
         "update" => Some(PlaceUse::Update),
-        "passed" => Some(PlaceUse::Passed),
+        "passed_to_call" => Some(PlaceUse::Passed),
         _ => None,
     }
 }

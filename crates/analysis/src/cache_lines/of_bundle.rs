@@ -42,7 +42,7 @@ pub struct LineToucher {
     /// Whether by locked instructions.
     pub locked: bool,
     /// Whether in a loop that waits for another thread.
-    pub waits: bool,
+    pub in_spin_loop: bool,
     /// Instructions that do, by address; the one at which, or behind which, most samples fell first.
     pub instructions: Vec<u64>,
     /// CPU seconds per transaction at and behind them, at each rung.
@@ -61,7 +61,7 @@ pub fn lines_of_bundle(rows: &[DataAccessRow], rungs: &[RungInstructions]) -> Ve
     let mut modules: BTreeMap<Module<'_>, Pairs<'_>> = BTreeMap::new();
     for row in rows {
         let module = modules.entry((&row.module, row.build_id.as_deref())).or_default();
-        module.entry(row.pair_address).or_default().push(row);
+        module.entry(row.line_pair_address).or_default().push(row);
     }
     let mut lines = Vec::new();
     for ((module, build_id), pairs) in modules {
@@ -73,7 +73,7 @@ pub fn lines_of_bundle(rows: &[DataAccessRow], rungs: &[RungInstructions]) -> Ve
             let is_inside = |line: &JudgedLine| (pair..pair.saturating_add(PAIR)).contains(&line.address);
             let usual = judge(&places, &functions, LINE, measured.as_ref()).into_iter();
             let longer = judge(&places, &functions, PAIR, measured.as_ref()).into_iter();
-            let found = usual.chain(longer.filter(|line| line.kind == LineKind::Predicted));
+            let found = usual.chain(longer.filter(|line| line.kind == LineKind::LongerLinesOnly));
             for line in found.filter(is_inside) {
                 lines.push(shown(
                     module,
@@ -86,7 +86,7 @@ pub fn lines_of_bundle(rows: &[DataAccessRow], rungs: &[RungInstructions]) -> Ve
         }
     }
     lines.retain(|line| line.samples > 0);
-    let is_predicted = |line: &BundleLine| line.line.kind == LineKind::Predicted;
+    let is_predicted = |line: &BundleLine| line.line.kind == LineKind::LongerLinesOnly;
     lines.sort_by(|a, b| {
         is_predicted(a)
             .cmp(&is_predicted(b))
@@ -112,21 +112,21 @@ fn shown(
     let mut all = BTreeSet::new();
     for place in places.iter().filter(|place| is_in_line(place)) {
         let judged = line
-            .places
+            .variables
             .iter()
             .position(|judged| judged.name == place.name && judged.offset == place.address as i64 - start);
         let Some(number) = judged else { continue };
         let mut by_function: BTreeMap<(usize, bool), Vec<&super::PlaceAccess>> = BTreeMap::new();
         let running = place.accesses.iter().filter(|access| program.runs(place, access));
-        for access in running.filter(|access| access.what != PlaceUse::Passed) {
+        for access in running.filter(|access| access.kind != PlaceUse::Passed) {
             by_function
-                .entry((access.function, writes(access.what)))
+                .entry((access.function, writes(access.kind)))
                 .or_default()
                 .push(access);
         }
         for ((function, writes), accesses) in by_function {
             let at = |access: &super::PlaceAccess| {
-                BTreeSet::from([access.instruction, access.seen_at[0], access.seen_at[1]])
+                BTreeSet::from([access.instruction, access.sampled_at[0], access.sampled_at[1]])
             };
             let samples = |addresses: &BTreeSet<u64>| rungs.iter().map(|rung| rung.samples(addresses)).sum::<u64>();
             let addresses: BTreeSet<u64> = accesses.iter().flat_map(|access| at(access)).collect();
@@ -145,7 +145,7 @@ fn shown(
                     .map_or_else(String::new, |function| function.name.clone()),
                 writes,
                 locked: accesses.iter().any(|access| access.locked),
-                waits: accesses.iter().any(|access| access.waits),
+                in_spin_loop: accesses.iter().any(|access| access.in_spin_loop),
                 instructions: by_samples.into_iter().map(|(_, address)| address).collect(),
                 seconds: seconds.collect(),
                 samples: samples(&addresses),
@@ -221,7 +221,7 @@ mod tests {
             .iter()
             .map(|one| {
                 (
-                    line.line.places[one.place].name.as_str(),
+                    line.line.variables[one.place].name.as_str(),
                     one.function.as_str(),
                     one.writes,
                     one.samples,
@@ -239,7 +239,7 @@ mod tests {
         );
         assert_eq!(line.touchers[1].instructions, [0x100]);
         assert_eq!(
-            line.line.places[1].rarely_written_by, 1,
+            line.line.variables[1].rare_writers, 1,
             "the start's write is not forgotten"
         );
     }
@@ -258,7 +258,7 @@ mod tests {
         let near = [setting(0x1010), counter(0x1048)];
         let found = lines_of_bundle(&kept(&near, &[0x104]), &two_rungs());
         let kinds: Vec<(LineKind, u64)> = found.iter().map(|line| (line.line.kind, line.line.bytes)).collect();
-        assert_eq!(kinds, [(LineKind::Predicted, 128)]);
+        assert_eq!(kinds, [(LineKind::LongerLinesOnly, 128)]);
     }
 
     #[test]
@@ -282,7 +282,7 @@ mod tests {
         let quiet: Vec<&str> = rows
             .iter()
             .filter(|row| row.instruction.is_none())
-            .map(|row| row.place.as_str())
+            .map(|row| row.variable.as_str())
             .collect();
         assert_eq!(quiet, ["spare"]);
     }
@@ -294,7 +294,7 @@ mod tests {
             PlaceAccess {
                 locked,
                 in_loop,
-                waits,
+                in_spin_loop: waits,
                 callee: (what == Passed && locked).then(|| "pthread_mutex_lock".to_owned()),
                 ..access(function, what, 0x100 + 8 * at)
             }
@@ -338,14 +338,14 @@ mod tests {
             let costs = MeasuredCosts::of(&rungs, "mysqld", Some("ab12")).unwrap();
             let functions = functions();
             let usual = judge(&places, &functions, LINE, Some(&costs));
-            let longer = judge(&places, &functions, PAIR, Some(&costs)).into_iter().filter(|line| line.kind == LineKind::Predicted);
+            let longer = judge(&places, &functions, PAIR, Some(&costs)).into_iter().filter(|line| line.kind == LineKind::LongerLinesOnly);
             let mut expected: Vec<JudgedLine> = usual.into_iter().chain(longer).collect();
             let found = lines_of_bundle(&kept(&places, &seen), &rungs);
             // Only lines at whose instructions somebody was seen are told; all of these are.
-            expected.retain(|line| line.places.iter().any(|place| {
+            expected.retain(|line| line.variables.iter().any(|place| {
                 [place.read_cost, place.write_cost].into_iter().flatten().any(|cost| cost.samples != [0, 0])
             }));
-            let words = |line: &JudgedLine| (line.bytes, line.address, line.kind, line.sentence.clone(), line.ladder.clone());
+            let words = |line: &JudgedLine| (line.bytes, line.address, line.kind, line.sentence.clone(), line.evidence.clone());
             let mut expected: Vec<_> = expected.iter().map(words).collect();
             let mut found: Vec<_> = found.iter().map(|line| words(&line.line)).collect();
             expected.sort_by_key(|line| (line.0, line.1));

@@ -62,10 +62,10 @@ impl<'a> Program<'a> {
                 .name
                 .rsplit_once('+')
                 .map_or(place.name.as_str(), |(variable, _)| variable);
-            writes(access.what) && self.guarded.contains(&(access.function, variable))
+            writes(access.kind) && self.guarded.contains(&(access.function, variable))
         };
         let is_of_running_server = function.is_some_and(|function| !function.is_start_or_stop);
-        is_of_running_server && !access.is_known_seldom && !is_first_value()
+        is_of_running_server && !access.is_rarely_run && !is_first_value()
     }
 
     /// The lock that a place is or is a part of: something that is called so and is taken like one, by a locked instruction or
@@ -77,7 +77,7 @@ impl<'a> Program<'a> {
             .filter(|access| self.runs(place, access))
             .any(|access| {
                 let by_function = access.callee.as_deref().is_some_and(sounds_like_lock);
-                (access.locked && writes(access.what)) || (access.what == PlaceUse::Passed && by_function)
+                (access.locked && writes(access.kind)) || (access.kind == PlaceUse::Passed && by_function)
             });
         let mut beginnings = beginnings(&place.name);
         // The shortest part of the name that says it: all of that object is the lock.
@@ -109,7 +109,7 @@ impl<'a> Touched<'a> {
     pub(super) fn of(place: &'a Place, program: &'a Program<'a>) -> Touched<'a> {
         let mut touched = Touched {
             place,
-            role: PlaceRole::Quiet,
+            role: PlaceRole::Unused,
             reads: BTreeMap::new(),
             writes: BTreeMap::new(),
             program,
@@ -125,9 +125,9 @@ impl<'a> Touched<'a> {
         } else if !touched.writes.is_empty() {
             PlaceRole::Written
         } else if !passed.is_empty() {
-            PlaceRole::HandedOn
+            PlaceRole::AddressPassed
         } else {
-            PlaceRole::Quiet
+            PlaceRole::Unused
         };
         touched
     }
@@ -136,8 +136,8 @@ impl<'a> Touched<'a> {
     /// not with settings.
     fn counts(&self) -> bool {
         self.running().any(|access| {
-            access.what == PlaceUse::Update
-                || (writes(access.what)
+            access.kind == PlaceUse::Update
+                || (writes(access.kind)
                     && (access.locked || access.in_loop || self.reads.contains_key(&access.function)))
         })
     }
@@ -166,13 +166,13 @@ impl<'a> Touched<'a> {
 
     fn weights(&self, is_wanted: impl Fn(PlaceUse) -> bool) -> BTreeMap<usize, f64> {
         let mut by_function: BTreeMap<usize, f64> = BTreeMap::new();
-        for access in self.running().filter(|access| is_wanted(access.what)) {
+        for access in self.running().filter(|access| is_wanted(access.kind)) {
             let calls = self
                 .program
                 .functions
                 .get(access.function)
                 .map_or(0, |function| function.calls);
-            let times = match (access.waits, access.in_loop) {
+            let times = match (access.in_spin_loop, access.in_loop) {
                 (true, _) => IN_WAITING_LOOP,
                 (false, true) => IN_LOOP,
                 (false, false) => 1.0,
@@ -187,7 +187,7 @@ impl<'a> Touched<'a> {
     /// Functions that touch it so, the most used first.
     fn touchers(&self, is_wanted: impl Fn(PlaceUse) -> bool) -> Vec<Toucher> {
         let mut sites: BTreeMap<&str, (u32, u32)> = BTreeMap::new();
-        for access in self.running().filter(|access| is_wanted(access.what)) {
+        for access in self.running().filter(|access| is_wanted(access.kind)) {
             if let Some(function) = self.program.functions.get(access.function) {
                 let known = sites.entry(&function.name).or_default();
                 known.0 += 1;
@@ -206,7 +206,7 @@ impl<'a> Touched<'a> {
     /// Functions that touch it so, while the server runs or otherwise.
     fn count(&self, runs: bool, is_wanted: impl Fn(PlaceUse) -> bool) -> u32 {
         let accesses = self.place.accesses.iter();
-        let of_kind = accesses.filter(|access| is_wanted(access.what) && self.program.runs(self.place, access) == runs);
+        let of_kind = accesses.filter(|access| is_wanted(access.kind) && self.program.runs(self.place, access) == runs);
         let functions: BTreeSet<usize> = of_kind.map(|access| access.function).collect();
         u32::try_from(functions.len()).unwrap_or(u32::MAX)
     }
@@ -214,8 +214,8 @@ impl<'a> Touched<'a> {
     /// As it is shown.
     pub(super) fn judged(&self, line: u64, costs: Option<&MeasuredCosts<'_>>) -> JudgedPlace {
         let cost = |is_wanted: fn(PlaceUse) -> bool| {
-            let sites = self.running().filter(|access| is_wanted(access.what));
-            costs?.of_instructions(sites.map(|access| (access.instruction, access.seen_at)))
+            let sites = self.running().filter(|access| is_wanted(access.kind));
+            costs?.of_instructions(sites.map(|access| (access.instruction, access.sampled_at)))
         };
         let place = self.place;
         JudgedPlace {
@@ -227,12 +227,12 @@ impl<'a> Touched<'a> {
             write_weight: self.writes.values().sum(),
             readers: self.touchers(|what| what == PlaceUse::Read),
             writers: self.touchers(writes),
-            locked: self.running().any(|access| access.locked && writes(access.what)),
-            passed_by: self.count(true, |what| what == PlaceUse::Passed),
-            rarely_written_by: self.count(false, writes),
+            locked: self.running().any(|access| access.locked && writes(access.kind)),
+            address_passed_by: self.count(true, |what| what == PlaceUse::Passed),
+            rare_writers: self.count(false, writes),
             read_cost: cost(|what| what == PlaceUse::Read),
             write_cost: cost(writes),
-            counted_writes: None,
+            write_rate: None,
         }
     }
 }

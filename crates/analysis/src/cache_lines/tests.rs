@@ -18,13 +18,13 @@ pub(super) fn function(name: &str) -> CodeFunction {
 pub(super) fn access(function: usize, what: PlaceUse, instruction: u64) -> PlaceAccess {
     PlaceAccess {
         function,
-        what,
+        kind: what,
         locked: false,
         in_loop: false,
-        waits: false,
-        is_known_seldom: false,
+        in_spin_loop: false,
+        is_rarely_run: false,
         instruction,
-        seen_at: [instruction + 4, instruction + 4],
+        sampled_at: [instruction + 4, instruction + 4],
         callee: None,
     }
 }
@@ -90,7 +90,7 @@ fn a_setting_beside_a_counter_is_false_sharing() {
         (0x1000, 64, LineKind::FalseSharing)
     );
     let told: Vec<_> = line
-        .places
+        .variables
         .iter()
         .map(|place| (place.name.as_str(), place.offset, place.role))
         .collect();
@@ -101,10 +101,10 @@ fn a_setting_beside_a_counter_is_false_sharing() {
             ("enabled", 16, PlaceRole::ReadMostly)
         ]
     );
-    assert_eq!(line.places[1].rarely_written_by, 1);
+    assert_eq!(line.variables[1].rare_writers, 1);
     assert!(line.sentence.contains("counter takes enabled"), "{}", line.sentence);
     assert!(line.advice[0].contains("alignas(64) for counter"), "{:?}", line.advice);
-    let holds: Vec<_> = line.ladder.iter().map(|step| (step.step, step.holds)).collect();
+    let holds: Vec<_> = line.evidence.iter().map(|step| (step.step, step.holds)).collect();
     assert_eq!(
         holds,
         [
@@ -112,7 +112,7 @@ fn a_setting_beside_a_counter_is_false_sharing() {
             (Evidence::HotLoad, None),
             (Evidence::GrowingCost, None),
             (Evidence::HotStore, None),
-            (Evidence::SeenByHardware, None)
+            (Evidence::HardwareSample, None)
         ]
     );
     // In different lines they are no concern of one another.
@@ -122,13 +122,13 @@ fn a_setting_beside_a_counter_is_false_sharing() {
 #[test]
 fn what_is_apart_in_64_bytes_and_together_in_128_is_a_prediction() {
     let apart = [setting(0x1040), counter(0x1008)];
-    assert_eq!(kinds(&apart, 128), [(0x1000, LineKind::Predicted)]);
-    assert!(judged(&apart, 128)[0].ladder[0].words.contains("apart in 64"));
+    assert_eq!(kinds(&apart, 128), [(0x1000, LineKind::LongerLinesOnly)]);
+    assert!(judged(&apart, 128)[0].evidence[0].words.contains("apart in 64"));
     // Lines begin at multiples of their length: these two stay apart.
     assert_eq!(kinds(&[setting(0x1080), counter(0x1008)], 128), []);
     assert_eq!(
         kinds(&[setting(0x1080), counter(0x1008)], 256),
-        [(0x1000, LineKind::Predicted)]
+        [(0x1000, LineKind::LongerLinesOnly)]
     );
     assert_eq!(
         kinds(&[setting(0x1010), counter(0x1008)], 128),
@@ -158,13 +158,13 @@ fn a_setting_that_somebody_may_change_is_still_one_and_a_counter_is_none() {
     changed.accesses.push(access(OTHER, Write, 0x700));
     changed.accesses.push(access(SPIN, Read, 0x704));
     assert_eq!(
-        judged(&[changed.clone(), counter(0x1008)], 64)[0].places[1].role,
+        judged(&[changed.clone(), counter(0x1008)], 64)[0].variables[1].role,
         PlaceRole::ReadMostly
     );
     // Who reads it and writes it counts with it.
     changed.accesses.push(access(OTHER, Read, 0x6fc));
     assert_eq!(
-        judged(&[changed, counter(0x1008)], 64)[0].places[1].role,
+        judged(&[changed, counter(0x1008)], 64)[0].variables[1].role,
         PlaceRole::Written
     );
 }
@@ -190,7 +190,7 @@ fn locks_are_told_by_their_name_and_by_how_they_are_taken() {
     let key = place("LOCK_open.m_psi", 0x1028, 8, vec![access(SEARCH, Read, 0x104)]);
     assert_eq!(kinds(&[lock.clone(), key.clone()], 64), [], "parts of one lock");
     let found = judged(&[lock, key, setting(0x1038)], 64);
-    assert_eq!(found[0].kind, LineKind::LockBesideData);
+    assert_eq!(found[0].kind, LineKind::LockSharesLine);
     assert!(
         found[0].sentence.contains("whoever takes LOCK_open"),
         "{}",
@@ -208,10 +208,10 @@ fn counters_of_different_code_in_one_line_are_told_and_those_of_the_same_are_not
     let other = place("other", 0x1010, 8, vec![access(OTHER, Update, 0x500)]);
     assert_eq!(
         kinds(&[counter(0x1008), other], 64),
-        [(0x1000, LineKind::WrittenTogether)]
+        [(0x1000, LineKind::IndependentWriters)]
     );
     let same = place("same", 0x1010, 8, vec![access(SPIN, Update, 0x304)]);
-    assert!(!kinds(&[counter(0x1008), same], 64).contains(&(0x1000, LineKind::WrittenTogether)));
+    assert!(!kinds(&[counter(0x1008), same], 64).contains(&(0x1000, LineKind::IndependentWriters)));
 }
 
 #[test]
@@ -231,7 +231,7 @@ fn one_counter_that_many_write_is_true_sharing() {
 fn what_many_threads_run_at_once_comes_first() {
     let waiting = |mut place: Place| {
         for access in &mut place.accesses {
-            access.waits = true;
+            access.in_spin_loop = true;
         }
         place
     };
@@ -275,7 +275,7 @@ pub(crate) fn rung(connections: u32, at: &[(u64, f64)], client_limited: bool) ->
             inlined: false,
             file: None,
             line: None,
-            name_source: "symtab".into(),
+            symbol_source: "symtab".into(),
         })
         .chain([FrameRow {
             frame: 0,
@@ -286,7 +286,7 @@ pub(crate) fn rung(connections: u32, at: &[(u64, f64)], client_limited: bool) ->
             inlined: false,
             file: None,
             line: None,
-            name_source: "kallsyms".into(),
+            symbol_source: "kallsyms".into(),
         }])
         .collect();
     let row = |stack: i64, parent: Option<i64>, frame: i64| StackRow {
@@ -306,7 +306,7 @@ pub(crate) fn rung(connections: u32, at: &[(u64, f64)], client_limited: bool) ->
     let samples: Samples = (0..10)
         .flat_map(|second| {
             numbered().map(move |((address, milliseconds), number)| SampleRow {
-                visit: 0,
+                measurement: 0,
                 second,
                 time_us: UtcMicros(0),
                 thread: 1,
@@ -314,14 +314,14 @@ pub(crate) fn rung(connections: u32, at: &[(u64, f64)], client_limited: bool) ->
                 cpu: 0,
                 state: "cpu".into(),
                 stack: stack_of(*address, number),
-                ending: "complete".into(),
+                unwind_status: "complete".into(),
                 // A little more in every other second, so that there is a spread.
                 weight_ns: milliseconds * 1e6 * if second % 2 == 0 { 0.95 } else { 1.05 },
                 lock: None,
                 waker_kind: None,
                 waker_stack: None,
-                owner_stack: None,
-                owner_state: None,
+                holder_stack: None,
+                holder_state: None,
             })
         })
         .collect();
@@ -330,7 +330,7 @@ pub(crate) fn rung(connections: u32, at: &[(u64, f64)], client_limited: bool) ->
         transactions: 100.0,
     };
     let windows = [Window {
-        visit: 0,
+        measurement: 0,
         seconds: (0..10).map(|second| (second, one)).collect(),
         whole: Amount {
             seconds: 10.0,
@@ -368,25 +368,25 @@ fn a_load_whose_cost_grows_behind_it_is_evidence() {
     let found = judge(&places, &functions(), 64, Some(&costs));
     let line = &found[0];
     assert_eq!(line.address, 0x1000);
-    let cost = line.places[1].read_cost.expect("measured");
+    let cost = line.variables[1].read_cost.expect("measured");
     // 30 + 1 ms of 100 transactions, of 140 ms in all.
     assert!((cost.with_skid.last.value - 310e-6).abs() < 1e-9, "{cost:?}");
     assert!((cost.itself.last.value - 10e-6).abs() < 1e-9, "{cost:?}");
     assert!((cost.share - 31.0 / 140.0).abs() < 1e-9, "{cost:?}");
     assert_eq!((cost.grows(), cost.samples), (Some(true), [10, 20]));
-    let holds: Vec<_> = line.ladder.iter().map(|step| step.holds).collect();
+    let holds: Vec<_> = line.evidence.iter().map(|step| step.holds).collect();
     assert_eq!(holds, [Some(true), Some(true), Some(true), Some(true), None]);
     assert!(
-        line.ladder[1].words.contains("enabled take 22 %"),
+        line.evidence[1].words.contains("enabled take 22 %"),
         "{}",
-        line.ladder[1].words
+        line.evidence[1].words
     );
     assert!(
-        line.ladder[2]
+        line.evidence[2]
             .words
             .contains("20.000 µs a transaction at 4 connections and 310.000 µs at 64"),
         "{:?}",
-        line.ladder[2]
+        line.evidence[2]
     );
     assert!((line.sure_growth() - 370e-6).abs() < 1e-9, "{}", line.sure_growth());
 }
@@ -401,22 +401,22 @@ fn a_load_that_costs_nothing_is_none() {
     let costs = MeasuredCosts::of(&rungs, "mysqld", Some("ab12")).expect("the same file");
     assert_eq!(costs.connections(), [4, 64], "the client limited the last one");
     let found = judge(&[setting(0x1010), counter(0x1008)], &functions(), 64, Some(&costs));
-    let holds: Vec<_> = found[0].ladder.iter().map(|step| step.holds).collect();
+    let holds: Vec<_> = found[0].evidence.iter().map(|step| step.holds).collect();
     // Ten samples in all cannot tell.
     assert_eq!(holds, [Some(true), None, None, None, None]);
     assert!(
-        found[0].ladder[1]
+        found[0].evidence[1]
             .words
             .contains("less than 300.000 µs of a transaction's 1000.000 µs"),
         "{:?}",
-        found[0].ladder[1]
+        found[0].evidence[1]
     );
     assert_eq!((found[0].sure_growth(), found[0].hot_share()), (0.0, 0.0));
     let many: Vec<(u64, f64)> = (0..400).map(|number| (0x5000 + number, 0.1)).collect();
     let rungs = [rung(4, &many, false), rung(64, &many, false)];
     let costs = MeasuredCosts::of(&rungs, "mysqld", Some("ab12")).expect("the same file");
     let found = judge(&[setting(0x1010), counter(0x1008)], &functions(), 64, Some(&costs));
-    assert_eq!(found[0].ladder[1].holds, Some(false), "{:?}", found[0].ladder[1]);
+    assert_eq!(found[0].evidence[1].holds, Some(false), "{:?}", found[0].evidence[1]);
 }
 
 #[test]
@@ -466,8 +466,8 @@ fn counted_writes_are_the_evidence_for_a_hot_store() {
         writers,
     };
     line.add_counted_writes(&[(0, counted(2000, 5)), (1, counted(0, 0)), (9, counted(1, 1))]);
-    assert_eq!(line.ladder.len(), 5);
-    let store = &line.ladder[3];
+    assert_eq!(line.evidence.len(), 5);
+    let store = &line.evidence[3];
     assert_eq!(store.holds, Some(true));
     assert!(
         store
@@ -478,7 +478,7 @@ fn counted_writes_are_the_evidence_for_a_hot_store() {
     );
     // One thread alone takes it from nobody.
     line.add_counted_writes(&[(0, counted(2000, 1))]);
-    assert_eq!(line.ladder[3].holds, Some(false));
+    assert_eq!(line.evidence[3].holds, Some(false));
 }
 
 #[test]
@@ -509,7 +509,7 @@ proptest::proptest! {
             })
             .collect();
         for line in judge(&places, &functions(), bytes, None) {
-            proptest::prop_assert!(!line.places.is_empty() && !line.sentence.is_empty());
+            proptest::prop_assert!(!line.variables.is_empty() && !line.sentence.is_empty());
             proptest::prop_assert_eq!(line.address % line.bytes, 0);
         }
     }
@@ -580,7 +580,7 @@ fn samples_in_the_kernel_are_none_of_the_line() {
     let rungs = [with_kernel(4, 2.0), with_kernel(64, 30.0)];
     let costs = MeasuredCosts::of(&rungs, "mysqld", Some("ab12")).expect("the same file");
     let found = judge(&[setting(0x1010), counter(0x1008)], &functions(), 64, Some(&costs));
-    let cost = found[0].places[1].read_cost.expect("measured");
+    let cost = found[0].variables[1].read_cost.expect("measured");
     assert_eq!(cost.samples, [10, 10], "{cost:?}");
     assert!((cost.with_skid.last.value - 300e-6).abs() < 1e-9, "{cost:?}");
 }

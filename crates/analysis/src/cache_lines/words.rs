@@ -11,20 +11,24 @@ const LONGEST_NAME: usize = 56;
 fn read_side(line: &JudgedLine) -> Vec<&JudgedPlace> {
     let mut places: Vec<&JudgedPlace> = of_role(line, PlaceRole::ReadMostly).collect();
     if places.is_empty() {
-        places = line.places.iter().filter(|place| !place.readers.is_empty()).collect();
+        places = line
+            .variables
+            .iter()
+            .filter(|place| !place.readers.is_empty())
+            .collect();
     }
     places.sort_by(|a, b| b.read_weight.total_cmp(&a.read_weight));
     places
 }
 
 fn of_role(line: &JudgedLine, role: PlaceRole) -> impl Iterator<Item = &JudgedPlace> {
-    line.places.iter().filter(move |place| place.role == role)
+    line.variables.iter().filter(move |place| place.role == role)
 }
 
 /// What is written, the most written first.
 fn written_side(line: &JudgedLine) -> Vec<&JudgedPlace> {
     let writes = |place: &&JudgedPlace| matches!(place.role, PlaceRole::Written | PlaceRole::Lock);
-    let mut places: Vec<&JudgedPlace> = line.places.iter().filter(writes).collect();
+    let mut places: Vec<&JudgedPlace> = line.variables.iter().filter(writes).collect();
     places.sort_by(|a, b| b.write_weight.total_cmp(&a.write_weight));
     places
 }
@@ -57,7 +61,7 @@ pub(super) fn ladder(line: &JudgedLine, costs: Option<&MeasuredCosts<'_>>) -> Ve
     ladder.push(step(Evidence::GrowingCost, growth.0, growth.1));
     ladder.push(step(Evidence::HotStore, store.0, store.1));
     let hardware = "not measured: `perf c2c record` shows it, on hardware, where the CPU samples addresses";
-    ladder.push(step(Evidence::SeenByHardware, None, hardware.to_owned()));
+    ladder.push(step(Evidence::HardwareSample, None, hardware.to_owned()));
     ladder
 }
 
@@ -74,7 +78,7 @@ fn hottest<'a>(places: impl Iterator<Item = (&'a JudgedPlace, PlaceCost)>) -> Co
 
 fn neighbours(line: &JudgedLine) -> String {
     let apart = match line.kind {
-        LineKind::Predicted => format!("together in {} bytes, apart in 64", line.bytes),
+        LineKind::LongerLinesOnly => format!("together in {} bytes, apart in 64", line.bytes),
         _ => format!("in one line of {} bytes", line.bytes),
     };
     match line.kind {
@@ -191,7 +195,7 @@ pub(super) fn sentence(line: &JudgedLine) -> String {
     let (read, written) = (read_side(line), written_side(line));
     let locks: Vec<&JudgedPlace> = of_role(line, PlaceRole::Lock).collect();
     let others: Vec<&JudgedPlace> = line
-        .places
+        .variables
         .iter()
         .filter(|place| matches!(place.role, PlaceRole::ReadMostly | PlaceRole::Written))
         .collect();
@@ -201,12 +205,12 @@ pub(super) fn sentence(line: &JudgedLine) -> String {
             names(&written),
             names(&read)
         ),
-        LineKind::LockBesideData => format!(
+        LineKind::LockSharesLine => format!(
             "whoever takes {} takes {} from all other CPUs",
             names(&locks),
             names(&others)
         ),
-        LineKind::WrittenTogether => format!(
+        LineKind::IndependentWriters => format!(
             "{} are written by different code and take the line from one another",
             names(&written)
         ),
@@ -214,7 +218,7 @@ pub(super) fn sentence(line: &JudgedLine) -> String {
             "{} is written by many functions: the line goes from CPU to CPU",
             names(&written)
         ),
-        LineKind::Predicted => format!(
+        LineKind::LongerLinesOnly => format!(
             "on machines with lines of {} bytes (and where a CPU fetches lines in pairs) {} would be in one line",
             line.bytes,
             names(&others.into_iter().chain(locks).collect::<Vec<_>>())
@@ -228,7 +232,7 @@ pub(super) fn advice(line: &JudgedLine) -> Vec<String> {
     let bytes = line.bytes;
     let mut advice = Vec::new();
     match line.kind {
-        LineKind::FalseSharing | LineKind::Predicted => {
+        LineKind::FalseSharing | LineKind::LongerLinesOnly => {
             if !written.is_empty() {
                 advice.push(format!(
                     "alignas({bytes}) for {}, and nothing else in its line",
@@ -239,12 +243,12 @@ pub(super) fn advice(line: &JudgedLine) -> Vec<String> {
                 advice.push(format!("or put {} into a section of what is only read", names(&read)));
             }
         }
-        LineKind::LockBesideData => {
+        LineKind::LockSharesLine => {
             advice.push(format!(
                 "alignas({bytes}) for the lock; only what its holder writes may share its line"
             ));
         }
-        LineKind::WrittenTogether => advice.push(format!(
+        LineKind::IndependentWriters => advice.push(format!(
             "alignas({bytes}) for each, unless the same thread writes all of them"
         )),
         LineKind::TrueSharing => {}
@@ -253,7 +257,7 @@ pub(super) fn advice(line: &JudgedLine) -> Vec<String> {
     if let Some(counter) = written
         .iter()
         .find(is_counter)
-        .filter(|_| line.kind != LineKind::Predicted)
+        .filter(|_| line.kind != LineKind::LongerLinesOnly)
     {
         advice.push(format!(
             "if {} is a counter: one per thread, added up by who reads it; if it is a flag: look first, write only a change",

@@ -1,6 +1,6 @@
 //! What differs between two runs but for what was measured.
 
-use super::{Difference, RungChange, SettingChange, Weight};
+use super::{ConditionEffect, Difference, RungChange, SettingChange};
 use crate::per::Per;
 use scaleprof_bundle::{BUILT_IN, Bundle, CALL_PATHS, IMPORTED, RunState, Workload};
 use scaleprof_profile::import::NO_CALLERS;
@@ -10,63 +10,63 @@ use std::collections::BTreeMap;
 pub(super) fn differences(a: &Bundle, b: &Bundle) -> Vec<Difference> {
     let (one, other) = (&a.manifest, &b.manifest);
     let mut found = Vec::new();
-    let mut note = |what: &str, weight: Weight, a: Option<String>, b: Option<String>| {
+    let mut note = |what: &str, effect: ConditionEffect, a: Option<String>, b: Option<String>| {
         if a != b {
             found.push(Difference {
                 what: what.to_owned(),
                 a,
                 b,
-                weight,
+                effect,
             });
         }
     };
-    use Weight::{Disturbs, Forbids, Wanted};
+    use ConditionEffect::{Confounds, Incomparable, Intended};
     macro_rules! compare {
-        ($($what:literal, $weight:ident, $part:ident . $field:ident;)*) => {
-            $(note($what, $weight, Some(one.$part.$field.to_string()), Some(other.$part.$field.to_string()));)*
+        ($($what:literal, $effect:ident, $part:ident . $field:ident;)*) => {
+            $(note($what, $effect, Some(one.$part.$field.to_string()), Some(other.$part.$field.to_string()));)*
         };
-        (? $($what:literal, $weight:ident, $part:ident . $field:ident;)*) => {
+        (? $($what:literal, $effect:ident, $part:ident . $field:ident;)*) => {
             $(note(
                 $what,
-                $weight,
+                $effect,
                 one.$part.$field.as_ref().map(ToString::to_string),
                 other.$part.$field.as_ref().map(ToString::to_string),
             );)*
         };
     }
     compare! {
-        "workload", Forbids, workload.name;
-        "distribution of the rows", Forbids, workload.distribution;
-        "protocol", Forbids, workload.protocol;
-        "kind of loop", Forbids, workload.loop_kind;
-        "idle connections", Disturbs, ladder.idle_connections;
-        "seed", Disturbs, workload.seed;
-        "product", Wanted, server.product;
-        "version", Wanted, server.version;
-        "CPU model", Disturbs, machine.cpu_model;
-        "kernel", Disturbs, machine.kernel;
-        "architecture", Disturbs, machine.architecture;
+        "workload", Incomparable, workload.name;
+        "distribution of the rows", Incomparable, workload.distribution;
+        "protocol", Incomparable, workload.protocol;
+        "kind of loop", Incomparable, workload.loop_kind;
+        "idle connections", Confounds, ladder.idle_connections;
+        "seed", Confounds, workload.seed;
+        "product", Intended, server.product;
+        "version", Intended, server.version;
+        "CPU model", Confounds, machine.cpu_model;
+        "kernel", Confounds, machine.kernel;
+        "architecture", Confounds, machine.architecture;
     }
     compare! { ?
-        "tables", Forbids, workload.tables;
-        "rows a table", Forbids, workload.rows;
-        "transactions offered per second", Forbids, ladder.rate;
-        "isolation level", Disturbs, workload.isolation;
-        "build-id", Wanted, server.build_id;
-        "CPUs of the server", Disturbs, server.cpu_count;
-        "whether server and client share CPUs", Disturbs, server.shares_cpus_with_client;
-        "CPUs online", Disturbs, machine.cpus;
-        "NUMA nodes", Disturbs, machine.numa_nodes;
-        "distribution", Disturbs, machine.distribution;
-        "hypervisor", Disturbs, machine.hypervisor;
-        "frequency governor", Disturbs, machine.governor;
-        "clock source", Disturbs, machine.clock_source;
-        "transparent huge pages", Disturbs, machine.transparent_huge_pages;
+        "tables", Incomparable, workload.tables;
+        "rows a table", Incomparable, workload.rows;
+        "transactions offered per second", Incomparable, ladder.rate;
+        "isolation level", Confounds, workload.isolation;
+        "build-id", Intended, server.build_id;
+        "CPUs of the server", Confounds, server.cpu_count;
+        "whether server and client share CPUs", Confounds, server.shares_cpus_with_client;
+        "CPUs online", Confounds, machine.cpus;
+        "NUMA nodes", Confounds, machine.numa_nodes;
+        "distribution", Confounds, machine.distribution;
+        "hypervisor", Confounds, machine.hypervisor;
+        "frequency governor", Confounds, machine.governor;
+        "clock source", Confounds, machine.clock_source;
+        "transparent huge pages", Confounds, machine.transparent_huge_pages;
     }
-    // Older bundles do not say.
+    // A watch and an import do not say.
     if let (Some(a), Some(b)) = (a.load_scheduling(), b.load_scheduling()) {
         let [a, b] = [a, b].map(|scheduling| Some(scheduling.to_owned()));
-        note("how the threads of the load were scheduled", Disturbs, a, b);
+        note("how the threads of the load were scheduled", Confounds, a, b);
     }
     let options = |bundle: &Bundle| -> Vec<String> {
         let mut options: Vec<String> = bundle
@@ -83,44 +83,44 @@ pub(super) fn differences(a: &Bundle, b: &Bundle) -> Vec<Difference> {
         options
     };
     let joined = |bundle: &Bundle| Some(options(bundle).join(" ")).filter(|text| !text.is_empty());
-    note("options of the workload", Forbids, joined(a), joined(b));
+    note("options of the workload", Incomparable, joined(a), joined(b));
     let [of_a, of_b] = [one, other].map(|manifest| manifest.workload.imported().map(str::to_owned));
     if of_a.is_some() != of_b.is_some() {
-        note("what was recorded by another tool", Disturbs, of_a, of_b);
+        note("what was recorded by another tool", Confounds, of_a, of_b);
     }
     let recorded = [one, other].map(|manifest| recorded(&manifest.workload));
     if let [Some((of_a, event_a)), Some((of_b, event_b))] = recorded {
-        note("format of the recordings", Disturbs, Some(of_a), Some(of_b));
+        note("format of the recordings", Confounds, Some(of_a), Some(of_b));
         // Of one that is not told nobody knows whether it is another one.
         if let (Some(a), Some(b)) = (event_a, event_b) {
-            note("event that was recorded", Forbids, Some(a), Some(b));
+            note("event that was recorded", Incomparable, Some(a), Some(b));
         }
     }
     if let Some(ways) = two_ways(a, b) {
         let [a, b] = ways.map(Some);
-        note("how call paths were found", Disturbs, a, b);
+        note("how call paths were found", Confounds, a, b);
     }
     if let Some(ways) = with_and_without_built_in(a, b) {
         let [a, b] = ways.map(|way| Some(way.to_owned()));
-        note("functions that were built into others", Disturbs, a, b);
+        note("functions that were built into others", Confounds, a, b);
     }
     // A virtual machine does not get the same bytes twice.
     let gibibytes = |bytes: u64| (bytes as f64 / f64::from(1 << 30)).round().to_string();
     note(
         "memory, GiB",
-        Disturbs,
+        Confounds,
         one.machine.memory_bytes.map(gibibytes),
         other.machine.memory_bytes.map(gibibytes),
     );
     if let (Some(a), Some(b)) = (a.server_fingerprint(), b.server_fingerprint()) {
         note(
             "hash of the server's binary",
-            Wanted,
+            Intended,
             Some(a.to_owned()),
             Some(b.to_owned()),
         );
     }
-    found.sort_by_key(|one| std::cmp::Reverse(one.weight));
+    found.sort_by_key(|one| std::cmp::Reverse(one.effect));
     found
 }
 
@@ -219,11 +219,11 @@ pub(super) fn settings(a: &Bundle, b: &Bundle) -> Vec<SettingChange> {
 /// What the reader should know before believing the figures.
 pub(super) fn warnings(a: &Bundle, b: &Bundle, differences: &[Difference], rungs: &[RungChange]) -> Vec<String> {
     let mut warnings = Vec::new();
-    let of_weight = |weight: Weight| -> Vec<&str> {
-        let found = differences.iter().filter(|one| one.weight == weight);
+    let of_weight = |effect: ConditionEffect| -> Vec<&str> {
+        let found = differences.iter().filter(|one| one.effect == effect);
         found.map(|one| one.what.as_str()).collect()
     };
-    let forbids = of_weight(Weight::Forbids);
+    let forbids = of_weight(ConditionEffect::Incomparable);
     if !forbids.is_empty() {
         let unit = match Per::of(a) {
             Per::Transaction => {
@@ -233,7 +233,7 @@ pub(super) fn warnings(a: &Bundle, b: &Bundle, differences: &[Difference], rungs
         };
         warnings.push(unit.replace("{}", &forbids.join(", ")));
     }
-    let disturbs = of_weight(Weight::Disturbs);
+    let disturbs = of_weight(ConditionEffect::Confounds);
     if !disturbs.is_empty() {
         warnings.push(format!(
             "the runs differ in {}: part of what changed may be due to that",

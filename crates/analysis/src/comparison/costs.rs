@@ -1,4 +1,4 @@
-//! What call paths cost in one visit, or in all visits of a rung together.
+//! What call paths cost in one measurement, or in all measurements of a rung together.
 
 use crate::block_ratio::variance_of_seconds;
 use crate::call_paths::PathId;
@@ -29,26 +29,26 @@ impl Account {
 
 /// Thread-seconds of paths in each measured second.
 #[derive(Debug, Default)]
-pub(super) struct VisitCosts {
+pub(super) struct MeasurementCosts {
     transactions: Vec<f64>,
     /// Whole paths, as they were sampled, with what they spent in the seconds in which they were seen: most are in few of them.
     whole: BTreeMap<PathId, Vec<(u32, f64)>>,
 }
 
-impl VisitCosts {
-    /// Of one visit, or of several that were summed up together.
-    pub(super) fn of(visits: &RungResult, account: Account) -> VisitCosts {
-        let transactions = visits.costs.transactions_of_seconds().to_vec();
+impl MeasurementCosts {
+    /// Of one measurement, or of several that were summed up together.
+    pub(super) fn of(measurements: &RungResult, account: Account) -> MeasurementCosts {
+        let transactions = measurements.costs.transactions_of_seconds().to_vec();
         let mut whole: BTreeMap<PathId, Vec<(u32, f64)>> = BTreeMap::new();
         for state in account.states() {
-            for pathway in visits.costs.pathways(state) {
+            for pathway in measurements.costs.pathways(state) {
                 whole
                     .entry(pathway.path)
                     .or_default()
-                    .extend(visits.costs.blocks(pathway));
+                    .extend(measurements.costs.blocks(pathway));
             }
         }
-        VisitCosts { transactions, whole }
+        MeasurementCosts { transactions, whole }
     }
 
     /// The whole paths.

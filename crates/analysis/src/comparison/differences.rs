@@ -1,16 +1,17 @@
-//! What a difference between a few visits and a few others is worth.
+//! What a difference between a few measurements and a few others is worth.
 
 use crate::student::{t_quantile_975, two_sided_p};
 use scaleprof_bundle::Estimate;
 
-/// What is known beforehand of how one visit's figure scatters.
+/// What is known beforehand of how one measurement's figure scatters.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Prior {
-    /// Variance of one visit's figure.
+    /// Variance of one measurement's figure.
     pub variance: f64,
     /// Degrees of freedom behind it.
     pub degrees: f64,
-    /// What it cannot be less than, as a visit's own seconds scatter: two visits that happen to agree prove nothing.
+    /// What it cannot be less than, as a measurement's own seconds scatter: two measurements that
+    /// happen to agree prove nothing.
     pub at_least: f64,
 }
 
@@ -45,7 +46,8 @@ impl Tested {
         }
     }
 
-    /// The same with another value, which was got by a better way than as the mean of the visits.
+    /// The same with another value, which was got by a better way than as the mean of the
+    /// measurements.
     pub fn centred_at(&self, value: f64) -> Tested {
         Tested::of(value, self.spread)
     }
@@ -64,10 +66,11 @@ impl Tested {
     }
 }
 
-/// Mean of `b` less mean of `a`, a figure a visit. Student's t with one variance for both sides. Few visits say little of how
-/// they scatter; with a `prior` its variance counts for as many degrees of freedom as it has (moderated t, Smyth 2004).
+/// Mean of `b` less mean of `a`, a figure a measurement. Student's t with one variance for both
+/// sides. Few measurements say little of how they scatter; with a `prior` its variance counts for
+/// as many degrees of freedom as it has (moderated t, Smyth 2004).
 ///
-/// No limits and no p with fewer than two visits on a side.
+/// No limits and no p with fewer than two measurements on a side.
 pub fn difference(a: &[f64], b: &[f64], prior: Option<Prior>) -> Tested {
     let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
     if a.is_empty() || b.is_empty() {
@@ -86,8 +89,8 @@ pub fn difference(a: &[f64], b: &[f64], prior: Option<Prior>) -> Tested {
     Tested::of(value, Some((of_difference, own + degrees)))
 }
 
-/// `value`, a figure of B over one of A, with what the difference of the logarithms of the visits' figures says that it is worth;
-/// none where a figure is not above 0.
+/// `value`, a figure of B over one of A, with what the difference of the logarithms of the
+/// measurements' figures says that it is worth; none where a figure is not above 0.
 pub fn ratio(value: f64, a: &[f64], b: &[f64]) -> Option<Tested> {
     let logarithms = |values: &[f64]| -> Option<Vec<f64>> {
         let logarithms = values.iter().map(|x| (*x > 0.0).then(|| x.ln()));
@@ -149,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn one_visit_on_a_side_is_not_tested() {
+    fn one_measurement_on_a_side_is_not_tested() {
         let tested = difference(&[1.0], &[2.0, 3.0], None);
         assert_eq!(
             (tested.estimate.value, tested.estimate.low, tested.p),
@@ -162,13 +165,14 @@ mod tests {
 
     #[test]
     fn intervals_hold_the_truth_and_p_is_what_it_says() {
-        for visits in [2, 3, 5] {
+        for measurements in [2, 3, 5] {
             let (mut held, mut alarms) = (0, 0);
             let trials = 4000;
             for trial in 0..trials {
                 let mut noise = Normal::new(trial + 99);
-                let mut side =
-                    |level: f64| -> Vec<f64> { (0..visits).map(|_| level * (0.04 * noise.draw()).exp()).collect() };
+                let mut side = |level: f64| -> Vec<f64> {
+                    (0..measurements).map(|_| level * (0.04 * noise.draw()).exp()).collect()
+                };
                 let (a, b) = (side(1000.0), side(1100.0));
                 let of_means = |a: &[f64], b: &[f64]| ratio(b.iter().sum::<f64>() / a.iter().sum::<f64>(), a, b);
                 let found = of_means(&a, &b).unwrap().estimate;
@@ -176,13 +180,13 @@ mod tests {
                 alarms += i32::from(of_means(&a, &side(1000.0)).unwrap().p.unwrap() <= 0.05);
             }
             let (held, alarms) = (f64::from(held) / trials as f64, f64::from(alarms) / trials as f64);
-            assert!((0.935..=0.965).contains(&held), "{visits}: {held}");
-            assert!((0.035..=0.065).contains(&alarms), "{visits}: {alarms}");
+            assert!((0.935..=0.965).contains(&held), "{measurements}: {held}");
+            assert!((0.035..=0.065).contains(&alarms), "{measurements}: {alarms}");
         }
     }
 
     #[test]
-    fn visits_that_happen_to_agree_prove_no_more_than_their_seconds() {
+    fn measurements_that_happen_to_agree_prove_no_more_than_their_seconds() {
         let prior = Prior {
             variance: 1.0,
             degrees: 0.0,
@@ -202,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn a_good_prior_makes_few_visits_worth_more() {
+    fn a_good_prior_makes_few_measurements_worth_more() {
         let prior = Prior {
             variance: 1.0,
             degrees: 8.0,

@@ -18,7 +18,7 @@
 //!   the outer one's change, else the outer one ([`Family::picked`]).
 
 use super::accounts::Sides;
-use super::costs::{VisitCosts, add};
+use super::costs::{MeasurementCosts, add};
 use crate::call_paths::{CallPaths, PathId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -172,9 +172,9 @@ impl Family {
         self.piece_count
     }
 
-    /// What a visit spends in each piece in each of its seconds.
-    pub(super) fn pieces(&self, visit: &VisitCosts) -> Vec<Vec<f64>> {
-        visit.pieces(&self.piece_of, self.piece_count)
+    /// What a measurement spends in each piece in each of its seconds.
+    pub(super) fn pieces(&self, measurement: &MeasurementCosts) -> Vec<Vec<f64>> {
+        measurement.pieces(&self.piece_of, self.piece_count)
     }
 
     /// Whether a whole path belongs to a place, be it one that neither run has at this rung.

@@ -20,11 +20,11 @@ pub struct OneRun {
 pub struct OneRung {
     /// Its connections.
     pub connections: u32,
-    /// Transactions per second over all visits.
+    /// Transactions per second over all measurements.
     pub throughput: Estimate,
-    /// The same of each visit.
-    pub visits: Vec<f64>,
-    /// Whether throughput settled in every visit.
+    /// The same of each measurement.
+    pub measurements: Vec<f64>,
+    /// Whether throughput settled in every measurement.
     pub steady: bool,
     /// Whether the client, not the server, set the limit.
     pub client_limited: bool,
@@ -44,7 +44,11 @@ impl OneRun {
             OneRung {
                 connections: of.connections,
                 throughput: of.throughput,
-                visits: rung.visits.iter().map(|visit| visit.summary.throughput.value).collect(),
+                measurements: rung
+                    .measurements
+                    .iter()
+                    .map(|measurement| measurement.summary.throughput.value)
+                    .collect(),
                 steady: of.steady,
                 client_limited: of.client_limited,
             }

@@ -7,7 +7,7 @@ use serde::Serialize;
 /// What changed from run A to run B.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Comparison {
-    /// Version of this layout; 2.
+    /// Version of this layout; 3.
     pub schema: u32,
     /// What times are given for: where it is [`Per::Second`], a second stands wherever a transaction is written, and there is one
     /// rung, without throughput.
@@ -44,19 +44,19 @@ pub struct Difference {
     /// In B.
     pub b: Option<String>,
     /// How much it spoils the comparison.
-    pub weight: Weight,
+    pub effect: ConditionEffect,
 }
 
 /// What a difference between two runs does to their comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Weight {
+pub enum ConditionEffect {
     /// It may be what one wants to compare: another version, another build.
-    Wanted,
+    Intended,
     /// Part of what changed may be due to it.
-    Disturbs,
+    Confounds,
     /// A transaction is not the same thing in both.
-    Forbids,
+    Incomparable,
 }
 
 /// A setting with two values; none where a run does not have it.
@@ -82,12 +82,12 @@ pub struct Pair {
 pub struct RungChange {
     /// Its connections.
     pub connections: u32,
-    /// Visits in A and in B. All figures of A and of B are those of their own reports, over all visits together; the intervals
-    /// come from how the visits scatter.
-    pub visits: [usize; 2],
+    /// Measurements in A and in B. All figures of A and of B are those of their own reports, over
+    /// all measurements together; the intervals come from how the measurements scatter.
+    pub measurements: [usize; 2],
     /// Transactions per second.
     pub throughput: Pair,
-    /// That of B over that of A; no limits where a side has fewer than two visits.
+    /// That of B over that of A; no limits where a side has fewer than two measurements.
     pub throughput_ratio: Option<Estimate>,
     /// Probability of such a ratio where nothing changed, by Holm's rule over all rungs.
     pub throughput_p: Option<f64>,
@@ -104,7 +104,7 @@ pub struct RungChange {
     /// Whether stacks were sampled in A, and in B: call paths are compared where they were in both.
     pub stacks: [bool; 2],
     /// How much longer the same work takes in all functions alike, B over A; taken out before call paths are compared.
-    pub dilation: f64,
+    pub uniform_slowdown: f64,
     /// Whether the CPUs are busy in both, so that waiting loses nothing and only CPU time is compared.
     pub busy: bool,
     /// What the listed call paths leave of the whole change; none where call paths are not compared.
@@ -114,17 +114,18 @@ pub struct RungChange {
 }
 
 /// What of the change of a rung is told, thread-seconds per transaction, B less A: of CPU time where the CPUs are busy, else of waits
-/// too. `whole` is `alike`, `listed` and `left` together.
+/// too. `total` is `uniform`, `listed` and `not_listed` together.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Unexplained {
     /// All of it; not the time in run queues and waiting for the client, which are no path's.
-    pub whole: f64,
-    /// What all functions take longer alike, by [`RungChange::dilation`].
-    pub alike: f64,
+    pub total: f64,
+    /// What all functions take longer alike, by [`RungChange::uniform_slowdown`].
+    pub uniform: f64,
     /// What the listed paths count.
     pub listed: f64,
-    /// The rest: paths whose change is too small or too unsure to be listed. No limits where a side has fewer than two visits.
-    pub left: Estimate,
+    /// The rest: paths whose change is too small or too unsure to be listed. No limits where a side
+    /// has fewer than two measurements.
+    pub not_listed: Estimate,
 }
 
 /// Time of a transaction in one kind of code.
@@ -182,7 +183,8 @@ pub struct PathChange {
     pub course: Course,
     /// Thread-seconds per transaction.
     pub seconds_per_txn: Pair,
-    /// Δ, B less A, without what all functions share alike. No limits where a side has fewer than two visits.
+    /// Δ, B less A, without what all functions share alike. No limits where a side has fewer than
+    /// two measurements.
     pub change: Estimate,
     /// Δ over what a transaction costs in A: of its CPU time where the CPUs are busy, else of its whole time.
     pub share: f64,

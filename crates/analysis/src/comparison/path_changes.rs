@@ -1,7 +1,7 @@
 //! Which call paths cost a transaction something else than before.
 
 use super::accounts::{Seen, Side, Sides, accounts, sides};
-use super::costs::{Account, VisitCosts};
+use super::costs::{Account, MeasurementCosts};
 use super::differences::{Tested, weighted_holm};
 use super::family::{Family, Place, sum_of};
 use super::unexplained::unexplained;
@@ -33,7 +33,8 @@ struct Candidate {
     p: Option<f64>,
 }
 
-/// All paths that changed at all common rungs; the dilations and what the paths leave unexplained are noted in `rungs`.
+/// All paths that changed at all common rungs; the uniform slowdowns and what the paths leave
+/// unexplained are noted in `rungs`.
 pub(super) fn path_changes(
     common: &[CommonRung],
     rungs: &mut [RungChange],
@@ -57,7 +58,9 @@ pub(super) fn path_changes(
             let at_base = base.filter(|base| *base != looked.rung).and_then(|base| {
                 let same = |other: &&Looked| other.rung == base && other.sides.account == looked.sides.account;
                 let other = all.iter().find(same)?;
-                let held = |visit: &VisitCosts| visit.together(|path| looked.family.holds(place, path, call_paths));
+                let held = |measurement: &MeasurementCosts| {
+                    measurement.together(|path| looked.family.holds(place, path, call_paths))
+                };
                 Some(other.sides.figures_of(held).tested())
             });
             places.push(place);
@@ -124,12 +127,16 @@ fn looked_at(common: &[CommonRung], rungs: &mut [RungChange], call_paths: &CallP
 /// Every place of an account with its test, by number.
 fn tests(looked: &Looked) -> Vec<Candidate> {
     let Looked { sides, family, .. } = looked;
-    let of =
-        |visits: &[VisitCosts]| -> Vec<Vec<Vec<f64>>> { visits.iter().map(|visit| family.pieces(visit)).collect() };
-    let pieces = |side: &Side| (of(&side.visits), family.pieces(&side.together));
+    let of = |measurements: &[MeasurementCosts]| -> Vec<Vec<Vec<f64>>> {
+        measurements
+            .iter()
+            .map(|measurement| family.pieces(measurement))
+            .collect()
+    };
+    let pieces = |side: &Side| (of(&side.measurements), family.pieces(&side.together));
     let (a, b) = (pieces(&sides.a), pieces(&sides.b));
-    let seen = |(visits, together): &(Vec<Vec<Vec<f64>>>, Vec<Vec<f64>>), place: &Place| Seen {
-        visits: visits.iter().map(|pieces| sum_of(place, pieces)).collect(),
+    let seen = |(measurements, together): &(Vec<Vec<Vec<f64>>>, Vec<Vec<f64>>), place: &Place| Seen {
+        measurements: measurements.iter().map(|pieces| sum_of(place, pieces)).collect(),
         together: sum_of(place, together),
     };
     let places = family.places().iter();

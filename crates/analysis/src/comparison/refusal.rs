@@ -8,10 +8,10 @@ pub enum Refusal {
     /// One of them only watched a server, so it has no transactions, and the other has.
     OneWatched,
     /// A rung was asked for, of servers that were only watched.
-    NoRungs,
+    NoMeasurements,
     /// A transaction is not the same in both.
     Unlike(Vec<Difference>),
-    /// A run has no finished visit, or its bundle lacks them.
+    /// A run has no finished measurement, or its bundle lacks them.
     NothingMeasured {
         /// Whether A is so.
         a: bool,
@@ -42,7 +42,7 @@ impl std::fmt::Display for Refusal {
                 "one of them only watched a server, so its times are per second, and those of the other are per transaction: measure both \
                  with `scaleprof run`, or say what load was recorded (scaleprof import --connections N --throughput TPS)",
             ),
-            Refusal::NoRungs => f.write_str(
+            Refusal::NoMeasurements => f.write_str(
                 "servers that were only watched have no rungs to choose from: leave out --connections and --base-rung",
             ),
             Refusal::Unlike(differences) => {
@@ -61,7 +61,7 @@ impl std::fmt::Display for Refusal {
                 };
                 write!(
                     f,
-                    "{who} a rung that was measured to its end (the table `rungs` is empty or missing): copy the bundle again from \
+                    "{who} a rung that was measured to its end (the table `measurements` is empty or missing): copy the bundle again from \
                      where it was measured, or measure again"
                 )
             }

@@ -7,12 +7,16 @@ use crate::per::Per;
 use scaleprof_bundle::{RungSummary, StateSeconds};
 use std::collections::BTreeSet;
 
-/// A figure of every visit; none where a visit does not have it.
+/// A figure of every measurement; none where a measurement does not have it.
 fn all(measured: &Measured, figure: impl Fn(&RungSummary) -> Option<f64>) -> Option<Vec<f64>> {
-    measured.visits.iter().map(|visit| figure(&visit.summary)).collect()
+    measured
+        .measurements
+        .iter()
+        .map(|measurement| figure(&measurement.summary))
+        .collect()
 }
 
-/// A figure of all visits together, as the runs' own reports have it.
+/// A figure of all measurements together, as the runs' own reports have it.
 fn pair(rung: &CommonRung, figure: impl Fn(&RungSummary) -> Option<f64>) -> Pair {
     Pair {
         a: figure(&rung.a.together.summary),
@@ -47,7 +51,7 @@ fn rung_change(per: Per, imported: [bool; 2], rung: &CommonRung) -> RungChange {
     let of_throughput = ratio_of(&throughput);
     RungChange {
         connections: rung.connections,
-        visits: [rung.a.visits.len(), rung.b.visits.len()],
+        measurements: [rung.a.measurements.len(), rung.b.measurements.len()],
         throughput: pair(rung, throughput),
         throughput_ratio: of_throughput.map(|tested| tested.estimate),
         throughput_p: of_throughput.and_then(|tested| tested.p),
@@ -57,7 +61,7 @@ fn rung_change(per: Per, imported: [bool; 2], rung: &CommonRung) -> RungChange {
         states: states(rung),
         code_kinds: Vec::new(),
         stacks: [&rung.a, &rung.b].map(|side| !side.together.costs.is_empty()),
-        dilation: 1.0,
+        uniform_slowdown: 1.0,
         busy: [&rung.a, &rung.b].iter().all(|side| is_busy(&side.together.summary)),
         unexplained: None,
         notes: notes(per, imported, rung),
@@ -89,7 +93,7 @@ fn states(rung: &CommonRung) -> Vec<StateChange> {
     names.into_iter().enumerate().filter_map(of_state).collect()
 }
 
-/// Whether the time in loops that wait is told apart from work, in every visit.
+/// Whether the time in loops that wait is told apart from work, in every measurement.
 fn knows_spin(measured: &Measured) -> bool {
     let spin = |summary: &RungSummary| summary.ledger.as_ref()?.seconds_per_txn.spin;
     spin(&measured.together.summary).is_some() && all(measured, spin).is_some()
@@ -108,23 +112,29 @@ fn notes(per: Per, imported: [bool; 2], rung: &CommonRung) -> Vec<String> {
         ));
     }
     for ((side, measured), imported) in [("A", &rung.a), ("B", &rung.b)].into_iter().zip(imported) {
-        let visits = &measured.visits;
-        if visits.len() < 2 {
+        let measurements = &measured.measurements;
+        if measurements.len() < 2 {
             let what = match per {
                 Per::Transaction if imported => {
                     "is one recording only, so chance cannot be told from change: import three of each load"
                 }
-                Per::Transaction => "has one visit only, so chance cannot be told from change: use --repeats 3",
+                Per::Transaction => "has one measurement only, so chance cannot be told from change: use --repeats 3",
                 Per::Second => {
                     "was looked at once only, so chance cannot be told from change: recordings can be imported three or more together"
                 }
             };
             notes.push(format!("{side} {what}"));
         }
-        if visits.iter().any(|visit| visit.summary.client_limited) {
+        if measurements
+            .iter()
+            .any(|measurement| measurement.summary.client_limited)
+        {
             notes.push(format!("in {side} the client may have set the limit"));
         }
-        let unsteady = visits.iter().filter(|visit| !visit.summary.steady).count();
+        let unsteady = measurements
+            .iter()
+            .filter(|measurement| !measurement.summary.steady)
+            .count();
         if measured.together.costs.is_empty() {
             notes.push(format!(
                 "no stacks were sampled in {side}, so call paths are not compared"
@@ -132,8 +142,8 @@ fn notes(per: Per, imported: [bool; 2], rung: &CommonRung) -> Vec<String> {
         }
         if unsteady > 0 {
             notes.push(format!(
-                "in {side} {unsteady} of {} visits did not settle",
-                visits.len()
+                "in {side} {unsteady} of {} measurements did not settle",
+                measurements.len()
             ));
         }
     }

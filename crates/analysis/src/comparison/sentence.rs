@@ -48,7 +48,9 @@ pub(super) fn of(per: Per, rungs: &[RungChange], paths: Result<&Vec<PathChange>,
 
 /// The same of servers that were only watched.
 fn of_seconds(rungs: &[RungChange], paths: Result<&Vec<PathChange>, &str>) -> String {
-    let tested = rungs.iter().all(|rung| rung.visits.iter().all(|count| *count > 1));
+    let tested = rungs
+        .iter()
+        .all(|rung| rung.measurements.iter().all(|count| *count > 1));
     let found = match paths {
         Err(why) => why.replacen('c', "C", 1),
         Ok(_) if rungs.iter().any(|rung| rung.stacks != [true, true]) => {

@@ -15,11 +15,11 @@ pub(super) fn unexplained(
     let (mut whole, mut alike) = (0.0, 0.0);
     let mut left: Option<Figures> = None;
     for (sides, family, places) in accounts {
-        let all = sides.figures_of(|visit| visit.together(|_| true));
+        let all = sides.figures_of(|measurement| measurement.together(|_| true));
         whole += all.in_b - all.in_a;
-        alike += all.in_a * (sides.dilation - 1.0);
+        alike += all.in_a * (sides.uniform_slowdown - 1.0);
         let is_left = |path| !places.iter().any(|place| family.holds(place, path, call_paths));
-        let figures = sides.figures_of(|visit| visit.together(is_left));
+        let figures = sides.figures_of(|measurement| measurement.together(is_left));
         left = Some(match left {
             Some(sum) => sum.plus(figures),
             None => figures,
@@ -27,9 +27,9 @@ pub(super) fn unexplained(
     }
     let left = left.filter(|_| whole.is_finite() && (whole != 0.0 || alike != 0.0 || listed != 0.0))?;
     Some(Unexplained {
-        whole,
-        alike,
+        total: whole,
+        uniform: alike,
         listed,
-        left: left.tested().centred_at(whole - alike - listed).estimate,
+        not_listed: left.tested().centred_at(whole - alike - listed).estimate,
     })
 }

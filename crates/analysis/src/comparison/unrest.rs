@@ -1,20 +1,25 @@
-//! How much costs move from visit to visit where nothing changed, as other rungs tell it.
+//! How much costs move from measurement to measurement where nothing changed, as other rungs tell
+//! it.
 //!
-//! Two or three visits say little of how they scatter. The scatter of a path has two parts. How many samples it happened to get is
-//! known from its own seconds. What a visit does to it beyond that (the pace of the machine, where the data came to lie) is taken
-//! from the other rungs, never from the visits that are tested: these would count twice, once as the figure and once as the prior,
-//! and the interval would be too narrow for the degrees of freedom that it claims.
+//! Two or three measurements say little of how they scatter. The scatter of a path has two parts.
+//! How many samples it happened to get is known from its own seconds. What a measurement does to it
+//! beyond that (the pace of the machine, where the data came to lie) is taken from the other rungs,
+//! never from the measurements that are tested: these would count twice, once as the figure and
+//! once as the prior, and the interval would be too narrow for the degrees of freedom that it
+//! claims.
 
 use super::accounts::{Side, Sides};
 use super::family::Family;
 
-/// A rung whose visits scatter by more than so many times the variance that is expected of them is another matter than the others.
+/// A rung whose measurements scatter by more than so many times the variance that is expected of
+/// them is another matter than the others.
 const ALIKE: f64 = 2.0;
 
-/// What one rung tells of one account: variances of a visit over the cost squared, each times the degrees of freedom.
+/// What one rung tells of one account: variances of a measurement over the cost squared, each times
+/// the degrees of freedom.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Unrest {
-    /// How the visits scatter.
+    /// How the measurements scatter.
     scatter: f64,
     /// How they would by their seconds alone.
     chance: f64,
@@ -38,8 +43,8 @@ impl Unrest {
         }
     }
 
-    /// What `others` say beforehand of this rung: variance of a visit beyond that of its seconds, and degrees of freedom. Nothing,
-    /// where it is more restless than they are.
+    /// What `others` say beforehand of this rung: variance of a measurement beyond that of its
+    /// seconds, and degrees of freedom. Nothing, where it is more restless than they are.
     pub(super) fn beforehand<'a>(self, others: impl Iterator<Item = &'a Unrest>) -> (f64, f64) {
         let others = others.fold(Unrest::default(), Unrest::plus);
         if others.degrees <= 0.0 {
@@ -54,29 +59,37 @@ impl Unrest {
 }
 
 fn of_side(side: &Side, family: &Family) -> Option<Unrest> {
-    let visits = side.visits.len() as f64;
-    if visits < 2.0 {
+    let measurements = side.measurements.len() as f64;
+    if measurements < 2.0 {
         return None;
     }
-    let pieces: Vec<Vec<Vec<f64>>> = side.visits.iter().map(|visit| family.pieces(visit)).collect();
+    let pieces: Vec<Vec<Vec<f64>>> = side
+        .measurements
+        .iter()
+        .map(|measurement| family.pieces(measurement))
+        .collect();
     let (mut scatter, mut chance, mut sizes) = (0.0, 0.0, 0.0);
     for piece in 0..family.piece_count() {
-        let of_visits = || {
-            let pairs = side.visits.iter().zip(&pieces);
-            pairs.filter_map(|(visit, pieces)| Some((visit, pieces.get(piece)?)))
+        let of_measurements = || {
+            let pairs = side.measurements.iter().zip(&pieces);
+            pairs.filter_map(|(measurement, pieces)| Some((measurement, pieces.get(piece)?)))
         };
-        let figures: Vec<f64> = of_visits()
-            .map(|(visit, blocks)| visit.per_transaction(blocks))
+        let figures: Vec<f64> = of_measurements()
+            .map(|(measurement, blocks)| measurement.per_transaction(blocks))
             .collect();
-        let mean = figures.iter().sum::<f64>() / visits;
+        let mean = figures.iter().sum::<f64>() / measurements;
         scatter += figures.iter().map(|figure| (figure - mean).powi(2)).sum::<f64>();
-        chance += of_visits().map(|(visit, blocks)| visit.variance(blocks)).sum::<f64>() * (visits - 1.0) / visits;
+        chance += of_measurements()
+            .map(|(measurement, blocks)| measurement.variance(blocks))
+            .sum::<f64>()
+            * (measurements - 1.0)
+            / measurements;
         sizes += mean * mean;
     }
     (sizes > 0.0).then(|| Unrest {
         scatter: scatter / sizes,
         chance: chance / sizes,
-        degrees: visits - 1.0,
+        degrees: measurements - 1.0,
     })
 }
 

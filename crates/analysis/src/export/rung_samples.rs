@@ -2,8 +2,8 @@
 
 use super::Wanted;
 use super::stacks::Stacks;
+use crate::measurement_rows::MeasurementRows;
 use crate::sampled::Sampled;
-use crate::visit_rows::VisitRows;
 use scaleprof_bundle::{Bundle, SampleBlock};
 use scaleprof_profile::{About, Cost, CostProfile, Role, StackId, ThreadState};
 use std::collections::HashMap;
@@ -44,8 +44,8 @@ impl<'a> RungSamples<'a> {
         }
     }
 
-    /// Adds the samples of a visit in the seconds that count.
-    pub(super) fn add(&mut self, rows: &VisitRows<'_>, sampled: &Sampled<'_>) {
+    /// Adds the samples of a measurement in the seconds that count.
+    pub(super) fn add(&mut self, rows: &MeasurementRows<'_>, sampled: &Sampled<'_>) {
         let mut threads = HashMap::new();
         for row in &rows.states {
             if let Some((thread, name)) = row.thread.zip(row.name.as_deref()) {

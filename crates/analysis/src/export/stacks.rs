@@ -87,7 +87,7 @@ impl<'a> Stacks<'a> {
                 inlined: false,
                 file: None,
                 line: None,
-                name_source: "none".into(),
+                symbol_source: "none".into(),
             });
         };
         if let Some(known) = self.known_frames.get(place as usize).copied().flatten() {
@@ -101,7 +101,7 @@ impl<'a> Stacks<'a> {
             inlined: row.inlined,
             file: row.file.clone(),
             line: row.line,
-            name_source: row.name_source.clone(),
+            symbol_source: row.symbol_source.clone(),
         });
         if let Some(known) = self.known_frames.get_mut(place as usize) {
             *known = Some(frame);

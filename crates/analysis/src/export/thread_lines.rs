@@ -1,9 +1,9 @@
-//! The samples of a visit, thread by thread.
+//! The samples of a measurement, thread by thread.
 
 use super::Wanted;
 use super::stacks::Stacks;
+use crate::measurement_rows::MeasurementRows;
 use crate::sampled::Sampled;
-use crate::visit_rows::VisitRows;
 use scaleprof_bundle::{Bundle, SampleBlock, UtcMicros};
 use scaleprof_profile::{About, Moment, Role, ThreadLine, ThreadState, Timeline};
 use std::collections::BTreeMap;
@@ -28,11 +28,11 @@ impl<'a> ThreadLines<'a> {
         }
     }
 
-    /// Adds the samples of a visit in the seconds that count.
-    pub(super) fn add(&mut self, rows: &VisitRows<'_>, sampled: &Sampled<'_>) {
-        let Some(visit) = rows.rung else { return };
+    /// Adds the samples of a measurement in the seconds that count.
+    pub(super) fn add(&mut self, rows: &MeasurementRows<'_>, sampled: &Sampled<'_>) {
+        let Some(measurement) = rows.rung else { return };
         for block in &rows.samples {
-            self.add_block(block, visit.started_at, sampled);
+            self.add_block(block, measurement.started_at, sampled);
         }
         for row in &rows.states {
             let Some((thread, name)) = row.thread.zip(row.name.as_ref()) else {

@@ -2,11 +2,11 @@
 
 use super::bystanders::charge_to_the_fight;
 use super::cover::{Covered, cover};
-use super::dilation::dilation;
 use super::finding::Draft;
 use super::kind::{Kind, Marks};
 use super::many_callers::many_callers;
 use super::shared_line::shared_lines;
+use super::uniform_slowdown::uniform_slowdown;
 use super::{Context, LEAST, LEAST_GROWTH, Profiled, counted};
 use crate::call_paths::PathId;
 use crate::figure::{Figure as _, growth, heaviest};
@@ -32,10 +32,10 @@ impl Context<'_> {
             base.summary.connections,
             cost / base_cost
         );
-        let measured_dilation = dilation(base.costs, last.costs);
-        let dilation = measured_dilation.unwrap_or(1.0);
+        let measured_uniform_slowdown = uniform_slowdown(base.costs, last.costs);
+        let uniform_slowdown = measured_uniform_slowdown.unwrap_or(1.0);
         let mut drafts: Vec<Draft> = self.spinning(base, last, ShareOf::CpuTime).into_iter().collect();
-        let lines = shared_lines(base.instructions, last.instructions, dilation, LEAST * cost);
+        let lines = shared_lines(base.instructions, last.instructions, uniform_slowdown, LEAST * cost);
         let mut classes: BTreeMap<Kind, Vec<Pathway>> = BTreeMap::new();
         let mut rest = Vec::new();
         let names = self.call_paths.function_names();
@@ -53,7 +53,7 @@ impl Context<'_> {
         }
         for (kind, mut pathways) in classes {
             once_each(&mut pathways);
-            let lost = growth(base.costs, last.costs, &pathways, dilation).over(cost);
+            let lost = growth(base.costs, last.costs, &pathways, uniform_slowdown).over(cost);
             let Some(worst) = heaviest(last.costs, &pathways) else {
                 continue;
             };
@@ -90,9 +90,9 @@ impl Context<'_> {
                 .extend(line.evidence(base.summary.connections, last.summary.connections));
             drafts.push(draft);
         }
-        let loss = |pathway: Pathway| last.costs.seconds(pathway) - dilation * base.costs.seconds(pathway);
+        let loss = |pathway: Pathway| last.costs.seconds(pathway) - uniform_slowdown * base.costs.seconds(pathway);
         for function in many_callers(&rest, loss, self.call_paths, LEAST * cost) {
-            let lost = growth(base.costs, last.costs, &function.pathways, dilation);
+            let lost = growth(base.costs, last.costs, &function.pathways, uniform_slowdown);
             let path = vec![names[function.function].clone()];
             let mut draft = self.draft(Kind::CostGrowth, path, lost.over(cost), base, last);
             if !draft.is_worth_a_word() {
@@ -113,7 +113,11 @@ impl Context<'_> {
         }
         let costs = rest.iter().map(|pathway| {
             let cost = last.costs.seconds(*pathway);
-            (pathway.path, cost - dilation * base.costs.seconds(*pathway), cost)
+            (
+                pathway.path,
+                cost - uniform_slowdown * base.costs.seconds(*pathway),
+                cost,
+            )
         });
         for Covered { path, within } in cover(costs, self.call_paths, LEAST * cost) {
             let below: Vec<Pathway> = rest
@@ -121,14 +125,14 @@ impl Context<'_> {
                 .copied()
                 .filter(|pathway| within.contains(&pathway.path))
                 .collect();
-            let lost = growth(base.costs, last.costs, &below, dilation);
+            let lost = growth(base.costs, last.costs, &below, uniform_slowdown);
             let functions = self.call_paths.functions(path);
             let mut draft = self.draft(Kind::CostGrowth, functions, lost.over(cost), base, last);
             draft.evidence.push(self.change(base, last, &below));
             draft.accounts.pathways = below;
             drafts.push(draft);
         }
-        if measured_dilation.is_none() {
+        if measured_uniform_slowdown.is_none() {
             let all = |costs: &PathCosts, pathways: &[Pathway]| -> f64 {
                 pathways.iter().map(|pathway| costs.seconds(*pathway)).sum()
             };
@@ -136,7 +140,7 @@ impl Context<'_> {
                 all(last.costs, pathways) / all(base.costs, pathways)
             });
         }
-        drafts.extend(slower_everywhere(base, last, dilation, cost));
+        drafts.extend(slower_everywhere(base, last, uniform_slowdown, cost));
         for draft in &mut drafts {
             draft.rungs = (base.summary.connections, last.summary.connections);
             draft.evidence.insert(0, law.clone());
@@ -157,17 +161,17 @@ pub(super) fn once_each(pathways: &mut Vec<Pathway>) {
 }
 
 /// What took longer in all functions alike, with what hardware counters say of the reason.
-fn slower_everywhere(base: &Profiled<'_>, last: &Profiled<'_>, dilation: f64, cost: f64) -> Option<Draft> {
-    if dilation <= 1.0 + LEAST_GROWTH {
+fn slower_everywhere(base: &Profiled<'_>, last: &Profiled<'_>, uniform_slowdown: f64, cost: f64) -> Option<Draft> {
+    if uniform_slowdown <= 1.0 + LEAST_GROWTH {
         return None;
     }
     let worked = base.summary.ledger.as_ref()?.seconds_per_txn.cpu?;
-    let longer = worked * (dilation - 1.0);
+    let longer = worked * (uniform_slowdown - 1.0);
     let mut draft = Draft::new(Kind::SlowerEverywhere, Vec::new(), counted(longer / cost));
     draft.accounts.besides = Some(counted(longer));
     draft.evidence.push(format!(
         "the functions that work hardest take {:.0} % longer for the same work, each about alike (weighted median)",
-        (dilation - 1.0) * 100.0
+        (uniform_slowdown - 1.0) * 100.0
     ));
     let laws = base.summary.iron_law.as_ref().zip(last.summary.iron_law.as_ref());
     if let Some((before, after)) = laws {

@@ -11,16 +11,19 @@ const BY_EFFECT: f64 = 0.25;
 /// How many times as long code beside a fight for a cache line may take by its effect: arithmetic beside the planted one took two to two and a half times as long, by few samples.
 const MOST_SLOWED: f64 = 3.0;
 
-/// Threads that fight for a lock in the kernel switch and wake each other thousands of times a second. The interrupts that wake
-/// a CPU, and on a virtual machine the way through its host, are charged to whatever code runs there, and after a switch the
-/// caches are cold: everything beside a fight gets dearer. So it is with threads that fight for a cache line: arithmetic in
-/// registers took twice the time beside the planted false sharing in some runs of one virtual machine and as long as ever in others,
-/// at the same throughput and with nothing taken by the host; why is not known.
-/// Where that common factor was measured it was taken out ([`dilation`](super::dilation::dilation)). Where it was not, growth of
-/// ordinary code that is small beside the fight's is no cause of its own: the fight's finding says how much it is.
+/// Threads that fight for a lock in the kernel switch and wake each other thousands of times a
+/// second. The interrupts that wake a CPU, and on a virtual machine the way through its host, are
+/// charged to whatever code runs there, and after a switch the caches are cold: everything beside a
+/// fight gets dearer. So it is with threads that fight for a cache line: arithmetic in registers
+/// took twice the time beside the planted false sharing in some runs of one virtual machine and as
+/// long as ever in others, at the same throughput and with nothing taken by the host; why is not
+/// known. Where that common factor was measured it was taken out
+/// ([`uniform_slowdown`](super::uniform_slowdown::uniform_slowdown)). Where it was not, growth of
+/// ordinary code that is small beside the fight's is no cause of its own: the fight's finding says
+/// how much it is.
 ///
-/// `times` tells how many times as much some paths cost as they did. A fight for a cache line slows what is beside it; what costs many
-/// times as much has a reason of its own.
+/// `times` tells how many times as much some paths cost as they did. A fight for a cache line slows
+/// what is beside it; what costs many times as much has a reason of its own.
 pub(super) fn charge_to_the_fight(drafts: &mut Vec<Draft>, times: impl Fn(&[Pathway]) -> f64) {
     let fights = drafts.iter().filter(|draft| is_a_sure_fight(draft));
     let gravest = fights

@@ -3,8 +3,8 @@
 
 use super::busy::once_each;
 use super::cover::{Covered, cover};
-use super::dilation::dilation;
 use super::finding::Draft;
+use super::uniform_slowdown::uniform_slowdown;
 use super::{Context, Profiled};
 use crate::call_paths::CallPaths;
 use crate::figure::{Figure as _, growth};
@@ -47,8 +47,8 @@ impl Context<'_> {
         let locks: Vec<i64> = telling().filter_map(|draft| draft.accounts.lock).collect();
         let without = |rung: &Profiled<'_>| rung.costs.without("lock", rung.locks.off_cpu(&locks));
         let (before, after) = (without(base), without(last));
-        let dilation = match is_cpu {
-            true => dilation(base.costs, last.costs).unwrap_or(1.0),
+        let uniform_slowdown = match is_cpu {
+            true => uniform_slowdown(base.costs, last.costs).unwrap_or(1.0),
             false => 1.0,
         };
         let mut told: Vec<Pathway> = telling().flat_map(|draft| &draft.accounts.pathways).copied().collect();
@@ -59,7 +59,7 @@ impl Context<'_> {
             told.iter().partition(|pathway| pathway.state_name() == "spin");
         let parts = [
             growth(&before, &after, &spins, 1.0),
-            growth(&before, &after, &others, dilation),
+            growth(&before, &after, &others, uniform_slowdown),
         ];
         let of_locks = locks.iter().filter_map(|lock| {
             let now = last.locks.estimate(*lock)?;
@@ -72,7 +72,7 @@ impl Context<'_> {
             after: &after,
             told: &told,
             lost,
-            dilation,
+            uniform_slowdown,
         };
         let states = STATES.iter().filter(|state| !is_cpu || ON_CPU.contains(state));
         // What waits for a CPU is told by its share: it is no cause. What waits for the client is not the server's.
@@ -132,7 +132,7 @@ impl Context<'_> {
                 let limits = found.explained_share.low.zip(found.explained_share.high);
                 match limits.is_some_and(|(low, high)| low <= 0.0 && high >= 1.0) {
                     true => format!(
-                        "how much of it {who} cannot be told from so few visits ({} by the means)",
+                        "how much of it {who} cannot be told from so few measurements ({} by the means)",
                         percent(value)
                     ),
                     false => format!("{who} {} of it{between}{cheaper}", percent(value)),
@@ -243,7 +243,7 @@ struct Untold<'a> {
     /// What a transaction takes more, seconds.
     lost: f64,
     /// What takes longer on a CPU everywhere alike, and is told by a finding of its own.
-    dilation: f64,
+    uniform_slowdown: f64,
 }
 
 impl Untold<'_> {
@@ -267,7 +267,7 @@ impl Untold<'_> {
             .filter(|pathway| !self.is_told(pathway) && call_paths.is_whole(pathway.path))
             .collect();
         once_each(&mut rest);
-        let longer = if state == "cpu" { self.dilation } else { 1.0 };
+        let longer = if state == "cpu" { self.uniform_slowdown } else { 1.0 };
         let grew = |pathway: &Pathway| self.after.seconds(*pathway) - longer * self.before.seconds(*pathway);
         let costs = rest
             .iter()

@@ -103,18 +103,19 @@ impl Draft {
             kind: self.kind.name().to_owned(),
             title: self.title.unwrap_or(usual_title),
             lost_share: within_the_whole(self.lost, self.share_of),
-            share_of: Some(self.share_of),
+            share_of: self.share_of,
             rungs: [self.rungs.0, self.rungs.1],
             path: self.path,
             evidence,
-            tries,
+            suggestions: tries,
             remedies: self.remedies,
-            tried: Vec::new(),
+            remedy_results: Vec::new(),
         }
     }
 }
 
-/// A part of a time is never more than all of it, though an interval that visits scatter so much may say so.
+/// A part of a time is never more than all of it, though an interval that measurements scatter so
+/// much may say so.
 fn within_the_whole(lost: Estimate, share_of: ShareOf) -> Estimate {
     match share_of {
         ShareOf::CpuTime | ShareOf::ConnectionTime => Estimate {

@@ -32,7 +32,7 @@ impl Context<'_> {
         });
         let locks = last.summary.locks.iter().zip(last.locks.told());
         // A row is no lock of the server's: all waits for rows are told together.
-        let locks = locks.filter(|(lock, _)| !self.is_row_lock_wait(&lock.waiting));
+        let locks = locks.filter(|(lock, _)| !self.is_row_lock_wait(&lock.waiter));
         let contended = locks.map(|(lock, number)| {
             let draft = self.contended(lock, *number, base, last, all);
             (lock, *number, draft)
@@ -156,16 +156,16 @@ impl Context<'_> {
     /// What the waits for one lock come to, which has this number at all rungs.
     fn contended(&self, lock: &LockSummary, number: i64, base: &Profiled<'_>, last: &Profiled<'_>, all: f64) -> Draft {
         let lost = lock.seconds_per_txn.less(base.locks.estimate(number)).over(all);
-        let place = self.knowledge.place_in_server(&lock.waiting).map(str::to_owned);
+        let place = self.knowledge.place_in_server(&lock.waiter).map(str::to_owned);
         let syncs = syncs_a_file(&lock.holder);
         let kind = match () {
-            () if Kind::is_in_allocator(&lock.waiting) => Kind::AllocatorContention,
+            () if Kind::is_in_allocator(&lock.waiter) => Kind::AllocatorContention,
             () if syncs => Kind::LogStall,
-            () => Kind::of_wait(Kind::LockConvoy, place.as_deref(), &lock.waiting),
+            () => Kind::of_wait(Kind::LockConvoy, place.as_deref(), &lock.waiter),
         };
-        let is_condition = waits_at_condition_variable(&lock.waiting);
+        let is_condition = waits_at_condition_variable(&lock.waiter);
         let thing = if is_condition { "condition variable" } else { "lock" };
-        let mut draft = self.draft(kind, lock.waiting.clone(), lost, base, last);
+        let mut draft = self.draft(kind, lock.waiter.clone(), lost, base, last);
         draft.accounts.lock = Some(number);
         if let Some(name) = &lock.name {
             if kind != Kind::AllocatorContention {
@@ -198,7 +198,7 @@ impl Context<'_> {
             draft.evidence.push(format!(
                 "its holder was most often in {holder} (seen at {} of {} waits of all threads): {}",
                 lock.holder_samples,
-                lock.waits_of_all,
+                lock.total_waits,
                 lock.holder.join(" > ")
             ));
         }

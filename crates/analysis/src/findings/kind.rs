@@ -111,10 +111,10 @@ impl Kind {
                 "more CPUs or threads for the client (--threads, --cpus-client), or fewer connections"
             }
             Kind::NotWarmedUp => {
-                "longer visits (--seconds), so that caches and the buffer pool fill before the half of them is over"
+                "longer measurements (--seconds), so that caches and the buffer pool fill before the half of them is over"
             }
             Kind::Drifting => {
-                "longer visits and more of them (--seconds, --repeats); a drift between visits often is a growing table, \
+                "longer measurements and more of them (--seconds, --repeats); a drift between measurements often is a growing table, \
                  checkpoints, or another program"
             }
             Kind::DiskBound => "a larger buffer pool, or a faster disk",

@@ -11,16 +11,17 @@ use scaleprof_bundle::{Finding, RungSummary};
 
 /// Changes below this are told with each rung (`steady`) and are no finding.
 const WORTH_A_WORD: f64 = 0.1;
-/// Visits from which a drift over the whole run is told, and the least of it: two visits a rung differ by chance.
-const FEWEST_VISITS: usize = 9;
+/// Measurements from which a drift over the whole run is told, and the least of it: two
+/// measurements a rung differ by chance.
+const FEWEST_MEASUREMENTS: usize = 9;
 const DRIFT: f64 = 0.15;
 /// How unlikely it must be.
 const UNLIKELY: f64 = 0.01;
 
-/// A rung with the course of each of its visits.
+/// A rung with the course of each of its measurements.
 pub(crate) struct Measured<'a> {
     pub summary: &'a RungSummary,
-    pub visits: &'a [Course],
+    pub measurements: &'a [Course],
 }
 
 /// What there is to doubt. `rungs` are all of the run, by rising connections, those that do not count too.
@@ -55,34 +56,35 @@ fn client_limited(rungs: &[Measured<'_>]) -> Option<Draft> {
     Some(draft)
 }
 
-/// Where throughput still rose at the end of most visits of a rung.
+/// Where throughput still rose at the end of most measurements of a rung.
 fn not_warmed_up(rungs: &[Measured<'_>]) -> Option<Draft> {
-    told_by_visits(
+    told_by_measurements(
         rungs,
         Kind::NotWarmedUp,
         |course| course.warming.filter(|rise| *rise >= WORTH_A_WORD),
         |change| {
             format!(
-                "throughput rose by {} within a visit, and had not settled before",
+                "throughput rose by {} within a measurement, and had not settled before",
                 percent(change)
             )
         },
     )
 }
 
-/// Where it moved within most visits of a rung, or from visit to visit over the whole run.
+/// Where it moved within most measurements of a rung, or from measurement to measurement over the
+/// whole run.
 fn drifting(rungs: &[Measured<'_>]) -> Option<Draft> {
     let within = |sign: f64| {
         let moved = move |course: &Course| course.moved.filter(|change| change * sign >= WORTH_A_WORD);
-        told_by_visits(rungs, Kind::Drifting, moved, |change| {
-            format!("throughput moved by {} within a visit", signed_percent(change))
+        told_by_measurements(rungs, Kind::Drifting, moved, |change| {
+            format!("throughput moved by {} within a measurement", signed_percent(change))
         })
     };
     let over_all = over_the_run(rungs).map(|change| {
         let mut draft = Draft::new(Kind::Drifting, Vec::new(), counted(change.abs()));
         draft.rungs = bounds(rungs.iter().map(|rung| rung.summary.connections));
         draft.evidence.push(format!(
-            "from the first visit of the run to the last throughput moved by {}, whatever the rung",
+            "from the first measurement of the run to the last throughput moved by {}, whatever the rung",
             signed_percent(change)
         ));
         draft
@@ -90,8 +92,8 @@ fn drifting(rungs: &[Measured<'_>]) -> Option<Draft> {
     within(-1.0).or_else(|| within(1.0)).or(over_all)
 }
 
-/// A finding of what most visits of a rung show, at all rungs where they do.
-fn told_by_visits(
+/// A finding of what most measurements of a rung show, at all rungs where they do.
+fn told_by_measurements(
     rungs: &[Measured<'_>],
     kind: Kind,
     shown: impl Fn(&Course) -> Option<f64>,
@@ -99,8 +101,8 @@ fn told_by_visits(
 ) -> Option<Draft> {
     let mut told: Vec<(u32, f64)> = Vec::new();
     for rung in rungs {
-        let changes: Vec<f64> = rung.visits.iter().filter_map(&shown).collect();
-        if !changes.is_empty() && changes.len() * 2 > rung.visits.len() {
+        let changes: Vec<f64> = rung.measurements.iter().filter_map(&shown).collect();
+        if !changes.is_empty() && changes.len() * 2 > rung.measurements.len() {
             told.push((rung.summary.connections, mean(&changes)));
         }
     }
@@ -115,22 +117,27 @@ fn told_by_visits(
     Some(draft)
 }
 
-/// By which part throughput moved from the first visit to the last, beyond chance: the slope of a line through the logarithms of
-/// the visits' throughputs, each against the mean of its rung. Visits run in shuffled order, so that rungs do not pass for time.
+/// By which part throughput moved from the first measurement to the last, beyond chance: the slope
+/// of a line through the logarithms of the measurements' throughputs, each against the mean of its
+/// rung. Measurements run in shuffled order, so that rungs do not pass for time.
 fn over_the_run(rungs: &[Measured<'_>]) -> Option<f64> {
     let repeated: Vec<&Measured<'_>> = rungs
         .iter()
-        .filter(|rung| rung.visits.len() > 1 && rung.visits.iter().all(|course| course.mean > 0.0))
+        .filter(|rung| rung.measurements.len() > 1 && rung.measurements.iter().all(|course| course.mean > 0.0))
         .collect();
-    let count: usize = repeated.iter().map(|rung| rung.visits.len()).sum();
-    if count < FEWEST_VISITS || repeated.len() < 2 {
+    let count: usize = repeated.iter().map(|rung| rung.measurements.len()).sum();
+    if count < FEWEST_MEASUREMENTS || repeated.len() < 2 {
         return None;
     }
     let (mut xx, mut xy) = (0.0, 0.0);
     let mut points = Vec::new();
     for rung in &repeated {
-        let order: Vec<f64> = rung.visits.iter().map(|course| f64::from(course.visit)).collect();
-        let logs: Vec<f64> = rung.visits.iter().map(|course| course.mean.ln()).collect();
+        let order: Vec<f64> = rung
+            .measurements
+            .iter()
+            .map(|course| f64::from(course.measurement))
+            .collect();
+        let logs: Vec<f64> = rung.measurements.iter().map(|course| course.mean.ln()).collect();
         for (x, y) in order.iter().zip(&logs) {
             let (x, y) = (x - mean(&order), y - mean(&logs));
             xx += x * x;
@@ -146,8 +153,8 @@ fn over_the_run(rungs: &[Measured<'_>]) -> Option<f64> {
     let order = || {
         repeated
             .iter()
-            .flat_map(|rung| rung.visits)
-            .map(|course| f64::from(course.visit))
+            .flat_map(|rung| rung.measurements)
+            .map(|course| f64::from(course.measurement))
     };
     let span = order().reduce(f64::max)? - order().reduce(f64::min)?;
     let change = (slope * span).exp() - 1.0;

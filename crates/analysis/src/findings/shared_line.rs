@@ -75,11 +75,11 @@ impl Change {
 }
 
 /// The instructions that got dearer by `least` seconds a transaction or more where their neighbours did not, the worst first.
-/// `dilation` is what got dearer everywhere.
+/// `uniform_slowdown` is what got dearer everywhere.
 pub(crate) fn shared_lines(
     base: &InstructionCosts,
     last: &InstructionCosts,
-    dilation: f64,
+    uniform_slowdown: f64,
     least: f64,
 ) -> Vec<SharedLine> {
     let before: HashMap<&CodeAddress, (InstructionId, &SampledInstruction)> = base
@@ -123,7 +123,7 @@ pub(crate) fn shared_lines(
                 }
                 change
             };
-            let grown = |change: &Change| change.after.seconds - dilation * change.before.seconds;
+            let grown = |change: &Change| change.after.seconds - uniform_slowdown * change.before.seconds;
             let changes: Vec<Change> = instructions.iter().map(change).collect();
             let hot = (0..changes.len()).max_by(|a, b| grown(&changes[*a]).total_cmp(&grown(&changes[*b])))?;
             let mut rest = Change {
@@ -152,7 +152,7 @@ pub(crate) fn shared_lines(
             let then = before
                 .get(&instruction.at)
                 .and_then(|(id, _)| base.estimate([*id], &[Spent::Running]))
-                .map(|estimate| estimate.times(dilation));
+                .map(|estimate| estimate.times(uniform_slowdown));
             let place = instruction.source.first()?;
             let functions = instruction.source.iter().rev();
             let functions = functions.map(|source| Some(without_clone_suffix(source.function.as_deref()?).to_owned()));

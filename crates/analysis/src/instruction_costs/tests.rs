@@ -3,7 +3,9 @@ use crate::ledger::Watched;
 use crate::made_up_sample::sample;
 use crate::rung_instructions::by_rung;
 use crate::totals::{Amount, Window};
-use scaleprof_bundle::{Bundle, RungRow, SampleRow, Samples, SecondRow, StackRow, StateRow, StateSeconds, UtcMicros};
+use scaleprof_bundle::{
+    Bundle, MeasurementRow, SampleRow, Samples, SecondRow, StackRow, StateRow, StateSeconds, UtcMicros,
+};
 
 const MAIN: i64 = 1;
 const CALLER: i64 = 2;
@@ -26,7 +28,7 @@ fn frame(frame: i64, module: &str, function: &str, address: i64, inlined: bool) 
         inlined,
         file: Some(format!("{function}.cc").into()),
         line: Some(7),
-        name_source: "dwarf".into(),
+        symbol_source: "dwarf".into(),
     }
 }
 
@@ -74,7 +76,7 @@ fn windows() -> [Window; 1] {
         transactions: 100.0,
     };
     [Window {
-        visit: 0,
+        measurement: 0,
         seconds: (2..12).map(|second| (second, one)).collect(),
         whole: Amount {
             seconds: 12.0,
@@ -228,9 +230,9 @@ pub(crate) fn bundle() -> Bundle {
         frames: frames(),
         ..testing::planted::empty()
     };
-    for (visit, connections) in [(0, 8), (1, 64)] {
-        bundle.rungs.push(RungRow {
-            visit,
+    for (measurement, connections) in [(0, 8), (1, 64)] {
+        bundle.measurements.push(MeasurementRow {
+            measurement,
             connections,
             idle_connections: 0,
             repeat: 0,
@@ -244,7 +246,7 @@ pub(crate) fn bundle() -> Bundle {
         });
         for second in 0..20 {
             bundle.seconds.push(SecondRow {
-                visit,
+                measurement,
                 second,
                 started_at: UtcMicros(0),
                 duration_ns: 1_000_000_000,
@@ -256,15 +258,15 @@ pub(crate) fn bundle() -> Bundle {
                 retries: 0,
                 service_sum_ns: 1,
                 response_sum_ns: 1,
-                inside_ns: i64::from(connections) * 1_000_000_000,
+                in_transaction_ns: i64::from(connections) * 1_000_000_000,
                 p50_ns: None,
                 p95_ns: None,
                 p99_ns: None,
                 max_ns: None,
             });
-            let milliseconds = f64::from(10 * (visit + 1));
+            let milliseconds = f64::from(10 * (measurement + 1));
             bundle.states.push(StateRow {
-                visit,
+                measurement,
                 second: Some(second),
                 role: "connection".into(),
                 state: "cpu".into(),
@@ -273,7 +275,7 @@ pub(crate) fn bundle() -> Bundle {
                 ..StateRow::default()
             });
             bundle.samples.extend([SampleRow {
-                visit,
+                measurement,
                 ..sample(second, "cpu", WALK, milliseconds)
             }]);
         }

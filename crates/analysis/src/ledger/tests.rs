@@ -7,12 +7,20 @@ use scaleprof_bundle::{SampleRow, Samples, UtcMicros};
 
 fn state(second: Option<i32>, role: &str, state: &str, seconds: f64) -> StateRow {
     StateRow {
-        visit: 0,
+        measurement: 0,
         second,
         role: role.into(),
         state: state.into(),
         nanoseconds: (seconds * 1e9).round() as i64,
         ..StateRow::default()
+    }
+}
+
+/// The row of `cpu` of threads that were alive so long.
+fn alive(row: StateRow, seconds: f64) -> StateRow {
+    StateRow {
+        lifetime_ns: Some((seconds * 1e9) as i64),
+        ..row
     }
 }
 
@@ -26,17 +34,17 @@ fn thread(thread: i64, name: &str, of: &str, seconds: f64) -> StateRow {
 
 fn counter(second: Option<i32>, name: &str, value: f64) -> CounterRow {
     CounterRow {
-        visit: 0,
+        measurement: 0,
         second,
         counter: name.into(),
         value,
-        counted_share: None,
+        running_share: None,
     }
 }
 
 fn sample(second: i32, of: &str, weight_ns: f64, ending: &str) -> SampleRow {
     SampleRow {
-        visit: 0,
+        measurement: 0,
         second,
         time_us: UtcMicros(0),
         thread: 1,
@@ -44,24 +52,24 @@ fn sample(second: i32, of: &str, weight_ns: f64, ending: &str) -> SampleRow {
         cpu: 0,
         state: of.to_owned().into(),
         stack: 1,
-        ending: ending.to_owned().into(),
+        unwind_status: ending.to_owned().into(),
         weight_ns,
         lock: None,
         waker_kind: None,
         waker_stack: None,
-        owner_stack: None,
-        owner_state: None,
+        holder_stack: None,
+        holder_state: None,
     }
 }
 
-/// Seconds 2 to 4 of a visit of 5 s with 100 transactions in each.
+/// Seconds 2 to 4 of a measurement of 5 s with 100 transactions in each.
 fn window() -> Window {
     let one = Amount {
         seconds: 1.0,
         transactions: 100.0,
     };
     Window {
-        visit: 0,
+        measurement: 0,
         seconds: (2..5).map(|second| (second, one)).collect(),
         whole: Amount {
             seconds: 5.0,
@@ -86,7 +94,7 @@ fn four_connections() -> Vec<StateRow> {
     (0..5)
         .flat_map(|second| {
             let row = |of: &str, seconds| state(Some(second), "connection", of, seconds);
-            [row("cpu", 1.0), row("lock", 2.5), row("net", 0.5), row("lifetime", 4.0)]
+            [alive(row("cpu", 1.0), 4.0), row("lock", 2.5), row("net", 0.5)]
         })
         .collect()
 }
@@ -96,7 +104,7 @@ fn four_connections() -> Vec<StateRow> {
 fn the_states_of_a_script_that_runs_once_are_held_against_the_time_that_was_watched() {
     let mut states = four_connections();
     states.push(state(Some(4), "connection", "net", 4.0));
-    states.push(state(Some(4), "connection", "lifetime", 4.0));
+    states.push(alive(state(Some(4), "connection", "cpu", 0.0), 4.0));
     let counters = [counter(None, "probe.switch_seconds", 6.0)];
     let watched = Watched {
         states: states.iter().collect(),
@@ -121,14 +129,14 @@ fn the_states_of_a_script_that_runs_once_are_held_against_the_time_that_was_watc
     let told = |runs_once| {
         let ledger = ledger(4, &windows, &sums, &watched, runs_once).ledger.expect("watched");
         (
-            ledger.residue.expect("whole"),
+            ledger.residual.expect("whole"),
             ledger.connections_over_throughput.expect("N/X"),
         )
     };
-    let ((residue, per_txn), (usual, usual_per_txn)) = (told(true), told(false));
+    let ((residual, per_txn), (usual, usual_per_txn)) = (told(true), told(false));
     assert!(
-        residue.abs() < 1e-9 && (per_txn - 24.0 / 500.0).abs() < 1e-9,
-        "{residue}"
+        residual.abs() < 1e-9 && (per_txn - 24.0 / 500.0).abs() < 1e-9,
+        "{residual}"
     );
     assert!(
         (usual - 0.2).abs() < 1e-9 && (usual_per_txn - 20.0 / 500.0).abs() < 1e-9,
@@ -148,11 +156,11 @@ fn a_simulated_closed_loop_closes_exactly_at_every_rung() {
         let found = ledger(connections, &[run.window(2)], &BTreeMap::new(), &watched, false);
         let ledger = found.ledger.unwrap();
         assert!(
-            ledger.residue.unwrap().abs() < 1e-9,
+            ledger.residual.unwrap().abs() < 1e-9,
             "{connections}: {:?}",
-            ledger.residue
+            ledger.residual
         );
-        assert!(ledger.states_residue.unwrap().abs() < 1e-9);
+        assert!(ledger.states_residual.unwrap().abs() < 1e-9);
         let times = ledger.seconds_per_txn;
         let expected = ledger.connections_over_throughput.unwrap();
         assert!((times.sum() / expected - 1.0).abs() < 1e-9, "{connections}");
@@ -183,13 +191,13 @@ fn warm_up_is_left_out_and_a_state_without_rows_is_zero() {
     );
     assert_eq!((times.io, times.sleep, times.spin), (Some(0.0), Some(0.0), None));
     assert_eq!(ledger.connections_over_throughput, Some(0.04));
-    assert_eq!((ledger.residue, ledger.states_residue), (Some(0.0), Some(0.0)));
+    assert_eq!((ledger.residual, ledger.states_residual), (Some(0.0), Some(0.0)));
 }
 
 #[test]
-fn a_thread_that_was_not_seen_shows_as_a_residue_and_a_warning() {
+fn a_thread_that_was_not_seen_shows_as_a_residual_and_a_warning() {
     let found = found(5, &four_connections(), &[], &[]);
-    assert!((found.ledger.unwrap().residue.unwrap() + 0.2).abs() < 1e-12);
+    assert!((found.ledger.unwrap().residual.unwrap() + 0.2).abs() < 1e-12);
     assert_eq!(
         found.warnings,
         [
@@ -202,11 +210,11 @@ fn a_thread_that_was_not_seen_shows_as_a_residue_and_a_warning() {
 #[test]
 fn states_that_do_not_fill_the_lifetime_are_warned_about() {
     let mut states = four_connections();
-    for row in states.iter_mut().filter(|row| row.state == "lifetime") {
-        row.nanoseconds = 4_100_000_000;
+    for row in states.iter_mut().filter(|row| row.state == "cpu") {
+        row.lifetime_ns = Some(4_100_000_000);
     }
     let found = found(4, &states, &[], &[]);
-    assert!((found.ledger.unwrap().states_residue.unwrap() - (4.0 / 4.1 - 1.0)).abs() < 1e-12);
+    assert!((found.ledger.unwrap().states_residual.unwrap() - (4.0 / 4.1 - 1.0)).abs() < 1e-12);
     assert!(
         found.warnings[0].contains("off by -2.4 % from the time that these threads lived"),
         "{:?}",
@@ -227,18 +235,22 @@ fn cpu_time_of_all_roles_is_held_against_the_schedulers() {
         found(4, &states, &[], &by_second)
             .ledger
             .unwrap()
-            .cpu_residue
+            .cpu_residual
             .unwrap()
             .abs()
             < 1e-12
     );
-    // Only the visit's figure: the states of all its seconds, the warm-up included.
-    let of_visit = [counter(None, name, 5.0)];
-    let residue = found(4, &states, &[], &of_visit).ledger.unwrap().cpu_residue.unwrap();
-    assert!((residue - 0.25).abs() < 1e-12);
+    // Only the measurement's figure: the states of all its seconds, the warm-up included.
+    let of_measurement = [counter(None, name, 5.0)];
+    let residual = found(4, &states, &[], &of_measurement)
+        .ledger
+        .unwrap()
+        .cpu_residual
+        .unwrap();
+    assert!((residual - 0.25).abs() < 1e-12);
     // A second of states is missing: nothing can be compared.
     let gap: Vec<_> = states.into_iter().filter(|row| row.second != Some(1)).collect();
-    assert_eq!(found(4, &gap, &[], &of_visit).ledger.unwrap().cpu_residue, None);
+    assert_eq!(found(4, &gap, &[], &of_measurement).ledger.unwrap().cpu_residual, None);
 }
 
 #[test]
@@ -250,11 +262,11 @@ fn time_that_the_host_took_is_no_part_of_the_schedulers_account_and_is_said() {
             .collect::<Vec<_>>()
     };
     let mut counters = by_second("server.cpu_seconds_by_scheduler", 0.9);
-    counters.extend(by_second("threads.cpu_seconds_not_their_own", 0.1));
+    counters.extend(by_second("threads.cpu_seconds_uncharged", 0.1));
     let found = found(4, &states, &[], &counters);
     let ledger = found.ledger.unwrap();
-    assert!(ledger.cpu_residue.unwrap().abs() < 1e-12, "{ledger:?}");
-    assert!((ledger.cpu_not_their_own.unwrap() - 0.1).abs() < 1e-12);
+    assert!(ledger.cpu_residual.unwrap().abs() < 1e-12, "{ledger:?}");
+    assert!((ledger.uncharged_cpu_share.unwrap() - 0.1).abs() < 1e-12);
     assert!(
         found
             .warnings
@@ -305,7 +317,7 @@ fn background_threads_stand_apart_by_name_and_busiest_first() {
     assert_eq!(seen, [("cleaner", Some(2)), ("purge", Some(1))]);
     let cleaner = ledger.background[0].seconds_per_second;
     assert_eq!((cleaner.io, cleaner.cpu), (Some(0.4), Some(0.2)));
-    assert_eq!(ledger.residue, Some(0.0));
+    assert_eq!(ledger.residual, Some(0.0));
 }
 
 #[test]
@@ -331,7 +343,7 @@ fn samples_of_spin_loops_take_their_part_from_the_time_on_cpu() {
     assert_eq!(ledger.seconds_per_txn.spin, Some(0.0025));
     assert_eq!(ledger.seconds_per_txn.cpu, Some(0.0075));
     assert_eq!(
-        (ledger.residue, ledger.complete_stacks_share),
+        (ledger.residual, ledger.complete_stacks_share),
         (Some(0.0), Some(2.0 / 3.0))
     );
     assert!(found.missing.is_empty());
@@ -343,13 +355,13 @@ fn losses_and_complete_stacks_come_from_the_probes_own_counts() {
         counter(None, "probe.samples", 1000.0),
         counter(None, "probe.samples_lost", 3.0),
         counter(None, "probe.switch_seconds", 4.0),
-        counter(None, "probe.switch_seconds_seen", 1.0),
+        counter(None, "probe.observed_seconds", 1.0),
         counter(None, "probe.stacks", 800.0),
         counter(None, "probe.stacks_complete", 796.0),
     ];
     let ledger = found(4, &four_connections(), &[], &counters).ledger.unwrap();
     assert_eq!((ledger.samples, ledger.samples_lost), (Some(1000), Some(3)));
-    assert_eq!(ledger.waits_seen_share, Some(0.25));
+    assert_eq!(ledger.observed_waits_share, Some(0.25));
     assert_eq!(ledger.complete_stacks_share, Some(0.995));
 }
 
@@ -363,7 +375,7 @@ fn a_run_without_states_says_so() {
 }
 
 #[test]
-fn no_transaction_leaves_times_out_and_keeps_the_residue() {
+fn no_transaction_leaves_times_out_and_keeps_the_residual() {
     let mut window = window();
     for amount in window.seconds.values_mut() {
         amount.transactions = 0.0;
@@ -378,7 +390,7 @@ fn no_transaction_leaves_times_out_and_keeps_the_residue() {
         (ledger.seconds_per_txn.cpu, ledger.connections_over_throughput),
         (None, None)
     );
-    assert_eq!(ledger.residue, Some(0.0));
+    assert_eq!(ledger.residual, Some(0.0));
 }
 
 #[test]
@@ -388,7 +400,7 @@ fn where_no_loop_that_waits_was_found_nothing_is_known_of_spinning() {
         let found = found(4, &four_connections(), &works, counters);
         (found.ledger.unwrap().seconds_per_txn.spin, found.missing)
     };
-    let loops = |found: f64| counter(None, "probe.waiting_loops", found);
+    let loops = |found: f64| counter(None, "probe.spin_loops", found);
     let (time, missing) = spin(&[loops(12.0)]);
     assert_eq!((time, missing), (Some(0.0), Vec::new()));
     for (counters, reason) in [

@@ -23,7 +23,7 @@ fn dictionary() -> (Vec<StackRow>, Vec<FrameRow>) {
         inlined: false,
         file: None,
         line: None,
-        name_source: "symtab".into(),
+        symbol_source: "symtab".into(),
     });
     (stacks.collect(), frames.collect())
 }
@@ -44,7 +44,7 @@ fn windows() -> [Window; 1] {
         transactions: 100.0,
     };
     [Window {
-        visit: 0,
+        measurement: 0,
         seconds: (2..12).map(|second| (second, one)).collect(),
         whole: Amount {
             seconds: 12.0,
@@ -61,15 +61,15 @@ fn ledger(cpu: f64, lock: f64) -> Ledger {
             ..StateSeconds::default()
         },
         connections_over_throughput: None,
-        residue: None,
-        states_residue: None,
-        cpu_residue: None,
-        cpu_not_their_own: None,
+        residual: None,
+        states_residual: None,
+        cpu_residual: None,
+        uncharged_cpu_share: None,
         background: vec![],
         complete_stacks_share: None,
         samples: None,
         samples_lost: None,
-        waits_seen_share: None,
+        observed_waits_share: None,
     }
 }
 
@@ -212,16 +212,16 @@ fn locks_have_their_name_their_waiter_and_their_holder() {
         .chain(waits(7, 1, 1.0))
         .chain(waits(8, 4, 2.0))
         .collect();
-    let lock = |visit: i32, lock: i64, name: Option<&str>, owner: Option<i64>, owner_samples: i64| LockRow {
-        visit,
+    let lock = |measurement: i32, lock: i64, name: Option<&str>, owner: Option<i64>, holder_samples: i64| LockRow {
+        measurement,
         lock,
         name: name.map(str::to_owned),
         module: name.map(|_| "mysqld".to_owned()),
         operation: "wait".into(),
         waits: 10,
         wait_ns: 1.0,
-        owner_stack: owner,
-        owner_samples,
+        holder_stack: owner,
+        holder_samples,
     };
     let rows = [
         lock(0, 7, Some("log_sys+64"), Some(3), 4),
@@ -239,7 +239,7 @@ fn locks_have_their_name_their_waiter_and_their_holder() {
         (Some("log_sys+64"), Some("mysqld"))
     );
     assert!((worst.seconds_per_txn.value / 6e-4 - 1.0).abs() < 1e-9);
-    assert_eq!((worst.waiting.join(" ").as_str(), worst.samples), ("main wait", 20));
+    assert_eq!((worst.waiter.join(" ").as_str(), worst.samples), ("main wait", 20));
     assert_eq!(
         (worst.holder.join(" ").as_str(), worst.holder_samples),
         ("main hold", 10)
@@ -254,12 +254,12 @@ fn the_waker_of_a_lock_is_told_for_the_waits_whose_holder_is_not_known() {
         .flat_map(|second| {
             let wait = |milliseconds, waker_stack| SampleRow {
                 lock: Some(7),
-                waker_kind: Some("sibling".into()),
+                waker_kind: Some("same_process".into()),
                 waker_stack: Some(waker_stack),
                 ..sample(second, "lock", 2, milliseconds)
             };
             let held = SampleRow {
-                owner_state: Some("cpu".into()),
+                holder_state: Some("cpu".into()),
                 ..wait(90.0, 4)
             };
             [wait(10.0, 1), wait(30.0, 3), held]

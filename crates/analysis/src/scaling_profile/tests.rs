@@ -55,7 +55,7 @@ fn effective_and_lost_threads_add_up_to_the_connections() {
         let lost: f64 = rung.lost_threads.values().map(|lost| lost.value).sum();
         let all = rung.effective_threads + lost;
         assert!((all / f64::from(rung.connections) - 1.0).abs() < 1e-3, "{rung:?}");
-        assert!(rung.residue.abs() < 1e-3);
+        assert!(rung.residual.abs() < 1e-3);
     }
     let last = profile.rungs.last().expect("rungs");
     assert!((last.lost_threads["lock"].value - 55.0).abs() < 0.1, "{last:?}");
@@ -150,7 +150,7 @@ fn what_takes_longer_everywhere_alike_is_no_paths_loss() {
     let (few, alike, more) = (costs(1.0, 300.0), costs(1.5, 450.0), costs(1.5, 900.0));
     let same = profile(&[(1, 1000.0, 0.1, &few), (32, 16_000.0, 0.8, &alike)]);
     assert!(same.paths.is_empty(), "{:?}", same.paths);
-    let told = same.rungs[1].dilation.expect("nine functions that agree");
+    let told = same.rungs[1].uniform_slowdown.expect("nine functions that agree");
     assert!((told - 1.5).abs() < 0.02, "{told}");
     assert!(
         same.rungs[1].lost_threads["cpu"].value > 0.0,

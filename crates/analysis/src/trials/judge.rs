@@ -224,12 +224,12 @@ impl Found {
         let any = differs(&self.told) || self.rungs.iter().any(|(rung, _)| differs(&rung.throughput));
         VariantCompared {
             variant: self.variant,
-            whole: self.told,
-            whole_ladder: self.ladder,
+            overall: self.told,
+            overall_rungs: self.ladder,
             rungs: self.rungs.into_iter().map(|(rung, _)| rung).collect(),
             scales: self.scaling.as_ref().filter(|_| any).and_then(Scaling::told),
-            last_over_first: self.scaling.map(|scaling| scaling.mean.ratio()),
-            offered: self.offered,
+            scaling_ratio: self.scaling.map(|scaling| scaling.mean.ratio()),
+            open_loop: self.offered,
         }
     }
 }
@@ -347,7 +347,7 @@ fn change(both: &[(&RungFigures, &RungFigures)], connections: u32) -> Option<Cha
         clock: mean(&|part| part.clock),
         instructions: mean(&|part| part.instructions),
         cycles_per_instruction: mean(&|part| part.cycles_per_instruction),
-        residue: mean(&|part| Some(part.residue))?,
+        residual: mean(&|part| Some(part.residual))?,
     })
 }
 
@@ -391,11 +391,11 @@ fn quality(session: &Session) -> SessionQuality {
             (Some(_), true) => Some(true),
             (None, true) => None,
         },
-        a_a_pairs: sentinels.len(),
-        a_a: a_a.map(|mean| mean.ratio()),
+        aa_pairs: sentinels.len(),
+        aa_interval: a_a.map(|mean| mean.ratio()),
         drift: drift.map(|mean| mean.ratio()),
         margin: margin.exp_m1(),
-        doubts,
+        caveats: doubts,
     }
 }
 

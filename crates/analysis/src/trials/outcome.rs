@@ -20,15 +20,15 @@ pub struct SessionQuality {
     /// Whether its verdicts can be relied on; none where no A/A pair was measured.
     pub reliable: Option<bool>,
     /// A/A pairs that were measured.
-    pub a_a_pairs: usize,
+    pub aa_pairs: usize,
     /// Throughput of the second start over that of the first of two starts of the same variant, over the whole ladder.
-    pub a_a: Option<Estimate>,
+    pub aa_interval: Option<Estimate>,
     /// Throughput at the end of the session over that at its start, whatever was measured.
     pub drift: Option<Estimate>,
     /// The equivalence margin over the whole ladder: the one that was asked for, or half of the width of the A/A interval.
     pub margin: f64,
     /// Why it is not to be relied on.
-    pub doubts: Vec<String>,
+    pub caveats: Vec<String>,
 }
 
 /// One variant against the base.
@@ -37,17 +37,17 @@ pub struct VariantCompared {
     /// Its place in the plan.
     pub variant: usize,
     /// Geometric mean of the ratios over the ladder; none without a pair that has all of it.
-    pub whole: Option<Compared>,
+    pub overall: Option<Compared>,
     /// The rungs of that mean.
-    pub whole_ladder: Vec<u32>,
+    pub overall_rungs: Vec<u32>,
     /// By rising connections.
     pub rungs: Vec<RungCompared>,
     /// Whether it scales better (true) or worse than the base, where that is beyond chance and there is a difference at all.
     pub scales: Option<bool>,
     /// Its ratio at the last rung over its ratio at the first.
-    pub last_over_first: Option<Estimate>,
+    pub scaling_ratio: Option<Estimate>,
     /// Whether the load came at a rate of its own or with pauses: then equal throughput is what was offered, and no verdict.
-    pub offered: bool,
+    pub open_loop: bool,
 }
 
 /// A ratio of the variant over the base and what it is worth.
@@ -91,8 +91,9 @@ pub struct RungCompared {
     pub client_limited: bool,
 }
 
-/// ln of the variant's throughput over the base's by the factors of the iron law: utilisation, CPU seconds and residue add up to
-/// throughput; clock, instructions and cycles per instruction, where there are hardware counters, to CPU seconds.
+/// ln of the variant's throughput over the base's by the factors of the iron law: utilisation, CPU
+/// seconds and residual add up to throughput; clock, instructions and cycles per instruction, where
+/// there are hardware counters, to CPU seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[allow(missing_docs)]
 pub struct Change {
@@ -102,7 +103,7 @@ pub struct Change {
     pub clock: Option<f64>,
     pub instructions: Option<f64>,
     pub cycles_per_instruction: Option<f64>,
-    pub residue: f64,
+    pub residual: f64,
 }
 
 /// How an experiment stands.
@@ -122,7 +123,7 @@ pub enum ExperimentState {
 /// `experiment.json`: a whole experiment.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Outcome {
-    /// Version of this layout; 1.
+    /// Version of this layout; 2.
     pub schema: u32,
     /// Version of scaleprof.
     pub scaleprof: String,
@@ -159,10 +160,11 @@ pub struct DesignTold {
     pub connections: Vec<u32>,
     /// Seconds at each rung of a start.
     pub seconds: u32,
-    /// How long a turn is where starts run side by side, seconds; none where one came after the other.
-    pub turn_seconds: Option<f64>,
+    /// How long a slice is where starts run side by side, seconds; none where one came after the
+    /// other.
+    pub slice_seconds: Option<f64>,
     /// The most pairs of every variant and the base.
-    pub most_pairs: u32,
+    pub max_pairs: u32,
     /// Rounds that were measured; a round is every variant once.
     pub rounds: u32,
     /// Half of the width of the interval at which it ends before that; none where all pairs are measured.
@@ -189,9 +191,9 @@ pub struct VariantTold {
     /// Its load, as in a bundle's manifest; none where it never started.
     pub workload: Option<scaleprof_bundle::Workload>,
     /// Starts that were measured in rounds.
-    pub starts: usize,
+    pub replicates: usize,
     /// Why it takes no part any more, in the server's own words where it has said some.
-    pub out: Option<String>,
+    pub dropped_reason: Option<String>,
     /// Its own figures, by rising connections.
     pub rungs: Vec<VariantRung>,
 }
@@ -214,7 +216,7 @@ pub struct VariantRung {
     /// How its replicas followed, by their numbers: means over the starts. Empty where none do.
     pub replicas: Vec<ReplicaFigures>,
     /// The server and its neighbours together, the geometric mean over the starts; none where it has none.
-    pub together: Option<Together>,
+    pub combined_throughput: Option<Together>,
 }
 
 /// A variant against the base.
@@ -227,17 +229,17 @@ pub struct ComparisonTold {
     /// Whether the transactions of both are the same; where they are not, more of them a second is not faster.
     pub same_work: bool,
     /// Whether the load came at a rate of its own or with pauses, so that equal throughput does not say how much either can do.
-    pub offered_load: bool,
+    pub open_loop: bool,
     /// One sentence for a person.
     pub sentence: String,
     /// Geometric mean of the ratios over the ladder.
-    pub whole: Option<Compared>,
+    pub overall: Option<Compared>,
     /// The rungs of that mean.
-    pub whole_ladder: Vec<u32>,
+    pub overall_rungs: Vec<u32>,
     /// `better` or `worse` where the variant keeps more or less of its lead with more connections, beyond chance.
     pub scales: Option<&'static str>,
     /// Its ratio at the last rung over its ratio at the first.
-    pub last_over_first: Option<Estimate>,
+    pub scaling_ratio: Option<Estimate>,
     /// By rising connections.
     pub rungs: Vec<RungCompared>,
     /// What `scaleprof diff` says of one watched run of either: states, call paths, settings; none where there is none.

@@ -13,11 +13,11 @@ const LEAST_MARGIN: f64 = 0.01;
 /// What became of throughput from the base to the variant, for a person. `asked` is the margin that was asked for; `same_work` whether
 /// the transactions of both are the same: where they are not, only how they scale can be compared.
 pub fn sentence([base, variant]: [&str; 2], found: &VariantCompared, asked: f64, same_work: bool) -> String {
-    let Some(whole) = &found.whole else {
+    let Some(whole) = &found.overall else {
         return of_nothing(base, variant, found);
     };
     match same_work {
-        true if found.offered => of_offered_load(base, variant, whole, found) + &left_out(found) + &by_rung(found),
+        true if found.open_loop => of_offered_load(base, variant, whole, found) + &left_out(found) + &by_rung(found),
         true => of_whole(base, variant, whole, asked) + &left_out(found) + &by_rung(found) + &scaling(base, found),
         false => of_other_work(base, variant, whole, found),
     }
@@ -61,7 +61,7 @@ fn of_offered_load(base: &str, variant: &str, whole: &Compared, found: &VariantC
             change(whole)
         ),
     };
-    let counts = |rung: &&RungCompared| found.whole_ladder.contains(&rung.connections);
+    let counts = |rung: &&RungCompared| found.overall_rungs.contains(&rung.connections);
     let last = found.rungs.iter().filter(counts).rev();
     let last = last.filter_map(|rung| Some((rung.connections, rung.p99?))).next();
     let response = last.map_or(String::new(), |(connections, ratio)| {
@@ -88,7 +88,7 @@ fn left_out(found: &VariantCompared) -> String {
         let rungs = found
             .rungs
             .iter()
-            .filter(|rung| rung.client_limited == limited && !found.whole_ladder.contains(&rung.connections));
+            .filter(|rung| rung.client_limited == limited && !found.overall_rungs.contains(&rung.connections));
         let rungs: Vec<String> = rungs.map(|rung| rung.connections.to_string()).collect();
         match rungs.is_empty() {
             true => String::new(),
@@ -114,7 +114,7 @@ fn by_rung(found: &VariantCompared) -> String {
                 Verdict::NoDifference | Verdict::Inconclusive => return None,
             };
             // What the figure over the ladder says already is not said again.
-            let same = found.whole.is_some_and(|whole| whole.verdict == compared.verdict);
+            let same = found.overall.is_some_and(|whole| whole.verdict == compared.verdict);
             let grown = found.rungs.len() > 1 && (!same || found.scales.is_some());
             grown.then(|| format!("{word} by {} at {}", by(compared), rung.connections))
         })
@@ -126,16 +126,16 @@ fn by_rung(found: &VariantCompared) -> String {
 }
 
 fn scaling(base: &str, found: &VariantCompared) -> String {
-    let ends = found.whole_ladder.first().zip(found.whole_ladder.last());
+    let ends = found.overall_rungs.first().zip(found.overall_rungs.last());
     let Some((better, (first, last))) = found.scales.zip(ends) else {
         return String::new();
     };
     let word = if better { "better" } else { "worse" };
-    let change = found.last_over_first.map_or(String::new(), |ratio| {
+    let change = found.scaling_ratio.map_or(String::new(), |ratio| {
         let by = signed(ratio.value);
         format!(": from {first} to {last} connections it changes by {by}")
     });
-    let few = found.whole.filter(|whole| whole.pairs < super::FEWEST_PAIRS);
+    let few = found.overall.filter(|whole| whole.pairs < super::FEWEST_PAIRS);
     let few = few.map_or("", |_| ", as far as so few pairs can show");
     format!(" It scales {word} than {base}{change} against it{few}.")
 }
@@ -146,7 +146,7 @@ fn of_other_work(base: &str, variant: &str, whole: &Compared, found: &VariantCom
         "{variant} and {base} do different transactions: that there are {:.2} times as many of {variant} says nothing by itself.",
         whole.ratio.value
     );
-    let scales = match (found.scales, found.last_over_first) {
+    let scales = match (found.scales, found.scaling_ratio) {
         (Some(_), _) => scaling(base, found),
         (None, Some(ratio)) => format!(
             " Whether one of them scales better cannot be told: from the first rung to the last the ratio changes by {}.",
@@ -231,12 +231,12 @@ mod tests {
     fn found(whole: Option<Compared>) -> VariantCompared {
         VariantCompared {
             variant: 1,
-            whole,
-            whole_ladder: vec![1, 512],
+            overall: whole,
+            overall_rungs: vec![1, 512],
             rungs: Vec::new(),
             scales: None,
-            last_over_first: None,
-            offered: false,
+            scaling_ratio: None,
+            open_loop: false,
         }
     }
 
@@ -283,7 +283,7 @@ mod tests {
         let rung = |connections, client_limited| rung(connections, None, client_limited);
         let told = VariantCompared {
             rungs: vec![rung(1, true), rung(16, false), rung(256, false), rung(512, false)],
-            whole_ladder: vec![16],
+            overall_rungs: vec![16],
             ..found(Some(compared(1.14, 1.1, 1.2, Verdict::Faster)))
         };
         let words = sentence(["A", "B"], &told, 0.01, true);
@@ -302,7 +302,7 @@ mod tests {
         let limited = rung(64, Some(compared(1.0, 0.999, 1.001, Verdict::Inconclusive)), true);
         let told = VariantCompared {
             rungs: vec![limited],
-            whole_ladder: Vec::new(),
+            overall_rungs: Vec::new(),
             ..found(None)
         };
         let words = sentence(["A", "B"], &told, 0.01, true);
@@ -316,8 +316,8 @@ mod tests {
             ..rung(16, None, false)
         };
         let told = VariantCompared {
-            offered: true,
-            whole_ladder: vec![16],
+            open_loop: true,
+            overall_rungs: vec![16],
             rungs: vec![slow],
             ..found(Some(compared(1.0, 0.999, 1.001, Verdict::Inconclusive)))
         };
@@ -339,7 +339,7 @@ mod tests {
                 rung(512, compared(1.3, 1.2, 1.4, Verdict::Faster)),
             ],
             scales: Some(true),
-            last_over_first: Some(compared(1.3, 1.2, 1.4, Verdict::Faster).ratio),
+            scaling_ratio: Some(compared(1.3, 1.2, 1.4, Verdict::Faster).ratio),
             ..found(Some(compared(1.14, 1.1, 1.2, Verdict::Faster)))
         };
         let words = sentence(["A", "B"], &told, 0.01, true);

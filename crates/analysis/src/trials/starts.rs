@@ -22,10 +22,10 @@ pub struct RungFigures {
     pub offered: bool,
     /// Whether the client, not the server, set the limit.
     pub client_limited: bool,
-    /// Whether throughput settled, as far as its visit is long enough to tell.
+    /// Whether throughput settled, as far as its measurement is long enough to tell.
     pub steady: bool,
     /// Part of the machine's CPU time that other programs used.
-    pub other_cpu_share: Option<f64>,
+    pub noise_cpu_share: Option<f64>,
     /// Part of the machine's CPU time that the hypervisor took.
     pub steal_share: Option<f64>,
     /// How its replicas followed, by their numbers.
@@ -89,7 +89,7 @@ impl RungFigures {
             offered: matches!(Pacing::of(load), Pacing::Open | Pacing::Paused),
             client_limited: rung.client_limited,
             steady: rung.steady || rung.jitter.is_none(),
-            other_cpu_share: rung.other_cpu_share,
+            noise_cpu_share: rung.noise_cpu_share,
             steal_share: rung.steal_share,
             replicas: rung.replicas.iter().map(ReplicaFigures::from).collect(),
             together: (!rung.neighbours.is_empty()).then(|| Together {

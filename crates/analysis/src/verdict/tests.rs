@@ -12,8 +12,8 @@ fn judged(points: &[(u32, f64, f64, f64, f64)]) -> Vec<Judged> {
         cycles_per_instruction: Some(*k),
         cpu_seconds_per_txn: i * k / 2e9,
         system_share: None,
-        residue: None,
-        residue_of: None,
+        residual: None,
+        residual_sources: None,
     };
     rungs
         .into_iter()
@@ -122,7 +122,7 @@ fn a_fall_without_any_counter_is_still_a_fall() {
     ]);
     rungs.iter_mut().for_each(|j| j.law = None);
     let found = verdict(&rungs, &[]).unwrap();
-    assert!(found.scales == Some(false) && found.decomposition.is_none());
+    assert!(found.class == LadderVerdict::FallsOver && found.decomposition.is_none());
     assert!(found.sentence.ends_with("at 512."), "{}", found.sentence);
 }
 
@@ -130,10 +130,13 @@ fn a_fall_without_any_counter_is_still_a_fall() {
 fn too_few_rungs_neither_scale_nor_fall() {
     let mut rungs = judged(&[(1, 1e4, 0.9, 2e5, 1.), (16, 5e3, 0.97, 4e5, 1.)]);
     let of_two = verdict(&rungs, &[]).unwrap();
-    assert_eq!((of_two.scales, of_two.falls_over_at), (None, None));
+    assert_eq!(
+        (of_two.class, of_two.falls_over_at),
+        (LadderVerdict::Inconclusive, None)
+    );
     assert!(of_two.sentence.contains("too few"), "{}", of_two.sentence);
     rungs.truncate(1);
-    assert_eq!(verdict(&rungs, &[]).unwrap().scales, None);
+    assert_eq!(verdict(&rungs, &[]).unwrap().class, LadderVerdict::Inconclusive);
 }
 
 #[test]

@@ -2,8 +2,8 @@
 
 use super::owners::place_of;
 use crate::call_paths::{CallPaths, PathId};
+use crate::measurement_rows::MeasurementRows;
 use crate::sampled::LOCK;
-use crate::visit_rows::VisitRows;
 use std::collections::BTreeMap;
 
 /// The locks that are waited for at each place, by all threads of the server.
@@ -12,9 +12,9 @@ pub(super) struct Chains {
 }
 
 impl Chains {
-    pub(super) fn of(visits: &[&VisitRows<'_>], call_paths: &mut CallPaths<'_>) -> Chains {
+    pub(super) fn of(measurements: &[&MeasurementRows<'_>], call_paths: &mut CallPaths<'_>) -> Chains {
         let mut locks: BTreeMap<PathId, BTreeMap<i64, f64>> = BTreeMap::new();
-        for block in visits.iter().flat_map(|rows| rows.samples.iter()) {
+        for block in measurements.iter().flat_map(|rows| rows.samples.iter()) {
             let waits: Vec<bool> = block.states().values().iter().map(|name| name == LOCK).collect();
             let (stack_of, lock_of) = (block.stacks().values(), block.locks().values());
             let mut known: Vec<Option<Option<PathId>>> = vec![None; stack_of.len()];

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::call_paths::{CallPaths, PathId};
 use crate::findings::knowledge::Knowledge;
-use crate::visit_rows::VisitRows;
+use crate::measurement_rows::MeasurementRows;
 use scaleprof_bundle::LockRow;
 use std::collections::BTreeMap;
 
@@ -22,9 +22,12 @@ pub(super) struct Labels<'a> {
 }
 
 impl<'a> Labels<'a> {
-    pub(super) fn of(visits: &[&VisitRows<'a>], knowledge: &'a Knowledge) -> Labels<'a> {
+    pub(super) fn of(measurements: &[&MeasurementRows<'a>], knowledge: &'a Knowledge) -> Labels<'a> {
         let mut rows: BTreeMap<i64, Vec<&LockRow>> = BTreeMap::new();
-        for row in visits.iter().flat_map(|visit| visit.locks.iter().copied()) {
+        for row in measurements
+            .iter()
+            .flat_map(|measurement| measurement.locks.iter().copied())
+        {
             rows.entry(row.lock).or_default().push(row);
         }
         Labels { knowledge, rows }
@@ -65,7 +68,7 @@ impl Waits<'_> {
     pub(super) fn graph(
         &self,
         connections: Option<u32>,
-        visits: usize,
+        measurements: usize,
         holders: HolderSource,
         chains: &Chains,
         labels: &Labels<'_>,
@@ -87,17 +90,17 @@ impl Waits<'_> {
         let others = || self.locks.iter().filter(|(lock, _)| !told.contains(lock));
         Some(WaitGraph {
             connections,
-            visits,
+            measurements,
             seconds: self.seconds(),
             waiting: self.estimate(&self.all),
-            known: self
+            attribution: self
                 .locks
                 .values()
                 .map(|of_lock| telling.known(of_lock))
                 .fold(Known::default(), plus),
             holders,
             locks,
-            left_out: LeftOut {
+            omitted: LeftOut {
                 count: others().count(),
                 threads: self.threads(others().map(|(_, of_lock)| of_lock.weight()).sum()),
             },
@@ -179,7 +182,7 @@ impl Telling<'_, '_> {
             waiting: self.waits.estimate(&of_lock.waiting),
             on_cpu: self.waits.threads(of_lock.on_cpu),
             samples: of_lock.waiting.samples,
-            known: self.known(of_lock),
+            attribution: self.known(of_lock),
             waiters: waiters
                 .into_iter()
                 .map(|((place, on_cpu), time)| Waiters {
@@ -192,7 +195,7 @@ impl Telling<'_, '_> {
                     samples: time.samples,
                 })
                 .collect(),
-            waiters_left_out: self.left_out(&other_waiters),
+            omitted_waiters: self.left_out(&other_waiters),
             holders: holders
                 .into_iter()
                 .map(|((place, state), time)| Holder {
@@ -206,7 +209,7 @@ impl Telling<'_, '_> {
                     },
                 })
                 .collect(),
-            holders_left_out: self.left_out(&other_holders),
+            omitted_holders: self.left_out(&other_holders),
             wakers: wakers
                 .into_iter()
                 .map(|((kind, place), time)| Waker {
@@ -216,7 +219,7 @@ impl Telling<'_, '_> {
                     samples: time.samples,
                 })
                 .collect(),
-            wakers_left_out: self.left_out(&other_wakers),
+            omitted_wakers: self.left_out(&other_wakers),
         })
     }
 

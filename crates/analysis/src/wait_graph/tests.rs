@@ -2,7 +2,7 @@ use super::*;
 use crate::summarise;
 use proptest::collection::vec;
 use proptest::prelude::*;
-use scaleprof_bundle::{FrameRow, LockRow, RungRow, SampleRow, SecondRow, StackRow, StateRow, UtcMicros};
+use scaleprof_bundle::{FrameRow, LockRow, MeasurementRow, SampleRow, SecondRow, StackRow, StateRow, UtcMicros};
 use std::collections::HashMap;
 
 const SECONDS: i32 = 10;
@@ -14,14 +14,14 @@ struct Made {
 }
 
 impl Made {
-    fn new(visits: i32) -> Made {
+    fn new(measurements: i32) -> Made {
         let mut bundle = testing::planted::empty();
-        for visit in 0..visits {
-            bundle.rungs.push(RungRow {
-                visit,
+        for measurement in 0..measurements {
+            bundle.measurements.push(MeasurementRow {
+                measurement,
                 connections: 8,
                 idle_connections: 0,
-                repeat: visit,
+                repeat: measurement,
                 offered_rate: None,
                 started_at: UtcMicros(0),
                 connect_seconds: 0.1,
@@ -31,7 +31,7 @@ impl Made {
                 client_resident_bytes: None,
             });
             bundle.seconds.extend((0..SECONDS).map(|second| SecondRow {
-                visit,
+                measurement,
                 second,
                 started_at: UtcMicros(0),
                 duration_ns: 1_000_000_000,
@@ -43,7 +43,7 @@ impl Made {
                 retries: 0,
                 service_sum_ns: 0,
                 response_sum_ns: 0,
-                inside_ns: 8_000_000_000,
+                in_transaction_ns: 8_000_000_000,
                 p50_ns: None,
                 p95_ns: None,
                 p99_ns: None,
@@ -80,7 +80,7 @@ impl Made {
                     inlined: false,
                     file: None,
                     line: None,
-                    name_source: "symtab".into(),
+                    symbol_source: "symtab".into(),
                 });
                 self.bundle.stacks.push(StackRow {
                     stack,
@@ -94,13 +94,14 @@ impl Made {
         parent.unwrap()
     }
 
-    /// A wait of so many milliseconds in every second of every visit; the row is there for more to be said of it.
+    /// A wait of so many milliseconds in every second of every measurement; the row is there for
+    /// more to be said of it.
     fn waits(&mut self, lock: Option<i64>, path: &str, milliseconds: f64, say: impl Fn(&mut SampleRow)) {
         let stack = self.stack(&format!("{path} __schedule_k"));
-        for visit in 0..self.bundle.rungs.len() as i32 {
+        for measurement in 0..self.bundle.measurements.len() as i32 {
             for second in 0..SECONDS {
                 let mut row = SampleRow {
-                    visit,
+                    measurement,
                     second,
                     time_us: UtcMicros(0),
                     thread: 1,
@@ -108,13 +109,13 @@ impl Made {
                     cpu: 0,
                     state: "lock".into(),
                     stack,
-                    ending: "complete".into(),
+                    unwind_status: "complete".into(),
                     weight_ns: milliseconds * 1e6,
                     lock,
                     waker_kind: None,
                     waker_stack: None,
-                    owner_stack: None,
-                    owner_state: None,
+                    holder_stack: None,
+                    holder_state: None,
                 };
                 say(&mut row);
                 self.bundle.samples.extend([row]);
@@ -124,20 +125,20 @@ impl Made {
 
     /// The same with a holder, at a place unless it runs.
     fn waits_for_holder(&mut self, lock: i64, path: &str, milliseconds: f64, (place, state): (&str, &str)) {
-        let owner_stack = (state != "cpu").then(|| self.stack(place));
+        let holder_stack = (state != "cpu").then(|| self.stack(place));
         self.waits(Some(lock), path, milliseconds, |row| {
-            row.owner_stack = owner_stack;
-            row.owner_state = Some(state.to_owned().into());
+            row.holder_stack = holder_stack;
+            row.holder_state = Some(state.to_owned().into());
         });
     }
 
     /// What the threads of the load did exactly: so many milliseconds a second of waiting for locks, and the rest on a CPU.
     fn with_exact_time(mut self, lock_milliseconds: f64) -> Made {
-        for visit in 0..self.bundle.rungs.len() as i32 {
+        for measurement in 0..self.bundle.measurements.len() as i32 {
             for second in 0..SECONDS {
                 for (state, milliseconds) in [("lock", lock_milliseconds), ("cpu", 8e3 - lock_milliseconds)] {
                     self.bundle.states.push(StateRow {
-                        visit,
+                        measurement,
                         second: Some(second),
                         role: "connection".into(),
                         state: state.into(),
@@ -151,18 +152,18 @@ impl Made {
     }
 
     fn lock_row(&mut self, lock: i64, name: &str, owner: Option<(&str, i64)>, waits: i64) {
-        let owner_stack = owner.map(|(path, _)| self.stack(path));
-        for visit in 0..self.bundle.rungs.len() as i32 {
+        let holder_stack = owner.map(|(path, _)| self.stack(path));
+        for measurement in 0..self.bundle.measurements.len() as i32 {
             self.bundle.locks.push(LockRow {
-                visit,
+                measurement,
                 lock,
                 name: Some(name.to_owned()),
                 module: Some("mysqld".into()),
                 operation: "wait".into(),
                 waits,
                 wait_ns: 0.0,
-                owner_stack,
-                owner_samples: owner.map_or(0, |(_, samples)| samples),
+                holder_stack,
+                holder_samples: owner.map_or(0, |(_, samples)| samples),
             });
         }
     }
@@ -181,25 +182,25 @@ fn near(a: f64, b: f64) -> bool {
 fn sums_up(graph: &WaitGraph) {
     let known = |known: &Known| known.holder + known.waker + known.neither;
     assert!(
-        near(known(&graph.known), graph.waiting.value),
+        near(known(&graph.attribution), graph.waiting.value),
         "{:?} {:?}",
-        graph.known,
+        graph.attribution,
         graph.waiting
     );
     let told: f64 = graph.locks.iter().map(|lock| lock.waiting.value + lock.on_cpu).sum();
     let on_cpu: f64 = graph.locks.iter().map(|lock| lock.on_cpu).sum();
-    assert!(near(told + graph.left_out.threads - on_cpu, graph.waiting.value));
+    assert!(near(told + graph.omitted.threads - on_cpu, graph.waiting.value));
     for lock in &graph.locks {
-        assert!(near(known(&lock.known), lock.waiting.value));
+        assert!(near(known(&lock.attribution), lock.waiting.value));
         let waiters: f64 = lock.waiters.iter().map(|one| one.threads.value).sum();
         assert!(near(
-            waiters + lock.waiters_left_out.threads,
+            waiters + lock.omitted_waiters.threads,
             lock.waiting.value + lock.on_cpu
         ));
         let holders: f64 = lock.holders.iter().map(|one| one.threads).sum();
-        assert!(near(holders + lock.holders_left_out.threads, lock.known.holder));
+        assert!(near(holders + lock.omitted_holders.threads, lock.attribution.holder));
         let wakers: f64 = lock.wakers.iter().map(|one| one.threads).sum();
-        assert!(near(wakers + lock.wakers_left_out.threads, lock.known.waker));
+        assert!(near(wakers + lock.omitted_wakers.threads, lock.attribution.waker));
     }
 }
 
@@ -208,12 +209,12 @@ fn a_wait_counts_by_its_holder_else_by_its_waker_else_as_unknown() {
     let mut made = Made::new(1);
     let waker = made.stack("main commit give_back");
     let woken = |row: &mut SampleRow| {
-        row.waker_kind = Some("sibling".into());
+        row.waker_kind = Some("same_process".into());
         row.waker_stack = Some(waker);
     };
     made.waits(Some(1), "main work wait", 400.0, |row| {
         woken(row);
-        row.owner_state = Some("cpu".into());
+        row.holder_state = Some("cpu".into());
     });
     made.waits_for_holder(1, "main other wait", 100.0, ("main flush fsync", "io"));
     made.waits(Some(1), "main work wait", 300.0, woken);
@@ -225,14 +226,19 @@ fn a_wait_counts_by_its_holder_else_by_its_waker_else_as_unknown() {
     made.lock_row(1, "log_sys+64", None, 10);
     let graph = made.graph();
     sums_up(&graph);
-    assert_eq!((graph.connections, graph.visits, graph.seconds), (Some(8), 1, 10.0));
-    assert_eq!(graph.holders, HolderSource::EachWait);
+    assert_eq!(
+        (graph.connections, graph.measurements, graph.seconds),
+        (Some(8), 1, 10.0)
+    );
+    assert_eq!(graph.holders, HolderSource::PerWait);
     assert!(near(graph.waiting.value, 0.9));
     let [worst, heap, unseen] = graph.locks.as_slice() else {
         panic!("{:?}", graph.locks)
     };
     assert_eq!(worst.lock.name.as_deref(), Some("log_sys+64"));
-    assert!(near(worst.known.holder, 0.5) && near(worst.known.waker, 0.35) && worst.known.neither == 0.0);
+    assert!(
+        near(worst.attribution.holder, 0.5) && near(worst.attribution.waker, 0.35) && worst.attribution.neither == 0.0
+    );
     let holders: Vec<_> = worst
         .holders
         .iter()
@@ -250,12 +256,12 @@ fn a_wait_counts_by_its_holder_else_by_its_waker_else_as_unknown() {
         .iter()
         .map(|one| (one.kind.as_str(), one.place.is_some()))
         .collect();
-    assert_eq!(wakers, [("sibling", true), ("kernel", false)]);
+    assert_eq!(wakers, [("same_process", true), ("kernel", false)]);
     // The functions of the kernel in which it waits are no part of the place.
     assert_eq!(worst.waiters[0].place.path, ["main", "work", "wait"]);
     assert_eq!(worst.waiters[0].samples, 30);
     assert_eq!(
-        (heap.lock.name.as_ref(), heap.known.neither),
+        (heap.lock.name.as_ref(), heap.attribution.neither),
         (None, heap.waiting.value)
     );
     assert_eq!(heap.lock.waited_for_in, ["idle", "main"]);
@@ -322,32 +328,9 @@ fn a_lock_behind_a_holder_is_told_though_others_are_waited_for_longer() {
     assert_eq!(graph.locks.len(), MOST_LOCKS + 2);
     let last: Vec<_> = graph.locks[MOST_LOCKS..].iter().map(|lock| lock.lock.lock).collect();
     assert_eq!(last, [Some(77), Some(78)]);
-    assert_eq!(graph.left_out.count, 20);
+    assert_eq!(graph.omitted.count, 20);
     let told: f64 = graph.locks.iter().map(|lock| lock.waiting.value).sum();
-    assert!(near(told + graph.left_out.threads, graph.waiting.value));
-}
-
-#[test]
-fn an_earlier_bundle_has_the_most_frequent_place_of_holders_by_waits_and_not_what_they_did() {
-    let mut made = Made::new(2);
-    let waker = made.stack("main give_back");
-    made.waits(Some(1), "main wait", 100.0, |row| {
-        row.waker_kind = Some("sibling".into());
-        row.waker_stack = Some(waker);
-    });
-    made.lock_row(1, "LOCK_open", Some(("main hold", 6)), 8);
-    let graph = made.graph();
-    sums_up(&graph);
-    assert_eq!(graph.holders, HolderSource::MostFrequentPlace);
-    let lock = &graph.locks[0];
-    assert!(
-        near(lock.known.holder, 0.075) && near(lock.known.waker, 0.025),
-        "{:?}",
-        lock.known
-    );
-    let holder = &lock.holders[0];
-    assert_eq!((holder.samples, holder.state.as_deref()), (12, None));
-    assert_eq!(holder.place.as_ref().unwrap().path, ["main", "hold"]);
+    assert!(near(told + graph.omitted.threads, graph.waiting.value));
 }
 
 #[test]
@@ -366,10 +349,10 @@ fn threads_that_fight_for_a_lock_of_the_kernel_on_a_cpu_stand_beside_those_that_
 }
 
 #[test]
-fn intervals_come_from_the_visits_where_there_are_three() {
+fn intervals_come_from_the_measurements_where_there_are_three() {
     let mut made = Made::new(3);
     made.waits(Some(1), "main wait", 100.0, |row| {
-        row.weight_ns *= 1.0 + f64::from(row.visit) / 10.0
+        row.weight_ns *= 1.0 + f64::from(row.measurement) / 10.0
     });
     let waiting = made.graph().waiting;
     // Means 0.10, 0.11 and 0.12: a standard error of 0.01 / sqrt(3), and t of 2 degrees is 4.30.
@@ -396,9 +379,9 @@ proptest! {
     fn all_waiting_is_that_of_the_ledger(
         waits in vec((0..20i64, 0..6usize, 0.1..500.0f64, 0..5usize), 1..60),
         exact in 1.0..7_000.0f64,
-        visits in 1..4i32,
+        measurements in 1..4i32,
     ) {
-        let mut made = Made::new(visits);
+        let mut made = Made::new(measurements);
         let waker = made.stack("main give_back");
         for (lock, path, milliseconds, kind) in waits {
             let path = format!("main f{path}");
@@ -406,7 +389,7 @@ proptest! {
                 0 => made.waits_for_holder(lock, &path, milliseconds, ("main f3", "lock")),
                 1 => made.waits_for_holder(lock, &path, milliseconds, ("", "cpu")),
                 2 => made.waits(Some(lock), &path, milliseconds, |row| {
-                    row.waker_kind = Some("sibling".into());
+                    row.waker_kind = Some("same_process".into());
                     row.waker_stack = Some(waker);
                 }),
                 3 => made.waits(Some(lock), &path, milliseconds, |_| ()),

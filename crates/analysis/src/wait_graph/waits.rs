@@ -1,13 +1,13 @@
 //! The sampled waits, summed up by lock, and in each by who waits and by who held it or ended the wait.
 
-use super::owners::{HolderKey, Owners, place_of};
+use super::owners::{HolderKey, holder, place_of};
 use crate::call_paths::{CallPaths, PathId};
 use crate::intervals::throughput;
 use crate::sampled::{LOCK, Sampled};
 use scaleprof_bundle::Estimate;
 use std::collections::BTreeMap;
 
-/// Thread-seconds by visit and second, and the samples behind them.
+/// Thread-seconds by measurement and second, and the samples behind them.
 #[derive(Default)]
 pub(super) struct Time {
     blocks: BTreeMap<(i32, i32), f64>,
@@ -24,15 +24,9 @@ impl Time {
     pub(super) fn sum(&self) -> f64 {
         self.blocks.values().sum()
     }
-
-    fn visits(&self) -> impl Iterator<Item = i32> {
-        let mut visits: Vec<i32> = self.blocks.keys().map(|(visit, _)| *visit).collect();
-        visits.dedup();
-        visits.into_iter()
-    }
 }
 
-/// How what ended a wait is told: its kind, and where a sibling was.
+/// How what ended a wait is told: its kind, and where that thread of the server was.
 pub(super) type WakerKey<'a> = (&'a str, Option<PathId>);
 
 /// All waits for one lock.
@@ -64,7 +58,7 @@ pub(super) struct Waits<'a> {
 }
 
 impl<'a> Waits<'a> {
-    pub(super) fn of(sampled: &Sampled<'a>, owners: &Owners, call_paths: &mut CallPaths<'_>) -> Waits<'a> {
+    pub(super) fn of(sampled: &Sampled<'a>, call_paths: &mut CallPaths<'_>) -> Waits<'a> {
         let seconds: Vec<(i32, i32)> = sampled.seconds.iter().map(|(second, _)| second).collect();
         let mut waits = Waits {
             locks: BTreeMap::new(),
@@ -97,38 +91,24 @@ impl<'a> Waits<'a> {
             of_lock.waiting.add(second, thread_seconds, 1);
             let waiting = of_lock.waiters.entry((place, false)).or_default();
             waiting.add(second, thread_seconds, 1);
-            let mut left = 1.0;
-            let each_is_a_wait = matches!(owners, Owners::EachWait);
-            for (holder, share) in owners.of_wait(&wait, second.0, call_paths) {
-                left -= share;
-                let held = of_lock.holders.entry(holder).or_default();
-                held.add(second, thread_seconds * share, u64::from(each_is_a_wait));
+            if let Some(holder) = holder(&wait, call_paths) {
+                of_lock
+                    .holders
+                    .entry(holder)
+                    .or_default()
+                    .add(second, thread_seconds, 1);
+                continue;
             }
-            // What rounding leaves is nothing.
-            let left = if left < 1e-9 { 0.0 } else { thread_seconds * left };
-            match wait.waker_kind.filter(|_| left > 0.0) {
+            match wait.waker_kind {
                 Some(kind) => {
                     let waker = wait.waker_stack.and_then(|stack| place_of(stack, call_paths));
                     let woken = of_lock.wakers.entry((kind, waker)).or_default();
-                    woken.add(second, left, 1);
+                    woken.add(second, thread_seconds, 1);
                 }
-                None => of_lock.neither += left,
+                None => of_lock.neither += thread_seconds,
             }
         }
-        waits.count_by_place(owners);
         waits
-    }
-
-    /// Where the bundle has only the most frequent places of holders, it has their numbers of waits too.
-    fn count_by_place(&mut self, owners: &Owners) {
-        for (lock, of_lock) in &mut self.locks {
-            let Some(lock) = *lock else { continue };
-            for (place, samples) in owners.counted(lock, of_lock.waiting.visits()) {
-                if let Some(held) = of_lock.holders.get_mut(&(place, None)) {
-                    held.samples = samples;
-                }
-            }
-        }
     }
 
     /// How long all measured seconds were together.
@@ -141,7 +121,8 @@ impl<'a> Waits<'a> {
         thread_seconds / self.seconds()
     }
 
-    /// The same with an interval: from the visits where there are several, else from the seconds.
+    /// The same with an interval: from the measurements where there are several, else from the
+    /// seconds.
     pub(super) fn estimate(&self, time: &Time) -> Estimate {
         let mut rates: BTreeMap<i32, Vec<f64>> = BTreeMap::new();
         for (second, length) in self.lengths.iter().filter(|(_, length)| **length > 0.0) {

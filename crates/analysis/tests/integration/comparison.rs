@@ -3,7 +3,7 @@
 use testing::{is_deep, planted, trials};
 
 use planted::{Cost, Rung, USUAL, Unrest, run, work};
-use scaleprof_analysis::comparison::{Choice, Comparison, Course, Refusal, Weight, compare};
+use scaleprof_analysis::comparison::{Choice, Comparison, ConditionEffect, Course, Refusal, compare};
 use scaleprof_bundle::{Bundle, IMPORTED, SettingRow};
 
 /// Two rungs with the same costs, but for what is planted at each.
@@ -58,13 +58,13 @@ fn false_alarms(repeats: i32, seconds: i32, unrest: Unrest, trials: u64) -> (f64
 #[test]
 fn two_runs_of_the_same_server_seldom_differ() {
     let restless = Unrest {
-        of_visits: 0.10,
+        of_measurements: 0.10,
         of_paths: 0.05,
         ..USUAL
     };
     // Each path by itself moves by more than what is worth a word.
     let wild = Unrest {
-        of_visits: 0.10,
+        of_measurements: 0.10,
         of_paths: 0.30,
         samples_a_second: 100.0,
     };
@@ -153,20 +153,20 @@ fn latched<'a>(work: &'a [(Vec<&'a str>, f64)], latch: &'a [&'a str], micros: f6
 }
 
 #[test]
-fn intervals_hold_the_truth_with_two_three_and_five_visits() {
+fn intervals_hold_the_truth_with_two_three_and_five_measurements() {
     let work = work();
     let latch = ["start_thread", "do_command", "change", "latch"];
     let trials = trials(200);
     // The widest median half of an interval: twice what is found, 6.0, 4.3 and 3.2 µs.
     let all = [(2, 12e-6), (3, 8.6e-6), (5, 6.4e-6)];
-    for (visits, widest) in if is_deep() { &all[..] } else { &all[..1] } {
-        let (visits, widest) = (*visits, *widest);
+    for (measurements, widest) in if is_deep() { &all[..] } else { &all[..1] } {
+        let (measurements, widest) = (*measurements, *widest);
         let (mut held, mut listed, mut rest_held) = (0u32, 0u32, 0u32);
         let mut halves = Vec::new();
         for trial in 0..trials {
-            let seed = 1000 * visits as u64 + 2 * trial;
-            let a = run(&latched(&work, &latch, 10.0), visits, 8, USUAL, seed);
-            let b = run(&latched(&work, &latch, 70.0), visits, 8, USUAL, seed + 1);
+            let seed = 1000 * measurements as u64 + 2 * trial;
+            let a = run(&latched(&work, &latch, 10.0), measurements, 8, USUAL, seed);
+            let b = run(&latched(&work, &latch, 70.0), measurements, 8, USUAL, seed + 1);
             let found = compared(&a, &b);
             let holds = |estimate: scaleprof_bundle::Estimate, truth: f64| {
                 let (low, high) = estimate.low.zip(estimate.high).expect("limits");
@@ -179,14 +179,19 @@ fn intervals_hold_the_truth_with_two_three_and_five_visits() {
                 halves.push(path.change.high.expect("a limit") - path.change.value);
             }
             // Nothing but the latch changed.
-            rest_held += holds(found.rungs[2].unexplained.expect("a rest").left, 0.0);
+            rest_held += holds(found.rungs[2].unexplained.expect("a rest").not_listed, 0.0);
         }
         let share = f64::from(held) / f64::from(listed);
         let of_rest = f64::from(rest_held) / trials as f64;
         halves.sort_by(f64::total_cmp);
         let half = halves[halves.len() / 2];
-        println!("{visits} visits: {listed} of {trials} listed, {share:.3} held, {of_rest:.3} of the rest's, ±{half}");
-        assert!(u64::from(listed) * 20 >= trials * 19, "{visits} visits: {listed}");
+        println!(
+            "{measurements} measurements: {listed} of {trials} listed, {share:.3} held, {of_rest:.3} of the rest's, ±{half}"
+        );
+        assert!(
+            u64::from(listed) * 20 >= trials * 19,
+            "{measurements} measurements: {listed}"
+        );
         // 95 % by design: neither too narrow nor, where there are enough trials to tell, too wide.
         let least = if is_deep() {
             0.92
@@ -195,10 +200,10 @@ fn intervals_hold_the_truth_with_two_three_and_five_visits() {
         };
         assert!(
             share >= least && (share <= 0.99 || !is_deep()),
-            "{visits} visits: {share}"
+            "{measurements} measurements: {share}"
         );
-        assert!(half < widest, "{visits} visits: ±{half}");
-        assert!(of_rest >= least, "{visits} visits: {of_rest}");
+        assert!(half < widest, "{measurements} measurements: ±{half}");
+        assert!(of_rest >= least, "{measurements} measurements: {of_rest}");
     }
 }
 
@@ -212,7 +217,7 @@ fn a_path_that_makes_a_transaction_a_fifth_dearer_is_found_and_so_is_a_branch_th
         .map(|(path, micros)| (path.clone(), micros * if path[2] == "search" { 1.2 } else { 1.0 }))
         .collect();
     let many = Unrest {
-        of_visits: 0.01,
+        of_measurements: 0.01,
         of_paths: 0.01,
         samples_a_second: 1000.0,
     };
@@ -245,8 +250,9 @@ fn figures_are_those_of_the_reports_and_states_add_up_to_the_time_of_a_transacti
         run(&latched(&work, &latch, 4.0), 3, 10, USUAL, 31),
         run(&latched(&work, &latch, 30.0), 3, 10, USUAL, 32),
     );
-    // One visit of A is much shorter than the others, so that a mean of visits is something else than the whole.
-    a.seconds.retain(|row| row.visit != 2 || row.second < 5);
+    // One measurement of A is much shorter than the others, so that a mean of measurements is
+    // something else than the whole.
+    a.seconds.retain(|row| row.measurement != 2 || row.second < 5);
     let found = compared(&a, &b);
     for (side, bundle) in [&a, &b].into_iter().enumerate() {
         let report = scaleprof_analysis::summarise(bundle);
@@ -273,7 +279,7 @@ fn what_is_listed_and_what_is_not_add_up_to_the_whole_change() {
     let found = compared(&a, &b);
     for rung in &found.rungs {
         let told = rung.unexplained.expect("a rest");
-        assert!((told.alike + told.listed + told.left.value - told.whole).abs() < 1e-12);
+        assert!((told.uniform + told.listed + told.not_listed.value - told.total).abs() < 1e-12);
         let here = found.paths.iter().filter(|path| path.connections == rung.connections);
         let listed: f64 = here.map(|path| path.change.value).sum();
         assert!((told.listed - listed).abs() < 1e-12);
@@ -282,10 +288,10 @@ fn what_is_listed_and_what_is_not_add_up_to_the_whole_change() {
             .iter()
             .filter(|state| ["cpu", "spin"].contains(&state.state.as_str()));
         let whole: f64 = cpu.map(|state| state.change.value).sum();
-        assert!((told.whole - whole).abs() < 1e-9, "{} {whole}", told.whole);
+        assert!((told.total - whole).abs() < 1e-9, "{} {whole}", told.total);
     }
     let last = found.rungs[2].unexplained.expect("a rest");
-    assert!(last.listed > 30e-6 && last.left.value.abs() < 6e-6, "{last:?}");
+    assert!(last.listed > 30e-6 && last.not_listed.value.abs() < 6e-6, "{last:?}");
 }
 
 #[test]
@@ -408,7 +414,7 @@ fn a_slower_machine_is_said_once_and_no_path_is_blamed() {
     let found = compared(&a, &b);
     assert!(found.paths.is_empty(), "{:?}", found.paths);
     for rung in &found.rungs {
-        assert!((1.2..1.4).contains(&rung.dilation), "{}", rung.dilation);
+        assert!((1.2..1.4).contains(&rung.uniform_slowdown), "{}", rung.uniform_slowdown);
         let ratio = rung.throughput_ratio.expect("a ratio");
         assert!(ratio.high.expect("a limit") < 0.95, "{ratio:?}");
         assert!(rung.throughput_p.expect("a probability") <= 0.05);
@@ -446,7 +452,7 @@ fn what_paths_count_adds_up_to_no_more_than_the_whole_change() {
 }
 
 #[test]
-fn one_visit_on_a_side_is_told_without_an_interval_and_said_so() {
+fn one_measurement_on_a_side_is_told_without_an_interval_and_said_so() {
     let work = work();
     let latch = ["start_thread", "do_command", "change", "latch"];
     let a = run(&rungs(&work, [&[], &[]]), 1, 10, USUAL, 11);
@@ -459,7 +465,7 @@ fn one_visit_on_a_side_is_told_without_an_interval_and_said_so() {
         (None, None)
     );
     assert!(
-        last.notes.iter().any(|note| note.contains("one visit only")),
+        last.notes.iter().any(|note| note.contains("one measurement only")),
         "{:?}",
         last.notes
     );
@@ -508,12 +514,18 @@ fn what_is_not_alike_is_refused_or_named() {
         row("innodb_pct", "75.0000"),
     ];
     let found = compared(&with_settings, &b);
-    let named: Vec<(&str, Weight)> = found
+    let named: Vec<(&str, ConditionEffect)> = found
         .differences
         .iter()
-        .map(|one| (one.what.as_str(), one.weight))
+        .map(|one| (one.what.as_str(), one.effect))
         .collect();
-    assert_eq!(named, [("CPU model", Weight::Disturbs), ("version", Weight::Wanted)]);
+    assert_eq!(
+        named,
+        [
+            ("CPU model", ConditionEffect::Confounds),
+            ("version", ConditionEffect::Intended)
+        ]
+    );
     assert!(
         found.warnings.iter().any(|warning| warning.contains("CPU model")),
         "{:?}",
@@ -552,7 +564,7 @@ fn what_is_not_alike_is_refused_or_named() {
     )
     .expect_err("no such rung");
     assert!(wanted.to_string().contains("16, 256 were"), "{wanted}");
-    for rung in &mut b.rungs {
+    for rung in &mut b.measurements {
         rung.connections += 1;
     }
     let apart = compare(&a, &b, Choice::default()).expect_err("no common rung");

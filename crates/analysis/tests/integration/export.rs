@@ -34,13 +34,15 @@ fn of_flame(flame: &Flame, rung: &flame::Rung, states: &[ThreadState]) -> ByFunc
         paths.push(open.clone());
     }
     let transactions: f64 = rung.counted.iter().map(|second| second.amount).sum();
-    let counted: BTreeSet<(i32, i32)> = rung.counted.iter().map(|one| (one.visit, one.second)).collect();
+    let counted: BTreeSet<(i32, i32)> = rung.counted.iter().map(|one| (one.measurement, one.second)).collect();
     let mut sums = ByFunction::new();
-    for visit in &rung.visits {
-        for sample in &visit.samples {
+    for measurement in &rung.measurements {
+        for sample in &measurement.samples {
             let second = (sample.cell / 50) as i32;
             let state = flame::STATES[sample.state];
-            if counted.contains(&(visit.visit, second)) && states.iter().any(|wanted| wanted.name() == state) {
+            if counted.contains(&(measurement.measurement, second))
+                && states.iter().any(|wanted| wanted.name() == state)
+            {
                 add(
                     &mut sums,
                     &paths[sample.node as usize],
@@ -193,7 +195,7 @@ fn threads_of_other_roles_come_only_when_asked_for_and_as_they_were_sampled() {
         weight_ns: 5e8,
         ..rows.last().expect("samples").clone()
     };
-    let visit = background.visit;
+    let measurement = background.measurement;
     rows.push(background);
     bundle.samples = rows.into_iter().collect();
     let roles = |wanted: &Wanted| -> Vec<(Role, f64)> {
@@ -211,7 +213,7 @@ fn threads_of_other_roles_come_only_when_asked_for_and_as_they_were_sampled() {
         .into_iter()
         .filter(|(role, _)| *role != Role::Connection)
         .collect();
-    assert_eq!(others, [(Role::Background, 0.5)], "of visit {visit}");
+    assert_eq!(others, [(Role::Background, 0.5)], "of measurement {measurement}");
 }
 
 #[test]

@@ -10,11 +10,11 @@ use scaleprof_bundle::*;
 use std::collections::HashMap;
 use truths::{FALLS, bundle, watch};
 
-/// Seconds that count, by visit, and the transactions of all of them.
+/// Seconds that count, by measurement, and the transactions of all of them.
 fn counted(rung: &Rung) -> (HashMap<i32, Vec<i32>>, f64) {
     let mut seconds: HashMap<i32, Vec<i32>> = HashMap::new();
     for one in &rung.counted {
-        seconds.entry(one.visit).or_default().push(one.second);
+        seconds.entry(one.measurement).or_default().push(one.second);
     }
     (seconds, rung.counted.iter().map(|one| one.amount).sum())
 }
@@ -23,9 +23,13 @@ fn counted(rung: &Rung) -> (HashMap<i32, Vec<i32>>, f64) {
 fn per_transaction(rung: &Rung, wanted: impl Fn(&Sample) -> bool) -> f64 {
     let (seconds, transactions) = counted(rung);
     let mut sum = 0.0;
-    for visit in &rung.visits {
-        let counts = |sample: &&Sample| seconds[&visit.visit].contains(&((sample.cell / 50) as i32));
-        let found = visit.samples.iter().filter(counts).filter(|sample| wanted(sample));
+    for measurement in &rung.measurements {
+        let counts = |sample: &&Sample| seconds[&measurement.measurement].contains(&((sample.cell / 50) as i32));
+        let found = measurement
+            .samples
+            .iter()
+            .filter(counts)
+            .filter(|sample| wanted(sample));
         sum += found.map(|sample| sample.thread_seconds).sum::<f64>();
     }
     sum / transactions
@@ -85,10 +89,13 @@ fn the_warm_up_is_there_and_does_not_count() {
     assert_eq!(flame.rungs.len(), FALLS.len());
     for rung in &flame.rungs {
         let (seconds, _) = counted(rung);
-        for visit in &rung.visits {
-            assert_eq!((visit.seconds, visit.samples.len()), (30, 4 * 30));
-            assert!(!seconds[&visit.visit].contains(&0), "the first second is at half speed");
-            assert!(visit.samples.iter().any(|sample| sample.cell == 0));
+        for measurement in &rung.measurements {
+            assert_eq!((measurement.seconds, measurement.samples.len()), (30, 4 * 30));
+            assert!(
+                !seconds[&measurement.measurement].contains(&0),
+                "the first second is at half speed"
+            );
+            assert!(measurement.samples.iter().any(|sample| sample.cell == 0));
         }
     }
 }
@@ -97,7 +104,7 @@ fn the_warm_up_is_there_and_does_not_count() {
 fn samples_stand_in_the_cell_of_their_time() {
     let mut bundle = bundle(&FALLS[..2], true);
     watch(&mut bundle);
-    for rung in &mut bundle.rungs {
+    for rung in &mut bundle.measurements {
         rung.started_at = UtcMicros(5_000_123);
     }
     let mut rows: Vec<SampleRow> = bundle.samples.rows().collect();
@@ -109,8 +116,8 @@ fn samples_stand_in_the_cell_of_their_time() {
     let samples = || {
         all.rungs
             .iter()
-            .flat_map(|rung| &rung.visits)
-            .flat_map(|visit| &visit.samples)
+            .flat_map(|rung| &rung.measurements)
+            .flat_map(|measurement| &measurement.samples)
     };
     assert!(samples().all(|sample| sample.cell % 50 == 1));
     // What was taken before the first second, and what nobody can believe, is left out.
@@ -122,8 +129,8 @@ fn samples_stand_in_the_cell_of_their_time() {
     let left = kept
         .rungs
         .iter()
-        .flat_map(|rung| &rung.visits)
-        .map(|visit| visit.samples.len());
+        .flat_map(|rung| &rung.measurements)
+        .map(|measurement| measurement.samples.len());
     assert_eq!(left.sum::<usize>(), samples().count() - 2);
 }
 
@@ -154,17 +161,17 @@ fn a_watch_counts_by_the_second() {
     let mut bundle = bundle(&FALLS[2..3], true);
     watch(&mut bundle);
     bundle.manifest.workload.name = WATCH.into();
-    bundle.rungs.truncate(1);
+    bundle.measurements.truncate(1);
     bundle.seconds.clear();
-    bundle.samples.retain_visits(|visit| visit == 0);
-    bundle.states.retain(|row| row.visit == 0);
+    bundle.samples.retain_measurements(|measurement| measurement == 0);
+    bundle.states.retain(|row| row.measurement == 0);
     bundle.counters = (0..30)
         .map(|second| CounterRow {
-            visit: 0,
+            measurement: 0,
             second: Some(second),
             counter: "probe.watched_seconds".into(),
             value: 1.0,
-            counted_share: None,
+            running_share: None,
         })
         .collect();
     let summary = summarise(&bundle);

@@ -16,7 +16,7 @@ use testing::planted::empty;
 
 fn manifest() -> impl Strategy<Value = Manifest> {
     (any::<u32>(), prop_oneof!["closed", "open"]).prop_map(|(cpu_count, loop_kind)| {
-        let text = r#"{"schema": 1, "scaleprof": "", "started_at": "", "ended_at": null, "state": "complete",
+        let text = r#"{"schema": 2, "scaleprof": "", "started_at": "", "ended_at": null, "state": "complete",
             "problem": null, "command": [], "missing": [], "warnings": [],
             "server": {"product": "", "version": "", "build_id": null, "binary": null, "cpus": null, "cpu_count": 2,
                        "shares_cpus_with_client": true},
@@ -42,8 +42,8 @@ fn big() -> impl Strategy<Value = i64> {
 fn seconds() -> impl Strategy<Value = Vec<SecondRow>> {
     let row = (0..9i32, 0..40i32, big(), big(), big(), option::of(big()));
     vec(row, 0..300).prop_map(|rows| {
-        let made = |(visit, second, duration_ns, transactions, service_sum_ns, max_ns)| SecondRow {
-            visit,
+        let made = |(measurement, second, duration_ns, transactions, service_sum_ns, max_ns)| SecondRow {
+            measurement,
             second,
             started_at: UtcMicros(0),
             duration_ns,
@@ -55,7 +55,7 @@ fn seconds() -> impl Strategy<Value = Vec<SecondRow>> {
             retries: 0,
             service_sum_ns,
             response_sum_ns: service_sum_ns,
-            inside_ns: service_sum_ns,
+            in_transaction_ns: service_sum_ns,
             p50_ns: None,
             p95_ns: None,
             p99_ns: None,
@@ -65,7 +65,7 @@ fn seconds() -> impl Strategy<Value = Vec<SecondRow>> {
     })
 }
 
-fn rungs() -> impl Strategy<Value = Vec<RungRow>> {
+fn rungs() -> impl Strategy<Value = Vec<MeasurementRow>> {
     vec(
         (
             prop_oneof![1..600i32, any::<i32>()],
@@ -75,19 +75,20 @@ fn rungs() -> impl Strategy<Value = Vec<RungRow>> {
         0..9,
     )
     .prop_map(|rows| {
-        let made = |(visit, (connections, client_threads, lag)): (usize, (i32, i32, Option<f64>))| RungRow {
-            visit: visit as i32,
-            connections,
-            idle_connections: 0,
-            repeat: 0,
-            offered_rate: None,
-            started_at: UtcMicros(0),
-            connect_seconds: 0.0,
-            outcome: "complete".into(),
-            client_lag_p99_us: lag,
-            client_threads,
-            client_resident_bytes: None,
-        };
+        let made =
+            |(measurement, (connections, client_threads, lag)): (usize, (i32, i32, Option<f64>))| MeasurementRow {
+                measurement: measurement as i32,
+                connections,
+                idle_connections: 0,
+                repeat: 0,
+                offered_rate: None,
+                started_at: UtcMicros(0),
+                connect_seconds: 0.0,
+                outcome: "complete".into(),
+                client_lag_p99_us: lag,
+                client_threads,
+                client_resident_bytes: None,
+            };
         rows.into_iter().enumerate().map(made).collect()
     })
 }
@@ -119,39 +120,42 @@ fn counters() -> impl Strategy<Value = Vec<CounterRow>> {
         0..200,
     )
     .prop_map(|rows| {
-        let made = |(visit, second, counter, value, counted_share): (_, _, &str, _, _)| CounterRow {
-            visit,
+        let made = |(measurement, second, counter, value, running_share): (_, _, &str, _, _)| CounterRow {
+            measurement,
             second,
             counter: counter.into(),
             value,
-            counted_share,
+            running_share,
         };
         rows.into_iter().map(made).collect()
     })
 }
 
 const ROLES: [&str; 4] = ["connection", "control", "background", "what"];
-const STATES: [&str; 5] = ["cpu", "spin", "lock", "lifetime", "what"];
+const STATES: [&str; 4] = ["cpu", "spin", "lock", "what"];
 
 fn states() -> impl Strategy<Value = Vec<StateRow>> {
     let row = (
         0..9i32,
         option::of(0..40i32),
-        (0..4usize, 0..5usize),
+        (0..4usize, 0..4usize),
         option::of(0..3i64),
-        any::<i64>(),
+        (any::<i64>(), option::of(any::<i64>())),
     );
     vec(row, 0..200).prop_map(|rows| {
         rows.into_iter()
-            .map(|(visit, second, (role, state), thread, nanoseconds)| StateRow {
-                visit,
-                second,
-                role: ROLES[role].into(),
-                thread,
-                name: thread.filter(|n| *n > 0).map(|n| n.to_string()),
-                state: STATES[state].into(),
-                nanoseconds,
-            })
+            .map(
+                |(measurement, second, (role, state), thread, (nanoseconds, lifetime_ns))| StateRow {
+                    measurement,
+                    second,
+                    role: ROLES[role].into(),
+                    thread,
+                    name: thread.filter(|n| *n > 0).map(|n| n.to_string()),
+                    state: STATES[state].into(),
+                    nanoseconds,
+                    lifetime_ns,
+                },
+            )
             .collect()
     })
 }
@@ -159,16 +163,16 @@ fn states() -> impl Strategy<Value = Vec<StateRow>> {
 fn samples() -> impl Strategy<Value = Samples> {
     let row = (
         (0..9i32, -2..40i32),
-        (0..4usize, 0..5usize),
+        (0..4usize, 0..4usize),
         0..12i64,
         any::<f64>(),
-        (option::of(0..4i64), option::of(0..12i64), option::of(0..5usize)),
+        (option::of(0..4i64), option::of(0..12i64), option::of(0..4usize)),
     );
     vec(row, 0..200).prop_map(|rows| {
         rows.into_iter()
             .map(
-                |((visit, second), (role, state), stack, weight_ns, (lock, other, did))| SampleRow {
-                    visit,
+                |((measurement, second), (role, state), stack, weight_ns, (lock, other, did))| SampleRow {
+                    measurement,
                     second,
                     time_us: UtcMicros(0),
                     thread: 1,
@@ -176,13 +180,13 @@ fn samples() -> impl Strategy<Value = Samples> {
                     cpu: 0,
                     state: STATES[state].into(),
                     stack,
-                    ending: "complete".into(),
+                    unwind_status: "complete".into(),
                     weight_ns,
                     lock,
-                    waker_kind: other.map(|_| "sibling".into()),
+                    waker_kind: other.map(|_| "same_process".into()),
                     waker_stack: other,
-                    owner_stack: other,
-                    owner_state: did.map(|state| STATES[state].into()),
+                    holder_stack: other,
+                    holder_state: did.map(|state| STATES[state].into()),
                 },
             )
             .collect()
@@ -198,16 +202,16 @@ fn dictionaries() -> impl Strategy<Value = (Vec<LockRow>, Vec<StackRow>, Vec<Fra
     let stacks = vec((0..10i64, option::of(0..12i64), 0..6i64), 0..20);
     let frames = vec((0..4i64, option::of("[a-c.0-9]{0,9}")), 0..8);
     (locks, stacks, frames).prop_map(|(locks, stacks, frames)| {
-        let lock = |(visit, lock, wait_ns, owner_stack, owner_samples): (_, _, _, Option<i64>, _)| LockRow {
-            visit,
+        let lock = |(measurement, lock, wait_ns, holder_stack, holder_samples): (_, _, _, Option<i64>, _)| LockRow {
+            measurement,
             lock,
-            name: owner_stack.map(|_| "log_sys".to_owned()),
+            name: holder_stack.map(|_| "log_sys".to_owned()),
             module: None,
             operation: "wait".into(),
-            waits: owner_samples,
+            waits: holder_samples,
             wait_ns,
-            owner_stack,
-            owner_samples,
+            holder_stack,
+            holder_samples,
         };
         let stack = |(stack, parent, frame)| StackRow {
             stack,
@@ -224,7 +228,7 @@ fn dictionaries() -> impl Strategy<Value = (Vec<LockRow>, Vec<StackRow>, Vec<Fra
             inlined: false,
             file: None,
             line: None,
-            name_source: "none".into(),
+            symbol_source: "none".into(),
         };
         (
             locks.into_iter().map(lock).collect(),
@@ -242,15 +246,15 @@ proptest! {
         manifest in manifest(), rungs in rungs(), seconds in seconds(), counters in counters(),
         states in states(), samples in samples(), (locks, stacks, frames) in dictionaries(),
     ) {
-        let bundle = Bundle { manifest, rungs, seconds, counters, states, samples, locks, stacks, frames, ..empty() };
+        let bundle = Bundle { manifest, measurements: rungs, seconds, counters, states, samples, locks, stacks, frames, ..empty() };
         let summary = summarise(&bundle);
         let text = serde_json::to_string(&summary).unwrap();
         let read: Result<Summary, _> = serde_json::from_str(&text);
         prop_assert!(read.is_ok(), "{:?} {}", read.err(), text);
         if let Some(flame) = flame(&bundle) {
             let places = flame.nodes.len() as u32;
-            let mut samples = flame.rungs.iter().flat_map(|rung| &rung.visits).flat_map(|visit| {
-                visit.samples.iter().map(|sample| (sample, visit.seconds))
+            let mut samples = flame.rungs.iter().flat_map(|rung| &rung.measurements).flat_map(|measurement| {
+                measurement.samples.iter().map(|sample| (sample, measurement.seconds))
             });
             let all_fit = samples.all(|(sample, seconds)| {
                 sample.node < places && sample.cell < seconds * 50 && sample.thread_seconds >= 0.0

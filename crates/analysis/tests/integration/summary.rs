@@ -11,7 +11,7 @@ use truths::{FALLS, Truth, bundle, truth, watch};
 fn a_server_that_falls_over_is_found_with_its_reason() {
     let summary = summarise(&bundle(&FALLS, true));
     let verdict = summary.verdict.as_ref().unwrap();
-    assert_eq!(verdict.scales, Some(false));
+    assert_eq!(verdict.class, LadderVerdict::FallsOver);
     assert_eq!(
         (verdict.peak_connections, verdict.peak_band, verdict.falls_over_at),
         (16, (16, 32), Some(64))
@@ -22,12 +22,12 @@ fn a_server_that_falls_over_is_found_with_its_reason() {
         "{kept:?}"
     );
     let d = verdict.decomposition.as_ref().unwrap();
-    assert!((d.utilisation + d.cpu_seconds + d.residue - d.throughput).abs() < 1e-12 && d.residue.abs() < 0.01);
+    assert!((d.utilisation + d.cpu_seconds + d.residual - d.throughput).abs() < 1e-12 && d.residual.abs() < 0.01);
     insta::assert_snapshot!(verdict.sentence, @"Throughput peaks at 13 300/s at 16 connections and falls to 49 % of that at 512: each transaction costs 2.1 times the CPU of one at the peak (instructions 2.0x, cycles per instruction 1.0x) while its CPUs stay busy.");
     for rung in &summary.rungs {
         assert!(rung.steady && !rung.client_limited, "{:?}", rung);
         assert_eq!((rung.repeat_count, &rung.warmup_seconds), (3, &vec![4, 4, 4]));
-        assert!(rung.iron_law.as_ref().unwrap().residue.unwrap().abs() < 0.02);
+        assert!(rung.iron_law.as_ref().unwrap().residual.unwrap().abs() < 0.02);
         assert!((rung.context_switches_per_txn.unwrap() - 3.0).abs() < 1e-9);
         assert_eq!(rung.errors["1213"], 6);
         assert_eq!(rung.latency_ms.max, Some(50.0));
@@ -48,7 +48,9 @@ fn a_server_that_scales_is_not_blamed() {
         .map(|n| truth(n, 1000.0 * f64::from(n), 0.2 * f64::from(n), 2e5))
         .to_vec();
     let verdict = summarise(&bundle(&rises, true)).verdict.unwrap();
-    assert!(verdict.scales == Some(true) && verdict.falls_over_at.is_none() && verdict.decomposition.is_none());
+    assert!(
+        verdict.class == LadderVerdict::Scales && verdict.falls_over_at.is_none() && verdict.decomposition.is_none()
+    );
     assert!(verdict.sentence.contains("still rises"), "{}", verdict.sentence);
 }
 
@@ -56,7 +58,7 @@ fn a_server_that_scales_is_not_blamed() {
 fn without_hardware_counters_the_law_stands_on_cpu_seconds_and_says_so() {
     let summary = summarise(&bundle(&FALLS, false));
     let law = summary.rungs[2].iron_law.as_ref().unwrap();
-    assert!(law.instructions_per_txn.is_none() && law.residue.is_some());
+    assert!(law.instructions_per_txn.is_none() && law.residual.is_some());
     assert_eq!(
         summary
             .missing
@@ -91,16 +93,16 @@ fn rungs_in_which_the_client_was_the_limit_are_refused() {
 }
 
 #[test]
-fn visits_that_did_not_complete_are_warned_about_and_left_out() {
+fn measurements_that_did_not_complete_are_warned_about_and_left_out() {
     let mut bundle = bundle(&FALLS, true);
-    for row in &mut bundle.rungs {
+    for row in &mut bundle.measurements {
         if row.connections == 512 || (row.connections == 256 && row.repeat == 2) {
             row.outcome = "server_died".into();
         }
     }
     bundle.manifest.state = RunState::Failed;
     bundle.manifest.problem = Some("the server died".into());
-    bundle.unfinished_visits = vec![24];
+    bundle.partial_measurements = vec![24];
     let summary = summarise(&bundle);
     assert_eq!(
         summary.rungs.last().map(|rung| (rung.connections, rung.repeat_count)),
@@ -108,9 +110,9 @@ fn visits_that_did_not_complete_are_warned_about_and_left_out() {
     );
     let said = summary.warnings.join("\n");
     for words in [
-        "the rung of 512 connections has no complete visit and is left out",
+        "the rung of 512 connections has no complete measurement and is left out",
         "at 256 connections ended as server_died and is not counted",
-        "visit 24 was not finished",
+        "measurement 24 was not finished",
         "the run failed: the server died",
     ] {
         assert!(said.contains(words), "{said}");
@@ -127,8 +129,8 @@ fn a_watched_run_has_a_ledger_that_closes_at_every_rung() {
         let ledger = rung.ledger.as_ref().unwrap();
         let round_trip = f64::from(truth.connections) / rung.throughput.value;
         assert!((ledger.connections_over_throughput.unwrap() / round_trip - 1.0).abs() < 1e-3);
-        for residue in [ledger.residue, ledger.states_residue, ledger.cpu_residue] {
-            assert!(residue.unwrap().abs() < 1e-6, "{residue:?}");
+        for residual in [ledger.residual, ledger.states_residual, ledger.cpu_residual] {
+            assert!(residual.unwrap().abs() < 1e-6, "{residual:?}");
         }
         assert_eq!(ledger.background[0].name, "purge");
         assert_eq!(ledger.complete_stacks_share, Some(1.0));
@@ -163,14 +165,14 @@ fn a_run_that_measured_nothing_has_a_summary_without_a_verdict() {
 #[test]
 fn a_rung_that_never_settles_is_marked_and_kept() {
     let mut bundle = bundle(&FALLS[..3], true);
-    for row in bundle.seconds.iter_mut().filter(|row| row.visit == 1) {
+    for row in bundle.seconds.iter_mut().filter(|row| row.measurement == 1) {
         row.transactions = (row.transactions as f64 * (1.0 + 0.02 * f64::from(row.second))) as i64;
     }
     let summary = summarise(&bundle);
     let rung = &summary.rungs[1];
     assert!(!rung.steady && rung.jitter.unwrap() > 0.02);
     assert!(
-        rung.unsteady_reason.as_ref().unwrap().starts_with("visit 1: "),
+        rung.unsteady_reason.as_ref().unwrap().starts_with("measurement 1: "),
         "{:?}",
         rung.unsteady_reason
     );
@@ -188,9 +190,9 @@ fn an_open_loop_is_not_judged_by_its_peak() {
     bundle.manifest.workload.loop_kind = "open".into();
     bundle.manifest.ladder.rate = Some(14_000.0);
     let summary = summarise(&bundle);
-    assert!(summary.rungs[0].little.is_none() && summary.rungs[0].response_ms.is_some());
+    assert!(summary.rungs[0].littles_law_ratio.is_none() && summary.rungs[0].response_ms.is_some());
     let verdict = summary.verdict.unwrap();
-    assert_eq!(verdict.scales, None);
+    assert_eq!(verdict.class, LadderVerdict::Inconclusive);
     let sentence = verdict.sentence;
     assert!(
         sentence.contains("95 % of the 14 000/s that were offered"),
@@ -203,22 +205,22 @@ fn percentiles_that_leave_out_what_never_began_are_warned_of() {
     let warned = |left: f64| {
         let mut bundle = bundle(&FALLS[..3], true);
         bundle.manifest.workload.loop_kind = "open".into();
-        for rung in &mut bundle.rungs {
+        for rung in &mut bundle.measurements {
             rung.offered_rate = Some(1000.0);
         }
         for second in 0..30 {
             bundle.counters.push(CounterRow {
-                visit: 0,
+                measurement: 0,
                 second: Some(second),
                 counter: "client.backlog_level".into(),
                 value: left * f64::from(second + 1) / 30.0,
-                counted_share: None,
+                running_share: None,
             });
         }
         let warnings = summarise(&bundle).warnings;
         warnings.into_iter().find(|text| text.contains("had not begun"))
     };
-    // Of 30 000 that were due in the 30 s of the first visit.
+    // Of 30 000 that were due in the 30 s of the first measurement.
     assert_eq!(warned(290.0), None);
     let text = warned(6000.0).unwrap();
     assert!(
@@ -234,23 +236,23 @@ fn a_summary_survives_the_disk_and_is_the_same_when_made_again() {
     let folder = tempfile::tempdir().unwrap();
     let writer = BundleWriter::create(folder.path()).unwrap();
     writer.write_manifest(&made.manifest).unwrap();
-    for row in &made.rungs {
-        fn of<T: Clone>(rows: &[T], visit: impl Fn(&T) -> bool) -> Vec<T> {
-            rows.iter().filter(|row| visit(row)).cloned().collect()
+    for row in &made.measurements {
+        fn of<T: Clone>(rows: &[T], measurement: impl Fn(&T) -> bool) -> Vec<T> {
+            rows.iter().filter(|row| measurement(row)).cloned().collect()
         }
-        let v = row.visit;
-        let rows = VisitRows {
-            seconds: of(&made.seconds, |r| r.visit == v),
-            counters: of(&made.counters, |r| r.visit == v),
-            latency: of(&made.latency, |r| r.visit == v),
-            errors: of(&made.errors, |r| r.visit == v),
-            states: of(&made.states, |r| r.visit == v),
-            samples: made.samples.rows().filter(|r| r.visit == v).collect(),
-            locks: of(&made.locks, |r| r.visit == v),
+        let v = row.measurement;
+        let rows = MeasurementRows {
+            seconds: of(&made.seconds, |r| r.measurement == v),
+            counters: of(&made.counters, |r| r.measurement == v),
+            latency: of(&made.latency, |r| r.measurement == v),
+            errors: of(&made.errors, |r| r.measurement == v),
+            states: of(&made.states, |r| r.measurement == v),
+            samples: made.samples.rows().filter(|r| r.measurement == v).collect(),
+            locks: of(&made.locks, |r| r.measurement == v),
             stacks: made.stacks.clone(),
             frames: made.frames.clone(),
         };
-        writer.write_visit(row, &rows).unwrap();
+        writer.write_measurement(row, &rows).unwrap();
     }
     let read = Bundle::open(folder.path()).unwrap();
     let summary = summarise(&read);

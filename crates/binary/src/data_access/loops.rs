@@ -4,7 +4,7 @@
 
 /// What has been found out about a block.
 #[derive(Clone, Copy)]
-struct Visit {
+struct TarjanNode {
     /// In which order it was reached.
     number: usize,
     /// The first block that it leads back to.
@@ -20,7 +20,7 @@ pub(super) fn in_loops(blocks: usize, successors: impl Fn(usize) -> [Option<usiz
     if !(0..blocks).any(leads_back) {
         return found;
     }
-    let mut visits: Vec<Option<Visit>> = vec![None; blocks];
+    let mut nodes: Vec<Option<TarjanNode>> = vec![None; blocks];
     let mut open: Vec<usize> = Vec::new();
     let mut count = 0;
     for first in 0..blocks {
@@ -28,12 +28,12 @@ pub(super) fn in_loops(blocks: usize, successors: impl Fn(usize) -> [Option<usiz
         let mut way: Vec<(usize, usize)> = vec![(first, 0)];
         while let Some((block, looked_at)) = way.last_mut() {
             let block = *block;
-            let Some(visit) = visits.get_mut(block) else {
+            let Some(node) = nodes.get_mut(block) else {
                 way.pop();
                 continue;
             };
-            if visit.is_none() {
-                *visit = Some(Visit {
+            if node.is_none() {
+                *node = Some(TarjanNode {
                     number: count,
                     lowest: count,
                     is_open: true,
@@ -49,9 +49,9 @@ pub(super) fn in_loops(blocks: usize, successors: impl Fn(usize) -> [Option<usiz
             *looked_at += 1;
             if let Some(target) = successors(block).get(next) {
                 if let Some(target) = target.filter(|target| *target < blocks) {
-                    match visits.get(target).copied().flatten() {
+                    match nodes.get(target).copied().flatten() {
                         None => way.push((target, 0)),
-                        Some(seen) if seen.is_open => lower(&mut visits, block, seen.number),
+                        Some(seen) if seen.is_open => lower(&mut nodes, block, seen.number),
                         Some(_) => {}
                     }
                     if target == block {
@@ -61,18 +61,18 @@ pub(super) fn in_loops(blocks: usize, successors: impl Fn(usize) -> [Option<usiz
                 continue;
             }
             way.pop();
-            let Some(done) = visits.get(block).copied().flatten() else {
+            let Some(done) = nodes.get(block).copied().flatten() else {
                 continue;
             };
             if let Some((before, _)) = way.last() {
-                lower(&mut visits, *before, done.lowest);
+                lower(&mut nodes, *before, done.lowest);
             }
             if done.lowest == done.number {
                 let start = open.iter().rposition(|member| *member == block).unwrap_or(open.len());
                 let members = open.split_off(start);
                 for member in &members {
-                    if let Some(Some(visit)) = visits.get_mut(*member) {
-                        visit.is_open = false;
+                    if let Some(Some(node)) = nodes.get_mut(*member) {
+                        node.is_open = false;
                     }
                     if members.len() > 1 {
                         mark(&mut found, *member);
@@ -84,9 +84,9 @@ pub(super) fn in_loops(blocks: usize, successors: impl Fn(usize) -> [Option<usiz
     found
 }
 
-fn lower(visits: &mut [Option<Visit>], block: usize, to: usize) {
-    if let Some(Some(visit)) = visits.get_mut(block) {
-        visit.lowest = visit.lowest.min(to);
+fn lower(nodes: &mut [Option<TarjanNode>], block: usize, to: usize) {
+    if let Some(Some(node)) = nodes.get_mut(block) {
+        node.lowest = node.lowest.min(to);
     }
 }
 

@@ -171,7 +171,8 @@ fn by_gimli(
     }
 }
 
-/// Visits every row of every entry: its first address, its last, and one between. Returns how many were compared.
+/// Compares every row of every entry: its first address, its last, and one between. Returns how
+/// many were compared.
 fn compare(name: &str, bytes: &[u8]) -> u64 {
     let table = UnwindTable::from_elf(bytes).unwrap_or_else(|error| panic!("{name}: {error}"));
     let elf = object::File::parse(bytes).expect("an ELF file");

@@ -19,7 +19,7 @@ impl Namer for Names {
             inlined: false,
             file: Some("sync/sync0sync.cc".into()),
             line: Some(7),
-            name_source: "dwarf".into(),
+            symbol_source: "dwarf".into(),
         }]
     }
 }
@@ -42,11 +42,11 @@ fn waiting(thread: u32, time_ns: u64, user: &[u64]) -> RawSample {
             address: 0x7000,
             operation: 9,
             owner: Some(8),
-            owner_stack: Some(RawStack {
+            holder_stack: Some(RawStack {
                 user: vec![50, 11],
                 ..RawStack::default()
             }),
-            owner_state: Some(ThreadState::Io),
+            holder_state: Some(ThreadState::Io),
         }),
         waker: Some(Waker {
             kind: WakerKind::Kernel,
@@ -61,22 +61,22 @@ fn samples_stacks_and_locks_come_back() {
     let writer = BundleWriter::create(folder.path()).unwrap();
     writer.write_manifest(&sample::manifest()).unwrap();
     let mut converter = Converter::new();
-    for visit in 0..2 {
-        let clock = VisitClock {
+    for measurement in 0..2 {
+        let clock = MeasurementClock {
             monotonic_ns: 1_000_000_000,
             utc: UtcMicros(1_800_000_000_000_000),
         };
         converter.add(&waiting(7, 3_500_000_000, &[30, 11]), &mut Names);
         converter.add(
-            &waiting(9, 900_000_000, &[31 + u64::try_from(visit).unwrap(), 11]),
+            &waiting(9, 900_000_000, &[31 + u64::try_from(measurement).unwrap(), 11]),
             &mut Names,
         );
-        let mut rows = VisitRows::default();
-        rows.add_profile(visit, converter.take(), &clock, |thread| match thread {
+        let mut rows = MeasurementRows::default();
+        rows.add_profile(measurement, converter.take(), &clock, |thread| match thread {
             7 => Role::Connection,
             _ => Role::Background,
         });
-        writer.write_visit(&sample::rung(visit), &rows).unwrap();
+        writer.write_measurement(&sample::rung(measurement), &rows).unwrap();
     }
     let bundle = Bundle::open(folder.path()).unwrap();
     assert_eq!(bundle.samples.len(), 4);
@@ -88,13 +88,13 @@ fn samples_stacks_and_locks_come_back() {
         ("connection", "lock", 2.5e6)
     );
     assert_eq!(first.waker_kind.as_deref(), Some("kernel"));
-    assert_eq!(first.owner_state.as_deref(), Some("io"));
-    assert!(bundle.stacks.iter().any(|row| Some(row.stack) == first.owner_stack));
+    assert_eq!(first.holder_state.as_deref(), Some("io"));
+    assert!(bundle.stacks.iter().any(|row| Some(row.stack) == first.holder_stack));
     assert_eq!((samples[1].second, samples[1].role.as_ref()), (-1, "background"));
     assert_eq!(first.stack, samples[2].stack);
     let lock = bundle.locks.iter().find(|row| Some(row.lock) == first.lock).unwrap();
     assert_eq!(
-        (lock.operation.as_str(), lock.waits, lock.owner_samples),
+        (lock.operation.as_str(), lock.waits, lock.holder_samples),
         ("wait_bitset", 1, 1)
     );
 

@@ -8,7 +8,7 @@ use proptest::option;
 use proptest::prelude::*;
 use scaleprof_bundle::*;
 
-fn any_rung() -> impl Strategy<Value = RungRow> {
+fn any_rung() -> impl Strategy<Value = MeasurementRow> {
     let finite = proptest::num::f64::NORMAL | proptest::num::f64::ZERO;
     (
         any::<[i32; 4]>(),
@@ -17,8 +17,8 @@ fn any_rung() -> impl Strategy<Value = RungRow> {
         ".*",
         option::of(any::<i64>()),
     )
-        .prop_map(|(small, big, rate, outcome, bytes)| RungRow {
-            visit: 0,
+        .prop_map(|(small, big, rate, outcome, bytes)| MeasurementRow {
+            measurement: 0,
             connections: small[0],
             idle_connections: small[1],
             repeat: small[2],
@@ -40,7 +40,7 @@ fn any_second() -> impl Strategy<Value = SecondRow> {
         option::of(any::<i64>()),
     )
         .prop_map(|(second, n, a, b)| SecondRow {
-            visit: 0,
+            measurement: 0,
             second,
             started_at: UtcMicros(n[0]),
             duration_ns: n[1],
@@ -52,7 +52,7 @@ fn any_second() -> impl Strategy<Value = SecondRow> {
             retries: n[7],
             service_sum_ns: n[8],
             response_sum_ns: n[9],
-            inside_ns: n[8],
+            in_transaction_ns: n[8],
             p50_ns: a,
             p95_ns: b,
             p99_ns: a,
@@ -68,21 +68,24 @@ fn any_counter() -> impl Strategy<Value = CounterRow> {
         number,
         option::of(0.0..1.0f64),
     )
-        .prop_map(|(second, counter, value, counted_share)| CounterRow {
-            visit: 0,
+        .prop_map(|(second, counter, value, running_share)| CounterRow {
+            measurement: 0,
             second,
             counter,
             value,
-            counted_share,
+            running_share,
         })
 }
 
 fn any_latency() -> impl Strategy<Value = LatencyRow> {
-    (any::<i32>(), ".{0,9}", any::<[i64; 2]>()).prop_map(|(second, what, n)| LatencyRow {
-        visit: 0,
+    let operation = (".{0,9}", option::of(any::<i32>()), option::of(".{0,9}"));
+    (any::<i32>(), operation, any::<[i64; 2]>()).prop_map(|(second, (operation, number, name), n)| LatencyRow {
+        measurement: 0,
         second,
         kind: "service".into(),
-        what,
+        operation,
+        number,
+        name,
         value_ns: n[0],
         count: n[1],
     })
@@ -90,8 +93,8 @@ fn any_latency() -> impl Strategy<Value = LatencyRow> {
 
 fn any_error() -> impl Strategy<Value = ErrorRow> {
     (any::<i32>(), ".{0,9}", any::<i64>(), any::<bool>()).prop_map(|(number, statement, count, retried)| ErrorRow {
-        visit: 0,
-        number,
+        measurement: 0,
+        error_code: number,
         statement,
         count,
         retried,
@@ -99,18 +102,24 @@ fn any_error() -> impl Strategy<Value = ErrorRow> {
 }
 
 fn any_state() -> impl Strategy<Value = StateRow> {
-    let numbers = (option::of(any::<i32>()), option::of(any::<i64>()), any::<i64>());
-    (numbers, any::<[bool; 2]>(), option::of(".{0,9}")).prop_map(|((second, thread, nanoseconds), kind, name)| {
-        StateRow {
-            visit: 0,
+    let numbers = (
+        option::of(any::<i32>()),
+        option::of(any::<i64>()),
+        any::<i64>(),
+        option::of(any::<i64>()),
+    );
+    (numbers, any::<[bool; 2]>(), option::of(".{0,9}")).prop_map(
+        |((second, thread, nanoseconds, lifetime_ns), kind, name)| StateRow {
+            measurement: 0,
             second,
             role: if kind[0] { "connection" } else { "background" }.into(),
             thread,
             name,
-            state: if kind[1] { "cpu" } else { "lifetime" }.into(),
+            state: if kind[1] { "cpu" } else { "runq" }.into(),
             nanoseconds,
-        }
-    })
+            lifetime_ns,
+        },
+    )
 }
 
 fn any_sample() -> impl Strategy<Value = SampleRow> {
@@ -129,8 +138,8 @@ fn any_sample() -> impl Strategy<Value = SampleRow> {
         optional,
     )
         .prop_map(
-            |(small, big, word, weight_ns, (lock, waker_kind, waker_stack, owner_stack, owner_state))| SampleRow {
-                visit: 0,
+            |(small, big, word, weight_ns, (lock, waker_kind, waker_stack, holder_stack, holder_state))| SampleRow {
+                measurement: 0,
                 second: small[0],
                 time_us: UtcMicros(big[0]),
                 thread: big[1],
@@ -138,13 +147,13 @@ fn any_sample() -> impl Strategy<Value = SampleRow> {
                 cpu: small[1],
                 state: word.clone().into(),
                 stack: big[2],
-                ending: word.into(),
+                unwind_status: word.into(),
                 weight_ns,
                 lock,
                 waker_kind: waker_kind.map(Into::into),
                 waker_stack,
-                owner_stack,
-                owner_state: owner_state.map(Into::into),
+                holder_stack,
+                holder_state: holder_state.map(Into::into),
             },
         )
 }
@@ -152,16 +161,16 @@ fn any_sample() -> impl Strategy<Value = SampleRow> {
 fn any_lock() -> impl Strategy<Value = LockRow> {
     let names = (option::of(".{0,9}"), option::of(".{0,9}"));
     (any::<[i64; 3]>(), names, 0.0..1e12f64, option::of(any::<i64>())).prop_map(
-        |(numbers, (name, module), wait_ns, owner_stack)| LockRow {
-            visit: 0,
+        |(numbers, (name, module), wait_ns, holder_stack)| LockRow {
+            measurement: 0,
             lock: numbers[0],
             name,
             module,
             operation: "wait".into(),
             waits: numbers[1],
             wait_ns,
-            owner_stack,
-            owner_samples: numbers[2],
+            holder_stack,
+            holder_samples: numbers[2],
         },
     )
 }
@@ -192,7 +201,7 @@ fn any_frame() -> impl Strategy<Value = FrameRow> {
             inlined,
             file: file.map(Into::into),
             line,
-            name_source: "dwarf".into(),
+            symbol_source: "dwarf".into(),
         },
     )
 }
@@ -224,7 +233,7 @@ fn any_instruction() -> impl Strategy<Value = InstructionRow> {
             inlined: inlined.map(Into::into),
             branch,
             target,
-            waits,
+            in_spin_loop: waits,
             access,
             data_address,
             data_size,
@@ -246,26 +255,26 @@ fn any_data_access() -> impl Strategy<Value = DataAccessRow> {
     );
     (words, numbers, any::<[bool; 5]>()).prop_map(|(words, numbers, bits)| {
         let (module, build_id, place, function, access, callee) = words;
-        let ([pair_address, place_address, place_size], calls, instruction, seen_at, seen_behind) = numbers;
+        let ([line_pair_address, variable_address, variable_size], calls, instruction, seen_at, seen_behind) = numbers;
         let [is_lock, seldom, locked, in_loop, waits] = bits;
         DataAccessRow {
             module,
             build_id,
-            pair_address,
-            place,
-            place_address,
-            place_size,
+            line_pair_address,
+            variable: place,
+            variable_address,
+            variable_size,
             is_lock,
             function,
-            calls,
-            seldom,
+            call_sites: calls,
+            rarely_run: seldom,
             instruction,
-            seen_at,
-            seen_behind,
+            sampled_at: seen_at,
+            sampled_after: seen_behind,
             access,
             locked,
             in_loop,
-            waits,
+            in_spin_loop: waits,
             callee,
         }
     })
@@ -278,9 +287,9 @@ fn any_branch() -> impl Strategy<Value = BranchRow> {
     (end(), end(), counts).prop_map(|(from, to, counts)| {
         let (from_module, from_build_id, from_function, from_address) = from;
         let (to_module, to_build_id, to_function, to_address) = to;
-        let ([taken, prediction_known, cycles_known], mispredicted, cycles) = counts;
+        let ([taken, with_prediction, with_cycles], mispredicted, cycles) = counts;
         BranchRow {
-            visit: 1,
+            measurement: 1,
             from_module,
             from_build_id,
             from_function,
@@ -290,9 +299,9 @@ fn any_branch() -> impl Strategy<Value = BranchRow> {
             to_function,
             to_address,
             taken,
-            prediction_known,
+            with_prediction,
             mispredicted,
-            cycles_known,
+            with_cycles,
             cycles,
         }
     })
@@ -324,11 +333,11 @@ proptest! {
         writer.write_manifest(&sample::manifest()).unwrap();
         let stacks = each_once(stacks, |row| row.stack);
         let frames = each_once(frames, |row| row.frame);
-        let rows = VisitRows { seconds, counters, latency, errors, states, samples, locks, stacks, frames };
-        writer.write_visit(&rung, &rows).unwrap();
+        let rows = MeasurementRows { seconds, counters, latency, errors, states, samples, locks, stacks, frames };
+        writer.write_measurement(&rung, &rows).unwrap();
         let bundle = Bundle::open(folder.path()).unwrap();
-        prop_assert_eq!(&bundle.rungs, &vec![rung]);
-        let read = VisitRows {
+        prop_assert_eq!(&bundle.measurements, &vec![rung]);
+        let read = MeasurementRows {
             seconds: bundle.seconds,
             counters: bundle.counters,
             latency: bundle.latency,
@@ -345,7 +354,7 @@ proptest! {
     #[test]
     fn instructions_come_back_as_they_were_and_a_bundle_without_them_has_none(rows in vec(any_instruction(), 0..20)) {
         let folder = tempfile::tempdir().unwrap();
-        let writer = sample::write_two_visits(folder.path());
+        let writer = sample::write_two_measurements(folder.path());
         prop_assert_eq!(Bundle::open(folder.path()).unwrap().instructions().unwrap(), vec![]);
         writer.write_instructions(&rows).unwrap();
         prop_assert_eq!(Bundle::open(folder.path()).unwrap().instructions().unwrap(), rows);
@@ -355,13 +364,13 @@ proptest! {
     }
 
     #[test]
-    fn branches_of_finished_visits_come_back_as_they_were_and_a_bundle_without_them_says_so(rows in vec(any_branch(), 0..20)) {
+    fn branches_of_finished_measurements_come_back_as_they_were_and_a_bundle_without_them_says_so(rows in vec(any_branch(), 0..20)) {
         let folder = tempfile::tempdir().unwrap();
-        let writer = sample::write_two_visits(folder.path());
+        let writer = sample::write_two_measurements(folder.path());
         prop_assert_eq!(Bundle::open(folder.path()).unwrap().branches().unwrap(), None);
         writer.write_branches(1, rows.len(), |places| rows[places].to_vec()).unwrap();
-        // The visit that they are of was never finished.
-        let unfinished = BranchRow { visit: 7, ..BranchRow::default() };
+        // The measurement that they are of was never finished.
+        let unfinished = BranchRow { measurement: 7, ..BranchRow::default() };
         writer.write_branches(7, 1, |_| vec![unfinished.clone()]).unwrap();
         prop_assert_eq!(Bundle::open(folder.path()).unwrap().branches().unwrap(), Some(rows));
     }
@@ -369,7 +378,7 @@ proptest! {
     #[test]
     fn data_accesses_come_back_as_they_were_and_a_bundle_without_them_says_so(rows in vec(any_data_access(), 0..20)) {
         let folder = tempfile::tempdir().unwrap();
-        let writer = sample::write_two_visits(folder.path());
+        let writer = sample::write_two_measurements(folder.path());
         prop_assert_eq!(Bundle::open(folder.path()).unwrap().data_accesses().unwrap(), None);
         writer.write_data_accesses(&rows).unwrap();
         prop_assert_eq!(Bundle::open(folder.path()).unwrap().data_accesses().unwrap(), Some(rows));
@@ -378,19 +387,19 @@ proptest! {
     #[test]
     fn a_part_of_arbitrary_bytes_is_one_error_that_names_it(bytes in vec(any::<u8>(), 0..300), framed in any::<bool>()) {
         let folder = tempfile::tempdir().unwrap();
-        sample::write_two_visits(folder.path());
-        let part = folder.path().join("counters/visit-00001.parquet");
+        sample::write_two_measurements(folder.path());
+        let part = folder.path().join("counters/measurement-00001.parquet");
         let content = if framed { [b"PAR1".as_slice(), &bytes, b"PAR1"].concat() } else { bytes };
         std::fs::write(&part, content).unwrap();
         let said = Bundle::open(folder.path()).unwrap_err().to_string();
-        prop_assert!(said.contains("counters/visit-00001.parquet"), "{}", said);
+        prop_assert!(said.contains("counters/measurement-00001.parquet"), "{}", said);
     }
 
     #[test]
     fn a_part_with_one_byte_changed_never_brings_the_reader_down(at in any::<prop::sample::Index>(), to in any::<u8>()) {
         let folder = tempfile::tempdir().unwrap();
-        sample::write_two_visits(folder.path());
-        for part in ["seconds/visit-00001.parquet", "samples/visit-00000.parquet"] {
+        sample::write_two_measurements(folder.path());
+        for part in ["seconds/measurement-00001.parquet", "samples/measurement-00000.parquet"] {
             let part = folder.path().join(part);
             let mut bytes = std::fs::read(&part).unwrap();
             let at = at.index(bytes.len());
@@ -408,19 +417,20 @@ fn many_rows_span_pages() {
     writer.write_manifest(&sample::manifest()).unwrap();
     let latency: Vec<_> = (0..200_000)
         .map(|n| LatencyRow {
-            what: format!("statement {}", n % 7),
+            operation: STATEMENT.into(),
+            number: Some(n % 7),
             ..sample::latency(0, n, i64::from(n) * 977, 1)
         })
         .collect();
     let counters: Vec<_> = (0..60_000)
         .map(|n| sample::counter(0, (n % 3 > 0).then_some(n), &format!("status.{n}"), f64::from(n) * 1.1))
         .collect();
-    let rows = VisitRows {
+    let rows = MeasurementRows {
         latency,
         counters,
-        ..VisitRows::default()
+        ..MeasurementRows::default()
     };
-    writer.write_visit(&sample::rung(0), &rows).unwrap();
+    writer.write_measurement(&sample::rung(0), &rows).unwrap();
     let bundle = Bundle::open(folder.path()).unwrap();
     assert!(bundle.latency == rows.latency);
     assert!(bundle.counters == rows.counters);
@@ -429,7 +439,7 @@ fn many_rows_span_pages() {
 /// One of many samples, of which few are alike.
 fn one_of_many(n: i64) -> SampleRow {
     SampleRow {
-        visit: 0,
+        measurement: 0,
         second: (n / 10_000) as i32,
         time_us: UtcMicros(n * 31),
         thread: n % 512,
@@ -437,13 +447,13 @@ fn one_of_many(n: i64) -> SampleRow {
         cpu: (n % 2) as i32,
         state: ["cpu", "lock", "net"][n as usize / 7 % 3].into(),
         stack: if n < 150_000 { n * 977 } else { n % 150_000 * 977 },
-        ending: "complete".into(),
+        unwind_status: "complete".into(),
         weight_ns: n as f64 * 1.1,
         lock: (n % 3 == 1).then_some(n % 40),
-        waker_kind: (n % 50_000 > 25_000).then_some("sibling".into()),
+        waker_kind: (n % 50_000 > 25_000).then_some("same_process".into()),
         waker_stack: (n % 4 == 0).then_some(n * 1009),
-        owner_stack: (n % 5 == 0).then_some(n * 1013),
-        owner_state: (n % 60_000 > 40_000).then_some("io".into()),
+        holder_stack: (n % 5 == 0).then_some(n * 1013),
+        holder_state: (n % 60_000 > 40_000).then_some("io".into()),
     }
 }
 
@@ -452,13 +462,13 @@ fn samples_of_many_groups_come_back_whole_and_in_their_order() {
     let folder = tempfile::tempdir().unwrap();
     let writer = BundleWriter::create(folder.path()).unwrap();
     writer.write_manifest(&sample::manifest()).unwrap();
-    let held = VisitRows {
+    let held = MeasurementRows {
         samples: (0..1000).map(one_of_many).collect(),
-        ..VisitRows::default()
+        ..MeasurementRows::default()
     };
     let make = |places: std::ops::Range<usize>| places.map(|place| one_of_many(1000 + place as i64)).collect();
     writer
-        .write_visit_with(&sample::rung(0), held.tables(), 600_000, make)
+        .write_measurement_with(&sample::rung(0), held.tables(), 600_000, make)
         .unwrap();
     let bundle = Bundle::open(folder.path()).unwrap();
     assert!(bundle.samples.rows().eq((0..601_000).map(one_of_many)));
@@ -467,18 +477,18 @@ fn samples_of_many_groups_come_back_whole_and_in_their_order() {
 }
 
 #[test]
-fn samples_that_are_missing_or_of_another_visit_are_refused() {
+fn samples_that_are_missing_or_of_another_measurement_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let writer = BundleWriter::create(folder.path()).unwrap();
     writer.write_manifest(&sample::manifest()).unwrap();
-    let row = |visit| SampleRow {
-        visit,
+    let row = |measurement| SampleRow {
+        measurement,
         ..sample::profiled(0).samples[0].clone()
     };
-    let rows = VisitRows::default();
-    let foreign = writer.write_visit_with(&sample::rung(0), rows.tables(), 3, |_| vec![row(0), row(7), row(0)]);
+    let rows = MeasurementRows::default();
+    let foreign = writer.write_measurement_with(&sample::rung(0), rows.tables(), 3, |_| vec![row(0), row(7), row(0)]);
     assert!(foreign.unwrap_err().to_string().contains("other numbers"));
-    let too_few = writer.write_visit_with(&sample::rung(1), rows.tables(), 3, |_| vec![row(1)]);
+    let too_few = writer.write_measurement_with(&sample::rung(1), rows.tables(), 3, |_| vec![row(1)]);
     assert!(
         too_few
             .unwrap_err()
@@ -494,11 +504,11 @@ fn many_samples_span_pages_with_and_without_a_dictionary() {
     let folder = tempfile::tempdir().unwrap();
     let writer = BundleWriter::create(folder.path()).unwrap();
     writer.write_manifest(&sample::manifest()).unwrap();
-    let rows = VisitRows {
+    let rows = MeasurementRows {
         samples: (0..200_000).map(one_of_many).collect(),
-        ..VisitRows::default()
+        ..MeasurementRows::default()
     };
-    writer.write_visit(&sample::rung(0), &rows).unwrap();
+    writer.write_measurement(&sample::rung(0), &rows).unwrap();
     let bundle = Bundle::open(folder.path()).unwrap();
     assert!(bundle.samples.rows().eq(rows.samples));
     assert_eq!(bundle.samples.blocks().len(), 1);

@@ -96,22 +96,22 @@ fn add_line(out: &mut String, number: usize, shown: &Shown, paint: &Paint) {
     let line = &shown.line;
     let kind = match line.kind {
         LineKind::FalseSharing => "false sharing",
-        LineKind::LockBesideData => "a lock beside data",
-        LineKind::WrittenTogether => "written together",
+        LineKind::LockSharesLine => "a lock beside data",
+        LineKind::IndependentWriters => "written together",
         LineKind::TrueSharing => "true sharing",
-        LineKind::Predicted => "predicted for longer lines",
+        LineKind::LongerLinesOnly => "predicted for longer lines",
     };
     say!(out, "\n{number}. {:#x}  {}", line.address, paint.strong(kind));
     say!(out, "   {}", line.sentence);
     let widest = line
-        .places
+        .variables
         .iter()
         .map(|place| place.name.chars().count())
         .max()
         .unwrap_or(0)
         .min(WIDEST_NAME);
     let (quiet, busy): (Vec<&JudgedPlace>, Vec<&JudgedPlace>) =
-        line.places.iter().partition(|place| place.role == PlaceRole::Quiet);
+        line.variables.iter().partition(|place| place.role == PlaceRole::Unused);
     for place in busy {
         say!(
             out,
@@ -142,7 +142,7 @@ fn add_line(out: &mut String, number: usize, shown: &Shown, paint: &Paint) {
         );
     }
     let mut before = "";
-    for step in &line.ladder {
+    for step in &line.evidence {
         // The same lack is told once.
         if step.words == std::mem::replace(&mut before, &step.words) {
             continue;
@@ -202,17 +202,14 @@ fn touched(place: &JudgedPlace) -> String {
         };
         parts.push(format!("{how} {}", names(&place.readers)));
     }
-    if place.passed_by > 0 {
+    if place.address_passed_by > 0 {
         parts.push(format!(
             "address handed on by {}",
-            count(place.passed_by as usize, "function")
+            count(place.address_passed_by as usize, "function")
         ));
     }
-    if place.rarely_written_by > 0 {
-        parts.push(format!(
-            "written at start, stop or setting by {}",
-            place.rarely_written_by
-        ));
+    if place.rare_writers > 0 {
+        parts.push(format!("written at start, stop or setting by {}", place.rare_writers));
     }
     match parts.is_empty() {
         true => "not touched while the server runs".to_owned(),

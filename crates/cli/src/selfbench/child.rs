@@ -116,7 +116,7 @@ pub(super) fn ours(socket: &Path, case: Case, transport: TransportChoice) -> any
     let figure = |value: &serde_json::Value| value.as_f64().context("a figure of ours is missing");
     Ok(Measured {
         floor_us: json["latency_us"]["min"].as_f64(),
-        little: json["little"].as_f64(),
+        little: json["littles_law_ratio"].as_f64(),
         ..measured(
             &ended,
             figure(&json["transactions"])?,

@@ -27,7 +27,7 @@ fn beside(server: &Installation, words: &[&str]) -> (String, Value, f64) {
     let of_them = kept
         .counters
         .iter()
-        .filter(|row| row.counter.starts_with("beside.cpu_"));
+        .filter(|row| row.counter.starts_with("topology.cpu_"));
     let cpu_seconds = of_them.map(|row| row.value).sum();
     (said, summary(&output), cpu_seconds)
 }
@@ -64,11 +64,11 @@ fn follows(server: &Installation, method: &str, replicas: u32) {
         said.contains(&format!("({method}, {replicas} replica")),
         "they share the CPUs: {said}"
     );
-    let speed = &summary["replay"][0];
+    let speed = &summary["replay_rates"][0];
     assert_eq!(speed["replica"], 1, "{speed}");
     // Its CPU time is known, so that it is not another program's.
     assert!(cpu_seconds > 0.0, "{method}: {cpu_seconds} s");
-    let others = rung["other_cpu_share"].as_f64().expect("a share");
+    let others = rung["noise_cpu_share"].as_f64().expect("a share");
     let busy = rung["busy_share"].as_f64().expect("a share");
     assert!(others < 0.75 * busy, "{method}: {others} of {busy}");
 }
@@ -102,7 +102,7 @@ fn neighbours_bear_the_same_load() {
     // How much of the CPUs each gets is the scheduler's affair: on CI one server had 2.4 times the transactions of
     // the other. What a transaction costs is not: two servers of one kind under one load, 0.86 to 1.08 in 20 runs of which 9 were beside a
     // program that took a CPU.
-    let ratio = spent("beside") * own / neighbour / spent("server");
+    let ratio = spent("topology") * own / neighbour / spent("server");
     assert!((0.75..1.33).contains(&ratio), "{ratio}: {neighbour}/s beside {own}/s");
     assert!(
         said.contains("With 1 neighbour under the same load, 2 servers complete"),
@@ -110,7 +110,8 @@ fn neighbours_bear_the_same_load() {
     );
 }
 
-/// A run of two visits with one server beside it, which is killed in the second; what it says on standard error.
+/// A run of two measurements with one server beside it, which is killed in the second; what it says
+/// on standard error.
 fn killed_beside(server: &Installation, words: &[&str]) -> String {
     let place = place();
     let output = place.path().join("b");
@@ -120,7 +121,7 @@ fn killed_beside(server: &Installation, words: &[&str]) -> String {
         .args(["--connections", "2,3", "--seconds", "4", "--no-probe"])
         .args(words);
     let mut running = Running::start(&mut command);
-    running.wait_for_second_visit(&output);
+    running.wait_for_second_measurement(&output);
     let mut servers: Vec<u32> = children(running.pid())
         .into_iter()
         .filter(|pid| command_line(*pid).contains("--defaults-file"))
@@ -149,7 +150,7 @@ fn a_replica_that_dies_is_told_by_its_number_and_nothing_is_left() {
 }
 
 #[test]
-fn a_neighbour_that_dies_ends_the_visit_beside_it() {
+fn a_neighbour_that_dies_ends_the_measurement_beside_it() {
     let Some(server) = distribution() else { return };
     let said = killed_beside(&server.installation, &["--neighbours", "1"]);
     assert!(said.contains("neighbour 1: "), "{said}");

@@ -114,7 +114,7 @@ fn recorded_jumps_are_in_the_bundle_and_stand_at_their_instructions() {
     let mut rows: Vec<BranchRow> = imported.branches().expect("readable").expect("a table");
     rows.sort_by_key(|row| (row.from_address, row.to_function.clone()));
     let expected = |from: u64, to: (&str, u64), taken, mispredicted, cycles: Option<i64>| BranchRow {
-        visit: 0,
+        measurement: 0,
         from_module: "walk".into(),
         from_function: Some("walk".into()),
         from_address: from as i64,
@@ -122,9 +122,9 @@ fn recorded_jumps_are_in_the_bundle_and_stand_at_their_instructions() {
         to_function: Some(to.0.into()),
         to_address: to.1 as i64,
         taken,
-        prediction_known: 100,
+        with_prediction: 100,
         mispredicted: Some(mispredicted),
-        cycles_known: cycles.map_or(0, |_| 100),
+        with_cycles: cycles.map_or(0, |_| 100),
         cycles,
         from_build_id: rows[0].from_build_id.clone(),
         to_build_id: rows[0].from_build_id.clone(),
@@ -153,17 +153,17 @@ fn recorded_jumps_are_in_the_bundle_and_stand_at_their_instructions() {
     };
     let listing: Value = serde_json::from_str(&succeed(annotate().arg("--json")).0).expect("JSON");
     let instructions = listing["instructions"].as_array().expect("a list");
-    let at_call = &one(instructions, "call")["jumps"];
+    let at_call = &one(instructions, "call")["branch_stats"];
     assert_eq!(
         (&at_call["taken"], &at_call["mispredicted"]),
         (&300.into(), &100.into())
     );
     assert_eq!(
-        (&at_call["cycles"], &at_call["cycles_known"]),
+        (&at_call["cycles"], &at_call["with_cycles"]),
         (&500.into(), &100.into())
     );
     assert_eq!(at_call["targets"][0]["function"], "even");
-    assert!(instructions[0]["jumps"].is_null(), "it does not jump");
+    assert!(instructions[0]["branch_stats"].is_null(), "it does not jump");
     let (text, _) = succeed(&mut annotate());
     let line = |words: &str| {
         let found = text.lines().find(|line| line.contains(words));

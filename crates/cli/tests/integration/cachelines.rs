@@ -75,9 +75,9 @@ fn neighbours_are_listed_with_who_touches_them_and_what_to_do() {
     assert_eq!((&json["judged"], &json["members"]), (&1.into(), &true.into()));
     let line = &json["lines"][0];
     assert_eq!(line["kind"], "false_sharing");
-    assert_eq!(line["places"][1]["name"], "enabled");
-    assert_eq!(line["places"][1]["role"], "read_mostly");
-    assert_eq!(line["ladder"][1]["holds"], serde_json::Value::Null);
+    assert_eq!(line["variables"][1]["name"], "enabled");
+    assert_eq!(line["variables"][1]["role"], "read_mostly");
+    assert_eq!(line["evidence"][1]["holds"], serde_json::Value::Null);
 }
 
 #[test]
@@ -107,7 +107,7 @@ fn another_build_is_compared_and_longer_lines_are_predicted() {
     let lines = predicted["lines"].as_array().expect("lines");
     assert_eq!(
         (lines.len(), &lines[0]["kind"]),
-        (1, &"predicted".into()),
+        (1, &"longer_lines_only".into()),
         "{predicted:#}"
     );
 }
@@ -226,7 +226,7 @@ fn the_random_counter_beside_the_adaptive_hash_setting_is_the_gravest_in_mysql_5
         "{line:#}"
     );
     let role = |name: &str| {
-        let places = line["places"].as_array().expect("places");
+        let places = line["variables"].as_array().expect("places");
         let place = places.iter().find(|place| place["name"] == name).expect(name);
         place["role"].as_str().map(str::to_owned)
     };

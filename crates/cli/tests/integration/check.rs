@@ -58,17 +58,17 @@ fn hot_code_without_names_is_told_with_the_command_that_brings_them() {
     let live = hot_code(&["--pid", &pid, "--seconds", "3"]);
     let kept = hot_code(&["--bundle", &bundle]);
     for items in [&live, &kept] {
-        assert_eq!(items[0]["status"], "warn", "{items:?}");
+        assert_eq!(items[0]["status"], "warning", "{items:?}");
         let of_program = items[1..]
             .iter()
-            .find(|item| item["what"].as_str().is_some_and(|what| what.starts_with("cksum: ")));
+            .find(|item| item["found"].as_str().is_some_and(|what| what.starts_with("cksum: ")));
         assert!(of_program.is_some(), "{items:?}");
     }
     // A bundle does not say in which folder its files lie, and this is in none of libraries.
-    let mend = kept[1]["mend"].as_str().unwrap_or_default();
+    let mend = kept[1]["fix"].as_str().unwrap_or_default();
     assert!(mend.contains("where the server runs: scaleprof check --pid"), "{mend}");
     // Where the file is, the command names it or its package.
-    let mend = live[1]["mend"].as_str().unwrap_or_default();
+    let mend = live[1]["fix"].as_str().unwrap_or_default();
     assert!(
         mend.contains("cksum") || mend.contains("coreutils") || mend.contains("debuginfod"),
         "{mend}"

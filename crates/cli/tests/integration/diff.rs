@@ -1,7 +1,7 @@
 //! `diff`: two kept runs side by side.
 
 use crate::stage::{fail, place, scaleprof, succeed};
-use scaleprof_bundle::{Bundle, BundleWriter, VisitRows};
+use scaleprof_bundle::{Bundle, BundleWriter, MeasurementRows};
 use serde_json::Value;
 use std::path::Path;
 use std::process::Command;
@@ -28,28 +28,37 @@ fn keep(folder: &Path, latch_micros: f64, seed: u64) {
 pub(crate) fn write(folder: &Path, bundle: &Bundle) {
     let writer = BundleWriter::create(folder).expect("a folder");
     writer.write_manifest(&bundle.manifest).expect("written");
-    for rung in &bundle.rungs {
-        let visit = rung.visit;
-        let rows = VisitRows {
+    for rung in &bundle.measurements {
+        let measurement = rung.measurement;
+        let rows = MeasurementRows {
             seconds: bundle
                 .seconds
                 .iter()
-                .filter(|row| row.visit == visit)
+                .filter(|row| row.measurement == measurement)
                 .cloned()
                 .collect(),
             counters: bundle
                 .counters
                 .iter()
-                .filter(|row| row.visit == visit)
+                .filter(|row| row.measurement == measurement)
                 .cloned()
                 .collect(),
-            states: bundle.states.iter().filter(|row| row.visit == visit).cloned().collect(),
-            samples: bundle.samples.rows().filter(|row| row.visit == visit).collect(),
+            states: bundle
+                .states
+                .iter()
+                .filter(|row| row.measurement == measurement)
+                .cloned()
+                .collect(),
+            samples: bundle
+                .samples
+                .rows()
+                .filter(|row| row.measurement == measurement)
+                .collect(),
             stacks: bundle.stacks.clone(),
             frames: bundle.frames.clone(),
-            ..VisitRows::default()
+            ..MeasurementRows::default()
         };
-        writer.write_visit(rung, &rows).expect("written");
+        writer.write_measurement(rung, &rows).expect("written");
     }
 }
 
@@ -82,7 +91,7 @@ fn a_planted_difference_is_named_and_none_is_seen_where_there_is_none() {
 
     let (out, _) = succeed(diff(&before, &after).arg("--json"));
     let found: Value = serde_json::from_str(&out).expect("JSON");
-    assert_eq!((&found["schema"], &found["base_rung"]), (&2.into(), &16.into()));
+    assert_eq!((&found["schema"], &found["base_rung"]), (&3.into(), &16.into()));
     let path = &found["paths"][0];
     assert_eq!(
         (&path["connections"], &path["course"]),

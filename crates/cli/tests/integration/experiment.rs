@@ -24,7 +24,7 @@ fn small(server: &Installation, output: &Path) -> Command {
 }
 
 /// One with such rungs, seconds a rung, and A/A pairs at each end.
-fn sized(server: &Installation, output: &Path, connections: &str, seconds: u32, a_a_pairs: u32) -> Command {
+fn sized(server: &Installation, output: &Path, connections: &str, seconds: u32, aa_pairs: u32) -> Command {
     let mut command = scaleprof();
     command.args([
         "experiment",
@@ -41,7 +41,7 @@ fn sized(server: &Installation, output: &Path, connections: &str, seconds: u32, 
         "--pairs",
         "2",
         "--sentinels",
-        &a_a_pairs.to_string(),
+        &aa_pairs.to_string(),
         "--buffer-pool",
         "64M",
         "--workload",
@@ -209,7 +209,7 @@ fn variants_are_compared_and_one_that_cannot_start_is_named_with_its_servers_wor
     assert_eq!(told["state"], "complete");
     assert_eq!(told["variants"][0]["base"], true);
     assert!(
-        told["variants"][1]["out"]
+        told["variants"][1]["dropped_reason"]
             .as_str()
             .is_some_and(|why| why.contains("innodb_no_such_setting"))
     );
@@ -219,7 +219,7 @@ fn variants_are_compared_and_one_that_cannot_start_is_named_with_its_servers_wor
         (&"one".into(), &"wrapped".into())
     );
     assert_eq!(comparison["rungs"].as_array().map(Vec::len), Some(2));
-    assert!(comparison["whole"]["ratio"]["low"].is_f64(), "{comparison}");
+    assert!(comparison["overall"]["ratio"]["low"].is_f64(), "{comparison}");
     assert_eq!(told["comparisons"].as_array().map(Vec::len), Some(1));
     // `report` says the same again from what was measured, and starts nothing.
     let again = |arguments: &[&str]| {
@@ -311,13 +311,13 @@ fn servers_side_by_side_take_turns_and_what_is_counted_is_of_their_own_turns() {
     command.args(["--no-watch", "--vary", "innodb_spin_wait_delay=6,7,8"]);
     let (out, _) = succeed(&mut command);
     assert!(joined(&out).contains("side by side in turns of 0.25 s"), "{out}");
-    assert_eq!(outcome(&folder)["design"]["turn_seconds"], 0.25);
+    assert_eq!(outcome(&folder)["design"]["slice_seconds"], 0.25);
     let cpus = std::thread::available_parallelism().map_or(1.0, |cpus| cpus.get() as f64);
     let bundles: Vec<Bundle> = (1..=3)
         .map(|variant| Bundle::open(folder.join(format!("starts/round-01-variant-{variant}"))).expect("a bundle"))
         .collect();
     for bundle in &bundles {
-        let turns = bundle.manifest.ladder.turns.expect("it took turns");
+        let turns = bundle.manifest.ladder.interleaving.expect("it took turns");
         assert_eq!(turns.runs, 3);
         let ours: i64 = bundle.seconds.iter().map(|second| second.transactions).sum();
         let theirs = counted(bundle, "server.transactions_by_status");
@@ -367,7 +367,7 @@ fn servers_that_are_asked_for_one_after_the_other_take_no_turns() {
     let (out, _) = succeed(&mut command);
     assert!(!out.contains("side by side"), "{out}");
     let bundle = Bundle::open(alone.join("starts/round-01-variant-1")).expect("a bundle");
-    assert_eq!(bundle.manifest.ladder.turns, None);
+    assert_eq!(bundle.manifest.ladder.interleaving, None);
 }
 
 #[test]
@@ -517,7 +517,7 @@ fn trying_that_is_interrupted_keeps_the_run_and_what_was_tried() {
             .arg("--output")
             .arg(&folder);
         let mut running = Running::start(&mut command);
-        // Four visits of 4 s, a server that is slow as told, and two starts of it.
+        // Four measurements of 4 s, a server that is slow as told, and two starts of it.
         let until = Instant::now() + 2 * LIMIT;
         while starts() < 2 {
             if running.is_over() {
@@ -525,7 +525,7 @@ fn trying_that_is_interrupted_keeps_the_run_and_what_was_tried() {
                 assert!(output.status.success() && starts() == 0, "{:?}", texts(&output));
                 let summary = bundle(&folder).summary.expect("a summary");
                 let of_others =
-                    |rung: &RungSummary| rung.other_cpu_share.unwrap_or(0.0) + rung.steal_share.unwrap_or(0.0);
+                    |rung: &RungSummary| rung.noise_cpu_share.unwrap_or(0.0) + rung.steal_share.unwrap_or(0.0);
                 let others = summary.rungs.iter().map(of_others).fold(0.0, f64::max);
                 assert!(others > DISTURBED, "nothing to try was found: {:#?}", summary.findings);
                 if number < 3 {
@@ -551,14 +551,14 @@ fn trying_that_is_interrupted_keeps_the_run_and_what_was_tried() {
     assert_eq!(output.status.code(), Some(130), "{out}\n{err}");
     let kept = bundle(&folder);
     assert_eq!(kept.manifest.state, RunState::Complete);
-    assert!(!kept.tried.is_empty(), "{err}");
+    assert!(!kept.remedy_results.is_empty(), "{err}");
     let told = serde_json::from_str::<Value>(&std::fs::read_to_string(folder.join("summary.json")).expect("a summary"));
     let told = told.expect("JSON");
     let findings = told["findings"].as_array().expect("findings");
     let of_findings = findings
         .iter()
-        .flat_map(|finding| finding["tried"].as_array().into_iter().flatten());
-    let doubts: Vec<&Value> = of_findings.map(|tried| &tried["doubt"]).collect();
+        .flat_map(|finding| finding["remedy_results"].as_array().into_iter().flatten());
+    let doubts: Vec<&Value> = of_findings.map(|tried| &tried["caveat"]).collect();
     assert!(
         !doubts.is_empty() && doubts.iter().all(|doubt| doubt.is_string()),
         "{findings:#?}"

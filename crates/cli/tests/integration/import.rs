@@ -70,7 +70,10 @@ fn a_recording_becomes_a_bundle_in_which_only_what_it_tells_is_known() {
         (None, None, None),
         "these were not recorded"
     );
-    assert_eq!((watch.connections.lifetime_per_second, watch.cpu_residue), (None, None));
+    assert_eq!(
+        (watch.connections.lifetime_per_second, watch.cpu_residual),
+        (None, None)
+    );
     let of_inner = |path: &scaleprof_bundle::WatchedPath| path.path.iter().any(|function| function == "inner");
     assert!(watch.paths.iter().any(of_inner), "{:?}", watch.paths);
     let written = bundle(&output);
@@ -125,11 +128,11 @@ fn recordings_at_several_loads_become_a_ladder() {
     let ledger = found.rungs[1].ledger.as_ref().expect("time per transaction");
     assert!(ledger.seconds_per_txn.cpu.is_some_and(|cpu| cpu > 0.0));
     assert_eq!(
-        (ledger.seconds_per_txn.lock, ledger.residue),
+        (ledger.seconds_per_txn.lock, ledger.residual),
         (None, None),
         "waits were not recorded"
     );
-    assert!(found.missing.iter().any(|missing| missing.figure == "ledger.residue"));
+    assert!(found.missing.iter().any(|missing| missing.figure == "ledger.residual"));
 }
 
 #[test]

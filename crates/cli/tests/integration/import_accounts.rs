@@ -70,7 +70,7 @@ fn names_the_kernel_s_futex_lock(summary: &Summary) {
     let first = summary.findings.first().expect("a finding");
     let text = format!(
         "{} {:?} {:?} {:?}",
-        first.title, first.path, first.evidence, first.tries
+        first.title, first.path, first.evidence, first.suggestions
     );
     assert!(text.contains("futex"), "{text}");
     assert!(

@@ -29,7 +29,7 @@ fn a_script_that_runs_once_is_measured_over_the_time_it_took_however_long() {
         let most = f64::from(rung.connections) / 1.2;
         let value = rung.throughput.value;
         assert!(value <= most * 1.001 && value > most * 0.4, "{value} of at most {most}");
-        assert!(rung.steady && rung.little.is_none() && !rung.client_limited);
+        assert!(rung.steady && rung.littles_law_ratio.is_none() && !rung.client_limited);
         assert_eq!(rung.latency_ms.p50.map(|ms| ms >= 1200.0), Some(true));
         let [first, second] = rung.statements.as_slice() else {
             panic!("{:?}", rung.statements);
@@ -44,11 +44,11 @@ fn a_script_that_runs_once_is_measured_over_the_time_it_took_however_long() {
         out.contains("All clients had finished after, by connections: "),
         "{out}"
     );
-    for visit in 0..2 {
+    for measurement in 0..2 {
         let lengths: Vec<i64> = kept
             .seconds
             .iter()
-            .filter(|s| s.visit == visit)
+            .filter(|s| s.measurement == measurement)
             .map(|s| s.duration_ns)
             .collect();
         let (last, whole) = lengths.split_last().expect("seconds");
@@ -84,9 +84,13 @@ fn the_time_of_a_script_that_takes_a_moment_is_in_the_ledger_whole() {
             (finished / by_throughput - 1.0).abs() < 1e-6,
             "{finished} s, {by_throughput} s"
         );
-        if let Some(ledger) = rung.ledger.as_ref().filter(|ledger| ledger.waits_seen_share.is_some()) {
-            let residue = ledger.residue.expect("all of it was watched");
-            assert!(residue.abs() < 0.02, "{residue} at {}", rung.connections);
+        if let Some(ledger) = rung
+            .ledger
+            .as_ref()
+            .filter(|ledger| ledger.observed_waits_share.is_some())
+        {
+            let residual = ledger.residual.expect("all of it was watched");
+            assert!(residual.abs() < 0.02, "{residual} at {}", rung.connections);
             assert!(ledger.connections_over_throughput >= Some(finished), "{ledger:?}");
         } else {
             testing::skip!("the ledger: it needs BPF");
@@ -110,5 +114,5 @@ fn a_statement_that_can_never_succeed_ends_the_run_at_once() {
     );
     assert!(error.contains("'statement 2' failed: error 1064"), "{error}");
     assert_eq!(error.matches("1064").count(), 1, "{error}");
-    assert_eq!(bundle(&folder).rungs.len(), 1);
+    assert_eq!(bundle(&folder).measurements.len(), 1);
 }

@@ -174,7 +174,7 @@ fn check_says_what_each_missing_capability_costs() {
             .expect("setpriv");
         let items: Vec<serde_json::Value> = serde_json::from_slice(&output.stdout).expect("JSON");
         let of_capabilities = items.iter().find(|item| item["topic"] == "capabilities");
-        of_capabilities.expect("an item")["what"]
+        of_capabilities.expect("an item")["found"]
             .as_str()
             .expect("text")
             .to_owned()

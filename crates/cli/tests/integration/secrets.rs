@@ -120,12 +120,12 @@ fn from_base64(run: &[u8]) -> Vec<u8> {
     bytes
 }
 
-fn every_file(folder: &Path, visit: &mut dyn FnMut(&Path, &[u8])) {
+fn every_file(folder: &Path, look: &mut dyn FnMut(&Path, &[u8])) {
     for entry in std::fs::read_dir(folder).expect("a folder").flatten() {
         let path = entry.path();
         match path.is_dir() {
-            true => every_file(&path, visit),
-            false => visit(&path, &std::fs::read(&path).expect("a file")),
+            true => every_file(&path, look),
+            false => look(&path, &std::fs::read(&path).expect("a file")),
         }
     }
 }

@@ -177,13 +177,14 @@ impl Running {
         found.expect("a server")
     }
 
-    /// Waits until the first visit has been written and the second is under way. Its visits take four seconds: this is in the middle.
-    pub fn wait_for_second_visit(&mut self, output: &Path) {
-        let first = output.join("rungs/visit-00000.parquet");
+    /// Waits until the first measurement has been written and the second is under way. Its
+    /// measurements take four seconds: this is in the middle.
+    pub fn wait_for_second_measurement(&mut self, output: &Path) {
+        let first = output.join("measurements/measurement-00000.parquet");
         let deadline = Instant::now() + LIMIT;
         while !first.exists() {
             if self.child.try_wait().expect("its state").is_some() || Instant::now() > deadline {
-                panic!("no visit is written: {}", self.last_words());
+                panic!("no measurement is written: {}", self.last_words());
             }
             std::thread::sleep(Duration::from_millis(20));
         }

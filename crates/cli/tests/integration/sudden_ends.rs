@@ -12,7 +12,7 @@ use std::process::Command;
 use testing::servers::distribution;
 use testing::{Killed, soon};
 
-/// A run whose second visit is under way, and its processes.
+/// A run whose second measurement is under way, and its processes.
 fn under_way(folder: &Path) -> Option<(Running, Vec<u32>)> {
     let server = distribution()?;
     let mut running = Running::start(run(Some(&server.installation), folder).args([
@@ -27,22 +27,22 @@ fn under_way(folder: &Path) -> Option<(Running, Vec<u32>)> {
         "--rate",
         "100",
     ]));
-    running.wait_for_second_visit(folder);
+    running.wait_for_second_measurement(folder);
     let processes = children(running.pid());
     // The server and the janitor.
     assert!(processes.len() >= 2, "{processes:?}");
     Some((running, processes))
 }
 
-/// The bundle holds the first visit, and a report can be made of it.
-fn first_visit_is_readable(folder: &Path, state: RunState) {
+/// The bundle holds the first measurement, and a report can be made of it.
+fn first_measurement_is_readable(folder: &Path, state: RunState) {
     let kept = bundle(folder);
     assert_eq!(kept.manifest.state, state);
-    assert_eq!(kept.rungs[0].outcome, "complete");
+    assert_eq!(kept.measurements[0].outcome, "complete");
     assert!(
         kept.seconds
             .iter()
-            .any(|second| second.visit == 0 && second.transactions > 0)
+            .any(|second| second.measurement == 0 && second.transactions > 0)
     );
     let (out, _) = succeed(scaleprof().arg("report").arg(folder).args(["--format", "text"]));
     assert!(out.contains("tx/s"), "{out}");
@@ -59,7 +59,7 @@ fn stopped_by(signal: i32) {
     let (_, err) = texts(&output);
     assert_eq!(output.status.code(), Some(130), "{err}");
     assert!(err.contains("What was measured until then is in"), "{err}");
-    first_visit_is_readable(&folder, RunState::Interrupted);
+    first_measurement_is_readable(&folder, RunState::Interrupted);
     assert!(folder.join("report.html").exists() && folder.join("summary.json").exists());
 }
 
@@ -87,7 +87,7 @@ fn a_second_interrupt_ends_it_at_once_and_leaves_nothing() {
     assert!(matches!(output.status.code(), Some(130 | 143)), "{:?}", output.status);
     // An orderly end would have said so.
     assert_eq!(bundle(&folder).manifest.state, RunState::Running);
-    assert_eq!(bundle(&folder).rungs[0].outcome, "complete");
+    assert_eq!(bundle(&folder).measurements[0].outcome, "complete");
 }
 
 #[test]
@@ -99,7 +99,7 @@ fn sigkill_leaves_no_process_no_folder_and_a_readable_bundle() {
     };
     running.signal(SIGKILL);
     running.end_and_leave_nothing(&processes);
-    first_visit_is_readable(&folder, RunState::Running);
+    first_measurement_is_readable(&folder, RunState::Running);
 }
 
 #[test]
@@ -117,9 +117,12 @@ fn a_server_that_dies_under_the_load_is_reported_with_how_it_died() {
         err.contains("the server died with") && err.contains("signal 9"),
         "{err}"
     );
-    first_visit_is_readable(&folder, RunState::Failed);
+    first_measurement_is_readable(&folder, RunState::Failed);
     let kept = bundle(&folder);
-    assert_eq!(kept.rungs.last().map(|row| row.outcome.as_str()), Some("server_died"));
+    assert_eq!(
+        kept.measurements.last().map(|row| row.outcome.as_str()),
+        Some("server_died")
+    );
 }
 
 #[test]
@@ -150,14 +153,18 @@ fn import_ended_by(signal: i32, code: Option<i32>, state: RunState) -> Option<St
     }));
     let running = Running::start(&mut import);
     soon("a recording is written", || {
-        folder.join("rungs/visit-00000.parquet").exists()
+        folder.join("measurements/measurement-00000.parquet").exists()
     });
     running.signal(signal);
     let output = running.end();
     assert_eq!(output.status.code(), code, "{:?}", texts(&output));
     let kept = bundle(&folder);
     assert_eq!(kept.manifest.state, state);
-    assert!((1..RECORDINGS).contains(&kept.rungs.len()), "{}", kept.rungs.len());
+    assert!(
+        (1..RECORDINGS).contains(&kept.measurements.len()),
+        "{}",
+        kept.measurements.len()
+    );
     let (out, err) = succeed(scaleprof().arg("report").arg(&folder).args(["--format", "text"]));
     assert!(out.contains("Heaviest call paths"), "{out}\n{err}");
     Some(texts(&output).1)

@@ -40,5 +40,5 @@ fn a_ladder_of_tpcc_ends_with_consistent_tables_and_tells_tpmc_and_each_kind_of_
         assert!(!figures.nominal_is_limit, "nobody types and reads");
     }
     let page = std::fs::read_to_string(folder.join("report.html")).expect("report.html");
-    assert!(page.contains("transaction 1 (new_order)"));
+    assert!(page.contains(r#""operation":"transaction","label":"new_order""#));
 }

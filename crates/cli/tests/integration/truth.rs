@@ -68,7 +68,7 @@ fn mysql_5_6_is_told_to_spin_for_its_latches_by_whom_and_what_to_try() {
         "innodb_sync_spin_loops",
     ] {
         assert!(
-            first.tries.iter().any(|line| line.contains(setting)),
+            first.suggestions.iter().any(|line| line.contains(setting)),
             "{setting}: {first:#?}"
         );
     }
@@ -114,7 +114,7 @@ fn the_bundle_alone_shows_the_instruction_that_burns_the_time(run: &Path, spin_s
     let at_pause: f64 = instructions[pause..=pause + 1].iter().map(seconds).sum();
     let in_the_loop: f64 = instructions
         .iter()
-        .filter(|one| one["waits"] == true)
+        .filter(|one| one["in_spin_loop"] == true)
         .map(seconds)
         .sum();
     assert!(in_the_loop > 0.9 * all, "{in_the_loop} of {all}");
@@ -122,7 +122,11 @@ fn the_bundle_alone_shows_the_instruction_that_burns_the_time(run: &Path, spin_s
         at_pause > pause_ns / (pause_ns + REST_OF_TURN) * all,
         "{at_pause} of {all}, and PAUSE takes {pause_ns} ns"
     );
-    assert!(instructions[pause..=pause + 1].iter().all(|one| one["waits"] == true));
+    assert!(
+        instructions[pause..=pause + 1]
+            .iter()
+            .all(|one| one["in_spin_loop"] == true)
+    );
     // The ledger's spinning is that of ut_delay and of the loops that call it.
     assert!(
         all > 0.5 * spin_seconds_per_txn && all < 1.1 * spin_seconds_per_txn,
@@ -132,7 +136,7 @@ fn the_bundle_alone_shows_the_instruction_that_burns_the_time(run: &Path, spin_s
         .as_f64()
         .expect("measured");
     assert!((all / total - 1.0).abs() < 1e-6, "{all} {total}");
-    assert_eq!(found["beside_seconds_per_txn"].as_f64(), Some(0.0));
+    assert_eq!(found["unmatched_seconds_per_txn"].as_f64(), Some(0.0));
 
     let (text, _) = succeed(&mut annotate("ut_delay"));
     assert!(
@@ -174,7 +178,7 @@ fn the_bundle_alone_shows_the_instruction_that_burns_the_time(run: &Path, spin_s
     let (json, _) = succeed(cachelines.args(["--all", "--json"]));
     let judged: serde_json::Value = serde_json::from_str(&json).expect("JSON");
     let lines = judged["lines"].as_array().expect("lines");
-    let places = lines.iter().filter_map(|line| line["places"].as_array());
+    let places = lines.iter().filter_map(|line| line["variables"].as_array());
     let famous = places
         .into_iter()
         .find(|places| places.iter().any(|place| place["name"] == "ut_rnd_ulint_counter"))
@@ -192,8 +196,8 @@ fn the_bundle_alone_shows_the_instruction_that_burns_the_time(run: &Path, spin_s
     let pair = |place: &str| {
         accesses
             .iter()
-            .find(|row| row.place == place)
-            .map(|row| row.pair_address)
+            .find(|row| row.variable == place)
+            .map(|row| row.line_pair_address)
     };
     assert!(accesses.iter().any(|row| row.instruction.is_some()));
     if was_seen {
@@ -247,7 +251,10 @@ fn transactions_that_queue_for_one_row_are_told_to_wait_for_rows() {
         "{first:#?}"
     );
     for what in ["innodb_deadlock_detect", "shorter transactions"] {
-        assert!(first.tries.iter().any(|line| line.contains(what)), "{what}: {first:#?}");
+        assert!(
+            first.suggestions.iter().any(|line| line.contains(what)),
+            "{what}: {first:#?}"
+        );
     }
     let account = hot.explained.last().expect("an account");
     assert!(account.explained_share.value > 0.2, "{account:#?}");

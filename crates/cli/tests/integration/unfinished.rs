@@ -1,11 +1,12 @@
-//! Transactions that outlive their visit, and those that never began.
+//! Transactions that outlive their measurement, and those that never began.
 
 use crate::stage::{bundle, place, run, running_server, scaleprof, socket, succeed};
+use scaleprof_bundle::LadderVerdict;
 use std::time::{Duration, Instant};
 use testing::servers::distribution;
 
 #[test]
-fn what_a_visit_left_running_is_killed_before_the_next_and_nobody_else_is() {
+fn what_a_measurement_left_running_is_killed_before_the_next_and_nobody_else_is() {
     let Some(found) = distribution() else { return };
     let server = running_server(found.installation);
     let place = place();
@@ -33,11 +34,11 @@ fn what_a_visit_left_running_is_killed_before_the_next_and_nobody_else_is() {
     command.arg("--workload").arg(&script);
     let began = Instant::now();
     succeed(command.arg("--output").arg(&folder));
-    // Two visits of 2 s, and the ends of their statements, which would sleep 300 s.
+    // Two measurements of 2 s, and the ends of their statements, which would sleep 300 s.
     assert!(began.elapsed() < Duration::from_secs(60), "{:?}", began.elapsed());
 
     let kept = bundle(&folder);
-    assert_eq!(kept.rungs.len(), 2);
+    assert_eq!(kept.measurements.len(), 2);
     let killed = kept
         .manifest
         .warnings
@@ -73,5 +74,5 @@ fn above_capacity_the_backlog_is_kept_and_the_percentiles_are_warned_of() {
     let summary = kept.summary.expect("a summary");
     let warned = summary.warnings.iter().any(|text| text.contains("had not begun"));
     assert!(warned, "{:?}", summary.warnings);
-    assert_eq!(summary.verdict.expect("a verdict").scales, None);
+    assert_eq!(summary.verdict.expect("a verdict").class, LadderVerdict::Inconclusive);
 }

@@ -142,15 +142,15 @@ fn the_threads_of_a_loaded_server_are_told_by_state_and_nothing_is_written_to_it
     let summary: Summary = serde_json::from_str(&out).expect("JSON");
     let kept = bundle(&folder);
     assert_eq!(kept.summary.as_ref(), Some(&summary));
-    assert_eq!((kept.manifest.state, kept.rungs.len()), (RunState::Complete, 1));
-    assert!(kept.rungs[0].connections >= 8);
+    assert_eq!((kept.manifest.state, kept.measurements.len()), (RunState::Complete, 1));
+    assert!(kept.measurements[0].connections >= 8);
     let watch = summary.watch.as_ref().expect("what was watched");
     assert!((watch.seconds - 4.0).abs() < 0.5, "{}", watch.seconds);
     assert!(watch.connections.threads >= Some(8), "{:?}", watch.connections.threads);
     for threads in [&watch.connections, &watch.others] {
-        let residue = threads.states_residue.expect("a lifetime");
+        let residual = threads.states_residual.expect("a lifetime");
         // Without BPF the states are looked at now and then.
-        assert!(residue.abs() < 0.05, "{threads:?}");
+        assert!(residual.abs() < 0.05, "{threads:?}");
     }
     assert!(watch.connections.seconds_per_second.cpu.is_some_and(|cpu| cpu > 0.0));
     assert!(!watch.background.is_empty() && !watch.paths.is_empty());

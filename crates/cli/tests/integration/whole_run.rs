@@ -32,7 +32,7 @@ fn rungs_are_added_around_the_peak_and_told() {
         .arg(&folder);
     let output = Running::start(&mut command).end();
     assert!(output.status.success(), "{:?}", texts(&output));
-    let rungs: BTreeSet<i32> = bundle(&folder).rungs.iter().map(|row| row.connections).collect();
+    let rungs: BTreeSet<i32> = bundle(&folder).measurements.iter().map(|row| row.connections).collect();
     assert!(rungs.is_superset(&BTreeSet::from([1, 2, 4])), "{rungs:?}");
 }
 
@@ -64,19 +64,19 @@ fn a_short_run_leaves_a_complete_bundle_from_which_all_can_be_shown_again() {
 
     for rung in &summary.rungs {
         assert!(rung.throughput.value > 0.0);
-        let little = rung.little.expect("X·R/N");
+        let little = rung.littles_law_ratio.expect("X·R/N");
         assert!((little - 1.0).abs() < 0.02, "X·R/N is {little}");
         let law = rung.iron_law.as_ref().expect("the iron law");
-        let residue = law.residue.expect("two sources");
+        let residual = law.residual.expect("two sources");
         // One of them counts ticks of 10 ms, two kinds at two ends: of 5 s on a CPU these are 0.8 % at most.
         assert!(
-            residue.abs() < 0.02,
-            "the law is off by {residue}: {:?}",
-            law.residue_of
+            residual.abs() < 0.02,
+            "the law is off by {residual}: {:?}",
+            law.residual_sources
         );
         let ledger = rung.ledger.as_ref().expect("its threads were watched");
-        for residue in [ledger.residue, ledger.states_residue] {
-            assert!(residue.expect("lifetimes are known").abs() < 0.01, "{ledger:#?}");
+        for residual in [ledger.residual, ledger.states_residual] {
+            assert!(residual.expect("lifetimes are known").abs() < 0.01, "{ledger:#?}");
         }
         let round_trip = f64::from(rung.connections) / rung.throughput.value;
         let of_ledger = ledger.connections_over_throughput.expect("N/X");
@@ -91,11 +91,13 @@ fn a_short_run_leaves_a_complete_bundle_from_which_all_can_be_shown_again() {
     let kept = bundle(&folder);
     assert_eq!(kept.manifest.state, RunState::Complete);
     assert_eq!(kept.summary.as_ref(), Some(&summary));
-    for table in ["rungs", "seconds", "counters", "latency", "errors"] {
-        for visit in 0..2 {
+    for table in ["measurements", "seconds", "counters", "latency", "errors"] {
+        for measurement in 0..2 {
             assert!(
-                folder.join(format!("{table}/visit-{visit:05}.parquet")).exists(),
-                "{table} {visit}"
+                folder
+                    .join(format!("{table}/measurement-{measurement:05}.parquet"))
+                    .exists(),
+                "{table} {measurement}"
             );
         }
     }
@@ -183,7 +185,7 @@ fn the_servers_status_is_kept_by_second_and_nothing_counts_twice() {
         (ratio - 1.0).abs() < 0.01,
         "the server counts {ratio} of the client's transactions"
     );
-    assert!(sum("probe.nanoseconds_per_sample_level") > 0.0);
+    assert!(sum("probe.sample_overhead_ns_level") > 0.0);
 }
 
 fn runs_on(server: Option<Server>) {
@@ -204,7 +206,7 @@ fn runs_on(server: Option<Server>) {
     ]));
     assert!(out.contains("connections") && out.contains("Report: "), "{out}");
     let kept = bundle(&folder);
-    assert_eq!((kept.manifest.state, kept.rungs.len()), (RunState::Complete, 2));
+    assert_eq!((kept.manifest.state, kept.measurements.len()), (RunState::Complete, 2));
     assert_eq!(kept.seconds.len(), 4);
     assert!(kept.seconds.iter().all(|second| second.transactions > 0));
     let rungs = kept.summary.expect("a summary").rungs;

@@ -1,15 +1,15 @@
-//! The jumps of a recording as rows of its visit.
+//! The jumps of a recording as rows of its measurement.
 
 use scaleprof_bundle::BranchRow;
 use scaleprof_profile::Frame;
 use scaleprof_profile::import::{RecordedBranch, RecordedBranches};
 
 /// Some of the jumps as rows; all at once may take more memory than the recording.
-pub(super) fn rows(visit: i32, recorded: &RecordedBranches, some: &[RecordedBranch]) -> Vec<BranchRow> {
-    some.iter().map(|branch| row(visit, recorded, branch)).collect()
+pub(super) fn rows(measurement: i32, recorded: &RecordedBranches, some: &[RecordedBranch]) -> Vec<BranchRow> {
+    some.iter().map(|branch| row(measurement, recorded, branch)).collect()
 }
 
-fn row(visit: i32, recorded: &RecordedBranches, branch: &RecordedBranch) -> BranchRow {
+fn row(measurement: i32, recorded: &RecordedBranches, branch: &RecordedBranch) -> BranchRow {
     let count = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
     let end = |frame| match recorded.frames.get(frame) {
         Some(Frame {
@@ -30,7 +30,7 @@ fn row(visit: i32, recorded: &RecordedBranches, branch: &RecordedBranch) -> Bran
     let (to_module, to_build_id, to_function, to_address) = end(branch.to);
     let counts = &branch.counts;
     BranchRow {
-        visit,
+        measurement,
         from_module,
         from_build_id,
         from_function,
@@ -40,9 +40,9 @@ fn row(visit: i32, recorded: &RecordedBranches, branch: &RecordedBranch) -> Bran
         to_function,
         to_address,
         taken: count(counts.taken),
-        prediction_known: count(counts.prediction_known),
+        with_prediction: count(counts.with_prediction),
         mispredicted: counts.mispredicted().map(count),
-        cycles_known: count(counts.cycles_known),
+        with_cycles: count(counts.with_cycles),
         cycles: counts.cycles().map(count),
     }
 }

@@ -71,7 +71,7 @@ pub(super) fn begin(request: &ImportRequest, with_load: bool) -> Manifest {
             repeats: 1,
             idle_connections: 0,
             rate: None,
-            turns: None,
+            interleaving: None,
         },
         missing: Vec::new(),
         warnings: Vec::new(),

@@ -1,7 +1,7 @@
 //! A recording as a bundle that is not kept, for who only wants it in another format.
 
 use super::imported_manifest::{begin, describe, has_shares_only};
-use super::imported_visit::{ImportedVisit, Known};
+use super::imported_measurement::{ImportedMeasurement, Known};
 use super::{ImportFailure, ImportRequest, NO_TIME, Sampling, bytes_of, check_loads, doubts, plausible_time, read};
 use crate::observe::now;
 use crate::progress::Progress;
@@ -53,13 +53,13 @@ pub fn import_in_memory(
     describe(&mut manifest, &recording, options.inlines, &mut BTreeMap::new());
     manifest.state = RunState::Complete;
     let known = Known {
-        visit: 0,
+        measurement: 0,
         repeat: 0,
         load: None,
         stat: None,
         started_at: now(),
     };
-    let (imported, samples) = ImportedVisit::with_samples(&known, recording);
+    let (imported, samples) = ImportedMeasurement::with_samples(&known, recording);
     let (bundle, mut rest) = imported.into_bundle(file, &manifest, samples);
     rest.forget();
     Ok((bundle, Leftovers::of(rest)))

@@ -1,4 +1,4 @@
-//! What `perf stat` counted beside a recording, as the counters of its visit.
+//! What `perf stat` counted beside a recording, as the counters of its measurement.
 
 use scaleprof_bundle::CounterRow;
 use scaleprof_profile::perf_stat::PerfStat;
@@ -18,17 +18,19 @@ const KNOWN: [(&str, &str); 11] = [
     ("migrations", "server.migrations"),
 ];
 
-/// The counts as those of a visit that lasted `visit_seconds`: perf stat may have counted for another time than was recorded. An
-/// event that could not be counted has no row.
-pub(super) fn rows(visit: i32, stat: &PerfStat, visit_seconds: f64) -> Vec<CounterRow> {
-    let scale = stat.elapsed_seconds.map_or(1.0, |elapsed| visit_seconds / elapsed);
+/// The counts as those of a measurement that lasted `measurement_seconds`: perf stat may have
+/// counted for another time than was recorded. An event that could not be counted has no row.
+pub(super) fn rows(measurement: i32, stat: &PerfStat, measurement_seconds: f64) -> Vec<CounterRow> {
+    let scale = stat
+        .elapsed_seconds
+        .map_or(1.0, |elapsed| measurement_seconds / elapsed);
     let counted = stat.counts.iter().filter_map(|(event, counted)| {
         Some(CounterRow {
-            visit,
+            measurement,
             second: None,
             counter: named(event),
             value: counted.value? * scale,
-            counted_share: Some(counted.counted_share),
+            running_share: Some(counted.running_share),
         })
     });
     counted.collect()
@@ -45,12 +47,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn counts_are_those_of_the_visit_and_what_was_not_counted_is_no_zero() {
+    fn counts_are_those_of_the_measurement_and_what_was_not_counted_is_no_zero() {
         let text = "1000,,cycles,0,50.00,,\n<not supported>,,instructions,0,100.00,,\n40,,cycles:u,0,100.00,,\n2,sec,duration_time,0,100,,\n";
         let stat = PerfStat::parse(text).expect("counts");
         let rows: Vec<(String, f64, Option<f64>)> = rows(3, &stat, 10.0)
             .into_iter()
-            .map(|row| (row.counter, row.value, row.counted_share))
+            .map(|row| (row.counter, row.value, row.running_share))
             .collect();
         assert_eq!(
             rows,

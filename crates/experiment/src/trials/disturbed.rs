@@ -11,7 +11,7 @@ type Trouble = (&'static str, fn(&RungFigures) -> Option<Option<f64>>);
 pub(crate) fn disturbed(session: &Session) -> Vec<String> {
     let kinds: [Trouble; 3] = [
         ("other programs used the CPUs", |rung| {
-            rung.other_cpu_share.filter(|share| *share > MOST_BY_OTHERS).map(Some)
+            rung.noise_cpu_share.filter(|share| *share > MOST_BY_OTHERS).map(Some)
         }),
         ("the hypervisor took CPU time away", |rung| {
             rung.steal_share.filter(|share| *share > MOST_STOLEN).map(Some)
@@ -58,7 +58,7 @@ mod tests {
             rungs: BTreeMap::from([(
                 16,
                 RungFigures {
-                    other_cpu_share: Some(other),
+                    noise_cpu_share: Some(other),
                     steady,
                     ..figures(1000.0)
                 },

@@ -329,7 +329,7 @@ mod tests {
         let step = Step::Round { round: 0, variant: 1 };
         let kept = || folder.kept(step).expect("nothing is there to be read");
         assert!(kept().is_none());
-        fs::create_dir_all(folder.of(step).join("rungs")).expect("a folder");
+        fs::create_dir_all(folder.of(step).join("measurements")).expect("a folder");
         assert!(kept().is_none());
         folder.set_aside(step).expect("set aside");
         fs::create_dir_all(folder.of(step)).expect("a folder");

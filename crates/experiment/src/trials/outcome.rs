@@ -13,7 +13,7 @@ use scaleprof_bundle::{Manifest, Server, Workload, without_folders};
 use std::collections::BTreeMap;
 
 /// Version of `experiment.json`.
-const SCHEMA: u32 = 1;
+const SCHEMA: u32 = 2;
 /// What stands for a comparison of watched runs until it is made.
 const NOT_YET: &str = "watched runs are compared when the experiment has ended";
 const NO_WATCHED_RUN: &str = "one of the two has no watched run: the plan has watch = false, or it was dropped before";
@@ -124,14 +124,14 @@ pub(crate) fn outcome(
                     design.most_pairs
                 ),
             },
-            offered_load: found.offered,
+            open_loop: found.open_loop,
             base,
             variant: name(found.variant),
             same_work,
-            whole: found.whole,
-            whole_ladder: found.whole_ladder,
+            overall: found.overall,
+            overall_rungs: found.overall_rungs,
             scales: found.scales.map(|better| if better { "better" } else { "worse" }),
-            last_over_first: found.last_over_first,
+            scaling_ratio: found.scaling_ratio,
             rungs: found.rungs,
             watched: None,
             not_watched: Some(if both { NOT_YET } else { NO_WATCHED_RUN }.to_owned()),
@@ -148,8 +148,8 @@ pub(crate) fn outcome(
         design: DesignTold {
             connections: design.connections.clone(),
             seconds: design.seconds,
-            turn_seconds: plan.turn_seconds(),
-            most_pairs: design.most_pairs,
+            slice_seconds: plan.turn_seconds(),
+            max_pairs: design.most_pairs,
             rounds: rounds as u32,
             target_half_width: design.target_half_width,
             margin: design.margin,
@@ -196,9 +196,9 @@ fn told(plan: &Plan, conducted: &Conducted, facts: &Facts, variant: usize) -> Va
         differs_by: plan.variants[variant].differs_by.clone(),
         server: facts.servers[variant].clone(),
         workload: facts.workloads[variant].clone(),
-        starts: starts.len(),
+        replicates: starts.len(),
         // What a server says of itself names its folders.
-        out: conducted.out.get(&variant).map(|why| without_folders(why)),
+        dropped_reason: conducted.out.get(&variant).map(|why| without_folders(why)),
         rungs: rungs.collect(),
     }
 }
@@ -230,7 +230,7 @@ fn rung(connections: u32, figures: &[&RungFigures]) -> Option<VariantRung> {
         p50_ms: mean(&|rung| rung.p50_ms).map(|mean| mean.mean.exp()),
         p99_ms: mean(&|rung| rung.p99_ms).map(|mean| mean.mean.exp()),
         replicas: replicas(figures),
-        together: figures.iter().find_map(|rung| rung.together).and_then(|one| {
+        combined_throughput: figures.iter().find_map(|rung| rung.together).and_then(|one| {
             let mean = mean(&|rung| Some(rung.together?.throughput))?;
             Some(Together {
                 throughput: mean.mean.exp(),

@@ -40,7 +40,7 @@ fn what_was_measured_one_by_one_is_gone_on_with_and_told_one_by_one() {
         let again = Experiment::resume(&path).expect("found");
         assert_eq!(again.plan().design.side_by_side, side_by_side);
         assert_eq!(again.plan().one_by_one.is_none(), side_by_side);
-        let told = again.so_far().design.turn_seconds;
+        let told = again.so_far().design.slice_seconds;
         assert_eq!(told, side_by_side.then_some(0.25));
     }
 }

@@ -6,7 +6,7 @@ use super::design::Design;
 const START_SECONDS: f64 = 6.0;
 /// Opening and closing connections, at each rung.
 const RUNG_SECONDS: f64 = 0.5;
-/// Visits of each rung of a watched run: two are the fewest that tell a change from chance.
+/// Measurements of each rung of a watched run: two are the fewest that tell a change from chance.
 pub(crate) const WATCHED_REPEATS: u32 = 2;
 /// Keeping the machine code of hot functions.
 const WATCHED_SECONDS: f64 = 4.0;

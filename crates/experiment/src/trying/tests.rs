@@ -3,7 +3,7 @@
 use super::*;
 use crate::Company;
 use crate::options::{LoadOptions, WorkloadChoice};
-use scaleprof_bundle::Estimate;
+use scaleprof_bundle::{Estimate, ShareOf};
 use scaleprof_server::{ServerSettings, Surroundings};
 use scaleprof_workload::{LoopKind, OltpOptions, OltpWorkloadKind, TransportChoice};
 
@@ -23,13 +23,13 @@ fn finding(rung: u32, remedies: &[Remedy]) -> Finding {
             low: None,
             high: None,
         },
-        share_of: None,
+        share_of: ShareOf::CpuTime,
         rungs: [1, rung],
         path: Vec::new(),
         evidence: Vec::new(),
-        tries: Vec::new(),
+        suggestions: Vec::new(),
         remedies: remedies.to_vec(),
-        tried: Vec::new(),
+        remedy_results: Vec::new(),
     }
 }
 

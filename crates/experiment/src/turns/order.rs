@@ -27,12 +27,13 @@ pub(super) fn turn_end_ns(turn_ns: u64, cycle: u64) -> u64 {
     turn_ns / 2 + cycle * turn_ns
 }
 
-/// The order of these seats in every cycle of a visit: one after the other, round and round, so that nobody is stopped only to go on again.
-/// With whom a visit begins changes with it; seats are in the order of a round, which the next round has the other way round.
-pub(super) fn order(seats: &[usize], visit: u32) -> Vec<usize> {
+/// The order of these seats in every cycle of a measurement: one after the other, round and round,
+/// so that nobody is stopped only to go on again. With whom a measurement begins changes with it;
+/// seats are in the order of a round, which the next round has the other way round.
+pub(super) fn order(seats: &[usize], measurement: u32) -> Vec<usize> {
     let mut order = seats.to_vec();
     let places = order.len().max(1);
-    order.rotate_left(visit as usize % places);
+    order.rotate_left(measurement as usize % places);
     order
 }
 
@@ -60,9 +61,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn all_have_a_turn_in_every_cycle_nobody_two_in_a_row_and_each_begins_in_turn(seats in 2..6usize, visit in 0..u32::MAX) {
+        fn all_have_a_turn_in_every_cycle_nobody_two_in_a_row_and_each_begins_in_turn(seats in 2..6usize, measurement in 0..u32::MAX) {
             let seats: Vec<usize> = (0..seats).collect();
-            let cycle = order(&seats, visit);
+            let cycle = order(&seats, measurement);
             let mut all = cycle.clone();
             all.sort_unstable();
             prop_assert_eq!(&all, &seats);
@@ -71,7 +72,7 @@ mod tests {
             for pair in cycle.windows(2) {
                 prop_assert_eq!((pair[0] + 1) % seats.len(), pair[1]);
             }
-            prop_assert_eq!((cycle[0] + 1) % seats.len(), order(&seats, visit % seats.len() as u32 + 1)[0]);
+            prop_assert_eq!((cycle[0] + 1) % seats.len(), order(&seats, measurement % seats.len() as u32 + 1)[0]);
         }
     }
 }

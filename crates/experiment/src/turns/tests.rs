@@ -42,7 +42,7 @@ impl Busy {
 }
 
 /// A load of so many seconds by its own clock. Gives for how many of them its server was on a CPU, and for how many it waited for one.
-fn visit(seat: &Seat, number: u32, server: &Busy, seconds: f64, stop: &AtomicBool) -> [f64; 2] {
+fn measurement(seat: &Seat, number: u32, server: &Busy, seconds: f64, stop: &AtomicBool) -> [f64; 2] {
     seat.ready(number, server.player(), stop);
     let (clock, before) = (seat.clock(), server.ready());
     let until = clock.now_ns() + (seconds * 1e9) as u64;
@@ -68,7 +68,7 @@ fn servers_work_in_turns_and_each_second_of_a_load_has_a_second_of_work() {
                 scope.spawn(|| {
                     let seat = seat;
                     let _leaving = seat.clone().leaving();
-                    visit(&seat, 0, server, 1.5, &never)
+                    measurement(&seat, 0, server, 1.5, &never)
                 })
             })
             .collect();
@@ -91,7 +91,7 @@ fn servers_work_in_turns_and_each_second_of_a_load_has_a_second_of_work() {
 }
 
 #[test]
-fn a_run_that_ends_or_misses_a_visit_holds_up_nobody() {
+fn a_run_that_ends_or_misses_a_measurement_holds_up_nobody() {
     let servers = [Busy::start(), Busy::start()];
     let (turns, seats) = Turns::new(2, TURN_NS);
     let never = AtomicBool::new(false);
@@ -102,17 +102,17 @@ fn a_run_that_ends_or_misses_a_visit_holds_up_nobody() {
         let never = &never;
         let long = scope.spawn(move || {
             let _leaving = first.clone().leaving();
-            visit(&first, 0, one, 0.6, never);
+            measurement(&first, 0, one, 0.6, never);
             // The other missed this one.
-            visit(&first, 1, one, 0.6, never);
-            visit(&first, 2, one, 0.6, never);
+            measurement(&first, 1, one, 0.6, never);
+            measurement(&first, 2, one, 0.6, never);
             // And the other is gone.
-            visit(&first, 3, one, 0.6, never)
+            measurement(&first, 3, one, 0.6, never)
         });
         scope.spawn(move || {
             let _leaving = second.clone().leaving();
-            visit(&second, 0, other, 0.3, never);
-            visit(&second, 2, other, 0.6, never);
+            measurement(&second, 0, other, 0.3, never);
+            measurement(&second, 2, other, 0.6, never);
         });
         let used = long.join().expect("its end");
         assert!(
@@ -136,7 +136,7 @@ fn who_is_asked_to_stop_waits_for_no_turn_and_leaves_nobody_standing() {
                 scope.spawn(|| {
                     let seat = seat;
                     let _leaving = seat.clone().leaving();
-                    visit(&seat, 0, server, 60.0, &stop)
+                    measurement(&seat, 0, server, 60.0, &stop)
                 })
             })
             .collect();
@@ -153,7 +153,7 @@ fn who_is_asked_to_stop_waits_for_no_turn_and_leaves_nobody_standing() {
     std::thread::scope(|scope| {
         let run = scope.spawn(|| {
             let _leaving = seats[0].clone().leaving();
-            visit(&seats[0], 0, &servers[0], 1.0, &stop)
+            measurement(&seats[0], 0, &servers[0], 1.0, &stop)
         });
         scope.spawn(|| turns.conduct());
         run.join().expect("its end");

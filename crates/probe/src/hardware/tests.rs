@@ -24,7 +24,7 @@ fn of(counters: &[Counter], name: &str) -> (f64, f64) {
         .iter()
         .find(|c| c.name == name)
         .unwrap_or_else(|| panic!("{name} is absent"));
-    (counter.value, counter.counted_share.expect("a share"))
+    (counter.value, counter.running_share.expect("a share"))
 }
 
 fn two_groups() -> Vec<Vec<Event>> {
@@ -153,7 +153,7 @@ proptest! {
         prop_assert_eq!(counters.len() + missing.len(), 5);
         for counter in counters {
             prop_assert!(counter.value.is_finite() && counter.value >= 0.0, "{:?}", counter);
-            prop_assert!(counter.counted_share.is_some_and(|s| (0.0..=1.0).contains(&s)), "{:?}", counter);
+            prop_assert!(counter.running_share.is_some_and(|s| (0.0..=1.0).contains(&s)), "{:?}", counter);
         }
     }
 }

@@ -85,7 +85,7 @@ fn switches_that_ended_threads_took_away_are_scaled_by_the_exact_total() {
         .iter()
         .find(|c| c.name == "server.involuntary_switches")
         .expect("there");
-    assert_eq!((counter.value, counter.counted_share), (2_500.0, Some(0.8)));
+    assert_eq!((counter.value, counter.running_share), (2_500.0, Some(0.8)));
 
     after.switches = whole(3_000, 1_000);
     assert_eq!(
@@ -124,7 +124,7 @@ fn without_root_the_cpu_time_of_ended_threads_gives_the_loss_away() {
         .iter()
         .find(|c| c.name == "server.voluntary_switches")
         .expect("there");
-    assert_eq!((counter.value, counter.counted_share), (800.0, Some(0.8)));
+    assert_eq!((counter.value, counter.running_share), (800.0, Some(0.8)));
     after.server_clock = Ok(Duration::from_millis(1000));
     assert_eq!(value(&delta(&before, &after), "server.voluntary_switches"), None);
 }

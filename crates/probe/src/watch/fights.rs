@@ -95,8 +95,8 @@ impl Fights {
             return true;
         }
         // To come back once, and to see a stint as long as the one that is over.
-        let visit = coming_back + cost * seconds.min(LONGEST_AWAY.as_secs_f64());
-        let away = Duration::from_secs_f64((visit / self.budget).min(LONGEST_AWAY.as_secs_f64()));
+        let measurement = coming_back + cost * seconds.min(LONGEST_AWAY.as_secs_f64());
+        let away = Duration::from_secs_f64((measurement / self.budget).min(LONGEST_AWAY.as_secs_f64()));
         self.due = now + away.as_nanos() as u64;
         false
     }

@@ -131,7 +131,7 @@ impl ProcessNames {
     }
 
     /// Loops that wait for another thread, in all files whose symbols were read so far.
-    pub fn waiting_loops(&self) -> usize {
+    pub fn spin_loops(&self) -> usize {
         let files = self.symbols.values().flatten();
         files.map(|symbols| symbols.waiting.loops().len()).sum()
     }

@@ -79,8 +79,8 @@ pub(crate) fn lock_wait(address: u64, operation: u32, owner: u32) -> Option<Lock
         kernel,
         operation: operation & !KERNEL_LOCK,
         owner: (owner != 0).then_some(owner),
-        owner_stack: None,
-        owner_state: None,
+        holder_stack: None,
+        holder_state: None,
         goes_on: false,
     })
 }

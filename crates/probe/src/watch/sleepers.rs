@@ -138,8 +138,8 @@ impl<'a, Memory: FnMut(u64) -> Option<u64>> Sleepers<'a, Memory> {
             if owner.state == ThreadState::Cpu {
                 self.slots.want(owner.index, waiter.thread);
             }
-            lock.owner_state = Some(owner.state);
-            lock.owner_stack = Some(owner.stack);
+            lock.holder_state = Some(owner.state);
+            lock.holder_stack = Some(owner.stack);
         }
         Some(lock)
     }

@@ -192,7 +192,7 @@ impl Sleeps {
                     return;
                 };
                 let kind = match waker_kind {
-                    1 => Some(WakerKind::Sibling(waker)),
+                    1 => Some(WakerKind::SameProcess(waker)),
                     2 => Some(WakerKind::OtherProcess(waker)),
                     3 => Some(WakerKind::Kernel),
                     _ => None,
@@ -243,20 +243,20 @@ impl Sleeps {
         let Some(lock) = wait.lock.as_mut() else { return };
         let address = lock.address;
         lock.owner = Some(owner);
-        lock.owner_stack = Some(stack.clone());
-        lock.owner_state = Some(state);
+        lock.holder_stack = Some(stack.clone());
+        lock.holder_state = Some(state);
         if stack.ending == Ending::NotTaken || time == began {
             return;
         }
         let not_taken = |lock: &&mut LockWait| {
-            let stack = lock.owner_stack.as_ref();
+            let stack = lock.holder_stack.as_ref();
             stack.is_none_or(|stack| stack.ending == Ending::NotTaken)
         };
         let of_same_lock = self.waits.values_mut().filter_map(|wait| wait.lock.as_mut());
         for lock in of_same_lock.filter(|lock| lock.address == address && !lock.kernel && lock.owner == Some(owner)) {
             if not_taken(&lock) {
-                lock.owner_stack = Some(stack.clone());
-                lock.owner_state = Some(state);
+                lock.holder_stack = Some(stack.clone());
+                lock.holder_state = Some(state);
             }
         }
     }

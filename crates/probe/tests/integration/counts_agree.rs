@@ -197,9 +197,9 @@ fn sampler(worker: &Worker) -> Sampler {
 fn watch(what: &str) -> (Usage, Vec<Counter>, (Sample, Sample)) {
     let mut worker = Worker::start();
     let mut sampler = sampler(&worker);
-    let before = sampler.sample_at_end_of_visit();
+    let before = sampler.sample_at_end_of_measurement();
     let usage = worker.work(what);
-    let after = sampler.sample_at_end_of_visit();
+    let after = sampler.sample_at_end_of_measurement();
     println!(
         "{what}: getrusage {usage:?}\n{:#?}\n{:#?}",
         delta(&before, &after),
@@ -474,9 +474,9 @@ fn a_server_left_in_its_cgroup_still_gives_the_figures_that_need_none() {
         ..SamplerOptions::default()
     };
     let mut sampler = Sampler::start(worker.pid(), options).expect("the worker lives");
-    let before = sampler.sample_at_end_of_visit();
+    let before = sampler.sample_at_end_of_measurement();
     worker.work("sleep 200");
-    let after = sampler.sample_at_end_of_visit();
+    let after = sampler.sample_at_end_of_measurement();
     let counters = delta(&before, &after);
     assert!(value(&counters, "server.voluntary_switches").is_some_and(|count| count >= 200.0));
     assert!(missing(&before, &after).iter().any(|m| m.figure == "server.migrations"));

@@ -21,7 +21,7 @@ impl Namer for Names {
             inlined,
             file: None,
             line: None,
-            name_source: "symtab".into(),
+            symbol_source: "symtab".into(),
         };
         match address >> 8 {
             0 => vec![],
@@ -58,7 +58,7 @@ fn sample(stack: RawStack) -> RawSample {
     }
 }
 
-fn waiting(address: u64, stack: RawStack, owner_stack: Option<RawStack>) -> RawSample {
+fn waiting(address: u64, stack: RawStack, holder_stack: Option<RawStack>) -> RawSample {
     RawSample {
         state: ThreadState::Lock,
         lock: Some(LockWait {
@@ -67,8 +67,8 @@ fn waiting(address: u64, stack: RawStack, owner_stack: Option<RawStack>) -> RawS
             address,
             operation: 0,
             owner: None,
-            owner_state: owner_stack.as_ref().map(|_| ThreadState::RunQueue),
-            owner_stack,
+            holder_state: holder_stack.as_ref().map(|_| ThreadState::RunQueue),
+            holder_stack,
         }),
         ..sample(stack)
     }
@@ -201,8 +201,8 @@ fn a_lock_in_a_variable_has_its_name_and_one_on_the_heap_the_path_that_waits() {
     let named = &profile.locks[0];
     assert_eq!(named.variable.as_ref().unwrap().name, "log_sys+64");
     assert_eq!((named.operation.as_str(), named.waits, named.wait_ns), ("wait", 3, 3e6));
-    assert_eq!(named.owner_samples, 2);
-    assert_eq!(path(&profile, named.owner_stack.unwrap()), "f1 f5");
+    assert_eq!(named.holder_samples, 2);
+    assert_eq!(path(&profile, named.holder_stack.unwrap()), "f1 f5");
     assert_eq!(profile.locks[1].variable, None);
 }
 
@@ -214,9 +214,9 @@ fn the_owner_of_a_lock_is_kept_with_each_wait_and_has_a_place_where_it_was_seen(
         ..RawStack::default()
     };
     let mut running = waiting(0x2_000, user(&[0x300]), Some(user(&[0x500, 0x110])));
-    running.lock.as_mut().unwrap().owner_state = Some(ThreadState::Cpu);
+    running.lock.as_mut().unwrap().holder_state = Some(ThreadState::Cpu);
     let mut unseen = waiting(0x2_000, user(&[0x300]), Some(not_taken));
-    unseen.lock.as_mut().unwrap().owner_state = Some(ThreadState::Cpu);
+    unseen.lock.as_mut().unwrap().holder_state = Some(ThreadState::Cpu);
     let unknown = waiting(0x2_000, user(&[0x300]), None);
     let (profile, _) = converted(&[asleep, running, unseen, unknown]);
     let owners: Vec<_> = profile
@@ -224,7 +224,7 @@ fn the_owner_of_a_lock_is_kept_with_each_wait_and_has_a_place_where_it_was_seen(
         .iter()
         .map(|sample| {
             let wait = sample.wait.as_ref().expect("a lock");
-            (wait.owner_stack.map(|stack| path(&profile, stack)), wait.owner_state)
+            (wait.holder_stack.map(|stack| path(&profile, stack)), wait.holder_state)
         })
         .collect();
     let expected = [
@@ -233,7 +233,7 @@ fn the_owner_of_a_lock_is_kept_with_each_wait_and_has_a_place_where_it_was_seen(
         (None, Some(ThreadState::Cpu)),
         (None, None),
     ];
-    assert_eq!(profile.locks[0].owner_samples, 2);
+    assert_eq!(profile.locks[0].holder_samples, 2);
     assert_eq!(owners, expected);
 }
 
@@ -241,19 +241,19 @@ fn the_owner_of_a_lock_is_kept_with_each_wait_and_has_a_place_where_it_was_seen(
 fn the_waker_is_kept_with_its_stack() {
     let raw = RawSample {
         waker: Some(Waker {
-            kind: WakerKind::Sibling(9),
+            kind: WakerKind::SameProcess(9),
             stack: Some(user(&[0x500, 0x110])),
         }),
         ..waiting(0x2_000, user(&[0x300]), None)
     };
     let (profile, _) = converted(&[raw]);
     let wait = profile.samples[0].wait.as_ref().expect("a waker");
-    assert_eq!(wait.waker_kind, Some("sibling"));
+    assert_eq!(wait.waker_kind, Some("same_process"));
     assert_eq!(path(&profile, wait.waker_stack.unwrap()), "f1 f5");
 }
 
 #[test]
-fn the_next_visit_has_its_own_samples_and_the_same_numbers() {
+fn the_next_measurement_has_its_own_samples_and_the_same_numbers() {
     let (mut converter, mut names) = (Converter::new(), Names::default());
     let raw = waiting(0x10_040, user(&[0x300, 0x110]), None);
     converter.add(&raw, &mut names);

@@ -28,11 +28,11 @@ pub struct BranchCounts {
     /// How often it was taken.
     pub taken: u64,
     /// How often of these the processor told whether it had predicted it.
-    pub prediction_known: u64,
+    pub with_prediction: u64,
     /// How often of these it had not.
     pub(crate) mispredicted: u64,
     /// How often the processor told the cycles that went by since the jump before it.
-    pub cycles_known: u64,
+    pub with_cycles: u64,
     /// All these cycles.
     pub(crate) cycles: u64,
 }
@@ -40,27 +40,27 @@ pub struct BranchCounts {
 impl BranchCounts {
     /// How often it was mispredicted, among those of which that is known; none where it is known of none.
     pub fn mispredicted(&self) -> Option<u64> {
-        (self.prediction_known > 0).then_some(self.mispredicted)
+        (self.with_prediction > 0).then_some(self.mispredicted)
     }
 
     /// The cycles since the jump before it, of all those of which they are known; none where they are known of none.
     pub fn cycles(&self) -> Option<u64> {
-        (self.cycles_known > 0).then_some(self.cycles)
+        (self.with_cycles > 0).then_some(self.cycles)
     }
 
     /// Adds those of the same jump from elsewhere.
     pub(crate) fn add(&mut self, other: &BranchCounts) {
         let BranchCounts {
             taken,
-            prediction_known,
+            with_prediction,
             mispredicted,
-            cycles_known,
+            with_cycles,
             cycles,
         } = other;
         self.taken += taken;
-        self.prediction_known += prediction_known;
+        self.with_prediction += with_prediction;
         self.mispredicted += mispredicted;
-        self.cycles_known += cycles_known;
+        self.with_cycles += with_cycles;
         self.cycles += cycles;
     }
 }

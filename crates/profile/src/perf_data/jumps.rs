@@ -211,9 +211,9 @@ fn once(flags: u64) -> BranchCounts {
     let cycles = flags >> 4 & 0xffff;
     BranchCounts {
         taken: 1,
-        prediction_known: u64::from(flags & (MISPREDICTED | PREDICTED) != 0),
+        with_prediction: u64::from(flags & (MISPREDICTED | PREDICTED) != 0),
         mispredicted: flags & MISPREDICTED,
-        cycles_known: u64::from(cycles > 0),
+        with_cycles: u64::from(cycles > 0),
         cycles,
     }
 }
@@ -306,8 +306,8 @@ mod tests {
             let found: BTreeMap<Jump, [u64; 5]> = all
                 .iter()
                 .map(|((from, to), counts)| {
-                    let BranchCounts { taken, prediction_known, mispredicted, cycles_known, cycles } = *counts;
-                    ((svma(from), svma(to)), [taken, prediction_known, mispredicted, cycles_known, cycles])
+                    let BranchCounts { taken, with_prediction, mispredicted, with_cycles, cycles } = *counts;
+                    ((svma(from), svma(to)), [taken, with_prediction, mispredicted, with_cycles, cycles])
                 })
                 .collect();
             prop_assert_eq!(found, expected);

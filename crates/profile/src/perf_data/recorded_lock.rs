@@ -29,8 +29,8 @@ impl RecordedLock {
             kernel: false,
             operation: self.call.operation,
             owner: None,
-            owner_stack: None,
-            owner_state: None,
+            holder_stack: None,
+            holder_state: None,
             goes_on: false,
         }
     }

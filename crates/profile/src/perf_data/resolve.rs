@@ -106,7 +106,7 @@ impl Names {
         let of_loops = by_length.into_iter().map(Task::Waiting);
         let found = in_parallel(of_loops.chain(pieces).collect(), |task| match task {
             Task::Waiting(file) => {
-                let waiting = names_of(file).map(|names| waiting_loops(file, &names.file, files, &tips));
+                let waiting = names_of(file).map(|names| spin_loops(file, &names.file, files, &tips));
                 let _ = opened.get(&file)?.waiting.set(waiting);
                 None
             }
@@ -255,7 +255,7 @@ fn open(id: FileId, files: &Files, ready: &Mutex<Option<(FileId, SymbolFile)>>) 
 }
 
 /// The loops of a file that wait, in the functions in which threads ran.
-fn waiting_loops(id: FileId, symbols: &SymbolFile, files: &Files, tips: &BTreeSet<u64>) -> SpinLoops {
+fn spin_loops(id: FileId, symbols: &SymbolFile, files: &Files, tips: &BTreeSet<u64>) -> SpinLoops {
     let hot = hot_functions(id, symbols.function_ranges(), tips);
     let file = files.get(id).filter(|_| !hot.is_empty());
     let found = file.and_then(|file| SpinLoops::of(&file.name(), file.bytes()?, &hot).ok());

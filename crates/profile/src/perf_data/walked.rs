@@ -212,7 +212,7 @@ impl Walked {
         recording.program = self.program;
         recording.machine = told.machine;
         recording.samples_lost = Some(self.lost);
-        recording.waiting_loops = self.names.loops;
+        recording.spin_loops = self.names.loops;
         recording.leftovers.keep(self.names);
         recording
     }

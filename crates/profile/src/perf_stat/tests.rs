@@ -41,7 +41,7 @@ fn text_is_read_with_its_units_and_shares() {
     assert_eq!(value(&stat, "task-clock"), Some(8000.52 * 1e-3));
     assert_eq!(value(&stat, "context-switches"), Some(12345.0));
     assert_eq!(value(&stat, "cycles"), Some(1_234_567_890.0));
-    assert_eq!(stat.counts["cycles"].counted_share, 0.8321);
+    assert_eq!(stat.counts["cycles"].running_share, 0.8321);
     assert_eq!(value(&stat, "instructions"), None);
     assert_eq!(value(&stat, "cpu-migrations:u"), Some(999.0));
 }
@@ -58,7 +58,7 @@ fn repeated_runs_have_their_mean_and_no_share() {
     let stat = PerfStat::parse(text).expect("counts");
     assert_eq!(stat.elapsed_seconds, Some(0.004164));
     assert_eq!(value(&stat, "task-clock"), Some(0.71 * 1e-3));
-    assert_eq!(stat.counts["task-clock"].counted_share, 1.0);
+    assert_eq!(stat.counts["task-clock"].running_share, 1.0);
 }
 
 #[test]
@@ -70,13 +70,13 @@ fn fields_are_read_whatever_separates_them() {
         let stat = PerfStat::parse(&text.replace(',', separator)).expect("counts");
         assert_eq!(stat.elapsed_seconds, Some(18_161_636.0 * 1e-9), "{separator}");
         assert_eq!(value(&stat, "task-clock"), Some(0.90 * 1e-3));
-        assert_eq!(stat.counts["context-switches"].counted_share, 0.5);
+        assert_eq!(stat.counts["context-switches"].running_share, 0.5);
         assert_eq!((value(&stat, "cycles"), stat.counts.len()), (None, 3));
     }
     let with_variance = "0.43,msec,task-clock,31.68%,429590,25.00,0.167,CPUs utilized\n";
     let stat = PerfStat::parse(with_variance).expect("counts");
     assert_eq!(
-        (stat.counts["task-clock"].counted_share, stat.elapsed_seconds),
+        (stat.counts["task-clock"].running_share, stat.elapsed_seconds),
         (0.25, None)
     );
 }
@@ -151,7 +151,7 @@ proptest::proptest! {
     fn any_text_is_read_without_panic(text in "[ -~\u{a0}\u{202f}\n\t]{0,200}") {
         if let Ok(stat) = PerfStat::parse(&text) {
             for counted in stat.counts.values() {
-                proptest::prop_assert!((0.0..=1.0).contains(&counted.counted_share));
+                proptest::prop_assert!((0.0..=1.0).contains(&counted.running_share));
             }
         }
     }

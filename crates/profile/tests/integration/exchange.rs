@@ -89,7 +89,7 @@ fn frame() -> impl Strategy<Value = Frame> {
         inlined,
         file: line.map(|line| format!("sql/{}.cc", line % 3).into()),
         line,
-        name_source: "dwarf".into(),
+        symbol_source: "dwarf".into(),
     })
 }
 
@@ -295,8 +295,8 @@ fn column(table: &Value, name: &str) -> Vec<Value> {
 /// All that a format keeps of a frame; of the kernel no address.
 fn described(frame: &Frame) -> String {
     format!("{frame:?}")
-        .replace("name_source: \"dwarf\"", "")
-        .replace("name_source: \"recording\"", "")
+        .replace("symbol_source: \"dwarf\"", "")
+        .replace("symbol_source: \"recording\"", "")
 }
 
 /// Every cost as a sample of one of three threads.

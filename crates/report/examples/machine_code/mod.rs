@@ -87,19 +87,19 @@ impl Function {
             row(-24, 8, "push rbp".into()),
             InstructionRow {
                 inlined: Some("ut_rnd_interval".into()),
-                waits: self.waits,
+                in_spin_loop: self.waits,
                 ..row(-16, 8, "pause".into())
             },
             InstructionRow {
                 access: Some(self.access.into()),
                 data_address: Some(address),
-                waits: self.waits,
+                in_spin_loop: self.waits,
                 ..row(-8, 8, text)
             },
             InstructionRow {
                 branch: Some("conditional".into()),
                 target: Some(start),
-                waits: self.waits,
+                in_spin_loop: self.waits,
                 ..row(0, 2, format!("jne {start:#x}"))
             },
             InstructionRow {
@@ -110,22 +110,22 @@ impl Function {
     }
 
     fn access(&self, seen_at: i64) -> DataAccessRow {
-        let (place, place_address, place_size) = self.place;
+        let (place, variable_address, variable_size) = self.place;
         DataAccessRow {
             module: "mysqld".into(),
-            pair_address: LINE,
-            place: place.into(),
-            place_address,
-            place_size,
+            line_pair_address: LINE,
+            variable: place.into(),
+            variable_address,
+            variable_size,
             function: Some(self.name.into()),
-            calls: Some(3),
+            call_sites: Some(3),
             instruction: Some(seen_at - 8),
-            seen_at: Some(seen_at),
-            seen_behind: Some(seen_at + 2),
+            sampled_at: Some(seen_at),
+            sampled_after: Some(seen_at + 2),
             access: Some(self.access.into()),
             locked: self.access == "update",
             in_loop: true,
-            waits: self.waits,
+            in_spin_loop: self.waits,
             ..DataAccessRow::default()
         }
     }

@@ -5,7 +5,7 @@ use super::words::item;
 use crate::figures::percent;
 use scaleprof_bundle::{RungSummary, Summary};
 
-/// Beyond this a residue is told.
+/// Beyond this a residual is told.
 const TOLERANCE: f64 = 0.02;
 /// From this share of incomplete stacks on it is told.
 const INCOMPLETE: f64 = 0.01;
@@ -28,10 +28,10 @@ pub(super) fn section(summary: &Summary) -> Section {
         |rung| rung.throughput.low.is_none().then(String::new),
     ));
     lines.extend(at_rungs(summary, "the thread ledger is off by", |rung| {
-        beyond(rung.ledger.as_ref()?.residue)
+        beyond(rung.ledger.as_ref()?.residual)
     }));
     lines.extend(at_rungs(summary, "the iron law is off by", |rung| {
-        beyond(rung.iron_law.as_ref()?.residue)
+        beyond(rung.iron_law.as_ref()?.residual)
     }));
     lines.extend(at_rungs(
         summary,
@@ -72,7 +72,7 @@ pub(super) fn section(summary: &Summary) -> Section {
     // The figures above say the same of their rungs.
     let told = [
         "throughput did not settle",
-        "visits are too short to tell",
+        "measurements are too short to tell",
         "some rungs have no interval",
     ];
     let warnings = summary.warnings.iter();
@@ -88,8 +88,8 @@ pub(super) fn section(summary: &Summary) -> Section {
     ("What is missing or doubtful", body)
 }
 
-fn beyond(residue: Option<f64>) -> Option<String> {
-    residue.filter(|residue| residue.abs() > TOLERANCE).map(percent)
+fn beyond(residual: Option<f64>) -> Option<String> {
+    residual.filter(|residual| residual.abs() > TOLERANCE).map(percent)
 }
 
 /// One line for all rungs of which `figure` has something to say.

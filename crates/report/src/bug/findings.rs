@@ -20,7 +20,7 @@ pub(super) fn section(summary: &Summary) -> Option<Section> {
         return None;
     }
     if summary.findings.is_empty() {
-        if let Some(why) = &summary.findings_refused {
+        if let Some(why) = &summary.findings_unavailable {
             return Some(("Findings", format!("Not looked for: {why}.\n")));
         }
         let nothing = "Nothing stood out beyond chance: no call path, lock or state explains a loss of throughput.";
@@ -30,7 +30,7 @@ pub(super) fn section(summary: &Summary) -> Option<Section> {
     let found = summary.findings.iter().take(MOST).enumerate();
     let bodies: Vec<String> = found.map(|(at, finding)| one(at + 1, finding, &mut told)).collect();
     let compared = summary
-        .compared
+        .base_rungs
         .as_ref()
         .map_or(String::new(), |words| format!("{}\n\n", inline(words)));
     Some((
@@ -62,7 +62,7 @@ fn one<'a>(number: usize, finding: &'a Finding, told: &mut Vec<&'a str>) -> Stri
             out.push_str(&item(line));
         }
     }
-    for tried in &finding.tried {
+    for tried in &finding.remedy_results {
         out.push_str(&item(&format!("tried {}", crate::tried::words(tried))));
     }
     if !finding.path.is_empty() {
@@ -124,7 +124,7 @@ fn one_lock(lock: &LockSummary) -> String {
         .module
         .as_ref()
         .map_or(String::new(), |module| format!(" of {module}"));
-    let is_condition = waits_at_condition_variable(&lock.waiting);
+    let is_condition = waits_at_condition_variable(&lock.waiter);
     let name = match (&lock.name, is_condition) {
         (Some(name), false) => format!("`{name}`{module}"),
         (Some(name), true) => format!("the condition variable `{name}`{module}"),
@@ -141,12 +141,12 @@ fn one_lock(lock: &LockSummary) -> String {
         micros(time.value),
         lock.samples
     ));
-    let mut stacks = format!("waits:\n{}", indented(&lock.waiting));
+    let mut stacks = format!("waits:\n{}", indented(&lock.waiter));
     if !lock.holder.is_empty() && !is_condition {
         stacks.push_str(&format!(
             "held, at {} of {} sampled waits of all threads, in:\n{}",
             lock.holder_samples,
-            lock.waits_of_all,
+            lock.total_waits,
             indented(&lock.holder)
         ));
     }

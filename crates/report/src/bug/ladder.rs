@@ -94,7 +94,7 @@ pub(super) fn states(summary: &Summary) -> Option<Section> {
     let heading = ["connections", "N/X"]
         .into_iter()
         .chain(shown.iter().map(|place| names[*place]))
-        .chain(["residue"]);
+        .chain(["residual"]);
     let mut rows: Vec<Vec<String>> = vec![heading.map(str::to_owned).collect()];
     let micros = |seconds: Option<f64>| seconds.map_or_else(|| UNKNOWN.to_owned(), |seconds| number(seconds * 1e6));
     rows.extend(ledgers.iter().map(|(connections, ledger)| {
@@ -104,12 +104,12 @@ pub(super) fn states(summary: &Summary) -> Option<Section> {
         [connections.to_string(), micros(ledger.connections_over_throughput)]
             .into_iter()
             .chain(states)
-            .chain([ledger.residue.map_or_else(|| UNKNOWN.to_owned(), percent)])
+            .chain([ledger.residual.map_or_else(|| UNKNOWN.to_owned(), percent)])
             .collect()
     }));
     let legend = "cpu on a CPU, spin there in a loop that only waits for another thread, runq runnable without a CPU, lock in a \
                   futex, io waiting for a disk, net for the client. The states add up to connections over throughput, N/X; the \
-                  residue says how well.";
+                  residual says how well.";
     (!ledgers.is_empty()).then(|| {
         (
             "Where the connections' time goes, \u{b5}s per transaction",

@@ -1,7 +1,7 @@
 //! The one sentence by which a maintainer decides whether to read on.
 
 use scaleprof_analysis::numbers::{counted, grouped};
-use scaleprof_bundle::{Summary, Verdict, WATCH};
+use scaleprof_bundle::{LadderVerdict, Summary, Verdict, WATCH};
 
 /// Product and version, what throughput does, and the first finding.
 pub(super) fn of(summary: &Summary) -> String {
@@ -39,7 +39,7 @@ fn shape(verdict: &Verdict, workload: &str, last: u32) -> String {
         .map(|kept| format!("{:.0} % of that at {last}", kept.value * 100.0));
     match (verdict.falls_over_at, retention) {
         (Some(_), Some(kept)) => format!("throughput of {workload} falls from {peak} to {kept}"),
-        (_, Some(kept)) if verdict.scales.is_some() => {
+        (_, Some(kept)) if verdict.class != LadderVerdict::Inconclusive => {
             format!("throughput of {workload} peaks at {peak}, {kept}")
         }
         (_, Some(kept)) => format!("throughput of {workload} is {peak} and {kept}"),

@@ -18,7 +18,7 @@ pub(super) fn svg(comparison: &ComparisonTold) -> Option<String> {
         .iter()
         .filter_map(|rung| Some((rung.connections.to_string(), rung.throughput.as_ref()?)))
         .collect();
-    let whole = comparison.whole.as_ref().filter(|_| comparison.rungs.len() > 1);
+    let whole = comparison.overall.as_ref().filter(|_| comparison.rungs.len() > 1);
     rows.extend(whole.map(|whole| ("whole ladder".to_owned(), whole)));
     let reach = rows
         .iter()

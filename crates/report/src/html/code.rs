@@ -3,8 +3,8 @@
 //! `web/src/codeData.ts` holds the same shape. Rows are short arrays, and words that come again are told once: the listings of
 //! sixty functions are the largest part of a page after its samples.
 
+use super::measurements::round;
 use super::packed::packed_json;
-use super::visits::round;
 use scaleprof_analysis::Per;
 use scaleprof_analysis::annotate::{EveryRung, FunctionAtRungs, InstructionAtRungs, RungCost};
 use scaleprof_bundle::{Estimate, InstructionRow};
@@ -26,14 +26,14 @@ struct Code<'a> {
     /// Connections (null for a watch) and CPU microseconds of a transaction, by rung.
     rungs: Vec<(Option<u32>, f64)>,
     base: Option<usize>,
-    shown: usize,
-    /// The part of the CPU time at the rung `shown` that is in these functions.
+    rung: usize,
+    /// The part of the CPU time at `rung` that is in these functions.
     covered: f64,
     /// Functions that are in the bundle and not in the page.
-    left_out: usize,
+    omitted: usize,
     functions: Vec<Function<'a>>,
     /// Words of the rows, by number; 0 is none.
-    words: Vec<&'a str>,
+    strings: Vec<&'a str>,
 }
 
 /// A function; its costs are those of its own instructions.
@@ -59,7 +59,7 @@ struct FunctionCost(f64, Option<f64>, f64, f64, u64);
 #[derive(Serialize)]
 struct Region<'a> {
     /// Instructions that are left out before it.
-    left_out: usize,
+    omitted: usize,
     rows: Vec<Row<'a>>,
 }
 
@@ -108,11 +108,11 @@ impl<'a> Code<'a> {
                 .map(|(connections, all)| (*connections, micros(*all)))
                 .collect(),
             base: all.base,
-            shown: all.shown,
+            rung: all.shown,
             covered: round(all.covered),
-            left_out: all.functions.len() - functions.len(),
+            omitted: all.functions.len() - functions.len(),
             functions,
-            words: words.words,
+            strings: words.words,
         }
     }
 }
@@ -121,10 +121,10 @@ impl<'a> Function<'a> {
     fn of(function: &'a FunctionAtRungs<'a>, regions: &[Range<usize>], words: &mut Words<'a>) -> Function<'a> {
         let mut end = 0;
         let regions = regions.iter().map(|region| {
-            let left_out = region.start - std::mem::replace(&mut end, region.end);
+            let omitted = region.start - std::mem::replace(&mut end, region.end);
             let instructions = function.instructions.get(region.clone()).unwrap_or_default();
             Region {
-                left_out,
+                omitted,
                 rows: instructions.iter().map(|one| Row::of(one, words)).collect(),
             }
         });
@@ -187,7 +187,7 @@ fn marks(row: &InstructionRow, is_target: bool) -> u8 {
     let access = row.access.as_deref();
     let branches = matches!(row.branch.as_deref(), Some("jump" | "conditional"));
     [
-        (row.waits, WAITS),
+        (row.in_spin_loop, WAITS),
         (is_target, TARGET),
         (row.locked, LOCKED),
         (matches!(access, Some("read" | "update")), READS),
@@ -324,7 +324,7 @@ mod tests {
         let rows = [
             row(0x2000, "push rbp"),
             InstructionRow {
-                waits: true,
+                in_spin_loop: true,
                 locked: true,
                 access: Some("update".into()),
                 data_address: Some(0x9040),
@@ -353,7 +353,7 @@ mod tests {
         assert_eq!(shown[1][5], marks);
         assert_eq!(shown[1][7], 0x9040);
         assert_eq!(shown[1][8], serde_json::json!([[0, 2.0, 1.0, 0.0, 3]]));
-        assert_eq!(found["words"], serde_json::json!(["row/walk.cc", "look > peek"]));
+        assert_eq!(found["strings"], serde_json::json!(["row/walk.cc", "look > peek"]));
         assert_eq!((&shown[1][4], &shown[2][2]), (&2.into(), &0.into()));
         assert_eq!((&shown[2][5], &shown[2][6]), (&BRANCHES.into(), &0x2004.into()));
     }
@@ -367,7 +367,7 @@ mod tests {
             .iter()
             .map(|region| {
                 let rows = region["rows"].as_array().map_or(0, Vec::len);
-                (region["left_out"].as_u64().unwrap_or(u64::MAX), rows)
+                (region["omitted"].as_u64().unwrap_or(u64::MAX), rows)
             })
             .collect();
         // 10 and 40 overlap: 0 to 64; then 576 to 624.
@@ -381,7 +381,7 @@ mod tests {
         let functions = (0..60).map(|_| function(&rows, &[1])).collect();
         let found = unpacked(&packed(Some(&all(functions))));
         assert_eq!(found["functions"].as_array().map(Vec::len), Some(MOST / 300));
-        assert_eq!(found["left_out"], 60 - MOST / 300);
+        assert_eq!(found["omitted"], 60 - MOST / 300);
         assert_eq!(packed(None), "");
         assert_eq!(packed(Some(&all(Vec::new()))), "");
     }

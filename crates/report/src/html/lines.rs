@@ -2,8 +2,8 @@
 //!
 //! `web/src/lineData.ts` holds the same shape.
 
+use super::measurements::round;
 use super::packed::packed_json;
-use super::visits::round;
 use scaleprof_analysis::Per;
 use scaleprof_analysis::cache_lines::{BundleLine, Evidence, LineKind, LineToucher, PlaceRole};
 use scaleprof_analysis::rung_instructions::RungInstructions;
@@ -22,7 +22,7 @@ struct Lines<'a> {
     /// Connections (null for a watch) and CPU microseconds of a transaction, by rung.
     rungs: Vec<(Option<u32>, f64)>,
     /// Lines of the bundle that are not in the page.
-    left_out: usize,
+    omitted: usize,
     lines: Vec<Line<'a>>,
     /// Instructions that wait for a line, whatever it is.
     waiting: Vec<Waiting<'a>>,
@@ -52,7 +52,7 @@ struct Line<'a> {
     advice: &'a [String],
     /// What it stands on: whether it holds (null where it was not measured), and in words.
     evidence: Vec<(Option<bool>, &'a str)>,
-    places: Vec<Place<'a>>,
+    variables: Vec<Place<'a>>,
     /// CPU microseconds of a transaction, with half of the 95 % interval, at the instructions that touch it, by rung.
     costs: Vec<Option<(f64, Option<f64>)>>,
     samples: u64,
@@ -71,9 +71,9 @@ struct Place<'a> {
     /// Functions of the running server that read it, that write it, and that hand its address on.
     readers: usize,
     writers: usize,
-    passed_by: u32,
+    address_passed_by: u32,
     /// Functions that write it at the start, the stop, or when a setting changes.
-    rarely_written_by: u32,
+    rare_writers: u32,
 }
 
 #[derive(Serialize)]
@@ -83,7 +83,7 @@ struct Toucher<'a> {
     function: &'a str,
     writes: bool,
     locked: bool,
-    waits: bool,
+    in_spin_loop: bool,
     instructions: usize,
     /// The hottest of them.
     address: Option<u64>,
@@ -102,7 +102,7 @@ pub(super) fn packed(lines: &[BundleLine], rungs: &[RungInstructions]) -> String
             .iter()
             .map(|rung| (rung.connections, micros(rung.costs.all().unwrap_or(0.0))))
             .collect(),
-        left_out: lines.len().saturating_sub(MOST_LINES),
+        omitted: lines.len().saturating_sub(MOST_LINES),
         lines: lines.iter().take(MOST_LINES).map(Line::of).collect(),
     })
 }
@@ -130,15 +130,15 @@ impl<'a> Line<'a> {
         let is_told = |step: Evidence| {
             found.is_compared || !matches!(step, Evidence::HotLoad | Evidence::GrowingCost | Evidence::HotStore)
         };
-        let places = line.places.iter().map(|place| Place {
+        let places = line.variables.iter().map(|place| Place {
             name: &place.name,
             offset: place.offset,
             size: place.size,
             role: place.role,
             readers: place.readers.len(),
             writers: place.writers.len(),
-            passed_by: place.passed_by,
-            rarely_written_by: place.rarely_written_by,
+            address_passed_by: place.address_passed_by,
+            rare_writers: place.rare_writers,
         });
         Line {
             module: &found.module,
@@ -149,12 +149,12 @@ impl<'a> Line<'a> {
             sentence: &line.sentence,
             advice: &line.advice,
             evidence: line
-                .ladder
+                .evidence
                 .iter()
                 .filter(|step| is_told(step.step))
                 .map(|step| (step.holds, step.words.as_str()))
                 .collect(),
-            places: places.collect(),
+            variables: places.collect(),
             costs: found.costs.iter().map(|cost| cost.map(with_half)).collect(),
             samples: found.samples,
             touchers: found.touchers.iter().take(MOST_TOUCHERS).map(Toucher::of).collect(),
@@ -170,7 +170,7 @@ impl<'a> Toucher<'a> {
             function: &found.function,
             writes: found.writes,
             locked: found.locked,
-            waits: found.waits,
+            in_spin_loop: found.in_spin_loop,
             instructions: found.instructions.len(),
             address: found.instructions.first().copied(),
             costs: found.seconds.iter().copied().map(micros).collect(),
@@ -210,11 +210,11 @@ mod tests {
             readers: Vec::new(),
             writers: Vec::new(),
             locked: false,
-            passed_by: 2,
-            rarely_written_by: 1,
+            address_passed_by: 2,
+            rare_writers: 1,
             read_cost: None,
             write_cost: None,
-            counted_writes: None,
+            write_rate: None,
         }
     }
 
@@ -228,15 +228,15 @@ mod tests {
             address,
             bytes: 64,
             kind: LineKind::FalseSharing,
-            weight: 1.0,
-            places: vec![
+            rank: 1.0,
+            variables: vec![
                 place("counter", 0, PlaceRole::Written),
                 place("enabled", 8, PlaceRole::ReadMostly),
             ],
-            ladder: vec![
+            evidence: vec![
                 step(Evidence::Neighbours, Some(true), "in one line"),
                 step(Evidence::GrowingCost, None, "not measured"),
-                step(Evidence::SeenByHardware, None, "perf c2c"),
+                step(Evidence::HardwareSample, None, "perf c2c"),
             ],
             sentence: "every write of counter takes enabled".into(),
             advice: vec!["alignas(64)".into()],
@@ -246,7 +246,7 @@ mod tests {
             function: "spin".into(),
             writes: true,
             locked: true,
-            waits: false,
+            in_spin_loop: false,
             instructions: vec![0x2010, 0x2000],
             seconds: vec![2e-6],
             samples: 9,
@@ -284,8 +284,8 @@ mod tests {
             (&"false_sharing".into(), &0x1000.into())
         );
         assert_eq!(shown["costs"], serde_json::json!([[3.0, 4.0]]));
-        assert_eq!(shown["places"][1]["name"], "enabled");
-        assert_eq!(shown["places"][1]["role"], "read_mostly");
+        assert_eq!(shown["variables"][1]["name"], "enabled");
+        assert_eq!(shown["variables"][1]["role"], "read_mostly");
         assert_eq!(shown["evidence"].as_array().map(Vec::len), Some(3));
         let toucher = &shown["touchers"][0];
         assert_eq!(
@@ -304,7 +304,7 @@ mod tests {
     fn what_needs_two_rungs_is_not_told_of_one_and_lines_beyond_the_page_are_counted() {
         let lines: Vec<BundleLine> = (0..30).map(|number| line(64 * number, false)).collect();
         let found = unpacked(&packed(&lines, &[rung()]));
-        assert_eq!(found["left_out"], 30 - MOST_LINES);
+        assert_eq!(found["omitted"], 30 - MOST_LINES);
         let words: Vec<&str> = found["lines"][0]["evidence"]
             .as_array()
             .into_iter()

@@ -1,8 +1,8 @@
 //! What the page is given: the manifest, the summary and the tables laid out in columns.
 
+use super::measurements::{Measurement, measurements};
 use super::quality::{Quality, quality};
 use super::statements::{Statement, statements};
-use super::visits::{Visit, visits};
 use super::waits::{Waits, waits};
 use scaleprof_bundle::{Bundle, Manifest, Summary};
 use serde::Serialize;
@@ -12,11 +12,11 @@ use serde::Serialize;
 pub(super) struct Page<'a> {
     manifest: &'a Manifest,
     summary: &'a Summary,
-    /// Visits that a killed run did not finish.
-    unfinished_visits: &'a [i32],
-    visits: Vec<Visit<'a>>,
+    /// Measurements that a killed run did not finish.
+    partial_measurements: &'a [i32],
+    measurements: Vec<Measurement<'a>>,
     /// Counters whose seconds were left out to keep the page small.
-    counters_left_out: Vec<&'a str>,
+    omitted_counters: Vec<&'a str>,
     errors: Vec<Errors<'a>>,
     settings: Vec<(&'a str, &'a str)>,
     statements: Vec<Statement<'a>>,
@@ -31,7 +31,7 @@ pub(super) struct Page<'a> {
 struct Errors<'a> {
     connections: i32,
     repeat: i32,
-    number: i32,
+    error_code: i32,
     statement: &'a str,
     count: i64,
     retried: bool,
@@ -39,16 +39,19 @@ struct Errors<'a> {
 
 impl<'a> Page<'a> {
     pub(super) fn new(bundle: &'a Bundle, summary: &'a Summary) -> Self {
-        let (visits, counters_left_out) = visits(bundle, summary);
+        let (measurements, omitted_counters) = measurements(bundle, summary);
         let errors = bundle
             .errors
             .iter()
             .filter_map(|row| {
-                let rung = bundle.rungs.iter().find(|rung| rung.visit == row.visit)?;
+                let rung = bundle
+                    .measurements
+                    .iter()
+                    .find(|rung| rung.measurement == row.measurement)?;
                 Some(Errors {
                     connections: rung.connections,
                     repeat: rung.repeat,
-                    number: row.number,
+                    error_code: row.error_code,
                     statement: &row.statement,
                     count: row.count,
                     retried: row.retried,
@@ -58,9 +61,9 @@ impl<'a> Page<'a> {
         Page {
             manifest: &bundle.manifest,
             summary,
-            unfinished_visits: &bundle.unfinished_visits,
-            visits,
-            counters_left_out,
+            partial_measurements: &bundle.partial_measurements,
+            measurements,
+            omitted_counters,
             errors,
             settings: bundle
                 .settings

@@ -17,11 +17,11 @@ use base64::engine::general_purpose::STANDARD;
 use flate2::Compression;
 use flate2::write::DeflateEncoder;
 use scaleprof_analysis::Per;
-use scaleprof_analysis::flame::{CELL_MICROSECONDS, Flame, Rung, STATES, Side, Visit};
+use scaleprof_analysis::flame::{CELL_MICROSECONDS, Flame, Measurement, Rung, STATES, Side};
 use scaleprof_analysis::student::t_quantile_975;
 use serde::Serialize;
 use std::io::{self, Write};
-use thinned::{KeptRung, KeptVisit, Thinned, thinned};
+use thinned::{KeptMeasurement, KeptRung, Thinned, thinned};
 
 /// Bytes of a sample's weight: a 32-bit float without its lowest byte, which is below 0.002 % of it.
 const WEIGHT_BYTES: usize = 3;
@@ -47,9 +47,9 @@ struct HeaderRung {
     #[serde(skip_serializing_if = "Option::is_none")]
     side: Option<Side>,
     connections: Option<u32>,
-    /// Visit, second and amount of each second that counts.
+    /// Measurement, second and amount of each second that counts.
     counted: Vec<(i32, i32, f64)>,
-    visits: Vec<HeaderVisit>,
+    measurements: Vec<HeaderMeasurement>,
     thinned: Vec<HeaderThinned>,
 }
 
@@ -65,8 +65,8 @@ struct HeaderThinned {
 }
 
 #[derive(Serialize)]
-struct HeaderVisit {
-    visit: i32,
+struct HeaderMeasurement {
+    measurement: i32,
     repeat: i32,
     seconds: u32,
     /// Samples of each state that are kept; they stand in this order.
@@ -151,23 +151,23 @@ fn pack(flame: &Flame) -> io::Result<String> {
 
 fn columns(flame: &Flame, kept: &[KeptRung<'_>]) -> [Column; 12] {
     let samples = || {
-        let visits = kept.iter().flat_map(|rung| &rung.visits);
-        visits.flat_map(|visit| visit.samples.iter().flat_map(|some| some.kept()))
+        let measurements = kept.iter().flat_map(|rung| &rung.measurements);
+        measurements.flat_map(|measurement| measurement.samples.iter().flat_map(|some| some.kept()))
     };
     let thinned = || kept.iter().flat_map(|rung| &rung.thinned);
     let sums = || thinned().flat_map(|state| &state.sums);
     let seconds = || thinned().flat_map(|state| &state.seconds);
     let cells = || thinned().flat_map(|state| state.cells.iter().flatten());
-    let states_of_visits = kept
+    let states_of_measurements = kept
         .iter()
-        .flat_map(|rung| &rung.visits)
-        .flat_map(|visit| &visit.samples);
+        .flat_map(|rung| &rung.measurements)
+        .flat_map(|measurement| &measurement.samples);
     [
         Column::of("depth", flame.nodes.iter().map(|node| node.depth).collect()),
         Column::of("function", flame.nodes.iter().map(|node| node.function).collect()),
         Column::of(
             "node",
-            states_of_visits
+            states_of_measurements
                 .flat_map(|some| steps(some.kept().iter().map(|sample| sample.node)))
                 .collect(),
         ),
@@ -231,18 +231,23 @@ fn header_of_rung((rung, kept): (&Rung, &KeptRung<'_>)) -> HeaderRung {
         counted: rung
             .counted
             .iter()
-            .map(|second| (second.visit, second.second, second.amount))
+            .map(|second| (second.measurement, second.second, second.amount))
             .collect(),
-        visits: rung.visits.iter().zip(&kept.visits).map(header_of_visit).collect(),
+        measurements: rung
+            .measurements
+            .iter()
+            .zip(&kept.measurements)
+            .map(header_of_measurement)
+            .collect(),
         thinned: kept.thinned.iter().map(thinned).collect(),
     }
 }
 
-fn header_of_visit((visit, kept): (&Visit, &KeptVisit<'_>)) -> HeaderVisit {
-    HeaderVisit {
-        visit: visit.visit,
-        repeat: visit.repeat,
-        seconds: visit.seconds,
+fn header_of_measurement((measurement, kept): (&Measurement, &KeptMeasurement<'_>)) -> HeaderMeasurement {
+    HeaderMeasurement {
+        measurement: measurement.measurement,
+        repeat: measurement.repeat,
+        seconds: measurement.seconds,
         samples: std::array::from_fn(|state| kept.samples[state].kept().len()),
         all: kept.all,
     }
@@ -263,10 +268,10 @@ mod tests {
         }
     }
 
-    fn two_visits() -> Flame {
-        let visit = |visit, samples| Visit {
-            visit,
-            repeat: visit,
+    fn two_measurements() -> Flame {
+        let measurement = |measurement, samples| Measurement {
+            measurement,
+            repeat: measurement,
             seconds: 6,
             samples,
         };
@@ -278,9 +283,9 @@ mod tests {
                 side: None,
                 connections: Some(4),
                 counted: Vec::new(),
-                visits: vec![
-                    visit(0, vec![sample(0, 3, 299), sample(0, 69_999, 0), sample(3, 2, 7)]),
-                    visit(1, vec![sample(3, 1, 70_000)]),
+                measurements: vec![
+                    measurement(0, vec![sample(0, 3, 299), sample(0, 69_999, 0), sample(3, 2, 7)]),
+                    measurement(1, vec![sample(3, 1, 70_000)]),
                 ],
             }],
         }
@@ -288,7 +293,7 @@ mod tests {
 
     #[test]
     fn what_is_packed_reads_back() {
-        let flame = two_visits();
+        let flame = two_measurements();
         let deflated = STANDARD.decode(packed(Some(&flame))).unwrap();
         let mut plain = Vec::new();
         flate2::read::DeflateDecoder::new(deflated.as_slice())
@@ -298,7 +303,7 @@ mod tests {
         let header: serde_json::Value = serde_json::from_slice(&plain[4..4 + length]).unwrap();
         assert_eq!(header["functions"][1], "futex_wait [k]");
         assert_eq!(
-            header["rungs"][0]["visits"][0]["samples"],
+            header["rungs"][0]["measurements"][0]["samples"],
             serde_json::json!([2, 0, 0, 1, 0, 0, 0, 0])
         );
         let mut at = 4 + length;

@@ -1,15 +1,19 @@
 //! Latency of each statement of a script, or of each kind of transaction, from the histograms.
 
-use scaleprof_bundle::Bundle;
+use scaleprof_analysis::latency::{Histogram, statement_label};
+use scaleprof_bundle::{Bundle, STATEMENT};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// Service time of one statement or kind of transaction at one rung, all visits and all seconds together, milliseconds.
+/// Service time of one statement or kind of transaction at one rung, all measurements and all
+/// seconds together, milliseconds.
 #[derive(Debug, PartialEq, Serialize)]
 pub(super) struct Statement<'a> {
     connections: i32,
-    what: &'a str,
-    count: i64,
+    /// `transaction` or `statement`.
+    operation: &'a str,
+    label: String,
+    count: u64,
     p50: f64,
     p95: f64,
     p99: f64,
@@ -18,54 +22,43 @@ pub(super) struct Statement<'a> {
 
 /// One entry for each rung and statement or kind; none for a workload that times all its transactions together.
 pub(super) fn statements(bundle: &Bundle) -> Vec<Statement<'_>> {
-    let rungs: BTreeMap<i32, i32> = bundle.rungs.iter().map(|rung| (rung.visit, rung.connections)).collect();
-    let mut histograms: BTreeMap<(i32, u32, &str), BTreeMap<i64, i64>> = BTreeMap::new();
-    for row in bundle
-        .latency
+    let rungs: BTreeMap<i32, i32> = bundle
+        .measurements
         .iter()
-        .filter(|row| row.kind == "service" && row.what != "transaction")
-    {
-        if let Some(&connections) = rungs.get(&row.visit) {
-            let histogram = histograms
-                .entry((connections, number(&row.what), &row.what))
-                .or_default();
-            *histogram.entry(row.value_ns).or_default() += row.count;
+        .map(|rung| (rung.measurement, rung.connections))
+        .collect();
+    let mut histograms: BTreeMap<(i32, &str, i32, Option<&str>), Histogram> = BTreeMap::new();
+    for row in bundle.latency.iter().filter(|row| row.kind == "service") {
+        if let (Some(&connections), Some(number)) = (rungs.get(&row.measurement), row.number) {
+            let key = (connections, row.operation.as_str(), number, row.name.as_deref());
+            let histogram = histograms.entry(key).or_default();
+            histogram.add(row.value_ns, row.count);
         }
     }
+    let quantile_ms = |histogram: &Histogram, share: f64| Some(histogram.quantile_ns(share)? as f64 / 1e6);
     histograms
-        .iter()
-        .filter_map(|(&(connections, _, what), histogram)| {
+        .into_iter()
+        .filter_map(|((connections, operation, number, name), histogram)| {
             Some(Statement {
                 connections,
-                what,
-                count: histogram.values().sum(),
-                p50: percentile_ms(histogram, 0.50)?,
-                p95: percentile_ms(histogram, 0.95)?,
-                p99: percentile_ms(histogram, 0.99)?,
-                max: percentile_ms(histogram, 1.0)?,
+                operation,
+                label: label(operation, number, name),
+                count: histogram.count(),
+                p50: quantile_ms(&histogram, 0.50)?,
+                p95: quantile_ms(&histogram, 0.95)?,
+                p99: quantile_ms(&histogram, 0.99)?,
+                max: quantile_ms(&histogram, 1.0)?,
             })
         })
         .collect()
 }
 
-/// The number in `statement 2 (SELECT)` or `transaction 1 (new_order)`: their order.
-fn number(what: &str) -> u32 {
-    let word = what.split(' ').nth(1);
-    word.and_then(|number| number.parse().ok()).unwrap_or(u32::MAX)
-}
-
-/// The highest value of the bucket in which the share of the counts is reached.
-fn percentile_ms(histogram: &BTreeMap<i64, i64>, share: f64) -> Option<f64> {
-    let total: i64 = histogram.values().sum();
-    if total == 0 {
-        return None;
+/// `statement 2 (SELECT)`, or the name of a kind of transaction.
+fn label(operation: &str, number: i32, name: Option<&str>) -> String {
+    match operation == STATEMENT {
+        true => statement_label(number, name),
+        false => name.map_or_else(|| number.to_string(), str::to_owned),
     }
-    let wanted = (total as f64 * share).ceil().max(1.0) as i64;
-    let mut seen = 0;
-    histogram.iter().find_map(|(&value, &count)| {
-        seen += count;
-        (seen >= wanted).then_some(value as f64 / 1e6)
-    })
 }
 
 #[cfg(test)]
@@ -73,18 +66,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_numbered_is_sorted_by_its_number() {
-        assert_eq!(number("statement 10 (SELECT)"), 10);
-        assert_eq!(number("transaction 2 (payment)"), 2);
-        assert_eq!(number("statement"), u32::MAX);
-    }
-
-    #[test]
-    fn percentiles_are_those_of_the_counts() {
-        let histogram: BTreeMap<i64, i64> = [(1_000_000, 98), (5_000_000, 1), (9_000_000, 1)].into();
-        assert_eq!(percentile_ms(&histogram, 0.5), Some(1.0));
-        assert_eq!(percentile_ms(&histogram, 0.99), Some(5.0));
-        assert_eq!(percentile_ms(&histogram, 1.0), Some(9.0));
-        assert_eq!(percentile_ms(&BTreeMap::new(), 0.5), None);
+    fn statements_have_their_number_and_verb_and_kinds_of_transactions_their_name() {
+        assert_eq!(label(STATEMENT, 2, Some("SELECT")), "statement 2 (SELECT)");
+        assert_eq!(label(STATEMENT, 10, None), "statement 10");
+        assert_eq!(label("transaction", 1, Some("new_order")), "new_order");
+        assert_eq!(label("transaction", 6, None), "6");
     }
 }

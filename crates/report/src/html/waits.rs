@@ -18,14 +18,14 @@ pub(super) struct Waits {
 #[derive(Serialize)]
 struct Rung {
     connections: Option<u32>,
-    visits: usize,
+    measurements: usize,
     seconds: f64,
     waiting: Estimate,
-    known: [f64; 3],
-    /// `each_wait`, `most_frequent_place`, `nobody`.
+    attribution: [f64; 3],
+    /// `per_wait`, `unknown`.
     holders_by: &'static str,
     locks: Vec<Lock>,
-    left_out: Rest,
+    omitted: Rest,
 }
 
 #[derive(Serialize)]
@@ -36,13 +36,13 @@ struct Lock {
     on_cpu: f64,
     samples: u64,
     /// Threads whose holder is known, of whom only the waker is, and neither.
-    known: [f64; 3],
+    attribution: [f64; 3],
     waiters: Vec<Waiter>,
-    waiters_left_out: Rest,
+    omitted_waiters: Rest,
     holders: Vec<Held>,
-    holders_left_out: Rest,
+    omitted_holders: Rest,
     wakers: Vec<Woken>,
-    wakers_left_out: Rest,
+    omitted_wakers: Rest,
 }
 
 #[derive(Serialize)]
@@ -154,17 +154,16 @@ impl Functions {
 fn rung(graph: WaitGraph, functions: &mut Functions) -> Rung {
     Rung {
         connections: graph.connections,
-        visits: graph.visits,
+        measurements: graph.measurements,
         seconds: graph.seconds,
         waiting: graph.waiting,
-        known: shares(graph.known),
+        attribution: shares(graph.attribution),
         holders_by: match graph.holders {
-            HolderSource::EachWait => "each_wait",
-            HolderSource::MostFrequentPlace => "most_frequent_place",
-            HolderSource::Nobody => "nobody",
+            HolderSource::PerWait => "per_wait",
+            HolderSource::Unknown => "unknown",
         },
         locks: graph.locks.into_iter().map(|one| lock(one, functions)).collect(),
-        left_out: rest(graph.left_out),
+        omitted: rest(graph.omitted),
     }
 }
 
@@ -174,13 +173,13 @@ fn lock(lock: WaitedLock, functions: &mut Functions) -> Lock {
         waiting: lock.waiting,
         on_cpu: lock.on_cpu,
         samples: lock.samples,
-        known: shares(lock.known),
+        attribution: shares(lock.attribution),
         waiters: lock.waiters.into_iter().map(|one| waiter(one, functions)).collect(),
-        waiters_left_out: rest(lock.waiters_left_out),
+        omitted_waiters: rest(lock.omitted_waiters),
         holders: lock.holders.into_iter().map(|one| held(one, functions)).collect(),
-        holders_left_out: rest(lock.holders_left_out),
+        omitted_holders: rest(lock.omitted_holders),
         wakers: lock.wakers.into_iter().map(|one| woken(one, functions)).collect(),
-        wakers_left_out: rest(lock.wakers_left_out),
+        omitted_wakers: rest(lock.omitted_wakers),
     }
 }
 

@@ -26,14 +26,14 @@ const INSTRUCTION: usize = 40;
 /// The columns that a listing has figures for, as many as there is room for.
 fn columns(found: &Annotation, width: Option<usize>) -> Vec<Column> {
     let any = |has: fn(&AnnotatedInstruction) -> bool| found.instructions.iter().any(has);
-    let share = |one: &AnnotatedInstruction| one.jumps.as_ref().and_then(Jumps::mispredicted_share).is_some();
+    let share = |one: &AnnotatedInstruction| one.branch_stats.as_ref().and_then(Jumps::mispredicted_share).is_some();
     let mut columns = Vec::new();
     for (column, is_there) in [
         (Column::Base, found.base.is_some()),
         (Column::Compared, found.compared.is_some()),
         (Column::Growth, found.base.is_some()),
         (Column::Kernel, any(|one| kernel(one) > 0.0)),
-        (Column::Taken, any(|one| one.jumps.is_some())),
+        (Column::Taken, any(|one| one.branch_stats.is_some())),
         (Column::Mispredicted, any(share)),
     ] {
         if is_there {
@@ -99,7 +99,7 @@ fn kernel(instruction: &AnnotatedInstruction) -> f64 {
 fn led_to(instruction: &AnnotatedInstruction) -> Option<String> {
     // Where a return leads is told by the function's callers.
     let is_open = matches!(instruction.branch.as_deref(), Some("jump" | "call")) && instruction.target.is_none();
-    let jumps = instruction.jumps.as_ref().filter(|_| is_open)?;
+    let jumps = instruction.branch_stats.as_ref().filter(|_| is_open)?;
     let most = jumps.targets.first()?;
     let name = most.function.as_deref()?;
     Some(format!(
@@ -285,11 +285,11 @@ impl Sheet<'_> {
                 _ => String::new(),
             },
             Column::Taken => instruction
-                .jumps
+                .branch_stats
                 .as_ref()
                 .map_or(String::new(), |jumps| number(jumps.taken)),
             Column::Mispredicted => {
-                let share = instruction.jumps.as_ref().and_then(Jumps::mispredicted_share);
+                let share = instruction.branch_stats.as_ref().and_then(Jumps::mispredicted_share);
                 share.map_or(String::new(), percent)
             }
         }
@@ -301,7 +301,7 @@ impl Sheet<'_> {
             .iter()
             .map(|column| cell(self.figure(*column, instruction)));
         let mut text: String = figures.collect();
-        let waits = if instruction.waits { '~' } else { ' ' };
+        let waits = if instruction.in_spin_loop { '~' } else { ' ' };
         let target = if instruction.is_branch_target { '>' } else { ' ' };
         let leads_to = led_to(instruction).unwrap_or_default();
         text.push_str(&format!(
@@ -319,7 +319,7 @@ impl Sheet<'_> {
     fn foot(&self) -> String {
         let any = |has: fn(&AnnotatedInstruction) -> bool| self.found.instructions.iter().any(has);
         let mut legend = Vec::new();
-        if any(|one| one.waits) {
+        if any(|one| one.in_spin_loop) {
             legend.push("~ in a loop that waits for another thread");
         }
         if any(|one| one.is_branch_target) {

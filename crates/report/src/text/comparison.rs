@@ -175,7 +175,7 @@ fn rungs(rungs: &[RungChange]) -> String {
     let known = |figure: Option<f64>| figure.map_or_else(|| UNKNOWN.to_owned(), number);
     let headings = [
         "connections",
-        "visits",
+        "measurements",
         "tx/s A",
         "tx/s B",
         "ratio (95 % interval)",
@@ -191,7 +191,7 @@ fn rungs(rungs: &[RungChange]) -> String {
         let micros = |seconds: Option<f64>| known(seconds.map(|seconds| seconds * 1e6));
         vec![
             rung.connections.to_string(),
-            format!("{}, {}", rung.visits[0], rung.visits[1]),
+            format!("{}, {}", rung.measurements[0], rung.measurements[1]),
             known(rung.throughput.a),
             known(rung.throughput.b),
             ratio(rung.throughput_ratio),
@@ -303,16 +303,18 @@ fn paths(comparison: &Comparison, ink: &Ink, wrap_at: usize) -> String {
         let heading = match (tested, comparison.per) {
             (true, _) => format!("Call paths whose cost changed{at}, beyond chance:"),
             (false, Per::Transaction) => {
-                format!("Call paths with the largest change{at}; there are too few visits to tell it from chance:")
+                format!(
+                    "Call paths with the largest change{at}; there are too few measurements to tell it from chance:"
+                )
             }
             (false, Per::Second) => "Call paths with the largest change, which cannot be told from chance:".to_owned(),
         };
         out.push_str(&ink.bold(&wrap(&heading, wrap_at, "  ")));
         out.push_str("\n\n");
-        if (rung.dilation - 1.0).abs() > 0.02 {
+        if (rung.uniform_slowdown - 1.0).abs() > 0.02 {
             let alike = format!(
                 "All functions alike take {:.2} times as long in B; that is taken out of what follows.",
-                rung.dilation
+                rung.uniform_slowdown
             );
             out.push_str(&wrap(&alike, wrap_at, "  "));
             out.push_str("\n\n");
@@ -345,16 +347,16 @@ fn told(per: Per, rungs: &[RungChange]) -> Option<String> {
     let mut rows = vec![headings.map(str::to_owned).to_vec()];
     rows.extend(rungs.iter().filter_map(|rung| {
         let told = rung.unexplained?;
-        let limits = told.left.low.zip(told.left.high);
+        let limits = told.not_listed.low.zip(told.not_listed.high);
         let interval = limits.map_or(String::new(), |(low, high)| {
             format!(" ({} to {})", signed(low), signed(high))
         });
         Some(vec![
             place(per, rung),
-            signed(told.whole),
-            signed(told.alike),
+            signed(told.total),
+            signed(told.uniform),
             signed(told.listed),
-            format!("{}{interval}", signed(told.left.value)),
+            format!("{}{interval}", signed(told.not_listed.value)),
         ])
     }));
     (rows.len() > 1).then(|| grid(&rows, &[]))

@@ -35,7 +35,7 @@ pub fn table(outcome: &Outcome, style: Style) -> String {
         out.push_str(&table);
     }
     for variant in &outcome.variants {
-        if let Some(why) = &variant.out {
+        if let Some(why) = &variant.dropped_reason {
             let words = format!("{} takes no part: {why}", variant.name);
             out.push('\n');
             out.push_str(&ink.yellow(&lines(&words, wrap_at)));
@@ -94,12 +94,12 @@ fn design(outcome: &Outcome) -> String {
         false => format!("{}, ", loads.join(" and ")),
     };
     let few = if design.indicative { ", indicative only" } else { "" };
-    let turns = design.turn_seconds.map_or(String::new(), |seconds| {
+    let turns = design.slice_seconds.map_or(String::new(), |seconds| {
         format!(", side by side in turns of {seconds:.2} s")
     });
     format!(
         "{load}{} of at most {} pairs{state}{few}; {} s at each rung of a start{turns}",
-        design.rounds, design.most_pairs, design.seconds
+        design.rounds, design.max_pairs, design.seconds
     )
 }
 
@@ -189,11 +189,15 @@ fn together(outcome: &Outcome) -> Option<String> {
     for variant in &outcome.variants {
         let base = base_of(outcome, &variant.name);
         for rung in &variant.rungs {
-            let Some(together) = rung.together else { continue };
+            let Some(together) = rung.combined_throughput else {
+                continue;
+            };
             let servers = f64::from(together.servers);
             let alone = base.and_then(|base| {
                 let rung = base.rungs.iter().find(|one| one.connections == rung.connections)?;
-                rung.together.is_none().then_some(rung.throughput.value * servers)
+                rung.combined_throughput
+                    .is_none()
+                    .then_some(rung.throughput.value * servers)
             });
             rows.push(vec![
                 variant.name.clone(),
@@ -218,13 +222,13 @@ fn base_of<'a>(outcome: &'a Outcome, variant: &str) -> Option<&'a VariantTold> {
 fn linear(outcome: &Outcome, comparison: &ComparisonTold) -> Option<String> {
     let of = |name: &str| {
         let variant = outcome.variants.iter().find(|one| one.name == name)?;
-        variant.rungs.first()?.together
+        variant.rungs.first()?.combined_throughput
     };
     let together = of(&comparison.variant)?;
     if of(&comparison.base).is_some() {
         return None;
     }
-    let whole = comparison.whole.as_ref()?;
+    let whole = comparison.overall.as_ref()?;
     let word = match whole.verdict {
         Verdict::Faster => "super-linear: each does more than alone".to_owned(),
         Verdict::Slower => "sub-linear: each does less than alone".to_owned(),
@@ -298,7 +302,7 @@ fn ratios(comparison: &ComparisonTold) -> String {
     }
     if comparison.rungs.len() > 1 {
         let mut row = vec!["whole ladder".to_owned()];
-        row.extend(compared(comparison.whole.as_ref(), comparison.same_work));
+        row.extend(compared(comparison.overall.as_ref(), comparison.same_work));
         rows.push(row);
     }
     grid(&rows, &[4])
@@ -370,7 +374,7 @@ fn changes(rungs: &[RungCompared]) -> Option<String> {
         if counters {
             row.extend([part.clock, part.instructions, part.cycles_per_instruction].map(known));
         }
-        row.push(factor(part.residue));
+        row.push(factor(part.residual));
         rows.push(row);
     }
     (!measured.is_empty()).then(|| grid(&rows, &[]))
@@ -442,10 +446,10 @@ fn session(outcome: &Outcome, ink: &Ink, wrap_at: usize) -> String {
     let session = &outcome.session;
     let mut out = String::new();
     let of = |estimate: Estimate| format!("{} ({})", change(estimate.value), limits(estimate));
-    let a_a = match session.a_a {
+    let a_a = match session.aa_interval {
         Some(a_a) => format!(
             "{} pairs of one variant with itself differ by {}",
-            session.a_a_pairs,
+            session.aa_pairs,
             of(a_a)
         ),
         None => "no variant was paired with itself, so the session\u{2019}s own error is not known".to_owned(),
@@ -459,7 +463,7 @@ fn session(outcome: &Outcome, ink: &Ink, wrap_at: usize) -> String {
     );
     out.push_str(&wrap(&words, wrap_at, "  "));
     out.push('\n');
-    for doubt in &session.doubts {
+    for doubt in &session.caveats {
         let words = format!("This session is not to be relied on: {doubt}.");
         out.push_str(&ink.yellow(&wrap(&words, wrap_at, "  ")));
         out.push('\n');

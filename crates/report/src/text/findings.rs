@@ -13,7 +13,7 @@ pub(super) fn list(summary: &Summary, ink: &Ink, wrap_at: usize) -> Option<Strin
         return None;
     }
     let mut out = String::new();
-    if let Some(compared) = &summary.compared {
+    if let Some(compared) = &summary.base_rungs {
         out.push_str(&ink.dim(&wrap(compared, wrap_at, "  ")));
         out.push_str("\n\n");
     }
@@ -26,10 +26,10 @@ pub(super) fn list(summary: &Summary, ink: &Ink, wrap_at: usize) -> Option<Strin
             .map(|path| format!("in {path}"))
             .into_iter()
             .chain(finding.evidence.iter().map(|line| format!("- {line}")))
-            .chain(finding.tries.iter().map(|line| format!("try {line}")))
+            .chain(finding.suggestions.iter().map(|line| format!("try {line}")))
             .chain(
                 finding
-                    .tried
+                    .remedy_results
                     .iter()
                     .map(|tried| format!("tried {}", crate::tried::words(tried))),
             );

@@ -61,7 +61,7 @@ fn waits_seen(summary: &Summary) -> Option<String> {
     let shares = summary
         .rungs
         .iter()
-        .filter_map(|rung| rung.ledger.as_ref()?.waits_seen_share);
+        .filter_map(|rung| rung.ledger.as_ref()?.observed_waits_share);
     let (least, most) = shares.fold((1.0, 0.0), |(least, most): (f64, f64), share| {
         (least.min(share), most.max(share))
     });
@@ -79,8 +79,8 @@ fn waits_seen(summary: &Summary) -> Option<String> {
 
 /// A ledger that does not close is not to be relied on.
 fn row_ink(rung: &RungSummary) -> RowInk {
-    match rung.ledger.as_ref().and_then(|ledger| ledger.residue) {
-        Some(residue) if residue.abs() > 0.02 => RowInk::Doubtful,
+    match rung.ledger.as_ref().and_then(|ledger| ledger.residual) {
+        Some(residual) if residual.abs() > 0.02 => RowInk::Doubtful,
         _ => RowInk::Plain,
     }
 }
@@ -92,7 +92,7 @@ pub(super) fn reason(summary: &Summary) -> Option<String> {
     (!is_shown).then(|| format!("Not shown: where the connections\u{2019} time goes ({})", found.reason))
 }
 
-/// N/X, a column for each state that has any time, and the residue.
+/// N/X, a column for each state that has any time, and the residual.
 fn columns(summary: &Summary) -> Vec<Column> {
     let cells = |cell: &dyn Fn(&RungSummary) -> Option<String>| -> Vec<String> {
         summary
@@ -141,9 +141,9 @@ fn columns(summary: &Summary) -> Vec<Column> {
         }
     }
     found.push(column(
-        "residue",
+        "residual",
         Some(4),
-        cells(&|rung| rung.ledger.as_ref()?.residue.map(percent)),
+        cells(&|rung| rung.ledger.as_ref()?.residual.map(percent)),
     ));
     found
 }
@@ -161,9 +161,9 @@ fn locks(rung: &RungSummary, product: &str) -> Option<String> {
         .locks
         .iter()
         .map(|lock| {
-            let is_condition = waits_at_condition_variable(&lock.waiting);
-            let held = held_behind_condition(product, &lock.waiting).filter(|_| is_condition);
-            let name = match (held, &lock.name, place(&lock.waiting)) {
+            let is_condition = waits_at_condition_variable(&lock.waiter);
+            let held = held_behind_condition(product, &lock.waiter).filter(|_| is_condition);
+            let name = match (held, &lock.name, place(&lock.waiter)) {
                 (Some(what), _, _) => what,
                 (None, Some(name), _) if is_condition => format!("the condition variable {name}"),
                 (None, Some(name), _) => name.clone(),

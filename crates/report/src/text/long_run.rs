@@ -1,4 +1,4 @@
-//! Whether throughput held over a long visit: a line a rung.
+//! Whether throughput held over a long measurement: a line a rung.
 
 use crate::figures;
 use scaleprof_bundle::{LongRun, RungSummary};
@@ -9,14 +9,14 @@ const OF_SECONDS: u32 = 7200;
 /// Levels that are told one by one.
 const MOST_LEVELS: usize = 8;
 
-/// A line for each rung that had a long visit.
+/// A line for each rung that had a long measurement.
 pub(super) fn lines(rungs: &[RungSummary]) -> Vec<String> {
     let long = rungs.iter().filter_map(|rung| Some((rung, rung.long_run.as_ref()?)));
     long.map(|(rung, run)| line(rung.connections, rung.repeat_count, run))
         .collect()
 }
 
-fn line(connections: u32, visits: u32, run: &LongRun) -> String {
+fn line(connections: u32, measurements: u32, run: &LongRun) -> String {
     let change = &run.change_per_hour;
     let signed = |share: f64| format!("{:+.1} %", share * 100.0);
     let interval = match (change.low, change.high) {
@@ -28,12 +28,12 @@ fn line(connections: u32, visits: u32, run: &LongRun) -> String {
         (true, true) => "TPC-C lets 2 % pass",
         (true, false) => "more than the 2 % that TPC-C lets pass",
     };
-    let of_visits = match visits {
+    let of_measurements = match measurements {
         0 | 1 => String::new(),
-        many => format!(", the least even of {many} visits"),
+        many => format!(", the least even of {many} measurements"),
     };
     let mut text = format!(
-        "{} at {connections} connections{of_visits}: throughput changes by {}{interval} an hour; halves of {} differ by up to {} ({verdict})",
+        "{} at {connections} connections{of_measurements}: throughput changes by {}{interval} an hour; halves of {} differ by up to {} ({verdict})",
         time(run.seconds),
         signed(change.value),
         match run.jitter_window_seconds < run.seconds {
@@ -118,7 +118,7 @@ mod tests {
         };
         let told = line(1, 3, &run);
         assert!(
-            told.starts_with("5 min 10 s at 1 connections, the least even of 3 visits: "),
+            told.starts_with("5 min 10 s at 1 connections, the least even of 3 measurements: "),
             "{told}"
         );
         assert!(

@@ -62,7 +62,7 @@ pub(super) fn table(summary: &Summary, ink: &Ink, style: Style) -> String {
 }
 
 /// A share that is nearly 0 has no sign.
-fn residue(share: f64) -> String {
+fn residual(share: f64) -> String {
     percent((share * 1000.0).round() / 1000.0 + 0.0)
 }
 
@@ -112,7 +112,7 @@ fn states(watch: &WatchSummary, ink: &Ink, width: Option<usize>) -> String {
         [
             known(sum),
             known(of.lifetime_per_second),
-            of.states_residue.map_or_else(|| UNKNOWN.to_owned(), residue),
+            of.states_residual.map_or_else(|| UNKNOWN.to_owned(), residual),
         ]
     };
     let nothing = || [String::new(), String::new(), String::new()];
@@ -193,10 +193,10 @@ fn trust(watch: &WatchSummary) -> String {
         Some(cpus) => format!("{} by the scheduler's account", number(cpus)),
         None => "not known by the scheduler's account".to_owned(),
     };
-    let agreement = watch.cpu_residue.map_or_else(String::new, |off| {
+    let agreement = watch.cpu_residual.map_or_else(String::new, |off| {
         format!(
             " (off by {}, over the same seconds and without what interrupts and the host of a virtual machine took)",
-            residue(off)
+            residual(off)
         )
     });
     let complete = match watch.complete_stacks_share {
@@ -249,14 +249,14 @@ fn locks(locks: &[WatchedLock], product: &str, width: Option<usize>) -> String {
     }
     let mut out = "\nLocks waited for longest, thread-seconds per second:\n".to_owned();
     for lock in locks.iter().take(MOST_LOCKS) {
-        let is_condition = waits_at_condition_variable(&lock.waiting);
+        let is_condition = waits_at_condition_variable(&lock.waiter);
         let name = lock.name.as_deref().unwrap_or("(on the heap)");
-        let waiting = innermost_waiting(&lock.waiting, 2).join(" < ");
+        let waiting = innermost_waiting(&lock.waiter, 2).join(" < ");
         let woken = match lock.waker.is_empty() {
             true => String::new(),
             false => format!(", woken in {}", innermost_waiting(&lock.waker, 2).join(" < ")),
         };
-        let held = held_behind_condition(product, &lock.waiting).filter(|_| is_condition);
+        let held = held_behind_condition(product, &lock.waiter).filter(|_| is_condition);
         let holder = match (held, lock.holder.is_empty()) {
             (Some(what), _) => format!("{what}{woken}"),
             (None, _) if is_condition => format!("a condition variable{woken}"),
@@ -309,7 +309,7 @@ mod tests {
                 high: None,
             },
             samples: 10,
-            waiting: path(waiting),
+            waiter: path(waiting),
             holder: path(holder),
             holder_samples: 0,
             waker: path(waker),

@@ -28,7 +28,7 @@ fn instruction(address: i64, text: &str, line: i32) -> AnnotatedInstruction {
         branch: None,
         target: None,
         is_branch_target: false,
-        waits: false,
+        in_spin_loop: false,
         access: None,
         data_address: None,
         data_size: None,
@@ -36,7 +36,7 @@ fn instruction(address: i64, text: &str, line: i32) -> AnnotatedInstruction {
         base: None,
         compared: None,
         growth: None,
-        jumps: None,
+        branch_stats: None,
     }
 }
 
@@ -70,13 +70,13 @@ fn delay() -> Annotation {
         instructions: vec![
             instruction(0xa64ef6, "xor edx, edx", 408),
             AnnotatedInstruction {
-                waits: true,
+                in_spin_loop: true,
                 is_branch_target: true,
                 inlined: vec!["relax".into(), "pause_once".into()],
                 ..instruction(0xa64efb, "pause", 410)
             },
             AnnotatedInstruction {
-                waits: true,
+                in_spin_loop: true,
                 base: cost(18.4e-6, 0.0),
                 compared: cost(44.6e-6, 0.2e-6),
                 growth: Some(estimate(26.2e-6, 9e-6)),
@@ -89,7 +89,7 @@ fn delay() -> Annotation {
                 ..instruction(0xa64f0e, "cmp qword ptr [ut_always_false], 0", 408)
             },
         ],
-        beside_seconds_per_txn: 0.0,
+        unmatched_seconds_per_txn: 0.0,
         notes: vec![SKID.into()],
     }
 }
@@ -123,9 +123,9 @@ fn delay_with_jumps() -> Annotation {
     found.instructions.push(AnnotatedInstruction {
         branch: Some("conditional".into()),
         target: Some(0xa64efb),
-        jumps: Some(Jumps {
+        branch_stats: Some(Jumps {
             taken: 12_345,
-            prediction_known: 12_000,
+            with_prediction: 12_000,
             mispredicted: Some(600),
             targets: vec![target("ut_delay", 12_345)],
             ..Jumps::default()
@@ -134,7 +134,7 @@ fn delay_with_jumps() -> Annotation {
     });
     found.instructions.push(AnnotatedInstruction {
         branch: Some("call".into()),
-        jumps: Some(Jumps {
+        branch_stats: Some(Jumps {
             taken: 8,
             targets: vec![target("ha_innobase::index_read", 6), target("ha_innobase::rnd_next", 2)],
             ..Jumps::default()

@@ -50,6 +50,6 @@ fn of_two_runs_of_the_same() {
 }
 
 #[test]
-fn with_too_few_visits() {
+fn with_too_few_measurements() {
     insta::assert_snapshot!(printed(&made(10.0, 1, 5), &made(40.0, 1, 6), None));
 }

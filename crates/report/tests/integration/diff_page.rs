@@ -80,7 +80,7 @@ fn it_holds_the_comparison_both_curves_and_the_stacks_of_both() {
         .filter_map(|side| data["runs"][side]["rungs"].as_array())
         .flatten()
     {
-        assert_eq!(rung["visits"].as_array().map(Vec::len), Some(3));
+        assert_eq!(rung["measurements"].as_array().map(Vec::len), Some(3));
         let figure = |name: &str| rung["throughput"][name].as_f64().expect("a figure");
         assert!(figure("low") < figure("value") && figure("value") < figure("high"));
     }
@@ -124,8 +124,10 @@ fn what_is_lacking_has_its_reason() {
     let profile = profile(&bare);
     assert_eq!(sides(&profile).iter().filter(|(side, _)| side == "b").count(), 5);
     for (rung, (side, connections)) in profile["rungs"].as_array().expect("rungs").iter().zip(sides(&profile)) {
-        let visits = rung["visits"].as_array().expect("visits").iter();
-        let samples = visits.filter_map(|visit| visit["samples"][0].as_u64()).sum::<u64>();
+        let measurements = rung["measurements"].as_array().expect("measurements").iter();
+        let samples = measurements
+            .filter_map(|measurement| measurement["samples"][0].as_u64())
+            .sum::<u64>();
         assert_eq!(samples > 0, side == "b", "{side} at {connections}");
     }
 

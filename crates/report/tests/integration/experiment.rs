@@ -44,7 +44,7 @@ fn rung(connections: u32, throughput: Compared) -> RungCompared {
             clock: None,
             instructions: None,
             cycles_per_instruction: None,
-            residue: 0.0043,
+            residual: 0.0043,
         }),
         client_limited: false,
     }
@@ -57,8 +57,8 @@ fn variant(name: &str, base: bool, out: Option<&str>) -> VariantTold {
         differs_by: Vec::new(),
         server: None,
         workload: None,
-        starts: 8,
-        out: out.map(str::to_owned),
+        replicates: 8,
+        dropped_reason: out.map(str::to_owned),
         rungs: match out {
             Some(_) => Vec::new(),
             None => vec![VariantRung {
@@ -69,7 +69,7 @@ fn variant(name: &str, base: bool, out: Option<&str>) -> VariantTold {
                 p50_ms: Some(1.25),
                 p99_ms: Some(4.5),
                 replicas: Vec::new(),
-                together: None,
+                combined_throughput: None,
             }],
         },
     }
@@ -77,7 +77,7 @@ fn variant(name: &str, base: bool, out: Option<&str>) -> VariantTold {
 
 fn outcome() -> Outcome {
     Outcome {
-        schema: 1,
+        schema: 2,
         scaleprof: "0.1.0".to_owned(),
         name: "sync-array-size".to_owned(),
         question: Some("Does it help?".to_owned()),
@@ -85,10 +85,10 @@ fn outcome() -> Outcome {
         problem: Some("stopped by the user".to_owned()),
         started_at: None,
         design: DesignTold {
-            turn_seconds: Some(0.25),
+            slice_seconds: Some(0.25),
             connections: vec![16, 512],
             seconds: 10,
-            most_pairs: 8,
+            max_pairs: 8,
             rounds: 8,
             target_half_width: None,
             margin: 0.01,
@@ -108,22 +108,22 @@ fn outcome() -> Outcome {
         ],
         session: SessionQuality {
             reliable: Some(false),
-            a_a_pairs: 4,
-            a_a: Some(estimate(1.002, 0.99, 1.014)),
+            aa_pairs: 4,
+            aa_interval: Some(estimate(1.002, 0.99, 1.014)),
             drift: Some(estimate(0.9, 0.88, 0.92)),
             margin: 0.013,
-            doubts: vec!["throughput changed".to_owned()],
+            caveats: vec!["throughput changed".to_owned()],
         },
         comparisons: vec![ComparisonTold {
             base: "size 1".to_owned(),
             variant: "size 64".to_owned(),
             same_work: true,
-            offered_load: false,
+            open_loop: false,
             sentence: "size 64 is faster than size 1.".to_owned(),
-            whole: Some(compared(estimate(1.13, 1.1, 1.16), 0.0004, Verdict::Faster)),
-            whole_ladder: vec![16, 512],
+            overall: Some(compared(estimate(1.13, 1.1, 1.16), 0.0004, Verdict::Faster)),
+            overall_rungs: vec![16, 512],
             scales: Some("better"),
-            last_over_first: None,
+            scaling_ratio: None,
             rungs: vec![
                 rung(16, compared(estimate(0.999, 0.99, 1.008), 0.8, Verdict::NoDifference)),
                 RungCompared {
@@ -218,11 +218,11 @@ fn an_experiment_of_which_nothing_was_measured_is_shown_too() {
     empty.variants.clear();
     empty.session = SessionQuality {
         reliable: None,
-        a_a_pairs: 0,
-        a_a: None,
+        aa_pairs: 0,
+        aa_interval: None,
         drift: None,
         margin: 0.01,
-        doubts: Vec::new(),
+        caveats: Vec::new(),
     };
     let style = Style {
         colour: true,

@@ -20,8 +20,8 @@ fn every_shape_is_rendered() {
         let (bundle, summary) = make(&Shape::named(name).expect("a shape"));
         let data = data(&html::render(&bundle, &summary));
         assert_eq!(
-            data["visits"].as_array().map(Vec::len),
-            Some(bundle.rungs.len()),
+            data["measurements"].as_array().map(Vec::len),
+            Some(bundle.measurements.len()),
             "{name}"
         );
         assert_eq!(
@@ -33,19 +33,21 @@ fn every_shape_is_rendered() {
 }
 
 #[test]
-fn visits_carry_their_warm_up_seconds_and_counters() {
+fn measurements_carry_their_warm_up_seconds_and_counters() {
     let (bundle, summary) = make(&Shape::usual());
     let data = data(&html::render(&bundle, &summary));
-    for visit in data["visits"].as_array().expect("visits") {
-        let seconds = visit["seconds"]["second"].as_array().expect("seconds");
+    for measurement in data["measurements"].as_array().expect("measurements") {
+        let seconds = measurement["seconds"]["second"].as_array().expect("seconds");
         assert_eq!(seconds.len(), 30);
-        assert!(visit["warmup_seconds"].is_u64());
+        assert!(measurement["warmup_seconds"].is_u64());
         assert_eq!(
-            visit["counters"]["server.cpu_user_seconds"].as_array().map(Vec::len),
+            measurement["counters"]["server.cpu_user_seconds"]
+                .as_array()
+                .map(Vec::len),
             Some(30)
         );
         assert!(
-            visit["counters"].get("status.Com_load").is_none(),
+            measurement["counters"].get("status.Com_load").is_none(),
             "a counter that never moved is left out"
         );
     }

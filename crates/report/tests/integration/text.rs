@@ -103,7 +103,7 @@ fn who_waits_for_a_metadata_lock_does_not_merely_wait_at_a_condition_variable() 
             .map(str::to_owned)
             .into()
     };
-    lock.waiting = waiting("MDL_wait::timed_wait");
+    lock.waiter = waiting("MDL_wait::timed_wait");
     lock.waker = ["MDL_wait::set_status", "futex_wake [k]"].map(str::to_owned).into();
     let words = |summary: &Summary| {
         let table = table(summary, Style::plain());
@@ -114,7 +114,7 @@ fn who_waits_for_a_metadata_lock_does_not_merely_wait_at_a_condition_variable() 
         said.contains("; a metadata lock (") && said.contains(", woken in MDL_wait::set_status)"),
         "{said}"
     );
-    summary.rungs.last_mut().expect("a rung").locks[1].waiting = waiting("wait_for_work");
+    summary.rungs.last_mut().expect("a rung").locks[1].waiter = waiting("wait_for_work");
     let said = words(&summary);
     assert!(said.contains("; a condition variable, in wait_for_work ("), "{said}");
 }

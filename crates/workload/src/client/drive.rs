@@ -45,7 +45,7 @@ pub struct LoadPlan {
     pub cpus: Vec<usize>,
     /// How they are scheduled there.
     pub scheduling: LoadScheduling,
-    /// Seed of every random choice. Visits of one rung should have different ones.
+    /// Seed of every random choice. Measurements of one rung should have different ones.
     pub seed: u64,
     /// Which system calls carry the packets, as [`TransportChoice::choose`](super::TransportChoice::choose) says.
     pub transport: Transport,

@@ -12,7 +12,7 @@ const LOWEST_NS: u64 = 1_000;
 /// Everything about one second of one rung, over all connections.
 #[derive(Debug, Clone)]
 pub struct SecondRecord {
-    /// Second of the visit, from 0.
+    /// Second of the measurement, from 0.
     pub second: u32,
     /// Transactions that ended well.
     pub transactions: u64,
@@ -31,7 +31,7 @@ pub struct SecondRecord {
     /// Sum of the response times, nanoseconds.
     pub response_sum_ns: u64,
     /// Time that connections spent inside transactions in this second, whether or not these ended in it, nanoseconds.
-    pub inside_ns: u64,
+    pub in_transaction_ns: u64,
     /// Service time of transactions that were given up when time was up.
     pub(crate) given_up_ns: u64,
     /// Time from the first send to the last reply of a transaction, nanoseconds.
@@ -69,7 +69,7 @@ impl SecondRecord {
             errors: BTreeMap::new(),
             service_sum_ns: 0,
             response_sum_ns: 0,
-            inside_ns: 0,
+            in_transaction_ns: 0,
             given_up_ns: 0,
             service: histogram(3),
             response: open_loop.then(|| histogram(3)),
@@ -103,7 +103,7 @@ impl SecondRecord {
         }
         self.service_sum_ns += other.service_sum_ns;
         self.response_sum_ns += other.response_sum_ns;
-        self.inside_ns += other.inside_ns;
+        self.in_transaction_ns += other.in_transaction_ns;
         self.given_up_ns += other.given_up_ns;
         self.backlog += other.backlog;
         let both = self.load_threads.zip(other.load_threads);

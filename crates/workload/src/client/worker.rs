@@ -217,8 +217,8 @@ impl Worker {
         let under_way_ns = (self.active as u64)
             .wrapping_mul(now_ns)
             .wrapping_sub(self.began_sum_ns);
-        let inside_ns = record.service_sum_ns + record.given_up_ns + under_way_ns;
-        record.inside_ns = inside_ns.saturating_sub(self.under_way_at_start_ns);
+        let in_transaction_ns = record.service_sum_ns + record.given_up_ns + under_way_ns;
+        record.in_transaction_ns = in_transaction_ns.saturating_sub(self.under_way_at_start_ns);
         self.under_way_at_start_ns = under_way_ns;
         if self.schedule.is_some() {
             record.backlog = self.backlog(now_ns);

@@ -20,7 +20,7 @@ const C_GROUPS: usize = 10;
 const PAD_GROUPS: usize = 5;
 
 /// Ids that no connection has used, for oltp_insert without AUTO_INCREMENT (sysbench's `rand.unique`). Multiplying
-/// by an odd number visits every 32-bit number once, in scattered order.
+/// by an odd number gives every 32-bit number once, in scattered order.
 static NEXT_UNIQUE: AtomicU32 = AtomicU32::new(0);
 
 fn unique_id() -> i32 {

@@ -9,7 +9,8 @@ use std::str::FromStr;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Mix([u8; 5]);
 
-/// Most cards of a kind: a deck is dealt whole, and one that takes longer than a visit is no mix.
+/// Most cards of a kind: a deck is dealt whole, and one that takes longer than a measurement is no
+/// mix.
 const MOST_CARDS: u8 = 100;
 
 impl Default for Mix {

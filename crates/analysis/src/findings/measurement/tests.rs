@@ -2,21 +2,26 @@ use super::*;
 use crate::findings::tests::made_up::rung;
 use crate::steadiness::judge;
 
-fn course(visit: i32, rates: &[f64]) -> Course {
+fn course(measurement: i32, rates: &[f64]) -> Course {
     let found = judge(rates);
-    Course::of(visit, found.warmup, &rates[found.warmup..], found.problem.as_ref())
+    Course::of(
+        measurement,
+        found.warmup,
+        &rates[found.warmup..],
+        found.problem.as_ref(),
+    )
 }
 
-/// A rung whose visits have these throughputs, second by second, and numbers.
-fn rungs(visits: &[(u32, Vec<Course>)]) -> Vec<Finding> {
-    let summaries: Vec<RungSummary> = visits
+/// A rung whose measurements have these throughputs, second by second, and numbers.
+fn rungs(measurements: &[(u32, Vec<Course>)]) -> Vec<Finding> {
+    let summaries: Vec<RungSummary> = measurements
         .iter()
         .map(|(connections, _)| rung(*connections, 100.0, 1.0, &[]))
         .collect();
     let measured: Vec<Measured<'_>> = summaries
         .iter()
-        .zip(visits)
-        .map(|(summary, (_, visits))| Measured { summary, visits })
+        .zip(measurements)
+        .map(|(summary, (_, measurements))| Measured { summary, measurements })
         .collect();
     doubts(&measured)
 }
@@ -36,8 +41,8 @@ fn kinds(findings: &[Finding]) -> Vec<&str> {
 }
 
 #[test]
-fn steady_visits_leave_no_doubt() {
-    let steady = |visit| course(visit, &series(1000.0, 0.0));
+fn steady_measurements_leave_no_doubt() {
+    let steady = |measurement| course(measurement, &series(1000.0, 0.0));
     let found = rungs(&[
         (1, vec![steady(0), steady(3)]),
         (8, vec![steady(1), steady(4)]),
@@ -47,13 +52,13 @@ fn steady_visits_leave_no_doubt() {
 }
 
 #[test]
-fn visits_of_a_few_seconds_leave_no_doubt_whatever_they_do() {
+fn measurements_of_a_few_seconds_leave_no_doubt_whatever_they_do() {
     let found = rungs(&[(8, vec![course(0, &[100.0, 200.0, 300.0, 250.0, 330.0, 360.0])])]);
     assert!(found.is_empty(), "{found:?}");
 }
 
 #[test]
-fn a_throughput_that_falls_within_its_visits_drifts() {
+fn a_throughput_that_falls_within_its_measurements_drifts() {
     let found = rungs(&[(
         8,
         vec![course(0, &series(1000.0, -0.3)), course(1, &series(1000.0, -0.3))],
@@ -64,8 +69,13 @@ fn a_throughput_that_falls_within_its_visits_drifts() {
 }
 
 #[test]
-fn a_throughput_that_falls_from_visit_to_visit_drifts_whatever_the_rung() {
-    let at = |visit: i32| course(visit, &series(1000.0 * (1.0 - 0.03 * f64::from(visit)), 0.0));
+fn a_throughput_that_falls_from_measurement_to_measurement_drifts_whatever_the_rung() {
+    let at = |measurement: i32| {
+        course(
+            measurement,
+            &series(1000.0 * (1.0 - 0.03 * f64::from(measurement)), 0.0),
+        )
+    };
     // In the order of the run: 64, 1, 8, 8, 64, 1, 1, 64, 8.
     let found = rungs(&[
         (1, vec![at(1), at(5), at(6)]),
@@ -78,7 +88,7 @@ fn a_throughput_that_falls_from_visit_to_visit_drifts_whatever_the_rung() {
 }
 
 #[test]
-fn a_server_that_warms_up_for_more_than_half_of_a_visit_is_not_warm() {
+fn a_server_that_warms_up_for_more_than_half_of_a_measurement_is_not_warm() {
     let rates: Vec<f64> = (0..20u8).map(|second| 50.0 * f64::from(second.min(15) + 5)).collect();
     let found = rungs(&[(8, vec![course(0, &rates), course(1, &rates)])]);
     assert_eq!(kinds(&found), ["not_warmed_up"], "{found:?}");
@@ -90,7 +100,10 @@ fn a_client_at_its_limit_at_the_last_rung_is_told_with_the_reason() {
     let first = rung(8, 100.0, 0.5, &[]);
     last.client_limited = true;
     last.client_limited_reason = Some("the client used 1.50 CPUs with 2 threads".into());
-    let measured = |summary| Measured { summary, visits: &[] };
+    let measured = |summary| Measured {
+        summary,
+        measurements: &[],
+    };
     let found = doubts(&[measured(&first), measured(&last)]);
     assert_eq!(kinds(&found), ["client_limited"]);
     assert!(found[0].evidence[0].contains("1.50 CPUs"), "{found:?}");

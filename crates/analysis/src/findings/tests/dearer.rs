@@ -148,7 +148,7 @@ fn rows_that_others_changed_are_told_with_the_setting_behind_it_where_it_is_on()
             };
             findings(profiled, &surroundings, call_paths).findings
         });
-        let tries = found[0].tries.join("; ");
+        let tries = found[0].suggestions.join("; ");
         (
             found[0].evidence.join("; ").contains("innodb_snapshot_isolation"),
             tries.contains("innodb_snapshot_isolation = OFF"),

@@ -81,7 +81,7 @@ fn a_condition_variable_is_not_called_a_lock() {
         assert_eq!(held.title, "Threads wait for a metadata lock");
         let said = held.evidence.join("\n");
         assert!(!said.contains("condition variable"), "{said}");
-        let tries = held.tries.join("\n");
+        let tries = held.suggestions.join("\n");
         assert!(
             tries.contains("performance_schema.metadata_locks") && tries.contains("METADATA_LOCK_INFO"),
             "{tries}"
@@ -93,7 +93,7 @@ fn a_condition_variable_is_not_called_a_lock() {
 fn hold(summary: &mut RungSummary, holder: &[&str]) {
     for lock in &mut summary.locks {
         lock.holder = names(holder);
-        (lock.holder_samples, lock.waits_of_all) = (90, 120);
+        (lock.holder_samples, lock.total_waits) = (90, 120);
     }
 }
 
@@ -191,7 +191,7 @@ fn cpus_that_other_programs_took_are_not_busy() {
     let many: Costs<'_> = &[("cpu", PARSE, 100.0), ("lock", wait, 1_000.0)];
     let rungs: &[(u32, f64, f64, Costs<'_>)] = &[(1, 5_000.0, 0.9, few), (8, 5_000.0, 0.97, many)];
     assert!(found(rungs).is_empty());
-    let found = found_with(rungs, |_, summary| summary.other_cpu_share = Some(0.4));
+    let found = found_with(rungs, |_, summary| summary.noise_cpu_share = Some(0.4));
     assert_eq!(found[0].kind, "lock_convoy", "{found:?}");
 }
 

@@ -47,7 +47,7 @@ impl Dictionary {
                         inlined: false,
                         file: None,
                         line: None,
-                        name_source: "symtab".into(),
+                        symbol_source: "symtab".into(),
                     });
                     self.frames.len() as i64 - 1
                 }
@@ -83,14 +83,14 @@ fn with_lock(state: &str) -> (&str, Option<i64>) {
 }
 
 /// Samples that give these costs, with a little unrest from second to second.
-fn samples(dictionary: &mut Dictionary, visit: i32, per_second: f64, costs: Costs<'_>) -> Vec<SampleRow> {
+fn samples(dictionary: &mut Dictionary, measurement: i32, per_second: f64, costs: Costs<'_>) -> Vec<SampleRow> {
     let mut rows = Vec::new();
     for second in 0..SECONDS {
         for (place, (state, path, micros)) in costs.iter().enumerate() {
             let (state, lock) = with_lock(state);
             let unrest = 1.0 + 0.02 * f64::from((second * 7 + place as i32 * 3) % 5 - 2);
             rows.push(SampleRow {
-                visit,
+                measurement,
                 second,
                 time_us: UtcMicros(0),
                 thread: 1,
@@ -98,13 +98,13 @@ fn samples(dictionary: &mut Dictionary, visit: i32, per_second: f64, costs: Cost
                 cpu: 0,
                 state: state.to_owned().into(),
                 stack: dictionary.stack(path),
-                ending: "complete".into(),
+                unwind_status: "complete".into(),
                 weight_ns: micros * 1e3 * per_second * unrest,
                 lock,
                 waker_kind: None,
                 waker_stack: None,
-                owner_stack: None,
-                owner_state: None,
+                holder_stack: None,
+                holder_state: None,
             });
         }
     }
@@ -144,12 +144,12 @@ pub(crate) fn rung(connections: u32, per_second: f64, busy: f64, costs: Costs<'_
         warmup_seconds: Vec::new(),
         client_limited: false,
         client_limited_reason: None,
-        little: None,
+        littles_law_ratio: None,
         effective_concurrency: None,
         too_few_at_work: false,
         load_threads: None,
         client_cpus: None,
-        other_cpu_share: None,
+        noise_cpu_share: None,
         steal_share: None,
         busy_share: Some(busy),
         iron_law: None,
@@ -164,15 +164,15 @@ pub(crate) fn rung(connections: u32, per_second: f64, busy: f64, costs: Costs<'_
         ledger: Some(Ledger {
             seconds_per_txn: states,
             connections_over_throughput: Some(f64::from(connections) / per_second),
-            residue: None,
-            states_residue: None,
-            cpu_residue: None,
-            cpu_not_their_own: None,
+            residual: None,
+            states_residual: None,
+            cpu_residual: None,
+            uncharged_cpu_share: None,
             background: Vec::new(),
             complete_stacks_share: None,
             samples: None,
             samples_lost: None,
-            waits_seen_share: None,
+            observed_waits_share: None,
         }),
         paths: Vec::new(),
         locks: Vec::new(),
@@ -206,8 +206,8 @@ pub(crate) fn made_up<T>(
     let rows: Vec<Samples> = rungs
         .iter()
         .zip(0..)
-        .map(|((_, per_second, _, costs), visit)| {
-            samples(&mut dictionary, visit, *per_second, costs)
+        .map(|((_, per_second, _, costs), measurement)| {
+            samples(&mut dictionary, measurement, *per_second, costs)
                 .into_iter()
                 .collect()
         })
@@ -217,13 +217,13 @@ pub(crate) fn made_up<T>(
         .iter()
         .zip(&rows)
         .zip(0..)
-        .map(|(((connections, per_second, busy, costs), rows), visit)| {
+        .map(|(((connections, per_second, busy, costs), rows), measurement)| {
             let second = Amount {
                 seconds: 1.0,
                 transactions: *per_second,
             };
             let window = Window {
-                visit,
+                measurement,
                 seconds: (0..SECONDS).map(|at| (at, second)).collect(),
                 whole: Amount {
                     seconds: f64::from(SECONDS),
@@ -264,7 +264,7 @@ pub(crate) fn made_up<T>(
 /// Of a MySQL 5.6 on a machine whose PAUSE takes 24 ns.
 pub(super) fn manifest() -> Manifest {
     let text = r#"{
-        "schema": 1, "scaleprof": "0", "started_at": "", "ended_at": null, "state": "complete", "problem": null, "command": [],
+        "schema": 2, "scaleprof": "0", "started_at": "", "ended_at": null, "state": "complete", "problem": null, "command": [],
         "server": {"product": "MySQL", "version": "5.6.14"},
         "workload": {"name": "x", "distribution": "uniform", "protocol": "binary", "seed": 1, "loop_kind": "closed", "options": []},
         "machine": {"cpu_model": "", "cpus": 2, "numa_nodes": 1, "memory_bytes": 0, "kernel": "", "architecture": "x86_64",

@@ -80,7 +80,11 @@ fn where_no_wait_was_seen_the_servers_counters_tell_of_rows() {
         "{:?}",
         rows.evidence
     );
-    assert!(rows.tries[0].starts_with("shorter transactions"), "{:?}", rows.tries);
+    assert!(
+        rows.suggestions[0].starts_with("shorter transactions"),
+        "{:?}",
+        rows.suggestions
+    );
     let account = &found.explained[0].sentence;
     assert!(account.contains("one finding explains"), "{account}");
 }
@@ -97,7 +101,7 @@ fn waits_for_rows_are_no_convoy_of_the_servers() {
     let kinds: Vec<&str> = found.findings.iter().map(|finding| finding.kind.as_str()).collect();
     assert_eq!(kinds, ["row_lock_waits"], "{:?}", found.findings);
     let rows = &found.findings[0];
-    assert_eq!(rows.share_of, Some(ShareOf::ConnectionTime));
+    assert_eq!(rows.share_of, ShareOf::ConnectionTime);
     // 1300 of 1600 microseconds.
     assert!((rows.lost_share.value - 0.8125).abs() < 0.01, "{:?}", rows.lost_share);
     assert!(
@@ -113,7 +117,7 @@ fn waits_for_rows_are_no_convoy_of_the_servers() {
     );
     assert!(said.contains("0.97 waits") && said.contains("1250 µs in all"), "{said}");
     assert!(said.contains("in mysql_update > ha_innobase::index_read"), "{said}");
-    let tries = rows.tries.join("\n");
+    let tries = rows.suggestions.join("\n");
     for what in [
         "shorter transactions",
         "split into several",
@@ -123,7 +127,7 @@ fn waits_for_rows_are_no_convoy_of_the_servers() {
         assert!(tries.contains(what), "{what}: {tries}");
     }
     assert!(
-        rows.tries
+        rows.suggestions
             .iter()
             .all(|line| line.contains("Manual") || line.contains("edition")),
         "{tries}"
@@ -146,7 +150,7 @@ fn what_a_version_can_be_told_is_advised() {
     let rungs: &[(u32, f64, f64, Costs<'_>)] = &[(1, 6_000.0, 0.3, FEW), (8, 5_000.0, 0.4, many)];
     let found = found_of("MariaDB", &[("innodb_deadlock_detect", "ON")], rungs);
     assert_eq!(found.findings[0].kind, "row_lock_waits");
-    let tries = found.findings[0].tries.join("\n");
+    let tries = found.findings[0].suggestions.join("\n");
     assert!(
         tries.contains("innodb_deadlock_detect = OFF (ON is the default)"),
         "{tries}"
@@ -180,7 +184,7 @@ fn waits_for_rows_come_before_the_latches_that_they_make_hot() {
         ("runq", PARSE, 1_800.0),
     ];
     let found = found_of("MySQL", &[], &[(4, 10_000.0, 0.9, few), (64, 8_000.0, 0.97, many)]);
-    let told: Vec<(&str, Option<ShareOf>)> = found
+    let told: Vec<(&str, ShareOf)> = found
         .findings
         .iter()
         .map(|finding| (finding.kind.as_str(), finding.share_of))
@@ -188,8 +192,8 @@ fn waits_for_rows_come_before_the_latches_that_they_make_hot() {
     assert_eq!(
         told[..2],
         [
-            ("row_lock_waits", Some(ShareOf::ConnectionTime)),
-            ("spin_waiting", Some(ShareOf::CpuTime))
+            ("row_lock_waits", ShareOf::ConnectionTime),
+            ("spin_waiting", ShareOf::CpuTime)
         ],
         "{told:?}"
     );

@@ -28,7 +28,7 @@ fn spinning_comes_first_with_who_waits_and_what_to_try() {
             .any(|line| line.contains("trx_start_low > mutex_spin_wait > ut_delay")),
         "{first:?}"
     );
-    let is_tried = |first: &Finding, setting: &str| first.tries.iter().any(|line| line.contains(setting));
+    let is_tried = |first: &Finding, setting: &str| first.suggestions.iter().any(|line| line.contains(setting));
     let advised = [
         "innodb_thread_concurrency",
         "innodb_sync_spin_loops = 5",
@@ -67,7 +67,7 @@ fn spin_loops_that_somebody_set_far_from_the_default_are_told_as_such() {
             findings(profiled, &surroundings, call_paths).findings
         },
     );
-    let tries = &found[0].tries;
+    let tries = &found[0].suggestions;
     let told = |words: &str| tries.iter().any(|line| line.contains(words));
     assert!(
         told("innodb_sync_spin_loops is set to 200, far from its default of 30: try the default first"),

@@ -59,8 +59,8 @@ fn figures(throughput: f64) -> RungFigures {
             cycles_per_instruction: None,
             cpu_seconds_per_txn: 1.8 / throughput,
             system_share: None,
-            residue: None,
-            residue_of: None,
+            residual: None,
+            residual_sources: None,
         }),
         switches_per_txn: Some(3.0),
         p50_ms: None,
@@ -68,7 +68,7 @@ fn figures(throughput: f64) -> RungFigures {
         offered: false,
         client_limited: false,
         steady: true,
-        other_cpu_share: None,
+        noise_cpu_share: None,
         steal_share: None,
         replicas: Vec::new(),
         together: None,
@@ -114,7 +114,7 @@ fn session(seed: u64, variants: usize, rounds: usize, factor: impl Fn(usize, u32
 fn verdicts(judged: &Judged) -> Vec<Verdict> {
     let each = judged.variants.iter().flat_map(|variant| {
         let rungs = variant.rungs.iter().map(|rung| &rung.throughput);
-        std::iter::once(&variant.whole).chain(rungs)
+        std::iter::once(&variant.overall).chain(rungs)
     });
     each.flatten().map(|compared| compared.verdict).collect()
 }
@@ -145,7 +145,7 @@ fn a_loss_of_five_percent_is_found_in_nine_sessions_of_ten() {
     let slower = |variant: usize, _: u32| if variant == 1 { 0.95 } else { 1.0 };
     let found = share(trials(1000), |seed| {
         let judged = judge(&session(seed, 2, 8, slower));
-        judged.variants[0].whole.unwrap().verdict == Verdict::Slower
+        judged.variants[0].overall.unwrap().verdict == Verdict::Slower
     });
     println!("a loss of 5 % is found in {found}");
     assert!(found >= 0.9, "{found}");
@@ -171,7 +171,7 @@ fn intervals_hold_the_truth_and_stopping_on_their_width_does_not_spoil_them() {
     for seed in 0..trials {
         let whole = session(seed, 2, 20, slower);
         let holds = |session: &Session| {
-            let ratio = judge(session).variants[0].whole.unwrap().ratio;
+            let ratio = judge(session).variants[0].overall.unwrap().ratio;
             i32::from(ratio.low.unwrap() <= 0.97 && 0.97 <= ratio.high.unwrap())
         };
         held += holds(&whole);
@@ -220,7 +220,11 @@ fn a_session_whose_equal_servers_differ_is_not_relied_on() {
     }
     let quality = judge(&odd).quality;
     assert_eq!(quality.reliable, Some(false));
-    assert!(quality.doubts[0].contains("same server differ"), "{:?}", quality.doubts);
+    assert!(
+        quality.caveats[0].contains("same server differ"),
+        "{:?}",
+        quality.caveats
+    );
 }
 
 #[test]
@@ -246,7 +250,7 @@ fn a_machine_that_became_slower_is_told() {
     assert!(
         judged
             .quality
-            .doubts
+            .caveats
             .iter()
             .any(|doubt| doubt.contains("in the course of the session"))
     );
@@ -256,7 +260,7 @@ fn a_machine_that_became_slower_is_told() {
     slowing.side_by_side = true;
     let quality = judge(&slowing).quality;
     assert!(
-        quality.drift.is_some() && !quality.doubts.iter().any(|doubt| doubt.contains("course")),
+        quality.drift.is_some() && !quality.caveats.iter().any(|doubt| doubt.contains("course")),
         "{quality:?}"
     );
 }
@@ -266,7 +270,7 @@ fn where_the_change_comes_from_adds_up() {
     let judged = judge(&session(1, 2, 6, |variant, _| if variant == 1 { 0.8 } else { 1.0 }));
     for rung in &judged.variants[0].rungs {
         let change = rung.change.unwrap();
-        assert!((change.throughput - change.utilisation - change.cpu_seconds - change.residue).abs() < 1e-9);
+        assert!((change.throughput - change.utilisation - change.cpu_seconds - change.residual).abs() < 1e-9);
         assert!((change.throughput - rung.throughput.unwrap().ratio.value.ln()).abs() < 1e-9);
         assert!((change.cpu_seconds - change.throughput).abs() < 1e-9, "{change:?}");
         assert!((rung.cpu_seconds_per_txn.unwrap().value.ln() + change.cpu_seconds).abs() < 1e-9);
@@ -284,9 +288,9 @@ fn rungs_that_failed_or_that_the_client_limited_are_no_part_of_the_whole() {
     session.rounds[0].get_mut(&1).unwrap().rungs.remove(&1);
     let judged = judge(&session);
     let variant = &judged.variants[0];
-    assert_eq!(variant.whole_ladder, [1, 16]);
+    assert_eq!(variant.overall_rungs, [1, 16]);
     // The first pair lacks a rung.
-    assert_eq!(variant.whole.unwrap().pairs, 5);
+    assert_eq!(variant.overall.unwrap().pairs, 5);
     assert_eq!(variant.rungs[3].throughput, None);
     assert!(variant.rungs[2].client_limited && !variant.rungs[1].client_limited);
 }
@@ -301,7 +305,7 @@ fn a_rung_that_failed_in_every_start_takes_no_a_a_pair_away() {
     }
     let quality = judge(&session).quality;
     assert!(
-        pairs > 0 && quality.a_a_pairs == pairs && quality.a_a.is_some(),
+        pairs > 0 && quality.aa_pairs == pairs && quality.aa_interval.is_some(),
         "{quality:?}"
     );
 }
@@ -315,7 +319,7 @@ fn nothing_measured_is_nothing_said() {
     };
     let judged = judge(&empty);
     assert_eq!(judged.quality.reliable, None);
-    assert_eq!((judged.variants[0].whole, widest(&empty)), (None, None));
+    assert_eq!((judged.variants[0].overall, widest(&empty)), (None, None));
 }
 
 proptest! {
@@ -343,7 +347,7 @@ proptest! {
         };
         let judged = judge(&session);
         for variant in &judged.variants {
-            for compared in variant.rungs.iter().filter_map(|rung| rung.throughput).chain(variant.whole) {
+            for compared in variant.rungs.iter().filter_map(|rung| rung.throughput).chain(variant.overall) {
                 prop_assert!(compared.ratio.value > 0.0);
                 prop_assert!(compared.adjusted_p.is_none_or(|p| (0.0..=1.0).contains(&p)));
                 prop_assert!(compared.adjusted_p >= compared.p);
@@ -381,11 +385,11 @@ fn rungs_at_which_the_client_was_the_limit_have_no_verdict() {
     let judged = judge(&session);
     let rung = judged.variants[0].rungs[0].throughput.unwrap();
     assert_eq!((rung.verdict, rung.adjusted_p), (Verdict::Inconclusive, None));
-    assert_eq!(judged.variants[0].whole_ladder, [16, 64, 256]);
-    assert_eq!(judged.variants[0].whole.unwrap().verdict, Verdict::Slower);
+    assert_eq!(judged.variants[0].overall_rungs, [16, 64, 256]);
+    assert_eq!(judged.variants[0].overall.unwrap().verdict, Verdict::Slower);
     limit(&mut session, &LADDER);
     let judged = judge(&session);
-    assert_eq!(judged.variants[0].whole, None);
+    assert_eq!(judged.variants[0].overall, None);
     assert!(!shows_a_difference(&judged));
 }
 
@@ -401,7 +405,7 @@ fn servers_that_do_what_they_are_offered_are_not_told_to_be_equal() {
                 (rung.offered, rung.throughput) = (true, 2000.0 * factor * (1.0 + 1e-5 * place as f64));
             }
         }
-        judge(&session).variants[0].whole.unwrap().verdict
+        judge(&session).variants[0].overall.unwrap().verdict
     };
     assert_eq!(offered(1.0), Verdict::Inconclusive);
     assert_eq!(offered(0.7), Verdict::Slower);

@@ -40,16 +40,16 @@ pub fn bundle(truths: &[Truth], hardware: bool) -> Bundle {
     let mut bundle = empty();
     for repeat in 0..3 {
         for truth in truths {
-            let visit = bundle.rungs.len() as i32;
-            add_visit(&mut bundle, visit, repeat, truth, hardware);
+            let measurement = bundle.measurements.len() as i32;
+            add_measurement(&mut bundle, measurement, repeat, truth, hardware);
         }
     }
     bundle
 }
 
-fn add_visit(bundle: &mut Bundle, visit: i32, repeat: i32, truth: &Truth, hardware: bool) {
-    bundle.rungs.push(RungRow {
-        visit,
+fn add_measurement(bundle: &mut Bundle, measurement: i32, repeat: i32, truth: &Truth, hardware: bool) {
+    bundle.measurements.push(MeasurementRow {
+        measurement,
         connections: truth.connections,
         idle_connections: 0,
         repeat,
@@ -62,12 +62,12 @@ fn add_visit(bundle: &mut Bundle, visit: i32, repeat: i32, truth: &Truth, hardwa
         client_resident_bytes: None,
     });
     for second in 0..30 {
-        let noise = 1.0 + 0.01 * f64::from((second * 7 + visit * 5) % 11 - 5) / 3.2;
+        let noise = 1.0 + 0.01 * f64::from((second * 7 + measurement * 5) % 11 - 5) / 3.2;
         let rate = truth.throughput * if second < 4 { 0.5 } else { noise };
         let transactions = rate.round();
         let service_ns = (1e9 * truth.little * f64::from(truth.connections)) as i64;
         bundle.seconds.push(SecondRow {
-            visit,
+            measurement,
             second,
             started_at: UtcMicros(i64::from(second) * 1_000_000),
             duration_ns: 1_000_000_000,
@@ -79,7 +79,7 @@ fn add_visit(bundle: &mut Bundle, visit: i32, repeat: i32, truth: &Truth, hardwa
             retries: 0,
             service_sum_ns: service_ns,
             response_sum_ns: service_ns,
-            inside_ns: service_ns,
+            in_transaction_ns: service_ns,
             p50_ns: None,
             p95_ns: None,
             p99_ns: None,
@@ -87,10 +87,12 @@ fn add_visit(bundle: &mut Bundle, visit: i32, repeat: i32, truth: &Truth, hardwa
         });
         let median = service_ns / (transactions as i64).max(1);
         bundle.latency.push(LatencyRow {
-            visit,
+            measurement,
             second,
             kind: "service".into(),
-            what: "transaction".into(),
+            operation: TRANSACTION.into(),
+            number: None,
+            name: None,
             value_ns: median,
             count: transactions as i64,
         });
@@ -98,11 +100,11 @@ fn add_visit(bundle: &mut Bundle, visit: i32, repeat: i32, truth: &Truth, hardwa
         let mut count = |counter: &str, value: f64| {
             let counter = counter.to_owned();
             bundle.counters.push(CounterRow {
-                visit,
+                measurement,
                 second: Some(second),
                 counter,
                 value,
-                counted_share: None,
+                running_share: None,
             });
         };
         count("server.cpu_user_seconds", 0.7 * cpu);
@@ -121,19 +123,19 @@ fn add_visit(bundle: &mut Bundle, visit: i32, repeat: i32, truth: &Truth, hardwa
     let total: i64 = bundle
         .seconds
         .iter()
-        .filter(|row| row.visit == visit)
+        .filter(|row| row.measurement == measurement)
         .map(|row| row.transactions)
         .sum();
     bundle.counters.push(CounterRow {
-        visit,
+        measurement,
         second: None,
         counter: "server.transactions_by_status".into(),
         value: total as f64,
-        counted_share: None,
+        running_share: None,
     });
     bundle.errors.push(ErrorRow {
-        visit,
-        number: 1213,
+        measurement,
+        error_code: 1213,
         statement: "index_updates".into(),
         count: 2,
         retried: true,
@@ -155,7 +157,7 @@ pub fn watch(bundle: &mut Bundle) {
             inlined: false,
             file: None,
             line: None,
-            name_source: "symtab".into(),
+            symbol_source: "symtab".into(),
         })
         .collect();
     bundle.stacks = (0..4)
@@ -166,34 +168,36 @@ pub fn watch(bundle: &mut Bundle) {
             depth: i32::from(frame > 0),
         })
         .collect();
-    let seconds: Vec<(i32, i32)> = bundle.seconds.iter().map(|row| (row.visit, row.second)).collect();
-    for (visit, second) in seconds {
-        let connections = f64::from(bundle.rungs[visit as usize].connections);
+    let seconds: Vec<(i32, i32)> = bundle.seconds.iter().map(|row| (row.measurement, row.second)).collect();
+    for (measurement, second) in seconds {
+        let connections = f64::from(bundle.measurements[measurement as usize].connections);
         let of_counter = |row: &&CounterRow| {
-            row.visit == visit && row.second == Some(second) && row.counter == "server.cpu_seconds_by_scheduler"
+            row.measurement == measurement
+                && row.second == Some(second)
+                && row.counter == "server.cpu_seconds_by_scheduler"
         };
         let all_cpu = bundle.counters.iter().find(of_counter).unwrap().value;
         let cpu = 0.9 * all_cpu.min(connections);
         let mut state = |role: &str, thread: Option<i64>, of: &str, seconds: f64| {
             bundle.states.push(StateRow {
-                visit,
+                measurement,
                 second: Some(second),
                 role: role.into(),
                 thread,
                 name: thread.map(|_| "purge".into()),
                 state: of.into(),
                 nanoseconds: (seconds * 1e9).round() as i64,
+                lifetime_ns: (role == "connection" && of == "cpu").then_some((connections * 1e9).round() as i64),
             });
         };
         state("connection", None, "cpu", cpu);
         state("connection", None, "lock", connections - cpu);
-        state("connection", None, "lifetime", connections);
         for thread in [None, Some(77)] {
             state("background", thread, "cpu", all_cpu - cpu);
         }
         let mut sample = |of: &str, stack: i64, lock: Option<i64>| {
             bundle.samples.extend([SampleRow {
-                visit,
+                measurement,
                 second,
                 time_us: UtcMicros(0),
                 thread: 1,
@@ -201,13 +205,13 @@ pub fn watch(bundle: &mut Bundle) {
                 cpu: 0,
                 state: of.to_owned().into(),
                 stack,
-                ending: "complete".into(),
+                unwind_status: "complete".into(),
                 weight_ns: 1e7,
                 lock,
                 waker_kind: None,
                 waker_stack: None,
-                owner_stack: None,
-                owner_state: None,
+                holder_stack: None,
+                holder_state: None,
             }]);
         };
         sample("cpu", 1, None);
@@ -215,17 +219,17 @@ pub fn watch(bundle: &mut Bundle) {
         sample("cpu", 2, None);
         sample("lock", 3, Some(5));
     }
-    for rung in &bundle.rungs {
+    for rung in &bundle.measurements {
         bundle.locks.push(LockRow {
-            visit: rung.visit,
+            measurement: rung.measurement,
             lock: 5,
             name: Some("kernel_mutex".into()),
             module: Some("mysqld".into()),
             operation: "wait".into(),
             waits: 30,
             wait_ns: 3e8,
-            owner_stack: Some(2),
-            owner_samples: 3,
+            holder_stack: Some(2),
+            holder_samples: 3,
         });
     }
 }

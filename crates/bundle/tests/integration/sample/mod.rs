@@ -52,17 +52,17 @@ pub fn manifest() -> Manifest {
             repeats: 1,
             idle_connections: 0,
             rate: None,
-            turns: None,
+            interleaving: None,
         },
         missing: vec![],
         warnings: vec![],
     }
 }
 
-pub fn rung(visit: i32) -> RungRow {
-    RungRow {
-        visit,
-        connections: 1 << visit,
+pub fn rung(measurement: i32) -> MeasurementRow {
+    MeasurementRow {
+        measurement,
+        connections: 1 << measurement,
         idle_connections: 0,
         repeat: 0,
         offered_rate: None,
@@ -75,9 +75,9 @@ pub fn rung(visit: i32) -> RungRow {
     }
 }
 
-pub fn second(visit: i32, second: i32) -> SecondRow {
+pub fn second(measurement: i32, second: i32) -> SecondRow {
     SecondRow {
-        visit,
+        measurement,
         second,
         started_at: UtcMicros(1_800_000_000_000_000 + i64::from(second) * 1_000_000),
         duration_ns: 1_000_000_000,
@@ -89,7 +89,7 @@ pub fn second(visit: i32, second: i32) -> SecondRow {
         retries: 0,
         service_sum_ns: 100_000_000,
         response_sum_ns: 100_000_000,
-        inside_ns: 100_000_000,
+        in_transaction_ns: 100_000_000,
         p50_ns: Some(900_000),
         p95_ns: None,
         p99_ns: Some(2_000_000),
@@ -97,39 +97,42 @@ pub fn second(visit: i32, second: i32) -> SecondRow {
     }
 }
 
-pub fn counter(visit: i32, second: Option<i32>, counter: &str, value: f64) -> CounterRow {
+pub fn counter(measurement: i32, second: Option<i32>, counter: &str, value: f64) -> CounterRow {
     CounterRow {
-        visit,
+        measurement,
         second,
         counter: counter.into(),
         value,
-        counted_share: None,
+        running_share: None,
     }
 }
 
-pub fn latency(visit: i32, second: i32, value_ns: i64, count: i64) -> LatencyRow {
+pub fn latency(measurement: i32, second: i32, value_ns: i64, count: i64) -> LatencyRow {
     LatencyRow {
-        visit,
+        measurement,
         second,
         kind: "service".into(),
-        what: "transaction".into(),
+        operation: TRANSACTION.into(),
+        number: None,
+        name: None,
         value_ns,
         count,
     }
 }
 
-pub fn error(visit: i32) -> ErrorRow {
+pub fn error(measurement: i32) -> ErrorRow {
     ErrorRow {
-        visit,
-        number: 1213,
+        measurement,
+        error_code: 1213,
         statement: "index_updates".into(),
         count: 3,
         retried: true,
     }
 }
 
-/// One sampled wait: the frame `main` is the same in every visit, the frame inside it is the visit's own.
-pub fn profiled(visit: i32) -> VisitRows {
+/// One sampled wait: the frame `main` is the same in every measurement, the frame inside it is the
+/// measurement's own.
+pub fn profiled(measurement: i32) -> MeasurementRows {
     let frame = |frame: i64, function: &str| FrameRow {
         frame,
         module: "mariadbd".into(),
@@ -139,7 +142,7 @@ pub fn profiled(visit: i32) -> VisitRows {
         inlined: false,
         file: None,
         line: None,
-        name_source: "symtab".into(),
+        symbol_source: "symtab".into(),
     };
     let stack = |stack: i64, parent: Option<i64>, frame: i64| StackRow {
         stack,
@@ -147,10 +150,10 @@ pub fn profiled(visit: i32) -> VisitRows {
         frame,
         depth: i32::from(parent.is_some()),
     };
-    let own = i64::from(visit) + 100;
-    VisitRows {
+    let own = i64::from(measurement) + 100;
+    MeasurementRows {
         states: vec![StateRow {
-            visit,
+            measurement,
             second: Some(0),
             role: "connection".into(),
             state: "lock".into(),
@@ -158,7 +161,7 @@ pub fn profiled(visit: i32) -> VisitRows {
             ..StateRow::default()
         }],
         samples: vec![SampleRow {
-            visit,
+            measurement,
             second: 0,
             time_us: UtcMicros(1_800_000_000_000_007),
             thread: 4711,
@@ -166,50 +169,53 @@ pub fn profiled(visit: i32) -> VisitRows {
             cpu: 1,
             state: "lock".into(),
             stack: own,
-            ending: "complete".into(),
+            unwind_status: "complete".into(),
             weight_ns: 1e6,
             lock: Some(9),
-            waker_kind: Some("sibling".into()),
+            waker_kind: Some("same_process".into()),
             waker_stack: Some(1),
-            owner_stack: Some(1),
-            owner_state: Some("io".into()),
+            holder_stack: Some(1),
+            holder_state: Some("io".into()),
         }],
         locks: vec![LockRow {
-            visit,
+            measurement,
             lock: 9,
             name: Some("log_sys+64".into()),
             module: Some("mariadbd".into()),
             operation: "wait".into(),
             waits: 1,
             wait_ns: 1e6,
-            owner_stack: Some(1),
-            owner_samples: 1,
+            holder_stack: Some(1),
+            holder_samples: 1,
         }],
         stacks: vec![stack(1, None, 1), stack(own, Some(1), own)],
         frames: vec![frame(1, "main"), frame(own, "wait")],
-        ..VisitRows::default()
+        ..MeasurementRows::default()
     }
 }
 
-/// Two finished visits, as a run would write them.
-pub fn write_two_visits(folder: &std::path::Path) -> BundleWriter {
+/// Two finished measurements, as a run would write them.
+pub fn write_two_measurements(folder: &std::path::Path) -> BundleWriter {
     let writer = BundleWriter::create(folder).unwrap();
     writer.write_manifest(&manifest()).unwrap();
-    for visit in 0..2 {
-        let seconds: Vec<_> = (0..5).map(|s| second(visit, s)).collect();
+    for measurement in 0..2 {
+        let seconds: Vec<_> = (0..5).map(|s| second(measurement, s)).collect();
         let counters: Vec<_> = (0..5)
-            .map(|s| counter(visit, Some(s), "server.cpu_user_seconds", 0.75))
+            .map(|s| counter(measurement, Some(s), "server.cpu_user_seconds", 0.75))
             .collect();
-        let buckets = [latency(visit, 0, 1_000_000, 90), latency(visit, 0, 2_000_000, 10)];
+        let buckets = [
+            latency(measurement, 0, 1_000_000, 90),
+            latency(measurement, 0, 2_000_000, 10),
+        ];
         writer
-            .write_visit(
-                &rung(visit),
-                &VisitRows {
+            .write_measurement(
+                &rung(measurement),
+                &MeasurementRows {
                     seconds,
                     counters,
                     latency: buckets.to_vec(),
-                    errors: vec![error(visit)],
-                    ..profiled(visit)
+                    errors: vec![error(measurement)],
+                    ..profiled(measurement)
                 },
             )
             .unwrap();

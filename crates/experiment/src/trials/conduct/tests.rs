@@ -84,7 +84,7 @@ pub(crate) fn figures(throughput: f64) -> RungFigures {
         offered: false,
         client_limited: false,
         steady: true,
-        other_cpu_share: None,
+        noise_cpu_share: None,
         steal_share: None,
         replicas: Vec::new(),
         together: None,
@@ -195,7 +195,7 @@ fn carried_out(design: &Design, laboratory: &mut MadeUp) -> Conducted {
 fn differs(conducted: &Conducted) -> bool {
     judge(&conducted.session).variants.iter().any(|variant| {
         let rungs = variant.rungs.iter().filter_map(|rung| rung.throughput);
-        let mut all = rungs.chain(variant.whole);
+        let mut all = rungs.chain(variant.overall);
         all.any(|compared| matches!(compared.verdict, Verdict::Faster | Verdict::Slower))
     })
 }
@@ -312,7 +312,7 @@ fn a_planted_loss_of_five_percent_is_found_in_nine_of_ten() {
     let found = (0..trials).filter(|seed| {
         let conducted = carried_out(&usual(*seed), &mut MadeUp::new(&[1.0, 0.95], *seed));
         judge(&conducted.session).variants[0]
-            .whole
+            .overall
             .is_some_and(|whole| whole.verdict == Verdict::Slower)
     });
     let share = found.count() as f64 / trials as f64;
@@ -350,7 +350,7 @@ fn variants_with_a_base_of_their_own_are_held_against_it() {
     let found: Vec<(usize, f64)> = judged
         .variants
         .iter()
-        .map(|variant| (variant.variant, variant.whole.expect("measured").ratio.value))
+        .map(|variant| (variant.variant, variant.overall.expect("measured").ratio.value))
         .collect();
     let near = |found: f64, expected: f64| (found / expected - 1.0).abs() < 0.04;
     assert!(

@@ -141,7 +141,7 @@ fn broken_off(samples: &[RawSample], names: &mut ProcessNames) -> BTreeMap<Strin
         .filter_map(|sample| sample.waker.as_ref()?.stack.as_ref());
     let owners = samples
         .iter()
-        .filter_map(|sample| sample.lock.as_ref()?.owner_stack.as_ref());
+        .filter_map(|sample| sample.lock.as_ref()?.holder_stack.as_ref());
     for stack in own.chain(wakers).chain(owners) {
         if let (false, Some(last)) = (stack.ending == Ending::Complete, stack.user.len().checked_sub(1)) {
             let (module, address, function) = name(stack, last, names);

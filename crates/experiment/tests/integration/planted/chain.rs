@@ -18,17 +18,17 @@ pub fn judge() -> Result<(), String> {
     let found = undisturbed(&CHAIN, &Size::SMALL);
     let graph = found.waits.last().ok_or_else(|| format!("nobody waits: {found}"))?;
     let problem = |words: &str| format!("{words}: {graph:#?}");
-    if graph.holders != HolderSource::EachWait {
+    if graph.holders != HolderSource::PerWait {
         return Err(problem("holders are not told wait by wait"));
     }
     let outer = lock(graph, "planted_outer").ok_or_else(|| problem("the outer mutex is not told"))?;
     let inner = lock(graph, "planted_inner").ok_or_else(|| problem("the inner mutex is not told"))?;
     println!(
         "chain: the outer mutex keeps {:.2} waiting, the holder known of {:.2}; the inner one {:.2}, of {:.2}",
-        outer.waiting.value, outer.known.holder, inner.waiting.value, inner.known.holder
+        outer.waiting.value, outer.attribution.holder, inner.waiting.value, inner.attribution.holder
     );
     // Six of the eight threads want the outer one, and one of them has it.
-    if outer.waiting.value < 2.5 || outer.known.holder < 0.8 * outer.waiting.value {
+    if outer.waiting.value < 2.5 || outer.attribution.holder < 0.8 * outer.waiting.value {
         return Err(problem("the outer mutex is not waited for, or its holder is not known"));
     }
     let in_line = held(outer, |holder| {
@@ -36,13 +36,13 @@ pub fn judge() -> Result<(), String> {
         let leads_on = next.is_some_and(|to| to.lock.name == inner.lock.name && to.share > 0.9);
         holder.state.as_deref() == Some("lock") && leads_on && is_in(holder, "want_the_inner")
     });
-    if in_line < 0.6 * outer.known.holder {
+    if in_line < 0.6 * outer.attribution.holder {
         return Err(problem("the holder of the outer mutex does not wait for the inner one"));
     }
     let asleep = held(inner, |holder| {
         holder.state.as_deref() == Some("sleep") && is_in(holder, "keep_the_inner")
     });
-    if asleep < 0.6 * inner.known.holder {
+    if asleep < 0.6 * inner.attribution.holder {
         return Err(problem("the holder of the inner mutex does not sleep"));
     }
     sums_up(&found, graph)
@@ -68,7 +68,7 @@ fn is_in(holder: &Holder, function: &str) -> bool {
 
 /// All waiting is what the ledger has in that state.
 fn sums_up(found: &Found, graph: &WaitGraph) -> Result<(), String> {
-    let known = graph.known.holder + graph.known.waker + graph.known.neither;
+    let known = graph.attribution.holder + graph.attribution.waker + graph.attribution.neither;
     let in_ledger = found.threads_in_lock.ok_or("no ledger")?;
     match (graph.waiting.value / in_ledger - 1.0).abs() < 1e-6 && (known / in_ledger - 1.0).abs() < 1e-6 {
         true => Ok(()),

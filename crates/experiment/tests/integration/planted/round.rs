@@ -8,7 +8,7 @@ use scaleprof_analysis::wait_graph::{WaitGraph, wait_graphs};
 use scaleprof_bundle::{
     Bundle, BundleWriter, Finding, Ladder, Machine, Manifest, RunState, RungSummary, SecondRow, Server, Workload,
 };
-use scaleprof_experiment::{OwnLoad, OwnVisit, WatchOptions};
+use scaleprof_experiment::{OwnLoad, OwnMeasurement, WatchOptions};
 use scaleprof_probe::MachineFacts;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -126,28 +126,28 @@ pub fn round(disease: &Disease, size: &Size) -> Found {
     let bundle = BundleWriter::create(folder.path().join("bundle")).expect("an empty folder");
     bundle.write_manifest(&manifest(disease, size)).expect("writable");
     let mut true_share = None;
-    let mut visits = Vec::new();
+    let mut measurements = Vec::new();
     let mut speed = full_speed::of_all_cpus();
-    for (visit, workers) in (0..).zip(size.rungs) {
-        let visit = OwnVisit {
-            visit,
+    for (measurement, workers) in (0..).zip(size.rungs) {
+        let measurement = OwnMeasurement {
+            measurement,
             repeat: 0,
             workers: program.workers(*workers),
             seconds: size.seconds,
         };
         // Threads find their CPUs.
         std::thread::sleep(Duration::from_millis(200));
-        let (rung, rows) = load.visit(&visit, || program.transactions());
+        let (rung, rows) = load.measurement(&measurement, || program.transactions());
         true_share = program.stop();
         speed = speed.min(full_speed::of_all_cpus());
-        bundle.write_visit(&rung, &rows).expect("writable");
-        visits.push((*workers, rows.seconds));
+        bundle.write_measurement(&rung, &rows).expect("writable");
+        measurements.push((*workers, rows.seconds));
     }
     drop(load);
     let bundle = Bundle::open(bundle.path()).expect("readable");
     let summary = summarise(&bundle);
     keep(&bundle.path, disease.program);
-    let times = times_as_long(&visits);
+    let times = times_as_long(&measurements);
     Found {
         rungs: summary.rungs.iter().map(of_rung).collect(),
         dearer: times.iter().copied().fold(f64::INFINITY, f64::min),
@@ -159,7 +159,7 @@ pub fn round(disease: &Disease, size: &Size) -> Found {
         others: summary
             .rungs
             .iter()
-            .map(|rung| rung.other_cpu_share.unwrap_or(0.0) + rung.steal_share.unwrap_or(0.0))
+            .map(|rung| rung.noise_cpu_share.unwrap_or(0.0) + rung.steal_share.unwrap_or(0.0))
             .fold(0.0, f64::max),
         findings: summary.findings,
     }
@@ -173,9 +173,9 @@ fn threads_in_lock(rung: &RungSummary) -> Option<f64> {
 
 /// How many times as long on a CPU as on one thread alone a transaction took, where threads that could run kept all CPUs busy: by the
 /// programs' own counts, second by second, since the host of a virtual machine moves its CPUs whenever it likes.
-fn times_as_long(visits: &[(u32, Vec<SecondRow>)]) -> Vec<f64> {
+fn times_as_long(measurements: &[(u32, Vec<SecondRow>)]) -> Vec<f64> {
     let cpus = std::thread::available_parallelism().map_or(1, |count| count.get() as u32);
-    let [(_, alone), others @ ..] = visits else {
+    let [(_, alone), others @ ..] = measurements else {
         panic!("no rung")
     };
     let rates = |seconds: &[SecondRow]| -> Vec<f64> {
@@ -266,7 +266,7 @@ fn manifest(disease: &Disease, size: &Size) -> Manifest {
             repeats: 1,
             idle_connections: 0,
             rate: None,
-            turns: None,
+            interleaving: None,
         },
         missing: Vec::new(),
         warnings: Vec::new(),

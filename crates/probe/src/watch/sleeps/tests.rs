@@ -13,8 +13,8 @@ fn sleeps(time: u64, sleep: u64, state: ThreadState, probability: f64) -> Record
             kernel: false,
             operation: 0,
             owner: Some(9),
-            owner_stack: None,
-            owner_state: None,
+            holder_stack: None,
+            holder_state: None,
             goes_on: false,
         }),
     };
@@ -53,7 +53,7 @@ fn a_wait_is_told_as_blocked_and_then_queued_for_a_cpu() {
     assert_eq!(told(&out), [(ThreadState::Lock, 160.0), (ThreadState::RunQueue, 40.0)]);
     assert_eq!(
         out[0].waker.as_ref().map(|waker| waker.kind),
-        Some(WakerKind::Sibling(9))
+        Some(WakerKind::SameProcess(9))
     );
     assert_eq!(out[0].lock.as_ref().map(|lock| lock.owner), Some(Some(9)));
     assert_eq!((out[1].thread, out[1].lock.is_none()), (5, true));
@@ -79,12 +79,12 @@ fn a_wait_knows_where_the_owner_of_the_lock_was_and_what_it_did() {
     all.take(sleeps(100, 1, ThreadState::Lock, 1.0), &mut out);
     // Of a wait that is over.
     all.take(owner(0), &mut out);
-    assert_eq!(all.waits[&5].lock.as_ref().and_then(|lock| lock.owner_state), None);
+    assert_eq!(all.waits[&5].lock.as_ref().and_then(|lock| lock.holder_state), None);
     all.take(owner(1), &mut out);
     all.take(runs(200, 1, 180), &mut out);
     let lock = out[0].lock.clone().unwrap();
-    assert_eq!(lock.owner_state, Some(ThreadState::Io));
-    assert_eq!(lock.owner_stack.map(|stack| stack.user), Some(vec![7]));
+    assert_eq!(lock.holder_state, Some(ThreadState::Io));
+    assert_eq!(lock.holder_stack.map(|stack| stack.user), Some(vec![7]));
 }
 
 /// It is told for the last that began to wait, and holds it against the others just as much.
@@ -124,7 +124,7 @@ fn an_owner_that_ran_is_told_to_all_who_wait_for_it_once_it_is_seen() {
         all.waits[&thread]
             .lock
             .as_ref()
-            .and_then(|lock| lock.owner_stack.clone())
+            .and_then(|lock| lock.holder_stack.clone())
     };
     assert_eq!([of_owner(5), of_owner(6)], [Some(seen.clone()), Some(seen)]);
 }

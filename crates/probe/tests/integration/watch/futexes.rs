@@ -39,13 +39,13 @@ fn holders(seen: &mut Seen, waits: &[RawSample], function: &str) -> Holders {
         };
         assert_eq!((name.module.as_str(), name.name.as_str()), ("waits", "planted.mutex"));
         found.all += sample.weight_ns;
-        let Some(owner) = &lock.owner_stack else { continue };
+        let Some(owner) = &lock.holder_stack else { continue };
         if !seen.functions(owner).iter().any(|name| name == function) {
             continue;
         }
         assert_ne!(lock.owner, Some(sample.thread));
         found.held += sample.weight_ns;
-        match lock.owner_state {
+        match lock.holder_state {
             Some(ThreadState::Sleep) => found.asleep += sample.weight_ns,
             Some(ThreadState::Cpu) => found.running += sample.weight_ns,
             _ => {}

@@ -126,7 +126,7 @@ fn jumps_are_no_callers_and_are_summed_up_by_both_ends() {
         ]
     );
     let counts = found.branches.expect("jumps").branches[0].counts;
-    assert_eq!((counts.prediction_known, counts.cycles_known), (2, 2));
+    assert_eq!((counts.with_prediction, counts.with_cycles), (2, 2));
     assert!(!is_said(&read(&file), "perf record -b"), "nothing was left out");
 }
 
@@ -269,7 +269,7 @@ proptest! {
                 let counts = branch.counts;
                 let sum = (
                     counts.taken,
-                    counts.prediction_known,
+                    counts.with_prediction,
                     counts.mispredicted().unwrap_or(0),
                     counts.cycles().unwrap_or(0),
                 );

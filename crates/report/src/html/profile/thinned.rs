@@ -23,21 +23,21 @@ const CELLS_PER_SECOND: usize = 1_000_000 / CELL_MICROSECONDS as usize;
 
 /// A rung as the page holds it.
 pub(super) struct KeptRung<'a> {
-    /// Beside [`Rung::visits`].
-    pub visits: Vec<KeptVisit<'a>>,
+    /// Beside [`Rung::measurements`].
+    pub measurements: Vec<KeptMeasurement<'a>>,
     /// The states of which not every sample is kept.
     pub thinned: Vec<Thinned>,
 }
 
-/// What is kept of a visit.
-pub(super) struct KeptVisit<'a> {
+/// What is kept of a measurement.
+pub(super) struct KeptMeasurement<'a> {
     /// Samples of each state, those that are kept.
     pub samples: [Samples<'a>; STATES.len()],
     /// How many of each state there were.
     pub all: [usize; STATES.len()],
 }
 
-/// Samples of a state in a visit, ordered by call path and time.
+/// Samples of a state in a measurement, ordered by call path and time.
 pub(super) enum Samples<'a> {
     /// All of them.
     All(&'a [Sample]),
@@ -63,7 +63,7 @@ pub(super) struct Thinned {
     pub sums: Vec<(u32, f64)>,
     /// The same second by second for the paths that were drawn: path, place of the second in [`Rung::counted`], thread-seconds.
     pub seconds: Vec<(u32, u32, f64)>,
-    /// Thread-seconds and samples in each cell of each visit.
+    /// Thread-seconds and samples in each cell of each measurement.
     pub cells: Vec<Vec<(f64, u32)>>,
 }
 
@@ -98,20 +98,20 @@ fn fair_share(counts: &[usize], most: usize) -> usize {
     usize::MAX
 }
 
-/// The samples of a state, visit by visit.
+/// The samples of a state, measurement by measurement.
 fn of_state(rung: &Rung, state: usize) -> impl Iterator<Item = &[Sample]> {
-    rung.visits.iter().map(move |visit| {
-        let from = visit.samples.partition_point(|sample| sample.state < state);
-        let to = visit.samples.partition_point(|sample| sample.state <= state);
-        &visit.samples[from..to]
+    rung.measurements.iter().map(move |measurement| {
+        let from = measurement.samples.partition_point(|sample| sample.state < state);
+        let to = measurement.samples.partition_point(|sample| sample.state <= state);
+        &measurement.samples[from..to]
     })
 }
 
 fn rung_of(rung: &Rung, share: usize, seconds: usize) -> KeptRung<'_> {
-    let mut visits: Vec<KeptVisit<'_>> = rung
-        .visits
+    let mut measurements: Vec<KeptMeasurement<'_>> = rung
+        .measurements
         .iter()
-        .map(|_| KeptVisit {
+        .map(|_| KeptMeasurement {
             samples: [const { Samples::All(&[]) }; STATES.len()],
             all: [0; STATES.len()],
         })
@@ -121,9 +121,9 @@ fn rung_of(rung: &Rung, share: usize, seconds: usize) -> KeptRung<'_> {
         let samples: Vec<&[Sample]> = of_state(rung, state).collect();
         let is_thinned = samples.iter().map(|some| some.len()).sum::<usize>() > share;
         let mut step = Step::of(samples.iter().copied().flatten(), share);
-        for (visit, some) in visits.iter_mut().zip(&samples) {
-            visit.all[state] = some.len();
-            visit.samples[state] = match is_thinned {
+        for (measurement, some) in measurements.iter_mut().zip(&samples) {
+            measurement.all[state] = some.len();
+            measurement.samples[state] = match is_thinned {
                 true => Samples::Some(drawn(some, &mut step)),
                 false => Samples::All(some),
             };
@@ -132,7 +132,7 @@ fn rung_of(rung: &Rung, share: usize, seconds: usize) -> KeptRung<'_> {
             thinned.push(whole(rung, state, &samples, seconds));
         }
     }
-    KeptRung { visits, thinned }
+    KeptRung { measurements, thinned }
 }
 
 /// Even steps of time through what one draws from.
@@ -190,18 +190,22 @@ fn whole(rung: &Rung, state: usize, samples: &[&[Sample]], most_seconds: usize) 
         .counted
         .iter()
         .zip(0..)
-        .map(|(second, place)| ((second.visit, second.second), place))
+        .map(|(second, place)| ((second.measurement, second.second), place))
         .collect();
     let mut cells = Vec::new();
     let mut by_second: Vec<(u32, u32, f64)> = Vec::new();
-    for (visit, samples) in rung.visits.iter().zip(samples) {
-        let place_of: Vec<Option<u32>> = (0..visit.seconds)
-            .map(|second| places.get(&(visit.visit, i32::try_from(second).ok()?)).copied())
+    for (measurement, samples) in rung.measurements.iter().zip(samples) {
+        let place_of: Vec<Option<u32>> = (0..measurement.seconds)
+            .map(|second| {
+                places
+                    .get(&(measurement.measurement, i32::try_from(second).ok()?))
+                    .copied()
+            })
             .collect();
-        let mut of_visit = vec![(0.0, 0_u32); visit.seconds as usize * CELLS_PER_SECOND];
+        let mut of_measurement = vec![(0.0, 0_u32); measurement.seconds as usize * CELLS_PER_SECOND];
         for sample in *samples {
             let cell = sample.cell as usize;
-            if let Some((time, count)) = of_visit.get_mut(cell) {
+            if let Some((time, count)) = of_measurement.get_mut(cell) {
                 *time += sample.thread_seconds;
                 *count += 1;
             }
@@ -213,7 +217,7 @@ fn whole(rung: &Rung, state: usize, samples: &[&[Sample]], most_seconds: usize) 
                 _ => by_second.push((sample.node, place, sample.thread_seconds)),
             }
         }
-        cells.push(of_visit);
+        cells.push(of_measurement);
     }
     by_second.sort_by_key(|(node, place, _)| (*node, *place));
     let of_path: Vec<&[(u32, u32, f64)]> = by_second.chunk_by(|one, other| one.0 == other.0).collect();

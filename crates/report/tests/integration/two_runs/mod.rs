@@ -67,7 +67,7 @@ const PLANTED: [Planted; 6] = [
 ];
 
 /// The pair of that name: `diff`; `diff-products`, of two products; `diff-bare`, whose A was not watched; `diff-apart`, which
-/// have no rung with stacks in common; `diff-once`, with one visit a rung.
+/// have no rung with stacks in common; `diff-once`, with one measurement a rung.
 pub fn named(name: &str) -> Option<[Bundle; 2]> {
     let repeats = if name == "diff-once" { 1 } else { 3 };
     let [mut a, mut b] = [made(0, repeats), made(1, repeats)];
@@ -86,11 +86,11 @@ pub fn named(name: &str) -> Option<[Bundle; 2]> {
             });
         }
         "diff-apart" => {
-            let only_first = |visit: i32| {
-                let mut rungs = a.rungs.iter();
-                rungs.any(|rung| rung.visit == visit && rung.connections == 1)
+            let only_first = |measurement: i32| {
+                let mut rungs = a.measurements.iter();
+                rungs.any(|rung| rung.measurement == measurement && rung.connections == 1)
             };
-            a.samples = a.samples.rows().filter(|row| only_first(row.visit)).collect();
+            a.samples = a.samples.rows().filter(|row| only_first(row.measurement)).collect();
         }
         _ => return None,
     }

@@ -182,7 +182,10 @@ impl Ran {
     /// Asserts X·R = N from second `first` on: where connections are in transactions all the time, they spend so many times the time
     /// between two cuts in them. A cut may be late, by no more than its second was told of late.
     pub fn assert_all_at_work(&self, first: usize, connections: u32, what: &str) {
-        let inside: u64 = self.records[first..].iter().map(|record| record.inside_ns).sum();
+        let inside: u64 = self.records[first..]
+            .iter()
+            .map(|record| record.in_transaction_ns)
+            .sum();
         let threads = inside as f64 / 1e9 / f64::from(connections);
         let seconds = (self.records.len() - first) as f64;
         let from = if first == 0 { 0.0 } else { self.late(first - 1) };

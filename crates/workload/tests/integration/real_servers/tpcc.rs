@@ -193,7 +193,7 @@ fn planned_pauses_are_kept(stage: &Stage) {
     // A cycle of the mix takes 20.8 s on average, so 208 ms and the transaction: less than 10 a second.
     let transactions = ran.transactions();
     assert!((6..=60).contains(&transactions), "{transactions} transactions in 3 s");
-    let inside: u64 = ran.sum(|record| record.inside_ns);
+    let inside: u64 = ran.sum(|record| record.in_transaction_ns);
     assert!(
         inside < 3_000_000_000,
         "connections rest between transactions: {inside} ns inside"

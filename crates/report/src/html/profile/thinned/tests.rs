@@ -1,7 +1,7 @@
 use super::*;
 use proptest::collection::vec;
 use proptest::prelude::*;
-use scaleprof_analysis::flame::{Second, Visit};
+use scaleprof_analysis::flame::{Measurement, Second};
 use std::collections::BTreeMap;
 
 /// Path, cell and thread-seconds of a sample on a CPU.
@@ -9,9 +9,9 @@ type Made = (u32, u32, f64);
 
 const SECONDS: u32 = 4;
 
-/// A rung of two visits whose first second does not count.
-fn rung(visits: [Vec<Made>; 2]) -> Rung {
-    let visits = visits.into_iter().zip(0..).map(|(samples, visit)| {
+/// A rung of two measurements whose first second does not count.
+fn rung(measurements: [Vec<Made>; 2]) -> Rung {
+    let measurements = measurements.into_iter().zip(0..).map(|(samples, measurement)| {
         let mut samples: Vec<Sample> = samples
             .into_iter()
             .map(|(node, cell, thread_seconds)| Sample {
@@ -22,16 +22,16 @@ fn rung(visits: [Vec<Made>; 2]) -> Rung {
             })
             .collect();
         samples.sort_by_key(|sample| (sample.node, sample.cell));
-        Visit {
-            visit,
-            repeat: visit,
+        Measurement {
+            measurement,
+            repeat: measurement,
             seconds: SECONDS,
             samples,
         }
     });
-    let seconds = |visit| {
+    let seconds = |measurement| {
         (1..SECONDS as i32).map(move |second| Second {
-            visit,
+            measurement,
             second,
             amount: 100.0,
         })
@@ -40,7 +40,7 @@ fn rung(visits: [Vec<Made>; 2]) -> Rung {
         side: None,
         connections: Some(8),
         counted: (0..2).flat_map(seconds).collect(),
-        visits: visits.collect(),
+        measurements: measurements.collect(),
     }
 }
 
@@ -59,7 +59,7 @@ fn by_path(samples: impl Iterator<Item = (u32, u32, f64)>) -> BTreeMap<u32, f64>
 }
 
 fn all(rung: &Rung) -> impl Iterator<Item = Made> {
-    let samples = rung.visits.iter().flat_map(|visit| &visit.samples);
+    let samples = rung.measurements.iter().flat_map(|measurement| &measurement.samples);
     samples.map(|sample| (sample.node, sample.cell, sample.thread_seconds))
 }
 
@@ -76,8 +76,8 @@ proptest! {
         let count = all(&rung).count();
         prop_assert_eq!(kept[0].thinned.len(), usize::from(count > most));
         let Some(thinned) = kept[0].thinned.first() else {
-            for (visit, kept) in rung.visits.iter().zip(&kept[0].visits) {
-                prop_assert_eq!(kept.samples[0].kept(), visit.samples.as_slice());
+            for (measurement, kept) in rung.measurements.iter().zip(&kept[0].measurements) {
+                prop_assert_eq!(kept.samples[0].kept(), measurement.samples.as_slice());
             }
             return Ok(());
         };
@@ -86,9 +86,9 @@ proptest! {
         for (node, sum) in &before {
             prop_assert!(near(*sum, after[node], 0.0), "{} {} {}", node, sum, after[node]);
         }
-        for (visit, cells) in rung.visits.iter().zip(&thinned.cells) {
+        for (measurement, cells) in rung.measurements.iter().zip(&thinned.cells) {
             for (cell, (time, count)) in (0..).zip(cells) {
-                let within = || visit.samples.iter().filter(|sample| sample.cell == cell);
+                let within = || measurement.samples.iter().filter(|sample| sample.cell == cell);
                 prop_assert_eq!(within().count() as u32, *count);
                 prop_assert!(near(within().map(|sample| sample.thread_seconds).sum(), *time, 0.0));
             }
@@ -101,13 +101,13 @@ proptest! {
         let rung = rung(made);
         let kept = keep(std::slice::from_ref(&rung), most, 60);
         let Some(thinned) = kept[0].thinned.first() else { return Ok(()) };
-        let drawn = || kept[0].visits.iter().flat_map(|visit| visit.samples[0].kept());
+        let drawn = || kept[0].measurements.iter().flat_map(|measurement| measurement.samples[0].kept());
         prop_assert!(drawn().count() <= most);
         let whole: f64 = all(&rung).map(|(.., time)| time).sum();
         let step = whole / most as f64;
         let paths: f64 = thinned.sums.iter().map(|(_, sum)| sum).sum();
         for last in [0, 7, 19, 39] {
-            // Each visit is gone through on its own.
+            // Each measurement is gone through on its own.
             let time: f64 = all(&rung).filter(|(node, ..)| *node <= last).map(|(.., time)| time).sum();
             let found: f64 = drawn().filter(|sample| sample.node <= last).map(|sample| sample.thread_seconds).sum();
             prop_assert!(near(time, found, 2.0 * step), "{} {} {}", time, found, step);

@@ -5,8 +5,8 @@ use crate::roles::handlers;
 use crate::sample_pieces::in_pieces;
 use foldhash::{HashMap, HashSet};
 use scaleprof_bundle::{
-    Bundle, CounterRow, Manifest, RungRow, SampleRow, Samples, SecondRow, StateRow, UtcMicros, VisitClock, VisitRows,
-    sample_rows,
+    Bundle, CounterRow, Manifest, MeasurementClock, MeasurementRow, MeasurementRows, SampleRow, Samples, SecondRow,
+    StateRow, UtcMicros, sample_rows,
 };
 use scaleprof_profile::import::{RecordedBranches, RecordedFile, Recording, RecordingFormat, Weights};
 use scaleprof_profile::perf_stat::PerfStat;
@@ -25,7 +25,7 @@ const UNKNOWN: i32 = -1;
 /// What is known of a recording from outside.
 #[derive(Debug, Clone)]
 pub(super) struct Known {
-    pub(super) visit: i32,
+    pub(super) measurement: i32,
     pub(super) repeat: i32,
     pub(super) load: Option<KnownLoad>,
     /// What perf stat counted.
@@ -34,54 +34,54 @@ pub(super) struct Known {
     pub(super) started_at: UtcMicros,
 }
 
-/// A recording as a visit.
-pub(super) struct ImportedVisit {
-    pub(super) rung: RungRow,
+/// A recording as a measurement.
+pub(super) struct ImportedMeasurement {
+    pub(super) rung: MeasurementRow,
     /// All rows but the samples.
-    pub(super) rows: VisitRows,
+    pub(super) rows: MeasurementRows,
     pub(super) rest: ImportedSamples,
 }
 
 /// What becomes of a recording apart from its rows: its samples, which are made into rows when these are written, and what is asked of it
 /// besides.
 pub(super) struct ImportedSamples {
-    visit: i32,
+    measurement: i32,
     recording: Recording,
-    clock: VisitClock,
+    clock: MeasurementClock,
     serving: HashSet<u32>,
 }
 
-impl ImportedVisit {
-    pub(super) fn of(known: &Known, recording: Recording) -> ImportedVisit {
-        ImportedVisit::made(known, recording, |_, rows| ((), rows())).0
+impl ImportedMeasurement {
+    pub(super) fn of(known: &Known, recording: Recording) -> ImportedMeasurement {
+        ImportedMeasurement::made(known, recording, |_, rows| ((), rows())).0
     }
 
     /// The same with its samples as a bundle [in memory](Self::into_bundle) has them: they are made beside the rows.
-    pub(super) fn with_samples(known: &Known, recording: Recording) -> (ImportedVisit, Samples) {
-        ImportedVisit::made(known, recording, |samples, rows| both(samples, rows))
+    pub(super) fn with_samples(known: &Known, recording: Recording) -> (ImportedMeasurement, Samples) {
+        ImportedMeasurement::made(known, recording, |samples, rows| both(samples, rows))
     }
 
     /// With what `make` makes of the samples beside the rows.
     fn made<T>(
         known: &Known,
         mut recording: Recording,
-        make: impl FnOnce(&(dyn Fn() -> Samples + Sync), &dyn Fn() -> VisitRows) -> (T, VisitRows),
-    ) -> (ImportedVisit, T) {
+        make: impl FnOnce(&(dyn Fn() -> Samples + Sync), &dyn Fn() -> MeasurementRows) -> (T, MeasurementRows),
+    ) -> (ImportedMeasurement, T) {
         if recording.weights == Weights::Counts {
             share_out(&mut recording);
         }
         let span = Span::of(&recording);
-        let clock = VisitClock {
+        let clock = MeasurementClock {
             monotonic_ns: span.start_ns,
             utc: known.started_at,
         };
         let serving = handlers(&recording.profile);
         let role = |thread| role(&serving, thread);
-        let samples = || Samples::of_profile(known.visit, &recording.profile.samples, &clock, role);
-        let rows = || VisitRows {
-            states: states(known.visit, &recording, (&span, &clock), &role),
-            counters: counters(known.visit, &recording, (&span, &clock)),
-            ..VisitRows::default()
+        let samples = || Samples::of_profile(known.measurement, &recording.profile.samples, &clock, role);
+        let rows = || MeasurementRows {
+            states: states(known.measurement, &recording, (&span, &clock), &role),
+            counters: counters(known.measurement, &recording, (&span, &clock)),
+            ..MeasurementRows::default()
         };
         let (samples, mut rows) = make(&samples, &rows);
         if let Some(load) = known.load {
@@ -92,13 +92,13 @@ impl ImportedVisit {
                 true => span.seconds_ns.iter().sum::<u64>() as i64,
                 false => rows.seconds.iter().map(|second| second.duration_ns).sum(),
             };
-            let counted = stat_counters::rows(known.visit, stat, nanoseconds as f64 / SECOND as f64);
+            let counted = stat_counters::rows(known.measurement, stat, nanoseconds as f64 / SECOND as f64);
             rows.counters.extend(counted);
         }
-        rows.take_profile_without_samples(known.visit, &mut recording.profile);
+        rows.take_profile_without_samples(known.measurement, &mut recording.profile);
         let connections = |load: KnownLoad| i32::try_from(load.connections).unwrap_or(i32::MAX);
-        let rung = RungRow {
-            visit: known.visit,
+        let rung = MeasurementRow {
+            measurement: known.measurement,
             connections: known.load.map_or(UNKNOWN, connections),
             idle_connections: 0,
             repeat: known.repeat,
@@ -111,18 +111,18 @@ impl ImportedVisit {
             client_resident_bytes: None,
         };
         let rest = ImportedSamples {
-            visit: known.visit,
+            measurement: known.measurement,
             recording,
             clock,
             serving,
         };
-        (ImportedVisit { rung, rows, rest }, samples)
+        (ImportedMeasurement { rung, rows, rest }, samples)
     }
 
     /// A bundle of it alone, as it is read back, and what is left.
     pub(super) fn into_bundle(self, path: &Path, manifest: &Manifest, samples: Samples) -> (Bundle, ImportedSamples) {
-        let ImportedVisit { rung, rows, rest } = self;
-        (Bundle::of_one_visit(path, manifest, rung, rows, samples), rest)
+        let ImportedMeasurement { rung, rows, rest } = self;
+        (Bundle::of_one_measurement(path, manifest, rung, rows, samples), rest)
     }
 }
 
@@ -146,7 +146,7 @@ impl ImportedSamples {
     pub(super) fn rows(&self, places: Range<usize>) -> Vec<SampleRow> {
         let some = self.recording.profile.samples.get(places).unwrap_or_default();
         let role = |thread| role(&self.serving, thread);
-        sample_rows(self.visit, some, &self.clock, role).collect()
+        sample_rows(self.measurement, some, &self.clock, role).collect()
     }
 
     /// The jumps that were recorded with it, if any were.
@@ -232,7 +232,7 @@ impl Span {
 }
 
 /// Time by second, thread and state, by these.
-fn time_of_threads(samples: &[Sample], clock: &VisitClock) -> Vec<((i32, u32, ThreadState), f64)> {
+fn time_of_threads(samples: &[Sample], clock: &MeasurementClock) -> Vec<((i32, u32, ThreadState), f64)> {
     let mut sums: HashMap<(i32, u32, ThreadState), f64> = HashMap::default();
     for sample in samples {
         // As collectors tell it: spinning is found in the samples again.
@@ -250,9 +250,9 @@ fn time_of_threads(samples: &[Sample], clock: &VisitClock) -> Vec<((i32, u32, Th
 
 /// Time by role, second and state, and by thread, as the samples tell it. How long threads lived is not known.
 fn states(
-    visit: i32,
+    measurement: i32,
     recording: &Recording,
-    (span, clock): (&Span, &VisitClock),
+    (span, clock): (&Span, &MeasurementClock),
     role: &impl Fn(u32) -> Role,
 ) -> Vec<StateRow> {
     type Place = (Option<i32>, &'static str, Option<u32>, &'static str);
@@ -277,24 +277,25 @@ fn states(
     let rows = sums
         .into_iter()
         .map(|((second, role, thread, state), nanoseconds)| StateRow {
-            visit,
+            measurement,
             second,
             role: role.to_owned(),
             thread: thread.map(i64::from),
             name: thread.and_then(|thread| Some(recording.threads.get(&thread)?.name.clone())),
             state: state.to_owned(),
             nanoseconds: nanoseconds as i64,
+            lifetime_ns: None,
         });
     rows.collect()
 }
 
-fn counters(visit: i32, recording: &Recording, (span, clock): (&Span, &VisitClock)) -> Vec<CounterRow> {
+fn counters(measurement: i32, recording: &Recording, (span, clock): (&Span, &MeasurementClock)) -> Vec<CounterRow> {
     let row = |second: Option<i32>, counter: &str, value: f64| CounterRow {
-        visit,
+        measurement,
         second,
         counter: counter.to_owned(),
         value,
-        counted_share: None,
+        running_share: None,
     };
     let mut rows: Vec<CounterRow> = (0..)
         .zip(&span.seconds_ns)
@@ -322,16 +323,16 @@ fn counters(visit: i32, recording: &Recording, (span, clock): (&Span, &VisitCloc
     }
     // Not where the weights are no time: a part of them would be called spinning.
     let loops = recording
-        .waiting_loops
+        .spin_loops
         .filter(|_| recording.weights == Weights::Nanoseconds);
-    rows.extend(loops.map(|loops| row(None, "probe.waiting_loops", loops as f64)));
-    rows.extend(cpu_counters(visit, recording, (span, clock)));
+    rows.extend(loops.map(|loops| row(None, "probe.spin_loops", loops as f64)));
+    rows.extend(cpu_counters(measurement, recording, (span, clock)));
     rows
 }
 
 /// The server's CPU time, by its samples: user and system as `/proc` has them. Not where the kernel was left out, as part of it
 /// would be missing, and not where samples are no time.
-fn cpu_counters(visit: i32, recording: &Recording, (span, clock): (&Span, &VisitClock)) -> Vec<CounterRow> {
+fn cpu_counters(measurement: i32, recording: &Recording, (span, clock): (&Span, &MeasurementClock)) -> Vec<CounterRow> {
     if recording.without_kernel || recording.weights != Weights::Nanoseconds {
         return Vec::new();
     }
@@ -368,11 +369,11 @@ fn cpu_counters(visit: i32, recording: &Recording, (span, clock): (&Span, &Visit
     }
     let rows = sums.into_iter().flat_map(|(second, [user, system])| {
         [("server.cpu_user_seconds", user), ("server.cpu_system_seconds", system)].map(|(counter, value)| CounterRow {
-            visit,
+            measurement,
             second: Some(second),
             counter: counter.to_owned(),
             value,
-            counted_share: None,
+            running_share: None,
         })
     });
     rows.collect()
@@ -386,11 +387,11 @@ fn seconds(known: &Known, load: &KnownLoad, span: &Span) -> Vec<SecondRow> {
         let before = done.round() as i64;
         done += load.throughput * *length as f64 / SECOND as f64;
         let transactions = done.round() as i64 - before;
-        let inside_ns = i64::try_from(*length)
+        let in_transaction_ns = i64::try_from(*length)
             .unwrap_or(i64::MAX)
             .saturating_mul(i64::from(load.connections));
         SecondRow {
-            visit: known.visit,
+            measurement: known.measurement,
             second,
             started_at: UtcMicros(known.started_at.0 + i64::from(second) * 1_000_000),
             duration_ns: i64::try_from(*length).unwrap_or(i64::MAX),
@@ -400,9 +401,9 @@ fn seconds(known: &Known, load: &KnownLoad, span: &Span) -> Vec<SecondRow> {
             writes: 0,
             errors: 0,
             retries: 0,
-            service_sum_ns: inside_ns,
-            response_sum_ns: inside_ns,
-            inside_ns,
+            service_sum_ns: in_transaction_ns,
+            response_sum_ns: in_transaction_ns,
+            in_transaction_ns,
             p50_ns: None,
             p95_ns: None,
             p99_ns: None,
@@ -420,8 +421,8 @@ fn as_told(mut rows: Vec<SecondRow>, load: &KnownLoad) -> Vec<SecondRow> {
     let before: i64 = rows.iter().rev().skip(1).map(|row| row.duration_ns).sum();
     if let Some(last) = rows.last_mut().filter(|_| transactions > 0 && took > before) {
         last.duration_ns = took - before;
-        last.inside_ns = last.duration_ns.saturating_mul(i64::from(load.connections));
-        (last.service_sum_ns, last.response_sum_ns) = (last.inside_ns, last.inside_ns);
+        last.in_transaction_ns = last.duration_ns.saturating_mul(i64::from(load.connections));
+        (last.service_sum_ns, last.response_sum_ns) = (last.in_transaction_ns, last.in_transaction_ns);
     }
     rows
 }

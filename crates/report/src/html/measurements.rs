@@ -1,6 +1,6 @@
-//! The visits of a run with their seconds in columns.
+//! The measurements of a run with their seconds in columns.
 
-use scaleprof_bundle::{Bundle, CounterRow, RungRow, SecondRow, Summary};
+use scaleprof_bundle::{Bundle, CounterRow, MeasurementRow, SecondRow, Summary};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -8,10 +8,10 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 /// server, goes first.
 const MOST_VALUES: usize = 1_500_000;
 
-/// One visit: a rung's one repeat.
+/// One measurement: a rung's one repeat.
 #[derive(Serialize)]
-pub(super) struct Visit<'a> {
-    visit: i32,
+pub(super) struct Measurement<'a> {
+    measurement: i32,
     connections: i32,
     idle_connections: i32,
     repeat: i32,
@@ -21,7 +21,7 @@ pub(super) struct Visit<'a> {
     client_lag_p99_us: Option<f64>,
     client_threads: i32,
     client_resident_bytes: Option<i64>,
-    /// Seconds cut as warm-up; none where the analysis did not count the visit.
+    /// Seconds cut as warm-up; none where the analysis did not count the measurement.
     warmup_seconds: Option<u32>,
     seconds: Seconds,
     /// Rate per second (or level) of each counter, by name, beside `seconds.second`.
@@ -42,12 +42,12 @@ struct Seconds {
     max_ms: Vec<Option<f64>>,
 }
 
-/// All visits in the order in which they ran, and the counters that were left out.
-pub(super) fn visits<'a>(bundle: &'a Bundle, summary: &Summary) -> (Vec<Visit<'a>>, Vec<&'a str>) {
+/// All measurements in the order in which they ran, and the counters that were left out.
+pub(super) fn measurements<'a>(bundle: &'a Bundle, summary: &Summary) -> (Vec<Measurement<'a>>, Vec<&'a str>) {
     let (kept, left_out) = counters_to_keep(&bundle.counters);
     let mut seconds: HashMap<i32, Vec<&SecondRow>> = HashMap::new();
     for row in &bundle.seconds {
-        seconds.entry(row.visit).or_default().push(row);
+        seconds.entry(row.measurement).or_default().push(row);
     }
     let mut counters: HashMap<i32, Vec<&'a CounterRow>> = HashMap::new();
     for row in bundle
@@ -55,18 +55,18 @@ pub(super) fn visits<'a>(bundle: &'a Bundle, summary: &Summary) -> (Vec<Visit<'a
         .iter()
         .filter(|row| row.second.is_some() && kept.contains(row.counter.as_str()))
     {
-        counters.entry(row.visit).or_default().push(row);
+        counters.entry(row.measurement).or_default().push(row);
     }
-    let warmups = warmups(&bundle.rungs, summary);
-    let mut rungs: Vec<&RungRow> = bundle.rungs.iter().collect();
-    rungs.sort_by_key(|rung| rung.visit);
-    let visits = rungs
+    let warmups = warmups(&bundle.measurements, summary);
+    let mut rungs: Vec<&MeasurementRow> = bundle.measurements.iter().collect();
+    rungs.sort_by_key(|rung| rung.measurement);
+    let measurements = rungs
         .into_iter()
         .map(|rung| {
-            let mut rows = seconds.remove(&rung.visit).unwrap_or_default();
+            let mut rows = seconds.remove(&rung.measurement).unwrap_or_default();
             rows.sort_by_key(|row| row.second);
-            Visit {
-                visit: rung.visit,
+            Measurement {
+                measurement: rung.measurement,
                 connections: rung.connections,
                 idle_connections: rung.idle_connections,
                 repeat: rung.repeat,
@@ -76,33 +76,34 @@ pub(super) fn visits<'a>(bundle: &'a Bundle, summary: &Summary) -> (Vec<Visit<'a
                 client_lag_p99_us: rung.client_lag_p99_us.map(round),
                 client_threads: rung.client_threads,
                 client_resident_bytes: rung.client_resident_bytes,
-                warmup_seconds: warmups.get(&rung.visit).copied(),
-                counters: counter_columns(&rows, counters.remove(&rung.visit).unwrap_or_default()),
+                warmup_seconds: warmups.get(&rung.measurement).copied(),
+                counters: counter_columns(&rows, counters.remove(&rung.measurement).unwrap_or_default()),
                 seconds: second_columns(&rows),
             }
         })
         .collect();
-    (visits, left_out)
+    (measurements, left_out)
 }
 
-/// The warm-up of each visit. The summary names them rung by rung, in the order of the visits that count.
-fn warmups(rungs: &[RungRow], summary: &Summary) -> HashMap<i32, u32> {
+/// The warm-up of each measurement. The summary names them rung by rung, in the order of the
+/// measurements that count.
+fn warmups(rungs: &[MeasurementRow], summary: &Summary) -> HashMap<i32, u32> {
     let mut found = HashMap::new();
     for rung in &summary.rungs {
-        let mut visits: Vec<&RungRow> = rungs
+        let mut measurements: Vec<&MeasurementRow> = rungs
             .iter()
             .filter(|row| row.connections == rung.connections as i32)
             .collect();
-        visits.sort_by_key(|row| row.visit);
-        if visits.len() != rung.warmup_seconds.len() {
-            visits.retain(|row| row.outcome == "complete");
+        measurements.sort_by_key(|row| row.measurement);
+        if measurements.len() != rung.warmup_seconds.len() {
+            measurements.retain(|row| row.outcome == "complete");
         }
-        if visits.len() == rung.warmup_seconds.len() {
+        if measurements.len() == rung.warmup_seconds.len() {
             found.extend(
-                visits
+                measurements
                     .iter()
                     .zip(&rung.warmup_seconds)
-                    .map(|(row, &warmup)| (row.visit, warmup)),
+                    .map(|(row, &warmup)| (row.measurement, warmup)),
             );
         }
     }
@@ -194,11 +195,11 @@ mod tests {
 
     fn counter(name: &str, value: f64) -> CounterRow {
         CounterRow {
-            visit: 0,
+            measurement: 0,
             second: Some(0),
             counter: name.into(),
             value,
-            counted_share: None,
+            running_share: None,
         }
     }
 

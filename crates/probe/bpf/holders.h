@@ -2,8 +2,8 @@
 /*
  * Where the owner of a futex is while another thread waits for it.
  */
-#ifndef SCALEPROF_OWNERS_H
-#define SCALEPROF_OWNERS_H
+#ifndef SCALEPROF_HOLDERS_H
+#define SCALEPROF_HOLDERS_H
 
 #include "threads.h"
 

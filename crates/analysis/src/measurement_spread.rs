@@ -1,26 +1,28 @@
-//! How far a figure over several visits may be from the truth: by what differs within a visit and by what differs between visits.
+//! How far a figure over several measurements may be from the truth: by what differs within a
+//! measurement and by what differs between measurements.
 
 use crate::standard_error::StandardError;
 use crate::warmup::mean;
 
-/// What was measured in one visit.
+/// What was measured in one measurement.
 #[derive(Debug, Clone)]
-pub(crate) struct OfVisit {
-    /// Its part in the figure over all visits; these add up to 1.
+pub(crate) struct OfMeasurement {
+    /// Its part in the figure over all measurements; these add up to 1.
     pub weight: f64,
-    /// The figure by this visit alone.
+    /// The figure by this measurement alone.
     pub figure: f64,
     /// What it is the mean of, second by second, but for a constant.
     pub seconds: Vec<f64>,
 }
 
-/// What the spread within a visit is taken from: the means of stretches of it, since neighbouring seconds are not independent
-/// (analysis.md 1.3).
+/// What the spread within a measurement is taken from: the means of stretches of it, since
+/// neighbouring seconds are not independent (analysis.md 1.3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Blocks {
     /// Of 5 s or more: of throughput a second is no repetition of the one before.
     OfFiveSeconds,
-    /// Of less where the visit has no ten of 5 s: what was sampled scatters mostly by chance, second by second.
+    /// Of less where the measurement has no ten of 5 s: what was sampled scatters mostly by chance,
+    /// second by second.
     OfSeconds,
 }
 
@@ -34,7 +36,7 @@ const MOST: usize = 12;
 const ENOUGH: usize = 10;
 
 impl Blocks {
-    /// How many a visit of so many seconds is cut into.
+    /// How many a measurement of so many seconds is cut into.
     fn count(self, seconds: usize) -> usize {
         let of_five = (seconds / SHORTEST).min(MOST);
         match self {
@@ -44,26 +46,29 @@ impl Blocks {
     }
 }
 
-/// The standard error of the figure over all visits, the sum of the figures of the visits by their weights.
+/// The standard error of the figure over all measurements, the sum of the figures of the measurements by their weights.
 ///
-/// - One visit: the means of blocks with their autocorrelation at lag 1 corrected for. It cannot see what a restart or another
+/// - One measurement: the means of blocks with their autocorrelation at lag 1 corrected for. It cannot see what a restart or another
 ///   hour would change, so it is a lower bound of the error.
-/// - More: to that spread within the visits the spread between them is added, with the degrees of freedom of Satterthwaite
-///   (1946). The spread between visits holds that within them already, so the sum is too large where visits do not differ at
-///   all: by 1.4 times, and it costs less than to choose between the two by what so few visits show. Choosing the larger one
-///   covers the truth in 84 % of simulated pairs of visits that differ by four times their own error, the sum in 89 %.
+/// - More: to that spread within the measurements the spread between them is added, with the degrees of freedom of Satterthwaite
+///   (1946). The spread between measurements holds that within them already, so the sum is too large where measurements do not differ at
+///   all: by 1.4 times, and it costs less than to choose between the two by what so few measurements show. Choosing the larger one
+///   covers the truth in 84 % of simulated pairs of measurements that differ by four times their own error, the sum in 89 %.
 ///
 /// None where there are too few seconds to tell.
-pub(crate) fn standard_error(visits: &[OfVisit], blocks: Blocks) -> Option<StandardError> {
-    let within = within(visits, blocks);
-    if visits.len() < 2 {
+pub(crate) fn standard_error(measurements: &[OfMeasurement], blocks: Blocks) -> Option<StandardError> {
+    let within = within(measurements, blocks);
+    if measurements.len() < 2 {
         return within;
     }
-    let count = visits.len() as f64;
-    let centre: f64 = visits.iter().map(|visit| visit.weight * visit.figure).sum();
-    let squares = visits
+    let count = measurements.len() as f64;
+    let centre: f64 = measurements
         .iter()
-        .map(|visit| (visit.weight * (visit.figure - centre)).powi(2));
+        .map(|measurement| measurement.weight * measurement.figure)
+        .sum();
+    let squares = measurements
+        .iter()
+        .map(|measurement| (measurement.weight * (measurement.figure - centre)).powi(2));
     let between = StandardError {
         value: (squares.sum::<f64>() * count / (count - 1.0)).sqrt(),
         degrees: count - 1.0,
@@ -71,15 +76,15 @@ pub(crate) fn standard_error(visits: &[OfVisit], blocks: Blocks) -> Option<Stand
     match within {
         Some(within) => Some(within.and(between)),
         // Two figures alone say nothing of how far they scatter.
-        None => (visits.len() >= FEWEST).then_some(between),
+        None => (measurements.len() >= FEWEST).then_some(between),
     }
 }
 
-/// Were there no difference between the visits.
-fn within(visits: &[OfVisit], blocks: Blocks) -> Option<StandardError> {
-    let of_each = visits.iter().map(|visit| {
-        let error = of_one_visit(&visit.seconds, blocks)?;
-        Some((visit.weight * error.value, error.degrees))
+/// Were there no difference between the measurements.
+fn within(measurements: &[OfMeasurement], blocks: Blocks) -> Option<StandardError> {
+    let of_each = measurements.iter().map(|measurement| {
+        let error = of_one_measurement(&measurement.seconds, blocks)?;
+        Some((measurement.weight * error.value, error.degrees))
     });
     let of_each: Vec<(f64, f64)> = of_each.collect::<Option<_>>()?;
     (!of_each.is_empty()).then(|| StandardError {
@@ -88,7 +93,7 @@ fn within(visits: &[OfVisit], blocks: Blocks) -> Option<StandardError> {
     })
 }
 
-fn of_one_visit(seconds: &[f64], blocks: Blocks) -> Option<StandardError> {
+fn of_one_measurement(seconds: &[f64], blocks: Blocks) -> Option<StandardError> {
     let blocks = blocks.count(seconds.len());
     if blocks < FEWEST {
         return None;

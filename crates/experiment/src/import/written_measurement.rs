@@ -1,37 +1,37 @@
-//! A recording that became a visit is written, and summed up beside where it is alone.
+//! A recording that became a measurement is written, and summed up beside where it is alone.
 
-use super::imported_visit::{ImportedSamples, ImportedVisit};
+use super::imported_measurement::{ImportedMeasurement, ImportedSamples};
 use super::{ImportFailure, ImportResult};
 use scaleprof_analysis::summarise;
-use scaleprof_bundle::{BundleWriter, Manifest, RungRow, Samples, VisitTables};
+use scaleprof_bundle::{BundleWriter, Manifest, MeasurementRow, MeasurementTables, Samples};
 use scaleprof_profile::both;
 use scaleprof_profile::import::Leftovers;
 
 /// Writes all of it.
-pub(super) fn write(bundle: &BundleWriter, imported: &ImportedVisit) -> Result<(), ImportFailure> {
-    write_visit(bundle, &imported.rung, imported.rows.tables(), &imported.rest)
+pub(super) fn write(bundle: &BundleWriter, imported: &ImportedMeasurement) -> Result<(), ImportFailure> {
+    write_measurement(bundle, &imported.rung, imported.rows.tables(), &imported.rest)
 }
 
-fn write_visit(
+fn write_measurement(
     bundle: &BundleWriter,
-    rung: &RungRow,
-    tables: VisitTables<'_>,
+    rung: &MeasurementRow,
+    tables: MeasurementTables<'_>,
     samples: &ImportedSamples,
 ) -> Result<(), ImportFailure> {
-    Ok(bundle.write_visit_with(rung, tables, samples.len(), |places| samples.rows(places))?)
+    Ok(bundle.write_measurement_with(rung, tables, samples.len(), |places| samples.rows(places))?)
 }
 
 /// Writes it and sums it up at once, from what is in memory. That the bundle is complete is written last.
 pub(super) fn sum_up_and_write(
     bundle: &BundleWriter,
     manifest: &Manifest,
-    imported: ImportedVisit,
+    imported: ImportedMeasurement,
     samples: Samples,
 ) -> Result<ImportResult, ImportFailure> {
     let rung = imported.rung.clone();
     let (of_memory, rest) = imported.into_bundle(bundle.path(), manifest, samples);
     let write_all = || {
-        write_visit(bundle, &rung, of_memory.tables_without_samples(), &rest)?;
+        write_measurement(bundle, &rung, of_memory.tables_without_samples(), &rest)?;
         Ok::<(), ImportFailure>(bundle.write_settings(&[])?)
     };
     let (summary, written) = both(|| summarise(&of_memory), write_all);

@@ -1,10 +1,10 @@
-//! All rows of one visit but that of `rungs`.
+//! All rows of one measurement but that of `measurements`.
 
 use crate::{Bundle, CounterRow, ErrorRow, FrameRow, LatencyRow, LockRow, SampleRow, SecondRow, StackRow, StateRow};
 
-/// The rows of one visit, a field a table. What was not measured stays empty.
+/// The rows of one measurement, a field a table. What was not measured stays empty.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct VisitRows {
+pub struct MeasurementRows {
     /// Table `seconds`.
     pub seconds: Vec<SecondRow>,
     /// Table `counters`.
@@ -25,10 +25,11 @@ pub struct VisitRows {
     pub frames: Vec<FrameRow>,
 }
 
-/// The same rows where they stand, in [`VisitRows`] or in a [`Bundle`] of one visit; the fields as there.
+/// The same rows where they stand, in [`MeasurementRows`] or in a [`Bundle`] of one measurement;
+/// the fields as there.
 #[derive(Debug, Clone, Copy)]
-#[expect(missing_docs, reason = "each is what it is in VisitRows")]
-pub struct VisitTables<'a> {
+#[expect(missing_docs, reason = "each is what it is in MeasurementRows")]
+pub struct MeasurementTables<'a> {
     pub seconds: &'a [SecondRow],
     pub counters: &'a [CounterRow],
     pub latency: &'a [LatencyRow],
@@ -40,10 +41,10 @@ pub struct VisitTables<'a> {
     pub frames: &'a [FrameRow],
 }
 
-impl VisitRows {
+impl MeasurementRows {
     /// All of them, where they stand.
-    pub fn tables(&self) -> VisitTables<'_> {
-        VisitTables {
+    pub fn tables(&self) -> MeasurementTables<'_> {
+        MeasurementTables {
             seconds: &self.seconds,
             counters: &self.counters,
             latency: &self.latency,
@@ -58,10 +59,13 @@ impl VisitRows {
 }
 
 impl Bundle {
-    /// The tables of a bundle of one visit but its samples, which it keeps in another form.
-    pub fn tables_without_samples(&self) -> VisitTables<'_> {
-        debug_assert!(self.rungs.len() == 1, "of several the tables are not of one visit");
-        VisitTables {
+    /// The tables of a bundle of one measurement but its samples, which it keeps in another form.
+    pub fn tables_without_samples(&self) -> MeasurementTables<'_> {
+        debug_assert!(
+            self.measurements.len() == 1,
+            "of several the tables are not of one measurement"
+        );
+        MeasurementTables {
             seconds: &self.seconds,
             counters: &self.counters,
             latency: &self.latency,
@@ -75,15 +79,15 @@ impl Bundle {
     }
 }
 
-impl VisitTables<'_> {
-    /// Whether every row that names a visit names this one.
-    pub(crate) fn are_all_of(&self, visit: i32) -> bool {
-        self.seconds.iter().all(|row| row.visit == visit)
-            && self.counters.iter().all(|row| row.visit == visit)
-            && self.latency.iter().all(|row| row.visit == visit)
-            && self.errors.iter().all(|row| row.visit == visit)
-            && self.states.iter().all(|row| row.visit == visit)
-            && self.samples.iter().all(|row| row.visit == visit)
-            && self.locks.iter().all(|row| row.visit == visit)
+impl MeasurementTables<'_> {
+    /// Whether every row that names a measurement names this one.
+    pub(crate) fn are_all_of(&self, measurement: i32) -> bool {
+        self.seconds.iter().all(|row| row.measurement == measurement)
+            && self.counters.iter().all(|row| row.measurement == measurement)
+            && self.latency.iter().all(|row| row.measurement == measurement)
+            && self.errors.iter().all(|row| row.measurement == measurement)
+            && self.states.iter().all(|row| row.measurement == measurement)
+            && self.samples.iter().all(|row| row.measurement == measurement)
+            && self.locks.iter().all(|row| row.measurement == measurement)
     }
 }

@@ -3,16 +3,17 @@
 use crate::path_costs::PathCosts;
 use std::collections::BTreeMap;
 
-/// By how much the same work took longer everywhere, at least 1; none where that cannot be told, see [`dilation_of`].
-pub(crate) fn dilation(base: &PathCosts, last: &PathCosts) -> Option<f64> {
+/// By how much the same work took longer everywhere, at least 1; none where that cannot be told,
+/// see [`uniform_slowdown_of`].
+pub(crate) fn uniform_slowdown(base: &PathCosts, last: &PathCosts) -> Option<f64> {
     let by_leaf = |costs: &PathCosts| costs.by_leaf("cpu").into_iter().collect();
-    dilation_of(&by_leaf(base), &by_leaf(last)).map(|middle| middle.max(1.0))
+    uniform_slowdown_of(&by_leaf(base), &by_leaf(last)).map(|middle| middle.max(1.0))
 }
 
 /// By how much the same work takes longer everywhere: the weighted median of the growth of the innermost functions' CPU time per
 /// transaction. It says something only where there are many such functions and they agree: no function has more
 /// than a tenth of the weight, and the quartiles are within a third of each other; none otherwise.
-pub(crate) fn dilation_of(before: &BTreeMap<usize, f64>, after: &BTreeMap<usize, f64>) -> Option<f64> {
+pub(crate) fn uniform_slowdown_of(before: &BTreeMap<usize, f64>, after: &BTreeMap<usize, f64>) -> Option<f64> {
     let all: f64 = before.values().sum();
     let mut ratios: Vec<(f64, f64)> = before
         .iter()

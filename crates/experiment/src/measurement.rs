@@ -1,13 +1,13 @@
-//! One visit of a rung: the load, the counters, and the rows that come of it.
+//! One measurement of a rung: the load, the counters, and the rows that come of it.
 
 use crate::beside_cpu::BesideCpu;
 use crate::company::Beside;
 use crate::error::{RunError, in_words};
 use crate::late::{Late, stalled_at_the_end};
 use crate::neighbour_load::{Ended, Failure, NeighbourLoads};
-use crate::observe::{Asked, Length, VisitObserver};
+use crate::observe::{Asked, Length, MeasurementObserver};
 use crate::options::LoadOptions;
-use crate::progress::{Progress, VisitDone};
+use crate::progress::{MeasurementDone, Progress};
 use crate::replica_watch::{CatchUp, ReplicaWatch, catch_up, still_behind};
 use crate::status::{Status, transaction_counter};
 use crate::status_watch::StatusWatch;
@@ -15,7 +15,7 @@ use crate::target::{Access, Target};
 use crate::threads::{Load, ThreadWatch};
 use crate::turns::Seat;
 use crate::unfinished::{self, Killed};
-use scaleprof_bundle::{BundleWriter, CounterRow, RungRow, VisitRows};
+use scaleprof_bundle::{BundleWriter, CounterRow, MeasurementRow, MeasurementRows};
 use scaleprof_probe::Sampler;
 use scaleprof_server::{Sandbox, thread_names};
 use scaleprof_wire::Client;
@@ -28,8 +28,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// What is the same for all visits of a run.
-pub(crate) struct VisitContext<'a> {
+/// What is the same for all measurements of a run.
+pub(crate) struct MeasurementContext<'a> {
     pub(crate) load: &'a LoadOptions,
     pub(crate) program: Arc<Program>,
     pub(crate) threads: u32,
@@ -37,7 +37,8 @@ pub(crate) struct VisitContext<'a> {
     pub(crate) client_cpus: Vec<usize>,
     pub(crate) scheduling: LoadScheduling,
     pub(crate) length: Length,
-    /// CPU time of one sample, nanoseconds, where it was measured and no visit tells of it yet.
+    /// CPU time of one sample, nanoseconds, where it was measured and no measurement tells of it
+    /// yet.
     pub(crate) sample_cost_ns: Option<f64>,
     pub(crate) bundle: &'a BundleWriter,
     pub(crate) stop: &'a Arc<AtomicBool>,
@@ -45,48 +46,48 @@ pub(crate) struct VisitContext<'a> {
     pub(crate) seat: Option<Seat>,
 }
 
-/// Replicas may take so many times the length of a visit to make up what they are behind.
+/// Replicas may take so many times the length of a measurement to make up what they are behind.
 const CATCH_UP: u64 = 5;
 
-/// Which visit.
+/// Which measurement.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct VisitNumber {
-    pub(crate) visit: u32,
+pub(crate) struct MeasurementNumber {
+    pub(crate) measurement: u32,
     pub(crate) connections: u32,
     pub(crate) repeat: u32,
 }
 
-/// What is left to say of a visit after its rows were written.
-pub(crate) struct VisitEnd {
+/// What is left to say of a measurement after its rows were written.
+pub(crate) struct MeasurementEnd {
     /// Why it was not complete.
     pub(crate) problem: Option<RunError>,
     /// Figures that could not be counted, with the reasons.
     pub(crate) missing: Vec<(String, String)>,
-    /// Reads of data pages from disk during the visit, as the server counts them.
+    /// Reads of data pages from disk during the measurement, as the server counts them.
     pub(crate) disk_page_reads: Option<f64>,
-    /// Transactions per second over the whole visit.
+    /// Transactions per second over the whole measurement.
     pub(crate) throughput: f64,
     /// What there is to say of transactions that outlived it, and of replicas that did not catch up.
     pub(crate) warnings: Vec<String>,
 }
 
-impl VisitContext<'_> {
-    /// Runs one visit and writes its rows, whatever came of it.
+impl MeasurementContext<'_> {
+    /// Runs one measurement and writes its rows, whatever came of it.
     pub(crate) fn run(
         &mut self,
         (target, beside): (&mut Target, &mut Beside),
         (sampler, mut threads): (Option<&mut Sampler>, Option<&mut ThreadWatch>),
-        number: VisitNumber,
+        number: MeasurementNumber,
         progress: &mut dyn Progress,
-    ) -> Result<VisitEnd, RunError> {
-        let VisitNumber {
-            visit,
+    ) -> Result<MeasurementEnd, RunError> {
+        let MeasurementNumber {
+            measurement,
             connections,
             repeat,
         } = number;
         self.caught_up(target, beside, progress)?;
         let plan = self.plan(&target.access(), number);
-        // Kept for the whole visit: opening it under load would wait behind the load.
+        // Kept for the whole measurement: opening it under load would wait behind the load.
         let mut control = target.connect()?;
         let status = target.connect().ok().and_then(|client| StatusWatch::start(client).ok());
         let replicas = ReplicaWatch::start(target, beside)?;
@@ -96,8 +97,8 @@ impl VisitContext<'_> {
         let turns = self.seat.clone().zip(target.player(rests));
         // Set by the user's ^C (through `forward`) or by the observer when the server stands still.
         let give_up = Arc::new(AtomicBool::new(self.stop.load(Ordering::Relaxed)));
-        let mut observer = VisitObserver::new(
-            (visit as i32, self.length),
+        let mut observer = MeasurementObserver::new(
+            (measurement as i32, self.length),
             &self.program,
             progress,
             Asked {
@@ -132,17 +133,17 @@ impl VisitContext<'_> {
         counters.extend(observer.rows_of_others());
         counters.extend(of_neighbours.rows);
         let by_second: BTreeSet<String> = counters.iter().map(|row| row.counter.clone()).collect();
-        let mut whole_visit = |counter: String, value: f64| {
+        let mut whole_measurement = |counter: String, value: f64| {
             counters.push(CounterRow {
-                visit: visit as i32,
+                measurement: measurement as i32,
                 second: None,
                 counter,
                 value,
-                counted_share: None,
+                running_share: None,
             });
         };
         if let Some(cost) = self.sample_cost_ns.take() {
-            whole_visit("probe.nanoseconds_per_sample_level".to_owned(), cost);
+            whole_measurement("probe.sample_overhead_ns_level".to_owned(), cost);
         }
         let mut disk_page_reads = None;
         if let (Some(after), Ok(outcome)) = (&after, &result) {
@@ -150,11 +151,11 @@ impl VisitContext<'_> {
             for (name, change) in after.since(&before).filter(|(_, change)| *change > 0.0) {
                 let counter = format!("status.{name}");
                 if !by_second.contains(&counter) {
-                    whole_visit(counter, change);
+                    whole_measurement(counter, change);
                 }
             }
             if let Some(count) = self.transactions_by_status(&before, after, outcome) {
-                whole_visit("server.transactions_by_status".to_owned(), count);
+                whole_measurement("server.transactions_by_status".to_owned(), count);
             }
             let reads = |status: &Status| status.get("innodb_buffer_pool_reads");
             disk_page_reads = reads(after).zip(reads(&before)).map(|(a, b)| a - b);
@@ -175,9 +176,9 @@ impl VisitContext<'_> {
                 Err(problem) => (Some(problem), Vec::new()),
             },
         };
-        counters.extend(behind.iter().flat_map(|replica| replica.rows(visit as i32)));
-        let rung = RungRow {
-            visit: visit as i32,
+        counters.extend(behind.iter().flat_map(|replica| replica.rows(measurement as i32)));
+        let rung = MeasurementRow {
+            measurement: measurement as i32,
             connections: connections as i32,
             idle_connections: self.load.idle_connections as i32,
             repeat: repeat as i32,
@@ -199,19 +200,19 @@ impl VisitContext<'_> {
         let errors = observer.error_rows();
         let throughput = observer.throughput();
         let (started_at, mut stretches) = (observer.started_at, observer.stretches);
-        let mut rows = VisitRows {
+        let mut rows = MeasurementRows {
             seconds: observer.seconds,
             counters,
             latency: observer.latency,
             errors,
-            ..VisitRows::default()
+            ..MeasurementRows::default()
         };
         if let Some(threads) = threads {
             if after.is_some() {
                 threads.call_threads(thread_names(&mut control).unwrap_or_default());
             }
             threads.add_rows(
-                visit as i32,
+                measurement as i32,
                 started_at,
                 Load::Ours(connections),
                 &mut stretches,
@@ -220,12 +221,12 @@ impl VisitContext<'_> {
             missing.extend(threads.problems());
         }
         let stalled = late.and_then(|late| stalled_at_the_end(&rows.latency, late, &in_words(connections)));
-        self.bundle.write_visit(&rung, &rows)?;
-        progress.visit_done(VisitDone {
+        self.bundle.write_measurement(&rung, &rows)?;
+        progress.measurement_done(MeasurementDone {
             connections,
             throughput,
         });
-        Ok(VisitEnd {
+        Ok(MeasurementEnd {
             problem,
             missing,
             disk_page_reads,
@@ -251,7 +252,8 @@ impl VisitContext<'_> {
         }
     }
 
-    /// Ends what the server still does for connections of this visit. Not where it is gone with us anyway.
+    /// Ends what the server still does for connections of this measurement. Not where it is gone
+    /// with us anyway.
     fn end_unfinished(
         &self,
         target: &Target,
@@ -271,15 +273,15 @@ impl VisitContext<'_> {
         match unfinished::kill(control, &target.credentials().user, unfinished) {
             Ok(Killed { told: 0, .. }) => None,
             Ok(Killed { told, left: 0 }) => Some(format!(
-                "{told} transactions were still under way 10 s after the end of a visit with {with}: they were ended with \
+                "{told} transactions were still under way 10 s after the end of a measurement with {with}: they were ended with \
                  KILL and are in no figure"
             )),
             Ok(Killed { left, .. }) => Some(format!(
-                "{left} transactions of a visit with {with} go on although they were told to end: they disturb the \
-                 visits behind it"
+                "{left} transactions of a measurement with {with} go on although they were told to end: they disturb the \
+                 measurements behind it"
             )),
             Err(_) => Some(format!(
-                "transactions of a visit with {with} may go on: the server did not let us end them"
+                "transactions of a measurement with {with} may go on: the server did not let us end them"
             )),
         }
     }
@@ -288,7 +290,7 @@ impl VisitContext<'_> {
     fn beside_neighbours(
         &self,
         beside: &Beside,
-        number: VisitNumber,
+        number: MeasurementNumber,
         load: impl FnOnce(&Arc<AtomicBool>) -> (Result<LoadOutcome, LoadError>, Option<Instant>),
     ) -> (Result<LoadOutcome, LoadError>, Result<Ended, Failure>) {
         let plan = |(place, neighbour): (u64, &Sandbox)| {
@@ -305,10 +307,13 @@ impl VisitContext<'_> {
             Err(failure) => return (Err(LoadError::Stopped), Err(failure)),
         };
         let (result, began) = load(&loads.failed());
-        (result, loads.finish(number.visit as i32, began, self.length.seconds))
+        (
+            result,
+            loads.finish(number.measurement as i32, began, self.length.seconds),
+        )
     }
 
-    /// What is behind a neighbour's failure, and so behind the visit's.
+    /// What is behind a neighbour's failure, and so behind the measurement's.
     fn neighbours_problem(&self, (neighbour, source): Failure, connections: u32) -> RunError {
         match self.stop.load(Ordering::Relaxed) {
             true => RunError::Stopped,
@@ -320,7 +325,7 @@ impl VisitContext<'_> {
         }
     }
 
-    /// Waits for replicas that are behind, for some times the length of a visit.
+    /// Waits for replicas that are behind, for some times the length of a measurement.
     fn caught_up(
         &self,
         target: &Target,
@@ -331,7 +336,7 @@ impl VisitContext<'_> {
         catch_up(target, beside, longest, self.stop, progress)
     }
 
-    fn plan(&self, server: &Access, number: VisitNumber) -> LoadPlan {
+    fn plan(&self, server: &Access, number: MeasurementNumber) -> LoadPlan {
         LoadPlan {
             endpoint: server.endpoint.clone(),
             credentials: server.credentials.in_database(SCHEMA),
@@ -343,8 +348,8 @@ impl VisitContext<'_> {
             threads: self.threads.min(number.connections),
             cpus: self.client_cpus.clone(),
             scheduling: self.scheduling,
-            // Every visit draws other rows; the same seed repeats the whole run.
-            seed: self.load.seed.wrapping_add(u64::from(number.visit) << 32),
+            // Every measurement draws other rows; the same seed repeats the whole run.
+            seed: self.load.seed.wrapping_add(u64::from(number.measurement) << 32),
             transport: self.transport,
             session_statements: self
                 .load
@@ -370,7 +375,7 @@ impl VisitContext<'_> {
         &self,
         plan: &LoadPlan,
         (give_up, failed): (&Arc<AtomicBool>, &Arc<AtomicBool>),
-        observer: &mut VisitObserver<'_>,
+        observer: &mut MeasurementObserver<'_>,
     ) -> Result<LoadOutcome, LoadError> {
         let over = AtomicBool::new(false);
         std::thread::scope(|scope| {

@@ -2,8 +2,8 @@
 /*
  * Threads as they are found by who goes through all of them: what they do that were not seen to begin it.
  */
-#ifndef SCALEPROF_FOUND_H
-#define SCALEPROF_FOUND_H
+#ifndef SCALEPROF_THREAD_ITERATOR_H
+#define SCALEPROF_THREAD_ITERATOR_H
 
 #include "threads.h"
 

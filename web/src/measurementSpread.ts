@@ -1,11 +1,11 @@
 /**
- * How far a time per transaction may be from the truth, by what differs within a visit and between visits: the rule of
- * crates/analysis/src/block_ratio.rs and visit_spread.rs, which say why it is so.
+ * How far a time per transaction may be from the truth, by what differs within a measurement and between measurements: the rule of
+ * crates/analysis/src/block_ratio.rs and measurement_spread.rs, which say why it is so.
  */
 
 interface StandardError { value: number; degrees: number }
 
-/** A visit's seconds among those that count in its rung: from one place up to another. */
+/** A measurement's seconds among those that count in its rung: from one place up to another. */
 export interface Stretch { start: number; end: number }
 
 const FEWEST_SECONDS = 5;
@@ -14,8 +14,8 @@ const SECONDS_OF_A_BLOCK = 5;
 const MOST_BLOCKS = 12;
 const ENOUGH_BLOCKS = 10;
 
-/** What does not depend on whose time it is: a visit's seconds in blocks, and its part of all that was done. */
-interface Visit {
+/** What does not depend on whose time it is: a measurement's seconds in blocks, and its part of all that was done. */
+interface Measurement {
   /** Transactions, or seconds of a watch: of all, and of a second on average. */
   amount: number;
   ofSecond: number;
@@ -34,29 +34,29 @@ export type HalfInterval = (sums: Float64Array, first: number) => number;
 export function halfInterval(amounts: Float64Array, stretches: Stretch[], quantiles: number[]): HalfInterval | null {
   const all = amounts.reduce((sum, one) => sum + one, 0);
   const worked = stretches.filter(({ start, end }) => amounts.subarray(start, end).some((one) => one > 0));
-  const visits = worked.map((stretch) => inBlocks(amounts, stretch, all));
+  const measurements = worked.map((stretch) => inBlocks(amounts, stretch, all));
   const seconds = worked.reduce((sum, { start, end }) => sum + end - start, 0);
-  const knowsWithin = visits.every(({ edges }) => edges.length > FEWEST_BLOCKS);
-  if (seconds < FEWEST_SECONDS || (!knowsWithin && visits.length < FEWEST_BLOCKS)) return null;
-  const means = new Float64Array(Math.max(...visits.map((visit) => visit.amounts.length)));
-  const figures = new Float64Array(visits.length);
+  const knowsWithin = measurements.every(({ edges }) => edges.length > FEWEST_BLOCKS);
+  if (seconds < FEWEST_SECONDS || (!knowsWithin && measurements.length < FEWEST_BLOCKS)) return null;
+  const means = new Float64Array(Math.max(...measurements.map((measurement) => measurement.amounts.length)));
+  const figures = new Float64Array(measurements.length);
   return (sums, first) => {
     let [squares, degrees, centre] = [0, 0, 0];
-    visits.forEach((visit, at) => {
-      figures[at] = blockMeans(visit, sums, first, means);
-      centre += visit.weight * figures[at]!;
+    measurements.forEach((measurement, at) => {
+      figures[at] = blockMeans(measurement, sums, first, means);
+      centre += measurement.weight * figures[at]!;
       if (!knowsWithin) return;
-      squares += (visit.weight * ofOneVisit(means, visit.amounts.length)) ** 2;
-      degrees += visit.amounts.length - 1;
+      squares += (measurement.weight * ofOneMeasurement(means, measurement.amounts.length)) ** 2;
+      degrees += measurement.amounts.length - 1;
     });
     const within = knowsWithin ? { value: Math.sqrt(squares), degrees } : null;
-    const between = visits.length < 2 ? null : betweenVisits(visits, figures, centre);
+    const between = measurements.length < 2 ? null : betweenMeasurements(measurements, figures, centre);
     const error = within && between ? both(within, between) : within ?? between;
     return error === null ? 0 : quantile(error.degrees, quantiles) * error.value;
   };
 }
 
-function inBlocks(amounts: Float64Array, { start, end }: Stretch, all: number): Visit {
+function inBlocks(amounts: Float64Array, { start, end }: Stretch, all: number): Measurement {
   const seconds = end - start;
   const ofFive = Math.min(Math.floor(seconds / SECONDS_OF_A_BLOCK), MOST_BLOCKS);
   const blocks = Math.min(Math.max(ofFive, ENOUGH_BLOCKS), seconds);
@@ -72,8 +72,8 @@ function sumOf(values: Float64Array, start: number, end: number): number {
   return sum;
 }
 
-/** A visit's time per transaction, and into `means` by how much that of each block is off, on average over its seconds. */
-function blockMeans({ amount, ofSecond, edges, amounts }: Visit, sums: Float64Array, first: number, means: Float64Array): number {
+/** A measurement's time per transaction, and into `means` by how much that of each block is off, on average over its seconds. */
+function blockMeans({ amount, ofSecond, edges, amounts }: Measurement, sums: Float64Array, first: number, means: Float64Array): number {
   const blocks = amounts.length;
   let all = 0;
   for (let block = 0; block < blocks; block++) all += means[block] = sumOf(sums, first + edges[block]!, first + edges[block + 1]!);
@@ -84,10 +84,10 @@ function blockMeans({ amount, ofSecond, edges, amounts }: Visit, sums: Float64Ar
   return figure;
 }
 
-function betweenVisits(visits: Visit[], figures: Float64Array, centre: number): StandardError {
+function betweenMeasurements(measurements: Measurement[], figures: Float64Array, centre: number): StandardError {
   let squares = 0;
-  visits.forEach(({ weight }, at) => { squares += (weight * (figures[at]! - centre)) ** 2; });
-  return { value: Math.sqrt((squares * visits.length) / (visits.length - 1)), degrees: visits.length - 1 };
+  measurements.forEach(({ weight }, at) => { squares += (weight * (figures[at]! - centre)) ** 2; });
+  return { value: Math.sqrt((squares * measurements.length) / (measurements.length - 1)), degrees: measurements.length - 1 };
 }
 
 /** Degrees of freedom by Satterthwaite. */
@@ -97,8 +97,8 @@ function both(one: StandardError, other: StandardError): StandardError {
   return { value: Math.sqrt(squares), degrees: spread > 0 ? squares ** 2 / spread : one.degrees + other.degrees };
 }
 
-/** The standard error of a visit's figure by its blocks, of which neighbours may be alike. */
-function ofOneVisit(means: Float64Array, blocks: number): number {
+/** The standard error of a measurement's figure by its blocks, of which neighbours may be alike. */
+function ofOneMeasurement(means: Float64Array, blocks: number): number {
   let centre = 0;
   for (let block = 0; block < blocks; block++) centre += means[block]! / blocks;
   let [squares, products] = [0, 0];

@@ -33,7 +33,7 @@ fn recording(times_ms: &[u64], weights: Weights) -> Recording {
 
 fn known(load: Option<KnownLoad>) -> Known {
     Known {
-        visit: 0,
+        measurement: 0,
         repeat: 0,
         load,
         stat: None,
@@ -41,15 +41,15 @@ fn known(load: Option<KnownLoad>) -> Known {
     }
 }
 
-fn sum(rows: &VisitRows, counter: &str) -> f64 {
+fn sum(rows: &MeasurementRows, counter: &str) -> f64 {
     let own = rows.counters.iter().filter(|row| row.counter == counter);
     own.map(|row| row.value).sum()
 }
 
 #[test]
 fn states_add_up_to_the_samples_and_lifetimes_are_not_made_up() {
-    let ImportedVisit { rung, rows, .. } =
-        ImportedVisit::of(&known(None), recording(&[5000, 5100, 5200, 6900], Weights::Nanoseconds));
+    let ImportedMeasurement { rung, rows, .. } =
+        ImportedMeasurement::of(&known(None), recording(&[5000, 5100, 5200, 6900], Weights::Nanoseconds));
     assert_eq!((rung.connections, rows.seconds.len()), (UNKNOWN, 0));
     let by_second: Vec<(Option<i32>, i64)> = rows
         .states
@@ -69,8 +69,8 @@ fn states_add_up_to_the_samples_and_lifetimes_are_not_made_up() {
 
 #[test]
 fn a_second_in_which_nobody_was_seen_counts_too() {
-    let ImportedVisit { rows, .. } =
-        ImportedVisit::of(&known(None), recording(&[0, 100, 3100, 3900], Weights::Nanoseconds));
+    let ImportedMeasurement { rows, .. } =
+        ImportedMeasurement::of(&known(None), recording(&[0, 100, 3100, 3900], Weights::Nanoseconds));
     let by_second = rows.states.iter().filter(|row| row.thread.is_none());
     let by_second: Vec<(Option<i32>, i64)> = by_second.map(|row| (row.second, row.nanoseconds)).collect();
     assert_eq!(
@@ -95,12 +95,12 @@ fn a_known_throughput_gives_the_transactions_of_the_recording() {
         connections: 16,
         throughput: 1000.4,
     };
-    let ImportedVisit { rung, rows, .. } =
-        ImportedVisit::of(&known(Some(load)), recording(&[0, 2500], Weights::Nanoseconds));
+    let ImportedMeasurement { rung, rows, .. } =
+        ImportedMeasurement::of(&known(Some(load)), recording(&[0, 2500], Weights::Nanoseconds));
     assert_eq!(rung.connections, 16);
     let transactions: i64 = rows.seconds.iter().map(|row| row.transactions).sum();
     assert_eq!((rows.seconds.len(), transactions), (3, 2501));
-    let inside: i64 = rows.seconds.iter().map(|row| row.inside_ns).sum();
+    let inside: i64 = rows.seconds.iter().map(|row| row.in_transaction_ns).sum();
     assert_eq!(
         inside,
         16 * 2_500_000_000,
@@ -114,18 +114,18 @@ fn of_a_short_recording_too_the_throughput_is_what_was_told() {
         connections: 4,
         throughput: 150.5,
     };
-    let visit = ImportedVisit::of(&known(Some(load)), recording(&[0, 330], Weights::Nanoseconds));
-    let transactions: i64 = visit.rows.seconds.iter().map(|row| row.transactions).sum();
-    let took: i64 = visit.rows.seconds.iter().map(|row| row.duration_ns).sum();
+    let measurement = ImportedMeasurement::of(&known(Some(load)), recording(&[0, 330], Weights::Nanoseconds));
+    let transactions: i64 = measurement.rows.seconds.iter().map(|row| row.transactions).sum();
+    let took: i64 = measurement.rows.seconds.iter().map(|row| row.duration_ns).sum();
     let found = transactions as f64 / took as f64 * 1e9;
     assert!((found / 150.5 - 1.0).abs() < 1e-6, "{found}");
 }
 
 #[test]
 fn what_is_no_time_becomes_shares_of_the_whole() {
-    let visit = ImportedVisit::of(&known(None), recording(&[0, 1000, 2000], Weights::Counts));
-    let rows = visit.rest.rows(0..visit.rest.len());
+    let measurement = ImportedMeasurement::of(&known(None), recording(&[0, 1000, 2000], Weights::Counts));
+    let rows = measurement.rest.rows(0..measurement.rest.len());
     let total: f64 = rows.iter().map(|row| row.weight_ns).sum();
     assert!((total - 2e9).abs() < 1.0, "1 is all of it: {total}");
-    assert_eq!(sum(&visit.rows, "server.cpu_user_seconds"), 0.0);
+    assert_eq!(sum(&measurement.rows, "server.cpu_user_seconds"), 0.0);
 }
