@@ -23,7 +23,7 @@ export function annotate(report: Report): HTMLElement | null {
   const reason = [...report.manifest.missing, ...report.summary.missing].find(({ figure }) => figure === "instructions")?.reason;
   return section(id, title, h("p", { class: "lead" }, reason
     ? `Not in this bundle: ${reason}.`
-    : "Not in this bundle: the run was killed before its end. A new run keeps the machine code; scaleprof annotate FUNCTION --bundle DIR --binary FILE reads it from the server’s own file."));
+    : "Not in this bundle: the run was killed before its end. A new run keeps the machine code; scaleprof annotate BUNDLE FUNCTION --binary FILE reads it from the server’s own file."));
 }
 
 function view(of: Code): Node[] {

@@ -45,7 +45,7 @@ pub enum Error {
     },
 
     /// The name is taken by a build from elsewhere.
-    #[error("'{name}' is there already, from {source_text}. Give another --name, or --force to replace it")]
+    #[error("'{name}' is there already, from {source_text}. Give another --name, or --replace to fetch it anew")]
     Taken {
         /// The name.
         name: String,

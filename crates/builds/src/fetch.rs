@@ -72,14 +72,14 @@ pub fn fetch(
             _ if wanted.is_some() => Err(Error::Source {
                 text: request.source.to_string(),
                 reason: format!(
-                    "'{name}' is there already and was not compared with this sum: --force fetches it anew"
+                    "'{name}' is there already and was not compared with this sum: --replace fetches it anew"
                 ),
             }),
             _ => {
                 // A query may be a signature, new every day, or ask for another file: it is not kept, as it may be a secret.
                 if matches!(&source, Source::Url(url) if url.contains('?')) {
                     watcher.progress.note(&format!(
-                        "'{name}' was there already; whether it came of the same query is not known: --force fetches it anew, --name \
+                        "'{name}' was there already; whether it came of the same query is not known: --replace fetches it anew, --name \
                          gives it another name"
                     ));
                 }

@@ -41,16 +41,23 @@ struct Listing<'a> {
 }
 
 pub(crate) fn execute(arguments: &AnnotateArguments) -> anyhow::Result<ExitCode> {
-    let annotation = match (&arguments.bundle, &arguments.binary, &arguments.function) {
-        (Some(bundle), binary, function) => {
-            let bundle = show::opened(bundle)?;
-            let binary = binary.as_deref().map(Binary::open).transpose()?;
+    let subject = &arguments.subject;
+    if !subject.exists() {
+        bail!(
+            "there is no {}: a bundle's folder, or the file of a binary, comes first, then the function",
+            subject.display()
+        );
+    }
+    let annotation = match (subject.is_dir(), &arguments.function) {
+        (true, function) => {
+            let bundle = show::opened(subject)?;
+            let binary = arguments.binary.as_deref().map(Binary::open).transpose()?;
             if let (Some(binary), Some(path)) = (&binary, &arguments.binary) {
                 must_have_run(&bundle, path, (&binary.name, binary.symbols.build_id().as_deref()))?;
             }
             let rows = bundle.instructions()?;
             let rungs = by_rung(&bundle);
-            let compared = choose(&rungs, arguments.base, arguments.rung).map_err(|problem| anyhow!(problem))?;
+            let compared = choose(&rungs, arguments.base_rung, arguments.rung).map_err(|problem| anyhow!(problem))?;
             let functions = catalogue(&compared, &rows);
             let Some(function) = function else {
                 return list(&compared, &functions, arguments.json);
@@ -65,14 +72,14 @@ pub(crate) fn execute(arguments: &AnnotateArguments) -> anyhow::Result<ExitCode>
             }
             found
         }
-        (None, Some(binary), Some(function)) => unmeasured(&Binary::open(binary)?, function)?,
-        (None, Some(binary), None) => bail!(
-            "which function of {}? Name it, or give --bundle DIR to list those that cost most",
-            binary.display()
+        (false, _) if arguments.binary.is_some() || arguments.rung.is_some() || arguments.base_rung.is_some() => bail!(
+            "--binary, --rung and --base-rung go with a bundle, and {} is none: name the folder that `scaleprof run` wrote",
+            subject.display()
         ),
-        (None, None, _) => bail!(
-            "there is nothing to read: give --bundle DIR (what `scaleprof run` wrote), --binary FILE (a server or a library), or \
-             both"
+        (false, Some(function)) => unmeasured(&Binary::open(subject)?, function)?,
+        (false, None) => bail!(
+            "which function of {}? Name it behind the file; of a bundle those that cost most are listed",
+            subject.display()
         ),
     };
     match arguments.json {
@@ -114,7 +121,7 @@ fn measured(
             let missing = bundle.manifest.missing.iter().find(|one| one.figure == "instructions");
             anyhow!(
                 "the bundle keeps no machine code ({}): give the file it ran with --binary, {} for {}",
-                missing.map_or("an older scaleprof wrote it, or the run was killed", |one| &one.reason),
+                missing.map_or("the run was killed", |one| &one.reason),
                 function.module,
                 function.function
             )

@@ -1,13 +1,14 @@
 //! The commands and their options.
 
-use crate::company_arguments::CompanyArguments;
+use crate::address_arguments::{AccountArguments, AddressArguments, ConsentArguments};
 use crate::experiment_arguments::ExperimentArguments;
 use crate::export_arguments::ExportArguments;
 use crate::import_arguments::ImportArguments;
-use crate::load_arguments::{LadderArguments, LoadArguments};
+use crate::load_arguments::{LadderArguments, LoadArguments, ResultArguments};
 use crate::probe_arguments::ProbeArguments;
 use crate::servers_arguments::ServersArguments;
 use crate::tls_arguments::TlsArguments;
+use crate::topology_arguments::TopologyArguments;
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
 
@@ -27,15 +28,15 @@ pub(crate) struct Arguments {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Climb a ladder of connections on a private server and say how it scales
+    /// Load a server at rising connections: does it scale, and why not
     Run(Box<RunArguments>),
-    /// Climb the ladder on a server that runs already, in a schema of our own; or, with --pid, only watch it
+    /// Watch a running server, without load: what does it wait for
     Attach(Box<AttachArguments>),
     /// Show a bundle again: as a page, a table, JSON or a bug report
     Report(ReportArguments),
     /// Say what changed between two runs, per transaction: throughput, CPU, states, call paths, settings
     Diff(DiffArguments),
-    /// Hold variants of a server against each other, start by start in turns, with an interval and a verdict for each rung
+    /// Compare server builds or settings in interleaved runs
     Experiment(Box<ExperimentArguments>),
     /// Write the call paths of a bundle or a recording for pprof, flamegraph.pl, speedscope or the Firefox Profiler
     Export(ExportArguments),
@@ -51,11 +52,11 @@ pub(crate) enum Command {
     /// List the cache lines of a binary in which variables that are only read lie beside others that are written
     #[command(name = "cachelines")]
     CacheLines(CacheLinesArguments),
-    /// Measure what scaleprof's client costs here, beside sysbench's where it is installed
+    /// Measure the overhead of scaleprof itself
     Selfbench(SelfbenchArguments),
     /// List, fetch and remove server builds: archives, URLs, Debian's and Ubuntu's packages, Maven artifacts
     Servers(ServersArguments),
-    /// List or remove the prepared data folders, which are kept until a server needs their room on the disk
+    /// List and remove prepared data
     Cache(CacheArguments),
     /// Print a script that completes commands and options in your shell
     Completions {
@@ -68,9 +69,6 @@ pub(crate) enum Command {
         /// The folder
         folder: PathBuf,
     },
-    /// Run one load and print its figures (used by selfbench)
-    #[command(hide = true, name = "__load")]
-    BenchLoad(BenchLoadArguments),
 }
 
 #[derive(Debug, Args)]
@@ -94,18 +92,18 @@ pub(crate) struct CacheLinesArguments {
     /// A run of this very binary: what its loads and stores cost a transaction, at two rungs
     #[arg(long, value_name = "BUNDLE")]
     pub(crate) bundle: Option<PathBuf>,
-    /// Bytes of a line: 64 for x86-64 and most aarch64, 128 for POWER, Apple and x86's prefetched pairs, 256 for s390x
-    #[arg(long, value_name = "BYTES", default_value = "64", value_parser = line_bytes)]
-    pub(crate) line: u32,
+    /// Bytes of a line
+    #[arg(long, value_name = "BYTES", default_value = "64")]
+    pub(crate) line_size: LineSize,
     /// Show all lines, not only the ten gravest, or with a bundle those that cost something
     #[arg(long)]
     pub(crate) all: bool,
     /// Count how often a running process of this binary writes what is shown, by the CPU's watchpoints. Each write costs it an
     /// exception meanwhile, so the counting of a variable ends early where there are many
     #[arg(long, value_name = "PID", value_parser = clap::value_parser!(u32).range(1..))]
-    pub(crate) write_rate: Option<u32>,
-    /// With --write-rate, for how long each variable is watched
-    #[arg(long, value_name = "S", default_value_t = 0.2, requires = "write_rate", value_parser = watch_seconds)]
+    pub(crate) count_writes: Option<u32>,
+    /// With --count-writes, for how long each variable is watched
+    #[arg(long, value_name = "S", default_value_t = 0.2, requires = "count_writes", value_parser = watch_seconds)]
     pub(crate) seconds: f64,
     /// Another build: are the same neighbours in one line there too?
     #[arg(long, value_name = "OTHER_BINARY")]
@@ -123,126 +121,147 @@ fn watch_seconds(text: &str) -> Result<f64, String> {
     seconds.ok_or_else(|| "from 0.01 to 10 seconds".to_owned())
 }
 
-fn line_bytes(text: &str) -> Result<u32, String> {
-    match text {
-        "64" => Ok(64),
-        "128" => Ok(128),
-        "256" => Ok(256),
-        _ => Err("a line has 64, 128 or 256 bytes".to_owned()),
+/// Bytes of a cache line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum LineSize {
+    /// x86-64 and most aarch64
+    #[value(name = "64")]
+    Usual,
+    /// POWER, Apple, and the pairs of lines that x86 fetches together
+    #[value(name = "128")]
+    Pair,
+    /// s390x
+    #[value(name = "256")]
+    Large,
+}
+
+impl LineSize {
+    pub(crate) fn bytes(self) -> u32 {
+        match self {
+            LineSize::Usual => 64,
+            LineSize::Pair => 128,
+            LineSize::Large => 256,
+        }
     }
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct AnnotateArguments {
+    /// The bundle of a run: what the instructions cost, and the machine code of its hot functions; or an executable or library
+    #[arg(value_name = "BUNDLE|BINARY")]
+    pub(crate) subject: PathBuf,
     /// The function, or a part of its name; with its module where two have it: libc.so.6!memcpy. Without it the functions that
     /// cost most are listed
     pub(crate) function: Option<String>,
-    /// The bundle of a run: what the instructions cost, and the machine code of its hot functions
-    #[arg(long, short, value_name = "DIR")]
-    pub(crate) bundle: Option<PathBuf>,
-    /// Read the machine code from this executable or library: for a function that the bundle does not keep, and to look at one
-    /// without a bundle
+    /// Executable or library with the machine code of a function that the bundle does not keep
     #[arg(long, value_name = "FILE")]
     pub(crate) binary: Option<PathBuf>,
-    /// Connections of the rung to compare with [default: where a transaction took least CPU time]
-    #[arg(long, value_name = "N", requires = "bundle")]
-    pub(crate) base: Option<u32>,
-    /// Connections of the rung to look at [default: the last]
-    #[arg(long, value_name = "N", requires = "bundle")]
+    /// Connections of the rung to show [default: the last]
+    #[arg(long, value_name = "N")]
     pub(crate) rung: Option<u32>,
+    /// Connections of the base rung [default: where a transaction took least CPU time]
+    #[arg(long, value_name = "N")]
+    pub(crate) base_rung: Option<u32>,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
 }
 
+/// Loads a private server, or a running one, at rising connections, and says whether it scales, and why not.
 #[derive(Debug, Args)]
 pub(crate) struct RunArguments {
-    /// Server to run: an unpacked BASEDIR, a mysqld or mariadbd binary, or the NAME of a build that `scaleprof servers` lists
-    /// [default: the distribution's server]
-    #[arg(long, value_name = "BASEDIR|BINARY|NAME", help_heading = "Server")]
-    pub(crate) server: Option<PathBuf>,
-    /// A setting of the server; can be given again
-    #[arg(long = "set", value_name = "NAME=VALUE", help_heading = "Server")]
-    pub(crate) set: Vec<String>,
-    /// An option file of the server's, which takes the place of the settings that scaleprof pins; --set goes before both
-    #[arg(long, value_name = "FILE", help_heading = "Server")]
-    pub(crate) defaults_file: Option<PathBuf>,
-    /// Size of the buffer pool, such as 4G [default: by memory and data]
-    #[arg(long, value_name = "SIZE", value_parser = crate::size::parse, help_heading = "Server")]
-    pub(crate) buffer_pool: Option<u64>,
-    /// Switch the Performance Schema on (it costs throughput)
-    #[arg(long, help_heading = "Server")]
-    pub(crate) performance_schema: bool,
-    /// CPUs of the server, such as 0-3,8 [default: by the machine]
-    #[arg(long, value_name = "CPUS", help_heading = "Server")]
-    pub(crate) cpus_server: Option<scaleprof_server::CpuSet>,
-    /// CPUs of the client
-    #[arg(long, value_name = "CPUS", help_heading = "Server")]
-    pub(crate) cpus_client: Option<scaleprof_server::CpuSet>,
     #[command(flatten)]
-    pub(crate) company: CompanyArguments,
-    /// Folder for the server's files [default: a folder of the user's in /var/tmp]
-    #[arg(long, value_name = "DIR", help_heading = "Server")]
-    pub(crate) work_folder: Option<PathBuf>,
-    /// Make the tables anew and do not keep them for the next run
-    #[arg(long, help_heading = "Server")]
-    pub(crate) no_cache: bool,
-    /// Prepared tables that are kept for later runs, all together at most; what was not used for longest goes first
-    #[arg(long, value_name = "SIZE", value_parser = crate::size::parse, default_value = "10G", conflicts_with = "no_cache",
-        help_heading = "Server")]
-    pub(crate) cache_size: u64,
-    /// Shut the server down at the end instead of killing it, for a build that writes something when it ends, such as a profile
-    #[arg(long, help_heading = "Server")]
-    pub(crate) shut_down: bool,
-    /// Then try the settings that the findings advise: servers with and without each in turns, at the rung of the loss; what they
-    /// come to, with its interval, stands with the findings. Up to four settings, some 2 min each
-    #[arg(long = "try")]
-    pub(crate) try_remedies: bool,
+    pub(crate) private: PrivateServerArguments,
     #[command(flatten)]
-    pub(crate) load: LoadArguments,
+    pub(crate) topology: TopologyArguments,
     #[command(flatten)]
-    pub(crate) ladder: LadderArguments,
+    pub(crate) address: AddressArguments,
     #[command(flatten)]
-    pub(crate) probe: ProbeArguments,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct AttachArguments {
-    /// Where the server is: mysql://USER@HOST:PORT (no password in it)
-    #[arg(long, value_name = "DSN", conflicts_with = "socket", help_heading = "Server")]
-    pub(crate) dsn: Option<String>,
-    /// The server's Unix socket
-    #[arg(long, value_name = "PATH", help_heading = "Server")]
-    pub(crate) socket: Option<PathBuf>,
-    /// Only watch this server process: no load of ours, no account, no tables; --seconds says how long
-    #[arg(long, value_name = "PID", value_parser = clap::value_parser!(u32).range(1..), help_heading = "Server")]
-    pub(crate) pid: Option<u32>,
-    /// With --pid, watch the process though it has not the name of a server
-    #[arg(long, requires = "pid", help_heading = "Server")]
-    pub(crate) force: bool,
-    /// Account to log in with [default: that of the DSN, else your user name]
-    #[arg(long, value_name = "NAME", help_heading = "Server")]
-    pub(crate) user: Option<String>,
-    /// Ask for the password. Without it, SCALEPROF_PASSWORD and the option file are looked at
-    #[arg(long, help_heading = "Server")]
-    pub(crate) ask_password: bool,
-    /// Option file with user, password and ssl-* options under [client] or [scaleprof]
-    #[arg(long, value_name = "FILE", help_heading = "Server")]
-    pub(crate) defaults_file: Option<PathBuf>,
+    pub(crate) account: AccountArguments,
     #[command(flatten)]
     pub(crate) tls: TlsArguments,
-    /// Do not ask before loading a server that scaleprof did not start
-    #[arg(long, help_heading = "Server")]
-    pub(crate) yes: bool,
-    /// Drop the load's schema at the end
-    #[arg(long, help_heading = "Server")]
-    pub(crate) drop_schema: bool,
+    #[command(flatten)]
+    pub(crate) consent: ConsentArguments,
     #[command(flatten)]
     pub(crate) load: LoadArguments,
     #[command(flatten)]
     pub(crate) ladder: LadderArguments,
     #[command(flatten)]
     pub(crate) probe: ProbeArguments,
+    /// Do not watch the server's threads: no states, no stacks, no locks
+    #[arg(long, help_heading = "Probe")]
+    pub(crate) no_probe: bool,
+    #[command(flatten)]
+    pub(crate) result: ResultArguments,
+    /// Then try the settings that the findings advise: servers with and without each in interleaved runs, at the rung of the loss. The
+    /// effect of each, with its interval, stands with the findings. Up to four settings, some 2 min each
+    #[arg(long = "try", help_heading = "Result", conflicts_with = "address")]
+    pub(crate) try_remedies: bool,
+}
+
+/// The private server.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Private server (the default)")]
+#[group(id = "private_server", multiple = true, conflicts_with = "address")]
+pub(crate) struct PrivateServerArguments {
+    /// An unpacked BASEDIR, a mysqld or mariadbd binary, or the name of a build that `scaleprof servers` lists [default: the
+    /// distribution's server]
+    #[arg(long, value_name = "BUILD")]
+    pub(crate) server: Option<PathBuf>,
+    /// Setting of the server; can be given again
+    #[arg(long = "set", value_name = "NAME=VALUE")]
+    pub(crate) set: Vec<String>,
+    /// An option file of the server's, which takes the place of the settings that scaleprof pins; --set goes before both
+    #[arg(long, value_name = "FILE")]
+    pub(crate) server_defaults_file: Option<PathBuf>,
+    /// Size of the buffer pool, such as 4G [default: by memory and data]
+    #[arg(long, value_name = "SIZE", value_parser = crate::size::parse)]
+    pub(crate) buffer_pool: Option<u64>,
+    /// Switch the Performance Schema on (it costs throughput)
+    #[arg(long)]
+    pub(crate) performance_schema: bool,
+    /// CPUs of the server, such as 0-3,8 [default: by the machine]
+    #[arg(long, value_name = "CPUS")]
+    pub(crate) cpus_server: Option<scaleprof_server::CpuSet>,
+    /// CPUs of the client
+    #[arg(long, value_name = "CPUS")]
+    pub(crate) cpus_client: Option<scaleprof_server::CpuSet>,
+    /// Folder for the server's files [default: a folder of the user's in /var/tmp]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) work_dir: Option<PathBuf>,
+    /// Make the tables anew and do not keep them for the next run
+    #[arg(long)]
+    pub(crate) no_cache: bool,
+    /// Prepared tables that are kept for later runs, all together at most; what was not used for longest goes first
+    #[arg(long, value_name = "SIZE", value_parser = crate::size::parse, default_value = "10G", conflicts_with = "no_cache")]
+    pub(crate) cache_size: u64,
+    /// Shut the server down at the end instead of killing it, for a build that writes something when it ends, such as a profile
+    #[arg(long)]
+    pub(crate) clean_shutdown: bool,
+}
+
+/// Watches a running server, without a load, an account or a table of ours: what do its threads wait for, and what do they do?
+#[derive(Debug, Args)]
+pub(crate) struct AttachArguments {
+    /// Process of the server [default: the only mysqld or mariadbd here]
+    #[arg(long, short, value_name = "PID", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) pid: Option<u32>,
+    /// Watch the process whatever it is called
+    #[arg(long, requires = "pid")]
+    pub(crate) any_process: bool,
+    /// Hidden: told where the load went
+    #[arg(long, short = 'S', value_name = "PATH", hide = true)]
+    pub(crate) socket: Option<PathBuf>,
+    /// Likewise
+    #[arg(long, value_name = "DSN", hide = true)]
+    pub(crate) dsn: Option<String>,
+    /// Seconds to watch
+    #[arg(long, value_name = "S", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=86_400))]
+    pub(crate) seconds: u32,
+    #[command(flatten)]
+    pub(crate) probe: ProbeArguments,
+    #[command(flatten)]
+    pub(crate) result: ResultArguments,
 }
 
 #[derive(Debug, Args)]
@@ -255,11 +274,10 @@ pub(crate) struct ReportArguments {
     /// How to show it
     #[arg(long, value_enum, default_value = "html")]
     pub(crate) format: ReportFormat,
-    /// A bug report in Markdown, to paste into the server's bug tracker: the same as --format bug. It holds no query, no host
-    /// or user name, and no name of a schema, table or column
+    /// Short for --format json
     #[arg(long, conflicts_with = "format")]
-    pub(crate) bug: bool,
-    /// Where to write it [default: report.html in the bundle; the terminal for text, json and bug]
+    pub(crate) json: bool,
+    /// Where to write it; - for standard output [default: report.html in the bundle for html, else standard output]
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
 }
@@ -290,24 +308,24 @@ named and warned about.
 
     scaleprof diff before/ after/
     scaleprof diff before/ after/ --html diff.html
-    scaleprof diff before/ after/ --connections 512 --json | jq .paths")]
+    scaleprof diff before/ after/ --rung 512 --json | jq .paths")]
 pub(crate) struct DiffArguments {
     /// The bundle of the run before (A)
     pub(crate) before: PathBuf,
     /// The bundle of the run after (B)
     pub(crate) after: PathBuf,
-    /// Show only the call paths of this rung
+    /// Connections of the rung whose call paths are shown [default: all that both have]
     #[arg(long, value_name = "N")]
-    pub(crate) connections: Option<u32>,
-    /// The rung that others are held against [default: the common one where a transaction costs least]
+    pub(crate) rung: Option<u32>,
+    /// Connections of the base rung [default: the common one where a transaction takes least CPU time]
     #[arg(long, value_name = "N")]
     pub(crate) base_rung: Option<u32>,
-    /// Compare runs of different loads all the same
+    /// Compare runs of different workloads too
     #[arg(long)]
-    pub(crate) force: bool,
-    /// Write a page instead: curves, what changed, and the flame graph of B coloured by growth since A. One file that works
+    pub(crate) any_workload: bool,
+    /// Also write a page: curves, what changed, and the flame graph of B coloured by growth since A. One file that works
     /// offline, with nothing private in it but the names of the two folders
-    #[arg(long, value_name = "FILE", conflicts_with = "json")]
+    #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
     /// Print JSON
     #[arg(long)]
@@ -319,13 +337,13 @@ pub(crate) struct DiffArguments {
 Exit status: 0 where nothing is marked `missing`; 1 where something is, hardware counters too, which many virtual machines do not have.")]
 pub(crate) struct CheckArguments {
     /// Server to look at: a BASEDIR, a binary or the name of a build [default: the distribution's server]
-    #[arg(long, value_name = "BASEDIR|BINARY|NAME")]
+    #[arg(long, value_name = "BUILD")]
     pub(crate) server: Option<PathBuf>,
     /// Running server to look at: it is watched for a while, to see whether the code has names that it spends its time in
-    #[arg(long, value_name = "PID", conflicts_with = "server")]
+    #[arg(long, short, value_name = "PID", conflicts_with = "server")]
     pub(crate) pid: Option<u32>,
     /// How long, with --pid
-    #[arg(long, value_name = "S", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=600))]
+    #[arg(long, value_name = "S", default_value_t = 3, requires = "pid", value_parser = clap::value_parser!(u32).range(1..=600))]
     pub(crate) seconds: u32,
     /// Bundle to look at: has the code names that its time was spent in, and what brings those that are missing?
     #[arg(long, value_name = "BUNDLE", conflicts_with = "pid")]
@@ -343,8 +361,41 @@ pub(crate) struct CheckArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct SelfbenchArguments {
+    #[command(subcommand)]
+    pub(crate) command: SelfbenchCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum SelfbenchCommand {
+    /// Measure what the client costs, beside sysbench's where it is installed
+    Client(BenchArguments),
+    /// Measure filling four tables, beside sysbench's where it is installed
+    Fill {
+        #[command(flatten)]
+        bench: BenchArguments,
+        /// Rows of each table
+        #[arg(long, value_name = "N", default_value_t = 1_000_000)]
+        rows: u32,
+    },
+    /// Measure what watching the server's threads costs, with BPF and without, beside perf and bpftrace
+    Watch {
+        #[command(flatten)]
+        bench: BenchArguments,
+        /// Leave all but scaleprof with BPF out, for more turns in the same time. A turn of it, and one of nobody as a control, takes
+        /// five seconds whatever --seconds says
+        #[arg(long)]
+        alone: bool,
+    },
+    /// Run one load and print its figures (used by the others)
+    #[command(hide = true)]
+    LoadProcess(BenchLoadArguments),
+}
+
+/// What all benchmarks have.
+#[derive(Debug, Args)]
+pub(crate) struct BenchArguments {
     /// Server to load: a BASEDIR, a binary or the name of a build [default: the distribution's server]
-    #[arg(long, value_name = "BASEDIR|BINARY|NAME")]
+    #[arg(long, value_name = "BUILD")]
     pub(crate) server: Option<PathBuf>,
     /// Workloads, separated by commas
     #[arg(
@@ -353,7 +404,7 @@ pub(crate) struct SelfbenchArguments {
         value_delimiter = ',',
         default_value = "oltp_point_select,oltp_read_write"
     )]
-    pub(crate) workloads: Vec<String>,
+    pub(crate) workload: Vec<scaleprof_workload::OltpWorkloadKind>,
     /// Connections, separated by commas
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "16,64,512")]
     pub(crate) connections: Vec<u32>,
@@ -366,16 +417,6 @@ pub(crate) struct SelfbenchArguments {
     /// Which system calls carry the packets: auto, epoll or io_uring
     #[arg(long, value_name = "WHICH", default_value = "auto")]
     pub(crate) transport: scaleprof_workload::TransportChoice,
-    /// Measure filling tables of this many rows instead, four of them
-    #[arg(long, value_name = "ROWS")]
-    pub(crate) fill: Option<u32>,
-    /// Measure what watching the server's threads costs instead, with BPF and without, beside perf and bpftrace
-    #[arg(long, conflicts_with = "fill")]
-    pub(crate) watching: bool,
-    /// With --watching: leave all but scaleprof with BPF out, for more turns in the same time. A turn of it, and one of nobody as a
-    /// control, takes five seconds whatever --seconds says
-    #[arg(long, requires = "watching")]
-    pub(crate) alone: bool,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
@@ -383,15 +424,25 @@ pub(crate) struct SelfbenchArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct CacheArguments {
-    /// Remove all of them
-    #[arg(long)]
-    pub(crate) remove: bool,
-    /// Remove what was not used for longest until no more than this is left
-    #[arg(long, value_name = "SIZE", value_parser = crate::size::parse, conflicts_with = "remove")]
-    pub(crate) cache_size: Option<u64>,
+    #[command(subcommand)]
+    pub(crate) command: Option<CacheCommand>,
     /// Folder of the server's files [default: as for run]
-    #[arg(long, value_name = "DIR")]
-    pub(crate) work_folder: Option<PathBuf>,
+    #[arg(long, value_name = "DIR", global = true)]
+    pub(crate) work_dir: Option<PathBuf>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum CacheCommand {
+    /// List the prepared data folders, their sum and the limit
+    List,
+    /// Remove all of them
+    Remove {
+        /// Keep what was used last, as much as fits into this
+        #[arg(long, value_name = "SIZE", value_parser = crate::size::parse)]
+        keep: Option<u64>,
+    },
+    /// Print the folder that they are in
+    Path,
 }
 
 #[derive(Debug, Args)]

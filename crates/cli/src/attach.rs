@@ -1,59 +1,69 @@
-//! `scaleprof attach`.
+//! `scaleprof attach`: watching a server under a load that is not ours.
 
 use crate::arguments::AttachArguments;
-use crate::credentials;
-use crate::run::{carry_out, public_command};
-use crate::watch;
+use crate::output::{put, say};
+use crate::run::{our_arguments, public_command};
+use crate::show;
+use crate::stop;
+use crate::terminal::TerminalProgress;
 use anyhow::bail;
-use scaleprof_experiment::{Attach, RunOptions, ServerChoice};
-use scaleprof_workload::schema::SCHEMA;
-use std::io::{IsTerminal, Write};
+use scaleprof_experiment::{RunningServer, WatchRequest, WatchResult, running_servers, watch};
 use std::process::ExitCode;
 
-pub(crate) fn execute(arguments: AttachArguments) -> anyhow::Result<ExitCode> {
-    if let Some(pid) = arguments.pid {
-        return watch::execute(pid, &arguments);
-    }
-    let load = arguments.load.options()?;
-    let connections = arguments.ladder.rungs()?;
-    let (endpoint, who) = credentials::of(&arguments)?;
-    if !arguments.yes {
-        let most = connections.iter().max().copied().unwrap_or(1);
-        ask(&format!(
-            "This puts a load of up to {most} connections on {endpoint}, which scaleprof did not start, and makes \
-             tables in the schema {SCHEMA} there; what an earlier run left in it is dropped. Go on? [y/N] "
-        ))?;
-    }
-    let options = RunOptions {
-        server: ServerChoice::Attached(Attach {
-            endpoint,
-            credentials: who,
-            drop_schema: arguments.drop_schema,
-        }),
-        load,
-        connections,
-        refine: !arguments.ladder.no_refine,
-        repeats: arguments.ladder.repeats,
-        order_seed: arguments.load.seed,
-        seconds: arguments.ladder.seconds,
-        watch: arguments.probe.options()?,
-        output: arguments.ladder.output(&arguments.load.workload),
-        command: public_command(crate::run::our_arguments()),
-    };
-    carry_out(&options, &arguments.ladder, false)
-}
+/// Exit code where several servers could be meant.
+const USAGE: u8 = 2;
 
-/// Waits for a yes.
-fn ask(question: &str) -> anyhow::Result<()> {
-    if !std::io::stdin().is_terminal() {
-        bail!("the load needs your consent and there is no terminal to ask on: give --yes");
+pub(crate) fn execute(arguments: &AttachArguments) -> anyhow::Result<ExitCode> {
+    if arguments.socket.is_some() || arguments.dsn.is_some() {
+        bail!(
+            "attach watches a server and never loads it: to load it, scaleprof run {}; to watch it, scaleprof attach --pid PID",
+            match &arguments.socket {
+                Some(path) => format!("-S {}", path.display()),
+                None => "--dsn DSN".to_owned(),
+            }
+        );
     }
-    eprint!("{question}");
-    std::io::stderr().flush()?;
-    let mut answer = String::new();
-    std::io::stdin().read_line(&mut answer)?;
-    match answer.trim().to_ascii_lowercase().as_str() {
-        "y" | "yes" => Ok(()),
-        _ => bail!("nothing was done"),
+    let pid = match arguments.pid {
+        Some(pid) => pid,
+        None => match running_servers().as_slice() {
+            [only] => only.pid,
+            [] => bail!("no mysqld or mariadbd is visible to this user: name the process with --pid PID"),
+            several => {
+                eprintln!("scaleprof: several servers run here; name one with --pid PID:");
+                for RunningServer { pid, name } in several {
+                    eprintln!("{pid:>9}  {name}");
+                }
+                return Ok(ExitCode::from(USAGE));
+            }
+        },
+    };
+    let request = WatchRequest {
+        pid,
+        force: arguments.any_process,
+        seconds: arguments.seconds,
+        options: arguments.probe.options()?,
+        output: arguments.result.output("attach"),
+        command: public_command(our_arguments()),
+    };
+    let stop = stop::flag()?;
+    let mut progress = TerminalProgress::new(arguments.result.quiet);
+    let result = watch(&request, &stop, &mut progress);
+    progress.finish();
+    let WatchResult {
+        bundle,
+        summary,
+        problem,
+    } = result?;
+    match arguments.result.json {
+        true => put!("{}", show::summary_json(&summary)?),
+        false => {
+            put!("{}", show::table(&summary));
+            let page = show::write_page(&bundle, &summary, &bundle.path)?;
+            say!("\nReport: {}", page.display());
+        }
+    }
+    match problem {
+        None => Ok(ExitCode::SUCCESS),
+        Some(problem) => bail!("{problem}; what was seen until then is in {}", bundle.path.display()),
     }
 }

@@ -1,6 +1,6 @@
 //! `scaleprof cache`.
 
-use crate::arguments::CacheArguments;
+use crate::arguments::{CacheArguments, CacheCommand};
 use crate::output::say;
 use scaleprof_server::{CACHE_SIZE, Cache, WorkFolder};
 use std::path::Path;
@@ -8,23 +8,32 @@ use std::process::ExitCode;
 
 pub(crate) fn execute(arguments: &CacheArguments) -> anyhow::Result<ExitCode> {
     let folder = arguments
-        .work_folder
+        .work_dir
         .as_deref()
         .map_or_else(WorkFolder::default_path, Path::to_path_buf);
-    let cache = Cache::open(&WorkFolder::open(&folder)?)?;
-    if arguments.remove {
-        let count = cache.remove_all()?;
-        say!("removed {count} prepared data folders");
+    if let Some(CacheCommand::Path) = arguments.command {
+        say!("{}", WorkFolder::cache_in(&folder).display());
         return Ok(ExitCode::SUCCESS);
     }
-    if let Some(most) = arguments.cache_size {
-        let gone = cache.keep_to(most)?;
-        say!("removed {} prepared data folders", gone.len());
+    let cache = Cache::open(&WorkFolder::open(&folder)?)?;
+    match arguments.command {
+        None | Some(CacheCommand::List | CacheCommand::Path) => list(&cache, &folder)?,
+        Some(CacheCommand::Remove { keep }) => {
+            let count = match keep {
+                None => cache.remove_all()?,
+                Some(most) => cache.keep_to(most)?.len(),
+            };
+            say!("removed {count} prepared data folders");
+        }
     }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn list(cache: &Cache, folder: &Path) -> anyhow::Result<()> {
     let list = cache.list()?;
     if list.is_empty() {
         say!("no prepared data folders in {}", folder.display());
-        return Ok(ExitCode::SUCCESS);
+        return Ok(());
     }
     let bytes: u64 = list.iter().map(|prepared| prepared.entry().bytes).sum();
     for prepared in list {
@@ -41,7 +50,7 @@ pub(crate) fn execute(arguments: &CacheArguments) -> anyhow::Result<ExitCode> {
         bytes >> 20,
         CACHE_SIZE >> 30
     );
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
 /// The server with as much of its build-id or hash as tells builds apart.

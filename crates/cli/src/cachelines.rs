@@ -102,7 +102,7 @@ pub(crate) fn execute(arguments: &CacheLinesArguments) -> anyhow::Result<ExitCod
         None => Vec::new(),
     };
     let costs = costs(&code, &rungs, arguments.bundle.is_some())?;
-    let bytes = u64::from(arguments.line);
+    let bytes = u64::from(arguments.line_size.bytes());
     let mut lines = judge(&code.data.places, &code.data.functions, bytes, costs.as_ref());
     let judged = lines.len();
     let costly = costs
@@ -115,7 +115,7 @@ pub(crate) fn execute(arguments: &CacheLinesArguments) -> anyhow::Result<ExitCod
         }
         lines.truncate(WORST);
     }
-    if let Some(pid) = arguments.write_rate {
+    if let Some(pid) = arguments.count_writes {
         let process = ProcessData::of(pid, &arguments.binary).map_err(anyhow::Error::msg)?;
         let longest = Duration::from_secs_f64(arguments.seconds);
         for line in &mut lines {

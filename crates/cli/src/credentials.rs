@@ -1,7 +1,7 @@
 //! Where to connect and as whom. A password comes from the environment, an option file or a prompt, never from the
 //! command line, which every user of the machine can read.
 
-use crate::arguments::AttachArguments;
+use crate::address_arguments::{AccountArguments, AddressArguments};
 use crate::tls_arguments::TlsArguments;
 use anyhow::{Context, bail};
 use scaleprof_wire::{Credentials, Endpoint, Password};
@@ -10,20 +10,23 @@ use std::path::Path;
 const DEFAULT_PORT: u16 = 3306;
 
 /// The server's address and our account.
-pub(crate) fn of(arguments: &AttachArguments) -> anyhow::Result<(Endpoint, Credentials)> {
-    let (endpoint, dsn_user) = match (&arguments.socket, &arguments.dsn) {
+/// None where no running server is named.
+pub(crate) fn of(
+    address: &AddressArguments,
+    account: &AccountArguments,
+    tls: &TlsArguments,
+) -> anyhow::Result<Option<(Endpoint, Credentials)>> {
+    let (endpoint, dsn_user) = match (&address.socket, &address.dsn) {
         (Some(path), _) => (Endpoint::Unix(path.clone()), None),
         (None, Some(dsn)) => parse_dsn(dsn)?,
-        (None, None) => bail!(
-            "which server? Give --socket PATH or --dsn mysql://USER@HOST:PORT to load one, or --pid PID only to watch one"
-        ),
+        (None, None) => return Ok(None),
     };
-    let file = match &arguments.defaults_file {
+    let file = match &account.defaults_file {
         Some(path) => read_option_file(path)?,
         None => Account::default(),
     };
-    let user = arguments.user.clone().or(dsn_user).or(file.user);
-    let password = if arguments.ask_password {
+    let user = account.user.clone().or(dsn_user).or(file.user);
+    let password = if account.ask_password {
         Some(rpassword::prompt_password("Password: ").context("cannot read the password")?)
     } else {
         std::env::var("SCALEPROF_PASSWORD").ok().or(file.password)
@@ -36,9 +39,9 @@ pub(crate) fn of(arguments: &AttachArguments) -> anyhow::Result<(Endpoint, Crede
         user,
         password: password.map(Password::new),
         database: None,
-        tls: arguments.tls.clone().or(file.tls).read(&endpoint)?,
+        tls: tls.clone().or(file.tls).read(&endpoint)?,
     };
-    Ok((endpoint, who))
+    Ok(Some((endpoint, who)))
 }
 
 /// The name of the user that this program runs as, by the list of users.

@@ -14,9 +14,9 @@ use std::process::ExitCode;
 pub(crate) fn execute(arguments: &DiffArguments) -> anyhow::Result<ExitCode> {
     let (a, b) = (Bundle::open(&arguments.before)?, Bundle::open(&arguments.after)?);
     let choice = Choice {
-        connections: arguments.connections,
+        connections: arguments.rung,
         base_rung: arguments.base_rung,
-        force: arguments.force,
+        force: arguments.any_workload,
     };
     let (found, runs) = compare_with_runs(&a, &b, choice).with_context(|| {
         format!(
@@ -25,19 +25,6 @@ pub(crate) fn execute(arguments: &DiffArguments) -> anyhow::Result<ExitCode> {
             arguments.after.display()
         )
     })?;
-    if let Some(path) = &arguments.html {
-        let names = [&arguments.before, &arguments.after].map(|folder| folder_name(folder));
-        let page = diff_page::render(&Compared {
-            bundles: [&a, &b],
-            names: names.each_ref().map(String::as_str),
-            comparison: &found,
-            runs: &runs,
-            connections: arguments.connections,
-        });
-        show::write_whole(path, page)?;
-        say!("{}", path.display());
-        return Ok(ExitCode::SUCCESS);
-    }
     match arguments.json {
         true => say!("{}", serde_json::to_string_pretty(&found)?),
         false => {
@@ -46,6 +33,22 @@ pub(crate) fn execute(arguments: &DiffArguments) -> anyhow::Result<ExitCode> {
                 "{}",
                 comparison::table(&found, names.each_ref().map(String::as_str), show::style())
             );
+        }
+    }
+    // What was found stands on the terminal also where the page cannot be written.
+    if let Some(path) = &arguments.html {
+        let names = [&arguments.before, &arguments.after].map(|folder| folder_name(folder));
+        let page = diff_page::render(&Compared {
+            bundles: [&a, &b],
+            names: names.each_ref().map(String::as_str),
+            comparison: &found,
+            runs: &runs,
+            connections: arguments.rung,
+        });
+        show::write_whole(path, page)?;
+        match arguments.json {
+            true => eprintln!("Report: {}", path.display()),
+            false => say!("\nReport: {}", path.display()),
         }
     }
     Ok(ExitCode::SUCCESS)

@@ -1,10 +1,10 @@
 //! `scaleprof experiment`.
 
-use crate::experiment_arguments::ExperimentArguments;
+use crate::experiment_arguments::{ExperimentArguments, ExperimentCommand};
 use crate::experiment_progress::{TerminalExperiment, duration};
 use crate::output::{put, say};
 use crate::{show, stop};
-use anyhow::Context;
+use anyhow::{Context, bail};
 use scaleprof_analysis::summarise;
 use scaleprof_builds::server_path;
 use scaleprof_bundle::Bundle;
@@ -42,45 +42,61 @@ const READY: [(&str, &str); 14] = ready![
 ];
 
 pub(crate) fn execute(arguments: &ExperimentArguments) -> anyhow::Result<ExitCode> {
-    let experiment = match &arguments.resume {
-        Some(folder) if !arguments.dry_run => Experiment::resume(folder)?,
-        Some(folder) => {
+    match &arguments.command {
+        None => begin(arguments),
+        Some(ExperimentCommand::List) => list(),
+        Some(ExperimentCommand::Resume {
+            folder, dry_run: true, ..
+        }) => {
             put!("{}", plan_in_words(Experiment::resume(folder)?.plan()));
-            return Ok(ExitCode::SUCCESS);
+            Ok(ExitCode::SUCCESS)
         }
-        None => {
-            let written = written(arguments)?;
-            let work_folder = absolute(arguments.work_folder.as_deref())?;
-            let source = PlanSource {
-                file: written.file.as_deref(),
-                folder: &written.folder,
-                work_folder: work_folder.as_deref(),
-            };
-            if arguments.dry_run {
-                let mut plan = Plan::new(&written.plan, source, &mut |path| std::fs::read_to_string(path))?;
-                plan.fit_to_memory(available());
-                put!("{}", plan_in_words(&plan));
-                if let Some(why) = plan.needless_here(&Topology::of_this_machine()?) {
-                    say!("\n{why}");
-                }
-                return Ok(ExitCode::SUCCESS);
-            }
-            let plan = Plan::new(&written.plan, source, &mut |path| std::fs::read_to_string(path))?;
-            if let Some(why) = plan.needless_here(&Topology::of_this_machine()?) {
-                say!(
-                    "{why}\n\nNothing was started. docs/experiments tells what to look at on a machine that has them."
-                );
-                return Ok(ExitCode::SUCCESS);
-            }
-            let name = folder_name(written.plan.name.as_deref().unwrap_or("experiment"));
-            let output = arguments
-                .output
-                .clone()
-                .unwrap_or_else(|| Path::new("scaleprof-runs").join(format!("{name}-{}", show::compact_time())));
-            Experiment::begin(&written.plan, source, &output)?
-        }
+        Some(ExperimentCommand::Resume {
+            folder, quiet, json, ..
+        }) => carry_out(&Experiment::resume(folder)?, *quiet, *json),
+    }
+}
+
+/// The ready experiments with what they ask.
+fn list() -> anyhow::Result<ExitCode> {
+    let width = READY.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+    for (name, text) in READY {
+        let plan = PlanFile::parse(text, &format!("{name}.toml"))?;
+        say!("{name:width$}  {}", plan.question.as_deref().unwrap_or_default());
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A new one.
+fn begin(arguments: &ExperimentArguments) -> anyhow::Result<ExitCode> {
+    let written = written(arguments)?;
+    let work_folder = absolute(arguments.work_dir.as_deref())?;
+    let source = PlanSource {
+        file: written.file.as_deref(),
+        folder: &written.folder,
+        work_folder: work_folder.as_deref(),
     };
-    carry_out(&experiment, arguments)
+    let mut plan = Plan::new(&written.plan, source, &mut |path| std::fs::read_to_string(path))?;
+    let needless = plan.needless_here(&Topology::of_this_machine()?);
+    if arguments.dry_run {
+        plan.fit_to_memory(available());
+        put!("{}", plan_in_words(&plan));
+        if let Some(why) = needless {
+            say!("\n{why}");
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
+    if let Some(why) = needless {
+        say!("{why}\n\nNothing was started. docs/experiments tells what to look at on a machine that has them.");
+        return Ok(ExitCode::SUCCESS);
+    }
+    let name = folder_name(written.plan.name.as_deref().unwrap_or("experiment"));
+    let output = arguments
+        .output
+        .clone()
+        .unwrap_or_else(|| Path::new("scaleprof-runs").join(format!("{name}-{}", show::compact_time())));
+    let experiment = Experiment::begin(&written.plan, source, &output)?;
+    carry_out(&experiment, arguments.quiet, arguments.json)
 }
 
 /// The name with nothing in it that a path could be made of.
@@ -145,17 +161,17 @@ fn written(arguments: &ExperimentArguments) -> anyhow::Result<Written> {
     replace(&mut plan.ladder.seconds, &arguments.seconds);
     replace(&mut plan.design.pairs, &arguments.pairs);
     replace(&mut plan.design.margin_percent, &arguments.margin);
-    replace(&mut plan.design.half_width_percent, &arguments.half_width);
-    replace(&mut plan.design.sentinels, &arguments.sentinels);
+    replace(&mut plan.design.precision_percent, &arguments.precision);
+    replace(&mut plan.design.aa_pairs, &arguments.aa_pairs);
     replace(&mut plan.design.seed, &arguments.seed);
     if arguments.quick {
         plan.design.quick = Some(true);
     }
-    if arguments.one_by_one {
-        plan.design.side_by_side = Some(false);
+    if arguments.no_interleave {
+        plan.design.interleave = Some(false);
     }
-    if arguments.no_watch {
-        plan.design.watch = Some(false);
+    if arguments.no_probe {
+        plan.design.probe = Some(false);
     }
     Ok(written)
 }
@@ -163,6 +179,9 @@ fn written(arguments: &ExperimentArguments) -> anyhow::Result<Written> {
 /// A file of that name, else the ready experiment that is called so.
 fn from_file_or_ready(name: &str) -> anyhow::Result<Written> {
     let path = Path::new(name);
+    if ["list", "resume"].contains(&name) && !path.is_file() {
+        bail!("'{name}' stands first: scaleprof experiment {name}, and its options behind it");
+    }
     let ready = READY.iter().find(|(known, _)| *known == name);
     match ready {
         Some((_, text)) if !path.is_file() => {
@@ -206,9 +225,9 @@ fn script_from_here(workload: Option<&str>) -> anyhow::Result<Option<String>> {
     })
 }
 
-fn carry_out(experiment: &Experiment, arguments: &ExperimentArguments) -> anyhow::Result<ExitCode> {
+fn carry_out(experiment: &Experiment, quiet: bool, json: bool) -> anyhow::Result<ExitCode> {
     let stop = stop::flag()?;
-    let mut progress = TerminalExperiment::new(arguments.quiet);
+    let mut progress = TerminalExperiment::new(quiet);
     let result = experiment.carry_out(&stop, &mut progress);
     progress.finish();
     let ExperimentResult {
@@ -216,7 +235,7 @@ fn carry_out(experiment: &Experiment, arguments: &ExperimentArguments) -> anyhow
         watched,
         problem,
     } = result?;
-    match arguments.json {
+    match json {
         true => say!("{}", serde_json::to_string_pretty(&outcome)?),
         false => put!("{}", table(&outcome, show::style())),
     }
@@ -226,7 +245,7 @@ fn carry_out(experiment: &Experiment, arguments: &ExperimentArguments) -> anyhow
     if let Some(problem) = problem {
         eprintln!("What was measured until then is in {}", folder.display());
         if matches!(problem, RunError::Stopped) {
-            eprintln!("Go on with: scaleprof experiment --resume {}", folder.display());
+            eprintln!("Go on with: scaleprof experiment resume {}", folder.display());
         }
         return Err(problem.into());
     }
@@ -234,7 +253,7 @@ fn carry_out(experiment: &Experiment, arguments: &ExperimentArguments) -> anyhow
         .iter()
         .map(|bundle| page_of(bundle))
         .collect::<anyhow::Result<Vec<_>>>()?;
-    if !arguments.json {
+    if !json {
         say!("\nReport: {}", page.display());
         say!("Figures: {}", folder.join(OUTCOME).display());
         for page in pages {

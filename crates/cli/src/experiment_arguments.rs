@@ -1,128 +1,121 @@
 //! The options of `experiment`.
 
-use clap::Args;
+use clap::{Args, Subcommand};
 use std::path::PathBuf;
 
 #[derive(Debug, Args)]
-#[command(after_help = "\
+#[command(
+    args_conflicts_with_subcommands = true,
+    subcommand_negates_reqs = true,
+    after_help = "\
 A variant is a server with its settings. Each start of one, on a fresh copy of the same data, climbs the ladder once; starts of \
 the variants stand in rounds, each second round in the opposite order, so that a drift of the machine has as much of a say for \
 one as for the other. The first variant is what the others are held against; it is paired with itself too, at both ends, which says \
 what the session's own error is.
 
 That there is no difference is told where the whole interval lies within the margin. Else a difference is told where it is beyond \
-chance over all rungs and variants together, and it is inconclusive where it is not. With --half-width it ends as soon as it is \
+chance over all rungs and variants together, and it is inconclusive where it is not. With --precision it ends as soon as it is \
 precise, never because a difference shows.
 
     scaleprof experiment --vary innodb_spin_wait_delay=4,20,96 --workload oltp_update_index --connections 16,512
     scaleprof experiment sync-array-size --server ~/mysql-5.6.14
     scaleprof experiment --server ~/mysql-old --server ~/mysql-new --workload tpcc --warehouses 4
     scaleprof experiment mine.toml --dry-run
-    scaleprof experiment --resume scaleprof-runs/sync-array-size-20261122-090000
+    scaleprof experiment resume scaleprof-runs/sync-array-size-20261122-090000
 
-docs/experiment.md tells what a plan may hold, what the figures mean and what is in experiment.json.")]
+docs/experiment.md tells what a plan may hold, what the figures mean and what is in experiment.json."
+)]
 pub(crate) struct ExperimentArguments {
+    #[command(subcommand)]
+    pub(crate) command: Option<ExperimentCommand>,
     /// A plan (FILE.toml), or the name of a ready one: sync-array-size, spin-delay, isolation-levels, lock-sys,
     /// long-run-stability, mutex-or-event, numa, performance-schema-overhead, pgo, read-only-against-read-write, replication, thread-pool,
     /// two-instances, warm-up
-    #[arg(value_name = "NAME|FILE", conflicts_with = "resume", required_unless_present_any = ["vary", "server", "resume"])]
+    #[arg(value_name = "NAME|FILE", required_unless_present_any = ["vary", "server"])]
     pub(crate) plan: Option<String>,
     /// Compare the values of a setting of the server; with several --vary, every choice of them. Each variant of a plan that has
     /// some is measured with every choice and held against itself with the first
-    #[arg(long, value_name = "NAME=VALUE,VALUE...", conflicts_with = "resume")]
+    #[arg(long, value_name = "NAME=VALUE,VALUE...")]
     pub(crate) vary: Vec<String>,
-    /// Go on with an experiment that was interrupted
-    #[arg(long, value_name = "DIR")]
-    pub(crate) resume: Option<PathBuf>,
     /// Check the plan, print it and how long it takes, and do nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
 
     /// Server of all variants: an unpacked BASEDIR, a binary or the name of a build; given again, the servers are compared [default: the
     /// plan's, else the distribution's]
-    #[arg(
-        long,
-        value_name = "BASEDIR|BINARY|NAME",
-        help_heading = "Server",
-        conflicts_with = "resume"
-    )]
+    #[arg(long, value_name = "BUILD", help_heading = "Server")]
     pub(crate) server: Vec<PathBuf>,
     /// A setting of all variants; can be given again
-    #[arg(
-        long = "set",
-        value_name = "NAME=VALUE",
-        help_heading = "Server",
-        conflicts_with = "resume"
-    )]
+    #[arg(long = "set", value_name = "NAME=VALUE", help_heading = "Server")]
     pub(crate) set: Vec<String>,
     /// Size of the buffer pool, such as 4G
-    #[arg(long, value_name = "SIZE", help_heading = "Server", conflicts_with = "resume")]
+    #[arg(long, value_name = "SIZE", help_heading = "Server")]
     pub(crate) buffer_pool: Option<String>,
     /// Folder for the servers' files [default: a folder of the user's in /var/tmp]
-    #[arg(long, value_name = "DIR", help_heading = "Server", conflicts_with = "resume")]
-    pub(crate) work_folder: Option<PathBuf>,
+    #[arg(long, value_name = "DIR", help_heading = "Server")]
+    pub(crate) work_dir: Option<PathBuf>,
 
     /// What every connection runs, as for run [default: the plan's, else oltp_read_write]
-    #[arg(long, value_name = "NAME|FILE.sql", help_heading = "Load", conflicts_with = "resume")]
+    #[arg(long, value_name = "NAME|FILE.sql", help_heading = "Load")]
     pub(crate) workload: Option<String>,
     /// Tables
-    #[arg(long, value_name = "N", help_heading = "Load", conflicts_with = "resume")]
+    #[arg(long, value_name = "N", help_heading = "Load")]
     pub(crate) tables: Option<u32>,
     /// Rows of each table
-    #[arg(long, value_name = "N", help_heading = "Load", conflicts_with = "resume")]
+    #[arg(long, value_name = "N", help_heading = "Load")]
     pub(crate) rows: Option<u32>,
     /// Which rows, as for run
-    #[arg(long, value_name = "NAME", help_heading = "Load", conflicts_with = "resume")]
+    #[arg(long, value_name = "NAME", help_heading = "Load")]
     pub(crate) distribution: Option<String>,
     /// Warehouses of tpcc, as for run
-    #[arg(long, value_name = "N", help_heading = "Load", conflicts_with = "resume")]
+    #[arg(long, value_name = "N", help_heading = "Load")]
     pub(crate) warehouses: Option<u32>,
     /// Cards of tpcc, as for run
-    #[arg(long, value_name = "CARDS", help_heading = "Load", conflicts_with = "resume")]
+    #[arg(long, value_name = "CARDS", help_heading = "Load")]
     pub(crate) mix: Option<String>,
     /// Where the terminals of tpcc stand, as for run
-    #[arg(long, value_name = "WHERE", help_heading = "Load", conflicts_with = "resume")]
+    #[arg(long, value_name = "WHERE", help_heading = "Load")]
     pub(crate) home_warehouse: Option<String>,
     /// Keying and think times of tpcc, as for run
-    #[arg(long, value_name = "FACTOR", help_heading = "Load", conflicts_with = "resume")]
+    #[arg(long, value_name = "FACTOR", help_heading = "Load")]
     pub(crate) think_times: Option<f64>,
     /// Isolation level of the connections
-    #[arg(long, value_name = "LEVEL", help_heading = "Load", conflicts_with = "resume")]
+    #[arg(long, value_name = "LEVEL", help_heading = "Load")]
     pub(crate) isolation: Option<String>,
     /// Seed of every random choice, the order included
-    #[arg(long, value_name = "N", help_heading = "Load", conflicts_with = "resume")]
+    #[arg(long, value_name = "N", help_heading = "Load")]
     pub(crate) seed: Option<u64>,
 
     /// Rungs: numbers and doubling ranges [default: the plan's, else 1,16,64,256]
-    #[arg(long, value_name = "LADDER", help_heading = "Design", conflicts_with = "resume")]
+    #[arg(long, value_name = "LADDER", help_heading = "Design")]
     pub(crate) connections: Option<String>,
     /// Seconds at each rung of a start [default: the plan's, else 10; 5 with --quick]
-    #[arg(long, value_name = "S", help_heading = "Design", conflicts_with = "resume")]
+    #[arg(long, value_name = "S", help_heading = "Design")]
     pub(crate) seconds: Option<u32>,
-    /// The most pairs of each variant and the first, an even number [default: 8; 4 with --quick, 20 with --half-width]
-    #[arg(long, value_name = "N", help_heading = "Design", conflicts_with = "resume")]
+    /// The most pairs of each variant and the first, an even number [default: 8; 4 with --quick, 20 with --precision]
+    #[arg(long, value_name = "N", help_heading = "Design")]
     pub(crate) pairs: Option<u32>,
     /// Differences up to so many percent do not matter [default: 1]
-    #[arg(long, value_name = "PERCENT", help_heading = "Design", conflicts_with = "resume")]
+    #[arg(long, value_name = "PERCENT", help_heading = "Design")]
     pub(crate) margin: Option<f64>,
     /// End as soon as the interval over the ladder reaches no further than so many percent to either side
-    #[arg(long, value_name = "PERCENT", help_heading = "Design", conflicts_with = "resume")]
-    pub(crate) half_width: Option<f64>,
+    #[arg(long, value_name = "PERCENT", help_heading = "Design")]
+    pub(crate) precision: Option<f64>,
     /// Pairs of the first variant with itself, at each end of the session [default: 2; 1 with --quick]
-    #[arg(long, value_name = "N", help_heading = "Design", conflicts_with = "resume")]
-    pub(crate) sentinels: Option<u32>,
+    #[arg(long, value_name = "N", help_heading = "Design")]
+    pub(crate) aa_pairs: Option<u32>,
     /// Four pairs, for a first look: its verdicts are indicative only
-    #[arg(long, help_heading = "Design", conflicts_with = "resume")]
+    #[arg(long, help_heading = "Design")]
     pub(crate) quick: bool,
     /// One server after the other, where those of a round would run side by side and take turns on the machine
-    #[arg(long, help_heading = "Design", conflicts_with = "resume")]
-    pub(crate) one_by_one: bool,
+    #[arg(long, help_heading = "Design")]
+    pub(crate) no_interleave: bool,
     /// No watched run of each variant: no states, no call paths
-    #[arg(long, help_heading = "Design", conflicts_with = "resume")]
-    pub(crate) no_watch: bool,
+    #[arg(long, help_heading = "Design")]
+    pub(crate) no_probe: bool,
 
     /// Folder that keeps everything [default: scaleprof-runs/NAME-TIME]
-    #[arg(long, value_name = "DIR", conflicts_with = "resume")]
+    #[arg(long, short, value_name = "DIR")]
     pub(crate) output: Option<PathBuf>,
     /// Show no progress
     #[arg(long, short)]
@@ -130,4 +123,25 @@ pub(crate) struct ExperimentArguments {
     /// Print experiment.json instead of the tables
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ExperimentCommand {
+    /// Continue an experiment that was stopped
+    Resume {
+        /// Its folder
+        #[arg(value_name = "DIR")]
+        folder: PathBuf,
+        /// Print its plan and how long it takes, and do nothing
+        #[arg(long)]
+        dry_run: bool,
+        /// Show no progress
+        #[arg(long, short)]
+        quiet: bool,
+        /// Print experiment.json instead of the tables
+        #[arg(long)]
+        json: bool,
+    },
+    /// List the ready experiments with their questions
+    List,
 }

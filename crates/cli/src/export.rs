@@ -22,9 +22,9 @@ pub(crate) fn execute(arguments: &ExportArguments) -> anyhow::Result<ExitCode> {
     if to_terminal && arguments.format == ExportFormat::Pprof {
         bail!("pprof's format is not for a terminal: name a file with -o FILE, or send it on with | or >");
     }
-    if arguments.against.is_some() && arguments.format != ExportFormat::FoldedDiff {
+    if arguments.base_rung.is_some() && arguments.format != ExportFormat::FoldedDiff {
         bail!(
-            "--against is for --format folded-diff; for pprof export both rungs, each by --connections N, and give one to -diff_base"
+            "--base-rung is for --format folded-diff; for pprof export both rungs, each by --rung N, and give one to -diff_base"
         );
     }
     if let Some(output) = &arguments.output {
@@ -99,7 +99,7 @@ fn written(bundle: &Bundle, arguments: &ExportArguments, wanted: &Wanted) -> any
     let rungs = rung_costs(bundle, wanted);
     let has_loads = rungs.iter().any(|rung| rung.connections.is_some());
     let summary = has_loads.then(|| summarise(bundle));
-    let Compared { base, rung } = choose(&rungs, summary.as_ref(), arguments.against, arguments.connections)
+    let Compared { base, rung } = choose(&rungs, summary.as_ref(), arguments.base_rung, arguments.rung)
         .map_err(|problem| anyhow!("cannot export {}: {problem}", arguments.bundle.display()))?;
     let name = |rung: &RungCosts| rung.connections.map_or("watched".to_owned(), |n| n.to_string());
     Ok(match arguments.format {
@@ -115,7 +115,7 @@ fn written(bundle: &Bundle, arguments: &ExportArguments, wanted: &Wanted) -> any
             let text = folded::write_difference(&base.profile, &rung.profile, unit);
             (text.into_bytes(), format!("{}-{}", name(base), name(rung)))
         }
-        ExportFormat::Speedscope if arguments.connections.is_none() => {
+        ExportFormat::Speedscope if arguments.rung.is_none() => {
             let profiles: Vec<&CostProfile> = rungs.iter().map(|rung| &rung.profile).collect();
             let shown = rungs.iter().position(|one| one.connections == rung.connections);
             (

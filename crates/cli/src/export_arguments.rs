@@ -12,8 +12,8 @@ Times are per transaction, as everywhere: in pprof the value that is shown first
 -diff_base shows what a transaction became dearer, whatever the throughput; the samples and the plain time are there too \
 (-sample_index=samples, -sample_index=time). Of a server that was only watched they are per second.
 
-    scaleprof export BUNDLE --connections 16 -o few.pb.gz
-    scaleprof export BUNDLE --connections 512 -o many.pb.gz
+    scaleprof export BUNDLE --rung 16 -o few.pb.gz
+    scaleprof export BUNDLE --rung 512 -o many.pb.gz
     go tool pprof -http : -diff_base few.pb.gz many.pb.gz
 
     scaleprof export BUNDLE --format folded-diff -o - | flamegraph.pl > what-grew.svg
@@ -29,18 +29,18 @@ pub(crate) struct ExportArguments {
     /// For which tool
     #[arg(long, value_enum, default_value = "pprof")]
     pub(crate) format: ExportFormat,
-    /// Connections of the rung [default: the last; speedscope: all rungs, each as a profile]
+    /// Connections of the rung to show [default: the last; speedscope: all rungs, each as a profile]
     #[arg(long, value_name = "N")]
-    pub(crate) connections: Option<u32>,
-    /// With --format folded-diff, connections of the rung in the first column [default: where a transaction took least CPU time]
+    pub(crate) rung: Option<u32>,
+    /// With --format folded-diff, connections of the base rung, the first column [default: where a transaction took least CPU time]
     #[arg(long, value_name = "N")]
-    pub(crate) against: Option<u32>,
+    pub(crate) base_rung: Option<u32>,
     /// What the threads were doing, separated by commas: cpu, spin, runq, lock, io, net, sleep, other, or all [default: all but
     /// net, the wait for the client]
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = state)]
     pub(crate) states: Vec<States>,
     /// Which threads: those that serve the load, or also those that serve no connection or another one
-    #[arg(long, value_enum, default_value = "load")]
+    #[arg(long, value_enum, default_value = "connections")]
     pub(crate) threads: Threads,
     /// Only this repeat of each rung, from 1 [default: all; firefox: the first]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
@@ -76,13 +76,13 @@ pub(crate) enum ExportUnit {
     #[value(name = "per-1000-transactions")]
     PerThousandTransactions,
     /// Time of all measured seconds
-    Seconds,
+    Total,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Threads {
     /// Those that serve the load
-    Load,
+    Connections,
     /// All of the server
     All,
 }
@@ -118,7 +118,7 @@ impl ExportArguments {
                 false => ThreadState::ALL.into_iter().filter(chosen).collect(),
             },
             roles: match self.threads {
-                Threads::Load => usual.roles,
+                Threads::Connections => usual.roles,
                 Threads::All => Role::ALL.to_vec(),
             },
             repeat: self.repeat.map(|repeat| repeat - 1),
@@ -129,7 +129,7 @@ impl ExportArguments {
     pub(crate) fn unit(&self) -> Unit {
         match self.unit {
             ExportUnit::PerThousandTransactions => Unit::PerAmount,
-            ExportUnit::Seconds => Unit::Seconds,
+            ExportUnit::Total => Unit::Seconds,
         }
     }
 }

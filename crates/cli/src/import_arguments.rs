@@ -35,7 +35,7 @@ pub(crate) struct ImportArguments {
     #[arg(long, value_name = "TPS,...", value_delimiter = ',', requires = "connections", value_parser = throughput)]
     pub(crate) throughput: Vec<f64>,
     /// Samples a second, as perf record's -F, for recordings that do not tell it: folded stacks are numbers of samples alone
-    #[arg(long, value_name = "HZ", value_parser = frequency)]
+    #[arg(long, short = 'F', value_name = "HZ", value_parser = frequency)]
     pub(crate) frequency: Option<f64>,
     /// How long recordings took that do not tell it: one number for all, or one for each recording, separated by commas
     #[arg(long, value_name = "S,...", value_delimiter = ',', value_parser = seconds)]
@@ -56,7 +56,7 @@ pub(crate) struct ImportArguments {
     #[arg(long)]
     pub(crate) no_code: bool,
     /// Folder of the bundle [default: scaleprof-runs/import-TIME]
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, short, value_name = "DIR")]
     pub(crate) output: Option<PathBuf>,
     /// Show no progress
     #[arg(long, short)]

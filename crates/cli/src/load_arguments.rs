@@ -30,8 +30,8 @@ pub(crate) struct LoadArguments {
     #[arg(long, value_name = "HOW", default_value = "binary")]
     pub(crate) protocol: Protocol,
     /// A further option of sysbench's workloads, such as point_selects=1 or skip_trx=on; can be given again
-    #[arg(long = "option", short = 'o', value_name = "NAME=VALUE")]
-    pub(crate) options: Vec<String>,
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub(crate) workload_option: Vec<String>,
     /// Statements that one connection runs before a FILE.sql
     #[arg(long, value_name = "FILE.sql")]
     pub(crate) setup: Option<PathBuf>,
@@ -60,7 +60,7 @@ pub(crate) struct LoadArguments {
     /// Offer so many transactions a second (open loop) instead of as many as the connections can
     #[arg(long, value_name = "TX/S")]
     pub(crate) rate: Option<f64>,
-    /// How an open loop spreads them: poisson or even
+    /// How an open loop spreads them: poisson or constant
     #[arg(long, value_name = "HOW", default_value = "poisson", value_parser = arrivals)]
     pub(crate) arrivals: Arrivals,
     /// Connections that are open beside the working ones and do nothing
@@ -71,7 +71,7 @@ pub(crate) struct LoadArguments {
     pub(crate) seed: u64,
     /// Threads of the client [default: by its CPUs]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
-    pub(crate) threads: Option<u32>,
+    pub(crate) client_threads: Option<u32>,
     /// Which system calls carry the packets: auto, epoll or io_uring (encrypted ones always go over epoll)
     #[arg(long, value_name = "WHICH", default_value = "auto")]
     pub(crate) transport: TransportChoice,
@@ -92,8 +92,14 @@ pub(crate) struct LadderArguments {
     /// Do not add rungs around the peak and the fall-over
     #[arg(long)]
     pub(crate) no_refine: bool,
-    /// Folder of the bundle [default: scaleprof-runs/WORKLOAD-TIME]
-    #[arg(long, value_name = "DIR")]
+}
+
+/// Where the result goes.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Result")]
+pub(crate) struct ResultArguments {
+    /// Folder of the bundle [default: scaleprof-runs/NAME-TIME]
+    #[arg(long, short, value_name = "DIR")]
     pub(crate) output: Option<PathBuf>,
     /// Show no progress
     #[arg(long, short)]
@@ -107,7 +113,9 @@ impl LadderArguments {
     pub(crate) fn rungs(&self) -> anyhow::Result<Vec<u32>> {
         Ok(parse_connections(&self.connections)?)
     }
+}
 
+impl ResultArguments {
     /// The bundle's folder.
     pub(crate) fn output(&self, workload: &str) -> PathBuf {
         self.output.clone().unwrap_or_else(|| {
@@ -135,10 +143,10 @@ impl LoadArguments {
             protocol: self.protocol,
             ..OltpOptions::default()
         };
-        for option in &self.options {
-            let (name, value) = option
-                .split_once('=')
-                .with_context(|| format!("--option {option}: NAME=VALUE is wanted, such as point_selects=1"))?;
+        for option in &self.workload_option {
+            let (name, value) = option.split_once('=').with_context(|| {
+                format!("--workload-option {option}: NAME=VALUE is wanted, such as point_selects=1")
+            })?;
             oltp.set(name, value)?;
         }
         Ok(LoadOptions {
@@ -148,7 +156,7 @@ impl LoadArguments {
             loop_kind: self.loop_kind()?,
             isolation: self.isolation.clone(),
             seed: self.seed,
-            threads: self.threads,
+            threads: self.client_threads,
             transport: self.transport,
             reads_tables_first: true,
         })
@@ -176,7 +184,7 @@ impl LoadArguments {
     fn tpcc(&self) -> anyhow::Result<WorkloadChoice> {
         let foreign = [
             ("--tables", self.tables.is_some()),
-            ("--option", !self.options.is_empty()),
+            ("--workload-option", !self.workload_option.is_empty()),
             ("--protocol text", self.protocol == Protocol::Text),
             ("--once and --setup", self.once || self.setup.is_some()),
         ];
@@ -243,7 +251,7 @@ fn isolation(text: &str) -> Result<String, String> {
 fn arrivals(text: &str) -> Result<Arrivals, String> {
     match text {
         "poisson" => Ok(Arrivals::Poisson),
-        "even" => Ok(Arrivals::Even),
-        _ => Err("use poisson or even".to_owned()),
+        "constant" => Ok(Arrivals::Even),
+        _ => Err("use poisson or constant".to_owned()),
     }
 }

@@ -2,6 +2,7 @@
 
 #![allow(rustdoc::broken_intra_doc_links)] // Help is written for terminals: brackets in it are no links.
 
+mod address_arguments;
 mod annotate;
 mod arguments;
 mod attach;
@@ -9,7 +10,6 @@ mod bench_load;
 mod cache;
 mod cachelines;
 mod check;
-mod company_arguments;
 mod complaint;
 mod credentials;
 mod diff;
@@ -38,8 +38,8 @@ mod spinloops;
 mod stop;
 mod terminal;
 mod tls_arguments;
+mod topology_arguments;
 mod trying;
-mod watch;
 
 use arguments::{Arguments, Command};
 use clap::Parser;
@@ -57,7 +57,7 @@ fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let result = match arguments.command {
         Command::Run(run) => run::execute(*run),
-        Command::Attach(attach) => attach::execute(*attach),
+        Command::Attach(attach) => attach::execute(&attach),
         Command::Report(report) => report::execute(&report),
         Command::Diff(diff) => diff::execute(&diff),
         Command::Experiment(experiment) => experiment::execute(&experiment),
@@ -72,7 +72,6 @@ fn main() -> ExitCode {
         Command::Cache(cache) => cache::execute(&cache),
         Command::Completions { shell } => manual::completions(shell),
         Command::Man { folder } => manual::man_pages(&folder),
-        Command::BenchLoad(load) => bench_load::execute(&load),
     };
     let result = match scaleprof_probe::truncated_files().first() {
         None => result,

@@ -6,11 +6,8 @@ use scaleprof_experiment::{WatchOptions, debuginfod_can_be_asked};
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Probe")]
 pub(crate) struct ProbeArguments {
-    /// Do not watch the server's threads: no states, no stacks, no locks
-    #[arg(long)]
-    pub(crate) no_probe: bool,
     /// Stacks of running threads, a second and CPU
-    #[arg(long, value_name = "HZ", default_value_t = 99, value_parser = clap::value_parser!(u32).range(1..=2000))]
+    #[arg(long, short = 'F', value_name = "HZ", default_value_t = 99, value_parser = clap::value_parser!(u32).range(1..=2000))]
     pub(crate) frequency: u32,
     /// Stacks of threads that begin to wait, a second, about
     #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(10..=20_000))]
@@ -18,7 +15,7 @@ pub(crate) struct ProbeArguments {
     /// Share of the server's CPUs that seeing what its threads wait for may cost, percent. Where they switch so often that it
     /// would cost more, waits are seen for a part of the time; CPU and queue times stay exact. 100: see every wait
     #[arg(long, value_name = "PERCENT", default_value_t = 0.4, value_parser = percent)]
-    pub(crate) wait_cost: f64,
+    pub(crate) wait_budget: f64,
     /// Fetch debug files from the servers in DEBUGINFOD_URLS where nothing here names the server's functions
     #[arg(long)]
     pub(crate) debuginfod: bool,
@@ -32,17 +29,17 @@ fn percent(text: &str) -> Result<f64, String> {
 }
 
 impl ProbeArguments {
-    pub(crate) fn options(&self) -> anyhow::Result<Option<WatchOptions>> {
-        if self.debuginfod && !self.no_probe {
+    pub(crate) fn options(&self) -> anyhow::Result<WatchOptions> {
+        if self.debuginfod {
             debuginfod_can_be_asked().map_err(|lack| anyhow::anyhow!("--debuginfod: {lack}"))?;
         }
-        Ok((!self.no_probe).then_some(WatchOptions {
+        Ok(WatchOptions {
             frequency_hz: self.frequency,
             sleep_stacks_per_second: self.wait_stacks,
             ask_debuginfod: self.debuginfod,
-            most_cost: self.wait_cost / 100.0,
+            most_cost: self.wait_budget / 100.0,
             ..WatchOptions::default()
-        }))
+        })
     }
 }
 
@@ -61,7 +58,7 @@ mod tests {
     #[test]
     fn a_run_watches_as_everything_else_does() {
         let Alone { probe } = Alone::parse_from(["alone"]);
-        let options = probe.options().expect("options").expect("it watches");
+        let options = probe.options().expect("options");
         let usual = WatchOptions::default();
         assert_eq!(options.frequency_hz, usual.frequency_hz);
         assert_eq!(options.sleep_stacks_per_second, usual.sleep_stacks_per_second);

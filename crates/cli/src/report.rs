@@ -12,8 +12,8 @@ use std::path::Path;
 use std::process::ExitCode;
 
 pub(crate) fn execute(arguments: &ReportArguments) -> anyhow::Result<ExitCode> {
-    let format = match arguments.bug {
-        true => ReportFormat::Bug,
+    let format = match arguments.json {
+        true => ReportFormat::Json,
         false => arguments.format,
     };
     match Experiment::is_in(&arguments.bundle) {

@@ -8,7 +8,8 @@ mod lasting_load;
 mod table;
 mod watching;
 
-use crate::arguments::SelfbenchArguments;
+use crate::arguments::{BenchArguments, SelfbenchArguments, SelfbenchCommand};
+use crate::bench_load;
 use crate::output::{put, say};
 use crate::stop;
 use anyhow::{Context, bail};
@@ -35,58 +36,35 @@ struct Case {
 }
 
 pub(crate) fn execute(arguments: &SelfbenchArguments) -> anyhow::Result<ExitCode> {
+    let (bench, fill) = match &arguments.command {
+        SelfbenchCommand::LoadProcess(load) => {
+            if std::env::var_os(child::LOAD_PROCESS).is_none() {
+                bail!("selfbench starts this process itself; to load a server: scaleprof run");
+            }
+            return bench_load::execute(load);
+        }
+        SelfbenchCommand::Client(bench) | SelfbenchCommand::Watch { bench, .. } => (bench, None),
+        SelfbenchCommand::Fill { bench, rows } => (bench, Some(*rows)),
+    };
     let stop = stop::flag()?;
-    let workloads: Vec<OltpWorkloadKind> = arguments
-        .workloads
-        .iter()
-        .map(|name| name.parse().map_err(anyhow::Error::msg))
-        .collect::<Result<_, _>>()?;
-    let sandbox = start(arguments)?;
+    let sandbox = start(bench, fill.unwrap_or(ROWS))?;
     let scaleprof_wire::Endpoint::Unix(socket) = sandbox.endpoint().clone() else {
         bail!("the private server has no socket");
     };
     let server = name_of(&sandbox);
-    if arguments.watching {
-        return bench_watching(arguments, &sandbox, &workloads, &socket, &stop);
+    if let SelfbenchCommand::Watch { alone, .. } = arguments.command {
+        return bench_watching(bench, alone, &sandbox, &socket, &stop);
     }
     let has_sysbench = child::has_sysbench();
     if !has_sysbench {
         eprintln!("sysbench is not installed: only scaleprof is measured (apt-get install sysbench)");
     }
-    let mut rows = Vec::new();
-    if let Some(fill) = arguments.fill {
-        rows.push(measure_fill(arguments, &socket, fill, has_sysbench)?);
-    } else {
-        child::fill_ours(&socket, ROWS)?;
-        for &workload in &workloads {
-            for &connections in &arguments.connections {
-                let case = Case {
-                    workload,
-                    connections,
-                    seconds: arguments.seconds,
-                    rows: ROWS,
-                };
-                let (mut our, mut their) = (Vec::new(), Vec::new());
-                for turn in 0..arguments.repeats {
-                    if stop.load(Ordering::Relaxed) {
-                        return Err(scaleprof_experiment::RunError::Stopped.into());
-                    }
-                    eprintln!(
-                        "{workload}, {connections} connections, turn {} of {}",
-                        turn + 1,
-                        arguments.repeats
-                    );
-                    our.push(ours(&socket, case, arguments.transport)?);
-                    if has_sysbench {
-                        their.push(sysbench(&socket, case)?);
-                    }
-                }
-                rows.push(Row::new(workload.name(), connections, &our, &their));
-            }
-        }
-    }
+    let rows = match fill {
+        Some(fill) => vec![measure_fill(bench, &socket, fill, has_sysbench)?],
+        None => measure_client(bench, &socket, has_sysbench, &stop)?,
+    };
     drop(sandbox);
-    match arguments.json {
+    match bench.json {
         true => say!(
             "{}",
             serde_json::to_string_pretty(&serde_json::json!({"server": server, "rows": rows}))?
@@ -96,6 +74,44 @@ pub(crate) fn execute(arguments: &SelfbenchArguments) -> anyhow::Result<ExitCode
     Ok(ExitCode::SUCCESS)
 }
 
+/// The client beside sysbench's, in turns.
+fn measure_client(
+    arguments: &BenchArguments,
+    socket: &Path,
+    has_sysbench: bool,
+    stop: &AtomicBool,
+) -> anyhow::Result<Vec<Row>> {
+    child::fill_ours(socket, ROWS)?;
+    let mut rows = Vec::new();
+    for &workload in &arguments.workload {
+        for &connections in &arguments.connections {
+            let case = Case {
+                workload,
+                connections,
+                seconds: arguments.seconds,
+                rows: ROWS,
+            };
+            let (mut our, mut their) = (Vec::new(), Vec::new());
+            for turn in 0..arguments.repeats {
+                if stop.load(Ordering::Relaxed) {
+                    return Err(scaleprof_experiment::RunError::Stopped.into());
+                }
+                eprintln!(
+                    "{workload}, {connections} connections, turn {} of {}",
+                    turn + 1,
+                    arguments.repeats
+                );
+                our.push(ours(socket, case, arguments.transport)?);
+                if has_sysbench {
+                    their.push(sysbench(socket, case)?);
+                }
+            }
+            rows.push(Row::new(workload.name(), connections, &our, &their));
+        }
+    }
+    Ok(rows)
+}
+
 fn name_of(sandbox: &Sandbox) -> String {
     let installation = sandbox.installation();
     format!("{} {}", installation.product, installation.version_text)
@@ -103,15 +119,15 @@ fn name_of(sandbox: &Sandbox) -> String {
 
 /// What watching the server costs it.
 fn bench_watching(
-    arguments: &SelfbenchArguments,
+    arguments: &BenchArguments,
+    alone: bool,
     sandbox: &Sandbox,
-    workloads: &[OltpWorkloadKind],
     socket: &Path,
     stop: &AtomicBool,
 ) -> anyhow::Result<ExitCode> {
     child::fill_ours(socket, ROWS)?;
     let mut rows = Vec::new();
-    for &workload in workloads {
+    for &workload in &arguments.workload {
         for &connections in &arguments.connections {
             let case = Case {
                 workload,
@@ -121,14 +137,7 @@ fn bench_watching(
             };
             let stopped = || stop.load(Ordering::Relaxed);
             let target = (socket, sandbox.pid());
-            match watching::measure(
-                target,
-                case,
-                arguments.repeats,
-                !arguments.alone,
-                arguments.transport,
-                stopped,
-            )? {
+            match watching::measure(target, case, arguments.repeats, !alone, arguments.transport, stopped)? {
                 Some(row) => rows.push(row),
                 None => return Err(scaleprof_experiment::RunError::Stopped.into()),
             }
@@ -145,7 +154,7 @@ fn bench_watching(
     Ok(ExitCode::SUCCESS)
 }
 
-fn start(arguments: &SelfbenchArguments) -> anyhow::Result<Sandbox> {
+fn start(arguments: &BenchArguments, rows: u32) -> anyhow::Result<Sandbox> {
     let installation = match &arguments.server {
         Some(path) => Installation::at(&server_path(path)?)?,
         None => Installation::distribution()?,
@@ -153,7 +162,7 @@ fn start(arguments: &SelfbenchArguments) -> anyhow::Result<Sandbox> {
     let most = arguments.connections.iter().max().copied().unwrap_or(1);
     let settings = Settings::new(ServerSettings {
         connections: most + 16,
-        dataset: Some(u64::from(TABLES) * u64::from(arguments.fill.unwrap_or(ROWS)) * 245),
+        dataset: Some(u64::from(TABLES) * u64::from(rows) * 245),
         ..ServerSettings::default()
     })?;
     let work = WorkFolder::open(&WorkFolder::default_path())?;
@@ -163,7 +172,7 @@ fn start(arguments: &SelfbenchArguments) -> anyhow::Result<Sandbox> {
 }
 
 /// Filling tables, ours and sysbench's in turns, with as many threads as tables.
-fn measure_fill(arguments: &SelfbenchArguments, socket: &Path, rows: u32, has_sysbench: bool) -> anyhow::Result<Row> {
+fn measure_fill(arguments: &BenchArguments, socket: &Path, rows: u32, has_sysbench: bool) -> anyhow::Result<Row> {
     let (mut our, mut their) = (Vec::new(), Vec::new());
     for turn in 0..arguments.repeats {
         eprintln!(

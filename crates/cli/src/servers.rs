@@ -67,7 +67,7 @@ fn fetch_one(shelf: &Shelf, arguments: &FetchArguments) -> anyhow::Result<()> {
         source: arguments.source.parse()?,
         name: arguments.name.clone(),
         sha256: arguments.sha256.clone(),
-        force: arguments.force,
+        force: arguments.replace,
         repository: arguments.repository.clone(),
     };
     let stop = stop::flag()?;
@@ -86,7 +86,7 @@ fn fetch_one(shelf: &Shelf, arguments: &FetchArguments) -> anyhow::Result<()> {
     table::print(shelf, std::slice::from_ref(&build))?;
     match new {
         true => say!("\nfetched: scaleprof run --server {}", there.name),
-        false => say!("\n{} was there already; --force fetches it again", there.name),
+        false => say!("\n{} was there already; --replace fetches it again", there.name),
     }
     Ok(())
 }

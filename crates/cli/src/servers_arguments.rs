@@ -69,7 +69,7 @@ pub(crate) struct FetchArguments {
     pub(crate) sha256: Option<String>,
     /// Fetch again and replace the build of this name
     #[arg(long)]
-    pub(crate) force: bool,
+    pub(crate) replace: bool,
     /// A Maven repository other than Maven Central
     #[arg(long, value_name = "URL")]
     pub(crate) repository: Option<String>,

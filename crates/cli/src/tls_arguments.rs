@@ -6,19 +6,21 @@ use scaleprof_wire::{Endpoint, Tls, TlsMode, TlsOptions};
 use std::path::PathBuf;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
+#[command(next_help_heading = "Running server (instead)")]
+#[group(id = "encryption", multiple = true, requires = "address")]
 pub(crate) struct TlsArguments {
     /// Encryption of all connections: disabled, preferred, required, verify-ca or verify-identity [default: preferred
     /// over TCP, verify-ca with --ssl-ca, disabled over a socket]
-    #[arg(long, value_name = "MODE", help_heading = "Server")]
+    #[arg(long, value_name = "MODE")]
     pub(crate) ssl_mode: Option<TlsMode>,
     /// CA certificates, in PEM, that the server's must come from
-    #[arg(long, value_name = "FILE", help_heading = "Server")]
+    #[arg(long, value_name = "FILE")]
     pub(crate) ssl_ca: Option<PathBuf>,
     /// Our own certificate, for accounts that REQUIRE X509
-    #[arg(long, value_name = "FILE", help_heading = "Server")]
+    #[arg(long, value_name = "FILE")]
     pub(crate) ssl_cert: Option<PathBuf>,
     /// The key of our own certificate
-    #[arg(long, value_name = "FILE", help_heading = "Server")]
+    #[arg(long, value_name = "FILE")]
     pub(crate) ssl_key: Option<PathBuf>,
 }
 

@@ -20,7 +20,7 @@ pub enum RunError {
         death: String,
     },
     /// The server's disk is full: it stands still.
-    #[error("the server's disk is full ({free_mib} MiB free): free some, or use --work-folder on another disk")]
+    #[error("the server's disk is full ({free_mib} MiB free): free some, or use --work-dir on another disk")]
     DiskFull {
         /// What is free.
         free_mib: u64,

@@ -63,5 +63,5 @@ pub use scaleprof_probe::{WatchOptions, debuginfod_can_be_asked};
 pub use shared_data::{SharedData, SharedDataError};
 pub use target::Attach;
 pub use transport::check_transport;
-pub use watch::{WatchError, WatchRequest, WatchResult, watch};
+pub use watch::{RunningServer, WatchError, WatchRequest, WatchResult, running_servers, watch};
 pub use watching::Watching;

@@ -194,7 +194,7 @@ fn workload(load: &LoadOptions) -> Workload {
     if let LoopKind::Open { arrivals, .. } = load.loop_kind {
         let words = match arrivals {
             Arrivals::Poisson => "poisson",
-            Arrivals::Even => "even",
+            Arrivals::Even => "constant",
         };
         options.push(("arrivals".to_owned(), words.to_owned()));
     }

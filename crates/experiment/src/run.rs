@@ -199,7 +199,7 @@ fn shares_cpus(server: &ServerChoice, placement: &Placement) -> Option<String> {
     };
     Some(format!(
         "the servers beside it ({words}) run on CPUs of {with}: what they take of them is part of what was measured \
-         (--cpus-company gives them others)"
+         (--cpus-others gives them others)"
     ))
 }
 

@@ -196,11 +196,10 @@ pub(crate) fn name_of(pid: u32) -> Option<String> {
     Some(String::from_utf8_lossy(&name).trim_end().to_owned())
 }
 
-/// Whether processes of that name are servers that we know.
+/// Whether processes of that name are servers that we know. The whole name: `mysqld_safe`,
+/// `mysqld_exporter` and the client `mariadb` are none.
 pub(crate) fn is_server(name: &str) -> bool {
-    ["mysqld", "mariadbd", "mariadb"]
-        .iter()
-        .any(|known| name.starts_with(known))
+    ["mysqld", "mariadbd", "mysqld-debug", "mariadbd-debug"].contains(&name)
 }
 
 /// The CPUs that a process may use.

@@ -145,6 +145,11 @@ pub struct Cache {
 const MAKING: &str = "making-";
 
 impl Cache {
+    /// The folder of all of it.
+    pub fn path(&self) -> &Path {
+        &self.root
+    }
+
     /// Opens the cache and removes what was half made when its maker was killed.
     pub fn open(work: &WorkFolder) -> Result<Self, Error> {
         let root = work.cache_path();

@@ -176,7 +176,7 @@ pub enum Error {
 
     /// A folder that carries no marker of ours.
     #[error(
-        "{} is neither used nor removed: {reason}. Name another folder with --work-folder, or put that right", path.display()
+        "{} is neither used nor removed: {reason}. Name another folder with --work-dir, or put that right", path.display()
     )]
     NotOurs {
         /// The folder.
@@ -188,7 +188,7 @@ pub enum Error {
     /// The socket's path would not fit.
     #[error(
         "the server's socket {} would have a path of {length} bytes, and the kernel allows 107. Name a shorter \
-         folder with --work-folder", path.display()
+         folder with --work-dir", path.display()
     )]
     SocketPathTooLong {
         /// The socket.
@@ -200,7 +200,7 @@ pub enum Error {
     /// Not enough room on the disk.
     #[error(
         "{} has {free_mib} MiB free and {what} needs {needed_mib} MiB. Make room, or name a folder on another disk \
-         with --work-folder", path.display()
+         with --work-dir", path.display()
     )]
     NoSpace {
         /// The folder.
@@ -231,7 +231,7 @@ pub enum Error {
     },
 
     /// Another scaleprof holds the lock.
-    #[error("another scaleprof is at work on {}. Wait for it, or name another folder with --work-folder", path.display())]
+    #[error("another scaleprof is at work on {}. Wait for it, or name another folder with --work-dir", path.display())]
     Locked {
         /// What is locked.
         path: PathBuf,
@@ -298,9 +298,9 @@ fn hint(doing: &str, source: &io::Error) -> &'static str {
         Some(libc::EACCES | libc::EPERM) if doing.starts_with("start") => {
             ". Is it executable, and may this process change its user? (In a container, root may lack CAP_SETUID)"
         }
-        Some(libc::ENOSPC) => ". Make room, or name a folder on another disk with --work-folder",
-        Some(libc::EACCES | libc::EPERM) => ". Name a folder you may write to with --work-folder",
-        Some(libc::EROFS) => ". That file system is read-only: name another folder with --work-folder",
+        Some(libc::ENOSPC) => ". Make room, or name a folder on another disk with --work-dir",
+        Some(libc::EACCES | libc::EPERM) => ". Name a folder you may write to with --work-dir",
+        Some(libc::EROFS) => ". That file system is read-only: name another folder with --work-dir",
         _ => "",
     }
 }

@@ -28,7 +28,7 @@ impl Reason {
     pub fn advice(self) -> &'static str {
         match self {
             Reason::Setting => "it refused a setting: correct or drop that --set",
-            Reason::DiskFull => "the disk is full: make room, or name a folder on another disk with --work-folder",
+            Reason::DiskFull => "the disk is full: make room, or name a folder on another disk with --work-dir",
             Reason::NoMemory => {
                 "there was not enough memory: use fewer connections, or a smaller pool with \
                  --set innodb_buffer_pool_size=..."

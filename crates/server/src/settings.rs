@@ -5,7 +5,7 @@
 //! is about (spin waits, adaptive hash index, cache instances, thread handling, I/O) stays at the server's default:
 //! a default that does not scale is a finding, not something to be tuned away beforehand.
 //!
-//! Later wins: pinned, then the user's `--defaults-file`, then `--set`, then the places that keep the server private.
+//! Later wins: pinned, then the user's `--server-defaults-file`, then `--set`, then the places that keep the server private.
 
 mod plugins;
 

@@ -58,7 +58,12 @@ impl WorkFolder {
 
     /// Where prepared data is kept.
     pub fn cache_path(&self) -> PathBuf {
-        self.root.join("cache")
+        Self::cache_in(&self.root)
+    }
+
+    /// Where a work folder that need not be there would keep it.
+    pub fn cache_in(root: &Path) -> PathBuf {
+        root.join("cache")
     }
 
     /// A new folder for one server. It is removed when the value is dropped.

@@ -43,7 +43,7 @@ impl std::fmt::Display for Refusal {
                  with `scaleprof run`, or say what load was recorded (scaleprof import --connections N --throughput TPS)",
             ),
             Refusal::NoMeasurements => f.write_str(
-                "servers that were only watched have no rungs to choose from: leave out --connections and --base-rung",
+                "servers that were only watched have no rungs to choose from: leave out --rung and --base-rung",
             ),
             Refusal::Unlike(differences) => {
                 f.write_str("the runs are not alike, so a transaction (or what a second of them held) is not the same in both:")?;
@@ -51,7 +51,7 @@ impl std::fmt::Display for Refusal {
                     let known = |value: &Option<String>| value.clone().unwrap_or_else(|| "not known".to_owned());
                     write!(f, " {} ({} and {});", one.what, known(&one.a), known(&one.b))?;
                 }
-                f.write_str(" --force compares them all the same")
+                f.write_str(" --any-workload compares them all the same")
             }
             Refusal::NothingMeasured { a, b } => {
                 let who = match (a, b) {

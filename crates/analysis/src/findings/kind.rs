@@ -108,7 +108,7 @@ impl Kind {
                  each thread's own"
             }
             Kind::ClientLimited => {
-                "more CPUs or threads for the client (--threads, --cpus-client), or fewer connections"
+                "more CPUs or threads for the client (--client-threads, --cpus-client), or fewer connections"
             }
             Kind::NotWarmedUp => {
                 "longer measurements (--seconds), so that caches and the buffer pool fill before the half of them is over"

@@ -114,7 +114,7 @@ pub enum ExperimentState {
     Running,
     /// All pairs were measured, or enough of them for the precision that was asked for.
     Complete,
-    /// The user stopped it; `--resume` goes on.
+    /// The user stopped it; `experiment resume` continues it.
     Interrupted,
     /// It could not go on.
     Failed,

@@ -31,7 +31,7 @@ fn of_nothing(base: &str, variant: &str, found: &VariantCompared) -> String {
         true => format!("Nothing can be said of {variant}: no pair of starts with {base} was measured whole."),
         false => format!(
             "Nothing can be said of {variant} and {base}: the client set the limit wherever they were measured. Give it more CPUs \
-             (--cpus-client) or threads (--threads), or use a load that asks more of the server."
+             (--cpus-client) or threads (--client-threads), or use a load that asks more of the server."
         ),
     }
 }

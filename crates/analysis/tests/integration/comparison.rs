@@ -541,7 +541,7 @@ fn what_is_not_alike_is_refused_or_named() {
     b.manifest.workload.rows = Some(1);
     let refused = compare(&a, &b, Choice::default()).expect_err("another load");
     assert!(matches!(&refused, Refusal::Unlike(unlike) if unlike[0].what == "rows a table"));
-    assert!(refused.to_string().contains("--force"), "{refused}");
+    assert!(refused.to_string().contains("--any-workload"), "{refused}");
     let forced = compare(
         &a,
         &b,

@@ -106,7 +106,10 @@ fn what_is_there_is_left_alone_unless_it_is_forced() {
         ..request(&written(folder.path(), "other.tar.gz", &tar_gz("5.7.2", 20)))
     };
     let error = fetched(&shelf, &other).0.expect_err("another source").to_string();
-    assert!(error.contains("--force") && error.contains("mysql-5.tar.gz"), "{error}");
+    assert!(
+        error.contains("--replace") && error.contains("mysql-5.tar.gz"),
+        "{error}"
+    );
     is_whole(&path, 10);
     let forced = Request { force: true, ..other };
     is_whole(&new(&shelf, &forced), 20);

@@ -101,10 +101,13 @@ pub(super) fn load_command(
     Ok(command)
 }
 
+/// Set for the processes that a measurement starts: without it, nobody has asked for this load.
+pub(crate) const LOAD_PROCESS: &str = "SCALEPROF_LOAD_PROCESS";
+
 fn ourselves() -> anyhow::Result<Command> {
     let mut command = Command::new(std::env::current_exe().context("cannot find our own executable")?);
     with_clean_environment(&mut command, &[]);
-    command.arg("__load");
+    command.args(["selfbench", "load-process"]).env(LOAD_PROCESS, "1");
     Ok(command)
 }
 

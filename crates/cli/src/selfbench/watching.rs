@@ -102,7 +102,7 @@ impl Watcher {
 /// `attach --pid` of our own where the kernel's types are hidden, without which no BPF program loads.
 fn without_bpf(pid: u32, folder: &Path) -> Command {
     const HIDE_AND_WATCH: &str = r#"mount -t tmpfs tmpfs /sys/kernel/btf || exit
-        exec "$0" attach --quiet --force --seconds 3600 --pid "$1" --output "$(mktemp -d "$2/watch.XXXXXX")""#;
+        exec "$0" attach --quiet --any-process --seconds 3600 --pid "$1" --output "$(mktemp -d "$2/watch.XXXXXX")""#;
     let mut command = Command::new("unshare");
     command.args(["-m", "sh", "-c", HIDE_AND_WATCH]);
     command.arg(std::env::current_exe().unwrap_or_else(|_| "scaleprof".into()));

@@ -35,7 +35,7 @@ fn a_function_is_listed_with_its_source_lines_names_and_what_was_built_in() {
     let program = program(place.path());
     let annotate = |function: &str| {
         let mut command = scaleprof();
-        command.arg("annotate").arg(function).arg("--binary").arg(&program);
+        command.arg("annotate").arg(&program).arg(function);
         command
     };
     let (text, _) = succeed(&mut annotate("count_many"));
@@ -76,24 +76,18 @@ fn a_function_is_listed_with_its_source_lines_names_and_what_was_built_in() {
 #[test]
 fn what_cannot_be_annotated_is_refused_with_what_to_give_instead() {
     let place = place();
-    let error = fail(scaleprof().arg("annotate"), 1);
-    assert!(
-        error.contains("--bundle DIR") && error.contains("--binary FILE"),
-        "{error}"
-    );
-    let error = fail(scaleprof().args(["annotate", "--binary", "/bin/sh"]), 1);
+    let error = fail(scaleprof().arg("annotate"), 2);
+    assert!(error.contains("BUNDLE|BINARY"), "{error}");
+    let error = fail(scaleprof().args(["annotate", "/bin/sh"]), 1);
     assert!(error.contains("which function of /bin/sh?"), "{error}");
-    let error = fail(scaleprof().arg("annotate").arg("--bundle").arg(place.path()), 1);
+    let error = fail(scaleprof().arg("annotate").arg(place.path()), 1);
     assert!(error.contains("is not a scaleprof bundle"), "{error}");
     let text = place.path().join("text");
     std::fs::write(&text, "no machine code").expect("written");
-    let error = fail(scaleprof().args(["annotate", "main", "--binary"]).arg(&text), 1);
+    let error = fail(scaleprof().arg("annotate").arg(&text).arg("main"), 1);
     assert!(error.contains("not a 64-bit ELF file"), "{error}");
-    let error = fail(
-        scaleprof().args(["annotate", "main", "--binary", "/bin/sh", "--rung", "4"]),
-        2,
-    );
-    assert!(error.contains("--bundle"), "{error}");
+    let error = fail(scaleprof().args(["annotate", "/bin/sh", "main", "--rung", "4"]), 1);
+    assert!(error.contains("go with a bundle"), "{error}");
 }
 
 #[test]
@@ -108,7 +102,7 @@ fn functions_that_a_recording_names_without_addresses_are_told_apart() {
             .arg(&output)
             .arg(&stacks),
     );
-    let listed = succeed(scaleprof().args(["annotate", "--json", "--bundle"]).arg(&output)).0;
+    let listed = succeed(scaleprof().args(["annotate", "--json"]).arg(&output)).0;
     let listed: serde_json::Value = serde_json::from_str(&listed).expect("JSON");
     let functions = listed["functions"].as_array().expect("functions").iter();
     let costs: BTreeMap<&str, f64> = functions
@@ -127,7 +121,7 @@ fn functions_that_a_recording_names_without_addresses_are_told_apart() {
         .args(["import", "--quiet", "--no-code", "--output"])
         .arg(&without_code);
     succeed(import.arg(&stacks));
-    let error = fail(scaleprof().args(["annotate", "beta", "--bundle"]).arg(&without_code), 1);
+    let error = fail(scaleprof().arg("annotate").arg(&without_code).arg("beta"), 1);
     assert!(
         error.contains("keeps no machine code (imported with --no-code)"),
         "{error}"

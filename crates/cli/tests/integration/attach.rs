@@ -13,7 +13,7 @@ fn attach(folder: &Path) -> Command {
 
 fn attach_with(folder: &Path, connections: &str, seconds: &str) -> Command {
     let mut command = scaleprof();
-    command.args(["attach", "--user", "root", "--repeats", "1", "--no-refine", "--quiet"]);
+    command.args(["run", "--user", "root", "--repeats", "1", "--no-refine", "--quiet"]);
     command.args([
         "--tables",
         "1",
@@ -190,7 +190,7 @@ fn a_server_that_asks_for_primary_keys_and_commits_nothing_by_itself_bears_tpcc_
     let on_server = |name: &str, workload: &str| {
         let mut command = scaleprof();
         command.args([
-            "attach",
+            "run",
             "--user",
             "root",
             "--repeats",

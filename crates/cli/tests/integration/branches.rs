@@ -49,7 +49,7 @@ fn program(folder: &Path) -> PathBuf {
 /// A function of the program as its file has it.
 fn listed(program: &Path, function: &str) -> Vec<Value> {
     let mut command = scaleprof();
-    command.args(["annotate", function, "--json", "--binary"]).arg(program);
+    command.arg("annotate").arg(program).args([function, "--json"]);
     let listing: Value = serde_json::from_str(&succeed(&mut command).0).expect("JSON");
     listing["instructions"].as_array().expect("a list").clone()
 }
@@ -148,7 +148,7 @@ fn recorded_jumps_are_in_the_bundle_and_stand_at_their_instructions() {
 
     let annotate = || {
         let mut command = scaleprof();
-        command.args(["annotate", "walk", "--bundle"]).arg(&output);
+        command.arg("annotate").arg(&output).arg("walk");
         command
     };
     let listing: Value = serde_json::from_str(&succeed(annotate().arg("--json")).0).expect("JSON");

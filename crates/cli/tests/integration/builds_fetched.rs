@@ -109,7 +109,7 @@ fn debians_packages_become_a_server_that_runs_with_its_own_c_library() {
         "--output",
     ])
     .arg(&output);
-    run.arg("--work-folder").arg(place.path().join("w"));
+    run.arg("--work-dir").arg(place.path().join("w"));
     succeed(&mut run);
     let manifest = bundle(&output).manifest;
     assert!(

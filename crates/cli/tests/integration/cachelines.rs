@@ -103,7 +103,7 @@ fn another_build_is_compared_and_longer_lines_are_predicted() {
     );
     let json = listing(scaleprof().arg("cachelines").arg(&other));
     assert_eq!(json["judged"], 0);
-    let predicted = listing(scaleprof().arg("cachelines").arg(&other).args(["--line", "128"]));
+    let predicted = listing(scaleprof().arg("cachelines").arg(&other).args(["--line-size", "128"]));
     let lines = predicted["lines"].as_array().expect("lines");
     assert_eq!(
         (lines.len(), &lines[0]["kind"]),
@@ -126,15 +126,18 @@ fn what_is_no_program_or_has_no_names_is_refused_with_what_would_help() {
         error.contains("nothing names the variables") && error.contains("-dbgsym"),
         "{error}"
     );
-    let error = fail(scaleprof().arg("cachelines").arg(&library).args(["--line", "100"]), 2);
-    assert!(error.contains("64, 128 or 256"), "{error}");
     let error = fail(
-        scaleprof().args(["cachelines", "/proc/self/exe", "--write-rate", "0"]),
+        scaleprof().arg("cachelines").arg(&library).args(["--line-size", "100"]),
         2,
     );
-    assert!(error.contains("--write-rate"), "{error}");
+    assert!(error.contains("64, 128, 256"), "{error}");
+    let error = fail(
+        scaleprof().args(["cachelines", "/proc/self/exe", "--count-writes", "0"]),
+        2,
+    );
+    assert!(error.contains("--count-writes"), "{error}");
     let error = fail(scaleprof().args(["cachelines", "/proc/self/exe", "--seconds", "1"]), 2);
-    assert!(error.contains("--write-rate"), "{error}");
+    assert!(error.contains("--count-writes"), "{error}");
     let whole = compile(place.path(), "whole.so", SOURCE, &[]);
     let error = fail(
         scaleprof()
@@ -146,7 +149,7 @@ fn what_is_no_program_or_has_no_names_is_refused_with_what_would_help() {
     assert!(error.contains("not a scaleprof bundle"), "{error}");
     let pid = std::process::id().to_string();
     let error = fail(
-        scaleprof().arg("cachelines").arg(&whole).args(["--write-rate", &pid]),
+        scaleprof().arg("cachelines").arg(&whole).args(["--count-writes", &pid]),
         1,
     );
     assert!(error.contains("does not run") && error.contains("whole.so"), "{error}");
@@ -177,10 +180,14 @@ fn another_build_of_the_same_name_than_the_one_that_ran_is_refused() {
     bundle_of(&own, "pair.so", &content_hash(&library).expect("a hash"));
     bundle_of(&other, "pair.so", "sha256:0000");
     const LACKING: &str = "two are needed to see what grows";
-    for command in [&["cachelines"][..], &["annotate", "counts", "--binary"]] {
+    for command in ["cachelines", "annotate"] {
         let with = |bundle: &Path| {
             let mut arguments = scaleprof();
-            arguments.args(command).arg(&library).arg("--bundle").arg(bundle);
+            arguments.arg(command);
+            match command {
+                "cachelines" => arguments.arg(&library).arg("--bundle").arg(bundle),
+                _ => arguments.arg(bundle).arg("counts").arg("--binary").arg(&library),
+            };
             arguments
         };
         let error = fail(&mut with(&other), 1);
@@ -196,7 +203,7 @@ fn another_build_of_the_same_name_than_the_one_that_ran_is_refused() {
         let output = with(&own).output().expect("it runs");
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(!said.contains("another build"), "{said}");
-        match command[0] {
+        match command {
             "cachelines" => assert!(!output.status.success() && said.contains(LACKING), "{said}"),
             // It lists the function without a figure.
             _ => assert!(output.status.success(), "{said}"),

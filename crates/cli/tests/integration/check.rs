@@ -44,7 +44,7 @@ fn hot_code_without_names_is_told_with_the_command_that_brings_them() {
     attach.args([
         "attach",
         "--quiet",
-        "--force",
+        "--any-process",
         "--seconds",
         "2",
         "--pid",

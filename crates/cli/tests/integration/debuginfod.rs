@@ -78,7 +78,7 @@ fn debuginfod_names_a_stripped_program_when_asked_and_only_then() {
     let watched = |output: &str, more: &[&str]| {
         let mut command = scaleprof();
         command
-            .args(["attach", "--quiet", "--force", "--seconds", "2", "--pid"])
+            .args(["attach", "--quiet", "--any-process", "--seconds", "2", "--pid"])
             .arg(program.pid().to_string())
             .arg("--output")
             .arg(folder.join(output))
@@ -102,7 +102,7 @@ fn debuginfod_names_a_stripped_program_when_asked_and_only_then() {
 fn debuginfod_without_a_server_is_refused_with_what_to_do() {
     let mut command = scaleprof();
     command
-        .args(["attach", "--force", "--debuginfod", "--pid"])
+        .args(["attach", "--any-process", "--debuginfod", "--pid"])
         .arg(std::process::id().to_string())
         .env_remove("DEBUGINFOD_URLS");
     let error = fail(&mut command, 1);

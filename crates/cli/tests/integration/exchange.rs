@@ -28,7 +28,7 @@ fn agree(one: &BTreeMap<String, (f64, f64)>, other: &BTreeMap<String, (f64, f64)
     }
 }
 
-const ALL_OF_IT: [&str; 6] = ["--format", "folded", "--unit", "seconds", "--states", "all"];
+const ALL_OF_IT: [&str; 6] = ["--format", "folded", "--unit", "total", "--states", "all"];
 
 #[test]
 fn an_exported_run_comes_back_with_its_functions_states_and_rungs() {
@@ -37,11 +37,7 @@ fn an_exported_run_comes_back_with_its_functions_states_and_rungs() {
     keep(&bundle);
     let files = ["16", "256"].map(|connections| {
         let file = place.path().join(format!("{connections}.pb.gz"));
-        std::fs::write(
-            &file,
-            export(&bundle, &["--connections", connections, "--states", "all"]),
-        )
-        .expect("written");
+        std::fs::write(&file, export(&bundle, &["--rung", connections, "--states", "all"])).expect("written");
         file
     });
     let loads = ["--connections", "16,256", "--throughput", "9500,6200"];
@@ -53,8 +49,8 @@ fn an_exported_run_comes_back_with_its_functions_states_and_rungs() {
                 "--format",
                 "folded",
                 "--unit",
-                "seconds",
-                "--connections",
+                "total",
+                "--rung",
                 connections,
                 "--states",
                 states,
@@ -71,11 +67,7 @@ fn two_columns_become_two_rungs() {
     let (bundle, back) = (place.path().join("run"), place.path().join("back"));
     keep(&bundle);
     let file = place.path().join("both.folded");
-    std::fs::write(
-        &file,
-        export(&bundle, &["--format", "folded-diff", "--unit", "seconds"]),
-    )
-    .expect("written");
+    std::fs::write(&file, export(&bundle, &["--format", "folded-diff", "--unit", "total"])).expect("written");
     let said = fail(&mut import(&[&file], &[], &back), 1);
     assert!(said.contains("two columns") && said.contains("--connections"), "{said}");
     let one = ["--connections", "16", "--throughput", "9500"];
@@ -96,7 +88,7 @@ fn two_columns_become_two_rungs() {
     let sampled = [&loads[..], &["--frequency", "1000000", "--seconds", "10"]].concat();
     succeed(&mut import(&[&file], &sampled, &back));
     for connections in ["16", "256"] {
-        let arguments = ["--format", "folded", "--unit", "seconds", "--connections", connections];
+        let arguments = ["--format", "folded", "--unit", "total", "--rung", connections];
         let [exported, again] = [&bundle, &back].map(|bundle| by_function(&export(bundle, &arguments)));
         agree(&exported, &again, 60.0);
     }

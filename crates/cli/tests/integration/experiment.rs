@@ -40,14 +40,14 @@ fn sized(server: &Installation, output: &Path, connections: &str, seconds: u32, 
     command.args([
         "--pairs",
         "2",
-        "--sentinels",
+        "--aa-pairs",
         &aa_pairs.to_string(),
         "--buffer-pool",
         "64M",
         "--workload",
         "oltp_point_select",
     ]);
-    command.arg("--work-folder").arg(work_folder());
+    command.arg("--work-dir").arg(work_folder());
     command.arg("--server").arg(&server.binary);
     command.args(small_redo_log(server));
     command.arg("--output").arg(output);
@@ -69,7 +69,7 @@ fn a_dry_run_prints_the_plan_and_how_long_it_takes() {
         "{out}"
     );
     assert!(out.contains("32 server starts and 3 watched runs"), "{out}");
-    let precise = ["--half-width", "1.5", "--dry-run"];
+    let precise = ["--precision", "1.5", "--dry-run"];
     let (out, _) = succeed(scaleprof().arg("experiment").args(vary).args(precise));
     assert!(out.contains("6 to 20, until") && out.contains("at most about"), "{out}");
 }
@@ -168,7 +168,7 @@ fn what_is_wrong_with_a_plan_is_said_with_file_key_and_remedy() {
     assert!(err.contains("ready experiments are sync-array-size"), "{err}");
     let err = fail(scaleprof().args(["experiment", "--vary", "x=1"]), 1);
     assert!(err.contains("write --vary NAME=VALUE,VALUE"), "{err}");
-    let err = fail(scaleprof().args(["experiment", "--resume"]).arg(place.path()), 1);
+    let err = fail(scaleprof().args(["experiment", "resume"]).arg(place.path()), 1);
     assert!(err.contains("holds no experiment"), "{err}");
     fail(scaleprof().arg("experiment"), 2);
 }
@@ -178,7 +178,7 @@ fn variants_are_compared_and_one_that_cannot_start_is_named_with_its_servers_wor
     let Some(server) = distribution() else { return };
     let place = place();
     let plan = place.path().join("three.toml");
-    let text = "question = \"Does it matter?\"\n[design]\nwatch = false\n\
+    let text = "question = \"Does it matter?\"\n[design]\nprobe = false\n\
         [[variant]]\nname = \"one\"\n\
         [[variant]]\nname = \"broken\"\nset = { innodb_no_such_setting = 1 }\n\
         [[variant]]\nname = \"wrapped\"\nwrapper = [\"nice\", \"-n\", \"1\"]\nset = { innodb_spin_wait_delay = 9 }\n\
@@ -237,7 +237,7 @@ fn variants_are_compared_and_one_that_cannot_start_is_named_with_its_servers_wor
     std::fs::remove_file(folder.join("report.html")).expect("it was there");
     succeed(&mut again(&[]));
     assert!(folder.join("report.html").is_file());
-    assert!(fail(&mut again(&["--bug"]), 1).contains("a bug report is of one run"));
+    assert!(fail(&mut again(&["--format", "bug"]), 1).contains("a bug report is of one run"));
     // The variant's settings and surroundings are in its bundles.
     let settings = Bundle::open(folder.join("starts/round-01-variant-3"))
         .expect("a bundle")
@@ -257,12 +257,12 @@ fn statements_after_the_start_and_loads_of_their_own_are_what_variants_have() {
     let Some(server) = distribution() else { return };
     let place = place();
     let plan = place.path().join("loads.toml");
-    let text = "[design]\nwatch = false\n\
+    let text = "[design]\nprobe = false\n\
         [[variant]]\nname = \"point\"\nsql = [\"SELECT 1\", \"SET GLOBAL innodb_spin_wait_delay = 11\"]\n\
         [[variant]]\nname = \"ranges\"\nworkload = \"oltp_read_only\"\n\
         [[variant]]\nname = \"wrong\"\nsql = [\"SELECT 1\", \"SET GLOBAL no_such_variable = 1\"]\n\
-        [[variant]]\nname = \"foreign\"\nonly_for = [\"percona\"]\n\
-        [[variant]]\nname = \"text\"\nagainst = \"ranges\"\nworkload = \"oltp_read_only\"\nprotocol = \"text\"\n";
+        [[variant]]\nname = \"foreign\"\nproducts = [\"percona\"]\n\
+        [[variant]]\nname = \"text\"\nbase = \"ranges\"\nworkload = \"oltp_read_only\"\nprotocol = \"text\"\n";
     std::fs::write(&plan, text).expect("written");
     let folder = place.path().join("e");
     let (_, err) = succeed(sized(&server.installation, &folder, "1,2", 1, 0).arg(&plan));
@@ -308,7 +308,7 @@ fn servers_side_by_side_take_turns_and_what_is_counted_is_of_their_own_turns() {
     let folder = place.path().join("e");
     let seconds = 3.0;
     let mut command = sized(&server.installation, &folder, "8", 3, 0);
-    command.args(["--no-watch", "--vary", "innodb_spin_wait_delay=6,7,8"]);
+    command.args(["--no-probe", "--vary", "innodb_spin_wait_delay=6,7,8"]);
     let (out, _) = succeed(&mut command);
     assert!(joined(&out).contains("side by side in turns of 0.25 s"), "{out}");
     assert_eq!(outcome(&folder)["design"]["slice_seconds"], 0.25);
@@ -363,7 +363,7 @@ fn servers_that_are_asked_for_one_after_the_other_take_no_turns() {
     let place = place();
     let alone = place.path().join("alone");
     let mut command = sized(&server.installation, &alone, "1,2", 1, 0);
-    command.args(["--no-watch", "--vary", "innodb_spin_wait_delay=6,7", "--one-by-one"]);
+    command.args(["--no-probe", "--vary", "innodb_spin_wait_delay=6,7", "--no-interleave"]);
     let (out, _) = succeed(&mut command);
     assert!(!out.contains("side by side"), "{out}");
     let bundle = Bundle::open(alone.join("starts/round-01-variant-1")).expect("a bundle");
@@ -376,7 +376,7 @@ fn a_server_that_is_killed_is_started_again_with_those_beside_it() {
     let place = place();
     let folder = place.path().join("e");
     let mut command = sized(&server.installation, &folder, "4", 2, 0);
-    command.args(["--no-watch", "--vary", "innodb_spin_wait_delay=6,7"]);
+    command.args(["--no-probe", "--vary", "innodb_spin_wait_delay=6,7"]);
     let running = Running::start(&mut command);
     let begun = |variant: u32| folder.join(format!("starts/round-01-variant-{variant}/manifest.json"));
     soon("the first round runs", || begun(1).exists() && begun(2).exists());
@@ -402,7 +402,7 @@ fn a_server_that_is_killed_is_started_again_with_those_beside_it() {
 fn under_way(folder: &Path) -> Option<(Running, Vec<u32>)> {
     let server = distribution()?;
     let mut command = small(&server.installation, folder);
-    let vary = ["--no-watch", "--vary", "innodb_spin_wait_delay=6,7"];
+    let vary = ["--no-probe", "--vary", "innodb_spin_wait_delay=6,7"];
     let running = Running::start(command.args(vary));
     soon("the first pair is kept", || {
         let kept = |half: u32| folder.join(format!("starts/first-a-a-pair-1-{half}-variant-1/summary.json"));
@@ -460,7 +460,7 @@ fn goes_on(signal: i32, code: Option<i32>) {
     let before = written();
     let resume = || {
         let mut command = scaleprof();
-        command.args(["experiment", "--quiet", "--resume"]).arg(&folder);
+        command.args(["experiment", "resume", "--quiet"]).arg(&folder);
         command
     };
     tells_what_there_is_so_far(&folder);
@@ -512,7 +512,7 @@ fn trying_that_is_interrupted_keeps_the_run_and_what_was_tried() {
         command.args(["--set", &format!("innodb_spin_wait_delay={delay}")]);
         command.arg("--server").arg(&server.installation.binary);
         command
-            .arg("--work-folder")
+            .arg("--work-dir")
             .arg(work_folder())
             .arg("--output")
             .arg(&folder);

@@ -123,11 +123,11 @@ fn go_pprof_finds_what_functions_cost_a_transaction_and_what_they_became_dearer(
     keep(&bundle);
     let files = ["16", "256"].map(|connections| {
         let file = place.path().join(format!("{connections}.pb.gz"));
-        std::fs::write(&file, export(&bundle, &["--connections", connections])).expect("written");
+        std::fs::write(&file, export(&bundle, &["--rung", connections])).expect("written");
         file
     });
-    let expected = ["16", "256"]
-        .map(|connections| by_function(&export(&bundle, &["--format", "folded", "--connections", connections])));
+    let expected =
+        ["16", "256"].map(|connections| by_function(&export(&bundle, &["--format", "folded", "--rung", connections])));
     let Some(top) = pprof(&EXACTLY, &[&files[1]]) else {
         return;
     };
@@ -235,10 +235,10 @@ fn what_cannot_be_exported_is_refused_with_the_way_out() {
     let bundle = place.path().join("run");
     keep(&bundle);
     let said = |arguments: &[&str], code| fail(scaleprof().arg("export").arg(&bundle).args(arguments), code);
-    assert!(said(&["--connections", "7"], 1).contains("it has 16, 256"));
+    assert!(said(&["--rung", "7"], 1).contains("it has 16, 256"));
     assert!(said(&["--states", "cpu,io2"], 2).contains("runq"));
     assert!(said(&["--states", "sleep"], 1).contains("--states"));
-    assert!(said(&["--against", "16"], 1).contains("-diff_base"));
+    assert!(said(&["--base-rung", "16"], 1).contains("-diff_base"));
     assert!(said(&["--format", "firefox", "--repeat", "9"], 1).contains("--repeat"));
     fail(scaleprof().arg("export").arg(place.path().join("nothing")), 1);
 }
@@ -287,7 +287,7 @@ fn a_recording_is_exported_as_its_bundle_is_and_nothing_of_it_is_kept() {
     let before = names_in(place.path());
     for arguments in [
         &["--format", "folded"][..],
-        &["--format", "folded", "--unit", "seconds", "--threads", "all"],
+        &["--format", "folded", "--unit", "total", "--threads", "all"],
     ] {
         same_costs(&export(&recording, arguments), &export(&bundle, arguments));
     }

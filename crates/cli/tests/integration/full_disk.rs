@@ -113,7 +113,7 @@ fn a_disk_that_fills_up_under_the_load_is_said() {
     while filler.write_all(&[0; 1 << 20]).is_ok() {}
     let (_, error) = texts(&running.end_and_leave_nothing(&[]));
     assert!(
-        error.contains("disk is full") && error.contains("--work-folder"),
+        error.contains("disk is full") && error.contains("--work-dir"),
         "{error}"
     );
     let left = std::fs::read_dir(disk.0.join("w")).expect("the work folder").flatten();

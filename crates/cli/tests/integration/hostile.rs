@@ -18,7 +18,7 @@ fn the_first_interrupt_ends_what_waits_for_a_server_without_end() {
         let folder = place.path().join("run");
         let mut command = scaleprof();
         command
-            .args(["attach", "--yes", "--quiet", "--dsn"])
+            .args(["run", "--yes", "--quiet", "--dsn"])
             .arg(format!("mysql://root@127.0.0.1:{}", server.port))
             .arg("--output")
             .arg(&folder);

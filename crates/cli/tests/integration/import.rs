@@ -86,7 +86,7 @@ fn a_recording_becomes_a_bundle_in_which_only_what_it_tells_is_known() {
     );
     // The page is there, and the code of what was hot.
     assert!(output.join("report.html").exists());
-    let listed = succeed(scaleprof().args(["annotate", "inner", "--bundle"]).arg(&output)).0;
+    let listed = succeed(scaleprof().arg("annotate").arg(&output).arg("inner")).0;
     assert!(listed.contains("work.c"), "{listed}");
 }
 
@@ -431,13 +431,7 @@ fn recordings_without_a_load_are_compared_by_the_second() {
     );
     let refused = fail(scaleprof().arg("diff").args([&before, &with_load]), 1);
     assert!(refused.contains("--connections N --throughput TPS"), "{refused}");
-    let no_rungs = fail(
-        scaleprof()
-            .arg("diff")
-            .args([&before, &after])
-            .args(["--connections", "1"]),
-        1,
-    );
+    let no_rungs = fail(scaleprof().arg("diff").args([&before, &after]).args(["--rung", "1"]), 1);
     assert!(no_rungs.contains("no rungs to choose from"), "{no_rungs}");
 }
 

@@ -8,6 +8,7 @@ mod builds;
 mod builds_fetched;
 mod cachelines;
 mod check;
+mod command_lines;
 mod debuginfod;
 mod diff;
 mod exchange;

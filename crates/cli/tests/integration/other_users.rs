@@ -131,15 +131,10 @@ fn an_option_file_that_all_may_write_is_refused() {
     fs::write(&options, "[client]\nuser=lena\n[mysqld]\nport=3310\n").expect("written");
     fs::set_permissions(&options, Permissions::from_mode(0o666)).expect("chmod");
     let output = place.path().join("out");
-    for command in ["run", "attach"] {
-        let mut command = {
-            let mut started = scaleprof();
-            started.arg(command).arg("--defaults-file").arg(&options);
-            if command == "attach" {
-                started.args(["--yes", "--socket", "/nonexistent"]);
-            }
-            started
-        };
+    let of_running = ["--defaults-file", "--yes", "--socket", "/nonexistent"];
+    for option in [&["--server-defaults-file"][..], &of_running] {
+        let mut command = scaleprof();
+        command.args(["run", option[0]]).arg(&options).args(&option[1..]);
         let error = fail(command.arg("--output").arg(&output), 1);
         assert!(
             error.contains("my.cnf") && error.contains("all users may write to it"),

@@ -43,7 +43,7 @@ fn a_password_logs_in_and_shows_nowhere() {
         let folder = bundles.join("run");
         let mut command = scaleprof();
         command.args([
-            "attach",
+            "run",
             "--yes",
             "--repeats",
             "1",
@@ -84,7 +84,7 @@ fn a_password_logs_in_and_shows_nowhere() {
     let mut command = scaleprof();
     command.env("SCALEPROF_PASSWORD", format!("{PASSWORD}-wrong"));
     command
-        .args(["attach", "--yes", "--user", "lena", "--socket"])
+        .args(["run", "--yes", "--user", "lena", "--socket"])
         .arg(socket(&server));
     command.arg("--output").arg(place.path().join("wrong"));
     let output = command.output().expect("scaleprof starts");

@@ -98,7 +98,7 @@ fn attach(server: &Sandbox, place: &Path, script: &Path) -> Command {
     let setup = place.join("geheim_setup.sql");
     std::fs::write(&setup, "DO 'geheim_setup';").expect("written");
     let mut command = scaleprof();
-    command.args(["attach", "--yes", "--repeats", "1", "--no-refine"]);
+    command.args(["run", "--yes", "--repeats", "1", "--no-refine"]);
     command.args(["--connections", "1,2", "--seconds", "2", "--rate", "200"]);
     command.arg("--defaults-file").arg(options);
     command.arg("--workload").arg(script).arg("--setup").arg(setup);
@@ -183,7 +183,7 @@ fn where_a_run_took_place_is_in_no_byte_of_the_bundle() {
         let mut inner = run(Some(&found.installation), &given);
         inner.args(["--workload", "oltp_read_write", "--tables", "1", "--rows", "500"]);
         inner
-            .args(["--connections", "2", "--seconds", "2", "--defaults-file"])
+            .args(["--connections", "2", "--seconds", "2", "--server-defaults-file"])
             .arg(&options);
         // A host of its own name, for scaleprof and for its server.
         let mut command = Command::new("unshare");

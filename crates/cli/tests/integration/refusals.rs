@@ -1,6 +1,6 @@
 //! What cannot be done is refused in one clear error, before anything is touched.
 
-use crate::stage::{fail, place, run, scaleprof};
+use crate::stage::{fail, place, run, scaleprof, succeed};
 use std::path::Path;
 use testing::servers::distribution;
 
@@ -23,7 +23,7 @@ fn options_that_make_no_sense_are_named() {
     refused(&["--connections", "9..2"], &["goes down"]);
     refused(&["--rate", "0"], &["--rate"]);
     refused(&["--once"], &["FILE.sql"]);
-    refused(&["--option", "foo=1"], &["foo"]);
+    refused(&["--workload-option", "foo=1"], &["foo"]);
     refused(&["--warehouses", "2"], &["--warehouses", "--workload tpcc"]);
     let tpcc = |further: &[&'static str]| [&["--workload", "tpcc"], further].concat();
     refused(&tpcc(&["--warehouses", "0"]), &["--warehouses 0"]);
@@ -35,6 +35,61 @@ fn options_that_make_no_sense_are_named() {
     refused(&tpcc(&["--think-times", "0"]), &["--think-times 0"]);
     refused(&["--server", "/nonexistent"], &["/nonexistent", "No such file"]);
     refused(&["--server", "/etc"], &["/etc", "mysqld"]);
+}
+
+#[test]
+fn options_of_a_private_server_and_of_a_running_one_exclude_each_other() {
+    for (arguments, words) in [
+        (
+            &["--server", "/nonexistent", "-S", "/nonexistent"][..],
+            "cannot be used with",
+        ),
+        (&["--try", "-S", "/nonexistent"], "cannot be used with"),
+        (
+            &["--set", "a=1", "--dsn", "mysql://anna@localhost"],
+            "cannot be used with",
+        ),
+        (&["--yes"], "required"),
+        (&["--drop-schema"], "required"),
+    ] {
+        let place = place();
+        let folder = place.path().join("run");
+        let error = fail(scaleprof().arg("run").arg("--output").arg(&folder).args(arguments), 2);
+        assert!(error.contains(words), "{arguments:?}: {error}");
+        assert!(!folder.exists());
+    }
+}
+
+#[test]
+fn the_load_process_of_a_measurement_is_not_started_by_hand() {
+    let load = "--socket /nonexistent --workload oltp_insert --tables 1 --rows 1 --connections 1 --seconds 1";
+    let arguments = ["selfbench", "load-process"].into_iter().chain(load.split(' '));
+    let error = fail(scaleprof().args(arguments), 1);
+    assert!(error.contains("scaleprof run"), "{error}");
+}
+
+#[test]
+fn a_subcommand_behind_options_is_told_to_stand_first() {
+    let error = fail(
+        scaleprof().args(["experiment", "--vary", "innodb_spin_wait_delay=4,6", "list"]),
+        1,
+    );
+    assert!(error.contains("scaleprof experiment list"), "{error}");
+}
+
+#[test]
+fn a_subject_that_is_not_there_is_told_with_the_order_of_the_arguments() {
+    let error = fail(scaleprof().args(["annotate", "ut_delay", "/nonexistent"]), 1);
+    assert!(error.contains("then the function"), "{error}");
+}
+
+#[test]
+fn the_path_of_the_cache_is_told_without_making_it() {
+    let place = place();
+    let folder = place.path().join("none");
+    let (out, _) = succeed(scaleprof().args(["cache", "path", "--work-dir"]).arg(&folder));
+    assert_eq!(Path::new(out.trim()), folder.join("cache"));
+    assert!(!folder.exists());
 }
 
 #[test]
@@ -84,7 +139,7 @@ fn a_server_that_is_not_there_is_one_clear_error() {
     for to in [["--socket", "/nonexistent"], ["--dsn", "mysql://root@127.0.0.1:1"]] {
         let mut command = scaleprof();
         command
-            .args(["attach", "--user", "root", "--yes", "--output"])
+            .args(["run", "--user", "root", "--yes", "--output"])
             .arg(place.path().join("run"));
         let error = fail(command.args(to), 1);
         assert_eq!(error.matches("cannot connect").count(), 1, "{error}");
@@ -94,7 +149,7 @@ fn a_server_that_is_not_there_is_one_clear_error() {
 #[test]
 fn a_password_on_the_command_line_is_refused_and_not_repeated() {
     let error = fail(
-        scaleprof().args(["attach", "--dsn", "mysql://anna:hunter2@db", "--yes"]),
+        scaleprof().args(["run", "--dsn", "mysql://anna:hunter2@db", "--yes"]),
         1,
     );
     assert!(

@@ -214,14 +214,14 @@ fn none_is_in(shown: &Shown, words: &[&str], known: &str, least: usize) {
 /// What the other commands make of a bundle, with their complaints. The bundle is called `.`, as where it lies is the caller's own word.
 fn whatever_else_is_shown(folder: &Path, extent: Bundle) -> Shown {
     let mut commands = vec![
-        "annotate --bundle .".to_owned(),
-        "annotate --bundle . --json".to_owned(),
+        "annotate .".to_owned(),
+        "annotate . --json".to_owned(),
         "check --bundle . --json".to_owned(),
     ];
     for format in ["pprof", "folded", "folded-diff", "firefox", "speedscope"] {
         // Rungs that are named are taken, whoever set their limit.
         let rungs = match format {
-            "folded-diff" => " --connections 2 --against 1",
+            "folded-diff" => " --rung 2 --base-rung 1",
             _ => "",
         };
         commands.push(format!(

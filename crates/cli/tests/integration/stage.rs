@@ -34,7 +34,7 @@ pub fn run(server: Option<&Installation>, output: &Path) -> Command {
         "--buffer-pool",
         "64M",
     ]);
-    command.arg("--work-folder").arg(work_folder());
+    command.arg("--work-dir").arg(work_folder());
     command.arg("--output").arg(output);
     if let Some(server) = server {
         command.arg("--server").arg(&server.binary).args(small_redo_log(server));

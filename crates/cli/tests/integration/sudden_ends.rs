@@ -195,7 +195,7 @@ fn sigkill_of_a_watch_leaves_no_program_in_the_kernel() {
     let mut command = scaleprof();
     command.args([
         "attach",
-        "--force",
+        "--any-process",
         "--quiet",
         "--seconds",
         "600",

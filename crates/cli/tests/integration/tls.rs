@@ -16,7 +16,7 @@ fn attach(server: &Sandbox, host: &str, folder: &Path) -> Command {
     };
     let mut command = scaleprof();
     command.args([
-        "attach",
+        "run",
         "--yes",
         "--drop-schema",
         "--repeats",

@@ -95,7 +95,7 @@ fn mysql_5_6_is_told_to_spin_for_its_latches_by_whom_and_what_to_try() {
 fn the_bundle_alone_shows_the_instruction_that_burns_the_time(run: &Path, spin_seconds_per_txn: f64, pause_ns: f64) {
     let annotate = |function: &str| {
         let mut command = scaleprof();
-        command.arg("annotate").arg(function).arg("--bundle").arg(run);
+        command.arg("annotate").arg(run).arg(function);
         command
     };
     let (json, _) = succeed(annotate("ut_delay").arg("--json"));
@@ -143,7 +143,7 @@ fn the_bundle_alone_shows_the_instruction_that_burns_the_time(run: &Path, spin_s
         text.contains("~ in a loop that waits") && text.contains("(skid)"),
         "{text}"
     );
-    let (list, _) = succeed(scaleprof().arg("annotate").arg("--bundle").arg(run));
+    let (list, _) = succeed(scaleprof().arg("annotate").arg(run));
     let hottest = list.lines().find(|line| line.contains("mysqld")).expect("functions");
     // Nearly all of it: its first and last instructions are outside of the loop.
     let waits = hottest

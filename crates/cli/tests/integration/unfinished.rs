@@ -20,7 +20,7 @@ fn what_a_measurement_left_running_is_killed_before_the_next_and_nobody_else_is(
     let folder = place.path().join("run");
     let mut command = scaleprof();
     command.args([
-        "attach",
+        "run",
         "--yes",
         "--user",
         "root",

@@ -21,7 +21,7 @@ fn attach(pid: u32, folder: &Path) -> Command {
 pub(crate) fn load(server: &Sandbox, folder: &Path, seconds: &str) -> Running {
     let mut command = scaleprof();
     command.args([
-        "attach",
+        "run",
         "--user",
         "root",
         "--yes",
@@ -158,12 +158,12 @@ fn the_threads_of_a_loaded_server_are_told_by_state_and_nothing_is_written_to_it
     // The machine code of what ran is there, with what it cost a second; what it cost a transaction nobody can tell.
     assert!(!kept.instructions().expect("readable").is_empty());
     assert!(kept.data_accesses().expect("readable").is_some());
-    let (list, _) = succeed(scaleprof().arg("annotate").arg("--bundle").arg(&folder));
+    let (list, _) = succeed(scaleprof().arg("annotate").arg(&folder));
     assert!(
         list.contains("CPU time of a second") && list.contains("watched"),
         "{list}"
     );
-    let (json, _) = succeed(scaleprof().arg("annotate").arg("--bundle").arg(&folder).arg("--json"));
+    let (json, _) = succeed(scaleprof().arg("annotate").arg(&folder).arg("--json"));
     let listed: serde_json::Value = serde_json::from_str(&json).expect("JSON");
     assert_eq!(
         (&listed["per"], &listed["connections"]),
@@ -173,14 +173,7 @@ fn the_threads_of_a_loaded_server_are_told_by_state_and_nothing_is_written_to_it
     let of_states = watch.connections.seconds_per_second;
     let on_cpu = of_states.cpu.unwrap_or(0.0) + of_states.spin.unwrap_or(0.0);
     assert!((all / on_cpu - 1.0).abs() < 1e-6, "{all} {on_cpu}");
-    let error = fail(
-        scaleprof()
-            .arg("annotate")
-            .arg("--bundle")
-            .arg(&folder)
-            .args(["--rung", "4"]),
-        1,
-    );
+    let error = fail(scaleprof().arg("annotate").arg(&folder).args(["--rung", "4"]), 1);
     assert!(error.contains("only watched"), "{error}");
 
     // Nothing of it is per transaction, and it says why.
@@ -251,12 +244,24 @@ fn what_cannot_be_watched_is_refused_with_what_to_do() {
     let folder = place.path().join("watch");
     let ours = std::process::id();
     let error = fail(&mut attach(ours, &folder), 1);
-    assert!(error.contains("not a server") && error.contains("--force"), "{error}");
+    assert!(
+        error.contains("not a server") && error.contains("--any-process"),
+        "{error}"
+    );
     let error = fail(&mut attach(i32::MAX as u32, &folder), 1);
     assert!(error.contains("no process") && error.contains("pgrep"), "{error}");
-    let error = fail(attach(ours, &folder).args(["--workload", "oltp_insert", "--yes"]), 1);
-    for word in ["--workload", "--yes", "--socket", "instead of --pid"] {
-        assert!(error.contains(word), "{word}: {error}");
-    }
+    let error = fail(attach(ours, &folder).args(["--workload", "oltp_insert"]), 2);
+    assert!(error.contains("--workload"), "a watch has no load: {error}");
+    let mut loading = scaleprof();
+    let error = fail(
+        loading
+            .args(["attach", "--socket", "/nonexistent", "--output"])
+            .arg(&folder),
+        1,
+    );
+    assert!(
+        error.contains("scaleprof run") && error.contains("never loads"),
+        "{error}"
+    );
     assert!(!folder.exists());
 }

@@ -26,7 +26,7 @@ fn rungs_are_added_around_the_peak_and_told() {
     command.args(["--connections", "1,4", "--seconds", "1", "--server"]);
     command.arg(&server.installation.binary);
     command
-        .arg("--work-folder")
+        .arg("--work-dir")
         .arg(work_folder())
         .arg("--output")
         .arg(&folder);

@@ -100,7 +100,7 @@ impl PlanFile {
         for (at, variant) in own.iter().enumerate() {
             let name = variant.name.clone().unwrap_or_else(|| format!("variant {}", at + 1));
             let all = choices.iter().enumerate().map(|(place, choice)| VariantText {
-                against: (place > 0).then(|| choices[0].name(Some(&name))),
+                base: (place > 0).then(|| choices[0].name(Some(&name))),
                 ..choice.of(variant, Some(&name))
             });
             self.variants.extend(all);
@@ -151,7 +151,7 @@ mod tests {
 
     fn names(plan: &PlanFile) -> Vec<(&str, Option<&str>)> {
         let each = plan.variants.iter();
-        each.filter_map(|v| Some((v.name.as_deref()?, v.against.as_deref())))
+        each.filter_map(|v| Some((v.name.as_deref()?, v.base.as_deref())))
             .collect()
     }
 

@@ -71,14 +71,14 @@ pub(crate) fn design(ladder: &LadderText, text: &DesignText, seed: u64) -> Resul
     let quick = text.quick.unwrap_or(false);
     let of = |usual: u32, quickly: u32| if quick { quickly } else { usual };
     let target = text
-        .half_width_percent
-        .map(|value| percent("design.half_width_percent", value, 0.1))
+        .precision_percent
+        .map(|value| percent("design.precision_percent", value, 0.1))
         .transpose()?;
     if quick && target.is_some() {
         return Err(PlanError::key(
             "design.quick",
             "a quick look has too few pairs to become precise",
-            "leave out quick or half_width_percent",
+            "leave out quick or precision_percent",
         ));
     }
     let usual = if target.is_some() {
@@ -101,12 +101,12 @@ pub(crate) fn design(ladder: &LadderText, text: &DesignText, seed: u64) -> Resul
             0.0,
         )?,
         sentinels: within(
-            "design.sentinels",
-            text.sentinels.unwrap_or(of(SENTINELS, SENTINELS_OF_A_QUICK_LOOK)),
+            "design.aa_pairs",
+            text.aa_pairs.unwrap_or(of(SENTINELS, SENTINELS_OF_A_QUICK_LOOK)),
             (0, 10),
         )?,
-        side_by_side: text.side_by_side.unwrap_or(true),
-        watch: text.watch.unwrap_or(true),
+        side_by_side: text.interleave.unwrap_or(true),
+        watch: text.probe.unwrap_or(true),
         seed: text.seed.unwrap_or(seed),
     })
 }
@@ -171,7 +171,7 @@ mod tests {
     #[test]
     fn it_ends_on_width_after_whole_blocks_only() {
         let precise = of(DesignText {
-            half_width_percent: Some(1.0),
+            precision_percent: Some(1.0),
             ..DesignText::default()
         });
         let precise = precise.unwrap();

@@ -17,7 +17,7 @@ pub enum ExperimentError {
     /// The output folder holds something.
     #[error(
         "{} is not empty: {}", path.display(),
-        if *.resumable { "it holds an experiment; go on with it by --resume, or name another folder with --output" }
+        if *.resumable { "it holds an experiment: continue it with `experiment resume`, or name another folder with --output" }
         else { "name another folder with --output" }
     )]
     NotEmpty {

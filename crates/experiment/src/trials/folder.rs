@@ -1,7 +1,7 @@
 //! An experiment's folder: the plan as it was given, a bundle for each step, what it comes to.
 //!
 //! ```text
-//! DIR/plan.json          the plan with all that the command line added, and the statements that it names; for --resume
+//! DIR/plan.json          the plan with all that the command line added, and the statements that it names; for `experiment resume`
 //! DIR/dropped.json       variants that take no part any more
 //! DIR/retried.json       steps that failed once and were tried again
 //! DIR/starts/...         a bundle for each server start; of one that failed and was tried again with `-failed` behind it
@@ -303,7 +303,7 @@ mod tests {
         let error = ExperimentFolder::create(&path, &kept())
             .expect_err("it is not empty")
             .to_string();
-        assert!(error.contains("--resume"), "{error}");
+        assert!(error.contains("experiment resume"), "{error}");
         let error = ExperimentFolder::reopen(place.path()).expect_err("none").to_string();
         assert!(error.contains("plan.json"), "{error}");
     }

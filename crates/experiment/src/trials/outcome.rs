@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 const SCHEMA: u32 = 2;
 /// What stands for a comparison of watched runs until it is made.
 const NOT_YET: &str = "watched runs are compared when the experiment has ended";
-const NO_WATCHED_RUN: &str = "one of the two has no watched run: the plan has watch = false, or it was dropped before";
+const NO_WATCHED_RUN: &str = "one of the two has no watched run: the plan has probe = false, or it was dropped before";
 
 /// What the bundles of the steps say of servers, load and machine.
 #[derive(Debug, Clone)]

@@ -113,7 +113,7 @@ impl Plan {
                 server: server::server(&server::merged(&file.server, text), &key, source)?,
                 load: load::load_options(&load::merged(&file.load, text, &key)?, source, &mut *read)?,
                 base: bases[at],
-                only_for: server::only_for(&text.only_for, &key)?,
+                only_for: server::only_for(&text.products, &key)?,
                 differs_by: differs::differs_by(text),
             });
         }
@@ -129,7 +129,7 @@ impl Plan {
             let alone = *company == Company::Alone;
             for (key, given) in [
                 ("replicas", text.replicas.is_some()),
-                ("cpus_company", text.cpus_company.is_some()),
+                ("cpus_others", text.cpus_others.is_some()),
             ] {
                 if alone && given {
                     let mend = "say replication or neighbours too, or leave it out";
@@ -144,8 +144,8 @@ impl Plan {
             }
         }
         let sides = design.side_by_side;
-        if let (Some(true), Some(why)) = (file.design.side_by_side, turns::hindered_by_kind(&variants)) {
-            return Err(PlanError::key("design.side_by_side", why, "leave it out"));
+        if let (Some(true), Some(why)) = (file.design.interleave, turns::hindered_by_kind(&variants)) {
+            return Err(PlanError::key("design.interleave", why, "leave it out"));
         }
         let name = match (&file.name, source.file) {
             (Some(name), _) => name.clone(),

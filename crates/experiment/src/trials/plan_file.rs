@@ -59,7 +59,7 @@ pub struct LoadText {
     pub idle_connections: Option<u32>,
     pub seed: Option<u64>,
     /// Threads of the client.
-    pub threads: Option<u32>,
+    pub client_threads: Option<u32>,
     pub transport: Option<String>,
 }
 
@@ -82,15 +82,15 @@ pub struct DesignText {
     /// Differences up to so many percent do not matter.
     pub margin_percent: Option<f64>,
     /// Ends as soon as the interval over the ladder is no wider than so many percent to either side.
-    pub half_width_percent: Option<f64>,
+    pub precision_percent: Option<f64>,
     /// Pairs of two starts of the first variant, at each end of the session.
-    pub sentinels: Option<u32>,
+    pub aa_pairs: Option<u32>,
     /// Fewer pairs, for a first look.
     pub quick: Option<bool>,
     /// Whether the starts of a round run side by side and take turns on the machine; where it can be done, if nothing is said.
-    pub side_by_side: Option<bool>,
+    pub interleave: Option<bool>,
     /// Whether every variant has a run in which the server's threads are watched.
-    pub watch: Option<bool>,
+    pub probe: Option<bool>,
     /// Seed of the order.
     pub seed: Option<u64>,
 }
@@ -116,11 +116,11 @@ pub struct ServerText {
     /// Servers like it that bear the same load at the same time.
     pub neighbours: Option<u32>,
     /// CPUs of its replicas or neighbours; its own where it is not said.
-    pub cpus_company: Option<String>,
+    pub cpus_others: Option<String>,
     /// Such as `4G`.
     pub buffer_pool: Option<String>,
     pub performance_schema: Option<bool>,
-    pub defaults_file: Option<String>,
+    pub server_defaults_file: Option<String>,
 }
 
 /// What an experiment needs beside a server.
@@ -140,9 +140,9 @@ pub struct RequiresText {
 pub struct VariantText {
     pub name: Option<String>,
     /// The name of the variant that it is held against.
-    pub against: Option<String>,
+    pub base: Option<String>,
     /// `mysql`, `mariadb`, `percona`: with a server of another maker it takes no part.
-    pub only_for: Vec<String>,
+    pub products: Vec<String>,
     pub path: Option<String>,
     pub set: BTreeMap<String, Value>,
     pub environment: BTreeMap<String, String>,
@@ -152,10 +152,10 @@ pub struct VariantText {
     pub replication: Option<String>,
     pub replicas: Option<u32>,
     pub neighbours: Option<u32>,
-    pub cpus_company: Option<String>,
+    pub cpus_others: Option<String>,
     pub buffer_pool: Option<String>,
     pub performance_schema: Option<bool>,
-    pub defaults_file: Option<String>,
+    pub server_defaults_file: Option<String>,
     pub workload: Option<String>,
     pub tables: Option<u32>,
     pub rows: Option<u32>,

@@ -25,12 +25,21 @@ fn filled_in(command: &[String]) -> String {
     while let Some(argument) = arguments.next() {
         let (name, value) = match argument.split_once('=') {
             Some((name, value)) if name.starts_with("--") => (name, Some(value.to_owned())),
+            // `-S...`: an option of one letter and its value in one word.
+            _ if !argument.starts_with("--")
+                && argument.starts_with('-')
+                && argument.is_char_boundary(2)
+                && argument.len() > 2 =>
+            {
+                let (name, value) = argument.split_at(2);
+                (name, Some(value.to_owned()))
+            }
             _ => (argument.as_str(), None),
         };
         let takes_value = stands_for(name).is_some();
         let value = value.or_else(|| arguments.next_if(|_| takes_value).cloned());
         match (name, value) {
-            ("--output" | "--work-folder" | "--quiet" | "-q" | "--json", _) => {}
+            ("--output" | "-o" | "--work-dir" | "--quiet" | "-q" | "--json" | "--yes" | "-y" | "--drop-schema", _) => {}
             (_, Some(value)) if value == "..." => {
                 words.push(format!("{name} {}", stands_for(name).unwrap_or("VALUE")));
             }
@@ -44,14 +53,14 @@ fn filled_in(command: &[String]) -> String {
 /// What stands for the value of an option that was left out.
 fn stands_for(option: &str) -> Option<&'static str> {
     Some(match option {
-        "--server" => "BASEDIR",
+        "--server" => "BUILD",
         "--workload" | "--setup" => "FILE.sql",
         "--set" => "NAME=VALUE",
         "--dsn" => "mysql://USER@HOST",
-        "--socket" => "SOCKET",
-        "--user" => "USER",
-        "--defaults-file" | "--ssl-ca" | "--ssl-cert" | "--ssl-key" => "FILE",
-        "--output" | "--work-folder" => "DIR",
+        "--socket" | "-S" => "SOCKET",
+        "--user" | "-u" => "USER",
+        "--defaults-file" | "--server-defaults-file" | "--ssl-ca" | "--ssl-cert" | "--ssl-key" => "FILE",
+        "--output" | "-o" | "--work-dir" => "DIR",
         "--host" => "HOST",
         _ => return None,
     })
@@ -94,11 +103,15 @@ mod tests {
         let command = |line: &str| filled_in(&line.split(' ').map(str::to_owned).collect::<Vec<_>>());
         assert_eq!(
             command("scaleprof run --server ... --workload oltp_insert --set ... --seconds 8 --quiet --output ..."),
-            "scaleprof run --server BASEDIR --workload oltp_insert --set NAME=VALUE --seconds 8"
+            "scaleprof run --server BUILD --workload oltp_insert --set NAME=VALUE --seconds 8"
         );
         assert_eq!(
-            command("scaleprof attach --dsn=... --workload=... --no-refine"),
-            "scaleprof attach --dsn mysql://USER@HOST --workload FILE.sql --no-refine"
+            command("scaleprof run --dsn=... --workload=... --no-refine"),
+            "scaleprof run --dsn mysql://USER@HOST --workload FILE.sql --no-refine"
+        );
+        assert_eq!(
+            command("scaleprof run -S... -u ... --yes -yq --drop-schema -o... --seconds 8"),
+            "scaleprof run -S SOCKET -u USER --seconds 8"
         );
     }
 }

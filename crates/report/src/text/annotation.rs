@@ -148,7 +148,7 @@ impl Sheet<'_> {
             )));
         }
         if found.compared.is_none() {
-            out.push_str("  nothing was measured: --bundle adds what its instructions cost\n");
+            out.push_str("  nothing was measured: name a bundle instead of the file for what its instructions cost\n");
         }
         out
     }

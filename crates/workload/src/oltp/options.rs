@@ -129,12 +129,12 @@ pub enum OptionsError {
     #[error("{0} reads the first table only, as sysbench's does: use --tables 1")]
     OneTableOnly(&'static str),
     /// Nothing is left to send.
-    #[error("no statement is left in a transaction: raise --point-selects or another count above 0")]
+    #[error("no statement is left in a transaction: raise point_selects or another count above 0 (--workload-option)")]
     Empty,
     /// An option that only has a meaning elsewhere.
     #[error(
-        "an option of the workload does not exist: --{0}. -o and --option take sysbench's names without the dashes in front, such as \
-         -o point_selects=5, range_size, index_updates or rand_type"
+        "the workload has no option {0}: --workload-option takes sysbench's names without the dashes in front, such as point_selects=5, \
+         range_size, index_updates or rand_type"
     )]
     Unknown(String),
     /// A value of the wrong kind.

@@ -323,7 +323,7 @@ fn a_planted_loss_of_five_percent_is_found_in_nine_of_ten() {
 fn a_precise_one_ends_on_width_and_equal_servers_stay_equal() {
     let design = |seed| {
         let text = DesignText {
-            half_width_percent: Some(1.2),
+            precision_percent: Some(1.2),
             ..DesignText::default()
         };
         of(text, seed)

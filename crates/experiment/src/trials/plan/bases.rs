@@ -10,7 +10,7 @@ pub(super) fn bases(texts: &[VariantText], names: &[String]) -> Result<Vec<usize
     let named = |at: usize, wanted: &str| {
         names.iter().position(|name| name == wanted).ok_or_else(|| {
             PlanError::key(
-                of_variant(at, "against"),
+                of_variant(at, "base"),
                 format!("no variant is called '{wanted}'"),
                 "write the name of another variant",
             )
@@ -19,7 +19,7 @@ pub(super) fn bases(texts: &[VariantText], names: &[String]) -> Result<Vec<usize
     let said = texts
         .iter()
         .enumerate()
-        .map(|(at, text)| text.against.as_deref().map(|name| named(at, name)).transpose());
+        .map(|(at, text)| text.base.as_deref().map(|name| named(at, name)).transpose());
     let said: Vec<Option<usize>> = said.collect::<Result<_, _>>()?;
     let is_base = |at: usize| said.contains(&Some(at));
     let bases: Vec<usize> = (0..texts.len())
@@ -28,7 +28,7 @@ pub(super) fn bases(texts: &[VariantText], names: &[String]) -> Result<Vec<usize
     match (0..bases.len()).find(|at| bases[bases[*at]] != bases[*at]) {
         None => Ok(bases),
         Some(at) => Err(PlanError::key(
-            of_variant(at, "against"),
+            of_variant(at, "base"),
             format!("{} is held against another one itself", names[bases[at]]),
             "name one that is held against none",
         )),
@@ -43,7 +43,7 @@ mod tests {
         let texts: Vec<VariantText> = said
             .iter()
             .map(|(_, against)| VariantText {
-                against: against.map(str::to_owned),
+                base: against.map(str::to_owned),
                 ..VariantText::default()
             })
             .collect();
@@ -65,13 +65,10 @@ mod tests {
     #[test]
     fn chains_and_unknown_names_are_refused() {
         let error = of(&[("a", None), ("b", Some("c"))]).unwrap_err();
-        assert!(
-            error.contains("variant 2, against: no variant is called 'c'"),
-            "{error}"
-        );
+        assert!(error.contains("variant 2, base: no variant is called 'c'"), "{error}");
         let error = of(&[("a", None), ("b", Some("a")), ("c", Some("b"))]).unwrap_err();
         assert!(error.contains("b is held against another one itself"), "{error}");
         let error = of(&[("a", Some("b")), ("b", None), ("c", None)]).unwrap_err();
-        assert!(error.contains("variant 3, against"), "{error}");
+        assert!(error.contains("variant 3, base"), "{error}");
     }
 }

@@ -43,7 +43,7 @@ fn of_server(text: &VariantText) -> Vec<String> {
     words.extend(text.replicas.map(|count| counted(count, "replica")));
     words.extend(text.neighbours.map(|count| counted(count, "neighbour")));
     words.extend(
-        text.cpus_company
+        text.cpus_others
             .as_ref()
             .map(|cpus| format!("CPUs of the others {cpus}")),
     );
@@ -54,7 +54,7 @@ fn of_server(text: &VariantText) -> Vec<String> {
             .map(|on| format!("Performance Schema {}", on_off(on))),
     );
     words.extend(
-        text.defaults_file
+        text.server_defaults_file
             .as_ref()
             .map(|path| format!("option file {}", last(path))),
     );

@@ -186,7 +186,7 @@ pub(super) fn load_options(
         loop_kind: loop_kind(text)?,
         isolation: text.isolation.as_deref().map(isolation).transpose()?,
         seed: text.seed.unwrap_or(1),
-        threads: text.threads,
+        threads: text.client_threads,
         transport: word("load.transport", &text.transport)?.unwrap_or(TransportChoice::Auto),
         reads_tables_first: text.read_tables.unwrap_or(true),
     };

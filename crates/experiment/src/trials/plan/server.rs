@@ -24,10 +24,10 @@ pub(super) fn merged(server: &ServerText, variant: &VariantText) -> ServerText {
         replication: variant.replication.clone().or(all.replication),
         replicas: variant.replicas.or(all.replicas),
         neighbours: variant.neighbours.or(all.neighbours),
-        cpus_company: variant.cpus_company.clone().or(all.cpus_company),
+        cpus_others: variant.cpus_others.clone().or(all.cpus_others),
         buffer_pool: variant.buffer_pool.clone().or(all.buffer_pool),
         performance_schema: variant.performance_schema.or(all.performance_schema),
-        defaults_file: variant.defaults_file.clone().or(all.defaults_file),
+        server_defaults_file: variant.server_defaults_file.clone().or(all.server_defaults_file),
         ..all
     }
 }
@@ -55,14 +55,14 @@ pub(super) fn server(
     let settings = ServerSettings {
         buffer_pool: buffer_pool.transpose()?,
         performance_schema: text.performance_schema.unwrap_or(false),
-        defaults_file: text.defaults_file.as_ref().map(|path| source.folder.join(path)),
+        defaults_file: text.server_defaults_file.as_ref().map(|path| source.folder.join(path)),
         set: text.set.iter().map(|(name, value)| format!("{name}={value}")).collect(),
         ..ServerSettings::default()
     };
     let surroundings = surroundings(text, key)?;
     Settings::new(settings.clone()).map_err(|error| {
         PlanError::key(
-            key("set or defaults_file"),
+            key("set or server_defaults_file"),
             error.to_string(),
             "correct it or leave it out",
         )
@@ -79,7 +79,7 @@ pub(super) fn server(
         cpus_server: cpus("cpus", &text.cpus)?,
         cpus_client: cpus("cpus_client", &text.cpus_client)?,
         company: company(text, key)?,
-        cpus_company: cpus("cpus_company", &text.cpus_company)?,
+        cpus_company: cpus("cpus_others", &text.cpus_others)?,
         work_folder: source.work_folder.map(Path::to_path_buf),
         // What its variants need is kept to its end.
         cache_size: Some(u64::MAX),
@@ -156,7 +156,7 @@ pub(super) fn only_for(names: &[String], key: &dyn Fn(&str) -> String) -> Result
         "mariadb" => Ok(Product::MariaDb),
         "percona" => Ok(Product::Percona),
         other => Err(PlanError::key(
-            key("only_for"),
+            key("products"),
             format!("'{other}' makes no server that is known here"),
             "write mysql, mariadb or percona",
         )),

@@ -34,12 +34,12 @@ fn starts_take_turns_unless_something_keeps_them_from_it() {
     assert!(fitted(two, 1 << 30).contains("memory"));
     let pools = format!("[server]\nbuffer_pool = \"6G\"\n{two}");
     assert!(fitted(&pools, 16 << 30).contains("their buffer pools would take 12288 MiB"));
-    let no = format!("[design]\nside_by_side = false\n{two}");
+    let no = format!("[design]\ninterleave = false\n{two}");
     assert_eq!(fitted(&no, 16 << 30), "as asked");
-    let forced = format!("[design]\nside_by_side = true\n{two}");
+    let forced = format!("[design]\ninterleave = true\n{two}");
     assert_eq!(fitted(&forced, 16 << 30), "");
     let error = plan_of(&format!("{forced}neighbours = 1\n")).unwrap_err().to_string();
-    assert!(error.contains("design.side_by_side"), "{error}");
+    assert!(error.contains("design.interleave"), "{error}");
 }
 
 #[test]
@@ -69,7 +69,10 @@ fn servers_with_other_numbers_of_threads_to_stop_or_without_kept_data_do_not_tak
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("pool.cnf");
     std::fs::write(&file, "[mysqld]\nthread-handling = pool-of-threads\n").unwrap();
-    let in_file = format!("[[variant]]\n[[variant]]\ndefaults_file = \"{}\"\n", file.display());
+    let in_file = format!(
+        "[[variant]]\n[[variant]]\nserver_defaults_file = \"{}\"\n",
+        file.display()
+    );
     let found = turns::hindered_by_kind(&plan_of(&in_file).unwrap().variants).unwrap_or_default();
     assert!(found.contains("differ in thread_handling"), "{found}");
     let mut plan = plan_of("[[variant]]\n[[variant]]\n").unwrap();
@@ -116,7 +119,7 @@ fn turns_are_as_long_as_the_most_connections_ask_for() {
     assert_eq!(seconds(""), Some(0.25));
     let many = "[ladder]\nconnections = \"16,2000\"\n[load]\nidle_connections = 48\n";
     assert_eq!(seconds(many), Some(1.0));
-    assert_eq!(seconds("[design]\nside_by_side = false\n"), None);
+    assert_eq!(seconds("[design]\ninterleave = false\n"), None);
 }
 
 const TWO: &str = "[[variant]]\nname = \"a\"\n[[variant]]\nname = \"b\"\n";
@@ -242,7 +245,7 @@ fn errors_name_file_key_and_remedy() {
         ),
         (
             "[[variant]]\n[[variant]]\nset = { datadir = \"/x\" }\n",
-            "e.toml: variant 2, set or defaults_file: --set datadir",
+            "e.toml: variant 2, set or server_defaults_file: --set datadir",
         ),
         (
             "[load]\nworkload = \"tpc\"\n[[variant]]\n[[variant]]\n",
@@ -338,8 +341,8 @@ fn keys_of_another_workload_are_refused_where_they_are_of_no_use() {
             "e.toml: load.rate: it and think_times contradict",
         ),
         (
-            "[[variant]]\nonly_for = [\"oracle\"]\n[[variant]]\n",
-            "e.toml: variant 1, only_for: 'oracle'",
+            "[[variant]]\nproducts = [\"oracle\"]\n[[variant]]\n",
+            "e.toml: variant 1, products: 'oracle'",
         ),
         ("[[variant]]\nsql = [\" \"]\n[[variant]]\n", "e.toml: variant 1, sql: "),
         (

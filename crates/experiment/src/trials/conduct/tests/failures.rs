@@ -78,7 +78,7 @@ fn a_variant_that_cannot_start_in_an_a_a_pair_is_told_once() {
     laboratory.cannot_start = vec![0];
     let design = of(
         DesignText {
-            watch: Some(false),
+            probe: Some(false),
             ..DesignText::default()
         },
         6,
@@ -93,7 +93,7 @@ fn one_that_cannot_start_does_not_have_those_beside_it_repeated() {
     laboratory.cannot_start = vec![2];
     let design = of(
         DesignText {
-            watch: Some(false),
+            probe: Some(false),
             ..DesignText::default()
         },
         6,

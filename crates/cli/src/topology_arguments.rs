@@ -7,25 +7,27 @@ use scaleprof_server::{CpuSet, Replication, ReplicationMethod};
 
 /// Servers beside the one under test.
 #[derive(Debug, Args)]
-pub(crate) struct CompanyArguments {
+#[command(next_help_heading = "Private server (the default)")]
+#[group(id = "topology", multiple = true, conflicts_with = "address")]
+pub(crate) struct TopologyArguments {
     /// Replicas follow the server: asynchronous, semi-synchronous, group (MySQL), galera (MariaDB). What they replay and how far they are
     /// behind is measured
-    #[arg(long, value_name = "METHOD", help_heading = "Server", conflicts_with = "neighbours")]
+    #[arg(long, value_name = "METHOD", conflicts_with = "neighbours")]
     pub(crate) replication: Option<ReplicationMethod>,
     /// How many replicas
-    #[arg(long, value_name = "N", default_value_t = 1, requires = "replication", help_heading = "Server",
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "replication",
         value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_REPLICAS)))]
     pub(crate) replicas: u32,
     /// So many servers like it bear the same load at the same time
-    #[arg(long, value_name = "N", help_heading = "Server",
+    #[arg(long, value_name = "N",
         value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_NEIGHBOURS)))]
     pub(crate) neighbours: Option<u32>,
     /// CPUs of the replicas or neighbours [default: those of the server]
-    #[arg(long, value_name = "CPUS", help_heading = "Server")]
-    pub(crate) cpus_company: Option<CpuSet>,
+    #[arg(long, value_name = "CPUS")]
+    pub(crate) cpus_others: Option<CpuSet>,
 }
 
-impl CompanyArguments {
+impl TopologyArguments {
     /// What was asked for.
     pub(crate) fn choice(&self) -> anyhow::Result<Company> {
         Ok(match (self.replication, self.neighbours) {
@@ -33,9 +35,9 @@ impl CompanyArguments {
                 Company::Replicas(Replication::new(method, self.replicas).map_err(anyhow::Error::msg)?)
             }
             (None, Some(count)) => Company::Neighbours(count),
-            (None, None) if self.cpus_company.is_some() => {
+            (None, None) if self.cpus_others.is_some() => {
                 anyhow::bail!(
-                    "--cpus-company goes with --replication or --neighbours: without them there is no server beside it"
+                    "--cpus-others goes with --replication or --neighbours: without them there is no server beside it"
                 )
             }
             (None, None) => Company::Alone,
