@@ -147,7 +147,8 @@ impl LineSize {
 
 #[derive(Debug, Args)]
 pub(crate) struct AnnotateArguments {
-    /// The bundle of a run: what the instructions cost, and the machine code of its hot functions; or an executable or library
+    /// The bundle of a run: what the instructions cost, and the machine code of its hot functions;
+    /// or an executable or library
     #[arg(value_name = "BUNDLE|BINARY")]
     pub(crate) subject: PathBuf,
     /// The function, or a part of its name; with its module where two have it: libc.so.6!memcpy. Without it the functions that
@@ -167,7 +168,8 @@ pub(crate) struct AnnotateArguments {
     pub(crate) json: bool,
 }
 
-/// Loads a private server, or a running one, at rising connections, and says whether it scales, and why not.
+/// Loads a private server, or a running one, at rising connections, and says whether it scales, and
+/// why not.
 #[derive(Debug, Args)]
 pub(crate) struct RunArguments {
     #[command(flatten)]
@@ -193,8 +195,9 @@ pub(crate) struct RunArguments {
     pub(crate) no_probe: bool,
     #[command(flatten)]
     pub(crate) result: ResultArguments,
-    /// Then try the settings that the findings advise: servers with and without each in interleaved runs, at the rung of the loss. The
-    /// effect of each, with its interval, stands with the findings. Up to four settings, some 2 min each
+    /// Then try the settings that the findings advise: servers with and without each in interleaved
+    /// runs, at the rung of the loss. The effect of each, with its interval, stands with the
+    /// findings. Up to four settings, some 2 min each
     #[arg(long = "try", help_heading = "Result", conflicts_with = "address")]
     pub(crate) try_remedies: bool,
 }
@@ -204,8 +207,8 @@ pub(crate) struct RunArguments {
 #[command(next_help_heading = "Private server (the default)")]
 #[group(id = "private_server", multiple = true, conflicts_with = "address")]
 pub(crate) struct PrivateServerArguments {
-    /// An unpacked BASEDIR, a mysqld or mariadbd binary, or the name of a build that `scaleprof servers` lists [default: the
-    /// distribution's server]
+    /// An unpacked BASEDIR, a mysqld or mariadbd binary, or the name of a build that `scaleprof
+    /// servers` lists [default: the distribution's server]
     #[arg(long, value_name = "BUILD")]
     pub(crate) server: Option<PathBuf>,
     /// Setting of the server; can be given again
@@ -240,7 +243,8 @@ pub(crate) struct PrivateServerArguments {
     pub(crate) clean_shutdown: bool,
 }
 
-/// Watches a running server, without a load, an account or a table of ours: what do its threads wait for, and what do they do?
+/// Watches a running server, without a load, an account or a table of ours: what do its threads
+/// wait for, and what do they do?
 #[derive(Debug, Args)]
 pub(crate) struct AttachArguments {
     /// Process of the server [default: the only mysqld or mariadbd here]
@@ -277,7 +281,8 @@ pub(crate) struct ReportArguments {
     /// Short for --format json
     #[arg(long, conflicts_with = "format")]
     pub(crate) json: bool,
-    /// Where to write it; - for standard output [default: report.html in the bundle for html, else standard output]
+    /// Where to write it; - for standard output [default: report.html in the bundle for html, else
+    /// standard output]
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
 }
@@ -317,14 +322,15 @@ pub(crate) struct DiffArguments {
     /// Connections of the rung whose call paths are shown [default: all that both have]
     #[arg(long, value_name = "N")]
     pub(crate) rung: Option<u32>,
-    /// Connections of the base rung [default: the common one where a transaction takes least CPU time]
+    /// Connections of the base rung [default: the common one where a transaction takes least CPU
+    /// time]
     #[arg(long, value_name = "N")]
     pub(crate) base_rung: Option<u32>,
     /// Compare runs of different workloads too
     #[arg(long)]
     pub(crate) any_workload: bool,
-    /// Also write a page: curves, what changed, and the flame graph of B coloured by growth since A. One file that works
-    /// offline, with nothing private in it but the names of the two folders
+    /// Also write a page: curves, what changed, and the flame graph of B coloured by growth since
+    /// A. One file that works offline, with nothing private in it but the names of the two folders
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
     /// Print JSON
@@ -377,12 +383,13 @@ pub(crate) enum SelfbenchCommand {
         #[arg(long, value_name = "N", default_value_t = 1_000_000)]
         rows: u32,
     },
-    /// Measure what watching the server's threads costs, with BPF and without, beside perf and bpftrace
+    /// Measure what watching the server's threads costs, with BPF and without, beside perf and
+    /// bpftrace
     Watch {
         #[command(flatten)]
         bench: BenchArguments,
-        /// Leave all but scaleprof with BPF out, for more turns in the same time. A turn of it, and one of nobody as a control, takes
-        /// five seconds whatever --seconds says
+        /// Leave all but scaleprof with BPF out, for more turns in the same time. A turn of it, and
+        /// one of nobody as a control, takes five seconds whatever --seconds says
         #[arg(long)]
         alone: bool,
     },

@@ -92,7 +92,8 @@ pub(crate) struct ExperimentArguments {
     /// Seconds at each rung of a start [default: the plan's, else 10; 5 with --quick]
     #[arg(long, value_name = "S", help_heading = "Design")]
     pub(crate) seconds: Option<u32>,
-    /// The most pairs of each variant and the first, an even number [default: 8; 4 with --quick, 20 with --precision]
+    /// The most pairs of each variant and the first, an even number [default: 8; 4 with --quick, 20
+    /// with --precision]
     #[arg(long, value_name = "N", help_heading = "Design")]
     pub(crate) pairs: Option<u32>,
     /// Differences up to so many percent do not matter [default: 1]

@@ -29,10 +29,12 @@ pub(crate) struct ExportArguments {
     /// For which tool
     #[arg(long, value_enum, default_value = "pprof")]
     pub(crate) format: ExportFormat,
-    /// Connections of the rung to show [default: the last; speedscope: all rungs, each as a profile]
+    /// Connections of the rung to show [default: the last; speedscope: all rungs, each as a
+    /// profile]
     #[arg(long, value_name = "N")]
     pub(crate) rung: Option<u32>,
-    /// With --format folded-diff, connections of the base rung, the first column [default: where a transaction took least CPU time]
+    /// With --format folded-diff, connections of the base rung, the first column [default: where a
+    /// transaction took least CPU time]
     #[arg(long, value_name = "N")]
     pub(crate) base_rung: Option<u32>,
     /// What the threads were doing, separated by commas: cpu, spin, runq, lock, io, net, sleep, other, or all [default: all but

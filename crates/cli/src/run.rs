@@ -206,10 +206,7 @@ pub(crate) fn public_command(arguments: impl Iterator<Item = String>) -> Vec<Str
             }
             _ if argument.starts_with('-') => {
                 let (name, value) = argument.split_at(argument.len().min(2));
-                match value.is_empty() {
-                    true => option = Some(name.to_owned()),
-                    false => option = None,
-                }
+                option = value.is_empty().then(|| name.to_owned());
                 // Switches in one word: `-qS` is `-q -S`, and its value comes next.
                 if let Some((switches, last)) = clustered(&argument) {
                     option = last;
@@ -241,13 +238,10 @@ fn clustered(word: &str) -> Option<(String, Option<String>)> {
         (0, _) => None,
         (_, []) => Some((word.to_owned(), None)),
         (_, [option]) => Some((word.to_owned(), Some(format!("-{option}")))),
-        (_, [_, ..]) => Some((
-            letters[..=switches].iter().fold("-".to_owned(), |mut out, letter| {
-                out.push(*letter);
-                out
-            }) + "...",
-            None,
-        )),
+        _ => {
+            let shown: String = letters[..=switches].iter().collect();
+            Some((format!("-{shown}..."), None))
+        }
     }
 }
 

@@ -74,6 +74,18 @@ pub(crate) fn execute(arguments: &SelfbenchArguments) -> anyhow::Result<ExitCode
     Ok(ExitCode::SUCCESS)
 }
 
+/// Every workload at every number of connections.
+fn cases(arguments: &BenchArguments) -> impl Iterator<Item = Case> {
+    arguments.workload.iter().flat_map(move |&workload| {
+        arguments.connections.iter().map(move |&connections| Case {
+            workload,
+            connections,
+            seconds: arguments.seconds,
+            rows: ROWS,
+        })
+    })
+}
+
 /// The client beside sysbench's, in turns.
 fn measure_client(
     arguments: &BenchArguments,
@@ -83,31 +95,25 @@ fn measure_client(
 ) -> anyhow::Result<Vec<Row>> {
     child::fill_ours(socket, ROWS)?;
     let mut rows = Vec::new();
-    for &workload in &arguments.workload {
-        for &connections in &arguments.connections {
-            let case = Case {
-                workload,
-                connections,
-                seconds: arguments.seconds,
-                rows: ROWS,
-            };
-            let (mut our, mut their) = (Vec::new(), Vec::new());
-            for turn in 0..arguments.repeats {
-                if stop.load(Ordering::Relaxed) {
-                    return Err(scaleprof_experiment::RunError::Stopped.into());
-                }
-                eprintln!(
-                    "{workload}, {connections} connections, turn {} of {}",
-                    turn + 1,
-                    arguments.repeats
-                );
-                our.push(ours(socket, case, arguments.transport)?);
-                if has_sysbench {
-                    their.push(sysbench(socket, case)?);
-                }
+    for case in cases(arguments) {
+        let (mut our, mut their) = (Vec::new(), Vec::new());
+        for turn in 0..arguments.repeats {
+            if stop.load(Ordering::Relaxed) {
+                return Err(scaleprof_experiment::RunError::Stopped.into());
             }
-            rows.push(Row::new(workload.name(), connections, &our, &their));
+            eprintln!(
+                "{}, {} connections, turn {} of {}",
+                case.workload,
+                case.connections,
+                turn + 1,
+                arguments.repeats
+            );
+            our.push(ours(socket, case, arguments.transport)?);
+            if has_sysbench {
+                their.push(sysbench(socket, case)?);
+            }
         }
+        rows.push(Row::new(case.workload.name(), case.connections, &our, &their));
     }
     Ok(rows)
 }
@@ -127,20 +133,12 @@ fn bench_watching(
 ) -> anyhow::Result<ExitCode> {
     child::fill_ours(socket, ROWS)?;
     let mut rows = Vec::new();
-    for &workload in &arguments.workload {
-        for &connections in &arguments.connections {
-            let case = Case {
-                workload,
-                connections,
-                seconds: arguments.seconds,
-                rows: ROWS,
-            };
-            let stopped = || stop.load(Ordering::Relaxed);
-            let target = (socket, sandbox.pid());
-            match watching::measure(target, case, arguments.repeats, !alone, arguments.transport, stopped)? {
-                Some(row) => rows.push(row),
-                None => return Err(scaleprof_experiment::RunError::Stopped.into()),
-            }
+    for case in cases(arguments) {
+        let stopped = || stop.load(Ordering::Relaxed);
+        let target = (socket, sandbox.pid());
+        match watching::measure(target, case, arguments.repeats, !alone, arguments.transport, stopped)? {
+            Some(row) => rows.push(row),
+            None => return Err(scaleprof_experiment::RunError::Stopped.into()),
         }
     }
     let server = name_of(sandbox);

@@ -1,6 +1,7 @@
 //! The server that a run measures: one of our own, or one that runs already.
 
 use crate::error::RunError;
+use crate::processes::{is_server, name_of};
 use crate::turns::Player;
 use scaleprof_probe::MachineRests;
 use scaleprof_server::{CpuSet, Sandbox, VariableOrigin, origins, variables};
@@ -188,18 +189,6 @@ fn peer_of(path: &std::path::Path) -> Option<u32> {
     let peer = rustix::net::sockopt::socket_peercred(&stream).ok()?;
     let pid = u32::try_from(peer.pid.as_raw_nonzero().get()).ok()?;
     is_server(&name_of(pid)?).then_some(pid)
-}
-
-/// The name of a process; none where there is no such process.
-pub(crate) fn name_of(pid: u32) -> Option<String> {
-    let name = std::fs::read(format!("/proc/{pid}/comm")).ok()?;
-    Some(String::from_utf8_lossy(&name).trim_end().to_owned())
-}
-
-/// Whether processes of that name are servers that we know. The whole name: `mysqld_safe`,
-/// `mysqld_exporter` and the client `mariadb` are none.
-pub(crate) fn is_server(name: &str) -> bool {
-    ["mysqld", "mariadbd", "mysqld-debug", "mariadbd-debug"].contains(&name)
 }
 
 /// The CPUs that a process may use.

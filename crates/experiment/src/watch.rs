@@ -3,9 +3,10 @@
 use crate::instructions::keep_code;
 use crate::manifest;
 use crate::observe::{counter_rows, now};
+use crate::processes::{is_ended, is_server, name_of};
 use crate::progress::Progress;
 use crate::stretch::Stretch;
-use crate::target::{cpus_of, is_server, name_of};
+use crate::target::cpus_of;
 use crate::threads::{Load, ThreadWatch};
 use scaleprof_analysis::summarise;
 use scaleprof_bundle::{
@@ -17,7 +18,7 @@ use scaleprof_server::CpuSet;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -102,45 +103,6 @@ pub enum WatchError {
     /// The bundle.
     #[error(transparent)]
     Bundle(#[from] BundleError),
-}
-
-/// A server's process.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RunningServer {
-    /// Its number.
-    pub pid: u32,
-    /// What its main thread is called.
-    pub name: String,
-}
-
-/// Whether that state of a process, which follows its name in `/proc/PID/stat`, is an end; a zombie
-/// has ended.
-fn has_ended(state: &str) -> bool {
-    state.starts_with(['Z', 'X']) || state.is_empty()
-}
-
-/// The processes here that have the name of a server and have not ended, by number. Those of other
-/// users may be hidden (`hidepid`).
-#[must_use]
-pub fn running_servers() -> Vec<RunningServer> {
-    servers_in(Path::new("/proc"))
-}
-
-/// Those that a folder such as `/proc` tells of.
-fn servers_in(processes: &Path) -> Vec<RunningServer> {
-    let entries = std::fs::read_dir(processes).into_iter().flatten().flatten();
-    let mut servers: Vec<RunningServer> = entries
-        .filter_map(|entry| {
-            let pid = entry.file_name().to_str()?.parse().ok()?;
-            let stat = std::fs::read(entry.path().join("stat")).ok()?;
-            let stat = String::from_utf8_lossy(&stat);
-            let (before, after) = stat.rsplit_once(") ")?;
-            let name = before.split_once('(')?.1.to_owned();
-            (is_server(&name) && !has_ended(after)).then_some(RunningServer { pid, name })
-        })
-        .collect();
-    servers.sort_unstable_by_key(|server| server.pid);
-    servers
 }
 
 /// Watches a server for a while and keeps what was seen. `stop` ends it early. The calling thread has a lower priority afterwards (nice 5).
@@ -367,8 +329,7 @@ impl Life {
         let Ok(length) = self.stat.read_at(&mut text, 0) else {
             return true;
         };
-        let text = String::from_utf8_lossy(&text[..length]);
-        text.rsplit_once(") ").is_none_or(|(_, rest)| has_ended(rest))
+        is_ended(&String::from_utf8_lossy(&text[..length]))
     }
 }
 
@@ -487,33 +448,4 @@ fn begin(request: &WatchRequest) -> Manifest {
 fn settings(cpus: Option<CpuSet>) -> Vec<SettingRow> {
     let row = |cpus: CpuSet| SettingRow::new("scaleprof.server_cpu_list", cpus.to_string());
     cpus.map(row).into_iter().collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::servers_in;
-    use std::fs;
-
-    #[test]
-    fn servers_are_those_of_the_whole_name_that_have_not_ended() {
-        let place = tempfile::tempdir().expect("a folder");
-        let processes = [
-            (9, "mariadbd", 'S'),
-            (10, "mysqld", 'S'),
-            (11, "mysqld", 'Z'),
-            (12, "mysqld_exporter", 'S'),
-            (13, "mysqld_safe", 'S'),
-            (14, "mariadb", 'S'),
-            (15, "x) (mysqld", 'S'),
-        ];
-        assert_eq!(servers_in(place.path()), []);
-        for (pid, name, state) in processes {
-            let folder = place.path().join(pid.to_string());
-            fs::create_dir(&folder).expect("made");
-            fs::write(folder.join("stat"), format!("{pid} ({name}) {state} 1 1 1 0 -1")).expect("written");
-        }
-        fs::create_dir(place.path().join("self")).expect("made");
-        let found: Vec<u32> = servers_in(place.path()).iter().map(|server| server.pid).collect();
-        assert_eq!(found, [9, 10]);
-    }
 }

@@ -1,11 +1,13 @@
 //! What the server is told: settings pinned so that two runs can be compared, and the user's own.
 //!
-//! Pinned is what would otherwise differ between versions or with the machine and change the work itself (character
-//! set, isolation, durability, redo log, buffer pool, binary log), and what many connections need. All that scaling
-//! is about (spin waits, adaptive hash index, cache instances, thread handling, I/O) stays at the server's default:
-//! a default that does not scale is a finding, not something to be tuned away beforehand.
+//! Pinned is what would otherwise differ between versions or with the machine and change the work
+//! itself (character set, isolation, durability, redo log, buffer pool, binary log), and what many
+//! connections need. All that scaling is about (spin waits, adaptive hash index, cache instances,
+//! thread handling, I/O) stays at the server's default: a default that does not scale is a finding,
+//! not something to be tuned away beforehand.
 //!
-//! Later wins: pinned, then the user's `--server-defaults-file`, then `--set`, then the places that keep the server private.
+//! Later wins: pinned, then the user's `--server-defaults-file`, then `--set`, then the places that
+//! keep the server private.
 
 mod plugins;
 

@@ -1,4 +1,5 @@
-//! Every command line of ours in the documentation, and in what the program says, names commands and options that exist.
+//! Every command line of ours in the documentation, and in what the program says, names commands
+//! and options that exist.
 
 use crate::stage::{scaleprof, succeed};
 use std::collections::{BTreeMap, BTreeSet};
@@ -55,7 +56,8 @@ fn known() -> BTreeMap<String, Known> {
     known
 }
 
-/// The command lines in a text: indented ones, and those in backquotes; without what a shell or a comment puts behind them.
+/// The command lines in a text: indented ones, and those in backquotes; without what a shell or a
+/// comment puts behind them.
 fn lines(text: &str) -> Vec<String> {
     let indented = text
         .lines()
