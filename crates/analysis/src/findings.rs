@@ -38,6 +38,7 @@ use crate::base_rung::cheapest;
 use crate::call_paths::CallPaths;
 use crate::instruction_costs::InstructionCosts;
 use crate::lock_costs::LockCosts;
+use crate::machine_code::MachineCode;
 use crate::machine_shares::BUSY;
 use crate::path_costs::{PathCosts, Pathway};
 use advice::Scene;
@@ -130,6 +131,8 @@ pub(crate) fn is_busy(summary: &RungSummary) -> bool {
 pub(crate) struct Surroundings<'a> {
     pub manifest: &'a Manifest,
     pub settings: &'a [SettingRow],
+    /// Reads the machine code that is known.
+    pub code: &'a dyn Fn() -> MachineCode,
 }
 
 /// Why throughput is lost.

@@ -36,6 +36,7 @@ pub mod ledger;
 mod load_threads;
 mod lock_costs;
 pub mod long_run;
+pub mod machine_code;
 mod machine_shares;
 mod measured_rungs;
 mod measured_seconds;

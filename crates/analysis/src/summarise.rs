@@ -6,6 +6,7 @@ use crate::call_paths::CallPaths;
 use crate::compared::compared;
 use crate::effective_concurrency;
 use crate::findings::{Found, Measured, Profiled, Surroundings, doubts, findings};
+use crate::machine_code::MachineCode;
 use crate::measured_rungs::results;
 use crate::measurement_rows::{by_connections, by_measurement};
 use crate::numbers::{grouped, percent};
@@ -113,6 +114,7 @@ pub fn summarise(bundle: &Bundle) -> Summary {
     let surroundings = Surroundings {
         manifest,
         settings: &bundle.settings,
+        code: &|| MachineCode::from_rows(&bundle.instructions().unwrap_or_default()),
     };
     let Found {
         mut findings,

@@ -4,6 +4,7 @@
 use crate::annotate::choose;
 use crate::findings::{LEAST, SharedLine, shared_lines, uniform_slowdown_of};
 use crate::instruction_costs::{CodeAddress, InstructionCosts, Spent};
+use crate::machine_code::MachineCode;
 use crate::rung_instructions::RungInstructions;
 use std::collections::{BTreeMap, HashMap};
 
@@ -22,8 +23,8 @@ pub struct WaitingInstruction {
     pub rest_seconds: [f64; 2],
 }
 
-/// Those between the two rungs that [`choose`] takes, the worst first.
-pub fn waiting_instructions(rungs: &[RungInstructions]) -> Vec<WaitingInstruction> {
+/// Those between the two rungs that [`choose`] takes, the worst first. `code` gives the machine code that is known.
+pub fn waiting_instructions(rungs: &[RungInstructions], code: impl FnOnce() -> MachineCode) -> Vec<WaitingInstruction> {
     let Ok(chosen) = choose(rungs, None, None) else {
         return Vec::new();
     };
@@ -36,6 +37,7 @@ pub fn waiting_instructions(rungs: &[RungInstructions]) -> Vec<WaitingInstructio
         &last.costs,
         uniform_slowdown(&base.costs, &last.costs),
         LEAST * cost,
+        code,
     );
     found.into_iter().map(WaitingInstruction::of).collect()
 }
@@ -89,7 +91,7 @@ mod tests {
                 .collect::<Vec<_>>()
         };
         let rungs = [rung(4, &many(&before), false), rung(64, &many(&after), false)];
-        let found = waiting_instructions(&rungs);
+        let found = waiting_instructions(&rungs, MachineCode::default);
         assert_eq!(found.len(), 1, "{found:?}");
         let one = &found[0];
         assert_eq!((one.at.address, one.function.as_str()), (0x104, "f"));
@@ -107,8 +109,8 @@ mod tests {
             rung(4, &[(0x100, 10.0), (0x104, 10.0)], false),
             rung(64, &[(0x100, 80.0), (0x104, 80.0)], false),
         ];
-        assert_eq!(waiting_instructions(&rungs), []);
-        assert_eq!(waiting_instructions(&rungs[1..]), []);
-        assert_eq!(waiting_instructions(&[]), []);
+        assert_eq!(waiting_instructions(&rungs, MachineCode::default), []);
+        assert_eq!(waiting_instructions(&rungs[1..], MachineCode::default), []);
+        assert_eq!(waiting_instructions(&[], MachineCode::default), []);
     }
 }

@@ -1,9 +1,10 @@
 //! Watching a program that does transactions by itself and counts them, as a run watches a server.
 
+use crate::instructions::keep_code;
 use crate::observe::{counter_rows, now};
 use crate::stretch::Stretch;
 use crate::threads::{Load, ThreadWatch};
-use scaleprof_bundle::{MeasurementRow, MeasurementRows, SecondRow, UtcMicros};
+use scaleprof_bundle::{BundleError, BundleWriter, MeasurementRow, MeasurementRows, SecondRow, UtcMicros};
 use scaleprof_probe::{ProbeError, Sample, Sampler, SamplerOptions, WatchOptions};
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -96,6 +97,14 @@ impl OwnLoad {
             client_resident_bytes: None,
         };
         (rung, rows)
+    }
+
+    /// Writes the machine code of the hot functions, as a run does when its measurements are written.
+    ///
+    /// # Errors
+    /// The bundle cannot be read back or written.
+    pub fn keep_code(&mut self, bundle: &BundleWriter) -> Result<(), BundleError> {
+        keep_code(bundle, &mut self.threads).map(drop)
     }
 
     fn boundary(&mut self, at_end: bool, transactions: &mut impl FnMut() -> u64) -> Boundary {

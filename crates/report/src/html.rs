@@ -58,7 +58,7 @@ fn code_of(bundle: &Bundle) -> (String, String) {
     }
     let rungs = by_rung(bundle);
     let code = code::packed(every_rung(&rungs, &instructions).as_ref());
-    let lines = accesses.map(|rows| lines::packed(&lines_of_bundle(&rows, &rungs), &rungs));
+    let lines = accesses.map(|rows| lines::packed(&lines_of_bundle(&rows, &rungs), &rungs, &instructions));
     (code, lines.unwrap_or_default())
 }
 

@@ -35,7 +35,13 @@ impl Context<'_> {
         let measured_uniform_slowdown = uniform_slowdown(base.costs, last.costs);
         let uniform_slowdown = measured_uniform_slowdown.unwrap_or(1.0);
         let mut drafts: Vec<Draft> = self.spinning(base, last, ShareOf::CpuTime).into_iter().collect();
-        let lines = shared_lines(base.instructions, last.instructions, uniform_slowdown, LEAST * cost);
+        let lines = shared_lines(
+            base.instructions,
+            last.instructions,
+            uniform_slowdown,
+            LEAST * cost,
+            self.surroundings.code,
+        );
         let mut classes: BTreeMap<Kind, Vec<Pathway>> = BTreeMap::new();
         let mut rest = Vec::new();
         let names = self.call_paths.function_names();

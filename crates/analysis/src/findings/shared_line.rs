@@ -3,10 +3,12 @@
 //! Such an instruction takes longer with every thread that runs beside it, while what stands next to it takes as long as ever
 //! (MySQL bug 97777: the load of a setting beside a counter; MDEV-37152: one increment with 40 % of its function). Where a
 //! function merely has more to do, all of its instructions get dearer alike. So within a function the growth of one address is
-//! compared with that of all others.
+//! compared with that of all others. Where the machine code is known, an instruction that cannot have waited for memory is
+//! none of them: how the samples of a loop in registers fall on its instructions depends on what else the core does.
 
 use crate::figure::Figure as _;
 use crate::instruction_costs::{CodeAddress, InstructionCosts, InstructionId, SampledInstruction, Spent};
+use crate::machine_code::MachineCode;
 use crate::numbers::factor;
 use scaleprof_bundle::Estimate;
 use scaleprof_profile::without_clone_suffix;
@@ -75,12 +77,13 @@ impl Change {
 }
 
 /// The instructions that got dearer by `least` seconds a transaction or more where their neighbours did not, the worst first.
-/// `uniform_slowdown` is what got dearer everywhere.
+/// `uniform_slowdown` is what got dearer everywhere; `code` is asked for once there is one.
 pub(crate) fn shared_lines(
     base: &InstructionCosts,
     last: &InstructionCosts,
     uniform_slowdown: f64,
     least: f64,
+    code: impl FnOnce() -> MachineCode,
 ) -> Vec<SharedLine> {
     let before: HashMap<&CodeAddress, (InstructionId, &SampledInstruction)> = base
         .instructions()
@@ -170,6 +173,10 @@ pub(crate) fn shared_lines(
             })
         })
         .collect();
+    if !found.is_empty() {
+        let code = code();
+        found.retain(|line| !code.cannot_wait_for_memory(&line.at));
+    }
     found.sort_by(|a, b| b.lost.value.total_cmp(&a.lost.value));
     found
 }

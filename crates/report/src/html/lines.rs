@@ -6,9 +6,10 @@ use super::measurements::round;
 use super::packed::packed_json;
 use scaleprof_analysis::Per;
 use scaleprof_analysis::cache_lines::{BundleLine, Evidence, LineKind, LineToucher, PlaceRole};
+use scaleprof_analysis::machine_code::MachineCode;
 use scaleprof_analysis::rung_instructions::RungInstructions;
 use scaleprof_analysis::waiting_instructions::{WaitingInstruction, waiting_instructions};
-use scaleprof_bundle::Estimate;
+use scaleprof_bundle::{Estimate, InstructionRow};
 use serde::Serialize;
 
 /// Lines that a page shows, and functions of each line.
@@ -93,8 +94,8 @@ struct Toucher<'a> {
 }
 
 /// The text for the page.
-pub(super) fn packed(lines: &[BundleLine], rungs: &[RungInstructions]) -> String {
-    let waiting = waiting_instructions(rungs);
+pub(super) fn packed(lines: &[BundleLine], rungs: &[RungInstructions], instructions: &[InstructionRow]) -> String {
+    let waiting = waiting_instructions(rungs, || MachineCode::from_rows(instructions));
     packed_json(&Lines {
         waiting: waiting.iter().map(|one| Waiting::of(one, lines)).collect(),
         per: rungs.first().map_or(Per::Transaction, RungInstructions::per),
@@ -276,7 +277,7 @@ mod tests {
 
     #[test]
     fn a_line_carries_its_places_its_touchers_and_its_cost_by_rung() {
-        let found = unpacked(&packed(&[line(0x1000, true)], &[rung()]));
+        let found = unpacked(&packed(&[line(0x1000, true)], &[rung()], &[]));
         assert_eq!(found["rungs"], serde_json::json!([[64, 0.0]]));
         let shown = &found["lines"][0];
         assert_eq!(
@@ -303,7 +304,7 @@ mod tests {
     #[test]
     fn what_needs_two_rungs_is_not_told_of_one_and_lines_beyond_the_page_are_counted() {
         let lines: Vec<BundleLine> = (0..30).map(|number| line(64 * number, false)).collect();
-        let found = unpacked(&packed(&lines, &[rung()]));
+        let found = unpacked(&packed(&lines, &[rung()], &[]));
         assert_eq!(found["omitted"], 30 - MOST_LINES);
         let words: Vec<&str> = found["lines"][0]["evidence"]
             .as_array()

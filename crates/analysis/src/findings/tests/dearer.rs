@@ -145,6 +145,7 @@ fn rows_that_others_changed_are_told_with_the_setting_behind_it_where_it_is_on()
             let surroundings = Surroundings {
                 manifest: &manifest,
                 settings: setting.as_slice(),
+                code: &MachineCode::default,
             };
             findings(profiled, &surroundings, call_paths).findings
         });

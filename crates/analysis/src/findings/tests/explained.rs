@@ -11,6 +11,7 @@ fn explained(rungs: &[(u32, f64, f64, Costs<'_>)]) -> (Vec<Finding>, Vec<Explain
             let surroundings = Surroundings {
                 manifest: &manifest(),
                 settings: &[],
+                code: &MachineCode::default,
             };
             findings(profiled, &surroundings, call_paths)
         },

@@ -56,6 +56,7 @@ fn a_condition_variable_is_not_called_a_lock() {
             let surroundings = Surroundings {
                 manifest: &manifest,
                 settings: &[],
+                code: &MachineCode::default,
             };
             findings(profiled, &surroundings, call_paths).findings
         });

@@ -191,6 +191,7 @@ pub(super) fn found_with(rungs: &[(u32, f64, f64, Costs<'_>)], change: impl Fn(u
         let surroundings = Surroundings {
             manifest: &manifest(),
             settings: &[("innodb_spin_wait_delay", "6"), ("innodb_sync_spin_loops", "30")].map(setting),
+            code: &MachineCode::default,
         };
         findings(profiled, &surroundings, call_paths).findings
     })

@@ -45,6 +45,7 @@ fn found_of(product: &str, settings: &[(&str, &str)], rungs: &[(u32, f64, f64, C
                 .iter()
                 .map(|(name, value)| SettingRow::new(*name, *value))
                 .collect::<Vec<_>>(),
+            code: &MachineCode::default,
         };
         findings(profiled, &surroundings, call_paths)
     })
@@ -66,6 +67,7 @@ fn where_no_wait_was_seen_the_servers_counters_tell_of_rows() {
         let surroundings = Surroundings {
             manifest: &manifest,
             settings: &[],
+            code: &MachineCode::default,
         };
         findings(profiled, &surroundings, call_paths)
     });

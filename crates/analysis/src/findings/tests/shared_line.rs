@@ -2,6 +2,7 @@
 
 use super::made_up::*;
 use crate::findings::*;
+use scaleprof_bundle::InstructionRow;
 
 /// A function with three instructions, at one of which threads stand for so long.
 fn with_hot(others: f64, hot: f64) -> Vec<(&'static str, &'static [&'static str], f64)> {
@@ -80,7 +81,8 @@ fn threads_in_the_kernel_or_in_loops_that_wait_stand_at_no_shared_line() {
         |_, _| (),
         |rungs, _| {
             let [base, last] = rungs else { panic!("two rungs") };
-            let found = shared_line::shared_lines(base.instructions, last.instructions, 1.0, 1e-6);
+            let found =
+                shared_line::shared_lines(base.instructions, last.instructions, 1.0, 1e-6, MachineCode::default);
             assert_eq!(found.len(), 1);
             // Ten seconds, one sample in each.
             assert_eq!(found[0].samples(), [10, 10]);
@@ -96,4 +98,39 @@ fn a_function_that_has_more_to_do_waits_for_no_cache_line() {
     ]);
     let kinds: Vec<&str> = found.iter().map(|finding| finding.kind.as_str()).collect();
     assert_eq!(kinds, ["cost_growth"], "{found:?}");
+}
+
+#[test]
+fn an_instruction_that_cannot_have_waited_for_memory_waits_for_no_cache_line() {
+    let (before, after) = (with_hot(15.0, 10.0), with_hot(15.0, 60.0));
+    made_up(
+        &[(1, 8_000.0, 1.0, &before), (2, 8_000.0, 1.0, &after)],
+        |_, _| (),
+        |rungs, _| {
+            let [base, last] = rungs else { panic!("two rungs") };
+            let lines = |code: MachineCode| {
+                shared_line::shared_lines(base.instructions, last.instructions, 1.0, 1e-6, || code.clone())
+            };
+            let found = lines(MachineCode::default());
+            let at = &found[0].at;
+            // A run of instructions that ends in the hot one, and one elsewhere that reads.
+            let row = |address, access: Option<&str>| InstructionRow {
+                module: at.module.clone(),
+                build_id: at.build_id.clone(),
+                address,
+                length: 1,
+                text: "add rax,rcx".to_owned(),
+                access: access.map(str::to_owned),
+                ..InstructionRow::default()
+            };
+            let code = |loads_at: i64| {
+                let rows: Vec<InstructionRow> = (0..9)
+                    .map(|back| row(at.address - back, (back == loads_at).then_some("read")))
+                    .collect();
+                MachineCode::from_rows(&rows)
+            };
+            assert_eq!(lines(code(8)).len(), 0);
+            assert_eq!(lines(code(1)).len(), 1);
+        },
+    );
 }

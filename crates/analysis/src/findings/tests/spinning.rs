@@ -63,6 +63,7 @@ fn spin_loops_that_somebody_set_far_from_the_default_are_told_as_such() {
             let surroundings = Surroundings {
                 manifest: &manifest(),
                 settings: &settings,
+                code: &MachineCode::default,
             };
             findings(profiled, &surroundings, call_paths).findings
         },

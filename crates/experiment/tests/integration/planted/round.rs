@@ -143,6 +143,7 @@ pub fn round(disease: &Disease, size: &Size) -> Found {
         bundle.write_measurement(&rung, &rows).expect("writable");
         measurements.push((*workers, rows.seconds));
     }
+    load.keep_code(&bundle).expect("its binary can be read");
     drop(load);
     let bundle = Bundle::open(bundle.path()).expect("readable");
     let summary = summarise(&bundle);
